@@ -19,7 +19,7 @@ import traceback
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TextIO, cast
+from typing import Any, TextIO, cast
 from unittest import mock
 
 from assay.models import client as model_client
@@ -30,8 +30,10 @@ __all__ = [
     "assay",
     "assay_process",
     "cells",
+    "cells_of",
     "echo_case",
     "environment",
+    "numbers_of",
     "result",
     "summary",
     "write_case",
@@ -167,11 +169,22 @@ def result(done: subprocess.CompletedProcess[str]) -> dict[str, Json]:
     return cast("dict[str, Json]", json.loads(done.stdout))
 
 
+def cells_of(told: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The cells of a report, each with what its record has."""
+    return [{**row, **row["record"]} for row in told["cells"]]
+
+
+def numbers_of(told: Mapping[str, Any]) -> dict[str, Any]:
+    """The overview of a report, with what its totals have."""
+    overview = told["overview"]
+    return {**overview, **overview["totals"], **overview["totals"]["ends"]}
+
+
 def cells(done: subprocess.CompletedProcess[str]) -> list[dict[str, Json]]:
     """The cells of a JSON report."""
-    return cast("list[dict[str, Json]]", result(done)["cells"])
+    return cells_of(result(done))
 
 
 def summary(done: subprocess.CompletedProcess[str]) -> dict[str, Json]:
     """The summary of a JSON report."""
-    return cast("dict[str, Json]", result(done)["summary"])
+    return numbers_of(result(done))

@@ -102,7 +102,7 @@ def test_demo_grades_everything_as_expected_and_the_second_needs_nothing_from_ou
 
 def _stored_runs_can_be_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert call("report", "demo-repair", "--json") == 1
-    assert json.loads(capsys.readouterr().out)["summary"]["passed"] == 1
+    assert json.loads(capsys.readouterr().out)["overview"]["totals"]["ends"]["passed"] == 1
     with Store.open(str(Path.cwd() / ".assay")) as store:
         runs = store.runs()
         assert {run.label for run in runs} == {"demo-repair", "demo-tasks", ""}

@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from assay.scoring import Json
-from tests.command_line import assay, cells, result
+from tests.command_line import assay, cells, cells_of, numbers_of, result
 
 HEAD = "async def grade(thread: StringThread) -> float:\n"
 EXACT = """
@@ -37,7 +37,7 @@ def graded(
     done = assay("grade", "rows.jsonl", by, "--json", *more, cwd=root)
     assert done.stdout, done.stderr
     found = result(done)
-    rows = cast("list[dict[str, Json]]", found.pop("cells"))
+    rows = cells_of(found)
     return done.returncode, sorted(rows, key=line_of), found
 
 
@@ -88,7 +88,7 @@ def test_rows_of_every_form_are_graded(tmp_path: Path) -> None:
         ("answer", "graded", 1.0),
     ]
     assert found[1]["file"] == "rows.jsonl:2"
-    summary = cast("dict[str, Json]", rest["summary"])
+    summary = numbers_of(rest)
     assert (summary["graded"], summary["errors"], summary["skipped"]) == (4, 0, 0)
     assert cast("dict[str, Json]", summary["reward"])["mean"] == 0.75
     config = cast("dict[str, dict[str, Json]]", cast("dict[str, Json]", rest["run"])["config"])
@@ -122,7 +122,7 @@ def test_labels_and_a_threshold_go_with_a_function_too(tmp_path: Path) -> None:
     write(tmp_path, rows)
     code, _, rest = graded(tmp_path, "--label", "right")
     assert code == 1
-    agreement = cast("dict[str, dict[str, Json]]", rest["summary"])["agreement"]
+    agreement = numbers_of(rest)["agreement"]
     assert (agreement["tp"], agreement["tn"], agreement["fp"], agreement["fn"]) == (1, 1, 0, 0)
     assert graded(tmp_path, "--threshold", "1")[0] == 1
 
@@ -154,7 +154,7 @@ def test_errors_and_flags_are_told_apart(tmp_path: Path) -> None:
         "bad_return",
     )
     assert "null" in str(found[4]["error"])
-    reward = cast("dict[str, dict[str, Json]]", rest["summary"])["reward"]
+    reward = numbers_of(rest)["reward"]
     assert reward["mean"] == 0.25
 
 

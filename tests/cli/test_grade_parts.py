@@ -20,7 +20,7 @@ from assay.eval.recorded import plan_rows
 from assay.store.runs import Store
 from assay.tasks.grader_files import load_graders
 from assay.tasks.row_files import Reading
-from tests.command_line import assay
+from tests.command_line import assay, numbers_of
 
 _MAP = ("--map", "answer=response,expected=target")
 
@@ -61,8 +61,8 @@ def test_parts_are_gone_on_with_by_the_same_command_and_by_no_other(tmp_path: Pa
     assert (shown.returncode, shown.stdout.splitlines()[-2]) == (3, "3 parts in graded/parts")
     assert shown.stdout.splitlines()[0] == again.stdout.splitlines()[0]
     told = json.loads(assay("report", "graded", "--json", cwd=tmp_path).stdout)
-    summary = told["summary"]
-    assert (summary["graded"], summary["errors"], summary["verdict"]["code"]) == (3, 3, 3)
+    summary = numbers_of(told)
+    assert (summary["graded"], summary["errors"], summary["code"]) == (3, 3, 3)
     assert told["parts"]["parts"] == 3
     refused = assay("report", "graded", "--html", "x.html", cwd=tmp_path)
     assert refused.returncode == 2
@@ -102,7 +102,7 @@ def test_rows_that_parts_leave_out_are_told_with_the_first_of_them(tmp_path: Pat
     assert "PASS: the 1 graded cell passed; 2 malformed rows left out" in done.stdout
     assert "left out, the first: rows.jsonl:2" in done.stdout
     said = json.loads(assay(*command, "--json", cwd=tmp_path).stdout)
-    assert (said["summary"]["malformed"], said["parts"]["graded_now"]) == (2, 0)
+    assert (said["overview"]["malformed"], said["parts"]["graded_now"]) == (2, 0)
 
 
 def test_rows_that_are_all_malformed_are_bad_input(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from assay.agents.transcripts.otlp import sent_spans
 from assay.cli.nouns import operation_of
 from assay.cli.stored import DEEDS, NOUNS, OF_SERVER
 from assay.scoring.graded import Graded
+from assay.scoring.records import as_json
 from assay.service.here import ask, local_desk
-from assay.service.operation import as_json
 from assay.service.traces import new_spans, receive
 from assay.store import Catalog, Database, Datasets, Jobs, ScoreRecord, Scores, TraceLimits
 from assay.store.records import RunRecord

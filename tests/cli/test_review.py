@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from assay.cli.main import main
+from tests.command_line import cells_of
 from tests.pages import opened_page
 
 pytestmark = pytest.mark.sandbox
@@ -61,11 +62,11 @@ def _suite(policy: str, graders: str = "") -> None:
 
 
 def _changes(call: Call) -> list[dict[str, Any]]:
-    return json.loads(call("report", "latest", "--json"))["summary"]["changes"]
+    return json.loads(call("report", "latest", "--json"))["changes"]
 
 
 def _cells(said: str) -> dict[str, Any]:
-    return {cell["model"]: cell for cell in json.loads(said)["cells"]}
+    return {cell["model"]: cell for cell in cells_of(json.loads(said))}
 
 
 @pytest.mark.parametrize(
@@ -112,7 +113,14 @@ def test_a_held_cell_gets_its_score_once_somebody_approves(call: Call, tmp_path:
         assert place.startswith("/runs/")
         assert place.endswith("?flagged=true")
     said = call(
-        "runs", "review", "latest", "--decide", f"{held['id']}=ok", "--note", "it wants it", code=0
+        "runs",
+        "review",
+        "latest",
+        "--decide",
+        f"{held['seen']}=ok",
+        "--note",
+        "it wants it",
+        code=0,
     )
     assert "1 of 2 held or flagged cells decided" in said
     cells = _cells(call("report", "latest", "--json"))
@@ -135,12 +143,19 @@ def test_decisions_without_keys_are_appended_and_the_last_counts(call: Call) -> 
     _suite("flag")
     call("run", "evals", code=1)
     listed = json.loads(call("runs", "review", "latest", "--json", code=0))["cells"]
-    (cheat,) = [cell for cell in listed if cell["model"] == "cheat"]
+    (cheat,) = [cell for cell in listed if cell["place"]["model"] == "cheat"]
     assert (cheat["reward"], cheat["decision"]) == (1.0, None)
     assert cheat["signs"][0]["code"] == "def __eq__(self, other):"
     for ruling in ("ok", "zero"):
         call(
-            "runs", "review", "latest", "--decide", f"{cheat['id']}={ruling}", "--by", "ada", code=0
+            "runs",
+            "review",
+            "latest",
+            "--decide",
+            f"{cheat['seen'][:8]}={ruling}",
+            "--by",
+            "ada",
+            code=0,
         )
     cells = _cells(call("report", "latest", "--json"))
     assert (cells["cheat"]["reward"], cells["cheat"]["passed"]) == (0.0, False)
@@ -168,14 +183,14 @@ def test_a_decision_is_about_the_result_that_was_seen(call: Call) -> None:
     (held,) = [
         c for c in json.loads(call("runs", "review", "latest", "--json"))["cells"] if c["held"]
     ]
-    call("runs", "review", "latest", "--decide", f"{held['id']}=ok", code=0)
+    call("runs", "review", "latest", "--decide", f"{held['seen']}=ok", code=0)
     recording = Path("evals", "kit", "case.yaml")
     recording.write_text(recording.read_text().replace("grep -q 2", "grep -q x"))
     cells = _cells(call("regrade", "latest", "--json"))
     assert cells["cheat"]["reward"] == 1.0, "the same signs, the same reward: it holds"
     assert cells["failing"]["status"] == "skipped", "what was a 0 is held anew"
-    (change,) = [one for one in _changes(call) if one["model"] == "cheat"]
-    assert change["before"]["status"] == "skipped", "a decision is no grading"
+    (change,) = [one for one in _changes(call) if one["place"]["model"] == "cheat"]
+    assert change["before"]["state"] == "skipped", "a decision is no grading"
     recording.write_text(recording.read_text().replace("on_suspicion: hold", "on_suspicion: flag"))
     cells = _cells(call("regrade", "latest", "--json"))
     assert "review" not in cells["cheat"]["notes"], "it is held no more: nobody decided about that"

@@ -126,8 +126,8 @@ def test_example_of_a_harness_works_once_it_is_uncommented(
     options = ["--case", "totals", "--harness", "my-agent", "--model", "m"]
     assert call("run", "my-suite", *options, "--json") == 1
     (cell,) = json.loads(capsys.readouterr().out)["cells"]
-    assert (cell["harness"], cell["model"], cell["status"]) == ("my-agent", "m", "graded")
-    assert cell["answer"].startswith("620 --model m --prompt The file sales.csv")
+    assert (cell["harness"], cell["model"], cell["ended"]) == ("my-agent", "m", "fail")
+    assert cell["record"]["answer"].startswith("620 --model m --prompt The file sales.csv")
 
 
 @pytest.mark.parametrize("kind", ["file", "directory"])

@@ -16,7 +16,8 @@ from assay.client.scope import Backend
 from assay.errors import InputError
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
-from assay.service.operation import Operation, as_json
+from assay.scoring.records import as_json
+from assay.service.operation import Operation
 from assay.service.table import OPERATIONS
 from assay.store import ApiKeys, Catalog, Database, Projects, RunRecord, ScoreRecord, Scores, Store
 from assay.store.cards import CardRecord, Cards

@@ -13,7 +13,7 @@ from assay import Client
 from assay.client import AuthError
 from assay.errors import ConflictError, InputError, NotFoundError
 from assay.scoring.json_safe import Json
-from assay.service.operation import as_json
+from assay.scoring.records import as_json
 from assay.testing import FakeJudge
 from tests.client_modes import MODES, client_of, running
 from tests.command_line import assay

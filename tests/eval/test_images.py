@@ -250,7 +250,11 @@ def test_images_that_were_unpacked_are_listed_and_deleted(engine: Podman, tmp_pa
 
     assert "deleted 0 images" in assay(*delete, "--unused", "1d", cwd=tmp_path).stdout
     named = ("--delete", image["id"][7:15])
-    for words in ([*named, "--unused", "1d"], ["--delete", "localhost/small:1"], ["--delete=sha256:"]):
+    for words in (
+        [*named, "--unused", "1d"],
+        ["--delete", "localhost/small:1"],
+        ["--delete=sha256:"],
+    ):
         assert assay(*delete, *words, cwd=tmp_path).returncode == 2
     with at_work(str(tmp_path / ".assay")):
         refused = assay(*delete, *named, cwd=tmp_path)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from assay.store.runs import Store
 from assay.types.trace import AgentStep, Trace
-from tests.command_line import assay, result
+from tests.command_line import assay, cells_of, result
 
 CASE = """\
 id: kit
@@ -58,7 +58,7 @@ def suite(tmp_path: Path) -> Path:
 def cells(suite: Path, *words: str) -> list[dict[str, Any]]:
     done = assay("run", "evals", *words, "--json", cwd=suite)
     assert done.returncode in (0, 1, 3), done.stderr
-    return cast("list[dict[str, Any]]", result(done)["cells"])
+    return cells_of(result(done))
 
 
 def tree(suite: Path) -> dict[str, Any]:

@@ -387,8 +387,12 @@ def test_the_command_line_tells_what_looks_wrong(command: Command, fake: FakeJud
     code, out, _ = command("graders", "create", "unknown", *judge, "judge_model=nobodys")
     assert (code, "cannot ask its model" in out) == (0, True)
     Path("examples.jsonl").write_text('{"input": "q", "output": "o", "pass": 1}')
-    code, _, err = command("graders", "create", "bad", *given[:6], "--set", "examples=@examples.jsonl")
+    code, _, err = command(
+        "graders", "create", "bad", *given[:6], "--set", "examples=@examples.jsonl"
+    )
     assert (code, "examples[0].pass: " in err) == (2, True)
     Path("v.json").write_text("{{")
-    code, _, err = command("graders", "create", "bad", *given[:6], "--set", "template_variables=@v.json")
+    code, _, err = command(
+        "graders", "create", "bad", *given[:6], "--set", "template_variables=@v.json"
+    )
     assert (code, "v.json: not JSON" in err) == (2, True)

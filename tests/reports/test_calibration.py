@@ -209,7 +209,7 @@ def test_a_card_is_found_by_the_digest_whatever_the_name() -> None:
     shelf = Shelf([_record(_card())])
     (found,) = shelf.of_cell(_cell(_part("anything", "a" * 16)))
     assert (found.is_stale, found.card_id) == (False, "20261121-abcd")
-    assert found.to_dict()["kappa_interval"] == [0.51, 0.71]
+    assert found.shown.kappa_interval == (0.51, 0.71)
 
 
 def test_the_same_name_with_another_digest_is_stale_and_says_why() -> None:

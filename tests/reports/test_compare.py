@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from assay.errors import InputError
-from assay.reports.comparing.found import Comparison, chance, comparison_verdict, signed
+from assay.reports.comparing.found import RunComparison, chance, comparison_verdict, signed
 from assay.reports.comparing.pairing import Side, compare
 from assay.reports.summary import summarize
 from assay.scoring.intervals import mean_interval
@@ -36,7 +36,7 @@ def side(cells: Sequence[CellRecord], **more: object) -> Side:
     return Side(run=run, agents=agents, cells=sorted(cells, key=lambda one: one.key))
 
 
-def compared(before: Sequence[float | None], after: Sequence[float | None]) -> Comparison:
+def compared(before: Sequence[float | None], after: Sequence[float | None]) -> RunComparison:
     """A case for each pair of rewards."""
     sides = [
         side([cell(f"c{number:03}", reward) for number, reward in enumerate(rewards)])
@@ -63,7 +63,7 @@ def test_few_cases_never_make_a_claim_however_large_the_difference(cases: int) -
     after = [1.0 - number / 1_000 for number in range(cases)]
     found = compared([0.0] * cases, after)
     assert found.finding == "too few cases to tell"
-    assert (found.p_value, found.sign_p) == (None, None)
+    assert (found.difference.p_value, found.sign_p) == (None, None)
 
 
 def test_five_wins_among_many_ties_are_too_few_to_tell() -> None:

@@ -44,7 +44,7 @@ def written(*cells: CellRecord, run: RunRecord = RUN, **options: Any) -> dict[st
 def test_it_holds_run_cells_and_summary() -> None:
     node = SubScore("tests", 1.0)
     report = written(cell(subscores=(node.to_dict(),), flags=("odd",), seconds=2.0, tokens=5))
-    assert list(report) == ["run", "cells", "summary"]
+    assert list(report) == ["run", "cells", "changes", "matrix", "overview"]
     assert report["run"]["config"] == {"trials": 2}
     (only,) = report["cells"]
     expected = {
@@ -52,18 +52,18 @@ def test_it_holds_run_cells_and_summary() -> None:
         "harness": "",
         "model": "",
         "trial": 1,
-        "status": "graded",
+        "ended": "pass",
         "reward": 1.0,
-        "passed": True,
         "flags": ["odd"],
-        "subscores": [node.to_dict()],
-        "error": "",
         "seconds": 2.0,
         "cost_usd": None,
         "tokens": 5,
     }
     assert {key: only[key] for key in expected} == expected
-    assert report["summary"]["verdict"] == {"code": 0, "line": "PASS: the 1 graded cell passed"}
+    assert only["record"]["subscores"] == [node.to_dict()]
+    overview = report["overview"]
+    assert (overview["code"], overview["verdict"]) == (0, "PASS: the 1 graded cell passed")
+    assert [case["case"] for case in report["matrix"]["items"]] == ["a"]
 
 
 def test_the_summary_is_that_of_the_same_cells() -> None:
@@ -79,8 +79,8 @@ def test_no_cells_is_still_one_object() -> None:
 
 def test_labels_and_the_bar_are_passed_on() -> None:
     report = written(cell(reward=0.5, passed=False), labels={"a": False}, fail_under=0.4)
-    assert report["summary"]["agreement"]["tn"] == 1
-    assert report["summary"]["verdict"]["code"] == 0
+    assert report["overview"]["agreement"]["tn"] == 1
+    assert report["overview"]["code"] == 0
 
 
 def test_a_wrong_bar_is_refused_before_anything_is_written() -> None:
@@ -96,7 +96,7 @@ def test_cells_are_written_one_by_one() -> None:
 
     def cells() -> Iterator[CellRecord]:
         for n in range(3):
-            seen.append(file.getvalue().count('"case"'))
+            seen.append(file.getvalue().count('"ended"'))
             yield cell(f"c{n}")
 
     cells_json(file, RUN, cells)
@@ -105,8 +105,8 @@ def test_cells_are_written_one_by_one() -> None:
 
 def test_graded_without_a_usable_reward_is_written_as_an_error() -> None:
     (only,) = written(cell(reward=nan))["cells"]
-    assert (only["status"], only["reward"], only["passed"]) == ("error", None, None)
-    assert "not a reward" in only["error"]
+    assert (only["ended"], only["reward"]) == ("error", None)
+    assert "not a reward" in only["why"]
 
 
 @pytest.mark.parametrize("number", [nan, inf, -inf])
@@ -116,7 +116,7 @@ def test_numbers_that_json_lacks_become_null(number: float) -> None:
     (only,) = written(cell(**fields))["cells"]
     assert only["seconds"] is None
     assert only["cost_usd"] is None
-    assert only["subscores"][0]["metadata"] == {"deep": [None]}
+    assert only["record"]["subscores"][0]["metadata"] == {"deep": [None]}
 
 
 def deep(levels: int) -> Any:
@@ -142,7 +142,7 @@ def test_nothing_that_was_stored_can_break_the_object(hostile: Any) -> None:
     text = hostile if isinstance(hostile, str) else ""
     report = written(cell(case=text or "a", answer=text, subscores=(stored,)))
     assert len(report["cells"]) == 1
-    assert report["summary"]["total"] == 1
+    assert report["overview"]["totals"]["total"] == 1
 
 
 JSON = st.recursive(

@@ -136,10 +136,9 @@ def test_reports_say_it_everywhere(tmp_path: Path) -> None:
     judged = cell(left(votes=[call(0.5), call(None)]), cost_usd=0.0, tokens=0)
     again = cell(left(votes=[call(0.0, from_cache=True)]), case="b", cost_usd=0.0, tokens=0)
     summary = summarize([judged, again])
-    numbers = summary.to_dict()
-    assert numbers["judge_cost_usd"] == 0.5
-    assert numbers["judge_cost_unknown"] == 1
-    assert (numbers["judgements"], numbers["judgements_cached"]) == (2, 1)
+    numbers = summary.totals
+    assert (numbers.judge_cost_usd, numbers.judge_cost_unknown) == (0.5, 1)
+    assert (numbers.judgements, numbers.judgements_cached) == (2, 1)
     lines = {label: "".join(map(str, parts)) for label, parts in statistics(summary)}
     assert lines["Judge cost"] == (
         "$0.50 + 1 judgement unknown; 2 judgements asked, 1 from the cache"
@@ -154,8 +153,7 @@ def test_reports_say_it_everywhere(tmp_path: Path) -> None:
 
 def test_a_run_without_judges_says_nothing_of_them() -> None:
     summary = summarize([cell(SubScore("tests", 1.0).to_dict())])
-    numbers = summary.to_dict()
-    assert (numbers["judgements"], numbers["judge_cost_usd"]) == (0, None)
+    assert (summary.totals.judgements, summary.totals.judge_cost_usd) == (0, None)
     assert "Judge cost" not in dict(statistics(summary))
 
 

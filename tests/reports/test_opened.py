@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -117,11 +117,16 @@ def test_a_failing_cell_says_what_was_read_without_being_asked_for(home: Path) -
     assert "--case c1" in text
 
 
+def wide(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
+    """The cells of a JSON report, opened."""
+    return [cast("dict[str, Any]", cell["opened"]) for cell in cells(done)]
+
+
 def test_json_of_a_case_holds_all_that_is_kept(home: Path) -> None:
-    (found,) = cells(opened(home, "matrix", "--case", "c1", "--model", "fix", "--json"))
-    assert found["prompt"] == "mend main.txt, please"
-    steps = cast("list[dict[str, Json]]", found["steps"])
-    assert [step["label"] for step in steps] == [
+    (found,) = wide(opened(home, "matrix", "--case", "c1", "--model", "fix", "--json"))
+    assert found["view"]["prompt"]["text"] == "mend main.txt, please"
+    steps = found["steps"]["steps"]
+    assert [step["label"] for step in steps if step["label"] not in ("answered", "replied")] == [
         "told by the system",  # and the user's turn is the prompt, which stands above
         "thought",
         "said",
@@ -129,17 +134,17 @@ def test_json_of_a_case_holds_all_that_is_kept(home: Path) -> None:
         "called edit",
         "failed with",
     ]
-    assert steps[0]["text"] == "Be brief."
-    assert [step["is_error"] for step in steps] == [False, False, False, False, False, True]
-    changes = cast("list[dict[str, Json]]", found["changes"])
+    assert steps[0]["text"]["text"] == "Be brief."
+    assert [step["label"] for step in steps if step["is_error"]] == ["failed with"]
+    changes = found["files"]["files"]
     assert [(change["path"], change["how"]) for change in changes] == [
         ("gone.txt", "deleted"),
         ("main.txt", "changed"),
         ("new.bin", "added"),
     ]
     assert "-broken\n+fixed" in str(changes[1]["diff"])
-    nodes = cast("list[dict[str, Json]]", found["subscores"])
-    assert cast("dict[str, Json]", nodes[1]["metadata"])["decided"] == "42 is 42"
+    facts = {fact["label"]: fact["text"]["text"] for fact in found["view"]["scores"][1]["facts"]}
+    assert facts["decided"] == "42 is 42"
 
 
 def test_json_of_a_run_holds_its_trajectories_where_that_is_asked_for(home: Path) -> None:
@@ -168,16 +173,18 @@ def test_html_and_junit_show_the_same(home: Path) -> None:
 
 def test_a_row_is_explained_from_the_whole_of_what_was_graded(home: Path) -> None:
     done = opened(home, "latest", "--case", "a", "--json")
-    (found,) = cells(done)
-    assert found["prompt"] == "6 * 7?"
-    assert len(str(found["answer"])) > 3_000
-    (node,) = cast("list[dict[str, Json]]", found["subscores"])
-    assert cast("dict[str, Json]", node["metadata"])["expected"] == "42"
+    (found,) = wide(done)
+    assert found["view"]["prompt"]["text"] == "6 * 7?"
+    assert len(found["view"]["answer"]["text"]) > 3_000
+    (node,) = found["view"]["scores"]
+    assert {fact["label"]: fact["text"]["text"] for fact in node["facts"]}["expected"] == "42"
     assert cast("dict[str, Json]", result(done)["run"])["planned"] == 2
-    assert summary(done)["verdict"] == {"code": 1, "line": "FAIL: 1 of 1 graded cell failed"}
+    told = summary(done)
+    assert (told["code"], told["verdict"]) == (1, "FAIL: 1 of 1 graded cell failed")
     assert cast("dict[str, Json]", result(done)["run"])["label"] == ""
-    (conversation,) = cells(opened(home, "latest", "--case", "b", "--json"))
-    assert conversation["steps"] == [{"label": "user", "text": "6 * 7?", "is_error": False}]
+    (conversation,) = wide(opened(home, "latest", "--case", "b", "--json"))
+    (step,) = conversation["steps"]["steps"]
+    assert (step["label"], step["text"]["text"], step["is_error"]) == ("user", "6 * 7?", False)
     assert "decided: 17 is not 42" in opened(home, "latest").stdout
 
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from assay.errors import InputError
 from assay.reports.summary import Summary, Tally, summarize, verdict
 from assay.scoring.intervals import clustered_interval, mean_interval, wilson
+from assay.scoring.records import as_json
 from assay.store.records import CellRecord, RunRecord
 
 
@@ -114,7 +115,7 @@ def test_an_unknown_cost_is_counted_and_not_added_as_zero() -> None:
 def test_groups_know_their_trials_and_whether_they_are_flaky() -> None:
     cells = [graded("a", 1.0, trial=1), graded("a", 0.0, trial=2), error("a", trial=3)]
     (row,) = summarize(cells).groups
-    assert row.outcomes == ("pass", "fail", "error")
+    assert row.ended == ("pass", "fail", "error")
     assert row.flaky
     assert not summarize(cells[:1]).groups[0].flaky
     assert not summarize([cells[0], cells[2]]).groups[0].flaky
@@ -178,7 +179,8 @@ def test_numbers_do_not_depend_on_the_order(order: list[int]) -> None:
 def test_a_summary_is_plain_json_even_when_empty() -> None:
     cells = [graded("a", 0.5, cost_usd=0.1, trial=t) for t in (1, 2)] + [error("b"), skipped("c")]
     for summary in (summarize(cells, labels={"a": True, "b": False}), summarize([])):
-        assert json.loads(json.dumps(summary.to_dict(), allow_nan=False)) == summary.to_dict()
+        written = as_json(summary)
+        assert json.loads(json.dumps(written, allow_nan=False)) == written
 
 
 def test_labels_measure_verdicts() -> None:
@@ -290,4 +292,4 @@ def test_a_tally_keeps_no_cell() -> None:
         tally.add(graded("a", 1.0, trial=n, answer=text, content=text))
     assert text not in repr(vars(tally))
     assert tally.summary().totals.total == 50
-    assert len(tally.summary().groups[0].outcomes) == 50
+    assert len(tally.summary().groups[0].ended) == 50

@@ -351,7 +351,10 @@ async def test_one_short_item_wakes_one_other_thread_and_that_once(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It woke three, which cost more CPU than all that they did."""
-    for part in (admission, limits):  # a busy machine is slower than what is remembered for a moment
+    for part in (
+        admission,
+        limits,
+    ):  # a busy machine is slower than what is remembered for a moment
         monkeypatch.setattr(part, "_REMEMBERED_SECONDS", 3_600.0)
     body: Json = {"items": [{"answer": "4", "expected": "4"}]}
     assert (await site.post("graders/exact/grade", body)).status_code == 200  # the key is known now

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
 from assay.cli.options import RUN, add_db, add_json, check_targets, explain, share, store_there
 from assay.errors import InputError
-from assay.reports.comparing.found import comparison_verdict
 from assay.reports.comparing.pairing import compare
 from assay.reports.comparing.sides import are_same, side_of
+from assay.scoring.records import as_json
 from assay.store.database import Database
 from assay.store.runs import Store
 
@@ -85,23 +86,21 @@ def run(given: Namespace) -> int:
                 f"{given.before} and {given.after} are the same run, {before.run.id}",
                 hint="a run is no better and no worse than itself; `assay runs` lists others",
             )
-        found = compare(before, after)
+        found = compare(before, after, max_drop=given.max_drop)
+    is_gate = given.max_drop is not None
     if given.html:
         from assay.reports.comparing.html import write_comparison_html
 
-        write_comparison_html(given.html, found, max_drop=given.max_drop)
+        write_comparison_html(given.html, found, is_gate=is_gate)
     if given.json:
-        import json
-
-        decided = comparison_verdict(found, max_drop=given.max_drop)
-        verdict = {"code": decided.code, "line": decided.line}
-        print(json.dumps({**found.to_dict(), "max_drop": given.max_drop, "verdict": verdict}))
-        return decided.code
+        print(json.dumps(as_json(found)))
+        return found.code
     from assay.reports.comparing.page import render_comparison
     from assay.reports.page import page_on
 
     shown = None if given.all else 5
-    return render_comparison(page_on(sys.stdout), found, max_drop=given.max_drop, shown=shown).code
+    render_comparison(page_on(sys.stdout), found, is_gate=is_gate, shown=shown)
+    return found.code
 
 
 def _two(part: str, names: Sequence[str]) -> tuple[str | None, str | None]:

@@ -137,14 +137,21 @@ def _conclude(told: Mapping[str, Json], outputs: Outputs, *, is_new: bool) -> in
         is_new: Whether they were graded now.
     """
     from assay.reports.parts import summary_of_parts
+    from assay.reports.run_view import overview_of, run_row, sums_of
     from assay.reports.summary import verdict
+    from assay.scoring.records import as_json
+    from assay.store.records import RunRecord
 
     summary = summary_of_parts(told)
     decided = verdict(summary, fail_under=outputs.fail_under, strict=outputs.strict)
     if outputs.json:
-        numbers = summary.to_dict()
-        numbers["verdict"] = {"code": decided.code, "line": decided.line}
-        print(json.dumps({"parts": {name: told.get(name) for name in _WORK}, "summary": numbers}))
+        # No run is stored: the overview is of one that has no id.
+        directory = str(told["directory"])
+        config: dict[str, Json] = {"kind": "dataset", "suite": directory}
+        run = RunRecord(id="", created_at="", config=config, planned=summary.totals.total)
+        row = run_row(run, "finished", sums_of(summary.totals))
+        parts = {name: told.get(name) for name in _WORK}
+        print(json.dumps({"parts": parts, "overview": as_json(overview_of(row, summary, decided))}))
         return decided.code
     _tell(summary, told, is_new=is_new)
     print(decided.line)
@@ -193,7 +200,8 @@ def write_rows(out: str, plan: RowPlan, run_id: str, store: Store) -> None:
     The file is there whole or not at all.
     """
     from assay.eval.parts import PartWriter, commit, temporary, ungraded
-    from assay.reports.opened import cell_dict
+    from assay.reports.run_view import whole_row
+    from assay.scoring.records import as_json
 
     target, data = Path(out), plan.terms.data
     with temporary(target) as file:
@@ -201,6 +209,7 @@ def write_rows(out: str, plan: RowPlan, run_id: str, store: Store) -> None:
             for rows in (one.rows for shard in data.shards for one in plan.work.blocks(shard)):
                 cells = store.cells_of(run_id, [row.id for row, _ in rows])
                 to.objects(
-                    {**ungraded(row.fields), "grade": cell_dict(cells[row.id])} for row, _ in rows
+                    {**ungraded(row.fields), "grade": as_json(whole_row(cells[row.id]))}
+                    for row, _ in rows
                 )
         commit(file, target, replace=True)

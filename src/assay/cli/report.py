@@ -34,6 +34,7 @@ from assay.reports.review import Review, changes_of, review, review_rows
 from assay.reports.summary import Summary, summarize, verdict
 from assay.store.cards import Cards
 from assay.store.database import Database
+from assay.store.kept import run_state
 from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store
 
@@ -112,6 +113,7 @@ def conclude(
         write_junit(outputs.junit or "", run, cells, opener=opener)
 
     def as_json() -> None:
+        from assay.reports.cell_view import opened_cell
         from assay.reports.json_report import cells_json
 
         summary = cells_json(
@@ -122,7 +124,8 @@ def conclude(
             strict=strict,
             changes=[] if only else changes_of(store, run_id),
             shelf=shelf,
-            opener=opener if only or full else None,
+            opener=partial(opened_cell, store, run, whole=True) if only or full else None,
+            state=run_state(store, stored),
             some=bool(only),
         )
         summaries.append(summary)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from urllib.parse import quote
 
 from rich.console import Console
@@ -12,12 +12,12 @@ from rich.console import Console
 from assay.cli.options import RUN, add_db, explain, store_there, user_name
 from assay.cli.view import add_page, open_page
 from assay.errors import InputError, nearest
+from assay.reports.cell_view import view_of
 from assay.reports.figures import count
 from assay.reports.page import Page
-from assay.scoring.json_safe import Json
+from assay.scoring.records import as_json
 from assay.store.database import Database
 from assay.store.decisions import (
-    HELD,
     Decision,
     Ruling,
     cell_digest,
@@ -74,7 +74,8 @@ def run(given: Namespace) -> int:
             decide(store, cell, Decision(ruling=ruling, by=by, note=given.note))
         if given.json:
             cells = list(filter(needs_decision, store.cells(run.id)))
-            print(json.dumps({"run": run.id, "cells": list(map(_shown, cells))}))
+            shown = as_json([view_of(run, cell) for cell in cells])
+            print(json.dumps({"run": run.id, "cells": shown}))
             return 0
         decided = sum(decision_of(cell) is not None for cell in store.cells(run.id))
     page = Page(Console(highlight=False))
@@ -95,7 +96,7 @@ def _meant(said: str, cells: Sequence[CellRecord]) -> tuple[CellRecord, Ruling]:
     rulings: list[Ruling] = [ruling for ruling in _RULINGS if ruling == word]
     if not name or not rulings:
         raise InputError(f"--decide {said!r}: no decision", hint="CELL=ok or CELL=zero")
-    found = [cell for cell in cells if name in (cell.case, _id(cell))]
+    found = [cell for cell in cells if name in (cell.case, _id(cell), cell_digest(cell))]
     if len(found) != 1:
         ids = ", ".join(_id(cell) for cell in found[:5])
         names = [name for cell in cells for name in (cell.case, _id(cell))]
@@ -109,33 +110,3 @@ def _meant(said: str, cells: Sequence[CellRecord]) -> tuple[CellRecord, Ruling]:
 
 def _id(cell: CellRecord) -> str:
     return cell_digest(cell)[:8]
-
-
-def _shown(cell: CellRecord) -> dict[str, Json]:
-    held, decision = cell.notes.get(HELD), decision_of(cell)
-    return {
-        "id": _id(cell),
-        "case": cell.case,
-        "harness": cell.harness,
-        "model": cell.model,
-        "trial": cell.trial,
-        "status": cell.status,
-        "reward": cell.reward,
-        "held": held.get("reward") if isinstance(held, dict) else None,
-        "flags": list(cell.flags),
-        "signs": [dict(sign) for sign in _signs(cell.subscores)],
-        "decision": None if decision is None else decision.to_dict(),
-    }
-
-
-def _signs(nodes: Sequence[Mapping[str, Json]]) -> Iterator[Mapping[str, Json]]:
-    """What audits found, anywhere in a score tree."""
-    for node in nodes:
-        metadata, children = node.get("metadata"), node.get("children")
-        listed = metadata.get("signs") if isinstance(metadata, dict) else None
-        yield from (
-            one for one in (listed if isinstance(listed, list) else []) if isinstance(one, dict)
-        )
-        yield from _signs(
-            [one for one in children if isinstance(one, dict)] if isinstance(children, list) else []
-        )

@@ -20,11 +20,11 @@ from assay.cli.options import (
 )
 from assay.errors import InputError
 from assay.reports.figures import DASH, duration, percent
-from assay.reports.one_file import as_json
 from assay.reports.page import Page, page_on
 from assay.reports.plain import one_line
 from assay.reports.trainability import Times, Trainability, trainability_of, trainability_of_parts
 from assay.scoring.json_safe import Json
+from assay.scoring.records import as_json
 from assay.store.runs import Store
 
 _MORE = """\

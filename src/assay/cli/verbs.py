@@ -28,9 +28,10 @@ from assay.reports.figures import count
 from assay.reports.page import Page, page_on
 from assay.reports.plain import one_line
 from assay.scoring.json_safe import Json
+from assay.scoring.records import as_json
 from assay.service.arguments import check
 from assay.service.here import ask, do, local_desk
-from assay.service.operation import MAX_LIMIT, as_json
+from assay.service.operation import MAX_LIMIT
 from assay.store.database import Database
 from assay.store.database import moment as written
 

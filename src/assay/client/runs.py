@@ -10,7 +10,7 @@ from assay.service import compare as comparing
 from assay.service import runs
 
 if TYPE_CHECKING:
-    from assay.reports.comparing.shown import RunComparison
+    from assay.reports.comparing.found import RunComparison
 
 
 class Runs(Part[M_co]):

@@ -10,11 +10,13 @@ from assay.reports.trajectory import MomentKind
 from assay.store.decisions import Decision
 
 __all__ = [
+    "CellChange",
     "CellCommand",
     "CellPlace",
     "CellView",
     "ChangedFiles",
     "FoundSteps",
+    "OpenedCell",
     "OutlinedStep",
     "PastResult",
     "SiblingCell",
@@ -43,6 +45,16 @@ class CellPlace:
     harness: str
     model: str
     trial: int
+
+
+@frozen(kw_only=True)
+class CellChange:
+    """A cell's newest result beside the one before, and what is different in their scores."""
+
+    place: CellPlace
+    before: PastResult
+    after: PastResult
+    reasons: tuple[str, ...]
 
 
 @frozen(kw_only=True)
@@ -224,3 +236,20 @@ class ChangedFiles:
 
     files: tuple[FileChange, ...]
     notes: tuple[str, ...]
+
+
+@frozen(kw_only=True)
+class OpenedCell:
+    """A cell with everything that is shown of it.
+
+    Attributes:
+        view: The cell.
+        outline: Its steps.
+        steps: The same with their texts.
+        files: What became of its workspace; None where none was kept.
+    """
+
+    view: CellView
+    outline: StepOutline
+    steps: StepPart
+    files: ChangedFiles | None

@@ -10,13 +10,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from assay.errors import AssayError, NotFoundError
+from assay.errors import NotFoundError
 from assay.reports.cell_records import (
+    CellChange,
     CellCommand,
     CellPlace,
     CellView,
     ChangedFiles,
     FoundSteps,
+    OpenedCell,
     OutlinedStep,
     PastResult,
     SiblingCell,
@@ -25,9 +27,10 @@ from assay.reports.cell_records import (
     StepShown,
 )
 from assay.reports.explain import left_out, nodes, sentence, tree
-from assay.reports.opened import Kept, changes_of, read_kept, scores_of
+from assay.reports.opened import Kept, changes_of, kept_of, scores_of
 from assay.reports.outcome import GLYPHS, ended, outcome, trouble
 from assay.reports.plain import one_line, visible
+from assay.reports.review import Change
 from assay.reports.score_view import FOLD, facts_of, folded, node_at, score_nodes, signs_in
 from assay.reports.trajectory import Moment
 from assay.shown import command
@@ -37,14 +40,19 @@ from assay.store.runs import Store
 
 __all__ = [
     "cell_view",
+    "change_of",
     "changed_files",
     "find_steps",
+    "opened_cell",
     "outline_of",
     "steps_of",
     "text_of",
     "view_of",
 ]
 
+_FOLD_WHOLE = 20_000
+_EVERY = 1 << 40
+_MOST_STEPS = 400
 _MOST_SIGNS = 100
 _MOST_SIBLINGS = 1_000
 _MOST_FOUND = 1_000
@@ -71,7 +79,7 @@ def cell_view(
     """
     history = _history(store, run, key)
     cell = history[-1]
-    kept, notes = _kept(store, cell)
+    kept, notes = kept_of(store, cell)
     view = replace(
         view_of(run, cell, history=history, kept=kept, fold=fold),
         notes=notes,
@@ -156,6 +164,36 @@ def view_of(
     )
 
 
+def opened_cell(
+    store: Store | None, run: RunRecord, cell: CellRecord, *, whole: bool = False
+) -> OpenedCell:
+    """A cell with everything that is shown of it, but for its neighbours.
+
+    Args:
+        store: Where the run is; None for what the cell's own row tells.
+        run: The run.
+        cell: The cell.
+        whole: Whether no text is folded and no step left out, however long that is.
+    """
+    fold, most = (_EVERY, _EVERY) if whole else (_FOLD_WHOLE, _MOST_STEPS)
+    if store is None:
+        view = view_of(run, cell, fold=fold)
+        steps, outline = StepPart(steps=(), total=0), StepOutline(steps=())
+        return OpenedCell(view=view, outline=outline, steps=steps, files=None)
+    key = cell.key
+    view = cell_view(store, run, key, fold=fold, with_neighbours=False)
+    steps = steps_of(store, run, key, 0, most, fold=fold)
+    if steps.total > most:
+        said = f"the first {most:,} of {steps.total:,} steps are shown"
+        view = replace(view, notes=(*view.notes, said))
+    return OpenedCell(
+        view=view,
+        outline=StepOutline(steps=outline_of(store, run, key).steps[:most]),
+        steps=steps,
+        files=changed_files(store, run, key) if view.has_files else None,
+    )
+
+
 def outline_of(store: Store, run: RunRecord, key: CellKey) -> StepOutline:
     """Every step of a cell's trajectory, without texts."""
     return StepOutline(
@@ -197,7 +235,7 @@ def find_steps(store: Store, run: RunRecord, key: CellKey, words: str) -> FoundS
 
 def changed_files(store: Store, run: RunRecord, key: CellKey) -> ChangedFiles:
     """What became of the files of a cell's workspace."""
-    kept, notes = _kept(store, _history(store, run, key)[-1])
+    kept, notes = kept_of(store, _history(store, run, key)[-1])
     changes, missing = changes_of(store.home, kept)
     shown = [replace(one, path=one_line(one.path, 500), diff=visible(one.diff)) for one in changes]
     return ChangedFiles(files=tuple(shown), notes=(*notes, *missing))
@@ -210,7 +248,7 @@ def text_of(store: Store, run: RunRecord, key: CellKey, ref: str) -> str:
         NotFoundError: If the cell has no such text.
     """
     cell = _history(store, run, key)[-1]
-    kept, _ = _kept(store, cell)
+    kept, _ = kept_of(store, cell)
     match ref.split("/"):
         case ["prompt"]:
             return visible(kept.prompt)
@@ -241,16 +279,8 @@ def _history(store: Store, run: RunRecord, key: CellKey) -> list[CellRecord]:
     raise NotFoundError(f"run {run.id} has no cell {key}", hint="list its cells")
 
 
-def _kept(store: Store, cell: CellRecord) -> tuple[Kept, tuple[str, ...]]:
-    try:
-        return read_kept(store.packed(cell.run_id, cell.key)), ()
-    except AssayError as error:
-        why = f"only the result itself could be read: {one_line(str(error), 300)}"
-        return Kept(answer=cell.answer), (why,)
-
-
 def _moments(store: Store, run: RunRecord, key: CellKey) -> tuple[Moment, ...]:
-    return _kept(store, _history(store, run, key)[-1])[0].moments
+    return kept_of(store, _history(store, run, key)[-1])[0].moments
 
 
 def _place(key: CellKey) -> CellPlace:
@@ -289,6 +319,16 @@ def _past(cell: CellRecord) -> PastResult:
         sentence=sentence(cell),
         digest=one_line(cell.digest, 100),
         decision=decision_of(cell),
+    )
+
+
+def change_of(change: Change) -> CellChange:
+    """What grading a cell again changed."""
+    return CellChange(
+        place=_place(change.after.key),
+        before=_past(change.before),
+        after=_past(change.after),
+        reasons=change.reasons,
     )
 
 

@@ -8,24 +8,23 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from assay.frozen import frozen
-from assay.reports.cell_records import CellPlace, CellView, ChangedFiles, StepOutline, StepPart
-from assay.reports.cell_view import cell_view, changed_files, outline_of, steps_of, view_of
+from assay.reports.cell_records import CellPlace, CellView, OpenedCell
+from assay.reports.cell_view import opened_cell
 from assay.reports.explain import sentence, tidy
 from assay.reports.figures import count
 from assay.reports.files import replacing
-from assay.reports.one_file import as_json, write_document
+from assay.reports.one_file import safe_json, write_document
 from assay.reports.outcome import GLYPHS, Ended, ended
-from assay.reports.plain import natural, one_line
+from assay.reports.plain import one_line
 from assay.reports.review import Review
 from assay.reports.run_records import (
-    AgentName,
     CellRow,
     MatrixCase,
     RunMatrix,
     RunOverview,
     RunRow,
 )
-from assay.reports.run_view import cell_row, matrix_cell, overview_of, run_row
+from assay.reports.run_view import cell_row, matrix_of, overview_of, run_row, sums_of
 from assay.reports.scores import ScoreTable, score_table
 from assay.reports.summary import Summary, Verdict, cause_key, cause_text, verdict
 from assay.reports.trainability import Trainability, trainability
@@ -33,35 +32,15 @@ from assay.scoring.json_safe import Json
 from assay.store.kept import RunState, run_state
 from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store
-from assay.store.windows import Sums
 
-__all__ = ["FileReport", "OpenedCell", "file_report", "write_html"]
+__all__ = ["FileReport", "file_report", "write_html"]
 
 _MAX_CHARACTERS = 20_000_000
 """Characters of opened cells in one file: browsers open that without trouble."""
-_FOLD = 20_000
-_MOST_STEPS = 400
 _MOST_CASES = 1_000
 _MOST_CONFIG = 200_000
 _MOST_CARDS = 30
 _MOST_SCORED = 50_000
-
-
-@frozen(kw_only=True)
-class OpenedCell:
-    """A cell with everything that the file has of it.
-
-    Attributes:
-        view: The cell.
-        outline: Its steps.
-        steps: The same with their texts.
-        files: What became of its workspace; None where none was kept.
-    """
-
-    view: CellView
-    outline: StepOutline
-    steps: StepPart
-    files: ChangedFiles | None
 
 
 @frozen(kw_only=True)
@@ -117,7 +96,7 @@ def write_html(
     with replacing(path) as file:
         told = "\n".join(_told(review, found, decided))
         write_document(
-            file, title=f"{_title(review)} · assay", told=told, data={"run": as_json(found)}
+            file, title=f"{_title(review)} · assay", told=told, data={"run": safe_json(found)}
         )
     return decided
 
@@ -131,12 +110,12 @@ def file_report(
 ) -> FileReport:
     """What the file holds of a run."""
     run, summary = review.run, review.summary
-    matrix, worst = _matrix(summary)
+    matrix = matrix_of(summary.groups, most=_MOST_CASES)
     opened = _within(max_characters, review.cells, lambda cell: _opened(review, store, cell))
     return FileReport(
         overview=overview_of(_row(run, summary, store), summary, decided),
         matrix=matrix,
-        worst=worst,
+        worst=_worst(matrix),
         record=_record(run),
         rows=tuple(map(cell_row, review.cells)),
         causes=tuple(
@@ -154,26 +133,9 @@ def file_report(
 
 
 def _row(run: RunRecord, summary: Summary, store: Store | None) -> RunRow:
-    totals = summary.totals
-    sums = Sums(
-        ends={
-            "pass": totals.passed - totals.scored,
-            "fail": totals.failed,
-            "error": totals.errors,
-            "skipped": totals.skipped,
-            "scored": totals.scored,
-        },
-        flagged=totals.flagged,
-        held=totals.held,
-        cases=totals.cases,
-        reward=totals.reward.mean,
-        cost_usd=totals.cost_usd,
-        cost_unknown=totals.cost_unknown,
-        seconds=totals.seconds,
-    )
     state: RunState = "finished" if store is None else run_state(store, run)
     # What runs on has ended for the file: its verdict is that of the cells there are.
-    return run_row(run, "unfinished" if state == "running" else state, sums)
+    return run_row(run, "unfinished" if state == "running" else state, sums_of(summary.totals))
 
 
 def _every_cell(review: Review, store: Store | None) -> Iterable[CellRecord] | None:
@@ -195,20 +157,9 @@ def _record(run: RunRecord) -> RunRecord:
     return replace(run, config=config, digests=dict(digests))
 
 
-def _matrix(summary: Summary) -> tuple[RunMatrix, tuple[int, ...]]:
-    rows = {(row.case, row.harness, row.model): row for row in summary.groups}
-    agents = list(dict.fromkeys((row.harness, row.model) for row in summary.groups))
-    names = sorted({row.case for row in summary.groups}, key=natural)
-    cases = [
-        MatrixCase(
-            case=case, cells=tuple(matrix_cell(rows.get((case, *agent))) for agent in agents)
-        )
-        for case in names[:_MOST_CASES]
-    ]
-    matrix = RunMatrix(
-        items=tuple(cases), total=len(cases), agents=tuple(AgentName(*agent) for agent in agents)
-    )
-    return matrix, tuple(sorted(range(len(cases)), key=lambda place: -_bad(cases[place])))
+def _worst(matrix: RunMatrix) -> tuple[int, ...]:
+    """Places of the cases, those that fail most first."""
+    return tuple(sorted(range(len(matrix.items)), key=lambda place: -_bad(matrix.items[place])))
 
 
 def _bad(case: MatrixCase) -> int:
@@ -219,23 +170,8 @@ def _bad(case: MatrixCase) -> int:
 def _opened(review: Review, store: Store | None, cell: CellRecord) -> OpenedCell:
     cards = review.shelf.of_cell(cell)[:_MOST_CARDS] if review.shelf else ()
     said = [f"{one_line(card.grader, 60)}: {card.line}" for card in cards]
-    if store is None:
-        view = view_of(review.run, cell, fold=_FOLD)
-        steps, outline = StepPart(steps=(), total=0), StepOutline(steps=())
-        return OpenedCell(
-            view=replace(view, notes=tuple(said)), outline=outline, steps=steps, files=None
-        )
-    run, key = review.run, cell.key
-    view = cell_view(store, run, key, fold=_FOLD, with_neighbours=False)
-    steps = steps_of(store, run, key, 0, _MOST_STEPS, fold=_FOLD)
-    if steps.total > _MOST_STEPS:
-        said.append(f"the first {_MOST_STEPS:,} of {steps.total:,} steps are in this file")
-    return OpenedCell(
-        view=replace(view, notes=(*view.notes, *said)),
-        outline=StepOutline(steps=outline_of(store, run, key).steps[:_MOST_STEPS]),
-        steps=steps,
-        files=changed_files(store, run, key) if view.has_files else None,
-    )
+    opened = opened_cell(store, review.run, cell)
+    return replace(opened, view=replace(opened.view, notes=(*opened.view.notes, *said)))
 
 
 def _within(
@@ -245,7 +181,7 @@ def _within(
     opened = list[OpenedCell]()
     for cell in cells:
         one = opening(cell)
-        room -= len(json.dumps(as_json(one)))
+        room -= len(json.dumps(safe_json(one)))
         if room < 0:
             break
         opened.append(one)

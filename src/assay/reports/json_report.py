@@ -1,18 +1,22 @@
-"""A run as one JSON object: ``{"run": ..., "cells": [...], "summary": ...}``."""
+"""A run as one JSON object: the records that the API answers with, each under its own name."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, TextIO
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TextIO, cast
 
+from assay.reports.cell_records import OpenedCell
+from assay.reports.cell_view import change_of
 from assay.reports.explain import tidy
-from assay.reports.opened import Opener, cell_dict
 from assay.reports.outcome import Cells, stream
 from assay.reports.review import Change
+from assay.reports.run_view import matrix_of, overview_of, run_row, sums_of, whole_row
 from assay.reports.summary import Summary, Tally, verdict
 from assay.scoring.json_safe import Json
-from assay.store.records import RunRecord
+from assay.scoring.records import as_json
+from assay.store.kept import RunState
+from assay.store.records import CellRecord, RunRecord
 
 if TYPE_CHECKING:
     from assay.reports.standing import Shelf
@@ -23,52 +27,44 @@ def cells_json(
     run: RunRecord,
     cells: Cells,
     *,
+    state: RunState = "finished",
     fail_under: float | None = None,
     strict: bool = False,
     labels: Mapping[str, bool | float] | None = None,
     changes: Sequence[Change] = (),
     shelf: Shelf | None = None,
-    opener: Opener | None = None,
+    opener: Callable[[CellRecord], OpenedCell] | None = None,
     some: bool = False,
 ) -> Summary:
     """Write the run as exactly one JSON object and a line feed, ASCII only, cell by cell.
 
-    The summary comes last, with the verdict in it, because it is known last. With an opener, each
-    cell has what is kept beside its result, too. Of `some` cells, nobody asks what became of the
-    others that were planned.
+    ``run`` is what ``GET /runs/RUN`` answers, ``cells`` its ``/cells?whole=true``, ``matrix`` its
+    ``/matrix`` and ``overview`` its ``/overview``, which is last because it is known last. With an
+    opener each cell is ``opened``, too. Of `some` cells, nobody asks what became of the others that
+    were planned.
     """
     tally = Tally(run=None if some else run, labels=labels, shelf=shelf)
     verdict(tally.summary(), fail_under=fail_under)
-    file.write(f'{{"run": {_dumped(_run_dict(run))},\n"cells": [')
+    file.write(f'{{"run": {_dumped(run)},\n"cells": [')
     separator = "\n"
     for cell in stream(cells):
         tally.add(cell)
-        written = cell_dict(cell) if opener is None else opener(cell).to_dict()
-        if shelf:
-            written["calibrations"] = [each.to_dict() for each in shelf.of_cell(cell)]
-        file.write(f"{separator}{_dumped(written)}")
+        row = as_json(whole_row(cell), tidy)
+        if opener is not None:
+            row = {**cast("dict[str, Json]", row), "opened": as_json(opener(cell), tidy)}
+        file.write(separator + json.dumps(row, allow_nan=False))
         separator = ",\n"
     summary = tally.summary()
     decided = verdict(summary, fail_under=fail_under, strict=strict)
-    numbers = summary.to_dict()
-    numbers["changes"] = [change.to_dict() for change in changes]
-    numbers["verdict"] = {"code": decided.code, "line": decided.line}
-    file.write(f'\n],\n"summary": {_dumped(numbers)}}}\n')
+    parts = {
+        "changes": list(map(change_of, changes)),
+        "matrix": matrix_of(summary.groups),
+        "overview": overview_of(run_row(run, state, sums_of(summary.totals)), summary, decided),
+    }
+    written = ",\n".join(f'"{name}": {_dumped(part)}' for name, part in parts.items())
+    file.write(f"\n],\n{written}}}\n")
     return summary
 
 
-def _run_dict(run: RunRecord) -> dict[str, Json]:
-    return {
-        "id": run.id,
-        "created_at": run.created_at,
-        "label": run.label,
-        "config": dict(run.config),
-        "digests": dict(run.digests),
-        "finished": run.finished,
-        "planned": run.planned,
-        "assay": run.assay,
-    }
-
-
-def _dumped(value: Mapping[str, Json]) -> str:
-    return json.dumps(tidy(value), allow_nan=False)
+def _dumped(value: object) -> str:
+    return json.dumps(as_json(value, tidy), allow_nan=False)

@@ -187,7 +187,7 @@ def _details(opened: Opened) -> str:
         lines += ["", heading(node)]
         for fact in evidence(node, lines=20):
             lines += [f"{fact.label}:", *(f"    {line}" for line in fact.lines)]
-    texts = [("prompt", opened.prompt), ("answer", opened.answer)]
+    texts = [("prompt", opened.kept.prompt), ("answer", opened.kept.answer)]
     texts += [(moment.label, moment.text) for moment in opened.steps if moment.is_error]
     texts += [(f"{change.how} {change.path}", change.diff) for change in opened.changes]
     for label, text in texts[:_MAX_PARTS]:

@@ -10,8 +10,7 @@ from __future__ import annotations
 import json
 import zlib
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from collections.abc import Mapping
 from functools import lru_cache
 from hashlib import sha256
 from importlib.resources import files
@@ -20,30 +19,31 @@ from typing import TextIO, cast
 
 from assay.reports.plain import visible
 from assay.scoring.json_safe import Json
+from assay.scoring.records import as_json
 from assay.shown import Html, element
 
-__all__ = ["as_json", "built", "write_document"]
+__all__ = ["built", "safe_json", "write_document"]
 
 _COMPRESSED_FROM = 64 * 1024
 _UNBUILT = "The part that shows this report was not built with assay; this is its text."
 _NO_SCRIPTS = "This is the report's text. Its cells can be opened where scripts may run."
 
 
-def as_json(value: object) -> Json:
+def safe_json(value: object) -> Json:
     """Records as the JSON that the server answers with; each text is safe to show."""
+    return as_json(value, _safe)
+
+
+def _safe(value: object) -> Json:
     if isinstance(value, str):
         return visible(value)
     if isinstance(value, bool) or value is None or isinstance(value, int):
         return value
     if isinstance(value, float):
         return value if isfinite(value) else None
-    if is_dataclass(value):
-        return {field.name: as_json(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
         pairs = cast("Mapping[object, object]", value)
-        return {visible(str(name)): as_json(one) for name, one in pairs.items()}
-    if isinstance(value, Sequence):
-        return [as_json(one) for one in cast("Sequence[object]", value)]
+        return {visible(str(name)): safe_json(one) for name, one in pairs.items()}
     raise TypeError(f"{type(value).__name__} is not shown")
 
 

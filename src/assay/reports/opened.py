@@ -1,8 +1,8 @@
 """A cell, opened: what was asked, answered and done, what it left, and why it has its score.
 
-The one model of a cell that the table, JSON and JUnit show; the page and a report in one file have
-`assay.reports.cell_view`. A cell's narrow row is enough to make one; with the store at hand comes
-what is kept beside it.
+What everything that shows a cell is made of: the terminal and JUnit lay it out, `cell_view` makes
+of it the records that the page, the HTML file and JSON have. A cell's narrow row is enough; with
+the store at hand comes what is kept beside it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from typing import Literal, TypeAlias
 from assay.errors import AssayError
 from assay.frozen import frozen
 from assay.reports.explain import nodes
-from assay.reports.outcome import outcome, reward_of, trouble
 from assay.reports.plain import one_line, shorten
 from assay.reports.trajectory import Moment, moments
 from assay.scoring.json_safe import Json
@@ -31,14 +30,13 @@ __all__ = [
     "Kept",
     "Opened",
     "Opener",
-    "cell_dict",
     "changes_of",
+    "kept_of",
     "open_cell",
     "read_kept",
     "scores_of",
 ]
 
-_MOST_MOMENTS = 400
 _MOST_CHARACTERS = 20_000
 _MOST_FILES = 60
 _LARGEST_FILE = 256 * 1024
@@ -59,102 +57,6 @@ class FileChange:
     path: str
     how: Literal["added", "changed", "deleted"]
     diff: str
-
-    def to_dict(self) -> dict[str, Json]:
-        """As plain JSON."""
-        return {"path": self.path, "how": self.how, "diff": self.diff}
-
-
-@frozen(kw_only=True)
-class Opened:
-    """A cell with everything that is known of it.
-
-    Attributes:
-        cell: Its narrow row.
-        scores: The score tree; comparisons with what they read and how they decided.
-        prompt: What was asked.
-        answer: The whole final answer.
-        trace_id: By which its spans are found where they were exported to.
-        steps: What was said and done, in order.
-        changes: What became of the files of its workspace.
-        notes: What could not be shown, and why.
-    """
-
-    cell: CellRecord
-    scores: tuple[SubScore, ...] = ()
-    prompt: str = ""
-    answer: str = ""
-    trace_id: str = ""
-    steps: tuple[Moment, ...] = ()
-    changes: tuple[FileChange, ...] = ()
-    notes: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, cell: CellRecord) -> Opened:
-        """What a narrow row alone tells."""
-        return cls(cell=cell, scores=nodes(cell), answer=cell.answer)
-
-    def to_dict(self) -> dict[str, Json]:
-        """As plain JSON: the cell as reports write it, and what is kept beside it."""
-        return {
-            **cell_dict(self.cell),
-            "subscores": [node.to_dict() for node in self.scores],
-            "prompt": self.prompt,
-            "answer": self.answer,
-            "trace_id": self.trace_id,
-            "steps": [moment.to_dict() for moment in self.steps],
-            "changes": [change.to_dict() for change in self.changes],
-            "not_shown": list(self.notes),
-        }
-
-
-def cell_dict(cell: CellRecord) -> dict[str, Json]:
-    """One cell as plain JSON; a graded cell without a usable reward is written as an error."""
-    state = outcome(cell)
-    graded = state in ("pass", "fail")
-    return {
-        "case": cell.case,
-        "harness": cell.harness,
-        "model": cell.model,
-        "trial": cell.trial,
-        "status": "graded" if graded else state,
-        "reward": reward_of(cell) if graded else None,
-        "passed": state == "pass" if graded else None,
-        "threshold": cell.threshold,
-        "assurance": cell.assurance,
-        "min_assurance": cell.min_assurance,
-        "not_graded": cell.not_graded[0],
-        "skipped_graders": dict(cell.not_graded[1]),
-        "min_coverage": cell.min_coverage,
-        "flags": list(cell.flags),
-        "subscores": [dict(part) for part in cell.subscores],
-        "error": trouble(cell) if state == "error" else "",
-        "content": cell.content,
-        "answer": cell.answer,
-        "seconds": cell.seconds,
-        "cost_usd": cell.cost_usd,
-        "tokens": cell.tokens,
-        "digest": cell.digest,
-        "file": cell.file,
-        "notes": dict(cell.notes),
-    }
-
-
-Opener: TypeAlias = "Callable[[CellRecord], Opened]"
-"""Opens a cell: `Opened.of`, or `open_cell` with a store."""
-
-
-def open_cell(store: Store, cell: CellRecord) -> Opened:
-    """Open a cell with what the store keeps of it.
-
-    What is missing or damaged is said in the notes: a report of the rest is worth having.
-    """
-    try:
-        return _opened(store, cell, read_kept(store.packed(cell.run_id, cell.key)))
-    except AssayError as error:
-        narrow = Opened.of(cell)
-        why = f"only the result itself could be read: {one_line(str(error), 300)}"
-        return Opened(cell=cell, scores=narrow.scores, answer=cell.answer, notes=(why,))
 
 
 @frozen(kw_only=True)
@@ -239,32 +141,59 @@ def scores_of(cell: CellRecord, kept: Kept) -> tuple[SubScore, ...]:
     return tuple(explained(node, kept.row) for node in nodes(cell))
 
 
-def _opened(store: Store, cell: CellRecord, kept: Kept) -> Opened:
-    changes, notes = changes_of(store.home, kept)
-    steps = [_shortened(one) for one in kept.moments if one.label not in _ON_THE_PAGE]
-    if len(steps) > _MOST_MOMENTS:
-        notes = (*notes, f"{len(steps) - _MOST_MOMENTS:,} steps in the middle are not shown")
-        steps = [*steps[: _MOST_MOMENTS // 2], *steps[-_MOST_MOMENTS // 2 :]]
-    return Opened(
-        cell=cell,
-        scores=scores_of(cell, kept),
-        prompt=shorten(kept.prompt, _MOST_CHARACTERS),
-        answer=kept.answer,
-        trace_id=kept.trace_id,
-        steps=tuple(steps),
-        changes=changes,
-        notes=notes,
-    )
+@frozen(kw_only=True)
+class Opened:
+    """A cell with everything that is known of it.
+
+    Attributes:
+        cell: Its narrow row.
+        kept: What was kept beside it.
+        changes: What became of the files of its workspace.
+        notes: What could not be shown, and why.
+    """
+
+    cell: CellRecord
+    kept: Kept
+    changes: tuple[FileChange, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, cell: CellRecord) -> Opened:
+        """What a narrow row alone tells."""
+        return cls(cell=cell, kept=Kept(answer=cell.answer))
+
+    @property
+    def scores(self) -> tuple[SubScore, ...]:
+        """The score tree; comparisons with what they read and how they decided."""
+        return scores_of(self.cell, self.kept)
+
+    @property
+    def steps(self) -> list[Moment]:
+        """What was said and done, but for what says nothing new beside the answer."""
+        return [one for one in self.kept.moments if one.label not in ("answered", "replied")]
 
 
-_ON_THE_PAGE = ("answered", "replied")
-"""Moments that a report leaves out: it has the answer, and no times."""
+Opener: TypeAlias = "Callable[[CellRecord], Opened]"
+"""Opens a cell: `Opened.of`, or `open_cell` with a store."""
 
 
-def _shortened(moment: Moment) -> Moment:
-    if len(moment.text) <= _MOST_CHARACTERS:
-        return moment
-    return replace(moment, text=shorten(moment.text, _MOST_CHARACTERS))
+def open_cell(store: Store, cell: CellRecord) -> Opened:
+    """Open a cell with what the store keeps of it.
+
+    What is missing or damaged is said in the notes: a report of the rest is worth having.
+    """
+    kept, notes = kept_of(store, cell)
+    changes, missing = changes_of(store.home, kept)
+    return Opened(cell=cell, kept=kept, changes=changes, notes=(*notes, *missing))
+
+
+def kept_of(store: Store, cell: CellRecord) -> tuple[Kept, tuple[str, ...]]:
+    """What was kept beside a cell, and what of it cannot be read."""
+    try:
+        return read_kept(store.packed(cell.run_id, cell.key)), ()
+    except AssayError as error:
+        why = f"only the result itself could be read: {one_line(str(error), 300)}"
+        return Kept(answer=cell.answer), (why,)
 
 
 # --- What became of the files --------------------------------------------------------------------

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import cast
 
 from assay.eval.grades import Tally
-from assay.reports.summary import Cause, NotGraded, Summary
+from assay.reports.summary import Cause, NotGraded, Summary, cause_key
 from assay.reports.totals import Totals
 from assay.scoring.intervals import wilson
 from assay.scoring.json_safe import Json
+from assay.store.windows import Ends
 
 __all__ = ["summary_of_parts"]
 
@@ -21,14 +22,20 @@ def summary_of_parts(told: Mapping[str, Json]) -> Summary:
         KeyError, TypeError, ValueError: If it is none.
     """
     tally = Tally.from_dict(told)
+    ends = Ends(
+        passed=tally.passed - tally.scored,
+        failed=tally.failed,
+        errors=tally.errors,
+        skipped=tally.skipped,
+        scored=tally.scored,
+    )
     totals = Totals(
         total=tally.rows,
         graded=tally.graded,
-        passed=tally.passed,
-        failed=tally.failed,
-        scored=tally.scored,
-        errors=tally.errors,
-        skipped=tally.skipped,
+        ends=ends,
+        shown=ends.shown,
+        has_verdicts=ends.has_verdicts,
+        coverage=tally.graded / tally.rows if tally.rows else None,
         flagged=tally.flagged,
         cases=tally.graded,
         reward=tally.mean(),
@@ -38,6 +45,8 @@ def summary_of_parts(told: Mapping[str, Json]) -> Summary:
     return Summary(
         totals=totals,
         malformed=cast("int", told["left_out"]),
-        causes=tuple(Cause(times, text) for text, times in tally.causes.most_common()),
+        causes=tuple(
+            Cause(times, text, cause_key(text)) for text, times in tally.causes.most_common()
+        ),
         not_graded=partly if tally.partly else None,
     )

@@ -181,19 +181,6 @@ class Change:
             old.reward, new.reward
         )
 
-    def to_dict(self) -> dict[str, Json]:
-        """As plain JSON."""
-        new, old = self.after, self.before
-        return {
-            "case": new.case,
-            "harness": new.harness,
-            "model": new.model,
-            "trial": new.trial,
-            "before": {"status": old.status, "reward": old.reward, "digest": old.digest},
-            "after": {"status": new.status, "reward": new.reward, "digest": new.digest},
-            "reasons": list(self.reasons),
-        }
-
 
 def changes_of(store: Store, run_id: str) -> list[Change]:
     """Every cell that was graded more than once, with what that changed."""

@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from assay.scoring.intervals import Interval
+from assay.reports.summary import AgentRow, Cause
+from assay.reports.totals import Totals
+from assay.scoring.json_safe import Json
+from assay.shown import Ended
 from assay.store.kept import RunState
 from assay.store.pages import Page
 from assay.store.records import CellRecord
-from assay.store.windows import End
+from assay.store.windows import Ends
 
 __all__ = [
     "AgentCount",
     "AgentName",
-    "AgentRow",
+    "Calibration",
     "CellCounts",
     "CellPage",
     "CellRow",
-    "Ends",
-    "ErrorCause",
     "MatrixCase",
-    "MatrixCell",
     "RunLine",
     "RunMatrix",
     "RunOverview",
     "RunPage",
     "RunRow",
-    "RunTotals",
 ]
 
 
@@ -41,25 +41,6 @@ class AgentName:
 
     harness: str
     model: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ends:
-    """How many cells ended in which way.
-
-    Attributes:
-        passed: Graded, and passed.
-        failed: Graded, and did not pass.
-        errors: Could not be graded.
-        skipped: Nothing applied, or a person has to decide.
-        scored: Graded, where no score could fail.
-    """
-
-    passed: int
-    failed: int
-    errors: int
-    skipped: int
-    scored: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,85 +100,6 @@ class RunPage(Page[RunRow]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunTotals:
-    """What cells come to.
-
-    Attributes:
-        total: Cells; always graded + errors + skipped.
-        graded: Cells with a reward.
-        ends: How the cells ended.
-        shown: One outcome for all: that which most needs attention.
-        has_verdicts: Whether any of them could have failed.
-        flagged: Cells with signs of tampering.
-        held: Cells that wait for a person.
-        cases: Cases with a graded cell.
-        reward: Mean over cases of the mean reward of their graded cells.
-        pass_rate: Passed of graded.
-        coverage: Share of the cells that were graded.
-        cost_usd: Sum of the known prices; null where none is known.
-        cost_unknown: Cells that did run at an unknown price.
-        tokens: Sum of the known tokens; null where none are known.
-        tokens_unknown: Cells that did run with unknown tokens.
-        judgements: Judgements that models were asked for.
-        judge_cost_usd: Sum of their known prices; null where none is known.
-        judge_cost_unknown: Judgements at an unknown price.
-        seconds: Sum of the cells' own times.
-    """
-
-    total: int
-    graded: int
-    ends: Ends
-    shown: End
-    has_verdicts: bool
-    flagged: int
-    held: int
-    cases: int
-    reward: Interval
-    pass_rate: Interval
-    coverage: float | None
-    cost_usd: float | None
-    cost_unknown: int
-    tokens: int | None
-    tokens_unknown: int
-    judgements: int
-    judge_cost_usd: float | None
-    judge_cost_unknown: int
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentRow:
-    """What the cells of one agent come to.
-
-    Attributes:
-        harness: What did the work.
-        model: The model it was asked to use; empty where there is none.
-        totals: What they come to.
-        mixed: Whether cases of it were graded by different versions of their graders.
-    """
-
-    harness: str
-    model: str
-    totals: RunTotals
-    mixed: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErrorCause:
-    """Cells that could not be graded for one reason.
-
-    Attributes:
-        count: How many.
-        text: The first of the errors; numbers in it may differ from cell to cell.
-        key: What to look for its cells with; empty where that cannot be done.
-    """
-
-    count: int
-    text: str
-    key: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RunLine:
     """A number of a run in words, as `assay report` prints it.
 
@@ -210,6 +112,35 @@ class RunLine:
     label: str
     text: str
     warns: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """How far a grader agrees with people, as `assay calibrate` measured it.
+
+    Attributes:
+        grader: Key of the grader, or what its score is called.
+        digest: Of what gave the scores.
+        card: Id of the card, for ``assay calibrate cards``.
+        kappa: Agreement beyond chance, in [-1, 1]; None where it is undefined.
+        kappa_interval: Its lower and upper end; None where there is none.
+        n: Rows that were compared.
+        errors: Rows that the grader could not judge.
+        stale: Whether the grader has changed since: the numbers are another grader's then.
+        changed: What changed, in words; empty unless it is stale.
+        line: All of it in one line, as it stands in reports.
+    """
+
+    grader: str
+    digest: str
+    card: str
+    kappa: float | None
+    kappa_interval: tuple[float, ...] | None
+    n: int
+    errors: int
+    stale: bool
+    changed: tuple[str, ...]
+    line: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,39 +158,26 @@ class RunOverview:
         lines: The numbers in words.
         leaderboard: A row for each agent, best mean reward first.
         causes: Why cells could not be graded, commonest first.
-        mixed: Cases whose cells were graded by different versions of their graders.
+        mixed: Cases whose cells were graded by different versions of their graders; the first 200.
+        agreement: How well the grades agree with labels; null without labels.
+        calibrations: The calibration cards of the graders, one for each digest.
         last: Number of the newest result that was counted.
     """
 
     run: RunRow
     verdict: str
     code: int
-    totals: RunTotals
+    totals: Totals
     missing: int
     malformed: int
     not_graded: str
     lines: tuple[RunLine, ...]
     leaderboard: tuple[AgentRow, ...]
-    causes: tuple[ErrorCause, ...]
+    causes: tuple[Cause, ...]
     mixed: tuple[str, ...]
+    agreement: Mapping[str, Json] | None
+    calibrations: tuple[Calibration, ...]
     last: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MatrixCell:
-    """The trials of one case by one agent.
-
-    Attributes:
-        totals: What they come to.
-        ended: How each ended; the first 50.
-        flaky: Whether some passed and others failed.
-        mixed: Whether they were graded by different versions of the case's graders.
-    """
-
-    totals: RunTotals
-    ended: tuple[End, ...]
-    flaky: bool
-    mixed: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,7 +190,7 @@ class MatrixCase:
     """
 
     case: str
-    cells: tuple[MatrixCell | None, ...]
+    cells: tuple[AgentRow | None, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -314,7 +232,7 @@ class CellRow:
     harness: str
     model: str
     trial: int
-    ended: End
+    ended: Ended
     reward: float | None
     threshold: float
     assurance: str

@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 
 from assay.reports.explain import shortfall
-from assay.reports.outcome import trouble
-from assay.reports.plain import one_line
+from assay.reports.outcome import ended, reward_of, trouble
+from assay.reports.plain import natural, one_line
 from assay.reports.run_records import (
-    AgentRow,
+    AgentName,
     CellRow,
-    Ends,
-    ErrorCause,
-    MatrixCell,
+    MatrixCase,
     RunLine,
+    RunMatrix,
     RunOverview,
     RunRow,
-    RunTotals,
 )
 from assay.reports.statistics import statistics
-from assay.reports.summary import OTHER_CAUSES, Row, Summary, Verdict, cause_key
+from assay.reports.summary import AgentRow, Summary, Verdict
 from assay.reports.totals import Totals
 from assay.store.decisions import HELD, decision_of
 from assay.store.kept import RunState
 from assay.store.records import CellRecord, RunRecord
-from assay.store.windows import End, Sums, end_of
+from assay.store.windows import Sums
 
-__all__ = ["cell_row", "ends_of", "matrix_cell", "overview_of", "run_row"]
+__all__ = [
+    "cell_row",
+    "matrix_cases",
+    "matrix_of",
+    "overview_of",
+    "run_row",
+    "sums_of",
+    "whole_row",
+]
 
 _MOST_MIXED = 200
 _SHOWN_FLAGS, _FLAG_LENGTH = 20, 300
@@ -47,8 +53,8 @@ def run_row(run: RunRecord, state: RunState, sums: Sums) -> RunRow:
         state=state,
         resume=f"assay run --resume {run.id}" if goes_on else "",
         planned=run.planned,
-        total=sums.total,
-        ends=ends_of(sums.ends),
+        total=sums.ends.total,
+        ends=sums.ends,
         flagged=sums.flagged,
         held=sums.held,
         reward=sums.reward,
@@ -59,39 +65,22 @@ def run_row(run: RunRecord, state: RunState, sums: Sums) -> RunRow:
     )
 
 
-def ends_of(counts: Mapping[End, int]) -> Ends:
-    """How many cells ended in which way."""
-    return Ends(
-        passed=counts.get("pass", 0),
-        failed=counts.get("fail", 0),
-        errors=counts.get("error", 0),
-        skipped=counts.get("skipped", 0),
-        scored=counts.get("scored", 0),
-    )
-
-
 def overview_of(row: RunRow, summary: Summary, judged: Verdict, *, last: int = 0) -> RunOverview:
     """A run with all that its cells come down to."""
     return RunOverview(
         run=row,
         verdict=judged.line,
         code=judged.code,
-        totals=_totals(summary.totals),
+        totals=summary.totals,
         missing=summary.missing,
         malformed=summary.malformed,
         not_graded="" if summary.not_graded is None else str(summary.not_graded),
         lines=tuple(_lines(summary)),
-        leaderboard=tuple(
-            AgentRow(
-                harness=one.harness,
-                model=one.model,
-                totals=_totals(one.totals),
-                mixed=one.mixed,
-            )
-            for one in summary.leaderboard
-        ),
-        causes=tuple(_causes(summary)),
+        leaderboard=summary.leaderboard,
+        causes=summary.causes,
         mixed=summary.mixed[:_MOST_MIXED],
+        agreement=summary.agreement,
+        calibrations=tuple(one.shown for one in summary.standings),
         last=last,
     )
 
@@ -106,48 +95,46 @@ def _lines(summary: Summary) -> Iterable[RunLine]:
         )
 
 
-def _causes(summary: Summary) -> Iterable[ErrorCause]:
-    for cause in summary.causes:
-        key = "" if cause.text == OTHER_CAUSES else cause_key(cause.text)
-        yield ErrorCause(count=cause.count, text=cause.text, key=key)
-
-
-def _totals(totals: Totals) -> RunTotals:
-    has_verdicts = totals.has_verdicts
-    return RunTotals(
-        total=totals.total,
-        graded=totals.graded,
-        ends=Ends(
-            passed=totals.passed - totals.scored,
-            failed=totals.failed,
-            errors=totals.errors,
-            skipped=totals.skipped,
-            scored=totals.scored,
-        ),
-        shown=totals.shown,
-        has_verdicts=has_verdicts,
+def sums_of(totals: Totals) -> Sums:
+    """What a list of runs shows of what cells come to."""
+    return Sums(
+        ends=totals.ends,
         flagged=totals.flagged,
         held=totals.held,
         cases=totals.cases,
-        reward=totals.reward,
-        pass_rate=totals.pass_rate,
-        coverage=totals.coverage,
+        reward=totals.reward.mean,
         cost_usd=totals.cost_usd,
         cost_unknown=totals.cost_unknown,
-        tokens=totals.tokens,
-        tokens_unknown=totals.tokens_unknown,
-        judgements=totals.judgements,
-        judge_cost_usd=totals.judge_cost_usd,
-        judge_cost_unknown=totals.judge_cost_unknown,
         seconds=totals.seconds,
     )
 
 
-def matrix_cell(row: Row | None) -> MatrixCell | None:
-    """The trials of one case by one agent; None where there are none."""
-    if row is None:
-        return None
-    return MatrixCell(totals=_totals(row.totals), ended=row.ended, flaky=row.flaky, mixed=row.mixed)
+def matrix_cases(
+    groups: Iterable[AgentRow], cases: Iterable[str], agents: Sequence[tuple[str, str]]
+) -> list[MatrixCase]:
+    """Some cases, each by every agent."""
+    rows = {(row.case, row.harness, row.model): row for row in groups}
+    return [
+        MatrixCase(case=case, cells=tuple(rows.get((case, *agent)) for agent in agents))
+        for case in cases
+    ]
+
+
+def matrix_of(groups: Iterable[AgentRow], *, most: int | None = None) -> RunMatrix:
+    """The first cases, each by every agent."""
+    groups = list(groups)
+    agents = list(dict.fromkeys((row.harness, row.model) for row in groups))
+    names = sorted({row.case for row in groups}, key=natural)[:most]
+    return RunMatrix(
+        items=matrix_cases(groups, names, agents),
+        total=len(names),
+        agents=tuple(AgentName(*agent) for agent in agents),
+    )
+
+
+def whole_row(cell: CellRecord) -> CellRow:
+    """A cell in a list of cells, with all that its row has."""
+    return cell_row(cell, whole=True)
 
 
 def cell_row(cell: CellRecord, *, whole: bool = False) -> CellRow:
@@ -158,8 +145,8 @@ def cell_row(cell: CellRecord, *, whole: bool = False) -> CellRow:
         harness=cell.harness,
         model=cell.model,
         trial=cell.trial,
-        ended=end_of(cell),
-        reward=cell.reward,
+        ended=ended(cell),
+        reward=reward_of(cell),
         threshold=cell.threshold,
         assurance=cell.assurance or "",
         flags=tuple(one_line(flag, _FLAG_LENGTH) for flag in cell.flags[:_SHOWN_FLAGS]),

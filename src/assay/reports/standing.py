@@ -11,6 +11,7 @@ from assay.eval.calibration.card import Card
 from assay.graders.digest import parts_digest
 from assay.reports.calibration_card import card_line
 from assay.reports.plain import one_line
+from assay.reports.run_records import Calibration
 from assay.scoring.json_safe import Json, record_parameters
 from assay.store.cards import CardRecord, Cards
 from assay.store.records import CellRecord
@@ -58,21 +59,23 @@ class Standing:
         """The card in one line."""
         return card_line(self.card, self.changed)
 
-    def to_dict(self) -> dict[str, Json]:
-        """What stands beside scores in JSON; the whole card is in the store."""
+    @property
+    def shown(self) -> Calibration:
+        """What stands beside scores; the whole card is in the store."""
         kappa = self.card.kappa
-        return {
-            "grader": self.grader,
-            "digest": self.digest,
-            "card": self.card_id,
-            "kappa": kappa.value,
-            "kappa_interval": None if kappa.low is None else [kappa.low, kappa.high],
-            "n": self.card.coverage.compared,
-            "errors": self.card.coverage.errors,
-            "stale": self.is_stale,
-            "changed": list(self.changed),
-            "line": self.line,
-        }
+        low, high = kappa.low, kappa.high
+        return Calibration(
+            grader=self.grader,
+            digest=self.digest,
+            card=self.card_id,
+            kappa=kappa.value,
+            kappa_interval=None if low is None or high is None else (low, high),
+            n=self.card.coverage.compared,
+            errors=self.card.coverage.errors,
+            stale=self.is_stale,
+            changed=self.changed,
+            line=self.line,
+        )
 
 
 class Shelf:

@@ -11,7 +11,7 @@ from assay.reports.figures import (
     score,
     score_interval,
 )
-from assay.reports.outcome import Ended, counted
+from assay.reports.outcome import counted
 from assay.reports.page import STYLES, Part
 from assay.reports.plain import one_line
 from assay.reports.summary import Summary
@@ -145,13 +145,7 @@ def judgements_text(totals: Totals) -> str:
 
 def _counts(summary: Summary) -> list[Part]:
     totals = summary.totals
-    numbers: dict[Ended, int] = {
-        "pass": totals.passed - totals.scored,
-        "fail": totals.failed,
-        "scored": totals.scored,
-        "error": totals.errors,
-        "skipped": totals.skipped,
-    }
+    numbers = totals.ends.by_state
     parts: list[Part] = [f"{totals.total:,}"]
     if not totals.has_verdicts:
         del numbers["pass"], numbers["fail"]

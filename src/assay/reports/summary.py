@@ -41,10 +41,12 @@ class Cause:
     Attributes:
         count: How many cells.
         text: The first such error, on one line; numbers in it may differ from cell to cell.
+        key: What its cells are looked for with; empty where that cannot be done.
     """
 
     count: int
     text: str
+    key: str
 
 
 class Causes:
@@ -64,12 +66,12 @@ class Causes:
 
     def found(self) -> tuple[Cause, ...]:
         """Them, commonest first."""
-        causes = [Cause(self._counts[key], text) for key, text in self._texts.items()]
+        causes = [Cause(self._counts[key], text, key) for key, text in self._texts.items()]
         return tuple(sorted(causes, key=lambda cause: (-cause.count, cause.text)))
 
 
 @frozen(kw_only=True)
-class Row:
+class AgentRow:
     """The cells that share a harness and a model and, in a group, a case.
 
     Attributes:
@@ -77,7 +79,8 @@ class Row:
         harness: What did the work.
         model: The model it was asked to use.
         totals: What the cells come to.
-        outcomes: Of each trial, in the order they came in; the first 50. Empty in the leaderboard.
+        ended: How each trial did, in the order they came in; the first 50. Empty in the board.
+        flaky: Whether some trials passed and others failed.
         mixed: Whether cells of one case were graded by different versions of its graders, so that
             their mean is not one measurement.
     """
@@ -86,32 +89,9 @@ class Row:
     harness: str
     model: str
     totals: Totals
-    outcomes: tuple[Outcome, ...] = ()
+    ended: tuple[Ended, ...] = ()
+    flaky: bool = False
     mixed: bool = False
-
-    @property
-    def flaky(self) -> bool:
-        """Whether some trials passed and others failed."""
-        return bool(self.outcomes) and self.totals.passed > 0 and self.totals.failed > 0
-
-    @property
-    def ended(self) -> tuple[Ended, ...]:
-        """The outcomes as they are shown."""
-        if self.totals.has_verdicts:
-            return self.outcomes
-        return tuple("scored" if state == "pass" else state for state in self.outcomes)
-
-    def to_dict(self) -> dict[str, Json]:
-        """This row as plain JSON."""
-        return {
-            "case": self.case,
-            "harness": self.harness,
-            "model": self.model,
-            **self.totals.to_dict(),
-            "outcomes": list(self.outcomes),
-            "mixed": self.mixed,
-            "flaky": self.flaky,
-        }
 
 
 @frozen(kw_only=True)
@@ -163,36 +143,14 @@ class Summary:
     totals: Totals
     missing: int = 0
     malformed: int = 0
-    groups: tuple[Row, ...] = ()
+    groups: tuple[AgentRow, ...] = ()
     left_out: int = 0
-    leaderboard: tuple[Row, ...] = ()
+    leaderboard: tuple[AgentRow, ...] = ()
     causes: tuple[Cause, ...] = ()
     mixed: tuple[str, ...] = ()
     agreement: Mapping[str, Json] | None = None
     standings: tuple[Standing, ...] = ()
     not_graded: NotGraded | None = None
-
-    def to_dict(self) -> dict[str, Json]:
-        """The summary as plain JSON."""
-        return {
-            **self.totals.to_dict(),
-            "missing": self.missing,
-            "malformed": self.malformed,
-            "groups": [row.to_dict() for row in self.groups],
-            "groups_left_out": self.left_out,
-            "leaderboard": [row.to_dict() for row in self.leaderboard],
-            "causes": [{"count": each.count, "text": each.text} for each in self.causes],
-            "mixed": list(self.mixed),
-            "agreement": None if self.agreement is None else dict(self.agreement),
-            "calibrations": [each.to_dict() for each in self.standings],
-            "not_graded": None
-            if self.not_graded is None
-            else {
-                "cells": self.not_graded.cells,
-                "share": self.not_graded.share,
-                "graders": dict(self.not_graded.graders),
-            },
-        }
 
 
 class Tally:
@@ -285,7 +243,7 @@ class Tally:
         mixed = {case for case, found in digests.items() if len(found) > 1}
         if self._rows is not None and self._rows.total:
             totals = totals_of([self._rows], apart=True)
-            row = Row(harness=self._rows.harness, model=self._rows.model, totals=totals)
+            row = AgentRow(harness=self._rows.harness, model=self._rows.model, totals=totals)
             leaderboard = [row]
         else:
             totals = totals_of(groups)
@@ -410,19 +368,21 @@ def _malformed(run: RunRecord | None) -> int:
     return rows if isinstance(rows, int) else 0
 
 
-def _row(groups: list[Group], mixed: set[str], *, case: str) -> Row:
-    first = groups[0]
-    return Row(
+def _row(groups: list[Group], mixed: set[str], *, case: str) -> AgentRow:
+    first, totals = groups[0], totals_of(groups)
+    passed: Ended = "pass" if totals.has_verdicts else "scored"
+    return AgentRow(
         case=case,
         harness=first.harness,
         model=first.model,
-        totals=totals_of(groups),
-        outcomes=tuple(first.outcomes) if case else (),
+        totals=totals,
+        ended=tuple(passed if s == "pass" else s for s in first.outcomes) if case else (),
+        flaky=bool(case) and totals.passed > 0 and totals.failed > 0,
         mixed=any(group.case in mixed for group in groups),
     )
 
 
-def _rank(row: Row) -> tuple[float, str, str]:
+def _rank(row: AgentRow) -> tuple[float, str, str]:
     mean = row.totals.reward.mean
     return (2.0 if mean is None else -mean, row.harness, row.model)
 

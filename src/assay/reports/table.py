@@ -16,7 +16,7 @@ from assay.reports.page import STYLES, Cell, Page, Part
 from assay.reports.plain import first_lines, natural, one_line
 from assay.reports.review import Review
 from assay.reports.statistics import statistics
-from assay.reports.summary import Row, Summary, Verdict, verdict
+from assay.reports.summary import AgentRow, Summary, Verdict, verdict
 from assay.reports.totals import Totals
 from assay.scoring.results import SubScore
 from assay.store.records import CellRecord, RunRecord
@@ -30,11 +30,12 @@ _LINES = 6
 _MAX_CAUSES = 5
 _MAX_PARTS = 6
 _MAX_CHANGES = 12
+_MAX_STEPS = 400
 _MAX_ROWS = 20
 _FIRST_ROWS = 10
 """Of more cases than fit; who has hundreds looks at numbers, and at some that failed."""
 _MAX_CROSSED = 60
-_Cases: TypeAlias = list[dict[tuple[str, str], Row]]
+_Cases: TypeAlias = list[dict[tuple[str, str], AgentRow]]
 _UNOPENED: tuple[Outcome, ...] = ("pass", "skipped")
 _URGENT: tuple[Outcome, ...] = ("fail", "error", "pass", "skipped")
 
@@ -202,7 +203,10 @@ def _cell(page: Page, opened: Opened, size: _Size) -> None:
     for label, text, lines in _texts(opened, size):
         page.line((label, "dim"), indent=2)
         page.quote(first_lines(text, lines, width=size.width), indent=4)
-    for note in opened.notes if size.whole else ():
+    notes = list(opened.notes)
+    if more := len(opened.steps[_MAX_STEPS:]):
+        notes.append(f"{more:,} more steps are not shown: --html has them")
+    for note in notes if size.whole else ():
         page.line((note, "dim"), indent=2, hanging=2)
 
 
@@ -232,17 +236,17 @@ _WHOLE = _Size(whole=True, parts=200, facts=30, lines=60, width=1_000)
 def _texts(opened: Opened, size: _Size) -> Iterator[tuple[str, str, int]]:
     """What was asked, done, left and answered: labels, texts, and how many lines of each."""
     if size.whole:
-        if opened.prompt:
-            yield "prompt", opened.prompt, size.lines
-        for number, moment in enumerate(opened.steps, 1):
+        if opened.kept.prompt:
+            yield "prompt", opened.kept.prompt, size.lines
+        for number, moment in enumerate(opened.steps[:_MAX_STEPS], 1):
             yield f"{number:>3}  {one_line(moment.label, 120)}", moment.text, size.lines // 3
         for change in opened.changes:
             yield f"{change.how} {change.path}", change.diff, size.lines
     else:
         errors = [moment.text for moment in opened.steps if moment.label == "traceback"]
         yield from (("traceback", text, 8) for text in errors[-1:])
-    if opened.answer:
-        yield "answer", opened.answer, size.lines if size.whole else 3
+    if opened.kept.answer:
+        yield "answer", opened.kept.answer, size.lines if size.whole else 3
 
 
 def _standings(page: Page, review: Review, cell: CellRecord) -> None:
@@ -390,16 +394,7 @@ def _left_out(shown: _Cases, others: _Cases, summary: Summary) -> str:
     """What became of the cases that are not shown."""
     worst = _worst(others)
     if summary.left_out:  # of rows, which are a cell each: only some have a group, all are counted
-        totals = summary.totals
-        worst = Counter[Ended](
-            {
-                "fail": totals.failed,
-                "error": totals.errors,
-                "pass": totals.passed - totals.scored,
-                "scored": totals.scored,
-                "skipped": totals.skipped,
-            }
-        ) - _worst(shown)
+        worst = Counter[Ended](summary.totals.ends.by_state) - _worst(shown)
     return ", ".join(counted(state, worst[state]) for state in WORDS if worst[state])
 
 
@@ -407,16 +402,16 @@ def _worst(cases: _Cases) -> Counter[Ended]:
     return Counter(min(case.values(), key=_urgency).totals.shown for case in cases)
 
 
-def by_case(summary: Summary) -> list[dict[tuple[str, str], Row]]:
+def by_case(summary: Summary) -> list[dict[tuple[str, str], AgentRow]]:
     """The rows of each case by (harness, model), cases that need attention first."""
-    cases: dict[str, dict[tuple[str, str], Row]] = {}
+    cases: dict[str, dict[tuple[str, str], AgentRow]] = {}
     for row in summary.groups:
         cases.setdefault(row.case, {})[row.harness, row.model] = row
     names = sorted(cases, key=natural)
     return sorted(map(cases.__getitem__, names), key=lambda case: min(map(_urgency, case.values())))
 
 
-def marks(row: Row) -> str:
+def marks(row: AgentRow) -> str:
     """What is special about a row, in signs: trials without a grade, flaky, mixed graders."""
     said = ""
     if row.totals.errors:
@@ -431,14 +426,14 @@ def passed_of(totals: Totals) -> str:
     return f"{totals.passed}/{totals.total}" if totals.has_verdicts else ""
 
 
-def agent_of(row: Row) -> str:
+def agent_of(row: AgentRow) -> str:
     """Harness and model on one line."""
     names = [one_line(name, _NAME_WIDTH) for name in (row.harness, row.model) if name]
     return " · ".join(names) or "no agent"
 
 
 def _crossed(
-    page: Page, columns: list[tuple[str, str]], cases: list[dict[tuple[str, str], Row]]
+    page: Page, columns: list[tuple[str, str]], cases: list[dict[tuple[str, str], AgentRow]]
 ) -> None:
     header = [page.text("case"), *(_column_title(page, *column) for column in columns)]
     rows: list[list[Cell]] = []
@@ -453,7 +448,7 @@ def _crossed(
     page.line(("; ".join(meanings), "dim"))
 
 
-def _listed(page: Page, rows: list[Row], columns: list[tuple[str, str]]) -> None:
+def _listed(page: Page, rows: list[AgentRow], columns: list[tuple[str, str]]) -> None:
     several = len(columns) > 1
     repeated = any(row.totals.total > 1 for row in rows)
     titles = ["case", *(["agent"] if several else []), "passed", "reward"]
@@ -496,13 +491,13 @@ def _leaderboard(page: Page, summary: Summary) -> None:
     page.blank()
 
 
-def _brief(page: Page, row: Row | None) -> Cell:
+def _brief(page: Page, row: AgentRow | None) -> Cell:
     if row is None:
         return page.text(("·", "dim"))
     return page.text(*_brief_parts(row))
 
 
-def _brief_parts(row: Row) -> list[Part]:
+def _brief_parts(row: AgentRow) -> list[Part]:
     totals, state = row.totals, row.totals.shown
     parts: list[Part] = [(f"{GLYPHS[state]} {passed_of(totals)}".rstrip(), STYLES[state])]
     if totals.graded:
@@ -510,7 +505,7 @@ def _brief_parts(row: Row) -> list[Part]:
     return [*parts, (marks(row), "dim")]
 
 
-def _meanings(cases: list[dict[tuple[str, str], Row]]) -> list[str]:
+def _meanings(cases: list[dict[tuple[str, str], AgentRow]]) -> list[str]:
     """What the marks mean that do occur."""
     rows = [row for case in cases for row in case.values()]
     said: list[str] = []
@@ -525,12 +520,12 @@ def _meanings(cases: list[dict[tuple[str, str], Row]]) -> list[str]:
     return said
 
 
-def _strip(row: Row) -> list[Part]:
+def _strip(row: AgentRow) -> list[Part]:
     parts: list[Part] = [(GLYPHS[state], STYLES[state]) for state in row.ended[:_STRIP]]
     return [*parts, "…"] if row.totals.total > _STRIP else parts
 
 
-def _case(row: Row) -> str:
+def _case(row: AgentRow) -> str:
     """The case id, which starts a line and so must not be a command to a build service."""
     return one_line(row.case, _CASE_WIDTH).replace("::", ": :") or "no id"
 
@@ -540,7 +535,9 @@ def _column_title(page: Page, harness: str, model: str) -> Cell:
     return page.stacked(*names) if names else page.text("no agent")
 
 
-def _matrix_width(columns: list[tuple[str, str]], cases: list[dict[tuple[str, str], Row]]) -> int:
+def _matrix_width(
+    columns: list[tuple[str, str]], cases: list[dict[tuple[str, str], AgentRow]]
+) -> int:
     width = max(_cells(_case(next(iter(case.values())))) for case in cases)
     for column in columns:
         texts = [sum(map(_length, _brief_parts(case[column]))) for case in cases if column in case]
@@ -562,6 +559,6 @@ def _cells(text: str) -> int:
     return cell_len(text)
 
 
-def _urgency(row: Row) -> int:
+def _urgency(row: AgentRow) -> int:
     order: tuple[Ended, ...] = ("fail", "error", "pass", "scored", "skipped")
     return order.index(row.totals.shown)

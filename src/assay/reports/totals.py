@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, fields
+from dataclasses import field
 from itertools import chain, repeat
 from math import fsum, isfinite
 
@@ -19,10 +19,11 @@ from assay.scoring.intervals import (
     pass_hat_k,
     wilson,
 )
-from assay.scoring.json_safe import Json, plain
+from assay.scoring.json_safe import Json
 from assay.scoring.results import ASSURANCES, Assurance
 from assay.store.decisions import HELD
 from assay.store.records import UNCLAMPED, CellRecord
+from assay.store.windows import Ends
 
 _MAX_OUTCOMES = 50
 _MAX_KNOWN = 10_000
@@ -46,16 +47,6 @@ class PassK:
     groups: int
     of: int
 
-    def to_dict(self) -> dict[str, Json]:
-        """These numbers as plain JSON."""
-        return {
-            "k": self.k,
-            "pass_at_k": self.at_k,
-            "pass_hat_k": self.hat_k,
-            "groups": self.groups,
-            "groups_total": self.of,
-        }
-
 
 @frozen(kw_only=True)
 class Totals:
@@ -63,12 +54,11 @@ class Totals:
 
     Attributes:
         total: Cells; always graded + errors + skipped.
-        graded: Cells with a reward; always passed + failed.
-        passed: Graded cells that passed.
-        failed: Graded cells that did not pass.
-        scored: Graded cells that no threshold was applied to: they count as passed.
-        errors: Cells that could not be graded.
-        skipped: Cells to which nothing applied.
+        graded: Cells with a reward.
+        ends: How the cells ended.
+        shown: One outcome for all: that which most needs attention.
+        has_verdicts: Whether any of them could have failed.
+        coverage: Share of the cells that were graded, what every mean here rests on; None for none.
         flagged: Cells with signs of tampering.
         clamped: Graded cells whose reward was not in [0, 1], and was cut to it.
         assurance: Graded cells by how far they can be trusted, the strongest first.
@@ -94,11 +84,10 @@ class Totals:
 
     total: int = 0
     graded: int = 0
-    passed: int = 0
-    failed: int = 0
-    scored: int = 0
-    errors: int = 0
-    skipped: int = 0
+    ends: Ends = field(default_factory=Ends)
+    shown: Ended = "skipped"
+    has_verdicts: bool = True
+    coverage: float | None = None
     flagged: int = 0
     clamped: int = 0
     assurance: Mapping[Assurance, int] = field(default_factory=dict[Assurance, int])
@@ -120,34 +109,29 @@ class Totals:
     seconds: float = 0.0
 
     @property
-    def has_verdicts(self) -> bool:
-        """Whether any cell could have failed."""
-        return self.scored < self.graded or not self.graded
+    def passed(self) -> int:
+        """Graded cells that did not fail, so also those that no threshold was applied to."""
+        return self.ends.passed + self.ends.scored
 
     @property
-    def shown(self) -> Ended:
-        """One outcome for all: that which most needs attention."""
-        if self.failed:
-            return "fail"
-        if self.errors:
-            return "error"
-        if self.passed:
-            return "pass" if self.has_verdicts else "scored"
-        return "skipped"
+    def failed(self) -> int:
+        """Graded cells that did not pass."""
+        return self.ends.failed
 
     @property
-    def coverage(self) -> float | None:
-        """Share of the cells that were graded: what every mean here rests on."""
-        return self.graded / self.total if self.total else None
+    def scored(self) -> int:
+        """Graded cells that no threshold was applied to."""
+        return self.ends.scored
 
-    def to_dict(self) -> dict[str, Json]:
-        """These numbers as plain JSON."""
-        written: dict[str, Json] = {"coverage": self.coverage}
-        for entry in fields(self):
-            value: object = getattr(self, entry.name)
-            written[entry.name] = _interval(value) if isinstance(value, Interval) else plain(value)
-        written["pass_k"] = [each.to_dict() for each in self.pass_k]
-        return written
+    @property
+    def errors(self) -> int:
+        """Cells that could not be graded."""
+        return self.ends.errors
+
+    @property
+    def skipped(self) -> int:
+        """Cells to which nothing applied."""
+        return self.ends.skipped
 
 
 class Group:
@@ -259,14 +243,21 @@ def totals_of(groups: Sequence[Group], *, apart: bool = False) -> Totals:
     for group in groups:
         words.update(group.assurances)
     passed, failed = counted("pass"), counted("fail")
-    return Totals(
-        total=sum(group.total for group in groups),
-        graded=passed + failed,
-        passed=passed,
+    scored = sum(group.scored for group in groups)
+    ends = Ends(
+        passed=passed - scored,
         failed=failed,
-        scored=sum(group.scored for group in groups),
         errors=counted("error"),
         skipped=counted("skipped"),
+        scored=scored,
+    )
+    return Totals(
+        total=ends.total,
+        graded=ends.graded,
+        ends=ends,
+        shown=ends.shown,
+        has_verdicts=ends.has_verdicts,
+        coverage=ends.graded / ends.total if ends.total else None,
         flagged=sum(group.flagged for group in groups),
         clamped=sum(group.clamped for group in groups),
         assurance={word: words[word] for word in ASSURANCES if words[word]},
@@ -344,15 +335,6 @@ def _mean(values: Iterable[float]) -> float | None:
 
     numbers = list(values)
     return fsum(numbers) / len(numbers) if numbers else None
-
-
-def _interval(interval: Interval) -> dict[str, Json]:
-    return {
-        "mean": interval.mean,
-        "low": interval.low,
-        "high": interval.high,
-        "n": interval.n,
-    }
 
 
 # Where the kinds of judges keep their calls. No key of anybody else's is followed: evidence may

@@ -18,13 +18,13 @@ from starlette.responses import StreamingResponse
 
 from assay.errors import NotFoundError, StoreError
 from assay.scoring.json_safe import Json
+from assay.scoring.records import as_json
 from assay.server.admission import is_still_known
 from assay.server.context import Context, caller, context
 from assay.server.document import problem_responses
 from assay.server.operations import Project, desk_of
 from assay.server.routes import Route, needs
 from assay.service.jobs import ENDED, show_job
-from assay.service.operation import as_json
 from assay.service.runs import run_rows, show_run
 from assay.store.database import Database
 from assay.store.jobs import JobRecord

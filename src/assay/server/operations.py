@@ -22,6 +22,7 @@ from assay.eval.row_grading import without_loop
 from assay.graders.batch import Batch
 from assay.registry.policy import Permissions
 from assay.scoring.json_safe import Json
+from assay.scoring.records import as_json
 from assay.server.bodies import arguments_of, body_of, field_options, inputs_of
 from assay.server.context import Context, Item, address_of, caller, context
 from assay.server.document import describe_reply
@@ -29,13 +30,7 @@ from assay.server.lanes import QUICK_BYTES, is_quick
 from assay.server.repeats import Answer, Keep, carry_out
 from assay.server.routes import DirectRoute, needs
 from assay.service import graders, jobs, site
-from assay.service.operation import (
-    EVERY_PROJECT,
-    KEY_PATTERN,
-    Desk,
-    Operation,
-    as_json,
-)
+from assay.service.operation import EVERY_PROJECT, KEY_PATTERN, Desk, Operation
 from assay.service.table import OPERATIONS
 from assay.store.catalog import GraderVersion
 from assay.store.changes import ChangeRecord

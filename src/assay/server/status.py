@@ -13,12 +13,13 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from assay.errors import DamagedError, SandboxError, StoreError
 from assay.frozen import frozen
+from assay.scoring.records import as_json
 from assay.server.admission import admit
 from assay.server.context import ServerSettings, caller, context
 from assay.server.document import problem_responses
 from assay.server.replies import reply
 from assay.server.routes import Route, needs
-from assay.service.operation import EVERY_PROJECT, as_json
+from assay.service.operation import EVERY_PROJECT
 from assay.sockets import is_loopback
 from assay.store.jobs import Jobs
 from assay.store.replies import Replies

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from assay.errors import InputError, Location
-from assay.reports.comparing.shown import RunComparison, shown
+from assay.reports.comparing.found import RunComparison
 from assay.reports.run_records import AgentName
 from assay.reports.scores import ScoreTable, score_table
 from assay.reports.trainability import Trainability, trainability_of
@@ -97,7 +97,13 @@ def compare_runs(
             location=Location(field="after"),
             hint="choose another run, or another agent for one of the sides",
         )
-    return shown(compare(one, other), most=limit)
+    found = compare(one, other)
+    return replace(
+        found,
+        worsened=found.worsened[:limit],
+        improved=found.improved[:limit],
+        unchanged=found.unchanged[:limit],
+    )
 
 
 def _cells(database: Database, run: str) -> Iterator[CellRecord]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from assay.errors import InputError, Location
 from assay.frozen import frozen
 from assay.registry.policy import Permissions
+from assay.reports.run_records import Calibration
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.scoring.validation import ValidationReport
@@ -68,35 +69,6 @@ _Number = Annotated[int | None, Spec(ge=1, le=2**31 - 1, description="The latest
 _Wanted = Annotated[
     int | None, Spec(place="query", ge=1, le=2**31 - 1, description="The latest by default.")
 ]
-
-
-@frozen(kw_only=True)
-class Calibration:
-    """How far a grader agrees with people, as `assay calibrate` measured it.
-
-    Attributes:
-        grader: Key of the grader.
-        digest: Of what gave the scores.
-        card: Id of the card, for ``assay calibrate cards``.
-        kappa: Agreement beyond chance, in [-1, 1]; None where it is undefined.
-        kappa_interval: Its lower and upper end; None where there is none.
-        n: Rows that were compared.
-        errors: Rows that the grader could not judge.
-        stale: Whether the grader has changed since: the numbers are another grader's then.
-        changed: What changed, in words; empty unless it is stale.
-        line: All of it in one line, as it stands in reports.
-    """
-
-    grader: str
-    digest: str
-    card: str
-    kappa: float | None
-    kappa_interval: tuple[float, ...] | None
-    n: int
-    errors: int
-    stale: bool
-    changed: tuple[str, ...]
-    line: str
 
 
 @frozen(kw_only=True)
@@ -521,10 +493,9 @@ def calibration_of(
         graded: What it gave; without any, the card is for what it would give now.
     """
     from assay.reports.standing import stored_standing
-    from assay.types.codec import from_json
 
     found = stored_standing(desk.database, version, (one.digest for one in graded))
-    return None if found is None else from_json(Calibration, found.to_dict())
+    return None if found is None else found.shown
 
 
 async def _wanted(

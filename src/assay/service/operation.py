@@ -8,12 +8,11 @@ grader, is a coroutine that is given a `Host`, which lends it a desk step by ste
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import typing
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -33,7 +32,6 @@ from typing import (
 
 from assay.frozen import frozen
 from assay.registry.policy import Permissions
-from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json, plain
 from assay.store.catalog import GraderVersion
 from assay.store.changes import ChangeRecord, Changes
@@ -41,8 +39,6 @@ from assay.store.database import Database
 from assay.store.projects import KeyRole
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
     from assay.graders.batch import Batch
     from assay.registry.grading import Items
     from assay.registry.registry import Registry
@@ -507,25 +503,3 @@ class Section:
         """Put a function into the table; see `operation`."""
         usual: Options = {"tag": self.tag, "where": self.where}
         return operation(method, self.path + path, **{**usual, **more})
-
-
-def as_json(output: object) -> Json:
-    """An output as plain JSON, with a key for every field."""
-    if isinstance(output, str):
-        return output
-    if isinstance(output, Graded):
-        return output.to_dict()
-    if dataclasses.is_dataclass(output) and not isinstance(output, type):
-        return _members(output)
-    if isinstance(output, list | tuple):
-        return [as_json(item) for item in cast("Sequence[object]", output)]
-    return plain(output)
-
-
-def _members(record: DataclassInstance) -> dict[str, Json]:
-    return {name: as_json(getattr(record, name)) for name in _names(type(record))}
-
-
-@cache
-def _names(record: type[DataclassInstance]) -> tuple[str, ...]:
-    return tuple(one.name for one in dataclasses.fields(record))

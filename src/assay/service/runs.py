@@ -11,13 +11,12 @@ from assay.reports.run_records import (
     AgentName,
     CellCounts,
     CellPage,
-    MatrixCase,
     RunMatrix,
     RunOverview,
     RunPage,
     RunRow,
 )
-from assay.reports.run_view import cell_row, ends_of, matrix_cell, overview_of, run_row
+from assay.reports.run_view import cell_row, matrix_cases, overview_of, run_row
 from assay.service.operation import (
     NO_NULL,
     After,
@@ -29,13 +28,14 @@ from assay.service.operation import (
     Spec,
     Whole,
 )
+from assay.shown import Ended
 from assay.store.cards import Cards
 from assay.store.kept import Freed, run_state
 from assay.store.kept import delete_run as remove_run
 from assay.store.pages import Stretch, every, page_of
 from assay.store.records import RunRecord
 from assay.store.runs import Store
-from assay.store.windows import End, Sort, Tallied, Wanted, Windows
+from assay.store.windows import Ends, Sort, Tallied, Wanted, Windows
 
 Run = Annotated[
     str,
@@ -56,7 +56,7 @@ _Harness = Annotated[
 _Model = Annotated[
     str | None, Spec(max_length=500, pattern=NO_NULL, description="Only those of this model.")
 ]
-_ENDS: tuple[End, ...] = ("pass", "fail", "error", "skipped", "scored")
+_ENDS: tuple[Ended, ...] = ("pass", "fail", "error", "skipped", "scored")
 _OUTCOMES = r"^((pass|fail|error|skipped|scored)(,|$))*$"
 
 
@@ -148,14 +148,8 @@ def show_run_matrix(
     tally = Tally()
     for cell in windows.cells_of_cases(run_id, cases.items):
         tally.add(cell)
-    rows = {(row.case, row.harness, row.model): row for row in tally.summary().groups}
     return RunMatrix(
-        [
-            MatrixCase(
-                case=case, cells=tuple(matrix_cell(rows.get((case, *agent))) for agent in agents)
-            )
-            for case in cases
-        ],
+        matrix_cases(tally.summary().groups, cases.items, agents),
         cases.total,
         cases.next,
         agents=tuple(AgentName(*agent) for agent in agents),
@@ -201,7 +195,7 @@ def list_cells(
     run_id, windows = show_run.function(desk, run).id, Windows(desk.database)
     last = until or windows.last()
     wanted = Wanted(
-        ends=tuple(cast("End", end) for end in outcome.split(",") if end),
+        ends=tuple(cast("Ended", end) for end in outcome.split(",") if end),
         harness=harness,
         model=model,
         case=case,
@@ -228,7 +222,7 @@ def list_cells(
 def _counts(counts: Sequence[Tallied], wanted: Wanted, *, cells: int) -> CellCounts:
     return CellCounts(
         cells=cells,
-        ends=ends_of(
+        ends=Ends.of(
             {
                 end: sum(
                     one.count for one in counts if one.end == end and one.suits(wanted, but="end")

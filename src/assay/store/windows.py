@@ -7,6 +7,7 @@ from dataclasses import field
 from typing import Literal, TypeAlias
 
 from assay.frozen import frozen
+from assay.shown import Ended
 from assay.store.database import Database, Row, Scalar
 from assay.store.decisions import HELD
 from assay.store.pages import FIRST, Order, Page, Stretch
@@ -21,12 +22,9 @@ from assay.store.records import (
 )
 from assay.store.table import Rows, Where, conditions
 
-End: TypeAlias = Literal["pass", "fail", "error", "skipped", "scored"]
-"""How a cell ended, as `assay.reports.outcome.ended` says it."""
-
 Sort: TypeAlias = Literal["case", "reward", "cost", "tokens", "seconds", "trial"]
 
-_ENDS: tuple[End, ...] = ("pass", "fail", "error", "skipped", "scored")
+_ENDS: tuple[Ended, ...] = ("pass", "fail", "error", "skipped", "scored")
 _COLUMN: Mapping[Sort, str] = {
     "case": "case_id",
     "reward": "reward",
@@ -59,6 +57,71 @@ _CELL = f"""
 
 
 @frozen(kw_only=True)
+class Ends:
+    """How many cells ended in which way.
+
+    Attributes:
+        passed: Graded, and passed.
+        failed: Graded, and did not pass.
+        errors: Could not be graded.
+        skipped: Nothing applied, or a person has to decide.
+        scored: Graded, where no score could fail.
+    """
+
+    passed: int = 0
+    failed: int = 0
+    errors: int = 0
+    skipped: int = 0
+    scored: int = 0
+
+    @classmethod
+    def of(cls, counts: Mapping[Ended, int]) -> Ends:
+        """The same of numbers by how the cells ended."""
+        return cls(
+            passed=counts.get("pass", 0),
+            failed=counts.get("fail", 0),
+            errors=counts.get("error", 0),
+            skipped=counts.get("skipped", 0),
+            scored=counts.get("scored", 0),
+        )
+
+    @property
+    def by_state(self) -> dict[Ended, int]:
+        """The numbers by how the cells ended."""
+        return {
+            "pass": self.passed,
+            "fail": self.failed,
+            "scored": self.scored,
+            "error": self.errors,
+            "skipped": self.skipped,
+        }
+
+    @property
+    def graded(self) -> int:
+        """Cells with a reward."""
+        return self.passed + self.failed + self.scored
+
+    @property
+    def total(self) -> int:
+        """All cells."""
+        return self.graded + self.errors + self.skipped
+
+    @property
+    def has_verdicts(self) -> bool:
+        """Whether any cell could have failed."""
+        return self.scored < self.graded or not self.graded
+
+    @property
+    def shown(self) -> Ended:
+        """One outcome for all: that which most needs attention."""
+        order: tuple[Ended, ...] = ("fail", "error", "pass", "scored")
+        for state in order:
+            if self.by_state[state]:
+                return state
+        return "skipped"
+
+
+@frozen(kw_only=True)
 class Wanted:
     """Which cells of a run are looked at.
 
@@ -74,7 +137,7 @@ class Wanted:
         until: None that came later than the result of this number.
     """
 
-    ends: tuple[End, ...] = ()
+    ends: tuple[Ended, ...] = ()
     harness: str | None = None
     model: str | None = None
     case: str = ""
@@ -98,7 +161,7 @@ class Tallied:
         count: How many.
     """
 
-    end: End
+    end: Ended
     harness: str
     model: str
     flagged: bool
@@ -131,7 +194,7 @@ class Sums:
         seconds: Sum of the cells' own times.
     """
 
-    ends: Mapping[End, int] = field(default_factory=dict[End, int])
+    ends: Ends = field(default_factory=Ends)
     flagged: int = 0
     held: int = 0
     cases: int = 0
@@ -139,11 +202,6 @@ class Sums:
     cost_usd: float | None = None
     cost_unknown: int = 0
     seconds: float = 0.0
-
-    @property
-    def total(self) -> int:
-        """Cells that have a result."""
-        return sum(self.ends.values())
 
 
 class Windows:
@@ -267,21 +325,11 @@ def _among(numbers: Sequence[int]) -> Where:
     return {f"seq IN ({', '.join(map(str, numbers)) or 'NULL'})": ()}  # more than can be bound
 
 
-def end_of(cell: CellRecord) -> End:
-    """How a cell ended: one that could not have failed was only scored."""
-    if cell.status != "graded":
-        return cell.status
-    if not cell.passed:
-        return "fail"
-    asks_more = cell.min_assurance is not None or cell.min_coverage is not None
-    return "pass" if cell.threshold > 0.0 or asks_more else "scored"
-
-
 class _Adding:
     """The sums of a run so far."""
 
     def __init__(self) -> None:
-        self._ends: dict[End, int] = dict.fromkeys(_ENDS, 0)
+        self._ends: dict[Ended, int] = dict.fromkeys(_ENDS, 0)
         self._cases: dict[str, tuple[float, int]] = {}
         self._flagged = self._held = self._priced = self._ran = 0
         self._cost = self._seconds = 0.0
@@ -289,7 +337,7 @@ class _Adding:
     def add(
         self,
         case: str,
-        end: End,
+        end: Ended,
         flagged: bool,  # noqa: FBT001 - as the columns come
         held: bool,  # noqa: FBT001 - likewise
         numbers: Sequence[float | None],
@@ -309,7 +357,7 @@ class _Adding:
     def sums(self) -> Sums:
         means = [reward / of for reward, of in self._cases.values()]
         return Sums(
-            ends=self._ends,
+            ends=Ends.of(self._ends),
             flagged=self._flagged,
             held=self._held,
             cases=len(means),
@@ -341,4 +389,4 @@ def _conditions(wanted: Wanted) -> Where:
     return where | ({"held": 1} if wanted.held else {})
 
 
-__all__ = ["CellKey", "End", "Sort", "Sums", "Tallied", "Wanted", "Windows", "end_of"]
+__all__ = ["CellKey", "Ends", "Sort", "Sums", "Tallied", "Wanted", "Windows"]

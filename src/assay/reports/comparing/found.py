@@ -1,4 +1,8 @@
-"""What came of comparing two runs: the numbers, what they say, and whether that passes."""
+"""What came of comparing two runs: the numbers, what they say, and whether that passes.
+
+The records are what the API answers, ``--json`` prints and the HTML file holds; the terminal lays
+them out.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +11,31 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from assay.reports.figures import MINUS, apart, count, score
-from assay.reports.review import Change
+from assay.reports.outcome import Ended
+from assay.reports.run_records import AgentName
 from assay.reports.summary import Verdict
 from assay.reports.totals import Totals
 from assay.scoring.intervals import Interval
-from assay.scoring.json_safe import Json
-from assay.scoring.paired import PairedDifference, mcnemar_exact
-from assay.store.records import RunRecord
+
+__all__ = [
+    "FEWEST",
+    "ComparedCase",
+    "ComparedCell",
+    "ComparedPair",
+    "ComparedSide",
+    "Difference",
+    "Finding",
+    "Growth",
+    "LabelledLine",
+    "RunComparison",
+    "between_text",
+    "chance",
+    "comparison_verdict",
+    "finding_of",
+    "lost_text",
+    "plain_words",
+    "signed",
+]
 
 Finding: TypeAlias = Literal["better", "worse", "no clear difference", "too few cases to tell"]
 
@@ -25,175 +47,220 @@ _SAME = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class ComparedSide:
     """One of two that were compared.
 
     Attributes:
-        run: The run.
-        agents: Harness and model of each of its agents.
+        run: Id of the run.
+        label: Its label.
+        created_at: When it began.
+        finished: Whether all its cells are there.
+        assay: The version of assay that began it.
+        agents: Those of its agents that were compared.
         reward: Mean over the cases that both have of the mean reward of the paired cells.
         totals: What all its cells come to.
-        paired: What its cells that have a graded partner come to: for cost, time and passes.
+        paired: What its cells come to that have a graded partner: for cost, time and passes.
+        has_verdicts: Whether any of those could have failed.
         alone: Graded cells that the other side does not have at all.
-        lost: How the partners of graded cells of the *other* side ended here, where they have no
-            reward: ``error``, ``skipped``, or ``missing`` in a run that is not finished.
-        alone_in: Cases of what is alone, at most 20.
-        lost_in: Cases of what is lost, at most 20.
+        alone_in: Cases of them, at most 20.
+        lost: How partners of the other side's graded cells ended here without a reward.
+        lost_in: Cases of them, at most 20.
     """
 
-    run: RunRecord
-    agents: tuple[tuple[str, str], ...]
+    run: str
+    label: str
+    created_at: str
+    finished: bool
+    assay: str
+    agents: tuple[AgentName, ...]
     reward: float | None
     totals: Totals
     paired: Totals
+    has_verdicts: bool
     alone: int
+    alone_in: tuple[str, ...]
     lost: Mapping[str, int]
-    alone_in: tuple[str, ...] = ()
-    lost_in: tuple[str, ...] = ()
+    lost_in: tuple[str, ...]
 
-    def to_dict(self) -> dict[str, Json]:
-        """These numbers as plain JSON."""
-        return {
-            "run": self.run.id,
-            "label": self.run.label,
-            "created_at": self.run.created_at,
-            "finished": self.run.finished,
-            "assay": self.run.assay,
-            "agents": [{"harness": harness, "model": model} for harness, model in self.agents],
-            "reward": self.reward,
-            "alone": self.alone,
-            "alone_in": list(self.alone_in),
-            "lost": dict(self.lost),
-            "lost_in": list(self.lost_in),
-            "totals": self.totals.to_dict(),
-            "paired": self.paired.to_dict(),
-        }
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedCell:
+    """One cell of a pair.
+
+    Attributes:
+        harness: What did the work.
+        model: The model.
+        trial: The repeat.
+        state: How it ended.
+        reward: Its reward.
+        sentence: How that came about.
+        answer: The answer, shortened.
+    """
+
+    harness: str
+    model: str
+    trial: int
+    state: Ended
+    reward: float | None
+    sentence: str
+    answer: str
 
 
 @dataclass(frozen=True, slots=True)
-class CaseChange:
-    """A case whose mean reward is another one.
+class ComparedPair:
+    """A cell of each side.
+
+    Attributes:
+        before: The first side's.
+        after: The second side's.
+        reasons: What is different in their scores.
+    """
+
+    before: ComparedCell
+    after: ComparedCell
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedCase:
+    """A case on both sides.
 
     Attributes:
         case: Its id.
         before: Mean reward of the first side's paired cells.
         after: Mean reward of the second side's.
-        cells: The pairs that differ, with what is different in their scores.
+        difference: How much better the second side is.
+        pairs: Its pairs; of a case that changed, those that differ; at most 5.
+        more: Further pairs, which are not shown.
     """
 
     case: str
     before: float
     after: float
-    cells: tuple[Change, ...]
-
-    @property
-    def difference(self) -> float:
-        """How much better the second side is."""
-        return self.after - self.before
-
-    def to_dict(self) -> dict[str, Json]:
-        """As plain JSON."""
-        return {
-            "case": self.case,
-            "before": self.before,
-            "after": self.after,
-            "cells": [change.to_dict() for change in self.cells],
-        }
+    difference: float
+    pairs: tuple[ComparedPair, ...]
+    more: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
-    """What came of comparing.
+class Difference:
+    """The mean over cases of the second side's mean reward less the first's.
 
     Attributes:
+        mean: As it was measured; None where no cell has a reward on both sides.
+        low: Lower end of its 95 % interval.
+        high: Upper end.
+        p_value: Student's p for no difference; None where too few cases differ for any.
+        correlation: Of the two sides over the cases.
+    """
+
+    mean: float | None
+    low: float | None
+    high: float | None
+    p_value: float | None
+    correlation: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Growth:
+    """How much more the second side's paired cells took: 0.1 is a tenth more.
+
+    Attributes:
+        cost_usd: Price of the agents; None where that of any cell is not known, or was nothing.
+        judge_cost_usd: Price of the judges, likewise.
+        tokens: Tokens of the agents, likewise.
+        seconds: Time.
+    """
+
+    cost_usd: float | None
+    judge_cost_usd: float | None
+    tokens: float | None
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledLine:
+    """A line of a report.
+
+    Attributes:
+        label: What it is about.
+        text: What it says.
+    """
+
+    label: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunComparison:
+    """Two runs, or two agents of one, compared: what `assay compare` says.
+
+    Attributes:
+        sentence: What can be said of the difference, chance allowed for.
+        verdict: The line that `assay compare` ends with.
+        code: The exit status that goes with it: 0, 1 or 3.
+        finding: The same in few words.
         before: The first side.
         after: The second side.
         pairs: Cells with a reward on both sides.
-        difference: Mean over cases of the second side's mean reward less the first's.
+        cases: Cases that they are from.
+        difference: The difference of the mean rewards.
+        growth: How much more the second side took.
         better: Cases with a higher mean on the second side.
         worse: Cases with a lower one.
         same: Cases with equal ones.
+        sign_p: The exact p of the sign test on cases better and worse.
+        only_before: Pairs of which only the first side's cell passed.
+        only_after: Pairs of which only the second side's cell passed.
+        lines: The numbers as labelled lines.
+        reasons: What else than the work is different: cases, graders, settings.
+        graded_otherwise: Cases of which something was graded by other graders, or another assay.
         worsened: The cases that lost most, worst first, at most 200.
         improved: The cases that gained most, best first, at most 200.
         unchanged: The first cases with equal means, at most 200.
-        passed_before: Pairs of which only the first side's cell passed.
-        passed_after: Pairs of which only the second side's cell passed.
-        reasons: What else than the work is different: cases, graders, settings.
-        graded_otherwise: Cases of which something was graded by other graders, or another assay.
     """
 
-    before: Compared
-    after: Compared
+    sentence: str
+    verdict: str
+    code: int
+    finding: Finding
+    before: ComparedSide
+    after: ComparedSide
     pairs: int
-    difference: PairedDifference
+    cases: int
+    difference: Difference
+    growth: Growth
     better: int
     worse: int
     same: int
-    worsened: tuple[CaseChange, ...]
-    improved: tuple[CaseChange, ...]
-    unchanged: tuple[CaseChange, ...]
-    passed_before: int
-    passed_after: int
+    sign_p: float | None
+    only_before: int
+    only_after: int
+    lines: tuple[LabelledLine, ...]
     reasons: tuple[str, ...]
     graded_otherwise: int
+    worsened: tuple[ComparedCase, ...]
+    improved: tuple[ComparedCase, ...]
+    unchanged: tuple[ComparedCase, ...]
 
     @property
     def interval(self) -> Interval:
         """The mean difference with its 95 % interval; ``n`` counts cases."""
-        return self.difference.difference.estimate
-
-    @property
-    def finding(self) -> Finding:
-        """What can be said of the difference, chance allowed for."""
-        between, differ = self.interval, self.better + self.worse
-        if between.n < FEWEST:
-            return "too few cases to tell"
-        if between.mean is None or between.low is None or 0.0 in between:
-            return "no clear difference"
-        if differ < FEWEST:
-            return "too few cases to tell"
-        return "better" if between.mean > 0 else "worse"
-
-    @property
-    def p_value(self) -> float | None:
-        """Student's p for no difference of the means; None where too few cases differ for any."""
-        return self.difference.p_value if self.better + self.worse >= FEWEST else None
-
-    @property
-    def sign_p(self) -> float | None:
-        """The exact p of the sign test on cases better and worse; None as for `p_value`."""
-        differ = self.better + self.worse
-        return mcnemar_exact(self.better, self.worse) if differ >= FEWEST else None
-
-    def to_dict(self) -> dict[str, Json]:
-        """As plain JSON."""
-        between = self.interval
-        return {
-            "before": self.before.to_dict(),
-            "after": self.after.to_dict(),
-            "pairs": self.pairs,
-            "cases": between.n,
-            "difference": {
-                "mean": between.mean,
-                "low": between.low,
-                "high": between.high,
-                "p_value": self.p_value,
-                "correlation": self.difference.correlation,
-            },
-            "finding": self.finding,
-            "better": self.better,
-            "worse": self.worse,
-            "same": self.same,
-            "sign_p": self.sign_p,
-            "passed": {"only_before": self.passed_before, "only_after": self.passed_after},
-            "reasons": list(self.reasons),
-            "graded_otherwise": self.graded_otherwise,
-            "worsened": [change.to_dict() for change in self.worsened],
-            "improved": [change.to_dict() for change in self.improved],
-        }
+        return Interval(self.difference.mean, self.difference.low, self.difference.high, self.cases)
 
 
-def comparison_verdict(found: Comparison, *, max_drop: float | None = None) -> Verdict:
+def finding_of(between: Interval, differ: int) -> Finding:
+    """What can be said of a difference over cases of which some differ, chance allowed for."""
+    if between.n < FEWEST:
+        return "too few cases to tell"
+    if between.mean is None or between.low is None or 0.0 in between:
+        return "no clear difference"
+    if differ < FEWEST:
+        return "too few cases to tell"
+    return "better" if between.mean > 0 else "worse"
+
+
+def comparison_verdict(found: RunComparison, *, max_drop: float | None = None) -> Verdict:
     """The printed line and the exit code of a comparison.
 
     The drop is that of the mean reward as it was measured, not an end of its interval: a gate
@@ -219,7 +286,7 @@ def comparison_verdict(found: Comparison, *, max_drop: float | None = None) -> V
     return Verdict(int(is_dropped), f"{'FAIL' if is_dropped else 'PASS'}: {relation}; {said}")
 
 
-def plain_words(found: Comparison) -> str:
+def plain_words(found: RunComparison) -> str:
     """What can be said of the difference, and why no more can."""
     between, differ = found.interval, found.better + found.worse
     if between.mean is None or found.before.reward is None or found.after.reward is None:
@@ -267,6 +334,6 @@ def lost_text(lost: Mapping[str, int]) -> str:
     return ", ".join(f"{lost[state]:,} {word}" for state, word in words.items() if lost.get(state))
 
 
-def _said(found: Comparison, before: float, after: float) -> str:
+def _said(found: RunComparison, before: float, after: float) -> str:
     means = f"mean reward {score(before)} to {score(after)} over {count(found.interval.n, 'case')}"
     return f"{means}, {found.better:,} better, {found.worse:,} worse"

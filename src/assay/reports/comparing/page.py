@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assay.reports.comparing.found import (
-    CaseChange,
-    Compared,
-    Comparison,
+    ComparedCase,
+    ComparedSide,
+    RunComparison,
     between_text,
     chance,
-    comparison_verdict,
     lost_text,
     signed,
 )
-from assay.reports.explain import sentence
 from assay.reports.figures import cost, count, duration, percent, score
 from assay.reports.outcome import GLYPHS, Ended
 from assay.reports.page import STYLES, Page
 from assay.reports.plain import one_line
-from assay.reports.summary import Verdict
 
 _SHOWN = 5
 _MAX_CELLS = 4
@@ -29,22 +26,23 @@ _MAX_NAMED = 4
 _WIDTH = 12
 
 
-def lines(found: Comparison) -> list[tuple[str, str]]:
+def lines(found: RunComparison) -> list[tuple[str, str]]:
     """The numbers as labelled lines."""
     before, after, between = found.before, found.after, found.interval
+    p = found.difference.p_value
     said: list[tuple[str, str]] = []
     if between.mean is not None:
         over = f"over {count(between.n, 'case')}"
         each = (signed(between.mean), between_text(between) or "too few for an interval", over)
-        p_value = "" if found.p_value is None else f"; {chance(found.p_value)}"
+        p_value = "" if p is None else f"; {chance(p)}"
         said.append(("Difference", f"{each[0]}; {each[1]} {each[2]}{p_value}"))
         said.append(("Reward", f"{score(before.reward)} → {score(after.reward)}"))
         sign = "" if found.sign_p is None else f"; sign test {chance(found.sign_p)}"
         cases = f"{found.better:,} better, {found.worse:,} worse, {found.same:,} the same"
         said.append(("Cases", cases + sign))
-    if before.paired.has_verdicts or after.paired.has_verdicts:
+    if before.has_verdicts or after.has_verdicts:
         rates = [percent(side.paired.pass_rate.mean) for side in (before, after)]
-        only = f"{found.passed_before:,} only before, {found.passed_after:,} only after"
+        only = f"{found.only_before:,} only before, {found.only_after:,} only after"
         said.append(("Passed", f"{rates[0]} → {rates[1]} of {count(found.pairs, 'pair')}; {only}"))
     said.append(("Cells", _coverage(found)))
     if found.pairs:
@@ -56,7 +54,7 @@ def lines(found: Comparison) -> list[tuple[str, str]]:
     return said
 
 
-def _coverage(found: Comparison) -> str:
+def _coverage(found: RunComparison) -> str:
     parts = [f"{count(found.pairs, 'pair')} graded on both sides"]
     for word, side in (("before", found.before), ("after", found.after)):
         if side.lost:
@@ -71,50 +69,45 @@ def _cases_of(cases: Sequence[str]) -> str:
     return ", ".join(shown) + (", …" if len(cases) > _MAX_NAMED else "")
 
 
-def _is_priced(side: Compared) -> bool:
+def _is_priced(side: ComparedSide) -> bool:
     return side.paired.cost_usd is not None or side.paired.tokens is not None
 
 
-def _cost(side: Compared) -> str:
+def _cost(side: ComparedSide) -> str:
     totals = side.paired
     tokens = "" if totals.tokens is None else f" ({totals.tokens:,} tokens)"
     return f"{cost(totals.cost_usd, totals.cost_unknown)}{tokens}"
 
 
-def _judged(side: Compared) -> str:
+def _judged(side: ComparedSide) -> str:
     return cost(side.paired.judge_cost_usd, side.paired.judge_cost_unknown, "judgement")
 
 
 def render_comparison(
-    page: Page, found: Comparison, *, max_drop: float | None = None, shown: int | None = _SHOWN
-) -> Verdict:
+    page: Page, found: RunComparison, *, is_gate: bool = False, shown: int | None = _SHOWN
+) -> None:
     """Write a comparison.
 
     Args:
         page: Where to.
         found: The comparison.
-        max_drop: As for `comparison_verdict`.
+        is_gate: Whether a drop was asked about, which the verdict is on then.
         shown: Cases that are opened of those that lost, and of those that gained; None for all.
-
-    Returns:
-        The verdict that was printed.
     """
-    decided = comparison_verdict(found, max_drop=max_drop)
     for word, side in (("before", found.before), ("after", found.after)):
         page.line((f"{word:<8}", "dim"), (_name(side), "bold"), (f"  {_agents(side)}", "dim"))
     page.blank()
     lost, gained = found.worsened, found.improved
     _cases(page, "Worse", "fail", number=found.worse, changes=lost, shown=shown)
     _cases(page, "Better", "pass", number=found.better, changes=gained, shown=shown)
-    for label, text in lines(found):
-        page.line((f"{label:<{_WIDTH}}", "dim"), text, hanging=_WIDTH)
+    for line in found.lines:
+        page.line((f"{line.label:<{_WIDTH}}", "dim"), line.text, hanging=_WIDTH)
     for number, reason in enumerate(found.reasons[:_MAX_CAUSES]):
         label = "" if number else "Changed"
-        page.line((f"{label:<{_WIDTH}}", "dim"), (one_line(reason, 300), "yellow"), hanging=_WIDTH)
+        page.line((f"{label:<{_WIDTH}}", "dim"), (reason, "yellow"), hanging=_WIDTH)
     page.blank()
-    state = ending_of(found, decided, max_drop)
-    page.line((f"{GLYPHS[state]} {one_line(decided.line, 400)}", STYLES[state]), hanging=2)
-    return decided
+    state = ending_of(found, is_gate=is_gate)
+    page.line((f"{GLYPHS[state]} {found.verdict}", STYLES[state]), hanging=2)
 
 
 def _cases(
@@ -123,7 +116,7 @@ def _cases(
     state: Ended,
     *,
     number: int,
-    changes: Sequence[CaseChange],
+    changes: Sequence[ComparedCase],
     shown: int | None,
 ) -> None:
     if not number:
@@ -145,10 +138,10 @@ def _cases(
     page.blank()
 
 
-def _opened(change: CaseChange) -> list[tuple[str, list[str]]]:
+def _opened(change: ComparedCase) -> list[tuple[str, list[str]]]:
     """The pairs of a case that differ: which cell, and what is different in it."""
     said: list[tuple[str, list[str]]] = []
-    for pair in change.cells[:_MAX_CELLS]:
+    for pair in change.pairs[:_MAX_CELLS]:
         cell = pair.after
         agent = [one_line(name, 40) for name in (cell.harness, cell.model) if name]
         values = f"{score(pair.before.reward)} → {score(cell.reward)}"
@@ -157,28 +150,31 @@ def _opened(change: CaseChange) -> list[tuple[str, list[str]]]:
         answers = [one_line(each.answer, 60) for each in (pair.before, cell)]
         if answers[0] != answers[1]:
             reasons.append(f"answer: {answers[0] or 'none'} → {answers[1] or 'none'}")
-        said.append((name, [*reasons, f"now: {sentence(cell)}"]))
-    if rest := len(change.cells) - _MAX_CELLS:
+        said.append((name, [*reasons, f"now: {cell.sentence}"]))
+    if rest := len(change.pairs) + change.more - _MAX_CELLS:
         said += [(f"… and {count(rest, 'more pair')}", [])] if rest > 0 else []
     return said
 
 
-def _name(side: Compared) -> str:
-    label = f" ({one_line(side.run.label, 60)})" if side.run.label else ""
-    return f"{one_line(side.run.id, 60)}{label}"
+def _name(side: ComparedSide) -> str:
+    label = f" ({one_line(side.label, 60)})" if side.label else ""
+    return f"{one_line(side.run, 60)}{label}"
 
 
-def _agents(side: Compared) -> str:
-    names = [" · ".join(one_line(name, 40) for name in agent if name) for agent in side.agents]
+def _agents(side: ComparedSide) -> str:
+    names = [
+        " · ".join(one_line(name, 40) for name in (agent.harness, agent.model) if name)
+        for agent in side.agents
+    ]
     cells = count(side.totals.total, "cell")
     more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
     return ", ".join(part for part in (", ".join(names[:3]) + more, cells) if part)
 
 
-def ending_of(found: Comparison, decided: Verdict, max_drop: float | None) -> Ended:
+def ending_of(found: RunComparison, *, is_gate: bool) -> Ended:
     """How the verdict is coloured: by its gate where there is one, else by what was found."""
-    if decided.code:
-        return "fail" if decided.code == 1 else "error"
-    if max_drop is not None or found.finding == "better":
+    if found.code:
+        return "fail" if found.code == 1 else "error"
+    if is_gate or found.finding == "better":
         return "pass"
     return "fail" if found.finding == "worse" else "scored"

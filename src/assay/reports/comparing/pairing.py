@@ -9,25 +9,46 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from math import fsum
 from typing import TypeAlias
 
 from assay.errors import InputError
-from assay.reports.comparing.found import CaseChange, Compared, Comparison
+from assay.reports.comparing.found import (
+    FEWEST,
+    ComparedCase,
+    ComparedCell,
+    ComparedPair,
+    ComparedSide,
+    Difference,
+    Growth,
+    LabelledLine,
+    RunComparison,
+    comparison_verdict,
+    finding_of,
+    plain_words,
+)
+from assay.reports.comparing.page import lines
+from assay.reports.explain import sentence
 from assay.reports.figures import count
-from assay.reports.outcome import outcome, reward_of
-from assay.reports.review import change_between
+from assay.reports.outcome import ended, outcome, reward_of
+from assay.reports.plain import one_line, shorten
+from assay.reports.review import Change, change_between
+from assay.reports.run_records import AgentName
 from assay.reports.totals import Group, Totals, totals_of
 from assay.scoring.json_safe import Json
-from assay.scoring.paired import paired_difference
+from assay.scoring.paired import mcnemar_exact, paired_difference
 from assay.store.records import CellRecord, RunRecord
 
 _SAME = 1e-9
 _MAX_NAMES = 5
 _MAX_CASES = 20
 _LIMIT = 200
+_MOST_PAIRS = 5
+_MOST_REASONS = 8
+_MOST_REASON = 300
+_MOST_ANSWER = 600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +66,13 @@ class Side:
     cells: Iterable[CellRecord]
 
 
-def compare(before: Side, after: Side) -> Comparison:
+def compare(before: Side, after: Side, *, max_drop: float | None = None) -> RunComparison:
     """Compare two sides, reading each once; what is kept of a cell is a few numbers.
+
+    Args:
+        before: The first.
+        after: The second.
+        max_drop: As for `comparison_verdict`.
 
     Raises:
         InputError: If no cell of one has a partner on the other.
@@ -54,7 +80,15 @@ def compare(before: Side, after: Side) -> Comparison:
     work = _Work(before, after)
     for case, one, other in _by_case(before.cells, after.cells):
         work.case(case, one, other)
-    return work.comparison()
+    found = work.comparison()
+    decided = comparison_verdict(found, max_drop=max_drop)
+    return replace(
+        found,
+        sentence=plain_words(found),
+        verdict=one_line(decided.line, 400),
+        code=decided.code,
+        lines=tuple(LabelledLine(*line) for line in lines(found)),
+    )
 
 
 _Key: TypeAlias = tuple[str, str, int]
@@ -105,17 +139,22 @@ class _Half:
         if len(self.lost_in) < _MAX_CASES:
             self.lost_in[case] = None
 
-    def compared(self) -> Compared:
-        means = self.means
-        return Compared(
-            run=self.side.run,
-            agents=tuple(self.side.agents),
+    def compared(self) -> ComparedSide:
+        run, means, paired = self.side.run, self.means, self.paired.totals()
+        return ComparedSide(
+            run=run.id,
+            label=run.label,
+            created_at=run.created_at,
+            finished=run.finished,
+            assay=run.assay,
+            agents=tuple(AgentName(*agent) for agent in self.side.agents),
             reward=fsum(means) / len(means) if means else None,
             totals=self.all.totals(),
-            paired=self.paired.totals(),
+            paired=paired,
+            has_verdicts=paired.has_verdicts,
             alone=self.alone,
-            lost=dict(self.lost),
             alone_in=tuple(self.alone_in),
+            lost=dict(self.lost),
             lost_in=tuple(self.lost_in),
         )
 
@@ -132,7 +171,7 @@ class _Work:
         self._shares_a_case = False
         self._passed = [0, 0]
         self._worsened, self._improved = _Most(), _Most()
-        self._unchanged: list[CaseChange] = []
+        self._unchanged: list[ComparedCase] = []
         self._declared: list[str] = []
         self._regraded: list[str] = []
         self._graders: Counter[str] = Counter()
@@ -192,8 +231,8 @@ class _Work:
         if abs(difference) <= _SAME:
             self._same += 1
             if len(self._unchanged) < _LIMIT:
-                changes = tuple(change_between(old, new) for old, new in pairs)
-                self._unchanged.append(CaseChange(case, before, after, changes))
+                changes = [change_between(old, new) for old, new in pairs]
+                self._unchanged.append(_case(case, before, after, changes))
             return
         self._better += difference > 0
         self._worse += difference < 0
@@ -208,8 +247,8 @@ class _Work:
         names = (name for old, new in pairs for name in _changed_graders(old, new))
         self._graders.update(dict.fromkeys(names, 1))
 
-    def comparison(self) -> Comparison:
-        """What came of it."""
+    def comparison(self) -> RunComparison:
+        """What came of it, but for what follows from the numbers: words and a verdict."""
         before, after = self._before, self._after
         if not self._shares_a_case:
             raise InputError(
@@ -225,21 +264,38 @@ class _Work:
                 hint=f"{_agents(before.side)} against {_agents(after.side)}: --model A --model B "
                 "compares one with another, and --harness likewise",
             )
-        return Comparison(
-            before=before.compared(),
-            after=after.compared(),
+        difference = paired_difference(after.means, before.means)
+        between, differ = difference.difference.estimate, self._better + self._worse
+        one, other = before.compared(), after.compared()
+        return RunComparison(
+            sentence="",
+            verdict="",
+            code=0,
+            lines=(),
+            before=one,
+            after=other,
             pairs=self._pairs,
-            difference=paired_difference(after.means, before.means),
+            cases=between.n,
+            difference=Difference(
+                mean=between.mean,
+                low=between.low,
+                high=between.high,
+                p_value=difference.p_value if differ >= FEWEST else None,
+                correlation=difference.correlation,
+            ),
+            finding=finding_of(between, differ),
+            growth=_growth(one.paired, other.paired),
             better=self._better,
             worse=self._worse,
             same=self._same,
+            sign_p=mcnemar_exact(self._better, self._worse) if differ >= FEWEST else None,
+            only_before=self._passed[0],
+            only_after=self._passed[1],
+            reasons=tuple(one_line(reason, _MOST_REASON) for reason in self._reasons()),
+            graded_otherwise=len(self._regraded),
             worsened=self._worsened.chosen(),
             improved=self._improved.chosen(),
             unchanged=tuple(self._unchanged),
-            passed_before=self._passed[0],
-            passed_after=self._passed[1],
-            reasons=tuple(self._reasons()),
-            graded_otherwise=len(self._regraded),
         )
 
     def _reasons(self) -> Iterator[str]:
@@ -304,24 +360,70 @@ def _names(names: Sequence[str]) -> str:
     return ", ".join(names[:_MAX_NAMES]) + (f" and {more:,} more" if more > 0 else "")
 
 
+def _growth(before: Totals, after: Totals) -> Growth:
+    both = (before, after)
+    return Growth(
+        cost_usd=_more(*((one.cost_usd, one.cost_unknown) for one in both)),
+        judge_cost_usd=_more(*((one.judge_cost_usd, one.judge_cost_unknown) for one in both)),
+        tokens=_more(*((one.tokens, one.tokens_unknown) for one in both)),
+        seconds=_more(*((one.seconds, 0) for one in both)),
+    )
+
+
+def _more(before: tuple[float | None, int], after: tuple[float | None, int]) -> float | None:
+    """How much more it is; None where some of it is not known."""
+    (was, was_unknown), (now, now_unknown) = before, after
+    if not was or now is None or was_unknown or now_unknown:
+        return None
+    return now / was - 1
+
+
+def _case(case: str, before: float, after: float, changes: Sequence[Change]) -> ComparedCase:
+    """A case with the first of its pairs; long texts are shortened."""
+    return ComparedCase(
+        case=case,
+        before=before,
+        after=after,
+        difference=after - before,
+        pairs=tuple(_pair(change) for change in changes[:_MOST_PAIRS]),
+        more=max(0, len(changes) - _MOST_PAIRS),
+    )
+
+
+def _pair(pair: Change) -> ComparedPair:
+    reasons = tuple(one_line(reason, _MOST_REASON) for reason in pair.reasons[:_MOST_REASONS])
+    return ComparedPair(_cell(pair.before), _cell(pair.after), reasons)
+
+
+def _cell(cell: CellRecord) -> ComparedCell:
+    return ComparedCell(
+        harness=cell.harness,
+        model=cell.model,
+        trial=cell.trial,
+        state=ended(cell),
+        reward=reward_of(cell),
+        sentence=sentence(cell),
+        answer=shorten(cell.answer, _MOST_ANSWER),
+    )
+
+
 class _Most:
     """The cases with the largest differences, a bounded number of them."""
 
     def __init__(self) -> None:
-        self._kept: list[tuple[float, CaseChange]] = []
+        self._kept: list[tuple[float, ComparedCase]] = []
 
     def add(
         self, case: str, before: float, after: float, pairs: list[tuple[CellRecord, CellRecord]]
     ) -> None:
         if len(self._kept) >= _LIMIT and abs(after - before) <= self._kept[-1][0]:
             return
-        changes = (change_between(old, new) for old, new in pairs)
-        change = CaseChange(case, before, after, tuple(c for c in changes if c.differs))
-        self._kept.append((abs(after - before), change))
+        changes = [c for c in (change_between(old, new) for old, new in pairs) if c.differs]
+        self._kept.append((abs(after - before), _case(case, before, after, changes)))
         self._kept.sort(key=lambda kept: -kept[0])
         del self._kept[_LIMIT:]
 
-    def chosen(self) -> tuple[CaseChange, ...]:
+    def chosen(self) -> tuple[ComparedCase, ...]:
         return tuple(change for _, change in self._kept)
 
 

@@ -182,8 +182,8 @@ function passWords({ paired }: Side): string {
 
 function cellWords({ totals }: Side): string {
   const parts = [`${whole(totals.graded)} graded`];
-  if (totals.errors) parts.push(count(totals.errors, "error"));
-  if (totals.skipped) parts.push(`${whole(totals.skipped)} skipped`);
+  if (totals.ends.errors) parts.push(count(totals.ends.errors, "error"));
+  if (totals.ends.skipped) parts.push(`${whole(totals.ends.skipped)} skipped`);
   if (totals.flagged) parts.push(`${whole(totals.flagged)} flagged`);
   return parts.join(", ");
 }
