@@ -33,6 +33,7 @@ from assay.store import ApiKeys, Database
 from assay.testing import Asked, FakeJudge
 from assay.types.codec import ShapeError
 from assay.types.submission import Submission
+from tests.command_line import numbers_of
 from tests.definitions import changed, definition
 
 CRITERIA = "The answer names the capital of France."
@@ -359,7 +360,7 @@ def test_the_command_line_stores_tests_and_shows_a_judge(command: Command, fake:
     assert latest["definition"]["template_variables"] == {"tone": "strict"}
     assert len(cast("list[Json]", latest["definition"]["examples"])) == 1
     tested = command.json("grade", "rows.jsonl", "capital", status=1)
-    assert cast("dict[str, Json]", tested["summary"])["mean_reward"] == pytest.approx(1 / 3)
+    assert numbers_of(tested)["reward"]["mean"] == pytest.approx(1 / 3)
     assert "FAIL" in fake.requests[0].outside
     command.json("graders", "export")
     code, out, _ = command("validate", "graders/capital.yaml")
