@@ -367,8 +367,9 @@ def test_the_command_line_stores_tests_and_shows_a_judge(command: Command, fake:
     assert code == 0
     assert "--- user ---\nFORM: binary\n\nstrict\nFAIL\n<untrusted " in out
     assert "CRITERION:\nThe answer names" in out
-    preview = cast("list[str]", command.json("validate", "graders/capital.yaml")["preview"])
-    assert "strict" in preview[1]
+    reports = command.json("validate", "graders/capital.yaml")["reports"]
+    (report,) = cast("dict[str, dict[str, list[str]]]", reports).values()
+    assert "strict" in report["preview"][1]
 
 
 def test_the_command_line_tells_what_looks_wrong(command: Command, fake: FakeJudge) -> None:

@@ -111,8 +111,9 @@ class _Seen:
             InputError: For what is no case and no grader.
         """
         if _is_definition(path):
-            report = _definition_report(path, self._samples, as_json=self._as_json)
-            self.reports[path] = report.to_dict()
+            report, preview = _definition_report(path, self._samples, as_json=self._as_json)
+            prompt: dict[str, Json] = {"preview": list[Json](preview)} if preview else {}
+            self.reports[path] = {**report.to_dict(), **prompt}
             if report.valid:
                 self.checked.append(path)
             else:
@@ -149,8 +150,11 @@ def _is_definition(path: str) -> bool:
 
 def _definition_report(
     path: str, samples: Sequence[tuple[str, Submission]], *, as_json: bool
-) -> ValidationReport:
-    """What the checks of a function or of a stored grader's file say; shown, unless as JSON."""
+) -> tuple[ValidationReport, Sequence[str]]:
+    """What the checks of a function or of a stored grader's file say, and what a judge would read.
+
+    Both are shown, unless as JSON.
+    """
     import asyncio
 
     from assay.cli.graders_output import print_preview, print_report
@@ -169,11 +173,14 @@ def _definition_report(
     )
     trusted = Permissions(custom_code=not is_shared(), internal=True)
     report = asyncio.run(validate(definition, samples, trusted))
+    preview: Sequence[str] = ()
+    if definition.kind == "binary_judge":
+        preview = BinaryJudgeGrader.of(definition.specs[0].options).preview()
     if not as_json:
-        if definition.kind == "binary_judge":
-            print_preview(*BinaryJudgeGrader.of(definition.specs[0].options).preview())
+        if preview:
+            print_preview(*preview)
         print_report(report, what=path, file=path if grader is None else grader.file)
-    return report
+    return report, preview
 
 
 def _load(path: str) -> list[_Found]:
