@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import httpx
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 from tests.command_line import echo_case
 from tests.server_app import EXACT
 from web.conftest import Opener, Site
@@ -128,8 +129,13 @@ def test_a_session_that_ends_amid_work_loses_nothing_of_it(
     page = strangers("/runs")
     log_in(page, str(made["token"]))
     expect(page.get_by_role("heading", level=1)).to_have_text("Runs")
-    assert site.http.delete(f"/api/v1/keys/{made['id']}").status_code == 204
     search = page.get_by_role("searchbox")
+
+    def end(route: Route) -> None:  # nobody can write any more once the page knows
+        site.http.delete(f"/api/v1/keys/{made['id']}")
+        route.continue_()
+
+    page.route(re.compile(r"/api/v1/runs\?.*search=first"), end)
     search.fill("first")
     dialog = page.get_by_role("dialog", name="Your session has ended")
     expect(dialog).to_be_visible()
@@ -142,6 +148,23 @@ def test_a_session_that_ends_amid_work_loses_nothing_of_it(
     expect(dialog).to_be_hidden()
     expect(page).to_have_url(re.compile(r"/runs\?search=first$"))
     expect(search).to_have_value("first")
+    strangers.forgive(REFUSED)
+
+
+def test_a_session_that_ends_before_the_first_answer_leaves_the_page_as_it_is(
+    site: Site, strangers: Opener
+) -> None:
+    refused = httpx.get(f"{site.server.url}/api/v1/runs")
+
+    def ended(route: Route) -> None:
+        kind = refused.headers["content-type"]
+        route.fulfill(status=refused.status_code, content_type=kind, body=refused.text)
+
+    page = strangers("/login?next=/runs")
+    page.route("**/api/v1/runs?*", ended)
+    log_in(page, site.key("viewer"))
+    expect(page.get_by_role("dialog", name="Your session has ended")).to_be_visible()
+    expect(page.locator("input[type=search]")).to_be_attached()
     strangers.forgive(REFUSED)
 
 

@@ -74,13 +74,6 @@ export default function RunsPage() {
   // The older one is what is compared with.
   const [a, b] = [...chosen].sort();
 
-  if (runs.error && !runs.data) {
-    return (
-      <div className="page">
-        <ProblemBox problem={runs.error} retry={() => runs.refetch()} />
-      </div>
-    );
-  }
   return (
     <div className="page">
       <div className="page-head">
@@ -108,7 +101,8 @@ export default function RunsPage() {
           {fresh > 0 ? count(fresh, "new run") : "Runs were deleted: show what there is"}
         </button>
       )}
-      {!runs.data && <Loading what="Loading runs" />}
+      {!runs.data && !runs.error && <Loading what="Loading runs" />}
+      {!runs.data && runs.error && <ProblemBox problem={runs.error} retry={() => runs.refetch()} />}
       {runs.data && runs.data.total === 0 && (
         <NoRuns search={search} clear={() => change({ search: "" })} />
       )}
