@@ -236,6 +236,8 @@ async def add(a: int):
         ("run typo.py", "(typo.py:7 in <module>)"),
         ("run needs.py --harness echo", "no tasks, and no template that needs no arguments"),
         ("selftest agent.py", "agent.py defines no tasks"),
+        ("selftest empty.jsonl --env env.py", "empty.jsonl has no tasks"),
+        ("run empty.jsonl --env env.py --harness echo", "empty.jsonl has no tasks"),
         ("regrade latest", "there is no store"),
     ],
 )
@@ -243,6 +245,7 @@ def test_bad_input_is_2_and_says_what_to_do(place: Path, words: str, said: str) 
     _write(place, "quits.py", "import sys\nsys.exit(0)\n")
     _write(place, "broken.py", "1 / 0\n")
     _write(place, "twin.py", _ENV)
+    _write(place, "empty.jsonl", "")
     _write(place, "needs.py", _NEEDS)
     _write(place, "typo.py", f"{_NEEDS}tasks = [add(a='x')]\n")
     done = assay(*words.split(), cwd=place)

@@ -150,6 +150,7 @@ WRONG: list[tuple[list[str], str]] = [
     (["create", "x", "--set", "kind=custm"], "did you mean 'custom'?"),
     (["create", "x", "graders.yaml", "--set", "batch=3"], "batch: unknown"),
     (["create", "x", "--set", "kind=custom", "--set", "path"], "takes FIELD=VALUE, not 'path'"),
+    (["create", "x", "good.py", "--set", "range=[1,0]"], "error: range: range [1.0, 0.0] must be"),
     (["create", "x", "--set", "kind=custom", "--set", "path=@absent"], "cannot read absent"),
     (["create", "x", "mine.yaml", "--set", "path=x"], "is a whole definition"),
     (

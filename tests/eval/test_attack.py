@@ -24,6 +24,7 @@ from assay.errors import AgentError, InputError
 from assay.eval.attack import Attempt, CaseAttack, Findings, OnCell, plan_attack
 from assay.eval.cheats import FAMILIES, LIBRARY, Cheat, select_cheats
 from assay.eval.scene import Scene, read_scene
+from assay.reports.proofs import attack_line
 from assay.sandbox import CommandResult, Limits, Mount, run_command
 from assay.scoring.json_safe import Json
 from assay.store.records import CellRecord
@@ -140,7 +141,9 @@ def test_an_answer_that_is_the_expected_one_is_no_cheat(tmp_path: Path) -> None:
 
 def test_a_case_that_grades_no_answer_is_not_tried_with_answers(tmp_path: Path) -> None:
     root = write(tmp_path, _WEAK, {"source/mathkit.py": "x = 1\n"})
-    assert attack(root, select_cheats(["hollow answers"]))[1] == {}
+    findings, found = attack(root, select_cheats(["hollow answers"]))
+    assert (findings.code, found) == (3, {})
+    assert attack_line(findings) == "NO VERDICT: no cheat was played"
 
 
 def test_a_cheat_that_keeps_itself_from_being_graded_escapes(tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def settings_of(kind: type[T], said: Sequence[str], **own: Json) -> T:
                 place = cast("dict[str, Json]", place.setdefault(part, {}))
             place[last] = value
     if both := fields.keys() & own.keys():
-        raise InputError(f"--set {min(both)} has an option of its own: --{min(both)}")
+        raise InputError(f"--set {min(both)}: this command sets it, from its other options")
     problems: list[Problem] = [
         Problem((name,), f"must be above 0, got {value}")
         for name, value in _numbers(fields)

@@ -146,7 +146,9 @@ def _read(kind: str, data: Mapping[str, Json], file: str | None) -> Definition:
     try:
         return definition_from(kind, data)
     except ShapeError as error:
-        raise error if file is None else _in_file(file, error) from error
+        if file is None or file.endswith(".py"):  # then no file says the fields
+            raise
+        raise _in_file(file, error) from error
 
 
 def _in_file(file: str, error: ShapeError) -> InputError:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _SERVE_MORE = """\
 Graders, datasets, jobs and scores over HTTP, from the same store as the command line. Where only
 this machine can reach it, it prints a link that logs in once; others need a key, which
-`assay server list keys` makes.
+`assay server create key NAME` makes.
 Ctrl-C or SIGTERM ends it when the batches in flight are stored.
 """
 _SERVE = """\

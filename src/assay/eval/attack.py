@@ -117,7 +117,7 @@ class Findings:
         if any(self.beaten(case) for case in self.cases):
             return 1
         untried = any((c.trouble and not c.skipped) or c.of("not played") for c in self.cases)
-        return 3 if untried or all(case.skipped for case in self.cases) else 0
+        return 3 if untried or not any(case.attempts for case in self.cases) else 0
 
     def to_dict(self) -> dict[str, Json]:
         """The findings as plain JSON."""

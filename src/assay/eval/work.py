@@ -83,7 +83,10 @@ def load_tasks(paths: Sequence[str], *, env: str = "", only: Sequence[str] = ())
     found = [case_task(case) for case in cases]
     provider = served_at(env) if is_served(env) else env or None
     for file in dict.fromkeys(files):
-        found += Taskset.from_file(file, env=provider)
+        read = Taskset.from_file(file, env=provider)
+        if not read:
+            raise InputError(f"{file} has no tasks")
+        found += read
     for url in dict.fromkeys(served):
         found += _default_tasks(url)
     for task in found:

@@ -33,9 +33,11 @@ def attack_line(findings: Findings) -> str:
     if findings.code == 1:
         named = ", ".join(f"{one_line(k, 60)} by {len(v)}" for k, v in beaten.items() if v)
         return f"FAIL: beaten: {named}"
-    if findings.code == 3:
-        return "NO VERDICT: not every cheat could be played"
     played = sum(len(case.attempts) for case in findings.cases)
+    if findings.code == 3:
+        if not played:
+            return "NO VERDICT: no cheat was played"
+        return "NO VERDICT: not every cheat could be played"
     return (
         f"PASS: {count(played, 'cheat')} played against {count(len(beaten), 'case')}, none passes"
     )
