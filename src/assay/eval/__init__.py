@@ -1,5 +1,8 @@
 """Running tasks: rollouts, groups, matrices, resume; what the results are worth for training.
 
+A row is graded in `row_grading`, a cell in `runner`; `records` says what is kept of one, which goes
+to the sinks `matrix`, `row_store` and `part_directory`. PASS is decided in `reports.summary`.
+
 The names are loaded when they are first used: much of what lies in this room runs nothing.
 """
 
