@@ -85,14 +85,13 @@ def test_demo_grades_everything_as_expected_and_the_second_needs_nothing_from_ou
     expected = json.loads((examples / "expected.json").read_text(encoding="utf-8"))
     assert code == 0, said
     assert f"{len(expected)} grades as expected" in said
-    table = [line.split() for line in said.splitlines()]
-    assert ["✓", "fix", "1.00", "1.00", "1.00", "1.00"] in table
-    assert ["✗", "partial", "0.60", "1.00", "0.50", "1.00"] in table
-    assert ["✗", "noop", "0.00", "0.00", "0.00", "1.00"] in table
-    assert ["✗", "cheat", "0.00", "1.00", "0.00", "0.00"] in table
+    shown = said.splitlines()
+    for attempt in ("partial", "noop", "cheat"):
+        assert f"✗ parse-number-base {attempt}" in shown
+    assert "example + 0.80" in said
     assert "0.00 because gate old-behaviour failed" in said
     assert "could not be graded: the recorded answer is null" in said
-    for command in ("report demo-repair", "init my-suite", "run my-suite"):
+    for command in ("assay report 20", "assay view", "assay init my-suite"):
         assert command in said
     _stored_runs_can_be_reported(capsys)
     monkeypatch.setenv("PIP_FIND_LINKS", "")
@@ -116,7 +115,7 @@ def test_without_the_package_the_rest_is_graded_and_the_fix_told(
     monkeypatch.setenv("PIP_FIND_LINKS", "")
     assert call("demo", str(examples)) == 3
     said = " ".join(capsys.readouterr().out.split())
-    assert "! not run: parse==1.17.0: no source distribution" in said
+    assert "! repair not run: parse==1.17.0: no source distribution" in said
     assert "set PIP_FIND_LINKS to that directory" in said
     assert "58 grades as expected" in said
     assert "the repair could not be run" in said
@@ -158,7 +157,7 @@ def test_no_sandbox_is_told_and_nothing_becomes_a_zero(
     assert "assay doctor" in said
 
 
-@pytest.mark.parametrize("columns", ["40", "71", "72", "200"])
+@pytest.mark.parametrize("columns", ["40", "200"])
 def test_every_name_can_be_read_at_any_width(
     examples: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -171,7 +170,7 @@ def test_every_name_can_be_read_at_any_width(
     said = capsys.readouterr()
     lines = said.out.splitlines()
     assert all(len(line) <= int(columns) for line in lines)
-    for name in ("arithmetic", "choices", "orders", "short", "✗ symbol-tungsten", "✓ meeting"):
+    for name in ("answers/orders", "answers/short", "✗ symbol-tungsten", "✓ meeting"):
         assert any(line.startswith(name) for line in lines), (name, code, said)
 
 
@@ -213,15 +212,15 @@ def test_every_shipped_example_is_well_formed() -> None:
         assert False in labels
 
 
-def test_graders_agree_with_people_better_than_equality_does(
+def test_graders_agree_with_people_better_than_the_commoner_label_does(
     examples: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PIP_FIND_LINKS", "")
     monkeypatch.setenv("COLUMNS", "100")
     call("demo", str(examples))
     said = capsys.readouterr().out
-    counts = re.findall(r"^(\w+) .* (\d+) of (\d+) +(\d+) of \3 *$", said, re.MULTILINE)
-    assert [name for name, *_ in counts] == ["arithmetic", "choices", "orders", "short"]
-    for _, agreed, labelled, equal in counts:
+    found = re.findall(r"accuracy ([0-9.]+) \(always the commoner label: ([0-9.]+)\)", said)
+    assert len(found) == 4
+    for accuracy, commoner in found:
         # A few labels are there that the graders get wrong, as in life.
-        assert int(equal) < int(agreed) < int(labelled)
+        assert float(commoner) < float(accuracy) < 1.0

@@ -6,16 +6,35 @@ import asyncio
 import json
 import shlex
 import shutil
+import sys
 import time
 from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from assay.cli.demo_page import PARTS, Findings, run_examples, show
-from assay.cli.options import add_db, explain, state_home
-from assay.errors import InputError
+from assay.cli.options import add_db, explain, state_home, worker_count
+from assay.errors import InputError, SourceError
+from assay.reports.explain import sentence
+from assay.reports.figures import count, duration
+from assay.reports.outcome import GLYPHS, Outcome, outcome
+from assay.reports.page import STYLES, Page, page_on
+from assay.reports.plain import one_line
+from assay.reports.statistics import statistics
+from assay.reports.summary import Summary, summarize
+from assay.reports.table import matrix
+from assay.store.records import CellRecord
+from assay.store.runs import Store
+
+if TYPE_CHECKING:
+    from assay.tasks.task import Agent
+
+_REPAIR, _ANSWERS, _ENVIRONMENT = _PARTS = ("repair", "answers", "environment")
+"""The directories of the examples."""
 
 _EXPECTED = "expected.json"
+_AGENT = "scripted"
+_MAX_DIFFERENCES = 10
 
 
 def add(parser: ArgumentParser) -> None:
@@ -36,26 +55,31 @@ def add_init(parser: ArgumentParser) -> None:
 
 
 def run(given: Namespace) -> int:
-    """Run the examples and print what came out.
+    """Run the examples, report what came out, and say whether it is what was expected.
 
     Returns:
         0 if every grade is the expected one, 1 if not, 3 if something could not be run.
     """
     from rich.console import Console
 
-    findings = Findings(examples_directory(given.directory), state_home())
-    expected = _expected(findings.directory)
+    directory = examples_directory(given.directory)
+    expected = _expected(directory)
     started = time.monotonic()
-    with Console(stderr=True, highlight=False).status("starting") as status:
-        asyncio.run(run_examples(findings, status.update))
-    findings.seconds = time.monotonic() - started
-    findings.differences = _differences(findings, expected)
-    _sort(findings, expected)
-    show(Console(highlight=False), findings)
-    surprises = [cell for key, cell in findings.by_key().items() if key in findings.differences]
-    if findings.missing or any(cell.status == "error" for cell in surprises):
+    with Store.open(state_home()) as store:
+        with Console(stderr=True, highlight=False).status("starting") as status:
+            runs, missing = asyncio.run(_run_all(directory, store, status.update))
+        took = duration(time.monotonic() - started)
+        _report(store, runs, missing)
+        found = {
+            f"{name}/{cell.case} {cell.model}".rstrip(): cell
+            for name, run_id in runs.items()
+            for cell in store.cells(run_id)
+        }
+    differences = _differences(found, expected, missing)
+    _verdict(page_on(sys.stdout), differences, missing, count(len(found), "grade"), took)
+    if missing or any(found[key].status == "error" for key in differences if key in found):
         return 3
-    return 1 if findings.differences else 0
+    return 1 if differences else 0
 
 
 def examples_directory(directory: str | None = None) -> Path:
@@ -66,11 +90,132 @@ def examples_directory(directory: str | None = None) -> Path:
     shipped = [package / "_examples", package.parents[1] / "examples"]
     candidates = [Path(directory)] if directory else shipped
     for candidate in candidates:
-        if all((candidate / part).is_dir() for part in PARTS):
+        if all((candidate / part).is_dir() for part in _PARTS):
             return candidate.resolve()
     raise InputError(
-        f"no examples in {candidates[-1]}", hint=f"a directory with {', '.join(PARTS)}"
+        f"no examples in {candidates[-1]}", hint=f"a directory with {', '.join(_PARTS)}"
     )
+
+
+async def _run_all(
+    directory: Path, store: Store, tell: Callable[[str], None]
+) -> tuple[dict[str, str], str]:
+    """The runs of the examples by their names, and why there is none of the repair."""
+    runs, missing = dict[str, str](), ""
+    try:
+        runs[_REPAIR] = await _repair(directory / _REPAIR, store, tell)
+    except SourceError as error:
+        missing = str(error)
+    tell("grading recorded answers")
+    for file in sorted((directory / _ANSWERS).glob("*.jsonl")):
+        runs[f"{_ANSWERS}/{file.stem}"] = await _answers(file, store)
+    tell("running Python tasks")
+    runs[_ENVIRONMENT] = await _environment(directory / _ENVIRONMENT, store)
+    return runs, missing
+
+
+async def _repair(directory: Path, store: Store, tell: Callable[[str], None]) -> str:
+    from assay.eval.matrix import launch
+    from assay.eval.planning import MatrixRequest
+    from assay.tasks.case import load_cases
+    from assay.tasks.packages import fetch_sdist
+
+    for case in load_cases([str(directory)]):
+        if case.source is not None and case.source.pypi is not None:
+            tell(f"fetching the source of {case.source.pypi}, which is then kept")
+            cache = str(Path(store.home, "cache"))
+            try:
+                await asyncio.to_thread(fetch_sdist, case.source.pypi, case.source.sha256, cache)
+            except SourceError as error:
+                raise SourceError(
+                    f"{case.source.pypi}: {error.message}", hint=error.hint
+                ) from error
+    tell("replaying and grading repairs of a package")
+    ready = launch(MatrixRequest(paths=(str(directory),), label="demo-repair"), store)
+    await ready.go(store, workers=worker_count(None), on_cell=lambda _: None)
+    return ready.run.id
+
+
+async def _answers(file: Path, store: Store) -> str:
+    from assay.eval.recorded import grade_rows, plan_rows
+    from assay.eval.row_store import RowStore
+    from assay.tasks.grader_files import load_graders
+
+    sink = RowStore(store)
+    graders = load_graders(str(file.with_suffix(".yaml")))
+    with plan_rows(str(file), graders, sink, label="correct") as plan:
+        await grade_rows(plan)
+    return sink.run.id
+
+
+async def _environment(directory: Path, store: Store) -> str:
+    from assay.graders.kinds import load_file
+    from assay.tasks.task import Taskset
+    from assay.types.run import Job
+
+    tasks = Taskset.from_file(str(directory / "tasks.py"))
+    agent = cast("Agent", getattr(load_file(str(directory / "agent.py")), _AGENT))
+    job = Job(name="demo-tasks")
+    await tasks.run(agent, max_concurrent=worker_count(None), store=store.home, job=job)
+    return job.id
+
+
+def _report(store: Store, runs: Mapping[str, str], missing: str) -> None:
+    """Show every run in short: its matrix, or the sums of recorded answers, and what failed why."""
+    page = page_on(sys.stdout)
+    page.line(("Recorded work, graded here. No model is asked, so no key is needed.", "bold"))
+    if missing:
+        page.blank()
+        page.line((f"{GLYPHS['error']} {_REPAIR} not run: {missing}", STYLES["error"]), hanging=2)
+        page.line(
+            "This source is fetched once and then kept. With a network, try again. Without one, "
+            "put its source distribution into a directory and set PIP_FIND_LINKS to that "
+            "directory.",
+            indent=2,
+        )
+    for name, run_id in runs.items():
+        page.blank()
+        page.line((name, "bold"), (f"  assay report {run_id}", "dim"))
+        cells = list(store.cells(run_id))
+        summary = summarize(cells, run=store.run(run_id))
+        if name.startswith(_ANSWERS):
+            _sums(page, summary)
+            continue
+        matrix(page, summary)
+        for cell in cells:
+            if (state := outcome(cell)) in ("fail", "error"):
+                page.line((f"{GLYPHS[state]} {cell.case} {cell.model}".rstrip(), STYLES[state]))
+                page.line(sentence(cell), indent=2, hanging=2)
+                page.quote([one_line(cell.answer, 200)], indent=4)
+
+
+def _sums(page: Page, summary: Summary) -> None:
+    """What became of a file of answers, and how far the grades agree with people."""
+    for label, parts in statistics(summary):
+        if label in ("Cells", "Agreement"):
+            page.line((f"{label:<11}", "dim"), *parts, indent=2, hanging=11)
+    for cause in summary.causes:
+        page.line(("! could not be graded: ", STYLES["error"]), cause.text, indent=2, hanging=2)
+
+
+def _verdict(
+    page: Page, differences: Mapping[str, str], missing: str, grades: str, took: str
+) -> None:
+    page.blank()
+    if differences:
+        number = count(len(differences), "grade")
+        page.line((f"{GLYPHS['fail']} {number} not as expected", STYLES["fail"]), f" ({took})")
+        for key, difference in list(differences.items())[:_MAX_DIFFERENCES]:
+            page.line(f"{key} {one_line(difference, 400)}", indent=2, hanging=2)
+        if len(differences) > _MAX_DIFFERENCES:
+            page.line(f"… and {len(differences) - _MAX_DIFFERENCES} more", indent=2)
+        page.line("What is missing on this machine, if anything is: assay doctor", indent=2)
+    else:
+        state: Outcome = "error" if missing else "pass"
+        rest = ", but the repair could not be run" if missing else ""
+        page.line((f"{GLYPHS[state]} {grades} as expected in {took}{rest}", STYLES[state]))
+    page.line(("Next  ", "dim"), "assay view", ("  all of it, in a browser", "dim"))
+    page.line("      assay init my-suite", ("  a suite of your own that runs", "dim"))
 
 
 def _expected(directory: Path) -> dict[str, float | None]:
@@ -82,28 +227,22 @@ def _expected(directory: Path) -> dict[str, float | None]:
         raise InputError(f"cannot read {file}: {error}") from error
 
 
-def _differences(findings: Findings, expected: dict[str, float | None]) -> dict[str, str]:
+def _differences(
+    found: Mapping[str, CellRecord], expected: Mapping[str, float | None], missing: str
+) -> dict[str, str]:
     """A sentence for each result that is not the expected one; each cause is told once."""
-    found = findings.by_key()
     said: dict[str, str] = {}
     causes: set[str] = set()
     for key, wanted in expected.items():
         cell = found.get(key)
         if cell is None:
-            if not (findings.missing and key.startswith(f"{PARTS[0]}/")):
+            if not (missing and key.startswith(f"{_REPAIR}/")):
                 said[key] = "has no result"
         elif not _same(cell.reward, wanted):
             cause = f": {cell.error}" if cell.error and cell.error not in causes else ""
             causes.add(cell.error)
             said[key] = f"should be {_reward(wanted)} and is {_reward(cell.reward)}{cause}"
     return said | {key: "has an unexpected result" for key in found if key not in expected}
-
-
-def _sort(findings: Findings, expected: dict[str, float | None]) -> None:
-    """Put the results into the order of the expected ones, which is that of the examples."""
-    place = {key: number for number, key in enumerate(expected)}
-    for part in findings.parts:
-        part.cells.sort(key=lambda cell: place.get(part.key(cell), len(place)))
 
 
 def _same(reward: float | None, wanted: float | None) -> bool:
