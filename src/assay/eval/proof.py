@@ -91,7 +91,7 @@ class Proof:
 
     @property
     def code(self) -> int:
-        """Exit code: 0 nothing is wrong, 1 something failed, 3 something was not graded or proven."""
+        """Exit code: 0 all is well, 1 something failed, 3 something was not graded or tried."""
         found = {case.verdict for case in self.cases}
         if "failed" in found:
             return 1
