@@ -11,9 +11,7 @@ from collections.abc import AsyncGenerator, Generator
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
-from assay.errors import InputError
-
-__all__ = ["files_below", "new_directory", "remove", "scratch", "scratch_beside", "sweep"]
+__all__ = ["remove", "scratch", "scratch_beside", "sweep"]
 
 _REMOVE = 'rm -rf -- "$1" || { chmod -R u+rwX -- "$1"; rm -rf -- "$1"; }'
 _LOG = logging.getLogger(__name__)
@@ -50,33 +48,6 @@ async def scratch_beside(prefix: str) -> AsyncGenerator[Path]:
         yield await asyncio.to_thread(stack.enter_context, scratch(prefix))
     finally:
         await asyncio.to_thread(stack.close)
-
-
-@contextmanager
-def new_directory(directory: str) -> Generator[Path]:
-    """An empty directory beside the one that is named, which it becomes at the end.
-
-    Raises:
-        InputError: If that is there and not empty, or cannot be written.
-    """
-    target = Path(directory)
-    try:
-        if os.path.lexists(target) and (not target.is_dir() or any(target.iterdir())):
-            hint = "nothing was changed; choose another name"
-            raise InputError(f"{directory} is already there", hint=hint)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as beside:
-            whole = Path(beside, "whole")
-            whole.mkdir()
-            yield whole
-            whole.replace(target)
-    except OSError as error:
-        raise InputError(f"cannot write {directory}: {error}") from error
-
-
-def files_below(directory: Path) -> list[str]:
-    """Paths of all files in a directory, relative to it, sorted."""
-    return sorted(p.relative_to(directory).as_posix() for p in directory.rglob("*") if p.is_file())
 
 
 def sweep(prefix: str, base: str) -> None:

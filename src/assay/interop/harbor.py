@@ -13,10 +13,9 @@ from typing import cast
 
 from assay.errors import InputError, ProvisionError
 from assay.eval.images import Engine, build_image, find_engine
-from assay.interop.swebench_case import WrittenCase, tidy
+from assay.interop.writing import WrittenCase, files_below, new_directory, tidy
 from assay.registry.files import yaml_text
 from assay.scoring.json_safe import Json
-from assay.scratch import files_below, new_directory
 from assay.tasks.case_files import tree_digest
 
 __all__ = ["write_harbor_case"]

@@ -25,9 +25,9 @@ from assay.graders.openai.definitions import (
 )
 from assay.graders.openai.python import OpenAIPython
 from assay.interop.openai_read import Dump, Found, Recorded, read_item, read_row
+from assay.interop.writing import files_below, new_directory
 from assay.registry.files import yaml_text
 from assay.scoring.json_safe import Json
-from assay.scratch import files_below, new_directory
 from assay.tasks.grader_files import load_graders
 from assay.types.codec import ShapeError
 

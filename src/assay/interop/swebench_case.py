@@ -16,9 +16,9 @@ from pathlib import Path
 
 from assay.errors import InputError, ProvisionError, SourceError
 from assay.interop.swebench import SweBenchInstance
+from assay.interop.writing import WrittenCase, files_below, new_directory, tidy
 from assay.registry.files import yaml_text
 from assay.scoring.json_safe import Json
-from assay.scratch import files_below, new_directory
 from assay.tasks.archives import copy_tree, unpack
 from assay.tasks.blocks import ContainerSpec
 from assay.tasks.origin import Source, is_local
@@ -126,23 +126,6 @@ def _printable(text: str) -> str:
 
 _TEST_PATCH = "hidden/test.patch"
 _DIFF_PATHS = re.compile(r"^\+\+\+ b/([^\t\n]+)", re.MULTILINE)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenCase:
-    """What was written.
-
-    Attributes:
-        directory: The case.
-        files: Paths in it, sorted.
-        runnable: Whether it can be run as it is.
-        notes: What its author should know or do.
-    """
-
-    directory: str
-    files: tuple[str, ...]
-    runnable: bool
-    notes: tuple[str, ...]
 
 
 @dataclass(slots=True)
@@ -428,9 +411,3 @@ def _case_text(instance: SweBenchInstance, parts: _Parts) -> str:
             yaml_text({"metadata": {"swebench": said}}),
         )
     )
-
-
-def tidy(text: str) -> str:
-    """A text that YAML can show as it is: no carriage returns and no space at the end of lines."""
-    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    return "\n".join(line.rstrip() for line in lines).strip("\n") + "\n"
