@@ -116,3 +116,22 @@ def test_a_gate_may_have_a_weight_and_needs_its_full_value_whatever_its_threshol
     assert "of 1) did not pass" in str(cell["content"])
     gate = SubScore("judge", 0.9, gate=True, passed=True)
     assert gate.passed is False
+
+
+@pytest.mark.parametrize(
+    ("grader", "warnings"),
+    [
+        ('{type: regex_match, pattern: ".*"}', 1),
+        ("{type: similarity, reference: foo, threshold: 0}", 1),
+        ('{type: regex_match, pattern: "[0-9]+"}', 0),
+        ("{type: json_schema, schema: {}}", 0),
+        ("{type: exact_match}", 0),
+    ],
+)
+def test_a_grader_that_pays_whatever_is_answered_is_worth_a_look(
+    tmp_path: Path, grader: str, warnings: int
+) -> None:
+    (tmp_path / "g.yaml").write_text(f"- {grader}\n", "utf-8")
+    checked = assay("validate", "g.yaml", cwd=tmp_path)
+    assert checked.returncode == 0
+    assert checked.stderr.count("gives 1 whatever is answered") == warnings

@@ -322,6 +322,20 @@ def test_measures_are_those_of_the_oracles(tmp_path: Path) -> None:
     assert card.baselines["always_yes"] == pytest.approx(sum(truth) / 150)
 
 
+@pytest.mark.parametrize(("threshold", "yes"), [(0.0, 20), (7.0, 0)])
+def test_a_threshold_is_for_scores_and_changes_no_verdict_of_people(
+    tmp_path: Path, threshold: float, yes: int
+) -> None:
+    rows: list[dict[str, Json]] = [
+        {"id": n, "answer": f"{n % 2}", "label": bool(n % 2), "n": n} for n in range(20)
+    ]
+    card = _measured(read_labelled(_file(tmp_path, rows)), _by_answer, threshold=threshold)
+    right = [[0, 10], [0, 10]] if yes else [[10, 0], [10, 0]]
+    assert [list(row) for row in card.confusion] == right
+    assert card.measures["accuracy"].value == 0.5
+    assert {one.label for one in card.worst} == {"no" if yes else "yes"}
+
+
 def test_levels_are_compared_with_weights(tmp_path: Path) -> None:
     chance = random.Random(3)
     pairs = [(level, min(4, max(0, level + chance.choice([-1, 0, 0, 1]))))

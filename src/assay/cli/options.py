@@ -448,16 +448,24 @@ def user_name(otherwise: str) -> str:
 
 def file_warnings(specs: Sequence[GraderSpec]) -> tuple[str, ...]:
     """What is worth a look in a file; the registry is loaded only where there is a judge."""
+    from assay.graders.comparison import Comparison
+
     weighty = tuple(
         f"gate {spec.label!r}: its weight of {spec.weight:g} adds no credit, as it is a gate"
         for spec in specs
         if spec.gate and spec.weight != 1.0
     )
+    lax = tuple(
+        f"grader {spec.label!r}: it gives 1 whatever is answered, even to an empty answer"
+        for spec in specs
+        if issubclass(spec.kind.grader, Comparison)
+        and spec.kind.grader.passes_anything(spec.options)
+    )
     if not any(spec.type == "binary_judge" for spec in specs):
-        return weighty
+        return (*weighty, *lax)
     from assay.registry.validation import template_warnings
 
-    return (*weighty, *dict.fromkeys(template_warnings(specs)))
+    return (*weighty, *lax, *dict.fromkeys(template_warnings(specs)))
 
 
 def tell_warnings(where: str, warnings: Iterable[str]) -> None:

@@ -91,11 +91,12 @@ class Proof:
 
     @property
     def code(self) -> int:
-        """Exit code: 0 nothing is wrong, 1 something failed, 3 something could not be graded."""
+        """Exit code: 0 all is well, 1 something failed, 3 something was not graded or tried."""
         found = {case.verdict for case in self.cases}
         if "failed" in found:
             return 1
-        return 3 if "error" in found or found == {"skipped"} else 0
+        is_tried = any(case.verdict == "held" and not case.is_untried for case in self.cases)
+        return 0 if is_tried and "error" not in found else 3
 
     def to_dict(self) -> dict[str, Json]:
         """The findings as plain JSON."""

@@ -45,6 +45,20 @@ class Comparison(Grader):
             return  # the declaration is right, if not on this machine
 
     @classmethod
+    def passes_anything(cls, options: Mapping[str, Json]) -> bool:
+        """Whether nothing, a stray word and its own texts all score 1 with these options."""
+        known, _ = cls.parameters()
+        if cls.slow or any(
+            p.required and p.name not in {*options, "answer"} for p in known.values()
+        ):
+            return False
+        answers = ("", "zq7", " ".join(map(str, options.values())))
+        try:
+            return all(cls.function(**{**options, "answer": answer}) == 1.0 for answer in answers)
+        except MissingExtraError:
+            return False
+
+    @classmethod
     async def compute_score(cls, **parameters: object) -> float:
         """Compare; a helper that may wait for another process does so in a thread."""
         if cls.slow:

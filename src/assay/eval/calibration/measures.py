@@ -65,7 +65,7 @@ class Comparison:
         binary = scale if scale.kind == "levels" else VERDICTS
         self._levels = list(range(len(binary.classes)))
         self._said = [binary.place(pair.score, threshold) for pair in pairs]
-        self._true = [binary.place(pair.truth, threshold) for pair in pairs]
+        self._true = [binary.place(pair.truth, scale.bar(threshold)) for pair in pairs]
         self._weights: KappaWeights = "quadratic" if scale.kind == "levels" else "none"
         self.table = class_confusion(self._said, self._true, levels=self._levels)
         self.clusters = len(set(self._names))

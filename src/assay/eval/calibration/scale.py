@@ -131,6 +131,10 @@ class Scale:
         share = fmean(values)
         return None if share == 0.5 else float(share > 0.5)
 
+    def bar(self, threshold: float) -> float:
+        """The value from which a label passes: a number as a score does, a verdict as it says."""
+        return threshold if self.kind == "number" else 0.5
+
     def place(self, value: float, threshold: float) -> int:
         """The place among the classes that a score or a label in [0, 1] stands for.
 

@@ -113,6 +113,13 @@ class Findings:
             return self.passes(score)
         return scale.place(score, self.threshold)
 
+    def place_of_label(self, truth: float) -> int:
+        """The class of a label; of numbers, whether it passes."""
+        scale = self.labelled.scale
+        if scale.kind == "number":
+            return self.passes(truth)
+        return scale.place(truth, scale.bar(self.threshold))
+
 
 def truth_of(one: LabelledItem) -> float:
     """The one label of a row that has one."""
@@ -146,7 +153,12 @@ def coverage_of(found: Findings) -> Coverage:
 def worst_of(found: Findings) -> tuple[Disagreement, ...]:
     """The rows on which both differ most, those of another class first."""
     rows = [
-        (found.place(score) != found.place(truth_of(one)), abs(score - truth_of(one)), one, score)
+        (
+            found.place(score) != found.place_of_label(truth_of(one)),
+            abs(score - truth_of(one)),
+            one,
+            score,
+        )
         for one, score in found.scored()
     ]
     rows = [row for row in rows if row[0] or row[1] > 0.25]
@@ -158,10 +170,9 @@ def _disagreement(found: Findings, one: LabelledItem, score: float) -> Disagreem
     graded = found.outcomes[key_of(one.item.digest)]
     scale, truth = found.labelled.scale, truth_of(one)
     classes = scale.classes or ("no", "yes")
-    place = scale.place(truth, found.threshold)
     return Disagreement(
         row=one.item.id,
-        label=f"{truth:.4g}" if scale.kind == "number" else classes[place],
+        label=f"{truth:.4g}" if scale.kind == "number" else classes[found.place_of_label(truth)],
         score=score,
         verdict=classes[found.place(score) or 0],
         reason=_reason(graded)[:_MOST_REASON],
@@ -282,7 +293,7 @@ def humans_of(found: Findings) -> Humans | None:
         if score is None:
             continue
         values = {who: scale.value(label) for who, label in one.labels.items()}
-        places = {who: binary.place(value, threshold) for who, value in values.items()}
+        places = {who: binary.place(value, scale.bar(threshold)) for who, value in values.items()}
         rated.append(list(values.values()))
         for first, second in combinations(sorted(places), 2):
             among.setdefault((first, second), []).append((places[first], places[second]))
