@@ -382,10 +382,17 @@ def test_an_unknown_case_is_bad_input(tmp_path: Path) -> None:
 
 def test_the_worst_case_decides_the_exit_status() -> None:
     def case(*verdicts: str) -> CaseProof:
-        found = tuple(Check(name=v, verdict=cast("Verdict", v)) for v in verdicts)
+        found = tuple(Check(name=f"reference {v}", verdict=cast("Verdict", v)) for v in verdicts)
         return CaseProof(case="c", file="", threshold=1.0, checks=found)
 
-    assert Proof((case("held"), case("skipped"))).code == 0
+    untried = CaseProof(
+        case="c",
+        file="",
+        threshold=1.0,
+        checks=(Check(name="floor", verdict="held"),),
+    )
+    assert Proof((case("held"), case("skipped"), untried)).code == 0
+    assert Proof((untried, case("skipped"))).code == 3
     assert Proof((case("skipped"),)).code == 3
     assert Proof((case("held", "error"),)).code == 3
     assert Proof((case("error"), case("held", "failed"))).code == 1

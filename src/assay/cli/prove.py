@@ -54,8 +54,8 @@ def add_selftest(parser: ArgumentParser) -> None:
     explain(
         parser,
         "No agent is run, and nothing is stored. Exit status: 0 nothing is wrong,\n"
-        "1 a case grades wrong, 2 bad input, 3 something could not be tried,\n"
-        "130 interrupted.",
+        "1 a case grades wrong, 2 bad input, 3 something could not be tried, or no\n"
+        "case has right work to try, 130 interrupted.",
         "  assay selftest evals/\n  assay selftest evals/ --case kit --repeats 5",
     )
     add = parser.add_argument

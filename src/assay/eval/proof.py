@@ -81,9 +81,9 @@ class CaseProof:
 
     @property
     def is_untried(self) -> bool:
-        """Whether nothing in it is wrong, and no right work was there to be tried."""
-        tried = any(check.name.startswith("reference") for check in self.checks)
-        return self.verdict == "held" and not tried
+        """Whether nothing in it is wrong, and no right work, nor a cheat, was there to be tried."""
+        own = [one for one in self.checks if not one.name.startswith(("floor", "bad ", "repeats "))]
+        return self.verdict == "held" and not own
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +94,12 @@ class Proof:
 
     @property
     def code(self) -> int:
-        """Exit code: 0 nothing is wrong, 1 something failed, 3 something could not be tried."""
+        """Exit code: 0 all is well, 1 something failed, 3 something was not graded or tried."""
         found = {case.verdict for case in self.cases}
         if "failed" in found:
             return 1
-        return 3 if "error" in found or found <= {"skipped"} else 0
+        is_tried = any(case.verdict == "held" and not case.is_untried for case in self.cases)
+        return 0 if is_tried and "error" not in found else 3
 
     def to_dict(self) -> dict[str, Json]:
         """The findings as plain JSON."""

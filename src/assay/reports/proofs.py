@@ -64,6 +64,8 @@ def selftest_line(proof: Proof) -> str:
     if not of["held"]:
         return "NO VERDICT: every case was skipped"
     untried = [one_line(case.case, 60) for case in proof.cases if case.is_untried]
+    if len(untried) == len(of["held"]):
+        return f"NO VERDICT: no right work was tried: {', '.join(untried)}{skipped}"
     proven = count(len(of["held"]) - len(untried), "case")
     but = f", BUT no right work was tried: {', '.join(untried)}" if untried else ""
     return f"PASS: {proven} proven{but}{skipped}"
