@@ -139,7 +139,8 @@ def require_protection(host: str, secret_env: str, *, without_auth: bool) -> Non
     if not (is_loopback(host) or secret_env or without_auth):
         raise InputError(
             f"others can reach {host}, and nothing would keep them out",
-            hint="give token_env or hmac_env, or without_auth where callers can send no secret",
+            hint="give token_env or hmac_env (--token-env, --hmac-env), or without_auth"
+            " (--without-auth) where callers can send no secret",
         )
 
 

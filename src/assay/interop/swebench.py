@@ -202,7 +202,8 @@ def pick_instance(
             raise InputError(f"{file} has no instance {instance_id!r}", hint=hint)
         return _read(rows[names.index(instance_id)], file)
     if len(rows) != 1:
-        hint = f"name one with --instance, such as {names[0]}" if names else "is it empty?"
+        such = next((f", such as {name}" for name in names if name), "")
+        hint = f"name one with --instance{such}" if names else "is it empty?"
         raise InputError(f"{file} has {len(rows)} rows", hint=hint)
     return _read(rows[0], file)
 
