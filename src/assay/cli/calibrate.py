@@ -12,8 +12,6 @@ from collections.abc import Generator
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
 
-from rich.console import Console
-
 from assay.cli.judging import add_judging, cost_so_far
 from assay.cli.named_grader import in_order, named_grader
 from assay.cli.options import (
@@ -43,6 +41,7 @@ from assay.eval.calibration.stored import (
 )
 from assay.reports.calibration_card import print_card, print_cards
 from assay.reports.figures import apart, count
+from assay.reports.page import page_on
 from assay.reports.plain import one_line
 from assay.reports.progress import progress
 from assay.scoring.json_safe import Json
@@ -158,12 +157,14 @@ def run(given: Namespace) -> int:
         left = list(cards.unfinished(given.project, work))
         if left:
             print(f"resuming after {len(left):,} earlier judgements", file=sys.stderr)
-        console = Console(stderr=True, highlight=False)
         with (
             redirect_stdout(sys.stderr),
             _quiet(),
             progress(
-                console, len(plan(labelled, options)), things="judgements", note=cost_so_far
+                page_on(sys.stderr),
+                len(plan(labelled, options)),
+                things="judgements",
+                note=cost_so_far,
             ) as shown,
         ):
             found = asyncio.run(
@@ -255,7 +256,7 @@ def _print(record: CardRecord, given: Namespace, fresh: Card | None) -> int:
     if given.json:
         print(json.dumps(written))
     else:
-        print_card(Console(highlight=False), card, record, verdict=decided)
+        print_card(page_on(sys.stdout), card, record, verdict=decided)
     return decided[0]
 
 
@@ -294,5 +295,5 @@ def _list(cards: Cards, given: Namespace) -> int:
         ]
         print(json.dumps({"cards": rows}))
     else:
-        print_cards(Console(highlight=False), records)
+        print_cards(page_on(sys.stdout), records)
     return 0
