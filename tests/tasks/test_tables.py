@@ -17,6 +17,7 @@ import pytest
 
 from assay.errors import InputError, MissingExtraError
 from assay.tasks.row_files import AS_IT_IS, Reading, opened
+from assay.tasks.row_sets import files_of
 from assay.tasks.rows import read_rows
 from assay.tasks.tables import Table
 
@@ -49,8 +50,11 @@ def write(file: Path, data: Any, *, rows: int = 4) -> str:
 
 
 def lines(file: str, reading: Reading = AS_IT_IS) -> list[dict[str, Any]]:
-    with opened(file, reading) as found:
-        return [json.loads(line) for _, line in found.lines if isinstance(line, bytes)]
+    read: list[dict[str, Any]] = []
+    for one in files_of(file) or [file]:
+        with opened(one, reading) as found:
+            read += [json.loads(line) for _, line in found.lines if isinstance(line, bytes)]
+    return read
 
 
 @pytest.mark.parametrize("name", ["t.parquet", "t.arrow", "t.feather", "t.stream", "unnamed"])

@@ -181,8 +181,6 @@ class RowStore:
 def _how_read(terms: RowTerms) -> dict[str, Json]:
     """What of a dataset was not taken as it is."""
     data, noted = terms.data, dict[str, Json]()
-    if data.reading.format:
-        noted["format"] = data.reading.format
     if data.reading.mapping:
         noted["map"] = dict[str, Json](data.reading.mapping)
     if data.left_out:

@@ -13,7 +13,7 @@ from typing import TypeAlias
 from assay.errors import InputError
 from assay.eval.batch import in_batches
 from assay.tasks.json_rows import MAX_LINE_BYTES, parse_line
-from assay.tasks.row_files import Parts, Unit, place_of, renamed_line
+from assay.tasks.row_files import Unit, place_of, renamed_line
 from assay.tasks.rows import Glance, Row, glance_at, parse_row
 from assay.tasks.tables import Batch, Table, lines_of
 
@@ -220,16 +220,17 @@ def read_row_of(
     Raises:
         InputError: If it is malformed, naming file and place.
     """
-    line, number, parts = _as_named(line, number, source), number + source.before, _parts(source)
-    return parse_row(line, number, source.name, label=label, unit=source.unit, parts=parts), line
+    text = _as_named(line, number, source)
+    before, unit = source.before, source.unit
+    return parse_row(text, number, source.name, label=label, unit=unit, before=before), text
 
 
 def glance_of(
     line: bytes | InputError, number: int, source: Source, *, label: str | None = None
 ) -> Glance:
     """What a look at a row of a file tells; takes and raises what `read_row_of` does."""
-    line, number, parts = _as_named(line, number, source), number + source.before, _parts(source)
-    return glance_at(line, number, source.name, label=label, unit=source.unit, parts=parts)
+    line, before, unit = _as_named(line, number, source), source.before, source.unit
+    return glance_at(line, number, source.name, label=label, unit=unit, before=before)
 
 
 def _as_named(line: bytes | InputError, number: int, source: Source) -> bytes:
@@ -241,12 +242,8 @@ def _as_named(line: bytes | InputError, number: int, source: Source) -> bytes:
             return line
         return renamed_line(parse_line(line), source.mapping, set())
     except InputError as error:
-        where = place_of(source.name, number + source.before, source.unit, _parts(source))
+        where = place_of(source.name, number, source.unit)
         raise InputError(error.message, location=where, hint=error.hint) from error
-
-
-def _parts(source: Source) -> Parts:
-    return ((source.before, source.name, source.unit),) if source.before else ()
 
 
 def read_shard(shard: Shard) -> Iterator[tuple[Lines, Batch | None]]:

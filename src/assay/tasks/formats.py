@@ -20,7 +20,7 @@ __all__ = [
     "has_rows",
 ]
 
-Format = Literal["", "jsonl", "json", "csv", "tsv", "parquet", "arrow"]
+Format = Literal["jsonl", "json", "csv", "tsv", "parquet", "arrow"]
 """What rows are read from."""
 
 FORMS: tuple[Form, ...] = ("jsonl", "jsonl.gz", "jsonl.zst", "parquet", "arrow")

@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Iterator
 from functools import partial
-from typing import NoReturn, cast
+from typing import cast
 
 from assay.errors import InputError, Location
 from assay.scoring.json_safe import Json
@@ -71,115 +71,58 @@ def _said(message: str) -> str:
     return message.removesuffix(" starting at").removesuffix(" at")
 
 
-# ---- arrays ------------------------------------------------------------------------------------
-
 _SPACE = re.compile(r"[ \t\n\r]*")
-_SLACK = 16
-"""A fault so near to the end of what was read may be the end alone."""
 # Only finds where a value ends: what it means is read strictly, later.
 _LENIENT = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)
 
 
-class _Text:
-    """The text of a file, as far as it is needed, and where in it we are."""
-
-    CHUNK = 1 << 16
-
-    def __init__(self, source: io.BufferedReader, name: str) -> None:
-        self._source, self._name = source, name
-        self._decoder: codecs.IncrementalDecoder | None = None
-        self._line = self._column = 1  # of the buffer's first character
-        self.buffer = ""
-        self.at = 0
-        self.has_ended = False
-
-    def more(self, size: int = CHUNK) -> None:
-        """Read on, and forget what was passed."""
-        passed = self.buffer[: self.at]
-        self._line, self._column = self._after(passed)
-        self.buffer, self.at = self.buffer[self.at :], 0
-        data = self._source.read(size)
-        if self._decoder is None:
-            encoding = "utf-8-sig" if data[:1] in (b"[", b"\xef") else json_encoding(data)
-            self._decoder = codecs.getincrementaldecoder(encoding)()
-        try:
-            self.buffer += self._decoder.decode(data, final=not data)
-        except UnicodeDecodeError as error:
-            before = error.object[: error.start].decode(error.encoding, "replace")
-            self.buffer += before
-            self.fail("not UTF-8", len(self.buffer), "save the file as UTF-8")
-        self.has_ended = not data
-
-    def _after(self, passed: str) -> tuple[int, int]:
-        breaks = passed.count("\n")
-        column = len(passed) - passed.rfind("\n") if breaks else self._column + len(passed)
-        return self._line + breaks, column
-
-    def fail(self, message: str, at: int, hint: str = "") -> NoReturn:
-        """Say what is wrong, and where."""
-        line, column = self._after(self.buffer[:at])
-        raise InputError(message, location=Location(self._name, line, column), hint=hint)
-
-    def next(self) -> str:
-        """The next character that is no space, or nothing at the end; it is not passed."""
-        while True:
-            self.at = cast("re.Match[str]", _SPACE.match(self.buffer, self.at)).end()
-            if self.at < len(self.buffer):
-                return self.buffer[self.at]
-            if self.has_ended:
-                return ""
-            self.more()
-
-    def value(self) -> str:
-        """The text of the value that begins here; it is passed."""
-        while True:
-            fault = None
-            try:
-                _, end = cast("tuple[object, int]", _LENIENT.raw_decode(self.buffer, self.at))
-                if end < len(self.buffer) or self.has_ended:
-                    text, self.at = self.buffer[self.at : end], end
-                    return text
-            except RecursionError:
-                self.fail("it is nested too deeply", self.at)
-            except json.JSONDecodeError as error:
-                fault = error
-                is_cut = error.msg.startswith("Unterminated") or (
-                    error.pos >= len(self.buffer) - _SLACK
-                )
-                if self.has_ended or not is_cut:
-                    self.fail(f"not JSON: {_said(error.msg)}", error.pos)
-            held = len(self.buffer) - self.at
-            if held > MAX_LINE_BYTES:
-                self.fail(f"the row is longer than {MAX_LINE_BYTES:,} bytes", self.at)
-            self.more(max(self.CHUNK, held))  # so that a long row is not read again too often
-            if self.has_ended and fault is not None and fault.msg.startswith("Unterminated"):
-                self.fail(f"not JSON: {_said(fault.msg)}", self.at)
-
-
 def array_items(source: io.BufferedReader, name: str) -> Iterator[tuple[int, bytes]]:
-    """The items of an array, each as a line, with their numbers.
+    """The items of what begins with "[", each as a line with its number; all are in memory.
 
     Raises:
-        InputError: If it is no array of JSON.
+        InputError: If it is no array of JSON, or longer than `MAX_LINE_BYTES`.
     """
-    text, number, may_end = _Text(source, name), 0, True
-    if text.next() != "[":
-        text.fail("not a JSON array", text.at, "--format json reads an array of objects: [...]")
-    text.at += 1
-    while True:
-        if may_end and text.next() == "]":
-            break
-        if not text.next():
-            text.fail("not JSON: the array has no end", text.at)
-        value, number, may_end = text.value(), number + 1, True
+    data = source.read(MAX_LINE_BYTES + 1)
+    if len(data) > MAX_LINE_BYTES:
+        raise InputError(
+            f"{name} is an array of more than {MAX_LINE_BYTES:,} bytes",
+            hint="write each row on a line of its own, which is called .jsonl",
+        )
+    encoding = "utf-8-sig" if data[:1] in (b"[", b"\xef") else json_encoding(data)
+    try:
+        text = data.decode(encoding)
+    except UnicodeDecodeError as error:
+        text = error.object[: error.start].decode(error.encoding, "replace")
+        hint = "save the file as UTF-8"
+        raise _array_fault(text, name, len(text), "not UTF-8", hint) from None
+    at = _after_space(text, text.index("[") + 1)
+    number, ended = 0, text[at : at + 1] == "]"
+    while not ended:
+        if at == len(text):
+            raise _array_fault(text, name, at, "not JSON: the array has no end")
+        try:
+            _, end = cast("tuple[object, int]", _LENIENT.raw_decode(text, at))
+        except RecursionError:
+            raise _array_fault(text, name, at, "it is nested too deeply") from None
+        except json.JSONDecodeError as error:
+            raise _array_fault(text, name, error.pos, f"not JSON: {_said(error.msg)}") from None
+        number += 1
         # No string of JSON holds a line break, so these are spaces.
-        line = value.replace("\n", " ").replace("\r", " ")
+        line = text[at:end].replace("\n", " ").replace("\r", " ")
         yield number, line.encode("utf-8", "surrogatepass")
-        if text.next() == ",":
-            text.at += 1
-            may_end = False
-        elif text.next() != "]":
-            text.fail("not JSON: expecting ',' or ']' after an item", text.at)
-    text.at += 1
-    if text.next():
-        text.fail("not JSON: there is more after the array", text.at)
+        at = _after_space(text, end)
+        if text[at : at + 1] not in (",", "]"):
+            raise _array_fault(text, name, at, "not JSON: expecting ',' or ']' after an item")
+        if not (ended := text[at] == "]"):
+            at = _after_space(text, at + 1)
+    if (at := _after_space(text, at + 1)) < len(text):
+        raise _array_fault(text, name, at, "not JSON: there is more after the array")
+
+
+def _after_space(text: str, at: int) -> int:
+    return cast("re.Match[str]", _SPACE.match(text, at)).end()
+
+
+def _array_fault(text: str, name: str, at: int, message: str, hint: str = "") -> InputError:
+    line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+    return InputError(message, location=Location(name, line, column), hint=hint)

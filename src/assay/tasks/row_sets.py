@@ -121,8 +121,10 @@ def _read(file: Path) -> dict[str, Json]:
     return data if isinstance(data, dict) else {}
 
 
-def hub_batches(name: str) -> Iterator[Batch]:
+def hub_batches(name: str) -> Iterator[tuple[int, Batch]]:
     """The rows of ``hf:owner/name[/config][:split]``, read by the ``datasets`` library.
+
+    Each batch comes with how many rows are before it.
 
     Raises:
         InputError: If there is no such library or dataset.
@@ -156,5 +158,8 @@ def hub_batches(name: str) -> Iterator[Batch]:
     fields = found.features.arrow_schema
     made_of = [one.with_type(getattr(one.type, "storage_type", one.type)) for one in fields]
     check_columns(arrow().schema(made_of), name)
+    before = 0
     for table in found.with_format("arrow").iter(batch_size=_BATCH):
-        yield from table.to_batches()
+        for batch in table.to_batches():
+            yield before, batch
+            before += batch.num_rows

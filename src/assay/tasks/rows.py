@@ -17,7 +17,6 @@ from assay.tasks.json_rows import parse_line
 from assay.tasks.row_files import (
     AS_IT_IS,
     ROOM,
-    Parts,
     Reading,
     RowFile,
     Unit,
@@ -25,6 +24,7 @@ from assay.tasks.row_files import (
     place_of,
     unnamed,
 )
+from assay.tasks.row_sets import files_of
 from assay.types.codec import ShapeError
 from assay.types.submission import Submission
 from assay.types.thread import StringThread
@@ -65,38 +65,50 @@ def read_rows(
 ) -> Iterator[Row]:
     """Read a dataset, one row at a time: JSONL, a JSON array or a table, also packed.
 
-    See `read_row` for what a row may have. A digest of every id is held meanwhile.
+    See `read_row` for what a row may have. The rows of several files are counted through, and
+    named by their own file. A digest of every id is held meanwhile.
 
     Raises:
         InputError: For a malformed row, naming file and place, unless `reading` leaves it out.
     """
     seen: dict[bytes, int] = {}
-    reading = _with_label(reading, label)
-    with opened(file, reading) as found:
-        unit, parts, all_graders = found.unit, found.parts, tuple(graders)
-        for number, line in found.lines:
-            try:
-                if isinstance(line, InputError):
-                    raise _at(line, found.place(number))
-                row = parse_row(
-                    line,
-                    number,
-                    found.name,
-                    graders=all_graders,
-                    label=label,
-                    unit=unit,
-                    parts=parts,
+    begun: list[tuple[int, RowFile]] = []
+    reading, all_graders = _with_label(reading, label), tuple(graders)
+    for found, before, number, line in _lines_of(file, reading):
+        if not begun or begun[-1][1] is not found:
+            begun.append((before, found))
+        name, unit, counted = found.name, found.unit, before + number
+        try:
+            row = parse_row(
+                line, number, name, graders=all_graders, label=label, unit=unit, before=before
+            )
+            key = hashlib.sha256(row.id.encode("utf-8", "surrogatepass")).digest()
+            if (earlier := seen.setdefault(key, counted)) != counted:
+                start, other = next(one for one in reversed(begun) if one[0] < earlier)
+                is_here = other is found and not before
+                what = place_of(other.name, earlier - start, other.unit)
+                raise twin(
+                    row.id, f"{unit} {earlier}" if is_here else what, place_of(name, number, unit)
                 )
-                key = hashlib.sha256(row.id.encode("utf-8", "surrogatepass")).digest()
-                if (earlier := seen.setdefault(key, number)) != number:
-                    what = found.place(earlier) if found.parts else f"{found.unit} {earlier}"
-                    raise twin(row.id, what, found.place(number))
-            except InputError as error:
-                if reading.on_bad_row is None:
-                    raise
-                reading.on_bad_row(error)
-            else:
-                yield row
+        except InputError as error:
+            if reading.on_bad_row is None:
+                raise
+            reading.on_bad_row(error)
+        else:
+            yield row
+
+
+def _lines_of(
+    file: str, reading: Reading
+) -> Iterator[tuple[RowFile, int, int, bytes | InputError]]:
+    """The lines of a dataset, each with its file, how many are before that, and its number."""
+    before = number = 0
+    several = files_of(file)
+    for one in several or [file]:
+        with opened(one, replace(reading, name="") if several else reading) as found:
+            for number, line in found.lines:
+                yield found, before, number, line
+        before, number = before + number, 0
 
 
 def _with_label(reading: Reading, label: str | None) -> Reading:
@@ -104,29 +116,41 @@ def _with_label(reading: Reading, label: str | None) -> Reading:
 
 
 def parse_row(
-    line: bytes,
+    line: bytes | InputError,
     number: int,
     file: str,
     *,
     graders: tuple[GraderSpec, ...] = (),
     label: str | None = None,
     unit: Unit = "line",
-    parts: Parts = (),
+    before: int = 0,
 ) -> Row:
     """Read one line of a dataset; see `read_row`.
+
+    Args:
+        line: The line, or what is wrong with it.
+        number: Its number in the file.
+        file: What people call that.
+        graders: What grades the row.
+        label: Field that people labelled; None for none.
+        unit: What numbers of the file count.
+        before: How many rows are before the file, which count for the id of one that has none.
 
     Raises:
         InputError: For a row that is malformed, naming file and line, or its place in an array.
     """
     try:
-        data = parse_line(line)
-        if unit == "line" and not parts:
-            where = f"{file}:{number}"
-        else:
-            where = str(place_of(file, number, unit, parts))
-        return _row(data, number, where, graders, label)
+        data = _parsed(line)
+        where = f"{file}:{number}" if unit == "line" else str(place_of(file, number, unit))
+        return _row(data, before + number, where, graders, label)
     except InputError as error:
-        raise _at(error, place_of(file, number, unit, parts)) from error
+        raise _at(error, place_of(file, number, unit)) from error
+
+
+def _parsed(line: bytes | InputError) -> dict[str, Json]:
+    if isinstance(line, InputError):
+        raise line
+    return parse_line(line)
 
 
 class Glance(NamedTuple):
@@ -142,13 +166,13 @@ _MAY_BE_WRONG = frozenset({"messages", "completion", "trace", "metadata"})
 
 
 def glance_at(
-    line: bytes,
+    line: bytes | InputError,
     number: int,
     file: str,
     *,
     label: str | None = None,
     unit: Unit = "line",
-    parts: Parts = (),
+    before: int = 0,
 ) -> Glance:
     """Look at one line of a dataset, which costs half of what `parse_row` does.
 
@@ -156,14 +180,14 @@ def glance_at(
         InputError: Whatever `parse_row` raises of the line.
     """
     try:
-        data = parse_line(line)
+        data = _parsed(line)
         # With an answer and a question that are texts, these alone can still be wrong.
         is_plain = type(data.get("answer")) is str and type(data.get("question", "")) is str
         if label is None and is_plain and _MAY_BE_WRONG.isdisjoint(data):
-            return Glance(_id(data.get("id"), number), data)
-        row = _row(data, number, "", (), label)
+            return Glance(_id(data.get("id"), before + number), data)
+        row = _row(data, before + number, "", (), label)
     except InputError as error:
-        raise _at(error, place_of(file, number, unit, parts)) from error
+        raise _at(error, place_of(file, number, unit)) from error
     return Glance(row.id, data, row.label is not None, row.submission.trace is not None)
 
 
@@ -180,7 +204,7 @@ def twin(identity: str, other: Location | str, where: Location) -> InputError:
 def as_json_lines(
     file: str, *, label: str | None = None, reading: Reading = AS_IT_IS
 ) -> Generator[tuple[str, Unit]]:
-    """Give a file of rows as one of JSON lines, which is there until the block ends.
+    """Give one file of rows as one of JSON lines, which is there until the block ends.
 
     Yields:
         Its path, and what the numbers of its lines count: a row stands in the line of its number,
@@ -204,7 +228,7 @@ def _readable(found: RowFile, reading: Reading) -> Iterator[tuple[int, bytes]]:
         if isinstance(line, bytes):
             yield number, line
             continue
-        error = _at(line, found.place(number))
+        error = _at(line, place_of(found.name, number, found.unit))
         if reading.on_bad_row is None:
             raise error
         reading.on_bad_row(error)
