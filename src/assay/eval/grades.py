@@ -224,6 +224,10 @@ class Tally:
         for cause, times in other.causes.items():
             self._count(cause, times)
 
+    def commonest_causes(self) -> list[tuple[str, int]]:
+        """Why rows could not be graded, and how many for that reason, most of them first."""
+        return Counter(self.causes).most_common()
+
     def ended(self) -> Counter[Ended]:
         """How many ended in which way, as that is shown."""
         passed = self.passed - self.scored

@@ -46,8 +46,7 @@ def summary_of_parts(told: Mapping[str, Json]) -> Summary:
         totals=totals,
         malformed=cast("int", told["left_out"]),
         causes=tuple(
-            Cause(times, text, cause_key(text))
-            for text, times in sorted(tally.causes.items(), key=lambda cause: -cause[1])
+            Cause(times, text, cause_key(text)) for text, times in tally.commonest_causes()
         ),
         not_graded=partly if tally.partly else None,
     )
