@@ -13,7 +13,6 @@ from xml.etree import ElementTree as ET
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console
 
 from assay.errors import GraderError, ScoreError
 from assay.eval.proof import reference_check
@@ -27,6 +26,7 @@ from assay.reports.explain import heading, sentence
 from assay.reports.html import write_html
 from assay.reports.json_report import cells_json
 from assay.reports.junit import write_junit
+from assay.reports.page import Page
 from assay.reports.review import review
 from assay.reports.table import render
 from assay.sandbox import CommandResult
@@ -423,9 +423,9 @@ def _kept(database: Database) -> list[Assurance | None]:
 
 
 def _printed(found: Sequence[CellRecord]) -> str:
-    console = Console(file=io.StringIO(), width=200)
-    render(console, review(RUN, found))
-    return cast("io.StringIO", console.file).getvalue()
+    text = io.StringIO()
+    render(Page(text, width=200), review(RUN, found))
+    return text.getvalue()
 
 
 def test_the_word_stands_with_every_score_in_every_report(tmp_path: Path) -> None:

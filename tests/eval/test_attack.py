@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from rich.console import Console
 
 from assay.agents.scripted import Deeds, ScriptedAgent
 from assay.errors import AgentError, InputError
@@ -28,6 +27,7 @@ from assay.eval.cheats import FAMILIES, LIBRARY, Cheat, select_cheats
 from assay.eval.proof import CaseProof, Proof
 from assay.eval.runner import OnCell
 from assay.eval.scene import Scene, read_scene
+from assay.reports.page import Page
 from assay.reports.proofs import attack_line, render_proof
 from assay.sandbox import CommandResult, Limits, Mount, run_command
 from assay.scoring.json_safe import Json
@@ -217,7 +217,7 @@ def test_the_best_paid_comes_first() -> None:
         case="c", file="", threshold=1.0, checks=(attempt("a", 0.1), attempt("b", 0.3))
     )
     said = io.StringIO()
-    render_proof(Console(file=said), Proof((case,)), attack_line)
+    render_proof(Page(said, width=80), Proof((case,)), attack_line)
     assert said.getvalue().index(" b ") < said.getvalue().index(" a ")
 
 

@@ -7,8 +7,8 @@ import subprocess
 import sys
 
 import pytest
-from rich.console import Console
 
+from assay.reports.page import Page, page_on
 from assay.reports.progress import LiveProgress, Progress, progress
 from assay.store.records import CellRecord
 
@@ -29,10 +29,14 @@ def cell(reward: float | None = 1.0) -> CellRecord:
     return CellRecord(run_id="r", case="c", status="graded", reward=reward)
 
 
-def console(*, terminal: bool = False, encoding: str = "utf-8") -> tuple[Console, io.BytesIO]:
+def console(*, terminal: bool = False, encoding: str = "utf-8") -> tuple[Page, io.BytesIO]:
     raw = io.BytesIO()
     file = io.TextIOWrapper(raw, encoding=encoding, write_through=True)
-    return Console(file=file, force_terminal=terminal, width=100, _environ={"TERM": "xterm"}), raw
+    return Page(file, width=100, styled=terminal), raw
+
+
+def beside(shown: LiveProgress) -> str:
+    return "".join(words for words, _ in shown.beside()).strip()
 
 
 def lines_of(total: int, cells: list[CellRecord], *, encoding: str = "utf-8") -> list[str]:
@@ -100,10 +104,10 @@ def test_what_runs_is_named_until_it_has_ended() -> None:
         assert isinstance(shown, LiveProgress)
         shown.begin(("c", "", "", 1))
         shown.begin(("sort", "replay", "gpt-5", 1))
-        assert str(shown.beside()).strip() == "c and 1 more"
+        assert beside(shown) == "c and 1 more"
         shown.cell(cell())
-        assert "sort · replay · gpt-5" in str(shown.beside())
-        assert "more" not in str(shown.beside())
+        assert "sort · replay · gpt-5" in beside(shown)
+        assert "more" not in beside(shown)
 
 
 def test_a_terminal_is_told_what_there_is_to_note_also_while_no_cell_ends() -> None:
@@ -112,7 +116,7 @@ def test_a_terminal_is_told_what_there_is_to_note_also_while_no_cell_ends() -> N
     with progress(target, 4, note=lambda: said[0]) as shown:
         assert isinstance(shown, LiveProgress)
         said[0] = "nobody answers"
-        assert str(shown.beside()).strip() == "nobody answers"
+        assert beside(shown) == "nobody answers"
     assert "nobody answers" in raw.getvalue().decode()
 
 
@@ -147,9 +151,12 @@ def test_the_terminal_is_restored_when_the_run_breaks() -> None:
     assert raw.getvalue().decode().count("\x1b[?25h") == 1
 
 
-def test_a_dumb_terminal_gets_lines() -> None:
-    dumb = Console(file=io.StringIO(), force_terminal=True, _environ={"TERM": "dumb"})
-    assert type(progress(dumb, 1)) is Progress
+def test_a_dumb_terminal_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    assert type(progress(page_on(io.StringIO()), 1)) is LiveProgress
+    monkeypatch.setenv("TERM", "dumb")
+    assert type(progress(page_on(io.StringIO()), 1)) is Progress
 
 
 def test_reports_load_no_third_party_package_until_they_draw() -> None:

@@ -7,14 +7,14 @@ from __future__ import annotations
 import io
 import re
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from assay.errors import InputError
-from assay.reports.page import Page, PlainPage, page_on
+from assay.reports.page import Page, page_on
+from assay.reports.plain import plain
 from assay.reports.review import review
 from assay.reports.summary import verdict
 from assay.reports.table import render
@@ -52,26 +52,14 @@ def shown(
     encoding: str = "utf-8",
     run: RunRecord = RUN,
     terminal: bool = False,
-    env: dict[str, str] | None = None,
     **options: Any,
 ) -> str:
-    """What the report of these cells looks like; the same on a page without styles."""
-    kept = review(run, iter(cells))
-
-    def page(make: Callable[[io.TextIOWrapper], Console | Page]) -> str:
-        raw = io.BytesIO()
-        file = io.TextIOWrapper(raw, encoding=encoding, errors="strict", newline="\n")
-        render(make(file), kept, **options)
-        file.flush()
-        return raw.getvalue().decode(encoding)
-
-    environ = env or {"TERM": "xterm-256color"}
-    text = page(
-        lambda file: Console(file=file, width=width, force_terminal=terminal, _environ=environ)
-    )
-    if not terminal and env is None:
-        assert page(lambda file: PlainPage(file, width=width)) == text
-    return text
+    """What the report of these cells looks like."""
+    raw = io.BytesIO()
+    file = io.TextIOWrapper(raw, encoding=encoding, errors="strict", newline="\n")
+    render(Page(file, width=width, styled=terminal), review(run, iter(cells)), **options)
+    file.flush()
+    return raw.getvalue().decode(encoding)
 
 
 def test_a_failing_cell_is_explained_down_to_its_evidence() -> None:
@@ -87,9 +75,8 @@ def test_a_failing_cell_is_explained_down_to_its_evidence() -> None:
 
 
 def test_the_printed_verdict_is_the_one_that_is_returned() -> None:
-    console = Console(file=io.StringIO(), width=200)
     kept = review(RUN, [cell(), cell("b", None, error="x")])
-    assert render(console, kept) == verdict(kept.summary)
+    assert render(Page(io.StringIO()), kept) == verdict(kept.summary)
 
 
 def test_four_outcomes_differ_by_shape_and_word() -> None:
@@ -177,7 +164,7 @@ def test_grades_of_different_graders_are_marked() -> None:
 def test_labels_show_agreement_beside_chance() -> None:
     console_file = io.StringIO()
     kept = review(RUN, [cell("a"), cell("b", 0.0)], labels={"a": True, "b": False})
-    render(Console(file=console_file, width=200), kept)
+    render(Page(console_file, width=200), kept)
     assert "kappa 1.00, accuracy 1.00 (always the commoner label: 0.50)" in console_file.getvalue()
 
 
@@ -185,7 +172,7 @@ def test_numeric_labels_show_correlation_beside_the_median() -> None:
     file = io.StringIO()
     cells = [cell("a", 0.1), cell("b", 0.5), cell("c", 0.9), cell("d", None, error="x")]
     labels = {"a": 0.1, "b": 0.5, "c": 0.9, "d": 1.0}
-    render(Console(file=file, width=200), review(RUN, cells, labels=labels))
+    render(Page(file, width=200), review(RUN, cells, labels=labels))
     assert "correlation 1.00, mean error 0.00 (always the median label: 0.27)" in file.getvalue()
     assert "3 labelled, 1 more without a grade" in file.getvalue()
 
@@ -230,10 +217,15 @@ def test_a_run_without_cells_is_no_pass() -> None:
     assert "! NO VERDICT: nothing was graded: there are no cells" in shown()
 
 
-def test_plain_where_there_is_no_terminal_and_where_colour_is_not_wanted() -> None:
+def test_plain_where_there_is_no_terminal_and_where_colour_is_not_wanted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
     assert "\x1b" not in shown(failing())
     assert "\x1b[" in shown(failing(), terminal=True)
-    uncoloured = shown(failing(), terminal=True, env={"TERM": "xterm", "NO_COLOR": "1"})
+    monkeypatch.setenv("NO_COLOR", "1")
+    uncoloured = shown(failing(), terminal=True)
+    assert "\x1b[1m" in uncoloured
     assert not re.search(r"\x1b\[[0-9;]*3[0-9]", uncoloured)
 
 
@@ -326,7 +318,7 @@ def test_a_case_id_cannot_give_commands_to_a_build_service() -> None:
 
 def test_a_line_stays_one_line_whatever_it_is_given() -> None:
     file = io.StringIO()
-    Page(Console(file=file, width=80)).line("a\nb", ("\r\nc", "red"))
+    Page(file, width=80).line("a\nb", ("\r\nc", "red"))
     assert file.getvalue() == "a b c\n"
 
 
@@ -351,22 +343,37 @@ def test_output_cannot_give_commands_to_a_build_service(width: int) -> None:
         "::error:: a command that is not one",
     ],
 )
-def test_a_page_without_styles_writes_what_a_console_does(text: str) -> None:
-    plain, styled = io.StringIO(), io.StringIO()
-    for page in (PlainPage(plain, width=20), Page(Console(file=styled, width=20))):
+def test_no_piece_of_a_line_is_wider_than_its_page_and_no_word_is_lost(text: str) -> None:
+    from rich.cells import cell_len
+
+    for styled in (False, True):
+        file = io.StringIO()
+        page = Page(file, width=20, styled=styled)
         page.line(text, (" bold", "bold"), indent=2, hanging=3)
         page.quote([text, "", f"{text}\n{text}"], indent=1)
-        page.table([page.text("case"), page.text("n")], [[page.text(text), page.text("1")]], left=1)
-        page.table([page.text("x"), page.stacked("a", "[b]")], [[page.text("y")] * 2], left=1)
-    assert plain.getvalue() == styled.getvalue()
+        page.table([page.text("case"), page.text("n")], [[text, "1"]], left=1)
+        page.table(["x", page.stacked("a", "[b]")], [["y", "y"]], left=1)
+        written = re.sub(r"\x1b\[[0-9;]*m", "", file.getvalue())
+        assert max(map(cell_len, written.splitlines())) <= 20
+        squeezed = re.sub(r"[\s│]", "", written)
+        assert squeezed.count(re.sub(r"\s", "", plain(text))) >= 4 or not text.strip()
 
 
-def test_only_a_terminal_needs_a_console(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("FORCE_COLOR", raising=False)
-    monkeypatch.delenv("TTY_COMPATIBLE", raising=False)
-    assert isinstance(page_on(io.StringIO()), PlainPage)
+def test_styles_are_shown_where_they_are_seen_or_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+
+    def written() -> str:
+        file = io.StringIO()
+        page_on(file).line(("x", "bold red"))
+        return file.getvalue()
+
+    assert written() == "x\n"
     monkeypatch.setenv("FORCE_COLOR", "1")
-    assert not isinstance(page_on(io.StringIO()), PlainPage)
+    assert written() == "\x1b[1;31mx\x1b[0m\n"
+    monkeypatch.setenv("TERM", "dumb")
+    assert written() == "x\n"
 
 
 def test_rows_that_could_not_fail_show_no_passing_anywhere() -> None:

@@ -12,8 +12,6 @@ from collections.abc import Generator
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
 
-from rich.console import Console
-
 from assay.cli.judging import add_judging, cost_so_far
 from assay.cli.named_grader import in_order, named_grader
 from assay.cli.options import (
@@ -30,7 +28,6 @@ from assay.cli.options import (
 from assay.cli.rows import add_reading, rows_given
 from assay.errors import InputError
 from assay.eval.calibration.asking import Options, plan
-from assay.eval.calibration.attacks import BUILT_IN, CONTROLS, read_attacks
 from assay.eval.calibration.calibrate import calibrate
 from assay.eval.calibration.card import Card
 from assay.eval.calibration.labelled import LabelledSet, read_labelled
@@ -38,11 +35,11 @@ from assay.eval.calibration.stored import (
     collected,
     record_of,
     said_before,
-    stored_item,
     work_of,
 )
 from assay.reports.calibration_card import print_card, print_cards
 from assay.reports.figures import apart, count
+from assay.reports.page import page_on
 from assay.reports.plain import one_line
 from assay.reports.progress import progress
 from assay.scoring.json_safe import Json
@@ -153,17 +150,19 @@ def run(given: Namespace) -> int:
         cards = Cards(database)
         labelled = _labelled(given, Labels(database))
         target = named_grader(given, database)
-        options = _options(given)
+        options = Options.of(given.repeats, given.attacks, given.threshold)
         work = work_of(target, labelled)
         left = list(cards.unfinished(given.project, work))
         if left:
             print(f"resuming after {len(left):,} earlier judgements", file=sys.stderr)
-        console = Console(stderr=True, highlight=False)
         with (
             redirect_stdout(sys.stderr),
             _quiet(),
             progress(
-                console, len(plan(labelled, options)), things="judgements", note=cost_so_far
+                page_on(sys.stderr),
+                len(plan(labelled, options)),
+                things="judgements",
+                note=cost_so_far,
             ) as shown,
         ):
             found = asyncio.run(
@@ -201,22 +200,11 @@ def _quiet() -> Generator[None]:
         log.disabled = was
 
 
-def _options(given: Namespace) -> Options:
-    attacks = ()
-    if given.attacks:
-        attacks = BUILT_IN if given.attacks == "builtin" else read_attacks(given.attacks)
-    return Options(
-        repeats=given.repeats,
-        attacks=attacks,
-        attacks_from=given.attacks,
-        controls=CONTROLS if given.attacks else (),
-        threshold=given.threshold,
-    )
-
-
 def _labelled(given: Namespace, labels: Labels) -> LabelledSet:
     if not given.labels:
-        return _of_store(given, labels)
+        name = given.label or _STORED_FIELD
+        cluster, levels = given.cluster, given.levels
+        return collected(labels, given.project, name, cluster=cluster, levels=levels)
     with rows_given(given, given.labels) as rows:
         read = read_labelled(
             rows.path,
@@ -226,20 +214,6 @@ def _labelled(given: Namespace, labels: Labels) -> LabelledSet:
             reading=rows.reading,
         )
         return replace(read, malformed=rows.left_out)
-
-
-def _of_store(given: Namespace, labels: Labels) -> LabelledSet:
-    """All that was collected."""
-    name = given.label or _STORED_FIELD
-    rows = [(stored_item(one, name), one.labels) for one in labels.items(given.project, name)]
-    return collected(
-        rows,
-        field=name,
-        project=given.project,
-        name="the store",
-        cluster=given.cluster,
-        levels=given.levels,
-    )
 
 
 def _print(record: CardRecord, given: Namespace, fresh: Card | None) -> int:
@@ -255,7 +229,7 @@ def _print(record: CardRecord, given: Namespace, fresh: Card | None) -> int:
     if given.json:
         print(json.dumps(written))
     else:
-        print_card(Console(highlight=False), card, record, verdict=decided)
+        print_card(page_on(sys.stdout), card, record, verdict=decided)
     return decided[0]
 
 
@@ -294,5 +268,5 @@ def _list(cards: Cards, given: Namespace) -> int:
         ]
         print(json.dumps({"cards": rows}))
     else:
-        print_cards(Console(highlight=False), records)
+        print_cards(page_on(sys.stdout), records)
     return 0

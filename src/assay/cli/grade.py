@@ -162,14 +162,13 @@ def _carry_out(given: Namespace, plan: RowPlan) -> bool:
     import asyncio
     from contextlib import redirect_stdout
 
-    from rich.console import Console
-
     from assay.cli.judging import cost_so_far
     from assay.eval.recorded import grade_rows
+    from assay.reports.page import page_on
     from assay.reports.progress import progress
 
     shown = progress(
-        Console(stderr=True, highlight=False),
+        page_on(sys.stderr),
         plan.rows,
         before=plan.sink.before,
         things="rows",

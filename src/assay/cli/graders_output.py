@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
-from assay.reports.plain import one_line, plain
+from assay.reports.page import Page, page_on
+from assay.reports.plain import one_line
 from assay.scoring.graded import Graded
 
 if TYPE_CHECKING:
@@ -20,59 +18,46 @@ if TYPE_CHECKING:
 _MOST_ROWS = 200
 
 
-def _console() -> Console:
-    return Console(highlight=False, markup=False, emoji=False, soft_wrap=False)
-
-
-def _table(*columns: str) -> Table:
-    table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold")
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    return table
-
-
 def print_report(report: ValidationReport, *, what: str, file: str | None = None) -> None:
     """Every check, every warning and every sample."""
-    console = _console()
+    page = page_on(sys.stdout)
     for check in report.checks:
-        mark = Text("ok    ", "green") if check.passed else Text("failed", "red")
+        mark = ("ok    ", "green") if check.passed else ("failed", "red")
         said = f"  {check.at(file or '')}" if check.message else ""
-        console.print(mark.append(f" {check.name}").append(Text(plain(said))), soft_wrap=True)
+        page.line(mark, f" {check.name}{said}", hanging=7)
     print_warnings(report.warnings)
     if report.samples:
-        console.print()
-        console.print(_grades(report.samples))
-    console.print(Text(f"\n{what} is {'valid' if report.valid else 'not valid'}"), soft_wrap=True)
+        page.blank()
+        _grades(page, report.samples)
+    page.blank()
+    page.line(f"{what} is {'valid' if report.valid else 'not valid'}")
 
 
 def print_warnings(warnings: Sequence[str]) -> None:
     """What is not wrong, but worth a look."""
-    console = _console()
     for warning in warnings:
-        console.print(Text("warning ", "yellow").append(plain(warning)), soft_wrap=True)
+        page_on(sys.stdout).line(("warning ", "yellow"), warning, hanging=2)
 
 
 def print_preview(system: str, user: str) -> None:
     """What a judge's model is sent about a sample."""
-    console = _console()
+    page = page_on(sys.stdout)
     for title, text in (("system", system), ("user", user)):
-        console.print(Text(f"--- {title} ---", "bold"))
-        console.print(Text(plain(text)), soft_wrap=True)
-    console.print()
+        page.line((f"--- {title} ---", "bold"))
+        page.quote([text])
+    page.blank()
 
 
-def _grades(graded: Sequence[Graded]) -> Table:
-    table = _table("id", "status", "score", "why")
+def _grades(page: Page, graded: Sequence[Graded]) -> None:
+    rows: list[list[str]] = []
     for one in graded[:_MOST_ROWS]:
         score = "" if one.score is None else f"{one.score:.4g}"
         why = " ".join((*(f"[{flag}]" for flag in one.flags), one.error or one.reason))
-        table.add_row(Text(one_line(one.id, 60)), one.status, score, Text(one_line(why, 300)))
-    return table
+        rows.append([one_line(one.id, 60), one.status, score, one_line(why, 300)])
+    page.table(["id", "status", "score", "why"], rows, left=4)
 
 
 def print_imported(done: Sequence[Imported]) -> None:
     """What importing did, grader by grader."""
-    table = _table("key", "version", "")
-    for one in done:
-        table.add_row(one.record.key, str(one.record.latest.number), one.change)
-    _console().print(table)
+    rows = [[one.record.key, str(one.record.latest.number), one.change] for one in done]
+    page_on(sys.stdout).table(["key", "version", ""], rows, left=1)

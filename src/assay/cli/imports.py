@@ -230,11 +230,9 @@ def _suite_dict(suite: Suite, replays: Sequence[Replay] | None) -> dict[str, Jso
 def _print(
     suites: Sequence[Suite], directory: Path, replays: Mapping[str, Sequence[Replay]]
 ) -> None:
-    from rich.console import Console
+    from assay.reports.page import page_on
 
-    from assay.reports.page import Page
-
-    page = Page(Console(highlight=False))
+    page = page_on(sys.stdout)
     for suite in suites:
         place = directory if len(suites) == 1 else directory / suite.slug
         _print_suite(page, suite, place)

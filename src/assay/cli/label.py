@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote, urlencode
-
-from rich.console import Console
 
 from assay.cli.options import add_db, check_targets, explain, store_place, user_name, whole
 from assay.cli.rows import add_reading, rows_given
@@ -21,7 +20,7 @@ from assay.eval.calibration.labelled import Item, read_items
 from assay.eval.calibration.labelling import CLASSES, labelled_row, valid_classes
 from assay.reports.figures import count
 from assay.reports.files import replacing
-from assay.reports.page import Page
+from assay.reports.page import page_on
 from assay.reports.plain import one_line
 from assay.store.database import Database
 from assay.store.datasets import Datasets
@@ -140,7 +139,5 @@ def _export(given: Namespace, labels: Labels) -> int:
             file.write(f"{json.dumps(row)}\n")
             written += 1
     people = ", ".join(sorted(one_line(name, 40) for name in raters)) or "nobody"
-    Page(Console(highlight=False)).line(
-        f"{count(written, 'labelled row')} in {given.out}, by {people}"
-    )
+    page_on(sys.stdout).line(f"{count(written, 'labelled row')} in {given.out}, by {people}")
     return 0

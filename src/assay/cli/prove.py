@@ -28,15 +28,14 @@ from assay.eval.attack import plan_attack
 from assay.eval.cheats import select_cheats
 from assay.eval.proof import Proof
 from assay.eval.selftest import plan_selftest
-from assay.eval.stages import TrialPlan
+from assay.eval.trials import TrialPlan
 from assay.eval.work import load_tasks
 from assay.reports.figures import count
+from assay.reports.page import Page, page_on
 from assay.scoring.json_safe import Json
 from assay.tasks.task import Task
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from assay.eval.runner import OnCell
 
 
@@ -104,7 +103,7 @@ def run_attack(given: Namespace) -> int:
 
     chosen = select_cheats(given.cheat)
     if given.list:
-        _show(given, library_dict(chosen), lambda console: render_library(console, chosen))
+        _show(given, library_dict(chosen), lambda page: render_library(page, chosen))
         return 0
     plan = plan_attack(_selected(given), chosen, max_reward=given.max_reward)
     said = "--cheat ID or FAMILY plays some of them"
@@ -121,7 +120,7 @@ def _tell(
     from assay.reports.proofs import render_proof
 
     data = {**about, **proof.to_dict()}
-    _show(given, data, lambda console: render_proof(console, proof, line))
+    _show(given, data, lambda page: render_proof(page, proof, line))
     return proof.code
 
 
@@ -155,7 +154,7 @@ async def _try(
             if said:
                 print(f"{count(total, things[:-1])} to play; {said}", file=sys.stderr)
             note = f"passed: {passed}" if passed else ""
-            bar = progress(_errors(), total, things=things, note=lambda: note)
+            bar = progress(page_on(sys.stderr), total, things=things, note=lambda: note)
             bars.append(stack.enter_context(bar))
             return bars[0].cell
 
@@ -172,21 +171,13 @@ def _cache() -> str:
     return str(Path(state_home(), "cache"))
 
 
-def _errors() -> Console:
-    from rich.console import Console
-
-    return Console(stderr=True, highlight=False)
-
-
-def _show(given: Namespace, data: dict[str, Json], render: Callable[[Console], None]) -> None:
+def _show(given: Namespace, data: dict[str, Json], render: Callable[[Page], None]) -> None:
     """Write to standard output; whoever stopped reading there still gets the exit status."""
-    from rich.console import Console
-
     try:
         if given.json:
             print(json.dumps(data))
         else:
-            render(Console(highlight=False))
+            render(page_on(sys.stdout))
         sys.stdout.flush()
-    except (BrokenPipeError, SystemExit):  # rich leaves by SystemExit where the reader has gone
+    except (BrokenPipeError, SystemExit):  # a page leaves by SystemExit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

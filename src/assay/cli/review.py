@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
+import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from urllib.parse import quote
-
-from rich.console import Console
 
 from assay.cli.options import RUN, add_db, explain, store_there, user_name
 from assay.cli.view import add_page, open_page
 from assay.errors import InputError, nearest
 from assay.reports.cell_view import view_of
 from assay.reports.figures import count
-from assay.reports.page import Page
+from assay.reports.page import page_on
 from assay.scoring.records import as_json
 from assay.store.database import Database
 from assay.store.decisions import (
@@ -78,7 +77,7 @@ def run(given: Namespace) -> int:
             print(json.dumps({"run": run.id, "cells": shown}))
             return 0
         decided = sum(decision_of(cell) is not None for cell in store.cells(run.id))
-    page = Page(Console(highlight=False))
+    page = page_on(sys.stdout)
     if not cells:
         page.line(f"no cell of run {run.id} is held or flagged")
         return 0

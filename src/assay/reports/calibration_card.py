@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from assay.eval.calibration.card import Card, Cost, Figure
 from assay.frozen import frozen
 from assay.reports.figures import MINUS, TIMES, count, duration, money
-from assay.reports.page import STYLES, Cell, Page, Part
+from assay.reports.page import STYLES, Page, Part
 from assay.reports.plain import one_line
 from assay.store.cards import CardRecord
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
 
 _NAMES = {
     "kappa": "kappa",
@@ -147,10 +143,9 @@ def card_line(card: Card, changed: Sequence[str] = ()) -> str:
 
 
 def print_card(
-    console: Console, card: Card, record: CardRecord, *, verdict: tuple[int, str] = (0, "")
+    page: Page, card: Card, record: CardRecord, *, verdict: tuple[int, str] = (0, "")
 ) -> None:
     """Write a card."""
-    page = Page(console)
     _head(page, card, record)
     _coverage(page, card)
     page.blank()
@@ -165,27 +160,19 @@ def print_card(
         page.line((words, STYLES["fail" if code else "pass"]))
 
 
-def print_cards(console: Console, records: Sequence[CardRecord]) -> None:
+def print_cards(page: Page, records: Sequence[CardRecord]) -> None:
     """Write a list of cards, newest first."""
-    page = Page(console)
     if not records:
         page.line("there is no calibration card yet: assay calibrate GRADER LABELS.jsonl makes one")
         return
-    rows: list[list[Cell]] = []
+    rows: list[list[str]] = []
     for record in records:
         card = Card.from_dict(record.body)
         texts = [record.id, record.created_at[:16].replace("T", " "), one_line(card.grader, 40)]
         texts += [card.digest[:8], figure_text(card.kappa), f"{card.coverage.compared:,}"]
-        rows.append([page.text(text) for text in texts])
-    from rich.table import Table
-
+        rows.append(texts)
     # An id that is broken over two lines cannot be copied: only names give way.
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for title in ("card", "made", "grader", "digest", "kappa", "n"):
-        table.add_column(page.text(title), overflow="fold", no_wrap=title != "grader")
-    for row in rows:
-        table.add_row(*row)
-    console.print(table)
+    page.table(["card", "made", "grader", "digest", "kappa", "n"], rows, left=3, whole=2)
 
 
 def _head(page: Page, card: Card, record: CardRecord) -> None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING, TextIO, TypeAlias
 
 from assay.reports.figures import DASH, MINUS, TIMES
@@ -19,13 +19,17 @@ from assay.reports.plain import plain
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.text import Text
 
 Part: TypeAlias = "str | tuple[str, str]"
 """Some text, or text with a style such as ``"bold red"``."""
 
-Cell: TypeAlias = "Text | str"
-"""What a page makes of parts: with their styles, or without on one that shows none."""
+Span: TypeAlias = "tuple[str, str]"
+"""Text of one line, and its style."""
+
+Line: TypeAlias = "Sequence[Span]"
+
+Cell: TypeAlias = "tuple[Line, ...]"
+"""What a page makes of parts for a table: lines."""
 
 STYLES: dict[Ended, str] = {
     "pass": "green",
@@ -51,227 +55,157 @@ _ASCII_FORMS = {
 }
 _ASCII = str.maketrans(_ASCII_FORMS)
 _WORD = re.compile(r"\s*\S+\s*")
+_NARROW = re.compile(f"[ -~{''.join(_ASCII_FORMS)}]*")
+"""Text of which each character takes one column."""
+_CODES = {
+    "bold": 1,
+    "dim": 2,
+    "italic": 3,
+    "red": 31,
+    "green": 32,
+    "yellow": 33,
+    "magenta": 35,
+    "cyan": 36,
+}
+"""What a terminal is told for each style (ECMA-48)."""
+_COLOURS = 30
+"""From here they are colours."""
 _WIDTH = 80
 _BETWEEN = 2  # columns of a table
 
 
 class Page:
-    """Writes to a console, in ASCII where its encoding has no more."""
+    """Writes to a stream, in ASCII where its encoding has no more."""
 
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._ascii = console.options.ascii_only
+    def __init__(self, stream: TextIO, *, width: int | None = None, styled: bool = False) -> None:
+        """Begin.
 
-    @classmethod
-    def on(cls, console: Console | Page) -> Page:
-        """The page of a console; a page is its own."""
-        return console if isinstance(console, Page) else cls(console)
+        Args:
+            stream: Where to.
+            width: Columns there are to write on; those of the terminal by default.
+            styled: Whether styles are shown, and what was written can be redrawn.
+        """
+        self._stream = stream
+        self._ascii = not (stream.encoding or "utf-8").lower().startswith("utf")
+        self._codes = _CODES if styled else {}
+        if "NO_COLOR" in os.environ:
+            self._codes = {name: code for name, code in self._codes.items() if code < _COLOURS}
+        self.is_live = styled
+        self.width = max(20, _columns() if width is None else width)
 
     @property
     def console(self) -> Console:
-        """The console that is written to."""
-        return self._console
+        """What rich draws on; loads it, which takes as long as to run thirty cells."""
+        from rich.console import Console
 
-    @property
-    def is_live(self) -> bool:
-        """Whether what was written can be redrawn."""
-        return self._console.is_terminal and not self._console.is_dumb_terminal
-
-    @property
-    def width(self) -> int:
-        """Columns there are to write on."""
-        return max(20, self._console.width)
+        return Console(file=self._stream, force_terminal=self.is_live, width=self.width)
 
     def text(self, *parts: Part) -> Cell:
         """Parts as one piece of text without line feeds, for a line or a table's cell."""
-        return self._styled(parts)
+        return (tuple(map(self._span, parts)),)
 
     def stacked(self, *lines: str) -> Cell:
         """Texts below each other in one cell of a table."""
-        from rich.text import Text
-
-        return Text("\n").join(self._styled([line]) for line in lines)
-
-    def _styled(self, parts: Sequence[Part]) -> Text:
-        from rich.text import Text
-
-        piece = Text(overflow="fold")
-        for part in parts:
-            words, style = (part, "") if isinstance(part, str) else part
-            piece.append(self._one_line(words), style=style or None)
-        return piece
+        return tuple((self._span(line),) for line in lines)
 
     def line(self, *parts: Part, indent: int = 0, hanging: int = 0) -> None:
         """Write one line; where it must be wrapped, later lines are indented ``hanging`` more."""
-        from rich.text import Text
-
-        first, later = " " * indent, " " * (indent + hanging)
-        wrapped = self._styled(parts).wrap(self._console, max(10, self.width - len(later)))
-        for number, piece in enumerate(wrapped):
-            piece.rstrip()
-            start = later if number else first
-            if piece.plain.lstrip().startswith("::"):
+        ((*spans,),) = self.text(*parts)
+        for number, piece in enumerate(_wrapped(spans, max(10, self.width - indent - hanging))):
+            start = " " * (indent + hanging if number else indent)
+            if "".join(words for words, _ in piece).lstrip().startswith("::"):
                 start += self._spelled("│ ")
-            self._write(Text(start).append_text(piece))
+            self._put([(start, ""), *piece])
 
     def quote(self, lines: Iterable[str], *, indent: int = 0) -> None:
         """Write recorded text with a bar before every line, so that it cannot pose as the report's.
 
         Lines that are too long are broken, and every piece gets its bar.
         """
-        from rich.text import Text
-
         bar = " " * indent + self._spelled("│ ")
         for line in lines:
             for row in plain(line).split("\n"):
-                text = self._styled([row])
-                pieces = text.wrap(self._console, max(10, self.width - len(bar))) if row else [text]
-                for piece in pieces:
-                    whole = Text(bar, style="dim").append_text(piece)
-                    whole.rstrip()
-                    self._write(whole)
+                for piece in _wrapped([self._span((row, "dim"))], max(10, self.width - len(bar))):
+                    self._put([(bar if piece else bar.rstrip(), "dim"), *piece])
 
     def blank(self) -> None:
         """Write an empty line."""
-        self._console.print()
+        self._put([])
 
     def table(
-        self, header: Sequence[Cell], rows: Iterable[Sequence[Cell]], *, left: int, whole: int = 0
+        self,
+        header: Sequence[Cell | str],
+        rows: Iterable[Sequence[Cell | str]],
+        *,
+        left: int,
+        whole: int = 0,
     ) -> None:
         """Write a table whose first ``left`` columns hold text, and the others numbers.
 
-        Numbers are never broken, nor are the texts of the first ``whole`` columns.
+        Where it is too wide, the widest texts give way, but for those of the first ``whole``
+        columns and for numbers.
         """
-        from rich.table import Table
-        from rich.text import Text
+        titles = [_dimmed(self._cell(cell)) for cell in header]
+        high = max(map(len, titles), default=0)
+        titles = [((),) * (high - len(title)) + title for title in titles]
+        table = [titles, *([self._cell(cell) for cell in row] for row in rows)]
+        widths = [
+            max(_width("".join(words for words, _ in line)) for cell in column for line in cell)
+            for column in zip(*table, strict=True)
+        ]
+        room = self.width - _BETWEEN * (len(widths) - 1)
+        while sum(widths) > room and max(widths) > 1:
+            yielding = [at for at in range(whole, left) if widths[at] > 1] or range(len(widths))
+            widths[max(yielding, key=widths.__getitem__)] -= 1
+        for row in table:
+            self._put_row(row, widths)
 
-        def unread(cell: Cell) -> Text:  # of a plain text, rich would read the markup
-            return Text(cell, overflow="fold") if isinstance(cell, str) else cell
+    def _put_row(self, row: Sequence[Cell], widths: Sequence[int]) -> None:
+        broken = [
+            [piece for line in cell for piece in _wrapped(line, width)]
+            for cell, width in zip(row, widths, strict=True)
+        ]
+        for pieces in zip_longest(*broken, fillvalue=()):
+            line: list[Span] = []
+            for piece, width in zip(pieces, widths, strict=True):
+                room = width + _BETWEEN - _width("".join(words for words, _ in piece))
+                line += [*piece, (" " * room, "")]
+            line[-1] = (line[-1][0][:-_BETWEEN], "")
+            self._put(line)
 
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-        for place, title in enumerate(header):
-            table.add_column(unread(title), overflow="fold", no_wrap=not whole <= place < left)
-        for row in rows:
-            table.add_row(*map(unread, row))
-        self._console.print(table)
+    def _cell(self, cell: Cell | str) -> Cell:
+        return self.text(cell) if isinstance(cell, str) else cell
 
-    def _one_line(self, words: str) -> str:
-        return " ".join(self._spelled(words).split("\n"))
+    def _span(self, part: Part) -> Span:
+        words, style = (part, "") if isinstance(part, str) else part
+        return " ".join(self._spelled(words).split("\n")), style
 
     def _spelled(self, words: str) -> str:
-        shown = _COMMAND.sub("# #", plain(words))
+        shown = _COMMAND.sub("# #", plain(words)).expandtabs(8)
         if not self._ascii:
             return shown
         return shown.translate(_ASCII).encode("ascii", "backslashreplace").decode("ascii")
 
-    def _write(self, text: Text) -> None:
-        self._console.print(text, soft_wrap=True)
-
-
-_PLAIN = re.compile(f"[ -~{''.join(_ASCII_FORMS)}]*")
-"""Text of which each character takes one column."""
-
-
-class PlainPage(Page):
-    """A page that shows no styles, as in a file or a log.
-
-    It writes what `Page` would write there, and loads rich only for text that has to be measured:
-    to load it takes as long as to run thirty cells.
-    """
-
-    def __init__(self, stream: TextIO, *, width: int | None = None) -> None:
-        self._stream = stream
-        self._ascii = not (stream.encoding or "utf-8").lower().startswith("utf")
-        self._width = max(20, _columns() if width is None else width)
-
-    @cached_property
-    def _measuring(self) -> Page:
-        from rich.console import Console
-
-        return Page(Console(file=self._stream, width=self._width, highlight=False))
-
-    @property
-    def console(self) -> Console:
-        """The console that is written to; loads rich."""
-        return self._measuring.console
-
-    @property
-    def is_live(self) -> bool:
-        """Nothing is redrawn here."""
-        return False
-
-    @property
-    def width(self) -> int:
-        """Columns there are to write on."""
-        return self._width
-
-    def text(self, *parts: Part) -> str:
-        """Parts as one piece of text without line feeds, for a line or a table's cell."""
-        return "".join(self._one_line(p if isinstance(p, str) else p[0]) for p in parts)
-
-    def stacked(self, *lines: str) -> str:
-        """Texts below each other in one cell of a table."""
-        return "\n".join(map(self._one_line, lines))
-
-    def line(self, *parts: Part, indent: int = 0, hanging: int = 0) -> None:
-        """Write one line; where it must be wrapped, later lines are indented ``hanging`` more."""
-        pieces = _wrapped(self.text(*parts), max(10, self.width - indent - hanging))
-        if pieces is None:
-            self._measuring.line(*parts, indent=indent, hanging=hanging)
-            return
-        for number, piece in enumerate(pieces):
-            start = " " * (indent + hanging if number else indent)
-            if piece.lstrip().startswith("::"):
-                start += self._spelled("│ ")
-            self._put(start + piece)
-
-    def quote(self, lines: Iterable[str], *, indent: int = 0) -> None:
-        """Write recorded text with a bar before every line; see `Page.quote`."""
-        bar = " " * indent + self._spelled("│ ")
-        for line in lines:
-            for row in plain(line).split("\n"):
-                pieces = _wrapped(self._one_line(row), max(10, self.width - len(bar)))
-                if pieces is None:
-                    self._measuring.quote([row], indent=indent)
-                for piece in pieces or ():
-                    self._put(f"{bar}{piece}".rstrip())
-
-    def blank(self) -> None:
-        """Write an empty line."""
-        self._put("")
-
-    def table(
-        self, header: Sequence[Cell], rows: Iterable[Sequence[Cell]], *, left: int, whole: int = 0
-    ) -> None:
-        """Write a table whose first ``left`` columns hold text, and the others numbers."""
-        lines = [[str(cell) for cell in row] for row in (header, *rows)]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        fits = sum(widths) + _BETWEEN * (len(widths) - 1) <= self.width
-        if not fits or not all(_PLAIN.fullmatch(cell) for line in lines for cell in line):
-            self._measuring.table(lines[0], lines[1:], left=left, whole=whole)
-            return
-        for line in lines:
-            cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
-            self._put((" " * _BETWEEN).join(cells))
-
-    def _put(self, line: str) -> None:
+    def _put(self, line: Line) -> None:
         try:
-            self._stream.write(f"{line}\n")
+            self._stream.write("".join(self._shown(*span) for span in line) + "\n")
         except BrokenPipeError:
-            raise SystemExit(1) from None  # as rich does: whoever read it has gone
+            raise SystemExit(1) from None  # whoever read it has gone
+
+    def _shown(self, words: str, style: str) -> str:
+        codes = [str(self._codes[name]) for name in style.split() if name in self._codes]
+        return f"\x1b[{';'.join(codes)}m{words}\x1b[0m" if codes and words else words
 
 
 def page_on(stream: TextIO) -> Page:
     """The page of a stream: with styles where it shows them, or is made to."""
-    if stream.isatty() or os.environ.get("FORCE_COLOR") or os.environ.get("TTY_COMPATIBLE"):
-        from rich.console import Console
-
-        return Page(Console(file=stream, highlight=False))
-    return PlainPage(stream)
+    is_asked = os.environ.get("FORCE_COLOR") or os.environ.get("TTY_COMPATIBLE")
+    is_dumb = os.environ.get("TERM", "").lower() in ("dumb", "unknown")
+    return Page(stream, styled=bool(is_asked or stream.isatty()) and not is_dumb)
 
 
 def _columns() -> int:
-    """How wide a page is that shows no styles: as the terminal that it was started from, if any."""
+    """How wide a page is: as the terminal that it was started from, if any."""
     if (columns := os.environ.get("COLUMNS", "")).isdigit():
         return int(columns)
     for descriptor in range(3):
@@ -282,17 +216,44 @@ def _columns() -> int:
     return _WIDTH
 
 
-def _wrapped(text: str, width: int) -> list[str] | None:
-    """A text in lines of at most a width, as rich wraps it; None where it has to be measured."""
-    if not _PLAIN.fullmatch(text):
-        return None
-    lines, begun, filled = list[str](), 0, 0
+def _dimmed(cell: Cell) -> Cell:
+    return tuple([(words, style or "dim") for words, style in line] for line in cell)
+
+
+def _width(text: str) -> int:
+    """Columns that a text takes."""
+    if _NARROW.fullmatch(text):
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def _wrapped(line: Line, width: int) -> list[Line]:
+    """A line in pieces of at most a width, broken between words; words too long are folded."""
+    text = "".join(words for words, _ in line)
+    begins, filled = [0], 0
     for match in _WORD.finditer(text):
-        length = len(match[0].rstrip())
+        length = _width(match[0].rstrip())
         if length > width:
-            return None  # it is folded
-        if filled + length > width:
-            lines.append(text[begun : match.start()].rstrip())
-            begun, filled = match.start(), 0
-        filled += len(match[0])
-    return [*lines, text[begun:].rstrip()]
+            for place, letter in enumerate(match[0].rstrip(), match.start()):
+                wide = _width(letter)
+                if (place == match.start() and filled) or filled + wide > width:
+                    begins, filled = [*begins, place], 0
+                filled += wide
+            filled += len(match[0]) - len(match[0].rstrip())
+        elif filled + length > width and match.start():
+            begins, filled = [*begins, match.start()], _width(match[0])
+        else:
+            filled += _width(match[0])
+    return [
+        list(_sliced(line, begin, begin + len(text[begin:end].rstrip())))
+        for begin, end in pairwise([*begins, len(text)])
+    ]
+
+
+def _sliced(line: Line, begin: int, end: int) -> Iterator[Span]:
+    for words, style in line:
+        if part := words[max(0, begin) : max(0, end)]:
+            yield part, style
+        begin, end = begin - len(words), end - len(words)

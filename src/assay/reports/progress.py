@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Self
 
 from assay.reports.figures import count, duration
 from assay.reports.outcome import WORDS, Ended, counted, ended
-from assay.reports.page import STYLES, Cell, Page, Part
+from assay.reports.page import STYLES, Line, Page, Part
 from assay.reports.plain import one_line
 from assay.scoring.graded import Graded
 from assay.store.records import CellKey, CellRecord
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import RenderableType
     from rich.progress import Progress as RichProgress
     from rich.progress import Task, TaskID
 
@@ -26,7 +26,7 @@ def _nothing() -> str:
 
 
 def progress(
-    console: Console | Page,
+    page: Page,
     total: int,
     *,
     before: int = 0,
@@ -34,8 +34,7 @@ def progress(
     note: Callable[[], str] = _nothing,
     clock: Callable[[], float] = time.monotonic,
 ) -> Progress:
-    """Progress that suits the console."""
-    page = Page.on(console)
+    """Progress that suits the page."""
     kind = LiveProgress if page.is_live else Progress
     return kind(page, total, before=before, things=things, note=note, clock=clock)
 
@@ -45,7 +44,7 @@ class Progress:
 
     def __init__(
         self,
-        console: Console | Page,
+        page: Page,
         total: int,
         *,
         before: int = 0,
@@ -53,7 +52,7 @@ class Progress:
         note: Callable[[], str] = _nothing,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._page = Page.on(console)
+        self._page = page
         self._total = max(0, total)
         self._before = before
         self._things = things
@@ -73,7 +72,7 @@ class Progress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Leave the console as it was, whatever happened."""
+        """Leave the page as it was, whatever happened."""
 
     def add(self, states: Iterable[Ended]) -> None:
         """Count what has ended, and show it."""
@@ -157,6 +156,7 @@ class LiveProgress(Progress):
     def __enter__(self) -> Self:
         from rich.progress import BarColumn, MofNCompleteColumn, RenderableColumn
         from rich.progress import Progress as RichProgress
+        from rich.text import Text
 
         bar = self
 
@@ -165,7 +165,7 @@ class LiveProgress(Progress):
 
             def render(self, task: Task) -> RenderableType:
                 del task
-                return bar.beside()
+                return Text.assemble(*bar.beside())
 
         self._bar: RichProgress = RichProgress(
             BarColumn(bar_width=24),
@@ -195,6 +195,7 @@ class LiveProgress(Progress):
         self._count(states)
         self._bar.update(self._task, completed=self.done)
 
-    def beside(self) -> Cell:
+    def beside(self) -> Line:
         """What stands beside the bar; nothing until there is something to say."""
-        return self._page.text(*(self.parts() if self._ended else []), self.said())
+        (line,) = self._page.text(*(self.parts() if self._ended else []), self.said())
+        return line

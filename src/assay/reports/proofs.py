@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from assay.eval.attack import Attempt
 from assay.eval.cheats import FAMILIES, Cheat
@@ -14,9 +13,6 @@ from assay.reports.page import STYLES, Cell, Page
 from assay.reports.plain import one_line
 from assay.scoring.json_safe import Json
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
 _OUTCOMES: dict[Verdict, Outcome] = {
     "held": "pass",
     "failed": "fail",
@@ -25,9 +21,8 @@ _OUTCOMES: dict[Verdict, Outcome] = {
 }
 
 
-def render_proof(console: Console, proof: Proof, line: Callable[[Proof], str]) -> None:
+def render_proof(page: Page, proof: Proof, line: Callable[[Proof], str]) -> None:
     """Write what a self-test or an attack found, and its verdict in one line."""
-    page = Page(console)
     for case in proof.cases:
         _case(page, case)
     outcome: Outcome = "pass" if proof.code == 0 else "fail" if proof.code == 1 else "error"
@@ -127,9 +122,8 @@ def _row(page: Page, check: Check) -> list[Cell]:
     return [name, *does, page.text(one_line(check.said, 400)), page.text(score(check.reward))]
 
 
-def render_library(console: Console, cheats: Sequence[Cheat]) -> None:
+def render_library(page: Page, cheats: Sequence[Cheat]) -> None:
     """Write the library of cheats, family by family."""
-    page = Page(console)
     for family in dict.fromkeys(cheat.family for cheat in cheats):
         page.line((family, "bold"))
         rows = [

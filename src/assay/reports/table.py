@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from assay.frozen import frozen
 from assay.reports.explain import evidence, heading, left_out, sentence, walk
@@ -22,10 +22,6 @@ from assay.scoring.results import SubScore
 from assay.store.records import CellRecord, RunRecord
 from assay.version import __version__
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-
 _LINES = 6
 _MAX_CAUSES = 5
 _MAX_PARTS = 6
@@ -41,7 +37,7 @@ _URGENT: tuple[Outcome, ...] = ("fail", "error", "pass", "skipped")
 
 
 def render(
-    console: Console | Page,
+    page: Page,
     review: Review,
     *,
     fail_under: float | None = None,
@@ -51,7 +47,7 @@ def render(
     """Write the report of a run.
 
     Args:
-        console: Where to; colours and width are its own business. A page that was begun goes on.
+        page: Where to; one that was begun goes on.
         review: The run (see `assay.reports.review.review`).
         fail_under: As for `assay.reports.summary.verdict`.
         strict: Likewise.
@@ -62,7 +58,6 @@ def render(
         The verdict that was printed; its ``code`` is the exit code.
     """
     decided = verdict(review.summary, fail_under=fail_under, strict=strict)
-    page = Page.on(console)
     _header(page, review.run, review.summary)
     hint = f": assay report {_quoted(review.run.id)} --all"
     matrix(page, review.summary, whole=shown is None, hint=hint)
@@ -106,7 +101,7 @@ def _against(page: Page, review: Review, shown: int | None) -> None:
 
 
 def render_opened(
-    console: Console | Page,
+    page: Page,
     review: Review,
     *,
     fail_under: float | None = None,
@@ -116,14 +111,13 @@ def render_opened(
     """Write the cells of a review one after the other, each with all that is kept of it.
 
     Args:
-        console: As for `render`.
+        page: As for `render`.
         review: The cells.
         fail_under: As for `render`.
         strict: Likewise.
         shown: How many are opened, failing ones first; None for all.
     """
     decided = verdict(review.summary, fail_under=fail_under, strict=strict)
-    page = Page.on(console)
     _header(page, review.run, review.summary)
     for cell in review.cells[:shown]:
         _cell(page, review.open(cell), _WHOLE)
