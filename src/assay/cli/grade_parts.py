@@ -136,13 +136,12 @@ def _conclude(told: Mapping[str, Json], outputs: Outputs, *, is_new: bool) -> in
         outputs: What was asked for.
         is_new: Whether they were graded now.
     """
-    from assay.reports.parts import summary_of_parts
     from assay.reports.run_view import overview_of, run_row, sums_of
     from assay.reports.summary import verdict
     from assay.scoring.records import as_json
     from assay.store.records import RunRecord
 
-    summary = summary_of_parts(told)
+    summary = _summary_of(told)
     decided = verdict(summary, fail_under=outputs.fail_under, strict=outputs.strict)
     if outputs.json:
         # No run is stored: the overview is of one that has no id.
@@ -156,6 +155,49 @@ def _conclude(told: Mapping[str, Json], outputs: Outputs, *, is_new: bool) -> in
     _tell(summary, told, is_new=is_new)
     print(decided.line)
     return decided.code
+
+
+def _summary_of(told: Mapping[str, Json]) -> Summary:
+    """The summary of parts, of what their ``summary.json`` tells.
+
+    Raises:
+        KeyError, ShapeError: If it is none.
+    """
+    from assay.eval.grades import Tally
+    from assay.reports.summary import Cause, NotGraded, Summary, cause_key
+    from assay.reports.totals import Totals
+    from assay.scoring.intervals import wilson
+    from assay.store.windows import Ends
+
+    tally = Tally.from_dict(told)
+    ends = Ends(
+        passed=tally.passed - tally.scored,
+        failed=tally.failed,
+        errors=tally.errors,
+        skipped=tally.skipped,
+        scored=tally.scored,
+    )
+    totals = Totals(
+        total=tally.rows,
+        graded=tally.graded,
+        ends=ends,
+        shown=ends.shown,
+        has_verdicts=ends.has_verdicts,
+        coverage=tally.graded / tally.rows if tally.rows else None,
+        flagged=tally.flagged,
+        cases=tally.graded,
+        reward=tally.mean(),
+        pass_rate=wilson(tally.passed, tally.graded),
+    )
+    partly = NotGraded(cells=tally.partly, share=tally.share, graders=tally.skipped_graders)
+    return Summary(
+        totals=totals,
+        malformed=cast("int", told["left_out"]),
+        causes=tuple(
+            Cause(times, text, cause_key(text)) for text, times in tally.commonest_causes()
+        ),
+        not_graded=partly if tally.partly else None,
+    )
 
 
 def _tell(summary: Summary, told: Mapping[str, Json], *, is_new: bool) -> None:

@@ -248,17 +248,16 @@ def _print_suite(page: Page, suite: Suite, place: Path) -> None:
     page.line((suite.name, "bold"), f": {counts} in {place}")
     page.blank()
     styles = {"exact": "green", "approximate": "yellow", "needs you": "bold yellow"}
-    header = [page.text(title) for title in ("grader", "type", "carries over", "note")]
     rows = [
         [
-            page.text(criterion.name),
-            page.text(criterion.type),
+            criterion.name,
+            criterion.type,
             page.text((criterion.fidelity, styles[criterion.fidelity])),
-            page.text("; ".join(criterion.notes)),
+            "; ".join(criterion.notes),
         ]
         for criterion in suite.criteria
     ]
-    page.table(header, rows, left=4)
+    page.table(("grader", "type", "carries over", "note"), rows, left=4)
     page.blank()
 
 
@@ -268,16 +267,16 @@ def _print_replays(page: Page, replays: Sequence[Replay]) -> None:
     titles = ("grader", "recorded", "replayed", "agree", "kappa", "largest difference")
     rows = [
         [
-            page.text(one.criterion),
-            page.text(str(one.recorded)),
-            page.text(str(one.replayed)),
-            page.text(f"{one.agreed} of {one.replayed}"),
-            page.text("-" if one.kappa is None else f"{one.kappa:.2f}"),
-            page.text("-" if one.largest_difference is None else f"{one.largest_difference:.3g}"),
+            one.criterion,
+            str(one.recorded),
+            str(one.replayed),
+            f"{one.agreed} of {one.replayed}",
+            "-" if one.kappa is None else f"{one.kappa:.2f}",
+            "-" if one.largest_difference is None else f"{one.largest_difference:.3g}",
         ]
         for one in replays
     ]
-    page.table([page.text(title) for title in titles], rows, left=1)
+    page.table(titles, rows, left=1)
     page.blank()
     for one in replays:
         for reason, count in one.not_replayed.most_common(_MOST_SHOWN):

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
+from typing import Any
 
 from assay.errors import NotFoundError
 from assay.reports.cell_records import (
@@ -196,21 +197,8 @@ def opened_cell(
 
 def outline_of(store: Store, run: RunRecord, key: CellKey) -> StepOutline:
     """Every step of a cell's trajectory, without texts."""
-    return StepOutline(
-        steps=tuple(
-            OutlinedStep(
-                kind=one.kind,
-                label=one.label,
-                is_error=one.is_error,
-                at=one.at,
-                seconds=one.seconds,
-                tokens=one.tokens,
-                cost_usd=one.cost_usd,
-                parent=one.parent,
-            )
-            for one in _moments(store, run, key)
-        )
-    )
+    every = _moments(store, run, key)
+    return StepOutline(steps=tuple(OutlinedStep(**_alike(one)) for one in every))
 
 
 def steps_of(
@@ -289,18 +277,16 @@ def _place(key: CellKey) -> CellPlace:
 
 
 def _step(index: int, one: Moment, fold: int) -> StepShown:
-    return StepShown(
-        index=index,
-        kind=one.kind,
-        label=one.label,
-        text=folded(one.text, f"step/{index}", fold=fold),
-        is_error=one.is_error,
-        at=one.at,
-        seconds=one.seconds,
-        tokens=one.tokens,
-        cost_usd=one.cost_usd,
-        parent=one.parent,
-    )
+    text = folded(one.text, f"step/{index}", fold=fold)
+    return StepShown(index=index, text=text, **_alike(one))
+
+
+_ALIKE = tuple(field.name for field in fields(OutlinedStep))
+
+
+def _alike(one: Moment) -> dict[str, Any]:
+    """What a step and its outline have of a moment, by the same names."""
+    return {name: getattr(one, name) for name in _ALIKE}
 
 
 def _difference(expected: str, answer: str) -> tuple[str, ...]:

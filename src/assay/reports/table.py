@@ -460,13 +460,13 @@ def _listed(page: Page, rows: list[AgentRow], columns: list[tuple[str, str]]) ->
             cells.append(page.text(f"{totals.graded}/{totals.total}"))
             cells.append(page.text(*_strip(row)))
         lines.append(cells)
-    page.table([page.text(title) for title in titles], lines, left=2 if several else 1)
+    page.table(titles, lines, left=2 if several else 1)
     if meanings := _meanings([{("", ""): row} for row in rows]):
         page.line(("; ".join(meanings), "dim"))
 
 
 def _leaderboard(page: Page, summary: Summary) -> None:
-    header = [page.text(t) for t in ("agent", "reward", "95 %", "passed", "graded", "errors")]
+    header = ("agent", "reward", "95 %", "passed", "graded", "errors")
     rows: list[list[Cell]] = []
     for row in summary.leaderboard:
         totals = row.totals

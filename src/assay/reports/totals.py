@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import chain, repeat
 from math import fsum, isfinite
 
@@ -134,45 +134,37 @@ class Totals:
         return self.ends.skipped
 
 
+def _array() -> array[float]:
+    return array("d")
+
+
+@dataclass(slots=True)
 class Group:
     """The trials of one (case, harness, model) so far, kept as a few numbers per cell."""
 
-    __slots__ = (
-        "assurances",
-        "case",
-        "clamped",
-        "costs",
-        "counts",
-        "digests",
-        "flagged",
-        "harness",
-        "held",
-        "judge_costs",
-        "judgements",
-        "judgements_cached",
-        "judgements_unknown",
-        "model",
-        "outcomes",
-        "rewards",
-        "scored",
-        "seconds",
-        "tokens",
-        "unknown_costs",
-        "unknown_tokens",
+    case: str
+    harness: str
+    model: str
+    counts: dict[Outcome, int] = field(
+        default_factory=lambda: {"fail": 0, "error": 0, "skipped": 0, "pass": 0}
     )
-
-    def __init__(self, case: str, harness: str, model: str) -> None:
-        self.case, self.harness, self.model = case, harness, model
-        self.counts: dict[Outcome, int] = {"fail": 0, "error": 0, "skipped": 0, "pass": 0}
-        self.rewards = array("d")
-        self.assurances: Counter[Assurance] = Counter()
-        self.outcomes: list[Outcome] = []
-        self.digests: set[str] = set()
-        self.scored = self.flagged = self.clamped = self.held = 0
-        self.unknown_costs = self.unknown_tokens = 0
-        self.judgements = self.judgements_cached = self.judgements_unknown = 0
-        self.costs, self.judge_costs, self.seconds = array("d"), array("d"), array("d")
-        self.tokens: int | None = None
+    rewards: array[float] = field(default_factory=_array)
+    assurances: Counter[Assurance] = field(default_factory=Counter[Assurance])
+    outcomes: list[Outcome] = field(default_factory=list[Outcome])
+    digests: set[str] = field(default_factory=set[str])
+    scored: int = 0
+    flagged: int = 0
+    clamped: int = 0
+    held: int = 0
+    unknown_costs: int = 0
+    unknown_tokens: int = 0
+    judgements: int = 0
+    judgements_cached: int = 0
+    judgements_unknown: int = 0
+    costs: array[float] = field(default_factory=_array)
+    judge_costs: array[float] = field(default_factory=_array)
+    seconds: array[float] = field(default_factory=_array)
+    tokens: int | None = None
 
     def add(self, cell: CellRecord, times: int = 1) -> None:
         """Count one more trial, or so many that are alike; its seconds are those of all."""
