@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import TypeAlias
 
 from assay.errors import ModelError
 from assay.graders.judges.criteria import Criterion, leaves, signed
@@ -221,27 +222,20 @@ def combined(criteria: Sequence[Criterion], decisions: Sequence[Decision]) -> Co
     decided for a fault of the machinery; where the answer may have brought the fault about (a judge
     that refused, or wrote what cannot be read or believed), it counts against the answer.
     """
-    is_whole = all(decision.error is None for decision in decisions)
-    is_lost = not is_whole and any(
+    total = _summed(criteria, iter(decisions))
+    if all(decision.error is None for decision in decisions):
+        return replace(total, coverage=1.0)
+    is_lost = any(
         decision.error is not None and criterion.required
         for criterion, decision in zip(leaves(criteria), decisions, strict=True)
     )
-    total = _summed(criteria, iter(decisions), is_whole=is_whole)
     # What is missing may weigh nothing, or next to nothing: then, too, it is not the whole.
-    coverage = 1.0 if is_whole else min(total.coverage, 1.0 - 2**-53)
-    return Combined(
-        value=total.value,
-        raw=total.raw,
-        low=total.low,
-        high=total.high,
-        coverage=0.0 if is_lost else coverage,
-        failed=total.failed,
-    )
+    return replace(total, coverage=0.0 if is_lost else min(total.coverage, 1.0 - 2**-53))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Combined:
-    """The score of a rubric, and what it rests on."""
+    """What criteria are worth together, and what that rests on."""
 
     value: float | None
     raw: float | None
@@ -251,20 +245,10 @@ class Combined:
     high: float | None
     # Share of the weight that was decided, in [0, 1]; 0 where a required criterion was not.
     coverage: float
-    failed: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Sum:
-    """What criteria are worth together: as far as it is known, and what it may come to."""
-
-    value: float | None
-    raw: float | None
-    low: float | None
-    high: float | None
-    coverage: float
+    # The required criterion that is not met, and whether one may not be.
     failed: str = ""
     may_fail: bool = False
+    # Whether the answer may have brought about that it is undecided.
     is_suspect: bool = False
 
 
@@ -272,78 +256,68 @@ _SUSPECT = frozenset({"unreadable", "unbelievable", "refused", "truncated", "ove
 """Faults that an answer can bring about: what is undecided for these speaks against it."""
 
 
-def _leaf(decision: Decision) -> _Sum:
-    if decision.error is not None:
-        is_suspect = decision.error.kind in _SUSPECT
-        return _Sum(None, None, 0.0, 1.0, 0.0, is_suspect=is_suspect)
-    return _Sum(decision.value, decision.value, decision.value, decision.value, 1.0)
+def _leaf(decision: Decision) -> Combined:
+    value, error = decision.value, decision.error
+    if error is None:
+        return Combined(value=value, raw=value, low=value, high=value, coverage=1.0)
+    is_suspect = error.kind in _SUSPECT
+    return Combined(value=None, raw=None, low=0.0, high=1.0, coverage=0.0, is_suspect=is_suspect)
 
 
 def _summed(
-    criteria: Sequence[Criterion],
-    decisions: Iterator[Decision],
-    *,
-    is_whole: bool,
-    is_fault: bool = False,
-) -> _Sum:
-    """Add up criteria, or the parts of a fault; where all is decided, the bounds are known."""
-    known = _Tally()
-    low, high = (known, known) if is_whole else (_Tally(), _Tally())
-    covered = weights = 0.0
-    failed, may_fail = "", False
+    criteria: Sequence[Criterion], decisions: Iterator[Decision], *, is_fault: bool = False
+) -> Combined:
+    """Add up criteria, or the parts of a fault: what is known, the least and the most."""
+    known, low, high = list[_Weighed](), list[_Weighed](), list[_Weighed]()
+    covered, failed, may_fail = 0.0, "", False
     for criterion in criteria:
-        inside, weight = criterion.children, criterion.weight
-        is_against = is_fault != (weight < 0)
-        if inside:
-            one = _summed(inside, decisions, is_whole=is_whole, is_fault=is_against)
+        weight, is_against = criterion.weight, is_fault != (criterion.weight < 0)
+        if criterion.children:
+            one = _summed(criterion.children, decisions, is_fault=is_against)
         else:
             one = _leaf(next(decisions))
-        is_open = one.value is None and one.low is not None
+        least, most = one.low, one.high
+        is_open = one.value is None and least is not None
         covered += 0.0 if is_open else abs(weight) * one.coverage
-        weights += abs(weight)
         failed, may_fail = failed or one.failed, may_fail or one.may_fail
-        if one.low is None or one.high is None:  # it does not apply
+        if least is None or most is None:  # it does not apply
             continue
         if criterion.required:
-            failed = failed or (criterion.label if one.high < 1.0 else "")
-            may_fail = may_fail or one.low < 1.0
-        if one.value is not None:
-            known.add(weight, one.value)
-        elif one.is_suspect:
-            known.add(weight, float(is_against))
-        if not is_whole:  # what costs is at its worst where it is met
-            low.add(weight, one.low if weight > 0 else one.high)
-            high.add(weight, one.high if weight > 0 else one.low)
+            failed = failed or (criterion.label if most < 1.0 else "")
+            may_fail = may_fail or least < 1.0
+        if one.value is not None or one.is_suspect:
+            known.append((weight, float(is_against) if one.value is None else one.value))
+        # What costs is at its worst where it is met.
+        low.append((weight, least if weight > 0 else most))
+        high.append((weight, most if weight > 0 else least))
     # Where nothing that earns is decided, what is known of the faults is not a score.
-    raw = None if high.positive and not known.positive else known.raw
-    least, most = low.raw, high.raw
+    is_known = any(weight > 0 for weight, _ in known) or not any(weight > 0 for weight, _ in high)
+    raw, least, most = _mean(known) if is_known else None, _mean(low), _mean(high)
     if failed:
         raw, most = (None if raw is None else 0.0), (None if most is None else 0.0)
     if may_fail and least is not None:
         least = 0.0
-    share = covered / weights if weights else 1.0
-    return _Sum(_clipped(raw), raw, _clipped(least), _clipped(most), share, failed, may_fail)
+    whole = sum(abs(criterion.weight) for criterion in criteria)
+    return Combined(
+        value=_clipped(raw),
+        raw=raw,
+        low=_clipped(least),
+        high=_clipped(most),
+        coverage=covered / whole if whole else 1.0,
+        failed=failed,
+        may_fail=may_fail,
+    )
 
 
-@dataclass(slots=True)
-class _Tally:
-    """A sum by weights."""
+_Weighed: TypeAlias = tuple[float, float]
 
-    gained: list[float] = field(default_factory=list[float])
-    positive: float = 0.0
-    negative: float = 0.0
 
-    def add(self, weight: float, value: float) -> None:
-        self.gained.append(weight * value)
-        self.positive += max(weight, 0.0)
-        self.negative -= min(weight, 0.0)
-
-    @property
-    def raw(self) -> float | None:
-        total = math.fsum(self.gained)
-        if self.positive:
-            return total / self.positive
-        return 1.0 + total / self.negative if self.negative else None
+def _mean(weighed: Sequence[_Weighed]) -> float | None:
+    total = math.fsum(weight * value for weight, value in weighed)
+    if positive := sum(weight for weight, _ in weighed if weight > 0):
+        return total / positive
+    negative = -sum(weight for weight, _ in weighed)
+    return 1.0 + total / negative if negative else None
 
 
 def _clipped(value: float | None) -> float | None:
