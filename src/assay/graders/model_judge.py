@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import ClassVar, cast
 from assay.errors import GraderError, InputError, ModelError, ModelFault
 from assay.graders.judges.base import JudgeGrader, answer_in
 from assay.graders.judges.criteria import Criterion
-from assay.graders.judges.fence import compose
+from assay.graders.judges.fence import Prompt, compose
 from assay.graders.judges.gate import Unasked
 from assay.graders.judges.panel import TEXT, Aggregate, Form, Opinion, Panel, object_schema
 from assay.graders.judges.rubric import judge_criteria, rubric_node
@@ -21,15 +20,7 @@ from assay.graders.judges.rubric_files import (
     preset_file,
     read_words,
 )
-from assay.graders.judges.votes import (
-    Decision,
-    check_canary,
-    is_probed,
-    poll,
-    refuted,
-    unguessable,
-    untruth,
-)
+from assay.graders.judges.votes import Decision, check_canary, poll, probed
 from assay.graders.judges.work import OverlongError, Work, judged_model, kin
 from assay.graders.paths import CasePath
 from assay.scoring.json_safe import Json
@@ -260,36 +251,28 @@ class _About:
 async def _by_words(
     about: _About, rubric: str, work: Work, panel: Panel, canary: float
 ) -> SubScore:
-    try:
-        prompt = compose("score", work.parts(), _ASKED.format(rubric=rubric.strip()))
-    except ModelError as error:
-        return about.failed(str(error), error.kind)
-    is_suspicious = bool(work.suspicions)
-    more: dict[str, Json] = {}
-    refusal: ModelError | None = None
-    if is_probed(work.answer, rubric, canary, is_suspicious=is_suspicious):
-        asked = poll(prompt, _FORM, panel), _probe(work, panel)
-        decision, probe = await asyncio.gather(*asked)
+    def write(asked: str) -> Prompt:
+        return compose("score", work.parts(), _ASKED.format(rubric=asked))
+
+    decision, probe, refusal = await probed(
+        poll(lambda: write(rubric.strip()), _FORM, panel),
+        write,
+        _FORM,
+        panel,
+        answer=work.answer,
+        asked=rubric,
+        share=canary,
+        is_suspicious=bool(work.suspicions),
+        what="work",
+    )
+    more: dict[str, Json] = {"per_judge": decision.votes_to_list()}
+    if probe is not None:
         more["probe"] = probe.votes_to_list()
-        refusal = refuted(probe, panel, is_suspicious=is_suspicious)
-    else:
-        decision = await poll(prompt, _FORM, panel)
-    more["per_judge"] = decision.votes_to_list()
     children = _votes(decision)
     if (error := decision.error or refusal) is not None:
         return about.failed(str(error), error.kind, more, children)
     more["agreement"] = decision.agreement
     return about.scored(cast("float", decision.value), more, children, decision.reason)
-
-
-async def _probe(work: Work, panel: Panel) -> Decision:
-    """Have the work scored by a rubric of which it meets nothing."""
-    said, word = untruth(work.answer, what="work")
-    try:
-        prompt = compose("score", work.parts(), _ASKED.format(rubric=said))
-    except ModelError as error:
-        return Decision(error=error)
-    return await poll(unguessable(unguessable(prompt, said), word), _FORM, panel)
 
 
 def _read_score(data: Mapping[str, Json]) -> Opinion:

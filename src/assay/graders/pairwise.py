@@ -163,13 +163,12 @@ async def _ordered(a: str, b: str, panel: Panel, asked: _Asked, form: Form[Opini
         "Answer B:",
         Untrusted("answer-b", b),
     ]
-    try:
-        prompt = compose("compare", parts, f"CRITERION:\n{asked.criteria}\n\n{_ASKED}")
-    except ModelError as error:
-        return Decision(error=error)
     if panel.tie == "fail":  # a split jury has found neither better
         panel = replace(panel, tie="na")
-    decision = await poll(unguessable(prompt, asked.word), form, panel)
+    ending = f"CRITERION:\n{asked.criteria}\n\n{_ASKED}"
+    decision = await poll(
+        lambda: unguessable(compose("compare", parts, ending), asked.word), form, panel
+    )
     if decision.error is None and decision.value is None:
         return replace(decision, word="TIE", value=0.5)
     return decision

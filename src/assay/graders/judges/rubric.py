@@ -22,13 +22,14 @@ from assay.graders.judges.panel import (
     object_schema,
     together,
 )
-from assay.graders.judges.votes import Decision, is_probed, poll, refuted, unguessable, untruth
+from assay.graders.judges.votes import Decision, poll, probed
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 
 __all__ = ["Combined", "Judged", "Material", "combined", "judge_criteria", "rubric_node"]
 
 _MET = ("MET", "UNMET")
+_WORTH = {"MET": 1.0, "UNMET": 0.0}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,24 +103,27 @@ async def judge_criteria(
     ``canary``: Share of answers, in [0, 1], about which a question is asked whose answer is known
     to be no. Answers that show a pattern of attack are always among them.
     """
-    rubric = tuple(criteria)
     asked, sought, parts = list(signed(criteria)), Sought(material.quotable), material.parts()
     found = suspicions(material.answer)
-    calls = [_decide(one, parts, sought, panel, is_fault=is_fault) for one, is_fault in asked]
-    about = "\0".join(criterion.requirement for criterion, _ in asked)
-    if is_probed(material.answer, about, canary, is_suspicious=bool(found)):
-        *decisions, probe = await together([*calls, _probe(material.answer, parts, panel)])
-        error = refuted(probe, panel, is_suspicious=bool(found))
-        return Judged(
-            criteria=rubric,
-            decisions=tuple(decisions),
-            captured=error,
-            suspicions=found,
-            probe=probe,
-        )
-    if len(calls) == 1:
-        return Judged(criteria=rubric, decisions=(await calls[0],), suspicions=found)
-    return Judged(criteria=rubric, decisions=tuple(await together(calls)), suspicions=found)
+    decisions, probe, error = await probed(
+        together(_decide(one, parts, sought, panel, is_fault=is_fault) for one, is_fault in asked),
+        lambda said: compose(
+            "criterion", parts, _asked(Criterion(requirement=said, polarity="presence"))
+        ),
+        verdict_form("verdict", _schema("verdict", _MET), _WORTH),
+        panel,
+        answer=material.answer,
+        asked="\0".join(criterion.requirement for criterion, _ in asked),
+        share=canary,
+        is_suspicious=bool(found),
+    )
+    return Judged(
+        criteria=tuple(criteria),
+        decisions=tuple(decisions),
+        captured=error,
+        suspicions=found,
+        probe=probe,
+    )
 
 
 async def _decide(
@@ -127,11 +131,8 @@ async def _decide(
 ) -> Decision:
     form = _levels_form(criterion) if criterion.levels else _criterion_form(criterion, sought)
     name = "levels" if criterion.levels else "criterion"
-    try:
-        prompt = compose(name, parts, _asked(criterion))
-    except ModelError as error:
-        return Decision(error=error)
-    return await poll(prompt, form, panel, is_fault=is_fault)
+    asked = _asked(criterion)
+    return await poll(lambda: compose(name, parts, asked), form, panel, is_fault=is_fault)
 
 
 @lru_cache(maxsize=4_096)
@@ -156,20 +157,35 @@ def _asked(criterion: Criterion) -> str:
     return "\n".join(lines)
 
 
-def _criterion_form(criterion: Criterion, sought: Sought | None) -> Form[Opinion]:
+def _criterion_form(criterion: Criterion, sought: Sought) -> Form[Opinion]:
     """MET or UNMET, with quotes that are looked up."""
     words = (*_MET, "NA") if criterion.allow_na else _MET
+    quoted = sought if _is_quoted(criterion) else None
+    schema = _schema("verdict", words)
+    return verdict_form("verdict", schema, _WORTH, quoted, criterion.requirement)
+
+
+def verdict_form(
+    key: str,
+    schema: Mapping[str, Json],
+    worth: Mapping[str, float],
+    sought: Sought | None = None,
+    criterion: str = "",
+) -> Form[Opinion]:
+    """A word, what it is worth, and quotes; "NA" is worth nothing, and not 0.
+
+    ``sought``: Where a quote has to stand, without which nothing is worth 1.
+    """
 
     def read(data: Mapping[str, Json]) -> Opinion:
-        word, evidence = str(data["verdict"]), _texts(data["evidence"])
-        if word == "MET" and sought is not None and _is_quoted(criterion):
-            complaint = sought.complaint(evidence, criterion.requirement)
-            if complaint:
-                raise RefutedError(complaint)
-        value = None if word == "NA" else float(word == "MET")
+        word, quotes = str(data[key]), data.get("evidence")
+        evidence = tuple(map(str, quotes)) if isinstance(quotes, list) else ()
+        value = worth.get(word)
+        if sought and value == 1.0 and (complaint := sought.complaint(evidence, criterion)):
+            raise RefutedError(complaint)
         return Opinion(word, value, str(data["reasoning"]), evidence)
 
-    return Form("verdict", _schema("verdict", words), read)
+    return Form("level" if key == "level" else "verdict", schema, read)
 
 
 @lru_cache(maxsize=4_096)
@@ -180,13 +196,7 @@ def _is_quoted(criterion: Criterion) -> bool:
 def _levels_form(criterion: Criterion) -> Form[Opinion]:
     values = {level.name: level.value for level in criterion.levels}
     words = (*values, "NA") if criterion.allow_na and "NA" not in values else tuple(values)
-
-    def read(data: Mapping[str, Json]) -> Opinion:
-        word = str(data["level"])
-        reason, evidence = str(data["reasoning"]), _texts(data["evidence"])
-        return Opinion(word, values.get(word), reason, evidence)
-
-    return Form("level", _schema("level", words), read)
+    return verdict_form("level", _schema("level", words), values)
 
 
 @lru_cache(maxsize=1_000)
@@ -195,22 +205,6 @@ def _schema(key: str, words: tuple[str, ...]) -> dict[str, Json]:
     menu: Json = {"type": "string", "enum": list[Json](words)}
     evidence: Json = {"type": "array", "items": TEXT}
     return object_schema(**{"evidence": evidence, "reasoning": TEXT, key: menu})
-
-
-def _texts(data: Json) -> tuple[str, ...]:
-    return tuple(map(str, data)) if isinstance(data, list) else ()
-
-
-async def _probe(answer: str, parts: Sequence[Part], panel: Panel) -> Decision:
-    """Ask for what is known not to be there."""
-    asked, word = untruth(answer)
-    criterion = Criterion(requirement=asked, polarity="presence")
-    try:
-        prompt = compose("criterion", parts, _asked(criterion))
-    except ModelError as error:
-        return Decision(error=error)
-    known = replace(unguessable(prompt, word), volatile=(*prompt.volatile, asked, word))
-    return await poll(known, _criterion_form(criterion, None), panel)
 
 
 def combined(criteria: Sequence[Criterion], decisions: Sequence[Decision]) -> Combined:
