@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import ClassVar, cast
+from typing import ClassVar
 
 from assay.errors import InputError
 from assay.graders.judges.base import JudgeGrader, answer_in, text_of
@@ -99,16 +98,6 @@ def _read(criteria: object, rubric: object, example: str) -> tuple[Criterion, ..
         raise InputError("example: picks a rubric from a file, and no file is given")
     if criteria is None:
         raise InputError("criteria: is required", hint="give at least one requirement")
-    if isinstance(criteria, list):
-        written = tuple(cast("list[object]", criteria))
-        if all(isinstance(one, str) for one in written):
-            return _plain(written)
-    return read_criteria(cast("object", criteria))
-
-
-@lru_cache(maxsize=256)
-def _plain(criteria: tuple[object, ...]) -> tuple[Criterion, ...]:
-    """The same few requirements judge a whole dataset."""
     return read_criteria(criteria)
 
 

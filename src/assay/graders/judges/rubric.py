@@ -135,7 +135,6 @@ async def _decide(
     return await poll(lambda: compose(name, parts, asked), form, panel, is_fault=is_fault)
 
 
-@lru_cache(maxsize=4_096)
 def _asked(criterion: Criterion) -> str:
     polarity = "presence" if criterion.is_presence else "absence"
     lines = ["CRITERION:", criterion.requirement.strip(), "", f"POLARITY: {polarity}"]
@@ -160,7 +159,7 @@ def _asked(criterion: Criterion) -> str:
 def _criterion_form(criterion: Criterion, sought: Sought) -> Form[Opinion]:
     """MET or UNMET, with quotes that are looked up."""
     words = (*_MET, "NA") if criterion.allow_na else _MET
-    quoted = sought if _is_quoted(criterion) else None
+    quoted = sought if criterion.is_presence else None
     schema = _schema("verdict", words)
     return verdict_form("verdict", schema, _WORTH, quoted, criterion.requirement)
 
@@ -186,11 +185,6 @@ def verdict_form(
         return Opinion(word, value, str(data["reasoning"]), evidence)
 
     return Form("level" if key == "level" else "verdict", schema, read)
-
-
-@lru_cache(maxsize=4_096)
-def _is_quoted(criterion: Criterion) -> bool:
-    return criterion.is_presence
 
 
 def _levels_form(criterion: Criterion) -> Form[Opinion]:
