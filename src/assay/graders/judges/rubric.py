@@ -22,7 +22,7 @@ from assay.graders.judges.panel import (
     object_schema,
     together,
 )
-from assay.graders.judges.votes import Decision, poll, probed
+from assay.graders.judges.votes import Decision, node_of, poll, probed
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 
@@ -328,16 +328,12 @@ def rubric_node(
     if total.coverage < 1.0:
         kept["bounds"] = [total.low, total.high]
     children = [_criterion_node(*pair) for pair in pairs]
-    if (error := judged.fault(total, min_coverage)) is not None:
-        kept["_outcome"] = error.kind
-        return SubScore(name, status="error", reason=str(error), metadata=kept, children=children)
     reason = f"required and not met: {total.failed}" if total.failed else ""
     if total.value is None:
         reason = "no criterion applies"
-    status = "skipped" if total.value is None else "scored"
-    return SubScore(
-        name, total.value, metadata=kept, children=children, reason=reason, status=status
-    )
+    error = judged.fault(total, min_coverage)
+    decision = Decision(value=total.value, reason=reason, error=error)
+    return node_of(name, decision, kept, children=children)
 
 
 def _criterion_node(criterion: Criterion, decision: Decision) -> SubScore:
