@@ -30,7 +30,7 @@ from assay.graders.judges.template_context import (
     read_examples,
     variables,
 )
-from assay.graders.judges.votes import Decision, check_canary, poll, probed
+from assay.graders.judges.votes import Decision, check_canary, node_of, poll, probed
 from assay.scoring.json_safe import Json, plain
 from assay.scoring.results import SubScore
 from assay.types.thread import StringThread
@@ -169,7 +169,7 @@ class BinaryJudgeGrader(JudgeGrader):
             kept["feedback_key"] = self.feedback_key
         beside = sum(len(turn[1]) for turn in asked.messages()[:-1])
         if nothing := unasked(completion, openers=self.openers, beside=beside):
-            return _nothing(self.name, nothing, kept)
+            return nothing.node(self.name, {**kept, "verdict": "FAIL"})
         if found := _suspicions(asked):
             kept["injection_suspected"] = found
         shown, left_out = chosen(self._examples, completion, self.few_shot)
@@ -190,7 +190,8 @@ class BinaryJudgeGrader(JudgeGrader):
         error = decision.error
         if isinstance(error, _TooMuchError) and len(completion) > beside:
             # What a template makes of an answer may be several times its length.
-            return _nothing(self.name, Unasked(str(error), is_overlong=True), kept)
+            nothing = Unasked(str(error), is_overlong=True)
+            return nothing.node(self.name, {**kept, "verdict": "FAIL"})
         kept.update({"votes": decision.votes_to_list(), "examples": len(shown)})
         if left_out:
             kept["examples_left_out"] = list(left_out)
@@ -353,21 +354,12 @@ class _TooMuchError(ModelError):
         super().__init__(message, kind="overflow", hint=hint)
 
 
-def _nothing(name: str, found: Unasked, kept: Mapping[str, Json]) -> SubScore:
-    metadata = {**kept, "verdict": "FAIL", **found.to_json()}
-    return SubScore(name, 0.0, metadata=metadata, reason=found.why)
-
-
 def _scored(name: str, decision: Decision, kept: Mapping[str, Json]) -> SubScore:
     metadata = dict(kept)
     if decision.agreement is not None:
         metadata["agreement"] = decision.agreement
-    if decision.error is not None:
-        metadata["_outcome"] = decision.error.kind
-        return SubScore(name, status="error", reason=str(decision.error), metadata=metadata)
-    metadata["verdict"] = decision.word
-    if decision.evidence:
-        metadata["evidence"] = list(decision.evidence)
-    if decision.value is None:
-        return SubScore(name, status="skipped", reason=decision.reason, metadata=metadata)
-    return SubScore(name, decision.value, metadata=metadata, reason=decision.reason)
+    if decision.error is None:
+        metadata["verdict"] = decision.word
+        if decision.evidence:
+            metadata["evidence"] = list(decision.evidence)
+    return node_of(name, decision, metadata)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, cast
 
-from assay.errors import GraderError, InputError, ModelError, ModelFault
+from assay.errors import GraderError, InputError, ModelError
 from assay.graders.judges.base import JudgeGrader, answer_in
 from assay.graders.judges.criteria import Criterion
 from assay.graders.judges.fence import Prompt, compose
@@ -20,7 +20,7 @@ from assay.graders.judges.rubric_files import (
     preset_file,
     read_words,
 )
-from assay.graders.judges.votes import Decision, check_canary, poll, probed
+from assay.graders.judges.votes import Decision, check_canary, node_of, poll, probed
 from assay.graders.judges.work import OverlongError, Work, judged_model, kin
 from assay.graders.paths import CasePath
 from assay.scoring.json_safe import Json
@@ -161,7 +161,7 @@ class ModelJudgeGrader(JudgeGrader):
         except OverlongError as error:
             return told.nothing(Unasked(str(error), is_overlong=True))
         except ModelError as error:
-            return told.failed(str(error), error.kind)
+            return told.node(Decision(error=error))
         if found := work.unasked():
             return told.nothing(found)
         if self.include_trace:
@@ -211,41 +211,21 @@ class _About:
                 told["same_family"] = list[Json](same)
         return cls(told, threshold)
 
-    def scored(
-        self, value: float, more: Mapping[str, Json], children: Sequence[SubScore], reason: str
-    ) -> SubScore:
-        return SubScore(
-            ModelJudgeGrader.name,
-            value,
-            metadata={**self.metadata, **more},
-            children=children,
-            reason=reason,
-            passed=self.passes(value),
-        )
-
-    def nothing(self, found: Unasked) -> SubScore:
-        evidence = {**self.metadata, **found.to_json()}
-        return SubScore(
-            ModelJudgeGrader.name, 0.0, metadata=evidence, reason=found.why, passed=False
-        )
-
-    def passes(self, value: float) -> bool:
-        return value >= self.threshold - _NEAR
-
-    def failed(
+    def node(
         self,
-        reason: str,
-        kind: ModelFault,
+        decision: Decision,
         more: Mapping[str, Json] | None = None,
         children: Sequence[SubScore] = (),
     ) -> SubScore:
-        return SubScore(
-            ModelJudgeGrader.name,
-            status="error",
-            metadata={**self.metadata, **(more or {}), "_outcome": kind},
-            children=children,
-            reason=reason,
-        )
+        kept = {**self.metadata, **(more or {})}
+        passed = None if decision.value is None else self.passes(decision.value)
+        return node_of(ModelJudgeGrader.name, decision, kept, children=children, passed=passed)
+
+    def nothing(self, found: Unasked) -> SubScore:
+        return found.node(ModelJudgeGrader.name, self.metadata, passed=False)
+
+    def passes(self, value: float) -> bool:
+        return value >= self.threshold - _NEAR
 
 
 async def _by_words(
@@ -269,10 +249,10 @@ async def _by_words(
     if probe is not None:
         more["probe"] = probe.votes_to_list()
     children = _votes(decision)
-    if (error := decision.error or refusal) is not None:
-        return about.failed(str(error), error.kind, more, children)
-    more["agreement"] = decision.agreement
-    return about.scored(cast("float", decision.value), more, children, decision.reason)
+    decision = replace(decision, error=decision.error or refusal)
+    if decision.error is None:
+        more["agreement"] = decision.agreement
+    return about.node(decision, more, children)
 
 
 def _read_score(data: Mapping[str, Json]) -> Opinion:
@@ -302,5 +282,6 @@ async def _by_criteria(
     judged = await judge_criteria(criteria, work, panel, canary=share)
     node = rubric_node(ModelJudgeGrader.name, judged, about.metadata)
     if node.status == "skipped":  # a judge may not talk itself out of this kind
-        return about.failed(node.reason, "unbelievable", node.metadata, node.children or ())
+        talked = ModelError(node.reason, kind="unbelievable")
+        return about.node(Decision(error=talked), node.metadata, node.children or ())
     return node if node.value is None else replace(node, passed=about.passes(node.value))

@@ -22,7 +22,7 @@ from assay.graders.judges.panel import (
     object_schema,
     together,
 )
-from assay.graders.judges.votes import Decision, poll, probed
+from assay.graders.judges.votes import Decision, node_of, poll, probed
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 
@@ -135,7 +135,6 @@ async def _decide(
     return await poll(lambda: compose(name, parts, asked), form, panel, is_fault=is_fault)
 
 
-@lru_cache(maxsize=4_096)
 def _asked(criterion: Criterion) -> str:
     polarity = "presence" if criterion.is_presence else "absence"
     lines = ["CRITERION:", criterion.requirement.strip(), "", f"POLARITY: {polarity}"]
@@ -160,7 +159,7 @@ def _asked(criterion: Criterion) -> str:
 def _criterion_form(criterion: Criterion, sought: Sought) -> Form[Opinion]:
     """MET or UNMET, with quotes that are looked up."""
     words = (*_MET, "NA") if criterion.allow_na else _MET
-    quoted = sought if _is_quoted(criterion) else None
+    quoted = sought if criterion.is_presence else None
     schema = _schema("verdict", words)
     return verdict_form("verdict", schema, _WORTH, quoted, criterion.requirement)
 
@@ -186,11 +185,6 @@ def verdict_form(
         return Opinion(word, value, str(data["reasoning"]), evidence)
 
     return Form("level" if key == "level" else "verdict", schema, read)
-
-
-@lru_cache(maxsize=4_096)
-def _is_quoted(criterion: Criterion) -> bool:
-    return criterion.is_presence
 
 
 def _levels_form(criterion: Criterion) -> Form[Opinion]:
@@ -334,16 +328,12 @@ def rubric_node(
     if total.coverage < 1.0:
         kept["bounds"] = [total.low, total.high]
     children = [_criterion_node(*pair) for pair in pairs]
-    if (error := judged.fault(total, min_coverage)) is not None:
-        kept["_outcome"] = error.kind
-        return SubScore(name, status="error", reason=str(error), metadata=kept, children=children)
     reason = f"required and not met: {total.failed}" if total.failed else ""
     if total.value is None:
         reason = "no criterion applies"
-    status = "skipped" if total.value is None else "scored"
-    return SubScore(
-        name, total.value, metadata=kept, children=children, reason=reason, status=status
-    )
+    error = judged.fault(total, min_coverage)
+    decision = Decision(value=total.value, reason=reason, error=error)
+    return node_of(name, decision, kept, children=children)
 
 
 def _criterion_node(criterion: Criterion, decision: Decision) -> SubScore:

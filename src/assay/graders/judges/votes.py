@@ -15,7 +15,7 @@ import math
 import statistics
 import zlib
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import TypeVar, cast
 
@@ -30,6 +30,7 @@ __all__ = [
     "captured",
     "check_canary",
     "is_probed",
+    "node_of",
     "poll",
     "probe_word",
     "probed",
@@ -105,20 +106,34 @@ async def scored_by(name: str, panel: Panel, judge: Judge) -> SubScore:
     votes: list[Json] = [vote.to_dict(in_steps=True) for vote in decision.votes]
     metadata: dict[str, Json] = {"model": panel.models[0], "models": list(panel.models)}
     if decision.error is not None:
-        metadata.update({"votes": votes, "_outcome": decision.error.kind})
-        return SubScore.error(name, str(decision.error), metadata=metadata)
-    metadata.update(decision.metadata)
-    if len(votes) > 1:
-        metadata.update({"votes": votes, "agreement": decision.agreement})
+        metadata["votes"] = votes
+    elif len(votes) > 1:
+        metadata.update({**decision.metadata, "votes": votes, "agreement": decision.agreement})
     else:
-        metadata["calls"] = decision.votes[0].calls_to_list()
+        metadata.update({**decision.metadata, "calls": decision.votes[0].calls_to_list()})
+    return node_of(name, decision, metadata, children=decision.children)
+
+
+def node_of(
+    name: str,
+    decision: Decision,
+    metadata: Mapping[str, Json],
+    *,
+    children: Sequence[SubScore] = (),
+    passed: bool | None = None,
+) -> SubScore:
+    """The node of a decision: an error, a skip where there is no value, or a score."""
+    if (error := decision.error) is not None:
+        kept = {**metadata, "_outcome": error.kind}
+        return SubScore(name, status="error", reason=str(error), metadata=kept, children=children)
     return SubScore(
         name,
         decision.value,
         metadata=metadata,
-        children=decision.children,
+        children=children,
         status="skipped" if decision.value is None else "scored",
         reason=decision.reason,
+        passed=passed,
     )
 
 
