@@ -103,7 +103,7 @@ class Unasked:
         name: str,
         metadata: Mapping[str, Json],
         *,
-        children: Sequence[SubScore] = (),
+        children: Sequence[SubScore] | None = None,
         passed: bool | None = None,
     ) -> SubScore:
         """What an answer is worth that nobody is asked about: nothing."""

@@ -322,7 +322,10 @@ def rubric_node(
     """
     total = combined(judged.criteria, judged.decisions)
     pairs = list(zip(leaves(judged.criteria), judged.decisions, strict=True))
-    listed: list[Json] = [_described(*pair) for pair in pairs]
+    listed: list[Json] = [
+        {"criterion": one.requirement, "weight": one.weight, **decision.to_json()}
+        for one, decision in pairs
+    ]
     kept: dict[str, Json] = {**metadata, "criteria": listed, "raw": total.raw}
     kept.update({"coverage": total.coverage, **judged.to_json()})
     if total.coverage < 1.0:
@@ -337,27 +340,7 @@ def rubric_node(
 
 
 def _criterion_node(criterion: Criterion, decision: Decision) -> SubScore:
-    """The node of one criterion; its name is its words, its evidence stands in the parent."""
-    if decision.error is not None:
-        return SubScore.error(criterion.label, str(decision.error), weight=criterion.weight)
-    if decision.value is None:
-        return SubScore.skipped(criterion.label, decision.reason, weight=criterion.weight)
-    value, weight = decision.value, criterion.weight
+    """The node of one criterion; its name is its words."""
+    value, weight = decision.value or 0.0, criterion.weight
     is_good = value >= 1.0 if weight >= 0 else value <= 0.0
-    return SubScore(criterion.label, value, weight, reason=decision.reason, passed=is_good)
-
-
-def _described(criterion: Criterion, decision: Decision) -> dict[str, Json]:
-    """What is kept of one criterion."""
-    kept: dict[str, Json] = {
-        "criterion": criterion.requirement,
-        "weight": criterion.weight,
-        "verdict": decision.word if decision.error is None else "ERROR",
-        "reason": decision.reason if decision.error is None else str(decision.error),
-    }
-    if decision.evidence:
-        kept["evidence"] = list(decision.evidence)
-    if decision.agreement is not None and len(decision.votes) > 1:
-        kept["agreement"] = decision.agreement
-    kept["votes"] = decision.votes_to_list()
-    return kept
+    return decision.child(criterion.label, weight, passed=is_good)

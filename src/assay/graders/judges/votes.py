@@ -60,6 +60,27 @@ class Decision(Opinion):
         """The votes as plain JSON."""
         return [vote.to_dict() for vote in self.votes]
 
+    def to_json(self) -> dict[str, Json]:
+        """What is kept of one of several decisions."""
+        kept: dict[str, Json] = {
+            "verdict": self.word if self.error is None else "ERROR",
+            "reason": self.reason if self.error is None else str(self.error),
+            "votes": self.votes_to_list(),
+        }
+        if self.evidence:
+            kept["evidence"] = list(self.evidence)
+        if self.agreement is not None and len(self.votes) > 1:
+            kept["agreement"] = self.agreement
+        return kept
+
+    def child(self, name: str, weight: float = 1.0, *, passed: bool | None = None) -> SubScore:
+        """The node of one of several decisions, whose evidence stands in its parent."""
+        if self.error is not None:
+            return SubScore.error(name, str(self.error), weight=weight)
+        if self.value is None:
+            return SubScore.skipped(name, self.reason, weight=weight)
+        return SubScore(name, self.value, weight, reason=self.reason, passed=passed)
+
 
 async def poll(
     write: Callable[[], Prompt], form: Form[Opinion], panel: Panel, *, is_fault: bool = False
@@ -111,7 +132,8 @@ async def scored_by(name: str, panel: Panel, judge: Judge) -> SubScore:
         metadata.update({**decision.metadata, "votes": votes, "agreement": decision.agreement})
     else:
         metadata.update({**decision.metadata, "calls": decision.votes[0].calls_to_list()})
-    return node_of(name, decision, metadata, children=decision.children)
+    children = decision.children if decision.error is None else None
+    return node_of(name, decision, metadata, children=children)
 
 
 def node_of(
@@ -119,7 +141,7 @@ def node_of(
     decision: Decision,
     metadata: Mapping[str, Json],
     *,
-    children: Sequence[SubScore] = (),
+    children: Sequence[SubScore] | None = None,
     passed: bool | None = None,
 ) -> SubScore:
     """The node of a decision: an error, a skip where there is no value, or a score."""
