@@ -16,6 +16,7 @@ from assay.scoring.combine import combine_all, combine_any
 from assay.scoring.json_safe import Json, record_evidence, record_parameters
 from assay.scoring.results import Assurance, SubScore, finite_number, weakest
 from assay.turns import Turn, current_turn
+from assay.types.codec import check_fields
 from assay.types.thread import StringThread
 
 if TYPE_CHECKING:
@@ -56,8 +57,9 @@ class Grader(Batched):
     dataset or a server runs the grader. An exception is an error, never a 0.
 
     A grader with many options is a frozen dataclass instead: its fields are its options, in Python
-    as in YAML, and ``score`` grades with the parts of a submission as its parameters. What is
-    wrong with the options is said once, by ``__post_init__``.
+    as in YAML, and ``score`` grades with the parts of a submission as its parameters. What its
+    annotations say of an option (`assay.types.codec.Share`, say) is checked; what else is wrong
+    with the options is said once, by ``__post_init__``.
     """
 
     name: ClassVar[str] = "BaseGrader"
@@ -101,6 +103,15 @@ class Grader(Batched):
         options = field_parameters(cls)
         parts = {name: part for name, part in parameters.items() if name not in options}
         return cls.of(parameters).score(*args, **parts)
+
+    def __post_init__(self) -> None:
+        """Refuse impossible options; where there is more to say of them, call this one first.
+
+        Raises:
+            InputError: For the fields that are not what their annotations say.
+        """
+        if is_dataclass(self):
+            check_fields(self)
 
     def score(self, *args: Any, **parts: Any) -> Score | Awaitable[Score]:  # noqa: ANN401 - as `compute_score`
         """Grade by the options in the fields; override this in a dataclass of options.
