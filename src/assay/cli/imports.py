@@ -16,7 +16,7 @@ from assay.errors import InputError
 if TYPE_CHECKING:
     from assay.interop.openai_replay import Replay
     from assay.interop.openai_suite import Suite
-    from assay.interop.swebench_case import WrittenCase
+    from assay.interop.writing import WrittenCase
     from assay.reports.page import Page
     from assay.scoring.json_safe import Json
     from assay.tasks.origin import Source

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import shlex
 import shutil
-import tempfile
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +13,8 @@ from typing import cast
 
 from assay.errors import InputError, ProvisionError
 from assay.eval.images import Engine, build_image, find_engine
-from assay.interop.swebench_case import WrittenCase, tidy, yaml_block
+from assay.interop.writing import WrittenCase, files_below, new_directory, tidy
+from assay.registry.files import yaml_text
 from assay.scoring.json_safe import Json
 from assay.tasks.case_files import tree_digest
 
@@ -83,28 +82,14 @@ def write_harbor_case(folder: str, directory: str) -> WrittenCase:
         ProvisionError: The image cannot be built.
     """
     task = _read(Path(folder).resolve())
-    target = Path(directory)
-    if os.path.lexists(target) and (not target.is_dir() or any(target.iterdir())):
-        raise InputError(f"{directory} is already there", hint="nothing was changed")
-    image, runnable, workdir = _image(task)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    beside = tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}-")
-    try:
-        whole = Path(beside, "case")
-        whole.mkdir()
+    with new_directory(directory) as whole:
+        image, runnable, workdir = _image(task)
         hidden = _copy_tests(task, whole / "hidden")
         _write_recordings(task, whole / "recordings")
         text = _case_text(task, image=image, workdir=workdir, hidden=hidden)
         (whole / "case.yaml").write_text(text, encoding="utf-8")
-        files = sorted(p.relative_to(whole).as_posix() for p in whole.rglob("*") if p.is_file())
-        whole.replace(target)
-    except OSError as error:
-        raise InputError(f"cannot write {directory}: {error}") from error
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
-    return WrittenCase(
-        directory=directory, files=tuple(files), runnable=runnable, notes=tuple(task.notes)
-    )
+        files = tuple(files_below(whole))
+    return WrittenCase(directory=directory, files=files, runnable=runnable, notes=tuple(task.notes))
 
 
 def _read(folder: Path) -> _Task:
@@ -303,4 +288,4 @@ def _case_text(task: _Task, *, image: str, workdir: str, hidden: list[str]) -> s
         {"limits": {"agent_timeout_s": task.agent_s, "network": task.network}},
     ]
     head = _HEAD.format(id=task.name, form=task.form, workdir=workdir)
-    return head + "\n".join(yaml_block(block) for block in blocks)
+    return head + "\n".join(yaml_text(block) for block in blocks)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
 import shutil
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -27,6 +25,8 @@ from assay.graders.openai.definitions import (
 )
 from assay.graders.openai.python import OpenAIPython
 from assay.interop.openai_read import Dump, Found, Recorded, read_item, read_row
+from assay.interop.writing import files_below, new_directory
+from assay.registry.files import yaml_text
 from assay.scoring.json_safe import Json
 from assay.tasks.grader_files import load_graders
 from assay.types.codec import ShapeError
@@ -287,32 +287,15 @@ def write_suites(suites: Sequence[Suite], files: Sequence[str], directory: str) 
     Raises:
         InputError: If the directory is not empty or cannot be written.
     """
-    target = Path(directory)
-    try:
-        if os.path.lexists(target) and (not target.is_dir() or any(target.iterdir())):
-            raise InputError(
-                f"{directory} is already there", hint="nothing was changed; name another by --into"
-            )
-        target.parent.mkdir(parents=True, exist_ok=True)
-        beside = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}-"))
-    except OSError as error:
-        raise InputError(f"cannot write {directory}: {error}") from error
-    try:
-        whole = beside / "suite"
+    with new_directory(directory) as whole:
         for suite in suites:
             _write_suite(suite, whole if len(suites) == 1 else whole / suite.slug)
         _keep(files, whole / "origin")
-        written = sorted(p.relative_to(whole).as_posix() for p in whole.rglob("*") if p.is_file())
-        whole.replace(target)
-    except OSError as error:
-        raise InputError(f"cannot write {directory}: {error}") from error
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
-    return written
+        return files_below(whole)
 
 
 def _write_suite(suite: Suite, place: Path) -> None:
-    place.mkdir(parents=True)
+    place.mkdir(exist_ok=True)
     runs = [c for c in suite.criteria if c.declaration is not None and c.fidelity != "needs you"]
     waits = [c for c in suite.criteria if c.declaration is not None and c.fidelity == "needs you"]
     name = _comment(suite.name)
@@ -331,7 +314,7 @@ def _write_graders(criteria: Sequence[Criterion], suite: Suite, file: Path, head
     parts = [head]
     for criterion in criteria:
         notes = "".join(f"# {_comment(note)}\n" for note in criterion.notes)
-        parts.append(f"\n{notes}{_yaml([_declared(criterion, suite)])}")
+        parts.append(f"\n{notes}{yaml_text([_declared(criterion, suite)])}")
     file.write_text("".join(parts), encoding="utf-8", newline="\n")
     load_graders(str(file))  # nothing is written that could not be read
 
@@ -354,18 +337,3 @@ def _keep(files: Sequence[str], place: Path) -> None:
 def _comment(text: str) -> str:
     """A text that stays in its comment, whatever it holds."""
     return json.dumps(text)[1:-1].replace('\\"', '"')
-
-
-def _yaml(data: list[Json]) -> str:
-    import yaml
-
-    class Dumper(yaml.SafeDumper):
-        """Quotes all that is not plainly text, and writes texts of several lines as blocks."""
-
-    def text_node(_: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-        plain = re.fullmatch(r"[A-Za-z_](?:[\w ./-]*[\w./])?", text, re.ASCII)
-        style = "|" if "\n" in text else None if plain else '"'
-        return yaml.ScalarNode("tag:yaml.org,2002:str", text, style=style)
-
-    Dumper.add_representer(str, text_node)
-    return yaml.dump(data, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=4_000)

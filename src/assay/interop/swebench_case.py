@@ -16,6 +16,8 @@ from pathlib import Path
 
 from assay.errors import InputError, ProvisionError, SourceError
 from assay.interop.swebench import SweBenchInstance
+from assay.interop.writing import WrittenCase, files_below, new_directory, tidy
+from assay.registry.files import yaml_text
 from assay.scoring.json_safe import Json
 from assay.tasks.archives import copy_tree, unpack
 from assay.tasks.blocks import ContainerSpec
@@ -126,23 +128,6 @@ _TEST_PATCH = "hidden/test.patch"
 _DIFF_PATHS = re.compile(r"^\+\+\+ b/([^\t\n]+)", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenCase:
-    """What was written.
-
-    Attributes:
-        directory: The case.
-        files: Paths in it, sorted.
-        runnable: Whether it can be run as it is.
-        notes: What its author should know or do.
-    """
-
-    directory: str
-    files: tuple[str, ...]
-    runnable: bool
-    notes: tuple[str, ...]
-
-
 @dataclass(slots=True)
 class _Parts:
     """What a case is made of, besides what the row says.
@@ -193,28 +178,10 @@ def write_case(
             empty.
         SourceError: If the source cannot be fetched.
     """
-    target = Path(directory)
-    try:
-        if os.path.lexists(target) and (not target.is_dir() or any(target.iterdir())):
-            raise InputError(f"{directory} is already there", hint="nothing was changed")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        beside = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}-"))
-    except OSError as error:
-        raise InputError(f"cannot write {directory}: {error}") from error
-    try:
-        whole = beside / "case"
-        whole.mkdir()
-        parts = _write_parts(instance, whole, target, source, cache_dir)
-        text = _case_text(instance, parts)
-        (whole / "case.yaml").write_text(text, encoding="utf-8")
-        files = tuple(
-            sorted(p.relative_to(whole).as_posix() for p in whole.rglob("*") if p.is_file())
-        )
-        whole.replace(target)
-    except OSError as error:
-        raise InputError(f"cannot write {directory}: {error}") from error
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
+    with new_directory(directory) as whole:
+        parts = _write_parts(instance, whole, Path(directory), source, cache_dir)
+        (whole / "case.yaml").write_text(_case_text(instance, parts), encoding="utf-8")
+        files = tuple(files_below(whole))
     return WrittenCase(
         directory=directory, files=files, runnable=parts.runnable, notes=tuple(parts.notes)
     )
@@ -408,7 +375,7 @@ def _environment(instance: SweBenchInstance, parts: _Parts) -> str:
     if instance.image_name:
         python = parts.python or _TESTBED_PYTHON
         container: dict[str, Json] = {"image": instance.image_name, "workdir": _TESTBED}
-        block = yaml_block({"container": {**container, "python": python}})
+        block = yaml_text({"container": {**container, "python": python}})
         return _CONTAINER + block + ("" if parts.source else "setup: {run: [rm -rf .git]}\n")
     if parts.is_pytest:
         return _PYTEST.format(version=json.dumps(instance.version or "0"))
@@ -430,44 +397,17 @@ def _case_text(instance: SweBenchInstance, parts: _Parts) -> str:
     return "".join(
         (
             _HEAD.format(id=instance.instance_id, repo=instance.repo),
-            yaml_block({"id": instance.instance_id}),
+            yaml_text({"id": instance.instance_id}),
             "\n",
-            yaml_block({"task": {"prompt": tidy(instance.problem_statement)}}),
+            yaml_text({"task": {"prompt": tidy(instance.problem_statement)}}),
             "\n# Where the agent starts: before the repair.\n",
-            yaml_block({"source": parts.source}) if parts.source else "# What its image has.\n",
+            yaml_text({"source": parts.source}) if parts.source else "# What its image has.\n",
             _environment(instance, parts),
             _MATRIX,
             _GRADERS,
             "" if parts.runnable else _NOT_THERE,
-            yaml_block({"graders": [grader]}),
+            yaml_text({"graders": [grader]}),
             "\n",
-            yaml_block({"metadata": {"swebench": said}}),
+            yaml_text({"metadata": {"swebench": said}}),
         )
     )
-
-
-def tidy(text: str) -> str:
-    """A text that YAML can show as it is: no carriage returns and no space at the end of lines."""
-    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    return "\n".join(line.rstrip() for line in lines).strip("\n") + "\n"
-
-
-def yaml_block(data: dict[str, Json]) -> str:
-    """A block of a case, as people write it."""
-    import yaml
-
-    class Dumper(yaml.SafeDumper):
-        """Writes texts of several lines as blocks."""
-
-        def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002 - the library's signature
-            """Indent the items of a list, too."""
-            super().increase_indent(flow, False)
-
-    def text_node(_: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-        # Readers differ in what they take for a number: 12e4567 is a commit.
-        quote = '"' if text[:1] in tuple("+-.0123456789") else None
-        style = "|" if "\n" in text else quote
-        return yaml.ScalarNode("tag:yaml.org,2002:str", text, style=style)
-
-    Dumper.add_representer(str, text_node)
-    return yaml.dump(data, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=4_000)

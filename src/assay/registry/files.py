@@ -124,7 +124,7 @@ def _written(version: GraderVersion, said: Mapping[str, Json]) -> dict[str, str]
     data: dict[str, Json] = {**said, "kind": version.kind}
     if definition:
         data["definition"] = definition
-    return {f"{version.key}.yaml": yaml_text(data), **files}
+    return {f"{version.key}.yaml": yaml_text(data, sort_keys=True), **files}
 
 
 _GRADE = re.compile(r"^(async[ \t]+)?def[ \t]+grade\b", re.MULTILINE)
@@ -228,7 +228,7 @@ def _fault(place: str, message: str, hint: str) -> DocumentError:
     return DocumentError([Fault(location=Location(file=place), message=message, hint=hint)])
 
 
-# Keys are sorted, and a text is quoted unless it is a plain word, so that no reader, of whatever
+# A text is quoted unless it is a plain word, so that no reader, of whatever
 # version of YAML, takes it for a number or a date. A text of several lines is a block of lines.
 
 _WORD = re.compile(r"(?!NaN$|Infinity$)[A-Za-z]([A-Za-z0-9 _./-]*[A-Za-z0-9])?")
@@ -236,7 +236,7 @@ _LINES = re.compile(r"\S[ -~\u00a1-\u167f]*(\n(\S[ -~\u00a1-\u167f]*|[ ]+\S[ -~\
 """What a block of lines can hold: visible characters, and no white space at its beginning."""
 
 
-def yaml_text(data: Json) -> str:
+def yaml_text(data: Json, *, sort_keys: bool = False) -> str:
     """Write plain data as YAML; `assay.tasks.document` reads the same value back."""
     import yaml
 
@@ -254,7 +254,7 @@ def yaml_text(data: Json) -> str:
     return yaml.dump(
         data,
         Dumper=Dumper,
-        sort_keys=True,
+        sort_keys=sort_keys,
         allow_unicode=True,
         default_flow_style=False,
         width=1 << 30,

@@ -17,7 +17,7 @@ import hashlib
 import re
 import secrets
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -221,39 +221,21 @@ _KEYS = (
 )
 """What replies to judges are made of, ours and others'."""
 _QUOTES = "\"'\u201c\u201d\u201e\u201f\u2018\u2019\u201a\u201b\u00ab\u00bb"
-_SUSPICIOUS: tuple[tuple[str, tuple[tuple[str, ...], ...], re.Pattern[str]], ...] = (
-    (
-        "override",
-        (("ignore", "disregard", "forget"), ("instruct", "rubric", "crit", "prompt", "above")),
-        re.compile(r"\b(ignore|disregard|forget)\b.{0,40}\b(instruct|rubric|crit|prompt|above)"),
+_SUSPICIOUS: Mapping[str, re.Pattern[str]] = {
+    "override": re.compile(
+        r"\b(ignore|disregard|forget)\b.{0,40}\b(instruct|rubric|crit|prompt|above)"
     ),
-    (
-        "verdict",
-        ((*_VERDICTS.split("|"), "1.0"), tuple(_VERBS.split("|"))),
-        # Not "return 1.0", which stands in many a program.
-        re.compile(
-            rf"\b(?:{_VERBS})\b[^\n]{{0,30}}\b(?:{_VERDICTS})\b|\b(?:score|grade)\b.{{0,12}}\b1\.0\b"
-        ),
+    # Not "return 1.0", which stands in many a program.
+    "verdict": re.compile(
+        rf"\b(?:{_VERBS})\b[^\n]{{0,30}}\b(?:{_VERDICTS})\b|\b(?:score|grade)\b.{{0,12}}\b1\.0\b"
     ),
-    (
-        "forged_verdict",
-        ((":",), tuple(_QUOTES), tuple(_KEYS.split("|"))),
-        re.compile(rf"[{_QUOTES}]\s*(?:{_KEYS})\s*\\*[{_QUOTES}]\s*:"),
+    "forged_verdict": re.compile(rf"[{_QUOTES}]\s*(?:{_KEYS})\s*\\*[{_QUOTES}]\s*:"),
+    "forged_fence": re.compile(r"</?untrusted"),
+    "chat_tokens": re.compile(r"<\|[a-z_]{2,20}\|>|\[/?inst\]|(?m:^(human|assistant|system):)"),
+    "to_the_grader": re.compile(
+        r"\b(dear|note to|attention)\b.{0,20}\b(grader|evaluator|judge|reviewer)"
     ),
-    ("forged_fence", (("untrusted",),), re.compile(r"</?untrusted")),
-    (
-        "chat_tokens",
-        (("<|", "inst]", "human:", "assistant:", "system:"),),
-        re.compile(r"<\|[a-z_]{2,20}\|>|\[/?inst\]|(?m:^(human|assistant|system):)"),
-    ),
-    (
-        "to_the_grader",
-        (("grader", "evaluator", "judge", "reviewer"), ("dear", "note to", "attention")),
-        re.compile(r"\b(dear|note to|attention)\b.{0,20}\b(grader|evaluator|judge|reviewer)"),
-    ),
-)
-"""A name, the pattern, and words that are quick to look for: without one of each group it cannot
-match."""
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,17 +288,7 @@ def suspicions(text: str) -> tuple[str, ...]:
     """
     looked = text[:MAX_MATERIAL]
     lower = looked.lower() if looked.isascii() else _folded(looked)
-    found: list[str] = []
-    for name, groups, pattern in _SUSPICIOUS:
-        for words in groups:
-            for word in words:
-                if word in lower:
-                    break
-            else:
-                break
-        else:
-            if pattern.search(lower):
-                found.append(name)
+    found = [name for name, pattern in _SUSPICIOUS.items() if pattern.search(lower)]
     if hidden_characters(looked):
         found.append("invisible_characters")
     return tuple(found)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from assay.graders.judges.fence import MAX_MATERIAL, composed, unhidden
 from assay.scoring.json_safe import Json
@@ -22,31 +22,35 @@ __all__ = ["Unasked", "emptiness", "unasked", "uncommented"]
 _OPENERS = (
     *("answer", "the answer is", "final answer", "my answer", "here is my answer"),
     *("solution", "the solution is", "here is the solution", "thought process"),
-    *("thinking process", "let me think", "let us think", "let's think", "step by step"),
-    *("let's think step by step", "let us think step by step", "here you go", "i will answer"),
-    *("let's solve this problem step by step", "let us solve this problem step by step"),
-    *("let me solve this step by step", "to solve this problem"),
+    *("thinking process", "let me think", "let us think", "lets think", "step by step"),
+    *("lets solve this problem step by step", "let us solve this problem step by step"),
+    *("let me solve this step by step", "to solve this problem", "here you go", "i will answer"),
     *("lösung", "antwort", "respuesta", "solución", "réponse", "solution finale"),
     *("risposta", "soluzione", "resposta", "solução", "ответ", "решение", "حل", "उत्तर"),
     *("풀이", "정답", "해설"),
 )
-_UNSPACED = frozenset(
-    {
-        *("解", "解答", "解析", "答案", "答", "回答", "思考过程", "让我们一步一步思考"),
-        *("かいせつ", "解説", "こたえ", "答え"),
-    }
-)
-_LONGEST_UNSPACED = max(map(len, _UNSPACED))
+_UNSPACED = "解[析説]?|回答|答[案え]?|思考过程|让我们一步一步思考|かいせつ|こたえ"
 _OFTEN_ANSWERS = (
     *("first", "output", "response", "step 1", "explanation", "reasoning"),
     *("certainly", "of course", "sure", "okay"),
 )
-"""These may be the whole of a right answer: they announce one only with a colon or dots behind."""
+"""These may be the whole of a right answer: they announce one only with a colon or dots behind, or
+a courtesy with an exclamation mark."""
 _COURTESIES = ("sure", "okay")
 
-_HEAD = 200
-"""So many characters nearly always show that there is content."""
-_WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*")
+_WORD = re.compile(r"[^\W_]+")
+_APOSTROPHE = re.compile(r"(?<=[^\W_])['\u2019](?=[^\W_])")
+
+
+def _any_of(openers: Iterable[str]) -> str:
+    """A pattern of one of them, whatever stands between its words."""
+    longest_first = sorted(openers, key=len, reverse=True)
+    return "|".join(r"[\W_]+".join(_WORD.findall(composed(one))) for one in longest_first)
+
+
+_OPENER = re.compile(
+    rf"[\W_]*(?:(?:{_any_of(_OPENERS)}|(?:{_UNSPACED})+)|(?P<often>{_any_of(_OFTEN_ANSWERS)}))(?![^\W_])"
+)
 _MARKUP_SIGNS = ("<", "&", "\\", "`", "~~~")
 _WRAPPER = re.compile(
     "br|wbr|think|thinking|thoughts?|reasoning|reflection|scratchpad|analysis|answer|final"
@@ -117,11 +121,15 @@ def unasked(
 
 def emptiness(answer: str, *, openers: bool = True) -> str:
     """Why an answer has no content to be judged, or ""."""
-    if len(answer) > _HEAD:
-        head = answer[:_HEAD].rpartition(" ")[0]  # no word, no tag is cut there
-        if head and not _missing(head, openers=openers, is_whole=False):
+    text = composed(unhidden(answer))
+    if any(sign in text for sign in _MARKUP_SIGNS):
+        text = _without_markup(text)
+    if _WORD.search(text) is None:
+        if any(map(_has_content, set(text))):
             return ""
-    return _missing(answer, openers=openers, is_whole=True)
+        is_silent = not answer.strip() or not text.strip()
+        return "the answer is empty" if is_silent else "the answer has no words"
+    return "the answer only announces an answer" if openers and _announces(text) else ""
 
 
 def uncommented(text: str) -> str:
@@ -131,23 +139,6 @@ def uncommented(text: str) -> str:
     return _COMMENT.sub(
         lambda found: " " if found[0].lstrip(" ").startswith("<!--") else found[0], text
     )
-
-
-def _missing(given: str, *, openers: bool, is_whole: bool) -> str:
-    text = unhidden(given)
-    if not text.isascii():
-        text = composed(text)
-    if any(sign in text for sign in _MARKUP_SIGNS):
-        text = _without_markup(text)
-    found = _WORD.search(text)
-    if found is None:
-        if any(_has_content(character) for character in set(text)):
-            return ""
-        is_silent = not given.strip() or not text.strip()
-        return "the answer is empty" if is_silent else "the answer has no words"
-    if openers and _announces(text, is_whole=is_whole):
-        return "the answer only announces an answer"
-    return ""
 
 
 def _without_markup(text: str) -> str:
@@ -189,63 +180,13 @@ def _has_content(character: str) -> bool:
     return category in _CONTENT or (category in ("Sm", "Sc") and not character.isascii())
 
 
-@dataclass(slots=True, eq=False)
-class _Node:
-    """A place in the openers, word by word; ``marks`` says what behind it makes it one."""
-
-    following: dict[str, _Node] = field(default_factory=dict[str, "_Node"])
-    marks: tuple[str, ...] | None = None
-
-
-def _plain(word: str) -> str:
-    return word.lower().replace("'", "").replace("\u2019", "")
-
-
-def _grown(root: _Node, openers: Iterable[str], *marks: str) -> None:
-    for opener in openers:
-        node = root
-        for word in _WORD.findall(composed(opener)):
-            node = node.following.setdefault(_plain(word), _Node())
-        node.marks = marks
-
-
-_UNSPACED_NODE = _Node(marks=("",))
-_ROOT = _Node()
-_grown(_ROOT, _OPENERS, "")
-_grown(_ROOT, _OFTEN_ANSWERS, ":", "..")
-_grown(_ROOT, _COURTESIES, ":", "..", "!")
-
-
-def _announces(text: str, *, is_whole: bool) -> bool:
+def _announces(text: str) -> bool:
     """Whether a text consists of openers, one after the other."""
-    places, end = [_ROOT], 0
-    ended: list[_Node] = []
-    for found in _WORD.finditer(text):
-        word, end = _plain(found[0]), found.end()
-        reached = [node for place in places if (node := place.following.get(word)) is not None]
-        ended = [node for node in reached if node.marks is not None]
-        if _ROOT in places and not word.isascii() and _is_unspaced(word):
-            ended.append(_UNSPACED_NODE)
-        if not reached and not ended:
-            return False
-        places = [*reached, _ROOT] if ended else reached
-    behind = text[end:]
-    if any(map(_has_content, set(behind))):
+    text, place, often = _APOSTROPHE.sub("", text).lower(), 0, ""
+    while found := _OPENER.match(text, place):
+        place, often = found.end(), found["often"]
+    behind = text[place:]
+    if not place or _WORD.search(behind) or any(map(_has_content, set(behind))):
         return False
-    if not is_whole:
-        return True
-    return any(mark in behind for node in ended for mark in node.marks or ())
-
-
-def _is_unspaced(word: str) -> bool:
-    """Whether a word of a script without spaces consists of openers."""
-    reached = {0}
-    last = 0
-    for end in range(1, len(word) + 1):
-        starts = range(max(0, end - _LONGEST_UNSPACED), end)
-        if any(start in reached and word[start:end] in _UNSPACED for start in starts):
-            reached.add(end)
-            last = end
-        elif last + _LONGEST_UNSPACED < end:
-            return False
-    return last == len(word)
+    marks = (":", "..", "!") if often in _COURTESIES else (":", "..")
+    return not often or any(mark in behind for mark in marks)
