@@ -170,6 +170,5 @@ def _function(fields: Mapping[str, Json]) -> Function:
         fingerprint=str(fields["fingerprint"]),
         owner=str(fields["owner"]),
         abstract=fields["abstract"] is True,
-        hook=fields["hook"] is True,
-        template=fields["template"] is True,
+        quiet=fields["quiet"] is True,
     )
