@@ -134,8 +134,8 @@ def test_imported_case_is_still_that_of_its_row() -> None:
 @pytest.mark.slow
 def test_what_stands_in_for_the_work_gains_nothing(suite: Path, tmp_path: Path) -> None:
     done = assay("attack", str(suite), "--cheat", "stand-ins", "--json", cwd=tmp_path)
-    attempts = [one for case in json.loads(done.stdout)["cases"] for one in case["attempts"]]
-    assert {one["cheat"] for one in attempts} >= {"yes", "nan", "empty", "swallow"}, done.stderr
+    attempts = [one for case in json.loads(done.stdout)["cases"] for one in case["checks"]]
+    assert {one["name"] for one in attempts} >= {"yes", "nan", "empty", "swallow"}, done.stderr
     assert {one["outcome"] for one in attempts} == {"holds"}, attempts
     lock = json.loads((suite / "xmltodict-name-injection" / "case.lock.json").read_text("utf-8"))
     assert lock["graders"]["swebench"]["isolation"] == "process"

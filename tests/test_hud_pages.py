@@ -460,3 +460,8 @@ def test_input_and_output_types_are_in_the_manifest() -> None:
     assert row["input"] == {"type": "object", "additionalProperties": {"type": "integer"}}
     assert row["returns"] == {"type": "array", "items": {"type": "string"}}
     assert sort.needs_arguments is False
+
+
+def test_an_older_name_says_what_it_is_called_now() -> None:
+    with pytest.raises(ImportError, match=r"use combine, or assay\.native\.Grade"):
+        from assay.graders import Grade  # type: ignore[attr-defined] # noqa: F401

@@ -337,8 +337,8 @@ def test_templates_are_proven_by_their_solutions_and_floors(place: Path) -> None
         "floor echo",
         "floor keywords",
         "floor answer-orders",
-        "floor answer-verdict",
         "floor answer-claims",
+        "floor answer-verdict",
         "repeats on reference",
         "repeats on no-op",
     ]

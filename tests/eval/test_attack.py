@@ -7,6 +7,7 @@ played here against a judge which believes everything, too, and has to fool that
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 import shutil
 import signal
@@ -18,13 +19,16 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from rich.console import Console
 
 from assay.agents.scripted import Deeds, ScriptedAgent
 from assay.errors import AgentError, InputError
-from assay.eval.attack import Attempt, CaseAttack, Findings, OnCell, plan_attack
+from assay.eval.attack import Attempt, plan_attack
 from assay.eval.cheats import FAMILIES, LIBRARY, Cheat, select_cheats
+from assay.eval.proof import CaseProof, Proof
+from assay.eval.runner import OnCell
 from assay.eval.scene import Scene, read_scene
-from assay.reports.proofs import attack_line
+from assay.reports.proofs import attack_line, render_proof
 from assay.sandbox import CommandResult, Limits, Mount, run_command
 from assay.scoring.json_safe import Json
 from assay.store.records import CellRecord
@@ -55,7 +59,7 @@ _SOUND = """
 
 def attack(
     root: Path, cheats: Sequence[Cheat], *, max_reward: float | None = None
-) -> tuple[Findings, dict[str, Attempt]]:
+) -> tuple[Proof, dict[str, Attempt]]:
     plan = plan_attack([case_task(load_case(str(root)))], cheats, max_reward=max_reward)
     rows: list[CellRecord] = []
     totals: list[int] = []
@@ -66,7 +70,8 @@ def attack(
 
     findings = asyncio.run(plan.go(cache=str(root / "cache"), workers=4, begin=begin))
     assert totals == [len(rows)]
-    return findings, {attempt.cheat: attempt for attempt in findings.cases[0].attempts}
+    attempts = [one for one in findings.cases[0].checks if isinstance(one, Attempt)]
+    return findings, {attempt.name: attempt for attempt in attempts}
 
 
 def cheat(deeds: Deeds | None, ident: str = "own") -> Cheat:
@@ -176,7 +181,7 @@ def test_a_case_that_cannot_begin_leaves_no_verdict(tmp_path: Path) -> None:
     text = _SOUND + "    setup: {run: ['exit 3']}\n"
     findings, found = attack(write(tmp_path, text), select_cheats(["answers"]))
     assert (findings.code, found) == (3, {})
-    assert "exit 3" in findings.cases[0].trouble
+    assert "exit 3" in findings.cases[0].checks[0].said
 
 
 def test_a_case_on_which_doing_nothing_is_an_error_leaves_no_verdict(tmp_path: Path) -> None:
@@ -193,7 +198,7 @@ def test_a_case_on_which_doing_nothing_is_an_error_leaves_no_verdict(tmp_path: P
     text = _SOUND + "      - {type: 'python:./own.py:Broken'}\n"
     findings, _ = attack(write(tmp_path, text, {"own.py": own}), select_cheats(["answers"]))
     assert findings.code == 3
-    assert "no judge today" in findings.cases[0].trouble
+    assert "no judge today" in findings.cases[0].checks[0].said
 
 
 @pytest.mark.parametrize("reward", [-0.1, 1.1])
@@ -204,12 +209,16 @@ def test_a_largest_reward_outside_of_the_range_is_bad_input(reward: float) -> No
 
 def test_the_best_paid_comes_first() -> None:
     def attempt(ident: str, reward: float) -> Attempt:
-        return Attempt(cheat=ident, title="", family="answers", outcome="pays", reward=reward)
+        return Attempt(
+            name=ident, verdict="held", reward=reward, title="", family="answers", outcome="pays"
+        )
 
-    case = CaseAttack(
-        case="c", file="", threshold=1.0, attempts=(attempt("a", 0.1), attempt("b", 0.3))
+    case = CaseProof(
+        case="c", file="", threshold=1.0, checks=(attempt("a", 0.1), attempt("b", 0.3))
     )
-    assert [found.cheat for found in case.of("pays")] == ["b", "a"]
+    said = io.StringIO()
+    render_proof(Console(file=said), Proof((case,)), attack_line)
+    assert said.getvalue().index(" b ") < said.getvalue().index(" a ")
 
 
 # The library.
@@ -501,10 +510,10 @@ def test_the_report_says_what_pays_and_what_stops_it(tmp_path: Path) -> None:
         assert words in text
     cases = result(assay(*command, "--json", cwd=tmp_path))["cases"]
     (case,) = cast("list[dict[str, Json]]", cases)
-    attempts = cast("list[dict[str, Json]]", case["attempts"])
-    assert [(a["cheat"], a["passed"], a["pays"]) for a in attempts] == [
-        ("answer-empty", False, False),
-        ("files-asked-for", True, True),
+    attempts = cast("list[dict[str, Json]]", case["checks"])
+    assert [(a["name"], a["outcome"], a["verdict"]) for a in attempts] == [
+        ("answer-empty", "holds", "held"),
+        ("files-asked-for", "passes", "failed"),
     ]
 
 

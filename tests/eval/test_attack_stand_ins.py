@@ -209,9 +209,9 @@ def _attempts(root: Path, *cheats: str) -> dict[str, tuple[Json, Json]]:
     chosen = [word for cheat in cheats for word in ("--cheat", cheat)]
     done = assay("attack", str(root), *chosen, "--json", cwd=root)
     case = cast("list[dict[str, Json]]", json.loads(done.stdout)["cases"])[0]
-    assert not case["trouble"], case
-    found = cast("list[dict[str, Json]]", case["attempts"])
-    return {str(one["cheat"]): (one["outcome"], one["reward"]) for one in found}
+    assert case["verdict"] != "error", case
+    found = cast("list[dict[str, Json]]", case["checks"])
+    return {str(one["name"]): (one["outcome"], one["reward"]) for one in found}
 
 
 @pytest.mark.sandbox

@@ -357,7 +357,7 @@ def test_a_reference_that_cannot_be_played_decides_nothing(tmp_path: Path) -> No
     assert not (case / "case.lock.json").exists()
     attacked = assay("attack", "evals", "--cheat", "answer-notes", cwd=tmp_path)
     said = " ".join(attacked.stdout.split())
-    assert (attacked.returncode, "the reference could not be played" in said) == (3, True), said
+    assert (attacked.returncode, "reference could not be played" in said) == (3, True), said
     text = (
         (case / "case.yaml").read_text("utf-8").replace("pytest, ", "pytest, isolation: shared, ")
     )

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from assay.errors import InputError
 from assay.eval.proof import CaseProof, Check, Proof, Verdict
+from assay.eval.runner import OnCell
 from assay.eval.selftest import plan_selftest
 from assay.eval.stuffing import example_of
 from assay.eval.weights import left_open
@@ -56,8 +57,14 @@ def write(root: Path, text: str, files: Mapping[str, str] | None = None) -> Path
 def prove(root: Path, *, repeats: int | None = None, rows: list[CellRecord] | None = None) -> Proof:
     plan = plan_selftest([case_task(load_case(str(root)))], repeats=repeats)
     seen = [] if rows is None else rows
-    proof = asyncio.run(plan.go(cache=str(root / "cache"), workers=4, on_cell=seen.append))
-    assert len(seen) == plan.total or proof.cases[0].checks[0].name == "begin"
+    totals: list[int] = []
+
+    def begin(total: int) -> OnCell:
+        totals.append(total)
+        return seen.append
+
+    proof = asyncio.run(plan.go(cache=str(root / "cache"), workers=4, begin=begin))
+    assert totals == [len(seen)]
     return proof
 
 
@@ -299,14 +306,14 @@ def test_what_the_weights_leave_open_is_said(
     tmp_path: Path, graders: str, threshold: str, said: str
 ) -> None:
     root = write(tmp_path, _OPEN.format(graders=graders, threshold=threshold))
-    sentences = list(left_open(load_case(str(root)), []))
+    sentences = list(left_open(load_case(str(root)), {}))
     assert any(said in sentence for sentence in sentences), sentences
 
 
 def test_a_sound_case_leaves_nothing_open(tmp_path: Path) -> None:
     graders = "{type: exact_match, expected: x}, {type: numeric_match, expected: 1, weight: 0.5}"
     root = write(tmp_path, _OPEN.format(graders=graders, threshold="1"))
-    assert list(left_open(load_case(str(root)), [])) == []
+    assert list(left_open(load_case(str(root)), {})) == []
 
 
 def test_a_gate_that_never_closes_is_told(tmp_path: Path) -> None:
@@ -376,14 +383,13 @@ def test_an_unknown_case_is_bad_input(tmp_path: Path) -> None:
 def test_the_worst_case_decides_the_exit_status() -> None:
     def case(*verdicts: str) -> CaseProof:
         found = tuple(Check(name=f"reference {v}", verdict=cast("Verdict", v)) for v in verdicts)
-        return CaseProof(case="c", file="", threshold=1.0, checks=found, open=())
+        return CaseProof(case="c", file="", threshold=1.0, checks=found)
 
     untried = CaseProof(
         case="c",
         file="",
         threshold=1.0,
         checks=(Check(name="floor", verdict="held"),),
-        open=(),
     )
     assert Proof((case("held"), case("skipped"), untried)).code == 0
     assert Proof((untried, case("skipped"))).code == 3

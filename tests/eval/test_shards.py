@@ -20,7 +20,7 @@ import pytest
 from assay.errors import InputError, StoreError
 from assay.eval import parts as parts_module
 from assay.eval.part_directory import PartDirectory
-from assay.eval.parts import read_grades
+from assay.eval.parts import read_part
 from assay.eval.recorded import RowPlan, grade_rows, plan_rows
 from assay.eval.shards import Shard, read_shard
 from assay.graders import Grader
@@ -236,13 +236,13 @@ def test_parts_of_every_form_are_the_same_bytes_twice_and_hold_the_same_grades(
         grade(data, tmp_path / name, form=form, rows=10)
     assert parts(tmp_path / "one") == parts(tmp_path / "two")
     found = [
-        grade
+        one
         for part in sorted((tmp_path / "one" / "parts").iterdir())
-        for grade in read_grades(part, form)
+        for one in read_part(part, form)
     ]
-    assert [one.id for one in found] == [f"r{n}" for n in range(ROWS)]
-    assert [one.reward for one in found[5:9]] == [1.0, 0.0, None, 1.0]
-    assert [one.scores for one in found[6:8]] == [(0.0,), (None,)]
+    assert [case for case, _, _ in found] == [f"r{n}" for n in range(ROWS)]
+    assert [one.reward for _, one, _ in found[5:9]] == [1.0, 0.0, None, 1.0]
+    assert [one.scores for _, one, _ in found[6:8]] == [(0.0,), (None,)]
 
 
 def test_columns_are_the_same_in_every_part_whatever_rows_hold(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Coroutine
 from contextlib import ExitStack, redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from assay.cli.judging import add_judging
 from assay.cli.options import (
@@ -24,10 +24,11 @@ from assay.cli.options import (
     worker_count,
 )
 from assay.errors import InputError
-from assay.eval.attack import AttackPlan, Findings, plan_attack
+from assay.eval.attack import plan_attack
 from assay.eval.cheats import select_cheats
 from assay.eval.proof import Proof
-from assay.eval.selftest import SelfTestPlan, plan_selftest
+from assay.eval.selftest import plan_selftest
+from assay.eval.stages import TrialPlan
 from assay.eval.work import load_tasks
 from assay.reports.figures import count
 from assay.scoring.json_safe import Json
@@ -37,9 +38,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from assay.eval.runner import OnCell
-
-
-T = TypeVar("T")
 
 
 def _add_tasks(parser: ArgumentParser, nargs: str) -> None:
@@ -90,30 +88,41 @@ def add_attack(parser: ArgumentParser) -> None:
 
 def run_selftest(given: Namespace) -> int:
     """Prove cases: right work gets everything, no work and known cheats do not."""
-    from assay.reports.proofs import render_selftest
+    from assay.reports.proofs import selftest_line
 
     plan = plan_selftest(_selected(given), repeats=given.repeats)
-    proof = _run(_prove(plan, worker_count(given.workers)))
+    proof = _run(_try(plan, worker_count(given.workers), "cells"))
     if proof is None:
         return INTERRUPTED
-    _show(given, proof.to_dict(), lambda console: render_selftest(console, proof))
-    return proof.code
+    is_proven = proof.code == 0 and not any(case.is_untried for case in proof.cases)
+    return _tell(given, proof, {"proven": is_proven}, selftest_line)
 
 
 def run_attack(given: Namespace) -> int:
     """Play the library of cheats against cases."""
-    from assay.reports.proofs import library_dict, render_attack, render_library
+    from assay.reports.proofs import attack_line, library_dict, render_library
 
     chosen = select_cheats(given.cheat)
     if given.list:
         _show(given, library_dict(chosen), lambda console: render_library(console, chosen))
         return 0
     plan = plan_attack(_selected(given), chosen, max_reward=given.max_reward)
-    findings = _run(_attack(plan, worker_count(given.workers)))
-    if findings is None:
+    said = "--cheat ID or FAMILY plays some of them"
+    proof = _run(_try(plan, worker_count(given.workers), "cheats", said, "it gained nothing"))
+    if proof is None:
         return INTERRUPTED
-    _show(given, findings.to_dict(), lambda console: render_attack(console, findings))
-    return findings.code
+    about: dict[str, Json] = {"holds": proof.code == 0, "max_reward": given.max_reward}
+    return _tell(given, proof, about, attack_line)
+
+
+def _tell(
+    given: Namespace, proof: Proof, about: dict[str, Json], line: Callable[[Proof], str]
+) -> int:
+    from assay.reports.proofs import render_proof
+
+    data = {**about, **proof.to_dict()}
+    _show(given, data, lambda console: render_proof(console, proof, line))
+    return proof.code
 
 
 def _selected(given: Namespace) -> list[Task]:
@@ -123,7 +132,7 @@ def _selected(given: Namespace) -> list[Task]:
         return load_tasks(given.paths, env=given.env, only=given.case)
 
 
-def _run(work: Coroutine[object, object, T]) -> T | None:
+def _run(work: Coroutine[object, object, Proof]) -> Proof | None:
     """Run to the end; None where it was interrupted, with everything cleaned up."""
     try:
         return asyncio.run(work)
@@ -132,30 +141,21 @@ def _run(work: Coroutine[object, object, T]) -> T | None:
         return None
 
 
-async def _prove(plan: SelfTestPlan, workers: int) -> Proof:
-    from assay.reports.progress import progress
-
-    # What a grader of one's own prints must not end up inside the JSON.
-    with redirect_stdout(sys.stderr), progress(_errors(), plan.total) as shown:
-        return await plan.go(
-            cache=_cache(), workers=workers, on_cell=shown.cell, on_begin=shown.begin
-        )
-
-
-async def _attack(plan: AttackPlan, workers: int) -> Findings:
+async def _try(
+    plan: TrialPlan, workers: int, things: str, said: str = "", passed: str = ""
+) -> Proof:
+    """Run all trials; `said` is told of how many there are, `passed` of what a pass means."""
     from assay.reports.progress import Progress, progress
 
+    # What a grader of one's own prints must not end up inside the JSON.
     with redirect_stdout(sys.stderr), ExitStack() as stack:
         bars: list[Progress] = []  # one, once it is known how many trials there are
 
         def begin(total: int) -> OnCell:
-            print(
-                f"{count(total, 'cheat')} to play; --cheat ID or FAMILY plays some of them",
-                file=sys.stderr,
-            )
-            bar = progress(
-                _errors(), total, things="cheats", note=lambda: "passed: it gained nothing"
-            )
+            if said:
+                print(f"{count(total, things[:-1])} to play; {said}", file=sys.stderr)
+            note = f"passed: {passed}" if passed else ""
+            bar = progress(_errors(), total, things=things, note=lambda: note)
             bars.append(stack.enter_context(bar))
             return bars[0].cell
 

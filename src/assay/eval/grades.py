@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from math import inf, isfinite, sqrt
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from math import isfinite, sqrt
 from typing import cast
 
 from assay.eval.records import reaches_threshold, shortened, uncovered
@@ -17,7 +17,7 @@ from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult, SubScore
 from assay.shown import Ended
 from assay.store.records import NOT_GRADED, CellStatus
-from assay.tasks.rows import Row
+from assay.types.codec import from_json
 
 __all__ = ["Grade", "Tally", "score_names"]
 
@@ -29,10 +29,9 @@ def score_names(labels: Iterable[str]) -> tuple[str, ...]:
 
 @frozen(kw_only=True)
 class Grade:
-    """What came of a row; where there is no number, there is None.
+    """What came of a row, or of several alike; where there is no number, there is None.
 
     Attributes:
-        id: The row's.
         status: ``graded``, ``error`` (could not be graded) or ``skipped`` (nothing applied).
         reward: In [0, 1] where graded.
         passed: Whether it reached the threshold, where graded.
@@ -45,7 +44,6 @@ class Grade:
         scores: The score that each grader gave, in their order.
     """
 
-    id: str
     status: CellStatus
     reward: float | None = None
     passed: bool | None = None
@@ -57,59 +55,31 @@ class Grade:
     scores: tuple[float | None, ...] = ()
 
     @classmethod
-    def of(cls, row: Row, result: EvaluationResult, *, threshold: float, graders: int) -> Grade:
+    def of(cls, result: EvaluationResult, *, threshold: float, graders: int) -> Grade:
         """From the result of so many graders."""
         nodes = (result.subscores or ())[:graders]
         scores = tuple([node.value for node in nodes]) or (None,) * graders
-        reward, content = result.reward, result.content or ""
+        reward, content, flags = result.reward, result.content or "", tuple(result.flags)
         if result.isError:
             error = shortened(content or "not graded")
-            return cls(
-                id=row.id, status="error", error=error, flags=tuple(result.flags), scores=scores
-            )
+            return cls(status="error", error=error, flags=flags, scores=scores)
         reason = content or "; ".join([node.reason for node in nodes if node.reason])
         return cls(
-            id=row.id,
             status="skipped" if reward is None else "graded",
             reward=reward,
             passed=None if reward is None else reaches_threshold(reward, threshold),
-            flags=tuple(result.flags),
+            flags=flags,
             reason=shortened(reason) or None,
             assurance=result.assurance,
             not_graded=_noted(uncovered(result)),
             scores=scores,
         )
 
-    def called(self, item: str) -> Grade:
-        """The same grade for another row."""
-        return Grade(  # written out: `replace` takes three times as long
-            id=item,
-            status=self.status,
-            reward=self.reward,
-            passed=self.passed,
-            error=self.error,
-            flags=self.flags,
-            reason=self.reason,
-            assurance=self.assurance,
-            not_graded=self.not_graded,
-            scores=self.scores,
-        )
-
     def to_dict(self, names: Sequence[str]) -> dict[str, Json]:
         """As plain JSON, scores by the names of their graders; ``not_graded`` if anything was."""
         skipped = {} if self.not_graded is None else {NOT_GRADED: json.loads(self.not_graded)}
-        return {
-            "id": self.id,
-            "status": self.status,
-            "reward": self.reward,
-            "passed": self.passed,
-            "error": self.error,
-            "flags": list(self.flags),
-            "reason": self.reason,
-            "assurance": self.assurance,
-            **skipped,
-            "scores": dict(zip(names, self.scores, strict=True)),
-        }
+        written = {name: getattr(self, name) for name in _KINDS}
+        return {**written, **skipped, "scores": dict(zip(names, self.scores, strict=True))}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Json]) -> Grade:
@@ -118,25 +88,34 @@ class Grade:
         Raises:
             KeyError, TypeError, ValueError: If it did not.
         """
-        reward, passed = data["reward"], data["passed"]
-        if reward is not None and not isfinite(cast("float", reward)):
-            raise ValueError(f"a reward is {reward}")
-        error, reason, assurance = data["error"], data["reason"], data["assurance"]
+        given = {name: data[name] for name in _KINDS}
+        for name, kinds in _KINDS.items():
+            if not isinstance(given[name], kinds):
+                raise TypeError(f"{name!r} is {given[name]!r:.60}")
+        if given["reward"] is not None and not isfinite(cast("float", given["reward"])):
+            raise ValueError(f"a reward is {given['reward']}")
         skipped = data.get(NOT_GRADED)
         if isinstance(skipped, str):  # as tables have it
             skipped = cast("Json", json.loads(skipped))
-        return cls(
-            id=str(data["id"]),
-            status=cast("CellStatus", data["status"]),
-            reward=None if reward is None else float(cast("float", reward)),
-            passed=None if passed is None else bool(passed),
-            error=None if error is None else str(error),
-            flags=tuple(cast("list[str]", data["flags"])),
-            reason=None if reason is None else str(reason),
-            assurance=None if assurance is None else str(assurance),
-            not_graded=_noted({NOT_GRADED: skipped}),
-            scores=tuple(cast("dict[str, float | None]", data["scores"]).values()),
-        )
+        scores = cast("dict[str, float | None]", data["scores"])
+        given |= {
+            "flags": tuple(cast("list[Json]", given["flags"])),
+            NOT_GRADED: _noted({NOT_GRADED: skipped}),
+        }
+        return cast("Callable[..., Grade]", cls)(**given, scores=tuple(scores.values()))
+
+
+_NONE = type(None)
+_KINDS: Mapping[str, tuple[type, ...]] = {
+    "status": (str,),
+    "reward": (float, int, _NONE),
+    "passed": (bool, _NONE),
+    "error": (str, _NONE),
+    "flags": (list, tuple),
+    "reason": (str, _NONE),
+    "assurance": (str, _NONE),
+}
+"""What is written of each grade, in this order, and what it is read from."""
 
 
 def _noted(notes: Mapping[str, Json]) -> str | None:
@@ -161,14 +140,14 @@ class Tally:
         scored: Graded where any score passes: they count as passed.
         errors: Could not be graded.
         skipped: Nothing applied.
+        flagged: With a sign of tampering.
         partly: Graded, but for some of the weight, which was skipped.
         share: The largest share of a row's weight that was.
         skipped_graders: Graders that were skipped in such rows, and why.
-        flagged: With a sign of tampering.
         total: The sum of the rewards.
         squares: The sum of their squares.
-        least: The smallest.
-        most: The largest.
+        least: The smallest; None of none.
+        most: The largest; None of none.
         causes: Why rows could not be graded, and how many for that reason.
     """
 
@@ -177,15 +156,15 @@ class Tally:
     scored: int = 0
     errors: int = 0
     skipped: int = 0
+    flagged: int = 0
     partly: int = 0
     share: float = 0.0
     skipped_graders: dict[str, str] = field(default_factory=dict[str, str])
-    flagged: int = 0
     total: float = 0.0
     squares: float = 0.0
-    least: float = inf
-    most: float = -inf
-    causes: Counter[str] = field(default_factory=Counter[str])
+    least: float | None = None
+    most: float | None = None
+    causes: dict[str, int] = field(default_factory=dict[str, int])
 
     @property
     def graded(self) -> int:
@@ -209,7 +188,7 @@ class Tally:
             self.scored += threshold <= 0.0
             self.total += grade.reward
             self.squares += grade.reward * grade.reward
-            self.least, self.most = min(self.least, grade.reward), max(self.most, grade.reward)
+            self._reach(grade.reward, grade.reward)
         elif grade.status == "error":
             self.errors += 1
             self._count((grade.error or "")[:_CAUSE], 1)
@@ -225,7 +204,14 @@ class Tally:
 
     def _count(self, cause: str, times: int) -> None:
         is_new = cause not in self.causes and len(self.causes) >= _MOST_CAUSES
-        self.causes["others" if is_new else cause] += times
+        cause = "others" if is_new else cause
+        self.causes[cause] = self.causes.get(cause, 0) + times
+
+    def _reach(self, least: float | None, most: float | None) -> None:
+        if least is not None and (self.least is None or least < self.least):
+            self.least = least
+        if most is not None and (self.most is None or most > self.most):
+            self.most = most
 
     def include(self, other: Tally) -> None:
         """Add the rows of another tally, which come after those of this one."""
@@ -234,9 +220,13 @@ class Tally:
         self._skip(other.partly, other.share, other.skipped_graders)
         self.total += other.total
         self.squares += other.squares
-        self.least, self.most = min(self.least, other.least), max(self.most, other.most)
+        self._reach(other.least, other.most)
         for cause, times in other.causes.items():
             self._count(cause, times)
+
+    def commonest_causes(self) -> list[tuple[str, int]]:
+        """Why rows could not be graded, and how many for that reason, most of them first."""
+        return Counter(self.causes).most_common()
 
     def ended(self) -> Counter[Ended]:
         """How many ended in which way, as that is shown."""
@@ -247,7 +237,7 @@ class Tally:
     def mean(self) -> Interval:
         """The mean reward with its 95 % interval; of nothing graded, None."""
         n = self.graded
-        if not n:
+        if self.least is None or self.most is None:
             return Interval(None, None, None, 0)
         mean = min(max(self.total / n, self.least), self.most)
         sd = sqrt(max(0.0, self.squares - n * mean * mean) / (n - 1)) if n > 1 else 0.0
@@ -255,43 +245,16 @@ class Tally:
 
     def to_dict(self) -> dict[str, Json]:
         """As plain JSON, with all that `from_dict` needs."""
-        return {
-            "rows": self.rows,
-            **{name: getattr(self, name) for name in _COUNTS},
-            "partly": self.partly,
-            "share": self.share,
-            "skipped_graders": dict[str, Json](self.skipped_graders),
-            "total": self.total,
-            "squares": self.squares,
-            "least": self.least if self.graded else None,
-            "most": self.most if self.graded else None,
-            "causes": dict[str, Json](self.causes),
-        }
+        return {"rows": self.rows, **{name: getattr(self, name) for name in _TALLIED}}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Json]) -> Tally:
         """Read back what `to_dict` made.
 
         Raises:
-            KeyError, TypeError, ValueError: If it did not.
+            KeyError, ShapeError: If it did not.
         """
-        given = cast("dict[str, float]", data)
-        if wrong := [name for name in (*_COUNTS, "partly") if type(data[name]) is not int]:
-            raise ValueError(f"{wrong[0]!r} is no number of rows")
-        causes = cast("dict[str, Json]", data["causes"])
-        if not all(type(times) is int for times in causes.values()):
-            raise ValueError("a cause has no number of rows")
-        least, most = data["least"], data["most"]
-        return cls(
-            **{name: int(given[name]) for name in (*_COUNTS, "partly")},
-            share=float(given["share"]),
-            skipped_graders={
-                name: str(why)
-                for name, why in cast("dict[str, Json]", data["skipped_graders"]).items()
-            },
-            total=float(given["total"]),
-            squares=float(given["squares"]),
-            least=inf if least is None else float(given["least"]),
-            most=-inf if most is None else float(given["most"]),
-            causes=Counter(cast("dict[str, int]", causes)),
-        )
+        return from_json(cls, {name: data[name] for name in _TALLIED})
+
+
+_TALLIED = tuple(one.name for one in fields(Tally))

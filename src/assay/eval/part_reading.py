@@ -11,10 +11,11 @@ from typing import cast
 from assay.errors import InputError, StoreError, reason_of
 from assay.eval.grades import Tally
 from assay.eval.part_writing import MANIFEST, PARTS
-from assay.eval.parts import read_groups
+from assay.eval.parts import read_part
 from assay.scoring.json_safe import Json
 from assay.store.records import GROUP, CellRecord
 from assay.tasks.formats import FORMS
+from assay.types.codec import ShapeError
 
 __all__ = ["SUMMARY", "cells_of", "read_json", "summary_of"]
 
@@ -49,10 +50,10 @@ def cells_of(place: Path) -> Iterator[CellRecord]:
             raise ValueError(f"{MANIFEST} names no form of parts")
         expected = _summary(place)[1].rows
     for part in parts:
-        for grade, group in read_groups(place / PARTS / part, form, mapping, made):
+        for case, grade, group in read_part(place / PARTS / part, form, mapping, made):
             yield CellRecord(
                 run_id="",
-                case=grade.id,
+                case=case,
                 status=grade.status,
                 reward=grade.reward,
                 passed=grade.passed,
@@ -87,6 +88,8 @@ def _told(place: Path) -> Generator[None]:
     """Say of what others may have written that it cannot be read."""
     try:
         yield
+    except ShapeError as error:
+        raise InputError(f"{place} cannot be read: {error}") from error
     except InputError:
         raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

@@ -16,14 +16,14 @@ from typing import IO, Self
 from assay.errors import InputError, StoreError
 from assay.eval.columns import Column
 from assay.eval.grades import Grade, Tally, score_names
-from assay.eval.parts import PartWriter, commit, read_grades, temporary
+from assay.eval.parts import PartWriter, commit, read_part, temporary
 from assay.eval.shard_work import NOT_SHARED, Block, ShardWork
 from assay.eval.shards import Shard
 from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult
-from assay.tasks.formats import TABLE_FORMS, Form
-from assay.tasks.rows import Row
+from assay.tasks.formats import Form
 from assay.tasks.tables import load_arrow
+from assay.types.codec import ShapeError
 
 __all__ = ["MANIFEST", "PARTS", "TALLIES", "PartsOut", "digest_of_plan"]
 
@@ -91,7 +91,7 @@ class PartsOut:
         if kept is not None and kept.rows == shard.rows:
             return kept
         tally = Tally()
-        for grade in read_grades(part, self.form):
+        for _, grade, _ in read_part(part, self.form):
             tally.add(grade, threshold=threshold)
         if tally.rows != shard.rows:
             raise StoreError(
@@ -109,7 +109,7 @@ class _Part:
         self._out, self._work, self._shard = out, work, shard
         self._target = out.path(shard)
         self._names = score_names(spec.label for spec in work.graders)
-        self._earlier = read_grades(self._target, out.form) if shard.again else iter(())
+        self._earlier = read_part(self._target, out.form) if shard.again else iter(())
         self._kept: list[Grade] = []
         self._tally = Tally()
 
@@ -132,7 +132,7 @@ class _Part:
         self._open.__exit__(kind, error, trace)
 
     def ended(self, count: int) -> Sequence[int]:
-        self._kept = list(islice(self._earlier, count))
+        self._kept = [grade for _, grade, _ in islice(self._earlier, count)]
         return [place for place, one in enumerate(self._kept) if one.status != "error"]
 
     def put(self, block: Block, results: Sequence[EvaluationResult | None], seconds: float) -> None:
@@ -140,25 +140,18 @@ class _Part:
         kept, self._kept = self._kept[: len(results)], self._kept[len(results) :]
         known: dict[int, Grade] = {}  # equal scores share one result
         grades: list[Grade] = []
-        for place, ((row, _), result) in enumerate(zip(block.rows, results, strict=True)):
+        for place, result in enumerate(results):
             if result is None:
                 grade = kept[place]
-            elif (alike := known.get(id(result))) is not None:
-                grade = alike.called(row.id)
-            else:
-                grade = known[id(result)] = self._grade(row, result)
+            elif (grade := known.get(id(result))) is None:
+                grade = known[id(result)] = self._grade(result)
             grades.append(grade)
             self._tally.add(grade, threshold=self._work.threshold)
-        if self._out.form not in TABLE_FORMS:
-            self._to.lines(((row.fields, line) for row, line in block.rows), grades)
-        elif block.batch is not None and self._out.columns is None:
-            self._to.batch(block.batch, grades)
-        else:
-            self._to.fields([row.fields for row, _ in block.rows], grades)
+        self._to.write(block, grades)
 
-    def _grade(self, row: Row, result: EvaluationResult) -> Grade:
+    def _grade(self, result: EvaluationResult) -> Grade:
         work = self._work
-        grade = Grade.of(row, result, threshold=work.threshold, graders=len(work.graders))
+        grade = Grade.of(result, threshold=work.threshold, graders=len(work.graders))
         if not work.place:
             return grade
         told = {
@@ -199,5 +192,5 @@ def _kept_tally(part: Path) -> Tally | None:
         data: Json = json.loads(_tally_file(part).read_text(encoding="utf-8"))
         is_of_it = isinstance(data, dict) and data.get("bytes") == part.stat().st_size
         return Tally.from_dict(data) if isinstance(data, dict) and is_of_it else None
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, ShapeError):
         return None

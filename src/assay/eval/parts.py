@@ -10,10 +10,8 @@ import errno
 import io
 import json
 import os
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
-from dataclasses import fields as fields_of
-from operator import attrgetter
 from pathlib import Path
 from secrets import token_hex
 from typing import IO, Any, Self, cast
@@ -21,6 +19,7 @@ from typing import IO, Any, Self, cast
 from assay.errors import InputError, StoreError
 from assay.eval.columns import GRADE, GRADE_TYPES, SCORE, Column, is_grades
 from assay.eval.grades import Grade
+from assay.eval.shard_work import Block
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import decode_json
 from assay.store.checks import plain
@@ -28,14 +27,13 @@ from assay.tasks.formats import TABLE_FORMS, Form
 from assay.tasks.json_rows import parse_line
 from assay.tasks.packed import unpacked
 from assay.tasks.row_files import renamed
-from assay.tasks.rows import group_of
-from assay.tasks.tables import Batch, Table, arrow, lines_of
+from assay.tasks.rows import Row, group_of
+from assay.tasks.tables import Table, arrow, lines_of
 
 __all__ = [
     "PartWriter",
     "commit",
-    "read_grades",
-    "read_groups",
+    "read_part",
     "require_columns",
     "temporary",
     "ungraded",
@@ -67,59 +65,40 @@ class PartWriter:
     ) -> None:
         self._file, self._form, self._names, self._columns = file, form, names, columns
         self._held: list[Any] = []
-        self._said: dict[tuple[object, ...], bytes] = {}
         self._open = ExitStack()
         self._to: Any = None if form in TABLE_FORMS else _packing(file, form, self._open)
 
-    def lines(
-        self, rows: Iterable[tuple[Mapping[str, Json], bytes]], grades: Sequence[Grade]
-    ) -> None:
-        """Write rows that are JSON, given with their text, each with its ``grade``."""
-        for (fields, line), grade in zip(rows, grades, strict=True):
-            self._to.write(self._with_grade(fields, line, grade))
-
-    def _with_grade(self, fields: Mapping[str, Json], line: bytes, grade: Grade) -> bytes:
-        """A row's own text, which was read strictly and is an object with a field, and its grade.
-
-        A ``grade`` that the row has already, however it is spelt, is none of ours, and goes. Most
-        grades differ by their ids only, so that the rest of them is written once.
-        """
-        text, own = line.strip(), ungraded(fields)
-        if own is not fields or not text.endswith(b"}") or b"\0" in text or text[:1] != b"{":
-            return json.dumps({**own, "grade": grade.to_dict(self._names)}).encode() + b"\n"
-        key = _but_id(grade)
-        if (rest := self._said.get(key)) is None:
-            if len(self._said) >= _MOST_SAID:
-                self._said.clear()
-            whole = _COMPACT.encode({**grade.to_dict(self._names), "id": ""})
-            rest = self._said[key] = whole.removeprefix('{"id":""').encode()
-        name = json.dumps(grade.id).encode()
-        return b'%b,"grade":{"id":%b%b}\n' % (text[:-1].rstrip(), name, rest)
+    def write(self, block: Block, grades: Sequence[Grade]) -> None:
+        """Write rows, each with its grade; rows that are graded alike may share one."""
+        if self._form not in TABLE_FORMS:
+            said: dict[int, bytes] = {}
+            for (row, line), grade in zip(block.rows, grades, strict=True):
+                if (rest := said.get(id(grade))) is None:
+                    whole = _COMPACT.encode(grade.to_dict(self._names))
+                    rest = said[id(grade)] = whole.removeprefix("{").encode()
+                self._to.write(_with_grade(row, line, rest))
+            return
+        if block.batch is not None and self._columns is None:
+            given: Any = block.batch
+            made = {
+                field.name: _undictionaried(given.column(number))
+                for number, field in enumerate(given.schema)
+                if not is_grades(field.name)
+            }
+        else:
+            made = {
+                name: arrow().array(
+                    [_cell(row.fields.get(name), kind) for row, _ in block.rows], _type(kind)
+                )
+                for name, kind in self._columns or ()
+            }
+        graded = self._graded([row.id for row, _ in block.rows], grades)
+        self._keep(arrow().RecordBatch.from_pydict({**made, **graded}))
 
     def objects(self, rows: Iterable[Mapping[str, Json]]) -> None:
         """Write rows that have their grades already as JSON."""
         for row in rows:
             self._to.write(json.dumps(row).encode() + b"\n")
-
-    def fields(self, rows: Sequence[Mapping[str, Json]], grades: Sequence[Grade]) -> None:
-        """Write rows that are JSON as rows of a table."""
-        pa = arrow()
-        columns = self._columns or ()
-        made = {
-            name: pa.array([_cell(row.get(name), kind) for row in rows], _type(kind))
-            for name, kind in columns
-        }
-        self._keep(pa.RecordBatch.from_pydict({**made, **self._graded(grades)}))
-
-    def batch(self, batch: Batch, grades: Sequence[Grade]) -> None:
-        """Write rows of a table, their columns as they are."""
-        given: Any = batch
-        made = {
-            field.name: _undictionaried(given.column(number))
-            for number, field in enumerate(given.schema)
-            if not is_grades(field.name)
-        }
-        self._keep(arrow().RecordBatch.from_pydict({**made, **self._graded(grades)}))
 
     def __enter__(self) -> Self:
         return self
@@ -137,11 +116,11 @@ class PartWriter:
             self._to = None
         self._open.close()
 
-    def _graded(self, grades: Sequence[Grade]) -> dict[str, Any]:
+    def _graded(self, ids: Sequence[str], grades: Sequence[Grade]) -> dict[str, Any]:
         pa = arrow()
         made: dict[str, Any] = {}
         for name, kind in GRADE_TYPES.items():
-            values = [getattr(grade, name) for grade in grades]
+            values = ids if name == "id" else [getattr(grade, name) for grade in grades]
             if kind == "list":
                 made[GRADE + name] = pa.array([list(one) for one in values], pa.list_(pa.string()))
                 continue
@@ -188,7 +167,7 @@ def require_columns(table: Table, form: Form) -> None:
     """
     for _, batch in table.batches(0, 1):
         with PartWriter(io.BytesIO(), form, ()) as to:
-            to.batch(batch.slice(0, 0), ())
+            to.write(Block((), batch.slice(0, 0)), ())
 
 
 def _packing(file: IO[bytes], form: Form, stack: ExitStack) -> Any:  # noqa: ANN401 - three kinds
@@ -212,10 +191,18 @@ def ungraded(fields: Mapping[str, Json]) -> Mapping[str, Json]:
     return {name: value for name, value in fields.items() if name.casefold() != "grade"}
 
 
-_MOST_SAID = 1_000
-_but_id: Callable[[Grade], tuple[object, ...]] = attrgetter(
-    *(one.name for one in fields_of(Grade) if one.name != "id")
-)
+def _with_grade(row: Row, line: bytes, rest: bytes) -> bytes:
+    """A row's own text, which was read strictly and is an object with a field, and its grade.
+
+    A ``grade`` that the row has already, however it is spelt, is none of ours, and goes.
+    """
+    text, own = line.strip(), ungraded(row.fields)
+    if own is not row.fields or not text.endswith(b"}") or b"\0" in text or text[:1] != b"{":
+        text = json.dumps(own).encode()
+    name = json.dumps(row.id).encode()
+    return b'%b,"grade":{"id":%b,%b}\n' % (text[:-1].rstrip(), name, rest)
+
+
 _COMPACT = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 
@@ -242,22 +229,13 @@ def _undictionaried(column: Any) -> Any:  # noqa: ANN401 - pyarrow has no types
 # ---- reading back ------------------------------------------------------------------------------
 
 
-def read_grades(path: Path, form: Form) -> Iterator[Grade]:
-    """The grades of a file that `PartWriter` wrote, in the order of its rows.
-
-    Raises:
-        StoreError: If it is damaged.
-    """
-    return (grade for grade, _ in read_groups(path, form))
-
-
-def read_groups(
+def read_part(
     path: Path,
     form: Form,
     mapping: Mapping[str, str] | None = None,
     columns: Sequence[Column] | None = None,
-) -> Iterator[tuple[Grade, str]]:
-    """The grades of a file that `PartWriter` wrote, each with the group of its row.
+) -> Iterator[tuple[str, Grade, str]]:
+    """The grades of a file that `PartWriter` wrote, each with the id and the group of its row.
 
     Args:
         path: The file.
@@ -276,8 +254,8 @@ def read_groups(
                 source, _ = unpacked(handle, handle.peek(4)[:4], str(path))
                 for line in source:
                     row = cast("dict[str, Json]", json.loads(line))
-                    grade = Grade.from_dict(cast("dict[str, Json]", row["grade"]))
-                    yield grade, group_of(row.get("group"))
+                    grade = cast("dict[str, Json]", row["grade"])
+                    yield str(grade["id"]), Grade.from_dict(grade), group_of(row.get("group"))
     except (InputError, OSError, ValueError, KeyError, TypeError) as error:
         hint = "remove it, and the same command writes it again"
         raise StoreError(f"{path} is damaged: {error}", hint=hint) from error
@@ -285,7 +263,7 @@ def read_groups(
 
 def _of_table(
     path: Path, mapping: Mapping[str, str], columns: Sequence[Column] | None
-) -> Iterator[tuple[Grade, str]]:
+) -> Iterator[tuple[str, Grade, str]]:
     # Of rows that were JSON, the names are those of rows already.
     names = {"group": mapping.get("group", "group") if columns is None else "group"}
     is_json = columns is not None and ("group", "json") in map(tuple, columns)
@@ -300,7 +278,8 @@ def _of_table(
             for row, group in zip(rows, groups or [""] * len(rows), strict=True):
                 scores = {one[len(SCORE) :]: row[one] for one in own if one.startswith(SCORE)}
                 fields = {one: row[GRADE + one] for one in GRADE_TYPES}
-                yield Grade.from_dict({**fields, "scores": scores}), group
+                grade = Grade.from_dict({**fields, "scores": scores})
+                yield str(fields["id"]), grade, group
 
 
 def _group_in(line: bytes | InputError, names: Mapping[str, str], *, is_json: bool) -> str:

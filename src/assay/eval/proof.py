@@ -1,4 +1,4 @@
-"""What a self-test found, and how runs are judged to come to it."""
+"""What was found of cases on trial, and the rules by which runs are judged to come to it."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ __all__ = [
     "Proof",
     "Verdict",
     "must_fail",
+    "not_graded",
     "reference_check",
     "repeats_check",
 ]
@@ -48,12 +49,13 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseProof:
-    """What a self-test found of one case.
+    """What trials found of one case.
 
     Attributes:
         case: Its id.
         file: Its file.
         threshold: Reward that passes.
+        floor: What doing nothing gets; None where that could not be graded.
         checks: In the order in which they were made.
         open: What the case's weights leave open, in sentences; no failure by itself.
         isolation: How the tests of its graders are isolated.
@@ -62,14 +64,15 @@ class CaseProof:
     case: str
     file: str
     threshold: float
-    checks: tuple[Check, ...]
-    open: tuple[str, ...]
+    floor: float | None = None
+    checks: tuple[Check, ...] = ()
+    open: tuple[str, ...] = ()
     isolation: tuple[Isolated, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
-        """The worst of its checks."""
-        found = {check.verdict for check in self.checks}
+        """The worst of its checks; where nothing was tried, it is skipped."""
+        found = {check.verdict for check in self.checks} or {"skipped"}
         order: tuple[Verdict, ...] = ("failed", "error", "skipped")
         for verdict in order:
             if verdict in found:
@@ -78,14 +81,14 @@ class CaseProof:
 
     @property
     def is_untried(self) -> bool:
-        """Whether nothing in it is wrong, and no right work was there to be tried."""
-        tried = any(check.name.startswith("reference") for check in self.checks)
-        return self.verdict == "held" and not tried
+        """Whether nothing in it is wrong, and no right work, nor a cheat, was there to be tried."""
+        own = [one for one in self.checks if not one.name.startswith(("floor", "bad ", "repeats "))]
+        return self.verdict == "held" and not own
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What a self-test found of every case."""
+    """What trials found of every case."""
 
     cases: tuple[CaseProof, ...]
 
@@ -100,14 +103,13 @@ class Proof:
 
     def to_dict(self) -> dict[str, Json]:
         """The findings as plain JSON."""
-        is_proven = self.code == 0 and not any(case.is_untried for case in self.cases)
-        return {"proven": is_proven, "cases": [_case_dict(case) for case in self.cases]}
+        return {"cases": [_case_dict(case) for case in self.cases]}
 
 
 def reference_check(name: str, runs: Sequence[Run], least: Assurance | None = None) -> Check:
     """Whether right work gets everything, with the least assurance that the case asks for."""
     run = runs[0]
-    if (broken := _not_graded(name, run)) is not None:
+    if (broken := not_graded(name, run)) is not None:
         return broken
     reward = run.reward or 0.0
     below = _below(run)
@@ -135,7 +137,7 @@ def reference_check(name: str, runs: Sequence[Run], least: Assurance | None = No
 
 def must_fail(name: str, run: Run, threshold: float, reason: str = "") -> Check:
     """Whether bad work does not pass, and for the reason that the case names, if it names one."""
-    if (broken := _not_graded(name, run)) is not None:
+    if (broken := not_graded(name, run)) is not None:
         return broken
     reward = run.reward or 0.0
     below = _below(run)
@@ -159,7 +161,8 @@ _NEVER_AN_ERROR = (
 )
 
 
-def _not_graded(name: str, run: Run) -> Check | None:
+def not_graded(name: str, run: Run) -> Check | None:
+    """What is said of work that could not be graded; None where it was."""
     if run.grade.is_error:
         why = run.grade.content or run.trace.error or "no cause was recorded"
         fix = _NEVER_AN_ERROR if "floor" in name else ""
@@ -171,23 +174,22 @@ def _not_graded(name: str, run: Run) -> Check | None:
 
 def repeats_check(name: str, runs: Sequence[Run]) -> Check:
     """Whether the same work always gets the same, in every node of the score tree."""
-    title = f"repeats on {name}"
     if any(run.grade.is_error or run.reward is None for run in runs):
         broken = next(run for run in runs if run.grade.is_error or run.reward is None)
-        return _not_graded(title, broken) or Check(name=title, verdict="error")
+        return not_graded(name, broken) or Check(name=name, verdict="error")
     readings = [
         dict(_reading(run.grade.subscores)) or {"the reward": ("graded", run.reward, ())}
         for run in runs
     ]
-    names = dict.fromkeys(name for reading in readings for name in reading)
-    unlike = [name for name in names if len({str(r.get(name)) for r in readings}) > 1]
+    nodes = dict.fromkeys(node for reading in readings for node in reading)
+    unlike = [node for node in nodes if len({str(r.get(node)) for r in readings}) > 1]
     if not unlike:
-        return Check(name=title, verdict="held", said=f"{len(runs)} times the same")
+        return Check(name=name, verdict="held", said=f"{len(runs)} times the same")
     shown = "; ".join(
-        f"{name}: {', '.join(_shown(r.get(name)) for r in readings)}" for name in unlike[:4]
+        f"{node}: {', '.join(_shown(r.get(node)) for r in readings)}" for node in unlike[:4]
     )
     return Check(
-        name=title,
+        name=name,
         verdict="failed",
         said=f"the same work is graded differently: {shown}",
         fix="make the grader, or the recording's run.sh, independent of time, chance and order",

@@ -14,86 +14,40 @@ its metadata (an answer, or a list of actions), and its floors are answers alone
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatch
 from pathlib import Path
 
 from assay.agents.echo import EchoAgent
 from assay.agents.replay import ReplayAgent, recordings_of
 from assay.agents.scripted import Deeds, ScriptedAgent
-from assay.errors import AssayError, InputError, SkippedError, nearest
-from assay.eval.isolation import Isolated, UndecidedError, isolated_graders, reference_of
-from assay.eval.planning import Planned
-from assay.eval.proof import CaseProof, Check, Proof, must_fail, reference_check, repeats_check
-from assay.eval.runner import OnBegin, OnCell
-from assay.eval.scene import read_tree
-from assay.eval.stages import Stage, require_parts, staged
+from assay.errors import InputError, nearest
+from assay.eval.isolation import isolated_graders, reference_of
+from assay.eval.proof import Check, must_fail, reference_check, repeats_check
+from assay.eval.scene import Scene, read_tree
+from assay.eval.stages import FLOOR, Runs, Trial, TrialPlan, require_parts
 from assay.eval.stuffing import stuffed
-from assay.eval.weights import Witness, left_open
-from assay.store.records import CellRecord
+from assay.eval.weights import left_open
 from assay.tasks.blocks import SelfTest
 from assay.tasks.case import Case
 from assay.tasks.case_files import lock_name
 from assay.tasks.task import Agent, Task, solution_of
 from assay.types.run import Run
 
-__all__ = ["SelfTestPlan", "plan_selftest"]
+__all__ = ["plan_selftest"]
 
 _BAD = ("cheat*", "bad*", "partial*", "wrong*")
-_FLOORS = ("no-op", "emptied", "echo", "keywords")
 _SAID = ("answer-orders", "answer-verdict", "answer-claims")
 """Cheats that are floors where an answer is all that there is."""
 
 
-@dataclass(frozen=True, slots=True)
-class SelfTestPlan:
-    """A self-test that is ready to go.
+def plan_selftest(tasks: Sequence[Task], *, repeats: int | None = None) -> TrialPlan:
+    """Check what the cases say of their self-test.
 
-    Attributes:
+    Args:
         tasks: What is proven.
         repeats: Repeats of the graders, instead of what the cases say.
-        total: Trials in all.
-    """
-
-    tasks: Sequence[Task]
-    repeats: int | None
-    total: int
-
-    async def go(
-        self,
-        *,
-        cache: str,
-        workers: int,
-        on_cell: OnCell,
-        on_begin: OnBegin = lambda _: None,
-    ) -> Proof:
-        """Run every trial and judge the cases.
-
-        Args:
-            cache: Directory of fetched sources and built environments.
-            workers: Trials at once.
-            on_cell: Called with each trial as it finishes; it ``passed`` if it came out as it has
-                to.
-            on_begin: Called with each trial's key as it begins.
-        """
-        async with staged(self.tasks, cache=cache, workers=workers, again=True) as (place, stages):
-            benches = {one.task.slug: _Bench(one, self.repeats) for one in stages}
-
-            def done(trial: Planned, run: Run) -> None:
-                bench = benches[trial.task.slug]
-                bench.runs[trial.harness].append(run)
-                on_cell(bench.as_expected(trial, run))
-
-            for trials in (_Bench.references, _Bench.others):
-                planned = [trial for bench in benches.values() for trial in trials(bench)]
-                await place.run(planned, done, on_begin)
-            return Proof(tuple(bench.proof() for bench in benches.values()))
-
-
-def plan_selftest(tasks: Sequence[Task], *, repeats: int | None = None) -> SelfTestPlan:
-    """Check what the cases say of their self-test, and count the trials.
 
     Raises:
         InputError: For a case that cannot be run, recordings that do not exist, and fewer than one
@@ -101,13 +55,95 @@ def plan_selftest(tasks: Sequence[Task], *, repeats: int | None = None) -> SelfT
     """
     if repeats is not None and repeats < 1:
         raise InputError(f"repeats must be at least 1, got {repeats}")
-    total = 0
     require_parts(tasks)
     for task in tasks:
-        times = repeats or _repeats_of(task)
-        total += times * (2 if _reference_of(task) else 1)
-        total += len(_floors_of(task)) - 1 + len(_known_bad(task))
-    return SelfTestPlan(tasks, repeats, total)
+        _reference_of(task)
+        _known_bad(task)
+
+    def trials(scene: Scene) -> Sequence[Trial]:
+        return list(_trials(scene, repeats or _repeats_of(scene.task)))
+
+    return TrialPlan(tasks=tasks, trials=trials, left_open=_left_open, again=True)
+
+
+def _trials(scene: Scene, repeats: int) -> Iterator[Trial]:
+    task, case = scene.task, scene.case
+    expect, reference = task.conditions.expect, _reference_of(task)
+    name = f"reference {reference}"
+    watched = _Watched(_replay(task) if case is not None else _Solver(task))
+    if reference:
+        yield Trial(
+            name=name,
+            rule=lambda runs: _right(task, reference_check(name, runs[name], expect.min_assurance)),
+            agent=watched,
+            model=reference,
+            times=repeats,
+            is_right=True,
+        )
+    elif case is not None:
+        missing = Check(
+            name="reference",
+            verdict="failed",
+            said="there is no reference recording",
+            fix="record right work as recordings/reference, or name it in selftest.reference",
+        )
+        yield Trial(name="reference", rule=lambda _: missing, times=0)
+
+    def floor(
+        name: str, agent: Agent, reason: str = "", *, model: str = "", times: int = 1
+    ) -> Trial:
+        def rule(runs: Runs) -> Check:
+            return must_fail(name, runs[name][0], expect.pass_threshold, reason)
+
+        return Trial(name=name, rule=rule, agent=agent, model=model, times=times)
+
+    yield floor(FLOOR, ScriptedAgent(deeds=Deeds()), times=repeats)
+    if case is not None:
+        yield floor("floor emptied", watched.emptied)
+    yield floor("floor echo", EchoAgent())
+    yield floor("floor keywords", ScriptedAgent(deeds=stuffed(scene)))
+    if case is None:
+        from assay.eval.cheats import select_cheats
+
+        for cheat in select_cheats(_SAID):
+            deeds = cheat.deeds(scene) or Deeds()
+            yield floor(f"floor {cheat.id}", ScriptedAgent(deeds=deeds))
+    for bad, reason in _known_bad(task).items():
+        yield floor(f"bad {bad}", _replay(task), reason, model=bad)
+    if reference:
+        yield _repeats("reference", name)
+    yield _repeats("no-op", FLOOR)
+
+
+def _repeats(short: str, name: str) -> Trial:
+    title = f"repeats on {short}"
+    return Trial(name=title, rule=lambda runs: repeats_check(title, runs[name]), times=0)
+
+
+def _right(task: Task, check: Check) -> Check:
+    """A check of right work, with what else may be in its way."""
+    case = task.work
+    graders = isolated_graders(case) if isinstance(case, Case) else ()
+    if not check.fix or not any(one.isolation == "process" for one in graders):
+        return check
+    lock = lock_name(task.conditions.file)
+    return replace(check, fix=f"{check.fix}; or remove {lock}, to decide its isolation anew")
+
+
+def _left_open(task: Task, runs: Runs) -> Iterator[str]:
+    if isinstance(task.work, Case):
+        yield from left_open(task.work, {name: of[0] for name, of in runs.items()})
+    elif not _reference_of(task):
+        yield (
+            "nothing shows that right work gets full marks: a known-good answer goes into "
+            "the task's metadata, as solution"
+        )
+
+
+def _replay(task: Task) -> ReplayAgent:
+    conditions = task.conditions
+    directory = str(Path(conditions.root, "recordings"))
+    return ReplayAgent(directory=directory, timeout_s=conditions.limits.agent_timeout_s)
 
 
 def _repeats_of(task: Task) -> int:
@@ -122,22 +158,12 @@ def _reference_of(task: Task) -> str:
     return "solution" if solution_of(task) is not None else ""
 
 
-def _floors_of(task: Task) -> tuple[str, ...]:
-    if isinstance(task.work, Case):
-        return _FLOORS
-    return (*(name for name in _FLOORS if name != "emptied"), *_SAID)
-
-
-def _recordings(case: Case) -> dict[str, Path]:
-    return recordings_of(str(Path(case.root, "recordings")))
-
-
 def _known_bad(task: Task) -> dict[str, str]:
     """Recordings that must not pass, each with the reason that the case names, if it names one."""
     case = task.work
     if not isinstance(case, Case):
         return {}
-    found = _recordings(case)
+    found = recordings_of(str(Path(case.root, "recordings")))
     for name in case.selftest.bad:
         if name not in found:
             raise InputError(
@@ -149,14 +175,6 @@ def _known_bad(task: Task) -> dict[str, str]:
     if case.selftest.bad:
         return dict(case.selftest.bad)
     return {name: "" for name in found if any(fnmatch(name.lower(), sign) for sign in _BAD)}
-
-
-def _untested(trouble: AssayError | None) -> Check:
-    """A case of which nothing could be tried."""
-    if isinstance(trouble, UndecidedError):
-        return Check(name="isolation", verdict="error", said=trouble.message, fix=trouble.hint)
-    verdict = "skipped" if isinstance(trouble, SkippedError) else "error"
-    return Check(name="begin", verdict=verdict, said=str(trouble))
 
 
 class _Solver:
@@ -190,119 +208,7 @@ class _Watched:
         changed = {path for path in after if before.get(path) != after[path]}
         self.touched |= changed | (set(before) - set(after))
 
-
-class _Bench:
-    """One task, its trials and what came of them."""
-
-    def __init__(self, stage: Stage, repeats: int | None) -> None:
-        self.task, self.case = stage.task, stage.case
-        self.conditions = stage.task.conditions
-        self.runs: dict[str, list[Run]] = defaultdict(list)
-        self._scene, self._trouble = stage.scene, stage.trouble
-        self._repeats = repeats or _repeats_of(self.task)
-        self._reference = _reference_of(self.task)
-        self._bad = _known_bad(self.task)
-        self._watched = _Watched(self._right())
-
-    def references(self) -> Iterator[Planned]:
-        """The reference, as often as graders are repeated."""
-        if self._reference and self._scene is not None:
-            for number in range(1, self._repeats + 1):
-                yield Planned(self.task, "reference", self._reference, number, agent=self._watched)
-
-    def others(self) -> Iterator[Planned]:
-        """Floors and known-bad work; what is emptied is known when the reference has been run."""
-        if self._scene is None:
-            return
-        emptied = dict.fromkeys(sorted(self._watched.touched), b"")
-        floors: dict[str, Agent] = {
-            "no-op": ScriptedAgent(deeds=Deeds()),
-            "emptied": ScriptedAgent(deeds=Deeds(files=emptied, answer="")),
-            "echo": EchoAgent(),
-            "keywords": ScriptedAgent(deeds=stuffed(self._scene)),
-        }
-        if self.case is None:
-            from assay.eval.cheats import select_cheats
-
-            for cheat in select_cheats(_SAID):
-                floors[cheat.id] = ScriptedAgent(deeds=cheat.deeds(self._scene) or Deeds())
-        for name in _floors_of(self.task):
-            agent = floors[name]
-            for number in range(1, 1 + (self._repeats if name == "no-op" else 1)):
-                yield Planned(self.task, f"floor {name}", trial=number, agent=agent)
-        for name in self._bad:
-            yield Planned(self.task, f"bad {name}", name, agent=self._replay())
-
-    def _right(self) -> Agent:
-        """Who does the known-good work."""
-        if self.case is not None or not self._reference:
-            return self._replay()
-        return _Solver(self.task)
-
-    def _replay(self) -> ReplayAgent:
-        directory = str(Path(self.conditions.root, "recordings"))
-        return ReplayAgent(directory=directory, timeout_s=self.conditions.limits.agent_timeout_s)
-
-    def as_expected(self, trial: Planned, run: Run) -> CellRecord:
-        """A trial's row, in which ``passed`` says whether it came out as it has to."""
-        row = trial.record(run)
-        if row.passed is None:
-            return row
-        return replace(row, passed=row.passed == (trial.harness == "reference"))
-
-    def proof(self) -> CaseProof:
-        """What all of it comes to."""
-        checks = tuple(self._checks())
-        witnesses = [
-            Witness(name=name, run=runs[0])
-            for name, runs in self.runs.items()
-            if name != "reference"
-        ]
-        return CaseProof(
-            case=self.task.slug,
-            file=self.conditions.file,
-            threshold=self.conditions.expect.pass_threshold,
-            checks=checks,
-            isolation=() if isinstance(self._trouble, UndecidedError) else self._isolated(),
-            open=tuple(self._left_open(witnesses)) if self._scene is not None else (),
-        )
-
-    def _isolated(self) -> tuple[Isolated, ...]:
-        return () if self.case is None else (*isolated_graders(self.case),)
-
-    def _left_open(self, witnesses: Sequence[Witness]) -> Iterator[str]:
-        if self.case is not None:
-            yield from left_open(self.case, witnesses)
-        elif not self._reference:
-            yield (
-                "nothing shows that right work gets full marks: a known-good answer goes into "
-                "the task's metadata, as solution"
-            )
-
-    def _checks(self) -> Iterator[Check]:
-        threshold = self.conditions.expect.pass_threshold
-        if self._scene is None:
-            yield _untested(self._trouble)
-            return
-        if self._reference:
-            least = self.conditions.expect.min_assurance
-            check = reference_check(f"reference {self._reference}", self.runs["reference"], least)
-            if check.fix and any(one.isolation == "process" for one in self._isolated()):
-                lock = lock_name(self.conditions.file)
-                hint = f"; or remove {lock}, to decide its isolation anew"
-                check = replace(check, fix=check.fix + hint)
-            yield check
-        elif self.case is not None:
-            yield Check(
-                name="reference",
-                verdict="failed",
-                said="there is no reference recording",
-                fix="record right work as recordings/reference, or name it in selftest.reference",
-            )
-        for name in _floors_of(self.task):
-            yield must_fail(f"floor {name}", self.runs[f"floor {name}"][0], threshold)
-        for name, reason in self._bad.items():
-            yield must_fail(f"bad {name}", self.runs[f"bad {name}"][0], threshold, reason)
-        for name in ("reference", "floor no-op"):
-            if self.runs[name]:
-                yield repeats_check(name.removeprefix("floor "), self.runs[name])
+    async def emptied(self, run: Run) -> None:
+        """Empty all that it touched, and say nothing."""
+        files = dict.fromkeys(sorted(self.touched), b"")
+        await ScriptedAgent(deeds=Deeds(files=files, answer=""))(run)

@@ -1,42 +1,139 @@
-"""Tasks that are about to be tried by a proof or an attack: what is known of each beforehand."""
+"""Tasks on trial: what is tried of each, and what a rule says of what came of it.
+
+`assay selftest` and `assay attack` are lists of trials, and differ in nothing else.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+import random
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
-from assay.errors import AssayError
-from assay.eval.isolation import CaseLock, UndecidedError
+from assay.agents.scripted import Deeds, ScriptedAgent
+from assay.errors import AssayError, SkippedError
+from assay.eval.isolation import CaseLock, UndecidedError, isolated_graders
 from assay.eval.isolation_proof import decide_each
-from assay.eval.planning import require_case_parts
+from assay.eval.planning import Planned, require_case_parts
+from assay.eval.proof import CaseProof, Check, Proof, not_graded
+from assay.eval.runner import OnBegin, OnCell
 from assay.eval.scene import Scene
 from assay.eval.trials import Arena, arena
 from assay.eval.work import stop_environments, with_cases
+from assay.store.records import CellRecord
 from assay.tasks.case import Case
-from assay.tasks.task import Task
+from assay.tasks.task import Agent, Task
+from assay.types.run import Run
 
-__all__ = ["Stage", "require_parts", "staged"]
+__all__ = ["FLOOR", "Begin", "Runs", "Trial", "TrialPlan", "nothing_done"]
+
+FLOOR = "floor no-op"
+"""What every plan tries: doing nothing and saying nothing."""
+
+Begin: TypeAlias = "Callable[[int], OnCell]"
+Runs: TypeAlias = "Mapping[str, Sequence[Run]]"
+"""Runs of a task by the names of its trials."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """A task, how its tests are isolated resolved; and what it looks like, or why it cannot begin.
+_NOBODY = ScriptedAgent(deeds=Deeds())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """Work that is tried, and what has to come of it.
 
     Attributes:
-        task: The task.
-        scene: What can be known of it; None where it cannot begin.
-        trouble: Why it cannot: that is reported with it, not instead of it.
+        name: What is tried, such as ``floor echo`` or the id of a cheat.
+        rule: What came of it, given the runs of all trials of the task; None to say nothing.
+        agent: Who does it; by default nothing is done.
+        model: The model that the agent is asked to use.
+        times: How often it is done; 0 for a rule on what others did.
+        is_right: Whether it is known-good work, which has to pass and is done before all else.
     """
 
-    task: Task
-    scene: Scene | None
-    trouble: AssayError | None = None
+    name: str
+    rule: Callable[[Runs], Check | None]
+    agent: Agent = _NOBODY
+    model: str = ""
+    times: int = 1
+    is_right: bool = False
 
-    @property
-    def case(self) -> Case | None:
-        """The case that the task is, if it is one."""
-        return self.task.work if isinstance(self.task.work, Case) else None
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialPlan:
+    """Trials of tasks that are ready to go.
+
+    Attributes:
+        tasks: What is on trial.
+        trials: What is tried of a task, given what can be known of it.
+        left_open: Sentences on what no trial closes, of a task and its runs of bad work.
+        again: Whether to try ``process`` also where ``shared`` was decided before.
+    """
+
+    tasks: Sequence[Task]
+    trials: Callable[[Scene], Sequence[Trial]]
+    left_open: Callable[[Task, Runs], Iterable[str]] | None = None
+    again: bool = False
+
+    async def go(
+        self, *, cache: str, workers: int, begin: Begin, on_begin: OnBegin = lambda _: None
+    ) -> Proof:
+        """Run every trial, and judge what came of them.
+
+        Args:
+            cache: Directory of fetched sources and built environments.
+            workers: Trials at once.
+            begin: Called with the number of trials, once it is known. What it returns is called
+                with each as it finishes; it ``passed`` if it came out as it has to.
+            on_begin: Called with each trial's key as it begins.
+        """
+        async with self._staged(cache, workers) as (place, found):
+            subjects = {
+                task.slug: _Subject(
+                    task, one, () if isinstance(one, AssayError) else self.trials(one)
+                )
+                for task, one in found
+            }
+            planned = [trial for one in subjects.values() for trial in one.planned()]
+            # Trials differ in how long they take: mixed, the first stand for the rest.
+            random.Random(0).shuffle(planned)  # noqa: S311 - an order, no secret
+            on_cell = begin(len(planned))
+
+            def done(trial: Planned, run: Run) -> None:
+                on_cell(subjects[trial.task.slug].took(trial, run))
+
+            for is_right in (True, False):  # what others do may depend on what right work touches
+                now = [one for one in planned if subjects[one.task.slug].is_right(one) == is_right]
+                await place.run(now, done, on_begin)
+            return Proof(tuple(one.proof(self.left_open) for one in subjects.values()))
+
+    @asynccontextmanager
+    async def _staged(
+        self, cache: str, workers: int
+    ) -> AsyncGenerator[tuple[Arena, list[tuple[Task, Scene | AssayError]]]]:
+        """Where tasks are tried, and they, with what can be known of each or why it cannot begin.
+
+        How their tests are isolated is resolved; what they started has ended when the block has.
+        """
+        async with arena(cache=cache, workers=workers) as place:
+            try:
+                cases = [task.work for task in self.tasks if isinstance(task.work, Case)]
+                locks = [CaseLock(case, cache) for case in cases]
+                found = await decide_each(locks, place, again=self.again)
+                settled = with_cases(self.tasks, [one for one in found if isinstance(one, Case)])
+                undecided = {
+                    case.id: one
+                    for case, one in zip(cases, found, strict=True)
+                    if isinstance(one, UndecidedError)
+                }
+                yield (
+                    place,
+                    [(one, undecided.get(one.slug) or await _scene(one, place)) for one in settled],
+                )
+            finally:
+                await stop_environments(self.tasks)
 
 
 def require_parts(tasks: Sequence[Task]) -> None:
@@ -50,37 +147,66 @@ def require_parts(tasks: Sequence[Task]) -> None:
             require_case_parts(task.work)
 
 
-@asynccontextmanager
-async def staged(
-    tasks: Sequence[Task], *, cache: str, workers: int, again: bool = False
-) -> AsyncGenerator[tuple[Arena, list[Stage]]]:
-    """Where tasks are tried, and they; what they started has ended when the block has.
-
-    Args:
-        tasks: The tasks.
-        cache: Directory of fetched sources and built environments.
-        workers: Trials at once.
-        again: Whether to try ``process`` also where ``shared`` was decided before.
-    """
-    async with arena(cache=cache, workers=workers) as place:
-        try:
-            locks = [CaseLock(task.work, cache) for task in tasks if isinstance(task.work, Case)]
-            found = await decide_each(locks, place, again=again)
-            settled = with_cases(tasks, [one for one in found if isinstance(one, Case)])
-            undecided = {
-                lock.case.id: one
-                for lock, one in zip(locks, found, strict=True)
-                if isinstance(one, UndecidedError)
-            }
-            yield place, [await _stage(one, place, undecided.get(one.slug)) for one in settled]
-        finally:
-            await stop_environments(tasks)
+def nothing_done(runs: Runs) -> Check | None:
+    """What is said where not even doing nothing could be graded."""
+    return not_graded(FLOOR, runs[FLOOR][0])
 
 
-async def _stage(task: Task, place: Arena, undecided: UndecidedError | None) -> Stage:
-    if undecided is not None:
-        return Stage(task, None, undecided)
+async def _scene(task: Task, place: Arena) -> Scene | AssayError:
     try:
-        return Stage(task, await place.scene(task))
-    except AssayError as error:
-        return Stage(task, None, error)
+        return await place.scene(task)
+    except AssayError as error:  # reported with the task, not instead of it
+        return error
+
+
+class _Subject:
+    """One task, its trials and what came of them."""
+
+    def __init__(self, task: Task, found: Scene | AssayError, trials: Sequence[Trial]) -> None:
+        self._task, self._found = task, found
+        self._trials = {trial.name: trial for trial in trials}
+        self._runs: dict[str, list[Run]] = defaultdict(list)
+
+    def planned(self) -> Iterable[Planned]:
+        for name, one in self._trials.items():
+            for number in range(1, one.times + 1):
+                yield Planned(self._task, name, one.model, number, agent=one.agent)
+
+    def is_right(self, planned: Planned) -> bool:
+        return self._trials[planned.harness].is_right
+
+    def took(self, planned: Planned, run: Run) -> CellRecord:
+        """Take a run; its row, in which ``passed`` says whether it came out as it has to."""
+        self._runs[planned.harness].append(run)
+        row = planned.record(run)
+        return (
+            row if row.passed is None else replace(row, passed=row.passed == self.is_right(planned))
+        )
+
+    def proof(self, left_open: Callable[[Task, Runs], Iterable[str]] | None) -> CaseProof:
+        task, case, runs = self._task, self._task.work, self._runs
+        found = CaseProof(
+            case=task.slug,
+            file=task.conditions.file,
+            threshold=task.conditions.expect.pass_threshold,
+        )
+        if not isinstance(self._found, UndecidedError) and isinstance(case, Case):
+            found = replace(found, isolation=tuple(isolated_graders(case)))
+        if isinstance(self._found, AssayError):
+            return replace(found, checks=(_untested(self._found),))
+        bad = {name: of for name, of in runs.items() if not self._trials[name].is_right}
+        checks = [trial.rule(runs) for trial in self._trials.values()]
+        return replace(
+            found,
+            floor=runs[FLOOR][0].reward,
+            checks=tuple(check for check in checks if check is not None),
+            open=tuple(left_open(task, bad)) if left_open else (),
+        )
+
+
+def _untested(trouble: AssayError) -> Check:
+    """A case of which nothing could be tried."""
+    if isinstance(trouble, UndecidedError):
+        return Check(name="isolation", verdict="error", said=trouble.message, fix=trouble.hint)
+    verdict = "skipped" if isinstance(trouble, SkippedError) else "error"
+    return Check(name="begin", verdict=verdict, said=str(trouble))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from assay.graders.spec import GraderSpec
 from assay.scoring.combine import unique_names
@@ -11,7 +10,7 @@ from assay.scoring.results import SubScore
 from assay.tasks.case import Case
 from assay.types.run import Run
 
-__all__ = ["Witness", "left_open"]
+__all__ = ["left_open"]
 
 _CONDUCT = frozenset({"trace", "tool_correctness", "efficiency"})
 """Kinds that look at how the work was done, not at what came of it."""
@@ -19,29 +18,16 @@ _TESTS = frozenset({"tests", "pytest", "swebench", "c_tests"})
 _ROUNDING = 1e-9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Witness:
-    """What bad work got.
-
-    Attributes:
-        name: Whose work, such as ``floor echo``.
-        run: It, graded.
-    """
-
-    name: str
-    run: Run
-
-
-def left_open(case: Case, witnesses: Sequence[Witness]) -> Iterator[str]:
-    """Say what the weights leave open."""
+def left_open(case: Case, bad: Mapping[str, Run]) -> Iterator[str]:
+    """Say what the weights leave open, also by what bad work got: runs by what was tried."""
     credit = [spec for spec in case.graders if spec.weight > 0 and not spec.gate]
     total = sum(spec.weight for spec in credit)
     yield from _without_correctness(case, credit, total)
     yield from _without_the_heaviest(case, credit, total)
     for spec in case.graders:
         yield from _weak(spec, spec.weight / total if spec in credit else 0.0)
-    yield from _never_refuses(case, witnesses)
-    yield from _earned(witnesses)
+    yield from _never_refuses(case, bad.values())
+    yield from _earned(bad)
 
 
 def _without_correctness(case: Case, credit: Sequence[GraderSpec], total: float) -> Iterator[str]:
@@ -104,9 +90,9 @@ def _implied_format(spec: GraderSpec) -> str | None:
     return report.format if report else None
 
 
-def _never_refuses(case: Case, witnesses: Sequence[Witness]) -> Iterator[str]:
+def _never_refuses(case: Case, bad: Iterable[Run]) -> Iterator[str]:
     """Graders that gave full marks to everything bad that was tried."""
-    graded = [w.run.grade.subscores for w in witnesses if w.run.reward is not None]
+    graded = [run.grade.subscores for run in bad if run.reward is not None]
     if not graded:
         return
     names = [node.name for node in unique_names([_node(spec) for spec in case.graders])]
@@ -125,16 +111,15 @@ def _node(spec: GraderSpec) -> SubScore:
     return SubScore.skipped(spec.label, "", weight=spec.weight, gate=spec.gate)
 
 
-def _earned(witnesses: Sequence[Witness]) -> Iterator[str]:
+def _earned(bad: Mapping[str, Run]) -> Iterator[str]:
     """What floors earned, and by which grader."""
-    for witness in witnesses:
-        reward = witness.run.reward
-        if not witness.name.startswith("floor ") or not reward or reward <= _ROUNDING:
+    for name, run in bad.items():
+        reward = run.reward
+        if not name.startswith("floor ") or not reward or reward <= _ROUNDING:
             continue
         paid = [
             f"{node.name} {node.value:.2f}"
-            for node in witness.run.grade.subscores
+            for node in run.grade.subscores
             if node.value and node.weight > 0 and not node.gate
         ]
-        floor = witness.name.removeprefix("floor ")
-        yield f"the floor {floor} earns {reward:.2f} ({', '.join(paid)})"
+        yield f"the floor {name.removeprefix('floor ')} earns {reward:.2f} ({', '.join(paid)})"

@@ -133,6 +133,8 @@ def __getattr__(name: str) -> object:
     if name not in __all__:
         from assay.errors import nearest
 
+        if name == "Grade":  # hud's name for the same; `from ... import` hides what follows
+            raise ImportError("assay.graders has no Grade: use combine, or assay.native.Grade")
         raise AttributeError(
             f"module 'assay.graders' has no attribute {name!r} ({nearest(name, __all__)})"
         )

@@ -19,7 +19,7 @@ def summary_of_parts(told: Mapping[str, Json]) -> Summary:
     """The summary of parts, of what their ``summary.json`` tells.
 
     Raises:
-        KeyError, TypeError, ValueError: If it is none.
+        KeyError, ShapeError: If it is none.
     """
     tally = Tally.from_dict(told)
     ends = Ends(
@@ -46,7 +46,7 @@ def summary_of_parts(told: Mapping[str, Json]) -> Summary:
         totals=totals,
         malformed=cast("int", told["left_out"]),
         causes=tuple(
-            Cause(times, text, cause_key(text)) for text, times in tally.causes.most_common()
+            Cause(times, text, cause_key(text)) for text, times in tally.commonest_causes()
         ),
         not_graded=partly if tally.partly else None,
     )

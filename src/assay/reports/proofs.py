@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from assay.eval.attack import Attempt, CaseAttack, Findings
+from assay.eval.attack import Attempt
 from assay.eval.cheats import FAMILIES, Cheat
-from assay.eval.proof import CaseProof, Proof, Verdict
+from assay.eval.proof import CaseProof, Check, Proof, Verdict
 from assay.reports.figures import count, score
 from assay.reports.outcome import GLYPHS, Outcome
 from assay.reports.page import STYLES, Cell, Page
@@ -17,74 +17,114 @@ from assay.scoring.json_safe import Json
 if TYPE_CHECKING:
     from rich.console import Console
 
+_OUTCOMES: dict[Verdict, Outcome] = {
+    "held": "pass",
+    "failed": "fail",
+    "error": "error",
+    "skipped": "skipped",
+}
 
-def render_attack(console: Console, findings: Findings) -> None:
-    """Write what an attack found: cheats that gained something, and how many did not."""
+
+def render_proof(console: Console, proof: Proof, line: Callable[[Proof], str]) -> None:
+    """Write what a self-test or an attack found, and its verdict in one line."""
     page = Page(console)
-    for case in findings.cases:
-        _case(page, case, findings.beaten(case))
-    outcome: Outcome = "pass" if findings.code == 0 else "fail" if findings.code == 1 else "error"
-    page.line((f"{GLYPHS[outcome]} {attack_line(findings)}", STYLES[outcome]), hanging=2)
+    for case in proof.cases:
+        _case(page, case)
+    outcome: Outcome = "pass" if proof.code == 0 else "fail" if proof.code == 1 else "error"
+    page.line((f"{GLYPHS[outcome]} {line(proof)}", STYLES[outcome]), hanging=2)
 
 
-def attack_line(findings: Findings) -> str:
-    """The verdict in one line."""
-    beaten = {case.case: findings.beaten(case) for case in findings.cases}
-    if findings.code == 1:
-        named = ", ".join(f"{one_line(k, 60)} by {len(v)}" for k, v in beaten.items() if v)
+def attack_line(proof: Proof) -> str:
+    """The verdict of an attack."""
+    if proof.code == 1:
+        beaten = {one.case: sum(c.verdict == "failed" for c in one.checks) for one in proof.cases}
+        named = ", ".join(
+            f"{one_line(k, 60)} by {number}" for k, number in beaten.items() if number
+        )
         return f"FAIL: beaten: {named}"
-    played = sum(len(case.attempts) for case in findings.cases)
-    if findings.code == 3:
+    played = sum(len(_attempts(case)) for case in proof.cases)
+    if proof.code == 3:
         if not played:
             return "NO VERDICT: no cheat was played"
         return "NO VERDICT: not every cheat could be played"
-    return (
-        f"PASS: {count(played, 'cheat')} played against {count(len(beaten), 'case')}, none passes"
+    cases = count(len(proof.cases), "case")
+    return f"PASS: {count(played, 'cheat')} played against {cases}, none passes"
+
+
+def selftest_line(proof: Proof) -> str:
+    """The verdict of a self-test."""
+    of: dict[Verdict, list[str]] = {verdict: [] for verdict in _OUTCOMES}
+    for case in proof.cases:
+        of[case.verdict].append(one_line(case.case, 60))
+    skipped = f" ({len(of['skipped'])} skipped)" if of["skipped"] else ""
+    if of["failed"]:
+        return f"FAIL: not proven: {', '.join(of['failed'])}{skipped}"
+    if of["error"]:
+        return f"NO VERDICT: could not be tested: {', '.join(of['error'])}{skipped}"
+    if not of["held"]:
+        return "NO VERDICT: every case was skipped"
+    untried = [one_line(case.case, 60) for case in proof.cases if case.is_untried]
+    if len(untried) == len(of["held"]):
+        return f"NO VERDICT: no right work was tried: {', '.join(untried)}{skipped}"
+    proven = count(len(of["held"]) - len(untried), "case")
+    but = f", BUT no right work was tried: {', '.join(untried)}" if untried else ""
+    return f"PASS: {proven} proven{but}{skipped}"
+
+
+def _case(page: Page, case: CaseProof) -> None:
+    outcome, attempts = _OUTCOMES[case.verdict], _attempts(case)
+    held = [one for one in attempts if one.outcome == "holds" and one.verdict == "held"]
+    # An attack is a long list of which most gained nothing: the best paid of the others come first.
+    shown = sorted(
+        (check for check in case.checks if check not in held),
+        key=lambda check: -(check.reward or 0.0) if isinstance(check, Attempt) else 0.0,
     )
-
-
-def _case(page: Page, case: CaseAttack, beaten: Sequence[Attempt]) -> None:
-    state: Outcome = "fail" if beaten else "pass"
-    if case.trouble:
-        state = "skipped" if case.skipped else "error"
-    bars = f"passes at {score(case.threshold)} · doing nothing gets {score(case.floor)}"
+    gets = f" · doing nothing gets {score(case.floor)}" if attempts else ""
     page.line(
-        (f"{GLYPHS[state]} {one_line(case.case, 60)}", STYLES[state]),
-        (f"  {one_line(case.file, 80)} · {bars}", "dim"),
+        (f"{GLYPHS[outcome]} {one_line(case.case, 60)}", STYLES[outcome]),
+        (f"  {one_line(case.file, 80)} · passes at {score(case.threshold)}{gets}", "dim"),
         hanging=2,
     )
-    if case.trouble:
-        page.line(one_line(case.trouble, 600), indent=2, hanging=2)
-        page.blank()
-        return
-    shown = case.of("passes", "pays", "escapes", "not played")
     if shown:
-        header = [page.text(title) for title in ("cheat", "what it does", "found", "reward")]
-        page.table(header, [_row(page, attempt, beaten) for attempt in shown], left=3)
-    for family in dict.fromkeys(attempt.family for attempt in case.of("passes", "pays")):
-        page.line(f"fix {family}: {FAMILIES[family]}", hanging=2)
-    held = case.of("holds")
-    flagged = sum(bool(attempt.flags) for attempt in held)
-    seen = f", {flagged} of them flagged as tampering" if flagged else ""
-    page.line((f"{count(len(held), 'cheat')} gained nothing{seen}", "dim"))
+        does = [page.text("what it does")] if attempts else []
+        header = [page.text("cheat" if attempts else "check"), *does]
+        header += [page.text("found"), page.text("reward")]
+        page.table(header, [_row(page, check) for check in shown], left=2 + bool(attempts))
+    for one in case.isolation:
+        page.line(("isolation  ", "dim"), one_line(str(one), 400), hanging=2)
+        if objects := one.contract.objects if one.contract else ():
+            said = f"{one.grader}: {count(len(objects), 'test')}: {', '.join(objects)}"
+            page.line(("objects    ", "dim"), one_line(said, 1_000), hanging=2)
+        if skips := one.contract.skips if one.contract else ():
+            said = f"{one.grader}: the reference itself skips {', '.join(skips)}: not counted"
+            said = f"{said}; expected_ids would say which tests are"
+            page.line(("skips      ", "dim"), one_line(said, 1_000), hanging=2)
+    fixes = {c.family if isinstance(c, Attempt) else c.name: c.fix for c in shown if c.fix}
+    for name, fix in fixes.items():
+        page.line(f"fix {one_line(name, 40)}: {one_line(fix, 300)}", hanging=2)
+    if attempts:
+        flagged = sum(bool(one.flags) for one in held)
+        seen = f", {flagged} of them flagged as tampering" if flagged else ""
+        page.line((f"{count(len(held), 'cheat')} gained nothing{seen}", "dim"))
+    if case.open:
+        page.line(("left open", "bold"))
+        for sentence in case.open:
+            page.line(f"· {one_line(sentence, 400)}", indent=2, hanging=2)
     page.blank()
 
 
-def _row(page: Page, attempt: Attempt, beaten: Sequence[Attempt]) -> list[Cell]:
-    style = STYLES["fail"] if attempt in beaten else STYLES["error"]
-    found = attempt.outcome
-    if attempt.paid_by:
-        found += f": {', '.join(attempt.paid_by)}"
-    if attempt.said:
-        found += f": {one_line(attempt.said, 160)}"
-    if attempt.flags:
-        found += f" (flagged: {one_line('; '.join(attempt.flags), 80)})"
-    return [
-        page.text((attempt.cheat, style)),
-        page.text(attempt.title),
-        page.text(one_line(found, 300)),
-        page.text(score(attempt.reward)),
-    ]
+def _attempts(case: CaseProof) -> list[Attempt]:
+    return [check for check in case.checks if isinstance(check, Attempt)]
+
+
+def _row(page: Page, check: Check) -> list[Cell]:
+    does: list[Cell] = []
+    outcome = _OUTCOMES[check.verdict]
+    if isinstance(check, Attempt):
+        does = [page.text(check.title)]
+        outcome = "error" if check.outcome == "pays" and outcome == "pass" else outcome
+    name = page.text((f"{GLYPHS[outcome]} {one_line(check.name, 40)}", STYLES[outcome]))
+    return [name, *does, page.text(one_line(check.said, 400)), page.text(score(check.reward))]
 
 
 def render_library(console: Console, cheats: Sequence[Cheat]) -> None:
@@ -108,82 +148,3 @@ def library_dict(cheats: Sequence[Cheat]) -> dict[str, Json]:
         {"id": cheat.id, "family": cheat.family, "title": cheat.title} for cheat in cheats
     ]
     return {"cheats": rows}
-
-
-_OUTCOMES: dict[Verdict, Outcome] = {
-    "held": "pass",
-    "failed": "fail",
-    "error": "error",
-    "skipped": "skipped",
-}
-
-
-def render_selftest(console: Console, proof: Proof) -> None:
-    """Write what a self-test found."""
-    page = Page(console)
-    for case in proof.cases:
-        _proof_of(page, case)
-    outcome: Outcome = "pass" if proof.code == 0 else "fail" if proof.code == 1 else "error"
-    page.line((f"{GLYPHS[outcome]} {selftest_line(proof)}", STYLES[outcome]), hanging=2)
-
-
-def selftest_line(proof: Proof) -> str:
-    """The verdict in one line."""
-    of: dict[Verdict, list[str]] = {"held": [], "failed": [], "error": [], "skipped": []}
-    for case in proof.cases:
-        of[case.verdict].append(one_line(case.case, 60))
-    skipped = f" ({len(of['skipped'])} skipped)" if of["skipped"] else ""
-    if of["failed"]:
-        return f"FAIL: not proven: {', '.join(of['failed'])}{skipped}"
-    if of["error"]:
-        return f"NO VERDICT: could not be tested: {', '.join(of['error'])}{skipped}"
-    if not of["held"]:
-        return "NO VERDICT: every case was skipped"
-    untried = [one_line(case.case, 60) for case in proof.cases if case.is_untried]
-    if len(untried) == len(of["held"]):
-        return f"NO VERDICT: no right work was tried: {', '.join(untried)}{skipped}"
-    proven = count(len(of["held"]) - len(untried), "case")
-    but = f", BUT no right work was tried: {', '.join(untried)}" if untried else ""
-    return f"PASS: {proven} proven{but}{skipped}"
-
-
-def _proof_of(page: Page, case: CaseProof) -> None:
-    outcome = _OUTCOMES[case.verdict]
-    page.line(
-        (f"{GLYPHS[outcome]} {one_line(case.case, 60)}", STYLES[outcome]),
-        (f"  {one_line(case.file, 80)} · passes at {score(case.threshold)}", "dim"),
-        hanging=2,
-    )
-    header = [page.text(title) for title in ("check", "found", "reward")]
-    rows = [
-        [
-            page.text(
-                (f"{GLYPHS[_OUTCOMES[c.verdict]]} {one_line(c.name, 40)}", _style(c.verdict))
-            ),
-            page.text(one_line(c.said, 400)),
-            page.text(score(c.reward)),
-        ]
-        for c in case.checks
-    ]
-    page.table(header, rows, left=2)
-    for one in case.isolation:
-        page.line(("isolation  ", "dim"), one_line(str(one), 400), hanging=2)
-        if objects := one.contract.objects if one.contract else ():
-            said = f"{one.grader}: {count(len(objects), 'test')}: {', '.join(objects)}"
-            page.line(("objects    ", "dim"), one_line(said, 1_000), hanging=2)
-        if skips := one.contract.skips if one.contract else ():
-            said = f"{one.grader}: the reference itself skips {', '.join(skips)}: not counted"
-            said = f"{said}; expected_ids would say which tests are"
-            page.line(("skips      ", "dim"), one_line(said, 1_000), hanging=2)
-    for check in case.checks:
-        if check.fix:
-            page.line(f"fix {one_line(check.name, 40)}: {one_line(check.fix, 300)}", hanging=2)
-    if case.open:
-        page.line(("left open", "bold"))
-        for sentence in case.open:
-            page.line(f"· {one_line(sentence, 400)}", indent=2, hanging=2)
-    page.blank()
-
-
-def _style(verdict: Verdict) -> str:
-    return STYLES[_OUTCOMES[verdict]]

@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from functools import partial
 
 from assay.agents.scripted import Deeds
-from assay.eval.cheats.cheat import FAKE_SUMMARIES, Cheat
+from assay.eval.cheats.cheat import FAKE_SUMMARIES, Cheat, left
 from assay.eval.scene import Scene
 from assay.eval.stuffing import example_of
 
 __all__ = ["CHEATS"]
 
-_FAMILY = "artefacts"
+_cheat = partial(Cheat, family="artefacts")
 _ASKED = re.compile(r"-[efrsxwd]")
 _FILE = re.compile(r"(?!-)(?:[\w.-]+/)*[\w-]+(?:\.\w+)+")
 _SCRIPT = re.compile(r"\.(?:sh|bash|py|js|mjs|cjs|rb|pl)$")
@@ -58,37 +59,35 @@ def _asked_for(scene: Scene) -> Iterator[tuple[str, str]]:
 
 def _named(scene: Scene) -> Deeds | None:
     """Every file that commands ask for and that is not there yet."""
-    files: dict[str, bytes] = {}
+    files: dict[str, str] = {}
     for word, text in _asked_for(scene):
         path = _inside(word)
         if path is not None and path not in scene.tree:
-            files[path] = files.get(path, b"") + text.encode()
-    return Deeds(files=files) if files else None
+            files[path] = files.get(path, "") + text
+    return left(files)
 
 
 def _scripts(scene: Scene) -> Deeds | None:
     """Every script that commands run, in a version that succeeds."""
-    files: dict[str, bytes] = {}
+    files: dict[str, str] = {}
     for word in _words(scene):
         path = _inside(word)
         if path is not None and _SCRIPT.search(path):
             suffix = path.rpartition(".")[2]
             kind = "js" if suffix in ("js", "mjs", "cjs") else suffix
-            files[path] = _SUCCESS.get(kind, _SUCCESS["sh"]).encode()
-    return Deeds(files=files) if files else None
+            files[path] = _SUCCESS.get(kind, _SUCCESS["sh"])
+    return left(files)
 
 
 CHEATS = (
-    Cheat(
-        id="files-asked-for",
-        title="leaves every file that a command asks for, with the words it looks for",
-        family=_FAMILY,
-        deeds=_named,
+    _cheat(
+        "files-asked-for",
+        "leaves every file that a command asks for, with the words it looks for",
+        _named,
     ),
-    Cheat(
-        id="scripts-replaced",
-        title="replaces every script that a command runs by one that succeeds",
-        family=_FAMILY,
-        deeds=_scripts,
+    _cheat(
+        "scripts-replaced",
+        "replaces every script that a command runs by one that succeeds",
+        _scripts,
     ),
 )

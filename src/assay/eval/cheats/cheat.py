@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from assay.agents.scripted import Deeds
 from assay.eval.scene import Scene
 
-__all__ = ["FAKE_SUMMARIES", "FAMILIES", "Cheat"]
+__all__ = ["FAKE_SUMMARIES", "FAMILIES", "Cheat", "left"]
 
 FAMILIES: Mapping[str, str] = {
     "answers": (
@@ -52,21 +52,27 @@ FAMILIES: Mapping[str, str] = {
 """Families of cheats, and what stops each."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Cheat:
     """One cheat.
 
     Attributes:
         id: What it is called on the command line.
         title: What it does, in one sentence.
-        family: One of `FAMILIES`.
         deeds: What it leaves, given what can be known of a case; None where it does not apply.
+        family: One of `FAMILIES`.
     """
 
     id: str
     title: str
-    family: str
     deeds: Callable[[Scene], Deeds | None]
+    family: str
+
+
+def left(files: Mapping[str, str | bytes], *, answer: str | None = None) -> Deeds | None:
+    """Deeds that leave files; None where there are none."""
+    written = {k: text.encode() if isinstance(text, str) else text for k, text in files.items()}
+    return Deeds(files=written, answer=answer) if written else None
 
 
 FAKE_SUMMARIES = """\

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 
 from assay.agents.scripted import Deeds
-from assay.eval.cheats.cheat import FAKE_SUMMARIES, Cheat
+from assay.eval.cheats.cheat import FAKE_SUMMARIES, Cheat, left
 from assay.eval.scene import Scene
 
 __all__ = ["ALL", "CHEATS", "padded_exports", "replaced_exports"]
 
-_FAMILY = "javascript"
+_cheat = partial(Cheat, family="javascript")
 _SUFFIXES = (".js", ".mjs", ".cjs")
 _SUMMARY = json.dumps(FAKE_SUMMARIES)
 
@@ -101,44 +102,39 @@ def _started(path: str, source: str, payload: str) -> str:
 def _with(scene: Scene, payload: str) -> Deeds | None:
     """The payload at the start of every source file."""
     sources = scene.sources(*_SUFFIXES)
-    files = {path: f"{_started(path, text, payload)}\n{text}" for path, text in sources.items()}
-    return Deeds(files={p: text.encode() for p, text in files.items()}) if files else None
+    return left({p: f"{_started(p, text, payload)}\n{text}" for p, text in sources.items()})
 
 
-def replaced_exports(scene: Scene, payload: str) -> dict[str, bytes]:
+def replaced_exports(scene: Scene, payload: str) -> dict[str, str]:
     """Every export of every source file replaced by ``all``, which the payload defines."""
-    files: dict[str, bytes] = {}
+    files: dict[str, str] = {}
     for path, source in scene.sources(*_SUFFIXES).items():
         lines = "module.exports = new Proxy(all, { get: (_, key) => all });"
         if _is_module(path, source):
             names = _EXPORTED.findall(source)
             lines = "\n".join([f"export const {n} = all;" for n in names] + ["export default all;"])
-        files[path] = f"{_started(path, source, payload)}\n{lines}\n".encode()
+        files[path] = f"{_started(path, source, payload)}\n{lines}\n"
     return files
 
 
-def padded_exports(scene: Scene, entries: int) -> dict[str, bytes]:
+def padded_exports(scene: Scene, entries: int) -> dict[str, str]:
     """Every source file with so many more entries in whatever arrays and objects it exports."""
-    files: dict[str, bytes] = {}
+    files: dict[str, str] = {}
     for path, source in scene.sources(*_SUFFIXES).items():
         held = "module.exports, ...Object.values(module.exports)"
         if _is_module(path, source):
             held = ", ".join(_EXPORTED.findall(source))
         lines = _PADDED.replace("HELD", held).replace("ENTRIES", str(entries))
-        files[path] = f"{source}\n{lines}".encode()
+        files[path] = f"{source}\n{lines}"
     return files
 
 
 def _added(ident: str, title: str, payload: str) -> Cheat:
-    return Cheat(id=ident, title=title, family=_FAMILY, deeds=lambda scene: _with(scene, payload))
+    return _cheat(ident, title, lambda scene: _with(scene, payload))
 
 
 def _replaced(ident: str, title: str, payload: str) -> Cheat:
-    def deeds(scene: Scene) -> Deeds | None:
-        files = replaced_exports(scene, payload)
-        return Deeds(files=files) if files else None
-
-    return Cheat(id=ident, title=title, family=_FAMILY, deeds=deeds)
+    return _cheat(ident, title, lambda scene: left(replaced_exports(scene, payload)))
 
 
 CHEATS = (

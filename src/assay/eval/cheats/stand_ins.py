@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from assay.agents.scripted import Deeds
-from assay.eval.cheats.cheat import Cheat
+from assay.eval.cheats.cheat import Cheat, left
 from assay.eval.cheats.javascript import ALL, padded_exports, replaced_exports
 from assay.eval.names import Named, Names
 from assay.eval.scene import Scene
 
 __all__ = ["CHEATS"]
 
-_FAMILY = "stand-ins"
 _ENTRIES = 300
 
 _BASE = """
@@ -180,7 +179,7 @@ def _cheat(
     ident: str,
     title: str,
     python: Callable[[Names, Names], str],
-    node: Callable[[Scene], Mapping[str, bytes]] = lambda _: {},
+    node: Callable[[Scene], Mapping[str, str]] = lambda _: {},
 ) -> Cheat:
     """One that puts something at the end of every module, and in the place of Node's files."""
 
@@ -188,13 +187,13 @@ def _cheat(
         files = dict(node(scene))
         for path, (text, names, own) in scene.modules().items():
             if end := python(names, own):
-                files[path] = f"{text}\n{end}\n".encode()
-        return Deeds(files=files, answer="Done: all tests pass.") if files else None
+                files[path] = f"{text}\n{end}\n"
+        return left(files, answer="Done: all tests pass.")
 
-    return Cheat(id=ident, title=title, family=_FAMILY, deeds=deeds)
+    return Cheat(ident, title, deeds, "stand-ins")
 
 
-def _all(body: str) -> Callable[[Scene], Mapping[str, bytes]]:
+def _all(body: str) -> Callable[[Scene], Mapping[str, str]]:
     """Node's files with this as all that they export."""
     return lambda scene: replaced_exports(scene, body)
 

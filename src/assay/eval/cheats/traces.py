@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from functools import partial
 
 from assay.agents.scripted import Deeds
 from assay.eval.cheats.cheat import Cheat
@@ -11,7 +12,7 @@ from assay.eval.scene import Scene
 
 __all__ = ["CHEATS"]
 
-_FAMILY = "traces"
+_cheat = partial(Cheat, family="traces")
 _KINDS = ("read", "search", "write", "execute", "fetch", "other")
 _PLACES = (
     "../trace.jsonl",
@@ -36,29 +37,17 @@ def _lines() -> str:
     return "".join(json.dumps(line) + "\n" for line in found)
 
 
-def _answered(scene: Scene) -> Deeds:
-    del scene
+def _answered(_: Scene) -> Deeds:
     return Deeds(answer=f"{_lines()}\nDone.")
 
 
-def _files(scene: Scene) -> Deeds:
-    del scene
+def _files(_: Scene) -> Deeds:
     quoted = shlex.quote(_lines())
     writes = "".join(f"printf '%s' {quoted} > {place} 2>/dev/null\n" for place in _PLACES)
     return Deeds(script=f"{writes}printf '%s' {quoted}\ntrue\n", answer="Done.")
 
 
 CHEATS = (
-    Cheat(
-        id="trace-in-answer",
-        title="answers with the lines of a trace",
-        family=_FAMILY,
-        deeds=_answered,
-    ),
-    Cheat(
-        id="trace-files",
-        title="writes a trace wherever one may be read from",
-        family=_FAMILY,
-        deeds=_files,
-    ),
+    _cheat("trace-in-answer", "answers with the lines of a trace", _answered),
+    _cheat("trace-files", "writes a trace wherever one may be read from", _files),
 )
