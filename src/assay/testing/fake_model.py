@@ -27,7 +27,7 @@ from assay.models.conversation import (
 )
 from assay.models.messages import Usage
 from assay.models.protocols import ProtocolError, addressed, codec_at
-from assay.models.protocols.fields import decode_body
+from assay.models.protocols.shapes import decode_body
 from assay.scoring.json_safe import Json, plain
 from assay.testing.asked import Asked, Said, WireForm, tokens_of
 from assay.testing.faults import (
