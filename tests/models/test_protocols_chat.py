@@ -258,7 +258,7 @@ def test_what_openais_client_sends_is_read() -> None:
         (
             {"model": "m", "messages": [{"role": "user", "content": "x"}], "stream": "yes"},
             "stream",
-            "expected boolean or null",
+            "expected null or boolean",
         ),
         (
             {"model": "m", "messages": [{"role": "user", "content": "x"}], "n": 2},

@@ -173,7 +173,7 @@ _TURN = Turn(
         Thought("I have to look.", protocol="google"),
         Text("I look at both."),
         Thought("", "c2ln", "behind", "google"),
-        Call("c1", "ls", '{"path": "\\u00fc"}'),
+        Call("c1", "ls", '{"path": "ü"}'),
         Call("c2", "ls", "{}"),
         Thought("", "ZW5k", protocol="google"),
     ),

@@ -6,7 +6,6 @@ them into its body.
 
 from __future__ import annotations
 
-import json
 import re
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
@@ -44,7 +43,7 @@ from assay.models.protocols.translating import (
     texts,
     whole,
 )
-from assay.models.wire import count, items, mapping, name, text
+from assay.models.wire import count, items, mapping, name, text, written
 from assay.scoring.json_safe import Json
 
 _NAME: Protocol = "google"
@@ -388,7 +387,7 @@ def _parts_of(block: Mapping[str, Json]) -> Iterable[Part]:
             yield Text(text(said))
     elif call := mapping(block.get("functionCall")):
         given = call.get("args")
-        arguments = json.dumps({} if given is None else given)
+        arguments = written({} if given is None else given)
         yield Call(text(call.get("id")), text(call.get("name")), arguments)
     elif answer := mapping(block.get("functionResponse")):
         yield _result(answer)
@@ -401,12 +400,12 @@ def _result(answer: Mapping[str, Json]) -> Result:
     told = mapping(answer.get("response"))
     key = next(iter(told)) if len(told) == 1 else ""
     said = told.get(key) if key in _OUTPUTS else told
-    written = text(said) if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
+    output = "null" if said is None else written(said)
     more = (part for one in items(answer.get("parts")) for part in _parts_of(mapping(one)))
     return Result(
         text(answer.get("id")),
         (
-            *([Text(text(written))] if written else []),
+            *([Text(output)] if output else []),
             *(part for part in more if isinstance(part, Image | Unknown)),
         ),
         key == "error",
