@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, cast
 
 from assay.errors import ProgramError
 from assay.graders.functions.apart import examined_apart
+from assay.graders.functions.grading import TWICE
 from assay.graders.openai.base import (
     Definition,
     OpenAIGrader,
@@ -86,13 +87,6 @@ _CALL = """\
 def arguments(payload):
     return payload["sample"], payload["item"]
 """
-_SIGNS = {
-    "cpu_timeout": "timed_out",
-    "wall_timeout": "timed_out",
-    "memory": "out_of_memory",
-    "crash": "crashed",
-    "recursion": "nested_too_deeply",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,13 +181,13 @@ class OpenAIPython(Ranged):
             passed = self.passed(outcome.score)
             return Reward(value=outcome.score, passed=passed, details=details)
         message = outcome.message or outcome.status
-        if sign := _SIGNS.get(outcome.status):
+        if outcome.status in TWICE:
             raise SubmissionFaultError(
                 f"grade() ended by {outcome.status}: {message}",
                 flag="python_grader_runtime_error",
                 outcome=outcome.status,
                 details=details,
-                signs=(sign,),
+                signs=TWICE[outcome.status][:1],
             )
         if outcome.status in ("sandbox_error", "late"):
             flag, said = "python_grader_server_error", f"the sandbox failed: {message}"

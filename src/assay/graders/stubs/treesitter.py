@@ -120,8 +120,7 @@ class _TreeSitter(Protocol):
 
 
 class _Tree(Protocol):
-    @property
-    def root_node(self) -> Node: ...
+    root_node: Node
 
 
 class _Parser(Protocol):
