@@ -32,7 +32,6 @@ from assay.graders.judges.template_context import (
 )
 from assay.graders.judges.votes import (
     Decision,
-    check_canary,
     is_probed,
     poll,
     refuted,
@@ -41,6 +40,7 @@ from assay.graders.judges.votes import (
 )
 from assay.scoring.json_safe import Json, plain
 from assay.scoring.results import SubScore
+from assay.types.codec import Share
 from assay.types.thread import StringThread
 
 __all__ = ["DEFAULT_USER_TEMPLATE", "SAMPLE", "BinaryJudgeGrader"]
@@ -134,12 +134,11 @@ class BinaryJudgeGrader(JudgeGrader):
     feedback_key: str = ""
     allow_na: bool = False
     few_shot: int = MAX_SHOWN
-    canary: float = 0.02
+    canary: Share = 0.02
     openers: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_canary(self.canary)
         for name in ("criteria", "system_template", "user_template"):
             if not isinstance(text := getattr(self, name), str):
                 raise InputError(f"{name}: must be text, got {type(text).__name__}")
