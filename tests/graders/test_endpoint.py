@@ -239,7 +239,7 @@ BELIEVED: list[tuple[str, Json, float | None, str]] = [
      "quota: try later"),
     ("reason-number", [{**GOOD, "reason": 4}], None, "its 'reason': expected text or null, got 4"),
     ("flags-text", [{**GOOD, "flags": "odd"}], None, "its 'flags': expected a list or null"),
-    ("flags-object", [{**GOOD, "flags": {"odd": True}}], None, "its 'flags': expected a list or null"),
+    ("flags-object", [{**GOOD, "flags": {"odd": True}}], None, "its 'flags': expected a list"),
     ("flag-number", [{**GOOD, "flags": ["odd", 1]}], None, "its 'flags[1]': expected text, got 1"),
     ("details-list", [{**GOOD, "details": ["why"]}], None, "its 'details': expected a mapping"),
     ("details-text", [{**GOOD, "details": "why"}], None, "its 'details': expected a mapping"),

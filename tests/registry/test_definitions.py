@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay.documents import parse_document
 from assay.graders.judges.panel import DEFAULT_MODEL
 from assay.graders.spec import GraderSpec
 from assay.registry import (
@@ -18,7 +19,6 @@ from assay.registry import (
 )
 from assay.registry.files import yaml_text
 from assay.scoring.json_safe import Json
-from assay.tasks.document import parse_document
 from assay.types.codec import ShapeError
 from tests.definitions import definition
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Literal, TypeAlias
 
+from assay.documents import refuse
 from assay.frozen import frozen
-from assay.tasks.document import refuse
 from assay.types.codec import Problem
 from assay.types.trace import ToolKind
 

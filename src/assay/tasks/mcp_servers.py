@@ -7,9 +7,9 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Literal
 
+from assay.documents import problems_to_error, read_document, refuse
 from assay.frozen import frozen
 from assay.scoring.json_safe import Json
-from assay.tasks.document import problems_to_error, read_document, refuse
 from assay.types import codec
 from assay.types.codec import Problem
 

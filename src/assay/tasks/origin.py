@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from assay.documents import inside_problem, refuse
 from assay.frozen import frozen
-from assay.tasks.document import inside_problem, refuse
 from assay.types.codec import Problem
 
 
