@@ -446,8 +446,23 @@ def positive(name: str, amount: float | None, unit: str = " seconds") -> list[Pr
     return [Problem((name,), f"must be more than 0{unit}, got {amount}")]
 
 
-def refuse(problems: Iterable[Problem]) -> None:
-    """Raise if there are any problems."""
-    found = list(problems)
-    if found:
-        raise ShapeError(found)
+def mount_problems(mounts: Sequence[str]) -> Iterator[Problem]:
+    """The problems of what a program may read: a relative path that leads out."""
+    for number, mount in enumerate(mounts):
+        if not Path(mount).is_absolute() and ".." in Path(mount).parts:
+            hint = "what lies elsewhere has an absolute path"
+            yield Problem(("mounts", number), f"{mount!r} leads out", hint)
+
+
+class Ruled:
+    """A block that has rules: where any are broken it is refused, with all that is wrong."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        if problems := list(self._problems()):
+            raise ShapeError(problems)
+
+    def _problems(self) -> Iterable[Problem]:
+        """What is wrong with it."""
+        raise NotImplementedError
