@@ -122,9 +122,9 @@ def test_a_graders_file_is_written_nowhere_but_below_the_workers_own_directory(
 def test_keys_do_not_travel_and_each_machine_has_its_own() -> None:
     here = {"OPENAI_API_KEY": "sk-of-here", "OPENAI_BASE_URL": "https://judge.example/v1"}
     settings = ModelSettings.from_environment(here)
-    work = WithinLimits(print, "office", for_others(settings, None))
+    work = WithinLimits(print, for_others(settings))
     assert b"sk-of-here" not in pickle.dumps(work)
-    there = for_others(settings, None).with_keys({"OPENAI_API_KEY": "sk-of-there"})
+    there = for_others(settings).with_keys({"OPENAI_API_KEY": "sk-of-there"})
     assert there.secrets == {**here, "OPENAI_API_KEY": "sk-of-there"}
-    other = for_others(settings, None).with_keys({"OPENAI_BASE_URL": "https://other.example/v1"})
+    other = for_others(settings).with_keys({"OPENAI_BASE_URL": "https://other.example/v1"})
     assert other.secrets == {"OPENAI_BASE_URL": here["OPENAI_BASE_URL"]}

@@ -7,8 +7,8 @@ import json
 import os
 import pickle
 import signal
-from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -161,10 +161,8 @@ def test_actors_elsewhere_make_the_same_and_a_row_over_which_they_die_is_an_erro
     kept, data = WAYS[way][1], write(tmp_path)
     grade(way, data, tmp_path / "here", kind=kind)
 
-    @asynccontextmanager
-    async def actors(
-        _: object, work: SentShards, count: int, **more: object
-    ) -> AsyncGenerator[Any]:
+    @contextmanager
+    def actors(work: SentShards, count: int, **more: object) -> Generator[Any]:
         del count, more
         there = pickle.loads(pickle.dumps(work))
         there.prepare()
@@ -180,7 +178,7 @@ def test_actors_elsewhere_make_the_same_and_a_row_over_which_they_die_is_an_erro
 
         yield pool
 
-    monkeypatch.setattr(sent_shards, "limited_actors", actors)
+    monkeypatch.setattr(sent_shards, "Actors", actors)
     monkeypatch.setattr(sent_shards, "worker_directory", lambda: str(tmp_path / "sent"))
     cluster: Any = SimpleNamespace(room=2, cores=2)
     for poison in ("", "r5"):

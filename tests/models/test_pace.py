@@ -20,6 +20,7 @@ from assay.models.pace import (
     Timing,
     gate_of,
     lane_of,
+    share_limits,
 )
 from tests.model_servers import FakeTime
 
@@ -303,3 +304,43 @@ def test_backoff_doubles_up_to_a_bound_and_is_all_chance() -> None:
     assert [most.backoff(tries) for tries in (1, 2, 3, 7, 99)] == [0.5, 1.0, 2.0, 30.0, 30.0]
     least = Timing(uniform=lambda low, high: low)
     assert least.backoff(5) == 0.0
+
+
+@pytest.mark.parametrize("limit", [{"requests_per_minute": 600.0}, {"tokens_per_minute": 6000.0}])
+async def test_processes_that_share_limits_keep_to_them_together(limit: dict[str, float]) -> None:
+    time = FakeTime()
+    lanes = [lane(time, **limit) for _ in range(5)]
+    for one in lanes:
+        one.keep_to(5)
+    sent: list[float] = []
+    for number in range(300):  # by turns, all at once, ten tokens each
+        before = time.at
+        await lanes[number % 5].wait(object(), 10, 60.0)
+        sent.append(time.at)
+        time.at = before
+    # A tenth of a minute's worth at once, then one every tenth of a second.
+    for at in sent:
+        assert sum(at <= other < at + 10.0 for other in sent) <= 60 + 100 + 5
+    assert max(sent) - time.at == pytest.approx((300 - 60) / 10)
+
+
+async def test_a_process_has_more_in_flight_again_when_others_have_ended() -> None:
+    shared = Lane(gate(FakeTime()), first=8, most=8)
+    shared.keep_to(4)
+    limiter = shared.limiter()
+    assert (limiter.limit, limiter.most) == (2, 2)
+    shared.keep_to(20)
+    assert (limiter.limit, limiter.most) == (1, 1)
+    shared.keep_to(1)
+    assert limiter.most == 8
+
+
+def test_lanes_that_are_made_later_keep_to_the_same_part() -> None:
+    share_limits(3)
+    try:
+        later = lane_of(("later",), lambda: lane(FakeTime(), requests_per_minute=30.0))
+        assert later.requests is not None
+        assert later.requests.take(1.0) == 0.0
+        assert later.requests.take(1.0) == pytest.approx(6.0)
+    finally:
+        share_limits(1)

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from assay.errors import GraderError, InputError, MissingExtraError
-from assay.eval.actors import EndsWorkersError
+from assay.eval.actors import Actors, EndsWorkersError
 from assay.eval.cluster import Cluster, connected, engine_address
 from assay.eval.heads import Parts, require_head
 from assay.eval.part_directory import PartDirectory
@@ -189,7 +189,7 @@ def test_a_row_over_which_workers_die_is_an_error_and_its_siblings_are_graded(
 
 def test_a_request_that_hangs_is_given_up(cluster: Cluster) -> None:
     async def ask() -> None:
-        with cluster.actors(time.sleep, 1, patience=1.5) as pool:
+        with Actors(time.sleep, 1, patience=1.5) as pool:
             await pool(0)
             with pytest.raises(EndsWorkersError):
                 await pool(600)
@@ -206,7 +206,7 @@ def test_an_actor_whose_loop_stands_still_is_ended(
     monkeypatch.setattr("assay.eval.actors._ASK_SECONDS", 0.0)
 
     async def ask() -> None:
-        with cluster.actors(asyncio.sleep if waits else time.sleep, 1, depth=2) as pool:
+        with Actors(asyncio.sleep if waits else time.sleep, 1, depth=2) as pool:
             await pool(0)
             if waits:
                 await pool(6)
@@ -223,12 +223,12 @@ def test_it_is_said_once_and_then_an_error_that_no_worker_finds_room(
     monkeypatch.setattr("assay.eval.actors._SAID_SECONDS", 0.0)
 
     async def ask() -> None:
-        with cluster.actors(abs, 2) as holding:
+        with Actors(abs, 2) as holding:
             await asyncio.gather(*(holding(-1) for _ in range(2)))
             await asyncio.to_thread(until, lambda: holding.ready == 2)
             monkeypatch.setattr("assay.eval.actors._START_SECONDS", 3.0)
             caplog.clear()
-            with cluster.actors(abs, 1) as pool:
+            with Actors(abs, 1) as pool:
                 await pool(-1)
 
     with pytest.raises(GraderError, match="no worker has found room") as told:
@@ -254,7 +254,7 @@ def test_another_version_of_assay_is_refused(
     monkeypatch.setattr("assay.eval.actors.__version__", "9.9")
 
     async def ask() -> None:
-        with cluster.actors(abs, 1) as pool:
+        with Actors(abs, 1) as pool:
             await pool(-1)
 
     with pytest.raises(Exception, match=r"node .* has assay .*, and 9\.9 is"):

@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import urllib.request
 from collections.abc import Generator
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any, cast
 import pytest
 
 from assay.errors import GraderError
+from assay.eval.actors import Actors
 from assay.eval.cluster import connected
 from assay.eval.cluster_versions import _GradesVersions, _Request, frame  # what an actor is sent
 from assay.registry.grading import grade_version
@@ -24,7 +24,6 @@ from assay.registry.policy import Permissions
 from assay.scoring.json_safe import Json
 from assay.store.catalog import Catalog, GraderVersion
 from assay.store.database import Database
-from assay.testing import Asked, FakeJudge, heuristic_verdict
 from assay.types.submission import Submission
 from tests.children import until
 from tests.command_line import assay
@@ -219,30 +218,6 @@ def test_a_server_whose_cluster_is_gone_from_the_note_goes_back_to_it_and_begins
         assert not any(b"gcs_server" in one for one in children_of(hand(site)).values())
 
 
-def test_rows_wait_for_what_keeps_the_limits_of_judges(site: Site, cluster: Any) -> None:
-    rows = [{"id": str(n), "answer": f"x{n}"} for n in range(400)]  # none is in the cache
-    is_dead = threading.Event()
-
-    def answer(asked: Asked) -> Json:
-        if asked.index > 20:  # more than are asked at once are still to be asked
-            is_dead.wait(60)
-        return heuristic_verdict(asked)
-
-    with FakeJudge(answer) as judge:
-        definition: Json = {"criteria": "It is an x", "judge_model": judge.model}
-        site.ask("graders", {"key": "says", "kind": "binary_judge", "definition": definition})
-        site.ask("datasets/many", "\n".join(map(json.dumps, rows)).encode(), "x-ndjson")
-        job = site.begin("says", "many")
-        until(lambda: judge.count > 20)
-        (raylet,) = cluster.head_node.all_processes["raylet"]
-        os.kill(child_of(raylet.process.pid, b"ray::Office"), signal.SIGKILL)
-        is_dead.set()
-        said = site.waiting(job)["message"]
-        assert said.startswith("waits for the cluster: the actor that keeps its limits of models")
-        ended = site.ended(job)
-    assert (ended["status"], ended["done"], ended["errors"]) == ("finished", len(rows), 0)
-
-
 def test_a_machine_whose_code_differs_grades_nothing(address: str, tmp_path: Path) -> None:
     exact: dict[str, Json] = {"graders": [{"type": "exact_match"}]}
     with Database.open(str(tmp_path / ".assay")) as database:
@@ -253,8 +228,8 @@ def test_a_machine_whose_code_differs_grades_nothing(address: str, tmp_path: Pat
 
     async def ask() -> object:
         with (
-            connected(f"ray://{address}") as cluster,
-            cluster.actors(_GradesVersions(Permissions()), 1) as pool,
+            connected(f"ray://{address}"),
+            Actors(_GradesVersions(Permissions()), 1) as pool,
         ):
             return await pool(request)
 

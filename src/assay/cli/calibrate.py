@@ -30,7 +30,6 @@ from assay.cli.options import (
 from assay.cli.rows import add_reading, rows_given
 from assay.errors import InputError
 from assay.eval.calibration.asking import Options, plan
-from assay.eval.calibration.attacks import BUILT_IN, CONTROLS, read_attacks
 from assay.eval.calibration.calibrate import calibrate
 from assay.eval.calibration.card import Card
 from assay.eval.calibration.labelled import LabelledSet, read_labelled
@@ -38,7 +37,6 @@ from assay.eval.calibration.stored import (
     collected,
     record_of,
     said_before,
-    stored_item,
     work_of,
 )
 from assay.reports.calibration_card import print_card, print_cards
@@ -153,7 +151,7 @@ def run(given: Namespace) -> int:
         cards = Cards(database)
         labelled = _labelled(given, Labels(database))
         target = named_grader(given, database)
-        options = _options(given)
+        options = Options.of(given.repeats, given.attacks, given.threshold)
         work = work_of(target, labelled)
         left = list(cards.unfinished(given.project, work))
         if left:
@@ -201,22 +199,11 @@ def _quiet() -> Generator[None]:
         log.disabled = was
 
 
-def _options(given: Namespace) -> Options:
-    attacks = ()
-    if given.attacks:
-        attacks = BUILT_IN if given.attacks == "builtin" else read_attacks(given.attacks)
-    return Options(
-        repeats=given.repeats,
-        attacks=attacks,
-        attacks_from=given.attacks,
-        controls=CONTROLS if given.attacks else (),
-        threshold=given.threshold,
-    )
-
-
 def _labelled(given: Namespace, labels: Labels) -> LabelledSet:
     if not given.labels:
-        return _of_store(given, labels)
+        name = given.label or _STORED_FIELD
+        cluster, levels = given.cluster, given.levels
+        return collected(labels, given.project, name, cluster=cluster, levels=levels)
     with rows_given(given, given.labels) as rows:
         read = read_labelled(
             rows.path,
@@ -226,20 +213,6 @@ def _labelled(given: Namespace, labels: Labels) -> LabelledSet:
             reading=rows.reading,
         )
         return replace(read, malformed=rows.left_out)
-
-
-def _of_store(given: Namespace, labels: Labels) -> LabelledSet:
-    """All that was collected."""
-    name = given.label or _STORED_FIELD
-    rows = [(stored_item(one, name), one.labels) for one in labels.items(given.project, name)]
-    return collected(
-        rows,
-        field=name,
-        project=given.project,
-        name="the store",
-        cluster=given.cluster,
-        levels=given.levels,
-    )
 
 
 def _print(record: CardRecord, given: Namespace, fresh: Card | None) -> int:

@@ -28,7 +28,7 @@ from assay.eval.attack import plan_attack
 from assay.eval.cheats import select_cheats
 from assay.eval.proof import Proof
 from assay.eval.selftest import plan_selftest
-from assay.eval.stages import TrialPlan
+from assay.eval.trials import TrialPlan
 from assay.eval.work import load_tasks
 from assay.reports.figures import count
 from assay.scoring.json_safe import Json

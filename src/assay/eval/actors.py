@@ -21,13 +21,17 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, Self, TypeAlias, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, cast, runtime_checkable
 
 from assay.cores import keep_to
 from assay.errors import AssayError, GraderError, MissingExtraError, reason_of
 from assay.eval.heads import Parts
 from assay.version import __version__
+
+if TYPE_CHECKING:
+    from assay.eval.cluster_limits import Limits
 
 __all__ = [
     "DEPTH",
@@ -99,10 +103,11 @@ class _Worker:
         self._work: Callable[[object], object] | None = None
         self._busy: set[asyncio.Task[object]] = set()
 
-    async def begin(self, version: str, work: bytes) -> tuple[str, str]:
+    async def begin(self, version: str, work: bytes, workers: int) -> tuple[str, str]:
         """The machine that it is on, and why it cannot work there; "" if it can."""
         node = this_node()
         keep_to(1)
+        await self.share(workers)
         if version != __version__:
             return node, f"has assay {__version__}, and {version} is what grades here"
         try:
@@ -124,6 +129,12 @@ class _Worker:
             return await cast("Awaitable[object]", done) if inspect.isawaitable(done) else done
         finally:
             self._busy.discard(task)
+
+    async def share(self, workers: int) -> None:
+        """Keep to its part of the limits of models, which are those of so many workers together."""
+        from assay.models.pace import share_limits
+
+        share_limits(workers)
 
     async def answer(self) -> None:
         """Say that the loop goes on."""
@@ -183,6 +194,7 @@ class Actors:
             to hang, and is ended. None for requests that wait, for whatever time, on a loop that
             must not stand still for longer than `SLOW_SECONDS`.
         blocks: Seconds more for which what waits may keep the loop to itself.
+        limits: Within which the work asks models; None for work that asks none.
 
     Raises:
         AssayError: When it is called: no actor can start, or none finds room on the cluster.
@@ -196,8 +208,10 @@ class Actors:
         depth: int = DEPTH,
         patience: float | None = None,
         blocks: float = 0.0,
+        limits: Limits | None = None,
     ) -> None:
-        self._work = pickle.dumps(work, pickle.HIGHEST_PROTOCOL)
+        work = work if limits is None else limits.within(work)
+        self._work, self._limits = pickle.dumps(work, pickle.HIGHEST_PROTOCOL), limits
         self._fixed, self._depth = count, depth
         self._patience, self._blocks = patience, blocks
         self._actors: list[_Actor] = []
@@ -206,7 +220,7 @@ class Actors:
         self._fault: AssayError | None = None
         self._replies = set[asyncio.Future[object]]()
         self._tasks: list[asyncio.Task[None]] = []
-        self._seats = 0
+        self._seats, self._shares = 0, 1
 
     def __enter__(self) -> Self:
         """Begin to start them; requests wait until the first is ready."""
@@ -214,11 +228,12 @@ class Actors:
             num_cpus=1,
             max_restarts=0,
             max_task_retries=0,
-            max_concurrency=self._depth + 2,  # to be told to end, and to say that it goes on
+            max_concurrency=self._depth + 3,  # to end, to say that it goes on, to share limits
             scheduling_strategy="SPREAD",
         )(_Worker)
         self._sent = ray().put(self._work)
         self._seat(self._fixed or cores())
+        self._shares = max(1, self._seats)
         self._begin(self._watch())
         return self
 
@@ -251,7 +266,9 @@ class Actors:
         while True:
             actor = await self._turn(is_suspect=deaths > 0)
             try:
-                return await self._reply(actor, request)
+                if self._limits is None:
+                    return await self._reply(actor, request)
+                return await self._limits.lend(partial(self._reply, actor), request, self._pieces)
             except RayTaskError as error:
                 raise cast("Exception", error.cause) from None
             except RayError as error:
@@ -265,6 +282,11 @@ class Actors:
                     ) from error
             finally:
                 self._done(actor)
+
+    def _pieces(self) -> int:
+        """Requests that are with actors, or soon will be."""
+        busy = sum(actor.under_way for actor in self._actors)
+        return busy + min(len(self._turns), max(0, self._seats * self._depth - busy))
 
     async def _reply(self, actor: _Actor, request: object) -> object:
         asked = actor.handle.run.remote(request)
@@ -327,6 +349,12 @@ class Actors:
     def _begin(self, work: Coroutine[object, object, None]) -> None:
         self._tasks.append(asyncio.create_task(work))
 
+    def _share(self, workers: int) -> None:
+        """Divide the limits of models among so many actors."""
+        self._shares = workers
+        for actor in self._actors if self._limits is not None else ():
+            actor.handle.share.remote(workers)
+
     def _seat(self, count: int) -> None:
         for _ in range(self._seats, count):
             self._begin(self._occupied())
@@ -342,7 +370,8 @@ class Actors:
             self._made.add(handle)
             try:
                 node, refusal = cast(
-                    "tuple[str, str]", await handle.begin.remote(__version__, self._sent)
+                    "tuple[str, str]",
+                    await handle.begin.remote(__version__, self._sent, self._shares),
                 )
             except RayError as error:
                 self._end(handle)
@@ -357,6 +386,8 @@ class Actors:
             failed = 0
             actor = _Actor(handle, asyncio.get_running_loop().time())
             self._actors.append(actor)
+            if len(self._actors) > self._shares:
+                self._share(len(self._actors))
             self._hand_out()
             await actor.ended.wait()
             self._end(handle)
@@ -364,7 +395,7 @@ class Actors:
     async def _watch(self) -> None:
         """End actors that hang, start more when machines join, and notice when none is left."""
         loop = asyncio.get_running_loop()
-        parts, seen, is_said = Parts(*_parts()), loop.time(), False
+        parts, seen, is_said, shared = Parts(*_parts()), loop.time(), False, loop.time()
         while self._fault is None:
             await asyncio.sleep(_WATCH_SECONDS)
             try:
@@ -381,6 +412,10 @@ class Actors:
                 _LOG.warning("%s", _no_room(now - seen))
             elif now - seen > _START_SECONDS:
                 self._fail(_no_room(now - seen))
+            if len(self._actors) in (0, self._shares):
+                shared = now
+            elif now - shared > _SAID_SECONDS:  # others do not come, or not again
+                self._share(len(self._actors))
             for actor in self._actors:
                 if actor.under_way and self._hangs(actor, now):
                     _kill(actor.handle)

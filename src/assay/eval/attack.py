@@ -11,7 +11,7 @@ from assay.errors import InputError
 from assay.eval.cheats.cheat import FAMILIES, Cheat
 from assay.eval.proof import Check, Verdict
 from assay.eval.scene import Scene
-from assay.eval.stages import FLOOR, Runs, Trial, TrialPlan, nothing_done, require_parts
+from assay.eval.trials import FLOOR, Runs, Trial, TrialPlan, nothing_done, require_parts
 from assay.store.decisions import HELD
 from assay.tasks.task import Task
 from assay.types.run import Run

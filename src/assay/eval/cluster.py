@@ -16,7 +16,7 @@ import re
 import socket
 import sys
 import tempfile
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,7 @@ from threading import Thread
 from typing import Any
 
 from assay.errors import InputError
-from assay.eval.actors import DEPTH, Actors, cores, ray
+from assay.eval.actors import cores, ray
 from assay.eval.heads import require_head
 from assay.scratch import scratch
 
@@ -59,18 +59,6 @@ class Cluster:
     def room(self) -> int:
         """For how many actors there should be work: machines may join."""
         return max(_LEAST_ROOM, 2 * self.cores)
-
-    def actors(
-        self,
-        work: Callable[..., object],
-        count: int = 0,
-        *,
-        depth: int = DEPTH,
-        patience: float | None = None,
-        blocks: float = 0.0,
-    ) -> Actors:
-        """A pool of actors on it; see `Actors`."""
-        return Actors(work, count, depth=depth, patience=patience, blocks=blocks)
 
 
 def engine_address(engine: str) -> str | None:

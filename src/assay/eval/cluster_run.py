@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from assay.errors import InputError, SandboxUnavailableError
-from assay.eval.actors import EndsWorkersError, worker_directory
+from assay.eval.actors import Actors, EndsWorkersError, worker_directory
 from assay.eval.batch import run_batches
-from assay.eval.cluster_limits import limited_actors
+from assay.eval.cluster_limits import Limits
 from assay.eval.harnesses import FAKE, fake_models
 from assay.eval.journals import journal_of
 from assay.eval.planning import Planned, options_of
@@ -185,9 +185,9 @@ async def run_on(
         work = _work_of(plan, todo, mark)
         # Cells have limits of their own, which hold for as long as the loop goes on.
         blocks = max(_longest(one.task) for one in todo)
-        async with limited_actors(
-            cluster, work, workers, asks=True, depth=1, blocks=blocks
-        ) as pool:
+        # A cell that is begun again would say that a worker had died over it.
+        limits = Limits(may_repeat=False)
+        with Actors(work, workers, depth=1, blocks=blocks, limits=limits) as pool:
 
             async def one(planned: Planned) -> Run:
                 begun(planned.key)

@@ -19,7 +19,7 @@ from typing import Literal, TypeAlias, cast
 from assay.errors import AssayError, GraderError, reason_of
 from assay.eval.actors import SLOW_SECONDS, WAITING, Actors, EndsWorkersError, this_node
 from assay.eval.cluster import Cluster, connected
-from assay.eval.cluster_limits import Limits, cluster_limits
+from assay.eval.cluster_limits import Limits
 from assay.eval.pieces import by_pieces
 from assay.eval.sent_graders import require_sandbox
 from assay.registry.definitions import definition_of
@@ -41,7 +41,6 @@ and the cores and the name of the cluster, at the beginning; then how many worke
 changes."""
 
 _TELL_SECONDS = 1.0
-_NO_LIMITS = GraderError("the actor that keeps its limits of models has died")
 _Pool: TypeAlias = "Callable[[object], Awaitable[object]]"
 
 
@@ -127,23 +126,16 @@ async def _graded(pool: _Pool, version: GraderVersion, items: Items) -> list[Gra
     return [one for some in found for one in some]
 
 
-async def _answer(pool: _Pool, limits: Limits, body: bytes) -> Reply:
+async def _answer(pool: _Pool, body: bytes) -> Reply:
     try:
         version, items = cast("tuple[GraderVersion, Items]", pickle.loads(body))  # noqa: S301 - the server's
-        return await _checked(await _graded(pool, version, items), limits)
+        return "done", await _graded(pool, version, items)
     except _RefusedError as error:
         return "refused", error.error
     except AssayError as error:
         return "away", error
     except Exception as error:  # the boundary: whatever Ray comes upon keeps it from the work
         return "away", GraderError(reason_of(error))
-
-
-async def _checked(graded: list[Graded], limits: Limits) -> Reply:
-    """What is to be said of items: nothing, where errors may be those of limits that are gone."""
-    if all(one.status != "error" for one in graded) or await limits.are_kept():
-        return "done", graded
-    return "away", _NO_LIMITS
 
 
 async def _serve(cluster: Cluster, permissions: Permissions, replies: int) -> None:
@@ -155,27 +147,24 @@ async def _serve(cluster: Cluster, permissions: Permissions, replies: int) -> No
 
     async def carry_out(number: int, body: bytes) -> None:
         try:
-            reply = await _answer(pool, limits, body)
-            _send(replies, number, reply)
+            _send(replies, number, await _answer(pool, body))
         finally:
             del tasks[number]
 
-    async with cluster_limits() as limits:
-        within = limits.within(_GradesVersions(permissions))
-        with cluster.actors(within, depth=WAITING, patience=patience) as pool:
-            limits.when_gone(lambda: _send(replies, 0, ("away", _NO_LIMITS)))
-            _send(replies, 0, ("done", (cluster.cores, cluster.engine)))
-            tasks[0] = asyncio.create_task(_tell_workers(pool, replies))
-            while (message := await _next(requests)) is not None:
-                number, body = message
-                if body:
-                    tasks[number] = asyncio.create_task(carry_out(number, body))
-                elif number in tasks:  # nobody waits for it any more
-                    tasks[number].cancel()
-            rest = list(tasks.values())
-            for task in rest:
-                task.cancel()
-            await asyncio.gather(*rest, return_exceptions=True)
+    work = _GradesVersions(permissions)
+    with Actors(work, depth=WAITING, patience=patience, limits=Limits()) as pool:
+        _send(replies, 0, ("done", (cluster.cores, cluster.engine)))
+        tasks[0] = asyncio.create_task(_tell_workers(pool, replies))
+        while (message := await _next(requests)) is not None:
+            number, body = message
+            if body:
+                tasks[number] = asyncio.create_task(carry_out(number, body))
+            elif number in tasks:  # nobody waits for it any more
+                tasks[number].cancel()
+        rest = list(tasks.values())
+        for task in rest:
+            task.cancel()
+        await asyncio.gather(*rest, return_exceptions=True)
 
 
 async def _tell_workers(pool: Actors, replies: int) -> None:

@@ -21,18 +21,20 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from assay.agents.replay import ReplayAgent
 from assay.eval.isolation import CaseLock, Decision, UndecidedError, Why, all_of
 from assay.eval.planning import Planned
-from assay.eval.trials import Arena
 from assay.graders.testing.contract import Contract
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.tasks.case import Case
 from assay.tasks.task import case_task
 from assay.types.run import Run
+
+if TYPE_CHECKING:
+    from assay.eval.trials import Arena
 
 __all__ = ["decide", "decide_each"]
 

@@ -26,8 +26,8 @@ from assay.errors import InputError, nearest
 from assay.eval.isolation import isolated_graders, reference_of
 from assay.eval.proof import Check, must_fail, reference_check, repeats_check
 from assay.eval.scene import Scene, read_tree
-from assay.eval.stages import FLOOR, Runs, Trial, TrialPlan, require_parts
 from assay.eval.stuffing import stuffed
+from assay.eval.trials import FLOOR, Runs, Trial, TrialPlan, require_parts
 from assay.eval.weights import left_open
 from assay.tasks.blocks import SelfTest
 from assay.tasks.case import Case

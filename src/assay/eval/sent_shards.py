@@ -14,11 +14,12 @@ from assay.eval.actors import (
     DEPTH,
     SLOW_SECONDS,
     WAITING,
+    Actors,
     EndsWorkersError,
     worker_directory,
 )
 from assay.eval.cluster import Cluster
-from assay.eval.cluster_limits import limited_actors
+from assay.eval.cluster_limits import Limits
 from assay.eval.datasets import OURS
 from assay.eval.pieces import by_pieces
 from assay.eval.recorded import RowPlan
@@ -128,9 +129,8 @@ async def sent_shards(
             return shard
         return replace(shard, lines=[one for lines, _ in read_shard(shard) for one in lines])
 
-    async with limited_actors(
-        cluster, work, workers, asks=not computes(graders), depth=depth, patience=limit
-    ) as pool:
+    limits = None if computes(graders) else Limits()
+    with Actors(work, workers, depth=depth, patience=limit, limits=limits) as pool:
         yield lambda shard: _graded(pool, given(shard)), depth * room
 
 

@@ -12,6 +12,7 @@ import json
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from copy import copy
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from assay.models.conversation import Conversation
     from assay.models.passing import Listener, Passed
     from assay.models.protocols import Protocol
-    from assay.models.shared import Courier
 
 
 class ModelClient:
@@ -53,8 +53,6 @@ class ModelClient:
         cache: Of replies; by default the one that the settings name.
         ledger: Of what is spent; by default a new one with the settings' budget.
         timing: Clock and chance, for tests.
-        courier: The way to the limits and the budget that it shares with other processes; by
-            default it has its own.
 
     Attributes:
         settings: How models are reached.
@@ -68,18 +66,23 @@ class ModelClient:
         cache: ReplyCache | None = None,
         ledger: Ledger | None = None,
         timing: Timing | None = None,
-        courier: Courier | None = None,
     ) -> None:
         self.settings = ModelSettings.from_environment() if settings is None else settings
         prices = ledger.prices if ledger is not None else None
         self._prices = prices or Prices.load(self.settings.prices_file)
-        self.ledger = ledger or _ledger(self.settings, self._prices, courier)
+        most = self.settings.max_cost_usd
+        self.ledger = ledger or Ledger(None if most is None else Budget(most), self._prices)
         if cache is None and self.settings.cache != "off":
             cache = ReplyCache(self.settings.cache_file, self.settings.cache)
         self._cache = cache
         self._timing = timing or Timing()
-        self._courier = courier
         self._routes: dict[str, Route] = {}
+
+    def on_account(self, ledger: Ledger) -> Self:
+        """The same client, and what it has learned of models, on another account."""
+        other = copy(self)
+        other.ledger = ledger
+        return other
 
     async def __aenter__(self) -> Self:
         return self
@@ -210,7 +213,7 @@ class ModelClient:
             known.complete if isinstance(known, CallRoute) else None
         ):
             return known
-        route = route_of(reference, self.settings, self._timing, self._courier)
+        route = route_of(reference, self.settings, self._timing)
         if self._prices.price(reference) is None and (
             route.is_first_party or self._prices.is_own(route.model)
         ):
@@ -330,15 +333,6 @@ class ModelClient:
             )
         )
         return hit
-
-
-def _ledger(settings: ModelSettings, prices: Prices, courier: Courier | None) -> Ledger:
-    budget = None if settings.max_cost_usd is None else Budget(settings.max_cost_usd)
-    if courier is None:
-        return Ledger(budget, prices)
-    from assay.models.shared import SharedLedger
-
-    return SharedLedger(courier, budget, prices)
 
 
 _CURRENT: ContextVar[ModelClient | None] = ContextVar("assay_model_client", default=None)

@@ -291,10 +291,6 @@ class Ledger(ForkSafe):
         while self.may_suffice_later(estimate_usd):
             await sleep(_MONEY_SECONDS)
 
-    async def set_aside(self, estimate_usd: float | None, what: str) -> Reservation:
-        """As `reserve`, for those who can wait for whoever keeps the account."""
-        return self.reserve(estimate_usd, what)
-
     def record(self, entry: Entry) -> None:
         """Count an entry and tell the listener.
 
@@ -343,11 +339,11 @@ class Reservation(AbstractContextManager["Reservation"]):
     counts as spent, all of it.
     """
 
-    __slots__ = ("_amount", "_is_open", "_ledger", "is_sent")
+    __slots__ = ("_is_open", "_ledger", "amount", "is_sent")
 
     def __init__(self, ledger: Ledger, amount: float) -> None:
         self._ledger = ledger
-        self._amount = amount
+        self.amount = amount
         self._is_open = True
         self.is_sent = False
 
@@ -358,7 +354,7 @@ class Reservation(AbstractContextManager["Reservation"]):
     def settle(self, cost_usd: float | None) -> None:
         """The reply is paid: its cost, or, where that is not known, all that was set aside."""
         if cost_usd is None or not 0 <= cost_usd < math.inf:
-            cost_usd = self._amount
+            cost_usd = self.amount
         self._end(cost_usd)
 
     def release(self) -> None:
@@ -368,7 +364,7 @@ class Reservation(AbstractContextManager["Reservation"]):
     def _end(self, spent: float) -> None:
         if self._is_open:
             self._is_open = False
-            self._ledger.settle(self._amount, spent)
+            self._ledger.settle(self.amount, spent)
 
     def __exit__(
         self,
@@ -377,4 +373,4 @@ class Reservation(AbstractContextManager["Reservation"]):
         trace: TracebackType | None,
     ) -> None:
         if self._is_open:
-            self._end(self._amount if self.is_sent else 0.0)
+            self._end(self.amount if self.is_sent else 0.0)

@@ -173,32 +173,19 @@ class Gate(ForkSafe):
         waited = 0.0
         self.check(asker)
         while (left := self.cooling()) > 0.0:
-            waited += await self.rest(left, patience)
+            if left > patience:
+                message = f"{self.name} asks to wait {left:.0f} seconds"
+                raise ModelError(message, kind="rate_limited", status=429)
+            left += self.timing.uniform(0.0, min(1.0, left / 4.0))  # not all in the same moment
+            await self.timing.sleep(left)
+            waited += left
             self.check(asker)  # it may have failed meanwhile
-        self.calm_down()
-        return waited
-
-    async def rest(self, seconds: float, patience: float) -> float:
-        """Wait while the endpoint cools down; gives the seconds that it took.
-
-        Raises:
-            ModelError: If it would take too long.
-        """
-        if seconds > patience:
-            raise ModelError(
-                f"{self.name} asks to wait {seconds:.0f} seconds", kind="rate_limited", status=429
-            )
-        seconds += self.timing.uniform(0.0, min(1.0, seconds / 4.0))  # not all in the same moment
-        await self.timing.sleep(seconds)
-        return seconds
-
-    def calm_down(self) -> None:
-        """Forget a cool-down that is over."""
-        if self._cool_until and self.cooling() == 0.0:
+        if self._cool_until:
             with self.lock:
                 if self.cooling() == 0.0:
                     self._cool_until = 0.0
                     self._settle()
+        return waited
 
     def _settle(self) -> None:
         self.is_calm = not self._cool_until and self._opened_at is None
@@ -231,6 +218,7 @@ class Lane(ForkSafe):
         self.tokens = _bucket(tokens_per_minute, gate.timing)
         self._first, self._most = min(first, most), most
         self._breaker_after = breaker_after
+        self._shares = 1
         self._has_rates = self.requests is not None or self.tokens is not None
         super().__init__()
         self._limiters: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Limiter] = (
@@ -253,7 +241,8 @@ class Lane(ForkSafe):
         limiter = self._limiters.get(loop)
         if limiter is None:
             with self.lock:
-                limiter = self._limiters[loop] = Limiter(self._first, self._most)
+                first, most = (max(1, each // self._shares) for each in (self._first, self._most))
+                limiter = self._limiters[loop] = Limiter(first, most)
         return limiter
 
     def failed(self, error: ModelError) -> None:
@@ -267,17 +256,24 @@ class Lane(ForkSafe):
             ModelError: If the breaker is open, or it would take too long.
         """
         waited = await self.gate.wait(asker, patience)
-        delay = self.delay(tokens)
+        delay = max(
+            self.requests.take(1.0) if self.requests else 0.0,
+            self.tokens.take(tokens) if self.tokens else 0.0,
+        )
         if delay > 0.0:
             await self.gate.timing.sleep(delay)
         return waited + delay
 
-    def delay(self, tokens: int) -> float:
-        """Take a request's share of the rates; how many seconds it has to wait for it."""
-        return max(
-            self.requests.take(1.0) if self.requests else 0.0,
-            self.tokens.take(tokens) if self.tokens else 0.0,
-        )
+    def keep_to(self, shares: int) -> None:
+        """Keep to one of so many equal parts of the limits; one request may always be in flight."""
+        with self.lock:
+            self._shares = shares
+            for bucket in (self.requests, self.tokens):
+                if bucket is not None:
+                    bucket.keep_to(shares)
+            for limiter in self._limiters.values():
+                limiter.most = max(1, self._most // shares)
+                limiter.limit = min(limiter.limit, limiter.most)
 
 
 def _bucket(per_minute: float | None, timing: Timing) -> Bucket | None:
@@ -289,6 +285,7 @@ _LANES: weakref.WeakValueDictionary[tuple[object, ...], Lane] = weakref.WeakValu
 
 
 _LOCK = ForkSafe(reentrant=True)
+_SHARES = [1]
 
 
 def gate_of(address: tuple[object, ...], make: Callable[[], Gate]) -> Gate:
@@ -306,7 +303,16 @@ def lane_of(limits: tuple[object, ...], make: Callable[[], Lane]) -> Lane:
         lane = _LANES.get(limits)
         if lane is None:
             lane = _LANES[limits] = make()
+            lane.keep_to(_SHARES[0])
         return lane
+
+
+def share_limits(processes: int) -> None:
+    """Have this process keep to its part of all limits: it is one of so many that ask alike."""
+    with _LOCK.lock:
+        _SHARES[0] = processes
+        for lane in list(_LANES.values()):
+            lane.keep_to(processes)
 
 
 @dataclass(slots=True)
@@ -397,17 +403,25 @@ class Bucket(ForkSafe):
         super().__init__()
         self.per_minute = per_minute
         self.clock = clock
+        self._shares = 1
         self._level, self._at = self._most, clock()
 
     @property
     def _most(self) -> float:
-        return max(1.0, self.per_minute / 10.0)
+        return max(1.0, self.per_minute / 10.0) / self._shares
+
+    def keep_to(self, shares: int) -> None:
+        """Have one of so many equal parts from now on."""
+        self.take(0.0)
+        with self.lock:
+            self._shares = shares
+            self._level = min(self._most, self._level)
 
     def take(self, amount: float) -> float:
         """Take some, or give it back if it is negative."""
         with self.lock:
             now = self.clock()
-            self._level += (now - self._at) * self.per_minute / 60.0
+            self._level += (now - self._at) * self.per_minute / self._shares / 60.0
             self._at = now
             self._level = min(self._most, self._level) - amount
-            return max(0.0, -self._level * 60.0 / self.per_minute)
+            return max(0.0, -self._level * 60.0 * self._shares / self.per_minute)

@@ -28,8 +28,6 @@ from assay.scoring.json_safe import Json
 if TYPE_CHECKING:
     from yarl import URL
 
-    from assay.models.shared import Courier
-
 
 class EventReader(Protocol):
     """What takes a reply that comes in events."""
@@ -267,10 +265,8 @@ class CallRoute(Route):
         )
 
 
-def route_of(
-    reference: str, settings: ModelSettings, timing: Timing, courier: Courier | None = None
-) -> Route:
-    """The way to a model; with a courier, one whose limits are those of several processes.
+def route_of(reference: str, settings: ModelSettings, timing: Timing) -> Route:
+    """The way to a model.
 
     Raises:
         InputError: If the reference cannot be read.
@@ -281,30 +277,7 @@ def route_of(
     if complete is not None:
         return _to_function(reference, complete, settings, timing)
     endpoint = find(reference, settings)
-    if courier is not None:
-        return _to_endpoint(endpoint, _shared_lane(endpoint, settings, timing, courier), timing)
     return _to_endpoint(endpoint, _lane(endpoint, settings, timing), timing)
-
-
-def _shared_lane(
-    endpoint: Endpoint, settings: ModelSettings, timing: Timing, courier: Courier
-) -> Lane:
-    from assay.models.office import Terms
-    from assay.models.shared import SharedLane
-
-    whose = hashlib.sha256(endpoint.key.encode()).hexdigest()[:16]
-    terms = Terms(
-        address=f"{endpoint.protocol} {endpoint.base_url} {whose}",
-        name=endpoint.base_url,
-        limits_of=endpoint.limits_of,
-        first=endpoint.first_concurrency,
-        most=endpoint.max_concurrency,
-        breaker_after=settings.breaker_after,
-        requests_per_minute=endpoint.requests_per_minute,
-        tokens_per_minute=endpoint.tokens_per_minute,
-    )
-    make = partial(SharedLane, terms, courier, timing)
-    return lane_of((terms, id(courier), id(timing) if timing != Timing() else 0), make)
 
 
 def _lane(endpoint: Endpoint, settings: ModelSettings, timing: Timing) -> Lane:

@@ -179,7 +179,7 @@ class Sending:
         begun: float,
     ) -> G | Fault:
         """Send once, and pay: also what was sent and lost, which may have been worked on."""
-        with await self.ledger.set_aside(estimate, self.route.name) as reservation:
+        with self.ledger.reserve(estimate, self.route.name) as reservation:
             try:
                 got = await post(reservation.sent)
             except BaseException:  # above all when it is cancelled, as by the deadline

@@ -10,7 +10,6 @@ from typing import Annotated
 
 from assay.errors import InputError, Location
 from assay.eval.calibration.asking import Options, Target, Unit, ask, plan
-from assay.eval.calibration.attacks import BUILT_IN, CONTROLS
 from assay.eval.calibration.calibrate import card_of
 from assay.eval.calibration.card import Card
 from assay.eval.calibration.labelled import LabelledSet
@@ -19,7 +18,6 @@ from assay.eval.calibration.stored import (
     collected,
     record_of,
     said_before,
-    stored_item,
     stored_target,
     work_of,
 )
@@ -307,20 +305,14 @@ def _planned(
 ) -> _Planned:
     version = desk.graders.version(grader)
     target = stored_target(version, desk.permissions)
-    labels = Labels(desk.database)
     try:
         labelled = collected(
-            [(stored_item(one, field), one.labels) for one in labels.items(desk.project, field)],
-            field=field,
-            project=desk.project,
+            Labels(desk.database),
+            desk.project,
+            field,
             levels=[name.strip() for name in levels.split(",")] if levels.strip() else (),
         )
-        options = Options(
-            repeats=repeats,
-            attacks=BUILT_IN if attacks else (),
-            attacks_from="builtin" if attacks else "",
-            controls=CONTROLS if attacks else (),
-        )
+        options = Options.of(repeats, "builtin" if attacks else "")
         units = plan(labelled, options)
     except InputError as error:
         raise InputError(

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, groupby
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from assay.eval.batch import in_batches, run_batches
-from assay.eval.calibration.attacks import Attack, attacked, dealt
+from assay.eval.calibration.attacks import (
+    BUILT_IN,
+    CONTROLS,
+    Attack,
+    attacked,
+    dealt,
+    read_attacks,
+)
 from assay.eval.calibration.labelled import LabelledItem, LabelledSet
 from assay.eval.calibration.spending import Spent, with_share
 from assay.models import watched
@@ -18,6 +25,7 @@ from assay.scoring.json_safe import Json
 from assay.types.submission import Submission
 
 __all__ = [
+    "Findings",
     "Judged",
     "Options",
     "Score",
@@ -26,7 +34,9 @@ __all__ = [
     "ask",
     "attacks_on",
     "controls_on",
+    "key_of",
     "plan",
+    "truth_of",
 ]
 
 Score: TypeAlias = "Callable[[Sequence[tuple[str, Submission]]], Awaitable[Sequence[Graded]]]"
@@ -86,6 +96,24 @@ class Options:
     attacks_from: str = ""
     controls: tuple[Attack, ...] = ()
     threshold: float | None = None
+
+    @classmethod
+    def of(cls, repeats: int, attacks: str, threshold: float | None = None) -> Options:
+        """With ``builtin`` attacks, those of a file, or none; and the honest controls.
+
+        Raises:
+            InputError: For a file of attacks that cannot be read.
+        """
+        if not attacks:
+            return cls(repeats=repeats, threshold=threshold)
+        played = BUILT_IN if attacks == "builtin" else read_attacks(attacks)
+        return cls(
+            repeats=repeats,
+            attacks=played,
+            attacks_from=attacks,
+            controls=CONTROLS,
+            threshold=threshold,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,3 +243,71 @@ async def ask(
     parts = chain.from_iterable(in_batches(units, _BATCH) for _, units in repeats)
     await run_batches(parts, judge, done, at_once=_AHEAD)
     return outcomes
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """A grader, the rows it was asked about, and what it said.
+
+    Attributes:
+        target: The grader.
+        labelled: The rows.
+        options: What is measured.
+        outcomes: What came of the asking, by the key of the unit.
+    """
+
+    target: Target
+    labelled: LabelledSet
+    options: Options
+    outcomes: Mapping[str, Graded]
+
+    @property
+    def threshold(self) -> float:
+        """The score from which a row passes."""
+        own, said = self.target.threshold, self.options.threshold
+        return own if said is None else said
+
+    def score(self, one: LabelledItem, variant: str = "plain", repeat: int = 0) -> float | None:
+        """A row's score; None where it has none that can be compared."""
+        graded = self.outcomes.get(key_of(one.item.digest, variant, repeat))
+        if graded is None or graded.score is None:
+            return None
+        is_verdict = self.labelled.scale.kind == "verdict"
+        return graded.score if is_verdict or 0.0 <= graded.score <= 1.0 else None
+
+    def every(self, one: LabelledItem) -> list[float | None]:
+        """The scores of a row's repeats."""
+        return [self.score(one, repeat=repeat) for repeat in range(self.options.repeats)]
+
+    def repeats(self, one: LabelledItem) -> list[float]:
+        """The scores of a row's repeats, those that it has."""
+        return [score for score in self.every(one) if score is not None]
+
+    def scored(self) -> Iterator[tuple[LabelledItem, float]]:
+        """The rows that are compared."""
+        for one in self.labelled.items:
+            score = self.score(one)
+            if score is not None and one.truth is not None:
+                yield one, score
+
+    def compared(self) -> list[LabelledItem]:
+        """The rows with one label, scored or not."""
+        return [one for one in self.labelled.items if one.truth is not None]
+
+    def passes(self, score: float) -> bool:
+        """Whether it is at the threshold or above."""
+        return score >= self.threshold - 1e-9
+
+    def place(self, score: float) -> int:
+        """The class of a score; of numbers, whether it passes."""
+        return self.labelled.scale.compared.place(score, self.threshold)
+
+    def place_of_label(self, truth: float) -> int:
+        """The class of a label; of numbers, whether it passes."""
+        scale = self.labelled.scale
+        return scale.compared.place(truth, scale.bar(self.threshold))
+
+
+def truth_of(one: LabelledItem) -> float:
+    """The one label of a row that has one."""
+    return cast("float", one.truth)

@@ -165,7 +165,6 @@ def read_labelled(
     label: str = "",
     cluster: str = "",
     levels: Sequence[str] = (),
-    limit: int | None = None,
     reading: Reading = AS_IT_IS,
 ) -> LabelledSet:
     """Read a dataset with labels.
@@ -178,18 +177,14 @@ def read_labelled(
             not given.
         cluster: Field that says which rows are not independent, such as a question's id.
         levels: All levels, lowest first, where labels are levels.
-        limit: Rows that are read.
         reading: How they are read.
 
     Raises:
         InputError: For a malformed row or label, naming file and line; for no labels; for rows
             that are the same but for their labels.
     """
-    read: list[tuple[Item, Json]] = []
-    for item in read_items(file, label=label, reading=reading):
-        if limit is not None and len(read) >= limit:
-            break
-        read.append((item, _said(item, label)))
+    items = read_items(file, label=label, reading=reading)
+    read = [(item, _said(item, label)) for item in items]
     name = reading.name or file
     if not read:
         raise InputError(f"{name} has no rows")

@@ -8,8 +8,8 @@ from functools import cache
 from random import Random
 from statistics import fmean
 
+from assay.eval.calibration.asking import Findings, truth_of
 from assay.eval.calibration.card import Figure, figure, rate_figure
-from assay.eval.calibration.scale import VERDICTS, Scale
 from assay.scoring.agreement import Confusion
 from assay.scoring.bootstrap import Bootstrap, bootstrap_all, bootstrap_items
 from assay.scoring.classes import (
@@ -21,7 +21,7 @@ from assay.scoring.classes import (
 from assay.scoring.intervals import are_clustered, cluster_mean, cluster_rate
 from assay.scoring.ranking import auroc, pearson, spearman
 
-__all__ = ["Comparison", "Pair"]
+__all__ = ["Comparison"]
 
 _RESAMPLES = 2_000
 _FEW_RESAMPLES = 400
@@ -31,7 +31,7 @@ _YES = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class _Pair:
     """One row with a score and a label.
 
     Attributes:
@@ -49,24 +49,21 @@ class Comparison:
     """Scores beside labels, and what they come to.
 
     Args:
-        pairs: The rows that have both.
-        scale: What the labels are.
-        threshold: The score, and for numbers also the label, from which a row passes.
+        found: What a grader said of labelled rows.
 
     Attributes:
         table: Row by row of the labels' classes, the counts of the grader's.
         clusters: How many clusters the rows are in.
     """
 
-    def __init__(self, pairs: Sequence[Pair], scale: Scale, threshold: float) -> None:
-        self._pairs = pairs
-        self._scale = scale
+    def __init__(self, found: Findings) -> None:
+        pairs = [_Pair(score, truth_of(one), one.cluster) for one, score in found.scored()]
+        self._pairs, self._scale = pairs, found.labelled.scale
         self._names = [pair.cluster for pair in pairs]
-        binary = scale if scale.kind == "levels" else VERDICTS
-        self._levels = list(range(len(binary.classes)))
-        self._said = [binary.place(pair.score, threshold) for pair in pairs]
-        self._true = [binary.place(pair.truth, scale.bar(threshold)) for pair in pairs]
-        self._weights: KappaWeights = "quadratic" if scale.kind == "levels" else "none"
+        self._levels = list(range(len(self._scale.compared.classes)))
+        self._said = [found.place(pair.score) for pair in pairs]
+        self._true = [found.place_of_label(pair.truth) for pair in pairs]
+        self._weights: KappaWeights = "quadratic" if self._scale.kind == "levels" else "none"
         self.table = class_confusion(self._said, self._true, levels=self._levels)
         self.clusters = len(set(self._names))
 
@@ -137,7 +134,7 @@ class Comparison:
 
     def _numbers(self) -> dict[str, Figure]:
         """Measures of size and order."""
-        members: dict[str, list[Pair]] = {}
+        members: dict[str, list[_Pair]] = {}
         for pair in self._pairs:
             members.setdefault(pair.cluster, []).append(pair)
         resamples = _RESAMPLES if len(self._pairs) <= _MANY_ROWS else _FEW_RESAMPLES
@@ -166,7 +163,7 @@ class Comparison:
         return rate_figure(cluster_rate(outcomes, names), names)
 
 
-def _blocks(clusters: list[list[Pair]]) -> list[list[Pair]]:
+def _blocks(clusters: list[list[_Pair]]) -> list[list[_Pair]]:
     """Clusters thrown together at random until they are few enough to leave out one by one.
 
     Blocks of independent clusters are independent too; fewer only make the interval less smooth.

@@ -131,6 +131,11 @@ class Scale:
         share = fmean(values)
         return None if share == 0.5 else float(share > 0.5)
 
+    @property
+    def compared(self) -> Scale:
+        """The classes that scores and labels are compared in: of numbers, whether they pass."""
+        return self if self.kind == "levels" else VERDICTS
+
     def bar(self, threshold: float) -> float:
         """The value from which a label passes: a number as a score does, a verdict as it says."""
         return threshold if self.kind == "number" else 0.5

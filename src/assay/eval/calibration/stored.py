@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from assay.errors import InputError
@@ -17,7 +17,7 @@ from assay.scoring.json_safe import Json, record_parameters
 from assay.store.cards import CardRecord, Cards
 from assay.store.catalog import GraderVersion
 from assay.store.labels import LabelledItem as StoredItem
-from assay.store.labels import LabelRecord
+from assay.store.labels import Labels
 from assay.types.submission import Submission
 
 __all__ = [
@@ -88,31 +88,23 @@ def stored_item(one: StoredItem, field: str) -> Item:
 
 
 def collected(
-    rows: Iterable[tuple[Item, Mapping[str, LabelRecord]]],
-    *,
-    field: str,
-    project: str,
-    name: str = "the store",
-    cluster: str = "",
-    levels: Sequence[str] = (),
-    limit: int | None = None,
+    labels: Labels, project: str, field: str, *, cluster: str = "", levels: Sequence[str] = ()
 ) -> LabelledSet:
-    """Items with what the store has of people's labels of them.
+    """All that people labelled in a field.
 
     Raises:
         InputError: If there is no label, or one that cannot be compared.
     """
-    read: list[tuple[Item, Json]] = []
-    for item, said in rows:
-        if limit is not None and len(read) >= limit:
-            break
-        read.append((item, {rater: record.label for rater, record in said.items()}))
+    read: list[tuple[Item, Json]] = [
+        (stored_item(one, field), {rater: said.label for rater, said in one.labels.items()})
+        for one in labels.items(project, field)
+    ]
     if not any(value for _, value in read):
         raise InputError(
             f"the store has no labels {field!r} in the project {project!r}",
             hint="`assay calibrate label DATA.jsonl` collects them; --label names another field",
         )
-    return labelled_set(read, name=name, label=field, cluster=cluster, levels=levels)
+    return labelled_set(read, name="the store", label=field, cluster=cluster, levels=levels)
 
 
 def work_of(target: Target, labelled: LabelledSet) -> str:
