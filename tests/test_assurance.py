@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from assay.documents import DocumentError
 from assay.errors import GraderError, ScoreError
 from assay.eval.proof import reference_check
 from assay.eval.records import record_of
@@ -45,7 +46,6 @@ from assay.store import Database, ScoreRecord, Scores, Store
 from assay.store.records import CellRecord, RunRecord
 from assay.tasks.blocks import Expect
 from assay.tasks.case import case_schema, load_case
-from assay.tasks.document import DocumentError
 from assay.types.run import Run
 from assay.types.submission import Submission
 from tests.command_line import assay, cells, summary, write_case

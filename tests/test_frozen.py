@@ -12,7 +12,7 @@ from dataclasses import FrozenInstanceError, dataclass, field, fields, replace
 
 import pytest
 
-from assay.frozen import frozen
+from assay.frozen import changed, frozen
 
 
 @frozen
@@ -154,3 +154,10 @@ def test_a_plain_class_that_derives_from_it_may_have_more() -> None:
     del value.more  # type: ignore[attr-defined]
     with pytest.raises(FrozenInstanceError):
         value.x = 2  # type: ignore[misc]
+
+
+def test_a_changed_copy_is_what_replace_makes_and_is_not_checked() -> None:
+    one = Point(1, 2.0, ["a"], "s")
+    assert changed(one, y=3.0) == replace(one, y=3.0)
+    assert (changed(one, y=3.0).tags is one.tags, one.y) == (True, 2.0)
+    assert changed(Named(high=5), low=4).width == 5

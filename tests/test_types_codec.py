@@ -16,7 +16,20 @@ from hypothesis import strategies as st
 
 from assay.errors import InputError, Location
 from assay.scoring import Json
-from assay.types.codec import Problem, ShapeError, from_json, read, schema, to_json
+from assay.types.codec import (
+    Count,
+    Filled,
+    Problem,
+    Seconds,
+    ShapeError,
+    Share,
+    Within,
+    check_fields,
+    from_json,
+    read,
+    schema,
+    to_json,
+)
 
 
 @dataclass(frozen=True)
@@ -35,6 +48,16 @@ class Wheel:
     def __post_init__(self) -> None:
         if self.spokes < 3:
             raise InputError("too few spokes", location=Location(field="spokes"), hint="add some")
+
+
+@dataclass(frozen=True)
+class Race:
+    share: Share = 0.5
+    laps: Count | None = None
+    names: Annotated[list[str], Filled()] | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,6 +141,16 @@ REFUSED: list[tuple[object, Json, str]] = [
     (dict[str, int], [], "expected a mapping, got a list"),
     (dict[str, int], {"a": {"b": 1}}, "a: expected a whole number, got a mapping"),
     (int | None, "x", "expected a whole number or null, got 'x'"),
+    (Share, 1.5, "must be in [0, 1], got 1.5"),
+    (Race, {"laps": -1}, "laps: must be 0 or more, got -1"),
+    (Race, {"laps": "x"}, "laps: expected a whole number or null, got 'x'"),
+    (list[Count], [3, -1], "[1]: must be 0 or more, got -1"),
+    (Seconds, 0, "must be more than 0, got 0"),
+    (Seconds, float("inf"), "must be more than 0, got inf"),
+    (Seconds, float("nan"), "must be more than 0, got nan"),
+    (Annotated[int, Within(0, 9, above=True)], 0, "must be above 0 and at most 9, got 0"),
+    (Annotated[str, Filled("say something")], " ", "must not be blank (say something)"),
+    (Annotated[list[str], Filled()], [], "must not be empty"),
     (Wheel, [], "expected a mapping, got a list"),
     (Wheel, {}, "'size' is required"),
     (Wheel, {"size": 1, "spoke": 4}, "spoke: unknown field 'spoke' (did you mean 'spokes'?)"),
@@ -137,6 +170,17 @@ def test_refuses(annotation: type[object], data: Json, problem: str) -> None:
     with pytest.raises(ShapeError) as caught:
         from_json(annotation, data)
     assert problem in str(caught.value)
+
+
+def test_an_object_of_python_is_checked_by_its_annotations() -> None:
+    assert Race(1, 0, ["a"]).laps == 0
+    with pytest.raises(ShapeError) as caught:
+        Race(True, -1, [])
+    assert [(p.field, p.message) for p in caught.value.problems] == [
+        ("share", "must be a number, got True"),
+        ("laps", "must be 0 or more, got -1"),
+        ("names", "must not be empty"),
+    ]
 
 
 def test_every_problem_is_collected_in_order_of_appearance() -> None:
@@ -264,6 +308,9 @@ def test_any_json_is_read_or_refused_with_a_place(data: Json, annotation: type[o
         (list[bool], {"type": "array", "items": {"type": "boolean"}}),
         (Iterable[str], {"type": "array", "items": {"type": "string"}}),
         (Annotated[str, "x"], {"type": "string"}),
+        (Share, {"type": "number", "minimum": 0, "maximum": 1}),
+        (Seconds, {"type": "number", "exclusiveMinimum": 0}),
+        (Annotated[str, Filled()], {"type": "string"}),
         (dict[str, int], {"type": "object", "additionalProperties": {"type": "integer"}}),
         (object, {}),
         (

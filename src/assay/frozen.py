@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
+from functools import lru_cache
 from operator import attrgetter
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any, TypeVar, cast, dataclass_transform, overload
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, dataclass_transform, overl
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = ["frozen"]
+__all__ = ["changed", "frozen"]
 
 _T = TypeVar("_T")
 
@@ -108,6 +109,23 @@ def _comparison(cls: type) -> dict[str, Callable[..., object]]:
         return hash(in_hash(self))
 
     return {"__eq__": equals, "__hash__": hashed}
+
+
+def changed(one: _T, **others: object) -> _T:
+    """A copy with other fields that are known to be fine: they are not checked.
+
+    `dataclasses.replace` takes four times as long.
+    """
+    made = object.__new__(type(one))
+    for name, read, write in _slots(type(one)):
+        write(made, others[name] if name in others else read(one))
+    return made
+
+
+@lru_cache(maxsize=64)
+def _slots(cls: type) -> list[tuple[str, Callable[..., object], Callable[..., None]]]:
+    slots = ((one.name, getattr(cls, one.name)) for one in fields(cls))
+    return [(name, slot.__get__, slot.__set__) for name, slot in slots]
 
 
 @recursive_repr()

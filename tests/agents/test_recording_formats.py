@@ -289,8 +289,8 @@ def test_which_harnesses_show_what_their_agent_does(tmp_path: Path) -> None:
 
 
 def test_a_format_that_nobody_reads_is_refused(tmp_path: Path) -> None:
+    from assay.documents import DocumentError
     from assay.tasks.blocks import load_harnesses
-    from assay.tasks.document import DocumentError
 
     file = tmp_path / "harnesses.yaml"
     file.write_text("a: {argv: [x], trace: claude_code}\n")

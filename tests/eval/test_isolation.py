@@ -17,6 +17,7 @@ from typing import cast
 
 import pytest
 
+from assay.documents import DocumentError
 from assay.eval.isolation import (
     CaseLock,
     Decision,
@@ -35,7 +36,6 @@ from assay.graders.tests import PytestGrader
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.tasks.case import Case, case_schema, load_case
-from assay.tasks.document import DocumentError
 from assay.types import Workspace
 from assay.types.run import Run
 from tests.command_line import COMMAND, assay, cells, environment, result

@@ -317,5 +317,5 @@ class TestIsolated:
         assert [(p.name, p.read_text()) for p in workspace.iterdir()] == [("kept", "original")]
 
     async def test_a_time_of_nothing_is_refused(self, workspace: Path) -> None:
-        with pytest.raises(GraderError, match="timeout_s must be more than 0"):
+        with pytest.raises(GraderError, match="timeout_s: must be more than 0"):
             await command("true", workspace, timeout_s=0)

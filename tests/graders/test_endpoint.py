@@ -353,7 +353,7 @@ def test_a_score_in_its_range_is_always_a_value(low: float, width: float, share:
     (found,) = FORMS["assay"].decode_answer(
         [("0", PLAIN)], {"results": [{"id": "0", "score": score}]}, span
     )
-    node = EndpointGrader._node(found, span)
+    node = EndpointGrader(url="https://example.com", range=span)._node(found)
     assert node.value is not None
     assert 0.0 <= node.value <= 1.0
 
@@ -383,7 +383,7 @@ def test_whatever_comes_back_every_item_has_one_outcome(protocol: Protocol, repl
         assert [outcome.id for outcome in found] == [name for name, _ in items]
         for outcome in found:
             json.dumps(outcome.to_dict(), allow_nan=False)
-            node = EndpointGrader._node(outcome, (0.0, 1.0))
+            node = EndpointGrader(url="https://example.com")._node(outcome)
             assert (node.value is None) == (outcome.status != "scored")
 
 
@@ -488,10 +488,10 @@ WRONG: list[tuple[dict[str, Json], str]] = [
     ({"range": [1, 0]}, "range must be"),
     ({"range": [0]}, "range must be"),
     ({"range": [-1e308, 1e308]}, "range must be"),
-    ({"timeout_seconds": 0}, "timeout_seconds"),
-    ({"batch": 0}, "batch must be"),
-    ({"parallel": 1_000}, "parallel must be"),
-    ({"retries": -1}, "retries must be"),
+    ({"timeout_seconds": 0}, "must be above 0 and at most 3600"),
+    ({"batch": 0}, "must be in [1, 4096]"),
+    ({"parallel": 1_000}, "must be in [1, 64]"),
+    ({"retries": -1}, "must be in [0, 10]"),
     ({"auth": "bearer"}, "needs a secret"),
     ({"auth": "none", "secret_env": "ASSAY_SECRET_X"}, "secret_env is given"),
     ({"auth": "basic"}, "'basic' is not valid"),

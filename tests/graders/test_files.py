@@ -286,7 +286,7 @@ async def test_what_an_author_got_wrong_is_an_error(
 
 @pytest.mark.parametrize(
     ("options", "why"),
-    [({"patterns": "retry"}, "patterns"), ({"patterns": ["a"], "files": []}, "files is empty")],
+    [({"patterns": "retry"}, "patterns"), ({"patterns": ["a"], "files": []}, "must not be empty")],
 )
 def test_a_declaration_is_checked_before_any_run(options: dict[str, Json], why: str) -> None:
     """A plain string is not the list of its letters."""

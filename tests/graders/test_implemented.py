@@ -200,8 +200,8 @@ async def test_named_functions_must_have_a_body_of_their_own(
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ({"files": []}, "files is empty"),
-        ({"functions": []}, "functions is empty"),
+        ({"files": []}, "must not be empty"),
+        ({"functions": []}, "must not be empty"),
         ({"files": [""]}, "names nothing"),
         ({"files": ["/etc/passwd"]}, "inside the workspace"),
         ({"files": ["../a.py"]}, "inside the workspace"),

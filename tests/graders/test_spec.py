@@ -71,7 +71,7 @@ BAD: list[tuple[Json, str, str]] = [
         "; here stands the path of a file, not what is in it",
     ),
     ({"type": "command"}, "cmd", "command needs 'cmd'"),
-    ({"type": "command", "cmd": " "}, "cmd", "cmd is blank"),
+    ({"type": "command", "cmd": " "}, "cmd", "must not be blank"),
     ({"type": "command", "cmd": "a", "timeout_s": 0}, "timeout_s", "more than 0"),
     ({"type": "command", "cmd": ["make"]}, "cmd", "expected text, got a list"),
     ({"type": "command", "cmd": "a", "expect_exit": 0.5}, "expect_exit", "a whole number"),

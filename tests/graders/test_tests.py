@@ -729,7 +729,7 @@ class TestForeignRunners:
         assert (node.value, evidence(node)["channel"]) == (0.5, "private"), evidence(node)
 
     async def test_a_command_that_nothing_is_known_of_is_refused(self, case: Case) -> None:
-        with pytest.raises(GraderError, match="junit_xml or format"):
+        with pytest.raises(GraderError, match="junit_xml, or format"):
             await case.grade(TestsGrader, cmd="python3 test_hidden.py")
 
     async def test_a_toolchain_that_is_not_installed_is_an_error(self, case: Case) -> None:

@@ -123,7 +123,7 @@ _SAY_NOTHING: list[tuple[dict[str, Any], str]] = [
     ({"require_tools": []}, "asserts nothing"),
     ({"require_no_denied": False}, "asserts nothing"),
     ({"max_tool_calls": -1}, "0 or more"),
-    ({"max_tool_calls": {"write": -1}}, "max_tool_calls.write must be 0 or more"),
+    ({"max_tool_calls": {"write": -1}}, "max_tool_calls.write: must be 0 or more"),
     ({"max_tool_calls": {"wrte": 1}}, "did you mean 'write'"),
     ({"max_cost_usd": float("nan")}, "0 or more"),
     ({"require_tools": [{"kind": "execute"}], "ordered": True}, "two require_tools"),

@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from assay.cli.imports import import_swebench
+from assay.documents import DocumentError
 from assay.errors import InputError, SourceError
 from assay.interop.swebench import (
     SweBenchInstance,
@@ -28,7 +29,6 @@ from assay.interop.swebench import (
 from assay.interop.swebench_case import apply_patch, write_case
 from assay.scoring.json_safe import Json
 from assay.tasks.case import load_case
-from assay.tasks.document import DocumentError
 from assay.tasks.origin import Source
 from assay.types.codec import ShapeError
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay.documents import parse_document
 from assay.graders.judges.panel import DEFAULT_MODEL
 from assay.graders.spec import GraderSpec
 from assay.registry import (
@@ -18,7 +19,6 @@ from assay.registry import (
 )
 from assay.registry.files import yaml_text
 from assay.scoring.json_safe import Json
-from assay.tasks.document import parse_document
 from assay.types.codec import ShapeError
 from tests.definitions import definition
 
@@ -120,7 +120,7 @@ BAD: list[tuple[tuple[str, dict[str, Json]], str, str]] = [
     (_endpoint(auth="bearer"), "auth", "secret_env"),
     (_endpoint(url="http://r.example", secret_env="ASSAY_SECRET_X"), "auth", "over http"),
     (_endpoint(secret_env="ASSAY_SECRET_X", auth="none"), "secret_env", "auth is 'none'"),
-    (_endpoint(batch=0), "batch", "from 1"),
+    (_endpoint(batch=0), "batch", "must be in [1, 4096]"),
     (_endpoint(timeout_seconds=0), "timeout_seconds", "above 0"),
     (_endpoint(range=[1, 1]), "range", "the lower"),
     (_endpoint(protocol="openrl"), "protocol", "did you mean 'openrlhf'"),

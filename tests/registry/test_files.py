@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from assay.documents import DocumentError
 from assay.errors import InputError
 from assay.registry import (
     Definition,
@@ -17,7 +18,6 @@ from assay.registry.files import read_grader_files
 from assay.registry.imports import read_folder, stale_files, write_folder
 from assay.store.catalog import Catalog
 from assay.store.database import Database
-from assay.tasks.document import DocumentError
 from tests.definitions import definition
 
 _SOURCE = "# naïve\r\nasync def grade(thread):\n    return 1.0  # no newline at the end"

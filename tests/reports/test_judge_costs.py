@@ -78,15 +78,12 @@ async def test_every_call_of_every_kind_is_found(
         options = {**options, "rubric": str(tmp_path / _RUBRIC)}
     with FakeJudge() as fake, using(ModelClient(ModelSettings())):
         empty = SubScore.error("judge", "not graded")
-        try:
-            node = await kind_of(kind).grader.score_into(
-                empty, {"model": fake.model, **options}, {}
-            )
-        except GraderError as error:
-            node = cast("SubScore", error.subscore)
+        given = {"model": fake.model, **options}
+        (found,) = await kind_of(kind).grader.score_each(empty, [given], {}, explained=True)
+        node = cast("SubScore", found.subscore) if isinstance(found, GraderError) else found
         assert fake.count > 0
-        found = judge_costs(cell(node.to_dict()))
-        assert (found.asked, found.unknown, found.usd) == (fake.count, fake.count, None)
+        costs = judge_costs(cell(node.to_dict()))
+        assert (costs.asked, costs.unknown, costs.usd) == (fake.count, fake.count, None)
 
 
 async def test_openais_kinds_alone_and_in_a_formula() -> None:

@@ -10,10 +10,10 @@ from typing import cast
 import pytest
 import yaml
 
+from assay.documents import DocumentError
 from assay.scoring.json_safe import Json
 from assay.tasks.blocks import NO_MATRIX
 from assay.tasks.case import Case, load_case, load_cases
-from assay.tasks.document import DocumentError
 from assay.types.codec import ShapeError
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

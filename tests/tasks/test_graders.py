@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.tasks.document import DocumentError
+from assay.documents import DocumentError
 from assay.tasks.grader_files import load_graders
 
 # The forms of declaration in use elsewhere, one after the other; two are only gates.

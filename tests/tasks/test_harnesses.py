@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from assay.documents import DocumentError
 from assay.errors import InputError
 from assay.eval.harnesses import declared_harnesses, require_harnesses
 from assay.tasks.blocks import HarnessSpec, find_harnesses_file, load_harnesses
 from assay.tasks.case import load_case, load_cases
-from assay.tasks.document import DocumentError
 from assay.tasks.task import case_task
 from tests.command_line import assay, cells
 

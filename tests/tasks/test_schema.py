@@ -10,9 +10,9 @@ import jsonschema_rs
 import pytest
 import yaml
 
+from assay.documents import DocumentError
 from assay.scoring.json_safe import Json
 from assay.tasks.case import case_schema, load_case
-from assay.tasks.document import DocumentError
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 

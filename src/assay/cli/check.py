@@ -225,7 +225,7 @@ def _readings(graders: Sequence[GraderSpec]) -> list[str]:
 
 def _is_grader_file(path: str) -> bool:
     """Whether a file is a bare list of graders rather than a case."""
-    from assay.tasks.document import read_document
+    from assay.documents import read_document
 
     if not Path(path).is_file() or Path(path).suffix == ".py" or has_rows(path):
         return False

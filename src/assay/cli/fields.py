@@ -112,7 +112,7 @@ def _listed(kind: type, fields: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def _of_file(file: str) -> Mapping[str, Json]:
-    from assay.tasks.document import read_document
+    from assay.documents import read_document
 
     data = read_document(file).data
     if not isinstance(data, dict):

@@ -129,7 +129,7 @@ def _has_moved(before: GraderVersion, fields: Mapping[str, Json]) -> bool:
 
 
 def _grader_list(file: str) -> Json:
-    from assay.tasks.document import read_document
+    from assay.documents import read_document
 
     data = read_document(file).data
     if isinstance(data, dict) and set(data) == {"graders"}:
@@ -153,7 +153,7 @@ def _read(kind: str, data: Mapping[str, Json], file: str | None) -> Definition:
 
 def _in_file(file: str, error: ShapeError) -> InputError:
     """The problems of a list of graders, where they stand in its file."""
-    from assay.tasks.document import problems_to_error, read_document
+    from assay.documents import problems_to_error, read_document
 
     document = read_document(file)
     inside = isinstance(document.data, list)
@@ -185,7 +185,7 @@ def read_samples(files: list[str]) -> list[tuple[str, Submission]]:
 
 def is_definition(file: str) -> bool:
     """Whether a file is a grader's, as `export` writes it, and no list of graders."""
-    from assay.tasks.document import read_document
+    from assay.documents import read_document
 
     data = read_document(file).data if Path(file).is_file() else None
     return not isinstance(data, list) and not (isinstance(data, dict) and "graders" in data)

@@ -16,6 +16,7 @@ from assay.scoring.combine import combine_all, combine_any
 from assay.scoring.json_safe import Json, record_evidence, record_parameters
 from assay.scoring.results import Assurance, SubScore, finite_number, weakest
 from assay.turns import Turn, current_turn
+from assay.types.codec import check_fields
 from assay.types.thread import StringThread
 
 if TYPE_CHECKING:
@@ -56,8 +57,9 @@ class Grader(Batched):
     dataset or a server runs the grader. An exception is an error, never a 0.
 
     A grader with many options is a frozen dataclass instead: its fields are its options, in Python
-    as in YAML, and ``score`` grades with the parts of a submission as its parameters. What is
-    wrong with the options is said once, by ``__post_init__``.
+    as in YAML, and ``score`` grades with the parts of a submission as its parameters. What its
+    annotations say of an option (`assay.types.codec.Share`, say) is checked; what else is wrong
+    with the options is said once, by ``__post_init__``.
     """
 
     name: ClassVar[str] = "BaseGrader"
@@ -101,6 +103,15 @@ class Grader(Batched):
         options = field_parameters(cls)
         parts = {name: part for name, part in parameters.items() if name not in options}
         return cls.of(parameters).score(*args, **parts)
+
+    def __post_init__(self) -> None:
+        """Refuse impossible options; where there is more to say of them, call this one first.
+
+        Raises:
+            InputError: For the fields that are not what their annotations say.
+        """
+        if is_dataclass(self):
+            check_fields(self)
 
     def score(self, *args: Any, **parts: Any) -> Score | Awaitable[Score]:  # noqa: ANN401 - as `compute_score`
         """Grade by the options in the fields; override this in a dataclass of options.
@@ -165,36 +176,17 @@ class Grader(Batched):
         except InputError as error:
             error.subscore = replace(node, reason=str(error))
             raise
-        return await cls.score_into(node, parameters, cls.record(parameters))
-
-    @classmethod
-    def record(cls, parameters: Mapping[str, object]) -> dict[str, Json]:
-        """What is kept of the parameters beside the score; override to keep less.
-
-        Returns:
-            A JSON-safe, bounded copy with secrets redacted.
-        """
-        threads = {k: v.to_dict() for k, v in parameters.items() if isinstance(v, StringThread)}
-        return record_parameters({**parameters, **threads})
-
-    @classmethod
-    async def score_into(
-        cls, node: SubScore, parameters: Mapping[str, object], record: Mapping[str, Json]
-    ) -> SubScore:
-        """Compute the score and put it into a node.
-
-        Args:
-            node: Gives name, weight and gate.
-            parameters: What ``compute_score`` is called with, already checked.
-            record: What is kept of them in the metadata under ``_parameters``.
-
-        Raises:
-            GraderError: Whatever went wrong, with the error node as its ``subscore``.
-        """
+        record = cls.record(parameters)
         (scored,) = await cls.score_each(node, [parameters], record, explained=True)
         if isinstance(scored, GraderError):
             raise scored
         return scored
+
+    @classmethod
+    def record(cls, parameters: Mapping[str, object]) -> dict[str, Json]:
+        """What is kept of the parameters beside the score, safe and bounded; override for less."""
+        threads = {k: v.to_dict() for k, v in parameters.items() if isinstance(v, StringThread)}
+        return record_parameters({**parameters, **threads})
 
     @classmethod
     async def score_each(
@@ -208,17 +200,14 @@ class Grader(Batched):
     ) -> list[SubScore | GraderError]:
         """Compute many scores and put each into a node; the one place where graders are called.
 
-        Args:
-            node: Gives name, weight and gate of all.
-            calls: What ``compute_score`` is called with, already checked.
-            record: What is kept in the metadata under ``_parameters``.
-            told: What else is kept there.
-            explained: Whether each bare number gets its evidence now. Of many, equal numbers make
-                equal nodes, which costs far less; they are explained when they are looked at.
+        ``node``: Gives name, weight and gate of all.
+        ``calls``: What ``compute_score`` is called with, already checked.
+        ``record``: What is kept in the metadata under ``_parameters``, and beside it ``told``.
+        ``explained``: Whether each bare number gets its evidence now. Of many, equal numbers make
+        equal nodes, which costs far less; they are explained when they are looked at.
 
-        Returns:
-            In the order of the calls: the node, or what went wrong with the error node as its
-            ``subscore``.
+        Returns in the order of the calls the node, or what went wrong with the error node as its
+        ``subscore``.
         """
         recorded: dict[str, Json] = {"_parameters": dict(record), **(told or {})}
         try:
@@ -247,14 +236,9 @@ class Grader(Batched):
     async def compute_many(
         cls, calls: Sequence[Mapping[str, object]]
     ) -> Sequence[Score | BaseException]:
-        """Grade many submissions; override where a batch costs less than its items.
+        """What came of many calls, in order; override where a batch costs less than its items.
 
-        Args:
-            calls: What ``compute_score`` would be called with for each. No more of them are under
-                way at once than `most_at_once`.
-
-        Returns:
-            In the order of the calls: what ``compute_score`` returns, or what it raised.
+        It is what ``compute_score`` returned or raised; `most_at_once` are under way at a time.
         """
         if len(calls) == 1:
             return [await cls._compute(calls[0])]
@@ -293,12 +277,7 @@ class Grader(Batched):
 
     @classmethod
     def explain(cls, value: float, parameters: Mapping[str, object]) -> dict[str, Json]:
-        """Evidence for a bare number, where somebody may look; override to have any.
-
-        Args:
-            value: What `compute_score` returned.
-            parameters: What it was called with.
-        """
+        """Evidence for a bare number, where somebody may look; override to have any."""
         del value, parameters
         return {}
 
@@ -326,11 +305,7 @@ class Grader(Batched):
 
     @classmethod
     def check_options(cls, options: Mapping[str, Json]) -> None:
-        """Check what a declaration says beyond names and types; override where there is more.
-
-        Raises:
-            InputError: Naming what is wrong with the options.
-        """
+        """Check what a declaration says beyond names and types."""
         if cls._has_fields():
             known = field_parameters(cls)
             cls(**{name: option for name, option in options.items() if name in known})
@@ -345,9 +320,7 @@ class Grader(Batched):
     def separable(cls, options: Mapping[str, Json], tree: str | None = None) -> bool | None:
         """Whether its tests can be judged in a process of their own; None where it runs none.
 
-        Args:
-            options: Those of the declaration.
-            tree: The source that a case starts from, if it is at hand.
+        ``tree``: The source that a case starts from, if it is at hand.
         """
         del options, tree
         return None
@@ -366,11 +339,7 @@ class Grader(Batched):
 
     @classmethod
     def check_parameters(cls, parameters: Mapping[str, object]) -> None:
-        """Refuse parameters that ``compute_score`` does not take or that are missing.
-
-        Raises:
-            InputError: Naming the parameter and the nearest valid name.
-        """
+        """Refuse parameters that ``compute_score`` does not take or that are missing."""
         known, takes_any = cls.parameters()
         for name in parameters:
             if name not in known and not takes_any:
@@ -484,17 +453,21 @@ def _is_plain(value: object) -> bool:
     return type(value) in _SCALARS
 
 
+def _hints(annotated: object) -> dict[str, object]:
+    import typing
+
+    try:
+        return typing.get_type_hints(annotated, include_extras=True, localns={"Json": object})
+    except (NameError, AttributeError, TypeError):  # not importable: only names can be checked
+        return {}
+
+
 @lru_cache(maxsize=128)
 def field_parameters(kind: type[object]) -> dict[str, Parameter]:
     """The fields of a dataclass as parameters; none of any other class."""
     if not is_dataclass(kind):
         return {}
-    import typing
-
-    try:
-        hints = typing.get_type_hints(kind, include_extras=True, localns={"Json": object})
-    except (NameError, AttributeError, TypeError):  # not importable: only names can be checked
-        hints = {}
+    hints = _hints(kind)
     known: dict[str, Parameter] = {}
     for field in fields(kind):
         if not field.init:
@@ -508,16 +481,10 @@ def field_parameters(kind: type[object]) -> dict[str, Parameter]:
 @lru_cache(maxsize=512)
 def signature_parameters(function: object) -> tuple[dict[str, Parameter], bool]:
     """The named parameters of a function, and whether it takes any other keyword too."""
-    import typing
-
-    callable_ = cast("type[object]", function)
-    try:
-        hints = typing.get_type_hints(function, include_extras=True, localns={"Json": object})
-    except (NameError, AttributeError, TypeError):  # not importable: only names can be checked
-        hints = {}
+    hints = _hints(function)
     known: dict[str, Parameter] = {}
     takes_any = False
-    for parameter in inspect.signature(callable_).parameters.values():
+    for parameter in inspect.signature(cast("type[object]", function)).parameters.values():
         if parameter.kind is parameter.VAR_KEYWORD:
             takes_any = True
         elif parameter.kind is not parameter.VAR_POSITIONAL:

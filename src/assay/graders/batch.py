@@ -20,7 +20,7 @@ from assay.errors import GraderError, InputError, reason_of
 from assay.frozen import frozen
 from assay.graders.apply import grade_items
 from assay.graders.driver import in_batches, run_batches
-from assay.graders.spec import GraderSpec
+from assay.graders.spec import GraderSpec, pass_mark
 from assay.graders.threads import on_own_loop, wait_for
 from assay.graders.within import OutOfTimeError, within
 from assay.scoring.graded import Graded
@@ -183,6 +183,7 @@ class Way:
     # (`assay.turns`); otherwise they share one.
     size: int = 1
     at_once: int = 16
+    threshold: float = 1.0  # the score that passes
 
 
 def way_of(graders: Sequence[GraderSpec]) -> Way:
@@ -203,7 +204,7 @@ def way_of(graders: Sequence[GraderSpec]) -> Way:
         handed = [spec.kind.grader.handed(spec.options) for spec in specs]
         size, at_once = handed[0] if len(specs) == 1 else (1, min(most for _, most in handed))
     name = specs[0].label if len(specs) == 1 else "reward"
-    return Way(score=score, name=name, size=size, at_once=at_once)
+    return Way(score=score, name=name, size=size, at_once=at_once, threshold=pass_mark(specs))
 
 
 class Batches:
@@ -235,6 +236,11 @@ class Batches:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
+
+    @property
+    def threshold(self) -> float:
+        """The score that passes: a single grader's own, else 1."""
+        return self._way.threshold
 
     async def grade(self, submissions: Iterable[Row]) -> Batch:
         """Grade a batch, on assay's own loop; other work of this one goes on.

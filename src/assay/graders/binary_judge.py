@@ -6,7 +6,6 @@ form of the reply stand last, behind all material.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,7 +17,8 @@ from assay.graders.judges.criteria import Criterion
 from assay.graders.judges.evidence import Sought
 from assay.graders.judges.fence import MAX_MATERIAL, Prompt, compose, suspicions
 from assay.graders.judges.gate import Unasked, unasked, uncommented
-from assay.graders.judges.panel import TEXT, Form, Opinion, Panel, RefutedError, object_schema
+from assay.graders.judges.panel import TEXT, Form, Opinion, object_schema
+from assay.graders.judges.rubric import verdict_form
 from assay.graders.judges.template import MAX_OUTPUT, check_template, names_used
 from assay.graders.judges.template_context import (
     MATERIAL,
@@ -30,15 +30,7 @@ from assay.graders.judges.template_context import (
     read_examples,
     variables,
 )
-from assay.graders.judges.votes import (
-    Decision,
-    check_canary,
-    is_probed,
-    poll,
-    refuted,
-    unguessable,
-    untruth,
-)
+from assay.graders.judges.votes import Decision, check_canary, node_of, poll, probed
 from assay.scoring.json_safe import Json, plain
 from assay.scoring.results import SubScore
 from assay.types.thread import StringThread
@@ -91,15 +83,6 @@ _SAMPLE_EXAMPLE = Example(
     input=(("user", "What is 1 + 1?"),), output="2", passes=True, reasoning="It is right."
 )
 _FIXED_NONCE = "0123456789abcdef"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
-    """What came of judging one answer."""
-
-    decision: Decision
-    shown: int = 0
-    left_out: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,18 +169,33 @@ class BinaryJudgeGrader(JudgeGrader):
             kept["feedback_key"] = self.feedback_key
         beside = sum(len(turn[1]) for turn in asked.messages()[:-1])
         if nothing := unasked(completion, openers=self.openers, beside=beside):
-            return _nothing(self.name, nothing, kept)
+            return nothing.node(self.name, {**kept, "verdict": "FAIL"})
         if found := _suspicions(asked):
             kept["injection_suspected"] = found
-        if is_probed(completion, self.criteria, self.canary, is_suspicious=bool(found)):
-            judged = await _probed(self, asked, panel, kept)
-        else:
-            judged = await self.judge(asked, panel)
-        error = judged.decision.error
+        shown, left_out = chosen(self._examples, completion, self.few_shot)
+        sought = Sought(uncommented(completion)) if self._is_quoted else None
+        decision, probe, refused = await probed(
+            poll(lambda: self.prompt(asked, shown), self._form(sought), panel),
+            lambda said: BinaryJudgeGrader(criteria=said).prompt(asked),
+            _PROBE_FORM,
+            panel,
+            answer=completion,
+            asked=self.criteria,
+            share=self.canary,
+            is_suspicious=bool(found),
+        )
+        if probe is not None:
+            kept["probe"] = probe.votes_to_list()
+            decision = replace(decision, error=decision.error or refused)
+        error = decision.error
         if isinstance(error, _TooMuchError) and len(completion) > beside:
             # What a template makes of an answer may be several times its length.
-            return _nothing(self.name, Unasked(str(error), is_overlong=True), kept)
-        return _scored(self.name, judged, kept)
+            nothing = Unasked(str(error), is_overlong=True)
+            return nothing.node(self.name, {**kept, "verdict": "FAIL"})
+        kept.update({"votes": decision.votes_to_list(), "examples": len(shown)})
+        if left_out:
+            kept["examples_left_out"] = list(left_out)
+        return _scored(self.name, decision, kept)
 
     @cached_property
     def _examples(self) -> tuple[Example, ...]:
@@ -222,28 +220,6 @@ class BinaryJudgeGrader(JudgeGrader):
     def is_own(self) -> bool:
         """Whether the author gives a template."""
         return bool(self.system_template or self.user_template)
-
-    async def judge(self, thread: StringThread, panel: Panel) -> Judgement:
-        """Ask about the answer that a conversation ends with."""
-        answer = thread.completion() or ""
-        shown, left_out = chosen(self._examples, answer, self.few_shot)
-        try:
-            prompt = self.prompt(thread, shown)
-        except ModelError as error:
-            return Judgement(decision=Decision(error=error), left_out=left_out)
-        decision = await poll(prompt, self._form(Sought(uncommented(answer))), panel)
-        return Judgement(decision=decision, shown=len(shown), left_out=left_out)
-
-    @staticmethod
-    async def probe(thread: StringThread, panel: Panel) -> Decision:
-        """Ask, in assay's own words, whether an answer contains a made-up word."""
-        said, word = untruth(thread.completion() or "")
-        judge = BinaryJudgeGrader(criteria=said)
-        try:
-            prompt = unguessable(unguessable(judge.prompt(thread), said), word)
-        except ModelError as error:
-            return Decision(error=error)
-        return await poll(prompt, judge._form(None), panel)
 
     def prompt(self, thread: StringThread, shown: Sequence[Example] = ()) -> Prompt:
         """What a judge is sent about a conversation.
@@ -343,20 +319,11 @@ class BinaryJudgeGrader(JudgeGrader):
         return "\n".join(lines)
 
     def _form(self, sought: Sought | None) -> Form[Opinion]:
-        """The form of a reply; without a text in which quotes are looked up, each is believed."""
-        is_quoted = self._is_quoted
+        schema = _SCHEMAS[self._is_quoted, self.allow_na]
+        return verdict_form("score", schema, _WORTH, sought, self.criteria)
 
-        def read(data: Mapping[str, Json]) -> Opinion:
-            word, quotes = str(data["score"]), data.get("evidence")
-            evidence = tuple(map(str, quotes)) if isinstance(quotes, list) else ()
-            if word == "PASS" and is_quoted and sought is not None:
-                complaint = sought.complaint(evidence, self.criteria)
-                if complaint:
-                    raise RefutedError(complaint)
-            value = None if word == "NA" else float(word == "PASS")
-            return Opinion(word, value, str(data["reasoning"]), evidence)
 
-        return Form("verdict", _SCHEMAS[is_quoted, self.allow_na], read)
+_WORTH = {"PASS": 1.0, "FAIL": 0.0}
 
 
 def _schema(*, is_quoted: bool, allow_na: bool) -> dict[str, Json]:
@@ -371,24 +338,13 @@ _SCHEMAS = {
     for quoted in (False, True)
     for na in (False, True)
 }
+_PROBE_FORM = verdict_form("score", _SCHEMAS[True, False], _WORTH)
 
 
 def _suspicions(thread: StringThread) -> list[Json]:
     """Patterns of attack in a conversation: whatever of it a template may show."""
     found = (name for turn in thread.turns for name in suspicions(turn.content))
     return list[Json](dict.fromkeys(found))
-
-
-async def _probed(
-    judge: BinaryJudgeGrader, thread: StringThread, panel: Panel, kept: dict[str, Json]
-) -> Judgement:
-    """The judgement, or why the judge is not believed; what it said of a made-up word is kept."""
-    judgement, probe = await asyncio.gather(judge.judge(thread, panel), judge.probe(thread, panel))
-    kept["probe"] = probe.votes_to_list()
-    if judgement.decision.error is not None:
-        return judgement
-    error = refuted(probe, panel, is_suspicious="injection_suspected" in kept)
-    return replace(judgement, decision=replace(judgement.decision, error=error))
 
 
 class _TooMuchError(ModelError):
@@ -398,28 +354,12 @@ class _TooMuchError(ModelError):
         super().__init__(message, kind="overflow", hint=hint)
 
 
-def _nothing(name: str, found: Unasked, kept: Mapping[str, Json]) -> SubScore:
-    metadata = {**kept, "verdict": "FAIL", **found.to_json()}
-    return SubScore(name, 0.0, metadata=metadata, reason=found.why)
-
-
-def _scored(name: str, judgement: Judgement, kept: Mapping[str, Json]) -> SubScore:
-    decision = judgement.decision
-    metadata: dict[str, Json] = {
-        **kept,
-        "votes": decision.votes_to_list(),
-        "examples": judgement.shown,
-    }
-    if judgement.left_out:
-        metadata["examples_left_out"] = list(judgement.left_out)
+def _scored(name: str, decision: Decision, kept: Mapping[str, Json]) -> SubScore:
+    metadata = dict(kept)
     if decision.agreement is not None:
         metadata["agreement"] = decision.agreement
-    if decision.error is not None:
-        metadata["_outcome"] = decision.error.kind
-        return SubScore(name, status="error", reason=str(decision.error), metadata=metadata)
-    metadata["verdict"] = decision.word
-    if decision.evidence:
-        metadata["evidence"] = list(decision.evidence)
-    if decision.value is None:
-        return SubScore(name, status="skipped", reason=decision.reason, metadata=metadata)
-    return SubScore(name, decision.value, metadata=metadata, reason=decision.reason)
+    if decision.error is None:
+        metadata["verdict"] = decision.word
+        if decision.evidence:
+            metadata["evidence"] = list(decision.evidence)
+    return node_of(name, decision, metadata)

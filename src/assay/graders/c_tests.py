@@ -9,24 +9,27 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar, TypeAlias
 
-from assay.errors import GraderError, InputError, SandboxError
+from assay.errors import GraderError, SandboxError
 from assay.graders.base import Grader
 from assay.graders.c.build import CTests, Job, build_judge, build_submission, find_sources
 from assay.graders.paths import CasePath
-from assay.graders.testing.hidden import Injected, hidden_files, lay_out
+from assay.graders.testing.hidden import Injected, hidden_files, lay_out, read_inject
 from assay.graders.testing.outcomes import TestOutcome, TestRun
 from assay.sandbox import CommandResult, Limits, Mount, run_command
-from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.scratch import scratch
+from assay.types.codec import Filled, Seconds, Share
 from assay.types.submission import Workspace
 
 __all__ = ["CTestsGrader"]
+
+Globs: TypeAlias = Annotated[list[str], Filled("name at least one file")]
 
 _LOG_BYTES = 64 * 1024
 _LONGEST_MESSAGE = 1_000
@@ -192,6 +195,7 @@ def _outcome(job: Job, how: str, code: int, seconds: float, log: Path) -> TestOu
     return TestOutcome(id=job.id, outcome="failed", seconds=seconds)
 
 
+@dataclass(frozen=True, kw_only=True)
 class CTestsGrader(Grader):
     """Fraction of hidden tests in C that pass, judged in a process apart from the submission.
 
@@ -202,89 +206,62 @@ class CTestsGrader(Grader):
     Scored 0: a submission that does not compile. A test during which its process dies, hangs or
     answers nonsense has failed. An error: tests that do not compile, or that call a function which
     cannot be carried.
+
+    Attributes:
+        headers: Globs of the author's headers that declare what is tested.
+        sources: Globs of the submission's ``.c`` files.
+        tests: Globs of the test files; by default the hidden ``.c`` files.
+        inject: Hidden files: a path goes to the workspace root, ``{src, dest}`` elsewhere.
+        flags: Flags for the compiler, such as ``-lm``.
+        buffers: By function and parameter (or ``return``): how many elements a pointer leads to,
+            as a number or an expression of C over the parameters, or ``string``.
+        handles: Types whose pointers no test looks into.
+        pass_threshold: The value from which the grader calls itself passed. A gate needs 1.
+        timeout_s: Seconds for everything together.
+        test_timeout_s: Seconds for each test.
     """
 
     name: ClassVar[str] = "c_tests"
-    assurance = "separate"
 
-    @classmethod
-    def check_options(cls, options: Mapping[str, Json]) -> None:
-        """Refuse options that can never work."""
+    headers: Globs
+    sources: Globs
+    tests: list[str] | None = None
+    inject: list[CasePath | Injected] | None = None
+    flags: list[str] | None = None
+    buffers: dict[str, dict[str, str | int]] | None = None
+    handles: list[str] | None = None
+    pass_threshold: Share = 1.0
+    timeout_s: Seconds = 300.0
+    test_timeout_s: Seconds = 60.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         from assay.graders.stubs.treesitter import require_grammar
-        from assay.graders.testing.hidden import read_inject
 
-        read_inject(options.get("inject"))
+        read_inject(self.inject)
         require_grammar("c")
-        for name in ("headers", "sources"):
-            if name in options and not options[name]:
-                raise InputError(f"{name} is empty", hint="name at least one file")
-        for name, default in (("timeout_s", 300.0), ("test_timeout_s", 60.0)):
-            given = options.get(name, default)
-            if isinstance(given, int | float) and not given > 0:
-                raise InputError(f"{name} must be more than 0")
-        threshold = options.get("pass_threshold", 1.0)
-        if isinstance(threshold, int | float) and not 0 <= threshold <= 1:
-            raise InputError("pass_threshold must be in [0, 1]")
 
-    @classmethod
-    async def compute_score(
-        cls,
-        workspace: Workspace,
-        *,
-        headers: list[str],
-        sources: list[str],
-        tests: list[str] | None = None,
-        inject: list[CasePath | Injected] | None = None,
-        flags: list[str] | None = None,
-        buffers: dict[str, dict[str, str | int]] | None = None,
-        handles: list[str] | None = None,
-        pass_threshold: float = 1.0,
-        timeout_s: float = 300.0,
-        test_timeout_s: float = 60.0,
-    ) -> SubScore:
-        """Build the tests and the submission apart, and run each test.
-
-        Args:
-            workspace: What is graded. It is not changed.
-            headers: Globs of the author's headers that declare what is tested.
-            sources: Globs of the submission's ``.c`` files.
-            tests: Globs of the test files; by default the hidden ``.c`` files.
-            inject: Hidden files: a path goes to the workspace root, ``{src, dest}`` elsewhere.
-            flags: Flags for the compiler, such as ``-lm``.
-            buffers: By function and parameter (or ``return``): how many elements a pointer leads
-                to, as a number or an expression of C over the parameters, or ``string``.
-            handles: Types whose pointers no test looks into.
-            pass_threshold: The value from which the grader calls itself passed. A gate needs 1.
-            timeout_s: Seconds for everything together.
-            test_timeout_s: Seconds for each test.
-
-        Raises:
-            InputError: For a function that cannot be carried, and files that are not there.
-            GraderError: If the tests do not compile, or there is no compiler.
-            SandboxError: If the sandbox failed.
-        """
-        from assay.graders.c.build import CTests
-        from assay.graders.testing.hidden import read_inject
+    async def score(self, workspace: Workspace) -> SubScore:
+        """Build the tests and the submission apart, and run each test."""
         from assay.graders.tests import reason_of, test_evidence
 
         command = CTests(
-            headers=headers,
-            sources=sources,
-            tests=tests or (),
-            inject=read_inject(inject),
-            flags=flags or (),
-            buffers=buffers or {},
-            handles=handles or (),
-            timeout_s=timeout_s,
-            test_timeout_s=test_timeout_s,
+            headers=self.headers,
+            sources=self.sources,
+            tests=self.tests or (),
+            inject=read_inject(self.inject),
+            flags=self.flags or (),
+            buffers=self.buffers or {},
+            handles=self.handles or (),
+            timeout_s=self.timeout_s,
+            test_timeout_s=self.test_timeout_s,
         )
         run = await run_c_tests(command, workspace)
-        value = run.value
+        said = " ".join(["cc", *command.flags, *self.sources])
         return SubScore(
-            name=cls.name,
-            value=value,
-            passed=value >= pass_threshold,
+            name=self.name,
+            value=run.value,
+            passed=run.value >= self.pass_threshold,
             reason=reason_of(run),
-            assurance="separate",
-            metadata=test_evidence(run, cmd=" ".join(["cc", *command.flags, *sources]), hidden={}),
+            metadata=test_evidence(run, cmd=said, hidden={}),
         )

@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from assay.errors import GraderError, InputError
 from assay.graders.base import Grader
 from assay.scoring.json_safe import Json
+from assay.types.codec import Filled, Seconds
 from assay.types.submission import Workspace
 
 if TYPE_CHECKING:
@@ -92,56 +93,35 @@ class BashGrader(Grader):
         return _verdict(result, expect_exit=0, timeout=timeout_seconds)
 
 
+@dataclass(frozen=True, kw_only=True)
 class CommandGrader(Grader):
     """Passes if a command in the sandboxed workspace exits as expected.
 
-    Scored 0: another exit status, a signal, running over ``timeout_s``, flooding its output. An
-    error: a sandbox that does not work. What the command changes is thrown away.
+    It is run with ``/bin/sh -c`` in the workspace, without network. The sandbox has the system's
+    programs, the case's environment, toolchains that the line names, and pytest. Scored 0: another
+    exit status, a signal, running over ``timeout_s``, flooding its output. An error: a sandbox that
+    does not work. What the command changes is thrown away.
+
+    Attributes:
+        cmd: Shell command.
+        expect_exit: The exit status of a pass.
+        timeout_s: Seconds until it is killed and scored 0.
     """
 
     name: ClassVar[str] = "command"
     assurance = "status"
 
-    @classmethod
-    def check_options(cls, options: Mapping[str, Json]) -> None:
-        """Reject a command that does nothing, and an invalid time limit."""
-        cmd, timeout = options.get("cmd"), options.get("timeout_s", 300.0)
-        if isinstance(cmd, str) and not cmd.strip():
-            raise InputError(
-                "cmd is blank", hint="a command that does nothing passes for everybody"
-            )
-        if not (isinstance(timeout, int | float) and timeout > 0):
-            raise InputError("timeout_s must be more than 0")
+    cmd: Annotated[str, Filled("a command that does nothing passes for everybody")]
+    expect_exit: int = 0
+    timeout_s: Seconds = 300.0
 
-    @classmethod
-    async def compute_score(
-        cls,
-        cmd: str,
-        workspace: Workspace,
-        expect_exit: int = 0,
-        timeout_s: float = 300.0,
-    ) -> tuple[float, dict[str, Json]]:
-        """Run ``cmd`` with ``/bin/sh -c`` in the workspace, without network.
-
-        The sandbox has the system's programs, the case's environment, toolchains that the line
-        names, and pytest.
-
-        Args:
-            cmd: Shell command.
-            workspace: Where to run it.
-            expect_exit: The exit status of a pass.
-            timeout_s: Seconds until it is killed and scored 0.
-
-        Raises:
-            InputError: For a blank command or an invalid time limit.
-            SandboxError: If the sandbox failed.
-        """
-        cls.check_options({"cmd": cmd, "timeout_s": timeout_s})
+    async def score(self, workspace: Workspace) -> tuple[float, dict[str, Json]]:
+        """Run it in the workspace."""
         from assay.graders.testing.runners import equipped
 
-        place = equipped(cmd, workspace)
-        result = await _run_isolated(["/bin/sh", "-c", cmd], place, timeout_s)
-        return _verdict(result, expect_exit=expect_exit, timeout=timeout_s)
+        place = equipped(self.cmd, workspace)
+        result = await _run_isolated(["/bin/sh", "-c", self.cmd], place, self.timeout_s)
+        return _verdict(result, expect_exit=self.expect_exit, timeout=self.timeout_s)
 
 
 def _directory(cwd: str | os.PathLike[str] | None) -> Path:

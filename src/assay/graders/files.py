@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache, cached_property
 from pathlib import Path, PurePosixPath
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from assay.errors import InputError
 from assay.graders.base import Grader
@@ -25,6 +25,7 @@ from assay.graders.stubs.reader import SourceReader
 from assay.graders.tree import is_small, read_regular, regular_files
 from assay.scoring.json_safe import Json
 from assay.text.pattern import Pattern, compile_pattern
+from assay.types.codec import Filled
 from assay.types.submission import Workspace
 
 __all__ = ["FilesGrader", "Scope", "without_comments"]
@@ -361,6 +362,7 @@ def _code(data: bytes, name: str, reader: SourceReader, *, texts: bool = True) -
     return reader.python_code(data, texts=texts)
 
 
+@dataclass(frozen=True, kw_only=True)
 class FilesGrader(Grader):
     """Fraction of two kinds of checks that pass: expected files, and patterns in files.
 
@@ -387,66 +389,50 @@ class FilesGrader(Grader):
       that begin with ``#`` do not count for a pattern about code.
 
     The evidence says where each pattern was found, or why a find does not count.
+
+    Attributes:
+        expect_dir: Each file in it must exist in the workspace with equal bytes.
+        patterns: Regular expressions (RE2: linear time), each of which must be found in some file.
+            Inline flags such as ``(?i)`` work.
+        files: Globs that ``patterns`` are limited to, such as ``src/*.py``; ``*`` also matches
+            ``/``.
     """
 
     name: ClassVar[str] = "files"
     assurance = "read"
 
-    @classmethod
-    def check_options(cls, options: Mapping[str, Json]) -> None:
-        """Refuse a declaration without a check, and patterns that RE2 does not take."""
-        patterns = options.get("patterns")
-        if options.get("expect_dir") is None and not patterns:
+    expect_dir: CasePath | None = None
+    patterns: list[str] | None = None
+    files: Annotated[list[str], Filled("leave it out, or name some")] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.expect_dir is None and not self.patterns:
             raise InputError("files needs expect_dir or patterns")
-        if options.get("files") == []:
-            raise InputError("files is empty", hint="leave it out, or name some")
-        for pattern in patterns if isinstance(patterns, list) else []:
-            compile_pattern(str(pattern))
+        for pattern in self.patterns or ():
+            compile_pattern(pattern)
 
-    @classmethod
-    async def compute_score(
-        cls,
-        workspace: Workspace,
-        expect_dir: CasePath | None = None,
-        patterns: list[str] | None = None,
-        files: list[str] | None = None,
-        question: str | None = None,
+    async def score(
+        self, workspace: Workspace, question: str | None = None
     ) -> tuple[float, dict[str, Json]]:
-        r"""Check the files.
-
-        Args:
-            workspace: Where to look.
-            expect_dir: Each file in it must exist in the workspace with equal bytes.
-            patterns: Regular expressions (RE2: linear time), each of which must be found in some
-                file. Inline flags such as ``(?i)`` work.
-            files: Globs that ``patterns`` are limited to, such as ``src/*.py``; ``*`` also
-                matches ``/``.
-            question: The task; files that it names are searched.
-
-        Raises:
-            InputError: For neither check, or a pattern that RE2 does not take.
-        """
+        """Check the files; those that the task names are searched."""
         root = Path(workspace.submitted or workspace.path)
         checks: list[Json] = []
-        if expect_dir is not None:
-            checks.extend(_expected(Path(expect_dir), root))
+        if self.expect_dir is not None:
+            checks.extend(_expected(Path(self.expect_dir), root))
         not_searched: list[str] = []
         evidence: dict[str, Json] = {}
-        if patterns:
+        if self.patterns:
             import asyncio
 
-            from assay.graders.languages import language_of
-
             source = None if workspace.source is None else Path(workspace.source)
-            scope = Scope(source, files, question or "")
+            scope = Scope(source, self.files, question or "")
             search = PatternSearch(root, scope, not_searched)
             evidence["looked_in"] = scope.looked_in
             if is_small(root) and not any(map(language_of, map(str, regular_files(root)))):
-                checks.extend(search.find(patterns))
+                checks.extend(search.find(self.patterns))
             else:
-                checks.extend(await asyncio.to_thread(search.find, patterns))
-        if not checks:
-            raise InputError("files needs expect_dir or patterns")
+                checks.extend(await asyncio.to_thread(search.find, self.patterns))
         passed = sum(1 for check in checks if isinstance(check, dict) and check["ok"] is True)
         evidence["checks"] = checks
         if not_searched:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import ClassVar
 
 from assay.cores import cores
 from assay.errors import InputError
@@ -105,13 +105,8 @@ class FunctionGrader(Grader):
             SandboxUnavailableError: If this machine has no sandbox.
         """
         function = self.function()
-        submission = Submission(
-            answer=answer,
-            question=question,
-            expected=expected,
-            thread=thread,
-            metadata=metadata or {},
-        )
+        call = {"answer": answer, "question": question, "expected": expected}
+        submission = Submission.of({**call, "thread": thread, "metadata": metadata})
         (graded,) = await grade_functions(function, [("0", submission)])
         return _score(graded, function)
 
@@ -130,7 +125,7 @@ class FunctionGrader(Grader):
         found: dict[int, SubScore] = {}
         for function in dict.fromkeys(functions):
             numbers = [n for n, of in enumerate(functions) if of == function]
-            items = [(str(n), _submission(calls[n])) for n in numbers]
+            items = [(str(n), Submission.of(calls[n])) for n in numbers]
             for n, graded in zip(numbers, await grade_functions(function, items), strict=True):
                 found[n] = _score(graded, function)
         if len(calls) > 1 and (turn := current_turn()) is not None:
@@ -150,16 +145,6 @@ class FunctionGrader(Grader):
         if isinstance(source, str) and len(source) > cls.most_kept:
             parameters = {**parameters, "source": f"{source[: cls.most_kept]}..."}
         return super().record(parameters)
-
-
-def _submission(call: Mapping[str, object]) -> Submission:
-    return Submission(
-        answer=cast("str | None", call.get("answer")),
-        question=cast("str | None", call.get("question")),
-        expected=cast("Json", call.get("expected")),
-        thread=cast("StringThread | None", call.get("thread")),
-        metadata=cast("Mapping[str, Json]", call.get("metadata") or {}),
-    )
 
 
 def _seconds(node: SubScore) -> float:

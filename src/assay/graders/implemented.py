@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
-from typing import ClassVar
+from typing import Annotated, ClassVar, TypeAlias
 
 from assay.errors import InputError
 from assay.graders.base import Grader
@@ -19,9 +19,12 @@ from assay.graders.stubs.reader import SourceReader
 from assay.graders.stubs.treesitter import GRAMMARS, can_read, require_grammar
 from assay.graders.tree import read_regular, regular_files
 from assay.scoring.json_safe import Json
+from assay.types.codec import Filled
 from assay.types.submission import Workspace
 
 __all__ = ["ImplementedGrader", "judge"]
+
+Named: TypeAlias = Annotated[list[str], Filled("leave it out, or name some")]
 
 _MAX_FILE = 1 << 20
 _MAX_FILES = 20_000
@@ -354,13 +357,12 @@ class ImplementedGrader(Grader):
     name: ClassVar[str] = "implemented"
     assurance = "read"
 
-    files: list[str] | None = None
-    functions: list[str] | None = None
+    files: Named | None = None
+    functions: Named | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for key, given in (("files", self.files), ("functions", self.functions)):
-            if given == []:
-                raise InputError(f"{key} is empty", hint=f"leave {key} out, or name some")
             for entry in given or ():
                 _check_path(key, str(entry))
 

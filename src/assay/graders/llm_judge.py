@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import ClassVar, cast
+from typing import ClassVar
 
 from assay.errors import InputError
 from assay.graders.judges.base import JudgeGrader, answer_in, text_of
 from assay.graders.judges.criteria import Criterion, leaves, read_criteria
-from assay.graders.judges.gate import Unasked, unasked
+from assay.graders.judges.gate import unasked
 from assay.graders.judges.rubric import Material, judge_criteria, rubric_node
 from assay.graders.judges.votes import check_canary
 from assay.graders.paths import CasePath
@@ -84,7 +83,12 @@ class LLMJudgeGrader(JudgeGrader):
         material = Material(answer=answer, question=question or "", reference=text_of(reference))
         beside = len(material.question) + len(material.reference)
         if found := unasked(answer, openers=self.openers, beside=beside):
-            return _nothing(self.name, read, found, models)
+            # Also a rubric of faults alone is worth 0: else silence would be paid.
+            children = [
+                SubScore(one.label, 0.0, one.weight, reason=found.why, passed=one.weight < 0)
+                for one in leaves(read)
+            ]
+            return found.node(self.name, {"models": list(models)}, children=children)
         judged = await judge_criteria(read, material, self.panel, canary=self.canary)
         metadata: dict[str, Json] = {"model": models[0], "models": list(models)}
         return rubric_node(self.name, judged, metadata, min_coverage=self.min_coverage)
@@ -99,16 +103,6 @@ def _read(criteria: object, rubric: object, example: str) -> tuple[Criterion, ..
         raise InputError("example: picks a rubric from a file, and no file is given")
     if criteria is None:
         raise InputError("criteria: is required", hint="give at least one requirement")
-    if isinstance(criteria, list):
-        written = tuple(cast("list[object]", criteria))
-        if all(isinstance(one, str) for one in written):
-            return _plain(written)
-    return read_criteria(cast("object", criteria))
-
-
-@lru_cache(maxsize=256)
-def _plain(criteria: tuple[object, ...]) -> tuple[Criterion, ...]:
-    """The same few requirements judge a whole dataset."""
     return read_criteria(criteria)
 
 
@@ -126,15 +120,3 @@ def _load(file: str, example: str) -> tuple[Criterion, ...]:
 def _check_coverage(value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 < value <= 1.0:
         raise InputError(f"min_coverage must be above 0 and at most 1, got {value!r}")
-
-
-def _nothing(
-    name: str, criteria: tuple[Criterion, ...], found: Unasked, models: tuple[str, ...]
-) -> SubScore:
-    """The whole rubric is worth 0, also one of faults alone: else silence would be paid."""
-    children = [
-        SubScore(one.label, 0.0, one.weight, reason=found.why, passed=one.weight < 0)
-        for one in leaves(criteria)
-    ]
-    metadata: dict[str, Json] = {"models": list(models), **found.to_json()}
-    return SubScore(name, 0.0, metadata=metadata, children=children, reason=found.why)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, cast
 
-from assay.errors import GraderError, InputError, ModelError, ModelFault
+from assay.errors import GraderError, InputError, ModelError
 from assay.graders.judges.base import JudgeGrader, answer_in
 from assay.graders.judges.criteria import Criterion
-from assay.graders.judges.fence import compose
+from assay.graders.judges.fence import Prompt, compose
 from assay.graders.judges.gate import Unasked
 from assay.graders.judges.panel import TEXT, Aggregate, Form, Opinion, Panel, object_schema
 from assay.graders.judges.rubric import judge_criteria, rubric_node
@@ -21,15 +20,7 @@ from assay.graders.judges.rubric_files import (
     preset_file,
     read_words,
 )
-from assay.graders.judges.votes import (
-    Decision,
-    check_canary,
-    is_probed,
-    poll,
-    refuted,
-    unguessable,
-    untruth,
-)
+from assay.graders.judges.votes import Decision, check_canary, node_of, poll, probed
 from assay.graders.judges.work import OverlongError, Work, judged_model, kin
 from assay.graders.paths import CasePath
 from assay.scoring.json_safe import Json
@@ -170,7 +161,7 @@ class ModelJudgeGrader(JudgeGrader):
         except OverlongError as error:
             return told.nothing(Unasked(str(error), is_overlong=True))
         except ModelError as error:
-            return told.failed(str(error), error.kind)
+            return told.node(Decision(error=error))
         if found := work.unasked():
             return told.nothing(found)
         if self.include_trace:
@@ -220,76 +211,48 @@ class _About:
                 told["same_family"] = list[Json](same)
         return cls(told, threshold)
 
-    def scored(
-        self, value: float, more: Mapping[str, Json], children: Sequence[SubScore], reason: str
-    ) -> SubScore:
-        return SubScore(
-            ModelJudgeGrader.name,
-            value,
-            metadata={**self.metadata, **more},
-            children=children,
-            reason=reason,
-            passed=self.passes(value),
-        )
-
-    def nothing(self, found: Unasked) -> SubScore:
-        evidence = {**self.metadata, **found.to_json()}
-        return SubScore(
-            ModelJudgeGrader.name, 0.0, metadata=evidence, reason=found.why, passed=False
-        )
-
-    def passes(self, value: float) -> bool:
-        return value >= self.threshold - _NEAR
-
-    def failed(
+    def node(
         self,
-        reason: str,
-        kind: ModelFault,
+        decision: Decision,
         more: Mapping[str, Json] | None = None,
         children: Sequence[SubScore] = (),
     ) -> SubScore:
-        return SubScore(
-            ModelJudgeGrader.name,
-            status="error",
-            metadata={**self.metadata, **(more or {}), "_outcome": kind},
-            children=children,
-            reason=reason,
-        )
+        kept = {**self.metadata, **(more or {})}
+        passed = None if decision.value is None else self.passes(decision.value)
+        return node_of(ModelJudgeGrader.name, decision, kept, children=children, passed=passed)
+
+    def nothing(self, found: Unasked) -> SubScore:
+        return found.node(ModelJudgeGrader.name, self.metadata, passed=False)
+
+    def passes(self, value: float) -> bool:
+        return value >= self.threshold - _NEAR
 
 
 async def _by_words(
     about: _About, rubric: str, work: Work, panel: Panel, canary: float
 ) -> SubScore:
-    try:
-        prompt = compose("score", work.parts(), _ASKED.format(rubric=rubric.strip()))
-    except ModelError as error:
-        return about.failed(str(error), error.kind)
-    is_suspicious = bool(work.suspicions)
-    more: dict[str, Json] = {}
-    refusal: ModelError | None = None
-    if is_probed(work.answer, rubric, canary, is_suspicious=is_suspicious):
-        asked = poll(prompt, _FORM, panel), _probe(work, panel)
-        decision, probe = await asyncio.gather(*asked)
+    def write(asked: str) -> Prompt:
+        return compose("score", work.parts(), _ASKED.format(rubric=asked))
+
+    decision, probe, refusal = await probed(
+        poll(lambda: write(rubric.strip()), _FORM, panel),
+        write,
+        _FORM,
+        panel,
+        answer=work.answer,
+        asked=rubric,
+        share=canary,
+        is_suspicious=bool(work.suspicions),
+        what="work",
+    )
+    more: dict[str, Json] = {"per_judge": decision.votes_to_list()}
+    if probe is not None:
         more["probe"] = probe.votes_to_list()
-        refusal = refuted(probe, panel, is_suspicious=is_suspicious)
-    else:
-        decision = await poll(prompt, _FORM, panel)
-    more["per_judge"] = decision.votes_to_list()
     children = _votes(decision)
-    if (error := decision.error or refusal) is not None:
-        return about.failed(str(error), error.kind, more, children)
-    more["agreement"] = decision.agreement
-    return about.scored(cast("float", decision.value), more, children, decision.reason)
-
-
-async def _probe(work: Work, panel: Panel) -> Decision:
-    """Have the work scored by a rubric of which it meets nothing."""
-    said, word = untruth(work.answer, what="work")
-    try:
-        prompt = compose("score", work.parts(), _ASKED.format(rubric=said))
-    except ModelError as error:
-        return Decision(error=error)
-    return await poll(unguessable(unguessable(prompt, said), word), _FORM, panel)
+    decision = replace(decision, error=decision.error or refusal)
+    if decision.error is None:
+        more["agreement"] = decision.agreement
+    return about.node(decision, more, children)
 
 
 def _read_score(data: Mapping[str, Json]) -> Opinion:
@@ -319,5 +282,6 @@ async def _by_criteria(
     judged = await judge_criteria(criteria, work, panel, canary=share)
     node = rubric_node(ModelJudgeGrader.name, judged, about.metadata)
     if node.status == "skipped":  # a judge may not talk itself out of this kind
-        return about.failed(node.reason, "unbelievable", node.metadata, node.children or ())
+        talked = ModelError(node.reason, kind="unbelievable")
+        return about.node(Decision(error=talked), node.metadata, node.children or ())
     return node if node.value is None else replace(node, passed=about.passes(node.value))

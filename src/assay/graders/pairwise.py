@@ -163,13 +163,12 @@ async def _ordered(a: str, b: str, panel: Panel, asked: _Asked, form: Form[Opini
         "Answer B:",
         Untrusted("answer-b", b),
     ]
-    try:
-        prompt = compose("compare", parts, f"CRITERION:\n{asked.criteria}\n\n{_ASKED}")
-    except ModelError as error:
-        return Decision(error=error)
     if panel.tie == "fail":  # a split jury has found neither better
         panel = replace(panel, tie="na")
-    decision = await poll(unguessable(prompt, asked.word), form, panel)
+    ending = f"CRITERION:\n{asked.criteria}\n\n{_ASKED}"
+    decision = await poll(
+        lambda: unguessable(compose("compare", parts, ending), asked.word), form, panel
+    )
     if decision.error is None and decision.value is None:
         return replace(decision, word="TIE", value=0.5)
     return decision
@@ -276,8 +275,10 @@ def _scored(
         metadata.update({"asked": False, "why": found.why})
         return SubScore(name, found.value, metadata=metadata, reason=found.why)
     pairs = list(zip(_ORDERS, found.orders, strict=True))
-    metadata["orders"] = [_told(order, decision) for order, decision in pairs]
-    children = [_child(order, decision) for order, decision in pairs]
+    metadata["orders"] = [
+        {"order": order, "value": decision.value, **decision.to_json()} for order, decision in pairs
+    ]
+    children = [decision.child(order) for order, decision in pairs]
     if found.value is None:
         reason = str(found.error)
         return SubScore(name, status="error", reason=reason, metadata=metadata, children=children)
@@ -285,24 +286,3 @@ def _scored(
     metadata["order_inconsistent"] = not found.is_consistent
     reason = "" if found.is_consistent else "the orders disagree, which makes it a tie"
     return SubScore(name, found.value, metadata=metadata, children=children, reason=reason)
-
-
-def _told(order: str, decision: Decision) -> Json:
-    kept: dict[str, Json] = {
-        "order": order,
-        "verdict": decision.word if decision.error is None else "ERROR",
-        "value": decision.value,
-        "reason": decision.reason if decision.error is None else str(decision.error),
-    }
-    if decision.agreement is not None and len(decision.votes) > 1:
-        kept["agreement"] = decision.agreement
-    kept["votes"] = decision.votes_to_list()
-    return kept
-
-
-def _child(order: str, decision: Decision) -> SubScore:
-    if decision.error is not None:
-        return SubScore.error(order, str(decision.error))
-    if decision.value is None:
-        return SubScore.skipped(order, decision.reason)
-    return SubScore(order, decision.value, reason=decision.reason)

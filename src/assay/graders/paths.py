@@ -50,8 +50,10 @@ def _each(
 ) -> Json:
     """Change every `CasePath` in some data."""
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
-    if origin is Annotated and _MARK in arguments and isinstance(data, str):
-        return change(data, path)
+    if origin is Annotated:
+        if _MARK not in arguments:
+            return _each(arguments[0], data, path, change)
+        return change(data, path) if isinstance(data, str) else data
     if isinstance(data, list) and origin in (list, tuple, Sequence):
         inside = arguments[0]
         return [_each(inside, item, (*path, n), change) for n, item in enumerate(data)]

@@ -28,12 +28,12 @@ from assay.graders.testing.outcomes import (
     Fresh,
     Isolation,
     TestRun,
-    check_isolation,
     is_separable,
     mode_of,
 )
 from assay.scoring.json_safe import Json, record_evidence
 from assay.scoring.results import Assurance, SubScore
+from assay.types.codec import Seconds, Share
 from assay.types.submission import Workspace
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ _NAMED_NEAREST = 20
 _MESSAGE = 600
 
 
+@dataclass(frozen=True, kw_only=True)
 class SweBenchGrader(Grader):
     """Fraction of a bug's tests that pass; a gate on the tests that passed before.
 
@@ -62,25 +63,61 @@ class SweBenchGrader(Grader):
     Scored 0: whatever the submission causes, such as tests that fail, a run that crashes or is
     over its time, and a run that was tampered with (flagged). An error: no interpreter, no test
     runner, a test file that is neither hidden nor in the source, a sandbox that does not work.
+
+    Attributes:
+        fail_to_pass: Ids of the tests that show the bug; at least one. A list, or its text in JSON.
+        pass_to_pass: Ids of tests that have to pass still.
+        inject: Hidden files: paths of the case, or ``{src, dest}``.
+        cmd_prefix: Shell command that the ids (or their files) are appended to.
+        pass_threshold: Share of ``fail_to_pass`` from which the node is called passed.
+        timeout_s: Seconds for the run.
+        gate_weight: Accepted and of no effect: a gate has no weight.
+        allow_equality: Classes of the submission, as ``module.Class``, whose instances may equal,
+            or contain, as much as they like.
+        isolation: ``process`` judges the tests apart from the submission, ``shared`` in one
+            process with it. ``auto`` is decided by the case's reference; without one, shared.
+        fresh: With ``process``, whether the submission is loaded anew for each test module or for
+            each test.
+        contract: With ``process``, what the reference needs; see `Contract`. Of a case it stands
+            in the lock file. Each id of the lists weighs the same.
+        FAIL_TO_PASS: The same as ``fail_to_pass``.
+        PASS_TO_PASS: The same as ``pass_to_pass``.
     """
 
     name: ClassVar[str] = "swebench"
     assurance = "reported"
     """Of a run that does not say how its outcomes were learnt."""
 
-    @classmethod
-    def check_options(cls, options: Mapping[str, Json]) -> None:
-        """Reject malformed lists, a bug without any test, and values out of range."""
-        lists = {name: options.get(name) for name in _LISTS}
-        _read_lists(lists)
-        threshold = options.get("pass_threshold", 1.0)
-        if not (isinstance(threshold, int | float) and 0 <= threshold <= 1):
-            raise InputError(f"pass_threshold must be in [0, 1], got {threshold}")
-        timeout = options.get("timeout_s", 600.0)
-        if not (isinstance(timeout, int | float) and timeout > 0):
-            raise InputError("timeout_s must be more than 0")
-        read_inject(options.get("inject"))
-        check_isolation(options, str(options.get("cmd_prefix", _PREFIX)))
+    fail_to_pass: list[str] | str | None = None
+    pass_to_pass: list[str] | str | None = None
+    inject: list[CasePath | Injected] | None = None
+    cmd_prefix: str = _PREFIX
+    pass_threshold: Share = 1.0
+    timeout_s: Seconds = 600.0
+    gate_weight: float = 1.0
+    allow_equality: list[str] | None = None
+    isolation: Isolation = "auto"
+    fresh: Fresh = "module"
+    contract: dict[str, Json] | None = None
+    FAIL_TO_PASS: list[str] | str | None = None  # as SWE-bench's rows have it
+    PASS_TO_PASS: list[str] | str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.ids("fail_to_pass"):
+            raise InputError("swebench needs fail_to_pass", hint="list the tests that show the bug")
+        self.ids("pass_to_pass")
+        read_inject(self.inject)
+        mode_of(self.isolation, self.cmd_prefix)
+
+    def ids(self, name: str) -> tuple[str, ...]:
+        """The ids of a list, however it is spelt."""
+        given = {
+            key: ids for key in (name, name.upper()) if (ids := getattr(self, key)) is not None
+        }
+        if len(given) > 1:
+            raise InputError(f"{name} is given twice", hint=f"as {name} and as {name.upper()}")
+        return next((read_ids(ids, what=key) for key, ids in given.items()), ())
 
     @classmethod
     def separable(cls, options: Mapping[str, Json], tree: str | None = None) -> bool | None:
@@ -92,88 +129,35 @@ class SweBenchGrader(Grader):
         """What the options allow."""
         return "shared" if options.get("isolation") == "shared" else "separate"
 
-    @classmethod
-    async def compute_score(
-        cls,
-        workspace: Workspace,
-        *,
-        fail_to_pass: list[str] | str | None = None,
-        pass_to_pass: list[str] | str | None = None,
-        inject: list[CasePath | Injected] | None = None,
-        cmd_prefix: str = _PREFIX,
-        pass_threshold: float = 1.0,
-        timeout_s: float = 600.0,
-        gate_weight: float = 1.0,
-        allow_equality: list[str] | None = None,
-        isolation: Isolation = "auto",
-        fresh: Fresh = "module",
-        contract: dict[str, Json] | None = None,
-        FAIL_TO_PASS: list[str] | str | None = None,  # noqa: N803 - as SWE-bench's rows have it
-        PASS_TO_PASS: list[str] | str | None = None,  # noqa: N803 - as SWE-bench's rows have it
-    ) -> SubScore:
-        """Run the tests of both lists and look each of them up.
-
-        Args:
-            workspace: Where to run them.
-            fail_to_pass: Ids of the tests that show the bug; at least one. A list, or its text in
-                JSON.
-            pass_to_pass: Ids of tests that have to pass still.
-            inject: Hidden files: paths of the case, or ``{src, dest}``.
-            cmd_prefix: Shell command that the ids (or their files) are appended to.
-            pass_threshold: Share of ``fail_to_pass`` from which the node is called passed.
-            timeout_s: Seconds for the run.
-            gate_weight: Accepted and of no effect: a gate has no weight.
-            allow_equality: Classes of the submission, as ``module.Class``, whose instances may
-                equal, or contain, as much as they like.
-            isolation: ``process`` judges the tests apart from the submission, ``shared`` in one
-                process with it. ``auto`` is decided by the case's reference; without one, shared.
-            fresh: With ``process``, whether the submission is loaded anew for each test module or
-                for each test.
-            contract: With ``process``, what the reference needs; see `Contract`. Of a case it
-                stands in the lock file. Each id of the lists weighs the same.
-            FAIL_TO_PASS: The same as ``fail_to_pass``.
-            PASS_TO_PASS: The same as ``pass_to_pass``.
-
-        Raises:
-            InputError: For malformed lists.
-            GraderError: For something missing that the submission cannot cause.
-            SandboxError: If the sandbox failed.
-        """
-        del gate_weight
-        must_pass, must_stay = _read_lists(
-            {
-                "fail_to_pass": fail_to_pass,
-                "FAIL_TO_PASS": FAIL_TO_PASS,
-                "pass_to_pass": pass_to_pass,
-                "PASS_TO_PASS": PASS_TO_PASS,
-            }
-        )
+    async def score(self, workspace: Workspace) -> SubScore:
+        """Run the tests of both lists in a workspace, and look each of them up."""
         from assay.graders.testing.attempt import TestCommand
         from assay.graders.testing.contract import contract_of, values_label
 
+        must_pass, must_stay = self.ids("fail_to_pass"), self.ids("pass_to_pass")
         wanted = tuple(dict.fromkeys([*must_pass, *must_stay]))
-        sources = _Sources.of(read_inject(inject), workspace)
-        mode = mode_of(isolation, cmd_prefix, workspace.source)
+        sources = _Sources.of(read_inject(self.inject), workspace)
+        mode = mode_of(self.isolation, self.cmd_prefix, workspace.source)
         asked = TestCommand(
-            cmd=cmd_prefix,
+            cmd=self.cmd_prefix,
             inject=sources.inject,
-            timeout_s=timeout_s,
+            timeout_s=self.timeout_s,
             shuffle=False,
             ids=wanted,
-            loose=allow_equality or (),
+            loose=self.allow_equality or (),
             isolation=mode,
-            fresh=fresh,
-            contract=contract_of(contract, mode),
+            fresh=self.fresh,
+            contract=contract_of(self.contract, mode),
         )
         command, run = await _run(asked, sources, workspace)
         verdicts = _judge(wanted, run, sources)
         bug = _node("fail_to_pass", must_pass, verdicts, run)
-        bug = replace(bug, passed=(bug.value or 0.0) >= pass_threshold)
+        bug = replace(bug, passed=(bug.value or 0.0) >= self.pass_threshold)
         children = [bug]
         if must_stay:
             children.append(_node("pass_to_pass", must_stay, verdicts, run, gate=True))
         return SubScore(
-            name=cls.name,
+            name=self.name,
             value=bug.value,
             passed=all(child.passed for child in children),
             reason="; ".join(f"{child.name}: {child.reason}" for child in children),
@@ -185,21 +169,6 @@ class SweBenchGrader(Grader):
             flags=run.flags,
             assurance=run.assurance,
         )
-
-
-_LISTS = ("fail_to_pass", "FAIL_TO_PASS", "pass_to_pass", "PASS_TO_PASS")
-
-
-def _read_lists(given: Mapping[str, object]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    read: list[tuple[str, ...]] = []
-    for name in ("fail_to_pass", "pass_to_pass"):
-        spelt = [key for key in (name, name.upper()) if given.get(key) is not None]
-        if len(spelt) > 1:
-            raise InputError(f"{name} is given twice", hint=f"as {spelt[0]} and as {spelt[1]}")
-        read.append(read_ids(given[spelt[0]], what=spelt[0]) if spelt else ())
-    if not read[0]:
-        raise InputError("swebench needs fail_to_pass", hint="list the tests that show the bug")
-    return read[0], read[1]
 
 
 @dataclass(frozen=True, slots=True)

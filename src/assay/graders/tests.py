@@ -6,6 +6,8 @@ import math
 import re
 import shlex
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, ClassVar
@@ -17,12 +19,12 @@ from assay.graders.testing.hidden import Injected
 from assay.graders.testing.outcomes import (
     Fresh,
     Isolation,
-    check_isolation,
     is_separable,
     mode_of,
 )
 from assay.scoring.json_safe import Json
 from assay.scoring.results import Assurance, SubScore
+from assay.types.codec import Seconds, Share
 from assay.types.submission import Workspace
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ _LONGEST_MESSAGE = 1_000
 _TAIL = 2_000
 
 
+@dataclass(frozen=True, kw_only=True)
 class TestsGrader(Grader):
     """Fraction of hidden tests that pass.
 
@@ -52,42 +55,83 @@ class TestsGrader(Grader):
 
     Scored 0, with the reason: a run that ended early, ran over its time or shows signs of tampering
     (``flags``). An error: a runner that is not installed, a sandbox that does not work.
+
+    Attributes:
+        cmd: Shell line that runs the tests.
+        inject: Hidden files: a path goes to the workspace root, ``{src, dest}`` elsewhere.
+        junit_xml: Globs of the JUnit reports that ``cmd`` writes; known of Maven and Gradle.
+        format: The console format that ``cmd`` prints; known of ``cargo test``, ``go test``, Jest,
+            Vitest and Mocha.
+        expected_ids: Exactly the tests that must be heard of; by default they are found.
+        pass_threshold: The value from which the grader calls itself passed. A gate needs 1.
+        timeout_s: Seconds for everything together.
+        shuffle: Whether the tests of a file may run in any order.
+        allow_equality: Classes of the submission, as ``module.Class``, whose instances may equal,
+            or contain, as much as they like.
+        isolation: ``process`` judges the tests apart from the submission, ``shared`` in one
+            process with it. ``auto`` is decided by the case's reference; without one, shared.
+        fresh: With ``process``, whether the submission is loaded anew for each test module or for
+            each test.
+        contract: With ``process``, what the reference needs, and always, how many variants its
+            tests had; see `Contract`. Of a case it stands in the lock file.
     """
 
     __test__ = False
     name: ClassVar[str] = "tests"
     assurance = "reported"
     """Of a run that does not say how its outcomes were learnt."""
+    has_command: ClassVar[bool] = False
+    """Whether it knows itself what to run."""
 
-    @classmethod
-    def check_options(cls, options: Mapping[str, Json]) -> None:
-        """Refuse a command whose outcomes could only be guessed, and impossible options."""
+    cmd: str | None = None
+    inject: list[CasePath | Injected] | None = None
+    junit_xml: str | list[str] | None = None
+    format: str | None = None
+    expected_ids: list[str] | None = None
+    pass_threshold: Share = 1.0
+    timeout_s: Seconds = 300.0
+    shuffle: bool = True
+    allow_equality: list[str] | None = None
+    isolation: Isolation = "auto"
+    fresh: Fresh = "module"
+    contract: dict[str, Json] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        from assay.errors import nearest
         from assay.graders.testing.commands import read_command
-        from assay.graders.testing.hidden import read_inject
+        from assay.graders.testing.console import FORMATS
+        from assay.graders.testing.hidden import hidden_files, read_inject
+        from assay.graders.testing.prerequisites import require_ids
+        from assay.graders.testing.reports import check_globs
 
-        read_inject(options.get("inject"))
-        globs = options.get("junit_xml") or []
-        if globs:
-            from assay.graders.testing.reports import check_globs
-
-            check_globs([str(glob) for glob in globs] if isinstance(globs, list) else [str(globs)])
-        _check_numbers(options)
-        _check_ids(options)
-        cmd, format_ = options.get("cmd"), options.get("format")
-        if format_ is not None:
-            _check_format(str(format_))
-        if cmd is None:
-            if not cls._has_default():
+        inject = read_inject(self.inject)
+        check_globs(self._globs)
+        with suppress(GraderError):  # a file that cannot be read: the run will say so
+            require_ids(self.expected_ids or (), hidden_files(inject) if self.expected_ids else {})
+        if self.format is not None and self.format not in FORMATS:
+            hint = nearest(self.format, list(FORMATS))
+            raise InputError(f"unknown console format {self.format!r}", hint=hint)
+        if self.cmd is None:
+            if not self.has_command:
                 raise InputError("tests needs 'cmd'", hint="for example: python3 -m pytest")
             return
-        check_isolation(options, str(cmd))
-        invocation = read_command(str(cmd))
-        declared = options.get("junit_xml") or format_ is not None
-        if invocation.runner is None and not declared and cls.implied(options) is None:
-            raise _unreported(invocation.program)
+        mode_of(self.isolation, self.cmd)
+        invocation = read_command(self.cmd)
+        declared = invocation.runner or self._globs or self.format
+        if not declared and self.implied(vars(self)) is None:
+            raise InputError(
+                f"nothing declares how to read the outcomes of "
+                f"{invocation.program or 'the command'!r}",
+                hint="declare junit_xml, or format: one of " + ", ".join(sorted(FORMATS)),
+            )
+
+    @property
+    def _globs(self) -> list[str]:
+        return [self.junit_xml] if isinstance(self.junit_xml, str) else self.junit_xml or []
 
     @classmethod
-    def implied(cls, options: Mapping[str, Json]) -> Report | None:
+    def implied(cls, options: Mapping[str, object]) -> Report | None:
         """How outcomes are read where no option says so, and the command's runner does."""
         from assay.graders.testing.commands import implied_report
 
@@ -100,7 +144,7 @@ class TestsGrader(Grader):
     def separable(cls, options: Mapping[str, Json], tree: str | None = None) -> bool | None:
         """Whether the command's tests can be judged in a process of their own."""
         cmd = options.get("cmd")
-        return cls._has_default() if cmd is None else is_separable(str(cmd), tree)
+        return cls.has_command if cmd is None else is_separable(str(cmd), tree)
 
     @classmethod
     def best_assurance(cls, options: Mapping[str, Json]) -> Assurance | None:
@@ -112,85 +156,39 @@ class TestsGrader(Grader):
             return "reported"
         return "shared" if options.get("isolation") == "shared" else "separate"
 
-    @classmethod
-    async def compute_score(
-        cls,
-        workspace: Workspace,
-        *,
-        cmd: str | None = None,
-        inject: list[CasePath | Injected] | None = None,
-        junit_xml: str | list[str] | None = None,
-        format: str | None = None,  # noqa: A002 - the option's name in cases
-        expected_ids: list[str] | None = None,
-        pass_threshold: float = 1.0,
-        timeout_s: float = 300.0,
-        shuffle: bool = True,
-        allow_equality: list[str] | None = None,
-        isolation: Isolation = "auto",
-        fresh: Fresh = "module",
-        contract: dict[str, Json] | None = None,
-    ) -> SubScore:
-        """Run the tests over the workspace, in a sandbox without network.
-
-        Args:
-            workspace: What is graded. It is not changed.
-            cmd: Shell line that runs the tests.
-            inject: Hidden files: a path goes to the workspace root, ``{src, dest}`` elsewhere.
-            junit_xml: Globs of the JUnit reports that ``cmd`` writes; known of Maven and Gradle.
-            format: The console format that ``cmd`` prints; known of ``cargo test``, ``go test``,
-                Jest, Vitest and Mocha.
-            expected_ids: Exactly the tests that must be heard of; by default they are found.
-            pass_threshold: The value from which the grader calls itself passed. A gate needs 1.
-            timeout_s: Seconds for everything together.
-            shuffle: Whether the tests of a file may run in any order.
-            allow_equality: Classes of the submission, as ``module.Class``, whose instances may
-                equal, or contain, as much as they like.
-            isolation: ``process`` judges the tests apart from the submission, ``shared`` in one
-                process with it. ``auto`` is decided by the case's reference; without one, shared.
-            fresh: With ``process``, whether the submission is loaded anew for each test module or
-                for each test.
-            contract: With ``process``, what the reference needs, and always, how many variants its
-                tests had; see `Contract`. Of a case it stands in the lock file.
-
-        Raises:
-            InputError: For a command whose outcomes could only be guessed, and an expected test
-                that its hidden file does not have.
-            GraderError: If pytest, or whatever runs the tests, is not installed, or if there is no
-                test to run.
-            SandboxError: If the sandbox failed.
-        """
+    async def score(self, workspace: Workspace) -> SubScore:
+        """Run the tests over the workspace, which is not changed, in a sandbox without network."""
         from assay.graders.testing.contract import contract_of, values_label
         from assay.graders.testing.hidden import hidden_files, read_inject
         from assay.graders.testing.prerequisites import require_ids
         from assay.graders.testing.run import TestCommand, run_tests
 
-        hidden = hidden_files(read_inject(inject))
-        require_ids(expected_ids or (), hidden)
-        cmd = cmd or cls._default_command(inject)
-        globs = [junit_xml] if isinstance(junit_xml, str) else junit_xml or ()
-        before = ""
-        if implied := cls.implied({"cmd": cmd, "junit_xml": [*globs], "format": format}):
+        hidden = hidden_files(read_inject(self.inject))
+        require_ids(self.expected_ids or (), hidden)
+        cmd = self._command(hidden)
+        globs, format, before = self._globs, self.format, ""  # noqa: A001 - as the option
+        if implied := self.implied({**vars(self), "cmd": cmd}):
             globs, format, before = implied.junit_xml, implied.format, implied.before  # noqa: A001
-        mode = mode_of(isolation, cmd, workspace.source)
+        mode = mode_of(self.isolation, cmd, workspace.source)
         command = TestCommand(
             cmd=before + cmd,
-            inject=inject or (),
+            inject=self.inject or (),
             junit_xml=globs,
             format=format,
-            timeout_s=timeout_s,
-            shuffle=shuffle,
-            ids=expected_ids or (),
-            loose=allow_equality or (),
+            timeout_s=self.timeout_s,
+            shuffle=self.shuffle,
+            ids=self.expected_ids or (),
+            loose=self.allow_equality or (),
             isolation=mode,
-            fresh=fresh,
-            contract=contract_of(contract, mode),
+            fresh=self.fresh,
+            contract=contract_of(self.contract, mode),
         )
         run = await run_tests(command, workspace)
         value = run.value
         return SubScore(
-            name=cls.name,
+            name=self.name,
             value=value,
-            passed=value >= pass_threshold and bool(run.expected),
+            passed=value >= self.pass_threshold and bool(run.expected),
             reason=reason_of(run),
             flags=run.flags,
             metadata={
@@ -200,14 +198,10 @@ class TestsGrader(Grader):
             assurance=run.assurance,
         )
 
-    @classmethod
-    def _has_default(cls) -> bool:
-        return False
-
-    @classmethod
-    def _default_command(cls, inject: object) -> str:
-        del inject
-        raise InputError("tests needs 'cmd'", hint="for example: python3 -m pytest")
+    def _command(self, hidden: Mapping[str, str]) -> str:
+        """What is run."""
+        del hidden
+        return self.cmd or ""
 
 
 class PytestGrader(TestsGrader):
@@ -218,17 +212,12 @@ class PytestGrader(TestsGrader):
     """
 
     name: ClassVar[str] = "pytest"
+    has_command: ClassVar[bool] = True
 
-    @classmethod
-    def _has_default(cls) -> bool:
-        return True
-
-    @classmethod
-    def _default_command(cls, inject: object) -> str:
-        from assay.graders.testing.hidden import hidden_files, read_inject
-
-        entries = read_inject(inject)
-        sources = [dest for dest in hidden_files(entries) if dest.endswith(".py")]
+    def _command(self, hidden: Mapping[str, str]) -> str:
+        if self.cmd:
+            return self.cmd
+        sources = [dest for dest in hidden if dest.endswith(".py")]
         tests = [dest for dest in sources if _is_test(dest)] or [
             dest for dest in sources if PurePosixPath(dest).name not in _NEVER_TESTS
         ]
@@ -241,46 +230,6 @@ _NEVER_TESTS = frozenset({"conftest.py", "__init__.py", "setup.py"})
 def _is_test(path: str) -> bool:
     name = PurePosixPath(path).name
     return fnmatch(name, "test_*.py") or fnmatch(name, "*_test.py")
-
-
-def _check_numbers(options: Mapping[str, Json]) -> None:
-    threshold, timeout = options.get("pass_threshold", 1.0), options.get("timeout_s", 300.0)
-    if isinstance(threshold, int | float) and not 0 <= threshold <= 1:
-        raise InputError("pass_threshold must be in [0, 1]")
-    if isinstance(timeout, int | float) and not timeout > 0:
-        raise InputError("timeout_s must be more than 0")
-
-
-def _check_ids(options: Mapping[str, Json]) -> None:
-    """Look the expected tests up in the hidden files, where those can be read already."""
-    ids = options.get("expected_ids")
-    if not isinstance(ids, list):
-        return
-    from assay.graders.testing.hidden import hidden_files, read_inject
-    from assay.graders.testing.prerequisites import require_ids
-
-    try:
-        files = hidden_files(read_inject(options.get("inject")))
-    except GraderError:  # the run will say what is wrong with them
-        return
-    require_ids([name for name in ids if isinstance(name, str)], files)
-
-
-def _check_format(name: str) -> None:
-    from assay.errors import nearest
-    from assay.graders.testing.console import FORMATS
-
-    if name not in FORMATS:
-        raise InputError(f"unknown console format {name!r}", hint=nearest(name, list(FORMATS)))
-
-
-def _unreported(program: str) -> InputError:
-    from assay.graders.testing.console import FORMATS
-
-    return InputError(
-        f"nothing declares how to read the outcomes of {program or 'the command'!r}",
-        hint="declare junit_xml, or format: one of " + ", ".join(sorted(FORMATS)),
-    )
 
 
 def reason_of(run: TestRun) -> str:

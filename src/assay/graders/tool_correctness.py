@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Literal, cast
+from dataclasses import dataclass, field
+from typing import Annotated, ClassVar, Literal
 
 from assay.errors import InputError, nearest
 from assay.graders.base import Grader, Score
@@ -19,6 +20,7 @@ from assay.graders.tool_calls import (
 from assay.graders.usage import is_observed, missing_part, untold_part
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
+from assay.types.codec import Filled
 from assay.types.trace import Trace
 
 __all__ = ["ToolCorrectnessGrader", "largest_matching", "longest_in_order"]
@@ -26,6 +28,7 @@ __all__ = ["ToolCorrectnessGrader", "largest_matching", "longest_in_order"]
 _MOST_EXPECTED = 1_000
 
 
+@dataclass(frozen=True, kw_only=True)
 class ToolCorrectnessGrader(Grader):
     """F1 of expected and observed tool calls, each paired with at most one of the other.
 
@@ -36,54 +39,43 @@ class ToolCorrectnessGrader(Grader):
     Every call is observed, also a denied or failed one, which pairs with nothing. Skipped: the
     harness shows nothing of the agent's work. Scored 0: no calls. A missing part of the trace
     counts as one more call that pairs with nothing.
+
+    Attributes:
+        expected: Tools, in order; a text stands for a matcher on ``match``.
+        match: What a text means.
+        ordered: Whether their order counts too.
     """
 
     name: ClassVar[str] = "tool_correctness"
     of_conduct: ClassVar[bool] = True
     assurance = "read"
 
-    @classmethod
-    def check_options(cls, options: Mapping[str, Json]) -> None:
-        """Reject an empty or overlong list, and an unknown kind of work."""
-        expected = options.get("expected")
-        listed = expected if isinstance(expected, list) else []
-        if not listed:
-            raise InputError("expected is empty", hint="trace with max_tool_calls: 0 asserts none")
-        if len(listed) > _MOST_EXPECTED:
-            raise InputError(f"expected has {len(listed)} tools, at most {_MOST_EXPECTED}")
-        for entry in listed:
-            _matcher(cast("str | dict[str, Json]", entry), str(options.get("match", "kind")))
+    expected: Annotated[
+        list[str | ToolMatcher], Filled("trace with max_tool_calls: 0 asserts none")
+    ] = field(default_factory=list["str | ToolMatcher"])
+    match: Literal["kind", "name", "raw_name"] = "kind"
+    ordered: bool = False
 
-    @classmethod
-    async def compute_score(
-        cls,
-        trace: Trace,
-        expected: list[str | ToolMatcher],
-        match: Literal["kind", "name", "raw_name"] = "kind",
-        *,
-        ordered: bool = False,
-    ) -> Score:
-        """Compare the calls.
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (count := len(self.expected)) > _MOST_EXPECTED:
+            raise InputError(f"expected has {count} tools, at most {_MOST_EXPECTED}")
+        self._matchers()
 
-        Args:
-            trace: What the agent did, as its harness recorded it.
-            expected: Tools, in order; a text stands for a matcher on ``match``.
-            match: What a text means.
-            ordered: Whether their order counts too.
+    def _matchers(self) -> list[ToolMatcher]:
+        return [_matcher(entry, self.match) for entry in self.expected]
 
-        Raises:
-            InputError: For nothing expected, or an invalid matcher.
-        """
-        matchers = [_matcher(entry, match) for entry in expected]
-        cls.check_options({"expected": [str(matcher) for matcher in matchers], "match": "name"})
+    async def score(self, trace: Trace) -> Score:
+        """Compare the calls that the agent's harness recorded."""
+        matchers = self._matchers()
         if not is_observed(trace):
-            return SubScore.skipped(cls.name, "this harness records nothing of the agent's work")
+            return SubScore.skipped(self.name, "this harness records nothing of the agent's work")
         calls, matching = observed_calls(trace), CallMatching(trace)
         for matcher in matchers:
             matching.require_told(matcher, is_ban=False)
         masks = _masks(matchers, calls, matching)
         paired = largest_matching(len(matchers), masks)
-        in_order = longest_in_order(len(matchers), masks) if ordered else paired
+        in_order = longest_in_order(len(matchers), masks) if self.ordered else paired
         missing = missing_part(trace)
         observed = len(calls) + (1 if missing else 0)
         value = 2 * paired / (observed + len(matchers))
@@ -93,7 +85,7 @@ class ToolCorrectnessGrader(Grader):
             "expected": len(matchers),
             "observed": len(calls),
             "paired": paired,
-            "in_order": in_order if ordered else None,
+            "in_order": in_order if self.ordered else None,
             "calls": [f"{c.kind}: {c.call.name}{'' if c.ran else ' (failed)'}" for c in calls[:50]],
             "missing": missing,
             "untold": untold_part(trace),

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import Annotated, ClassVar, cast
 
 from assay.errors import GraderError, InputError, nearest
 from assay.graders.base import Grader, Score
@@ -21,6 +21,7 @@ from assay.graders.tool_calls import (
 from assay.graders.usage import did_nothing, is_observed, missing_part, totals_of
 from assay.scoring.json_safe import Json, record_evidence
 from assay.scoring.results import SubScore
+from assay.types.codec import Count, Share, Within
 from assay.types.submission import Workspace
 from assay.types.trace import ToolKind, Trace
 
@@ -41,9 +42,6 @@ class EfficiencyGrader(Grader):
         target_tokens: Tokens for full credit, read (cached ones included) and written.
         target_tool_calls: Tool calls for full credit.
         pass_threshold: The value from which on it passes, in [0, 1].
-
-    Raises:
-        InputError: For no target, or one that is not above 0.
     """
 
     name: ClassVar[str] = "efficiency"
@@ -52,21 +50,16 @@ class EfficiencyGrader(Grader):
     assurance = "read"
     """Worth nothing where the other graders of the case gave no credit."""
 
-    target_cost_usd: float | None = None
-    target_tokens: int | None = None
-    target_tool_calls: int | None = None
-    pass_threshold: float = 0.8
+    target_cost_usd: Annotated[float, Within(0, above=True)] | None = None
+    target_tokens: Annotated[int, Within(0, above=True)] | None = None
+    target_tool_calls: Annotated[int, Within(0, above=True)] | None = None
+    pass_threshold: Share = 0.8
 
     def __post_init__(self) -> None:
-        given = {name: target for name, target in self._targets().items() if target is not None}
-        if not given:
+        super().__post_init__()
+        if all(target is None for target in self._targets().values()):
             targets = ", ".join(f"target_{name}" for name in self._targets())
             raise InputError("efficiency needs a target", hint=targets)
-        for name, target in given.items():
-            if not (math.isfinite(target) and target > 0):
-                raise InputError(f"target_{name} must be more than 0, got {target}")
-        if not 0 <= self.pass_threshold <= 1:
-            raise InputError(f"pass_threshold must be in [0, 1], got {self.pass_threshold}")
 
     def _targets(self) -> dict[str, float | None]:
         return {
@@ -155,9 +148,6 @@ class TraceGrader(Grader):
         max_seconds: Most seconds of wall time.
         require_no_denied: No call was denied.
         ordered: The ``require_tools`` are met by calls in this order, one call for each.
-
-    Raises:
-        InputError: For options that assert nothing, and invalid limits.
     """
 
     name: ClassVar[str] = "trace"
@@ -166,33 +156,27 @@ class TraceGrader(Grader):
 
     require_tools: list[ToolMatcher] | None = None
     forbid_tools: list[ToolMatcher] | None = None
-    max_tool_calls: int | dict[str, int] | None = None
-    max_tokens: int | None = None
-    max_cost_usd: float | None = None
-    max_seconds: float | None = None
+    max_tool_calls: Count | dict[str, Count] | None = None
+    max_tokens: Count | None = None
+    max_cost_usd: Annotated[float, Within()] | None = None
+    max_seconds: Annotated[float, Within()] | None = None
     require_no_denied: bool = False
     ordered: bool = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         demanded, banned = self._matchers()
         count = len(demanded) + len(banned)
         if count > _MOST_MATCHERS:
             raise InputError(f"trace takes at most {_MOST_MATCHERS} tool matchers, got {count}")
-        limits: dict[str, float | None] = {f"max_{k}": v for k, v in self._amounts().items()}
-        if isinstance(self.max_tool_calls, Mapping):
-            for kind, limit in self.max_tool_calls.items():
-                if kind not in TOOL_KINDS:
-                    hint = nearest(kind, list(TOOL_KINDS))
-                    raise InputError(f"max_tool_calls: unknown kind of tool {kind!r}", hint=hint)
-                limits[f"max_tool_calls.{kind}"] = limit
-        else:
-            limits["max_tool_calls"] = self.max_tool_calls
-        for key, limit in limits.items():
-            if limit is not None and not (math.isfinite(limit) and limit >= 0):
-                raise InputError(f"{key} must be 0 or more, got {limit}")
+        of_calls = self.max_tool_calls
+        for kind in of_calls if isinstance(of_calls, Mapping) else ():
+            if kind not in TOOL_KINDS:
+                hint = nearest(kind, list(TOOL_KINDS))
+                raise InputError(f"max_tool_calls: unknown kind of tool {kind!r}", hint=hint)
         if self.ordered and len(demanded) < 2:
             raise InputError("ordered needs two require_tools or more")
-        budgets = any(limit is not None for limit in limits.values())
+        budgets = any(limit not in (None, {}) for limit in (*self._amounts().values(), of_calls))
         if not (count or budgets or self.require_no_denied):
             raise InputError(
                 "trace asserts nothing",

@@ -13,18 +13,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
-from assay.errors import InputError, Location
-from assay.registry.definitions import KINDS, Definition, read_definition
-from assay.scoring.json_safe import Json
-from assay.store.catalog import GraderRecord, GraderVersion
-from assay.store.checks import valid_key
-from assay.tasks.document import (
+from assay.documents import (
     Document,
     DocumentError,
     Fault,
     parse_document,
     problems_to_error,
 )
+from assay.errors import InputError, Location
+from assay.registry.definitions import KINDS, Definition, read_definition
+from assay.scoring.json_safe import Json
+from assay.store.catalog import GraderRecord, GraderVersion
+from assay.store.checks import valid_key
 from assay.types import codec
 from assay.types.codec import Problem
 
@@ -237,7 +237,7 @@ _LINES = re.compile(r"\S[ -~\u00a1-\u167f]*(\n(\S[ -~\u00a1-\u167f]*|[ ]+\S[ -~\
 
 
 def yaml_text(data: Json, *, sort_keys: bool = False) -> str:
-    """Write plain data as YAML; `assay.tasks.document` reads the same value back."""
+    """Write plain data as YAML; `assay.documents` reads the same value back."""
     import yaml
 
     class Dumper(yaml.SafeDumper):

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Coroutine, Iterable, Sequence
-from dataclasses import replace
 from typing import cast
 
 from assay.errors import AssayError, ScoreError
+from assay.frozen import changed
 from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult, SubScore, weakest
 
@@ -117,7 +117,7 @@ def presented(result: EvaluationResult) -> EvaluationResult:
     total = math.fsum(node.weight for node in credit if node.status == "scored")
     if result.reward is not None and total > 0 and total != 1.0:
         nodes = [
-            replace(node, weight=node.weight / total, raw_weight=node.weight)
+            changed(node, weight=node.weight / total, raw_weight=node.weight)
             if node.weight > 0 and not node.gate
             else node
             for node in nodes
@@ -125,7 +125,7 @@ def presented(result: EvaluationResult) -> EvaluationResult:
     evidence: dict[str, Json] = {
         node.name: dict(node.metadata) for node in nodes if node.metadata is not None
     }
-    return replace(result, subscores=nodes, info={**evidence, **result.info})
+    return changed(result, subscores=nodes, info={**evidence, **result.info})
 
 
 def combine_any(weight: float, subscores: Iterable[SubScore], *, name: str = "any") -> SubScore:
@@ -173,7 +173,7 @@ def unique_names(subscores: Sequence[SubScore]) -> list[SubScore]:
             number += 1
         last[name] = number
         taken.add(f"{name}-{number}")
-        renamed.append(replace(subscore, name=f"{name}-{number}"))
+        renamed.append(changed(subscore, name=f"{name}-{number}"))
     return renamed
 
 

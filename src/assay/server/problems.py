@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from assay.documents import DocumentError
 from assay.endpoint.problems import MEDIA_TYPE, ProblemError, problem_body
 from assay.errors import (
     AssayError,
@@ -25,7 +26,6 @@ from assay.errors import (
 from assay.registry.policy import ForbiddenError
 from assay.scoring.json_safe import Json
 from assay.server.replies import reply
-from assay.tasks.document import DocumentError
 from assay.types.codec import Problem, ShapeError
 
 if TYPE_CHECKING:

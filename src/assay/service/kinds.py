@@ -182,7 +182,7 @@ async def probe_endpoint(
         wanted = permitted(host.permissions, "external_endpoint", definition)
         options = wanted.specs[0].options
         given = cast("float", options.get("timeout_seconds", _PROBE_SECONDS))
-        settings = EndpointGrader.settings(
+        settings = EndpointGrader.of(
             {**options, "timeout_seconds": min(given, _PROBE_SECONDS), "retries": 0}
         )
         began = time.monotonic()

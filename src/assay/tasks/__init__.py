@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from assay.on_demand import names_on_demand
 
 if TYPE_CHECKING:
+    from assay.documents import DocumentError
     from assay.tasks.case import Case, load_case, load_cases
-    from assay.tasks.document import DocumentError
     from assay.tasks.grader_files import load_graders
     from assay.tasks.origin import Source
     from assay.tasks.permitted import Rules, SubmissionSpec
@@ -34,7 +34,7 @@ __all__ = [
 _HOMES = {
     "Agent": ".task",
     "Case": ".case",
-    "DocumentError": ".document",
+    "DocumentError": "assay.documents",
     "Rules": ".permitted",
     "RunOptions": ".task",
     "Session": ".task",

@@ -14,10 +14,7 @@ from itertools import chain, repeat
 from pathlib import Path
 from typing import Literal, TypeAlias, cast
 
-from assay.errors import nearest
-from assay.frozen import frozen
-from assay.scoring.results import Assurance
-from assay.tasks.document import (
+from assay.documents import (
     Ruled,
     inside_problem,
     mount_problems,
@@ -26,6 +23,9 @@ from assay.tasks.document import (
     read_document,
     texts,
 )
+from assay.errors import nearest
+from assay.frozen import frozen
+from assay.scoring.results import Assurance
 from assay.tasks.interaction import Interaction
 from assay.types import codec
 from assay.types.codec import Problem

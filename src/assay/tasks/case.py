@@ -10,6 +10,14 @@ from dataclasses import field
 from pathlib import Path
 from typing import Literal, cast
 
+from assay.documents import (
+    Document,
+    DocumentError,
+    Fault,
+    inside_problem,
+    problems_to_error,
+    read_document,
+)
 from assay.errors import Location
 from assay.frozen import frozen
 from assay.graders.spec import GraderSpec, credit_problems, spec_schema
@@ -35,14 +43,6 @@ from assay.tasks.case_files import (
     lock_name,
     outside_paths,
     reference_problems,
-)
-from assay.tasks.document import (
-    Document,
-    DocumentError,
-    Fault,
-    inside_problem,
-    problems_to_error,
-    read_document,
 )
 from assay.tasks.grader_files import bind_injected, read_graders
 from assay.tasks.origin import Fixtures, Source

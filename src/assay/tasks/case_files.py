@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from assay.documents import DocumentError, Fault
 from assay.errors import Location, SourceError
 from assay.graders.digest import framed
 from assay.graders.spec import GraderSpec
 from assay.scoring.json_safe import Json
-from assay.tasks.document import DocumentError, Fault
 from assay.tasks.formats import has_rows
 from assay.tasks.origin import is_local
 from assay.types import codec

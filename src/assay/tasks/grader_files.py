@@ -6,12 +6,12 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
+from assay.documents import parse_document, problems_to_error, read_document
 from assay.errors import InputError, Location, nearest
 from assay.graders.kinds import kind_of
 from assay.graders.paths import resolve_paths
 from assay.graders.spec import GraderSpec, credit_problems, read_spec
 from assay.scoring.json_safe import Json
-from assay.tasks.document import parse_document, problems_to_error, read_document
 from assay.tasks.formats import has_rows
 from assay.types import codec
 from assay.types.codec import Problem

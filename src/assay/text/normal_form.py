@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from typing import cast
+from typing import Literal, cast
 
 from assay.errors import InputError
 
@@ -79,11 +79,11 @@ def fold(text: str) -> str:
     return compose(compose(text).casefold())
 
 
-def compose(text: str) -> str:
-    """Return the NFC form of a text in linear time."""
+def compose(text: str, form: Literal["NFC", "NFKC"] = "NFC") -> str:
+    """Return the composed form of a text in linear time."""
     if text.isascii():
         return text
-    return "".join(unicodedata.normalize("NFC", piece) for piece in _pieces(text))
+    return "".join(unicodedata.normalize(form, piece) for piece in _pieces(text))
 
 
 def _pieces(text: str) -> Iterator[str]:
@@ -100,13 +100,10 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _begins_afresh(character: str) -> bool:
-    """Whether NFC never joins this character to the one before it."""
-    if character.isascii():
-        return True
-    category = unicodedata.category(character)
-    if category[0] == "M":
-        return False
-    return not "\u1160" <= character <= "\u11ff"  # vowels and finals of Hangul syllables
+    """Whether no form joins this character to the one before it."""
+    first = unicodedata.normalize("NFKD", character)[0]
+    is_mark = unicodedata.category(first)[0] == "M"
+    return not (is_mark or "\u1160" <= first <= "\u11ff")  # vowels and finals of Hangul syllables
 
 
 # --- The lenient form ----------------------------------------------------------------------------

@@ -116,6 +116,14 @@ class Reward(Batches):
             way = _way(grader)
         super().__init__(way, name=name, deadline=deadline, attempts=attempts, at_once=at_once)
 
+    @property
+    def threshold(self) -> float:
+        """The score that passes: a stored grader's, or a single grader's own, else 1."""
+        from assay.training.served import Served
+
+        stored = self._way.score
+        return stored.threshold if isinstance(stored, Served) else self._way.threshold
+
     def __reduce__(self) -> tuple[Callable[..., Reward], tuple[object, ...]]:
         from assay.training.served import Served
 

@@ -62,6 +62,7 @@ class Served:
             raise InputError(f"{given!r} has no valid version", hint="KEY or KEY@NUMBER")
         self._version = int(number) if at else None
         self._digest = ""
+        self.threshold = 1.0
         self._url, self._store, self._project = url, store, project
         self._patience = patience
         self._clients: dict[int, AsyncClient] = {}  # of each process; they belong to its loop
@@ -166,6 +167,8 @@ class Served:
             found = await client.graders.version(self._key, self._version)
         self._is(found.digest)
         self._version = found.number
+        threshold = found.definition.get("threshold", 1.0)
+        self.threshold = threshold if isinstance(threshold, float) else 1.0
 
     def _is(self, digest: str) -> None:
         """Make sure that one training never gets rewards of two definitions."""

@@ -6,7 +6,8 @@ names the nearest valid field for an unknown one.
 
 Supported annotations: ``str``, ``bool``, ``int``, ``float``, ``None``, ``Literal``, unions,
 ``list``/``tuple[T, ...]``/``Sequence``, ``dict``/``Mapping`` with string keys, dataclasses, and
-``Json`` or ``object`` for anything. A union of dataclasses is told apart by the key ``type``,
+``Json`` or ``object`` for anything. ``Annotated`` with `Within` or `Filled` says what of a type is
+taken. A union of dataclasses is told apart by the key ``type``,
 which must equal the class's ``TAG``.
 """
 
@@ -19,7 +20,7 @@ import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar, Union, cast
 
 from assay.errors import AssayError, InputError, Location, nearest
 from assay.frozen import frozen
@@ -29,10 +30,16 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 __all__ = [
+    "Count",
+    "Filled",
     "Path",
     "Problem",
     "Reading",
+    "Seconds",
     "ShapeError",
+    "Share",
+    "Within",
+    "check_fields",
     "field_docs",
     "field_types",
     "from_json",
@@ -89,6 +96,63 @@ class ShapeError(InputError):
             first.message + more, location=Location(field=first.field), hint=first.hint
         )
         self.problems = tuple(problems)
+
+
+@frozen
+class Within:
+    """How large a number may be; none may be infinite.
+
+    Attributes:
+        least: The least, which it may be itself unless it must be ``above``.
+        most: The most.
+        above: Whether it must be more than the least.
+    """
+
+    least: float = 0.0
+    most: float = float("inf")
+    above: bool = False
+
+    def fault(self, value: object) -> str:
+        """What is wrong with a value, or ""."""
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return f"must be a number, got {value!r}"
+        above = value > self.least if self.above else value >= self.least
+        if above and value <= self.most and value < float("inf"):
+            return ""
+        if self.most == float("inf"):
+            said = f"more than {self.least:g}" if self.above else f"{self.least:g} or more"
+        elif self.above:
+            said = f"above {self.least:g} and at most {self.most:g}"
+        else:
+            said = f"in [{self.least:g}, {self.most:g}]"
+        return f"must be {said}, got {value!r}"
+
+    def schema(self) -> dict[str, Json]:
+        """It in JSON Schema."""
+        least: dict[str, Json] = {"exclusiveMinimum" if self.above else "minimum": self.least}
+        return least if self.most == float("inf") else {**least, "maximum": self.most}
+
+
+@frozen
+class Filled:
+    """That a text is not blank, or a list not empty."""
+
+    hint: str = ""
+
+    def fault(self, value: object) -> str:
+        """What is wrong with a value, or ""."""
+        if isinstance(value, str):
+            return "" if value.strip() else "must not be blank"
+        return "" if value else "must not be empty"
+
+    def schema(self) -> dict[str, Json]:
+        """Nothing: how much there must be is called otherwise for a text and for a list."""
+        return {}
+
+
+Share: TypeAlias = Annotated[float, Within(0, 1)]
+Seconds: TypeAlias = Annotated[float, Within(0, above=True)]
+Count: TypeAlias = Annotated[int, Within(0)]
 
 
 @frozen
@@ -190,7 +254,11 @@ def _read_generic(  # noqa: PLR0911 - one return per kind of annotation
     origin = typing.get_origin(annotation)
     arguments = typing.get_args(annotation)
     if origin is Annotated:
-        return read(arguments[0], data, path, problems, how)
+        before = len(problems)
+        value = read(arguments[0], data, path, problems, how)
+        if len(problems) == before:
+            problems.extend(_faults(annotation, data, path))
+        return value
     if origin in (Union, python_types.UnionType):
         return _read_union(arguments, data, path, problems, how)
     if origin is Literal:
@@ -210,6 +278,46 @@ def _read_generic(  # noqa: PLR0911 - one return per kind of annotation
             return _wrong(path, problems, "a mapping", data, shape)
         return {k: read(arguments[1], d, (*path, k), problems, how) for k, d in data.items()}
     raise TypeError(f"the codec cannot read {annotation!r}")
+
+
+def check_fields(made: object) -> None:
+    """Refuse an object of a dataclass if a field is not what `Within` or `Filled` says of it."""
+    problems: list[Problem] = []
+    for name, annotation in _made_of(type(made)).items():
+        problems += _faults(annotation, getattr(made, name), (name,))
+    if problems:
+        raise ShapeError(problems)
+
+
+@lru_cache(maxsize=256)
+def _made_of(kind: type) -> dict[str, object]:
+    """The annotations of a dataclass that are made of others."""
+    try:
+        hints = typing.get_type_hints(kind, include_extras=True, localns={"Json": _AnyJson})
+    except (NameError, AttributeError, TypeError):  # not importable: nothing is said of them
+        return {}
+    known = [one.name for one in dataclasses.fields(kind)]
+    return {name: hints[name] for name in known if typing.get_origin(hints[name]) is not None}
+
+
+def _faults(annotation: object, value: object, path: Path) -> list[Problem]:
+    """What `Within` and `Filled` in an annotation have against a value, whatever its type."""
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is Annotated:
+        found = ((check, check.fault(value)) for check in _checks(annotation))
+        return [Problem(path, fault, getattr(check, "hint", "")) for check, fault in found if fault]
+    if origin in (Union, python_types.UnionType):
+        fitting = (option for option in arguments if _fits(option, cast("Json", value)))
+        return [problem for option in fitting for problem in _faults(option, value, path)]
+    if origin in (dict, Mapping) and isinstance(value, Mapping):
+        items = cast("Mapping[str, object]", value).items()
+        return [one for key, item in items for one in _faults(arguments[1], item, (*path, key))]
+    return []
+
+
+def _checks(annotation: object) -> list[Within | Filled]:
+    said = getattr(annotation, "__metadata__", ())
+    return [one for one in said if isinstance(one, Within | Filled)]
 
 
 def _read_union(
@@ -379,6 +487,8 @@ def _show(data: Json) -> str:
 
 
 def _describe(annotation: object) -> str:
+    if typing.get_origin(annotation) is Annotated:
+        annotation = typing.get_args(annotation)[0]
     if annotation in _ANYTHING:
         return "..."
     if annotation is type(None):
@@ -412,7 +522,8 @@ def schema(  # noqa: PLR0911 - one return per kind
     origin = typing.get_origin(annotation)
     arguments = typing.get_args(annotation)
     if origin is Annotated:
-        return schema(arguments[0], of_record)
+        checks = (check.schema() for check in _checks(cast("object", annotation)))
+        return schema(arguments[0], of_record) | {k: v for one in checks for k, v in one.items()}
     if origin in (Union, python_types.UnionType):
         return {"anyOf": [schema(a, of_record) for a in arguments]}
     if origin is Literal:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import field, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias, cast
 
 from assay.frozen import frozen
 from assay.scoring.json_safe import Json
@@ -107,6 +107,21 @@ class Submission:
     question: str | None = None
     expected: Json = None
     metadata: Mapping[str, Json] = field(default_factory=dict[str, Json])
+
+    @classmethod
+    def of(cls, parts: Mapping[str, object]) -> Submission:
+        """One of those of some parts that are told by word alone: no workspace and no trace."""
+        answer, question, expected, thread, metadata = (
+            cast("Any", parts.get(name))
+            for name in ("answer", "question", "expected", "thread", "metadata")
+        )
+        return cls(
+            answer=answer,
+            question=question,
+            expected=expected,
+            thread=thread,
+            metadata=metadata or {},
+        )
 
     def part(self, name: str) -> Part:
         """A part by the name that a grader asks for it with; None where there is none.

@@ -15,10 +15,11 @@ import math
 import os
 import re
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from assay.errors import GraderError, InputError
 from assay.graders.endpoints.guard import check_url, is_loopback_url
+from assay.types.codec import Within, check_fields
 
 Protocol: TypeAlias = Literal["assay", "adaptive", "openrlhf", "nemo_gym"]
 Auth: TypeAlias = Literal["bearer", "hmac", "none"]
@@ -48,29 +49,20 @@ class EndpointSettings:
     protocol: Protocol = "assay"
     auth: Auth | None = None
     secret_env: str = ""
-    timeout_seconds: float = 60.0
-    retries: int = 3
-    batch: int = 32
-    parallel: int = 4
+    timeout_seconds: Annotated[float, Within(0, 3_600, above=True)] = 60.0
+    retries: Annotated[int, Within(0, 10)] = 3
+    batch: Annotated[int, Within(1, 4_096)] = 32
+    parallel: Annotated[int, Within(1, 64)] = 4
     allow_internal: bool = False
     range: tuple[float, float] = (0.0, 1.0)
 
     def __post_init__(self) -> None:
+        check_fields(self)
         check_url(self.url, allow_internal=self.allow_internal)
         low, high = self.range
         # Their distance must be a number, too: scores are divided by it.
         if not (math.isfinite(low) and math.isfinite(high - low) and low < high):
             raise InputError(f"range must be two numbers, the lower one first, got [{low}, {high}]")
-        if not (0 < self.timeout_seconds <= 3_600):
-            raise InputError("timeout_seconds must be above 0 and at most 3600")
-        for name, value, most in (
-            ("retries", self.retries, 10),
-            ("batch", self.batch, 4_096),
-            ("parallel", self.parallel, 64),
-        ):
-            least = 0 if name == "retries" else 1
-            if not least <= value <= most:
-                raise InputError(f"{name} must be from {least} to {most}, got {value}")
         self._check_auth()
 
     def _check_auth(self) -> None:

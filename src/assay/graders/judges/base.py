@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import ClassVar, cast
 
 from assay.errors import GraderError, InputError
@@ -87,11 +87,7 @@ class JudgeGrader(Grader):
     @classmethod
     def record(cls, parameters: Mapping[str, object]) -> dict[str, Json]:
         """The options; what is graded is kept with the submission."""
-        options = {name: value for name, value in parameters.items() if name not in _SHOWN}
-        try:
-            return dict(_recorded(tuple((k, type(v), _frozen(v)) for k, v in options.items())))
-        except TypeError:  # a mapping among the criteria, say
-            return record_parameters(options)
+        return record_parameters({k: v for k, v in parameters.items() if k not in _SHOWN})
 
     @classmethod
     def rests_on(cls, options: Mapping[str, Json]) -> Json:
@@ -114,15 +110,6 @@ class JudgeGrader(Grader):
 
 
 _TOLD_APART = ("models", "aggregate")
-
-
-def _frozen(value: object) -> object:
-    return tuple(cast("list[object]", value)) if isinstance(value, list) else value
-
-
-@lru_cache(maxsize=256)
-def _recorded(options: tuple[tuple[str, type, object], ...]) -> dict[str, Json]:
-    return record_parameters({name: value for name, _, value in options})
 
 
 def answer_in(answer: str | None, thread: StringThread | None = None) -> str:

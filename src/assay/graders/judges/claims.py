@@ -385,8 +385,7 @@ class ClaimGrader(JudgeGrader):
     ) -> SubScore:
         """Have the claims of an answer listed and judged."""
         if nothing := unasked(answer, most=MAX_ANSWER):
-            metadata = {"models": list[Json](self.panel.models), **nothing.to_json()}
-            return SubScore(self.name, 0.0, metadata=metadata, reason=nothing.why)
+            return nothing.node(self.name, {"models": list(self.panel.models)})
         patterns = list[Json](suspicions(answer))
         flags = {**({"injection_suspected": patterns} if patterns else {}), **flags}
 

@@ -5,19 +5,37 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Literal, TypeAlias, cast
+from dataclasses import dataclass
+from typing import Literal, NoReturn, TypeAlias, cast
 
-from assay.errors import InputError, nearest
+from assay.errors import InputError, Location
+from assay.scoring.json_safe import Json
+from assay.types import codec
+from assay.types.codec import Path, Problem, ShapeError
 
-__all__ = ["Criteria", "Criterion", "Level", "Polarity", "leaves", "read_criteria", "signed"]
+__all__ = [
+    "DEEPEST",
+    "MOST",
+    "Criteria",
+    "Criterion",
+    "Level",
+    "Polarity",
+    "leaves",
+    "read_criteria",
+    "signed",
+]
 
 Polarity: TypeAlias = Literal["auto", "presence", "absence"]
 Criteria: TypeAlias = "Sequence[str | tuple[str, float] | Mapping[str, object] | Criterion]"
 """Criteria as people write them: a requirement, that with its weight, or a mapping."""
 
-_MOST = 5_000
-_DEEPEST = 50
+MOST = 5_000
+"""Criteria of one rubric: each is a question to a judge."""
+
+DEEPEST = 30
+"""How deep groups stand in each other."""
+
+_NAMES = {"criterion": "requirement"}
 
 _ABSENCE = re.compile(
     r"(?i)\b(not|no|none|never|without|avoids?|free of|omits?|lacks?|refrains?|only|nothing"
@@ -57,22 +75,24 @@ class Criterion:
     children: tuple[Criterion, ...] = ()
 
     def __post_init__(self) -> None:
+        for field, message in self._wrong():
+            raise InputError(message, location=Location(field=field))
+
+    def _wrong(self) -> Iterator[tuple[str, str]]:
         if not self.requirement.strip():
-            raise InputError("requirement: a criterion needs words")
+            yield "requirement", "a criterion needs words"
         if not math.isfinite(self.weight) or abs(self.weight) > 1e9:
-            raise InputError(f"weight: must be finite, got {self.weight}")
-        if self.polarity not in ("auto", "presence", "absence"):
-            raise InputError(f"polarity: {self.polarity!r} must be one of auto, presence, absence")
+            yield "weight", f"must be finite, got {self.weight}"
         if self.required and self.weight < 0:
-            raise InputError("required: a fault (negative weight) cannot be required")
+            yield "required", "a fault (negative weight) cannot be required"
         if self.levels and self.children:
-            raise InputError("levels: a group has no levels; its children may")
+            yield "levels", "a group has no levels; its children may"
         names = [level.name for level in self.levels]
         if len(names) == 1 or len(set(names)) < len(names) or not all(names):
-            raise InputError("levels: at least two, with different names")
+            yield "levels", "at least two, with different names"
         for level in self.levels:
             if not 0.0 <= level.value <= 1.0:
-                raise InputError(f"levels: {level.name!r} is worth {level.value}, not in [0, 1]")
+                yield "levels", f"{level.name!r} is worth {level.value}, not in [0, 1]"
 
     @property
     def label(self) -> str:
@@ -108,103 +128,69 @@ def signed(
             yield criterion, is_against
 
 
-def read_criteria(written: object, *, where: str = "criteria") -> tuple[Criterion, ...]:
-    """Read criteria as people write them."""
+def read_criteria(written: object, *, path: Path = ("criteria",)) -> tuple[Criterion, ...]:
+    """Read criteria as people write them; ``path`` is where they stand.
+
+    Raises `ShapeError`, whose message begins with the place.
+    """
     if isinstance(written, str):
-        raise InputError(
-            f"{where} must be a list of texts, or of [text, weight]",
-            hint="a file of criteria is named with 'rubric'",
-        )
-    if not isinstance(written, Sequence):
-        raise InputError(f"{where} must be a list", hint="of texts, or of [text, weight]")
-    items = cast("Sequence[object]", written)
-    if not items:
-        raise InputError(
-            f"{where}: the list is empty", hint="a rubric needs at least one criterion"
-        )
-    if len(items) > _MOST:
-        raise InputError(f"{where}: there are more than {_MOST:,} criteria")
-    if where.count(".children") >= _DEEPEST:
-        raise InputError(f"{where}: groups are nested more than {_DEEPEST} deep")
-    read = tuple(_read(item, f"{where}[{index}]") for index, item in enumerate(items))
-    if ".children" not in where and not _weighs(read):
-        raise InputError(f"{where}: all of them weigh 0", hint="nothing could score")
-    return read
+        hint = "a file of criteria is named with 'rubric'"
+        _refuse(path, "must be a list of texts, or of [text, weight]", hint)
+    problems: list[Problem] = []
+    read = codec.read(tuple[Criterion, ...], _listed(written, path, 0), path, problems)
+    if problems:
+        raise ShapeError(problems)
+    criteria = cast("tuple[Criterion, ...]", read)
+    if not _weighs(criteria):
+        _refuse(path, "all of them weigh 0", "nothing could score")
+    return criteria
 
 
 def _weighs(criteria: Sequence[Criterion]) -> bool:
     return any(one.weight and (not one.children or _weighs(one.children)) for one in criteria)
 
 
-def _read(item: object, where: str) -> Criterion:
+def _refuse(path: Path, message: str, hint: str = "") -> NoReturn:
+    raise ShapeError([Problem(path, message, hint)])
+
+
+def _listed(written: object, path: Path, depth: int) -> list[Json]:
+    """Criteria with all that their short forms leave out."""
+    if isinstance(written, str) or not isinstance(written, Sequence):
+        _refuse(path, "must be a list", "of texts, or of [text, weight]")
+    items = cast("Sequence[object]", written)
+    if not items:
+        _refuse(path, "the list is empty", "a rubric needs at least one criterion")
+    if len(items) > MOST:
+        _refuse(path, f"there are more than {MOST:,} criteria")
+    if depth > DEEPEST:
+        _refuse(path[:3], f"groups are nested more than {DEEPEST} deep")
+    return [_whole(item, (*path, place), depth) for place, item in enumerate(items)]
+
+
+def _whole(item: object, path: Path, depth: int) -> Json:
     if isinstance(item, Criterion):
-        return item
-    try:
-        if isinstance(item, str):
-            return Criterion(requirement=item)
-        if isinstance(item, Mapping):
-            return _read_mapping(cast("Mapping[str, object]", item), where)
-        if isinstance(item, Sequence):
-            pair = cast("Sequence[object]", item)
-            if len(pair) == 2 and isinstance(pair[0], str):
-                return Criterion(requirement=pair[0], weight=_number(pair[1], "weight"))
-    except InputError as error:
-        message = error.message if error.message.startswith(where) else f"{where}.{error.message}"
-        raise InputError(message, hint=error.hint) from None
-    raise InputError(f"{where} is not a criterion", hint="text, [text, weight], or a mapping")
+        return codec.to_json(item)
+    if isinstance(item, str):
+        return {"requirement": item}
+    if isinstance(item, Mapping):
+        given = {_NAMES.get(k, k): v for k, v in cast("Mapping[str, Json]", item).items()}
+        if "levels" in given:
+            given["levels"] = _levels(given["levels"])
+        if "children" in given:
+            given["children"] = _listed(given["children"], (*path, "children"), depth + 1)
+        return given
+    if isinstance(item, Sequence) and len(pair := cast("Sequence[Json]", item)) == 2:
+        return {"requirement": pair[0], "weight": pair[1]}
+    _refuse(path, "is not a criterion", "text, [text, weight], or a mapping")
 
 
-def _read_mapping(item: Mapping[str, object], where: str) -> Criterion:
-    known = [one.name for one in fields(Criterion)]
-    given = {"requirement": item["criterion"], **item} if "criterion" in item else dict(item)
-    given.pop("criterion", None)
-    for key in given:
-        if key not in known:
-            raise InputError(f"{key}: a criterion has no such field", hint=nearest(key, known))
-    if not isinstance(given.get("requirement"), str):
-        raise InputError("requirement: is required", hint="the criterion in plain words")
-    if "weight" in given:
-        given["weight"] = _number(given["weight"], "weight")
-    for key in ("required", "allow_na"):
-        if not isinstance(given.get(key, False), bool):
-            raise InputError(f"{key}: must be true or false")
-    for key in ("name", "polarity"):
-        if not isinstance(given.get(key, ""), str):
-            raise InputError(f"{key}: must be text")
-    if "levels" in given:
-        given["levels"] = _read_levels(given["levels"])
-    if "children" in given:
-        given["children"] = read_criteria(given["children"], where=f"{where}.children")
-    return Criterion(**given)  # pyright: ignore[reportArgumentType] - each field is checked above
-
-
-def _read_levels(written: object) -> tuple[Level, ...]:
-    if isinstance(written, Mapping):  # name: description, from worst to best
-        table = cast("Mapping[object, object]", written)
-        listed: list[object] = [
-            {"name": str(name), "description": str(said)} for name, said in table.items()
-        ]
-    elif isinstance(written, Sequence) and not isinstance(written, str):
-        listed = list(cast("Sequence[object]", written))
-    else:
-        raise InputError("levels: must be a list, from the worst to the best")
-    most = max(1, len(listed) - 1)
-    return tuple(_read_level(level, place / most) for place, level in enumerate(listed))
-
-
-def _read_level(level: object, value: float) -> Level:
-    if isinstance(level, Mapping):
-        given = cast("Mapping[str, object]", level)
-        if strange := [key for key in given if key not in ("name", "value", "description")]:
-            hint = nearest(str(strange[0]), ["name", "value", "description"])
-            raise InputError(f"levels: a level has no field {strange[0]!r}", hint=hint)
-        worth = _number(given["value"], "levels") if "value" in given else value
-        said = given.get("description", "")
-        return Level(name=str(given.get("name", "")), value=worth, description=str(said))
-    return Level(name=str(level), value=value)
-
-
-def _number(value: object, what: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InputError(f"{what}: must be a number, got {value!r}")
-    return float(value)
+def _levels(written: Json) -> Json:
+    """A scale from the worst to the best, each level worth as much more as the next."""
+    if isinstance(written, dict):
+        written = [{"name": name, "description": said} for name, said in written.items()]
+    if not isinstance(written, list):
+        return written
+    most = max(1, len(written) - 1)
+    named = [one if isinstance(one, dict) else {"name": str(one)} for one in written]
+    return [{"value": place / most, **one} for place, one in enumerate(named)]

@@ -16,13 +16,13 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from assay.errors import ModelError
 from assay.models.messages import Message
+from assay.text import normal_form
 
 __all__ = [
     "MAX_MATERIAL",
@@ -68,9 +68,6 @@ _UNSEEN = re.compile(f"[{_CONTROLS}{_BLANKS}{_JOINERS}\u034f\u115f\u1160\u180b-\
 _TURNS = re.compile(r"\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_RESULTS|TOOL_CALLS)\])")
 _WRITTEN = re.compile(r"\\u(?:([0-9a-fA-F]{4})|\{([0-9a-fA-F]{1,6})\})")
 
-_PIECE = 1_000
-_AROUND = 4
-
 
 def visible(text: str) -> str:
     r"""The text with what cannot be seen written as ``\u{200b}``."""
@@ -103,36 +100,8 @@ def unhidden(text: str) -> str:
 
 
 def composed(text: str) -> str:
-    """The text in Unicode's form NFKC, in linear time.
-
-    Long texts are normalised in pieces that end where nothing is composed. Without such a place (a
-    run of hundreds of accents on one letter, which takes quadratic time) they end anywhere.
-    """
-    if text.isascii():
-        return text
-    pieces: list[str] = []
-    start = 0
-    while len(text) - start > _PIECE:
-        end = _seam(text, start + _PIECE)
-        pieces.append(unicodedata.normalize("NFKC", text[start:end]))
-        start = end
-    pieces.append(unicodedata.normalize("NFKC", text[start:]))
-    return "".join(pieces)
-
-
-def _seam(text: str, most: int) -> int:
-    for place in range(most, most - _PIECE // 2, -1):
-        if text[place].isascii():  # nothing before it is composed with it
-            return place
-        before, after = text[place - _AROUND : place], text[place : place + _AROUND]
-        both = unicodedata.normalize("NFKC", before) + unicodedata.normalize("NFKC", after)
-        if both == unicodedata.normalize("NFKC", before + after) and not _is_mark(after[0]):
-            return place
-    return most
-
-
-def _is_mark(character: str) -> bool:
-    return unicodedata.combining(unicodedata.normalize("NFKD", character)[0]) != 0
+    """The text in Unicode's form NFKC, in linear time."""
+    return normal_form.compose(text, "NFKC")
 
 
 def fenced(name: str, text: str) -> tuple[str, str]:

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from assay.graders.judges.fence import MAX_MATERIAL, composed, unhidden
 from assay.scoring.json_safe import Json
+from assay.scoring.results import SubScore
 
 __all__ = ["Unasked", "emptiness", "unasked", "uncommented"]
 
@@ -97,10 +98,19 @@ class Unasked:
     # penalty.
     is_overlong: bool = False
 
-    def to_json(self) -> dict[str, Json]:
-        """As evidence."""
-        found: dict[str, Json] = {"asked": False, "why": self.why}
-        return {**found, "_outcome": "overflow"} if self.is_overlong else found
+    def node(
+        self,
+        name: str,
+        metadata: Mapping[str, Json],
+        *,
+        children: Sequence[SubScore] | None = None,
+        passed: bool | None = None,
+    ) -> SubScore:
+        """What an answer is worth that nobody is asked about: nothing."""
+        kept: dict[str, Json] = {**metadata, "asked": False, "why": self.why}
+        if self.is_overlong:
+            kept["_outcome"] = "overflow"
+        return SubScore(name, 0.0, metadata=kept, children=children, reason=self.why, passed=passed)
 
 
 def unasked(

@@ -57,9 +57,9 @@ class Opinion:
     """What one voter says."""
 
     # The verdict: ``MET``, ``PASS``, ``B``, the name of a level; "" where it is a number.
-    word: str
+    word: str = ""
     # What that is worth, in [0, 1]; None where the question does not apply.
-    value: float | None
+    value: float | None = None
     reason: str = ""
     evidence: tuple[str, ...] = ()
     metadata: Mapping[str, Json] = field(default_factory=dict[str, Json])

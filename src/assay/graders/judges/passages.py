@@ -32,10 +32,6 @@ __all__ = [
 ]
 
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
-_FILLERS = frozenset(  # of other categories, and drawn as nothing
-    "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0\ufffc"
-    "\ufe00\ufe01\ufe02\ufe03\ufe04\ufe05\ufe06\ufe07\ufe08\ufe09\ufe0a\ufe0b\ufe0c\ufe0d\ufe0e\ufe0f"
-)
 _TWINS = str.maketrans(  # letters of other scripts, and the Latin ones that they look like
     "\u0430\u0432\u0435\u0456\u0458\u043a\u043c\u043d\u043e\u0440\u0441\u0442\u0443\u0445\u0455"
     "\u04bb\u0501\u04cf\u051b\u051d\u03b1\u03b5\u03b9\u03ba\u03bd\u03bf\u03c1\u03c4\u03c5\u03c7",
@@ -61,11 +57,9 @@ def seen(text: str) -> str:
     plain = unhidden(unescaped(text))
     if plain.isascii() and plain.isprintable():
         return plain
-    return "".join(one for one in plain if one.isspace() or not _is_unseen(one))
-
-
-def _is_unseen(character: str) -> bool:
-    return character in _FILLERS or unicodedata.category(character) in _UNSEEN
+    return "".join(
+        one for one in plain if one.isspace() or unicodedata.category(one) not in _UNSEEN
+    )
 
 
 def is_wordless(text: str) -> bool:

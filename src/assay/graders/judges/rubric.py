@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import TypeAlias
 
 from assay.errors import ModelError
 from assay.graders.judges.criteria import Criterion, leaves, signed
@@ -21,13 +22,14 @@ from assay.graders.judges.panel import (
     object_schema,
     together,
 )
-from assay.graders.judges.votes import Decision, is_probed, poll, refuted, unguessable, untruth
+from assay.graders.judges.votes import Decision, node_of, poll, probed
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 
 __all__ = ["Combined", "Judged", "Material", "combined", "judge_criteria", "rubric_node"]
 
 _MET = ("MET", "UNMET")
+_WORTH = {"MET": 1.0, "UNMET": 0.0}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,24 +103,27 @@ async def judge_criteria(
     ``canary``: Share of answers, in [0, 1], about which a question is asked whose answer is known
     to be no. Answers that show a pattern of attack are always among them.
     """
-    rubric = tuple(criteria)
     asked, sought, parts = list(signed(criteria)), Sought(material.quotable), material.parts()
     found = suspicions(material.answer)
-    calls = [_decide(one, parts, sought, panel, is_fault=is_fault) for one, is_fault in asked]
-    about = "\0".join(criterion.requirement for criterion, _ in asked)
-    if is_probed(material.answer, about, canary, is_suspicious=bool(found)):
-        *decisions, probe = await together([*calls, _probe(material.answer, parts, panel)])
-        error = refuted(probe, panel, is_suspicious=bool(found))
-        return Judged(
-            criteria=rubric,
-            decisions=tuple(decisions),
-            captured=error,
-            suspicions=found,
-            probe=probe,
-        )
-    if len(calls) == 1:
-        return Judged(criteria=rubric, decisions=(await calls[0],), suspicions=found)
-    return Judged(criteria=rubric, decisions=tuple(await together(calls)), suspicions=found)
+    decisions, probe, error = await probed(
+        together(_decide(one, parts, sought, panel, is_fault=is_fault) for one, is_fault in asked),
+        lambda said: compose(
+            "criterion", parts, _asked(Criterion(requirement=said, polarity="presence"))
+        ),
+        verdict_form("verdict", _schema("verdict", _MET), _WORTH),
+        panel,
+        answer=material.answer,
+        asked="\0".join(criterion.requirement for criterion, _ in asked),
+        share=canary,
+        is_suspicious=bool(found),
+    )
+    return Judged(
+        criteria=tuple(criteria),
+        decisions=tuple(decisions),
+        captured=error,
+        suspicions=found,
+        probe=probe,
+    )
 
 
 async def _decide(
@@ -126,14 +131,10 @@ async def _decide(
 ) -> Decision:
     form = _levels_form(criterion) if criterion.levels else _criterion_form(criterion, sought)
     name = "levels" if criterion.levels else "criterion"
-    try:
-        prompt = compose(name, parts, _asked(criterion))
-    except ModelError as error:
-        return Decision(error=error)
-    return await poll(prompt, form, panel, is_fault=is_fault)
+    asked = _asked(criterion)
+    return await poll(lambda: compose(name, parts, asked), form, panel, is_fault=is_fault)
 
 
-@lru_cache(maxsize=4_096)
 def _asked(criterion: Criterion) -> str:
     polarity = "presence" if criterion.is_presence else "absence"
     lines = ["CRITERION:", criterion.requirement.strip(), "", f"POLARITY: {polarity}"]
@@ -155,37 +156,41 @@ def _asked(criterion: Criterion) -> str:
     return "\n".join(lines)
 
 
-def _criterion_form(criterion: Criterion, sought: Sought | None) -> Form[Opinion]:
+def _criterion_form(criterion: Criterion, sought: Sought) -> Form[Opinion]:
     """MET or UNMET, with quotes that are looked up."""
     words = (*_MET, "NA") if criterion.allow_na else _MET
+    quoted = sought if criterion.is_presence else None
+    schema = _schema("verdict", words)
+    return verdict_form("verdict", schema, _WORTH, quoted, criterion.requirement)
+
+
+def verdict_form(
+    key: str,
+    schema: Mapping[str, Json],
+    worth: Mapping[str, float],
+    sought: Sought | None = None,
+    criterion: str = "",
+) -> Form[Opinion]:
+    """A word, what it is worth, and quotes; "NA" is worth nothing, and not 0.
+
+    ``sought``: Where a quote has to stand, without which nothing is worth 1.
+    """
 
     def read(data: Mapping[str, Json]) -> Opinion:
-        word, evidence = str(data["verdict"]), _texts(data["evidence"])
-        if word == "MET" and sought is not None and _is_quoted(criterion):
-            complaint = sought.complaint(evidence, criterion.requirement)
-            if complaint:
-                raise RefutedError(complaint)
-        value = None if word == "NA" else float(word == "MET")
+        word, quotes = str(data[key]), data.get("evidence")
+        evidence = tuple(map(str, quotes)) if isinstance(quotes, list) else ()
+        value = worth.get(word)
+        if sought and value == 1.0 and (complaint := sought.complaint(evidence, criterion)):
+            raise RefutedError(complaint)
         return Opinion(word, value, str(data["reasoning"]), evidence)
 
-    return Form("verdict", _schema("verdict", words), read)
-
-
-@lru_cache(maxsize=4_096)
-def _is_quoted(criterion: Criterion) -> bool:
-    return criterion.is_presence
+    return Form("level" if key == "level" else "verdict", schema, read)
 
 
 def _levels_form(criterion: Criterion) -> Form[Opinion]:
     values = {level.name: level.value for level in criterion.levels}
     words = (*values, "NA") if criterion.allow_na and "NA" not in values else tuple(values)
-
-    def read(data: Mapping[str, Json]) -> Opinion:
-        word = str(data["level"])
-        reason, evidence = str(data["reasoning"]), _texts(data["evidence"])
-        return Opinion(word, values.get(word), reason, evidence)
-
-    return Form("level", _schema("level", words), read)
+    return verdict_form("level", _schema("level", words), values)
 
 
 @lru_cache(maxsize=1_000)
@@ -194,22 +199,6 @@ def _schema(key: str, words: tuple[str, ...]) -> dict[str, Json]:
     menu: Json = {"type": "string", "enum": list[Json](words)}
     evidence: Json = {"type": "array", "items": TEXT}
     return object_schema(**{"evidence": evidence, "reasoning": TEXT, key: menu})
-
-
-def _texts(data: Json) -> tuple[str, ...]:
-    return tuple(map(str, data)) if isinstance(data, list) else ()
-
-
-async def _probe(answer: str, parts: Sequence[Part], panel: Panel) -> Decision:
-    """Ask for what is known not to be there."""
-    asked, word = untruth(answer)
-    criterion = Criterion(requirement=asked, polarity="presence")
-    try:
-        prompt = compose("criterion", parts, _asked(criterion))
-    except ModelError as error:
-        return Decision(error=error)
-    known = replace(unguessable(prompt, word), volatile=(*prompt.volatile, asked, word))
-    return await poll(known, _criterion_form(criterion, None), panel)
 
 
 def combined(criteria: Sequence[Criterion], decisions: Sequence[Decision]) -> Combined:
@@ -221,27 +210,20 @@ def combined(criteria: Sequence[Criterion], decisions: Sequence[Decision]) -> Co
     decided for a fault of the machinery; where the answer may have brought the fault about (a judge
     that refused, or wrote what cannot be read or believed), it counts against the answer.
     """
-    is_whole = all(decision.error is None for decision in decisions)
-    is_lost = not is_whole and any(
+    total = _summed(criteria, iter(decisions))
+    if all(decision.error is None for decision in decisions):
+        return replace(total, coverage=1.0)
+    is_lost = any(
         decision.error is not None and criterion.required
         for criterion, decision in zip(leaves(criteria), decisions, strict=True)
     )
-    total = _summed(criteria, iter(decisions), is_whole=is_whole)
     # What is missing may weigh nothing, or next to nothing: then, too, it is not the whole.
-    coverage = 1.0 if is_whole else min(total.coverage, 1.0 - 2**-53)
-    return Combined(
-        value=total.value,
-        raw=total.raw,
-        low=total.low,
-        high=total.high,
-        coverage=0.0 if is_lost else coverage,
-        failed=total.failed,
-    )
+    return replace(total, coverage=0.0 if is_lost else min(total.coverage, 1.0 - 2**-53))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Combined:
-    """The score of a rubric, and what it rests on."""
+    """What criteria are worth together, and what that rests on."""
 
     value: float | None
     raw: float | None
@@ -251,20 +233,10 @@ class Combined:
     high: float | None
     # Share of the weight that was decided, in [0, 1]; 0 where a required criterion was not.
     coverage: float
-    failed: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Sum:
-    """What criteria are worth together: as far as it is known, and what it may come to."""
-
-    value: float | None
-    raw: float | None
-    low: float | None
-    high: float | None
-    coverage: float
+    # The required criterion that is not met, and whether one may not be.
     failed: str = ""
     may_fail: bool = False
+    # Whether the answer may have brought about that it is undecided.
     is_suspect: bool = False
 
 
@@ -272,78 +244,68 @@ _SUSPECT = frozenset({"unreadable", "unbelievable", "refused", "truncated", "ove
 """Faults that an answer can bring about: what is undecided for these speaks against it."""
 
 
-def _leaf(decision: Decision) -> _Sum:
-    if decision.error is not None:
-        is_suspect = decision.error.kind in _SUSPECT
-        return _Sum(None, None, 0.0, 1.0, 0.0, is_suspect=is_suspect)
-    return _Sum(decision.value, decision.value, decision.value, decision.value, 1.0)
+def _leaf(decision: Decision) -> Combined:
+    value, error = decision.value, decision.error
+    if error is None:
+        return Combined(value=value, raw=value, low=value, high=value, coverage=1.0)
+    is_suspect = error.kind in _SUSPECT
+    return Combined(value=None, raw=None, low=0.0, high=1.0, coverage=0.0, is_suspect=is_suspect)
 
 
 def _summed(
-    criteria: Sequence[Criterion],
-    decisions: Iterator[Decision],
-    *,
-    is_whole: bool,
-    is_fault: bool = False,
-) -> _Sum:
-    """Add up criteria, or the parts of a fault; where all is decided, the bounds are known."""
-    known = _Tally()
-    low, high = (known, known) if is_whole else (_Tally(), _Tally())
-    covered = weights = 0.0
-    failed, may_fail = "", False
+    criteria: Sequence[Criterion], decisions: Iterator[Decision], *, is_fault: bool = False
+) -> Combined:
+    """Add up criteria, or the parts of a fault: what is known, the least and the most."""
+    known, low, high = list[_Weighed](), list[_Weighed](), list[_Weighed]()
+    covered, failed, may_fail = 0.0, "", False
     for criterion in criteria:
-        inside, weight = criterion.children, criterion.weight
-        is_against = is_fault != (weight < 0)
-        if inside:
-            one = _summed(inside, decisions, is_whole=is_whole, is_fault=is_against)
+        weight, is_against = criterion.weight, is_fault != (criterion.weight < 0)
+        if criterion.children:
+            one = _summed(criterion.children, decisions, is_fault=is_against)
         else:
             one = _leaf(next(decisions))
-        is_open = one.value is None and one.low is not None
+        least, most = one.low, one.high
+        is_open = one.value is None and least is not None
         covered += 0.0 if is_open else abs(weight) * one.coverage
-        weights += abs(weight)
         failed, may_fail = failed or one.failed, may_fail or one.may_fail
-        if one.low is None or one.high is None:  # it does not apply
+        if least is None or most is None:  # it does not apply
             continue
         if criterion.required:
-            failed = failed or (criterion.label if one.high < 1.0 else "")
-            may_fail = may_fail or one.low < 1.0
-        if one.value is not None:
-            known.add(weight, one.value)
-        elif one.is_suspect:
-            known.add(weight, float(is_against))
-        if not is_whole:  # what costs is at its worst where it is met
-            low.add(weight, one.low if weight > 0 else one.high)
-            high.add(weight, one.high if weight > 0 else one.low)
+            failed = failed or (criterion.label if most < 1.0 else "")
+            may_fail = may_fail or least < 1.0
+        if one.value is not None or one.is_suspect:
+            known.append((weight, float(is_against) if one.value is None else one.value))
+        # What costs is at its worst where it is met.
+        low.append((weight, least if weight > 0 else most))
+        high.append((weight, most if weight > 0 else least))
     # Where nothing that earns is decided, what is known of the faults is not a score.
-    raw = None if high.positive and not known.positive else known.raw
-    least, most = low.raw, high.raw
+    is_known = any(weight > 0 for weight, _ in known) or not any(weight > 0 for weight, _ in high)
+    raw, least, most = _mean(known) if is_known else None, _mean(low), _mean(high)
     if failed:
         raw, most = (None if raw is None else 0.0), (None if most is None else 0.0)
     if may_fail and least is not None:
         least = 0.0
-    share = covered / weights if weights else 1.0
-    return _Sum(_clipped(raw), raw, _clipped(least), _clipped(most), share, failed, may_fail)
+    whole = sum(abs(criterion.weight) for criterion in criteria)
+    return Combined(
+        value=_clipped(raw),
+        raw=raw,
+        low=_clipped(least),
+        high=_clipped(most),
+        coverage=covered / whole if whole else 1.0,
+        failed=failed,
+        may_fail=may_fail,
+    )
 
 
-@dataclass(slots=True)
-class _Tally:
-    """A sum by weights."""
+_Weighed: TypeAlias = tuple[float, float]
 
-    gained: list[float] = field(default_factory=list[float])
-    positive: float = 0.0
-    negative: float = 0.0
 
-    def add(self, weight: float, value: float) -> None:
-        self.gained.append(weight * value)
-        self.positive += max(weight, 0.0)
-        self.negative -= min(weight, 0.0)
-
-    @property
-    def raw(self) -> float | None:
-        total = math.fsum(self.gained)
-        if self.positive:
-            return total / self.positive
-        return 1.0 + total / self.negative if self.negative else None
+def _mean(weighed: Sequence[_Weighed]) -> float | None:
+    total = math.fsum(weight * value for weight, value in weighed)
+    if positive := sum(weight for weight, _ in weighed if weight > 0):
+        return total / positive
+    negative = -sum(weight for weight, _ in weighed)
+    return 1.0 + total / negative if negative else None
 
 
 def _clipped(value: float | None) -> float | None:
@@ -360,46 +322,25 @@ def rubric_node(
     """
     total = combined(judged.criteria, judged.decisions)
     pairs = list(zip(leaves(judged.criteria), judged.decisions, strict=True))
-    listed: list[Json] = [_described(*pair) for pair in pairs]
+    listed: list[Json] = [
+        {"criterion": one.requirement, "weight": one.weight, **decision.to_json()}
+        for one, decision in pairs
+    ]
     kept: dict[str, Json] = {**metadata, "criteria": listed, "raw": total.raw}
     kept.update({"coverage": total.coverage, **judged.to_json()})
     if total.coverage < 1.0:
         kept["bounds"] = [total.low, total.high]
     children = [_criterion_node(*pair) for pair in pairs]
-    if (error := judged.fault(total, min_coverage)) is not None:
-        kept["_outcome"] = error.kind
-        return SubScore(name, status="error", reason=str(error), metadata=kept, children=children)
     reason = f"required and not met: {total.failed}" if total.failed else ""
     if total.value is None:
         reason = "no criterion applies"
-    status = "skipped" if total.value is None else "scored"
-    return SubScore(
-        name, total.value, metadata=kept, children=children, reason=reason, status=status
-    )
+    error = judged.fault(total, min_coverage)
+    decision = Decision(value=total.value, reason=reason, error=error)
+    return node_of(name, decision, kept, children=children)
 
 
 def _criterion_node(criterion: Criterion, decision: Decision) -> SubScore:
-    """The node of one criterion; its name is its words, its evidence stands in the parent."""
-    if decision.error is not None:
-        return SubScore.error(criterion.label, str(decision.error), weight=criterion.weight)
-    if decision.value is None:
-        return SubScore.skipped(criterion.label, decision.reason, weight=criterion.weight)
-    value, weight = decision.value, criterion.weight
+    """The node of one criterion; its name is its words."""
+    value, weight = decision.value or 0.0, criterion.weight
     is_good = value >= 1.0 if weight >= 0 else value <= 0.0
-    return SubScore(criterion.label, value, weight, reason=decision.reason, passed=is_good)
-
-
-def _described(criterion: Criterion, decision: Decision) -> dict[str, Json]:
-    """What is kept of one criterion."""
-    kept: dict[str, Json] = {
-        "criterion": criterion.requirement,
-        "weight": criterion.weight,
-        "verdict": decision.word if decision.error is None else "ERROR",
-        "reason": decision.reason if decision.error is None else str(decision.error),
-    }
-    if decision.evidence:
-        kept["evidence"] = list(decision.evidence)
-    if decision.agreement is not None and len(decision.votes) > 1:
-        kept["agreement"] = decision.agreement
-    kept["votes"] = decision.votes_to_list()
-    return kept
+    return decision.child(criterion.label, weight, passed=is_good)

@@ -1,14 +1,14 @@
 """Read a Handlebars template into a tree: what it may say, and where it says what it may not.
 
-The tags are found first, then the white space around them is settled, then blocks are nested. All
-three are loops: no template, however deep, takes more of the stack than another.
+The tags are found first, then the white space around them is settled, then blocks are nested, at
+most twenty deep.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NoReturn, TypeAlias
 
@@ -95,7 +95,11 @@ def parse(template: str) -> tuple[Node, ...]:
         )
     texts, tags = _split(template)
     _trim(texts, tags)
-    return _Tree(texts[0]).build(tags, texts)
+    pairs = zip([None, *tags], texts, strict=True)
+    nodes, ending = _nodes((token for pair in pairs for token in pair if token), 0)
+    if ending is not None:
+        _refuse_end(ending)
+    return nodes
 
 
 # Tags
@@ -253,86 +257,32 @@ def _rest_of_line(texts: Sequence[str | None], place: int) -> int | None:
 # The tree
 
 
-@dataclass(slots=True)
-class _Opened:
-    """A block that is not closed yet; a chained one was opened by ``else if``."""
-
-    tag: _Tag
-    name: str
-    value: Expression
-    names: tuple[str, ...]
-    takes_zero: bool
-    is_chained: bool
-    body: list[Node] = field(default_factory=list["Node"])
-    otherwise: list[Node] | None = None
-    depth: int = 1
-
-    def closed(self) -> Block:
-        body, otherwise = tuple(self.body), tuple(self.otherwise or ())
-        return Block(self.tag.line, self.name, self.value, self.names, self.takes_zero, body,
-                     otherwise)  # fmt: skip
-
-
-class _Tree:
-    def __init__(self, text: str | None) -> None:
-        self._nodes: list[Node] = [text] if text else []
-        self._open: list[_Opened] = []
-
-    def build(self, tags: Sequence[_Tag], texts: Sequence[str | None]) -> tuple[Node, ...]:
-        for place, tag in enumerate(tags):
-            if tag.kind == "put":
-                self._here.append(Put(tag.line, _put(tag)))
-            elif tag.kind == "close":
-                self._close(tag)
-            elif tag.kind != "comment":
-                self._begin(tag)
-            if sum(block.depth for block in self._open) > _MOST_NESTED:
-                tag.refuse(f"blocks are nested more than {_MOST_NESTED} deep")
-            if text := texts[place + 1]:
-                self._here.append(text)
-        if self._open:
-            block = next(one for one in reversed(self._open) if not one.is_chained)
-            message = f"{{{{#{block.name}}}}} is not closed"
-            block.tag.refuse(message, f"end it with {{{{/{block.name}}}}}")
-        return tuple(self._nodes)
-
-    @property
-    def _here(self) -> list[Node]:
-        """Where the next node goes."""
-        if not self._open:
-            return self._nodes
-        last = self._open[-1]
-        return last.body if last.otherwise is None else last.otherwise
-
-    def _begin(self, tag: _Tag) -> None:
-        if tag.kind == "open":
-            self._open.append(_opened(tag, tag.body[1:]))
-            return
-        if not self._open:
-            tag.refuse(f"{tag.shown} outside of a block")
-        last = self._open[-1]
-        if last.otherwise is not None:
-            tag.refuse("a block has one {{else}}, and it is its last")
-        last.otherwise = []
-        if tag.kind == "else":
-            last.depth += 1
-        else:
-            self._open.append(_opened(tag, tag.body.removeprefix("else")))
-
-    def _close(self, tag: _Tag) -> None:
-        name = tag.body[1:].strip()
-        opener = next((one for one in reversed(self._open) if not one.is_chained), None)
-        if opener is None or opener.name != name:
-            inside = f"; {{{{#{opener.name}}}}} is open" if opener else ""
-            tag.refuse(f"{{{{/{name[:40]}}}}} closes nothing{inside}")
-        while True:
-            block = self._open.pop()
-            self._here.append(block.closed())
-            if not block.is_chained:
-                return
+def _nodes(tokens: Iterator[str | _Tag], depth: int) -> tuple[tuple[Node, ...], _Tag | None]:
+    """What stands up to a tag that ends it: an ``else``, or the end of a block."""
+    found: list[Node] = []
+    for token in tokens:
+        if isinstance(token, str):
+            found.append(token)
+        elif token.kind == "put":
+            found.append(Put(token.line, _put(token)))
+        elif token.kind == "open":
+            block, ending = _block(token, token.body[1:], tokens, depth + 1)
+            if ending is None:
+                token.refuse(
+                    f"{{{{#{block.name}}}}} is not closed", f"end it with {{{{/{block.name}}}}}"
+                )
+            if _closed(ending) != block.name:
+                _refuse_end(ending, f"; {{{{#{block.name}}}}} is open")
+            found.append(block)
+        elif token.kind != "comment":
+            return tuple(found), token
+    return tuple(found), None
 
 
-def _opened(tag: _Tag, text: str) -> _Opened:
+def _block(
+    tag: _Tag, text: str, tokens: Iterator[str | _Tag], depth: int
+) -> tuple[Block, _Tag | None]:
+    """A block that a tag opens, and the tag that ends it, which also ends its ``else if``."""
     words, options, names = _words(text, tag)
     name = words[0]
     if len(words) != 2:
@@ -343,7 +293,34 @@ def _opened(tag: _Tag, text: str) -> _Opened:
         tag.refuse(f"#{name} takes no option {next(iter(options))!r:.40}")
     if names and name not in ("each", "with"):
         tag.refuse(f"#{name} names nothing: remove 'as |...|'")
-    return _Opened(tag, name, value, names, takes_zero, is_chained=tag.kind == "else_if")
+    _check_depth(tag, depth)
+    body, ending = _nodes(tokens, depth)
+    otherwise: tuple[Node, ...] = ()
+    if ending is not None and ending.kind == "else":
+        _check_depth(ending, depth + 1)
+        otherwise, ending = _nodes(tokens, depth + 1)
+        if ending is not None and ending.kind != "close":
+            ending.refuse("a block has one {{else}}, and it is its last")
+    elif ending is not None and ending.kind == "else_if":
+        chained, ending = _block(ending, ending.body.removeprefix("else"), tokens, depth + 1)
+        otherwise = (chained,)
+    return Block(tag.line, name, value, names, takes_zero, body, otherwise), ending
+
+
+def _check_depth(tag: _Tag, depth: int) -> None:
+    if depth > _MOST_NESTED:
+        tag.refuse(f"blocks are nested more than {_MOST_NESTED} deep")
+
+
+def _closed(tag: _Tag) -> str:
+    return tag.body[1:].strip()
+
+
+def _refuse_end(tag: _Tag, inside: str = "") -> NoReturn:
+    """Refuse a tag that ends nothing."""
+    if tag.kind != "close":
+        tag.refuse(f"{tag.shown} outside of a block")
+    tag.refuse(f"{{{{/{_closed(tag)[:40]}}}}} closes nothing{inside}")
 
 
 def _put(tag: _Tag) -> Expression:

@@ -15,9 +15,9 @@ import math
 import statistics
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import cast
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, fields, replace
+from typing import TypeVar, cast
 
 from assay.errors import InputError, ModelError
 from assay.graders.judges.fence import Prompt, fenced
@@ -30,29 +30,26 @@ __all__ = [
     "captured",
     "check_canary",
     "is_probed",
+    "node_of",
     "poll",
     "probe_word",
-    "refuted",
+    "probed",
     "scored_by",
     "unguessable",
     "untruth",
 ]
 
+_T = TypeVar("_T")
+
 _FAR_APART = 0.25
 """Scores whose range is more than this disagree."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
-    """What a panel decided."""
+@dataclass(frozen=True, slots=True)
+class Decision(Opinion):
+    """What a panel decided; without a value, too, where there is an error."""
 
-    word: str = ""
-    # In [0, 1]; None where the question does not apply, or there is an error.
-    value: float | None = None
-    reason: str = ""
-    evidence: tuple[str, ...] = ()
-    metadata: Mapping[str, Json] = field(default_factory=dict[str, Json])
-    children: tuple[SubScore, ...] = ()
+    _: KW_ONLY
     # Share of the votes that say the same, in [0, 1]; None without votes. Where the panel
     # escalated, of the votes before.
     agreement: float | None = None
@@ -63,11 +60,36 @@ class Decision:
         """The votes as plain JSON."""
         return [vote.to_dict() for vote in self.votes]
 
+    def to_json(self) -> dict[str, Json]:
+        """What is kept of one of several decisions."""
+        kept: dict[str, Json] = {
+            "verdict": self.word if self.error is None else "ERROR",
+            "reason": self.reason if self.error is None else str(self.error),
+            "votes": self.votes_to_list(),
+        }
+        if self.evidence:
+            kept["evidence"] = list(self.evidence)
+        if self.agreement is not None and len(self.votes) > 1:
+            kept["agreement"] = self.agreement
+        return kept
+
+    def child(self, name: str, weight: float = 1.0, *, passed: bool | None = None) -> SubScore:
+        """The node of one of several decisions, whose evidence stands in its parent."""
+        if self.error is not None:
+            return SubScore.error(name, str(self.error), weight=weight)
+        if self.value is None:
+            return SubScore.skipped(name, self.reason, weight=weight)
+        return SubScore(name, self.value, weight, reason=self.reason, passed=passed)
+
 
 async def poll(
-    prompt: Prompt, form: Form[Opinion], panel: Panel, *, is_fault: bool = False
+    write: Callable[[], Prompt], form: Form[Opinion], panel: Panel, *, is_fault: bool = False
 ) -> Decision:
-    """Ask a panel one question; see `run_panel`."""
+    """Ask a panel one question, see `run_panel`; one that is too long to be asked is an error."""
+    try:
+        prompt = write()
+    except ModelError as error:
+        return Decision(error=error)
 
     async def judge(voter: Voter) -> Opinion:
         return await voter.ask(prompt, form)
@@ -105,20 +127,35 @@ async def scored_by(name: str, panel: Panel, judge: Judge) -> SubScore:
     votes: list[Json] = [vote.to_dict(in_steps=True) for vote in decision.votes]
     metadata: dict[str, Json] = {"model": panel.models[0], "models": list(panel.models)}
     if decision.error is not None:
-        metadata.update({"votes": votes, "_outcome": decision.error.kind})
-        return SubScore.error(name, str(decision.error), metadata=metadata)
-    metadata.update(decision.metadata)
-    if len(votes) > 1:
-        metadata.update({"votes": votes, "agreement": decision.agreement})
+        metadata["votes"] = votes
+    elif len(votes) > 1:
+        metadata.update({**decision.metadata, "votes": votes, "agreement": decision.agreement})
     else:
-        metadata["calls"] = decision.votes[0].calls_to_list()
+        metadata.update({**decision.metadata, "calls": decision.votes[0].calls_to_list()})
+    children = decision.children if decision.error is None else None
+    return node_of(name, decision, metadata, children=children)
+
+
+def node_of(
+    name: str,
+    decision: Decision,
+    metadata: Mapping[str, Json],
+    *,
+    children: Sequence[SubScore] | None = None,
+    passed: bool | None = None,
+) -> SubScore:
+    """The node of a decision: an error, a skip where there is no value, or a score."""
+    if (error := decision.error) is not None:
+        kept = {**metadata, "_outcome": error.kind}
+        return SubScore(name, status="error", reason=str(error), metadata=kept, children=children)
     return SubScore(
         name,
         decision.value,
         metadata=metadata,
-        children=decision.children,
+        children=children,
         status="skipped" if decision.value is None else "scored",
         reason=decision.reason,
+        passed=passed,
     )
 
 
@@ -183,16 +220,8 @@ class _Count:
 
     def _decided(self, chosen: Opinion) -> Decision:
         same = sum(_is_alike(opinion, chosen) for opinion in self._opinions)
-        return Decision(
-            word=chosen.word,
-            value=chosen.value,
-            reason=chosen.reason,
-            evidence=chosen.evidence,
-            metadata=chosen.metadata,
-            children=chosen.children,
-            agreement=same / len(self._opinions),
-            votes=self._votes,
-        )
+        said = (getattr(chosen, field.name) for field in fields(Opinion))
+        return Decision(*said, agreement=same / len(self._opinions), votes=self._votes)
 
     def _missing(self) -> ModelError:
         failed = [(vote.model, vote.error) for vote in self._votes if vote.error is not None]
@@ -224,9 +253,9 @@ def probe_word(text: str) -> str:
     return "".join(chr(ord("a") + int(digit, 16)) for digit in nonce[:8]) + "ium"
 
 
-def unguessable(prompt: Prompt, word: str) -> Prompt:
-    """The prompt, with the word left out of the cache's key."""
-    return replace(prompt, volatile=(*prompt.volatile, word)) if word else prompt
+def unguessable(prompt: Prompt, *words: str) -> Prompt:
+    """The prompt, with these words left out of the cache's key."""
+    return replace(prompt, volatile=(*prompt.volatile, *filter(None, words)))
 
 
 def captured(what: str) -> ModelError:
@@ -256,6 +285,35 @@ def check_canary(share: object) -> None:
         raise InputError(f"canary must be in [0, 1], got {share!r}")
 
 
+async def probed(
+    question: Awaitable[_T],
+    write: Callable[[str], Prompt],
+    form: Form[Opinion],
+    panel: Panel,
+    *,
+    answer: str,
+    asked: str,
+    share: float,
+    is_suspicious: bool,
+    what: str = "answer",
+) -> tuple[_T, Decision | None, ModelError | None]:
+    """Have a question asked, and beside it, of a share of answers, one whose reply must be no.
+
+    ``write``: The prompt that asks whether something holds for the answer.
+    ``asked``: What else decides on which answers the judge is probed.
+
+    Returns: What the question came to, what was said of the made-up word, and why no verdict is
+    believed.
+    """
+    if not is_probed(answer, asked, share, is_suspicious=is_suspicious):
+        return await question, None, None
+    said, word = untruth(answer, what=what)
+    probe = poll(lambda: unguessable(write(said), said, word), form, panel)
+    both = await together([cast("Awaitable[object]", question), probe])
+    found, decision = cast("_T", both[0]), cast("Decision", both[1])
+    return found, decision, _refuted(decision, panel, is_suspicious=is_suspicious)
+
+
 def is_probed(answer: str, asked: str, share: float, *, is_suspicious: bool) -> bool:
     """Whether the judge is probed on an answer; the same answers are in every run."""
     if share <= 0 or is_suspicious:
@@ -272,7 +330,7 @@ def untruth(answer: str, *, what: str = "answer") -> tuple[str, str]:
     return wording.format(what=what, word=word), word
 
 
-def refuted(probe: Decision, panel: Panel, *, is_suspicious: bool) -> ModelError | None:
+def _refuted(probe: Decision, panel: Panel, *, is_suspicious: bool) -> ModelError | None:
     """Why a judge's verdict is not believed, by what it said of a made-up word; None if it is.
 
     ``is_suspicious``: Whether the answer shows a pattern of attack: then any fault is one of the

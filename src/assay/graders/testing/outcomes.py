@@ -21,7 +21,6 @@ __all__ = [
     "Fresh",
     "Isolation",
     "Mode",
-    "check_isolation",
     "is_separable",
     "mode_of",
     "separable_runners",
@@ -58,12 +57,6 @@ def separable_runners() -> str:
     return f"{', '.join(others)} and {last}"
 
 
-def check_isolation(options: Mapping[str, Json], cmd: str) -> None:
-    """Refuse ``isolation: process`` for a command that cannot have it."""
-    if options.get("isolation") == "process" and not is_separable(cmd):
-        raise _not_separable(cmd)
-
-
 def mode_of(isolation: Isolation, cmd: str, tree: str | None = None) -> Mode:
     """The mode that a command is run in."""
     if isolation not in ("auto", "process", "shared"):
@@ -72,16 +65,12 @@ def mode_of(isolation: Isolation, cmd: str, tree: str | None = None) -> Mode:
         )
     if isolation != "process":
         return "shared"
-    if not is_separable(cmd, tree):
-        raise _not_separable(cmd)
-    return "process"
-
-
-def _not_separable(cmd: str) -> InputError:
+    if is_separable(cmd, tree):
+        return "process"
     from assay.graders.testing.commands import read_command
 
     program = read_command(cmd).program or cmd
-    return InputError(
+    raise InputError(
         f"isolation: process is not available for {program!r}",
         hint=f"{separable_runners()} have it; leave isolation out, or say shared",
     )

@@ -15,14 +15,14 @@ import yaml
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from assay.scoring.json_safe import Json
-from assay.tasks.document import (
+from assay.documents import (
     MAX_BYTES,
     DocumentError,
     parse_document,
     problems_to_error,
     read_document,
 )
+from assay.scoring.json_safe import Json
 from assay.types.codec import Problem
 
 

@@ -337,19 +337,34 @@ def read_document(file: str, problems: list[Problem] | None = None) -> Document:
         problems: If given, what does not stop the reading (such as a repeated key) is added to
             these instead of raised, for a caller who goes on to find more.
     """
+    return parse_document(read_text(file), file=file, problems=problems)
+
+
+def read_text(file: str) -> str:
+    """Read a file of text that is no larger than a document."""
     try:
         with Path(file).open("rb") as stream:
             content = stream.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise _fault(file, f"cannot be read: {error.strerror or error}") from error
+    except (OSError, ValueError) as error:
+        raise unreadable(file, error) from error
     if len(content) > MAX_BYTES:
         raise _fault(file, f"is larger than {MAX_BYTES} bytes", hint="move data to other files")
+    return decoded(content, file)
+
+
+def decoded(content: bytes, file: str, line: int = 1) -> str:
+    """What stands in a file from a line on, as text."""
     try:
-        text = content.decode("utf-8-sig")
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise _fault(file, "is not UTF-8 text", (line, 1), hint="save it as UTF-8") from error
-    return parse_document(text, file=file, problems=problems)
+        place = line + content.count(b"\n", 0, error.start), 1
+        raise _fault(file, "is not UTF-8 text", place, hint="save it as UTF-8") from error
+
+
+def unreadable(file: str, error: OSError | ValueError) -> DocumentError:
+    """The error of a file that cannot be opened."""
+    why = error.strerror if isinstance(error, OSError) else None
+    return _fault(file, f"cannot be read: {why or error}")
 
 
 def parse_document(text: str, *, file: str = "", problems: list[Problem] | None = None) -> Document:

@@ -1,0 +1,330 @@
+"""Graders in pytest: the fixture ``assay``, tests of several trials, and what was graded as a run.
+
+pytest loads this file in every session, so that it imports nothing of assay before it is asked.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import shlex
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+if TYPE_CHECKING:
+    from assay.scoring.graded import Graded
+    from assay.scoring.json_safe import Json
+    from assay.scoring.results import SubScore
+    from assay.training.reward import Gradable, Reward
+
+__all__ = ["Assay", "Verdict"]
+
+_MARK = (
+    "assay(trials=1, pass_rate=1.0): run the test several times; it passes where at least this "
+    "share of its trials does, and is an error where trials that could not be graded decide"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a grader gave for an answer.
+
+    Attributes:
+        graded: The outcome: score, reason, flags, evidence.
+        threshold: The score that passes.
+    """
+
+    graded: Graded
+    threshold: float
+
+    @property
+    def score(self) -> float | None:
+        """The score; None where there is none."""
+        return self.graded.score
+
+    @property
+    def passed(self) -> bool:
+        """Whether the score is enough. What could not be graded has not passed."""
+        return self.score is not None and self.score >= self.threshold - 1e-9
+
+    def passes(self) -> None:
+        """Assert that it passes; a test is skipped where its graders did not apply.
+
+        Raises:
+            AssertionError: If the score is too low.
+            GraderError: If it could not be graded, which says nothing of the answer.
+        """
+        __tracebackhide__ = True
+        from assay.errors import GraderError
+
+        if self.graded.status == "error":
+            raise GraderError(f"could not be graded: {self.graded.error}")
+        if self.graded.status == "skipped":
+            pytest.skip(f"not graded: {self.graded.reason}")
+        if not self.passed:
+            raise AssertionError(str(self))
+
+    def __str__(self) -> str:
+        said: str = self.graded.status
+        if self.score is not None:
+            said = f"scored {self.score:.4g}, and {self.threshold:.4g} passes"
+        own = self.graded.reason or self.graded.error
+        reasons = [own, *_reasons(self.graded.details), *self.graded.flags]
+        return "\n  ".join([said, *dict.fromkeys(filter(None, reasons))])
+
+
+def _reasons(details: Mapping[str, Json]) -> list[str]:
+    """What each of several graders gave."""
+    nodes = cast("list[dict[str, Json]]", details.get("subscores") or [])
+    lines = [(node.get("name"), node.get("value"), node.get("reason") or "") for node in nodes]
+    return [f"{name}: {value} {reason}".rstrip() for name, value, reason in lines]
+
+
+class Assay:
+    """The fixture ``assay``: grades answers with any grader."""
+
+    def __init__(self, item: pytest.Item) -> None:
+        self._item = item
+
+    def grade(
+        self,
+        answer: str | None = None,
+        *,
+        graders: Gradable,
+        threshold: float | None = None,
+        **row: Json,
+    ) -> Verdict:
+        """Grade an answer.
+
+        Args:
+            answer: What is graded; or ``messages`` among the other fields.
+            graders: A YAML file of graders or ``FILE.py``, relative to the test's directory; a
+                stored grader, ``KEY`` or ``KEY@VERSION``; a grader object, or several; or a
+                function.
+            threshold: The score that passes, from 0 to 1; by default the grader's own, else 1.
+            **row: Other fields of a row: ``question``, ``expected``, ``messages``, ``metadata``.
+
+        Raises:
+            InputError: For graders that are not there, or a row that they cannot read.
+        """
+        reward = self._reward(graders)
+        given: dict[str, Json] = {**row} if answer is None else {**row, "answer": answer}
+        (graded,) = reward.grade_now([given]).graded
+        verdict = Verdict(graded, reward.threshold if threshold is None else threshold)
+        kept = self._item.stash.setdefault(_KEPT, [])
+        trial = self._item.stash.get(_TRIAL, 1)
+        number = 1 + sum(one["trial"] == trial for one in kept)
+        name = self._item.nodeid if number == 1 else f"{self._item.nodeid}#{number}"
+        kept.append(
+            {
+                "case": name,
+                "trial": trial,
+                "grader": Path(graders).name if isinstance(graders, str | Path) else reward.name,
+                "threshold": verdict.threshold,
+                "row": given,
+                "graded": graded.to_dict(),
+            }
+        )
+        return verdict
+
+    def _reward(self, graders: Gradable) -> Reward:
+        from assay.training import Reward
+
+        rewards = self._item.config.stash.setdefault(_REWARDS, {})
+        if isinstance(graders, str | Path):
+            beside = self._item.path.parent / graders
+            graders = str(beside) if beside.is_file() else str(graders)
+            where = _store(self._item.config)
+            if graders not in rewards:
+                stored = not Path(graders).suffix and "ASSAY_URL" not in os.environ
+                rewards[graders] = Reward(graders, store=where if stored else None)
+            return rewards[graders]
+        return Reward(graders)
+
+
+_KEPT = pytest.StashKey[list[dict[str, "Json"]]]()
+_TRIAL = pytest.StashKey[int]()
+_REWARDS = pytest.StashKey[dict[str, "Reward"]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Say where results go."""
+    group = parser.getgroup("assay", "grading answers with assay")
+    group.addoption(
+        "--assay-db",
+        metavar="WHERE",
+        help="store what tests grade as a run there: a directory, or postgresql://USER@HOST/NAME",
+    )
+    group.addoption(
+        "--assay-report",
+        nargs="?",
+        const="",
+        metavar="FILE.html",
+        help="store what tests grade as a run, in --assay-db, $ASSAY_DB or .assay, and show the "
+        "report of it, or write it to a file",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Say what the mark means."""
+    config.addinivalue_line("markers", _MARK)
+    if not hasattr(config, "workerinput"):  # of xdist, whose reports get to the process above it
+        config.pluginmanager.register(_Collected())
+
+
+@pytest.fixture
+def assay(request: pytest.FixtureRequest) -> Assay:
+    """Grade answers: ``assay.grade(answer, graders="refund.yaml").passes()``."""
+    return Assay(cast("pytest.Item", request.node))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> object:
+    """Run a marked test as often as its mark says, and compare how many trials passed."""
+    __tracebackhide__ = True
+    mark = pyfuncitem.get_closest_marker("assay")
+    if mark is None or _TRIAL in pyfuncitem.stash:
+        return None
+    trials, rate = _asked(pyfuncitem, mark)
+    from assay.errors import GraderError
+
+    passed, failed, broken = 0, list[str](), list[str]()
+    for trial in range(1, trials + 1):
+        pyfuncitem.stash[_TRIAL] = trial
+        try:
+            pyfuncitem.ihook.pytest_pyfunc_call(pyfuncitem=pyfuncitem)
+            passed += 1
+        except (AssertionError, pytest.fail.Exception) as error:
+            failed.append(f"trial {trial}: {error}")
+        except GraderError as error:
+            broken.append(f"trial {trial}: {error}")
+        finally:
+            del pyfuncitem.stash[_TRIAL]
+    needed = math.ceil(rate * trials - 1e-9)
+    said = f"{passed} of {trials} trials passed, and {needed} are needed"
+    if passed >= needed:
+        return True
+    if passed + len(broken) >= needed:
+        raise GraderError("\n".join([f"{said}; {len(broken)} could not be graded", *broken]))
+    raise AssertionError("\n".join([said, *failed, *broken]))
+
+
+def _asked(item: pytest.Item, mark: pytest.Mark) -> tuple[int, float]:
+    """How many trials a mark asks for, and the share of them that has to pass."""
+    given = {"trials": 1, "pass_rate": 1.0, **mark.kwargs}
+    trials, rate = given.pop("trials"), given.pop("pass_rate")
+    is_number = isinstance(rate, int | float) and not isinstance(rate, bool)
+    is_share = is_number and 0 < rate <= 1
+    if type(trials) is not int or trials < 1 or not is_share or given or mark.args:
+        pytest.fail(
+            f"{item.nodeid}: the mark is assay(trials=N, pass_rate=X), where N is a whole number "
+            "from 1 and X is above 0 and at most 1",
+            pytrace=False,
+        )
+    return trials, float(rate)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Put what was graded onto the report, with which it gets from a worker of xdist."""
+    report = yield
+    if call.when == "call" and (kept := item.stash.get(_KEPT, None)):
+        setattr(report, _ON_REPORT, kept)
+        scores = [cast("dict[str, Json]", one["graded"])["score"] for one in kept]
+        report.user_properties.append(("assay_scores", scores))
+    return report
+
+
+_ON_REPORT = "assay_graded"
+
+
+class _Collected:
+    """What all tests graded, in the process that has the reports of all workers."""
+
+    def __init__(self) -> None:
+        self._graded: list[dict[str, Json]] = []
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep what a test graded."""
+        self._graded.extend(getattr(report, _ON_REPORT, ()))
+
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter, config: pytest.Config
+    ) -> None:
+        """Store the run, and say how it is opened; or show its report."""
+        where, report = _store(config), cast("str | None", config.getoption("--assay-report"))
+        if where is None or not self._graded:
+            return
+        from assay.errors import AssayError
+
+        terminalreporter.section("assay")
+        try:
+            run = _stored(where, str(config.rootpath), self._graded)
+        except AssayError as error:  # what the tests found still counts
+            terminalreporter.write_line(f"error: nothing was stored: {error}", red=True)
+            return
+        shown = f"assay report {run} --db {shlex.quote(where)}"
+        terminalreporter.write_line(f"{len(self._graded)} graded, stored as a run: {shown}")
+        if report is not None:
+            from assay.cli.main import main
+
+            with suppress(SystemExit):  # the verdict of the tests is pytest's
+                main(["report", run, "--db", where, *(["--html", report] if report else [])])
+
+
+def _store(config: pytest.Config) -> str | None:
+    """Where results are stored; None for nowhere."""
+    named = cast("str | None", config.getoption("--assay-db"))
+    if named is None and config.getoption("--assay-report") is not None:
+        return os.environ.get("ASSAY_DB") or str(config.rootpath / ".assay")
+    return named
+
+
+def _stored(where: str, suite: str, graded: Sequence[Mapping[str, Json]]) -> str:
+    """Store what was graded as a run of rows; its id."""
+    from assay.eval.records import row_record, start_run
+    from assay.scoring.combine import combine_scores
+    from assay.scoring.graded import Graded
+    from assay.store.runs import Store
+    from assay.tasks.rows import read_row
+
+    with Store.open(where) as store:
+        config: dict[str, Json] = {"kind": "dataset", "file": suite, "by": "pytest"}
+        run = start_run(store, config=config, digests={}, planned=len(graded))
+        for one in graded:
+            row = {**cast("dict[str, Json]", one["row"]), "id": one["case"]}
+            outcome = Graded.from_dict(cast("dict[str, Json]", one["graded"]))
+            record = row_record(
+                read_row(row),
+                combine_scores([_node(str(one["grader"]), outcome)]),
+                run_id=run.id,
+                threshold=cast("float", one["threshold"]),
+                digest=outcome.digest,
+                seconds=0.0,
+            )
+            record = replace(record, trial=cast("int", one["trial"]), harness="pytest")
+            store.add_cell(record, {"row": row})
+        store.finish_run(run.id)
+    return run.id
+
+
+def _node(grader: str, graded: Graded) -> SubScore:
+    """An outcome as a node of a tree of scores; a score outside of 0 to 1 is cut to that."""
+    from assay.scoring.results import SubScore
+
+    nodes = cast("list[dict[str, Json]]", graded.details.get("subscores") or [])
+    return SubScore(
+        grader,
+        None if graded.score is None else min(1.0, max(0.0, graded.score)),
+        status=graded.status,
+        reason=graded.reason or graded.error,
+        flags=graded.flags,
+        children=[SubScore.from_dict(node) for node in nodes] or None,
+    )
