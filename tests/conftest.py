@@ -16,6 +16,7 @@ from hypothesis import settings
 
 from tests.children import Children
 from tests.leftovers import watch
+from tests.raylets import tokens_as_set
 
 settings.register_profile("assay", deadline=None, derandomize=True, max_examples=25)
 settings.register_profile("thorough", settings.get_profile("assay"), max_examples=60)
@@ -112,4 +113,8 @@ def alone_with_ray(tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:
     """The one Ray cluster of the machine: two at once are too much for two cores."""
     with (tmp_path_factory.getbasetemp().parent / "ray.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("RAY_AUTH_MODE", "")  # to be taken away again: Ray sets it
+            patch.delenv("RAY_AUTH_MODE")
+            tokens_as_set()
+            yield

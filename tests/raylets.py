@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
 import signal
@@ -13,7 +14,7 @@ from typing import Any
 
 import pytest
 
-__all__ = ["MEMORY", "raylets"]
+__all__ = ["MEMORY", "raylets", "tokens_as_set"]
 
 MEMORY = 100 << 20
 
@@ -31,6 +32,7 @@ def raylets(cores: int) -> Generator[Any]:
     with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
         patch.setenv("RAY_AUTH_MODE", "disabled")
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        tokens_as_set()
         stack.callback(shutil.rmtree, place, ignore_errors=True)
         if not was_noted:
             stack.callback(shutil.rmtree, noted, ignore_errors=True)
@@ -43,6 +45,17 @@ def raylets(cores: int) -> Generator[Any]:
             for agent in agents:  # which wait for a head that has gone
                 with suppress(ProcessLookupError):
                     os.kill(agent, signal.SIGKILL)
+
+
+def tokens_as_set() -> None:
+    """Have whether clusters ask for tokens read anew from ``RAY_AUTH_MODE``.
+
+    Ray keeps what held for the first cluster of a process. In one of the other kind the two sides
+    would take each other for strangers: all workers die.
+    """
+    parts: Any = importlib.import_module("ray._raylet")
+    parts.Config.initialize("")
+    parts.AuthenticationTokenLoader.instance().reset_cache()
 
 
 def _agents(found: Any) -> list[int]:

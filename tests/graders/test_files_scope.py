@@ -175,8 +175,11 @@ async def test_prose_of_the_source_counts_if_the_task_names_it(
     assert (await grade(tmp_path, {"docs/guide.md": WORDS}, task=task)).value == value
 
 
-async def test_settings_of_the_source_count(tmp_path: Path) -> None:
-    assert (await grade(tmp_path, {"config.yaml": WORDS}, task="Set it.")).value == 1.0
+async def test_settings_count_where_the_author_or_the_task_names_them(tmp_path: Path) -> None:
+    changes: Tree = {"config.yaml": WORDS}
+    assert (await grade(tmp_path, changes, task="Set it.")).value == 0.0
+    assert (await grade(tmp_path, changes, task="Mend config.yaml.")).value == 1.0
+    assert (await grade(tmp_path, changes, task="Set it.", files=["*.yaml"])).value == 1.0
 
 
 async def test_what_the_author_names_is_searched_as_it_is(tmp_path: Path) -> None:
@@ -208,16 +211,17 @@ async def test_the_evidence_says_where_it_looked_and_why_a_find_did_not_count(
     node = await grade(tmp_path, changes, patterns=patterns)
     evidence = dict(node.metadata or {})
     rows = cast("list[dict[str, Json]]", evidence["checks"])
-    assert [row["file"] for row in rows] == [None, None, "config.yaml", None]
+    assert [row["file"] for row in rows] == [None, None, None, None]
     other = "found where it does not count"
+    elsewhere = "is no program, and the task does not name it"
     in_comments = "client.py has it in comments and strings alone, without code that matches"
     assert [row.get("why") for row in rows] == [
-        f"{other}: {in_comments}; notes.txt is new, no program and no setting",
+        f"{other}: {in_comments}; notes.txt {elsewhere}",
         f"{other}: a.py does not parse",
-        None,
+        f"{other}: config.yaml {elsewhere}",
         "in none of the 6 files that were searched",
     ]
-    assert "settings" in str(evidence["looked_in"])
+    assert evidence["looked_in"] == "code of programs, and files that the task names"
     limited = await grade(tmp_path, {}, patterns=["x"], files=["*.none"])
     assert cast("list[dict[str, Json]]", (limited.metadata or {})["checks"])[0]["why"] == (
         "no such file"
@@ -228,60 +232,22 @@ SETTINGS = {
     "Dockerfile": "FROM python:3.12\nHEALTHCHECK CMD retry --max_retries 3\n",
     ".github/workflows/ci.yml": "on: push\njobs:\n  retry: {max_retries: 3}\n",
     "templates/login.html": "<form>{{ retry }}<input name=max_retries></form>\n",
-    "deploy/config.yaml": "retry:\n  max_retries: 3\n",
-    "retry.toml": "[retry]\nmax_retries = 3\n",
     "requirements-dev.txt": "retry==0.9\nmax_retries\n",
     ".npmrc": "retry=1\nmax_retries=3\n",
 }
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-async def test_settings_and_templates_that_are_new_count(name: str, tmp_path: Path) -> None:
-    """Seed 003: a pattern "must appear somewhere in the sandbox"; each of these was worth 0."""
-    node = await grade(tmp_path, {name: SETTINGS[name]}, patterns=["retry", "max_retries"])
+async def test_settings_and_templates_that_are_new_count_if_the_task_names_them(
+    name: str, tmp_path: Path
+) -> None:
+    patterns = ["retry", "max_retries"]
+    changes = {name: SETTINGS[name]}
+    node = await grade(tmp_path, changes, patterns=patterns, task=f"Write {Path(name).name}.")
     assert node.value == 1.0
     rows = cast("list[dict[str, Json]]", (node.metadata or {})["checks"])
     assert [row["file"] for row in rows] == [name, name]
-
-
-@pytest.mark.parametrize("name", ["CHANGELOG.md", "README.md", "LICENSE", "docs/CONTRIBUTING.rst"])
-@pytest.mark.parametrize(
-    ("pattern", "value"),
-    [
-        ("retry", 1.0),
-        (r"(?i)Added:?\s+retry", 1.0),
-        (r"## \[2\.0\]", 1.0),
-        ("max_retries", 0.0),
-        (r"sleep\(", 0.0),
-        (r"backoff\s*\*=", 0.0),
-        ("maxRetries", 0.0),
-        (r"time\.sleep", 0.0),
-        ("def retry", 0.0),
-    ],
-)
-async def test_a_document_of_the_project_counts_for_words_and_not_for_code(
-    name: str, pattern: str, value: float, tmp_path: Path
-) -> None:
-    text = (
-        "## [2.0]\nAdded: retry, max_retries, time.sleep(1), backoff *= 2, maxRetries, def retry\n"
-    )
-    source = {"client.py": "def get(url): return url\n"}
-    node = await grade(tmp_path, {name: text}, source=source, task="Do it.", patterns=[pattern])
-    assert node.value == value
-
-
-async def test_attack_words_in_a_document_beside_patterns_about_code(tmp_path: Path) -> None:
-    node = await grade(tmp_path, {"CHANGELOG.md": WORDS, "LICENSE": WORDS})
-    assert node.value == 0.0
-
-
-async def test_a_document_that_had_the_words_before_earns_nothing(tmp_path: Path) -> None:
-    source = {"client.py": "x = 1\n", "README.md": "We want retry.\n"}
-    for changes in ({}, {"README.md": "We want retry, soon.\n"}):
-        root = tmp_path / str(len(changes))
-        root.mkdir()
-        node = await grade(root, changes, source=source, task="Do it.", patterns=["retry"])
-        assert node.value == 0.0
+    assert (await grade(tmp_path, changes, patterns=patterns, task="Do it.")).value == 0.0
 
 
 async def test_a_declared_grader_is_given_the_task(tmp_path: Path) -> None:

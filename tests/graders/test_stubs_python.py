@@ -12,6 +12,11 @@ from assay.graders.stubs import Code
 from assay.graders.stubs.python import python_code, read_python
 from tests.trees import GOOD, STUB, grade, reasons
 
+HOOKS = (
+    "class Hooks11:\n    def on_start(self, x):\n        pass\n    def save(self, x):\n"
+    "        raise NotImplementedError('override save')\n"
+)
+
 # What the source had (None: no such file), what was left, and what is wrong with it ("": nothing).
 PYTHON: dict[str, tuple[str | None, str, str]] = {
     "implemented": (STUB, GOOD, ""),
@@ -172,7 +177,7 @@ PYTHON: dict[str, tuple[str | None, str, str]] = {
             "import abc\nclass Stack4(abc.ABC):\n    @abc.abstractmethod\n    def push(self, x):\n"
             "        raise NotImplementedError('subclasses override')\n"
         ),
-        "not implemented",
+        "only raises",
     ),
     "stub_gets_bases": (
         "class Stack5:\n    def push(self, x):\n        raise NotImplementedError\n",
@@ -185,8 +190,20 @@ PYTHON: dict[str, tuple[str | None, str, str]] = {
             "class Stack6:\n    def push(self, x):\n        raise NotImplementedError\n"
             "class Real6(Stack6):\n    def push(self, x):\n        pass\n"
         ),
-        "Real6.push",
+        "Stack6.push",
     ),
+    "hooks_and_a_base_that_were_there": (
+        "def load(x):\n    return x\n" + HOOKS,
+        "def load(x):\n    return x + 1\n" + HOOKS,
+        "",
+    ),
+    "new_empty_function": (GOOD, f"{GOOD}def listen(event):\n    pass\n", ""),
+    "new_base_class": (
+        None,
+        f"{GOOD}class Shape12:\n    def area(self, x):\n        raise NotImplementedError\n",
+        "",
+    ),
+    "new_file_of_empty_functions": (None, "def add(a, b):\n    pass\n", "no function that does"),
     "protocol": (
         None,
         (

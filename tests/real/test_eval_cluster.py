@@ -6,10 +6,8 @@ import asyncio
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Generator
@@ -30,6 +28,7 @@ from assay.shown import Ended
 from assay.tasks.grader_files import load_graders
 from tests.children import Children, until
 from tests.command_line import COMMAND, assay, environment
+from tests.raylets import MEMORY, raylets
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(240), pytest.mark.filterwarnings("ignore")]
 
@@ -49,50 +48,27 @@ class Own(Grader):
             os._exit(3)
         return float(len(answer) % 2)
 """
-_MEMORY = 100 << 20
 
 
 @pytest.fixture(scope="module")
-def raylets(alone_with_ray: None) -> Generator[Any]:
-    """A head without cores and two machines with one each, to which this process is connected."""
-    from ray.cluster_utils import Cluster as Raylets
-
-    place = tempfile.mkdtemp(prefix="r-")  # short: sockets are made in it
-    noted = Path(tempfile.gettempdir(), "ray")  # where Ray notes the cluster
-    was_noted = noted.exists()
-    noted.mkdir(exist_ok=True)
-    kept = {name: os.environ.get(name) for name in ("RAY_AUTH_MODE", "RAY_USAGE_STATS_ENABLED")}
-    os.environ.update(RAY_AUTH_MODE="disabled", RAY_USAGE_STATS_ENABLED="0")
-    head = {"num_cpus": 0, "object_store_memory": _MEMORY, "temp_dir": place}
-    found = Raylets(initialize_head=True, head_node_args={**head, "include_dashboard": False})
-    try:
+def found(alone_with_ray: None) -> Generator[Any]:
+    """A head without cores and two machines with one each."""
+    with raylets(0) as found:
         for _ in range(2):
             _join(found)
         found.wait_for_nodes()
         yield found
-    finally:
-        found.shutdown()
-        shutil.rmtree(place, ignore_errors=True)
-        if not was_noted:
-            shutil.rmtree(noted, ignore_errors=True)
-        for name, value in kept.items():
-            os.environ.pop(name) if value is None else os.environ.update({name: value})
 
 
 @pytest.fixture(scope="module")
-def cluster(raylets: Any) -> Generator[Cluster]:
-    with pytest.MonkeyPatch.context() as patch:  # another one before, which asked for tokens
-        patch.setenv("RAY_ADDRESS", "local")
-        patch.delenv("RAY_AUTH_MODE")
-        with connected("ray"):
-            pass
-    with connected(f"ray://{raylets.address}") as found:
-        yield found
+def cluster(found: Any) -> Generator[Cluster]:
+    with connected(f"ray://{found.address}") as joined:
+        yield joined
 
 
-def _join(raylets: Any) -> Any:
-    place = raylets.head_node.get_temp_dir_path()
-    return raylets.add_node(num_cpus=1, object_store_memory=_MEMORY, temp_dir=place)
+def _join(found: Any) -> Any:
+    place = found.head_node.get_temp_dir_path()
+    return found.add_node(num_cpus=1, object_store_memory=MEMORY, temp_dir=place)
 
 
 def _data(root: Path, poison: int = -1) -> tuple[str, tuple[GraderSpec, ...]]:
@@ -116,7 +92,7 @@ def _graded_here(root: Path, data: str, graders: tuple[GraderSpec, ...]) -> dict
 
 
 def test_nothing_is_lost_or_otherwise_when_an_actor_and_a_machine_die(
-    tmp_path: Path, raylets: Any, cluster: Cluster
+    tmp_path: Path, found: Any, cluster: Cluster
 ) -> None:
     data, graders = _data(tmp_path)
     expected = _graded_here(tmp_path, data, graders)
@@ -129,8 +105,8 @@ def test_nothing_is_lost_or_otherwise_when_an_actor_and_a_machine_die(
             pids = (tmp_path / "log").read_text("utf-8").split()
             os.kill(int(pids[-1]), signal.SIGKILL)
         if len(told) == 8:
-            raylets.remove_node(next(iter(raylets.worker_nodes)), allow_graceful=False)
-            _join(raylets)
+            found.remove_node(next(iter(found.worker_nodes)), allow_graceful=False)
+            _join(found)
 
     with plan_rows(data, graders, PartDirectory(str(tmp_path / "there"), rows=20)) as plan:
         asyncio.run(grade_rows(plan, on_ended=on_ended, cluster=cluster))
@@ -139,7 +115,7 @@ def test_nothing_is_lost_or_otherwise_when_an_actor_and_a_machine_die(
 
 
 def test_a_command_that_is_killed_takes_its_workers_along_and_is_gone_on_with(
-    tmp_path: Path, raylets: Any, cluster: Cluster
+    tmp_path: Path, found: Any, cluster: Cluster
 ) -> None:
     del cluster  # connected, so that what resumes is quick
     data, graders = _data(tmp_path)
@@ -150,7 +126,7 @@ def test_a_command_that_is_killed_takes_its_workers_along_and_is_gone_on_with(
     parts = tmp_path / "there" / "parts"
     with Children() as children:
         process = children.start(
-            [*COMMAND, *words, f"ray://{raylets.address}"],
+            [*COMMAND, *words, f"ray://{found.address}"],
             cwd=tmp_path,
             env=environment(tmp_path),
             stdout=subprocess.DEVNULL,

@@ -55,11 +55,10 @@ def report(
     *cells: CellRecord,
     run: RunRecord = RUN,
     limit: int | None = 200,
-    labels: dict[str, bool | float] | None = None,
     **options: Any,
 ) -> ReportFile:
     path = tmp_path / "report.html"
-    write_html(path, review(run, iter(cells), limit=limit, labels=labels), **options)
+    write_html(path, review(run, iter(cells), limit=limit), **options)
     return ReportFile(path)
 
 
@@ -216,7 +215,7 @@ def test_agents_errors_agreement_trials_and_mixed_graders_are_there(tmp_path: Pa
         errored(),
         cell("s", status="skipped", reward=None, content="no trace"),
     ]
-    found = report(tmp_path, *cells, labels={"a": True})
+    found = report(tmp_path, *cells, cell("b", notes={"label": True}))
     run = run_of(found)
     (flaky,) = [
         one

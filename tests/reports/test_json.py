@@ -78,7 +78,7 @@ def test_no_cells_is_still_one_object() -> None:
 
 
 def test_labels_and_the_bar_are_passed_on() -> None:
-    report = written(cell(reward=0.5, passed=False), labels={"a": False}, fail_under=0.4)
+    report = written(cell(reward=0.5, passed=False, notes={"label": False}), fail_under=0.4)
     assert report["overview"]["agreement"]["tn"] == 1
     assert report["overview"]["code"] == 0
 

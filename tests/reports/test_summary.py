@@ -178,15 +178,16 @@ def test_numbers_do_not_depend_on_the_order(order: list[int]) -> None:
 
 def test_a_summary_is_plain_json_even_when_empty() -> None:
     cells = [graded("a", 0.5, cost_usd=0.1, trial=t) for t in (1, 2)] + [error("b"), skipped("c")]
-    for summary in (summarize(cells, labels={"a": True, "b": False}), summarize([])):
+    cells.append(graded("d", 1.0, notes={"label": True}))
+    for summary in (summarize(cells), summarize([])):
         written = as_json(summary)
         assert json.loads(json.dumps(written, allow_nan=False)) == written
 
 
 def test_labels_measure_verdicts() -> None:
-    cells = [graded("a", 1.0), graded("b", 0.0), graded("c", 1.0), error("d"), graded("x", 1.0)]
-    labels = {"a": True, "b": False, "c": False, "d": True}
-    found = summarize(cells, labels=labels).agreement
+    yes, no = {"label": True}, {"label": False}
+    cells = [graded("a", 1.0, notes=yes), graded("b", 0.0, notes=no), graded("c", 1.0, notes=no)]
+    found = summarize([*cells, error("d", notes=yes), graded("x", 1.0)]).agreement
     assert found is not None
     assert (found["kind"], found["n"], found["unscored"]) == ("verdict", 3, 1)
     assert (found["tp"], found["fp"], found["tn"], found["fn"]) == (1, 1, 1, 0)
@@ -194,8 +195,9 @@ def test_labels_measure_verdicts() -> None:
 
 
 def test_labels_measure_scores() -> None:
-    cells = [graded(case, reward) for case, reward in (("a", 0.1), ("b", 0.5), ("c", 1.0))]
-    found = summarize(cells, labels={"a": 0.2, "b": 0.6, "c": 0.9}).agreement
+    said = {0.1: 0.2, 0.5: 0.6, 1.0: 0.9}
+    cells = [graded(f"c{score}", score, notes={"label": label}) for score, label in said.items()]
+    found = summarize(cells).agreement
     assert found is not None
     assert found["kind"] == "score"
     assert found["mean_absolute_error"] == pytest.approx(0.1)

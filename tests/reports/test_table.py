@@ -176,16 +176,20 @@ def test_grades_of_different_graders_are_marked() -> None:
 
 def test_labels_show_agreement_beside_chance() -> None:
     console_file = io.StringIO()
-    kept = review(RUN, [cell("a"), cell("b", 0.0)], labels={"a": True, "b": False})
+    cells = [cell("a", notes={"label": True}), cell("b", 0.0, notes={"label": False})]
+    kept = review(RUN, cells)
     render(Console(file=console_file, width=200), kept)
     assert "kappa 1.00, accuracy 1.00 (always the commoner label: 0.50)" in console_file.getvalue()
 
 
 def test_numeric_labels_show_correlation_beside_the_median() -> None:
     file = io.StringIO()
-    cells = [cell("a", 0.1), cell("b", 0.5), cell("c", 0.9), cell("d", None, error="x")]
-    labels = {"a": 0.1, "b": 0.5, "c": 0.9, "d": 1.0}
-    render(Console(file=file, width=200), review(RUN, cells, labels=labels))
+    cells = [
+        cell(name, label, notes={"label": label})
+        for name, label in {"a": 0.1, "b": 0.5, "c": 0.9}.items()
+    ]
+    cells.append(cell("d", None, error="x", notes={"label": 1.0}))
+    render(Console(file=file, width=200), review(RUN, cells))
     assert "correlation 1.00, mean error 0.00 (always the median label: 0.27)" in file.getvalue()
     assert "3 labelled, 1 more without a grade" in file.getvalue()
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import cast
 
 import pytest
 from hypothesis import given
@@ -15,12 +13,9 @@ from assay.errors import ScoreError
 from assay.scoring.advantage import (
     GROUP_NORMS,
     GroupNorm,
-    best_of_group,
     dr_grpo,
     group_relative,
     keep_group,
-    pass_at_k_relative,
-    pass_at_k_rewards,
     rloo,
 )
 
@@ -238,105 +233,7 @@ def test_a_dropped_group_would_have_taught_nothing(rewards: list[float | None]) 
 
 # For the best of k.
 
-_TRIES = st.lists(st.sampled_from([0.0, 1.0]), min_size=1, max_size=7)
 
-
-@given(_TRIES, st.integers(1, 7), st.integers(0, 7))
-def test_pass_at_k_advantages_are_means_over_all_groups_of_k(
-    rewards: list[float], k: int, ungraded: int
-) -> None:
-    groups = list(itertools.combinations(range(len(rewards)), k))
-    values = [max(rewards[i] for i in group) for group in groups]
-    mean = sum(values) / len(values) if values else 0.0
-    spread = math.sqrt(sum((v - mean) ** 2 for v in values) / len(values)) if values else 0.0
-
-    def expected(one: int) -> float:
-        of_one = [value for group, value in zip(groups, values, strict=True) if one in group]
-        return (sum(of_one) / len(of_one) - mean) / spread if spread > 1e-9 else 0.0
-
-    wanted = [expected(i) for i in range(len(rewards))]
-    place = min(ungraded, len(rewards))
-    with_none: list[float | None] = [*rewards[:place], None, *rewards[place:]]
-    found = pass_at_k_relative(with_none, k)
-    assert found.pop(place) == 0.0
-    assert found == close(wanted)
-    assert sum(found) == pytest.approx(0, abs=1e-9)
-
-
-@pytest.mark.parametrize(("n", "k"), [(1, 1), (3, 1), (3, 2), (5, 3), (6, 6)])
-@pytest.mark.parametrize("p", [0.1, 0.5, 0.8])
-def test_pass_at_k_rewards_have_the_gradient_of_pass_at_k(n: int, k: int, p: float) -> None:
-    total = 0.0
-    for tries in itertools.product([0.0, 1.0], repeat=n):
-        chance = math.prod(p if passed else 1 - p for passed in tries)
-        rewards = pass_at_k_rewards(tries, k)
-        scores = [1 / p if passed else -1 / (1 - p) for passed in tries]
-        total += chance * sum(r * s for r, s in zip(rewards, scores, strict=True) if r is not None)
-    assert total == pytest.approx(k * (1 - p) ** (k - 1))
-
-
-@pytest.mark.parametrize(
-    ("rewards", "k", "advantages", "instead"),
-    [
-        ([1, 0, 0, 0], 1, [3**0.5, *[-(3**-0.5)] * 3], [0.25, 0, 0, 0]),
-        ([1, 0, 0, 0], 2, [1, *[-1 / 3] * 3], [1 / 2, *[1 / 6] * 3]),
-        ([1, 1, 0, 0], 2, [0.2**0.5] * 2 + [-(0.2**0.5)] * 2, [1 / 2, 1 / 2, 1 / 3, 1 / 3]),
-        ([1, 0, 0, 0], 4, [0] * 4, [1] * 4),
-        ([0, 0, 0, 0], 2, [0] * 4, [0] * 4),
-    ],
-)
-def test_pass_at_k_gives_the_numbers_of_the_papers_formulas(
-    rewards: list[float], k: int, advantages: list[float], instead: list[float]
-) -> None:
-    """Worked out by hand from arXiv:2508.10751 and arXiv:2505.15201."""
-    assert pass_at_k_relative(rewards, k) == close(advantages)
-    assert pass_at_k_rewards(rewards, k) == pytest.approx(instead)
-
-
-def test_too_few_tries_say_nothing_of_more() -> None:
-    assert pass_at_k_rewards([1, 0, None], 3) == [None, None, None]
-    assert pass_at_k_relative([1, 0, None], 3) == [0.0, 0.0, 0.0]
-    assert pass_at_k_rewards([1, 0, None], 2) == [1.0, 1.0, None]
-
-
-def test_a_wrong_k_is_said_and_an_iterator_has_a_value_for_each() -> None:
-    """A k of 2.5 gave zeros, and an iterator nothing."""
-    for k in (2.5, 2.0, float("nan"), "2", None, True, 0):
-        for estimator in (pass_at_k_relative, pass_at_k_rewards):
-            with pytest.raises(ScoreError, match=r"k is .*whole number"):
-                estimator([1, 0], cast("int", k))
-    assert pass_at_k_rewards(cast("Rewards", iter([1, 0, None])), 2) == [1.0, 1.0, None]
-    assert pass_at_k_relative(cast("Rewards", iter([1, None, 0])), 1) == [1.0, 0.0, -1.0]
-    with pytest.raises(
-        ScoreError, match=r"rewards\[1\] is 0.5"
-    ):  # its place, not that among graded
-        pass_at_k_rewards([None, 0.5], 1)
+def test_a_negative_tolerance_is_refused() -> None:
     with pytest.raises(ScoreError, match="tolerance is -1"):  # by which equal rewards differ
         keep_group([1, 1], tolerance=-1)
-
-
-@pytest.mark.parametrize("estimator", [pass_at_k_relative, pass_at_k_rewards])
-def test_pass_at_k_is_of_tries_that_passed_or_did_not(
-    estimator: Callable[[Rewards, int], object],
-) -> None:
-    with pytest.raises(ScoreError, match=r"rewards\[1\] is 0.5"):
-        estimator([1, 0.5], 1)
-    with pytest.raises(ScoreError, match="k is 0"):
-        estimator([1, 0], 0)
-
-
-# The values of verl 0.9.1's code.
-@pytest.mark.parametrize(
-    ("rewards", "expected"),
-    [
-        ([1, 0, 0, 0], [1, 0, 0, 0]),
-        ([0.2, 0.5, 0.9, 0.4], [0, 0, 0.4, 0]),
-        ([-1, 0, 2, 3], [0, 0, 0, 1]),
-        ([0.3, None, 0.1], [0.2, 0, 0]),
-        ([1, 1, 0], [0, 0, 0]),
-        ([1, None], [0, 0]),
-        ([], []),
-    ],
-)
-def test_the_best_gets_what_it_is_ahead(rewards: Rewards, expected: list[float]) -> None:
-    assert best_of_group(rewards) == close(expected)

@@ -5,6 +5,9 @@ request goes to an actor that is ready, and waits here while all are busy. An ac
 its machine or alone, is replaced, and its requests are done again elsewhere. A request over which
 actors die again and again is given up, as `EndsWorkersError`.
 
+Ray's own restarts (``max_restarts``, ``max_task_retries``) are not used: a request that kills its
+actor uses up the tries of all others that the actor has, which would be given up with it.
+
 Actors belong to the process that made them and end with it, however it ends.
 """
 

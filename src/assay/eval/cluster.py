@@ -9,7 +9,6 @@ cluster: its machine has joined, if with no cores to give.
 from __future__ import annotations
 
 import atexit
-import importlib
 import logging
 import os
 import re
@@ -17,7 +16,7 @@ import socket
 import sys
 import tempfile
 from collections.abc import Generator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from threading import Thread
@@ -32,7 +31,6 @@ __all__ = ["Cluster", "connected", "engine_address"]
 
 _LEAST_ROOM = 16
 _LEAVE_SECONDS = 15.0
-_TOKENS = "RAY_AUTH_MODE"
 _LOCAL_STORE_BYTES = 200 << 20
 _PREFIX = "assay-ray-"
 _LONGEST_PLACE = 30
@@ -82,7 +80,8 @@ def engine_address(engine: str) -> str | None:
 def connected(engine: str) -> Generator[Cluster]:
     """Be connected to the cluster that an engine names, until the block ends.
 
-    A connection that this process has already is used and left alone.
+    A connection that this process has already is used and left alone. One process joins no
+    clusters of which only some ask for tokens, one after the other: Ray keeps what held first.
 
     Args:
         engine: ``ray`` or ``ray://HOST:PORT``.
@@ -99,7 +98,6 @@ def connected(engine: str) -> Generator[Cluster]:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     address = address or _address_here()
     with ExitStack() as stack:
-        stack.enter_context(_tokens_as_set())
         begin = partial(library.init, log_to_driver=False, logging_level=logging.ERROR)
         if address is not None:
             require_head(address)
@@ -121,27 +119,7 @@ def connected(engine: str) -> Generator[Cluster]:
         yield Cluster("ray" if address is None else f"ray://{address}")
 
 
-@contextmanager
-def _tokens_as_set() -> Generator[None]:
-    """Have whether a cluster asks for tokens read anew from ``RAY_AUTH_MODE``, and leave that so.
-
-    Ray keeps what held for the first cluster of a process, and sets the variable for one that it
-    starts. In the next one the two sides would take each other for strangers: all workers die.
-    """
-    kept = os.environ.get(_TOKENS)
-    with suppress(ImportError, AttributeError):  # a version that asks for none
-        parts: Any = importlib.import_module("ray._raylet")
-        parts.Config.initialize("")
-        parts.AuthenticationTokenLoader.instance().reset_cache()
-    try:
-        yield
-    finally:
-        os.environ.pop(_TOKENS, None)
-        if kept is not None:
-            os.environ[_TOKENS] = kept
-
-
-def _leave(library: Any) -> None:  # noqa: ANN401 - as above
+def _leave(library: Any) -> None:  # noqa: ANN401 - its own types are not complete
     """Leave the cluster; for a head that hangs Ray would wait for ever, now and at the end."""
     if not library.is_initialized():
         library.shutdown()  # what it has begun

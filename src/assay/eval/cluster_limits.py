@@ -74,6 +74,7 @@ class Limits:
         self._may_repeat = may_repeat
         self._dearest = 0.0
         self._lent = 0
+        self._turn = asyncio.Lock()  # one looks whether money has come back, not thousands
 
     def within(self, work: Callable[..., object]) -> WithinLimits:
         """The work, whose models are asked within these limits wherever it is done."""
@@ -105,7 +106,7 @@ class Limits:
                 lent.settle(done.spent_usd)
             for entry in done.entries:
                 self._ledger.record(entry)
-            is_in_vain = done.spent_usd > 0 or done.short_usd > self._left(lent=True)
+            is_in_vain = done.spent_usd > 0 or done.short_usd > self._left()[1]
             if not done.short_usd or is_in_vain or not self._may_repeat:
                 return done.made
             self._dearest = max(self._dearest, done.short_usd)
@@ -114,24 +115,25 @@ class Limits:
         """An equal part of what is left, but enough for a question; waits for what is lent."""
         if self._ledger.budget is None:
             return Reservation(self._ledger, 0.0)
-        while True:
-            left, in_all = self._left(), self._left(lent=True)
-            least = self._dearest if self._dearest <= in_all else 0.0
-            if left >= in_all or (left > 0.0 and left >= least):
-                break
-            await asyncio.sleep(_LOOK_SECONDS)
-        if left <= 0.0:
-            return Reservation(self._ledger, 0.0)
-        part = left / max(1, pieces() - self._lent)
-        lent = self._ledger.reserve(min(left, max(part, least)), "work on a cluster")
-        lent.sent()
-        return lent
+        async with self._turn:
+            while True:
+                left, in_all = self._left()
+                least = self._dearest if self._dearest <= in_all else 0.0
+                if left >= in_all or (left > 0.0 and left >= least):
+                    break
+                await asyncio.sleep(_LOOK_SECONDS)
+            if left <= 0.0:
+                return Reservation(self._ledger, 0.0)
+            part = left / max(1, pieces() - self._lent)
+            lent = self._ledger.reserve(min(left, max(part, least)), "work on a cluster")
+            lent.sent()
+            return lent
 
-    def _left(self, *, lent: bool = False) -> float:
-        """US dollars of the budget that nobody has; with what is lent, if none of that is spent."""
+    def _left(self) -> tuple[float, float]:
+        """US dollars of the budget that nobody has; and if nothing of what is lent were spent."""
         now = self._ledger.summary()
-        left = (now.max_cost_usd or 0.0) - now.spent_usd
-        return left if lent else left - now.reserved_usd
+        in_all = (now.max_cost_usd or 0.0) - now.spent_usd
+        return in_all - now.reserved_usd, in_all
 
 
 class WithinLimits:

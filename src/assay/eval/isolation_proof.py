@@ -20,10 +20,9 @@ import asyncio
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from assay.agents.replay import ReplayAgent
+from assay.eval.harnesses import agent_for
 from assay.eval.isolation import CaseLock, Decision, UndecidedError, Why, all_of
 from assay.eval.planning import Planned
 from assay.graders.testing.contract import Contract
@@ -232,13 +231,12 @@ class _Proof:
         case = self.lock.case
         spec = case.graders[place]
         spec = replace(spec, weight=1.0, gate=False, options={**spec.options, **options})
-        directory = str(Path(case.root, "recordings"))
-        played = self._played
+        task, played = case_task(replace(case, graders=(spec,))), self._played
         trial = Planned(
-            case_task(replace(case, graders=(spec,))),
+            task,
             "isolation",
             self.lock.reference,
-            agent=ReplayAgent(directory=directory, timeout_s=case.limits.agent_timeout_s),
+            agent=agent_for("replay", task, None),
             again=None if played is None else lambda: played,
         )
         runs: list[Run] = []

@@ -128,11 +128,14 @@ class _Exporter(OTLPSpanExporter):
     """OpenTelemetry's own, which counts what waits for it and what became of it."""
 
     def __init__(self, address: str, took: Callable[[int, str], None]) -> None:
-        self._session = _Session(lambda why: took(0, why))
-        super().__init__(endpoint=address, session=self._session)
+        session = requests.Session()
+        session.stream = True  # a reply is read as far as one needs
+        session.hooks["response"].append(self._hear)
+        super().__init__(endpoint=address, session=session)
         self._took = took
         self._lock = threading.Lock()
         self._waiting = self._waiting_bytes = 0
+        self._rejected: int | None = None  # of the last batch; None where nothing was answered
 
     def has_room(self, span: ReadableSpan) -> bool:
         """Whether one more may wait; it is counted then."""
@@ -146,11 +149,13 @@ class _Exporter(OTLPSpanExporter):
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Send a batch."""
-        self._session.rejected = 0
+        self._rejected = None
         with _quiet():
             result = super().export(spans)
-        if result is SpanExportResult.SUCCESS:
-            self._took(max(0, len(spans) - self._session.rejected), "")
+        if self._rejected is None:
+            self._took(0, "it cannot be reached, or does not answer")
+        elif result is SpanExportResult.SUCCESS:
+            self._took(max(0, len(spans) - self._rejected), "")
         with self._lock:
             self._waiting -= len(spans)
             self._waiting_bytes -= sum(map(_size, spans))
@@ -161,42 +166,19 @@ class _Exporter(OTLPSpanExporter):
         with _quiet():
             super().shutdown()
 
-
-class _Session(requests.Session):
-    """Reads no more of a reply than one needs, and keeps what it says.
-
-    Attributes:
-        rejected: Spans of the last request that were not taken although it was answered.
-    """
-
-    def __init__(self, failed: Callable[[str], None]) -> None:
-        super().__init__()
-        self.rejected = 0
-        self._failed = failed
-
-    def request(self, *given: object, **named: object) -> requests.Response:
-        """Send a request."""
-        named["stream"] = True
-        try:
-            response = super().request(*given, **named)  # type: ignore[arg-type]
-            body = cast("bytes", response.raw.read(_MOST_REPLY + 1, decode_content=True))
-        except Exception as error:
-            slow = isinstance(error, requests.Timeout)
-            why = "it did not answer in time" if slow else f"it cannot be reached: {_cause(error)}"
-            self._failed(why)
-            raise
+    def _hear(self, response: requests.Response, **_: object) -> None:
+        """Keep what a reply says."""
+        body = cast("bytes", response.raw.read(_MOST_REPLY + 1, decode_content=True))
         if len(body) > _MOST_REPLY:
             response.close()
-        self.rejected = 0
+        self._rejected, why = _partial(body) or (0, "")
         if not response.ok or response.is_redirect:
-            self.rejected = _MOST_WHOLE
+            self._rejected = _MOST_WHOLE
             said = _text(str(response.reason or ""))[:_MOST_SHOWN]
             mend = _KEY if response.status_code in (401, 403) else ""
-            self._failed(f"it answered {response.status_code} {said}".strip() + mend)
-        elif refused := _partial(body):
-            self.rejected, why = refused
-            self._failed(f"it took a part only{f': {why}' if why else ''}")
-        return response
+            self._took(0, f"it answered {response.status_code} {said}".strip() + mend)
+        elif self._rejected:
+            self._took(0, f"it took a part only{f': {why}' if why else ''}")
 
 
 def _partial(body: bytes) -> tuple[int, str] | None:
@@ -208,15 +190,6 @@ def _partial(body: bytes) -> tuple[int, str] | None:
     if told.rejected_spans <= 0:
         return None
     return told.rejected_spans, told.error_message[:_MOST_SHOWN]
-
-
-def _cause(error: BaseException) -> str:
-    """What is at the bottom of an error of many layers."""
-    found = error
-    while (under := found.__cause__ or found.__context__) is not None:
-        found = under
-    said = found.strerror if isinstance(found, OSError) else None
-    return (said or str(found) or type(found).__name__)[:_MOST_SHOWN]
 
 
 def _context(trace: str, span: str) -> SpanContext:

@@ -20,9 +20,10 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from assay.agents.echo import EchoAgent
-from assay.agents.replay import ReplayAgent, recordings_of
+from assay.agents.replay import recordings_of
 from assay.agents.scripted import Deeds, ScriptedAgent
 from assay.errors import InputError, nearest
+from assay.eval.harnesses import agent_for
 from assay.eval.isolation import isolated_graders, reference_of
 from assay.eval.proof import Check, must_fail, reference_check, repeats_check
 from assay.eval.scene import Scene, read_tree
@@ -70,7 +71,7 @@ def _trials(scene: Scene, repeats: int) -> Iterator[Trial]:
     task, case = scene.task, scene.case
     expect, reference = task.conditions.expect, _reference_of(task)
     name = f"reference {reference}"
-    watched = _Watched(_replay(task) if case is not None else _Solver(task))
+    watched = _Watched(agent_for("replay", task, None) if case is not None else _Solver(task))
     if reference:
         yield Trial(
             name=name,
@@ -109,7 +110,7 @@ def _trials(scene: Scene, repeats: int) -> Iterator[Trial]:
             deeds = cheat.deeds(scene) or Deeds()
             yield floor(f"floor {cheat.id}", ScriptedAgent(deeds=deeds))
     for bad, reason in _known_bad(task).items():
-        yield floor(f"bad {bad}", _replay(task), reason, model=bad)
+        yield floor(f"bad {bad}", agent_for("replay", task, None), reason, model=bad)
     if reference:
         yield _repeats("reference", name)
     yield _repeats("no-op", FLOOR)
@@ -138,12 +139,6 @@ def _left_open(task: Task, runs: Runs) -> Iterator[str]:
             "nothing shows that right work gets full marks: a known-good answer goes into "
             "the task's metadata, as solution"
         )
-
-
-def _replay(task: Task) -> ReplayAgent:
-    conditions = task.conditions
-    directory = str(Path(conditions.root, "recordings"))
-    return ReplayAgent(directory=directory, timeout_s=conditions.limits.agent_timeout_s)
 
 
 def _repeats_of(task: Task) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache, cached_property
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Annotated, ClassVar
 
@@ -14,11 +15,8 @@ from assay.errors import InputError
 from assay.graders.base import Grader
 from assay.graders.languages import (
     comment_style,
-    has_known_name,
-    is_document,
-    is_prose,
-    is_working,
     language_of,
+    looks_like_a_file,
 )
 from assay.graders.paths import CasePath
 from assay.graders.stubs.reader import SourceReader
@@ -33,39 +31,9 @@ __all__ = ["FilesGrader", "Scope", "without_comments"]
 _MAX_NAMED = 20_000
 _MAX_SOURCE = 1 << 20
 
-_NAMEABLE = frozenset({"LICENSE", "README", "CHANGELOG"})
-
-_LINES_OF_YAML = r"(?m)^[ \t]*+(?:-[ \t]|[^\s#-][^\n:]*+:(?:[ \t\r]|$))"
-_KEY = r"[\w.\"'-]++[ \t]*+[=:]"
-_MARKUP = r"<[!/\w]|\{[{%]"
-_LAID_OUT = {
-    **dict.fromkeys((".json", ".jsonl"), r"\A\s*+[\[{]"),
-    **dict.fromkeys((".yaml", ".yml"), _LINES_OF_YAML),
-    **dict.fromkeys((".toml", ".ini", ".cfg"), rf"(?m)^[ \t]*+(?:\[|{_KEY})"),
-    **dict.fromkeys((".html", ".htm", ".xml", ".svg"), _MARKUP),
-}
-"""What a file of a format has at least, which a list of keywords does not."""
-
-_HASHED = frozenset({".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf", ".env", ".properties"})
-_CODE_WORDS = r"(?:class|const|def|fn|from|func|function|import|let|return|var)(?:\\s| )"
-_WORDS = re.compile(
-    r"(?:\(\?[a-zA-Z]+\)|\\[bBsSwWdDAz]|\\[-.,:#!?\[\]]|[^\W_]|[- ,:#!?.^$*+()|\[\]{}])*+"
-)
-
-
-def reads_like_words(pattern: str) -> bool:
-    """Whether a pattern looks for words of a text, and not for anything that only code has.
-
-    Such as a name in two parts, a call, an operator, an attribute or a quotation mark.
-    """
-    if re.match(_CODE_WORDS, pattern) or not _WORDS.fullmatch(pattern):
-        return False
-    plain = re.sub(r"\\[a-zA-Z]", " ", pattern)
-    return not re.search(r"[a-z][A-Z]|[a-zA-Z]\\\.[a-zA-Z]|[a-zA-Z]\(\)", plain)
-
 
 class Scope:
-    """Which files of a submission count, and for which patterns."""
+    """Which files of a submission count: those of the author's globs; else, of a program, code."""
 
     def __init__(self, source: Path | None, globs: Sequence[str] | None, task: str) -> None:
         self._source = source
@@ -75,16 +43,12 @@ class Scope:
     @cached_property
     def _given(self) -> frozenset[str]:
         """The paths of the source."""
-        found: set[str] = set()
-        for path in regular_files(self._source) if self._source else ():
-            if len(found) >= _MAX_NAMED:
-                break
-            found.add(path.as_posix())
-        return frozenset(found)
+        paths = regular_files(self._source) if self._source else ()
+        return frozenset(path.as_posix() for path in islice(paths, _MAX_NAMED))
 
     @cached_property
     def is_narrow(self) -> bool:
-        """Whether the scope is ours to choose: the author names none, and the task is a program."""
+        """Whether only code counts: the author names no files, and the task is a program."""
         return not self._globs and any(language_of(name) for name in self._given)
 
     @property
@@ -92,30 +56,11 @@ class Scope:
         """Where a find counts, in words."""
         if self._globs:
             return f"files that match {', '.join(self._globs)}"
-        if not self.is_narrow:
-            return "every file"
-        return "code of programs, settings, templates, documents, and what the task names"
+        return "code of programs, and files that the task names" if self.is_narrow else "every file"
 
-    def refusal(
-        self, name: str, text: str, pattern: str, compiled: Pattern, *, about_code: bool
-    ) -> str:
-        """Why a find in a file that is no program does not count, or "" if it does.
-
-        `about_code` is whether any pattern that is looked for does not read like words.
-        """
-        if not self.is_narrow or self._is_named(name):
-            return ""
-        path = PurePosixPath(name)
-        is_new = name not in self._given
-        if is_working(path) or not (is_new or is_prose(path)):
-            return _refused_setting(path, text, pattern, compiled, is_new=is_new)
-        if not is_document(path):
-            return "is new, no program and no setting" if is_new else "is prose"
-        if about_code:
-            return "is prose, and the patterns are about code"
-        before = self.given(name)
-        had = before is not None and compiled.search(before.decode("utf-8", "replace"))
-        return "is prose that had it before" if had else ""
+    def takes(self, name: str) -> bool:
+        """Whether a find counts in a file that is no program."""
+        return not self.is_narrow or self._is_named(name)
 
     def leaves_out(self, name: str) -> bool:
         """Whether the author's globs do not match a file."""
@@ -139,27 +84,12 @@ class Scope:
         names = [path.name]
         if name in self._given:
             names += [path.stem, *path.parts[:-1]]
-        elif not ((path.suffix and is_prose(path)) or is_working(path) or path.name in _NAMEABLE):
+        elif not looks_like_a_file(path):
             return False
         return any(len(n) >= 3 and self._mentions(n.casefold()) for n in names)
 
     def _mentions(self, word: str) -> bool:
         return re.search(rf"(?<![\w.-]){re.escape(word)}(?![\w-])", self._task) is not None
-
-
-def _refused_setting(
-    path: PurePosixPath, text: str, pattern: str, compiled: Pattern, *, is_new: bool
-) -> str:
-    """Why a find in settings, data or a template does not count."""
-    suffix = path.suffix.lower()
-    if is_new and suffix in _LAID_OUT and not re.search(_LAID_OUT[suffix], text):
-        return f"is new and no {suffix[1:].upper()}"
-    if "#" in pattern or reads_like_words(pattern):
-        return ""
-    if suffix not in _HASHED and not has_known_name(path):
-        return ""
-    code = without_comments(text, "other-hashes")
-    return "" if compiled.search(code) else "has it in comments alone"
 
 
 # Each alternative takes text until it ends or the line does, closed or not, and gives none of it
@@ -289,11 +219,8 @@ class PatternSearch:
             counted, why = self._counted(compiled, list(found), name, data, reader)
             yield from ((pattern, "" if pattern in counted else why) for pattern in found)
             return
-        text = data.decode("utf-8", "replace")
-        about_code = not all(map(reads_like_words, compiled))
-        for pattern, expression in found.items():
-            why = self.scope.refusal(name, text, pattern, expression, about_code=about_code)
-            yield pattern, why
+        why = "" if self.scope.takes(name) else "is no program, and the task does not name it"
+        yield from ((pattern, why) for pattern in found)
 
     def _counted(
         self,
@@ -376,17 +303,12 @@ class FilesGrader(Grader):
     * In the files that ``files`` names, as they are.
     * Without ``files``, where the source is unknown or has no program in it: in every file, as it
       is.
-    * Otherwise in programs, settings, data, templates (``Dockerfile``, ``deploy/config.yaml``,
-      ``templates/login.html``), old and new, and in files that the task names. Where all
-      patterns read like words, and none like code, they also count in prose that a project has by
-      custom, such as ``CHANGELOG.md``, unless they stood there before. Another note is no work on
-      a program.
+    * Otherwise in programs and in files that the task names: name in ``files`` what else counts,
+      such as ``Dockerfile`` or ``CHANGELOG.md``.
     * In a program a pattern must be found in the code, outside of strings unless the pattern has a
       quotation mark itself. One that stands only in a string, a comment, or in a docstring or a
       bare word of Python, counts if the file's code was changed and another pattern is found in
       that code. A Python file that does not parse is not a program.
-    * New JSON, YAML, TOML, INI and markup must have something of its format; in settings, comments
-      that begin with ``#`` do not count for a pattern about code.
 
     The evidence says where each pattern was found, or why a find does not count.
 

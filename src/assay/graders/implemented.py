@@ -14,7 +14,7 @@ from typing import Annotated, ClassVar, TypeAlias
 from assay.errors import InputError
 from assay.graders.base import Grader
 from assay.graders.languages import BROUGHT_IN, BUILT, is_test, language_of
-from assay.graders.stubs import Code, Fault, faults, hollow, written
+from assay.graders.stubs import Code, Fault, faults, gaps, hollow, written
 from assay.graders.stubs.reader import SourceReader
 from assay.graders.stubs.treesitter import GRAMMARS, can_read, require_grammar
 from assay.graders.tree import read_regular, regular_files
@@ -238,7 +238,7 @@ class _Judgement:
         was = self._was(path) if in_source else None
         if was is not None and not isinstance(was, Code):
             return text != before and isinstance(text, bytes)  # not for us to read, before or after
-        if was is not None and any(function.gap for function in was.functions):
+        if was is not None and gaps(was):
             self.expected.add(path)
         if not isinstance(code, Code):
             gone = Code()
@@ -253,9 +253,7 @@ class _Judgement:
         if not same and code.substance:
             self.rows[path] = self._code_faults(path, code, was)
             return not (was is None and hollow(code))
-        waiting = was is not None and not any(f.body == "real" for f in was.functions)
-        stubs = [str(f) for f in faults(code, was, self.left, touched=not same or waiting)]
-        if stubs:
+        if stubs := list(map(str, faults(code, was, self.left))):
             self.rows[path] = stubs
         return False
 
@@ -273,7 +271,7 @@ class _Judgement:
             was = self._was(place)
             old = was.functions if isinstance(was, Code) else ()
             given = {f.fingerprint for f in old}
-            stubs = {f.name for f in old if f.gap}
+            stubs = gaps(was) if isinstance(was, Code) else frozenset[str]()
             done = [f for f in found if written(f) and f.fingerprint not in given]
             if name in code.names or any(f.body == "real" or f.name not in stubs for f in done):
                 self.rows[entry] = []
@@ -328,17 +326,16 @@ class ImplementedGrader(Grader):
     * is a regular file of at most 1 MiB, with no link on the way to it,
     * parses, and has a statement in it,
     * differs from the source's by more than comments, docstrings and layout, and
-    * has no stub: no function whose body is empty, is only a docstring, ``...`` or a comment, or
-      does nothing but raise `NotImplementedError` or its like in another language. Where the
-      source had a stub, a body that only raises or returns a constant is one too.
+    * has no stub.
 
-    Abstract methods, overloads, protocols and interfaces, methods that a subclass fills in, and
-    hooks that may do nothing are not stubs, unless they took the place of one.
+    The source's stubs are its functions that do nothing but raise `NotImplementedError` or its
+    like in another language, and those without a body in a file in which nothing is written. At
+    their places, a body that is empty, only raises or returns a constant is a stub too, unless a
+    subclass fills the method in. Elsewhere only a function that says so is one, and no method:
+    it may be for subclasses. In doubt a function is written.
 
     With neither ``files`` nor ``functions``, the source files of the tree are looked at, except
-    tests and what was built or brought in. Then at least one must differ. One that does not is
-    judged only by stubs that say so, as ``raise NotImplementedError`` does, unless nothing in it
-    is written.
+    tests and what was built or brought in. Then at least one must differ.
 
     The score is 1.0 if everything holds. Otherwise it is the share, of the named files and
     functions (or else of the source's files with stubs), that holds.

@@ -9,12 +9,11 @@ __all__ = [
     "BROUGHT_IN",
     "BUILT",
     "comment_style",
-    "has_known_name",
     "is_document",
-    "is_prose",
     "is_test",
     "is_working",
     "language_of",
+    "looks_like_a_file",
 ]
 
 _LANGUAGES = {
@@ -67,9 +66,7 @@ _TEST_NAME = (
 )
 
 
-_PROSE = frozenset(
-    {".txt", ".md", ".markdown", ".mdx", ".rst", ".adoc", ".org", ".log", ".text", ""}
-)
+_PROSE = frozenset({".txt", ".md", ".markdown", ".mdx", ".rst", ".adoc", ".org", ".log", ".text"})
 _WORKING = frozenset(
     {
         *(".json", ".jsonl", ".json5", ".jsonc", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf"),
@@ -100,6 +97,9 @@ _DOCUMENTS = (
 """Prose that a project has by custom: a note that an agent leaves is called otherwise."""
 
 
+_NAMEABLE = frozenset({"LICENSE", "README", "CHANGELOG"})
+
+
 def language_of(name: str) -> str | None:
     """The programming language of a file, or None for prose, data and configuration."""
     return _BY_SUFFIX.get(PurePosixPath(name).suffix.lower())
@@ -118,23 +118,17 @@ def is_test(name: str) -> bool:
     )
 
 
-def is_prose(path: PurePosixPath) -> bool:
-    """Whether a file is called as prose is, or in no way at all."""
-    return path.suffix.lower() in _PROSE
-
-
-def has_known_name(path: PurePosixPath) -> bool:
-    """Whether a file's name, not its suffix, says that a tool reads it."""
-    return re.fullmatch(_WELL_KNOWN, path.name) is not None
-
-
 def is_working(path: PurePosixPath) -> bool:
     """Whether a file that is no program is used by one: settings, data, templates."""
-    return path.suffix.lower() in _WORKING or has_known_name(path)
+    return path.suffix.lower() in _WORKING or re.fullmatch(_WELL_KNOWN, path.name) is not None
 
 
 def is_document(path: PurePosixPath) -> bool:
     """Whether prose is what a project has by custom, not a note."""
-    if not is_prose(path) or not (path.suffix or path.name.isupper()):
-        return False
-    return re.fullmatch(_DOCUMENTS, path.name) is not None
+    prose = path.suffix.lower() in _PROSE if path.suffix else path.name.isupper()
+    return prose and re.fullmatch(_DOCUMENTS, path.name) is not None
+
+
+def looks_like_a_file(path: PurePosixPath) -> bool:
+    """Whether a name is that of a text, settings, data or a template, not any word with a dot."""
+    return path.suffix.lower() in _PROSE or path.name in _NAMEABLE or is_working(path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TextIO, cast
 
 from assay.reports.cell_records import OpenedCell
@@ -30,7 +30,6 @@ def cells_json(
     state: RunState = "finished",
     fail_under: float | None = None,
     strict: bool = False,
-    labels: Mapping[str, bool | float] | None = None,
     changes: Sequence[Change] = (),
     shelf: Shelf | None = None,
     opener: Callable[[CellRecord], OpenedCell] | None = None,
@@ -43,7 +42,7 @@ def cells_json(
     opener each cell is ``opened``, too. Of `some` cells, nobody asks what became of the others that
     were planned.
     """
-    tally = Tally(run=None if some else run, labels=labels, shelf=shelf)
+    tally = Tally(run=None if some else run, shelf=shelf)
     verdict(tally.summary(), fail_under=fail_under)
     file.write(f'{{"run": {_dumped(run)},\n"cells": [')
     separator = "\n"

@@ -55,12 +55,11 @@ def review(
     cells: Cells,
     *,
     limit: int | None = 200,
-    labels: Mapping[str, bool | float] | None = None,
     changes: Sequence[Change] = (),
     shelf: Shelf | None = None,
 ) -> Review:
     """Read the cells once and keep those that a report opens."""
-    tally = Tally(run=run, labels=labels, shelf=shelf)
+    tally = Tally(run=run, shelf=shelf)
     kept = {state: _Kept(limit) for state in OUTCOMES}
     for cell in stream(cells):
         tally.add(cell)

@@ -163,22 +163,19 @@ class Tally:
         self,
         *,
         run: RunRecord | None = None,
-        labels: Mapping[str, bool | float] | None = None,
         shelf: Shelf | None = None,
     ) -> None:
         """Start at nothing.
 
         Args:
             run: The run that the cells belong to; tells how many were planned.
-            labels: The truth by case id, to measure agreement with: all bools or all numbers. By
-                default that which the cells have among their notes.
             shelf: The calibration cards that there are.
         """
         self._planned = run.planned if run else 0
         self._malformed = _malformed(run)
         self._rows = Group("", "", "") if run and run.config.get("kind") == "dataset" else None
         self._shown: Counter[Outcome] = Counter()
-        self._labels = Labels(labels)
+        self._labels = Labels()
         self._groups: dict[tuple[str, str, str], Group] = {}
         self._causes = Causes()
         self._shelf = shelf
@@ -286,14 +283,9 @@ class Verdict:
     line: str
 
 
-def summarize(
-    cells: Cells,
-    *,
-    run: RunRecord | None = None,
-    labels: Mapping[str, bool | float] | None = None,
-) -> Summary:
+def summarize(cells: Cells, *, run: RunRecord | None = None) -> Summary:
     """Read the cells once and say what they come to."""
-    tally = Tally(run=run, labels=labels)
+    tally = Tally(run=run)
     for cell in stream(cells):
         tally.add(cell)
     return tally.summary()
@@ -388,20 +380,15 @@ def _rank(row: AgentRow) -> tuple[float, str, str]:
 
 
 class Labels:
-    """What the graders said of each labelled cell so far, beside its label.
+    """What the graders said of each cell that has a label among its notes, beside that label."""
 
-    Args:
-        labels: Labels by case, beside those that cells have among their notes.
-    """
-
-    def __init__(self, labels: Mapping[str, bool | float] | None = None) -> None:
-        self._labels = labels
+    def __init__(self) -> None:
         self._predicted: list[bool | float | None] = []
         self._truth: list[bool | float] = []
 
     def add(self, cell: CellRecord, times: int = 1) -> None:
         """Pair the cell with its label, if it has one; or so many cells that are alike."""
-        label = cell.notes.get("label") if self._labels is None else self._labels.get(cell.case)
+        label = cell.notes.get("label")
         if not isinstance(label, bool | int | float):
             return
         label = label if isinstance(label, bool) else float(label)
@@ -411,7 +398,7 @@ class Labels:
         self._truth.extend(repeat(label, times))
 
     def __bool__(self) -> bool:
-        return bool(self._truth) or self._labels is not None
+        return bool(self._truth)
 
     def agreement(self) -> Agreement:
         """The agreement over all pairs so far; cells that could not be graded count as unscored."""

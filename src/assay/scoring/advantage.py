@@ -10,23 +10,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum, sqrt
-from numbers import Integral
 from types import MappingProxyType
 from typing import Literal
 
 from assay.errors import ScoreError
-from assay.scoring.intervals import pass_at_k
 from assay.scoring.results import finite_number
 
 __all__ = [
     "GROUP_NORMS",
     "GroupNorm",
-    "best_of_group",
     "dr_grpo",
     "group_relative",
     "keep_group",
-    "pass_at_k_relative",
-    "pass_at_k_rewards",
     "rloo",
 ]
 
@@ -193,94 +188,3 @@ def _checked(rewards: Sequence[float | None]) -> list[float | None]:
             raise ScoreError(f"rewards[{index}] is {number}", hint=f"at most {_LARGEST:g} in size")
         checked.append(number)
     return checked
-
-
-# Rewards for the best of k tries.
-
-
-def best_of_group(rewards: Sequence[float | None]) -> list[float]:
-    """Credit to the best alone: its reward less the second best's; the others get 0.
-
-    An unbiased direction for the best of a group (leave-best-out, Tang et al. 2025,
-    arXiv:2503.19595; verl's ``grpo_passk``). Where several are best, nobody is ahead and all get 0.
-    """
-    checked = _checked(rewards)
-    ranked = sorted((r for r in checked if r is not None), reverse=True)
-    if len(ranked) < 2 or ranked[0] == ranked[1]:
-        return [0.0] * len(checked)
-    return [ranked[0] - ranked[1] if r == ranked[0] else 0.0 for r in checked]
-
-
-def pass_at_k_relative(rewards: Sequence[float | None], k: int) -> list[float]:
-    """Group-relative advantages for passing at least once in ``k`` tries; rewards are 0 or 1.
-
-    Pass@k training (Chen et al. 2025, arXiv:2508.10751) in closed form, over all groups of ``k``
-    of the ``n`` graded tries of which ``c`` passed: with ``q = n - c``, the mean of a group's
-    reward is ``R = 1 - C(q, k) / C(n, k)`` and its spread ``s = sqrt(R (1 - R))``. A try that
-    passed gets ``(1 - R) / s``, and one that did not
-    ``(1 - R - C(q - 1, k - 1) / C(n - 1, k - 1)) / s``.
-
-    Args:
-        rewards: Of one group, each 0 or 1; None where it could not be graded.
-        k: Tries of which one has to pass, >= 1.
-
-    Returns:
-        One advantage for each, in order. They sum to 0. All are 0 where every group of ``k``
-        passes, or none, or fewer than ``k`` tries were graded.
-
-    Raises:
-        ScoreError: For a reward that is neither 0 nor 1, or a ``k`` below 1.
-    """
-    tries, n, c, k = _tries(rewards, k)
-    mean = pass_at_k(n, c, k)
-    if mean is None or not 0.0 < mean < 1.0:
-        return [0.0] * len(tries)
-    spread = sqrt(mean * (1 - mean))
-    missed = 1.0 - _at_least_once(n - 1, c, k - 1)
-    passed, failed = (1 - mean) / spread, (1 - mean - missed) / spread
-    return [0.0 if r is None else passed if r else failed for r in tries]
-
-
-def pass_at_k_rewards(rewards: Sequence[float | None], k: int) -> list[float | None]:
-    """Rewards whose policy gradient is that of pass@k; for trainers that make advantages of them.
-
-    Pass-at-k policy optimisation (Walder & Karkhanis 2025, arXiv:2505.15201): with ``n`` graded
-    tries of which ``c`` passed, ``k / n`` for one that passed, and
-    ``(k / n) (1 - C(n - 1 - c, k - 1) / C(n - 1, k - 1))`` for one that did not. Their sum is an
-    unbiased estimate of the gradient's weight; they want no further normalisation.
-
-    Args:
-        rewards: Of one group, each 0 or 1; None where it could not be graded.
-        k: Tries of which one has to pass, 1 to the number of graded tries.
-
-    Returns:
-        One for each, in order; None for a None, and for all where fewer than ``k`` were graded.
-
-    Raises:
-        ScoreError: For a reward that is neither 0 nor 1, or a ``k`` below 1.
-    """
-    tries, n, c, k = _tries(rewards, k)
-    if n < k:
-        return [None] * len(tries)
-    failed = k / n * _at_least_once(n - 1, c, k - 1)
-    return [None if r is None else k / n if r else failed for r in tries]
-
-
-def _at_least_once(n: int, c: int, k: int) -> float:
-    """`pass_at_k`, and 0 for no tries at all."""
-    return (pass_at_k(n, min(c, n), k) or 0.0) if k else 0.0
-
-
-def _tries(rewards: Sequence[float | None], k: object) -> tuple[list[float | None], int, int, int]:
-    """The tries, how many were graded, how many of these passed; and k."""
-    if isinstance(k, bool) or not isinstance(k, Integral) or k < 1:
-        raise ScoreError(f"k is {k!r}", hint="a whole number, at least 1")
-    tries = _checked(rewards)
-    for index, reward in enumerate(tries):
-        if reward not in (0.0, 1.0, None):
-            raise ScoreError(
-                f"rewards[{index}] is {reward}",
-                hint="pass@k is of tries that passed (1) or not (0)",
-            )
-    graded = [reward for reward in tries if reward is not None]
-    return tries, len(graded), sum(map(bool, graded)), int(k)

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import functools
-import operator
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import compress
 from typing import cast
 
 from assay.errors import InputError
 from assay.text.extract import Pick, answer_text
 from assay.text.normal_form import (
-    ARTICLES,
     answer_key,
     compose,
     fold,
-    is_word,
     reference_text,
     same_words,
     skeleton,
@@ -39,25 +35,7 @@ __all__ = [
 _REMEMBERED_CHARACTERS = 10_000
 """A longer reference is prepared anew for each call, so that the cache stays small."""
 
-_SENTENCE_ENDS = ".,;:?! \n"
-
-
 # --- Equal ---------------------------------------------------------------------------------------
-
-
-def _prepare_expected(text: str) -> tuple[list[str], list[str] | None]:
-    """An expected answer as `_spoken`, and bare where nothing in it is wrapped."""
-    spoken = _spoken(text)
-    return spoken, None if _is_wrapped(text) else _bare(spoken)
-
-
-_SHORT = 48
-"""So short an answer is prepared in less time than it takes to find out whether it was before."""
-
-_remembered_skeleton = functools.lru_cache(maxsize=1_024)(skeleton)
-_prepared_expected = functools.lru_cache(maxsize=1_024)(_prepare_expected)
-# Apart, because most comparisons are decided before they need it.
-_prepared_key = functools.lru_cache(maxsize=1_024)(answer_key)
 
 
 def exact_match(
@@ -118,92 +96,22 @@ def _reads_the_same(text: str, expected: str) -> bool:
 
 
 def _says_the_same(text: str, expected: str) -> bool:
-    if text == expected:
+    if text == expected or _read(text) == _read(expected):
         return True
-    remembered = _SHORT < len(expected) <= _REMEMBERED_CHARACTERS
-    if expected.isascii() and text.isascii():
-        if _differ_in_case(text, expected):
-            return True
-        # Most wrong answers end here, after one pass in C.
-        bones = _remembered_skeleton(expected) if remembered else skeleton(expected)
-        if skeleton(text) != bones:
-            return False
-    spoken = _spoken(text)
-    wanted, bare = _prepared_expected(expected) if remembered else _prepare_expected(expected)
-    if spoken == wanted:
-        return True
-    if bare is not None and not _is_wrapped(text) and _differ_in_ends(_bare(spoken), bare):
-        return True
-    # An empty key says nothing ("???", "..."): then only the very same text is the same answer.
-    key = _prepared_key(expected) if remembered else answer_key(expected)
+    # Most wrong answers end here, after one pass in C.
+    if text.isascii() and expected.isascii() and skeleton(text) != skeleton(expected):
+        return False
+    key = _known_key(expected) if len(expected) <= _REMEMBERED_CHARACTERS else answer_key(expected)
     return (bool(key) and answer_key(text) == key) or same_words(text, expected)
 
 
-def _differ_in_case(text: str, expected: str) -> bool:
-    """Whether ASCII texts are equal but for case, an article in front, and the end of a sentence.
-
-    Then the keys are equal, and need not be made: see `_spoken` and `_bare`.
-    """
-    one, other = text.rstrip(_SENTENCE_ENDS).lower(), expected.rstrip(_SENTENCE_ENDS).lower()
-    if one != other:
-        if len(one) < len(other):
-            one, other = other, one
-        if not one.endswith(other) or one[: -len(other)] not in _LEADING or not is_word(other):
-            return False
-    return len(other) > 1 and other[-2:].isalpha()
+def _read(text: str) -> list[str]:
+    """How a text reads, case and white space apart: what reads the same has the same key."""
+    return fold(text).split()
 
 
-_LEADING = frozenset(f"{article} " for article in ARTICLES)
-
-
-def _is_wrapped(text: str) -> bool:
-    """Whether there may be quotes, emphasis or brackets around words."""
-    return "'" in text or '"' in text or "(" in text or "`" in text or "*" in text
-
-
-def _spoken(text: str) -> list[str]:
-    """Split at white space, less the punctuation that ends the text: equal lists, equal keys."""
-    folded = fold(text)
-    ended = folded.rstrip(_SENTENCE_ENDS)
-    return (ended if len(ended) > 1 and ended[-2:].isalpha() else folded).split()
-
-
-def _bare(spoken: list[str]) -> list[str]:
-    """Drop the articles before plain words, as a key does where nothing is wrapped."""
-    dropped: list[int] = []
-    for article in ARTICLES:
-        at = -1
-        for _ in range(spoken.count(article)):
-            at = spoken.index(article, at + 1)
-            if at + 1 < len(spoken) and is_word(spoken[at + 1]):
-                dropped.append(at)
-    if not dropped:
-        return spoken
-    bare: list[str] = []
-    start = 0
-    for at in sorted(dropped):
-        bare += spoken[start:at]
-        start = at + 1
-    bare += spoken[start:]
-    return bare
-
-
-def _differ_in_ends(spoken: list[str], wanted: list[str]) -> bool:
-    """Whether only the punctuation after plain words of two letters or more differs.
-
-    Then the keys are equal, and need not be made: brackets, quotes and emphasis apart, a key never
-    depends on the punctuation that ends such a word.
-    """
-    if len(spoken) != len(wanted):
-        return False
-    pairs = zip(spoken, wanted, strict=True)
-    for one, other in compress(pairs, map(operator.ne, spoken, wanted)):
-        word = one.rstrip(_SENTENCE_ENDS)
-        if len(word) < len("of") or not word.isalpha() or word in ARTICLES:
-            return False
-        if word != other.rstrip(_SENTENCE_ENDS):
-            return False
-    return True
+_known_key = functools.lru_cache(maxsize=1_024)(answer_key)
+"""For references: one is compared with many answers."""
 
 
 # --- Contained -----------------------------------------------------------------------------------

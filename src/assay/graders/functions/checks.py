@@ -6,15 +6,13 @@ Size first; then five, of which the first to fail is the last to run: `syntax`, 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from assay.errors import SandboxError
+from assay.graders.functions.apart import examined_apart
 from assay.graders.functions.grading import call_of, graded_from, payload_of
 from assay.graders.functions.source import MAX_SOURCE_BYTES, FunctionSource, Isolation
 from assay.graders.hollow import Hollow, doubts, hollow_items
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
         FunctionLimits,
         LoadReport,
         Outcome,
-        Program,
         TierChoice,
     )
 
@@ -40,21 +37,10 @@ EXAMPLE = StringThread([("user", "What is 2+2?"), ("assistant", "4")])
 """What every function is tried on, whatever samples are given."""
 
 _NAMED = "the example thread (user 'What is 2+2?', assistant '4', no metadata)"
-_PARTS = ("reading", "static")
 _PLACE = re.compile(r", line (\d+)$")
 LATE = "not tried: those before it took too long"
 _FOR_EVERY = "handle it: 'grade' must return a number for every thread"
 _FROM_HERE = "; look at what the file does by itself from here on, and do it in 'grade'"
-_EXAMINER = """\
-import json
-
-from assay.graders.functions.static import examine
-
-
-def grade(text):
-    print(json.dumps(examine(text)))
-    return 1.0
-"""
 
 
 async def validate_function(
@@ -295,30 +281,12 @@ def _doubts(graded: Sequence[Graded], function: FunctionSource) -> Iterable[str]
 
 async def _examined(source: str, tier: TierChoice) -> dict[str, Json]:
     """What `static.examine` says, asked in the sandbox."""
-    from assay.sandbox.functions import pool_for
-
-    pool = pool_for(_examiner(), tier=tier)
-    outcome = await pool.call(json.dumps(source).encode())
-    if outcome.status == "ok":
-        return cast("dict[str, Json]", json.loads(outcome.output))
-    if outcome.status in ("sandbox_error", "error", "bad_return", "late"):
-        raise SandboxError(f"a function could not be checked: {outcome.message}")
+    found = await examined_apart(source, "functions.static", "functions.reading", tier=tier)
+    if not isinstance(found, str):
+        return found
     lines = source.split("\n")
     line = max(range(len(lines)), key=lambda number: len(lines[number])) + 1
-    why = outcome.message or outcome.status
-    message = f"line {line}: Python cannot read the file within bounds ({why}); write it more "
+    message = f"line {line}: Python cannot read the file within bounds ({found}); write it more "
     message += "simply, beginning with this line, which is its longest"
     failed: dict[str, Json] = {"check": "syntax", "message": message, "line": line}
     return {"passed": [], "failed": failed, "warnings": [], "lines": {}}
-
-
-@lru_cache(maxsize=1)
-def _examiner() -> Program:
-    from assay.sandbox.functions import Program
-
-    here = Path(__file__).parent
-    parts = {name: (here / f"{name}.py").read_text("utf-8") for name in _PARTS}
-    return Program(
-        source=_EXAMINER,
-        modules={f"assay.graders.functions.{name}": text for name, text in parts.items()},
-    )

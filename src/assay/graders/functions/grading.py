@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from assay.sandbox.functions.program import FunctionLimits, Outcome, TierChoice
 
 __all__ = [
+    "TWICE",
     "NothingToGradeError",
     "call_of",
     "grade_functions",
@@ -77,13 +78,14 @@ async def _grade(
     return [found[number] for number in range(len(items))]
 
 
-_TWICE = {
+TWICE = {
     "cpu_timeout": ("timed_out", "it used up its CPU time"),
     "wall_timeout": ("timed_out", "it used up its time"),
     "memory": ("out_of_memory", "it used up its memory"),
     "crash": ("crashed", "its process ended before it returned"),
     "recursion": ("nested_too_deeply", "it called itself more often than Python permits"),
 }
+"""Ends of a call that are the doing of what is graded, if they repeat: their flag, and in words."""
 
 
 class NothingToGradeError(InputError):
@@ -204,8 +206,8 @@ def graded_from(item: str, outcome: Outcome, source: FunctionSource) -> Graded:
     if outcome.status == "ok" and outcome.score is not None and low <= outcome.score <= high:
         return graded(status="scored", score=outcome.score, assurance="separate")
     scored = partial(graded, status="scored", outcome=outcome.status, assurance="separate")
-    if outcome.status in _TWICE:
-        flag, reason = _TWICE[outcome.status]
+    if outcome.status in TWICE:
+        flag, reason = TWICE[outcome.status]
         return scored(score=source.worst, reason=f"{reason}, twice", flags=(flag,))
     if outcome.status != "ok" or outcome.score is None:
         error = outcome.message or outcome.status

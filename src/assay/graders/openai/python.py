@@ -6,11 +6,12 @@ import functools
 import json
 from collections import OrderedDict
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, cast
 
-from assay.errors import ProgramError, SandboxError
+from assay.errors import ProgramError
+from assay.graders.functions.apart import examined_apart
+from assay.graders.functions.grading import TWICE
 from assay.graders.openai.base import (
     Definition,
     OpenAIGrader,
@@ -24,8 +25,6 @@ from assay.scoring.json_safe import Json
 from assay.types.codec import Problem, ShapeError
 
 if TYPE_CHECKING:
-    from assay.sandbox.functions import Program
-if TYPE_CHECKING:
     from assay.sandbox.functions import Outcome, Program
 
 __all__ = ["OpenAIPython", "OpenAIPythonGrader"]
@@ -33,16 +32,6 @@ __all__ = ["OpenAIPython", "OpenAIPythonGrader"]
 MAX_SOURCE_BYTES = 256_000
 """Size from which a source is refused."""
 
-_EXAMINER = """\
-import json
-
-from assay.graders.openai.static import examine
-
-
-def grade(source):
-    print(json.dumps(examine(source)))
-    return 1.0
-"""
 _REMEMBERED = 64
 _known: OrderedDict[str, Examination] = OrderedDict()
 
@@ -79,28 +68,12 @@ async def examine_source(source: str) -> Examination:
 
 
 async def _examined(source: str) -> Examination:
-    from assay.sandbox.functions import FunctionLimits, pool_for
-
-    # A parser does not sleep: its CPU time is bounded, and a busy machine is waited for.
-    limits = FunctionLimits(wall_seconds=SECONDS)
-    outcome = await pool_for(_examiner(), limits=limits).call(json.dumps(source).encode())
-    if outcome.status == "ok":
-        said = cast("dict[str, str]", json.loads(outcome.output))
-        foreign = tuple(cast("list[str]", said["foreign"]))
-        return Examination(fault=said["fault"], hint=said["hint"], foreign=foreign)
-    if outcome.status in ("sandbox_error", "error", "bad_return", "wall_timeout", "late"):
-        raise SandboxError(f"a source could not be checked: {outcome.message}")
-    fault = f"is not Python that can be read within bounds ({outcome.message or outcome.status})"
-    return Examination(fault=fault, hint="write it more simply")
-
-
-@lru_cache(maxsize=1)
-def _examiner() -> Program:
-    from assay.sandbox.functions import Program
-
-    text = Path(__file__).with_name("static.py").read_text("utf-8")
-    modules = {"assay.graders.openai.static": text}
-    return Program(source=_EXAMINER, modules=modules)
+    found = await examined_apart(source, "openai.static")
+    if isinstance(found, str):
+        fault = f"is not Python that can be read within bounds ({found})"
+        return Examination(fault=fault, hint="write it more simply")
+    foreign = tuple(cast("list[str]", found["foreign"]))
+    return Examination(fault=str(found["fault"]), hint=str(found["hint"]), foreign=foreign)
 
 
 SECONDS = 120.0
@@ -114,13 +87,6 @@ _CALL = """\
 def arguments(payload):
     return payload["sample"], payload["item"]
 """
-_SIGNS = {
-    "cpu_timeout": "timed_out",
-    "wall_timeout": "timed_out",
-    "memory": "out_of_memory",
-    "crash": "crashed",
-    "recursion": "nested_too_deeply",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,13 +181,13 @@ class OpenAIPython(Ranged):
             passed = self.passed(outcome.score)
             return Reward(value=outcome.score, passed=passed, details=details)
         message = outcome.message or outcome.status
-        if sign := _SIGNS.get(outcome.status):
+        if outcome.status in TWICE:
             raise SubmissionFaultError(
                 f"grade() ended by {outcome.status}: {message}",
                 flag="python_grader_runtime_error",
                 outcome=outcome.status,
                 details=details,
-                signs=(sign,),
+                signs=TWICE[outcome.status][:1],
             )
         if outcome.status in ("sandbox_error", "late"):
             flag, said = "python_grader_server_error", f"the sandbox failed: {message}"

@@ -1,13 +1,14 @@
 """What a source file defines, and which of its functions still wait to be written.
 
 The readers of languages (`assay.graders.stubs.python`, `assay.graders.stubs.treesitter`) turn a
-file into `Code`; what follows from it is decided here, alike for all of them.
+file into `Code`; what follows from it is decided here, alike for all of them. In doubt
+a function is written: honest work never fails by a guess over names or docstrings.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import Literal, Protocol
 
@@ -21,7 +22,9 @@ __all__ = [
     "Function",
     "comment_says_todo",
     "faults",
+    "gaps",
     "hollow",
+    "is_for_subclasses",
     "says_todo",
     "written",
 ]
@@ -49,9 +52,17 @@ def comment_says_todo(text: str) -> bool:
     return re.search(_TODO_COMMENT, text) is not None
 
 
+_FOR_SUBCLASSES = r"(?i)subclass|sub-class|overrid|abstract|derived|must implement|child class"
+
+
 def says_todo(text: str) -> bool:
     """Whether a message says that something is still to be written."""
     return re.search(_TODO, text) is not None
+
+
+def is_for_subclasses(text: str) -> bool:
+    """Whether an error says that others have to override what raises it."""
+    return re.search(_FOR_SUBCLASSES, text) is not None
 
 
 @frozen(kw_only=True)
@@ -64,16 +75,10 @@ class Function:
     inputs: bool = True
     fingerprint: str = ""
     owner: str = ""
+    # Declared to be filled in by others, as an abstract method is.
     abstract: bool = False
-    hook: bool = False
-    template: bool = False
-
-    @property
-    def gap(self) -> bool:
-        """Whether it was left for somebody to write, as far as its own declaration tells."""
-        if self.abstract:
-            return False
-        return self.body == "todo" or (self.body == "empty" and not self.hook)
+    # Declared where an empty body has its use: nested, decorated, or in a class with bases.
+    quiet: bool = False
 
 
 @frozen(kw_only=True)
@@ -114,87 +119,59 @@ class Classes(Protocol):
         ...
 
 
-def faults(
-    code: Code, source: Code | None, classes: Classes, *, touched: bool = True
-) -> Iterator[Fault]:
+def gaps(code: Code) -> frozenset[str]:
+    """The functions that a file leaves for somebody to write.
+
+    Those that say so, and the empty ones of a file in which nothing is written.
+    """
+    nothing = not any(function.body == "real" for function in code.functions)
+    return frozenset(
+        f.name
+        for f in code.functions
+        if not f.abstract and (f.body == "todo" or (f.body == "empty" and nothing and not f.quiet))
+    )
+
+
+def faults(code: Code, source: Code | None, classes: Classes) -> Iterator[Fault]:
     """The functions of a file that are not written.
 
-    A shape that may be legitimate (an abstract method, a hook that does nothing) is excused where
-    the source had it or where the function is new: never where it took the place of a stub.
+    Where the source had a gap, no shape excuses what stands there now, but for what a subclass
+    fills in. Elsewhere only a function that says so is a stub, and no method: it may be for
+    subclasses.
 
-    ``source``: The file as it was given; None where it is new or the source unknown.
-    ``touched``: Whether the file was changed. In one that was not, only a stub that says so counts:
-    an empty function is too often meant.
+    ``source``: The file as it was given, without any code where it is new; None where the source is
+    unknown, so that the file is asked itself.
     """
+    waiting = gaps(code if source is None else source)
     seen: set[str] = set()
     for function in code.functions:
         if function.name in seen:
             continue
         seen.add(function.name)
-        before = source.named(function.name) if source else []
-        new = source is not None and not before
-        why = [
-            ""
-            if new and each.body == "todo" and _is_for_subclasses(each, classes)
-            else _why(each, before, classes, touched=touched)
-            for each in code.named(function.name)
-        ]
+        why = [_why(each, classes, function.name in waiting) for each in code.named(function.name)]
         if all(why):
             yield Fault(function.name, function.line, why[0])
-    if source is not None:
-        yield from _gone(code, source, seen)
+    for name in sorted(waiting - seen - code.names):
+        if not name.rpartition(".")[2].startswith("_"):
+            yield Fault(name, 0, "was a stub and is gone")
 
 
-def _is_for_subclasses(function: Function, classes: Classes) -> bool:
-    """Whether a new method is left to subclasses; of one that was given, nobody could tell."""
-    owner = function.owner
-    return bool(owner) and (
-        function.template
-        or any(
-            owner in bases for code in classes.files_with(owner) for bases in code.bases.values()
-        )
-    )
+_AT_A_GAP: dict[Body, str] = {
+    "constant": "returns a constant where a stub was",
+    "nothing": "returns a constant where a stub was",
+    "raises": "only raises where a stub was",
+    "empty": "has no body",
+    "todo": "says that it is not implemented",
+}
 
 
-def _why(function: Function, before: Sequence[Function], classes: Classes, *, touched: bool) -> str:
-    if function.body == "real":
+def _why(function: Function, classes: Classes, gap: bool) -> str:  # noqa: FBT001
+    if not gap:
+        is_stub = function.body == "todo" and not (function.abstract or function.owner)
+        return _AT_A_GAP["todo"] if is_stub else ""
+    if written(function) or _filled_in(function, classes):
         return ""
-    gap = any(old.gap for old in before)
-    same = any(old.fingerprint == function.fingerprint for old in before)
-    chosen = gap and not same
-    if function.body in ("constant", "nothing"):
-        idle = gap and (function.inputs or function.body == "nothing")
-        return "returns a constant where a stub was" if idle else ""
-    if function.body == "raises":
-        return "only raises where a stub was" if gap and not _filled_in(function, classes) else ""
-    if function.body == "empty" and not touched:
-        return ""
-    excused = function.abstract or (function.body == "empty" and _may_be_empty(function, classes))
-    if (excused and not chosen) or _filled_in(function, classes):
-        return ""
-    return "has no body" if function.body == "empty" else "says that it is not implemented"
-
-
-def _may_be_empty(function: Function, classes: Classes) -> bool:
-    """A hook, unless what it overrides in the tree is itself waiting to be written."""
-    if not function.hook:
-        return False
-    method = function.name.rpartition(".")[2]
-    for base in _bases(function.owner, classes):
-        for code in classes.files_with(base):
-            for inherited in code.named(f"{base}.{method}"):
-                if inherited.body in ("todo", "empty"):
-                    return False
-    return True
-
-
-def _bases(owner: str, classes: Classes) -> tuple[str, ...]:
-    if not owner:
-        return ()
-    for code in classes.files_with(owner):
-        if owner in code.bases:
-            return code.bases[owner]
-    return ()
+    return _AT_A_GAP[function.body]
 
 
 def _filled_in(function: Function, classes: Classes) -> bool:
@@ -218,14 +195,6 @@ def _filled_in(function: Function, classes: Classes) -> bool:
     return False
 
 
-def _gone(code: Code, source: Code, seen: set[str]) -> Iterator[Fault]:
-    for old in source.functions:
-        private = old.name.rpartition(".")[2].startswith("_")
-        if old.gap and not private and old.name not in seen and old.name not in code.names:
-            seen.add(old.name)
-            yield Fault(old.name, 0, "was a stub and is gone")
-
-
 def written(function: Function) -> bool:
     """Whether a function has a body of its own that could depend on what it is given."""
     return function.body == "real" or (function.body == "constant" and not function.inputs)
@@ -233,6 +202,8 @@ def written(function: Function) -> bool:
 
 def hollow(code: Code) -> bool:
     """Whether a new file has functions, and not one that does anything with what it is given."""
-    counted = [f for f in code.functions if not (f.abstract or f.hook)]
-    constant = any(f.body in ("constant", "nothing") for f in counted)
-    return constant and not any(written(f) for f in counted)
+    idle = any(
+        f.body in ("constant", "nothing", "empty") and not (f.abstract or f.quiet)
+        for f in code.functions
+    )
+    return idle and not any(map(written, code.functions))

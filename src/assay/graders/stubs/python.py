@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
-from assay.graders.stubs import Code, Function, comment_says_todo
+from assay.graders.stubs import Body, Code, Function, comment_says_todo
 from assay.graders.stubs.python_bodies import body_of, is_idle, lambda_body, without_idle
 
 __all__ = ["parse_python", "python_code", "read_python"]
@@ -25,21 +25,7 @@ _NO_MEANING = frozenset(
 )
 """Decorators under which an empty body is as empty as without them."""
 
-_QUIET_DUNDERS = frozenset(
-    {"__exit__", "__aexit__", "__del__", "__init_subclass__", "__class_getitem__"}
-)
-_HOOKISH = re.compile(
-    r"_*(?:on|before|after|pre|post|visit|handle)_.*|(?:.*_)?(?:noop|no_op|nop|null|dummy|hook)(?:_.*)?"
-    r"|setUp.*|tearDown.*|_"
-)
-_ABSTRACT_WORDS = re.compile(
-    r"subclass|sub-class|overrid|overload|abstract|derived|must implement|child class",
-    re.IGNORECASE,
-)
-_ABSTRACT_CLASS = re.compile(r"_*(?:Base|Abstract)[A-Z_].*|.*(?:Base|Interface|Mixin|ABC)")
-_BASE_WORDS = re.compile(r"\b(?:base|parent|interface)\b", re.IGNORECASE)
 _DUNDER = re.compile(r"__\w+__")
-_NULL_CLASS = re.compile(r"_*(?:Null|No|Noop|NoOp|Dummy|Fake|Empty)[A-Z].*")
 
 
 def parse_python(source: str | bytes) -> ast.Module | str:
@@ -169,7 +155,7 @@ class _Reader:
             if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
                 function = self._function(statement, place)
                 before = last.pop(function.name, None)
-                if before is not None and (function.hook or function.abstract):
+                if before is not None and (function.quiet or function.abstract):
                     yield before
                 last[function.name] = function
             elif (found := _lambda(statement, place)) is not None:
@@ -230,9 +216,8 @@ class _Reader:
             inputs=_inputs(node.args, bound=bound),
             fingerprint=_fingerprint(node),
             owner=place.owner.name if place.owner else "",
-            abstract=_is_abstract(node, decorators, place.owner),
-            hook=_is_hook(node, decorators, place),
-            template=place.owner is not None and _is_template(node.name, place.owner),
+            abstract=_is_abstract(body, decorators, place.owner),
+            quiet=_is_quiet(node.name, decorators, place),
         )
 
 
@@ -245,7 +230,7 @@ def _lambda(statement: ast.stmt, place: _Place) -> Function | None:
                 body=lambda_body(value),
                 inputs=_inputs(value.args, bound=False),
                 fingerprint=_fingerprint(value),
-                hook=True,
+                quiet=True,
             )
         case _:
             return None
@@ -256,9 +241,7 @@ def _inputs(arguments: ast.arguments, *, bound: bool) -> bool:
     return plain > 0 or bool(arguments.kwonlyargs or arguments.vararg or arguments.kwarg)
 
 
-def _is_abstract(
-    node: ast.FunctionDef | ast.AsyncFunctionDef, decorators: list[str], owner: ast.ClassDef | None
-) -> bool:
+def _is_abstract(body: Body, decorators: list[str], owner: ast.ClassDef | None) -> bool:
     """Whether its declaration says that others fill it in."""
     if any(name.startswith(("overload", "singledispatch", "abstract")) for name in decorators):
         return True
@@ -266,58 +249,22 @@ def _is_abstract(
         return False
     parents = {_simple(parent) for parent in _parents(owner)}
     parents |= {_simple(keyword.value) for keyword in owner.keywords}
-    if parents & {"Protocol", "Interface"}:
-        return True
-    return body_of(node.body) == "todo" and bool(
-        parents & {"ABC", "ABCMeta"}
-        or _DUNDER.fullmatch(node.name)  # `return NotImplemented` is how an operator declines
-        or _ABSTRACT_CLASS.fullmatch(owner.name)
-        or _ABSTRACT_WORDS.search(_said(node) + (ast.get_docstring(owner) or ""))
+    return bool(
+        parents & {"Protocol", "Interface"} or (body == "todo" and parents & {"ABC", "ABCMeta"})
     )
 
 
-def _is_template(method: str, owner: ast.ClassDef) -> bool:
-    """Whether a class says that it is a base, or calls one of its own methods on itself."""
-    if _BASE_WORDS.search(ast.get_docstring(owner) or ""):
-        return True
-    others = (node for node in owner.body if getattr(node, "name", method) != method)
-    return any(
-        isinstance(node, ast.Attribute)
-        and node.attr == method
-        and isinstance(node.value, ast.Name)
-        and node.value.id in ("self", "cls")
-        for other in others
-        for node in ast.walk(other)
-    )
-
-
-def _said(node: ast.AST) -> str:
-    texts = [inner.value for inner in ast.walk(node) if isinstance(inner, ast.Constant)]
-    return " ".join(text for text in texts if isinstance(text, str))
-
-
-def _is_hook(
-    node: ast.FunctionDef | ast.AsyncFunctionDef, decorators: list[str], place: _Place
-) -> bool:
-    arguments = node.args
-    collected = arguments.vararg is not None or arguments.kwarg is not None
-    only_collected = collected and not (
-        arguments.posonlyargs or arguments.kwonlyargs or len(arguments.args) > 1
-    )
+def _is_quiet(name: str, decorators: list[str], place: _Place) -> bool:
+    """Whether its declaration gives an empty body a use."""
     owner = place.owner
     with_bases = owner is not None and (
         any(_simple(parent) != "object" for parent in owner.bases) or bool(owner.keywords)
     )
     return (
         place.nested
-        or only_collected
         or with_bases
-        or any(name not in _NO_MEANING for name in decorators)
-        or node.name in _QUIET_DUNDERS
-        or any(isinstance(inner, ast.Yield) for inner in ast.walk(node))  # yields nothing: meant
-        or (node.name == "__init__" and not _inputs(arguments, bound=True))
-        or _HOOKISH.fullmatch(node.name) is not None
-        or (owner is not None and _NULL_CLASS.fullmatch(owner.name) is not None)
+        or any(decorator not in _NO_MEANING for decorator in decorators)
+        or _DUNDER.fullmatch(name) is not None
     )
 
 

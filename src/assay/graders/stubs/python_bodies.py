@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from assay.graders.stubs import Body, says_todo
+from assay.graders.stubs import Body, is_for_subclasses, says_todo
 
 __all__ = ["body_of", "is_idle", "lambda_body", "without_idle"]
 
@@ -151,8 +151,10 @@ def _returned(value: ast.expr, constants: set[str]) -> _Ending:
         if value.value is None or value.value is ...:
             return "nothing"
         return "todo" if isinstance(value.value, str) and says_todo(value.value) else "constant"
-    if isinstance(value, ast.Name) and value.id in ("NotImplemented", "NotImplementedError"):
+    if isinstance(value, ast.Name) and value.id == "NotImplementedError":
         return "todo"
+    if isinstance(value, ast.Name) and value.id == "NotImplemented":
+        return "constant"  # how an operator declines
     return "constant" if _is_constant(value, constants) else "real"
 
 
@@ -163,10 +165,9 @@ def _raised(statement: ast.Raise) -> _Ending:
     called = raised.func if isinstance(raised, ast.Call) else raised
     name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
     words = [n.value for n in ast.walk(raised) if isinstance(n, ast.Constant)]
-    todo = name.startswith("NotImplemented") or any(
-        says_todo(word) for word in words if isinstance(word, str)
-    )
-    return "todo" if todo else "raises"
+    said = [word for word in words if isinstance(word, str)]
+    todo = name.startswith("NotImplemented") or any(map(says_todo, said))
+    return "todo" if todo and not any(map(is_for_subclasses, said)) else "raises"
 
 
 def _pure(value: ast.expr) -> bool:

@@ -92,33 +92,31 @@ class SourceReader:
 
     def read(self, source: bytes, language: str) -> Code | str:
         """Read a file; as text, why it cannot be read."""
-        answer = self._ask(source, language)
+        answer = self._ask("code", source, language=language)
         return answer if isinstance(answer, str) else _code(answer)
 
     def python_code(self, source: bytes, *, texts: bool = True) -> str | None:
         """A Python file without comments and statements that do nothing; None if not Python."""
-        answer = self._ask(source, "python-code" if texts else "python-bare")
+        answer = self._ask("python", source, texts=texts)
         return None if isinstance(answer, str) else str(answer["code"])
 
     def signs(
         self, source: bytes, language: str, *, path: str, own: Iterable[str]
     ) -> tuple[list[Sign], list[str]] | str:
         """The signs in a file that it speaks to its judge, and texts that do nothing in it."""
-        answer = self._ask(source, language, {"path": path, "own": list[Json](own)})
+        answer = self._ask("signs", source, language=language, path=path, own=list[Json](own))
         if isinstance(answer, str):
             return answer
         signs = [Sign(*found) for found in cast("list[tuple[int, str, str]]", answer["signs"])]
         return signs, cast("list[str]", answer["idle"])
 
-    def _ask(
-        self, source: bytes, language: str, more: Mapping[str, Json] | None = None
-    ) -> dict[str, Json] | str:
+    def _ask(self, ask: str, source: bytes, **more: Json) -> dict[str, Json] | str:
         link = self._link = self._link or self._start()
         request = {
-            "language": language,
+            "ask": ask,
             "source": base64.b64encode(source).decode(),
             "seconds": _CPU_SECONDS,
-            **(more or {}),
+            "more": more,
         }
         try:
             link.sendall(json.dumps(request).encode() + b"\n")
@@ -170,6 +168,5 @@ def _function(fields: Mapping[str, Json]) -> Function:
         fingerprint=str(fields["fingerprint"]),
         owner=str(fields["owner"]),
         abstract=fields["abstract"] is True,
-        hook=fields["hook"] is True,
-        template=fields["template"] is True,
+        quiet=fields["quiet"] is True,
     )

@@ -98,14 +98,9 @@ GRAMMARS = {
 """Every language that is read by tree-sitter, by the name `language_of` gives it."""
 
 
-_HOOKISH = re.compile(
-    r"_*(?:on|before|after|pre|post|visit|handle)(?:[A-Z_].*)?"
-    r"|(?:.*_)?(?:noop|no_op|nop|null|dummy)(?:_.*)?|noOp|Noop|NoOp|~.*|_"
-    r"|constructor|initialize|finalize|drop"
-)
-_WORD_OF_HOOK = re.compile(r"@Override\b|\boverride\b|\bvirtual\b")
+_BORN_QUIET = re.compile(r"~.*|constructor|initialize")
+_DECLARED_QUIET = re.compile(r"@Override\b|\boverride\b|\bvirtual\b")
 _TEST_ATTRIBUTE = re.compile(r"#\[\s*(?:(?:\w+\s*::\s*)*test\b|cfg\s*\(\s*test\s*\))")
-_ABSTRACT_WORDS = re.compile(r"subclass|overrid|abstract|derived|must implement", re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _HERITAGE = frozenset(
     {
@@ -125,8 +120,7 @@ class _TreeSitter(Protocol):
 
 
 class _Tree(Protocol):
-    @property
-    def root_node(self) -> Node: ...
+    root_node: Node
 
 
 class _Parser(Protocol):
@@ -283,14 +277,12 @@ def _function(node: Node, place: _Place) -> Function | None:
         inputs=inputs,
         fingerprint=_fingerprint(node),
         owner=owner,
-        abstract=place.interface
-        or ("@Override" in head and "UnsupportedOperation" in said)
-        or (bool(owner) and ending == "todo" and _ABSTRACT_WORDS.search(said) is not None),
-        hook=place.nested
+        abstract=place.interface or ("@Override" in head and "UnsupportedOperation" in said),
+        quiet=place.nested
         or place.bases
-        or _WORD_OF_HOOK.search(head) is not None
-        or _HOOKISH.fullmatch(name.rpartition("::")[2]) is not None
-        or name.rpartition("::")[2] == owner
+        or _DECLARED_QUIET.search(head) is not None
+        or (short := name.rpartition("::")[2]) == owner
+        or _BORN_QUIET.fullmatch(short) is not None
         or _is_callback(node, inputs=inputs),
     )
 

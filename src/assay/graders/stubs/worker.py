@@ -2,11 +2,9 @@
 
 Parsers are native code, and some need quadratic time where the text was made for it. One process
 loads what they need and forks for each reader, over the socket that it is sent. There, after
-``ready``, JSON lines in: ``{"language": str, "source": base64, "seconds": number}``, and for signs
-``"path"`` and ``"own"`` beside them. JSON lines out: ``{"why": str}``, or ``{"code": str}`` for the
-language ``python-code``, or ``"signs"`` (line, name, what)
-and ``"idle"`` texts, or the fields of `Code`. A file
-that takes more CPU seconds than that ends the process: the kernel sees to it.
+``ready``, JSON lines in: ``{"ask": str, "source": base64, "seconds": number, "more": {...}}``. JSON
+lines out: ``{"why": str}``, or what `_ASKED` has under that name answers, and ``cpu`` beside it. A
+file that takes more CPU seconds than that ends the process: the kernel sees to it.
 """
 
 from __future__ import annotations
@@ -20,13 +18,8 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict, astuple
-from typing import TYPE_CHECKING
-
-from assay.graders.stubs import Code
-
-if TYPE_CHECKING:
-    from assay.graders.signs import Sign
 
 __all__ = ["main"]
 
@@ -65,41 +58,33 @@ def _serve(link: int) -> None:
         request = json.loads(line)
         signal.setitimer(signal.ITIMER_PROF, request["seconds"])
         source = base64.b64decode(request["source"])
-        if "path" in request:
-            answer = _signs(request["language"], source, request["path"], request["own"])
-        else:
-            answer = _answer(request["language"], source)
-        out.write(json.dumps(answer) + "\n")
+        started = time.process_time()
+        found = _ASKED[request["ask"]](source, **request["more"])
+        answer = {"why": found} if isinstance(found, str) else found
+        out.write(json.dumps({**answer, "cpu": time.process_time() - started}) + "\n")
         out.flush()
 
 
-def _answer(language: str, source: bytes) -> dict[str, object]:
-    started = time.process_time()
-    if language in ("python-code", "python-bare"):
-        from assay.graders.stubs.python import python_code
+def _python(source: bytes, *, texts: bool) -> dict[str, object] | str:
+    from assay.graders.stubs.python import python_code
 
-        code = python_code(source, texts=language == "python-code")
-        answer: dict[str, object] = {"why": "does not parse"} if code is None else {"code": code}
-        return {**answer, "cpu": time.process_time() - started}
-    found = _read(language, source)
-    cpu = time.process_time() - started
-    if isinstance(found, str):
-        return {"why": found, "cpu": cpu}
-    return {**asdict(found), "names": sorted(found.names), "cpu": cpu}
+    code = python_code(source, texts=texts)
+    return "does not parse" if code is None else {"code": code}
 
 
-def _signs(language: str, source: bytes, path: str, own: list[str]) -> dict[str, object]:
-    started = time.process_time()
-    found = _read_signs(source, path, language, frozenset(own))
-    cpu = time.process_time() - started
-    if isinstance(found, str):
-        return {"why": found, "cpu": cpu}
-    return {"signs": list(map(astuple, found[0])), "idle": found[1], "cpu": cpu}
+def _code(source: bytes, *, language: str) -> dict[str, object] | str:
+    if language == "python":
+        from assay.graders.stubs.python import read_python
+
+        found = read_python(source)
+    else:
+        from assay.graders.stubs.treesitter import read_tree
+
+        found = read_tree(source, language)
+    return found if isinstance(found, str) else {**asdict(found), "names": sorted(found.names)}
 
 
-def _read_signs(
-    source: bytes, path: str, language: str, own: frozenset[str]
-) -> tuple[list[Sign], list[str]] | str:
+def _signs(source: bytes, *, language: str, path: str, own: list[str]) -> dict[str, object] | str:
     """The signs of a file, each place once, and its idle texts; as text, why it cannot be read.
 
     A file that does not parse has none: it does nothing.
@@ -108,26 +93,25 @@ def _read_signs(
         if language != "python":
             from assay.graders.signs.other import other_signs
 
-            return other_signs(source, path, language)[:_MOST_SIGNS], []
+            found = other_signs(source, path, language)
+            return {"signs": list(map(astuple, found[:_MOST_SIGNS])), "idle": []}
         from assay.graders.signs import Sign
         from assay.graders.signs.python import python_module, reached
         from assay.graders.signs.python_lies import idle_texts, lies
 
-        module = python_module(source, path, own)
+        module = python_module(source, path, frozenset(own))
         if isinstance(module, str):
-            return module or ([], [])
+            return module or {"signs": [], "idle": []}
         hits = [*reached(module), *lies(module)]
-        found = {Sign(getattr(node, "lineno", 1), name, what[:120]) for name, node, what in hits}
-        return sorted(found)[:_MOST_SIGNS], idle_texts(module)
+        signs = {Sign(getattr(node, "lineno", 1), name, what[:120]) for name, node, what in hits}
+        most = list(map(astuple, sorted(signs)[:_MOST_SIGNS]))
+        return {"signs": most, "idle": idle_texts(module)}
     except RecursionError:
         return "is nested too deeply"
 
 
-def _read(language: str, source: bytes) -> Code | str:
-    if language == "python":
-        from assay.graders.stubs.python import read_python
-
-        return read_python(source)
-    from assay.graders.stubs.treesitter import read_tree
-
-    return read_tree(source, language)
+_ASKED: dict[str, Callable[..., dict[str, object] | str]] = {
+    "code": _code,
+    "python": _python,
+    "signs": _signs,
+}

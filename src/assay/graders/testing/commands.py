@@ -174,7 +174,7 @@ def programs_of(line: str) -> tuple[str, ...]:
         return ()
     found: list[str] = []
     for number, command in enumerate(commands):
-        words = _plainly_unwrapped(command.words)
+        words = _unwrapped(command.words, plainly=True)
         is_check = command.words[:2] == ("command", "-v")
         if is_check or _BRANCHING & {*command.words[:1], *words[:1]} or command.after[:2] == "()":
             return ()
@@ -190,20 +190,6 @@ def programs_of(line: str) -> tuple[str, ...]:
         if words and _NAME.fullmatch(words[0]):
             found.append(words[0])
     return tuple(dict.fromkeys(found))
-
-
-def _plainly_unwrapped(words: Sequence[str]) -> list[str]:
-    """As `_unwrapped`; but a wrapper with options of its own is the program."""
-    left = list(words)
-    while left:
-        head, after = left[0], left[1:2]
-        if head in _RESERVED or ("=" in head and head.partition("=")[0].isidentifier()):
-            left = left[1:]
-        elif (head == "timeout" or head in _WRAPPERS) and after and not after[0].startswith("-"):
-            left = left[2:] if head == "timeout" else left[1:]
-        else:
-            break
-    return left
 
 
 def _invocations(line: str, tree: str | None, depth: int, cwd: str) -> Iterator[Invocation]:
@@ -256,14 +242,19 @@ def _simple_commands(line: str) -> list[_Simple]:
     return commands
 
 
-def _unwrapped(words: Sequence[str]) -> list[str]:
-    """The words from the program on: no assignments, no ``env``, ``timeout 60`` and the like."""
+def _unwrapped(words: Sequence[str], *, plainly: bool = False) -> list[str]:
+    """The words from the program on: no assignments, no ``env``, ``timeout 60`` and the like.
+
+    ``plainly``: Whether a wrapper with options of its own is taken for the program.
+    """
     left = list(words)
     while left:
         head = left[0]
         if head in _RESERVED or ("=" in head and head.partition("=")[0].isidentifier()):
             left = left[1:]
         elif head == "timeout" or head in _WRAPPERS:
+            if plainly and (len(left) < 2 or left[1].startswith("-")):
+                break
             left = left[1:]
             while left and left[0].startswith("-"):
                 left = left[1:]
