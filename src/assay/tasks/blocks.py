@@ -14,19 +14,12 @@ from itertools import chain, repeat
 from pathlib import Path
 from typing import Literal, TypeAlias, cast
 
-from assay.documents import (
-    Ruled,
-    inside_problem,
-    mount_problems,
-    positive,
-    problems_to_error,
-    read_document,
-    texts,
-)
+from assay.documents import problems_to_error, read_document
 from assay.errors import nearest
 from assay.frozen import frozen
 from assay.scoring.results import Assurance
 from assay.tasks.interaction import Interaction
+from assay.tasks.rules import Ruled, inside_problem, mount_problems, positive, texts
 from assay.types import codec
 from assay.types.codec import Problem
 

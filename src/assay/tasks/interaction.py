@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Literal, TypeAlias
 
-from assay.documents import Ruled
 from assay.frozen import frozen
+from assay.tasks.rules import Ruled
 from assay.types.codec import Problem
 from assay.types.trace import ToolKind
 

@@ -7,9 +7,10 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Literal
 
-from assay.documents import Ruled, mount_problems, problems_to_error, read_document
+from assay.documents import problems_to_error, read_document
 from assay.frozen import frozen
 from assay.scoring.json_safe import Json
+from assay.tasks.rules import Ruled, mount_problems
 from assay.types import codec
 from assay.types.codec import Problem
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Literal
 
-from assay.documents import Ruled, inside_problem
 from assay.frozen import frozen
+from assay.tasks.rules import Ruled, inside_problem
 from assay.types.codec import Problem
 
 

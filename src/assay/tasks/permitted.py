@@ -15,9 +15,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property, lru_cache
 from typing import Literal, TypeAlias
 
-from assay.documents import Ruled, texts
 from assay.frozen import frozen
 from assay.graders.signs import JAVA_TEST_LIBRARIES
+from assay.tasks.rules import Ruled, texts
 from assay.types.codec import Problem
 
 Suspicion: TypeAlias = Literal["flag", "hold", "zero"]
