@@ -80,7 +80,6 @@ _TESTED = (
     Wanted("skyrl-gym", "skyrl-gym", "0.4.0", extra=_ASSAY),
     Wanted("tinker-cookbook", "tinker-cookbook", "0.5.8", extra=("torch==2.13.0", *_ASSAY)),
     Wanted("openrlhf", "openrlhf", "0.11.2", 11, ("torch==2.13.0", "aiohttp", *_ASSAY), alone=True),
-    Wanted("verifiers-legacy", "verifiers", "0.2.1", extra=_ASSAY),
     Wanted("adaptive-sdk", "adaptive-sdk", "0.14.2", extra=_ASSAY),
 )
 """Those that can be installed by name: also what only tests run."""

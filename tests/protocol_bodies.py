@@ -62,7 +62,7 @@ def conversations(ids: str = "call_") -> st.SearchStrategy[Conversation]:
     parts: Strategy = said.map(Text) | words.map(_image)
 
     def called(number: int, name: str, given: dict[str, Json]) -> Call:
-        return Call(f"{ids}{number}", name, json.dumps(given))
+        return Call(f"{ids}{number}", name, json.dumps(given, ensure_ascii=False))
 
     call = st.builds(called, st.integers(0, 99), words, json_objects)
 

@@ -32,7 +32,7 @@ has_chromium || echo "chromium is missing: tests of the web page are skipped" >&
 .venv/bin/python -m bench.peers openenv ||
   echo "OpenEnv could not be installed: the tests of environments with it are skipped" >&2
 
-for trainer in trl verl verifiers verifiers-legacy skyrl-gym openrlhf tinker-cookbook adaptive-sdk; do
+for trainer in trl verl verifiers skyrl-gym openrlhf tinker-cookbook adaptive-sdk; do
   .venv/bin/python -m bench.peers "$trainer" ||
     echo "$trainer could not be installed: the test of assay's rewards in it is skipped" >&2
 done

@@ -13,7 +13,6 @@ import pytest
 
 from assay.agents import CommandAgent, ModelAgent
 from assay.environment import Environment, Template
-from assay.environment.tools import mcp_server
 from assay.errors import InputError, SandboxError, TaskEndedError
 from assay.models import ModelClient, ModelSettings, using
 from assay.tasks.blocks import HarnessSpec
@@ -168,24 +167,6 @@ async def test_a_model_is_offered_them() -> None:
     assert list(offered) == ["add", "look", "broken"]
     assert offered["add"].description == "Put pieces of an item into the cart."
     assert _told(run) == [("add", "2 in the cart", False), ("look", '["lamp", "lamp"]', False)]
-
-
-async def test_others_reach_them_as_an_mcp_server() -> None:
-    _, buy = shop()
-
-    async def agent(run: Run) -> None:
-        async with mcp.Client(mcp_server(run)) as client:
-            listed = (await client.list_tools()).tools
-            assert [tool.name for tool in listed] == ["add", "look", "broken"]
-            assert listed[0].input_schema["required"] == ["item"]
-            result = await client.call_tool("add", {"item": "lamp", "pieces": 2})
-            assert not result.is_error
-            for name in ("add", "broken", "sell"):
-                assert (await client.call_tool(name, {})).is_error
-
-    (run,) = (await buy().run(agent)).runs
-    assert run.reward == 1.0
-    assert [name for name, *_ in _told(run)] == ["add", "add", "broken"]
 
 
 async def test_an_mcp_client_reaches_them_over_http() -> None:
@@ -384,15 +365,6 @@ async def test_attack_a_voucher_is_claimed_twice_by_calls_at_once(in_thread: boo
         assert [one.content for one in told] == ["paid", *["claimed already"] * 3, 1]
 
     (run,) = (await counter(in_thread=in_thread)().run(agent)).runs
-    assert run.reward == 0.5
-
-
-async def test_attack_a_voucher_is_claimed_twice_over_mcp() -> None:
-    async def agent(run: Run) -> None:
-        async with mcp.Client(mcp_server(run)) as client:
-            await asyncio.gather(*(client.call_tool("claim", {}) for _ in range(4)))
-
-    (run,) = (await counter()().run(agent)).runs
     assert run.reward == 0.5
 
 

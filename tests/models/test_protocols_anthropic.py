@@ -24,8 +24,7 @@ from assay.models.conversation import (
     Unknown,
 )
 from assay.models.messages import Usage
-from assay.models.protocols import Codec, ProtocolError, codec_at, codec_of
-from assay.models.protocols import anthropic as module
+from assay.models.protocols import ProtocolError, codec_at, codec_of
 from assay.scoring.json_safe import Json
 from tests.protocol_bodies import (
     conversations,
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
     import anthropic  # noqa: TC004 - imported by a fixture
 
 codec = codec_of("anthropic")
-_WHOLE: Codec = module  # its functions are the protocol's
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -254,16 +252,16 @@ def test_what_anthropics_client_sends_is_read() -> None:
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
-        ({"max_tokens": None}, "max_tokens: Field required"),
-        ({"messages": []}, "messages: at least one message is required"),
-        ({"messages": [{"role": "user"}]}, "messages.0.content: Field required"),
+        ({"max_tokens": None}, "Missing required parameter: 'max_tokens'"),
+        ({"messages": []}, "Invalid 'messages': it must not be empty"),
+        ({"messages": [{"role": "user"}]}, "Missing required parameter: 'messages[0].content'"),
         (
             {"messages": [{"role": "user", "content": [{"type": "text"}]}]},
-            "messages.0.content.0.text: Field required",
+            "Missing required parameter: 'messages[0].content[0].text'",
         ),
-        ({"messages": [{"role": "god", "content": "x"}]}, "messages.0.role: Input should be one"),
-        ({"temperature": "hot"}, "temperature: Input should be a valid number"),
-        ({"tools": [{"name": "x"}]}, "tools.0.input_schema: Field required"),
+        ({"messages": [{"role": "god", "content": "x"}]}, "Invalid value: 'god'"),
+        ({"temperature": "hot"}, "Invalid type for 'temperature'"),
+        ({"tools": [{"name": "x"}]}, "Missing required parameter: 'tools[0].input_schema'"),
     ],
 )
 def test_a_malformed_request_is_refused_by_its_field(changed: dict[str, Json], told: str) -> None:

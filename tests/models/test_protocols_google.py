@@ -28,7 +28,7 @@ from assay.models.conversation import (
     Unknown,
 )
 from assay.models.messages import Usage
-from assay.models.protocols import Codec, ProtocolError, addressed, codec_at, codec_of
+from assay.models.protocols import ProtocolError, addressed, codec_at, codec_of
 from assay.models.protocols import google as module
 from assay.scoring.json_safe import Json
 from tests.protocol_bodies import (
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from google import genai  # noqa: TC004 - imported by a fixture
 
 codec = codec_of("google")
-_WHOLE: Codec = module  # its functions are the protocol's
 _PATH = "/v1/models/m:generateContent"
 
 
@@ -174,7 +173,7 @@ _TURN = Turn(
         Thought("I have to look.", protocol="google"),
         Text("I look at both."),
         Thought("", "c2ln", "behind", "google"),
-        Call("c1", "ls", '{"path": "\\u00fc"}'),
+        Call("c1", "ls", '{"path": "ü"}'),
         Call("c2", "ls", "{}"),
         Thought("", "ZW5k", protocol="google"),
     ),
@@ -329,14 +328,17 @@ def test_what_googles_client_sends_is_read() -> None:
 _MALFORMED: list[tuple[dict[str, Json], str]] = [
     ({"model": ""}, "Missing required parameter: 'model'"),
     ({"contents": None}, "Missing required parameter: 'contents'"),
-    ({"contents": []}, "contents: at least one is required"),
+    ({"contents": []}, "Invalid 'contents': it must not be empty"),
     ({"contents": [{"role": "god", "parts": []}]}, "Invalid value: 'god'"),
     ({"contents": [{"parts": [{"text": 1}]}]}, "Invalid type for 'contents[0].parts[0].text'"),
     (
         {"contents": [{"parts": [{"functionCall": {}}]}]},
         "Missing required parameter: 'contents[0].parts[0].functionCall.name'",
     ),
-    ({"generationConfig": {"temperature": "hot"}}, "Invalid type for 'temperature'"),
+    (
+        {"generationConfig": {"temperature": "hot"}},
+        "Invalid type for 'generationConfig",
+    ),
     ({"generationConfig": {"candidateCount": 2}}, "Invalid 'candidateCount'"),
     ({"cachedContent": "cachedContents/1"}, "Invalid 'cachedContent'"),
     # Which one its server keeps to, nobody knows.

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from assay.models.protocols import Protocol, ProtocolError, codec_of
 from assay.models.protocols.events import cut
-from assay.models.protocols.fields import decode_body
+from assay.models.protocols.shapes import decode_body
 from assay.scoring.json_safe import Json
 from tests.protocol_bodies import json_values
 

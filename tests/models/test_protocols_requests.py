@@ -169,14 +169,11 @@ def test_other_ways_to_say_the_same_to_chat() -> None:
                 ],
             },
         ],
-        "functions": [{"name": "f"}],
-        "function_call": {"name": "f"},
     }
     asked = codec_of("chat").read_request(body)
     assert asked.turns[0].parts == (Image("https://h/a.png"),)
     assert asked.turns[1].text == "No.Never."
     assert asked.turns[1].calls == (Call("c", "p", "x", "custom"),)
-    assert (asked.tools[0].name, asked.choice) == ("f", "f")
     reply = codec_of("chat").read_reply(
         {
             "choices": [
@@ -205,6 +202,9 @@ def test_other_ways_to_say_the_same_to_chat() -> None:
         ("chat", {"max_tokens": 0}),
         ("chat", {"max_tokens": True}),
         ("chat", {"stop": [3]}),
+        ("chat", {"functions": [{"name": "f"}]}),
+        ("chat", {"function_call": {"name": "f"}}),
+        ("chat", {"messages": [{"role": "function", "name": "f", "content": "x"}]}),
         ("responses", {"model": ""}),
         ("responses", {"input": [{"content": "x"}]}),
         ("responses", {"input": [{"role": "user"}]}),

@@ -25,8 +25,7 @@ from assay.models.conversation import (
     Unknown,
 )
 from assay.models.messages import Usage
-from assay.models.protocols import Codec, ProtocolError, codec_at, codec_of
-from assay.models.protocols import responses as module
+from assay.models.protocols import ProtocolError, codec_at, codec_of
 from assay.scoring.json_safe import Json
 from tests.protocol_bodies import (
     conversations,
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
     import openai  # noqa: TC004 - imported by a fixture
 
 codec = codec_of("responses")
-_WHOLE: Codec = module  # its functions are the protocol's
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -282,7 +280,7 @@ def test_what_openais_client_sends_is_read() -> None:
     ("changed", "parameter", "told"),
     [
         ({"input": None}, "input", "Missing required parameter"),
-        ({"input": 3}, "input", "but got an integer"),
+        ({"input": 3}, "input", "but got integer"),
         ({"input": [{"type": "item_reference", "id": "x"}]}, "input[0]", "send the item itself"),
         ({"conversation": "c"}, "conversation", "send what was said"),
         ({"background": True}, "background", "wait for the reply"),

@@ -98,13 +98,6 @@ def test_verifiers_scores_a_trace_and_drops_what_cannot_be_graded(tmp_path: Path
     assert "1 of 1 answers have no reward" in raised
 
 
-def test_a_rubric_of_verifiers_gives_what_cannot_be_graded_no_advantage(tmp_path: Path) -> None:
-    right, wrong, ungraded = _printed("verifiers-legacy", "verifiers_rubric.py", tmp_path)
-    assert right == "1.0 0.5 {'exact_match': 1.0} None"
-    assert wrong == "0.0 -0.5 {'exact_match': 0.0} None"
-    assert ungraded.startswith("0.5 0.0 {'exact_match': 0.5} exact_match: needs 'expected'")
-
-
 def test_skyrl_steps_through_a_graded_environment(tmp_path: Path) -> None:
     assert _printed("skyrl-gym", "skyrl_environment.py", tmp_path) == [
         "1.0 {'done': True, 'graded': 1.0}",

@@ -121,15 +121,14 @@ def test_a_tool_that_is_not_there_cannot_be_forced(met: FakeJudge) -> None:
         ask_openai(met, tool_choice={"type": "function", "function": {"name": "verdict"}})
 
 
-def test_parts_and_several_replies_are_read(met: FakeJudge) -> None:
+def test_parts_are_read(met: FakeJudge) -> None:
     with openai.OpenAI(base_url=met.base_url, api_key="k", max_retries=0) as client:
         parts: Any = [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]
         reply = client.chat.completions.create(
             model="any",
-            n=3,
             messages=[{"role": "developer", "content": "S"}, {"role": "user", "content": parts}],
         )
-    assert [choice.message.content for choice in reply.choices] == [_MET] * 3
+    assert reply.choices[0].message.content == _MET
     assert (met.requests[0].system, met.requests[0].last_user) == ("S", "one\ntwo")
 
 
@@ -269,18 +268,12 @@ def test_models_are_listed_for_both_clients(met: FakeJudge) -> None:
 @pytest.mark.parametrize(
     ("path", "body", "status", "told"),
     [
-        ("/v1/chat/completions", b"{", 400, "not JSON"),
+        ("/v1/chat/completions", b"{", 400, "JSON body"),
         ("/v1/chat/completions", b"[]", 400, "JSON object"),
         ("/v1/chat/completions", b'{"messages": []}', 400, "model"),
         ("/v1/chat/completions", b'{"model": "m", "messages": []}', 400, "message"),
         ("/v1/messages", b'{"model": "m", "messages": [{"role": "user"}]}', 400, "max_tokens"),
         ("/v1/embeddings", b"{}", 404, "/v1/embeddings"),
-        (
-            "/v1/chat/completions",
-            b'{"model": "m", "stream": true, "messages": [{"role": "user", "content": "x"}]}',
-            400,
-            "stream",
-        ),
     ],
 )
 def test_what_a_provider_refuses_is_refused(

@@ -276,32 +276,6 @@ async def _any(awaited: Any) -> Any:
     return await awaited
 
 
-def test_a_rubric_of_verifiers_is_told_what_could_not_be_graded(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    package = ModuleType("verifiers")
-    vars(package)["InfraError"] = RuntimeError
-    monkeypatch.setitem(sys.modules, "verifiers", package)
-    states: list[dict[str, Any]] = [
-        {"prompt": CHAT, "completion": _said(text), "answer": truth, "info": {}, "error": None}
-        for text, truth in (("4", "4"), ("5", "4"), ("4", None))
-    ]
-    alone = verifiers.rubric_function(EXACT, name="mine")
-    assert [asyncio.run(_any(alone(state))) for state in states[:2]] == [1.0, 0.0]
-    with pytest.raises(GraderError):
-        asyncio.run(_any(alone(states[2])))
-    assert "mine: needs 'expected'" in str(states[2]["error"])
-    states[2]["error"] = None
-    group = verifiers.rubric_function(EXACT, group=True)
-    # What failed by no fault of the model says nothing, and a 0 would move its siblings' mean.
-    failed: dict[str, Any] = {**states[0], "completion": [], "error": RuntimeError("no sandbox")}
-    assert asyncio.run(_any(group([*states[:2], failed]))) == [1.0, 0.0, 0.5]
-    assert str(failed["error"]) == "no sandbox"
-    assert asyncio.run(_any(group(states))) == [1.0, 0.0, 0.5]
-    assert [bool(state["error"]) for state in states] == [False, False, True]
-    assert getattr(alone, "__name__", "") == "mine"
-
-
 def test_a_trace_of_verifiers_is_graded_with_its_question_and_its_words() -> None:
     def seen(question: str, answer: str, expected: str, thread: Any) -> float:
         turns = [(turn.role, turn.content) for turn in thread.turns]

@@ -13,7 +13,6 @@ from assay.errors import InputError, Location
 from assay.models.conversation import Call, Part, Text, Thought
 from assay.scoring.json_safe import Json
 from assay.testing import FakeJudge, FakeModel, Fault, calls, says, solver
-from assay.testing.serving import FakeServer
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -107,7 +106,7 @@ def _not_a_turn(where: Location) -> InputError:
     )
 
 
-def _serve(fake: FakeServer, given: Namespace) -> int:
+def _serve(fake: FakeModel, given: Namespace) -> int:
     try:
         fake.start()
     except OSError as error:

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 from collections.abc import Callable, Mapping
 from contextvars import Context, ContextVar
-from typing import TYPE_CHECKING
 
-from assay.errors import AssayError, InputError, MissingExtraError, TaskEndedError
+from assay.errors import AssayError, InputError, TaskEndedError
 from assay.scoring.json_safe import Json, json_safe
 from assay.tasks.tools import FunctionTool
 from assay.types.trace import ToolResult
-from assay.version import __version__
 
-if TYPE_CHECKING:
-    from mcp.server import Server
-
-    from assay.types.run import Run
-
-__all__ = ["SessionTool", "mcp_server", "require_tool_name"]
+__all__ = ["SessionTool", "require_tool_name"]
 
 _CALLING: ContextVar[asyncio.Lock | None] = ContextVar("assay_calling", default=None)
 """The turn of the session in one of whose tools this is."""
@@ -95,43 +87,3 @@ def require_tool_name(name: str) -> None:
             f"a tool cannot be called {name!r}",
             hint="a name has at most 64 letters, digits, _ and -",
         )
-
-
-def mcp_server(run: Run) -> Server[object]:
-    """The tools of a run as an MCP server, for agents that speak with one.
-
-    It is the `mcp` package's own server: run it on whatever transport the agent takes. Each call is
-    recorded in the run's trace.
-    """
-    try:
-        import mcp_types
-        from mcp.server import Server, ServerRequestContext
-    except ImportError as error:
-        raise MissingExtraError("an MCP server", extra="mcp") from error
-
-    async def listed(
-        _: ServerRequestContext[object], __: mcp_types.PaginatedRequestParams | None
-    ) -> mcp_types.ListToolsResult:
-        tools = [
-            mcp_types.Tool(
-                name=tool.name, description=tool.description, input_schema=dict(tool.schema)
-            )
-            for tool in run.tools.values()
-        ]
-        return mcp_types.ListToolsResult(tools=tools)
-
-    async def called(
-        _: ServerRequestContext[object], asked: mcp_types.CallToolRequestParams
-    ) -> mcp_types.CallToolResult:
-        try:
-            result = await run.call(asked.name, asked.arguments or {})
-        except AssayError as error:
-            result = ToolResult(content=f"error: {error}", is_error=True)
-        text = result.content if isinstance(result.content, str) else json.dumps(result.content)
-        content = mcp_types.TextContent(type="text", text=text)
-        return mcp_types.CallToolResult(content=[content], is_error=result.is_error)
-
-    server: Server[object] = Server(
-        "assay", version=__version__, on_list_tools=listed, on_call_tool=called
-    )
-    return server

@@ -17,7 +17,7 @@ from assay.gateway.gateway import Gateway, refusal
 from assay.models.conversation import Conversation
 from assay.models.passing import Passed, tokens_asked
 from assay.models.protocols import Codec, ProtocolError, addressed, codec_at, codec_of
-from assay.models.protocols.fields import MOST_DEPTH
+from assay.models.protocols.shapes import MOST_DEPTH
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
 

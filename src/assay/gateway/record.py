@@ -29,7 +29,7 @@ from assay.gateway.journal import (
 )
 from assay.gateway.trace import Recorded, recorded
 from assay.models.conversation import Call, Conversation, Image, Reply, Turn
-from assay.models.protocols.turns import Turns
+from assay.models.protocols.translating import Turns
 from assay.scoring.json_safe import Json
 
 __all__ = ["Recorder", "read_journal"]

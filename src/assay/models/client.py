@@ -6,7 +6,6 @@ It knows nothing of verdicts. It gives a reply that has the shape that was asked
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 from collections.abc import Generator, Mapping, Sequence
@@ -414,7 +413,8 @@ def request_digest(request: Request, *, protocol: str, base_url: str, model: str
         marks = _marks(request.volatile)
         said = [_with_marks(text, marks) for text in said]
     texts = [text.encode("utf-8", "surrogatepass") for text in said]
-    head = _head(
+    decisive = [
+        _FORMAT,
         protocol,
         base_url,
         model,
@@ -426,20 +426,14 @@ def request_digest(request: Request, *, protocol: str, base_url: str, model: str
         request.seed,
         request.reasoning_effort,
         request.repeat,
-    )
-    digest = hashlib.sha256(head)
+    ]
+    framed = json.dumps(decisive).encode("ascii")
+    digest = hashlib.sha256(b"%d " % len(framed) + framed)
     digest.update(b"%d" % marked)
     for message, text in zip(request.messages, texts, strict=True):
         digest.update(f"{message.role} {isinstance(message.content, str)} {len(text)} ".encode())
         digest.update(text)
     return digest.hexdigest()
-
-
-@functools.lru_cache(maxsize=512)
-def _head(*decisive: str | float | None) -> bytes:
-    """What is the same for many requests, framed."""
-    framed = json.dumps([_FORMAT, *decisive]).encode("ascii")
-    return b"%d " % len(framed) + framed
 
 
 def _said(message: Message) -> str:

@@ -24,7 +24,7 @@ from assay.models.faults import Fault, broken_reply
 from assay.models.messages import Usage
 from assay.models.pace import Limiter
 from assay.models.protocols import Codec, Protocol, codec_of
-from assay.models.protocols.codec import Stream
+from assay.models.protocols.events import EventStream
 from assay.models.routes import HttpRoute, JsonAnswer, Route
 from assay.models.sending import Sending
 from assay.models.transport import MAX_REPLY_BYTES
@@ -86,10 +86,10 @@ class Listener:
     give: Callable[[bytes], None]
     codec: Codec
     wants_usage: bool
-    heard: Stream | None = field(default=None, init=False)
+    heard: EventStream | None = field(default=None, init=False)
     is_begun: bool = field(default=False, init=False)
 
-    def begin(self) -> Stream:
+    def begin(self) -> EventStream:
         """Listen to a reply from its beginning."""
         self.heard = self.codec.read_stream(wants_usage=self.wants_usage)
         return self.heard
@@ -214,7 +214,7 @@ class Passing:
         if self.protocol not in (None, spoken):
             body, raw = codec_of(self.protocol).write_reply(got.reply, self.asked), b""
         elif spoken == "google":
-            from assay.models.protocols.google_reply import with_ids
+            from assay.models.protocols.google import with_ids
 
             if named := with_ids(body, got.reply):
                 body, raw = named, b""

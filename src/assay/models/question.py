@@ -10,7 +10,7 @@ from typing import cast
 from assay.errors import InputError
 from assay.models.conversation import Conversation, Image, Part, Reply, Text, Tool, Turn, Unknown
 from assay.models.messages import Message, Request
-from assay.models.protocols import Codec, chat_reply
+from assay.models.protocols import Codec, chat
 from assay.models.resolving import Capability, Endpoint
 from assay.models.schemas import Shape
 from assay.models.wire import (
@@ -165,7 +165,7 @@ def read(codec: Codec, data: Json, tool: str = "verdict") -> RawReply | None:
 
 
 def _reply(codec: Codec, data: Json, tool: str) -> Reply | None:
-    return chat_reply.read_reply(data, tool) if codec.NAME == "chat" else codec.read_reply(data)
+    return chat.read_reply(data, tool) if codec.NAME == "chat" else codec.read_reply(data)
 
 
 def _said(reply: Reply, tool: str) -> tuple[str, str]:

@@ -10,12 +10,11 @@ from __future__ import annotations
 import functools
 import importlib
 import json
-import marshal
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import NoReturn, Protocol, TypeVar, cast
+from typing import NoReturn, Protocol, cast
 
 from assay.errors import InputError
 from assay.scoring.json_safe import Json, plain
@@ -33,16 +32,9 @@ def schema_text(schema: Mapping[str, Json]) -> str:
         InputError: It is not JSON.
     """
     try:
-        # A tenth of the time that `json` takes, and every judgement needs it.
-        key = marshal.dumps(cast("Json", schema) if type(schema) is dict else plain(schema), 2)
-        return _text(key)
+        return json.dumps(schema if type(schema) is dict else plain(schema), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(f"the reply schema is not JSON: {error}") from None
-
-
-@functools.lru_cache(maxsize=256)
-def _text(key: bytes) -> str:
-    return json.dumps(marshal.loads(key), allow_nan=False)  # noqa: S302 - bytes of our own
 
 
 def strict_schema(schema: Mapping[str, Json]) -> dict[str, Json]:
@@ -318,11 +310,6 @@ def _put_word_right(parent: dict[str, Json] | list[Json], key: str | int, schema
     return True
 
 
-_MOST_KEPT = 512
-_Key = TypeVar("_Key")
-_Value = TypeVar("_Value")
-
-
 @dataclass(slots=True)
 class Shape:
     """A schema, made ready.
@@ -340,40 +327,21 @@ class Shape:
     strict: str
 
 
-_BY_TEXT: dict[str, Shape] = {}
-_BY_OBJECT: dict[int, tuple[Mapping[str, Json], Shape]] = {}
-
-
 def shape_of(schema: Mapping[str, Json]) -> Shape:
     """The shape of a schema.
-
-    The same object is known again without being looked at: a schema may not change once used.
 
     Raises:
         InputError: If it is not JSON Schema.
     """
-    known = _BY_OBJECT.get(id(schema))
-    if known is not None and known[0] is schema:
-        return known[1]
-    encoded = json.dumps(plain(schema), ensure_ascii=False, separators=(",", ":"))
-    shape = _BY_TEXT.get(encoded)
-    if shape is None:
-        shape = _make(schema, encoded)
-        _keep(_BY_TEXT, encoded, shape)
-    _keep(_BY_OBJECT, id(schema), (schema, shape))
-    return shape
+    return _shape(json.dumps(plain(schema), ensure_ascii=False, separators=(",", ":")))
 
 
-def _make(schema: Mapping[str, Json], encoded: str) -> Shape:
+@functools.lru_cache(maxsize=512)
+def _shape(encoded: str) -> Shape:
+    schema = cast("dict[str, Json]", json.loads(encoded))
     validate = validator(schema)
     try:
         strict = json.dumps(strict_schema(schema), ensure_ascii=False, separators=(",", ":"))
     except InputError:
         strict = ""  # asked for in another way, and checked here as any reply is
     return Shape(validate, in_words(schema), encoded, strict)
-
-
-def _keep(kept: dict[_Key, _Value], key: _Key, value: _Value) -> None:
-    if len(kept) >= _MOST_KEPT:
-        kept.clear()  # a program with more schemas than this makes them anew each time
-    kept[key] = value

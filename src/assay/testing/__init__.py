@@ -6,8 +6,7 @@ The names here are the public ones. To import them loads the standard library al
 from __future__ import annotations
 
 from assay.testing.asked import Asked, Fence
-from assay.testing.fake_judge import Answer, FakeJudge
-from assay.testing.fake_model import FakeModel, Move, calls, says
+from assay.testing.fake_model import Answer, FakeJudge, FakeModel, Move, calls, says
 from assay.testing.faults import Fault
 from assay.testing.heuristic import heuristic_verdict
 from assay.testing.solver import solver, through_recording, through_shell

@@ -12,16 +12,13 @@ text stands outside, as it does for a model that reads them.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, TypeAlias, cast
+from typing import Literal, TypeAlias
 
-from assay.models.conversation import Call, Conversation, Reply, Text, Turn
-from assay.models.messages import Usage
-from assay.models.protocols import ProtocolError, codec_of
+from assay.models.conversation import Conversation
 from assay.scoring.json_safe import Json
 
 WireForm: TypeAlias = Literal["openai", "anthropic", "responses", "google"]
@@ -68,7 +65,7 @@ class Asked:
         headers: Lower-case names. A key's value is ``[hidden]``.
         body: The whole request.
         index: How many were asked before it.
-        conversation: The whole of it, for a `FakeModel`.
+        conversation: The whole of it.
     """
 
     protocol: WireForm
@@ -185,200 +182,9 @@ def _unescaped(match: re.Match[str]) -> str:
     return chr(code) if code < 0x110000 and not 0xD800 <= code < 0xE000 else match[0]
 
 
-Ending: TypeAlias = Literal["stop", "length", "refusal"]
-_KEYS = frozenset({"authorization", "x-api-key", "api-key", "x-goog-api-key", "cookie"})
 _CHARACTERS_A_TOKEN = 4
 
 
 def tokens_of(characters: int) -> int:
     """Tokens that a text of this length counts as: one for each four characters begun."""
     return -(-characters // _CHARACTERS_A_TOKEN)
-
-
-def read_request(
-    protocol: WireForm, body: Json, headers: Mapping[str, str], *, index: int
-) -> Asked:
-    """Read a request.
-
-    Raises:
-        ProtocolError: For what the provider would refuse as well.
-    """
-    if not isinstance(body, dict):
-        raise ProtocolError(400, "the body has to be a JSON object")
-    model, messages = body.get("model"), body.get("messages")
-    if not isinstance(model, str) or not model:
-        raise ProtocolError(400, "you must provide a model parameter", parameter="model")
-    if not isinstance(messages, list) or not messages:
-        raise ProtocolError(400, "messages: at least one message is required", parameter="messages")
-    if protocol == "anthropic" and not isinstance(body.get("max_tokens"), int):
-        raise ProtocolError(400, "max_tokens: field required", parameter="max_tokens")
-    if body.get("stream") is True:
-        raise ProtocolError(400, "stream: this fake answers whole replies only", parameter="stream")
-    said = [_said(message) for message in messages]
-    systems = [one.text for one in said if one.role in ("system", "developer")]
-    if protocol == "anthropic" and body.get("system"):
-        systems.insert(0, _text(body["system"]))
-    temperature = body.get("temperature")
-    schema, tool = _wanted(protocol, body)
-    return Asked(
-        protocol=protocol,
-        model=model,
-        messages=tuple(one for one in said if one.role not in ("system", "developer")),
-        system="\n\n".join(systems),
-        schema=schema,
-        tool=tool,
-        temperature=float(temperature) if isinstance(temperature, int | float) else None,
-        headers=without_keys(headers),
-        body=body,
-        index=index,
-    )
-
-
-def without_keys(headers: Mapping[str, str]) -> dict[str, str]:
-    """Headers in which no key can be read."""
-    return {name: "[hidden]" if name in _KEYS else value for name, value in headers.items()}
-
-
-def _said(message: Json) -> Said:
-    if not isinstance(message, dict) or not isinstance(message.get("role"), str):
-        raise ProtocolError(400, "messages: each needs a role and content", parameter="messages")
-    return Said(str(message["role"]), _text(message.get("content")))
-
-
-def _text(content: Json) -> str:
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, list):
-        return ""
-    parts = [part for part in content if isinstance(part, dict)]
-    return "\n".join(str(part["text"]) for part in parts if isinstance(part.get("text"), str))
-
-
-def _wanted(protocol: WireForm, body: dict[str, Json]) -> tuple[dict[str, Json] | None, str]:
-    """The schema that the reply shall have, and the tool that has to be called."""
-    if protocol == "openai":
-        form = _child(body, "response_format")
-        if form.get("type") == "json_schema":
-            return _child(_child(form, "json_schema"), "schema") or None, ""
-    else:
-        form = _child(_child(body, "output_config"), "format") or _child(body, "output_format")
-        if form.get("type") == "json_schema":
-            return _child(form, "schema") or None, ""
-    return _forced_tool(protocol, body)
-
-
-def _forced_tool(protocol: WireForm, body: dict[str, Json]) -> tuple[dict[str, Json] | None, str]:
-    listed = body.get("tools")
-    given = [tool for tool in listed if isinstance(tool, dict)] if isinstance(listed, list) else []
-    tools = [_child(tool, "function") for tool in given] if protocol == "openai" else given
-    choice = body.get("tool_choice")
-    if isinstance(choice, str):
-        is_forced, name = choice == "required", None
-    else:
-        chosen = choice if isinstance(choice, dict) else {}
-        is_forced = chosen.get("type") in ("function", "tool", "any")
-        named = _child(chosen, "function") if protocol == "openai" else chosen
-        name = named.get("name")
-    if not is_forced:
-        return None, ""
-    tool = next((tool for tool in tools if name is None or tool.get("name") == name), None)
-    if tool is None:
-        raise ProtocolError(400, f"tool_choice: there is no tool {name!r}", parameter="tool_choice")
-    key = "parameters" if protocol == "openai" else "input_schema"
-    return _child(tool, key) or None, str(tool.get("name", ""))
-
-
-def _child(parent: Mapping[str, Json], key: str) -> dict[str, Json]:
-    value = parent.get(key)
-    return value if isinstance(value, dict) else {}
-
-
-def reply_body(asked: Asked, text: str, *, ending: Ending = "stop") -> dict[str, Json]:
-    """Write a reply, as the provider of the request would.
-
-    Args:
-        asked: The request: it says the form, whether a tool has to be called, and how many tokens
-            there may be. A longer reply is cut and ends by its length.
-        text: The reply.
-        ending: Why it ends.
-    """
-    most = _most_tokens(asked.body)
-    if ending == "stop" and most and tokens_of(len(text)) > most:
-        text, ending = text[: most * _CHARACTERS_A_TOKEN], "length"
-    return (
-        _openai_reply(asked, text, ending)
-        if asked.protocol == "openai"
-        else _anthropic_reply(asked, text, ending)
-    )
-
-
-def _most_tokens(body: Mapping[str, Json]) -> int:
-    most = body.get("max_completion_tokens") or body.get("max_tokens")
-    return most if isinstance(most, int) and most > 0 else 0
-
-
-def _openai_reply(asked: Asked, text: str, ending: Ending) -> dict[str, Json]:
-    body = _written(asked, text, ending, is_call=bool(asked.tool) and ending != "refusal")
-    count = asked.body.get("n")
-    many = count if isinstance(count, int) and 1 < count <= 128 else 1
-    choice, usage = cast("list[dict[str, Json]]", body["choices"])[0], _child(body, "usage")
-    body["choices"] = [{**choice, "index": number} for number in range(many)]
-    read, wrote = tokens_of(asked.characters), tokens_of(len(text)) * many
-    body["usage"] = {**usage, "completion_tokens": wrote, "total_tokens": read + wrote}
-    return {**body, "system_fingerprint": "fp_fake"}
-
-
-def _anthropic_reply(asked: Asked, text: str, ending: Ending) -> dict[str, Json]:
-    given: Json = None
-    if asked.tool and ending == "stop":
-        try:
-            given = cast("Json", json.loads(text))
-        except ValueError:
-            given = None
-    is_call = isinstance(given, dict)  # what is not an object calls no tool
-    body = _written(asked, text, ending, is_call=is_call)
-    if is_call:  # also where no strict reader would take it
-        cast("list[dict[str, Json]]", body["content"])[0]["input"] = given
-        body["stop_reason"] = "tool_use"
-    return body
-
-
-def _written(asked: Asked, text: str, ending: Ending, *, is_call: bool) -> dict[str, Json]:
-    is_openai = asked.protocol == "openai"
-    kind, call = ("chatcmpl-", "call_") if is_openai else ("msg_", "toolu_")
-    part = Call(f"{call}{asked.index}", asked.tool, text) if is_call else Text(text)
-    is_refused = ending == "refusal" and is_openai
-    reply = Reply(
-        turn=Turn("assistant", () if is_refused else (part,)),
-        stop=ending,
-        id=f"{kind}{asked.index}",
-        refusal=text if is_refused else "",
-        usage=Usage(
-            input_tokens=tokens_of(asked.characters),
-            cached_tokens=0,
-            output_tokens=tokens_of(len(text)),
-            reasoning_tokens=0 if is_openai else None,
-        ),
-    )
-    codec = codec_of("chat" if is_openai else "anthropic")
-    return codec.write_reply(reply, Conversation(model=asked.model, turns=()))
-
-
-def error_body(protocol: WireForm, error: ProtocolError) -> dict[str, Json]:
-    """Write an error, as this provider would."""
-    return codec_of("chat" if protocol in ("openai", "responses") else protocol).write_error(error)
-
-
-def models_body(model: str) -> dict[str, Json]:
-    """The list of models, in a form that both providers' clients read."""
-    entry: Json = {
-        "id": model,
-        "object": "model",
-        "created": 1_700_000_000,
-        "owned_by": "assay",
-        "type": "model",
-        "display_name": model,
-        "created_at": "2023-11-14T22:13:20Z",
-    }
-    page: dict[str, Json] = {"object": "list", "data": [entry], "has_more": False}
-    return {**page, "first_id": model, "last_id": model}

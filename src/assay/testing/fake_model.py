@@ -1,4 +1,4 @@
-"""`FakeModel`: an agent's model on this machine, in all four protocols, whole and streamed."""
+"""Models on this machine that do as told: `FakeModel` for agents, `FakeJudge` for judges."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import base64
 import hashlib
 import inspect
 import json
+import threading
 import zlib
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import TypeAlias, cast
+from types import TracebackType
+from typing import ClassVar, Self, TypeAlias, TypedDict, Unpack, cast
 
+from assay.errors import InputError
 from assay.models.conversation import (
     Call,
     Conversation,
@@ -23,12 +26,13 @@ from assay.models.conversation import (
     Turn,
 )
 from assay.models.messages import Usage
-from assay.models.protocols import Protocol, ProtocolError, addressed, codec_at, codec_of
-from assay.models.protocols.fields import decode_body
+from assay.models.protocols import ProtocolError, addressed, codec_at
+from assay.models.protocols.shapes import decode_body
 from assay.scoring.json_safe import Json, plain
-from assay.testing.asked import Asked, Said, WireForm, tokens_of, without_keys
+from assay.testing.asked import Asked, Said, WireForm, tokens_of
 from assay.testing.faults import (
     Fault,
+    FaultPlan,
     Faults,
     HttpResponse,
     error_response,
@@ -36,26 +40,32 @@ from assay.testing.faults import (
     refusing_response,
     sent,
     spoilt,
+    spoken,
 )
-from assay.testing.http_server import HttpRequest
-from assay.testing.serving import FakeServer, Responding, Script, failed
+from assay.testing.heuristic import heuristic_verdict
+from assay.testing.http_server import HttpRequest, HttpServer
 
 Move: TypeAlias = "Sequence[object] | Callable[[Conversation], object]"
 """What the model does: a script, or a function or coroutine function of the conversation. Each
 gives texts, JSON, `calls`, turns that `says` makes, whole replies, or `Fault`s."""
+
+Answer: TypeAlias = "Sequence[object] | Callable[[Asked], object] | None"
+"""Who answers: None for the heuristic judge, a script of texts, JSON and `Fault`s in order, or a
+function or coroutine function that gives text or JSON."""
 
 _PATHS: dict[str, WireForm] = {
     "/v1/chat/completions": "openai",
     "/v1/messages": "anthropic",
     "/v1/responses": "responses",
 }
-_CODECS: dict[WireForm, Protocol] = {
-    "openai": "chat",
-    "anthropic": "anthropic",
-    "responses": "responses",
-    "google": "google",
+_REPLIES: dict[WireForm, str] = {
+    "openai": "chatcmpl-",
+    "anthropic": "msg_",
+    "responses": "resp_",
+    "google": "",
 }
 _EVENTS = "text/event-stream"
+_KEYS = frozenset({"authorization", "x-api-key", "api-key", "x-goog-api-key", "cookie"})
 _TOKEN = 4
 _VOCABULARY = 50_000
 
@@ -80,10 +90,25 @@ def says(*parts: str | Part) -> Turn:
     return Turn("assistant", tuple(made))
 
 
-class FakeModel(FakeServer):
+class Manner(TypedDict, total=False):
+    """How a fake model serves; see `FakeModel`."""
+
+    faults: Faults
+    model: str
+    host: str
+    port: int
+    seconds: float
+    pieces: int
+    context_tokens: int
+    seed: int
+    keep: int
+
+
+class FakeModel:
     """A model for agents that does as it is told: four protocols, streamed and not, with tools.
 
-    It listens on this machine, on a thread of its own::
+    It listens on this machine, on a thread of its own, so that it serves tests with and without an
+    event loop, and other processes::
 
         with FakeModel([calls("bash", command="ls"), "Done."]) as fake:
             client = openai.OpenAI(base_url=fake.base_url, api_key="any")
@@ -93,7 +118,8 @@ class FakeModel(FakeServer):
         each: Whether each conversation goes through the script for itself, so that several agents
             may ask at once: its step is the number of turns that the model has had in it. Faults
             of the script are met once by conversations that are alike.
-        faults: What goes wrong with which requests; see `FakeJudge`.
+        faults: What goes wrong with which requests. A request that meets a fault takes nothing
+            off a script, unless it was merely slow.
         model: What the model is called. Every model asked for is answered.
         host: Where to listen: this machine only, unless it is told otherwise.
         port: 0 for a free one.
@@ -106,7 +132,13 @@ class FakeModel(FakeServer):
 
     Raises:
         InputError: For an unknown fault, or a script that is a text.
+
+    Attributes:
+        count: How many were asked, those that met a fault included.
     """
+
+    _calls_by_text: ClassVar[bool] = False
+    """Whether a text is the arguments of a tool that has to be called, as JSON is."""
 
     def __init__(
         self,
@@ -123,56 +155,134 @@ class FakeModel(FakeServer):
         seed: int = 0,
         keep: int = 256,
     ) -> None:
-        super().__init__(
-            faults=faults,
-            model=model,
-            host=host,
-            port=port,
-            seconds=seconds,
-            context_tokens=context_tokens,
-            seed=seed,
-            keep=keep,
-        )
-        self._move = move if callable(move) else _Steps(move) if each else Script(move)
+        self.model_name = model
+        self.count = 0
+        self._move = move if callable(move) else _Steps(move) if each else _Script(move)
+        self._plan = FaultPlan(faults, seed=seed)
+        self._seconds = seconds
         self._pieces = pieces
+        self._context_tokens = context_tokens
         self._keep = keep
+        self._requests: deque[Asked] = deque(maxlen=keep)
         self._held: OrderedDict[str, tuple[Turn, ...]] = OrderedDict()
+        self._lock = threading.Lock()
+        self._server = HttpServer(self._handle, host=host, port=port)
 
-    def environment(self) -> dict[str, str]:
-        """Variables that make other programs ask it: providers' base URLs, and keys to go by."""
-        google = {"GOOGLE_GEMINI_BASE_URL": self.root_url, "GEMINI_API_KEY": "fake-key"}
-        return {**super().environment(), **google}
+    def start(self) -> Self:
+        """Listen.
+
+        Raises:
+            OSError: If it cannot.
+        """
+        self._server.start()
+        return self
+
+    def stop(self) -> None:
+        """End: its port, its connections and its thread are gone when this returns."""
+        self._server.stop()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    @property
+    def root_url(self) -> str:
+        """``http://127.0.0.1:PORT``: what Anthropic's and Google's clients call their base URL.
+
+        Raises:
+            InputError: If it was never started, so that there is no port.
+        """
+        if not self._server.port:
+            raise InputError(
+                "the fake model was not started, so it has no address",
+                hint=f"write `with {type(self).__name__}() as fake:`, or call start()",
+            )
+        host = f"[{self._server.host}]" if ":" in self._server.host else self._server.host
+        return f"http://{host}:{self._server.port}"
+
+    @property
+    def base_url(self) -> str:
+        """``http://127.0.0.1:PORT/v1``: what OpenAI's client calls its base URL."""
+        return f"{self.root_url}/v1"
+
+    @property
+    def model(self) -> str:
+        """What to write as the ``model`` of a judge, to ask it in OpenAI's form."""
+        return f"{self.base_url}#{self.model_name}"
+
+    @property
+    def anthropic_model(self) -> str:
+        """What to write as the ``model`` of a judge, to ask it in Anthropic's form."""
+        return f"anthropic+{self.root_url}#{self.model_name}"
+
+    @property
+    def requests(self) -> tuple[Asked, ...]:
+        """What it was asked, oldest first; only the newest are kept."""
+        with self._lock:
+            return tuple(self._requests)
 
     @property
     def conversations(self) -> tuple[Conversation, ...]:
         """What it was asked, oldest first; only the newest are kept."""
-        asked = (one.conversation for one in self.requests)
-        return tuple(one for one in asked if one is not None)
+        return tuple(_conversation(asked) for asked in self.requests)
 
-    def _protocol_at(self, path: str) -> WireForm | None:
-        if path.startswith(("/v1/models/", "/v1beta/models/")) and codec_at(path) is not None:
-            return "google"
-        return _PATHS.get(path.replace("/v1beta/openai/", "/v1/"))
+    def environment(self) -> dict[str, str]:
+        """Variables that make other programs ask it: providers' base URLs, and keys to go by."""
+        return {
+            "OPENAI_BASE_URL": self.base_url,
+            "OPENAI_API_KEY": "fake-key",
+            "ANTHROPIC_BASE_URL": self.root_url,
+            "ANTHROPIC_API_KEY": "fake-key",
+            "GOOGLE_GEMINI_BASE_URL": self.root_url,
+            "GEMINI_API_KEY": "fake-key",
+        }
+
+    def _handle(self, request: HttpRequest) -> HttpResponse | Awaitable[HttpResponse]:
+        if request.method == "GET" and request.path == "/v1/models":
+            return HttpResponse(body=json.dumps(_models_body(self.model_name)).encode())
+        protocol = _protocol_at(request.path)
+        if protocol is None or request.method != "POST":
+            error = ProtocolError(404, f"there is no {request.method} {request.path} here")
+            return error_response("openai", error)
+        try:
+            asked = self._read(protocol, request)
+            with self._lock:
+                self._requests.append(asked)
+                self.count += 1
+            return self._respond(asked)
+        except ProtocolError as error:
+            return error_response(protocol, error)
 
     def _read(self, protocol: WireForm, request: HttpRequest) -> Asked:
         body = decode_body(request.body)
         if isinstance(body, dict):
             body = addressed(request.path, body)
-        asked = self._whole(codec_of(_CODECS[protocol]).read_request(body))
-        named = asked.choice not in ("auto", "none", "required")
+        asked = self._whole(spoken(protocol).read_request(body))
+        named = asked.choice if asked.choice not in ("auto", "none", "required") else ""
+        listed = asked.tools if named or asked.choice == "required" else ()
+        tool = next((tool for tool in listed if tool.name == named or not named), None)
+        if named and tool is None:
+            told = f"tool_choice: there is no tool {named!r}"
+            raise ProtocolError(400, told, parameter="tool_choice")
+        others = (turn for turn in asked.turns if turn.speaker != "system")
+        systems = (_written(turn) for turn in asked.turns if turn.speaker == "system")
+        headers = request.headers.items()
         return Asked(
             protocol=protocol,
             model=asked.model,
-            messages=tuple(
-                Said(turn.speaker, _written(turn))
-                for turn in asked.turns
-                if turn.speaker != "system"
-            ),
-            system=asked.system,
-            schema=asked.schema,
-            tool=asked.choice if named else "",
+            messages=tuple(Said(turn.speaker, _written(turn)) for turn in others),
+            system="\n\n".join(systems),
+            schema=asked.schema or (tool.schema if tool is not None else None) or None,
+            tool="" if tool is None else tool.name,
             temperature=asked.temperature,
-            headers=without_keys(request.headers),
+            headers={name: "[hidden]" if name in _KEYS else value for name, value in headers},
             body=cast("dict[str, Json]", body),
             index=self.count,
             conversation=asked,
@@ -195,26 +305,29 @@ class FakeModel(FakeServer):
         others = tuple(turn for turn in asked.turns if turn.speaker != "system")
         return replace(asked, turns=(*system, *before, *others))
 
-    def _respond(self, asked: Asked) -> Responding:
+    def _respond(self, asked: Asked) -> HttpResponse | Awaitable[HttpResponse]:
         fault = self._plan.next(asked)
         if fault is not None and (refused := refusing_response(asked, fault)):
             return refused
         if tokens_of(asked.characters) > self._context_tokens:
             raise overflow(asked)
-        conversation = asked.conversation
-        assert conversation is not None
-        if isinstance(self._move, Script):
-            move = self._move.next(is_taken=fault is None or fault.kind == "slow")
-        elif isinstance(self._move, _Steps):
-            move = self._move.next(conversation)
-        else:
-            try:
-                move = self._move(conversation)
-            except Exception as error:  # a test's own function may fail: the caller is told
-                raise failed(error) from error
-            if inspect.isawaitable(move):
-                return self._later(asked, move, fault)
+        try:
+            move = self._next(asked, is_taken=fault is None or fault.kind == "slow")
+        except ProtocolError:
+            raise
+        except Exception as error:  # a test's own function may fail in any way: the caller is told
+            raise _failed(error) from error
+        if inspect.isawaitable(move):
+            return self._later(asked, move, fault)
         return self._finish(asked, move, fault)
+
+    def _next(self, asked: Asked, *, is_taken: bool) -> object:
+        """What it does, or who says so later."""
+        if isinstance(self._move, _Script):
+            return self._move.next(is_taken=is_taken)
+        if isinstance(self._move, _Steps):
+            return self._move.next(_conversation(asked))
+        return self._move(_conversation(asked))
 
     async def _later(
         self, asked: Asked, move: Awaitable[object], fault: Fault | None
@@ -224,29 +337,28 @@ class FakeModel(FakeServer):
         except ProtocolError as error:
             return error_response(asked.protocol, error)
         except Exception as error:  # likewise
-            return error_response(asked.protocol, failed(error))
+            return error_response(asked.protocol, _failed(error))
 
     def _finish(self, asked: Asked, move: object, fault: Fault | None) -> HttpResponse:
         if isinstance(move, Fault):
             if refused := refusing_response(asked, move):
                 return refused
             fault, move = move, ""
-        conversation = asked.conversation
-        assert conversation is not None
-        reply = _reply(asked, conversation, move)
+        conversation = _conversation(asked)
+        given = move if isinstance(move, Reply) else Reply(turn=self._turn(asked, move))
+        reply = _reply(asked, conversation, given)
         if fault is not None:
-            text, ending = spoilt(asked, fault, reply.turn.text)
-            if ending == "refusal":
-                reply = replace(reply, turn=says(), stop=ending, refusal=text)
-            elif ending == "length" or text != reply.turn.text:
-                reply = replace(reply, turn=says(text), stop=ending)
-        with self._lock:
-            talk = (*conversation.turns, reply.turn)
-            self._held[reply.id] = tuple(turn for turn in talk if turn.speaker != "system")
-            while len(self._held) > self._keep:
-                self._held.popitem(last=False)
-        codec = codec_of(_CODECS[asked.protocol])
+            reply = _spoilt(asked, reply, fault)
+        if asked.protocol == "responses":
+            with self._lock:
+                talk = (*conversation.turns, reply.turn)
+                self._held[reply.id] = tuple(turn for turn in talk if turn.speaker != "system")
+                while len(self._held) > self._keep:
+                    self._held.popitem(last=False)
+        codec = spoken(asked.protocol)
         body = codec.write_reply(reply, conversation)
+        if asked.protocol == "openai":
+            body["system_fingerprint"] = "fp_fake"
         if not conversation.is_streamed:
             written, kind = json.dumps(body).encode(), "application/json"
         else:
@@ -257,12 +369,113 @@ class FakeModel(FakeServer):
             return sent(fault, written, content_type=kind)
         return HttpResponse(body=written, content_type=kind, seconds=self._seconds)
 
+    def _turn(self, asked: Asked, move: object) -> Turn:
+        if isinstance(move, Turn):
+            return move
+        if isinstance(move, Call):
+            return says(move)
+        if isinstance(move, str):
+            return _worded(asked if self._calls_by_text else None, move)
+        return _worded(asked, json.dumps(plain(move), ensure_ascii=False))
+
+
+class FakeJudge(FakeModel):
+    """A model for judges: `FakeModel`, told what to reply to each question.
+
+        with FakeJudge(['{"verdict": "MET"}']) as fake:
+            client = openai.OpenAI(base_url=fake.base_url, api_key="any")
+
+    Args:
+        answer: See `Answer`. A text is sent as it is, anything else as JSON. None is the heuristic
+            judge: it grades by simple rules, and obeys any order that stands outside fences.
+        how: As of `FakeModel`; the model is called ``fake-judge``.
+
+    Raises:
+        InputError: As of `FakeModel`.
+    """
+
+    _calls_by_text = True
+
+    def __init__(self, answer: Answer = None, **how: Unpack[Manner]) -> None:
+        told = heuristic_verdict if answer is None else answer
+        how.setdefault("model", "fake-judge")
+        super().__init__(() if callable(told) else told, **how)
+        self._answer = told if callable(told) else None
+
+    def _next(self, asked: Asked, *, is_taken: bool) -> object:
+        if self._answer is None:
+            return super()._next(asked, is_taken=is_taken)
+        return self._answer(asked)
+
+
+def _conversation(asked: Asked) -> Conversation:
+    assert asked.conversation is not None
+    return asked.conversation
+
+
+def _failed(error: Exception) -> ProtocolError:
+    """The error that tells of an answer function's own; not one that is tried again."""
+    return ProtocolError(400, f"the answer function failed: {type(error).__name__}: {error}")
+
+
+def _protocol_at(path: str) -> WireForm | None:
+    if path.startswith(("/v1/models/", "/v1beta/models/")) and codec_at(path) is not None:
+        return "google"
+    return _PATHS.get(path.replace("/v1beta/openai/", "/v1/"))
+
+
+def _models_body(model: str) -> dict[str, Json]:
+    """The list of models, in a form that both providers' clients read."""
+    entry: Json = {
+        "id": model,
+        "object": "model",
+        "created": 1_700_000_000,
+        "owned_by": "assay",
+        "type": "model",
+        "display_name": model,
+        "created_at": "2023-11-14T22:13:20Z",
+    }
+    page: dict[str, Json] = {"object": "list", "data": [entry], "has_more": False}
+    return {**page, "first_id": model, "last_id": model}
+
+
+class _Script:
+    """Answers in order: one for each request, whoever asks.
+
+    Args:
+        answers: They.
+
+    Raises:
+        InputError: For a text, which is a sequence of letters.
+    """
+
+    def __init__(self, answers: Sequence[object]) -> None:
+        if isinstance(answers, str):
+            raise InputError("a script is a list of replies", hint=f"write [{answers[:20]!r}]")
+        self._answers = answers
+        self._given = 0
+
+    def next(self, *, is_taken: bool) -> object:
+        """The next one, which is not taken off where a request meets a fault.
+
+        Raises:
+            ProtocolError: If there is none.
+        """
+        if self._given >= len(self._answers):
+            if not is_taken:
+                return ""
+            told = f"the script has {len(self._answers)} replies, and this is one more"
+            raise ProtocolError(400, told)
+        answer = self._answers[self._given]
+        self._given += is_taken
+        return answer
+
 
 class _Steps:
     """A script that each conversation goes through for itself."""
 
     def __init__(self, answers: Sequence[object]) -> None:
-        Script(answers)  # which refuses what is none
+        _Script(answers)  # which refuses what is none
         self._steps: list[tuple[list[Fault], object]] = []
         self._met: dict[str, int] = {}
         faults: list[Fault] = []
@@ -290,9 +503,16 @@ class _Steps:
         return faults[met] if met < len(faults) else answer
 
 
-def _reply(asked: Asked, conversation: Conversation, move: object) -> Reply:
+def _worded(asked: Asked | None, text: str) -> Turn:
+    """A text as what is said, or as what the tool is called with that has to be called."""
+    call = Call("", asked.tool, text) if asked is not None and asked.tool else None
+    if call is not None and text and call.given is not None:
+        return says(call)
+    return says(text) if text else says()  # what is no object calls no tool
+
+
+def _reply(asked: Asked, conversation: Conversation, given: Reply) -> Reply:
     """What the model does, with all that a provider adds."""
-    given = move if isinstance(move, Reply) else Reply(turn=_turn(asked, move))
     number = asked.index
     parts = tuple(_named(part, number, at) for at, part in enumerate(given.turn.parts))
     turn, is_cut = _cut(Turn("assistant", parts), conversation.max_tokens)
@@ -322,21 +542,16 @@ def _reply(asked: Asked, conversation: Conversation, move: object) -> Reply:
     )
 
 
-_REPLIES: dict[WireForm, str] = {
-    "openai": "chatcmpl-",
-    "anthropic": "msg_",
-    "responses": "resp_",
-    "google": "",
-}
-
-
-def _turn(asked: Asked, move: object) -> Turn:
-    if isinstance(move, Turn):
-        return move
-    if isinstance(move, str | Call):
-        return says(move) if move else says()
-    text = json.dumps(plain(move), ensure_ascii=False)
-    return says(Call("", asked.tool, text)) if asked.tool else says(text)
+def _spoilt(asked: Asked, reply: Reply, fault: Fault) -> Reply:
+    """A reply that meets a fault in what it says."""
+    ours = (call.arguments for call in reply.turn.calls if call.name == asked.tool)
+    said = reply.turn.text or "".join(ours)
+    text, ending = spoilt(asked, fault, said)
+    if ending == "refusal":
+        return replace(reply, turn=says(), stop=ending, refusal=text)
+    if ending == "stop" and text == said:
+        return reply
+    return replace(reply, turn=_worded(asked, text), stop=ending)
 
 
 def _named(part: Part, number: int, at: int) -> Part:
@@ -363,7 +578,7 @@ def _written(turn: Turn) -> str:
     said = [part.text for part in turn.parts if isinstance(part, Text)]
     said += [f"{call.name}{call.arguments}" for call in turn.calls]
     said += [result.text for result in turn.results]
-    return "".join(said)
+    return "\n".join(said)
 
 
 def _tokens(asked: Asked, said: str) -> Tokens:

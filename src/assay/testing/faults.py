@@ -10,9 +10,11 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Literal, TypeAlias, cast
 
 from assay.errors import InputError, nearest
-from assay.models.protocols import ProtocolError
+from assay.models.protocols import Codec, ProtocolError, codec_of
 from assay.scoring.json_safe import Json
-from assay.testing.asked import Asked, Ending, WireForm, error_body, reply_body
+from assay.testing.asked import Asked, WireForm
+
+Ending: TypeAlias = Literal["stop", "length", "refusal"]
 
 FAULTS: dict[str, str] = {
     "400": "a parameter is refused: parameter=NAME, temperature by default",
@@ -208,26 +210,19 @@ class HttpResponse:
     seconds: float = 0.0
 
 
-def reply_response(asked: Asked, text: str, *, seconds: float = 0.0) -> HttpResponse:
-    """A reply, sent whole after so many seconds."""
-    return HttpResponse(body=_json(reply_body(asked, text)), seconds=seconds)
+def spoken(protocol: WireForm) -> Codec:
+    """The codec of a wire form."""
+    return codec_of("chat" if protocol == "openai" else protocol)
+
+
+def error_body(protocol: WireForm, error: ProtocolError) -> dict[str, Json]:
+    """Write an error, as this provider would."""
+    return spoken(protocol).write_error(error)
 
 
 def error_response(protocol: WireForm, error: ProtocolError) -> HttpResponse:
     """An error."""
     return HttpResponse(error.status, _json(error_body(protocol, error)))
-
-
-def faulty_response(asked: Asked, fault: Fault, text: str) -> HttpResponse:
-    """What a request gets that meets a fault."""
-    if refused := refusing_response(asked, fault):
-        return refused
-    said, ending = spoilt(asked, fault, text)
-    body = _json(reply_body(asked, said, ending=ending))
-    if fault.kind == "duplicate_keys" and asked.protocol == "anthropic":
-        # As a tool's input it is not text, and its keys were read once.
-        body = body.replace(json.dumps(json.loads(said)).encode(), said.encode())
-    return sent(fault, body)
 
 
 def refusing_response(asked: Asked, fault: Fault) -> HttpResponse | None:

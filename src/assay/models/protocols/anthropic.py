@@ -1,8 +1,7 @@
-"""Anthropic's messages: requests and whole replies."""
+"""Anthropic's messages: requests, whole replies and errors."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 
 from assay.models.conversation import (
@@ -20,52 +19,28 @@ from assay.models.conversation import (
     Unknown,
 )
 from assay.models.messages import Finish, Usage
-from assay.models.protocols.anthropic_stream import read_stream, write_stream
-from assay.models.protocols.codec import Protocol, ProtocolError
-from assay.models.protocols.events import event
-from assay.models.protocols.fields import (
-    MalformedError,
-    list_at,
-    missing,
-    mistyped,
-    not_allowed,
-    object_at,
-    optional_flag,
-    optional_integer,
-    optional_list,
-    optional_number,
-    optional_object,
-    optional_text,
-    optional_word,
-    text_in,
-    texts_at,
-)
+from assay.models.protocols.anthropic_stream import AnthropicStream, write_stream
+from assay.models.protocols.codec import Codec, Protocol
+from assay.models.protocols.shapes import ProtocolError, checked
 from assay.models.protocols.translating import (
+    Turns,
     as_function,
     as_function_call,
     call_as_asked,
+    data_of,
+    flag,
     given_only,
+    number,
+    own_body,
+    own_tool,
+    texts,
+    whole,
+    word,
 )
-from assay.models.protocols.turns import Turns
 from assay.models.wire import count, items, mapping, name, text, written
 from assay.scoring.json_safe import Json
 
-__all__ = [
-    "NAME",
-    "PATH",
-    "read_reply",
-    "read_request",
-    "read_stream",
-    "write_error",
-    "write_error_event",
-    "write_reply",
-    "write_request",
-    "write_stream",
-]
-
-NAME: Protocol = "anthropic"
-PATH: str = "/v1/messages"
-
+_NAME: Protocol = "anthropic"
 _TYPES = {
     400: "invalid_request_error",
     401: "authentication_error",
@@ -95,60 +70,37 @@ def read_request(body: Json) -> Conversation:
     Raises:
         ProtocolError: If it is none.
     """
-    try:
-        return _read(object_at(body, ""))
-    except MalformedError as error:
-        raise error.as_anthropic() from None
-
-
-def _read(given: Mapping[str, Json]) -> Conversation:
-    model = text_in(given, "model")
-    if not model:
-        raise missing("model")
-    for field in ("messages", "max_tokens"):
-        if given.get(field) is None:
-            raise missing(field)
-    messages = list_at(given["messages"], "messages")
-    if not messages:
-        message = "messages: at least one message is required"
-        raise ProtocolError(400, message, parameter="messages")
+    given = checked(_NAME, body)
     turns = Turns()
-    if system := _content(given.get("system"), "system"):
+    if system := _content(given.get("system")):
         turns.add("system", system)
-    for at, one in enumerate(messages):
-        _add_message(turns, one, f"messages[{at}]")
-    config = optional_object(given, "output_config")
-    form = optional_object(config, "format", "output_config")
-    form = form or optional_object(given, "output_format")
-    choice, is_parallel = _choice(given)
-    stop = given.get("stop_sequences")
+    for message in map(mapping, items(given["messages"])):
+        _add_message(turns, text(message["role"]), _content(message["content"]))
+    config = mapping(given.get("output_config"))
+    form = mapping(config.get("format")) or mapping(given.get("output_format"))
+    choice = mapping(given.get("tool_choice"))
+    kind = text(choice.get("type")) or "auto"
+    is_single = flag(choice.get("disable_parallel_tool_use"))
     return Conversation(
-        model=model,
+        model=text(given["model"]),
         turns=turns.made(),
-        tools=_tools(given),
-        choice=choice,
-        max_tokens=optional_integer(given, "max_tokens", low=1),
-        temperature=optional_number(given, "temperature", low=0, high=2),
-        top_p=optional_number(given, "top_p", low=0, high=1),
-        effort=optional_word(config, "effort", "output_config"),
-        stop=() if stop is None else texts_at(stop, "stop_sequences"),
-        schema=optional_object(form, "schema", "output_config.format") or None,
-        is_parallel=is_parallel,
-        is_streamed=optional_flag(given, "stream") or False,
+        tools=tuple(map(_tool, map(mapping, items(given.get("tools"))))),
+        choice=text(choice["name"]) if kind == "tool" else _CHOICES[kind],
+        max_tokens=whole(given["max_tokens"]),
+        temperature=number(given.get("temperature")),
+        top_p=number(given.get("top_p")),
+        effort=word(config.get("effort")),
+        stop=texts(given.get("stop_sequences")),
+        schema=mapping(form.get("schema")) or None,
+        is_parallel=None if is_single is None else not is_single,
+        is_streamed=flag(given.get("stream")) or False,
     )
 
 
-def _add_message(turns: Turns, value: Json, where: str) -> None:
-    message = object_at(value, where)
-    role = text_in(message, "role", where)
-    if message.get("content") is None:
-        raise missing(f"{where}.content")
-    parts = _content(message["content"], f"{where}.content")
-    if role in ("assistant", "system"):
+def _add_message(turns: Turns, role: str, parts: Sequence[Part]) -> None:
+    if role != "user":
         turns.add("assistant" if role == "assistant" else "system", parts)
         return
-    if role != "user":
-        raise not_allowed(f"{where}.role", role, ("user", "assistant", "system"))
     # What the user's message brings of tools is a turn of its own.
     results = tuple(part for part in parts if isinstance(part, Result))
     others = tuple(part for part in parts if not isinstance(part, Result))
@@ -158,89 +110,54 @@ def _add_message(turns: Turns, value: Json, where: str) -> None:
         turns.add("user", others)
 
 
-def _content(value: Json, where: str) -> tuple[Part, ...]:
-    if value is None:
-        return ()
+def _content(value: Json) -> tuple[Part, ...]:
+    """Content of a message, of the past or of a reply: a text, or blocks."""
     if isinstance(value, str):
-        return (Text(value),) if value else ()
-    if not isinstance(value, list):
-        raise mistyped(where, value, "a string or array", "a valid string or list")
-    return tuple(
-        _part(object_at(one, f"{where}[{at}]"), f"{where}[{at}]") for at, one in enumerate(value)
-    )
+        return (Text(text(value)),) if value else ()
+    return tuple(_part(block) for block in map(mapping, items(value)) if block)
 
 
-def _part(block: Mapping[str, Json], where: str) -> Part:  # noqa: PLR0911 - one for each kind
-    kind = text_in(block, "type", where)
-    match kind:
+def _part(block: dict[str, Json]) -> Part:  # noqa: PLR0911 - one for each kind
+    match block.get("type"):
         case "text":
-            return Text(text_in(block, "text", where), tuple(items(block.get("citations"))))
+            return Text(text(block.get("text")), tuple(items(block.get("citations"))))
         case "thinking":
-            sealed = optional_text(block, "signature", where) or ""
-            return Thought(text_in(block, "thinking", where), sealed, protocol=NAME)
+            said = text(block.get("thinking"))
+            return Thought(said, text(block.get("signature")), protocol=_NAME)
         case "redacted_thinking":
-            return Thought("", text_in(block, "data", where), _REDACTED, NAME)
+            return Thought("", text(block.get("data")), _REDACTED, _NAME)
         case "image":
-            return _image(block, where)
+            return _image(block)
         case "tool_use":
-            given = object_at(block.get("input"), f"{where}.input")
-            arguments = json.dumps(given)
-            return Call(text_in(block, "id", where), text_in(block, "name", where), arguments)
+            given = written(block.get("input"))
+            return Call(text(block.get("id")), text(block.get("name")), given)
         case "tool_result":
-            content = _content(block.get("content"), f"{where}.content")
-            return Result(
-                text_in(block, "tool_use_id", where),
-                tuple(part for part in content if isinstance(part, Text | Image | Unknown)),
-                optional_flag(block, "is_error", where) or False,
-            )
+            content = _content(block.get("content"))
+            kept = tuple(part for part in content if isinstance(part, Text | Image | Unknown))
+            is_error = flag(block.get("is_error")) or False
+            return Result(text(block.get("tool_use_id")), kept, is_error)
         case _:
-            return Unknown(NAME, block)
+            return Unknown(_NAME, block)
 
 
-def _image(block: Mapping[str, Json], where: str) -> Part:
-    source = object_at(block.get("source"), f"{where}.source")
+def _image(block: dict[str, Json]) -> Part:
+    source = mapping(block.get("source"))
     if source.get("type") == "url":
-        return Image(text_in(source, "url", f"{where}.source"))
+        return Image(text(source.get("url")))
     if source.get("type") == "base64":
-        kind = text_in(source, "media_type", f"{where}.source")
-        return Image(f"data:{kind};base64,{text_in(source, 'data', f'{where}.source')}")
-    return Unknown(NAME, block)
+        return Image(f"data:{text(source.get('media_type'))};base64,{text(source.get('data'))}")
+    return Unknown(_NAME, block)
 
 
-def _tools(given: Mapping[str, Json]) -> tuple[Tool, ...]:
-    tools: list[Tool] = []
-    for at, one in enumerate(optional_list(given, "tools")):
-        where = f"tools[{at}]"
-        tool = object_at(one, where)
-        kind = optional_text(tool, "type", where)
-        if kind in (None, "custom"):
-            if tool.get("input_schema") is None:
-                raise missing(f"{where}.input_schema")
-            tools.append(
-                Tool(
-                    name=text_in(tool, "name", where),
-                    description=optional_text(tool, "description", where) or "",
-                    schema=object_at(tool["input_schema"], f"{where}.input_schema"),
-                )
-            )
-        else:
-            own: dict[str, Json] = {**tool, "protocol": NAME}
-            tools.append(Tool(name=text(tool.get("name")) or str(kind), own=own))
-    return tuple(tools)
-
-
-def _choice(given: Mapping[str, Json]) -> tuple[str, bool | None]:
-    chosen = optional_object(given, "tool_choice")
-    if not chosen:
-        return "auto", None
-    kind = text_in(chosen, "type", "tool_choice")
-    is_single = optional_flag(chosen, "disable_parallel_tool_use", "tool_choice")
-    is_parallel = None if is_single is None else not is_single
-    if kind == "tool":
-        return text_in(chosen, "name", "tool_choice"), is_parallel
-    if kind not in _CHOICES:
-        raise not_allowed("tool_choice.type", kind, (*_CHOICES, "tool"))
-    return _CHOICES[kind], is_parallel
+def _tool(tool: dict[str, Json]) -> Tool:
+    kind = text(tool.get("type")) or "custom"
+    if kind != "custom":
+        return own_tool(tool, kind, _NAME)
+    return Tool(
+        name=text(tool["name"]),
+        description=text(tool.get("description")),
+        schema=mapping(tool["input_schema"]),
+    )
 
 
 def write_request(conversation: Conversation) -> dict[str, Json]:
@@ -310,10 +227,10 @@ def _blocks(parts: Sequence[Part]) -> list[dict[str, Json]]:
     found: list[dict[str, Json]] = []
     for part in parts:
         if isinstance(part, Thought):
-            if part.sealed and part.protocol in ("", NAME):  # others' seals are broken here
+            if part.sealed and part.protocol in ("", _NAME):  # others' seals are broken here
                 found.append(_thought_body(part))
         elif isinstance(part, Unknown):
-            if part.protocol == NAME:
+            if part.protocol == _NAME:
                 found.append(dict(part.data))
         elif not isinstance(part, Text) or part.text:  # an empty text is refused
             found.append(_block(part))
@@ -356,17 +273,15 @@ def _is_ours(citation: Json) -> bool:
 
 
 def _source(url: str) -> dict[str, Json]:
-    kind, comma, data = url.removeprefix("data:").partition(";base64,")
-    if url.startswith("data:") and comma:
-        return {"type": "base64", "media_type": kind, "data": data}
+    if (held := data_of(url)) is not None:
+        return {"type": "base64", "media_type": held[0], "data": held[1]}
     return {"type": "url", "url": url}
 
 
 def _tool_body(tool: Tool) -> dict[str, Json]:
     """A tool's declaration; empty for one that only another protocol has."""
-    if tool.own is not None:
-        is_ours = tool.own.get("protocol") == NAME
-        return {key: tool.own[key] for key in tool.own if key != "protocol"} if is_ours else {}
+    if (own := own_body(tool, _NAME)) is not None:
+        return own
     function = as_function(tool)
     described: dict[str, Json] = {"description": function.description}
     return {
@@ -394,7 +309,7 @@ def read_reply(body: Json) -> Reply | None:
     content = reply.get("content")
     if not isinstance(content, list) or reply.get("type", "message") != "message":
         return None
-    turn = Turn("assistant", tuple(_reply_part(block) for block in map(mapping, content) if block))
+    turn = Turn("assistant", _content(content))
     reason = text(reply.get("stop_reason"))
     stop: Stop = finish_of(reason)
     return Reply(
@@ -406,22 +321,6 @@ def read_reply(body: Json) -> Reply | None:
         refusal=turn.text if stop == "refusal" else "",
         stopped=name(reason),
     )
-
-
-def _reply_part(block: dict[str, Json]) -> Part:
-    match block.get("type"):
-        case "text":
-            return Text(text(block.get("text")), tuple(items(block.get("citations"))))
-        case "thinking":
-            said = text(block.get("thinking"))
-            return Thought(said, text(block.get("signature")), protocol=NAME)
-        case "redacted_thinking":
-            return Thought("", text(block.get("data")), _REDACTED, NAME)
-        case "tool_use":
-            given = written(block.get("input"))
-            return Call(text(block.get("id")), text(block.get("name")), given)
-        case _:
-            return Unknown(NAME, block)
 
 
 def write_reply(reply: Reply, asked: Conversation) -> dict[str, Json]:
@@ -439,7 +338,7 @@ def write_reply(reply: Reply, asked: Conversation) -> dict[str, Json]:
             content.append({"type": "tool_use", "id": call.id, "name": call.name, "input": body})
         elif isinstance(part, Text):
             content.append({"citations": None, **_block(part)})
-        elif isinstance(part, Unknown) and part.protocol == NAME:
+        elif isinstance(part, Unknown) and part.protocol == _NAME:
             content.append(dict(part.data))
     if reply.refusal and not reply.turn.text:
         content.append({"type": "text", "text": reply.refusal, "citations": None})
@@ -473,11 +372,6 @@ def write_error(error: ProtocolError) -> dict[str, Json]:
     """The body of an error."""
     told: Json = {"type": _TYPES.get(error.status, "api_error"), "message": error.message}
     return {"type": "error", "error": told, "request_id": None}
-
-
-def write_error_event(error: ProtocolError) -> bytes:
-    """An error as the last event of a stream that had begun."""
-    return event(write_error(error), "error")
 
 
 # What is not here is an end; servers that translate from OpenAI's protocol keep its words.
@@ -515,3 +409,17 @@ def usage_of(usage: Mapping[str, Json]) -> Usage:
         stored_tokens=(stored or 0) - (hour or 0) or None,
         stored_hour_tokens=hour or None,
     )
+
+
+CODEC = Codec(
+    NAME=_NAME,
+    PATH="/v1/messages",
+    read_request=read_request,
+    write_request=write_request,
+    read_reply=read_reply,
+    write_reply=write_reply,
+    events_of=write_stream,
+    stream=AnthropicStream,
+    write_error=write_error,
+    error_name="error",
+)

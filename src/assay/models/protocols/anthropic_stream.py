@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 
 from assay.models.protocols.events import EventStream, Pieces, cut, event
-from assay.models.protocols.fields import MOST_DEPTH
+from assay.models.protocols.shapes import MOST_DEPTH
 from assay.models.wire import items, mapping
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
@@ -25,7 +25,9 @@ _TOOL_USES = ("tool_use", "server_tool_use", "mcp_tool_use")
 
 
 def write_stream(
-    body: Mapping[str, Json], *, pieces: int = 1, wants_usage: bool = True
+    body: Mapping[str, Json],
+    pieces: int,
+    wants_usage: bool,  # noqa: FBT001 - as of `Codec`
 ) -> Iterator[bytes]:
     """A whole reply as the events of a streamed one; see `Codec`."""
     del wants_usage  # which is always told
@@ -78,17 +80,11 @@ def _block_events(index: int, block: dict[str, Json], pieces: int) -> Iterator[b
     yield _event("content_block_stop", index=index)
 
 
-def read_stream(*, wants_usage: bool = True) -> AnthropicStream:
-    """A reader of one streamed reply."""
-    del wants_usage  # which is always told
-    return AnthropicStream()
-
-
 class AnthropicStream(EventStream):
-    """A streamed reply in the course of being read; see `Stream`."""
+    """A streamed reply in the course of being read; see `EventStream`."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, wants_usage: bool = True) -> None:  # noqa: FBT001, FBT002 - as of `Codec`
+        super().__init__(wants_usage)
         self._message: dict[str, Json] = {}
         self._usage: dict[str, Json] | None = None
         self._blocks: dict[int, dict[str, Json]] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from assay.models.protocols.events import EventStream, Pieces, cut, event, spread
+from assay.models.protocols.events import EventStream, Pieces, cut, event
 from assay.models.wire import items, mapping
 from assay.scoring.json_safe import Json
 
@@ -15,7 +15,9 @@ _DONE = b"data: [DONE]\n\n"
 
 
 def write_stream(
-    body: Mapping[str, Json], *, pieces: int = 1, wants_usage: bool = True
+    body: Mapping[str, Json],
+    pieces: int,
+    wants_usage: bool,  # noqa: FBT001 - as of `Codec`
 ) -> Iterator[bytes]:
     """A whole reply as the events of a streamed one; see `Codec`."""
     usage = body.get("usage")
@@ -51,14 +53,14 @@ def _choice_chunks(choice: Mapping[str, Json], at: int, pieces: int) -> list[dic
             {"tool_calls": [{"index": number, **part}]}
             for part in _call_deltas(mapping(call), pieces)
         )
-    if isinstance(legacy := message.get("function_call"), dict):
-        deltas.extend({"function_call": part} for part in _cut_inside(legacy, "arguments", pieces))
     index = choice.get("index", at)
     chunks: list[dict[str, Json]] = [
         {"index": index, "delta": delta, "finish_reason": None} for delta in deltas
     ]
-    carriers = [chunk for chunk in chunks if "content" in mapping(chunk["delta"])][1:] or chunks[:1]
-    _share_out(choice, carriers)
+    if "logprobs" in choice:  # all of them with the first chunk: which is whose, nobody knows
+        chunks[0]["logprobs"] = choice["logprobs"]
+    if "token_ids" in choice:
+        chunks[0]["token_ids"] = choice["token_ids"]
     kept = ("index", "message", "logprobs", "token_ids", "finish_reason")
     rest = {key: choice[key] for key in choice if key not in kept}
     finish = choice.get("finish_reason")
@@ -72,7 +74,7 @@ def _first_delta(message: Mapping[str, Json]) -> dict[str, Json]:
     for key, value in message.items():
         if key in _TEXTS and isinstance(value, str):
             first[key] = ""
-        elif (key == "tool_calls" and value) or (key == "function_call" and value is not None):
+        elif key == "tool_calls" and value:
             continue
         else:
             first[key] = value
@@ -96,34 +98,11 @@ def _cut_inside(whole: Mapping[str, Json], name: str, pieces: int) -> list[dict[
     return [{**whole, name: ""}, *({name: piece} for piece in cut(text, pieces))]
 
 
-def _share_out(choice: Mapping[str, Json], carriers: list[dict[str, Json]]) -> None:
-    """Give each chunk of the text its share of what the reply says token by token."""
-    if "logprobs" in choice:
-        logprobs = choice["logprobs"]
-        for carrier in carriers:
-            carrier["logprobs"] = dict(logprobs) if isinstance(logprobs, dict) else logprobs
-        for key, value in mapping(logprobs).items():
-            if isinstance(value, list):
-                for carrier, part in zip(carriers, spread(value, len(carriers)), strict=True):
-                    mapping(carrier["logprobs"])[key] = part
-    if "token_ids" in choice:
-        ids = choice["token_ids"]
-        parts = spread(ids, len(carriers)) if isinstance(ids, list) else [ids] * len(carriers)
-        for carrier, part in zip(carriers, parts, strict=True):
-            carrier["token_ids"] = part
-
-
-def read_stream(*, wants_usage: bool = True) -> ChatStream:
-    """A reader of one streamed reply."""
-    return ChatStream(wants_usage=wants_usage)
-
-
 class ChatStream(EventStream):
-    """A streamed reply in the course of being read; see `Stream`."""
+    """A streamed reply in the course of being read; see `EventStream`."""
 
-    def __init__(self, *, wants_usage: bool) -> None:
-        super().__init__()
-        self._wants_usage = wants_usage
+    def __init__(self, wants_usage: bool = True) -> None:  # noqa: FBT001, FBT002 - as of `Codec`
+        super().__init__(wants_usage)
         self._fields: dict[str, Json] = {}
         self._usage: Json = None
         self._choices: dict[int, _Choice] = {}
@@ -144,7 +123,7 @@ class ChatStream(EventStream):
 
     def is_wanted(self, data: Mapping[str, Json]) -> bool:
         """Whether who asked wants to see a chunk: not the one of tokens, if they did not say so."""
-        return self._wants_usage or bool(data.get("choices")) or not data.get("usage")
+        return self.wants_usage or bool(data.get("choices")) or not data.get("usage")
 
     @property
     def is_ending(self) -> bool:
@@ -212,10 +191,6 @@ class _Choice:
                 self._message.setdefault(key, [])
                 for call in map(mapping, value):
                     self._take_call(call)
-            elif key == "function_call" and isinstance(value, dict):
-                kept = self._message.get(key)
-                self._message[key] = known = kept if isinstance(kept, dict) else {}
-                self._grow(known, value, ("function_call",), "arguments")
             else:
                 _extend(self._message, key, value)
 
@@ -269,14 +244,7 @@ class _Choice:
             calls.append(copied)
         if calls:
             message["tool_calls"] = calls
-        legacy = message.get("function_call")
-        if isinstance(legacy, dict) and (said := self._pieces.get("function_call")) is not None:
-            message["function_call"] = {**legacy, "arguments": said}
-        return {"index": index, "message": message, **_with_finish(self._rest)}
-
-
-def _with_finish(rest: Mapping[str, Json]) -> dict[str, Json]:
-    return {"finish_reason": None, **rest}
+        return {"index": index, "message": message, "finish_reason": None, **self._rest}
 
 
 def _extend(known: dict[str, Json], key: str, more: Json) -> None:

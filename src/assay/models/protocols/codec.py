@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import functools
 import importlib
-import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Literal, TypeAlias, cast
 
+from assay.frozen import frozen
 from assay.models.conversation import Conversation, Reply
+from assay.models.protocols.events import EventStream, event
+from assay.models.protocols.shapes import ProtocolError
 from assay.scoring.json_safe import Json
-
-__all__ = ["Codec", "Protocol", "ProtocolError", "Stream", "addressed", "codec_at", "codec_of"]
 
 Protocol: TypeAlias = Literal["chat", "responses", "anthropic", "google"]
 """OpenAI's chat completions, OpenAI's responses, Anthropic's messages, Google's generateContent."""
 
-_MODULES: Mapping[str, str] = {
+_ENDINGS: Mapping[str, Protocol] = {
     "/chat/completions": "chat",
     "/responses": "responses",
     "/messages": "anthropic",
@@ -24,94 +24,36 @@ _MODULES: Mapping[str, str] = {
 _WHOLE, _STREAMED = "generateContent", "streamGenerateContent"
 
 
-class ProtocolError(Exception):
-    """A request that no server of the protocol would take.
+@frozen(kw_only=True)
+class Codec:
+    """How a protocol is read and written, by callers and by servers.
 
     Attributes:
-        status: The HTTP status.
-        message: What is wrong.
-        parameter: The part of the request that is wrong, or "".
-        code: The provider's word for it, or "".
+        NAME: The protocol.
+        PATH: Path of requests below an endpoint's base URL, such as ``/chat/completions``;
+            ``{model}`` stands in it for the model's name.
+        read_request: Reads a request, or raises a `ProtocolError`.
+        write_request: Writes a request; what the protocol cannot say is left out.
+        read_reply: Reads a whole reply; None if it is none.
+        write_reply: Writes a whole reply to a request.
+        events_of: See `write_stream`.
+        stream: See `read_stream`.
+        write_error: The body of an error.
+        error_event: An error as the data of an event, where that is another.
+        error_name: What that event is called.
     """
-
-    def __init__(self, status: int, message: str, *, parameter: str = "", code: str = "") -> None:
-        super().__init__(message)
-        self.status = status
-        self.message = message
-        self.parameter = parameter
-        self.code = code
-
-
-class Stream(typing.Protocol):
-    """A streamed reply in the course of being read."""
-
-    is_broken: bool
-    """Whether something came that is no event."""
-
-    open_bytes: int
-    """How much came of an event that is not whole."""
-
-    @property
-    def is_over(self) -> bool:
-        """Whether nothing more can come."""
-        ...
-
-    def feed(self, received: bytes) -> bytes:
-        """Take in bytes, which may end anywhere.
-
-        Returns:
-            The events that became whole, as they came: without errors, without remarks, and without
-            those by which the reply ends.
-        """
-        ...
-
-    def ending(self) -> bytes:
-        """The events by which the reply ends, as far as they came."""
-        ...
-
-    def body(self) -> dict[str, Json] | None:
-        """The reply as if it had come whole; None if it has not come to its end.
-
-        What came of a reply that broke off is in `partial`.
-        """
-        ...
-
-    def partial(self) -> dict[str, Json]:
-        """The reply as far as it came, as if it had come whole."""
-        ...
-
-    def error(self) -> Json:
-        """The error that the server sent instead of the rest; None for none."""
-        ...
-
-
-class Codec(typing.Protocol):
-    """A protocol's module."""
 
     NAME: Protocol
     PATH: str
-    """Path of requests below an endpoint's base URL, such as ``/chat/completions``; ``{model}``
-    stands in it for the model's name."""
-
-    def read_request(self, body: Json) -> Conversation:
-        """Read a request.
-
-        Raises:
-            ProtocolError: If it is none.
-        """
-        ...
-
-    def write_request(self, conversation: Conversation) -> dict[str, Json]:
-        """Write a request; what the protocol cannot say is left out."""
-        ...
-
-    def read_reply(self, body: Json) -> Reply | None:
-        """Read a whole reply; None if it is none."""
-        ...
-
-    def write_reply(self, reply: Reply, asked: Conversation) -> dict[str, Json]:
-        """Write a whole reply to a request."""
-        ...
+    read_request: Callable[[Json], Conversation]
+    write_request: Callable[[Conversation], dict[str, Json]]
+    read_reply: Callable[[Json], Reply | None]
+    write_reply: Callable[[Reply, Conversation], dict[str, Json]]
+    events_of: Callable[[Mapping[str, Json], int, bool], Iterator[bytes]]
+    stream: Callable[[bool], EventStream]
+    write_error: Callable[[ProtocolError], dict[str, Json]]
+    error_event: Callable[[ProtocolError], dict[str, Json]] | None = None
+    error_name: str = ""
 
     def write_stream(
         self, body: Mapping[str, Json], *, pieces: int = 1, wants_usage: bool = True
@@ -123,36 +65,29 @@ class Codec(typing.Protocol):
             pieces: Into how many each text and the arguments of each call are cut.
             wants_usage: See `Conversation`; what is told in any case is told without it.
         """
-        ...
+        return self.events_of(body, pieces, wants_usage)
 
-    def read_stream(self, *, wants_usage: bool = True) -> Stream:
-        """A reader of one streamed reply.
-
-        Args:
-            wants_usage: As of `write_stream`.
-        """
-        ...
-
-    def write_error(self, error: ProtocolError) -> dict[str, Json]:
-        """The body of an error."""
-        ...
+    def read_stream(self, *, wants_usage: bool = True) -> EventStream:
+        """A reader of one streamed reply."""
+        return self.stream(wants_usage)
 
     def write_error_event(self, error: ProtocolError) -> bytes:
         """An error as the last event of a stream that had begun."""
-        ...
+        return event((self.error_event or self.write_error)(error), self.error_name)
 
 
 @functools.cache
 def codec_of(protocol: Protocol) -> Codec:
     """The codec of a protocol, loaded when it is first asked for."""
-    return cast("Codec", importlib.import_module(f"assay.models.protocols.{protocol}"))
+    module = importlib.import_module(f"assay.models.protocols.{protocol}")
+    return cast("Codec", module.CODEC)
 
 
 def codec_at(path: str) -> Codec | None:
     """The codec of the protocol that a request's path ends in; None for any other path."""
-    for ending, name in _MODULES.items():
+    for ending, name in _ENDINGS.items():
         if path.rstrip("/").endswith(ending):
-            return codec_of(cast("Protocol", name))
+            return codec_of(name)
     model, method = _of_googles(path)
     return codec_of("google") if model and method in (_WHOLE, _STREAMED) else None
 

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TypeVar
 
-from assay.models.protocols.fields import MOST_DEPTH
+from assay.models.protocols.shapes import MOST_DEPTH
 from assay.models.wire import said_error
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
@@ -43,9 +43,14 @@ class EventStream(ABC):
     """A streamed reply in the course of being read: bytes into events, whatever they mean.
 
     What is not JSON, or ambiguous JSON, is no event of the reply, which then never comes whole.
+
+    Attributes:
+        is_broken: Whether something came that is no event.
+        open_bytes: How much came of an event that is not whole.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, wants_usage: bool = True) -> None:  # noqa: FBT001, FBT002 - as of `Codec`
+        self.wants_usage = wants_usage
         self._held: list[bytes] = []
         self._lines: list[bytes] = []
         self._data: list[str] = []
@@ -56,7 +61,12 @@ class EventStream(ABC):
         self.open_bytes = 0
 
     def feed(self, received: bytes) -> bytes:
-        """Take in bytes, which may end anywhere; give the events that are whole now."""
+        """Take in bytes, which may end anywhere.
+
+        Returns:
+            The events that became whole, as they came: without errors, without remarks, and without
+            those by which the reply ends.
+        """
         self.open_bytes += len(received)
         if b"\n" not in received and b"\r" not in received:
             if self._held and self._held[-1].endswith(b"\r"):

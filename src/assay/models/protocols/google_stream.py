@@ -15,7 +15,9 @@ _TEXT = frozenset({"text", "thought"})
 
 
 def write_stream(
-    body: Mapping[str, Json], *, pieces: int = 1, wants_usage: bool = True
+    body: Mapping[str, Json],
+    pieces: int,
+    wants_usage: bool,  # noqa: FBT001 - as of `Codec`
 ) -> Iterator[bytes]:
     """A whole reply as the events of a streamed one; see `Codec`."""
     del wants_usage  # which is always told
@@ -46,17 +48,11 @@ def _cut(part: Json, pieces: int) -> list[Json]:
     return [{**block, "text": piece} for piece in cut(said, pieces)]
 
 
-def read_stream(*, wants_usage: bool = True) -> GoogleStream:
-    """A reader of one streamed reply."""
-    del wants_usage  # which is always told
-    return GoogleStream()
-
-
 class GoogleStream(EventStream):
-    """A streamed reply in the course of being read; see `Stream`."""
+    """A streamed reply in the course of being read; see `EventStream`."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, wants_usage: bool = True) -> None:  # noqa: FBT001, FBT002 - as of `Codec`
+        super().__init__(wants_usage)
         self._rest: dict[str, Json] = {}
         self._candidates: dict[int, dict[str, Json]] = {}
         self._contents: dict[int, dict[str, Json]] = {}

@@ -1,4 +1,4 @@
-"""OpenAI's responses: requests."""
+"""OpenAI's responses: requests, whole replies and errors."""
 
 from __future__ import annotations
 
@@ -9,62 +9,41 @@ from assay.models.conversation import (
     Conversation,
     Image,
     Part,
+    Reply,
     Result,
     Speaker,
+    Stop,
     Text,
+    Thought,
+    Tokens,
     Tool,
     Turn,
     Unknown,
 )
-from assay.models.protocols.codec import ProtocolError
-from assay.models.protocols.errors import write_error
-from assay.models.protocols.events import event
-from assay.models.protocols.fields import (
-    list_at,
-    missing,
-    mistyped,
-    not_allowed,
-    object_at,
-    optional_flag,
-    optional_integer,
-    optional_list,
-    optional_number,
-    optional_object,
-    optional_text,
-    optional_word,
-    text_in,
+from assay.models.messages import Usage
+from assay.models.protocols.chat import write_error
+from assay.models.protocols.codec import Codec, Protocol
+from assay.models.protocols.responses_stream import ResponsesStream, write_stream
+from assay.models.protocols.shapes import ProtocolError, checked, object_of
+from assay.models.protocols.translating import (
+    Turns,
+    call_as_asked,
+    flag,
+    given_only,
+    logprobs_body,
+    logprobs_of,
+    number,
+    own_body,
+    own_tool,
+    whole,
+    word,
 )
-from assay.models.protocols.responses_reply import (
-    NAME,
-    call_item,
-    read_reply,
-    text_part,
-    thought_item,
-    thought_of,
-    tool_body,
-    write_reply,
-)
-from assay.models.protocols.responses_stream import read_stream, write_stream
-from assay.models.protocols.translating import given_only
-from assay.models.protocols.turns import Turns
-from assay.models.wire import items, text
+from assay.models.wire import count, items, mapping, name, text, written
 from assay.scoring.json_safe import Json
 
-__all__ = [
-    "NAME",
-    "PATH",
-    "read_reply",
-    "read_request",
-    "read_stream",
-    "write_error",
-    "write_error_event",
-    "write_reply",
-    "write_request",
-    "write_stream",
-]
-
-PATH: str = "/responses"
-
+_NAME: Protocol = "responses"
+_CREATED = 1_700_000_000  # a codec has no clock
+_ANNOTATIONS = ("url_citation", "file_citation", "container_file_citation", "file_path")
 _SPEAKERS: Mapping[str, Speaker] = {
     "system": "system",
     "developer": "system",
@@ -87,74 +66,48 @@ def read_request(body: Json) -> Conversation:
         ProtocolError: If it is none, or refers to what only the provider's server holds; but for
             the reply that it follows, which is told.
     """
-    given = object_at(body, "")
-    model = text_in(given, "model")
-    if not model:
-        raise missing("model")
     for field, remedy in _UNSUPPORTED.items():
-        if given.get(field) not in (None, False):
+        if object_of(body).get(field) not in (None, False):
             message = f"'{field}' is not supported here: {remedy}."
             raise ProtocolError(400, message, parameter=field, code="unsupported_parameter")
+    given = checked(_NAME, body)
     # What the model says at a time is one turn, of however many items it consists.
     turns = Turns("assistant")
-    if instructions := optional_text(given, "instructions"):
+    if instructions := text(given.get("instructions")):
         turns.add("system", [Text(instructions)])
-    _add_input(turns, given.get("input"))
-    form = optional_object(optional_object(given, "text"), "format", "text")
+    if isinstance(said := given["input"], str):
+        turns.add("user", _content(said))
+    for at, item in enumerate(map(mapping, items(said))):
+        _add_item(turns, item, f"input[{at}]")
+    form = mapping(mapping(given.get("text")).get("format"))
     is_schema = form.get("type") == "json_schema"
-    included = items(given.get("include"))
     return Conversation(
-        model=model,
+        model=text(given["model"]),
         turns=turns.made(),
-        tools=_tools(given),
-        choice=_choice(given),
-        max_tokens=optional_integer(given, "max_output_tokens", low=1),
-        temperature=optional_number(given, "temperature", low=0, high=2),
-        top_p=optional_number(given, "top_p", low=0, high=1),
-        effort=optional_word(optional_object(given, "reasoning"), "effort", "reasoning"),
-        schema=optional_object(form, "schema", "text.format") or None if is_schema else None,
-        is_parallel=optional_flag(given, "parallel_tool_calls"),
-        wants_logprobs=_LOGPROBS in included or bool(given.get("top_logprobs")),
-        is_streamed=optional_flag(given, "stream") or False,
-        follows=optional_text(given, "previous_response_id") or "",
+        tools=tuple(map(_tool, map(mapping, items(given.get("tools"))))),
+        choice=_choice(given.get("tool_choice")),
+        max_tokens=whole(given.get("max_output_tokens")),
+        temperature=number(given.get("temperature")),
+        top_p=number(given.get("top_p")),
+        effort=word(mapping(given.get("reasoning")).get("effort")),
+        schema=mapping(form.get("schema")) or None if is_schema else None,
+        is_parallel=flag(given.get("parallel_tool_calls")),
+        wants_logprobs=_LOGPROBS in items(given.get("include")) or bool(given.get("top_logprobs")),
+        is_streamed=flag(given.get("stream")) or False,
+        follows=text(given.get("previous_response_id")),
     )
 
 
-def _add_input(turns: Turns, value: Json) -> None:
-    if value is None:
-        raise missing("input")
-    if isinstance(value, str):
-        turns.add("user", [Text(value)] if value else [])
-        return
-    if not isinstance(value, list):
-        expected = "one of a string or array of input items"
-        raise mistyped("input", value, expected, "a valid string or list")
-    for at, one in enumerate(value):
-        _add_item(turns, object_at(one, f"input[{at}]"), f"input[{at}]")
-
-
 def _add_item(turns: Turns, item: dict[str, Json], where: str) -> None:
-    kind = optional_text(item, "type", where) or ("message" if "role" in item else "")
+    kind = text(item.get("type")) or "message"
     match kind:
         case "message":
-            role = text_in(item, "role", where)
-            if role not in _SPEAKERS:
-                raise not_allowed(f"{where}.role", role, list(_SPEAKERS))
-            if item.get("content") is None:
-                raise missing(f"{where}.content")
-            turns.add(_SPEAKERS[role], _content(item["content"], f"{where}.content"))
-        case "reasoning":
-            turns.add("assistant", [thought_of(item)])
-        case "function_call" | "custom_tool_call":
-            is_custom = kind == "custom_tool_call"
-            said = optional_text(item, "input" if is_custom else "arguments", where) or ""
-            named = text_in(item, "call_id", where), text_in(item, "name", where)
-            turns.add("assistant", [Call(*named, said, "custom" if is_custom else "function")])
+            turns.add(_SPEAKERS[text(item["role"])], _content(item["content"]))
         case "function_call_output" | "custom_tool_call_output":
-            content = _content(item.get("output"), f"{where}.output")
+            content = _content(item["output"])
             kept = tuple(part for part in content if isinstance(part, Text | Image | Unknown))
             of = "custom" if kind == "custom_tool_call_output" else "function"
-            turns.add("tool", [Result(text_in(item, "call_id", where), kept, kind=of)])
+            turns.add("tool", [Result(text(item["call_id"]), kept, kind=of)])
         case "item_reference":
             raise ProtocolError(
                 400,
@@ -163,70 +116,66 @@ def _add_item(turns: Turns, item: dict[str, Json], where: str) -> None:
                 parameter=where,
                 code="unsupported_value",
             )
-        case "":
-            raise missing(f"{where}.type")
         case _:
-            # A call of a tool that only this protocol has, or what came of it.
-            speaker: Speaker = "tool" if kind.endswith(("_output", "_response")) else "assistant"
-            turns.add(speaker, [Unknown(NAME, item)])
+            # A call of a tool that only this protocol has may be answered by an item as unknown.
+            is_result = kind.endswith(("_output", "_response"))
+            turns.add("tool" if is_result else "assistant", [_item(item)])
 
 
-def _content(value: Json, where: str) -> tuple[Part, ...]:
-    if value is None:
-        raise missing(where)
+def _content(value: Json) -> tuple[Part, ...]:
     if isinstance(value, str):
-        return (Text(value),) if value else ()
-    parts: list[Part] = []
-    for at, one in enumerate(list_at(value, where)):
-        place = f"{where}[{at}]"
-        part = object_at(one, place)
-        kind = text_in(part, "type", place)
-        if kind in ("input_text", "output_text", "text"):
-            parts.append(Text(text_in(part, "text", place), tuple(items(part.get("annotations")))))
-        elif kind == "refusal":
-            parts.append(Text(text_in(part, "refusal", place)))
-        elif kind == "input_image" and part.get("image_url") is not None:
-            parts.append(Image(text_in(part, "image_url", place)))
-        else:
-            parts.append(Unknown(NAME, part))
-    return tuple(parts)
+        return (Text(text(value)),) if value else ()
+    return tuple(map(_part, map(mapping, items(value))))
 
 
-def _tools(given: Mapping[str, Json]) -> tuple[Tool, ...]:
-    tools: list[Tool] = []
-    for at, one in enumerate(optional_list(given, "tools")):
-        where = f"tools[{at}]"
-        tool = object_at(one, where)
-        kind = text_in(tool, "type", where)
-        if kind in ("function", "custom"):
-            is_custom = kind == "custom"
-            tools.append(
-                Tool(
-                    name=text_in(tool, "name", where),
-                    description=optional_text(tool, "description", where) or "",
-                    schema=optional_object(tool, "format" if is_custom else "parameters", where),
-                    kind="custom" if is_custom else "function",
-                )
-            )
-        else:
-            own: dict[str, Json] = {**tool, "protocol": NAME}
-            tools.append(Tool(name=text(tool.get("name")) or kind, own=own))
-    return tuple(tools)
+def _part(part: dict[str, Json]) -> Part:
+    match part.get("type"):
+        case "input_text" | "output_text" | "text":
+            return Text(text(part.get("text")), tuple(items(part.get("annotations"))))
+        case "refusal":
+            return Text(text(part.get("refusal")))
+        case "input_image" if part.get("image_url") is not None:
+            return Image(text(part.get("image_url")))
+        case _:
+            return Unknown(_NAME, part)
 
 
-def _choice(given: Mapping[str, Json]) -> str:
-    choice = given.get("tool_choice")
-    if choice is None:
-        return "auto"
-    if isinstance(choice, str):
-        if choice not in ("none", "auto", "required"):
-            raise not_allowed("tool_choice", choice, ("none", "auto", "required"))
-        return choice
-    chosen = object_at(choice, "tool_choice")
-    kind = text_in(chosen, "type", "tool_choice")
+def _item(item: dict[str, Json]) -> Part:
+    """What the model did beside its messages, in the past or in a reply."""
+    called = text(item.get("call_id")), text(item.get("name"))
+    match item.get("type"):
+        case "reasoning":
+            parts = [*items(item.get("summary")), *items(item.get("content"))]
+            said = [text(mapping(part).get("text")) for part in parts]
+            sealed = text(item.get("encrypted_content"))
+            return Thought("\n".join(filter(None, said)), sealed, text(item.get("id")), _NAME)
+        case "function_call":
+            return Call(*called, written(item.get("arguments")))
+        case "custom_tool_call":
+            return Call(*called, text(item.get("input")), "custom")
+        case _:
+            return Unknown(_NAME, item)
+
+
+def _tool(tool: dict[str, Json]) -> Tool:
+    kind = text(tool["type"])
+    if kind not in ("function", "custom"):
+        return own_tool(tool, kind, _NAME)
+    return Tool(
+        name=text(tool["name"]),
+        description=text(tool.get("description")),
+        schema=mapping(tool.get("parameters" if kind == "function" else "format")),
+        kind="function" if kind == "function" else "custom",
+    )
+
+
+def _choice(choice: Json) -> str:
+    if not isinstance(choice, dict):
+        return text(choice) or "auto"
+    kind = text(choice["type"])
     if kind == "allowed_tools":
-        return text(chosen.get("mode")) or "auto"
-    return text_in(chosen, "name", "tool_choice") if kind in ("function", "custom") else kind
+        return text(choice.get("mode")) or "auto"
+    return text(choice["name"]) if kind in ("function", "custom") else kind
 
 
 def write_request(conversation: Conversation) -> dict[str, Json]:
@@ -244,7 +193,7 @@ def write_request(conversation: Conversation) -> dict[str, Json]:
         include.append(_SEALED)
     if include:
         body["include"] = include
-    if kept := [declared for tool in asked.tools if (declared := tool_body(tool))]:
+    if kept := [declared for tool in asked.tools if (declared := _tool_body(tool))]:
         body["tools"] = list[Json](kept)
         if asked.choice != "auto":
             body["tool_choice"] = _choice_body(asked)
@@ -284,17 +233,17 @@ def _items(turn: Turn) -> list[Json]:
             content.append(_part_body(part, turn.speaker))
             continue
         if isinstance(part, Unknown) and turn.speaker in ("user", "system"):
-            content += [dict(part.data)] if part.protocol == NAME else []
+            content += [dict(part.data)] if part.protocol == _NAME else []
             continue
         end_message()
         if isinstance(part, Call):
-            found.append(call_item(part))
+            found.append(_call_item(part))
         elif isinstance(part, Result):
             found.append(_result_item(part))
         elif isinstance(part, Unknown):
-            found += [dict(part.data)] if part.protocol == NAME else []
-        elif part.protocol in ("", NAME) and (part.sealed or part.id):
-            found.append(thought_item(part))
+            found += [dict(part.data)] if part.protocol == _NAME else []
+        elif part.protocol in ("", _NAME) and (part.sealed or part.id):
+            found.append(_thought_item(part))
     end_message()
     if not found and turn.speaker in ("user", "system"):
         found.append({"type": "message", "role": turn.speaker, "content": ""})
@@ -304,7 +253,7 @@ def _items(turn: Turn) -> list[Json]:
 def _part_body(part: Text | Image, speaker: Speaker) -> dict[str, Json]:
     if isinstance(part, Image):
         return {"type": "input_image", "image_url": part.url, "detail": "auto"}
-    return text_part(part) if speaker == "assistant" else {"type": "input_text", "text": part.text}
+    return _text_part(part) if speaker == "assistant" else {"type": "input_text", "text": part.text}
 
 
 def _result_item(result: Result) -> dict[str, Json]:
@@ -314,7 +263,7 @@ def _result_item(result: Result) -> dict[str, Json]:
         _part_body(part, "tool") for part in content if isinstance(part, Text | Image)
     ]
     parts += [
-        dict(part.data) for part in content if isinstance(part, Unknown) and part.protocol == NAME
+        dict(part.data) for part in content if isinstance(part, Unknown) and part.protocol == _NAME
     ]
     return {
         "type": "custom_tool_call_output" if result.kind == "custom" else "function_call_output",
@@ -332,13 +281,212 @@ def _choice_body(asked: Conversation) -> Json:
     return {"type": "function" if tool is None else tool.kind, "name": asked.choice}
 
 
-def write_error_event(error: ProtocolError) -> bytes:
+def _thought_item(thought: Thought) -> dict[str, Json]:
+    """A thought, as its item."""
+    summary: list[Json] = [{"type": "summary_text", "text": thought.text}] if thought.text else []
+    item: dict[str, Json] = {"type": "reasoning", "id": thought.id, "summary": summary}
+    return {**item, "encrypted_content": thought.sealed} if thought.sealed else item
+
+
+def _call_item(call: Call) -> dict[str, Json]:
+    """A call, as its item."""
+    is_custom = call.kind == "custom"
+    return {
+        "type": "custom_tool_call" if is_custom else "function_call",
+        "call_id": call.id,
+        "name": call.name,
+        "input" if is_custom else "arguments": call.arguments,
+    }
+
+
+def _text_part(part: Text) -> dict[str, Json]:
+    """A text of the model."""
+    ours: list[Json] = [
+        one
+        for one in part.citations
+        if text(mapping(one).get("type")) in _ANNOTATIONS and "url_citation" not in mapping(one)
+    ]
+    return {"type": "output_text", "text": part.text, "annotations": ours}
+
+
+def _tool_body(tool: Tool) -> dict[str, Json]:
+    """A tool's declaration; empty for one that only another protocol has."""
+    if (own := own_body(tool, _NAME)) is not None:
+        return own
+    body: dict[str, Json] = {"type": tool.kind, "name": tool.name}
+    if tool.description:
+        body["description"] = tool.description
+    if tool.kind == "function":
+        return {**body, "parameters": dict(tool.schema), "strict": False}
+    return {**body, "format": dict(tool.schema)} if tool.schema else body
+
+
+def read_reply(body: Json) -> Reply | None:
+    """Read a whole reply; None if it is none, also where it failed."""
+    response = mapping(body)
+    output = response.get("output")
+    status = text(response.get("status"))
+    if not isinstance(output, list) or status in ("failed", "cancelled", "queued"):
+        return None
+    parts: list[Part] = []
+    refusals: list[str] = []
+    logprobs: list[Json] = []
+    for item in map(mapping, output):
+        if item.get("type") == "message":
+            for part in map(mapping, items(item.get("content"))):
+                logprobs += items(part.get("logprobs"))
+                if part.get("type") == "refusal":
+                    refusals.append(text(part.get("refusal")))
+                elif said := text(part.get("text")):
+                    parts.append(Text(said, tuple(items(part.get("annotations")))))
+        elif item:
+            parts.append(_item(item))
+    turn = Turn("assistant", tuple(parts))
+    reason = text(mapping(response.get("incomplete_details")).get("reason"))
+    found = logprobs_of([mapping(one) for one in logprobs])
+    return Reply(
+        turn=turn,
+        stop=_stop(turn, status, reason, is_refused=bool(refusals)),
+        model=name(response.get("model")),
+        usage=_usage(mapping(response.get("usage"))),
+        id=name(response.get("id")),
+        refusal="\n".join(refusals),
+        tokens=Tokens(logprobs=found) if found else None,
+        stopped=name(reason or status),
+    )
+
+
+def _stop(turn: Turn, status: str, reason: str, *, is_refused: bool) -> Stop:
+    if is_refused or reason == "content_filter":
+        return "refusal"
+    if status == "incomplete":
+        return "length"
+    own = (part for part in turn.parts if isinstance(part, Unknown))
+    # Those of the provider's own tools that the asker runs are calls as well.
+    is_called = any(text(part.data.get("type")) in _RUN_BY_THE_ASKER for part in own)
+    return "tool" if turn.calls or is_called else "stop"
+
+
+_RUN_BY_THE_ASKER = ("local_shell_call", "shell_call", "apply_patch_call", "computer_call")
+
+
+def _usage(usage: Mapping[str, Json]) -> Usage:
+    read, wrote = usage.get("input_tokens_details"), usage.get("output_tokens_details")
+    return Usage(
+        input_tokens=count(usage.get("input_tokens")),
+        cached_tokens=count(mapping(read).get("cached_tokens")),
+        output_tokens=count(usage.get("output_tokens")),
+        reasoning_tokens=count(mapping(wrote).get("reasoning_tokens")),
+    )
+
+
+def write_reply(reply: Reply, asked: Conversation) -> dict[str, Json]:
+    """Write a whole reply to a request."""
+    status = "incomplete" if reply.stop == "length" else "completed"
+    output = _output(reply, asked, status)
+    reason: Json = {"reason": "max_output_tokens"} if status == "incomplete" else None
+    usage = reply.usage
+    read, wrote = usage.input_tokens or 0, usage.output_tokens or 0
+    form: Json = {"type": "text"}
+    if asked.schema is not None:
+        form = {"type": "json_schema", "name": "reply", "schema": dict(asked.schema)}
+    return {
+        "id": reply.id,
+        "object": "response",
+        "created_at": _CREATED,
+        "status": status,
+        "error": None,
+        "incomplete_details": reason,
+        "instructions": asked.system or None,
+        "max_output_tokens": asked.max_tokens,
+        "metadata": {},
+        "model": reply.model or asked.model,
+        "output": output,
+        "parallel_tool_calls": asked.is_parallel is not False,
+        "previous_response_id": asked.follows or None,
+        "reasoning": {"effort": asked.effort, "summary": None},
+        "temperature": asked.temperature,
+        "text": {"format": form},
+        "tool_choice": _chosen(asked),
+        "tools": [declared for tool in asked.tools if (declared := _tool_body(tool))],
+        "top_p": asked.top_p,
+        "truncation": "disabled",
+        "usage": {
+            "input_tokens": read,
+            "input_tokens_details": {
+                "cached_tokens": usage.cached_tokens or 0,
+                "cache_write_tokens": 0,
+            },
+            "output_tokens": wrote,
+            "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens or 0},
+            "total_tokens": read + wrote,
+        },
+    }
+
+
+def _chosen(asked: Conversation) -> Json:
+    if asked.choice in ("auto", "none", "required"):
+        return asked.choice
+    return {"type": "function", "name": asked.choice}
+
+
+def _output(reply: Reply, asked: Conversation, status: str) -> list[Json]:
+    output: list[Json] = []
+    logprobs = reply.tokens.logprobs if reply.tokens is not None and asked.wants_logprobs else ()
+    for at, part in enumerate(reply.turn.parts):
+        named: dict[str, Json] = {"id": f"{_IDS.get(type(part), 'item')}_{reply.id}_{at}"}
+        if isinstance(part, Text):
+            body = {**_text_part(part), "logprobs": logprobs_body(part.text, logprobs)}
+            logprobs = ()  # of the first text alone: nobody knows where the next one begins
+            output.append(_message(named, body, status))
+        elif isinstance(part, Call):
+            call = _call_item(call_as_asked(part, asked))
+            output.append({**named, **call, "status": status})
+        elif isinstance(part, Thought):
+            item = _thought_item(part)
+            output.append(item if part.id else {**item, **named})
+        elif isinstance(part, Unknown) and part.protocol == _NAME:
+            output.append({**named, **part.data})
+    if reply.refusal:
+        refused: dict[str, Json] = {"type": "refusal", "refusal": reply.refusal}
+        output.append(_message({"id": f"msg_{reply.id}_refusal"}, refused, status))
+    return output
+
+
+_IDS: Mapping[type[object], str] = {Text: "msg", Call: "fc", Thought: "rs"}
+
+
+def _message(named: dict[str, Json], part: Mapping[str, Json], status: str) -> dict[str, Json]:
+    return {
+        **named,
+        "type": "message",
+        "role": "assistant",
+        "status": status,
+        "content": [dict(part)],
+    }
+
+
+def _error_event(error: ProtocolError) -> dict[str, Json]:
     """An error as the last event of a stream that had begun."""
-    told: dict[str, Json] = {
+    return {
         "type": "error",
         "code": error.code or None,
         "message": error.message,
         "param": error.parameter or None,
         "sequence_number": 0,
     }
-    return event(told, "error")
+
+
+CODEC = Codec(
+    NAME=_NAME,
+    PATH="/responses",
+    read_request=read_request,
+    write_request=write_request,
+    read_reply=read_reply,
+    write_reply=write_reply,
+    events_of=write_stream,
+    stream=ResponsesStream,
+    write_error=write_error,
+    error_event=_error_event,
+    error_name="error",
+)

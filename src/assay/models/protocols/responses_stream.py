@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from assay.models.protocols.events import EventStream, Pieces, cut, event, spread
+from assay.models.protocols.events import EventStream, Pieces, cut, event
 from assay.models.wire import items, mapping, said_error, text
 from assay.scoring.json_safe import Json
 
@@ -18,7 +18,9 @@ _WAITING = ("usage", "error", "incomplete_details", "completed_at")
 
 
 def write_stream(
-    body: Mapping[str, Json], *, pieces: int = 1, wants_usage: bool = True
+    body: Mapping[str, Json],
+    pieces: int,
+    wants_usage: bool,  # noqa: FBT001 - as of `Codec`
 ) -> Iterator[bytes]:
     """A whole reply as the events of a streamed one; see `Codec`."""
     del wants_usage  # which is always told
@@ -95,12 +97,12 @@ def _content_events(
 def _with_logprobs(
     told: Iterator[tuple[str, dict[str, Json]]], part: Mapping[str, Json]
 ) -> Iterator[tuple[str, dict[str, Json]]]:
-    *deltas, (done, fields) = told
-    logprobs = items(part.get("logprobs"))
-    shares = spread(logprobs, len(deltas))
-    for (kind, delta), share in zip(deltas, shares, strict=True):
-        yield kind, {**delta, "logprobs": share}
-    yield done, {**fields, "logprobs": logprobs}
+    """All of them with the first event: which is whose, nobody knows."""
+    left = logprobs = items(part.get("logprobs"))
+    for kind, fields in told:
+        is_done = kind.endswith(".done")
+        yield kind, {**fields, "logprobs": logprobs if is_done else left}
+        left = []
 
 
 def _thought_events(
@@ -116,20 +118,14 @@ def _thought_events(
     yield from _content_events(item, where, pieces)
 
 
-def read_stream(*, wants_usage: bool = True) -> ResponsesStream:
-    """A reader of one streamed reply."""
-    del wants_usage  # which is always told
-    return ResponsesStream()
-
-
 class ResponsesStream(EventStream):
-    """A streamed reply in the course of being read; see `Stream`.
+    """A streamed reply in the course of being read; see `EventStream`.
 
     The last event brings the whole reply; what came before it counts where it does not come.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, wants_usage: bool = True) -> None:  # noqa: FBT001, FBT002 - as of `Codec`
+        super().__init__(wants_usage)
         self._response: dict[str, Json] = {}
         self._items: dict[int, _Item] = {}
         self._is_ended = False
