@@ -9,7 +9,7 @@ one. Scalars follow YAML 1.2: ``no`` and ``on`` are text, and so are dates and `
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast
@@ -18,7 +18,7 @@ from assay.errors import InputError, Location
 from assay.frozen import frozen
 from assay.scoring.json_safe import Json
 from assay.types import codec
-from assay.types.codec import Problem, ShapeError
+from assay.types.codec import Problem
 
 if TYPE_CHECKING:
     import yaml
@@ -428,41 +428,3 @@ def _printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
-
-
-def inside_problem(path: str, place: tuple[str | int, ...]) -> list[Problem]:
-    """The problem of a path that is not inside the directory it belongs to, if it is one."""
-    parts = path.replace("\\", "/").split("/")
-    if not path.strip() or path.startswith(("/", "~")) or ".." in parts or "\0" in path:
-        hint = "write a relative path without '..'"
-        return [Problem(place, f"{path!r} does not stay inside the directory", hint)]
-    return []
-
-
-def texts(
-    name: str, given: Sequence[str], *, required: bool = False, unique: bool = False
-) -> list[Problem]:
-    """The problems of a list of texts: empty ones, and where asked for an empty list or repeats."""
-    problems: list[Problem] = []
-    if required and not given:
-        problems.append(Problem((name,), f"{name} must not be empty"))
-    for number, text in enumerate(given):
-        if not text.strip():
-            problems.append(Problem((name, number), "is empty"))
-        elif unique and text in given[:number]:
-            problems.append(Problem((name, number), f"{text!r} is there twice", "use trials"))
-    return problems
-
-
-def positive(name: str, amount: float | None, unit: str = " seconds") -> list[Problem]:
-    """The problem of an amount, by default a time, that is not more than 0, if it is one."""
-    if amount is None or amount > 0:
-        return []
-    return [Problem((name,), f"must be more than 0{unit}, got {amount}")]
-
-
-def refuse(problems: Iterable[Problem]) -> None:
-    """Raise if there are any problems."""
-    found = list(problems)
-    if found:
-        raise ShapeError(found)

@@ -173,7 +173,7 @@ def _as_rows(rows: RowsGiven, scratch: IO[bytes], path: str, name: str) -> None:
     _write(scratch, b"")
     rows.path = path
     shown = _STDIN_NAME if name == _STDIN else name
-    rows.reading = replace(rows.reading, format="jsonl", name=shown, unit="item")
+    rows.reading = replace(rows.reading, name=shown)
 
 
 def _write(scratch: IO[bytes], line: bytes) -> None:

@@ -30,9 +30,10 @@ from assay.graders.judges.template_context import (
     read_examples,
     variables,
 )
-from assay.graders.judges.votes import Decision, check_canary, node_of, poll, probed
+from assay.graders.judges.votes import Decision, node_of, poll, probed
 from assay.scoring.json_safe import Json, plain
 from assay.scoring.results import SubScore
+from assay.types.codec import Share
 from assay.types.thread import StringThread
 
 __all__ = ["DEFAULT_USER_TEMPLATE", "SAMPLE", "BinaryJudgeGrader"]
@@ -117,12 +118,11 @@ class BinaryJudgeGrader(JudgeGrader):
     feedback_key: str = ""
     allow_na: bool = False
     few_shot: int = MAX_SHOWN
-    canary: float = 0.02
+    canary: Share = 0.02
     openers: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_canary(self.canary)
         for name in ("criteria", "system_template", "user_template"):
             if not isinstance(text := getattr(self, name), str):
                 raise InputError(f"{name}: must be text, got {type(text).__name__}")

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from assay.errors import InputError
 from assay.graders.judges.base import JudgeGrader, answer_in, text_of
 from assay.graders.judges.criteria import Criterion, leaves, read_criteria
 from assay.graders.judges.gate import unasked
 from assay.graders.judges.rubric import Material, judge_criteria, rubric_node
-from assay.graders.judges.votes import check_canary
 from assay.graders.paths import CasePath
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
+from assay.types.codec import Share, Within
 
 __all__ = ["LLMJudgeGrader"]
 
@@ -42,15 +42,13 @@ class LLMJudgeGrader(JudgeGrader):
     criteria: object = None
     rubric: CasePath | None = None
     example: str = ""
-    min_coverage: float = 1.0
-    canary: float = 0.02
+    min_coverage: Annotated[float, Within(0, 1, above=True)] = 1.0
+    canary: Share = 0.02
     openers: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         _read(self.criteria, self.rubric, self.example)
-        check_canary(self.canary)
-        _check_coverage(self.min_coverage)
 
     @classmethod
     async def grade(
@@ -115,8 +113,3 @@ def _load(file: str, example: str) -> tuple[Criterion, ...]:
         # Where a case is read, only the message is kept, and the place in the case.
         place = f"{error.location}: " if error.location.file else ""
         raise InputError(f"rubric: {place}{error.message}", hint=error.hint) from error
-
-
-def _check_coverage(value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 < value <= 1.0:
-        raise InputError(f"min_coverage must be above 0 and at most 1, got {value!r}")

@@ -20,11 +20,12 @@ from assay.graders.judges.rubric_files import (
     preset_file,
     read_words,
 )
-from assay.graders.judges.votes import Decision, check_canary, node_of, poll, probed
+from assay.graders.judges.votes import Decision, node_of, poll, probed
 from assay.graders.judges.work import OverlongError, Work, judged_model, kin
 from assay.graders.paths import CasePath
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
+from assay.types.codec import Share
 from assay.types.submission import Workspace
 from assay.types.trace import Trace
 
@@ -70,22 +71,14 @@ class ModelJudgeGrader(JudgeGrader):
 
     rubric: CasePath = ""
     preset: str = ""
-    pass_threshold: float = 0.8
+    pass_threshold: Share = 0.8
     include_trace: bool = False
     include_diff: bool = False
     example: str = ""
-    canary: float = 0.02
+    canary: Share = 0.02
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        threshold = cast("object", self.pass_threshold)
-        if (
-            isinstance(threshold, bool)
-            or not isinstance(threshold, int | float)
-            or not 0.0 <= threshold <= 1.0
-        ):
-            raise InputError(f"pass_threshold must be in [0, 1], got {threshold!r}")
-        check_canary(self.canary)
         try:
             self._rubric()
         except InputError as error:

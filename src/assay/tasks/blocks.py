@@ -8,30 +8,24 @@ from __future__ import annotations
 import os
 import re
 import string
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import chain, repeat
 from pathlib import Path
 from typing import Literal, TypeAlias, cast
 
-from assay.documents import (
-    inside_problem,
-    positive,
-    problems_to_error,
-    read_document,
-    refuse,
-    texts,
-)
+from assay.documents import problems_to_error, read_document
 from assay.errors import nearest
 from assay.frozen import frozen
 from assay.scoring.results import Assurance
 from assay.tasks.interaction import Interaction
+from assay.tasks.rules import Ruled, inside_problem, mount_problems, positive, texts
 from assay.types import codec
 from assay.types.codec import Problem
 
 
 @frozen(kw_only=True)
-class SimulatedUser:
+class SimulatedUser(Ruled):
     """A user whom a model plays, until they have what they want.
 
     Attributes:
@@ -44,18 +38,15 @@ class SimulatedUser:
     model: str = ""
     most_turns: int = 10
 
-    def __post_init__(self) -> None:
-        problems: list[Problem] = []
+    def _problems(self) -> Iterator[Problem]:
         if not self.persona.strip():
-            problems.append(Problem(("persona",), "the persona is empty", "say who they are"))
+            yield Problem(("persona",), "the persona is empty", "say who they are")
         if self.most_turns < 1:
-            message = f"must be at least 1, got {self.most_turns}"
-            problems.append(Problem(("most_turns",), message))
-        refuse(problems)
+            yield Problem(("most_turns",), f"must be at least 1, got {self.most_turns}")
 
 
 @frozen(kw_only=True)
-class CaseTask:
+class CaseTask(Ruled):
     """What the agent is asked.
 
     Attributes:
@@ -72,11 +63,10 @@ class CaseTask:
     turns: tuple[str, ...] = ()
     user: SimulatedUser | None = None
 
-    def __post_init__(self) -> None:
-        problems = texts("turns", self.turns)
+    def _problems(self) -> Iterator[Problem]:
+        yield from texts("turns", self.turns)
         if not self.prompt.strip():
-            problems.append(Problem(("prompt",), "the prompt is empty", "say what to do"))
-        refuse(problems)
+            yield Problem(("prompt",), "the prompt is empty", "say what to do")
 
 
 @frozen(kw_only=True)
@@ -97,7 +87,7 @@ class Artifacts:
 
 
 @frozen(kw_only=True)
-class MatrixEntry:
+class MatrixEntry(Ruled):
     """One harness and the models it is run with.
 
     Attributes:
@@ -108,15 +98,14 @@ class MatrixEntry:
     harness: str
     models: tuple[str, ...]
 
-    def __post_init__(self) -> None:
-        problems = texts("models", self.models, required=True, unique=True)
+    def _problems(self) -> Iterator[Problem]:
+        yield from texts("models", self.models, required=True, unique=True)
         if not self.harness.strip():
-            problems.append(Problem(("harness",), "the harness has no name"))
-        refuse(problems)
+            yield Problem(("harness",), "the harness has no name")
 
 
 @frozen(kw_only=True)
-class Matrix:
+class Matrix(Ruled):
     """Which harnesses and models work on the case, and how often.
 
     Attributes:
@@ -131,29 +120,25 @@ class Matrix:
     entries: tuple[MatrixEntry, ...] = ()
     trials: int = 1
 
-    def __post_init__(self) -> None:
-        problems: list[Problem] = []
+    def _problems(self) -> Iterator[Problem]:
         if self.entries and (self.harnesses or self.models):
-            message = "a matrix has either entries or harnesses and models, not both"
-            problems.append(Problem((), message))
+            yield Problem((), "a matrix has either entries or harnesses and models, not both")
         elif not self.entries:
             if not (self.harnesses or self.models):
-                hint = "give harnesses and models, or entries"
-                problems.append(Problem((), "the matrix is empty", hint))
+                yield Problem((), "the matrix is empty", "give harnesses and models, or entries")
             else:
-                problems += texts("harnesses", self.harnesses, required=True, unique=True)
-                problems += texts("models", self.models, required=True, unique=True)
+                yield from texts("harnesses", self.harnesses, required=True, unique=True)
+                yield from texts("models", self.models, required=True, unique=True)
         if self.trials < 1:
-            problems.append(Problem(("trials",), f"must be at least 1, got {self.trials}"))
+            yield Problem(("trials",), f"must be at least 1, got {self.trials}")
         seen: set[tuple[str, str]] = set()
         for number, entry in enumerate(self.entries):
             for index, model in enumerate(entry.models):
                 if (entry.harness, model) in seen:
                     message = f"{entry.harness} with {model} is already in the matrix"
                     place = ("entries", number, "models", index)
-                    problems.append(Problem(place, message, "use trials"))
+                    yield Problem(place, message, "use trials")
                 seen.add((entry.harness, model))
-        refuse(problems)
 
     def pairs(self) -> tuple[tuple[str, str], ...]:
         """Every (harness, model), in the order in which they are written."""
@@ -167,7 +152,7 @@ NO_MATRIX = Matrix(harnesses=("agent",), models=("(none)",))
 
 
 @frozen(kw_only=True)
-class EnvironmentSpec:
+class EnvironmentSpec(Ruled):
     """What is installed before the agent starts and for the graders.
 
     Attributes:
@@ -197,16 +182,15 @@ class EnvironmentSpec:
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     timeout_s: float = 900.0
 
-    def __post_init__(self) -> None:
-        problems = texts("commands", self.commands)
+    def _problems(self) -> Iterator[Problem]:
+        yield from texts("commands", self.commands)
         if self.kind is None and self.container is None:
-            problems.append(Problem(("kind",), "'kind' is required", at_key=True))
+            yield Problem(("kind",), "'kind' is required", at_key=True)
         if self.container is not None and not self.container.strip():
-            problems.append(Problem(("container",), "the image has no name"))
+            yield Problem(("container",), "the image has no name")
         if self.kind in (None, "command"):
             if not self.commands and self.container is None:
-                hint = "say what to run"
-                problems.append(Problem(("commands",), "kind command needs commands", hint))
+                yield Problem(("commands",), "kind command needs commands", "say what to run")
             what, hint = "kind command", "use pip-venv or uv"
             if self.container is not None:
                 what, hint = "a container", "install in the image: container: {setup: [...]}"
@@ -216,17 +200,13 @@ class EnvironmentSpec:
                 "install": self.install != "none",
                 "pip_args": bool(self.pip_args),
             }
-            problems += [
-                Problem((name,), f"{what} takes no {name}", hint, at_key=True)
-                for name, given in installing.items()
-                if given
-            ]
-        problems += [
-            Problem(("env", name), f"{name!r} is not a valid variable name", at_key=True)
-            for name in self.env
-            if not _VARIABLE.fullmatch(name)
-        ]
-        refuse([*problems, *positive("timeout_s", self.timeout_s)])
+            for name, given in installing.items():
+                if given:
+                    yield Problem((name,), f"{what} takes no {name}", hint, at_key=True)
+        for name in self.env:
+            if not _VARIABLE.fullmatch(name):
+                yield Problem(("env", name), f"{name!r} is not a valid variable name", at_key=True)
+        yield from positive("timeout_s", self.timeout_s)
 
 
 _NO_WORKSPACE = (
@@ -235,7 +215,7 @@ _NO_WORKSPACE = (
 
 
 @frozen(kw_only=True)
-class ContainerSpec:
+class ContainerSpec(Ruled):
     """The container image whose file system everything runs in.
 
     Attributes:
@@ -255,13 +235,13 @@ class ContainerSpec:
     caches: tuple[str, ...] = ()
     workdir: str = ""
 
-    def __post_init__(self) -> None:
-        problems = texts("setup", self.setup)
+    def _problems(self) -> Iterator[Problem]:
+        yield from texts("setup", self.setup)
         if not self.image.strip() or self.image.startswith("-"):
-            problems.append(Problem(("image",), "the image has no name"))
+            yield Problem(("image",), "the image has no name")
         for name, path in (("home", self.home), ("workdir", self.workdir)):
             if path and (not path.startswith("/") or ".." in path.split("/") or "\0" in path):
-                problems.append(Problem((name,), f"{path!r} is not a plain absolute path"))
+                yield Problem((name,), f"{path!r} is not a plain absolute path")
         steps = [step for step in self.workdir.split("/") if step]
         is_usual = steps == ["workspace"]
         taken = (
@@ -269,14 +249,13 @@ class ContainerSpec:
         )
         if self.workdir and taken and not is_usual:
             hint = "for instance /app, or /workspace, where it always is"
-            problems.append(Problem(("workdir",), f"the workspace cannot be {self.workdir}", hint))
+            yield Problem(("workdir",), f"the workspace cannot be {self.workdir}", hint)
         for number, cache in enumerate(self.caches):
-            problems += inside_problem(cache, ("caches", number))
-        refuse(problems)
+            yield from inside_problem(cache, ("caches", number))
 
 
 @frozen(kw_only=True)
-class Stub:
+class Stub(Ruled):
     """A Python function whose body is taken out, for the agent to write.
 
     Attributes:
@@ -287,16 +266,14 @@ class Stub:
     file: str
     function: str
 
-    def __post_init__(self) -> None:
-        problems = inside_problem(self.file, ("file",))
+    def _problems(self) -> Iterator[Problem]:
+        yield from inside_problem(self.file, ("file",))
         if not self.function.isidentifier():
-            message = f"{self.function!r} is not a valid function name"
-            problems.append(Problem(("function",), message))
-        refuse(problems)
+            yield Problem(("function",), f"{self.function!r} is not a valid function name")
 
 
 @frozen(kw_only=True)
-class Setup:
+class Setup(Ruled):
     """What is done to the source before the agent sees it.
 
     Attributes:
@@ -307,8 +284,8 @@ class Setup:
     stub: tuple[Stub, ...] = ()
     run: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        refuse(texts("run", self.run))
+    def _problems(self) -> Iterator[Problem]:
+        yield from texts("run", self.run)
 
 
 @frozen(kw_only=True)
@@ -329,7 +306,7 @@ class Observe:
 
 
 @frozen(kw_only=True)
-class Expect:
+class Expect(Ruled):
     """What counts as passing.
 
     Attributes:
@@ -345,19 +322,15 @@ class Expect:
     min_assurance: Assurance | None = None
     min_coverage: float | None = None
 
-    def __post_init__(self) -> None:
+    def _problems(self) -> Iterator[Problem]:
         shares = {"pass_threshold": self.pass_threshold, "min_coverage": self.min_coverage}
-        refuse(
-            [
-                Problem((name,), f"must be between 0 and 1, got {share}")
-                for name, share in shares.items()
-                if share is not None and not 0.0 <= share <= 1.0
-            ]
-        )
+        for name, share in shares.items():
+            if share is not None and not 0.0 <= share <= 1.0:
+                yield Problem((name,), f"must be between 0 and 1, got {share}")
 
 
 @frozen(kw_only=True)
-class Limits:
+class Limits(Ruled):
     """What a cell may use.
 
     Attributes:
@@ -378,16 +351,11 @@ class Limits:
     model_tokens: int | None = None
     model_cost_usd: float | None = None
 
-    def __post_init__(self) -> None:
-        refuse(
-            [
-                *positive("agent_timeout_s", self.agent_timeout_s),
-                *positive("grading_timeout_s", self.grading_timeout_s),
-                *positive("model_calls", self.model_calls, ""),
-                *positive("model_tokens", self.model_tokens, ""),
-                *positive("model_cost_usd", self.model_cost_usd, ""),
-            ]
-        )
+    def _problems(self) -> Iterator[Problem]:
+        for name in ("agent_timeout_s", "grading_timeout_s"):
+            yield from positive(name, getattr(self, name))
+        for name in ("model_calls", "model_tokens", "model_cost_usd"):
+            yield from positive(name, getattr(self, name), "")
 
 
 @frozen(kw_only=True)
@@ -412,7 +380,7 @@ class Conditions:
 
 
 @frozen(kw_only=True)
-class SelfTest:
+class SelfTest(Ruled):
     """What proves that the case grades right; see `assay selftest`.
 
     Attributes:
@@ -426,9 +394,9 @@ class SelfTest:
     bad: Mapping[str, str] = field(default_factory=dict[str, str])
     repeats: int = 3
 
-    def __post_init__(self) -> None:
+    def _problems(self) -> Iterator[Problem]:
         if self.repeats < 1:
-            refuse([Problem(("repeats",), f"must be at least 1, got {self.repeats}")])
+            yield Problem(("repeats",), f"must be at least 1, got {self.repeats}")
 
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -477,7 +445,7 @@ TraceFormat: TypeAlias = Literal[
 
 
 @frozen(kw_only=True)
-class HarnessSpec:
+class HarnessSpec(Ruled):
     """An agent that is a command.
 
     Attributes:
@@ -514,38 +482,31 @@ class HarnessSpec:
     acp: bool = False
     trace: TraceFormat | None = None
 
-    def __post_init__(self) -> None:
-        problems = positive("timeout_s", self.timeout_s)
+    def _problems(self) -> Iterator[Problem]:
+        yield from positive("timeout_s", self.timeout_s)
         if not self.argv or not self.argv[0].strip():
-            problems.append(Problem(("argv",), "argv names no program"))
+            yield Problem(("argv",), "argv names no program")
         if self.acp and (self.resume or self.trace is not None):
             name = "resume" if self.resume else "trace"
-            problems.append(Problem((name,), f"acp takes no {name}: its protocol says it all"))
-        if self.trace == "gateway" and not self.gateway:
-            hint = "set gateway: true beside it"
-            problems.append(Problem(("trace",), "it has no gateway", hint))
-        if self.tools_env and not self.gateway:
-            hint = "set gateway: true beside it"
-            problems.append(Problem(("tools_env",), "it has no gateway", hint))
+            yield Problem((name,), f"acp takes no {name}: its protocol says it all")
+        for name, given in (("trace", self.trace == "gateway"), ("tools_env", self.tools_env)):
+            if given and not self.gateway:
+                yield Problem((name,), "it has no gateway", "set gateway: true beside it")
         words = [(("argv", n), argument) for n, argument in enumerate(self.argv)]
         words += [(("resume", n), argument) for n, argument in enumerate(self.resume)]
         for where, argument in words:
-            problems += _placeholder_problems(argument, where)
+            yield from _placeholder_problems(argument, where)
             if "{gateway}" in argument.replace("{{", "") and not self.gateway:
                 hint = f"set gateway: true beside {where[0]}"
-                problems.append(Problem(where, "it has no gateway", hint))
+                yield Problem(where, "it has no gateway", hint)
         for number, name in enumerate(self.pass_env):
             place = ("pass_env", number)
             if not _VARIABLE.fullmatch(name):
-                problems.append(Problem(place, f"{name!r} is not a valid variable name"))
+                yield Problem(place, f"{name!r} is not a valid variable name")
             elif name in self.env or name in self.tools_env:
                 where = "env" if name in self.env else "tools_env"
-                problems.append(Problem(place, f"{name} is in {where}, too", "keep one of them"))
-        for number, mount in enumerate(self.mounts):
-            if not Path(mount).is_absolute() and ".." in Path(mount).parts:
-                hint = "what lies elsewhere has an absolute path"
-                problems.append(Problem(("mounts", number), f"{mount!r} leads out", hint))
-        refuse(problems)
+                yield Problem(place, f"{name} is in {where}, too", "keep one of them")
+        yield from mount_problems(self.mounts)
 
     def commands(
         self,

@@ -14,7 +14,6 @@ from assay.documents import (
     Document,
     DocumentError,
     Fault,
-    inside_problem,
     problems_to_error,
     read_document,
 )
@@ -47,6 +46,7 @@ from assay.tasks.case_files import (
 from assay.tasks.grader_files import bind_injected, read_graders
 from assay.tasks.origin import Fixtures, Source
 from assay.tasks.permitted import SubmissionSpec
+from assay.tasks.rules import inside_problem
 from assay.types import codec
 from assay.types.codec import Problem
 

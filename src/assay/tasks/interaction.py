@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Literal, TypeAlias
 
-from assay.documents import refuse
 from assay.frozen import frozen
+from assay.tasks.rules import Ruled
 from assay.types.codec import Problem
 from assay.types.trace import ToolKind
 
@@ -16,7 +17,7 @@ Decision: TypeAlias = Literal["allow", "deny"]
 
 
 @frozen(kw_only=True)
-class Rule:
+class Rule(Ruled):
     """What is decided of the requests that it is about; what is left out is about any.
 
     Attributes:
@@ -35,20 +36,18 @@ class Rule:
     decision: Decision | None = None
     option: str = ""
 
-    def __post_init__(self) -> None:
-        problems: list[Problem] = []
+    def _problems(self) -> Iterator[Problem]:
         if (self.decision is None) == (not self.option):
-            problems.append(Problem((), "a rule has either a decision or an option"))
+            yield Problem((), "a rule has either a decision or an option")
         for name in ("input_regex", "prompt_regex"):
             try:
                 re.compile(getattr(self, name))
             except re.error as error:
-                problems.append(Problem((name,), f"not a regular expression: {error}"))
-        refuse(problems)
+                yield Problem((name,), f"not a regular expression: {error}")
 
 
 @frozen(kw_only=True)
-class Interaction:
+class Interaction(Ruled):
     """A policy for permission requests, and what it takes.
 
     Attributes:
@@ -69,11 +68,9 @@ class Interaction:
     instructions: str = ""
     fallback: Decision = "deny"
 
-    def __post_init__(self) -> None:
-        problems: list[Problem] = []
+    def _problems(self) -> Iterator[Problem]:
         if self.rules and self.policy != "scripted":
-            problems.append(Problem(("rules",), f"{self.policy} takes no rules", "use scripted"))
+            yield Problem(("rules",), f"{self.policy} takes no rules", "use scripted")
         if (self.policy == "llm-based") != bool(self.model):
             wanted = "needs a model" if self.policy == "llm-based" else "takes no model"
-            problems.append(Problem(("model",), f"{self.policy} {wanted}"))
-        refuse(problems)
+            yield Problem(("model",), f"{self.policy} {wanted}")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from pathlib import Path
 from typing import Literal
 
-from assay.documents import problems_to_error, read_document, refuse
+from assay.documents import problems_to_error, read_document
 from assay.frozen import frozen
 from assay.scoring.json_safe import Json
+from assay.tasks.rules import Ruled, mount_problems
 from assay.types import codec
 from assay.types.codec import Problem
 
@@ -17,7 +18,7 @@ __all__ = ["McpServer", "load_mcp_servers"]
 
 
 @frozen(kw_only=True)
-class McpServer:
+class McpServer(Ruled):
     """A program that speaks MCP on its standard input and output, run in a sandbox.
 
     Attributes:
@@ -37,15 +38,10 @@ class McpServer:
     type: Literal["stdio"] = "stdio"
     root: str = ""
 
-    def __post_init__(self) -> None:
-        problems: list[Problem] = []
+    def _problems(self) -> Iterator[Problem]:
         if not self.command.strip():
-            problems.append(Problem(("command",), "command names no program"))
-        for number, mount in enumerate(self.mounts):
-            if not Path(mount).is_absolute() and ".." in Path(mount).parts:
-                hint = "what lies elsewhere has an absolute path"
-                problems.append(Problem(("mounts", number), f"{mount!r} leads out", hint))
-        refuse(problems)
+            yield Problem(("command",), "command names no program")
+        yield from mount_problems(self.mounts)
 
 
 @frozen(kw_only=True)

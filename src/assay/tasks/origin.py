@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Literal
 
-from assay.documents import inside_problem, refuse
 from assay.frozen import frozen
+from assay.tasks.rules import Ruled, inside_problem
 from assay.types.codec import Problem
 
 
 @frozen(kw_only=True)
-class Source:
+class Source(Ruled):
     """The pristine source tree that the agent starts from: one of path, git and pypi.
 
     Attributes:
@@ -35,22 +36,20 @@ class Source:
     subdir: str | None = None
     isolation: Literal["auto", "copy", "clone", "worktree"] = "auto"
 
-    def __post_init__(self) -> None:
+    def _problems(self) -> Iterator[Problem]:
         named = [name for name in ("path", "git", "repo", "pypi") if getattr(self, name)]
         if len(named) != 1:
             given = f"both {' and '.join(named)} are given" if named else "none is given"
-            refuse([Problem((), f"a source needs one of path, git or pypi; {given}")])
-        problems = [*self._git_problems(), *self._pypi_problems()]
+            yield Problem((), f"a source needs one of path, git or pypi; {given}")
+            return
+        yield from (*self._git_problems(), *self._pypi_problems())
         if self.subdir is not None:
-            problems += inside_problem(self.subdir, ("subdir",))
+            yield from inside_problem(self.subdir, ("subdir",))
             if self.path is not None:
                 hint = "put the directory into 'path'"
-                problems.append(
-                    Problem(("subdir",), "'subdir' does not go with 'path'", hint, at_key=True)
-                )
+                yield Problem(("subdir",), "'subdir' does not go with 'path'", hint, at_key=True)
         if self.isolation == "worktree" and self.path is None:
-            problems.append(Problem(("isolation",), "worktree needs a path", "use auto"))
-        refuse(problems)
+            yield Problem(("isolation",), "worktree needs a path", "use auto")
 
     @property
     def url(self) -> str | None:
@@ -64,21 +63,18 @@ class Source:
         name = "git" if self.git is not None else "repo"
         return [*_url_problems(self.url, name), *_commit_problems(self.commit)]
 
-    def _pypi_problems(self) -> list[Problem]:
-        problems: list[Problem] = []
+    def _pypi_problems(self) -> Iterator[Problem]:
         if self.pypi is not None and not _REQUIREMENT.fullmatch(self.pypi):
-            message = f"{self.pypi!r} pins no version"
-            problems.append(Problem(("pypi",), message, "write name==version"))
+            yield Problem(("pypi",), f"{self.pypi!r} pins no version", "write name==version")
         if self.sha256 is not None and self.pypi is None:
             message = "only a pypi source takes a sha256"
-            problems.append(Problem(("sha256",), message, "remove it", at_key=True))
+            yield Problem(("sha256",), message, "remove it", at_key=True)
         elif self.sha256 is not None and not _SHA256.fullmatch(self.sha256):
-            problems.append(Problem(("sha256",), "a sha256 is 64 hexadecimal digits"))
-        return problems
+            yield Problem(("sha256",), "a sha256 is 64 hexadecimal digits")
 
 
 @frozen(kw_only=True)
-class Fixtures:
+class Fixtures(Ruled):
     """A git repository that hidden test files are taken from instead of the case directory.
 
     Attributes:
@@ -91,11 +87,10 @@ class Fixtures:
     commit: str
     subdir: str | None = None
 
-    def __post_init__(self) -> None:
-        problems = [*_url_problems(self.repo, "repo"), *_commit_problems(self.commit)]
+    def _problems(self) -> Iterator[Problem]:
+        yield from (*_url_problems(self.repo, "repo"), *_commit_problems(self.commit))
         if self.subdir is not None:
-            problems += inside_problem(self.subdir, ("subdir",))
-        refuse(problems)
+            yield from inside_problem(self.subdir, ("subdir",))
 
 
 _REQUIREMENT = re.compile(

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO
 from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 
 from assay.errors import SourceError
@@ -98,19 +98,7 @@ def links_of(project: str, settings: IndexSettings) -> Iterator[Link]:
         yield from _links_at(f"{index.rstrip('/')}/{name}/", settings, is_index=True)
 
 
-class Response(Protocol):
-    """What reading a URL gives."""
-
-    def read(self, amount: int = -1, /) -> bytes:
-        """Read at most so many bytes."""
-        ...
-
-    def close(self) -> None:
-        """Give the connection back."""
-        ...
-
-
-def open_url(url: str, settings: IndexSettings) -> tuple[Response, str, str]:
+def open_url(url: str, settings: IndexSettings) -> tuple[IO[bytes], str, str]:
     """Open an http, https or file URL.
 
     Returns:

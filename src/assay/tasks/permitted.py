@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property, lru_cache
 from typing import Literal, TypeAlias
 
-from assay.documents import refuse, texts
 from assay.frozen import frozen
 from assay.graders.signs import JAVA_TEST_LIBRARIES
+from assay.tasks.rules import Ruled, texts
 from assay.types.codec import Problem
 
 Suspicion: TypeAlias = Literal["flag", "hold", "zero"]
@@ -195,7 +195,7 @@ _TARGET = re.compile(r"^([\w-]+(?:[ \t]+[\w-]+)*)[ \t]*::?(?!=)", re.MULTILINE |
 
 
 @frozen(kw_only=True)
-class SubmissionSpec:
+class SubmissionSpec(Ruled):
     """Which of the agent's changes are graded. Patterns read as in a .gitignore.
 
     Attributes:
@@ -213,16 +213,14 @@ class SubmissionSpec:
     protect: tuple[str, ...] = ()
     on_suspicion: Suspicion = "flag"
 
-    def __post_init__(self) -> None:
-        problems: list[Problem] = []
+    def _problems(self) -> Iterator[Problem]:
         for name in ("include", "exclude", "protect"):
             given: tuple[str, ...] = getattr(self, name)
-            problems += texts(name, given)
+            yield from texts(name, given)
             for number, pattern in enumerate(given):
                 if pattern.startswith("!") or ".." in pattern.split("/") or "\0" in pattern:
                     message = f"{pattern!r} is not a path pattern inside the workspace"
-                    problems.append(Problem((name, number), message, "such as src/*.py"))
-        refuse(problems)
+                    yield Problem((name, number), message, "such as src/*.py")
 
 
 class Rules:

@@ -15,7 +15,7 @@ from datetime import date, time
 from decimal import Decimal
 from importlib import import_module
 from math import isfinite
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, TypeAlias
 
 from assay.errors import InputError, Location, MissingExtraError
 from assay.scoring.json_safe import Json
@@ -49,29 +49,8 @@ _SPREAD = 64 << 20
 """The same where a file holds a long text once, and says that rows have it."""
 
 
-class Batch(Protocol):
-    """What assay needs of a ``pyarrow.RecordBatch``."""
-
-    @property
-    def num_rows(self) -> int:
-        """How many rows it has."""
-        ...
-
-    def to_pylist(self) -> list[dict[str, object]]:
-        """Its rows as Python objects."""
-        ...
-
-    def slice(self, offset: int, length: int) -> Batch:
-        """Some of its rows."""
-        ...
-
-    def select(self, columns: list[str]) -> Batch:
-        """Some of its columns."""
-        ...
-
-    def take(self, indices: list[int]) -> Batch:
-        """Those at some places."""
-        ...
+Batch: TypeAlias = Any
+"""A ``pyarrow.RecordBatch``: pyarrow has no types."""
 
 
 def arrow(module: str = "pyarrow") -> Any:  # noqa: ANN401 - it has no types
@@ -170,8 +149,8 @@ class Table:
             if not self._is_parquet and place + batch.num_rows > start:
                 # Where things are in memory is as the file says, which may be anywhere.
                 with _told(self._name):
-                    cast("Any", batch).validate(full=True)
-            longest = sum(map(_longest, cast("Any", batch).columns))
+                    batch.validate(full=True)
+            longest = sum(map(_longest, batch.columns))
             rows = max(1, min(_ROWS, _SPREAD // (1 + longest)))
             for offset in range(0, batch.num_rows, rows):
                 first, last = place + offset, place + min(offset + rows, batch.num_rows)
@@ -232,7 +211,7 @@ class Table:
             yield from file
             return
         for number in range(file.num_record_batches):
-            yield cast("Batch", file.get_batch(number))
+            yield file.get_batch(number)
 
 
 def _longest(column: Any) -> int:  # noqa: ANN401 - see `arrow`
@@ -343,7 +322,7 @@ def lines_of(batch: Batch, names: Mapping[str, str]) -> list[bytes | InputError]
     return [_line(row, text) for row in rows]
 
 
-def _unreadable(batch: Any) -> str:  # noqa: ANN401 - see `arrow`
+def _unreadable(batch: Batch) -> str:
     for name in batch.schema.names:
         try:
             batch.column(name).to_pylist()
@@ -352,7 +331,7 @@ def _unreadable(batch: Any) -> str:  # noqa: ANN401 - see `arrow`
     return "a column holds something"
 
 
-def _without_nanoseconds(batch: Any) -> Batch:  # noqa: ANN401 - see `arrow`
+def _without_nanoseconds(batch: Batch) -> Batch:
     """A batch whose times Python can hold: those of nanoseconds, to the microsecond."""
     types = arrow("pyarrow.types")
     for number, field in enumerate(batch.schema):
@@ -364,7 +343,7 @@ def _without_nanoseconds(batch: Any) -> Batch:  # noqa: ANN401 - see `arrow`
             continue
         column = batch.column(number).cast(smaller, safe=False)
         batch = batch.set_column(number, field.name, column)
-    return cast("Batch", batch)
+    return batch
 
 
 def _line(row: dict[str, object], text: set[str]) -> bytes | InputError:

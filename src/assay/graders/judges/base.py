@@ -57,6 +57,7 @@ class JudgeGrader(Grader):
     timeout_seconds: float = 180.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _ = self.panel
 
     @cached_property

@@ -19,7 +19,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import TypeVar, cast
 
-from assay.errors import InputError, ModelError
+from assay.errors import ModelError
 from assay.graders.judges.fence import Prompt, fenced
 from assay.graders.judges.panel import Form, Judge, Opinion, Panel, Vote, Voter, together
 from assay.scoring.json_safe import Json
@@ -28,7 +28,6 @@ from assay.scoring.results import SubScore
 __all__ = [
     "Decision",
     "captured",
-    "check_canary",
     "is_probed",
     "node_of",
     "poll",
@@ -277,12 +276,6 @@ _WORDINGS = (
 )
 _BY_THE_ANSWER = frozenset({"unreadable", "unbelievable", "refused", "truncated", "overflow"})
 """Faults of a reply that an answer can bring about."""
-
-
-def check_canary(share: object) -> None:
-    """Reject a share of answers that is not in [0, 1]."""
-    if isinstance(share, bool) or not isinstance(share, int | float) or not 0.0 <= share <= 1.0:
-        raise InputError(f"canary must be in [0, 1], got {share!r}")
 
 
 async def probed(

@@ -23,7 +23,8 @@ from assay.graders.endpoints.forms.form import (
 )
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json, json_safe, plain, record_parameters
-from assay.scoring.results import ASSURANCES, assurance_from
+from assay.scoring.results import Assurance, assurance_from
+from assay.types import codec
 from assay.types.codec import Problem, ShapeError
 from assay.types.submission import Submission
 
@@ -114,25 +115,21 @@ def _decode_result(item: str, result: Mapping[str, Json], span: Span) -> Graded:
     return graded if graded.assurance is None else replace(graded, assurance=word)
 
 
+_TOLD: dict[str, object] = {
+    "reason": str | None,
+    "details": dict[str, object] | None,
+    "assurance": Assurance | None,
+    "flags": list[str] | None,
+}
+"""The fields of a result that say why."""
+
+
 def _fault_of(result: Mapping[str, Json]) -> str:
     """Which of the fields that say why is of a wrong type, and what it must be; empty if none."""
-    flags, details, reason = result.get("flags"), result.get("details"), result.get("reason")
-    if reason is not None and not isinstance(reason, str):
-        return f"its 'reason' is {_kind(reason)}; it must be text"
-    if details is not None and not isinstance(details, dict):
-        return f"its 'details' is {_kind(details)}; it must be an object"
-    if result.get("assurance") not in (None, *ASSURANCES):
-        return f"its 'assurance' is not one of {', '.join(ASSURANCES)}"
-    if flags is not None and not isinstance(flags, list):
-        return f"its 'flags' is {_kind(flags)}; it must be a list of texts"
-    odd = next((flag for flag in flags or () if not isinstance(flag, str)), "")
-    return "" if isinstance(odd, str) else f"one of its 'flags' is {_kind(odd)}; each must be text"
-
-
-def _kind(value: Json) -> str:
-    if isinstance(value, dict | list):
-        return "an object" if isinstance(value, dict) else "a list"
-    return "null" if value is None else f"of type {type(value).__name__}"
+    problems: list[Problem] = []
+    for name, kind in _TOLD.items():
+        codec.read(kind, result.get(name), (name,), problems)
+    return f"its {problems[0].field!r}: {problems[0].message}" if problems else ""
 
 
 def _decode_request(body: Json, server: Server) -> list[Asked]:
