@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from assay.scoring.json_safe import Json
 from assay.testing import FakeJudge
 from tests.children import Children, until
 from tests.command_line import COMMAND, assay, environment, summary
@@ -133,11 +134,19 @@ def test_without_a_key_model_judge_alone_is_skipped_and_strict_refuses_that(
     assert "judges are errors unless their model is a URL; model_judge is skipped" in told
 
 
-def test_a_judge_that_is_called_fake_as_agents_have_one_says_where_its_own_is(
-    suite: Path,
+@pytest.mark.parametrize(
+    "kind",
+    [
+        {"type": "llm_judge", "criteria": ["It names Paris"]},
+        {"type": "binary_judge", "criteria": "It names Paris"},
+        {"type": "model_judge", "words": "It names Paris."},
+    ],
+)
+def test_judges_are_tried_without_a_key_by_the_model_fake(
+    tmp_path: Path, kind: dict[str, Json]
 ) -> None:
-    graders = [{"type": "llm_judge", "criteria": ["x"], "model": "fake"}]
-    (suite / "g.yaml").write_text(json.dumps(graders), "utf-8")
-    done = assay("grade", "rows.jsonl", "g.yaml", cwd=suite)
-    assert done.returncode == 3
-    assert "`assay fake --judge` starts one for judges" in " ".join(done.stdout.split())
+    (tmp_path / "rows.jsonl").write_text('{"answer": "Paris", "question": "Capital?"}', "utf-8")
+    (tmp_path / "g.yaml").write_text(json.dumps([{**kind, "model": "fake"}]), "utf-8")
+    done = assay("grade", "rows.jsonl", "g.yaml", cwd=tmp_path, env=_NO_KEYS)
+    assert (done.returncode, "PASS: the 1 graded" in done.stdout) == (0, True)
+    assert "the model fake looks for words" in " ".join(done.stderr.split())

@@ -68,7 +68,7 @@ BAD: list[tuple[Json, str, str]] = [
     (
         {"type": "model_judge", "rubric": "Is it polite?"},
         "rubric",
-        "; here stands the path of a file, not what is in it",
+        "; here stands the path of a file (model_judge takes the text as 'words')",
     ),
     ({"type": "command"}, "cmd", "command needs 'cmd'"),
     ({"type": "command", "cmd": " "}, "cmd", "must not be blank"),

@@ -56,6 +56,7 @@ class ModelJudgeGrader(JudgeGrader):
 
     Attributes:
         rubric: A file: words, or criteria; see `assay.graders.judges.rubric_files`.
+        words: Instead of a file, the rubric itself, in words.
         preset: Instead of a file, a rubric that comes with assay: ``solves_or_games`` asks
             whether a change does the work or games its judge. The judge is shown the diff.
         pass_threshold: Score in [0, 1] from which the work passes.
@@ -70,6 +71,7 @@ class ModelJudgeGrader(JudgeGrader):
     default_model: ClassVar[str] = "claude-opus-4-8"
 
     rubric: CasePath = ""
+    words: str = ""
     preset: str = ""
     pass_threshold: Share = 0.8
     include_trace: bool = False
@@ -90,11 +92,15 @@ class ModelJudgeGrader(JudgeGrader):
 
     @property
     def file(self) -> str:
-        """The file that the rubric is in."""
-        if not self.rubric and not self.preset:
-            raise InputError("model_judge needs 'rubric'", hint="a file, or 'preset' instead")
-        if self.rubric and self.preset:
-            raise InputError("preset: there is a rubric too", hint="leave one of them out")
+        """The file that the rubric is in; "" where it is given in words."""
+        given = [one for one in ("rubric", "words", "preset") if getattr(self, one)]
+        if not given:
+            hint = "a file, or 'words' or 'preset' instead"
+            raise InputError("model_judge needs 'rubric'", hint=hint)
+        if len(given) > 1:
+            raise InputError(f"{given[1]}: there is {given[0]!r} too", hint="leave one of them out")
+        if self.words:
+            return ""
         return str(self.rubric or preset_file(self.preset))
 
     @property
@@ -110,7 +116,7 @@ class ModelJudgeGrader(JudgeGrader):
             raise InputError(
                 "example: picks one of a file of many rubrics, and this is one in words"
             )
-        return read_words(self.file)
+        return self.words or read_words(self.file)
 
     async def score(
         self,

@@ -85,7 +85,7 @@ def _existing(given: str, base: str, path: codec.Path, problems: list[Problem]) 
         shown = given if len(given) <= 100 else f"{given[:100]}..."
         hint = f"looked for it in {base}"
         if " " in given:  # the text itself, such as a rubric in prose
-            hint += "; here stands the path of a file, not what is in it"
+            hint += "; here stands the path of a file (model_judge takes the text as 'words')"
         problems.append(Problem(path, f"{shown!r} does not exist", hint))
         return given
     return os.path.realpath(found)

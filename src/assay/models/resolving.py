@@ -141,8 +141,6 @@ def _meant(name: str, settings: ModelSettings) -> str:
     """The nearest name of the settings file, or of a provider's model with a price; "" if none."""
     from assay.models.prices import packaged_models
 
-    if name == "fake":  # agents have one of that name
-        return "`assay fake --judge` starts one for judges, and prints what to write. Else "
     said = nearest(name, [*settings.endpoints, *packaged_models()])
     return f"{said} Else " if said.startswith("did you mean") else ""
 

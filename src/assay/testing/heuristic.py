@@ -7,13 +7,15 @@ prompt always gets the same reply.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from assay.models.messages import Request
 from assay.scoring.json_safe import Json
-from assay.testing.asked import Asked
+from assay.testing.asked import Asked, Said
 from assay.testing.obey import order_in
 
 _HEADING = re.compile(r"^([A-Z][A-Z -]{1,30}):[ \t]*(.*)$")
@@ -147,6 +149,27 @@ def heuristic_verdict(asked: Asked, rule: Rule = find_words) -> Json:
     order = order_in(asked.outline)
     answer = _FORMS.get(asked.form) or _form_of(asked.schema or {})
     return answer(asked, order, rule)
+
+
+def offline_judge(request: Request) -> str:
+    """Answer a judge's question in this process, as `FakeJudge` does over HTTP."""
+    said = [(one.role, _text(one.content)) for one in request.messages]
+    asked = Asked(
+        protocol="openai",
+        model=request.model,
+        messages=tuple(Said(role, text) for role, text in said if role != "system"),
+        system="\n\n".join(text for role, text in said if role == "system"),
+        schema=request.schema,
+    )
+    verdict = heuristic_verdict(asked)
+    return verdict if isinstance(verdict, str) else json.dumps(verdict)
+
+
+def _text(content: str | tuple[Mapping[str, Json], ...]) -> str:
+    """A message's text, without its pictures."""
+    if isinstance(content, str):
+        return content
+    return "\n".join(str(part["text"]) for part in content if part.get("type") == "text")
 
 
 def _sections(prompt: str) -> dict[str, str]:

@@ -5,3 +5,18 @@ what needs no question; `panel` asks, `votes` decides; `evidence` looks quotes u
 finds out a judge that was talked round. On these stand `rubric` and `claims`, and the kinds in
 `assay.graders`.
 """
+
+from __future__ import annotations
+
+from assay.models.messages import Request
+from assay.models.reference import register_model, registered
+
+
+async def _offline(request: Request) -> str:
+    from assay.testing.heuristic import offline_judge
+
+    return offline_judge(request)
+
+
+if registered("fake") is None:
+    register_model("fake", _offline)  # judges need no key to be tried, as agents need none
