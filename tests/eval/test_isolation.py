@@ -203,8 +203,8 @@ def test_what_commands_can_have_is_taken(tmp_path: Path, grader: str) -> None:
 
 def test_editors_know_the_options() -> None:
     schema = json.dumps(case_schema())
-    assert schema.count('"isolation": {"enum": ["auto", "process", "shared"]}') == 3
-    assert schema.count('"fresh": {"enum": ["module", "test"]}') == 3
+    assert schema.count('"isolation": {"enum": ["auto", "process", "shared"]') == 3
+    assert schema.count('"fresh": {"enum": ["module", "test"]') == 3
 
 
 @pytest.mark.sandbox
