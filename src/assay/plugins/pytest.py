@@ -43,36 +43,41 @@ class Verdict:
     threshold: float
 
     @property
-    def score(self) -> float | None:
-        """The score; None where there is none."""
+    def score(self) -> float:
+        """The score. The test is skipped where its graders did not apply.
+
+        Raises:
+            GraderError: If it could not be graded, which says nothing of the answer.
+        """
+        __tracebackhide__ = True
+        if self.graded.score is None:
+            if self.graded.status == "skipped":
+                pytest.skip(f"not graded: {self.graded.reason}")
+            from assay.errors import GraderError
+
+            raise GraderError(f"could not be graded: {self.graded.error}")
         return self.graded.score
 
     @property
     def passed(self) -> bool:
-        """Whether the score is enough. What could not be graded has not passed."""
-        return self.score is not None and self.score >= self.threshold - 1e-9
+        """Whether the score is enough; raises and skips as `score` does."""
+        __tracebackhide__ = True
+        return self.score >= self.threshold - 1e-9
 
     def passes(self) -> None:
-        """Assert that it passes; a test is skipped where its graders did not apply.
+        """Assert that it passes; raises and skips as `score` does.
 
         Raises:
             AssertionError: If the score is too low.
-            GraderError: If it could not be graded, which says nothing of the answer.
         """
         __tracebackhide__ = True
-        from assay.errors import GraderError
-
-        if self.graded.status == "error":
-            raise GraderError(f"could not be graded: {self.graded.error}")
-        if self.graded.status == "skipped":
-            pytest.skip(f"not graded: {self.graded.reason}")
         if not self.passed:
             raise AssertionError(str(self))
 
     def __str__(self) -> str:
         said: str = self.graded.status
-        if self.score is not None:
-            said = f"scored {self.score:.4g}, and {self.threshold:.4g} passes"
+        if self.graded.score is not None:
+            said = f"scored {self.graded.score:.4g}, and {self.threshold:.4g} passes"
         own = self.graded.reason or self.graded.error
         reasons = [own, *_reasons(self.graded.details), *self.graded.flags]
         return "\n  ".join([said, *dict.fromkeys(filter(None, reasons))])
@@ -90,6 +95,7 @@ class Assay:
 
     def __init__(self, item: pytest.Item) -> None:
         self._item = item
+        item.stash[_KEPT] = []  # a test that is run again begins anew
 
     def grade(
         self,
@@ -112,11 +118,16 @@ class Assay:
         Raises:
             InputError: For graders that are not there, or a row that they cannot read.
         """
+        from assay.errors import InputError
+        from assay.types.codec import Within
+
+        if threshold is not None and (wrong := Within(0, 1).fault(threshold)):
+            raise InputError(f"threshold: {wrong}")
         reward = self._reward(graders)
         given: dict[str, Json] = {**row} if answer is None else {**row, "answer": answer}
         (graded,) = reward.grade_now([given]).graded
         verdict = Verdict(graded, reward.threshold if threshold is None else threshold)
-        kept = self._item.stash.setdefault(_KEPT, [])
+        kept = self._item.stash[_KEPT]
         trial = self._item.stash.get(_TRIAL, 1)
         number = 1 + sum(one["trial"] == trial for one in kept)
         name = self._item.nodeid if number == 1 else f"{self._item.nodeid}#{number}"
@@ -193,7 +204,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> object:
     trials, rate = _asked(pyfuncitem, mark)
     from assay.errors import GraderError
 
-    passed, failed, broken = 0, list[str](), list[str]()
+    passed, failed, broken, skipped = 0, list[str](), list[str](), list[str]()
     for trial in range(1, trials + 1):
         pyfuncitem.stash[_TRIAL] = trial
         try:
@@ -203,8 +214,13 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> object:
             failed.append(f"trial {trial}: {error}")
         except GraderError as error:
             broken.append(f"trial {trial}: {error}")
+        except pytest.skip.Exception as error:
+            skipped.append(f"trial {trial}: {error}")
         finally:
             del pyfuncitem.stash[_TRIAL]
+    if len(skipped) == trials:
+        pytest.skip("\n".join(skipped))
+    broken += skipped
     needed = math.ceil(rate * trials - 1e-9)
     said = f"{passed} of {trials} trials passed, and {needed} are needed"
     if passed >= needed:
@@ -289,6 +305,7 @@ def _store(config: pytest.Config) -> str | None:
 
 def _stored(where: str, suite: str, graded: Sequence[Mapping[str, Json]]) -> str:
     """Store what was graded as a run of rows; its id."""
+    from assay.errors import AssayError
     from assay.eval.records import row_record, start_run
     from assay.scoring.combine import combine_scores
     from assay.scoring.graded import Graded
@@ -298,19 +315,23 @@ def _stored(where: str, suite: str, graded: Sequence[Mapping[str, Json]]) -> str
     with Store.open(where) as store:
         config: dict[str, Json] = {"kind": "dataset", "file": suite, "by": "pytest"}
         run = start_run(store, config=config, digests={}, planned=len(graded))
-        for one in graded:
-            row = {**cast("dict[str, Json]", one["row"]), "id": one["case"]}
-            outcome = Graded.from_dict(cast("dict[str, Json]", one["graded"]))
-            record = row_record(
-                read_row(row),
-                combine_scores([_node(str(one["grader"]), outcome)]),
-                run_id=run.id,
-                threshold=cast("float", one["threshold"]),
-                digest=outcome.digest,
-                seconds=0.0,
-            )
-            record = replace(record, trial=cast("int", one["trial"]), harness="pytest")
-            store.add_cell(record, {"row": row})
+        try:
+            for one in graded:
+                row = {**cast("dict[str, Json]", one["row"]), "id": one["case"]}
+                outcome = Graded.from_dict(cast("dict[str, Json]", one["graded"]))
+                record = row_record(
+                    read_row(row),
+                    combine_scores([_node(str(one["grader"]), outcome)]),
+                    run_id=run.id,
+                    threshold=cast("float", one["threshold"]),
+                    digest=outcome.digest,
+                    seconds=0.0,
+                )
+                record = replace(record, trial=cast("int", one["trial"]), harness="pytest")
+                store.add_cell(record, {"row": row})
+        except AssayError:  # half a run would look like a whole one
+            store.forget_run(run.id)
+            raise
         store.finish_run(run.id)
     return run.id
 
