@@ -12,10 +12,10 @@ from typing import cast
 from assay.eval.records import reaches_threshold, shortened, uncovered
 from assay.frozen import frozen
 from assay.scoring.combine import unique_names
-from assay.scoring.intervals import Interval, spread_interval
 from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult, SubScore
 from assay.shown import Ended
+from assay.statistics.intervals import Interval, spread_interval
 from assay.store.records import NOT_GRADED, CellStatus
 from assay.types.codec import from_json
 
