@@ -103,7 +103,7 @@ def test_a_cell_that_cannot_be_graded_is_3_and_never_a_zero(tmp_path: Path) -> N
                 "id: x\ntask: {prompt: p}\nmatrix: {harnesses: [echo], models: [m]}\n"
                 "graders: [{type: model_judge, rubric: case.yaml}]\n"
             ),
-            "case.yaml:1: criteria: is required",
+            "case.yaml:1:1: criteria: is required",
         ),
     ],
 )

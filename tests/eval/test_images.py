@@ -630,7 +630,7 @@ def test_a_task_of_harbors_without_an_engine_names_how_to_build_it(tmp_path: Pat
     assert done.returncode == 1
     assert "podman build --tag localhost/assay-bench:" in done.stderr
     text = (tmp_path / "evals/bench/case.yaml").read_text()
-    assert "workdir: /work" in text
+    assert 'workdir: "/work"' in text
     assert "pip install --quiet pytest==8.4.1" in text
     assert "cmd: python3 -m pytest tests/test_it.py" in text
     assert "--index" not in text, "an option of the task's is none of pip's"

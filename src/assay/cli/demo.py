@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shlex
 import shutil
 import sys
@@ -214,8 +215,18 @@ def _verdict(
         state: Outcome = "error" if missing else "pass"
         rest = ", but the repair could not be run" if missing else ""
         page.line((f"{GLYPHS[state]} {grades} as expected in {took}{rest}", STYLES[state]))
-    page.line(("Next  ", "dim"), "assay view", ("  all of it, in a browser", "dim"))
-    page.line("      assay init my-suite", ("  a suite of your own that runs", "dim"))
+    program = _program()
+    page.line(("Next  ", "dim"), f"{program} view", ("  all of it, in a browser", "dim"))
+    page.line(f"      {program} init my-suite", ("  a suite of your own that runs", "dim"))
+
+
+def _program() -> str:
+    """How this program is called: by name where that finds it, else by its path."""
+    found, own = shutil.which("assay"), Path(sys.argv[0])
+    if own.name != "assay" or (found and os.path.realpath(found) == os.path.realpath(own)):
+        return "assay"
+    path, here = own.absolute(), Path.cwd()
+    return shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path))
 
 
 def _expected(directory: Path) -> dict[str, float | None]:

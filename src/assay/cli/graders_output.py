@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from assay.reports.page import Page, page_on
-from assay.reports.plain import one_line
+from assay.reports.plain import one_line, plain
 from assay.scoring.graded import Graded
 
 if TYPE_CHECKING:
@@ -34,18 +34,16 @@ def print_report(report: ValidationReport, *, what: str, file: str | None = None
 
 
 def print_warnings(warnings: Sequence[str]) -> None:
-    """What is not wrong, but worth a look."""
+    """What is not wrong, but worth a look: a line each, for who looks for one."""
     for warning in warnings:
-        page_on(sys.stdout).line(("warning ", "yellow"), warning, hanging=2)
+        print(f"warning {plain(warning)}")
 
 
 def print_preview(system: str, user: str) -> None:
-    """What a judge's model is sent about a sample."""
-    page = page_on(sys.stdout)
+    """What a judge's model is sent about a sample, as it is."""
     for title, text in (("system", system), ("user", user)):
-        page.line((f"--- {title} ---", "bold"))
-        page.quote([text])
-    page.blank()
+        print(f"--- {title} ---\n{plain(text)}")
+    print()
 
 
 def _grades(page: Page, graded: Sequence[Graded]) -> None:

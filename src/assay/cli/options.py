@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from assay.eval.cluster import Cluster
     from assay.graders.spec import GraderSpec
-    from assay.scoring.json_safe import Json
 
 
 BAD_INPUT = 2
@@ -447,10 +446,6 @@ def user_name(otherwise: str) -> str:
         return otherwise
 
 
-def _listed(value: Json) -> Sequence[Json]:
-    return value if isinstance(value, list | tuple) else ()
-
-
 def file_warnings(specs: Sequence[GraderSpec]) -> tuple[str, ...]:
     """What is worth a look in a file; the registry is loaded only where there is a judge."""
     from assay.graders.comparison import Comparison
@@ -466,18 +461,11 @@ def file_warnings(specs: Sequence[GraderSpec]) -> tuple[str, ...]:
         if issubclass(spec.kind.grader, Comparison)
         and spec.kind.grader.passes_anything(spec.options)
     )
-    fake = tuple(
-        f"judge {spec.label!r}: the model fake looks for words, and obeys whoever tricks it: "
-        "its verdicts show that all is connected, and nothing else"
-        for spec in specs
-        if "fake" in (spec.options.get("model"), *_listed(spec.options.get("models")))
-    )
-    lax = (*lax, *fake)
-    if not any(spec.type == "binary_judge" for spec in specs):
+    if not any(spec.type == "binary_judge" or "fake" in str(spec.options) for spec in specs):
         return (*weighty, *lax)
-    from assay.registry.validation import template_warnings
+    from assay.registry.validation import judge_warnings
 
-    return (*weighty, *lax, *dict.fromkeys(template_warnings(specs)))
+    return (*weighty, *lax, *dict.fromkeys(judge_warnings(specs)))
 
 
 def tell_warnings(where: str, warnings: Iterable[str]) -> None:

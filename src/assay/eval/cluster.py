@@ -80,8 +80,9 @@ def engine_address(engine: str) -> str | None:
 def connected(engine: str) -> Generator[Cluster]:
     """Be connected to the cluster that an engine names, until the block ends.
 
-    A connection that this process has already is used and left alone. One process joins no
-    clusters of which only some ask for tokens, one after the other: Ray keeps what held first.
+    A connection that this process has already is used and left alone. A process must not join a
+    cluster with tokens after one without, or the reverse: Ray keeps what held for the first, and
+    all workers would die.
 
     Args:
         engine: ``ray`` or ``ray://HOST:PORT``.

@@ -21,6 +21,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExportResult
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import SpanContext, SpanKind, TraceFlags
 from opentelemetry.trace.status import Status, StatusCode
+from requests.adapters import HTTPAdapter
 
 from assay.agents.transcripts.telling import SCOPE, ToldSpan
 from assay.scoring.json_safe import Json
@@ -131,6 +132,9 @@ class _Exporter(OTLPSpanExporter):
         session = requests.Session()
         session.stream = True  # a reply is read as far as one needs
         session.hooks["response"].append(self._hear)
+        self._wire = _Wire()
+        for scheme in ("http://", "https://"):
+            session.mount(scheme, self._wire)
         super().__init__(endpoint=address, session=session)
         self._took = took
         self._lock = threading.Lock()
@@ -153,7 +157,7 @@ class _Exporter(OTLPSpanExporter):
         with _quiet():
             result = super().export(spans)
         if self._rejected is None:
-            self._took(0, "it cannot be reached, or does not answer")
+            self._took(0, self._wire.why or "it does not answer")
         elif result is SpanExportResult.SUCCESS:
             self._took(max(0, len(spans) - self._rejected), "")
         with self._lock:
@@ -179,6 +183,35 @@ class _Exporter(OTLPSpanExporter):
             self._took(0, f"it answered {response.status_code} {said}".strip() + mend)
         elif self._rejected:
             self._took(0, f"it took a part only{f': {why}' if why else ''}")
+
+
+class _Wire(HTTPAdapter):
+    """Keeps why a request got no reply.
+
+    Attributes:
+        why: Of the last one; empty where it got one.
+    """
+
+    why = ""
+
+    def send(self, *given: object, **named: object) -> requests.Response:
+        """Send a request."""
+        self.why = ""
+        try:
+            return super().send(*given, **named)  # type: ignore[arg-type]
+        except requests.RequestException as error:
+            self.why = f"it cannot be reached: {_cause(error)}"
+            if isinstance(error, requests.Timeout):
+                self.why = "it did not answer in time"
+            raise
+
+
+def _cause(error: BaseException) -> str:
+    """What is at the bottom of an error of many layers."""
+    while (under := error.__cause__ or error.__context__) is not None:
+        error = under
+    said = error.strerror if isinstance(error, OSError) else None
+    return (said or str(error) or type(error).__name__)[:_MOST_SHOWN]
 
 
 def _partial(body: bytes) -> tuple[int, str] | None:

@@ -19,6 +19,7 @@ from assay.graders.judges.rubric_files import (
     load_rubric,
     preset_file,
     read_words,
+    wrong_words,
 )
 from assay.graders.judges.votes import Decision, node_of, poll, probed
 from assay.graders.judges.work import OverlongError, Work, judged_model, kin
@@ -116,7 +117,11 @@ class ModelJudgeGrader(JudgeGrader):
             raise InputError(
                 "example: picks one of a file of many rubrics, and this is one in words"
             )
-        return self.words or read_words(self.file)
+        if not self.words:
+            return read_words(self.file)
+        if (error := wrong_words(self.words)) is not None:
+            raise InputError(f"words: {error.message}", hint=error.hint)
+        return self.words
 
     async def score(
         self,

@@ -16,7 +16,14 @@ from assay.graders.judges.base import JudgeGrader, answer_in, text_of
 from assay.graders.judges.fence import Part, Untrusted, compose, suspicions
 from assay.graders.judges.gate import emptiness, unasked
 from assay.graders.judges.panel import TEXT, Form, Opinion, Panel, object_schema, together
-from assay.graders.judges.votes import Decision, captured, poll, probe_word, unguessable
+from assay.graders.judges.votes import (
+    Decision,
+    captured,
+    flags_of,
+    poll,
+    probe_word,
+    unguessable,
+)
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 
@@ -285,4 +292,11 @@ def _scored(
     metadata["winner"] = _WINNERS[found.value]
     metadata["order_inconsistent"] = not found.is_consistent
     reason = "" if found.is_consistent else "the orders disagree, which makes it a tie"
-    return SubScore(name, found.value, metadata=metadata, children=children, reason=reason)
+    return SubScore(
+        name,
+        found.value,
+        metadata=metadata,
+        children=children,
+        reason=reason,
+        flags=flags_of(metadata),
+    )

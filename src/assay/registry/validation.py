@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from assay.errors import InputError
@@ -20,7 +20,7 @@ __all__ = [
     "Samples",
     "ValidationFailedError",
     "definition_warnings",
-    "template_warnings",
+    "judge_warnings",
     "validate",
     "validated",
     "version_warnings",
@@ -189,22 +189,28 @@ def definition_warnings(definition: Definition) -> tuple[str, ...]:
         for grader, part in lacking_parts(definition.specs)
     )
     if definition.kind == "binary_judge":
+        return (*lacking, *_judge_warnings(definition.specs[0]))
+    return (*lacking, *judge_warnings(definition.specs))
+
+
+def judge_warnings(specs: Iterable[GraderSpec]) -> tuple[str, ...]:
+    """What is worth a look in declared judges, each with the grader's name."""
+    return tuple(
+        f"grader {spec.label!r}: {warning}" for spec in specs for warning in _judge_warnings(spec)
+    )
+
+
+def _judge_warnings(spec: GraderSpec) -> Iterator[str]:
+    models = spec.options.get("models")
+    if "fake" in (spec.options.get("model"), *(models if isinstance(models, list) else ())):
+        yield (
+            "the model fake looks for words, and obeys whoever tricks it: its verdicts show "
+            "that all is connected, and nothing else"
+        )
+    if spec.type == "binary_judge":
         from assay.graders.binary_judge import BinaryJudgeGrader
 
-        return (*lacking, *BinaryJudgeGrader.of(definition.specs[0].options).warnings())
-    return (*lacking, *template_warnings(definition.specs))
-
-
-def template_warnings(specs: Iterable[GraderSpec]) -> tuple[str, ...]:
-    """What is worth a look in the templates of declared judges, each with the grader's name."""
-    from assay.graders.binary_judge import BinaryJudgeGrader
-
-    return tuple(
-        f"grader {spec.label!r}: {warning}"
-        for spec in specs
-        if spec.type == "binary_judge"
-        for warning in BinaryJudgeGrader.of(spec.options).warnings()
-    )
+        yield from BinaryJudgeGrader.of(spec.options).warnings()
 
 
 def version_warnings(version: GraderVersion) -> tuple[str, ...]:

@@ -80,11 +80,16 @@ def _loaded(path: str, example: str, *stamp: int) -> tuple[Criterion, ...]:
 def read_words(path: str) -> str:
     """Read a rubric that is written in words."""
     text = read_text(path)
-    if len(text) > _MAX_WORDS:
-        raise _fault(path, f"is longer than {_MAX_WORDS:,} characters")
-    if not text.strip():
-        raise _fault(path, "is empty", hint="say in words what is asked")
+    if (error := wrong_words(text)) is not None:
+        raise _fault(path, error.message, hint=error.hint)
     return text
+
+
+def wrong_words(text: str) -> InputError | None:
+    """Why a text is no rubric in words; None where it is one."""
+    if len(text) > _MAX_WORDS:
+        return InputError(f"is longer than {_MAX_WORDS:,} characters")
+    return None if text.strip() else InputError("is empty", hint="say in words what is asked")
 
 
 @frozen

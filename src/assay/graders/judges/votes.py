@@ -155,7 +155,15 @@ def node_of(
         status="skipped" if decision.value is None else "scored",
         reason=decision.reason,
         passed=passed,
+        flags=flags_of(metadata),
     )
+
+
+def flags_of(metadata: Mapping[str, Json]) -> tuple[str, ...]:
+    """What people should look at: a verdict of the offline judge is worth nothing."""
+    models = metadata.get("models")
+    is_fake = "fake" in (metadata.get("model"), *(models if isinstance(models, list) else ()))
+    return ("fake_judge",) if is_fake else ()
 
 
 class _Count:
