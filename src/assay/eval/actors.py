@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, cast, runtime_
 from assay.cores import keep_to
 from assay.errors import AssayError, GraderError, MissingExtraError, reason_of
 from assay.eval.heads import Parts
+from assay.graders.threads import in_thread
 from assay.version import __version__
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ _START_SECONDS = 600.0
 _SAID_SECONDS = 30.0
 """After how long it is said."""
 _WATCH_SECONDS = 1.0
+_CORES_SECONDS = 5.0
 _ASK_SECONDS = 10.0
 _END_SECONDS = 5.0
 _DEATHS = 3
@@ -423,7 +425,9 @@ class Actors:
                 if actor.under_way and self._hangs(actor, now):
                     _kill(actor.handle)
             if not self._fixed:
-                self._seat(await asyncio.to_thread(cores))
+                # A head that went a moment ago would be waited for until Ray ends this process.
+                with suppress(TimeoutError):
+                    self._seat(await asyncio.wait_for(in_thread(cores), _CORES_SECONDS))
 
     def _hangs(self, actor: _Actor, now: float) -> bool:
         if self._patience is not None:
