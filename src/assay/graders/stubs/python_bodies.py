@@ -10,7 +10,7 @@ from assay.graders.stubs import Body, is_for_subclasses, says_todo
 
 __all__ = ["body_of", "is_idle", "lambda_body", "without_idle"]
 
-_Ending = Literal["real", "constant", "nothing", "raises", "todo", "falls"]
+_Ending = Literal["real", "constant", "nothing", "raises", "todo", "declines", "falls"]
 """How a list of statements ends: as a `Body` does, or by running into what follows it."""
 
 _DEEPEST = 40
@@ -141,7 +141,7 @@ def _tried(statement: ast.Try | ast.TryStar, constants: set[str], depth: int) ->
     if endings[-1] != "falls":
         return endings[-1]
     caught = endings[1:-2]
-    if endings[0] in ("todo", "raises") and caught:
+    if endings[0] in ("todo", "declines", "raises") and caught:
         return caught[0]
     return endings[-2] if endings[0] == "falls" else endings[0]
 
@@ -167,7 +167,9 @@ def _raised(statement: ast.Raise) -> _Ending:
     words = [n.value for n in ast.walk(raised) if isinstance(n, ast.Constant)]
     said = [word for word in words if isinstance(word, str)]
     todo = name.startswith("NotImplemented") or any(map(says_todo, said))
-    return "todo" if todo and not any(map(is_for_subclasses, said)) else "raises"
+    if not todo or any(map(is_for_subclasses, said)):
+        return "raises"
+    return "declines" if any(said) and not any(map(says_todo, said)) else "todo"
 
 
 def _pure(value: ast.expr) -> bool:
