@@ -118,7 +118,7 @@ def test_a_run_loads_what_its_case_uses(tmp_path: Path) -> None:
         "assay.models.client",
         "assay.registry",
         "assay.reports.standing",
-        "assay.scoring.agreement",
+        "assay.statistics.agreement",
         "assay.store.catalog",
         "assay.testing",
         "pydantic",

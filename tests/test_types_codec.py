@@ -7,6 +7,7 @@ import json
 import pickle
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Annotated, ClassVar, Literal, Optional, cast
 
 import jsonschema_rs
@@ -55,6 +56,7 @@ class Race:
     share: Share = 0.5
     laps: Count | None = None
     names: Annotated[list[str], Filled()] | None = None
+    costs: Count | Mapping[str, Count] = 0
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -181,6 +183,21 @@ def test_an_object_of_python_is_checked_by_its_annotations() -> None:
         ("laps", "must be 0 or more, got -1"),
         ("names", "must not be empty"),
     ]
+
+
+@pytest.mark.parametrize("laps", [float("inf"), float("nan"), -0.5, True, "3"])
+def test_attack_a_value_of_python_that_fits_no_option_is_not_checked(laps: object) -> None:
+    with pytest.raises(ShapeError, match="laps: must be"):
+        Race(laps=cast("int", laps))
+
+
+def test_tuples_and_mappings_of_python_are_checked_as_lists_and_dicts() -> None:
+    with pytest.raises(ShapeError, match="names: must not be empty"):
+        Race(names=cast("list[str]", ()))
+    assert Race(names=cast("list[str]", ("a",))).names == ("a",)
+    with pytest.raises(ShapeError, match=r"costs\.b: must be 0 or more, got inf"):
+        Race(costs=MappingProxyType({"a": 1, "b": cast("int", float("inf"))}))
+    assert Race(costs=MappingProxyType({"a": 1})).costs == {"a": 1}
 
 
 def test_every_problem_is_collected_in_order_of_appearance() -> None:

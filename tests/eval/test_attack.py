@@ -20,6 +20,7 @@ from typing import cast
 
 import pytest
 
+import assay.plugins as plugins_of_assay
 from assay.agents.scripted import Deeds, ScriptedAgent
 from assay.errors import AgentError, InputError
 from assay.eval.attack import Attempt, plan_attack
@@ -326,7 +327,9 @@ async def _judged_naively(
     await ScriptedAgent(deeds=deeds)(Run(workspace=Workspace(path=str(place))))
     for path in scene.hidden:
         shutil.copy(root / "hidden" / path, place / path)
-    shown = {sys.prefix, os.path.realpath(sys.base_prefix), sys.base_prefix}
+    # pytest loads assay's own plug-in where it loads any, and that may be installed as a link.
+    own = str(Path(plugins_of_assay.__file__).parents[2])
+    shown = {sys.prefix, os.path.realpath(sys.base_prefix), sys.base_prefix, own}
     return await run_command(
         ["/bin/sh", "-c", cmd],
         workspace=str(place),

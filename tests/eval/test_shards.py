@@ -455,6 +455,30 @@ def test_a_part_that_was_cut_off_is_not_taken_for_a_whole_one(
     assert part.read_bytes() == whole
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"reward": True},
+        {"reward": float("inf")},
+        {"reward": 10**400},
+        {"scores": {"x": True}},
+        {"scores": {"x": "1"}},
+        {"scores": {"x": float("nan")}},
+        {"scores": [1.0]},
+    ],
+)
+def test_attack_a_part_says_true_where_a_number_belongs(
+    data: Path, tmp_path: Path, wrong: dict[str, Json]
+) -> None:
+    grade(data, tmp_path / "out")
+    part = tmp_path / "out" / "parts" / min(parts(tmp_path / "out"))
+    row = json.loads(part.read_text().splitlines()[0])
+    assert len(list(read_part(part, "jsonl"))) == 4
+    part.write_text(json.dumps({**row, "grade": {**row["grade"], **wrong}}) + "\n")
+    with pytest.raises(StoreError, match=f"is damaged.*{next(iter(wrong))}"):
+        list(read_part(part, "jsonl"))
+
+
 def test_rows_that_were_left_out_are_counted_again_where_their_count_is_lost(
     data: Path, tmp_path: Path
 ) -> None:

@@ -241,10 +241,38 @@ async def test_a_false_claim_is_not_dropped_for_one_that_is_alike(true: str, fal
         ("Paris is big -", "Paris is big ---"),
         ("IT IS IN PARIS", "it is in Paris"),
         ("It has 25 STEPS", "It has 25 steps"),
+        ("**3.** Paris is big", "(4) Paris is big"),
+        ("Paris is big [1][2], [3]. So is Rome (4)", "Paris is big. So is Rome"),
+        ("He has a resume", "He has a r\u00e9sum\u00e9"),
+        ("\u043c\u043e\u0439", "\u043c\u043e\u0438"),
     ],
 )
 def test_decoration_tells_nothing_apart(one: str, other: str) -> None:
     assert alike(one) == alike(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("1.5 mg are enough", "2.5 mg are enough"),
+        ("1)5 is a move", "2)5 is a move"),
+        ("x[0] is read", "x[1] is read"),
+        ("The last one is x[0].", "The last one is x[1]."),
+        ("f(3) is 9", "f(4) is 9"),
+        ("Claim 3 is false", "Claim 4 is false"),
+        ("In fact-checking we trust", "Checking we trust"),
+        ("\u0915\u093f\u0932\u093e", "\u0915\u0932\u093e"),  # Hindi: fort, art
+        ("\u0e21\u0e32\u0e2a\u0e35", "\u0e21\u0e32\u0e2a\u0e39"),  # Thai vowels
+        ("\u304b\u304d", "\u304c\u304d"),  # Japanese: persimmon, oysters by a voiced sign
+    ],
+)
+def test_attack_numbers_and_vowels_are_taken_for_decoration(one: str, other: str) -> None:
+    """Claims that are alike count once where both get one verdict: these are two."""
+    assert alike(one) != alike(other)
+
+
+def test_attack_a_claim_with_ever_more_sources() -> None:
+    assert len({alike("Paris is big" + " [7]" * n) for n in range(60)}) == 1
 
 
 @pytest.mark.parametrize("text", ["...", "\u200b", "", "\u3164", "\u2800 -", "**", "\U0001f389"])

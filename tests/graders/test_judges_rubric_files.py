@@ -149,12 +149,12 @@ WRONG: list[tuple[str, str, int | None, str, str]] = [
     ("a.yaml", "- a\n---\n- b", 1, "", "more than one document"),
     ("a.yaml", "- ? [a]\n  : b", 1, "[0].?", "a key must be text"),
     ("a.yaml", "[" * 500, 1, "[0][0][0]", "nested more than 64 deep"),
-    ("a.json", "[" * 100_000, 1, "", "nested deeper than 64"),
-    ("a.json", "[" * 200 + "]" * 200, 1, "", "nested deeper than 64"),
-    ("a.json", '["a",\n["b", NaN]]', 1, "", "NaN is not a JSON number"),
-    ("a.json", '[{"requirement": "a", "requirement": "b"}]', 1, "", "stands twice"),
-    ("a.json", '["a",\n', 2, "", "is not JSON"),
-    ("a.json", '[["a", 1' + "0" * 5_000 + "]]", 1, "", "is not JSON that can be read"),
+    ("a.json", "[" * 100_000, 1, "[0][0][0]", "nested more than 64 deep"),
+    ("a.json", "[" * 200 + "]" * 200, 1, "[0][0][0]", "nested more than 64 deep"),
+    ("a.json", '["a",\n["b", NaN]]', 2, "[1][1]", "NaN is not a number"),
+    ("a.json", '[{"requirement": "a", "requirement": "b"}]', 1, "[0].requirement", "already used"),
+    ("a.json", '["a",\n', 2, "", "not valid"),
+    ("a.json", '[["a", 1' + "0" * 5_000 + "]]", 1, "[0][1]", "a number of 5001 digits"),
     ("a.jsonl", '{"rubrics": [}', 1, "", "is not JSON"),
     ("a.jsonl", "", None, "", "holds 0 rubrics"),
     ("a.json", '{"rubrics": []}', 1, "rubrics", "not empty"),
@@ -171,6 +171,17 @@ WRONG: list[tuple[str, str, int | None, str, str]] = [
         "is required",
     ),
     ("a.yaml", "requirements: a\nweight: 1\nsubtasks: []", 3, "subtasks", "'sub_tasks'"),
+    # Attack: what weighs nothing that can be read weighed 1, without a word.
+    ("a.yaml", "rubrics:\n- criterion: a\n  points: null", 3, "rubrics[0].points", "got null"),
+    ("a.yaml", "rubrics:\n- points: 1\n  criterion:", 3, "rubrics[0].criterion", "got null"),
+    ("a.yaml", "requirements: a\nweight:", 2, "weight", "got null"),
+    (
+        "a.json",
+        '{"requirements": "a", "weight": 1, "sub_tasks": [\n{"requirements": "b","weight":null}]}',
+        2,
+        "sub_tasks[0].weight",
+        "got null",
+    ),
 ]
 
 
@@ -183,6 +194,24 @@ def test_what_is_wrong_is_said_with_its_place(
         load_rubric(file)
     place = caught.value.location
     assert (place.file, place.line, place.field) == (file, line, field)
+
+
+@pytest.mark.parametrize("name", ["many.json", "many.yaml"])
+def test_a_mistake_in_json_is_told_with_line_and_column(tmp_path: Path, name: str) -> None:
+    """It was told at 1:1, and so was one in a list of examples."""
+    fine: Json = {"prompt_id": "one", "rubrics": [{"criterion": "a", "points": 1}]}
+    wrong: Json = {"prompt_id": "two", "rubrics": [{"criterion": "a", "points": "many"}]}
+    for data, options, field in (
+        (wrong, {}, "rubrics[0].points"),
+        ([fine, wrong], {"example": "two"}, "[1].rubrics[0].points"),
+    ):
+        text = json.dumps(data, indent="\t" if name == "many.json" else 1)
+        with pytest.raises(InputError, match="a number") as caught:
+            load_rubric(written(tmp_path, text, name), **options)
+        place = caught.value.location
+        before = text[: text.index('"many"')]
+        line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+        assert (place.line, place.column, place.field) == (line, column, field)
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
@@ -227,7 +256,7 @@ def test_attack_one_doubled_key_among_many_takes_minutes(tmp_path: Path) -> None
     keys = "".join(f'"k{n}":1,' for n in range(100_000))
     file = written(tmp_path, f'{{{keys}"k99999":2}}', "a.json")
     started = time.process_time()
-    with pytest.raises(InputError, match="'k99999' stands twice"):
+    with pytest.raises(InputError, match="'k99999' is already used"):
         load_rubric(file)
     assert time.process_time() - started < 30.0
 

@@ -218,3 +218,28 @@ async def test_other_languages(name: str, tmp_path: Path) -> None:
     for (_, after, expected), why in zip(OTHERS[name], (found[file] for file in left), strict=True):
         assert expected in why, after
         assert bool(expected) == bool(why), (after, why)
+
+
+SAID = ("You must implement this", "not implemented: walk the abstract syntax tree")
+
+
+@pytest.mark.parametrize("said", SAID)
+async def test_attack_an_untouched_stub_whose_words_sound_like_a_base_class(
+    said: str, tmp_path: Path
+) -> None:
+    """A function outside of classes has no subclasses; a method may be for them."""
+    if not (can_read("javascript") and can_read("ruby")):
+        pytest.skip("needs the extra 'languages'")
+    raised = {
+        "a.js": f"throw new Error('{said}, not implemented');",
+        "b.rb": f"\n  raise NotImplementedError, '{said}'\n",
+    }
+    function = {"a.js": "function add(a) {%s}\n", "b.rb": "def add(a)%send\n"}
+    method = {"a.js": "class A { add(a) {%s} }\n", "b.rb": "class A\n def add(a)%send\nend\n"}
+    more = {"a.js": "function more(a) { return a + 1; }\n", "b.rb": "def more(a)\n  a + 1\nend\n"}
+    files = list(raised)
+    for shape, why in ((function, "says that it is not implemented"), (method, "")):
+        source = {file: shape[file] % raised[file] for file in files}
+        left = {file: source[file] + more[file] for file in files}
+        found = reasons(await grade(tmp_path, left, source, files=files))
+        assert all(why in found[file] and bool(why) == bool(found[file]) for file in files), found

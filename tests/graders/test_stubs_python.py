@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -325,3 +326,30 @@ def test_whatever_the_bytes_they_are_read_or_refused(data: bytes) -> None:
     assert isinstance(read_python(data), Code | str)
     code = python_code(data)
     assert code is None or code.count("\n") >= 0
+
+
+SAID = (
+    "You must implement this",
+    "walk the abstract syntax tree",
+    "use the derived key",
+    "override",
+)
+
+
+@pytest.mark.parametrize("said", SAID)
+async def test_attack_an_untouched_stub_whose_words_sound_like_a_base_class(
+    said: str, tmp_path: Path
+) -> None:
+    """A function outside of classes has no subclasses: what its error says excuses nothing."""
+    left = f"def sign(a):\n    raise NotImplementedError({said!r})\n"
+    source = {"kit.py": f"{STUB}\n\n{left}"}
+    node = await grade(tmp_path, {"kit.py": f"{GOOD}\n\n{left}"}, source)
+    assert node.value == 0.0
+    assert "says that it is not implemented" in reasons(node)["kit.py"]
+
+
+@pytest.mark.parametrize("said", SAID)
+async def test_a_method_whose_error_names_subclasses_is_no_stub(said: str, tmp_path: Path) -> None:
+    left = f"class Box:\n    def sign(self, a):\n        raise NotImplementedError({said!r})\n"
+    source = {"kit.py": f"{STUB}\n\n{left}"}
+    assert (await grade(tmp_path, {"kit.py": f"{GOOD}\n\n{left}"}, source)).value == 1.0

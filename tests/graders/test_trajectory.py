@@ -126,6 +126,8 @@ _SAY_NOTHING: list[tuple[dict[str, Any], str]] = [
     ({"max_tool_calls": {"write": -1}}, "max_tool_calls.write: must be 0 or more"),
     ({"max_tool_calls": {"wrte": 1}}, "did you mean 'write'"),
     ({"max_cost_usd": float("nan")}, "0 or more"),
+    ({"max_tokens": float("nan")}, "whole number|0 or more"),
+    ({"max_tool_calls": float("inf")}, "whole number|0 or more"),
     ({"require_tools": [{"kind": "execute"}], "ordered": True}, "two require_tools"),
     ({"require_tools": [{}]}, "a tool matcher needs"),
     ({"require_tools": [{"kind": "execute"}] * 1_001}, "at most 1000"),
@@ -136,6 +138,8 @@ _SAY_NOTHING: list[tuple[dict[str, Any], str]] = [
 def test_options_that_say_nothing_or_too_much(options: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         TraceGrader.check_options(options)
+    with pytest.raises(InputError, match=said):
+        TraceGrader(**options)
     with pytest.raises((GraderError, InputError), match=said):
         checked(trace(BASH), **options)
 
@@ -389,12 +393,15 @@ def test_totals_are_summed_only_where_every_turn_tells_its_part() -> None:
         ({"target_tokens": 0}, "more than 0"),
         ({"target_cost_usd": -0.1}, "more than 0"),
         ({"target_cost_usd": float("inf")}, "more than 0"),
+        ({"target_tokens": float("inf")}, "whole number|more than 0"),
         ({"target_tokens": 5, "pass_threshold": 2}, "pass_threshold"),
     ],
 )
 def test_efficiency_options(options: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         EfficiencyGrader.check_options(options)
+    with pytest.raises(InputError, match=said):
+        EfficiencyGrader(**options)
 
 
 def test_cheapness_needs_credit() -> None:

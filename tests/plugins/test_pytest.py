@@ -97,6 +97,10 @@ def test_a_score_that_is_not_there_is_no_wrong_answer(assay):
     assert assay.grade("4", graders="same.yaml").score == 1.0
 
 
+def test_no_answer(assay):
+    assay.grade({"a": 1}, graders="same.yaml").passes()
+
+
 def test_a_threshold_that_passes_anything(assay):
     assay.grade("no", graders="refund.yaml", threshold=-1).passes()
 
@@ -151,20 +155,22 @@ def test_a_grade_is_a_pass_a_failure_or_neither(suite: Path) -> None:
     right = ("passes", "threshold", "expected", "stored", "often_enough")
     assert [name for name in right if ended.pop(f"test_{name}")] == []
     begins = {
-        "test_too_low": "AssertionError: scored 0.5, and 1 passes",
-        "test_no_grade": "assay.errors.GraderError: could not be graded: needs 'expected'",
+        "test_too_low": "AssertionError: 0.50 = 0.50",
+        "test_no_grade": "assay.errors.GraderError: could not be graded: exact_match: needs",
         "test_too_seldom": "AssertionError: 2 of 4 trials passed, and 4 are needed",
         "test_a_trial_without_a_grade_decides_nothing": "assay.errors.GraderError: 1 of 2 trials",
         "test_attack_a_skipped_trial_hides_no_failure": "AssertionError: 0 of 2 trials passed",
         "test_a_score_that_is_not_there_is_no_wrong_answer": "assay.errors.GraderError: could not",
+        "test_no_answer": "assay.errors.InputError: ",
         "test_a_threshold_that_passes_anything": "assay.errors.InputError: threshold: must be",
         "test_a_fault_of_the_test_is_no_trial": "RuntimeError: the agent could not be reached",
         "test_wrong_mark": "Failed: test_suite.py::test_wrong_mark: ",
     }
     for name, words in begins.items():
         assert ended.pop(name).startswith(words), name
-    assert "regex_match: 0.0" in printed
-    assert list(ended) == ["test_skipped"]
+    assert "✗ 0.00 regex_match" in printed
+    assert "src/assay" not in printed, "nobody reads how assay came upon it"
+    assert ended == {"test_skipped": "not graded: never: it does not apply"}
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])

@@ -11,7 +11,7 @@ from assay.errors import InputError
 from assay.reports.comparing.found import RunComparison, chance, comparison_verdict, signed
 from assay.reports.comparing.pairing import Side, compare
 from assay.reports.summary import summarize
-from assay.scoring.intervals import mean_interval
+from assay.statistics.intervals import mean_interval
 from assay.store.records import CellRecord, RunRecord
 
 

@@ -15,7 +15,7 @@ from assay.reports.figures import (
     score,
     score_interval,
 )
-from assay.scoring.intervals import Interval
+from assay.statistics.intervals import Interval
 
 DASH = "\N{EN DASH}"
 

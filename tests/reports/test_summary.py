@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from assay.errors import InputError
 from assay.reports.summary import Summary, Tally, summarize, verdict
-from assay.scoring.intervals import clustered_interval, mean_interval, wilson
 from assay.scoring.records import as_json
+from assay.statistics.intervals import clustered_interval, mean_interval, wilson
 from assay.store.records import CellRecord, RunRecord
 
 

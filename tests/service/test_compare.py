@@ -13,13 +13,13 @@ from assay.client import AsyncClient
 from assay.errors import InputError, NotFoundError
 from assay.registry.policy import Permissions
 from assay.reports.scores import BINS, bin_of, score_table
-from assay.scoring.intervals import Interval
 from assay.scoring.json_safe import Json
 from assay.scoring.records import as_json
 from assay.scoring.results import SubScore
 from assay.service import compare
 from assay.service.here import ask
 from assay.service.operation import LOCAL, Desk
+from assay.statistics.intervals import Interval
 from assay.store.database import Database
 from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store

@@ -166,7 +166,7 @@ def _summary_of(told: Mapping[str, Json]) -> Summary:
     from assay.eval.grades import Tally
     from assay.reports.summary import Cause, NotGraded, Summary, cause_key
     from assay.reports.totals import Totals
-    from assay.scoring.intervals import wilson
+    from assay.statistics.intervals import wilson
     from assay.store.windows import Ends
 
     tally = Tally.from_dict(told)

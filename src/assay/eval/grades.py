@@ -6,16 +6,17 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from math import isfinite, sqrt
+from math import sqrt
+from sys import float_info
 from typing import cast
 
 from assay.eval.records import reaches_threshold, shortened, uncovered
 from assay.frozen import frozen
 from assay.scoring.combine import unique_names
-from assay.scoring.intervals import Interval, spread_interval
 from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult, SubScore
 from assay.shown import Ended
+from assay.statistics.intervals import Interval, spread_interval
 from assay.store.records import NOT_GRADED, CellStatus
 from assay.types.codec import from_json
 
@@ -89,15 +90,23 @@ class Grade:
             KeyError, TypeError, ValueError: If it did not.
         """
         given = {name: data[name] for name in _KINDS}
+        scores = data["scores"]
+        if not isinstance(scores, dict):
+            raise TypeError(f"'scores' is {scores!r:.60}")
         for name, kinds in _KINDS.items():
             if not isinstance(given[name], kinds):
                 raise TypeError(f"{name!r} is {given[name]!r:.60}")
-        if given["reward"] is not None and not isfinite(cast("float", given["reward"])):
-            raise ValueError(f"a reward is {given['reward']}")
+        numbers = {"reward": given["reward"], **{f"scores.{k}": v for k, v in scores.items()}}
+        for name, number in numbers.items():
+            if number is None:
+                continue
+            if isinstance(number, bool) or not isinstance(number, float | int):
+                raise TypeError(f"{name!r} is {number!r:.60}")
+            if not abs(number) <= float_info.max:
+                raise ValueError(f"{name!r} is {number!r:.60}")
         skipped = data.get(NOT_GRADED)
         if isinstance(skipped, str):  # as tables have it
             skipped = cast("Json", json.loads(skipped))
-        scores = cast("dict[str, float | None]", data["scores"])
         given |= {
             "flags": tuple(cast("list[Json]", given["flags"])),
             NOT_GRADED: _noted({NOT_GRADED: skipped}),

@@ -25,7 +25,7 @@ from assay.graders.threads import on_own_loop, wait_for
 from assay.graders.within import OutOfTimeError, within
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json, plain
-from assay.scoring.quantiles import nearest_rank
+from assay.statistics.quantiles import nearest_rank
 from assay.turns import Turn
 from assay.types.references import is_missing, reference_of
 from assay.types.submission import Submission

@@ -18,8 +18,8 @@ from assay.graders.openai.rewards import FaultError, SubmissionFaultError
 from assay.graders.openai.template import Scope, scope_of
 from assay.interop.openai_read import Recorded, Result
 from assay.interop.openai_suite import Criterion, Suite
-from assay.scoring.agreement import Confusion, agreement
 from assay.scoring.json_safe import Json
+from assay.statistics.agreement import Confusion, agreement
 from assay.tasks.rows import read_row
 
 _SAME = 1e-6

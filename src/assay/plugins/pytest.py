@@ -17,10 +17,13 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 if TYPE_CHECKING:
+    from assay.graders.spec import GraderSpec
     from assay.scoring.graded import Graded
     from assay.scoring.json_safe import Json
-    from assay.scoring.results import SubScore
+    from assay.scoring.results import EvaluationResult, SubScore
+    from assay.store.records import CellRecord
     from assay.training.reward import Gradable, Reward
+    from assay.types.submission import Submission
 
 __all__ = ["Assay", "Verdict"]
 
@@ -32,15 +35,15 @@ _MARK = (
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a grader gave for an answer.
+    """What graders gave for an answer.
 
     Attributes:
-        graded: The outcome: score, reason, flags, evidence.
-        threshold: The score that passes.
+        result: The reward, with the scores it is made of.
+        cell: The same as a report's cell.
     """
 
-    graded: Graded
-    threshold: float
+    result: EvaluationResult
+    cell: CellRecord
 
     @property
     def score(self) -> float:
@@ -50,44 +53,40 @@ class Verdict:
             GraderError: If it could not be graded, which says nothing of the answer.
         """
         __tracebackhide__ = True
-        if self.graded.score is None:
-            if self.graded.status == "skipped":
-                pytest.skip(f"not graded: {self.graded.reason}")
+        if self.cell.status == "skipped":
+            whys = [f"{name}: {why}" for name, why in self.result.not_graded[1].items()]
+            pytest.skip(f"not graded: {'; '.join(whys) or 'no grader applied'}")
+        if self.result.reward is None:
             from assay.errors import GraderError
 
-            raise GraderError(f"could not be graded: {self.graded.error}")
-        return self.graded.score
+            raise GraderError(f"could not be graded: {self.cell.error}")
+        return self.result.reward
 
     @property
     def passed(self) -> bool:
         """Whether the score is enough; raises and skips as `score` does."""
         __tracebackhide__ = True
-        return self.score >= self.threshold - 1e-9
+        return self.score >= self.cell.threshold - 1e-9
 
     def passes(self) -> None:
         """Assert that it passes; raises and skips as `score` does.
 
         Raises:
-            AssertionError: If the score is too low.
+            AssertionError: If the score is too low; says what each grader gave, and why.
         """
         __tracebackhide__ = True
         if not self.passed:
             raise AssertionError(str(self))
 
     def __str__(self) -> str:
-        said: str = self.graded.status
-        if self.graded.score is not None:
-            said = f"scored {self.graded.score:.4g}, and {self.threshold:.4g} passes"
-        own = self.graded.reason or self.graded.error
-        reasons = [own, *_reasons(self.graded.details), *self.graded.flags]
-        return "\n  ".join([said, *dict.fromkeys(filter(None, reasons))])
+        from assay.reports.explain import evidence, heading, nodes, sentence, walk
 
-
-def _reasons(details: Mapping[str, Json]) -> list[str]:
-    """What each of several graders gave."""
-    nodes = cast("list[dict[str, Json]]", details.get("subscores") or [])
-    lines = [(node.get("name"), node.get("value"), node.get("reason") or "") for node in nodes]
-    return [f"{name}: {value} {reason}".rstrip() for name, value, reason in lines]
+        lines = [sentence(self.cell)]
+        for depth, node in walk(nodes(self.cell)):
+            lines.append(f"{'  ' * depth}{heading(node)}")
+            for fact in evidence(node, lines=20):
+                lines += [f"{'  ' * depth}  {fact.label}: {line}" for line in fact.lines]
+        return "\n".join([*lines, *self.cell.flags])
 
 
 class Assay:
@@ -118,49 +117,71 @@ class Assay:
         Raises:
             InputError: For graders that are not there, or a row that they cannot read.
         """
+        __tracebackhide__ = True
+        from assay.errors import AssayError
+
+        try:
+            given: dict[str, Json] = {**row} if answer is None else {**row, "answer": answer}
+            return self._grade(given, graders, threshold)
+        except AssayError as error:  # how assay came upon it helps nobody who reads the test
+            raise error.with_traceback(None) from None
+
+    def _grade(self, given: dict[str, Json], graders: Gradable, threshold: float | None) -> Verdict:
         from assay.errors import InputError
+        from assay.eval.records import row_record
+        from assay.tasks.rows import read_row
         from assay.types.codec import Within
 
         if threshold is not None and (wrong := Within(0, 1).fault(threshold)):
             raise InputError(f"threshold: {wrong}")
-        reward = self._reward(graders)
-        given: dict[str, Json] = {**row} if answer is None else {**row, "answer": answer}
-        (graded,) = reward.grade_now([given]).graded
-        verdict = Verdict(graded, reward.threshold if threshold is None else threshold)
         kept = self._item.stash[_KEPT]
         trial = self._item.stash.get(_TRIAL, 1)
         number = 1 + sum(one["trial"] == trial for one in kept)
         name = self._item.nodeid if number == 1 else f"{self._item.nodeid}#{number}"
+        row = read_row({**given, "id": name})
+        result, mark = self._result(graders, row.submission)
+        mark = mark if threshold is None else threshold
+        cell = row_record(row, result, run_id="", threshold=mark, digest="", seconds=0.0)
         kept.append(
             {
-                "case": name,
+                "row": {**given, "id": name},
                 "trial": trial,
-                "grader": Path(graders).name if isinstance(graders, str | Path) else reward.name,
-                "threshold": verdict.threshold,
-                "row": given,
-                "graded": graded.to_dict(),
+                "threshold": mark,
+                "result": result.to_dict(),
             }
         )
-        return verdict
+        return Verdict(result, cell)
 
-    def _reward(self, graders: Gradable) -> Reward:
-        from assay.training import Reward
+    def _result(self, graders: Gradable, submission: Submission) -> tuple[EvaluationResult, float]:
+        """What graders give, and the score that passes."""
+        from assay.graders.apply import grade_submission
+        from assay.graders.spec import pass_mark
+        from assay.graders.threads import wait_for
+        from assay.scoring.combine import combine_scores
+        from assay.training.reward import Reward, declared_graders
 
-        rewards = self._item.config.stash.setdefault(_REWARDS, {})
+        known = self._item.config.stash.setdefault(_KNOWN, {})
         if isinstance(graders, str | Path):
             beside = self._item.path.parent / graders
-            graders = str(beside) if beside.is_file() else str(graders)
-            where = _store(self._item.config)
-            if graders not in rewards:
-                stored = not Path(graders).suffix and "ASSAY_URL" not in os.environ
-                rewards[graders] = Reward(graders, store=where if stored else None)
-            return rewards[graders]
-        return Reward(graders)
+            graders = str(beside if beside.is_file() else graders)
+        key = graders if isinstance(graders, str) else ""
+        found = known.get(key)
+        if found is None and key and not Path(key).suffix:  # a stored grader
+            is_elsewhere = "ASSAY_URL" in os.environ
+            found = Reward(key, store=None if is_elsewhere else _store(self._item.config))
+        elif found is None:
+            found = declared_graders(graders) or Reward(graders)
+        if key:
+            known[key] = found
+        if not isinstance(found, Reward):
+            return wait_for(grade_submission(found, submission)), pass_mark(found)
+        (graded,) = found.grade_now([submission]).graded
+        return combine_scores([_node(found.name, graded)]), found.threshold
 
 
 _KEPT = pytest.StashKey[list[dict[str, "Json"]]]()
 _TRIAL = pytest.StashKey[int]()
-_REWARDS = pytest.StashKey[dict[str, "Reward"]]()
+_KNOWN = pytest.StashKey[dict[str, "Reward | Sequence[GraderSpec]"]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -253,7 +274,7 @@ def pytest_runtest_makereport(
     report = yield
     if call.when == "call" and (kept := item.stash.get(_KEPT, None)):
         setattr(report, _ON_REPORT, kept)
-        scores = [cast("dict[str, Json]", one["graded"])["score"] for one in kept]
+        scores = [cast("dict[str, Json]", one["result"])["reward"] for one in kept]
         report.user_properties.append(("assay_scores", scores))
     return report
 
@@ -307,8 +328,7 @@ def _stored(where: str, suite: str, graded: Sequence[Mapping[str, Json]]) -> str
     """Store what was graded as a run of rows; its id."""
     from assay.errors import AssayError
     from assay.eval.records import row_record, start_run
-    from assay.scoring.combine import combine_scores
-    from assay.scoring.graded import Graded
+    from assay.scoring.results import EvaluationResult
     from assay.store.runs import Store
     from assay.tasks.rows import read_row
 
@@ -317,14 +337,15 @@ def _stored(where: str, suite: str, graded: Sequence[Mapping[str, Json]]) -> str
         run = start_run(store, config=config, digests={}, planned=len(graded))
         try:
             for one in graded:
-                row = {**cast("dict[str, Json]", one["row"]), "id": one["case"]}
-                outcome = Graded.from_dict(cast("dict[str, Json]", one["graded"]))
+                row = cast("dict[str, Json]", one["row"])
+                result = EvaluationResult.from_dict(cast("dict[str, Json]", one["result"]))
+                threshold = cast("float", one["threshold"])
                 record = row_record(
                     read_row(row),
-                    combine_scores([_node(str(one["grader"]), outcome)]),
+                    result,
                     run_id=run.id,
-                    threshold=cast("float", one["threshold"]),
-                    digest=outcome.digest,
+                    threshold=threshold,
+                    digest="",
                     seconds=0.0,
                 )
                 record = replace(record, trial=cast("int", one["trial"]), harness="pytest")

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from assay.scoring.intervals import Interval
 from assay.shown import DASH, score
+from assay.statistics.intervals import Interval
 
 __all__ = [
     "DASH",

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from assay.reports.explain import MAX_DEPTH, nodes
 from assay.reports.outcome import Outcome, node_outcome, outcome, reward_of
 from assay.reports.plain import one_line
-from assay.scoring.intervals import Interval, mean_interval
 from assay.scoring.results import SubScore
+from assay.statistics.intervals import Interval, mean_interval
 from assay.store.records import CellRecord
 
 __all__ = ["BINS", "GraderScores", "ScoreTable", "bin_of", "score_table", "scored_nodes"]

@@ -14,13 +14,13 @@ from assay.reports.figures import apart, count, score
 from assay.reports.outcome import Cells, Ended, Outcome, outcome, reward_of, stream, trouble
 from assay.reports.plain import one_line
 from assay.reports.totals import Group, Totals, totals_of
-from assay.scoring.intervals import Interval
 from assay.scoring.json_safe import Json, plain
+from assay.statistics.intervals import Interval
 from assay.store.records import NOT_GRADED, CellRecord, RunRecord
 
 if TYPE_CHECKING:
     from assay.reports.standing import Shelf, Standing
-    from assay.scoring.agreement import Agreement
+    from assay.statistics.agreement import Agreement
 
 
 _MAX_CAUSES = 100
@@ -134,7 +134,7 @@ class Summary:
         leaderboard: One row per (harness, model), best mean reward first.
         causes: Why cells could not be graded, commonest first.
         mixed: Cases whose cells were graded by different versions of their graders.
-        agreement: How well the grades agree with labels (see `assay.scoring.agreement`), if any
+        agreement: How well the grades agree with labels (see `assay.statistics.agreement`), if any
             labels were given.
         standings: The calibration cards of the graders, one for each digest.
         not_graded: What was skipped of cells with a reward; None where nothing was.
@@ -402,14 +402,14 @@ class Labels:
 
     def agreement(self) -> Agreement:
         """The agreement over all pairs so far; cells that could not be graded count as unscored."""
-        from assay.scoring.agreement import agreement
+        from assay.statistics.agreement import agreement
 
         return agreement(self._predicted, self._truth)
 
 
 def agreement_dict(found: Agreement) -> dict[str, Json]:
     """An agreement as plain JSON: the measure, its intervals, and how much it rests on."""
-    from assay.scoring.agreement import Confusion
+    from assay.statistics.agreement import Confusion
 
     shared: dict[str, Json] = {
         "n": found.measure.n,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import Counter
 from collections.abc import Iterator
@@ -521,7 +522,7 @@ def _strip(row: AgentRow) -> list[Part]:
 
 def _case(row: AgentRow) -> str:
     """The case id, which starts a line and so must not be a command to a build service."""
-    return one_line(row.case, _CASE_WIDTH).replace("::", ": :") or "no id"
+    return re.sub("^::", ": :", one_line(row.case, _CASE_WIDTH)) or "no id"
 
 
 def _column_title(page: Page, harness: str, model: str) -> Cell:

@@ -11,7 +11,9 @@ from math import fsum, isfinite
 
 from assay.frozen import frozen
 from assay.reports.outcome import Ended, Outcome, has_verdict, outcome, reward_of
-from assay.scoring.intervals import (
+from assay.scoring.json_safe import Json
+from assay.scoring.results import ASSURANCES, Assurance
+from assay.statistics.intervals import (
     Interval,
     clustered_interval,
     mean_interval,
@@ -19,8 +21,6 @@ from assay.scoring.intervals import (
     pass_hat_k,
     wilson,
 )
-from assay.scoring.json_safe import Json
-from assay.scoring.results import ASSURANCES, Assurance
 from assay.store.decisions import HELD
 from assay.store.records import UNCLAMPED, CellRecord
 from assay.store.windows import Ends

@@ -20,8 +20,8 @@ from assay.reports.outcome import reward_of
 from assay.reports.plain import one_line
 from assay.reports.run_records import RunLine
 from assay.scoring.advantage import keep_group
-from assay.scoring.quantiles import nearest_rank
 from assay.scoring.results import SubScore
+from assay.statistics.quantiles import nearest_rank
 from assay.store.records import CellRecord
 from assay.store.runs import Store
 

@@ -1,4 +1,4 @@
-"""Scores: the tree, how it is combined, advantages and statistics. No I/O."""
+"""Scores: the tree, how it is combined, advantages. No I/O."""
 
 from assay.scoring.combine import combine, combine_all, combine_any, combine_scores
 from assay.scoring.graded import Grade, Graded

@@ -13,7 +13,6 @@ from assay.reports.figures import score, score_interval
 from assay.reports.histogram import Bar, histogram
 from assay.reports.plain import one_line, plain
 from assay.reports.summary import Cause, Causes
-from assay.scoring.intervals import Interval, mean_interval
 from assay.scoring.results import Assurance, Status
 from assay.service.datasets import RowDetail, RowNumber, row_detail
 from assay.service.graders import Calibration, calibration_of, version_to_run
@@ -29,6 +28,7 @@ from assay.service.operation import (
     Spec,
     Whole,
 )
+from assay.statistics.intervals import Interval, mean_interval
 from assay.store.datasets import Datasets
 from assay.store.jobs import JobRecord, Jobs, JobStatus
 from assay.store.pages import Page, Stretch

@@ -22,8 +22,6 @@ from assay.eval.calibration.labelling import (
 from assay.eval.calibration.sources import DatasetSource, RunSource, Source
 from assay.eval.calibration.stored import stored_item
 from assay.registry.policy import ForbiddenError
-from assay.scoring.classes import krippendorff_alpha
-from assay.scoring.intervals import wilson
 from assay.scoring.json_safe import Json
 from assay.service.operation import (
     LOCAL,
@@ -37,6 +35,8 @@ from assay.service.operation import (
     Spec,
 )
 from assay.service.runs import show_run
+from assay.statistics.classes import krippendorff_alpha
+from assay.statistics.intervals import wilson
 from assay.store.labels import LabelCount, LabelRecord, Labels
 from assay.store.pages import COUNTED, Page, Stretch, page_of, written
 from assay.store.runs import Store

@@ -138,6 +138,22 @@ _FILES = (".yaml", ".yml", ".json", ".py")
 
 def _way(grader: Gradable) -> Way:
     from assay.endpoint.scorers import require_servable, scorer_of
+
+    specs = declared_graders(grader)
+    if specs is None:
+        function = cast("Callable[..., object]", grader)
+        named = getattr(function, "__name__", type(function).__name__)
+        return Way(score=scorer_of(function), name=named, at_once=_AT_ONCE)
+    require_servable(specs)
+    return way_of(specs)
+
+
+def declared_graders(grader: Gradable) -> Sequence[GraderSpec] | None:
+    """The declared graders that a file, an object or a list of them means; None for a function.
+
+    Raises:
+        InputError: For what is neither, and for a file that cannot be read.
+    """
     from assay.graders.batched import Batched
     from assay.graders.spec import GraderSpec, declared
     from assay.tasks.grader_files import load_graders
@@ -145,34 +161,27 @@ def _way(grader: Gradable) -> Way:
     def is_grader(one: object) -> bool:
         return isinstance(one, Batched) or (isinstance(one, type) and issubclass(one, Batched))
 
-    specs: Sequence[GraderSpec]
     if isinstance(grader, str):
-        if grader.endswith(".py"):
-            file = Path(grader).resolve()
-            options: dict[str, Json] = {"file": str(file)}
-            specs = [declared(GraderSpec(type="function", name=file.stem, options=options))]
-        else:
-            specs = load_graders(grader, alone=True)
-    elif is_grader(grader):
-        specs = [declared(cast("One", grader))]
-    elif callable(cast("object", grader)):
-        function = cast("Callable[..., object]", grader)
-        named = getattr(function, "__name__", type(function).__name__)
-        return Way(score=scorer_of(function), name=named, at_once=_AT_ONCE)
-    elif isinstance(grader, Sequence) and all(
+        if not grader.endswith(".py"):
+            return load_graders(grader, alone=True)
+        file = Path(grader).resolve()
+        options: dict[str, Json] = {"file": str(file)}
+        return [declared(GraderSpec(type="function", name=file.stem, options=options))]
+    if is_grader(grader):
+        return [declared(cast("One", grader))]
+    if callable(cast("object", grader)):
+        return None
+    if isinstance(grader, Sequence) and all(
         map(is_grader, several := cast("Sequence[One]", grader))
     ):
-        specs = [declared(one) for one in several]
-    else:
-        listed = cast("Sequence[object]", grader) if isinstance(grader, list | tuple) else ()
-        wrong = next(((n, one) for n, one in enumerate(listed) if not is_grader(one)), None)
-        named = f"{grader!r:.80}" if wrong is None else f"element {wrong[0]}, {wrong[1]!r:.80},"
-        raise InputError(
-            f"{named} is not a grader",
-            hint="give a file, KEY@VERSION, a grader, a list of graders, or a function",
-        )
-    require_servable(specs)
-    return way_of(specs)
+        return [declared(one) for one in several]
+    listed = cast("Sequence[object]", grader) if isinstance(grader, list | tuple) else ()
+    wrong = next(((n, one) for n, one in enumerate(listed) if not is_grader(one)), None)
+    named = f"{grader!r:.80}" if wrong is None else f"element {wrong[0]}, {wrong[1]!r:.80},"
+    raise InputError(
+        f"{named} is not a grader",
+        hint="give a file, KEY@VERSION, a grader, a list of graders, or a function",
+    )
 
 
 def _stored(given: str, url: str | None, store: str | None, project: str, patience: float) -> Way:

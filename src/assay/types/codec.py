@@ -307,7 +307,8 @@ def _faults(annotation: object, value: object, path: Path) -> list[Problem]:
         found = ((check, check.fault(value)) for check in _checks(annotation))
         return [Problem(path, fault, getattr(check, "hint", "")) for check, fault in found if fault]
     if origin in (Union, python_types.UnionType):
-        fitting = (option for option in arguments if _fits(option, cast("Json", value)))
+        # Python may give what fits none, such as infinity for a whole number: no option excuses it.
+        fitting = [one for one in arguments if _fits(one, cast("Json", value))] or arguments
         return [problem for option in fitting for problem in _faults(option, value, path)]
     if origin in (dict, Mapping) and isinstance(value, Mapping):
         items = cast("Mapping[str, object]", value).items()
@@ -351,9 +352,9 @@ def _fits(option: object, data: Json) -> bool:  # noqa: PLR0911 - one return per
     kind = typing.get_origin(option) or option
     if kind in _ANYTHING:
         return True
-    if isinstance(data, dict):
+    if isinstance(data, Mapping):
         return kind in (dict, Mapping) or dataclasses.is_dataclass(kind)
-    if isinstance(data, list):
+    if isinstance(data, list | tuple):
         return kind in _LISTS
     if kind is Literal:  # also where it is none of the words: reading it names the nearest one
         return any(type(data) is type(word) for word in typing.get_args(option))

@@ -40,10 +40,10 @@ from assay.eval.calibration.labelled import LabelledItem, LabelledSet
 from assay.eval.calibration.measures import Comparison
 from assay.eval.calibration.scale import Scale
 from assay.eval.calibration.spending import cost_of
-from assay.scoring.classes import AlphaMetric, KappaWeights, class_confusion, krippendorff_alpha
-from assay.scoring.consistency import attack_success, flip_rate
 from assay.scoring.graded import Graded
-from assay.scoring.intervals import are_clustered
+from assay.statistics.classes import AlphaMetric, KappaWeights, class_confusion, krippendorff_alpha
+from assay.statistics.consistency import attack_success, flip_rate
+from assay.statistics.intervals import are_clustered
 from assay.version import __version__
 
 __all__ = ["calibrate", "card_of"]

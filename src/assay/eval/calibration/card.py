@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import cast
 
 from assay.eval.calibration.scale import ScaleKind
-from assay.scoring.intervals import Interval, are_clustered
 from assay.scoring.json_safe import Json, plain
+from assay.statistics.intervals import Interval, are_clustered
 from assay.types.codec import from_json
 
 __all__ = [

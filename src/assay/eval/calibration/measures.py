@@ -10,16 +10,16 @@ from statistics import fmean
 
 from assay.eval.calibration.asking import Findings, truth_of
 from assay.eval.calibration.card import Figure, figure, rate_figure
-from assay.scoring.agreement import Confusion
-from assay.scoring.bootstrap import Bootstrap, bootstrap_all, bootstrap_items
-from assay.scoring.classes import (
+from assay.statistics.agreement import Confusion
+from assay.statistics.bootstrap import Bootstrap, bootstrap_all, bootstrap_items
+from assay.statistics.classes import (
     ClassConfusion,
     KappaWeights,
     class_confusion,
     class_counts_by_cluster,
 )
-from assay.scoring.intervals import are_clustered, cluster_mean, cluster_rate
-from assay.scoring.ranking import auroc, pearson, spearman
+from assay.statistics.intervals import are_clustered, cluster_mean, cluster_rate
+from assay.statistics.ranking import auroc, pearson, spearman
 
 __all__ = ["Comparison"]
 

@@ -41,15 +41,20 @@ _LATIN = re.compile("[a-z]")
 
 # Behind a word: behind a digit or a few letters a sign can mean something (5!, C#, O-).
 _ENDING = re.compile(r"(?<=[^\W\d_]{4})[\s.,;:?!\"'*#_~`-]+$")
-# In front of a statement, and no part of it: "(3)", "b)", "Again:", "Fact 3:".
+# In front of a statement, and no part of it: "(3)", "b)", "Again:", "Fact 3:". A space behind tells
+# it from what is one: "1.5 mg", "in fact-checking".
 _LEAD = re.compile(
-    r"\A\W*(?:(?:\d{1,4}[.)\]]|[a-z]\)"
-    r"|(?:fact|claim|statement|sentence|remark|reminder|repetition) #?\d{1,6}\b"
+    r"\A(?:[\W_]*(?:\d{1,4}[.)\]]|[a-z]\)"
+    r"|(?:fact|claim|statement|sentence|remark|reminder|repetition) #?\d{1,6} ?[.:)-]"
     r"|(?:again|also|moreover|furthermore|additionally|besides|in addition|in fact|indeed"
     r"|once more|once again|to repeat|i repeat|as (?:i )?(?:said|stated|mentioned)(?: before)?)"
-    r" ?[,:-])\W*)+"
+    r" ?[,:-])[*_~`]*(?=\s))+"
 )
-_SOURCE = re.compile(r"\[\d{1,4}\]|\(\d{1,4}\)(?=\W*$)")
+# A number of a source stands alone; directly behind a word it is an index: x[0].
+_SOURCE = re.compile(r"(?<=\s)(?:(?:\[\d{1,4}\])+(?=[\s.,;:!?]|\Z)|\(\d{1,4}\)(?=[\W_]*\Z))")
+# Marks on letters of European scripts. In others marks are vowels and voices, which tell words
+# apart.
+_ACCENTS = re.compile("[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff]")
 
 
 def seen(text: str) -> str:
@@ -78,7 +83,7 @@ def same(text: str) -> str:
 
 
 def alike(text: str) -> str:
-    """What is equal in texts that look much the same: letters and digits.
+    """What is equal in texts that look much the same: letters, with their vowel signs, and digits.
 
     Without accents, numbers of a list and of sources, and openers such as "Again:"; of letters that
     look like Latin ones, those.
@@ -87,8 +92,12 @@ def alike(text: str) -> str:
     if _LATIN.search(plain):
         plain = plain.translate(_TWINS)
     plain = _SOURCE.sub(" ", _LEAD.sub("", plain))
-    letters = (one for each in plain for one in unicodedata.normalize("NFD", each))
-    return "".join(filter(str.isalnum, letters)) or same(text)
+    letters = _ACCENTS.sub("", "".join(unicodedata.normalize("NFD", each) for each in plain))
+    return "".join(filter(_tells, letters)) or same(text)
+
+
+def _tells(one: str) -> bool:
+    return one.isalnum() or unicodedata.category(one)[0] == "M"
 
 
 Pair = tuple[str, str]

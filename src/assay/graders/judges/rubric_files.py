@@ -19,6 +19,7 @@ from assay.documents import (
     unreadable,
 )
 from assay.errors import InputError, Location, nearest
+from assay.frozen import frozen
 from assay.graders.judges.criteria import MOST, Criterion, leaves, read_criteria
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
@@ -67,12 +68,13 @@ def load_rubric(path: str, *, example: str = "") -> tuple[Criterion, ...]:
 @lru_cache(maxsize=256)
 def _loaded(path: str, example: str, *stamp: int) -> tuple[Criterion, ...]:
     del stamp
-    document = _picked(list(_documents(path)), example, path)
+    found = _picked(list(_rubrics(path)), example, path)
     try:
-        return _criteria(document.data)
+        return _criteria(found.data)
     except ShapeError as error:
         first = error.problems[0]
-        raise InputError(first.message, location=document.locate(first), hint=first.hint) from error
+        place = found.document.locate(replace(first, path=(*found.path, *first.path)))
+        raise InputError(first.message, location=place, hint=first.hint) from error
 
 
 def read_words(path: str) -> str:
@@ -90,34 +92,40 @@ def wrong_words(text: str) -> InputError | None:
     return None if text.strip() else InputError("is empty", hint="say in words what is asked")
 
 
-def _documents(path: str) -> Iterator[Document]:
+@frozen
+class _Rubric:
+    """A rubric, the document that it is in, and where."""
+
+    data: Json
+    document: Document
+    path: Place = ()
+
+
+def _rubrics(path: str) -> Iterator[_Rubric]:
     """What a file holds: one rubric, or examples of HealthBench."""
-    ending = Path(path).suffix.lower()
-    if ending == ".jsonl":
+    if Path(path).suffix.lower() == ".jsonl":
         for line, text in _lines(path):
-            yield Document(file=path, data=_from_json(text, path, line), values={(): (line, 1)})
+            data = _from_json(text, path, line)
+            yield _Rubric(data, Document(file=path, data=data, values={(): (line, 1)}))
         return
-    text = read_text(path)
-    if ending == ".json":
-        document = Document(file=path, data=_from_json(text, path, 1))
+    document = parse_document(read_text(path), file=path)
+    data = document.data
+    if isinstance(data, list) and any(map(_is_example, data)):
+        yield from (_Rubric(one, document, (place,)) for place, one in enumerate(data))
     else:
-        document = parse_document(text, file=path)
-    if isinstance(document.data, list) and any(map(_is_example, document.data)):
-        yield from (Document(file=path, data=data) for data in document.data)
-    else:
-        yield document
+        yield _Rubric(data, document)
 
 
-def _picked(documents: Sequence[Document], wanted: str, path: str) -> Document:
+def _picked(rubrics: Sequence[_Rubric], wanted: str, path: str) -> _Rubric:
     """The one rubric that is meant."""
-    named = [(_id_of(document.data), document) for document in documents]
+    named = [(_id_of(rubric.data), rubric) for rubric in rubrics]
     if not wanted and len(named) == 1:
-        return documents[0]
+        return rubrics[0]
     if not wanted:
         hint = "give the id of one, such as " + ", ".join([name for name, _ in named[:3]])
         said = f"holds {len(named):,} rubrics, and nothing says which is meant"
         raise _fault(path, said, hint=hint)
-    found = [document for name, document in named if name == wanted]
+    found = [rubric for name, rubric in named if name == wanted]
     if len(found) != 1:
         raise _fault(path, f"holds {len(found) or 'no'} rubrics with the id {wanted!r}")
     return found[0]
@@ -183,7 +191,7 @@ def _translated(node: Json, names: Mapping[str, str], path: Place) -> Json:
     for field in (text, weight):
         if field not in node:
             raise _wrong((*path, field), "is required")
-    found = {ours: node[theirs] for ours, theirs in names.items() if node.get(theirs) is not None}
+    found = {ours: node[theirs] for ours, theirs in names.items() if theirs in node}
     if names is _PAPER_BENCH:
         for key in node:
             if key not in _NODE:
@@ -221,8 +229,7 @@ def _from_json(text: str, path: str, line: int) -> Json:
     try:
         return decode_json(text, max_depth=MAX_DEPTH, max_values=MAX_VALUES)
     except NotJsonError as error:
-        place = line + max(error.line - 1, 0)
-        raise _fault(path, f"is not JSON that can be read: {error}", place) from error
+        raise _fault(path, f"is not JSON that can be read: {error}", line) from error
 
 
 def _wrong(path: Place, message: str, hint: str = "") -> ShapeError:

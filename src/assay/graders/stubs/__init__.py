@@ -19,8 +19,10 @@ __all__ = [
     "Body",
     "Classes",
     "Code",
+    "Ending",
     "Fault",
     "Function",
+    "body_with",
     "comment_says_todo",
     "faults",
     "gaps",
@@ -37,6 +39,22 @@ Body = Literal["real", "constant", "nothing", "empty", "raises", "todo", "declin
 Work; one constant; ``return None`` in so many words; no statement that does anything; an exception;
 a note that it is still to be done; an error that may be such a note, but says something else.
 """
+
+Ending = Literal["real", "constant", "nothing", "raises", "todo", "left", "declines", "falls"]
+"""How statements end: as a `Body` does, by an error that leaves the work to subclasses, or by
+running into what follows them."""
+
+
+def body_with(ending: Ending, *, is_method: bool) -> Body:
+    """What a body with an ending comes to.
+
+    Words about subclasses count for methods alone: elsewhere there are none, and errors speak of an
+    abstract syntax tree or a derived key.
+    """
+    if ending == "left":
+        return "raises" if is_method else "todo"
+    return "empty" if ending == "falls" else ending
+
 
 _TODO = (
     r"(?i)\b(?:todo|fixme|tbd|unimplemented|placeholder|coming soon|your code (?:goes )?here"

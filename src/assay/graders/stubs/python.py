@@ -219,7 +219,7 @@ class _Reader:
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef, place: _Place) -> Function:
         decorators = [_simple(decorator) for decorator in node.decorator_list]
         accessor = next((d for d in decorators if d in ("setter", "deleter", "getter")), "")
-        body = body_of(node.body)
+        body = body_of(node.body, is_method=place.owner is not None)
         text = self.lines[node.lineno - 1 : node.end_lineno]
         if body in ("constant", "nothing", "empty") and any(map(comment_says_todo, text)):
             body = "todo"

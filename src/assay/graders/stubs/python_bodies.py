@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Sequence
-from typing import Literal
 
-from assay.graders.stubs import Body, is_for_subclasses, says_todo
+from assay.graders.stubs import Body, Ending, body_with, is_for_subclasses, says_todo
 
 __all__ = ["body_of", "is_idle", "lambda_body", "without_idle"]
-
-_Ending = Literal["real", "constant", "nothing", "raises", "todo", "declines", "falls"]
-"""How a list of statements ends: as a `Body` does, or by running into what follows it."""
 
 _DEEPEST = 40
 """Blocks inside each other; a body that goes deeper is taken for real work."""
@@ -41,21 +37,17 @@ def without_idle(items: Iterable[object]) -> list[object]:
     ]
 
 
-def body_of(statements: Sequence[ast.stmt]) -> Body:
+def body_of(statements: Sequence[ast.stmt], *, is_method: bool) -> Body:
     """What the statements of a function come to."""
-    return _as_body(_ending(statements, set(), 0))
+    return body_with(_ending(statements, set(), 0), is_method=is_method)
 
 
 def lambda_body(node: ast.Lambda) -> Body:
     """What a lambda comes to."""
-    return _as_body(_returned(node.body, set()))
+    return body_with(_returned(node.body, set()), is_method=False)
 
 
-def _as_body(ending: _Ending) -> Body:
-    return "empty" if ending == "falls" else ending
-
-
-def _ending(statements: Sequence[ast.stmt], constants: set[str], depth: int) -> _Ending:
+def _ending(statements: Sequence[ast.stmt], constants: set[str], depth: int) -> Ending:
     """How statements end; ``constants`` are the local names bound to constants so far."""
     if depth > _DEEPEST:
         return "real"
@@ -66,7 +58,7 @@ def _ending(statements: Sequence[ast.stmt], constants: set[str], depth: int) -> 
     return "falls"
 
 
-def _one(statement: ast.stmt, constants: set[str], depth: int) -> _Ending:  # noqa: PLR0911 - a table of statements
+def _one(statement: ast.stmt, constants: set[str], depth: int) -> Ending:  # noqa: PLR0911 - a table of statements
     match statement:
         case ast.Return(value=value):
             return "nothing" if value is None else _returned(value, constants)
@@ -99,9 +91,7 @@ def _one(statement: ast.stmt, constants: set[str], depth: int) -> _Ending:  # no
             return "real"
 
 
-def _assigned(
-    statement: ast.Assign | ast.AnnAssign | ast.AugAssign, constants: set[str]
-) -> _Ending:
+def _assigned(statement: ast.Assign | ast.AnnAssign | ast.AugAssign, constants: set[str]) -> Ending:
     """Local names bound to values without a call change nothing that anybody sees."""
     targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
     value = statement.value
@@ -121,7 +111,7 @@ def _assigned(
     return "falls"
 
 
-def _branched(statement: ast.If, constants: set[str], depth: int) -> _Ending:
+def _branched(statement: ast.If, constants: set[str], depth: int) -> Ending:
     if isinstance(statement.test, ast.Constant):
         chosen = statement.body if statement.test.value else statement.orelse
         return _ending(chosen, constants, depth + 1)
@@ -132,21 +122,21 @@ def _branched(statement: ast.If, constants: set[str], depth: int) -> _Ending:
     return taken if taken == other and taken != "constant" else "real"
 
 
-def _tried(statement: ast.Try | ast.TryStar, constants: set[str], depth: int) -> _Ending:
+def _tried(statement: ast.Try | ast.TryStar, constants: set[str], depth: int) -> Ending:
     blocks = [statement.body, *(handler.body for handler in statement.handlers)]
     blocks += [statement.orelse, statement.finalbody]
-    endings: list[_Ending] = [_ending(block, constants, depth + 1) for block in blocks]
+    endings: list[Ending] = [_ending(block, constants, depth + 1) for block in blocks]
     if "real" in endings:
         return "real"
     if endings[-1] != "falls":
         return endings[-1]
     caught = endings[1:-2]
-    if endings[0] in ("todo", "declines", "raises") and caught:
+    if endings[0] in ("todo", "left", "declines", "raises") and caught:
         return caught[0]
     return endings[-2] if endings[0] == "falls" else endings[0]
 
 
-def _returned(value: ast.expr, constants: set[str]) -> _Ending:
+def _returned(value: ast.expr, constants: set[str]) -> Ending:
     if isinstance(value, ast.Constant):
         if value.value is None or value.value is ...:
             return "nothing"
@@ -158,7 +148,7 @@ def _returned(value: ast.expr, constants: set[str]) -> _Ending:
     return "constant" if _is_constant(value, constants) else "real"
 
 
-def _raised(statement: ast.Raise) -> _Ending:
+def _raised(statement: ast.Raise) -> Ending:
     raised = statement.exc
     if raised is None:
         return "raises"
@@ -167,8 +157,10 @@ def _raised(statement: ast.Raise) -> _Ending:
     words = [n.value for n in ast.walk(raised) if isinstance(n, ast.Constant)]
     said = [word for word in words if isinstance(word, str)]
     todo = name.startswith("NotImplemented") or any(map(says_todo, said))
-    if not todo or any(map(is_for_subclasses, said)):
+    if not todo:
         return "raises"
+    if any(map(is_for_subclasses, said)):
+        return "left"
     return "declines" if any(said) and not any(map(says_todo, said)) else "todo"
 
 

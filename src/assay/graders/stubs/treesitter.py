@@ -265,7 +265,7 @@ def _function(node: Node, place: _Place) -> Function | None:
         return None
     qualified, owner = _belongs(node, name, place)
     said = text_of(node)
-    ending = body_of(body)
+    ending = body_of(body, is_method=bool(owner))
     if ending in ("constant", "nothing", "empty") and comment_says_todo(said):
         ending = "todo"
     head = said[: len(said) - len(text_of(body))] if body is not None else said

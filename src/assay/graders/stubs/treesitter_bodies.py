@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Literal, Protocol
+from typing import Protocol
 
-from assay.graders.stubs import Body, is_for_subclasses, says_todo
+from assay.graders.stubs import Body, Ending, body_with, is_for_subclasses, says_todo
 
 __all__ = ["Node", "body_of", "children", "text_of"]
-
-_Ending = Literal["real", "constant", "nothing", "raises", "todo", "falls"]
 
 _BLOCKS = frozenset(
     {
@@ -81,15 +79,15 @@ def children(node: Node) -> list[Node]:
     return [child for child in node.named_children if "comment" not in child.type]
 
 
-def body_of(body: Node | None) -> Body:
+def body_of(body: Node | None, *, is_method: bool) -> Body:
     """What a body comes to: a block of statements, or an expression that is returned."""
     if body is None:
         return "empty"
     ending = _ending([body], 0) if body.type in _BLOCKS else _returned(body)
-    return "empty" if ending == "falls" else ending
+    return body_with(ending, is_method=is_method)
 
 
-def _ending(statements: Sequence[Node], depth: int) -> _Ending:
+def _ending(statements: Sequence[Node], depth: int) -> Ending:
     if depth > 20:
         return "real"
     for statement in statements:
@@ -99,7 +97,7 @@ def _ending(statements: Sequence[Node], depth: int) -> _Ending:
     return "falls"
 
 
-def _one(node: Node, depth: int) -> _Ending:  # noqa: PLR0911 - a table of statements
+def _one(node: Node, depth: int) -> Ending:  # noqa: PLR0911 - a table of statements
     kind = node.type
     inner = children(node)
     if kind in _BLOCKS:
@@ -149,11 +147,11 @@ def _called(node: Node) -> str:
     return ""
 
 
-def _call(called: str, text: str) -> _Ending:
+def _call(called: str, text: str) -> Ending:
     if _TODO_CALLS.match(called) or (called == "raise" and "NotImplemented" in text):
-        return "todo"
+        return _said(text)
     if called in _ENDING_CALLS:
-        return "todo" if says_todo(text) else "raises"
+        return _said(text) if says_todo(text) else "raises"
     if called == "assert" and re.search(r"\(\s*(?:0|false)\b", text):
         return "todo"
     if called in ("assert!", "debug_assert!") and re.search(r"\(\s*false\b", text):
@@ -163,12 +161,16 @@ def _call(called: str, text: str) -> _Ending:
     return "real"
 
 
-def _thrown(text: str) -> _Ending:
-    todo = _TODO_ERRORS.search(text) or says_todo(text)
-    return "todo" if todo and not is_for_subclasses(text) else "raises"
+def _thrown(text: str) -> Ending:
+    return _said(text) if _TODO_ERRORS.search(text) or says_todo(text) else "raises"
 
 
-def _returned(value: Node) -> _Ending:
+def _said(text: str) -> Ending:
+    """How an error ends that says that something is still to be written."""
+    return "left" if is_for_subclasses(text) else "todo"
+
+
+def _returned(value: Node) -> Ending:
     kind = value.type
     if kind in ("parenthesized_expression", "as_expression", "satisfies_expression"):
         inner = children(value)
@@ -176,7 +178,7 @@ def _returned(value: Node) -> _Ending:
     called = _called(value)
     if called:
         ending = _call(called, text_of(value))
-        if ending in ("todo", "raises"):
+        if ending in ("todo", "left", "raises"):
             return ending
     text = " ".join(text_of(value).split()) if len(value.text or b"") < 1_000 else ""
     if text in _NOTHING:

@@ -15,7 +15,7 @@ from assay.reports.outcome import Ended
 from assay.reports.run_records import AgentName
 from assay.reports.summary import Verdict
 from assay.reports.totals import Totals
-from assay.scoring.intervals import Interval
+from assay.statistics.intervals import Interval
 
 __all__ = [
     "FEWEST",

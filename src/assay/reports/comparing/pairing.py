@@ -38,7 +38,7 @@ from assay.reports.review import Change, change_between
 from assay.reports.run_records import AgentName
 from assay.reports.totals import Group, Totals, totals_of
 from assay.scoring.json_safe import Json
-from assay.scoring.paired import mcnemar_exact, paired_difference
+from assay.statistics.paired import mcnemar_exact, paired_difference
 from assay.store.records import CellRecord, RunRecord
 
 _SAME = 1e-9

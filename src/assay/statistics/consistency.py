@@ -7,8 +7,8 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from assay.errors import ScoreError
-from assay.scoring.classes import Level, levels_of
-from assay.scoring.intervals import Interval, check_same_length, cluster_mean, cluster_rate
+from assay.statistics.classes import Level, levels_of
+from assay.statistics.intervals import Interval, check_same_length, cluster_mean, cluster_rate
 
 __all__ = [
     "AttackSuccess",

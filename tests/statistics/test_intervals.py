@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import ScoreError
-from assay.scoring.agreement import Confusion, Correlation, agreement
-from assay.scoring.intervals import (
+from assay.statistics.agreement import Confusion, Correlation, agreement
+from assay.statistics.intervals import (
     Interval,
     clustered_interval,
     mean_interval,
@@ -22,7 +22,7 @@ from assay.scoring.intervals import (
     pass_hat_k,
     wilson,
 )
-from assay.scoring.quantiles import nearest_rank, normal_quantile, t_cdf, t_quantile
+from assay.statistics.quantiles import nearest_rank, normal_quantile, t_cdf, t_quantile
 
 score = st.floats(0.0, 1.0)
 scores = st.lists(score, min_size=1, max_size=12)

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import ScoreError
-from assay.scoring.intervals import cluster_mean, mean_interval
-from assay.scoring.paired import mcnemar_exact, paired_difference
+from assay.statistics.intervals import cluster_mean, mean_interval
+from assay.statistics.paired import mcnemar_exact, paired_difference
 
 scores = st.floats(0, 1)
 

@@ -17,8 +17,8 @@ from math import fsum, prod, sqrt
 
 from assay.errors import ScoreError
 from assay.frozen import frozen
-from assay.scoring.quantiles import normal_quantile, t_quantile, two_sided
 from assay.scoring.results import finite_number
+from assay.statistics.quantiles import normal_quantile, t_quantile, two_sided
 
 __all__ = [
     "ClusterMean",
@@ -257,7 +257,7 @@ class Measured:
 
     # The value (`Interval.mean`, None where nothing could be measured), its ends where a formula
     # gives them, and the number of observations it rests on. Statistics whose ends are None get
-    # them from `assay.scoring.bootstrap`.
+    # them from `assay.statistics.bootstrap`.
     estimate: Interval
     # Observations left out because something of them was None. They are no class and no zero: show
     # them beside the value.

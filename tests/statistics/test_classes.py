@@ -12,15 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import ScoreError
-from assay.scoring.agreement import Confusion, counts_by_cluster
-from assay.scoring.classes import (
+from assay.statistics.agreement import Confusion, counts_by_cluster
+from assay.statistics.classes import (
     ClassConfusion,
     KappaWeights,
     Level,
     class_confusion,
     class_counts_by_cluster,
 )
-from assay.scoring.intervals import cluster_rate, wilson
+from assay.statistics.intervals import cluster_rate, wilson
 
 # gpt-4o-mini as a judge of HealthBench's criteria against physicians.
 HEALTHBENCH = Confusion(tp=15933, fp=5481, tn=4225, fn=3871)

@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 
 from assay.errors import ScoreError
-from assay.scoring.agreement import Confusion, counts_by_cluster
-from assay.scoring.bootstrap import (
+from assay.statistics.agreement import Confusion, counts_by_cluster
+from assay.statistics.bootstrap import (
     Bootstrap,
     bootstrap,
     bootstrap_all,
     bootstrap_items,
 )
-from assay.scoring.intervals import cluster_mean
-from assay.scoring.ranking import pearson
+from assay.statistics.intervals import cluster_mean
+from assay.statistics.ranking import pearson
 
 
 def _mean(totals: Sequence[float]) -> float | None:

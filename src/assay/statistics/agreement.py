@@ -13,10 +13,10 @@ from math import atanh, sqrt, tanh
 from types import NoneType
 
 from assay.errors import ScoreError
-from assay.scoring.intervals import Interval, check_same_length, mean_interval, ratio, wilson
-from assay.scoring.quantiles import normal_quantile, two_sided
-from assay.scoring.ranking import pearson, ranks
 from assay.scoring.results import finite_number
+from assay.statistics.intervals import Interval, check_same_length, mean_interval, ratio, wilson
+from assay.statistics.quantiles import normal_quantile, two_sided
+from assay.statistics.ranking import pearson, ranks
 
 __all__ = ["Agreement", "Confusion", "Correlation", "agreement", "counts_by_cluster"]
 
@@ -267,7 +267,7 @@ def agreement(
 def counts_by_cluster(
     predicted: Sequence[bool | None], labels: Sequence[bool], clusters: Sequence[Hashable]
 ) -> list[tuple[int, int, int, int]]:
-    """The counts (tp, fp, tn, fn) of each cluster: what `assay.scoring.bootstrap` resamples.
+    """The counts (tp, fp, tn, fn) of each cluster: what `assay.statistics.bootstrap` resamples.
 
     Returns:
         One row for each cluster, in order of first appearance; `Confusion` takes their sum.

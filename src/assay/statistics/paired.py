@@ -6,10 +6,10 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from assay.errors import ScoreError
-from assay.scoring.intervals import ClusterMean, check_same_length, cluster_mean
-from assay.scoring.quantiles import t_cdf
-from assay.scoring.ranking import pearson
 from assay.scoring.results import finite_number
+from assay.statistics.intervals import ClusterMean, check_same_length, cluster_mean
+from assay.statistics.quantiles import t_cdf
+from assay.statistics.ranking import pearson
 
 __all__ = [
     "PairedDifference",

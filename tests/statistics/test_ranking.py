@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import ScoreError
-from assay.scoring.agreement import Correlation, agreement
-from assay.scoring.bootstrap import bootstrap_items
-from assay.scoring.ranking import auroc, ranks, spearman
+from assay.statistics.agreement import Correlation, agreement
+from assay.statistics.bootstrap import bootstrap_items
+from assay.statistics.ranking import auroc, ranks, spearman
 
 small = st.integers(-3, 3).map(float)
 columns = st.lists(st.tuples(small, small), max_size=25)

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import ScoreError
-from assay.scoring.consistency import attack_success, flip_rate
-from assay.scoring.intervals import Interval, wilson
+from assay.statistics.consistency import attack_success, flip_rate
+from assay.statistics.intervals import Interval, wilson
 
 verdict = st.sampled_from(["met", "unmet", "na"]) | st.none()
 

@@ -1,6 +1,6 @@
 """How predictions in several classes agree with labels, and several raters with each other.
 
-For yes and no alone see `assay.scoring.agreement`, whose measures these generalise.
+For yes and no alone see `assay.statistics.agreement`, whose measures these generalise.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from math import fsum, sqrt
 from typing import Literal, TypeAlias
 
 from assay.errors import ScoreError
-from assay.scoring.intervals import Interval, Measured, check_same_length, ratio
 from assay.scoring.results import finite_number
+from assay.statistics.intervals import Interval, Measured, check_same_length, ratio
 
 __all__ = [
     "AlphaMetric",
@@ -219,7 +219,7 @@ def _known_levels(
     if max(len(found), len(levels or ())) > _MOST_LEVELS:
         raise ScoreError(
             f"more than {_MOST_LEVELS} classes",
-            hint="compare numbers with assay.scoring.ranking",
+            hint="compare numbers with assay.statistics.ranking",
         )
     if levels is None:
         return found

@@ -1,7 +1,7 @@
 """How scores follow labels in order and in size: correlations of ranks, AUROC.
 
 What needs nothing but two columns of numbers; agreement of several raters is in
-`assay.scoring.classes`.
+`assay.statistics.classes`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Hashable, Sequence
 from math import exp, fsum, log, sqrt
 
 from assay.errors import ScoreError
-from assay.scoring.intervals import Interval, Measured, check_same_length
-from assay.scoring.quantiles import normal_quantile, two_sided
 from assay.scoring.results import finite_number
+from assay.statistics.intervals import Interval, Measured, check_same_length
+from assay.statistics.quantiles import normal_quantile, two_sided
 
 __all__ = ["auroc", "pearson", "ranks", "spearman"]
 

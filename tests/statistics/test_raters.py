@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import ScoreError
-from assay.scoring.classes import AlphaMetric, krippendorff_alpha
+from assay.statistics.classes import AlphaMetric, krippendorff_alpha
 
 _ = None
 # Krippendorff's example of four observers and twelve units (2011, Computing Krippendorff's

@@ -21,8 +21,8 @@ from random import Random
 from typing import Literal, TypeVar
 
 from assay.errors import ScoreError
-from assay.scoring.intervals import Interval
-from assay.scoring.quantiles import normal_quantile, two_sided
+from assay.statistics.intervals import Interval
+from assay.statistics.quantiles import normal_quantile, two_sided
 
 __all__ = ["Bootstrap", "bootstrap", "bootstrap_all", "bootstrap_items"]
 
