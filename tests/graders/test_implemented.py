@@ -299,3 +299,143 @@ async def test_attack_a_stub_that_was_given_is_called_a_base(cheat: str, tmp_pat
         "    def add(self, a):\n        raise NotImplementedError\n"
     )
     assert (await grade(tmp_path, {"kit.py": cheat}, {"kit.py": source})).value == 0.0
+
+
+KIT = (
+    "def parse(t):\n    raise NotImplementedError\ndef render(i):\n    raise NotImplementedError\n"
+)
+BOX = (
+    "class Stack:\n    def push(self, x):\n        raise NotImplementedError\n"
+    "    def pop(self):\n        raise NotImplementedError\n"
+)
+BOTH = "def parse(t):\n    return t.split()\n\n\ndef render(i):\n    return ' '.join(i)\n"
+METHODS = "    def push(self, x):\n        self.x = x\n    def pop(self):\n        return self.x\n"
+
+
+def _in(head: str, code: str) -> str:
+    return head + "".join(f"    {line}\n" for line in code.splitlines())
+
+
+# What was left beside, or instead of, a source that has the stub in kit.py; and where the evidence
+# must say that the stub is.
+UNEARNED: dict[str, tuple[str, Tree, str]] = {
+    "another_file": (KIT, {"kit.py": KIT, "zz.py": BOTH}, "kit.py: parse, line 1: is a stub"),
+    "a_copy_below": (KIT, {"kit.py": KIT, "sub/kit.py": BOTH}, "kit.py: parse"),
+    "a_hidden_copy": (KIT, {"kit.py": KIT, ".hidden/kit.py": BOTH}, "kit.py: parse"),
+    "only_a_hidden_copy": (KIT, {".hidden/kit.py": BOTH}, "kit.py: parse was a stub and is gone"),
+    "another_case": (KIT, {"kit.py": KIT, "Kit.py": BOTH}, "kit.py: parse"),
+    "a_method": (KIT, {"kit.py": KIT + _in("class X:\n", BOTH)}, "kit.py: parse"),
+    "only_a_method": (KIT, {"kit.py": _in("class X:\n", BOTH)}, "parse was a stub and is gone"),
+    "a_nested_one": (KIT, {"kit.py": KIT + _in("def outer():\n", BOTH)}, "kit.py: parse"),
+    "an_alias_of_a_stub": (
+        KIT,
+        {"kit.py": "def _todo(*a):\n    raise NotImplementedError\nparse = render = _todo\n"},
+        "kit.py: parse, line 1: is a stub",
+    ),
+    "an_alias_in_a_tuple": (
+        KIT,
+        {"kit.py": "def _todo(*a):\n    raise NotImplementedError\nparse, render = _todo, _todo\n"},
+        "kit.py: parse, line 1: is a stub",
+    ),
+    "itself_wrapped": (
+        KIT,
+        {"kit.py": f"import functools\n{KIT}parse = functools.cache(parse)\n"},
+        "kit.py: parse, line 2: is a stub",
+    ),
+    "another_class": (
+        BOX,
+        {"kit.py": BOX, "zz.py": _in("class Other:\n", "class Stack:\n" + METHODS)},
+        "kit.py: Stack.push",
+    ),
+    "an_alias_of_a_class_of_stubs": (
+        BOX,
+        {"kit.py": BOX.replace("Stack", "Box") + "Stack = Box\n"},
+        "kit.py: Stack.push was a stub and is gone",
+    ),
+    "a_base_class_of_stubs": (
+        BOX,
+        {"kit.py": BOX.replace("Stack", "Box") + "class Stack(Box): pass\n"},
+        "kit.py: Stack.push was a stub and is gone",
+    ),
+    "a_base_class_without_it": (
+        BOX,
+        {"kit.py": "class Stack(dict): pass\n"},
+        "kit.py: Stack.push was a stub and is gone",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNEARNED)
+async def test_attack_a_named_stub_stays_where_the_source_had_it(name: str, tmp_path: Path) -> None:
+    source, left, why = UNEARNED[name]
+    functions = ["Stack.push"] if source is BOX else ["parse"]
+    node = await grade(tmp_path, left, {"kit.py": source}, functions=functions)
+    assert node.value == 0.0
+    assert why in reasons(node)[functions[0]]
+
+
+HONEST: dict[str, tuple[str, Tree]] = {
+    "written": (KIT, {"kit.py": BOTH}),
+    "lambdas_in_a_tuple": (
+        KIT,
+        {"kit.py": "parse, render = (lambda t: t.split(',')), (lambda i: ','.join(i))\n"},
+    ),
+    "annotated_lambdas": (
+        KIT,
+        {"kit.py": "parse: object = lambda t: t.split()\nrender: object = lambda i: str(i)\n"},
+    ),
+    "an_alias_of_work": (KIT, {"kit.py": f"{BOTH}_p = parse\nparse = _p\n"}),
+    "one_of_two_by_the_system": (
+        KIT,
+        {"kit.py": _in("try: from fast import parse, render\nexcept ImportError:\n", KIT)},
+    ),
+    "wrapped": (KIT, {"kit.py": f"import functools\n{BOTH}parse = functools.cache(parse)\n"}),
+    "all_of_another_file": (KIT, {"kit.py": "from impl import *\n", "impl.py": BOTH}),
+    "all_of_what_another_file_binds": (
+        KIT,
+        {
+            "kit.py": "from impl import *\n",
+            "impl.py": "from json import loads as parse, dumps as render\n",
+        },
+    ),
+    "something_new_was_removed": (
+        KIT,
+        {"kit.py": f"{BOTH}def legacy(*_):\n    raise NotImplementedError('removed in 2.0')\n"},
+    ),
+    "methods_of_a_base_class": (
+        BOX,
+        {"kit.py": f"class _Base:\n{METHODS}class Stack(_Base): pass\n"},
+    ),
+    "methods_of_a_base_class_elsewhere": (
+        BOX,
+        {
+            "kit.py": "from base import Base\nclass Stack(Base): pass\n",
+            "base.py": f"class Base:\n{METHODS}",
+        },
+    ),
+    "methods_of_a_base_class_of_a_library": (
+        BOX,
+        {"kit.py": "import stacks\nclass Stack(stacks.Stack): pass\n"},
+    ),
+    "an_attribute": (BOX, {"kit.py": "class Stack(list): push = list.append\n"}),
+    "another_class_by_its_name": (BOX, {"kit.py": "from collections import deque as Stack\n"}),
+    "an_alias_of_a_class": (BOX, {"kit.py": f"class Box:\n{METHODS}Stack = Box\n"}),
+}
+
+
+@pytest.mark.parametrize("name", HONEST)
+async def test_honest_work_never_fails_by_its_shape(name: str, tmp_path: Path) -> None:
+    source, left = HONEST[name]
+    functions = (
+        ["Stack.push", "Stack.pop", "push"] if source is BOX else ["parse", "kit.py::render"]
+    )
+    for options in ({}, {"files": ["kit.py"]}, {"functions": functions}):
+        node = await grade(tmp_path, left, {"kit.py": source}, **options)
+        assert (node.value, options) == (1.0, options), reasons(node)
+
+
+@pytest.mark.parametrize("left", [{"kit/__init__.py": BOTH}, {"kit.py": "", "parsing.py": BOTH}])
+async def test_a_named_function_may_move_with_its_file(left: Tree, tmp_path: Path) -> None:
+    source = {"kit.py": KIT}
+    assert (await grade(tmp_path, left, source, functions=["parse", "render"])).value == 1.0
+    assert (await grade(tmp_path, left, source, functions=["kit.py::parse"])).value == 0.0

@@ -14,7 +14,7 @@ from typing import Annotated, ClassVar, TypeAlias
 from assay.errors import InputError
 from assay.graders.base import Grader
 from assay.graders.languages import BROUGHT_IN, BUILT, is_test, language_of
-from assay.graders.stubs import Code, Fault, faults, gaps, hollow, written
+from assay.graders.stubs import Code, Fault, faults, gaps, hollow, stands, written
 from assay.graders.stubs.reader import SourceReader
 from assay.graders.stubs.treesitter import GRAMMARS, can_read, require_grammar
 from assay.graders.tree import read_regular, regular_files
@@ -107,15 +107,15 @@ class _Tree:
             ]
         return self._sources
 
-    def files_with(self, word: str) -> Iterator[Code]:
-        """The readable source files that use a word."""
+    def files_with(self, word: str) -> Iterator[tuple[str, Code]]:
+        """The readable source files that use a word, with their paths."""
         needle = word.encode("utf-8", "replace")
         for path in self.sources()[:_MAX_FILES]:
             text = self.text(path)
             if isinstance(text, bytes) and needle in text:
                 code = self.code(path)
                 if isinstance(code, Code):
-                    yield code
+                    yield path, code
 
 
 @dataclass(slots=True)
@@ -176,30 +176,34 @@ class _Judgement:
         if not code.substance:
             return ["has no code"]
         if was is not None and was.fingerprint == code.fingerprint:
-            stubs = list(map(str, faults(code, was, self.left)))
-            return ["has the same code as the source", *stubs]
+            return ["has the same code as the source", *self._faults(path, code, was)]
         before = Code() if was is None and self.given else was  # a new file: all of it is new
-        found = [
-            str(fault) for fault in faults(code, before, self.left) if not self._moved(path, fault)
-        ]
+        found = self._faults(path, code, before)
         if was is None and not found and hollow(code):
             return ["has no function that does anything with what it is given"]
         return found
 
-    def _moved(self, path: str, fault: Fault) -> bool:
+    def _faults(self, path: str, code: Code, source: Code | None) -> list[str]:
+        return [
+            str(fault)
+            for fault in faults(code, source, self.left)
+            if fault.line or not fault.name.rpartition(".")[2].startswith("_")
+            if not self._moved(path, fault, anywhere=not self.by_name)
+        ]
+
+    def _moved(self, path: str, fault: Fault, *, anywhere: bool) -> bool:
         """Whether a stub that is gone was written in another file.
 
         A file that the author names must at least bring in all of that one.
         """
         code = self.left.code(path)
         starred = isinstance(code, Code) and "*" in code.names
-        if fault.line or (self.by_name and not starred):
+        if fault.line or not (starred or anywhere):
             return False
         return any(
-            written(function)
-            for other in self.left.sources()[:_MAX_FILES]
-            if other != path and isinstance(code := self.left.code(other), Code)
-            for function in code.named(fault.name)
+            any(map(written, code.named(fault.name))) or (starred and fault.name in code.names)
+            for other, code in self.left.files_with(fault.name.rpartition(".")[2])
+            if other != path
         )
 
     def all_sources(self) -> None:
@@ -241,27 +245,33 @@ class _Judgement:
         if was is not None and gaps(was):
             self.expected.add(path)
         if not isinstance(code, Code):
-            gone = Code()
-            missing = text == "is missing" and was is not None
-            stubs = [str(f) for f in faults(gone, was, self.left) if not self._moved(path, f)]
-            if not missing:
+            if text != "is missing" or was is None:
                 self.rows[path] = [str(code)]
-            elif stubs:
+            elif stubs := self._faults(path, Code(), was):
                 self.rows[path] = stubs
             return False
         same = was is not None and was.fingerprint == code.fingerprint
         if not same and code.substance:
             self.rows[path] = self._code_faults(path, code, was)
             return not (was is None and hollow(code))
-        if stubs := list(map(str, faults(code, was, self.left))):
+        if stubs := self._faults(path, code, was):
             self.rows[path] = stubs
         return False
 
     def function(self, entry: str) -> None:
-        """Judge one function that the author names."""
+        """Judge one function that the author names: wherever the source had it as a stub.
+
+        Its whole name goes before one that only ends so.
+        """
         path, _, name = entry.rpartition("::")
         places = [path] if path else list(dict.fromkeys([*self.expected, *self.left.sources()]))
         self.expected.add(entry)
+        stubs = list(self._stubs(path, name))
+        whole = [why for stub, why in stubs if stub == name]
+        if stubs:
+            found = [why for _, why in stubs]
+            self.rows[entry] = list(filter(None, whole)) if whole else (found if all(found) else [])
+            return
         self.rows[entry] = ["is not defined"]
         for place in places[:_MAX_FILES]:
             code = self.left.code(place)
@@ -271,16 +281,34 @@ class _Judgement:
             was = self._was(place)
             old = was.functions if isinstance(was, Code) else ()
             given = {f.fingerprint for f in old}
-            stubs = gaps(was) if isinstance(was, Code) else frozenset[str]()
-            done = [f for f in found if written(f) and f.fingerprint not in given]
-            if name in code.names or any(f.body == "real" or f.name not in stubs for f in done):
+            done = [f for f in found if written(f)]
+            if name in code.names or any(f.fingerprint not in given for f in done):
                 self.rows[entry] = []
                 return
             if found:
-                same = any(written(f) and f.fingerprint in given for f in found)
-                why = "is as it was given" if same else "is a stub"
-                why = "returns a constant where a stub was" if done else why
+                why = "is as it was given" if done else "is a stub"
                 self.rows[entry] = [f"{place}: {found[0].name}, line {found[0].line}: {why}"]
+
+    def _stubs(self, path: str, name: str) -> Iterator[tuple[str, str]]:
+        """The stubs of the source that a name may mean, and why each still is one."""
+        given = self.given.files_with(name.rpartition(".")[2]) if self.given else ()
+        for place, was in [(path, self._was(path))] if path else given:
+            if isinstance(was, Code):
+                meant = [stub for stub in sorted(gaps(was)) if f".{stub}".endswith(f".{name}")]
+                yield from ((s, self._still(place, s, was, anywhere=not path)) for s in meant)
+
+    def _still(self, place: str, stub: str, was: Code, *, anywhere: bool) -> str:
+        code = self.left.code(place)
+        if isinstance(code, str) and code != self.left.text(place):
+            return f"{place} {code}"
+        left = code if isinstance(code, Code) else Code()
+        found = left.named(stub)
+        is_real = any(function.body == "real" for function in found)
+        if is_real or (not found and stands(stub, left, was, self.left)):
+            return ""
+        why = "is a stub" if found else "was a stub and is gone"
+        fault = Fault(stub, found[0].line if found else 0, why)
+        return "" if self._moved(place, fault, anywhere=anywhere) else f"{place}: {fault}"
 
     def result(self) -> tuple[float, dict[str, Json]]:
         """The score and what it rests on."""
@@ -319,8 +347,8 @@ def _plain_faults(text: bytes, before: bytes | str) -> list[str]:
 class ImplementedGrader(Grader):
     """Whether the named files exist, differ from what was given and hold no stubs.
 
-    Most useful as a gate: it says that something was written, not that it is right. What the
-    agent left is read and never run, by Python's parser and, for JavaScript, TypeScript, Go,
+    Most useful as a gate: a floor beneath tests, and no proof that what was written is right. What
+    the agent left is read and never run, by Python's parser and, for JavaScript, TypeScript, Go,
     Rust, Java, C, C++ and Ruby, by tree-sitter (the extra ``languages``). A file holds if it
 
     * is a regular file of at most 1 MiB, with no link on the way to it,
@@ -344,7 +372,8 @@ class ImplementedGrader(Grader):
         files: Paths or globs (``*`` also matches ``/``) of files that must be implemented; every
             source file where neither these nor ``functions`` are named.
         functions: Functions that must have a body of their own, which the source did not have:
-            ``add``, ``Stack.push`` or ``src/kit.py::add``. No shape excuses them.
+            ``add``, ``Stack.push`` or ``src/kit.py::add``. Where the source has a stub of that
+            name, it counts there; elsewhere only if it moved.
 
     Raises:
         InputError: For an empty list, or a path that leads out.

@@ -7,6 +7,7 @@ a function is written: honest work never fails by a guess over names or docstrin
 
 from __future__ import annotations
 
+import builtins
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import field
@@ -28,17 +29,18 @@ __all__ = [
     "hollow",
     "is_for_subclasses",
     "says_todo",
+    "stands",
     "written",
 ]
 
-Body = Literal["real", "constant", "nothing", "empty", "raises", "todo"]
+Body = Literal["real", "constant", "nothing", "empty", "raises", "todo", "declines"]
 """What a body comes to.
 
 Work; one constant; ``return None`` in so many words; no statement that does anything; an exception;
-a note that it is still to be done.
+a note that it is still to be done; an error that may be such a note, but says something else.
 """
 
-Ending = Literal["real", "constant", "nothing", "raises", "todo", "left", "falls"]
+Ending = Literal["real", "constant", "nothing", "raises", "todo", "left", "declines", "falls"]
 """How statements end: as a `Body` does, by an error that leaves the work to subclasses, or by
 running into what follows them."""
 
@@ -132,8 +134,8 @@ class Fault:
 class Classes(Protocol):
     """Looks for classes in the whole tree."""
 
-    def files_with(self, word: str) -> Iterator[Code]:
-        """The readable files that use a word."""
+    def files_with(self, word: str) -> Iterator[tuple[str, Code]]:
+        """The readable files that use a word, with their paths."""
         ...
 
 
@@ -146,7 +148,8 @@ def gaps(code: Code) -> frozenset[str]:
     return frozenset(
         f.name
         for f in code.functions
-        if not f.abstract and (f.body == "todo" or (f.body == "empty" and nothing and not f.quiet))
+        if not f.abstract
+        and (f.body in ("todo", "declines") or (f.body == "empty" and nothing and not f.quiet))
     )
 
 
@@ -169,9 +172,36 @@ def faults(code: Code, source: Code | None, classes: Classes) -> Iterator[Fault]
         why = [_why(each, classes, function.name in waiting) for each in code.named(function.name)]
         if all(why):
             yield Fault(function.name, function.line, why[0])
-    for name in sorted(waiting - seen - code.names):
-        if not name.rpartition(".")[2].startswith("_"):
+    for name in sorted(waiting - seen):
+        if not stands(name, code, source or code, classes):
             yield Fault(name, 0, "was a stub and is gone")
+
+
+def stands(name: str, code: Code, source: Code, classes: Classes) -> bool:
+    """Whether a file has what it does not define: bound, or inherited.
+
+    What a class inherits from outside of the tree, nobody can tell: a base that the source did not
+    name is believed.
+    """
+    owner, _, method = name.rpartition(".")
+    own = owner.rpartition(".")[2]
+    if name in code.names or (owner in code.names and own not in code.bases):
+        return True
+    given = {base for bases in source.bases.values() for base in bases}
+    waiting = [*code.bases.get(own, ())]
+    for base in waiting:
+        inherited = f"{base}.{method}"
+        codes = [code, *(other for _, other in classes.files_with(base))]
+        # A class that names itself, as `class Stack(stacks.Stack)`, means one from outside.
+        homes = [each for each in codes if base not in each.bases.get(base, (base,))]
+        if any(inherited in c.names or any(map(written, c.named(inherited))) for c in homes):
+            return True
+        waiting += {above for each in homes for above in each.bases[base]}.difference(waiting)
+        known = getattr(builtins, base, None)
+        theirs = getattr(known, method, None) is not getattr(object, method, None)
+        if not homes and (theirs if known else base not in given):
+            return True
+    return False
 
 
 _AT_A_GAP: dict[Body, str] = {
@@ -180,6 +210,7 @@ _AT_A_GAP: dict[Body, str] = {
     "raises": "only raises where a stub was",
     "empty": "has no body",
     "todo": "says that it is not implemented",
+    "declines": "says that it is not implemented",
 }
 
 
@@ -201,7 +232,7 @@ def _filled_in(function: Function, classes: Classes) -> bool:
         if owner in seen:
             continue
         seen.add(owner)
-        for code in classes.files_with(owner):
+        for _, code in classes.files_with(owner):
             for name, bases in code.bases.items():
                 if owner not in bases:
                     continue
@@ -221,7 +252,7 @@ def written(function: Function) -> bool:
 def hollow(code: Code) -> bool:
     """Whether a new file has functions, and not one that does anything with what it is given."""
     idle = any(
-        f.body in ("constant", "nothing", "empty") and not (f.abstract or f.quiet)
+        f.body in ("constant", "nothing", "empty", "declines") and not (f.abstract or f.quiet)
         for f in code.functions
     )
     return idle and not any(map(written, code.functions))

@@ -9,10 +9,10 @@ import tokenize
 import warnings
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
-from assay.graders.stubs import Body, Code, Function, comment_says_todo
+from assay.graders.stubs import Body, Code, Function, comment_says_todo, written
 from assay.graders.stubs.python_bodies import body_of, is_idle, lambda_body, without_idle
 
 __all__ = ["parse_python", "python_code", "read_python"]
@@ -137,30 +137,57 @@ class _Reader:
     functions: list[Function] = field(default_factory=list[Function])
     bases: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     names: set[str] = field(default_factory=set[str])
+    aliases: dict[str, str] = field(default_factory=dict[str, str])
 
     def block(self, statements: Sequence[ast.stmt], place: _Place) -> None:
         """Read statements, without recursion: how deep they go is the author's choice."""
         waiting = deque([(statements, place)])
         while waiting:
             block, here = waiting.popleft()
-            self.functions.extend(self._defined(block, here))
+            self._define(block, here)
             for statement in block:
                 waiting.extend(self._inner(statement, here))
-                self._bind(statement, here)
+        self._settle()
 
-    def _defined(self, block: Sequence[ast.stmt], place: _Place) -> Iterator[Function]:
-        """The functions of one block; of two with one name the later stands."""
-        last: dict[str, Function] = {}
+    def _define(self, block: Sequence[ast.stmt], place: _Place) -> None:
+        """Note what one block binds; of two with one name the later stands."""
+        last: dict[str, Function | ast.AST] = {}
         for statement in block:
             if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
                 function = self._function(statement, place)
                 before = last.pop(function.name, None)
-                if before is not None and (function.quiet or function.abstract):
-                    yield before
+                if isinstance(before, Function) and (function.quiet or function.abstract):
+                    self.functions.append(before)
                 last[function.name] = function
-            elif (found := _lambda(statement, place)) is not None:
-                last[found.name] = found
-        yield from last.values()
+            elif isinstance(statement, ast.ClassDef):
+                last.pop(place.prefix + statement.name, None)
+            for name, value in _bound(statement):
+                used = {node.id for node in ast.walk(value) if isinstance(node, ast.Name)}
+                if isinstance(value, ast.Lambda):
+                    last[place.prefix + name] = _lambda(place.prefix + name, value)
+                elif not isinstance(value, ast.Constant) and name not in used:
+                    last[place.prefix + name] = value
+        for name, what in last.items():
+            if isinstance(what, Function):
+                self.functions.append(what)
+            elif isinstance(what, ast.Name):
+                self.aliases[name] = what.id
+            else:
+                self.names.add(name)
+
+    def _settle(self) -> None:
+        """Take an alias for what it names, and drop stubs that other blocks bind anew."""
+        known = {function.name: function for function in sorted(self.functions, key=written)}
+        for name, target in self.aliases.items():
+            found = known.get(f"{name.rpartition('.')[0]}.{target}") or known.get(target)
+            if found is not None and not written(found):
+                known[name] = replace(found, name=name, owner="")
+                self.functions.append(known[name])
+            elif target in self.bases:
+                self.bases[name.rpartition(".")[2]] = (target,)
+            else:
+                self.names.add(name)
+        self.functions = [f for f in self.functions if written(f) or f.name not in self.names]
 
     def _inner(
         self, statement: ast.stmt, place: _Place
@@ -189,18 +216,6 @@ class _Reader:
             case _:
                 return
 
-    def _bind(self, statement: ast.stmt, place: _Place) -> None:
-        match statement:
-            case ast.Import() | ast.ImportFrom():
-                bound = [(name.asname or name.name).partition(".")[0] for name in statement.names]
-            case ast.Assign(value=value) if not isinstance(value, ast.Constant | ast.Lambda):
-                bound = [target.id for target in statement.targets if isinstance(target, ast.Name)]
-            case ast.AnnAssign(target=ast.Name(id=name), value=value) if value is not None:
-                bound = [name]
-            case _:
-                return
-        self.names.update(place.prefix + name for name in bound)
-
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef, place: _Place) -> Function:
         decorators = [_simple(decorator) for decorator in node.decorator_list]
         accessor = next((d for d in decorators if d in ("setter", "deleter", "getter")), "")
@@ -221,19 +236,30 @@ class _Reader:
         )
 
 
-def _lambda(statement: ast.stmt, place: _Place) -> Function | None:
-    match statement:
-        case ast.Assign(targets=[ast.Name(id=name)], value=ast.Lambda() as value):
-            return Function(
-                name=place.prefix + name,
-                line=statement.lineno,
-                body=lambda_body(value),
-                inputs=_inputs(value.args, bound=False),
-                fingerprint=_fingerprint(value),
-                quiet=True,
-            )
-        case _:
-            return None
+def _bound(statement: ast.stmt) -> Iterator[tuple[str, ast.AST]]:
+    """The names that a statement binds, each to its value, or to what it imports."""
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        yield from (((n.asname or n.name).partition(".")[0], n) for n in statement.names)
+    elif isinstance(statement, ast.Assign | ast.AnnAssign) and (value := statement.value):
+        annotated = isinstance(statement, ast.AnnAssign)
+        for target in [statement.target] if annotated else statement.targets:
+            parts = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
+            values = value.elts if isinstance(value, ast.Tuple | ast.List) else []
+            if parts == [target] or len(values) != len(parts):
+                values = [value] * len(parts)
+            names = [part.id if isinstance(part, ast.Name) else "" for part in parts]
+            yield from zip(names, values, strict=True)
+
+
+def _lambda(name: str, value: ast.Lambda) -> Function:
+    return Function(
+        name=name,
+        line=value.lineno,
+        body=lambda_body(value),
+        inputs=_inputs(value.args, bound=False),
+        fingerprint=_fingerprint(value),
+        quiet=True,
+    )
 
 
 def _inputs(arguments: ast.arguments, *, bound: bool) -> bool:
@@ -250,7 +276,8 @@ def _is_abstract(body: Body, decorators: list[str], owner: ast.ClassDef | None) 
     parents = {_simple(parent) for parent in _parents(owner)}
     parents |= {_simple(keyword.value) for keyword in owner.keywords}
     return bool(
-        parents & {"Protocol", "Interface"} or (body == "todo" and parents & {"ABC", "ABCMeta"})
+        parents & {"Protocol", "Interface"}
+        or (body in ("todo", "declines") and parents & {"ABC", "ABCMeta"})
     )
 
 

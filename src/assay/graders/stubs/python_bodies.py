@@ -131,7 +131,7 @@ def _tried(statement: ast.Try | ast.TryStar, constants: set[str], depth: int) ->
     if endings[-1] != "falls":
         return endings[-1]
     caught = endings[1:-2]
-    if endings[0] in ("todo", "left", "raises") and caught:
+    if endings[0] in ("todo", "left", "declines", "raises") and caught:
         return caught[0]
     return endings[-2] if endings[0] == "falls" else endings[0]
 
@@ -159,7 +159,9 @@ def _raised(statement: ast.Raise) -> Ending:
     todo = name.startswith("NotImplemented") or any(map(says_todo, said))
     if not todo:
         return "raises"
-    return "left" if any(map(is_for_subclasses, said)) else "todo"
+    if any(map(is_for_subclasses, said)):
+        return "left"
+    return "declines" if any(said) and not any(map(says_todo, said)) else "todo"
 
 
 def _pure(value: ast.expr) -> bool:
