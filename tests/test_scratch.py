@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from assay.sandbox.functions import tiers
-from assay.scratch import _held, scratch, scratch_beside
+from assay.scratch import _held, scratch, scratch_beside, to_end
 
 
 def test_what_a_killed_process_left_is_swept_and_nothing_else(tmp_path: Path) -> None:
@@ -111,3 +113,23 @@ def test_what_was_killed_while_it_proved_its_sandbox_leaves_nothing_for_ever() -
     tiers._prove.cache_clear()
     tiers.function_tiers()
     assert not left.exists()
+
+
+async def test_who_is_cancelled_waits_for_what_a_thread_still_writes(tmp_path: Path) -> None:
+    """It came after its directory was removed, and stayed for ever."""
+    begun, may_go = threading.Event(), threading.Event()
+
+    def work() -> None:
+        begun.set()
+        may_go.wait(60)
+        (tmp_path / "late").touch()
+
+    task = asyncio.create_task(to_end(work))
+    await asyncio.to_thread(begun.wait)
+    task.cancel()
+    await asyncio.sleep(0)
+    assert not task.done()
+    may_go.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert (tmp_path / "late").exists()

@@ -7,11 +7,15 @@ import logging
 import os
 import subprocess
 import tempfile
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
-__all__ = ["remove", "scratch", "scratch_beside", "sweep"]
+__all__ = ["remove", "scratch", "scratch_beside", "sweep", "to_end"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _REMOVE = 'rm -rf -- "$1" || { chmod -R u+rwX -- "$1"; rm -rf -- "$1"; }'
 _LOG = logging.getLogger(__name__)
@@ -45,9 +49,25 @@ async def scratch_beside(prefix: str) -> AsyncGenerator[Path]:
 
     stack = ExitStack()
     try:
-        yield await asyncio.to_thread(stack.enter_context, scratch(prefix))
+        yield await to_end(stack.enter_context, scratch(prefix))
     finally:
         await asyncio.to_thread(stack.close)
+
+
+async def to_end(work: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
+    """Do something to a directory in a thread; who is cancelled waits until it has ended.
+
+    A thread goes on: what it still wrote would come after the directory was removed, and stay.
+    """
+    import asyncio
+
+    doing = asyncio.ensure_future(asyncio.to_thread(work, *given, **named))
+    try:
+        return await asyncio.shield(doing)
+    except asyncio.CancelledError:
+        await asyncio.wait([doing])
+        doing.exception()  # nobody else hears of it
+        raise
 
 
 def sweep(prefix: str, base: str) -> None:

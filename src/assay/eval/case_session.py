@@ -6,7 +6,6 @@ built beside it: the pristine source with the changes that the case permits. Gra
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 import tempfile
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -27,7 +26,7 @@ from assay.graders.tree import is_small
 from assay.sandbox import let_us_in
 from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult, SubScore
-from assay.scratch import remove
+from assay.scratch import remove, to_end
 from assay.store.restore import read_snapshot, restore_snapshot
 from assay.store.snapshots import Dropped, take_snapshot
 from assay.store.sources import KeptSource, keep_source, source_tree
@@ -103,7 +102,7 @@ async def case_session(
         if guest is not None:
             await guest.begin(workspace)
         if guest is not None or not _is_empty(case):
-            source = await asyncio.to_thread(keep_source, home, workspace.path)
+            source = await to_end(keep_source, home, workspace.path)
         await require_programs(case.graders, workspace, case=case.id)
         yield CaseSession(case, workspace, home, source, guest=guest)
 
@@ -148,21 +147,21 @@ async def kept_session(
         if case.image is not None and kept.image:  # the very one: its name may mean another now
             from assay.eval.images import pinned
 
-            case = await asyncio.to_thread(pinned, case, cache, kept.image)
+            case = await to_end(pinned, case, cache, kept.image)
         if guest is not None:
             await guest.begin(await _laid_out(case, scratch / "begun", cache))
         workspace = Workspace(path=str(scratch / "workspace"))
         if case.environment is not None or case.image is not None:
             laid_out = str(scratch / "laid-out")
             if case.environment is not None:
-                pristine = await asyncio.to_thread(source_tree, home, kept.source)
-                await asyncio.to_thread(shutil.copytree, pristine, laid_out, symlinks=True)
+                pristine = await to_end(source_tree, home, kept.source)
+                await to_end(shutil.copytree, pristine, laid_out, symlinks=True)
             provided = await provision(case, Workspace(path=laid_out), cache)
             workspace = replace(provided, path=workspace.path)
-        await asyncio.to_thread(
+        await to_end(
             lambda: restore_snapshot(home, kept.snapshot, workspace.path, source=kept.source)
         )
-        entries = await asyncio.to_thread(read_snapshot, home, kept.source)
+        entries = await to_end(read_snapshot, home, kept.source)
         await require_programs(case.graders, workspace, case=case.id, given=entries)
         source = KeptSource(kept.source, entries, {})
         yield CaseSession(
@@ -332,7 +331,7 @@ async def _settled(case: Case, cache: str) -> Case:
         return case
     from assay.eval.isolation import settled
 
-    return await asyncio.to_thread(settled, case, cache)
+    return await to_end(settled, case, cache)
 
 
 async def _with_fixtures(case: Case, scratch: Path, cache: str) -> Case:
@@ -342,7 +341,7 @@ async def _with_fixtures(case: Case, scratch: Path, cache: str) -> Case:
     from assay.tasks.sources import fetch_fixtures
 
     directory = str(scratch / "hidden")
-    await asyncio.to_thread(fetch_fixtures, case, directory, cache)
+    await to_end(fetch_fixtures, case, directory, cache)
     try:
         return case.with_fixtures(directory)
     except InputError as error:
@@ -389,4 +388,4 @@ async def _remove(scratch: str) -> None:
 
 async def _blocking(directory: str, work: Callable[[], T]) -> T:
     """Do something to a directory: in a thread, unless it is so small that a thread costs more."""
-    return work() if is_small(directory) else await asyncio.to_thread(work)
+    return work() if is_small(directory) else await to_end(work)

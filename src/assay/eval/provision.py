@@ -18,6 +18,7 @@ from typing import TextIO
 
 from assay.errors import InputError, ProvisionError, SkippedError, SourceError
 from assay.sandbox import Limits, Mount, open_inside, run_command, run_on_host
+from assay.scratch import to_end
 from assay.tasks.blocks import EnvironmentSpec
 from assay.tasks.case import Case
 from assay.types.submission import Workspace
@@ -39,7 +40,7 @@ async def provision(case: Case, workspace: Workspace, cache: str) -> Workspace:
     if case.image is not None:
         from assay.eval.images import prepare
 
-        image = await asyncio.to_thread(prepare, case.image, cache, case=case.id)
+        image = await to_end(prepare, case.image, cache, case=case.id)
         workspace = replace(workspace, image=image)
     spec = case.environment
     if spec is None:
@@ -145,7 +146,7 @@ async def _install_editable(workspace: Workspace, venv: Path, spec: EnvironmentS
     the path of the original, which the environment's scripts have in them.
     """
     own = Path(workspace.path).parent / "environment"
-    await asyncio.to_thread(shutil.copytree, venv, own, symlinks=True)
+    await to_end(shutil.copytree, venv, own, symlinks=True)
     python = f"{venv}/bin/python"
     mounts = [Mount(source=str(own), target=str(venv), writable=True)]
     installer = [python, "-m", "pip", "install", "--quiet"]
@@ -205,15 +206,15 @@ async def lay_out(case: Case, directory: Path, cache: str) -> Workspace:
         if case.image is not None and case.image.workdir:
             from assay.eval.images import copy_workdir, prepare
 
-            image = await asyncio.to_thread(prepare, case.image, cache, case=case.id)
-            await asyncio.to_thread(copy_workdir, image, str(directory))
+            image = await to_end(prepare, case.image, cache, case=case.id)
+            await to_end(copy_workdir, image, str(directory))
         else:
             directory.mkdir()
     else:
         from assay.tasks.sources import materialise
 
         try:
-            await asyncio.to_thread(materialise, case, str(directory), cache)
+            await to_end(materialise, case, str(directory), cache)
         except SourceError as error:
             if case.availability == "optional":
                 raise SkippedError(f"the source cannot be fetched: {error}") from error
