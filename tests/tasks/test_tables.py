@@ -6,12 +6,13 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Generator
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -149,6 +150,16 @@ def test_without_pyarrow_the_error_says_what_to_install(
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'assay\[data\]'"):
         lines(file)
+
+
+def test_a_reading_that_is_given_up_needs_nothing_more_of_pyarrow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Collected in a process that is ending, or in another test, it was an error of that one."""
+    rows = read_rows(str(write(tmp_path / "t.parquet", table())), graders=())
+    next(rows)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    cast("Generator[object]", rows).close()
 
 
 def test_a_directory_and_a_pattern_are_read_in_the_order_of_names(tmp_path: Path) -> None:

@@ -233,11 +233,12 @@ def _longest(column: Any) -> int:  # noqa: ANN401 - see `arrow`
 @contextmanager
 def _told(name: str) -> Generator[None]:
     """Say of a fault in a file which file it is."""
+    damaged = arrow().ArrowException  # asked for now: a reading that is given up imports nothing
     try:
         yield
     except OSError as error:
         raise InputError(f"cannot read {name}: {_first_line(error)}") from error
-    except arrow().ArrowException as error:
+    except damaged as error:
         raise InputError(
             f"{name} is damaged or not a table: {_first_line(error)}",
             hint="is it complete? A truncated copy has no footer",
