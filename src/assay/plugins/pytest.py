@@ -66,7 +66,8 @@ class Verdict:
     def passed(self) -> bool:
         """Whether the score is enough; raises and skips as `score` does."""
         __tracebackhide__ = True
-        return self.score >= self.cell.threshold - 1e-9
+        _ = self.score  # where there is none, nothing passed or failed
+        return self.cell.passed is True
 
     def passes(self) -> None:
         """Assert that it passes; raises and skips as `score` does.
@@ -128,7 +129,6 @@ class Assay:
 
     def _grade(self, given: dict[str, Json], graders: Gradable, threshold: float | None) -> Verdict:
         from assay.errors import InputError
-        from assay.eval.records import row_record
         from assay.tasks.rows import read_row
         from assay.types.codec import Within
 
@@ -138,19 +138,16 @@ class Assay:
         trial = self._item.stash.get(_TRIAL, 1)
         number = 1 + sum(one["trial"] == trial for one in kept)
         name = self._item.nodeid if number == 1 else f"{self._item.nodeid}#{number}"
-        row = read_row({**given, "id": name})
-        result, mark = self._result(graders, row.submission)
-        mark = mark if threshold is None else threshold
-        cell = row_record(row, result, run_id="", threshold=mark, digest="", seconds=0.0)
-        kept.append(
-            {
-                "row": {**given, "id": name},
-                "trial": trial,
-                "threshold": mark,
-                "result": result.to_dict(),
-            }
-        )
-        return Verdict(result, cell)
+        row: dict[str, Json] = {**given, "id": name}
+        result, mark = self._result(graders, read_row(row).submission)
+        one: dict[str, Json] = {
+            "row": row,
+            "trial": trial,
+            "threshold": mark if threshold is None else threshold,
+            "result": result.to_dict(),
+        }
+        kept.append(one)
+        return Verdict(result, _cell(one, result))
 
     def _result(self, graders: Gradable, submission: Submission) -> tuple[EvaluationResult, float]:
         """What graders give, and the score that passes."""
@@ -255,9 +252,10 @@ def _asked(item: pytest.Item, mark: pytest.Mark) -> tuple[int, float]:
     """How many trials a mark asks for, and the share of them that has to pass."""
     given = {"trials": 1, "pass_rate": 1.0, **mark.kwargs}
     trials, rate = given.pop("trials"), given.pop("pass_rate")
-    is_number = isinstance(rate, int | float) and not isinstance(rate, bool)
-    is_share = is_number and 0 < rate <= 1
-    if type(trials) is not int or trials < 1 or not is_share or given or mark.args:
+    from assay.types.codec import Within
+
+    is_wrong = bool(Within(0, 1, above=True).fault(rate) or given or mark.args)
+    if type(trials) is not int or trials < 1 or is_wrong:
         pytest.fail(
             f"{item.nodeid}: the mark is assay(trials=N, pass_rate=X), where N is a whole number "
             "from 1 and X is above 0 and at most 1",
@@ -327,34 +325,32 @@ def _store(config: pytest.Config) -> str | None:
 def _stored(where: str, suite: str, graded: Sequence[Mapping[str, Json]]) -> str:
     """Store what was graded as a run of rows; its id."""
     from assay.errors import AssayError
-    from assay.eval.records import row_record, start_run
+    from assay.eval.records import start_run
     from assay.scoring.results import EvaluationResult
     from assay.store.runs import Store
-    from assay.tasks.rows import read_row
 
     with Store.open(where) as store:
         config: dict[str, Json] = {"kind": "dataset", "file": suite, "by": "pytest"}
         run = start_run(store, config=config, digests={}, planned=len(graded))
         try:
             for one in graded:
-                row = cast("dict[str, Json]", one["row"])
                 result = EvaluationResult.from_dict(cast("dict[str, Json]", one["result"]))
-                threshold = cast("float", one["threshold"])
-                record = row_record(
-                    read_row(row),
-                    result,
-                    run_id=run.id,
-                    threshold=threshold,
-                    digest="",
-                    seconds=0.0,
-                )
-                record = replace(record, trial=cast("int", one["trial"]), harness="pytest")
-                store.add_cell(record, {"row": row})
+                store.add_cell(replace(_cell(one, result), run_id=run.id), {"row": one["row"]})
         except AssayError:  # half a run would look like a whole one
             store.forget_run(run.id)
             raise
         store.finish_run(run.id)
     return run.id
+
+
+def _cell(one: Mapping[str, Json], result: EvaluationResult) -> CellRecord:
+    """What was graded as the cell of a run."""
+    from assay.eval.records import row_record
+    from assay.tasks.rows import read_row
+
+    row, threshold = cast("dict[str, Json]", one["row"]), cast("float", one["threshold"])
+    cell = row_record(read_row(row), result, run_id="", threshold=threshold, digest="", seconds=0.0)
+    return replace(cell, trial=cast("int", one["trial"]), harness="pytest")
 
 
 def _node(grader: str, graded: Graded) -> SubScore:
