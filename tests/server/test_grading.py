@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import json
 from collections.abc import AsyncGenerator, Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -359,9 +360,12 @@ async def test_one_short_item_wakes_one_other_thread_and_that_once(
     body: Json = {"items": [{"answer": "4", "expected": "4"}]}
     assert (await site.post("graders/exact/grade", body)).status_code == 200  # the key is known now
     real, asked = Storage.run, list[str]()
+    is_ours = ContextVar("is_ours", default=False)  # the workers look for jobs meanwhile
+    is_ours.set(True)
 
     async def run(storage: Storage, work: Callable[[Database], Any], **more: Any) -> object:
-        asked.append("the database")
+        if is_ours.get():
+            asked.append("the database")
         return await real(storage, work, **more)
 
     monkeypatch.setattr(Storage, "run", run)
