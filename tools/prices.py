@@ -63,7 +63,7 @@ def rows(providers: list[Any]) -> list[Row]:
     of_id = {provider.id: provider for provider in providers}
     for provider in map(of_id.__getitem__, _PROVIDERS):
         for model in provider.models:
-            several: list[Any] = [*model.prices] if type(model.prices) is list else [model.prices]
+            several: list[Any] = model.prices if hasattr(model.prices, "append") else [model.prices]
             written = [
                 (getattr(one, "constraint", None), figures(getattr(one, "prices", one)))
                 for one in several
