@@ -1,6 +1,6 @@
 """What models cost: a dated table, the user's own rows over it, and honest gaps.
 
-Prices change. ``prices.json`` is made by ``make prices``, and says of which release of genai-prices;
+Prices change. ``prices.json`` is made by ``make prices``, which names the release of genai-prices;
 what is not there is not known, and a cost that is not known is None, never 0. A file of the user's
 own adds rows and replaces them::
 
