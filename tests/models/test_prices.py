@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from assay.conversation.messages import Message, Request, Usage
+from assay.conversation.protocols.anthropic import usage_of
 from assay.errors import InputError
 from assay.models import EndpointSettings, ModelClient, ModelSettings, prices
-from assay.models.messages import Message, Request, Usage
 from assay.models.prices import Price, Prices
-from assay.models.protocols.anthropic import usage_of
 from assay.scoring.json_safe import Json
 
 USAGE = Usage(input_tokens=1_000_000, cached_tokens=400_000, output_tokens=100_000)

@@ -19,10 +19,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
 
+from assay.conversation.messages import Request, Usage
+from assay.conversation.schemas import schema_text
 from assay.errors import InputError, Location
 from assay.frozen import frozen
-from assay.models.messages import Request, Usage
-from assay.models.schemas import schema_text
 from assay.scoring.json_safe import Json
 
 _MILLION = 1_000_000
