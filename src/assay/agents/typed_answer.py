@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, cast
 
 from assay.agents.tools import AgentTool, Arguments, Outcome, ToolError
-from assay.models.conversation import Tool
+from assay.conversation.turns import Tool
 from assay.scoring.json_safe import Json
 from assay.types.typed import problem_of, type_adapter
 

@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import cast
 
 from assay.agents.tools import AgentTool, Arguments, Outcome, ToolError, answer_call
+from assay.conversation.turns import Call, Tool
 from assay.frozen import frozen
-from assay.models.conversation import Call, Tool
 from assay.sandbox import CommandResult, Limits, let_us_in, run_command
 from assay.scoring.json_safe import Json
 from assay.types.submission import Workspace

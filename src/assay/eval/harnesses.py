@@ -13,8 +13,8 @@ from assay.tasks.case import Case
 from assay.tasks.task import Agent, Task, solution_of
 
 if TYPE_CHECKING:
+    from assay.conversation.turns import Conversation
     from assay.gateway import Gateway
-    from assay.models.conversation import Conversation
     from assay.tasks.blocks import Conditions, HarnessSpec, Limits
     from assay.types.submission import Image
 

@@ -28,10 +28,10 @@ from assay.agents.transcripts.document import (
 )
 from assay.agents.transcripts.exchanges import Exchange, read_exchanges
 from assay.agents.transcripts.transcript import Transcript
+from assay.conversation.turns import Call, Part, Result, Speaker, Text, Thought, Turn
 from assay.errors import InputError
 from assay.frozen import frozen
 from assay.graders.usage import Totals
-from assay.models.conversation import Call, Part, Result, Speaker, Text, Thought, Turn
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
 

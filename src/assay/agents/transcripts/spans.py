@@ -22,9 +22,9 @@ from assay.agents.transcripts.transcript import (
     make_transcript,
     numbered,
 )
+from assay.conversation.turns import Reply, Turn
 from assay.frozen import frozen
 from assay.graders.usage import Totals
-from assay.models.conversation import Reply, Turn
 from assay.scoring.json_safe import Json
 from assay.types.trace import (
     AgentStep,

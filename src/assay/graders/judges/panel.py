@@ -11,10 +11,10 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, Literal, TypeAlias, TypeVar, cast
 
+from assay.conversation.messages import Reply, Request
 from assay.errors import InputError, ModelError
 from assay.graders.judges.fence import Prompt
 from assay.models import current_client
-from assay.models.messages import Reply, Request
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 

@@ -9,8 +9,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TypeVar
 
-from assay.models.protocols.shapes import MOST_DEPTH
-from assay.models.wire import said_error
+from assay.conversation.protocols.shapes import MOST_DEPTH
+from assay.conversation.wire import said_error
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
 

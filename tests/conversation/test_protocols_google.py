@@ -13,7 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.models.conversation import (
+from assay.conversation.messages import Usage
+from assay.conversation.protocols import ProtocolError, addressed, codec_at, codec_of
+from assay.conversation.protocols import google as module
+from assay.conversation.turns import (
     Call,
     Conversation,
     Image,
@@ -27,9 +30,6 @@ from assay.models.conversation import (
     Turn,
     Unknown,
 )
-from assay.models.messages import Usage
-from assay.models.protocols import ProtocolError, addressed, codec_at, codec_of
-from assay.models.protocols import google as module
 from assay.scoring.json_safe import Json
 from tests.protocol_bodies import (
     conversations,

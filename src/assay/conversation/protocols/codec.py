@@ -7,10 +7,10 @@ import importlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Literal, TypeAlias, cast
 
+from assay.conversation.protocols.events import EventStream, event
+from assay.conversation.protocols.shapes import ProtocolError
+from assay.conversation.turns import Conversation, Reply
 from assay.frozen import frozen
-from assay.models.conversation import Conversation, Reply
-from assay.models.protocols.events import EventStream, event
-from assay.models.protocols.shapes import ProtocolError
 from assay.scoring.json_safe import Json
 
 Protocol: TypeAlias = Literal["chat", "responses", "anthropic", "google"]
@@ -79,7 +79,7 @@ class Codec:
 @functools.cache
 def codec_of(protocol: Protocol) -> Codec:
     """The codec of a protocol, loaded when it is first asked for."""
-    module = importlib.import_module(f"assay.models.protocols.{protocol}")
+    module = importlib.import_module(f"assay.conversation.protocols.{protocol}")
     return cast("Codec", module.CODEC)
 
 

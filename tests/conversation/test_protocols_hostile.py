@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.models.protocols import Protocol, ProtocolError, codec_of
-from assay.models.protocols.events import cut
-from assay.models.protocols.shapes import decode_body
+from assay.conversation.protocols import Protocol, ProtocolError, codec_of
+from assay.conversation.protocols.events import cut
+from assay.conversation.protocols.shapes import decode_body
 from assay.scoring.json_safe import Json
 from tests.protocol_bodies import json_values
 

@@ -4,25 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from assay.models.conversation import (
-    Call,
-    Conversation,
-    Image,
-    Part,
-    Reply,
-    Result,
-    Stop,
-    Text,
-    Thought,
-    Tool,
-    Turn,
-    Unknown,
-)
-from assay.models.messages import Finish, Usage
-from assay.models.protocols.anthropic_stream import AnthropicStream, write_stream
-from assay.models.protocols.codec import Codec, Protocol
-from assay.models.protocols.shapes import ProtocolError, checked
-from assay.models.protocols.translating import (
+from assay.conversation.messages import Finish, Usage
+from assay.conversation.protocols.anthropic_stream import AnthropicStream, write_stream
+from assay.conversation.protocols.codec import Codec, Protocol
+from assay.conversation.protocols.shapes import ProtocolError, checked
+from assay.conversation.protocols.translating import (
     Turns,
     as_function,
     as_function_call,
@@ -37,7 +23,21 @@ from assay.models.protocols.translating import (
     whole,
     word,
 )
-from assay.models.wire import count, items, mapping, name, text, written
+from assay.conversation.turns import (
+    Call,
+    Conversation,
+    Image,
+    Part,
+    Reply,
+    Result,
+    Stop,
+    Text,
+    Thought,
+    Tool,
+    Turn,
+    Unknown,
+)
+from assay.conversation.wire import count, items, mapping, name, text, written
 from assay.scoring.json_safe import Json
 
 _NAME: Protocol = "anthropic"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 
-from assay.models.protocols.events import EventStream, Pieces, cut, event
-from assay.models.protocols.shapes import MOST_DEPTH
-from assay.models.wire import items, mapping
+from assay.conversation.protocols.events import EventStream, Pieces, cut, event
+from assay.conversation.protocols.shapes import MOST_DEPTH
+from assay.conversation.wire import items, mapping
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
 

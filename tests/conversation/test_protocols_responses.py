@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.models.conversation import (
+from assay.conversation.messages import Usage
+from assay.conversation.protocols import ProtocolError, codec_at, codec_of
+from assay.conversation.turns import (
     Call,
     Conversation,
     Image,
@@ -24,8 +26,6 @@ from assay.models.conversation import (
     Turn,
     Unknown,
 )
-from assay.models.messages import Usage
-from assay.models.protocols import ProtocolError, codec_at, codec_of
 from assay.scoring.json_safe import Json
 from tests.protocol_bodies import (
     conversations,

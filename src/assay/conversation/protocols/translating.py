@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
-from assay.models.conversation import Call, Conversation, Part, Speaker, Tool, Turn
-from assay.models.protocols.events import spread
-from assay.models.wire import text
+from assay.conversation.protocols.events import spread
+from assay.conversation.turns import Call, Conversation, Part, Speaker, Tool, Turn
+from assay.conversation.wire import text
 from assay.scoring.json_safe import Json
 
 _INPUT = "input"

@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay.conversation import question
+from assay.conversation.capability import Capability
+from assay.conversation.messages import Message, Request, Usage
+from assay.conversation.protocols import codec_of
+from assay.conversation.schemas import shape_of
 from assay.errors import InputError
-from assay.models import question
 from assay.models.faults import asked_pause, broken_reply, fault_of, redacted
-from assay.models.messages import Message, Request, Usage
-from assay.models.protocols import codec_of
-from assay.models.resolving import Capability, Endpoint, first_capability
-from assay.models.schemas import shape_of
+from assay.models.resolving import Endpoint, first_capability
 from tests.model_servers import SCHEMA
 
 OPENAI, ANTHROPIC = codec_of("chat"), codec_of("anthropic")

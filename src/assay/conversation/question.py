@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import cast
 
-from assay.errors import InputError
-from assay.models.conversation import Conversation, Image, Part, Reply, Text, Tool, Turn, Unknown
-from assay.models.messages import Message, Request
-from assay.models.protocols import Codec, chat
-from assay.models.resolving import Capability, Endpoint
-from assay.models.schemas import Shape
-from assay.models.wire import (
+from assay.conversation.capability import Capability
+from assay.conversation.messages import Message, Request
+from assay.conversation.protocols import Codec, chat
+from assay.conversation.schemas import Shape
+from assay.conversation.turns import Conversation, Image, Part, Reply, Text, Tool, Turn, Unknown
+from assay.conversation.wire import (
     UNENDED,
     RawReply,
     encode,
@@ -25,20 +24,13 @@ from assay.models.wire import (
     said_error,
     text,
 )
+from assay.errors import InputError
 from assay.scoring.json_safe import Json
 
 _UNENDED_REASONS = frozenset({"pause_turn", "compaction"})
 _FAILED = frozenset(
     {"error", "abort", "aborted", "cancelled", "network_error", "insufficient_system_resource"}
 )
-
-
-def headers(endpoint: Endpoint) -> dict[str, str]:
-    """What identifies us to the endpoint, and the version of the protocol."""
-    key, own = endpoint.key, endpoint.key_header
-    if endpoint.protocol == "anthropic":
-        return {"anthropic-version": "2023-06-01", **({own or "x-api-key": key} if key else {})}
-    return {own or "Authorization": key if own else f"Bearer {key}"} if key else {}
 
 
 def body(

@@ -1,8 +1,8 @@
 """A conversation with a model that uses tools: one form, whichever protocol says it.
 
-Judges ask single questions (`assay.models.messages`); agents hold conversations. What a protocol
-says is read into this form and written from it by `assay.models.protocols`, for callers and for
-servers alike.
+Judges ask single questions (`assay.conversation.messages`); agents hold conversations. What a
+protocol says is read into this form and written from it by `assay.conversation.protocols`, for
+callers and for servers alike.
 """
 
 from __future__ import annotations
@@ -11,27 +11,10 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import ClassVar, Literal, TypeAlias
 
+from assay.conversation.messages import Usage
 from assay.frozen import frozen
-from assay.models.messages import Usage
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
-
-__all__ = [
-    "Call",
-    "Conversation",
-    "Image",
-    "Part",
-    "Reply",
-    "Result",
-    "Speaker",
-    "Stop",
-    "Text",
-    "Thought",
-    "Tokens",
-    "Tool",
-    "Turn",
-    "Unknown",
-]
 
 Speaker: TypeAlias = Literal["system", "user", "assistant", "tool"]
 Stop: TypeAlias = Literal["stop", "length", "tool", "refusal"]

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import cast
 
+from assay.conversation.messages import Finish, Message, Usage
+from assay.conversation.structured import parse
 from assay.errors import InputError
 from assay.frozen import frozen
-from assay.models.messages import Finish, Message, Usage
-from assay.models.structured import parse
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
 

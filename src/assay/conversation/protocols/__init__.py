@@ -6,7 +6,7 @@ likewise, whole and streamed. `codec_of` finds one by its name, `codec_at` by th
 
 from __future__ import annotations
 
-from assay.models.protocols.codec import (
+from assay.conversation.protocols.codec import (
     Codec,
     Protocol,
     ProtocolError,

@@ -5,7 +5,25 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from assay.models.conversation import (
+from assay.conversation.messages import Finish, Usage
+from assay.conversation.protocols.chat_stream import ChatStream, write_stream
+from assay.conversation.protocols.codec import Codec, Protocol
+from assay.conversation.protocols.shapes import ProtocolError, checked, missing
+from assay.conversation.protocols.translating import (
+    Turns,
+    call_as_asked,
+    flag,
+    given_only,
+    logprobs_body,
+    logprobs_of,
+    number,
+    own_body,
+    own_tool,
+    texts,
+    whole,
+    word,
+)
+from assay.conversation.turns import (
     Call,
     Conversation,
     Image,
@@ -21,25 +39,7 @@ from assay.models.conversation import (
     Turn,
     Unknown,
 )
-from assay.models.messages import Finish, Usage
-from assay.models.protocols.chat_stream import ChatStream, write_stream
-from assay.models.protocols.codec import Codec, Protocol
-from assay.models.protocols.shapes import ProtocolError, checked, missing
-from assay.models.protocols.translating import (
-    Turns,
-    call_as_asked,
-    flag,
-    given_only,
-    logprobs_body,
-    logprobs_of,
-    number,
-    own_body,
-    own_tool,
-    texts,
-    whole,
-    word,
-)
-from assay.models.wire import count, items, mapping, name, text, written
+from assay.conversation.wire import count, items, mapping, name, text, written
 from assay.scoring.json_safe import Json
 
 _NAME: Protocol = "chat"

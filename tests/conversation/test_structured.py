@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay.conversation.schemas import in_words, strict_schema, validator
+from assay.conversation.structured import read_object
 from assay.errors import InputError, ModelError
-from assay.models.schemas import in_words, strict_schema, validator
-from assay.models.structured import read_object
 from assay.scoring.json_safe import Json
 
 VERDICT: dict[str, Json] = {

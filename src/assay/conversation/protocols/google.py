@@ -1,7 +1,7 @@
 """Google's generateContent: requests, whole replies and errors.
 
-Model and streaming are said by the path of a request; `assay.models.protocols.codec.addressed` puts
-them into its body.
+Model and streaming are said by the path of a request; `addressed` in
+`assay.conversation.protocols.codec` puts them into its body.
 """
 
 from __future__ import annotations
@@ -10,7 +10,25 @@ import re
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 
-from assay.models.conversation import (
+from assay.conversation.messages import Usage
+from assay.conversation.protocols.codec import Codec, Protocol
+from assay.conversation.protocols.google_stream import GoogleStream, write_stream
+from assay.conversation.protocols.shapes import ProtocolError, checked, object_of
+from assay.conversation.protocols.translating import (
+    Turns,
+    as_function,
+    as_function_call,
+    call_as_asked,
+    data_of,
+    flag,
+    given_only,
+    logprobs_of,
+    number,
+    own_body,
+    texts,
+    whole,
+)
+from assay.conversation.turns import (
     Call,
     Conversation,
     Image,
@@ -25,25 +43,7 @@ from assay.models.conversation import (
     Turn,
     Unknown,
 )
-from assay.models.messages import Usage
-from assay.models.protocols.codec import Codec, Protocol
-from assay.models.protocols.google_stream import GoogleStream, write_stream
-from assay.models.protocols.shapes import ProtocolError, checked, object_of
-from assay.models.protocols.translating import (
-    Turns,
-    as_function,
-    as_function_call,
-    call_as_asked,
-    data_of,
-    flag,
-    given_only,
-    logprobs_of,
-    number,
-    own_body,
-    texts,
-    whole,
-)
-from assay.models.wire import count, items, mapping, name, text, written
+from assay.conversation.wire import count, items, mapping, name, text, written
 from assay.scoring.json_safe import Json
 
 _NAME: Protocol = "google"

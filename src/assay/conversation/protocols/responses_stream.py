@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from assay.models.protocols.events import EventStream, Pieces, cut, event
-from assay.models.wire import items, mapping, said_error, text
+from assay.conversation.protocols.events import EventStream, Pieces, cut, event
+from assay.conversation.wire import items, mapping, said_error, text
 from assay.scoring.json_safe import Json
 
 _ENDINGS = {"incomplete": "response.incomplete", "failed": "response.failed"}

@@ -4,7 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from assay.models.conversation import (
+from assay.conversation.messages import Usage
+from assay.conversation.protocols.chat import write_error
+from assay.conversation.protocols.codec import Codec, Protocol
+from assay.conversation.protocols.responses_stream import ResponsesStream, write_stream
+from assay.conversation.protocols.shapes import ProtocolError, checked, object_of
+from assay.conversation.protocols.translating import (
+    Turns,
+    call_as_asked,
+    flag,
+    given_only,
+    logprobs_body,
+    logprobs_of,
+    number,
+    own_body,
+    own_tool,
+    whole,
+    word,
+)
+from assay.conversation.turns import (
     Call,
     Conversation,
     Image,
@@ -20,25 +38,7 @@ from assay.models.conversation import (
     Turn,
     Unknown,
 )
-from assay.models.messages import Usage
-from assay.models.protocols.chat import write_error
-from assay.models.protocols.codec import Codec, Protocol
-from assay.models.protocols.responses_stream import ResponsesStream, write_stream
-from assay.models.protocols.shapes import ProtocolError, checked, object_of
-from assay.models.protocols.translating import (
-    Turns,
-    call_as_asked,
-    flag,
-    given_only,
-    logprobs_body,
-    logprobs_of,
-    number,
-    own_body,
-    own_tool,
-    whole,
-    word,
-)
-from assay.models.wire import count, items, mapping, name, text, written
+from assay.conversation.wire import count, items, mapping, name, text, written
 from assay.scoring.json_safe import Json
 
 _NAME: Protocol = "responses"

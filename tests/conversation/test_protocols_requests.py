@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from assay.models.conversation import (
+from assay.conversation.protocols import Protocol, ProtocolError, codec_of
+from assay.conversation.turns import (
     Call,
     Conversation,
     Image,
@@ -19,7 +20,6 @@ from assay.models.conversation import (
     Turn,
     Unknown,
 )
-from assay.models.protocols import Protocol, ProtocolError, codec_of
 from assay.scoring.json_safe import Json
 
 _NAMES: list[Protocol] = ["chat", "responses", "anthropic", "google"]
