@@ -28,6 +28,7 @@ __all__ = [
     "Heard",
     "Refused",
     "append",
+    "decoded",
     "encoded",
     "read_entries",
     "readable_entries",

@@ -3,27 +3,8 @@ import { api, ask, type Schemas } from "../api/client";
 import { useMay } from "../api/me";
 import type { JsonObject } from "../parts/json";
 import { ProblemBox } from "../parts/ProblemBox";
-import { SchemaForm } from "../parts/SchemaForm";
-import type { KindProps } from "./DefinitionForm";
 
-/** Where an endpoint is and how it is spoken to; beside it whether it answers. */
-export function EndpointForm({ project, schema, value, onChange }: KindProps) {
-  return (
-    <div className="form-beside">
-      <section className="panel">
-        <SchemaForm
-          schema={schema}
-          value={value}
-          onChange={onChange}
-          path="definition"
-          first={["protocol", "secret_env", "auth", "range", "allow_internal"]}
-        />
-      </section>
-      <ConnectionTest project={project} definition={value} />
-    </div>
-  );
-}
-
+/** Asks an endpoint whether it answers. */
 export function ConnectionTest({ project, definition }: TestProps) {
   const mayEdit = useMay("editor", project);
   const asked = JSON.stringify(definition);

@@ -1,14 +1,14 @@
 import { useQuery } from "@tanstack/react-query";
 import { useId } from "react";
-import { api, ask } from "../api/client";
-import { Field, useTied } from "../parts/Field";
-import { type JsonObject, withMember } from "../parts/json";
-
-const PATH = "definition.judge_model";
+import { api, ask } from "../../api/client";
+import { useMay, useProject } from "../../api/me";
+import { Field, useTied } from "../../parts/Field";
+import type { MemberProps } from "../../parts/SchemaForm";
 
 /** The model that judges: those that are known here, or any other. */
-export function ModelField({ project, value, onChange }: ModelProps) {
+export function ModelField({ value, onChange, path }: MemberProps) {
   const id = useId();
+  const project = useProject();
   const known = useQuery({
     queryKey: ["judge-models", project],
     queryFn: ({ signal }) =>
@@ -18,27 +18,26 @@ export function ModelField({ project, value, onChange }: ModelProps) {
           signal,
         }),
       ),
+    enabled: useMay("editor", project), // who only reads one is not told them
   });
   const models = known.data?.models ?? [];
   const usual = models.find((one) => one.source === "default")?.name ?? "";
-  const given = typeof value.judge_model === "string" ? value.judge_model : "";
+  const given = typeof value === "string" ? value : "";
   const chosen = models.find((one) => one.name === (given || usual));
   return (
     <Field
       id={id}
       label="Model"
-      path={PATH}
+      path={path}
       about="A name from the settings file of this server, or `anthropic:`, `openai:`, `google:` and the model's name."
     >
       <input
-        {...useTied(id, PATH, "told")}
+        {...useTied(id, path, "told")}
         list={`${id}-known`}
         placeholder={usual}
         spellCheck={false}
         value={given}
-        onChange={(event) =>
-          onChange(withMember(value, "judge_model", event.target.value || undefined))
-        }
+        onChange={(event) => onChange(event.target.value || undefined)}
       />
       <datalist id={`${id}-known`}>
         {models.map((model) => (
@@ -52,10 +51,4 @@ export function ModelField({ project, value, onChange }: ModelProps) {
       )}
     </Field>
   );
-}
-
-interface ModelProps {
-  project: string;
-  value: JsonObject;
-  onChange: (value: JsonObject) => void;
 }
