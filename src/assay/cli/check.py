@@ -198,7 +198,7 @@ def _checked(case: Case) -> _Found:
     require_harnesses(case_task(case), named, declared)
     require_recordings(case, declared)
     require_case_parts(case)
-    warnings = (*file_warnings(case.graders), *case.out_of_reach(), *_of_image(case))
+    warnings = (*file_warnings(case.graders), *case.doubts(), *_of_image(case))
     notes = (*isolation_notes(case), *_readings(case.graders))
     return _Found(case.id, case.file, warnings, notes)
 

@@ -448,18 +448,15 @@ def user_name(otherwise: str) -> str:
 
 def file_warnings(specs: Sequence[GraderSpec]) -> tuple[str, ...]:
     """What is worth a look in a file; the registry is loaded only where there is a judge."""
-    from assay.graders.comparison import Comparison
-
     weighty = tuple(
         f"gate {spec.label!r}: its weight of {spec.weight:g} adds no credit, as it is a gate"
         for spec in specs
         if spec.gate and spec.weight != 1.0
     )
     lax = tuple(
-        f"grader {spec.label!r}: it gives 1 whatever is answered, even to an empty answer"
+        f"grader {spec.label!r}: {said}"
         for spec in specs
-        if issubclass(spec.kind.grader, Comparison)
-        and spec.kind.grader.passes_anything(spec.options)
+        for said in spec.kind.grader.pays_for_nothing(spec.options)
     )
     if not any(spec.type == "binary_judge" or "fake" in str(spec.options) for spec in specs):
         return (*weighty, *lax)
