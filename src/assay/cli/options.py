@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import shlex
 import sys
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
@@ -218,6 +219,19 @@ def state_home() -> str:
     """The directory of what is kept as files: the store's, or ``.assay`` beside a database."""
     place = store_place()
     return str(Path.cwd() / ".assay") if "://" in place else place
+
+
+def store_made() -> str:
+    """Where the store is that is to be written; a new one that was named is told of."""
+    place = store_place()
+    if _PLACES and "://" not in place and not Path(place, "assay.db").exists():
+        print(f"note: there was no store at {place}: it is made now", file=sys.stderr)
+    return place
+
+
+def named_store() -> str:
+    """What a command needs to find the store again that ``--db`` names; nothing of a server's."""
+    return f" --db {shlex.quote(_PLACES[-1])}" if _PLACES and not is_shared() else ""
 
 
 def store_there() -> str:

@@ -138,6 +138,7 @@ class Summary:
             labels were given.
         standings: The calibration cards of the graders, one for each digest.
         not_graded: What was skipped of cells with a reward; None where nothing was.
+        skipped: Why a whole cell was skipped, as the first such one says.
     """
 
     totals: Totals
@@ -151,6 +152,7 @@ class Summary:
     agreement: Mapping[str, Json] | None = None
     standings: tuple[Standing, ...] = ()
     not_graded: NotGraded | None = None
+    skipped: str = ""
 
 
 class Tally:
@@ -181,6 +183,7 @@ class Tally:
         self._shelf = shelf
         self._standings: dict[str, Standing] = {}
         self._not_graded: NotGraded | None = None
+        self._skipped = ""
 
     def add(self, cell: CellRecord) -> None:
         """Count one cell."""
@@ -196,7 +199,10 @@ class Tally:
         if self._rows is not None:
             self._rows.harness, self._rows.model = cell.harness, cell.model
             self._rows.add(cell, times)
-        if outcome(cell) == "error":
+        ended = outcome(cell)
+        if ended == "skipped":
+            self._skipped = self._skipped or cell.content
+        elif ended == "error":
             self._causes.add(cause_text(cell), times)
         self._labels.add(cell, times)
         if NOT_GRADED in cell.notes:
@@ -257,6 +263,7 @@ class Tally:
             agreement=agreement_dict(self._labels.agreement()) if self._labels else None,
             standings=tuple(self._standings.values()),
             not_graded=self._not_graded,
+            skipped=self._skipped,
         )
 
 
@@ -313,7 +320,10 @@ def verdict(summary: Summary, *, fail_under: float | None = None, strict: bool =
         were = "was" if totals.skipped == 1 else "were"
         not_graded.append(f"{count(totals.skipped, 'cell')} {were} skipped")
     if totals.graded == 0:
-        causes = not_graded or [f"all {count(totals.skipped, 'cell')} were skipped"]
+        all_of_them = f"all {count(totals.skipped, 'cell')} were"
+        skipped = "the cell was" if totals.skipped == 1 else all_of_them
+        because = f": {one_line(summary.skipped, 160)}" if summary.skipped else ""
+        causes = not_graded or [f"{skipped} skipped{because}"]
         why = "; ".join(causes) if totals.total or summary.missing else "there are no cells"
         return Verdict(3, f"NO VERDICT: nothing was graded: {why}{aside}")
     if not_graded:
