@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup agents run web test slow versions real soak coverage check format bench docs lock clean
+.PHONY: help setup agents run web test slow versions real soak coverage check format bench docs lock prices clean
 
 # `make test PYTHON=3.12` (or the path of a Python) has an environment of its own, .venv-3.12.
 ASKED := $(if $(filter command line,$(origin PYTHON)),$(PYTHON))
@@ -67,6 +67,10 @@ lock: ## Pin every dependency by hash after pyproject.toml changed
 	@UV=$$(command -v uv || echo .tools/bin/uv); $$UV pip compile --quiet --universal --generate-hashes \
 	  --no-emit-index-url --python-version 3.11 --all-extras --custom-compile-command "make lock" \
 	  pyproject.toml tools/build.in --output-file requirements.lock
+
+prices: setup ## Renew what models cost from the newest release of genai-prices
+	@UV=$$(command -v uv || echo .tools/bin/uv); $$UV run --quiet --no-project --with genai-prices \
+	  python tools/prices.py src/assay/models/prices.json
 
 clean: ## Remove everything that was built
 	@rm -rf .venv .venv-* .tools .assay .bench site dist build .pytest_cache .ruff_cache .hypothesis .coverage

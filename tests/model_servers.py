@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from assay.conversation.messages import Message, Request
 from assay.errors import ModelError
 from assay.models import ModelClient, ModelSettings
 from assay.models.asking import Check
-from assay.models.messages import Message, Request
 from assay.models.pace import Timing
 from assay.scoring.json_safe import Json
 

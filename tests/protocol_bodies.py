@@ -11,8 +11,8 @@ from typing import Any, TypeAlias, cast
 
 from hypothesis import strategies as st
 
-from assay.models.conversation import Call, Conversation, Image, Part, Result, Text, Tool, Turn
-from assay.models.protocols import Codec
+from assay.conversation.protocols import Codec
+from assay.conversation.turns import Call, Conversation, Image, Part, Result, Text, Tool, Turn
 from assay.scoring.json_safe import Json
 from assay.testing.faults import HttpResponse
 from assay.testing.http_server import HttpRequest, HttpServer

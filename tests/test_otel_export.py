@@ -13,10 +13,10 @@ from typing import Any, cast
 
 import pytest
 
+from assay.conversation.turns import Conversation
 from assay.environment import Environment, Observation
 from assay.errors import InputError, MissingExtraError
 from assay.eval import SpanExport, otlp_sender, span_export
-from assay.models.conversation import Conversation
 from assay.store import Store
 from assay.testing import FakeModel, calls
 from assay.types import AgentStep, Run, ToolCall, ToolResult, ToolStep

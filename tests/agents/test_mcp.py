@@ -15,12 +15,12 @@ import pytest
 from assay.agents import ModelAgent
 from assay.agents.mcp import served_tools
 from assay.agents.tools import AgentTool, Outcome, answer_call
+from assay.conversation.turns import Call, Image, Text
 from assay.documents import DocumentError
 from assay.environment import Environment
 from assay.errors import AgentError
 from assay.graders import exact_match
 from assay.models import ModelClient, ModelSettings, using
-from assay.models.conversation import Call, Image, Text
 from assay.tasks.mcp_servers import McpServer, load_mcp_servers
 from assay.testing import FakeModel, calls
 from assay.types.submission import Image as CaseImage

@@ -15,12 +15,12 @@ import pytest
 from assay.agents import ModelAgent
 from assay.agents import model as module
 from assay.agents.tools import AgentTool, Outcome, function_tool
+from assay.conversation.turns import Call, Conversation, Image, Text, Thought, Tool
 from assay.environment import Environment
 from assay.errors import AgentError, AgentTimeoutError, InputError
 from assay.gateway import Allowance, Gateway
 from assay.graders import exact_match
 from assay.models import ModelClient, ModelSettings, using
-from assay.models.conversation import Call, Conversation, Image, Text, Thought, Tool
 from assay.models.settings import EndpointSettings
 from assay.scoring.json_safe import Json
 from assay.tasks.blocks import SimulatedUser

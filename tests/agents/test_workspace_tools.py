@@ -12,7 +12,7 @@ import pytest
 
 from assay.agents.tools import Outcome, answer_call
 from assay.agents.workspace_tools import WORKSPACE_TOOLS, WorkspaceTools
-from assay.models.conversation import Call
+from assay.conversation.turns import Call
 from assay.types.submission import Workspace
 
 pytestmark = pytest.mark.sandbox

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from assay.agents import ModelAgent
+from assay.conversation.turns import Conversation
 from assay.models import ModelClient, ModelSettings, using
-from assay.models.conversation import Conversation
 from assay.store.runs import Store
 from assay.tasks import Taskset
 from assay.testing import FakeModel, calls, says

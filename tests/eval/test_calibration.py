@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay.conversation.messages import Message, Reply, Usage
 from assay.errors import InputError
 from assay.eval.calibration.asking import Judged, Options, Target
 from assay.eval.calibration.attacks import BUILT_IN, CONTROLS, attacked, dealt, read_attacks
@@ -26,7 +27,6 @@ from assay.eval.calibration.scale import raters_of, scale_of
 from assay.eval.calibration.spending import Spent, cost_of, with_share
 from assay.graders.digest import parts_digest
 from assay.models import ModelClient, ModelSettings, Request, current_client, using, watched
-from assay.models.messages import Message, Reply, Usage
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.testing import Asked, FakeJudge

@@ -18,11 +18,11 @@ from typing import cast
 
 import pytest
 
+from assay.conversation.turns import Conversation
 from assay.errors import ProvisionError
 from assay.eval import images
 from assay.eval.images import pinned, prepare, unpack_archive
 from assay.eval.records import record_of
-from assay.models.conversation import Conversation
 from assay.sandbox import run_command_sync
 from assay.scoring.json_safe import Json
 from assay.store import Store

@@ -14,10 +14,10 @@ from typing import Any, cast
 
 import pytest
 
+from assay.conversation.turns import Call, Conversation, Text, Turn
 from assay.eval.witness import witnessed
 from assay.gateway import Gateway
 from assay.models import ModelClient, ModelSettings
-from assay.models.conversation import Call, Conversation, Text, Turn
 from assay.scoring.json_safe import Json
 from assay.store import Store
 from assay.testing import FakeModel, calls, through_shell

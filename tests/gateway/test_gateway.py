@@ -19,12 +19,12 @@ import aiohttp
 import openai
 import pytest
 
+from assay.conversation.messages import Usage
+from assay.conversation.turns import Conversation, Reply, Turn
 from assay.errors import InputError, ModelError
 from assay.eval.witness import witnessed
 from assay.gateway import Allowance, Gateway, read_journal
 from assay.models import ModelClient, ModelSettings
-from assay.models.conversation import Conversation, Reply, Turn
-from assay.models.messages import Usage
 from assay.testing import FakeModel, Fault, calls
 from assay.types.run import Run
 from assay.types.trace import AgentStep, ToolStep

@@ -14,10 +14,10 @@ import pytest
 from google import genai
 from google.genai import errors as google_errors
 
+from assay.conversation.protocols import codec_of
+from assay.conversation.turns import Conversation, Thought
 from assay.gateway import Allowance, Gateway
 from assay.models import ModelClient, ModelSettings
-from assay.models.conversation import Conversation, Thought
-from assay.models.protocols import codec_of
 from assay.models.settings import EndpointSettings
 from assay.scoring.json_safe import Json
 from assay.testing import FakeModel, Fault, calls, says, through_shell

@@ -10,12 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.errors import InputError
-from assay.gateway import read_journal, record
-from assay.gateway.journal import Asked
-from assay.gateway.record import Recorder
-from assay.graders.usage import walk
-from assay.models.conversation import (
+from assay.conversation.messages import Usage
+from assay.conversation.turns import (
     Call,
     Conversation,
     Part,
@@ -27,7 +23,11 @@ from assay.models.conversation import (
     Tool,
     Turn,
 )
-from assay.models.messages import Usage
+from assay.errors import InputError
+from assay.gateway import read_journal, record
+from assay.gateway.journal import Asked
+from assay.gateway.record import Recorder
+from assay.graders.usage import walk
 from assay.types.trace import AgentStep, SubagentStep, ToolStep, Trace
 from tests.children import alone
 

@@ -13,14 +13,14 @@ from typing import Any
 import aiohttp
 import pytest
 
+from assay.conversation.messages import Usage
+from assay.conversation.protocols import Protocol, codec_of
+from assay.conversation.turns import Conversation, Reply, Turn
 from assay.errors import StoreError
 from assay.gateway import Allowance, Gateway, read_journal
 from assay.gateway.journal import REDACTED
 from assay.models import ModelClient, ModelSettings
-from assay.models.conversation import Conversation, Reply, Turn
-from assay.models.messages import Usage
 from assay.models.pace import Timing
-from assay.models.protocols import Protocol, codec_of
 from assay.models.settings import EndpointSettings
 from assay.types.trace import AgentStep
 

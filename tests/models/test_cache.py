@@ -16,13 +16,13 @@ from pathlib import Path
 
 import pytest
 
+from assay.conversation.messages import Attempt, Finish, Message, Reply, Request, Usage
 from assay.errors import ModelError, StoreError
 from assay.models.cache import (
     CacheMode,
     ReplyCache,
 )
 from assay.models.client import request_digest
-from assay.models.messages import Attempt, Finish, Message, Reply, Request, Usage
 
 REPLY = Reply(
     text='{"verdict": "MET"}',

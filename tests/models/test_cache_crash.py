@@ -20,7 +20,7 @@ TOTAL = 240
 HARNESS = """
 import asyncio, hashlib, os, sys
 from assay.models.cache import ReplyCache
-from assay.models.messages import Reply, Usage
+from assay.conversation.messages import Reply, Usage
 
 def digest_of(number):
     return hashlib.sha256(b"%d" % number).hexdigest()

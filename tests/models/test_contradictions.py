@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay.conversation.messages import Message
+from assay.conversation.protocols import codec_of
+from assay.conversation.question import error as error_in
+from assay.conversation.question import read as read_reply
+from assay.conversation.wire import TWICE, parsed
 from assay.errors import ModelError
-from assay.models.messages import Message
-from assay.models.protocols import codec_of
-from assay.models.question import error as error_in
-from assay.models.question import read as read_reply
-from assay.models.wire import TWICE, parsed
 from tests.model_servers import (
     MET,
     FakeTime,

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
+from assay.conversation.messages import Purpose, Usage
 from assay.errors import ModelError
 from assay.models.ledger import Budget, Entry, EntryKind, Ledger
-from assay.models.messages import Purpose, Usage
 
 
 def entry(

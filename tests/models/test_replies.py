@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay.conversation.schemas import validator
+from assay.conversation.structured import read_object, stands_in
 from assay.errors import ModelError
-from assay.models.schemas import validator
-from assay.models.structured import read_object, stands_in
 from assay.scoring.json_safe import Json
 
 VERDICT: dict[str, Json] = {

@@ -15,9 +15,9 @@ import pytest
 
 from assay.agents import CommandAgent
 from assay.agents.presets import preset
+from assay.conversation.turns import Conversation
 from assay.environment import Environment
 from assay.models import ModelClient, ModelSettings, using
-from assay.models.conversation import Conversation
 from assay.store import Store
 from assay.tasks.interaction import Interaction
 from assay.testing import FakeModel, calls, through_shell

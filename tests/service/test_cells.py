@@ -11,12 +11,16 @@ from pathlib import Path
 
 import pytest
 
+from assay.conversation.turns import Reply, Turn
 from assay.errors import ConflictError, InputError, NotFoundError
+from assay.eval.journals import journal_of, label_of
+from assay.gateway.journal import Answered, Asked, Begun, append, encoded
 from assay.registry.policy import ForbiddenError
 from assay.reports.cell_records import CellView
 from assay.reports.figures import TIMES
 from assay.scoring.json_safe import Json
 from assay.service import cells, runs
+from assay.service.cells import key_of
 from assay.service.here import ask, do, local_desk
 from assay.service.operation import Desk, Identity
 from assay.store.database import Database
@@ -132,6 +136,33 @@ def test_steps_have_kinds_times_tokens_and_parents(desk: Desk) -> None:
     some = do(cells.list_steps, desk, "kit", FIX, start=4, limit=2)
     assert ([one.index for one in some.steps], some.total) == ([4, 5], len(outline))
     assert do(cells.search_steps, desk, "kit", FIX, words="NO SUCH").places == (6,)
+
+
+def test_what_an_agent_does_is_told_before_its_cell_has_a_result(desk: Desk) -> None:
+    place: CellKey = ("kit", "model", "new", 1)
+    (run,) = do(runs.list_runs, desk).items
+    journal = Path(journal_of(Store(desk.database).home, run.id, place))
+    journal.parent.mkdir(parents=True)
+    at = "2026-11-23T00:00:00+00:00"
+    append(journal, encoded(Begun(of=label_of(place), at=at)))
+    told = Turn.of("user", "Mend it.")
+    append(journal, encoded(Asked(number=1, at=at, line=0, kept=0, turns=(told,))))
+    (working,) = do(cells.list_cells_under_way, desk, "kit").cells
+    assert (key_of(working.place), working.began) == (place, at)
+    said = Turn.of("assistant", f"I look. {HOSTILE}")
+    append(journal, encoded(Answered(number=1, at=at, reply=Reply(turn=said))))
+    outline = do(cells.outline_steps, desk, "kit", place)
+    assert outline.under_way
+    assert [one.kind for one in outline.steps] == ["told", "said"]
+    part = do(cells.list_steps, desk, "kit", place)
+    assert ("I look." in part.steps[-1].text.text, part.total) == (True, 2)
+    with pytest.raises(NotFoundError, match="has no cell"):  # it has no verdict
+        do(cells.open_cell, desk, "kit", place)
+    # One that was left behind by a cell that has its result, or whose name is cut, tells nothing.
+    append(Path(journal_of(Store(desk.database).home, run.id, FIX)), b'{"entry": {"beg')
+    append(Path(f"{journal}.jsonl"), encoded(Begun(of=label_of(FIX), at=at)))
+    assert do(cells.list_cells_under_way, desk, "kit").cells == (working,)
+    assert not do(cells.outline_steps, desk, "kit", FIX).under_way
 
 
 def test_files_are_told_with_their_diffs(desk: Desk) -> None:

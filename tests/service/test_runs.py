@@ -176,6 +176,16 @@ def test_a_cell_that_failed_says_which_parts_fell_short_and_why(desk: Desk) -> N
     store.add_cell(replace(failed, case="enough", passed=True, threshold=0.4), {})
     assert _window(desk, case="short").items[0].why == "format 0.00; tests 0.25: 1 of 4 passed"
     assert _window(desk, case="enough").items[0].why == ""
+    gate = SubScore(name="builds", value=0.0, gate=True, reason="exit 2")
+    rest = {"content": "gate builds did not pass", "subscores": (gate.to_dict(),)}
+    store.add_cell(replace(failed, case="gate", reward=0.0, **rest), {})
+    assert _window(desk, case="gate").items[0].why == "gate builds 0.00: exit 2"
+    weak = replace(failed, case="weak", reward=1.0, subscores=(), assurance="shared")
+    store.add_cell(replace(weak, min_assurance="separate"), {})
+    assert "assurance `shared` is below `separate`" in _window(desk, case="weak").items[0].why
+    odd = replace(failed, case="odd", reward=1.0, passed=True, notes={"unclamped": 7.0})
+    store.add_cell(odd, {})
+    assert _window(desk, case="odd").items[0].why == "7.00 was cut to 1.00"
 
 
 def test_counts_beside_a_choice_are_those_of_the_other_choices(desk: Desk) -> None:

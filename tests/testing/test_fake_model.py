@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from assay.conversation.turns import Call, Conversation, Reply, Result, Text, Thought, Tool, Turn
 from assay.errors import InputError
-from assay.models.conversation import Call, Conversation, Reply, Result, Text, Thought, Tool, Turn
 from assay.scoring.json_safe import Json
 from assay.testing import FakeModel, Fault, calls, says, solver, through_shell
 

@@ -10,9 +10,9 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, cast
 
 from assay.agents.tools import AgentTool, Arguments, Outcome, ToolError, shortened
+from assay.conversation.turns import Image, Text, Tool
 from assay.errors import AgentError, MissingExtraError
 from assay.frozen import frozen
-from assay.models.conversation import Image, Text, Tool
 from assay.sandbox import Limits, Mount, OpenCommand, open_command
 from assay.scoring.json_safe import Json
 from assay.tasks.blocks import SUITE

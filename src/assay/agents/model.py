@@ -14,13 +14,13 @@ from assay.agents.simulated_user import Exchange, next_message
 from assay.agents.tools import AgentTool, Outcome, answer_call, function_tool, offered_tool
 from assay.agents.typed_answer import SUBMIT, TypedAnswer
 from assay.agents.workspace_tools import WORKSPACE_TOOLS, WorkspaceTools
+from assay.conversation.protocols import ProtocolError, codec_of
+from assay.conversation.turns import Call, Conversation, Part, Reply, Result, Speaker, Turn
 from assay.errors import AgentError, AgentTimeoutError, InputError, ModelError, nearest
 from assay.frozen import frozen
 from assay.gateway import Allowance, Gateway
 from assay.gateway.allowance import LimitReachedError
 from assay.gateway.trace import agent_step
-from assay.models.conversation import Call, Conversation, Part, Reply, Result, Speaker, Turn
-from assay.models.protocols import ProtocolError, codec_of
 from assay.scoring.json_safe import Json
 from assay.tasks.blocks import SimulatedUser
 from assay.tasks.task import Task
@@ -39,8 +39,6 @@ from assay.types.trace import (
 if TYPE_CHECKING:
     from assay.tasks.case import Case
     from assay.tasks.mcp_servers import McpServer
-
-__all__ = ["ModelAgent"]
 
 ToolChoice: TypeAlias = "str | Callable[..., object]"
 

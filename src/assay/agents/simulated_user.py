@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
+from assay.conversation.messages import Message, Request
 from assay.errors import AgentError, ModelError
 from assay.frozen import frozen
 from assay.models import ModelClient
-from assay.models.messages import Message, Request
 from assay.scoring.json_safe import Json
 from assay.tasks.blocks import SimulatedUser
-
-__all__ = ["Exchange", "next_message"]
 
 _MOST_SHOWN = 20_000
 _SCHEMA: dict[str, Json] = {

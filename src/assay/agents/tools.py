@@ -11,10 +11,10 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 
+from assay.conversation.schemas import validator
+from assay.conversation.turns import Call, Image, Text, Tool
 from assay.errors import AssayError
 from assay.frozen import frozen
-from assay.models.conversation import Call, Image, Text, Tool
-from assay.models.schemas import validator
 from assay.scoring.json_safe import Json, json_safe
 from assay.tasks import tools as tasks_tools
 from assay.tasks.tools import Arguments, ArgumentsError

@@ -6,14 +6,12 @@ import json
 from typing import TYPE_CHECKING, cast
 
 from assay.agents.tools import AgentTool, Arguments, Outcome, ToolError
-from assay.models.conversation import Tool
+from assay.conversation.turns import Tool
 from assay.scoring.json_safe import Json
 from assay.types.typed import problem_of, type_adapter
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
-
-__all__ = ["SUBMIT", "TypedAnswer"]
 
 SUBMIT = "submit"
 """What the tool is called."""

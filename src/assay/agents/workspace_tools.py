@@ -13,14 +13,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import cast
 
 from assay.agents.tools import AgentTool, Arguments, Outcome, ToolError, answer_call
+from assay.conversation.turns import Call, Tool
 from assay.frozen import frozen
-from assay.models.conversation import Call, Tool
 from assay.sandbox import CommandResult, Limits, let_us_in, run_command
 from assay.scoring.json_safe import Json
 from assay.types.submission import Workspace
 from assay.types.trace import ToolResult
-
-__all__ = ["WORKSPACE_TOOLS", "WorkspaceTool", "WorkspaceTools", "offered_over"]
 
 WORKSPACE_TOOLS = ("bash", "read", "write", "edit", "search")
 """Names of the tools that there are over a workspace."""

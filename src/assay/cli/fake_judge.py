@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from assay.cli.options import explain, port
+from assay.conversation.turns import Call, Part, Text, Thought
 from assay.errors import InputError, Location
-from assay.models.conversation import Call, Part, Text, Thought
 from assay.scoring.json_safe import Json
 from assay.testing import FakeJudge, FakeModel, Fault, calls, says, solver
 

@@ -13,25 +13,10 @@ from assay.tasks.case import Case
 from assay.tasks.task import Agent, Task, solution_of
 
 if TYPE_CHECKING:
+    from assay.conversation.turns import Conversation
     from assay.gateway import Gateway
-    from assay.models.conversation import Conversation
     from assay.tasks.blocks import Conditions, HarnessSpec, Limits
     from assay.types.submission import Image
-
-__all__ = [
-    "BUILT_IN",
-    "FAKE",
-    "agent_for",
-    "declared_harnesses",
-    "fake_models",
-    "gateway_for",
-    "harnesses_in_images",
-    "require_harnesses",
-    "require_model",
-    "require_recordings",
-    "require_turns",
-    "usable_harnesses",
-]
 
 BUILT_IN = ("agent", "echo", "replay")
 """Harnesses that need no declaration; others are declared in a ``harnesses.yaml``."""

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from assay.eval.records import record_of
 from assay.store.kept import alone_with
@@ -18,9 +19,20 @@ from assay.store.records import CellKey
 from assay.store.runs import Store
 from assay.tasks.blocks import Expect
 from assay.types.run import Run
-from assay.types.trace import Step
+from assay.types.trace import Step, Trace
 
-__all__ = ["forget_journal", "forget_journals", "journal_of", "label_of", "salvage"]
+if TYPE_CHECKING:
+    from assay.gateway.trace import Recorded
+
+__all__ = [
+    "forget_journal",
+    "forget_journals",
+    "journal_of",
+    "label_of",
+    "salvage",
+    "so_far",
+    "under_way",
+]
 
 
 def journal_of(home: str, run_id: str, key: CellKey) -> str:
@@ -67,18 +79,46 @@ def salvage(store: Store, run_id: str) -> int:
     return count
 
 
-def _salvaged(store: Store, run_id: str, file: Path) -> bool:
+def under_way(store: Store, run_id: str) -> Iterator[tuple[CellKey, str]]:
+    """The cells of a run that have a journal and no result, each with when its agent began."""
+    from assay.gateway.journal import Begun, decoded
+
+    done = store.finished(run_id)
+    for file in sorted(Path(store.home, "wire", run_id).glob("*.jsonl")):
+        with suppress(OSError, ValueError):  # its cell has just ended, or it has no line yet
+            with file.open("rb") as lines:
+                begun = decoded(lines.readline())
+            if isinstance(begun, Begun) and (key := _cell_of(begun.of)) not in done:
+                yield key, begun.at
+
+
+def so_far(store: Store, run_id: str, key: CellKey) -> Trace | None:
+    """What the agent of a cell has done by now; None where none is at work."""
+    with suppress(OSError):
+        if read := _read(Path(journal_of(store.home, run_id, key))):
+            return read[1].trace
+    return None
+
+
+def _cell_of(label: str) -> CellKey:
+    return cast("CellKey", tuple(json.loads(label)))
+
+
+def _read(file: Path) -> tuple[CellKey, Recorded, str] | None:
+    """The cell of a journal, what passed, and where it is damaged; None of what is no journal."""
     from assay.gateway.journal import Begun, readable_entries
     from assay.gateway.trace import recorded
 
     entries, broken = readable_entries(file)
     begun = entries[0] if entries else None
-    if not isinstance(begun, Begun):
+    return (_cell_of(begun.of), recorded(entries), broken) if isinstance(begun, Begun) else None
+
+
+def _salvaged(store: Store, run_id: str, file: Path) -> bool:
+    read = _read(file)
+    if read is None or read[0] in store.finished(run_id):
         return False
-    case, harness, model, trial = cast("CellKey", tuple(json.loads(begun.of)))
-    if (case, harness, model, trial) in store.finished(run_id):
-        return False
-    found = recorded(entries)
+    (case, harness, model, trial), found, broken = read
     usage = found.usage
     run = Run.failed("interrupted: assay ended while the agent worked", task_id=case)
     told = [Step(source="system", error=f"more passed than can be read: {broken}")]

@@ -5,12 +5,10 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
+from assay.conversation.messages import Usage
 from assay.errors import InputError
 from assay.frozen import frozen
-from assay.models.messages import Usage
 from assay.types.trace import StopReason
-
-__all__ = ["Allowance", "LimitReachedError", "Spent"]
 
 _LEAST_REPLY = 16
 _LONG_REPLY = 4_096

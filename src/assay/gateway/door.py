@@ -11,21 +11,19 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
+from assay.conversation.protocols import Codec, ProtocolError, addressed, codec_at, codec_of
+from assay.conversation.protocols.shapes import MOST_DEPTH
+from assay.conversation.turns import Conversation
 from assay.errors import AgentError, AssayError, ModelError
 from assay.gateway.allowance import LimitReachedError
 from assay.gateway.gateway import Gateway, refusal
-from assay.models.conversation import Conversation
 from assay.models.passing import Passed, tokens_asked
-from assay.models.protocols import Codec, ProtocolError, addressed, codec_at, codec_of
-from assay.models.protocols.shapes import MOST_DEPTH
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
 
 if TYPE_CHECKING:
     from aiohttp import web
     from aiohttp.web_protocol import RequestHandler
-
-__all__ = ["MCP", "Door"]
 
 MCP = "/mcp"
 """Path of the run's tools, by MCP's streamable HTTP."""
@@ -205,7 +203,7 @@ class Door:
         """What a request would have in tokens, roughly: agents plan their context by it."""
         body = addressed(request.path, _object(await self._read(request)))
         if request.path.endswith(_GOOGLES_COUNT):
-            from assay.models.protocols.google import read_count
+            from assay.conversation.protocols.google import read_count
 
             return {"totalTokens": tokens_asked(read_count(body))}
         asked = codec_of("anthropic").read_request({"max_tokens": 1, **body})

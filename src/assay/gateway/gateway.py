@@ -12,6 +12,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from assay.conversation.messages import Usage
+from assay.conversation.protocols import Protocol, ProtocolError, codec_of
+from assay.conversation.turns import Conversation, Turn
 from assay.errors import AssayError, InputError, ModelError
 from assay.frozen import frozen
 from assay.gateway.allowance import Allowance, LimitReachedError, Spent
@@ -19,19 +22,14 @@ from assay.gateway.journal import Answered, Entry, broken_off
 from assay.gateway.record import Recorder
 from assay.gateway.trace import Recorded
 from assay.models import ModelClient, current_client
-from assay.models.conversation import Conversation, Turn
-from assay.models.messages import Usage
 from assay.models.pace import OPEN_SECONDS, EndpointClosedError
 from assay.models.passing import Listener, Passed, tokens_asked, tokens_said
-from assay.models.protocols import Protocol, ProtocolError, codec_of
 from assay.scoring.json_safe import Json
 from assay.types.trace import StopReason
 
 if TYPE_CHECKING:
     from assay.gateway.door import Door
     from assay.gateway.offered import OfferedTools
-
-__all__ = ["Gateway"]
 
 _AT_ONCE = 16
 _FULL = "the record of this work is full"
@@ -431,7 +429,7 @@ def _shortened(
     if body is None or protocol is None or most is None:
         return body
     if protocol == "google":
-        from assay.models.protocols.google import limited
+        from assay.conversation.protocols.google import limited
 
         return limited(body, most)
     fields = _MOST_FIELDS[protocol]

@@ -12,10 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, TypeAlias, cast
 
+from assay.conversation.protocols import Protocol, codec_of
+from assay.conversation.turns import Reply, Turn
 from assay.errors import InputError, StoreError
 from assay.frozen import frozen
-from assay.models.conversation import Reply, Turn
-from assay.models.protocols import Protocol, codec_of
 from assay.scoring.strict_json import decode_json
 from assay.types.codec import from_json, json_level
 
@@ -28,6 +28,7 @@ __all__ = [
     "Heard",
     "Refused",
     "append",
+    "decoded",
     "encoded",
     "read_entries",
     "readable_entries",

@@ -9,15 +9,13 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from assay.conversation.protocols import ProtocolError
 from assay.errors import AssayError, TaskEndedError
-from assay.models.protocols import ProtocolError
 from assay.scoring.json_safe import Json
 from assay.version import __version__
 
 if TYPE_CHECKING:
     from assay.types.run import Run
-
-__all__ = ["SERVER", "OfferedTools"]
 
 SERVER = "assay"
 """What agents are told that the server is called; most put it before the names of its tools."""

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from assay.conversation.protocols.translating import Turns
+from assay.conversation.turns import Call, Conversation, Image, Reply, Turn
 from assay.gateway.journal import (
     REDACTED,
     Answered,
@@ -28,11 +30,7 @@ from assay.gateway.journal import (
     read_entries,
 )
 from assay.gateway.trace import Recorded, recorded
-from assay.models.conversation import Call, Conversation, Image, Reply, Turn
-from assay.models.protocols.translating import Turns
 from assay.scoring.json_safe import Json
-
-__all__ = ["Recorder", "read_journal"]
 
 _MOST_BYTES = 256 << 20
 _ENTRY_BYTES = 1_000  # what an entry takes in memory, whatever it says

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
+from assay.conversation.messages import Usage as ModelUsage
+from assay.conversation.turns import Call, Image, Result, Text, Turn
 from assay.frozen import frozen
 from assay.gateway.journal import Answered, Asked, Begun, Entry, Refused
-from assay.models.conversation import Call, Image, Result, Text, Turn
-from assay.models.messages import Usage as ModelUsage
 from assay.scoring.json_safe import Json
 from assay.types.trace import (
     AgentStep,
@@ -27,8 +27,6 @@ from assay.types.trace import (
     Usage,
     tool_kind,
 )
-
-__all__ = ["Lines", "Recorded", "agent_step", "recorded"]
 
 
 @frozen(kw_only=True)

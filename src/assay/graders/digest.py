@@ -127,7 +127,7 @@ def _foundation() -> bytes:
     """A digest of every file of the rooms that grading goes through, and of the threads' file."""
     whole = hashlib.sha256()
     home = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120 - a hundred files, quickly
-    for room in ("graders", "models", "sandbox", "scoring", "text"):
+    for room in ("conversation", "graders", "models", "sandbox", "scoring", "text"):
         for directory, inner, names in os.walk(f"{home}/{room}"):
             inner[:] = sorted(name for name in inner if name != "__pycache__")
             for name in sorted(names):

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 from assay.on_demand import names_on_demand
 
 if TYPE_CHECKING:
+    from assay.conversation.messages import Attempt, Message, Reply, Request, Usage
     from assay.models.asking import Check
     from assay.models.cache import ReplyCache
     from assay.models.client import ModelClient, current_client, unconfigured, using
     from assay.models.ledger import Budget, Entry, Ledger, LedgerSummary
-    from assay.models.messages import Attempt, Message, Reply, Request, Usage
     from assay.models.prices import Prices
     from assay.models.reference import ModelRef, family_of, parse_reference, register_model
     from assay.models.resolving import Endpoint, resolve
@@ -53,17 +53,17 @@ __all__ = [
 ]
 
 _PLACES = {
-    "asking": ("Check",),
-    "cache": ("ReplyCache",),
-    "client": ("ModelClient", "current_client", "unconfigured", "using"),
-    "ledger": ("Budget", "Entry", "Ledger", "LedgerSummary"),
-    "messages": ("Attempt", "Message", "Reply", "Request", "Usage"),
-    "prices": ("Prices",),
-    "reference": ("ModelRef", "family_of", "parse_reference", "register_model"),
-    "resolving": ("Endpoint", "resolve"),
-    "settings": ("EndpointSettings", "ModelSettings"),
+    "assay.conversation.messages": ("Attempt", "Message", "Reply", "Request", "Usage"),
+    ".asking": ("Check",),
+    ".cache": ("ReplyCache",),
+    ".client": ("ModelClient", "current_client", "unconfigured", "using"),
+    ".ledger": ("Budget", "Entry", "Ledger", "LedgerSummary"),
+    ".prices": ("Prices",),
+    ".reference": ("ModelRef", "family_of", "parse_reference", "register_model"),
+    ".resolving": ("Endpoint", "resolve"),
+    ".settings": ("EndpointSettings", "ModelSettings"),
 }
-_PLACE = {name: f".{place}" for place, names in _PLACES.items() for name in names}
+_PLACE = {name: place for place, names in _PLACES.items() for name in names}
 
 __getattr__ = names_on_demand(__name__, _PLACE)
 

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeAlias
 
+from assay.conversation.messages import Attempt, Message, Reply, Request
+from assay.conversation.schemas import Shape
+from assay.conversation.structured import read_object
+from assay.conversation.wire import RawReply, texts, with_words
 from assay.errors import ModelError
 from assay.models.faults import Fault, redacted
 from assay.models.ledger import EntryKind
-from assay.models.messages import Attempt, Message, Reply, Request
 from assay.models.pace import Limiter
-from assay.models.schemas import Shape
 from assay.models.sending import Sending
-from assay.models.structured import read_object
-from assay.models.wire import RawReply, texts, with_words
 from assay.scoring.json_safe import Json
 
 Check: TypeAlias = Callable[[Json], str]

@@ -19,10 +19,10 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import TypeAlias
 
+from assay.conversation.messages import Reply
 from assay.errors import AssayError, ModelError, StoreError
 from assay.models.faults import ENDPOINT_FAULTS
 from assay.models.forking import ForkSafe
-from assay.models.messages import Reply
 from assay.models.records import STORABLE, RecordError, pack, unpack
 from assay.models.reply_file import ReplyFile
 from assay.models.settings import CacheMode

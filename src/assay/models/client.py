@@ -16,29 +16,29 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from assay.conversation.messages import Message, Purpose, Reply, Request
+from assay.conversation.schemas import Shape, schema_text, shape_of
+from assay.conversation.structured import read_object
+from assay.conversation.wire import texts
 from assay.errors import InputError, ModelError
 from assay.models import client_to_come, watch_here
 from assay.models.asking import Asking, Check, tokens_of
 from assay.models.cache import ReplyCache
 from assay.models.forking import ForkSafe
 from assay.models.ledger import Budget, Entry, Ledger
-from assay.models.messages import Message, Purpose, Reply, Request
 from assay.models.pace import Timing
 from assay.models.prices import Prices
 from assay.models.reference import registered
 from assay.models.resolving import resolve
 from assay.models.routes import CallRoute, Route, route_of
-from assay.models.schemas import Shape, schema_text, shape_of
 from assay.models.sending import Sending
 from assay.models.settings import ModelSettings
-from assay.models.structured import read_object
-from assay.models.wire import texts
 from assay.scoring.json_safe import Json, plain
 
 if TYPE_CHECKING:
-    from assay.models.conversation import Conversation
+    from assay.conversation.protocols import Protocol
+    from assay.conversation.turns import Conversation
     from assay.models.passing import Listener, Passed
-    from assay.models.protocols import Protocol
 
 
 class ModelClient:

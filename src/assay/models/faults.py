@@ -11,10 +11,10 @@ import re
 from collections.abc import Mapping
 from typing import cast
 
+from assay.conversation.wire import items, mapping, text
 from assay.errors import ModelError, ModelFault
 from assay.frozen import frozen
 from assay.models.pace import asked_pause
-from assay.models.wire import items, mapping, text
 from assay.scoring.json_safe import Json
 
 _MOST_TOLD = 300

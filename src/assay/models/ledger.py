@@ -14,10 +14,10 @@ from dataclasses import asdict, dataclass, fields
 from types import TracebackType
 from typing import Literal, TypeAlias
 
+from assay.conversation.messages import Purpose, Usage
 from assay.errors import InputError, ModelError
 from assay.frozen import frozen
 from assay.models.forking import ForkSafe
-from assay.models.messages import Purpose, Usage
 from assay.models.prices import Prices
 from assay.scoring.json_safe import Json
 

@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
-from assay.errors import ModelError
-from assay.frozen import frozen
-from assay.models import question
-from assay.models.conversation import (
+from assay.conversation import question
+from assay.conversation.messages import Usage
+from assay.conversation.protocols import Codec, Protocol, codec_of
+from assay.conversation.protocols.events import EventStream
+from assay.conversation.turns import (
     Call,
     Conversation,
     Image,
@@ -20,22 +21,19 @@ from assay.models.conversation import (
     Thought,
     Turn,
 )
+from assay.conversation.wire import encode, mapping
+from assay.errors import ModelError
+from assay.frozen import frozen
 from assay.models.faults import Fault, broken_reply
-from assay.models.messages import Usage
 from assay.models.pace import Limiter
-from assay.models.protocols import Codec, Protocol, codec_of
-from assay.models.protocols.events import EventStream
 from assay.models.routes import HttpRoute, JsonAnswer, Route
 from assay.models.sending import Sending
 from assay.models.transport import MAX_REPLY_BYTES
-from assay.models.wire import encode, mapping
 from assay.scoring.json_safe import Json
 
 if TYPE_CHECKING:
+    from assay.conversation.capability import Capability
     from assay.models.prices import Prices
-    from assay.models.resolving import Capability
-
-__all__ = ["Listener", "Passed", "Passing", "tokens_asked", "tokens_said"]
 
 _SEALED = "reasoning.encrypted_content"
 _STREAMED = ("stream", "stream_options")
@@ -214,7 +212,7 @@ class Passing:
         if self.protocol not in (None, spoken):
             body, raw = codec_of(self.protocol).write_reply(got.reply, self.asked), b""
         elif spoken == "google":
-            from assay.models.protocols.google import with_ids
+            from assay.conversation.protocols.google import with_ids
 
             if named := with_ids(body, got.reply):
                 body, raw = named, b""

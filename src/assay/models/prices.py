@@ -1,8 +1,8 @@
 """What models cost: a dated table, the user's own rows over it, and honest gaps.
 
-Prices change. Each row of ``prices.json`` says where and when it was read; what is not there is
-not known, and a cost that is not known is None, never 0. A file of the user's own adds rows and
-replaces them::
+Prices change. ``prices.json`` is made by ``make prices``, which names the release of genai-prices;
+what is not there is not known, and a cost that is not known is None, never 0. A file of the user's
+own adds rows and replaces them::
 
     prices:
       - {model: claude-haiku-5-5, input: 0.08, cached_input: 0.01, output: 0.4}
@@ -19,10 +19,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
 
+from assay.conversation.messages import Request, Usage
+from assay.conversation.schemas import schema_text
 from assay.errors import InputError, Location
 from assay.frozen import frozen
-from assay.models.messages import Request, Usage
-from assay.models.schemas import schema_text
 from assay.scoring.json_safe import Json
 
 _MILLION = 1_000_000
@@ -49,8 +49,6 @@ class Price:
         cached_input: Likewise for those from the provider's own cache; None if that is not known,
             when they are counted as any others.
         output: US dollars per million tokens written.
-        source: The page it was read on.
-        date: When it was, or "".
         above_tokens: From how many tokens read the price is `above`.
         above: The row for long requests.
     """
@@ -59,8 +57,6 @@ class Price:
     input: float
     cached_input: float | None
     output: float
-    source: str = ""
-    date: str = ""
     above_tokens: int = 0
     above: Price | None = None
 
@@ -252,8 +248,6 @@ def _price(name: str, entry: dict[str, Json], place: Location) -> Price:
         input=_dollars(entry.get("input"), "input", place),
         cached_input=None if cached is None else _dollars(cached, "cached_input", place),
         output=_dollars(entry.get("output"), "output", place),
-        source=str(entry.get("source", "")),
-        date=str(entry.get("date", "")),
         above_tokens=tokens,
         above=None if above is None else _price(name, above, place),
     )

@@ -7,8 +7,8 @@ import zlib
 from dataclasses import asdict
 from typing import Any, cast, get_args
 
-from assay.models.messages import Reply, Rung, Usage
-from assay.models.schemas import validator
+from assay.conversation.messages import Reply, Rung, Usage
+from assay.conversation.schemas import validator
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
 

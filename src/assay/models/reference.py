@@ -12,9 +12,9 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Literal, TypeAlias
 
+from assay.conversation.messages import Reply, Request
 from assay.errors import InputError, nearest
 from assay.frozen import frozen
-from assay.models.messages import Reply, Request
 
 PROVIDERS = ("anthropic", "openai", "google")
 """Providers that are known by name."""

@@ -10,19 +10,20 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
+from assay.conversation import question
+from assay.conversation.capability import Capability
+from assay.conversation.messages import Message, Reply, Request, Rung
+from assay.conversation.protocols import Codec, codec_of
+from assay.conversation.schemas import Shape
+from assay.conversation.wire import RawReply, mapping, parsed
 from assay.errors import AssayError, ModelError
 from assay.frozen import frozen
-from assay.models import question
 from assay.models.faults import Fault, broken_reply, fault_of
-from assay.models.messages import Message, Reply, Request, Rung
 from assay.models.pace import Gate, Lane, Timing, gate_of, lane_of
-from assay.models.protocols import Codec, codec_of
 from assay.models.reference import Complete, registered
-from assay.models.resolving import Capability, Endpoint, find, first_capability
-from assay.models.schemas import Shape
+from assay.models.resolving import Endpoint, find, first_capability, headers_of
 from assay.models.settings import ModelSettings
 from assay.models.transport import ConnectionFailedError, is_stream, post
-from assay.models.wire import RawReply, mapping, parsed
 from assay.scoring.json_safe import Json
 
 if TYPE_CHECKING:
@@ -314,7 +315,7 @@ def _to_endpoint(endpoint: Endpoint, lane: Lane, timing: Timing) -> HttpRoute:
         endpoint=endpoint,
         codec=codec,
         url=URL(f"{endpoint.base_url}{codec.PATH}"),
-        headers={**endpoint.headers, **question.headers(endpoint)},
+        headers={**endpoint.headers, **headers_of(endpoint)},
         secrets=tuple(value for value in (endpoint.key, *endpoint.headers.values()) if value),
         timing=timing,
     )

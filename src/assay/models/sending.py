@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
+from assay.conversation.messages import Attempt, Purpose, Usage
 from assay.errors import ModelError
 from assay.models.faults import ENDPOINT_FAULTS, Fault
 from assay.models.ledger import Entry, EntryKind, Ledger
-from assay.models.messages import Attempt, Purpose, Usage
 from assay.models.pace import EndpointClosedError, Limiter, Timing
 from assay.models.prices import Prices
 from assay.models.routes import Route

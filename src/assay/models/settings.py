@@ -10,9 +10,9 @@ from dataclasses import field, fields
 from pathlib import Path
 from typing import Literal, Self, TypeAlias, cast
 
+from assay.conversation.messages import Rung
 from assay.errors import InputError, Location, nearest
 from assay.frozen import frozen
-from assay.models.messages import Rung
 from assay.models.reference import (
     MODEL_KEY,
     MODEL_URL,

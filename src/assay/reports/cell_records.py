@@ -13,7 +13,9 @@ __all__ = [
     "CellChange",
     "CellCommand",
     "CellPlace",
+    "CellUnderWay",
     "CellView",
+    "CellsUnderWay",
     "ChangedFiles",
     "FoundSteps",
     "OpenedCell",
@@ -180,9 +182,35 @@ class OutlinedStep:
 
 @frozen(kw_only=True)
 class StepOutline:
-    """Every step of a trajectory, without texts."""
+    """Every step of a trajectory, without texts.
+
+    Attributes:
+        steps: The steps.
+        under_way: Whether the agent is still at work, so that there will be more.
+    """
 
     steps: tuple[OutlinedStep, ...]
+    under_way: bool = False
+
+
+@frozen(kw_only=True)
+class CellUnderWay:
+    """A cell without a result yet, on which an agent works.
+
+    Attributes:
+        place: Which cell it is.
+        began: When: ISO 8601, UTC.
+    """
+
+    place: CellPlace
+    began: str
+
+
+@frozen(kw_only=True)
+class CellsUnderWay:
+    """What agents work on in a run; the first hundred."""
+
+    cells: tuple[CellUnderWay, ...]
 
 
 @frozen(kw_only=True)

@@ -9,13 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import fields, replace
+from itertools import islice
 from typing import Any
 
 from assay.errors import NotFoundError
+from assay.eval.journals import so_far, under_way
 from assay.reports.cell_records import (
     CellChange,
     CellCommand,
     CellPlace,
+    CellsUnderWay,
+    CellUnderWay,
     CellView,
     ChangedFiles,
     FoundSteps,
@@ -33,7 +37,7 @@ from assay.reports.outcome import GLYPHS, ended, outcome, trouble
 from assay.reports.plain import one_line, visible
 from assay.reports.review import Change
 from assay.reports.score_view import FOLD, facts_of, folded, node_at, score_nodes, signs_in
-from assay.reports.trajectory import Moment
+from assay.reports.trajectory import Moment, moments
 from assay.shown import command
 from assay.store.decisions import HELD, cell_digest, decision_of, needs_decision
 from assay.store.records import CellKey, CellRecord, RunRecord
@@ -41,6 +45,7 @@ from assay.store.runs import Store
 
 __all__ = [
     "cell_view",
+    "cells_under_way",
     "change_of",
     "changed_files",
     "find_steps",
@@ -54,6 +59,7 @@ __all__ = [
 _FOLD_WHOLE = 20_000
 _EVERY = 1 << 40
 _MOST_STEPS = 400
+_MOST_UNDER_WAY = 100
 _MOST_SIGNS = 100
 _MOST_SIBLINGS = 1_000
 _MOST_FOUND = 1_000
@@ -197,15 +203,23 @@ def opened_cell(
 
 def outline_of(store: Store, run: RunRecord, key: CellKey) -> StepOutline:
     """Every step of a cell's trajectory, without texts."""
-    every = _moments(store, run, key)
-    return StepOutline(steps=tuple(OutlinedStep(**_alike(one)) for one in every))
+    every, under_way = _moments(store, run, key)
+    steps = tuple(OutlinedStep(**_alike(one)) for one in every)
+    return StepOutline(steps=steps, under_way=under_way)
+
+
+def cells_under_way(store: Store, run: RunRecord) -> CellsUnderWay:
+    """What agents of a run work on now."""
+    found = islice(under_way(store, run.id), _MOST_UNDER_WAY)
+    cells = [CellUnderWay(place=_place(key), began=began) for key, began in found]
+    return CellsUnderWay(cells=tuple(cells))
 
 
 def steps_of(
     store: Store, run: RunRecord, key: CellKey, start: int, most: int, *, fold: int = FOLD
 ) -> StepPart:
     """Some steps of a cell's trajectory."""
-    every = _moments(store, run, key)
+    every, _ = _moments(store, run, key)
     shown = enumerate(every[start : start + most], start)
     return StepPart(steps=tuple(_step(index, one, fold) for index, one in shown), total=len(every))
 
@@ -215,7 +229,7 @@ def find_steps(store: Store, run: RunRecord, key: CellKey, words: str) -> FoundS
     wanted = words.casefold()
     places = [
         place
-        for place, one in enumerate(_moments(store, run, key))
+        for place, one in enumerate(_moments(store, run, key)[0])
         if wanted in one.label.casefold() or wanted in one.text.casefold()
     ]
     return FoundSteps(places=tuple(places[:_MOST_FOUND]), total=len(places))
@@ -267,8 +281,11 @@ def _history(store: Store, run: RunRecord, key: CellKey) -> list[CellRecord]:
     raise NotFoundError(f"run {run.id} has no cell {key}", hint="list its cells")
 
 
-def _moments(store: Store, run: RunRecord, key: CellKey) -> tuple[Moment, ...]:
-    return kept_of(store, _history(store, run, key)[-1])[0].moments
+def _moments(store: Store, run: RunRecord, key: CellKey) -> tuple[tuple[Moment, ...], bool]:
+    """What was said and done, and whether more may come."""
+    if not store.history(run.id, key) and (trace := so_far(store, run.id, key)) is not None:
+        return tuple(moments(trace, "", whole=True)), True
+    return kept_of(store, _history(store, run, key)[-1])[0].moments, False
 
 
 def _place(key: CellKey) -> CellPlace:

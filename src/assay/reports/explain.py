@@ -61,16 +61,30 @@ def sentence(cell: CellRecord) -> str:
     return f"{'; '.join(clauses)}; {needed}"
 
 
-def shortfall(cell: CellRecord) -> str:
-    """Which parts of a cell that failed are below full marks, and why; empty for another."""
-    if outcome(cell) != "fail":
-        return ""
-    counted = [
-        (n.value, n) for n in nodes(cell) if n.value is not None and (n.gate or n.weight > 0)
-    ]
-    low = sorted((one for one in counted if one[0] < 1.0), key=lambda one: one[0])
-    said = [f"{name_of(n)} {score(value)}{n.reason and f': {n.reason}'}" for value, n in low]
-    return "; ".join(said[:_MAX_TERMS])
+def why_of(cell: CellRecord) -> str:
+    """One line: why a cell could not be graded, or what explains its reward.
+
+    Of one that failed, what graders say of the parts below full marks, gates first: they decide.
+    """
+    said = [trouble(cell)]
+    if outcome(cell) == "fail":
+        scored = [(n, n.value) for n in nodes(cell) if n.value is not None]
+        low = [one for one in scored if one[1] < 1.0 and (one[0].gate or one[0].weight > 0)]
+        low.sort(key=lambda one: (not one[0].gate, one[1]))
+        if low and low[0][0].gate:
+            said = []  # it would say no more than which gates
+        elif not reaches(cell.assurance, cell.min_assurance):
+            said.append(_unassured(cell, enough=not low).removeprefix("fail; "))
+        said = [_said(*one) for one in low[:_MAX_TERMS]] + said
+    if isinstance(given := cell.notes.get(UNCLAMPED), int | float):
+        said.insert(0, f"{score(given)} was cut to {score(cell.reward)}")
+    return one_line("; ".join(filter(None, said)), 300)
+
+
+def _said(node: SubScore, value: float) -> str:
+    """A part of a score, and what its grader says of it."""
+    gate = "gate " if node.gate else ""
+    return f"{gate}{name_of(node)} {score(value)}{node.reason and f': {node.reason}'}"
 
 
 def _least(cell: CellRecord) -> str:

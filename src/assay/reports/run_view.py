@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from assay.reports.explain import shortfall
-from assay.reports.outcome import ended, reward_of, trouble
+from assay.reports.explain import why_of
+from assay.reports.outcome import ended, reward_of
 from assay.reports.plain import natural, one_line
 from assay.reports.run_records import (
     AgentName,
@@ -153,7 +153,7 @@ def cell_row(cell: CellRecord, *, whole: bool = False) -> CellRow:
         flag_count=len(cell.flags),
         held=cell.status == "skipped" and HELD in cell.notes,
         ruling=decision.ruling if decision else "",
-        why=one_line(trouble(cell) or shortfall(cell), 300),
+        why=why_of(cell),
         cost_usd=cell.cost_usd,
         tokens=cell.tokens,
         seconds=cell.seconds,

@@ -9,6 +9,7 @@ from typing import Annotated, Protocol, TypeAlias
 from assay.errors import ConflictError, InputError, NotFoundError
 from assay.registry.policy import ForbiddenError
 from assay.reports.cell_records import (
+    CellsUnderWay,
     CellView,
     ChangedFiles,
     FoundSteps,
@@ -17,6 +18,7 @@ from assay.reports.cell_records import (
 )
 from assay.reports.cell_view import (
     cell_view,
+    cells_under_way,
     changed_files,
     find_steps,
     outline_of,
@@ -164,6 +166,15 @@ def open_cell(
 ) -> CellView:
     """A cell as the page shows it: verdict, score tree, evidence, history; long texts folded."""
     return cell_view(*_at(desk, run, cell))
+
+
+@of_cells("GET", "/under-way", apart=True)
+def list_cells_under_way(desk: Desk, run: Run) -> CellsUnderWay:
+    """The cells without a result on which agents work now, the first hundred.
+
+    Their steps are those of `outline` and `steps`, as far as they have come.
+    """
+    return cells_under_way(Store(desk.database), show_run.function(desk, run))
 
 
 @of_cells("GET", "/outline", apart=True)

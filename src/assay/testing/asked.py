@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, TypeAlias
 
-from assay.models.conversation import Conversation
+from assay.conversation.turns import Conversation
 from assay.scoring.json_safe import Json
 
 WireForm: TypeAlias = Literal["openai", "anthropic", "responses", "google"]

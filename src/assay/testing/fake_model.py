@@ -14,8 +14,10 @@ from dataclasses import replace
 from types import TracebackType
 from typing import ClassVar, Self, TypeAlias, TypedDict, Unpack, cast
 
-from assay.errors import InputError
-from assay.models.conversation import (
+from assay.conversation.messages import Usage
+from assay.conversation.protocols import ProtocolError, addressed, codec_at
+from assay.conversation.protocols.shapes import decode_body
+from assay.conversation.turns import (
     Call,
     Conversation,
     Part,
@@ -25,9 +27,7 @@ from assay.models.conversation import (
     Tokens,
     Turn,
 )
-from assay.models.messages import Usage
-from assay.models.protocols import ProtocolError, addressed, codec_at
-from assay.models.protocols.shapes import decode_body
+from assay.errors import InputError
 from assay.scoring.json_safe import Json, plain
 from assay.testing.asked import Asked, Said, WireForm, tokens_of
 from assay.testing.faults import (

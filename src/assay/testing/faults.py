@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Literal, TypeAlias, cast
 
+from assay.conversation.protocols import Codec, ProtocolError, codec_of
 from assay.errors import InputError, nearest
-from assay.models.protocols import Codec, ProtocolError, codec_of
 from assay.scoring.json_safe import Json
 from assay.testing.asked import Asked, WireForm
 

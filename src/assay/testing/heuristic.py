@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from assay.models.messages import Request
+from assay.conversation.messages import Request
 from assay.scoring.json_safe import Json
 from assay.testing.asked import Asked, Said
 from assay.testing.obey import order_in

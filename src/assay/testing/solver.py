@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from assay.models.conversation import Call, Conversation, Part, Tool, Turn, Unknown
+from assay.conversation.turns import Call, Conversation, Part, Tool, Turn, Unknown
 from assay.scoring.json_safe import Json
 from assay.testing.fake_model import says
 

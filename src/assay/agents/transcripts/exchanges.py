@@ -19,16 +19,14 @@ from assay.agents.transcripts.transcript import (
     Transcript,
     make_transcript,
 )
+from assay.conversation.turns import Call, Conversation, Part, Reply, Result, Text, Turn, Unknown
 from assay.frozen import frozen
 from assay.gateway.journal import Answered, Asked, Entry
 from assay.gateway.record import Recorder
 from assay.gateway.trace import agent_step, recorded
 from assay.graders.usage import Totals, walk
-from assay.models.conversation import Call, Conversation, Part, Reply, Result, Text, Turn, Unknown
 from assay.scoring.json_safe import Json
 from assay.types.trace import AgentStep, AnyStep, Step, StopReason, SubagentStep, ToolStep, Trace
-
-__all__ = ["MOST_REQUESTS", "MOST_TURNS", "Exchange", "read_exchanges", "steps_of", "told_turns"]
 
 _STOPS: dict[str, StopReason] = {"stop": "done", "length": "length", "refusal": "done"}
 

@@ -28,23 +28,12 @@ from assay.agents.transcripts.document import (
 )
 from assay.agents.transcripts.exchanges import Exchange, read_exchanges
 from assay.agents.transcripts.transcript import Transcript
+from assay.conversation.turns import Call, Part, Result, Speaker, Text, Thought, Turn
 from assay.errors import InputError
 from assay.frozen import frozen
 from assay.graders.usage import Totals
-from assay.models.conversation import Call, Part, Result, Speaker, Text, Thought, Turn
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
-
-__all__ = [
-    "FORMAT",
-    "Sample",
-    "is_archive",
-    "is_log",
-    "is_recording",
-    "is_sample",
-    "samples_of_archive",
-    "samples_of_log",
-]
 
 FORMAT = "inspect"
 

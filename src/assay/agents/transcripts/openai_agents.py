@@ -14,12 +14,10 @@ from assay.agents.transcripts.document import Notes, count, listing, mapping, sh
 from assay.agents.transcripts.provider import is_responses, turns_of
 from assay.agents.transcripts.spans import ModelSpan, Spans, ToolSpan
 from assay.agents.transcripts.transcript import Transcript, arguments_of
-from assay.models.conversation import Reply, Turn
-from assay.models.messages import Usage
+from assay.conversation.messages import Usage
+from assay.conversation.turns import Reply, Turn
 from assay.scoring.json_safe import Json
 from assay.types.trace import ToolCall, ToolResult, tool_kind
-
-__all__ = ["FORMAT", "group_of", "is_span", "read"]
 
 FORMAT = "openai-agents"
 

@@ -27,24 +27,12 @@ from assay.agents.transcripts.document import (
 from assay.agents.transcripts.spans import ModelSpan, Spans, ToolSpan
 from assay.agents.transcripts.telling import NEW_MESSAGES
 from assay.agents.transcripts.transcript import Transcript, arguments_of
+from assay.conversation.messages import Usage
+from assay.conversation.turns import Call, Part, Reply, Result, Speaker, Stop, Text, Thought, Turn
 from assay.frozen import frozen
-from assay.models.conversation import Call, Part, Reply, Result, Speaker, Stop, Text, Thought, Turn
-from assay.models.messages import Usage
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
 from assay.types.trace import ToolCall, ToolResult, tool_kind
-
-__all__ = [
-    "FORMAT",
-    "REWRITTEN",
-    "Span",
-    "is_spans",
-    "otlp_entries",
-    "otlp_span",
-    "read",
-    "spans_of",
-    "tells",
-]
 
 FORMAT = "otel"
 

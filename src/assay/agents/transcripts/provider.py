@@ -2,8 +2,8 @@
 
 Three forms are read, each one to a line or in a list: bodies (a request, or a reply), exchanges
 (``{"request": ..., "response": ...}``, in which chat completions are read, too), and the messages
-or items alone. What the bodies mean is said in `assay.models.protocols`; what its readers refuse is
-left out here message by message, and told.
+or items alone. What the bodies mean is said in `assay.conversation.protocols`; what its readers
+refuse is left out here message by message, and told.
 """
 
 from __future__ import annotations
@@ -15,11 +15,9 @@ from typing import Literal, TypeAlias, cast
 from assay.agents.transcripts.document import Notes, listing, mapping, text_of
 from assay.agents.transcripts.exchanges import MOST_TURNS, Exchange, read_exchanges
 from assay.agents.transcripts.transcript import Transcript
-from assay.models.conversation import Reply, Turn
-from assay.models.protocols import Protocol, ProtocolError, codec_of
+from assay.conversation.protocols import Protocol, ProtocolError, codec_of
+from assay.conversation.turns import Reply, Turn
 from assay.scoring.json_safe import Json
-
-__all__ = ["ProviderFormat", "is_anthropic", "is_exchange", "is_responses", "read", "turns_of"]
 
 ProviderFormat: TypeAlias = Literal["openai-responses", "anthropic", "exchanges"]
 

@@ -22,9 +22,9 @@ from assay.agents.transcripts.transcript import (
     make_transcript,
     numbered,
 )
+from assay.conversation.turns import Reply, Turn
 from assay.frozen import frozen
 from assay.graders.usage import Totals
-from assay.models.conversation import Reply, Turn
 from assay.scoring.json_safe import Json
 from assay.types.trace import (
     AgentStep,
@@ -35,8 +35,6 @@ from assay.types.trace import (
     ToolResult,
     ToolStep,
 )
-
-__all__ = ["ModelSpan", "Spans", "ToolSpan"]
 
 
 @frozen(kw_only=True)

@@ -8,7 +8,7 @@ finds out a judge that was talked round. On these stand `rubric` and `claims`, a
 
 from __future__ import annotations
 
-from assay.models.messages import Request
+from assay.conversation.messages import Request
 from assay.models.reference import register_model, registered
 
 

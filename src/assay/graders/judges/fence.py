@@ -20,8 +20,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, cast
 
+from assay.conversation.messages import Message
 from assay.errors import ModelError
-from assay.models.messages import Message
 from assay.text import normal_form
 
 __all__ = [

@@ -11,26 +11,12 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, Literal, TypeAlias, TypeVar, cast
 
+from assay.conversation.messages import Reply, Request
 from assay.errors import InputError, ModelError
 from assay.graders.judges.fence import Prompt
 from assay.models import current_client
-from assay.models.messages import Reply, Request
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
-
-__all__ = [
-    "DEFAULT_MODEL",
-    "TEXT",
-    "Form",
-    "Opinion",
-    "Panel",
-    "RefutedError",
-    "Vote",
-    "Voter",
-    "list_schema",
-    "object_schema",
-    "together",
-]
 
 _T = TypeVar("_T")
 
@@ -160,6 +146,7 @@ class Call:
     error: ModelError | None = None
 
     def to_dict(self) -> dict[str, Json]:
+        """What of it is written down."""
         kept: dict[str, Json] = {"asked": self.name}
         if self.error is not None:
             kept.update({"error": str(self.error), "error_kind": self.error.kind})

@@ -7,17 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, cast
 
+from assay.conversation.messages import Message as Turn
+from assay.conversation.messages import Reply, Request, Role
 from assay.errors import InputError, ModelError, ModelFault
 from assay.graders.judges.fence import FencedText
 from assay.graders.openai.base import template_of, wrong
 from assay.graders.openai.rewards import FaultError, Flag
 from assay.graders.openai.template import Reference, Scope, Template
 from assay.models import current_client, parse_reference, unconfigured
-from assay.models.messages import Message as Turn
-from assay.models.messages import Reply, Request, Role
 from assay.scoring.json_safe import Json
-
-__all__ = ["Fences", "JudgeRequest", "Message", "described", "reference_of", "send", "why_not"]
 
 _EXPLAINED = """\
 Text between a line such as <untrusted name="sample.output_text" id="0123456789abcdef"> and the \
