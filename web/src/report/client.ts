@@ -1,5 +1,7 @@
+import type { Client } from "openapi-fetch";
+import createQueries from "openapi-react-query";
 import { Problem } from "../api/problem";
-import type { components } from "../api/schema";
+import type { components, paths } from "../api/schema";
 import type { Chosen } from "../runs/chosen";
 import { type OpenedCell, runData } from "./data";
 
@@ -29,14 +31,18 @@ const answers: Record<string, (query: Query) => unknown> = {
 };
 
 export const api = {
-  async GET(path: string, asked: Asked): Promise<unknown> {
-    const answer = answers[path];
-    return (answer ?? missing)((asked.params?.query ?? {}) as Query);
+  async GET(path: string, asked: Asked = {}): Promise<{ data: unknown; response: Response }> {
+    const answer = answers[path] ?? missing;
+    return { data: answer((asked.params?.query ?? {}) as Query), response: HAD };
   },
 };
+const HAD = new Response();
 
-export async function ask<T>(asked: Promise<T>): Promise<T> {
-  return await asked;
+/** The same as queries; nothing can be changed, so that nothing else is asked. */
+export const $api = createQueries(api as unknown as Client<paths>);
+
+export async function ask<T>(asked: Promise<{ data?: T }>): Promise<T> {
+  return (await asked).data as T;
 }
 
 function missing(): never {

@@ -1,56 +1,68 @@
+import { Button } from "../../parts/Button";
 import { duration, money, whole } from "../../parts/figures";
+import { Outcome } from "../../parts/Outcome";
 import type { OutlinedStep, Step } from "./asking";
 import { Folded } from "./Folded";
 
-const FOLDED_LINES: Partial<Record<OutlinedStep["kind"], number>> = {
-  result: 3,
-  thought: 2,
-  seen: 3,
+/** Of how many lines what a tool answered, and a thought, are shown at first. */
+const FOLDED: Partial<Record<OutlinedStep["kind"], [number, string]>> = {
+  result: [3, "line-clamp-3"],
+  seen: [3, "line-clamp-3"],
+  thought: [2, "line-clamp-2"],
 };
 
-/** One step; what a tool answered is folded to three lines, a thought to two. */
+/** One step; what is long is folded. */
 export function StepCard({ step, index, outlined, isOpen, isHere, open }: StepCardProps) {
-  const lines = FOLDED_LINES[outlined.kind];
+  const [lines, clamp] = FOLDED[outlined.kind] ?? [0, ""];
   const text = step?.text.text ?? "";
-  const isLong =
-    lines !== undefined && (text.split("\n").length > lines || text.length > 110 * lines);
+  const all = text.split("\n").length;
+  const isLong = lines > 0 && (all > lines || text.length > 110 * lines);
+  const isDone = outlined.kind === "call" || outlined.kind === "action";
+  const took = [
+    outlined.tokens === null ? "" : `${whole(outlined.tokens)} tokens`,
+    outlined.cost_usd === null ? "" : money(outlined.cost_usd),
+    outlined.seconds === null ? "" : duration(outlined.seconds),
+  ];
   return (
     <article
-      className={`step ${outlined.kind}${outlined.is_error ? " bad" : ""}${isHere ? " here" : ""}${
-        outlined.parent === null ? "" : " nested"
-      }`}
       aria-label={`Step ${index + 1}`}
+      aria-current={isHere ? "step" : undefined}
+      data-nested={outlined.parent === null ? undefined : ""}
+      className={`grid grid-cols-[2.25rem_minmax(0,1fr)] gap-x-2 border-b border-line px-2 py-2.5 aria-[current=step]:bg-accent-soft
+        data-nested:ml-6 ${outlined.is_error ? "shadow-[inset_3px_0_0_var(--color-error)]" : ""}`}
     >
-      <header>
-        <span className="place">{index + 1}</span>
-        <span className="label">{outlined.label}</span>
-        {outlined.is_error && <span className="outcome error">! error</span>}
-        <span className="took soft">
-          {[
-            outlined.tokens === null ? "" : `${whole(outlined.tokens)} tokens`,
-            outlined.cost_usd === null ? "" : money(outlined.cost_usd),
-            outlined.seconds === null ? "" : duration(outlined.seconds),
-          ]
-            .filter(Boolean)
-            .join(" · ")}
-        </span>
-      </header>
-      {step ? (
-        text && (
-          <div className={isLong && !isOpen ? `fold lines-${lines}` : ""}>
-            <Folded text={step.text} />
-          </div>
-        )
-      ) : (
-        <p className="soft waiting" aria-busy="true" />
-      )}
-      {step && isLong && (
-        <button type="button" className="quiet unfold" onClick={open} aria-expanded={isOpen}>
-          {isOpen
-            ? "Fold"
-            : `Show all ${text.split("\n").length > 1 ? `${text.split("\n").length} lines` : ""}`}
-        </button>
-      )}
+      <span className="pt-px text-right text-sm text-soft tabular-nums">{index + 1}</span>
+      <div className="min-w-0">
+        <header className="flex flex-wrap items-center gap-x-3">
+          <b className={isDone || outlined.kind === "said" ? "font-semibold" : "font-normal text-soft"}>
+            {outlined.label}
+          </b>
+          {outlined.is_error && <Outcome state="error" text="error" />}
+          <span className="ml-auto text-sm text-soft tabular-nums">{took.filter(Boolean).join(" · ")}</span>
+        </header>
+        {step ? (
+          text && (
+            <div
+              className={`mt-1 ${isDone ? "rounded-md bg-sunk px-3 py-2" : ""} ${
+                outlined.kind === "said" ? "[&_pre]:font-sans [&_pre]:text-base" : ""
+              } ${outlined.kind === "thought" ? "text-soft [&_pre]:font-sans [&_pre]:text-base" : ""} ${
+                isLong && !isOpen ? clamp : ""
+              }`}
+            >
+              <Folded text={step.text} />
+            </div>
+          )
+        ) : (
+          <p className="m-0 h-6" aria-busy="true" />
+        )}
+        {step && isLong && (
+          <span className="print:hidden">
+            <Button tone="quiet" aria-expanded={isOpen} onPress={open}>
+              {isOpen ? "Fold" : `Show all ${all > 1 ? `${all} lines` : ""}`}
+            </Button>
+          </span>
+        )}
+      </div>
     </article>
   );
 }
