@@ -16,8 +16,6 @@ from assay.scoring.json_safe import Json
 from assay.types import codec
 from assay.types.submission import SUBMISSION_PARTS
 
-__all__ = ["DeclaredKind", "Family", "declared_kinds"]
-
 Family: TypeAlias = Literal["comparison", "judge", "openai", "trace", "code", "other"]
 
 _FAMILIES: Mapping[str, Family] = {

@@ -22,8 +22,6 @@ from assay.scoring.json_safe import Json
 from assay.scoring.records import as_json
 from assay.shown import Html, element
 
-__all__ = ["built", "safe_json", "write_document"]
-
 _COMPRESSED_FROM = 64 * 1024
 _UNBUILT = "The part that shows this report was not built with assay; this is its text."
 _NO_SCRIPTS = "This is the report's text. Its cells can be opened where scripts may run."
@@ -80,7 +78,7 @@ def write_document(file: TextIO, *, title: str, told: str, data: Json) -> None:
     note = element("p", _NO_SCRIPTS if script else _UNBUILT)
     root = element(
         "div",
-        element("div", note, element("pre", told), id="told", class_="told-plainly"),
+        element("div", note, element("pre", told), id="told"),
         id="root",
     )
     file.write(f'<!doctype html>\n<html lang="en">\n{head}\n<body>\n{root}\n')

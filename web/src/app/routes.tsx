@@ -5,10 +5,8 @@ import { later as lazy } from "../parts/later";
 const Overview = lazy(() => import("./Overview"));
 const Graders = lazy(() => import("../graders/GradersPage"));
 const NewGrader = lazy(() => import("../graders/NewGrader"));
-const NewGraderForm = lazy(() => import("../graders/NewGraderForm"));
 const GraderPage = lazy(() => import("../graders/GraderPage"));
-const EditGrader = lazy(() => import("../graders/EditGrader"));
-const FunctionPage = lazy(() => import("../graders/edit/FunctionPage"));
+const GraderEditor = lazy(() => import("../graders/edit/EditorPage"));
 const Runs = lazy(() => import("../runs/RunsPage"));
 const Cell = lazy(() => import("../runs/cell/CellPage"));
 const Run = lazy(() => import("../runs/RunPage"));
@@ -31,10 +29,9 @@ export const routes: RouteObject[] = [
   { path: "/", element: <Overview /> },
   { path: "/p/:project/graders", element: <Graders /> },
   { path: "/p/:project/graders/new", element: <NewGrader /> },
-  { path: "/p/:project/graders/new/function", element: <FunctionPage /> },
-  { path: "/p/:project/graders/new/:kind", element: <NewGraderForm /> },
+  { path: "/p/:project/graders/new/:kind", element: <GraderEditor /> },
   { path: "/p/:project/graders/:key", element: <GraderPage /> },
-  { path: "/p/:project/graders/:key/edit", element: <EditGrader /> },
+  { path: "/p/:project/graders/:key/edit", element: <GraderEditor /> },
   { path: "/p/:project/labels", element: <Labels /> },
   { path: "/p/:project/labels/set", element: <LabelSet /> },
   { path: "/p/:project/labels/queue", element: <LabelQueue /> },

@@ -4,7 +4,7 @@ import { CodeView } from "../parts/CodeView";
 import { isObject, type JsonObject } from "../parts/json";
 import { Loading } from "../parts/Loading";
 import { labelOf } from "../parts/SchemaForm";
-import { ConnectionTest } from "./EndpointForm";
+import { ConnectionTest } from "./ConnectionTest";
 import { Shown } from "./JudgePreview";
 
 /** What a version is: its source, its prompt, its options. */

@@ -11,7 +11,6 @@ import { CalibrationCard } from "./CalibrationCard";
 import { CopyAs } from "./CopyAs";
 import { DefinitionView } from "./DefinitionView";
 import { DeleteGrader } from "./DeleteGrader";
-import { DescribeGrader } from "./DescribeGrader";
 import { ExportGraders } from "./Files";
 import { Locked } from "./GraderTable";
 import { type Grader, KIND_TITLES, useForget, useGrader } from "./queries";
@@ -93,7 +92,7 @@ function Head({ project, grader }: { project: string; grader: Grader }) {
   const { key, locked } = grader;
   const mayEdit = useMay("editor", project);
   const forget = useForget();
-  const [isOpen, setOpen] = useState<"" | "describe" | "delete">("");
+  const [isOpen, setOpen] = useState(false);
   const lock = useMutation({
     mutationFn: (wanted: boolean) =>
       ask(
@@ -121,18 +120,10 @@ function Head({ project, grader }: { project: string; grader: Grader }) {
           </button>
           <button
             type="button"
-            disabled={why !== undefined}
-            title={why}
-            onClick={() => setOpen("describe")}
-          >
-            Describe
-          </button>
-          <button
-            type="button"
             className="danger"
             disabled={why !== undefined}
             title={why}
-            onClick={() => setOpen("delete")}
+            onClick={() => setOpen(true)}
           >
             Delete
           </button>
@@ -148,12 +139,7 @@ function Head({ project, grader }: { project: string; grader: Grader }) {
         </div>
       </div>
       {lock.error && <ProblemBox problem={lock.error} />}
-      {isOpen === "describe" && (
-        <DescribeGrader project={project} grader={grader} close={() => setOpen("")} />
-      )}
-      {isOpen === "delete" && (
-        <DeleteGrader project={project} grader={key} close={() => setOpen("")} />
-      )}
+      {isOpen && <DeleteGrader project={project} grader={key} close={() => setOpen(false)} />}
     </>
   );
 }

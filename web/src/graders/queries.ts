@@ -1,6 +1,5 @@
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, ask, type Schemas } from "../api/client";
-import type { JsonObject } from "../parts/json";
 
 export type Grader = Schemas["GraderDetail"];
 export type Overview = Schemas["ListedGrader"];
@@ -55,50 +54,6 @@ export function useForget() {
     for (const name of names) queries.invalidateQueries({ queryKey: [name, project, key] });
     queries.invalidateQueries({ queryKey: ["grader-overview", project] });
   };
-}
-
-export interface Draft {
-  key: string;
-  kind: string;
-  definition: JsonObject;
-  name: string;
-  description: string;
-  feedbackKey: string;
-  note: string;
-}
-
-/** Stores a draft: a new grader, or a new version of the one whose version was seen. */
-export function useSave(project: string, seen?: number) {
-  const forget = useForget();
-  return useMutation({
-    mutationFn: async (draft: Draft): Promise<Grader> => {
-      const { key, kind, definition, note } = draft;
-      if (seen === undefined) {
-        return ask(
-          api.POST("/api/v1/projects/{project}/graders", {
-            params: { path: { project } },
-            body: {
-              key,
-              kind,
-              definition,
-              name: draft.name,
-              description: draft.description,
-              feedback_key: draft.feedbackKey,
-              note,
-              samples: [],
-            } as Schemas["CreateGraderBody"],
-          }),
-        );
-      }
-      return ask(
-        api.PUT("/api/v1/projects/{project}/graders/{key}", {
-          params: { path: { project, key }, header: { "if-match": `"${key}@${seen}"` } },
-          body: { kind, definition, note, samples: [] } as Schemas["UpdateGraderBody"],
-        }),
-      );
-    },
-    onSuccess: (_, draft) => forget(project, draft.key),
-  });
 }
 
 export const KIND_TITLES: Record<string, string> = {

@@ -77,6 +77,12 @@ def put(site: Site, key: str, kind: str, definition: object) -> None:
     assert answer.status_code == 200, answer.text
 
 
+def created(page: Page, key: str) -> None:
+    page.get_by_role("button", name="Create grader").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text(key)
+    expect(page.get_by_text("Saved as version 1")).to_be_visible()
+
+
 def stored(site: Site, key: str) -> dict[str, Any]:
     found = site.http.get(f"/api/v1/projects/default/graders/{key}").json()
     return dict(found["latest"])
@@ -116,7 +122,7 @@ def test_the_list_is_searched_walked_and_shared_by_its_address(
     expect(page.get_by_role("heading", level=1)).to_have_text("Graders")
 
 
-def test_a_grader_is_read_compared_locked_described_and_exported(
+def test_a_grader_is_read_compared_locked_renamed_and_exported(
     site: Site, open_page: Opener, no_serious_findings: Callable[[Page], None]
 ) -> None:
     page = open_page("/p/default/graders/says-four")
@@ -143,9 +149,11 @@ def test_a_grader_is_read_compared_locked_described_and_exported(
     expect(page.get_by_role("button", name="Delete")).to_have_attribute("title", re.compile("Lock"))
     page.get_by_role("button", name="Unlock").click()
 
-    page.get_by_role("button", name="Describe").click()
+    page.get_by_role("link", name="Edit").click()
     page.get_by_label("Name", exact=True).fill("Says four")
     page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("Saved", exact=True)).to_be_visible()  # a name makes no version
+    page.get_by_role("link", name="says-four").click()
     expect(page.get_by_text("Says four", exact=True)).to_be_visible()
 
     with page.expect_download() as got:
@@ -174,13 +182,12 @@ def test_a_judge_is_written_with_its_prompt_beside_it(
     preview.get_by_label("Answer to try").fill(NASTY)
     expect(preview.locator("mark").last).to_contain_text("onerror")
 
-    page.get_by_text("Templates of your own").click()
+    page.get_by_text("More options").first.click()
     template = page.get_by_label("User template")
     template.fill("{{completion}}\n{{#if metadata.x}}")
     expect(preview).to_contain_text("user_template line 2: {{#if}} is not closed")
     page.get_by_role("button", name="Create grader").click()
-    fault = page.locator(".field", has=template).get_by_role("alert")
-    expect(fault).to_contain_text("{{#if}} is not closed")
+    expect(template).to_have_accessible_description(re.compile(r"{{#if}} is not closed"))
     template.fill("{{completon}}")
     expect(preview).to_contain_text("unknown variable 'completon'")
     template.fill("Look at {{completion}}")
@@ -193,26 +200,24 @@ def test_a_judge_is_written_with_its_prompt_beside_it(
     page.get_by_label("Answer", exact=True).fill("I like trains.")
     page.get_by_label("Why", exact=True).fill("It is about something else.")
     no_serious_findings(page)
-    page.get_by_role("button", name="Create grader").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("on-topic")
+    created(page, "on-topic")
     definition = stored(site, "on-topic")["definition"]
     assert definition["user_template"] == "Look at {{completion}}"
     assert definition["examples"][0]["pass"] is False
 
     # What is written is kept when one leaves; somebody else saves meanwhile.
-    page.get_by_role("link", name="Edit").click()
     page.get_by_label("Criterion").fill("Mine.")
-    page.get_by_role("link", name="Cancel").click()
+    page.get_by_role("link", name="on-topic").click()
     page.get_by_role("button", name="Leave and keep them").click()
     page.get_by_role("link", name="Edit").click()
     expect(page.get_by_label("Criterion")).to_have_value("Mine.")
     put(site, "on-topic", "binary_judge", {**definition, "criteria": "Theirs."})
-    page.get_by_role("button", name="Save as version 2").click()
-    expect(page.get_by_text("Somebody saved a version meanwhile")).to_be_visible()
-    page.get_by_role("button", name="Mine goes on top of theirs").click()
-    page.get_by_role("button", name="Save as version 3").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("on-topic")
-    assert stored(site, "on-topic")["number"] == 3
+    page.get_by_role("button", name="Save").click()
+    dialog = page.get_by_role("dialog", name="Version 2 was saved meanwhile")
+    expect(dialog).to_contain_text("Theirs.")
+    dialog.get_by_role("button", name="Save mine as version 3").click()
+    expect(page.get_by_text("Saved as version 3")).to_be_visible()
+    assert stored(site, "on-topic")["definition"]["criteria"] == "Mine."
     open_page.forgive("status of 412", "status of 422")
 
 
@@ -220,8 +225,7 @@ def test_a_pre_built_judge_and_an_endpoint_are_made(site: Site, open_page: Opene
     page = open_page("/p/default/graders/new/prebuilt_judge")
     page.get_by_label("Key (required)").fill("relevant")
     page.get_by_text("Answer relevancy").click()
-    page.get_by_role("button", name="Create grader").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("relevant")
+    created(page, "relevant")
     assert stored(site, "relevant")["definition"] == {
         "type": "ANSWER_RELEVANCY",
         "judge_model": "claude-haiku-4-5",
@@ -231,7 +235,7 @@ def test_a_pre_built_judge_and_an_endpoint_are_made(site: Site, open_page: Opene
     page.get_by_label("Key (required)").fill("rewards")
     test = page.get_by_role("button", name="Test the connection")
     with faulty(answering(lambda _: {"name": NASTY, "version": "1.2"})) as endpoint:
-        page.get_by_label("Url").fill(endpoint.url)
+        page.get_by_label("URL").fill(endpoint.url)
         test.click()
         expect(page.get_by_role("alert")).to_contain_text("internal")
         page.get_by_label("Allow internal").check()
@@ -240,8 +244,7 @@ def test_a_pre_built_judge_and_an_endpoint_are_made(site: Site, open_page: Opene
         expect(page.get_by_text(NASTY)).to_be_visible()
     test.click()
     expect(page.get_by_text("It does not answer", exact=False)).to_be_visible()
-    page.get_by_role("button", name="Create grader").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("rewards")
+    created(page, "rewards")
     open_page.forgive("status of 422")
 
 
@@ -252,11 +255,11 @@ def test_a_declared_grader_is_made_by_a_form_that_places_its_mistakes(
     page.get_by_label("Search built-in graders").fill("number")
     page.get_by_role("link", name="numeric_match").click()
     page.get_by_label("Key (required)").fill("has-number")
-    page.locator("summary").first.click()
+    page.get_by_text("Options").first.click()
     page.get_by_label("Tolerance", exact=True).fill("little")
     page.get_by_role("button", name="Create grader").click()
-    field = page.locator(".field", has=page.get_by_label("Tolerance", exact=True))
-    expect(field.get_by_role("alert")).to_contain_text("expected a number")
+    tolerance = page.get_by_label("Tolerance", exact=True)
+    expect(tolerance).to_have_accessible_description(re.compile("expected a number"))
     no_serious_findings(page)
     page.get_by_label("Tolerance", exact=True).fill("0.5")
     page.get_by_role("button", name="Add grader").click()
@@ -265,8 +268,7 @@ def test_a_declared_grader_is_made_by_a_form_that_places_its_mistakes(
     page.keyboard.press("Control+Enter")
     payload = page.get_by_label("Test payload")
     expect(payload.get_by_role("row").nth(2)).to_be_visible()
-    page.get_by_role("button", name="Create grader").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("has-number")
+    created(page, "has-number")
     assert stored(site, "has-number")["definition"] == {
         "graders": [
             {"type": "numeric_match", "tolerance": 0.5},

@@ -1,9 +1,9 @@
-import { useId, useState } from "react";
+import { type ComponentType, useId, useState } from "react";
 import { Complaints, Described, Field, useIsFaulty, useTied } from "./Field";
 import { isObject, type Json, type JsonObject, withMember } from "./json";
 import "./form.css";
 
-/** As much of JSON Schema as definitions of graders use. */
+/** As much of JSON Schema as definitions of graders use, and hints how a member is best shown. */
 export interface Schema {
   type?: string;
   title?: string;
@@ -17,19 +17,28 @@ export interface Schema {
   required?: string[];
   items?: Schema;
   additionalProperties?: boolean | Schema;
+  label?: string;
+  placeholder?: string;
+  /** Lines of a text that is written in several. */
+  rows?: number;
+  isCode?: boolean;
+  /** Whether it is shown at once although it may be left out; the others fold. */
+  isShown?: boolean;
+  /** What is shown instead of what follows from the schema. */
+  control?: ComponentType<MemberProps>;
 }
 
 /**
  * The members of an object as fields, made of its JSON Schema. Mistakes are shown at the field
  * that the API names.
  *
- * @param first Names that are shown at once although they may be left out; the others fold.
  * @param omit Names that somebody else shows.
  */
-export function SchemaForm({ schema, value, onChange, path, first = [], omit = [] }: FormProps) {
+export function SchemaForm({ schema, value, onChange, path, omit = [] }: FormProps) {
   const required = schema.required ?? [];
   const names = Object.keys(schema.properties ?? {}).filter((name) => !omit.includes(name));
-  const isShown = (name: string) => required.includes(name) || first.includes(name);
+  const isShown = (name: string) =>
+    required.includes(name) || schema.properties?.[name]?.isShown === true;
   const folded = names.filter((name) => !isShown(name));
   const member = (name: string) => (
     <Member
@@ -84,6 +93,8 @@ export function labelOf(name: string): string {
 function Member(props: MemberProps) {
   const { value, onChange, path } = props;
   const schema = withoutNull(props.schema);
+  const Own = schema.control;
+  if (Own) return <Own {...props} />;
   const shapes = schema.anyOf ?? schema.oneOf;
   if (shapes) return <Choice {...props} schema={schema} shapes={shapes} />;
   if (schema.type === "object" && schema.properties) {
@@ -233,7 +244,13 @@ function Control({ name, schema, value, onChange, path, required }: MemberProps)
   const usual = schema.default === undefined || schema.default === null ? "" : schema.default;
   const shown = typeof usual === "object" ? JSON.stringify(usual) : String(usual);
   const field = (control: React.ReactNode) => (
-    <Field id={id} label={labelOf(name)} path={path} about={schema.description} required={required}>
+    <Field
+      id={id}
+      label={schema.label ?? labelOf(name)}
+      path={path}
+      about={schema.description}
+      required={required}
+    >
       {control}
     </Field>
   );
@@ -298,14 +315,22 @@ function Control({ name, schema, value, onChange, path, required }: MemberProps)
   if (schema.type === "string") {
     const text = {
       ...tied,
-      placeholder: shown,
+      placeholder: schema.placeholder ?? shown,
       spellCheck: false,
       value: typeof value === "string" ? value : "",
       onChange: (event: { target: { value: string } }) =>
         onChange(event.target.value || required ? event.target.value : undefined),
     };
     return field(
-      LONG.test(name) ? <textarea {...text} rows={2} className="grows" /> : <input {...text} />,
+      schema.rows || LONG.test(name) ? (
+        <textarea
+          {...text}
+          rows={schema.rows ?? 2}
+          className={schema.isCode ? "grows mono" : "grows"}
+        />
+      ) : (
+        <input {...text} />
+      ),
     );
   }
   return field(
@@ -410,7 +435,6 @@ interface FormProps {
   value: JsonObject;
   onChange: (value: JsonObject) => void;
   path: string;
-  first?: readonly string[];
   omit?: readonly string[];
 }
 
@@ -422,7 +446,7 @@ interface FoldedProps {
   children: React.ReactNode;
 }
 
-interface MemberProps {
+export interface MemberProps {
   name: string;
   schema: Schema;
   value: Json | undefined;

@@ -1,10 +1,11 @@
 import type { ReactNode } from "react";
-import { Navigate, Route, Routes } from "react-router";
-import { PageBoundary } from "../app/PageBoundary";
+import { Navigate, Route, Routes, useLocation } from "react-router";
+
 import { useTheme } from "../app/theme";
 import { Button } from "../parts/Button";
 import { Unfolded } from "../parts/Disclosure";
 import { Page } from "../parts/Page";
+import { Boundary } from "../parts/Panel";
 import CellPage from "../runs/cell/CellPage";
 import { Comparison } from "../runs/compare/Comparison";
 import { runAddress, runName } from "../runs/names";
@@ -83,7 +84,7 @@ function Frame({ children }: { children: ReactNode }) {
         </Button>
       </header>
       <main id="main">
-        <PageBoundary>{children}</PageBoundary>
+        <Boundary place={useLocation().pathname}>{children}</Boundary>
       </main>
       <Foot />
     </div>

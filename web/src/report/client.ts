@@ -1,5 +1,4 @@
-import type { Client } from "openapi-fetch";
-import createQueries from "openapi-react-query";
+import createQueries, { type OpenapiQueryClient } from "openapi-react-query";
 import { Problem } from "../api/problem";
 import type { components, paths } from "../api/schema";
 import type { Chosen } from "../runs/chosen";
@@ -31,15 +30,14 @@ const answers: Record<string, (query: Query) => unknown> = {
 };
 
 export const api = {
-  async GET(path: string, asked: Asked = {}): Promise<{ data: unknown; response: Response }> {
-    const answer = answers[path] ?? missing;
-    return { data: answer((asked.params?.query ?? {}) as Query), response: HAD };
+  async GET(path: string, asked: Asked): Promise<{ data: unknown; response: Response }> {
+    const answer = answers[path];
+    const data = (answer ?? missing)((asked.params?.query ?? {}) as Query);
+    return { data, response: new Response() };
   },
 };
-const HAD = new Response();
 
-/** The same as queries; nothing can be changed, so that nothing else is asked. */
-export const $api = createQueries(api as unknown as Client<paths>);
+export const $api = createQueries(api as never) as OpenapiQueryClient<paths>;
 
 export async function ask<T>(asked: Promise<{ data?: T }>): Promise<T> {
   return (await asked).data as T;

@@ -1,76 +1,97 @@
-import type { Draft } from "./draft";
+import { type ComponentProps, useId } from "react";
+import { Field, useTied } from "../../parts/Field";
+import type { Draft } from "./useDraft";
 
-/** What is said of a function beside its source: key, names, note, how it is run. */
-export function About({ draft, change, isNew, isReadOnly }: AboutProps) {
-  const field = (name: keyof Draft, label: string, more: Partial<Field> = {}) => (
-    <label className={more.wide ? "wide" : undefined}>
-      <span>{label}</span>
-      <input
-        value={draft[name]}
-        placeholder={more.hint}
-        maxLength={more.most ?? 200}
-        pattern={more.pattern}
-        required={more.required}
-        autoFocus={more.required}
-        inputMode={more.isNumber ? "decimal" : undefined}
-        disabled={isReadOnly}
-        spellCheck={false}
-        autoComplete="off"
-        onChange={(event) => change({ [name]: event.target.value })}
-      />
-    </label>
+/** What is said of a grader beside its definition: key, names, note. */
+export function About({ draft, change, isNew }: AboutProps) {
+  const said = (member: keyof typeof FIELDS) => (
+    <Said
+      key={member}
+      {...FIELDS[member]}
+      value={draft[member]}
+      onChange={(value) => change({ [member]: value })}
+    />
   );
-  const { low, high } = draft;
   return (
-    <div className="about-function">
-      {isNew &&
-        field("key", "Key", {
-          hint: "exact-answer",
-          pattern: "[a-z0-9][a-z0-9._\\-]{0,63}",
-          required: true,
-          most: 64,
-        })}
-      {field("name", "Name", { hint: draft.key || "as the key" })}
-      {field("description", "Description", { hint: "What it is for", wide: true, most: 10_000 })}
-      {field("note", "Note of this version", { hint: isNew ? "First version" : "What changed" })}
-      <details className="function-options">
-        <summary>More: scores {low !== "" || high !== "" ? `${low} to ${high}` : "0 to 1"}</summary>
-        <div className="row">
-          {field("feedbackKey", "Feedback key", { hint: draft.key || "as the key" })}
-          <label>
-            <span>Run in</span>
-            <select
-              value={draft.isolation}
-              disabled={isReadOnly}
-              onChange={(event) => change({ isolation: event.target.value as Draft["isolation"] })}
-            >
-              <option value="call">a process for each call</option>
-              <option value="batch">one process for many calls</option>
-            </select>
-          </label>
-          {field("low", "Lowest score", { hint: "0", isNumber: true, most: 20 })}
-          {field("high", "Highest score", { hint: "1", isNumber: true, most: 20 })}
-        </div>
-        {(low === "") !== (high === "") && (
-          <p className="fault">Give both ends of the range, or none.</p>
-        )}
-      </details>
+    <div className="about-grader">
+      {isNew && said("key")}
+      {said("name")}
+      {said("description")}
+      {said("feedbackKey")}
+      {said("note")}
     </div>
   );
 }
 
-interface Field {
-  hint: string;
-  pattern: string;
-  required: boolean;
-  wide: boolean;
-  isNumber: boolean;
-  most: number;
+const FIELDS = {
+  key: {
+    path: "key",
+    label: "Key",
+    about: "Lowercase letters, digits, `.`, `_` and `-`; it cannot be changed later.",
+    input: {
+      className: "mono",
+      required: true,
+      autoFocus: true,
+      autoComplete: "off",
+      spellCheck: false,
+      pattern: "[a-z0-9][a-z0-9._\\-]{0,63}",
+      title: "Lowercase letters, digits, . _ and -",
+    },
+  },
+  name: {
+    path: "name",
+    label: "Name",
+    about: "For people; the key by default.",
+    input: { maxLength: 200 },
+  },
+  description: {
+    path: "description",
+    label: "Description",
+    about: "What it is for.",
+    input: { maxLength: 10_000 },
+  },
+  feedbackKey: {
+    path: "feedback_key",
+    label: "Feedback key",
+    about: "The metric that its scores are written to; the key by default.",
+    input: { maxLength: 200 },
+  },
+  note: {
+    path: "note",
+    label: "Note of this version",
+    about: "What changes, and why.",
+    input: { maxLength: 10_000 },
+  },
+} as const satisfies Record<string, About>;
+
+function Said({ path, label, about, input, value, onChange }: SaidProps) {
+  const id = useId();
+  return (
+    <Field id={id} label={label} path={path} about={about} required={input.required}>
+      <input
+        {...useTied(id, path, about)}
+        {...input}
+        value={value}
+        onChange={(event) => onChange(event.target.value)}
+      />
+    </Field>
+  );
+}
+
+interface About {
+  path: string;
+  label: string;
+  about: string;
+  input: ComponentProps<"input">;
+}
+
+interface SaidProps extends About {
+  value: string;
+  onChange: (value: string) => void;
 }
 
 interface AboutProps {
   draft: Draft;
   change: (values: Partial<Draft>) => void;
   isNew: boolean;
-  isReadOnly: boolean;
 }

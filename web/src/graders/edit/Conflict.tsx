@@ -3,14 +3,14 @@ import { Dialog } from "../../parts/Dialog";
 import { moment } from "../../parts/figures";
 import { Loading } from "../../parts/Loading";
 import { later } from "../../parts/later";
-import type { Grader } from "./draft";
+import type { Grader } from "../queries";
 
 const CompareView = later(() => import("./CompareView"));
 
-/** Somebody saved a version meanwhile: shows both sources and lets one choose. */
-export function Conflict({ theirs, mine, overwrite, take, close }: ConflictProps) {
+/** Somebody saved a version meanwhile: shows both and lets one choose. */
+export function Conflict({ theirs, texts, overwrite, take, close }: ConflictProps) {
   const { number, note, created_by: by, created_at: at } = theirs.latest;
-  const source = (theirs.latest.definition as { source?: string }).source ?? "";
+  const [their, my] = texts;
   return (
     <Dialog title={`Version ${number} was saved meanwhile`} close={close}>
       <p>
@@ -18,7 +18,7 @@ export function Conflict({ theirs, mine, overwrite, take, close }: ConflictProps
         {note && <>: “{note}”</>}. Yours is not lost.
       </p>
       <Suspense fallback={<Loading />}>
-        <CompareView before={source} after={mine} names={[`${theirs.key}@${number}`, "Yours"]} />
+        <CompareView before={their} after={my} names={[`${theirs.key}@${number}`, "Yours"]} />
       </Suspense>
       <div className="row choices">
         <button type="button" onClick={close}>
@@ -37,7 +37,8 @@ export function Conflict({ theirs, mine, overwrite, take, close }: ConflictProps
 
 interface ConflictProps {
   theirs: Grader;
-  mine: string;
+  /** What they saved, and what is saved over it. */
+  texts: readonly [string, string];
   overwrite: () => void;
   take: () => void;
   close: () => void;

@@ -57,10 +57,6 @@ export default function SourceEditor(props: SourceProps) {
       const made = view.current;
       made?.dispatch(setDiagnostics(made.state, diagnostics(made.state.doc, marks)));
     },
-    replace: (text) => {
-      const made = view.current;
-      made?.dispatch({ changes: { from: 0, to: made.state.doc.length, insert: text } });
-    },
   }));
   return <div ref={place} className="source-editor" />;
 }
@@ -158,7 +154,6 @@ export interface SourceHandle {
   jump: (line: number) => void;
   /** Marks what was found; the next change of the source takes the marks away. */
   show: (marks: readonly Mark[]) => void;
-  replace: (text: string) => void;
 }
 
 interface SourceProps {

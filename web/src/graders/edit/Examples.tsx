@@ -1,0 +1,127 @@
+import { useId } from "react";
+import { Complaints, Field, useTied } from "../../parts/Field";
+import { isObject, type Json, type JsonObject } from "../../parts/json";
+import type { MemberProps } from "../../parts/SchemaForm";
+
+const PARTS = [
+  ["input", "Question"],
+  ["output", "Answer"],
+  ["reasoning", "Why"],
+] as const;
+
+/** Answers that people decided about: passing and failing ones, each with why. */
+export function Examples({ value, onChange, path }: MemberProps) {
+  const id = useId();
+  const examples = Array.isArray(value) ? value.filter(isObject) : [];
+  const put = (place: number, ...changed: JsonObject[]) => {
+    const left = examples.toSpliced(place, 1, ...changed);
+    onChange(left.length ? left : undefined);
+  };
+  const add = (pass: boolean) =>
+    onChange([...examples, { input: "", output: "", pass, reasoning: "" }]);
+  return (
+    <fieldset className="nested">
+      <legend>Few-shot examples</legend>
+      <p className="about soft">
+        Answers that people decided about, the best first. Give passing and failing ones, each with
+        why: a judge is shown up to 8, and never the answer that it judges.
+      </p>
+      <Complaints path={path} id={id} />
+      {examples.map((example, place) => (
+        <Example
+          // biome-ignore lint/suspicious/noArrayIndexKey: an example is known by its place
+          key={place}
+          number={place + 1}
+          path={`${path}[${place}]`}
+          value={example}
+          onChange={(changed) => put(place, changed)}
+          remove={() => put(place)}
+        />
+      ))}
+      <div className="row">
+        <button type="button" onClick={() => add(true)}>
+          Add a passing example
+        </button>
+        <button type="button" onClick={() => add(false)}>
+          Add a failing example
+        </button>
+      </div>
+    </fieldset>
+  );
+}
+
+function Example({ number, path, value, onChange, remove }: ExampleProps) {
+  const isPass = value.pass === true;
+  return (
+    <div className={`example ${isPass ? "passes" : "fails"}`}>
+      <div className="spread">
+        <select
+          aria-label={`Verdict of example ${number}`}
+          value={isPass ? "pass" : "fail"}
+          onChange={(event) => onChange({ ...value, pass: event.target.value === "pass" })}
+        >
+          <option value="pass">✓ Pass</option>
+          <option value="fail">✗ Fail</option>
+        </select>
+        <button
+          type="button"
+          className="quiet"
+          onClick={remove}
+          aria-label={`Remove example ${number}`}
+        >
+          Remove
+        </button>
+      </div>
+      {PARTS.map(([name, label]) => (
+        <Part
+          key={name}
+          label={label}
+          path={`${path}.${name}`}
+          value={value[name]}
+          required={name === "output" && !value.input && !value.output}
+          onChange={(text) => onChange({ ...value, [name]: text })}
+        />
+      ))}
+    </div>
+  );
+}
+
+/** A text of an example; a conversation of several messages is kept as it is. */
+function Part({ label, path, value, required, onChange }: PartProps) {
+  const id = useId();
+  const tied = useTied(id, path);
+  const only = Array.isArray(value) && value.length === 1 && isObject(value[0]) && value[0];
+  const isPlain = typeof value === "string" || value === undefined;
+  const asked = only && only.role === "user" && typeof only.content === "string";
+  const text = isPlain ? (value ?? "") : asked ? String(only.content) : JSON.stringify(value);
+  return (
+    <Field id={id} label={label} path={path}>
+      <textarea
+        {...tied}
+        className="grows"
+        rows={1}
+        readOnly={!isPlain && !asked}
+        required={required}
+        value={text}
+        onChange={(event) => onChange(event.target.value)}
+      />
+    </Field>
+  );
+}
+
+interface ExampleProps {
+  number: number;
+  path: string;
+  value: JsonObject;
+  onChange: (value: JsonObject) => void;
+  remove: () => void;
+}
+
+interface PartProps {
+  label: string;
+  path: string;
+  /** Whether it must be there: an example of nothing teaches a judge something wrong. */
+  required: boolean;
+  value: Json | undefined;
+  onChange: (value: string) => void;
+}
