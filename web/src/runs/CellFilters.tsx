@@ -27,7 +27,7 @@ export function CellFilters({ chosen, change, counts, total, causes }: CellFilte
   const cause = causes.find((one) => one.key === chosen.cause);
   return (
     <div className="mb-3 flex flex-wrap items-center gap-x-3 gap-y-2">
-      <fieldset className="flex flex-wrap gap-1">
+      <fieldset className="m-0 flex flex-wrap gap-1 border-0 p-0">
         <legend className="sr-only">Outcome</legend>
         {endsOf(counts.ends)
           .filter(([state, number]) => number > 0 || chosen.outcome.includes(state))
@@ -109,6 +109,7 @@ function Taken({ what, text, drop }: { what: string; text: string; drop: () => v
   return (
     <button
       type="button"
+      data-rac=""
       onClick={drop}
       title={text}
       className="inline-flex min-h-8 max-w-80 cursor-pointer items-center gap-1.5 rounded-md bg-fill px-2.5 hover:bg-line

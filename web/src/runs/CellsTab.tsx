@@ -137,6 +137,7 @@ function columnsOf(run: string): Column<CellRow>[] {
       show: (cell) => (
         <span title={[`passes at ${score(cell.threshold)}`, cell.assurance].filter(Boolean).join("; ")}>
           <Outcome state={cell.ended} text={cell.reward === null ? cell.ended : score(cell.reward)} />
+          <span className="sr-only"> {cell.ended}</span>
         </span>
       ),
     },
@@ -191,7 +192,10 @@ function Why({ cell }: { cell: CellRow }) {
       )}
       {cell.held && <Badge>waits for review</Badge>}
       {cell.ruling && <Badge>decided: {cell.ruling}</Badge>}
-      <span className="text-soft"> {cell.why || cell.flags[0]}</span>
+      <span className={cell.ended === "pass" || cell.ended === "skipped" ? "text-soft" : ""}>
+        {" "}
+        {cell.why || cell.flags[0]}
+      </span>
     </span>
   );
 }

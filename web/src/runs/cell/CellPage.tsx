@@ -4,6 +4,7 @@ import { $api } from "../../api/client";
 import { Problem } from "../../api/problem";
 import { useAddress } from "../../parts/address";
 import { ButtonLink } from "../../parts/Button";
+import { count } from "../../parts/figures";
 import { IN_FILE } from "../../parts/file";
 import { useKeys } from "../../parts/keys";
 import { Loading } from "../../parts/Loading";
@@ -84,7 +85,7 @@ function StepsSoFar({ run, cell }: { run: string; cell: CellName }) {
         {isAtWork ? (
           <>
             <i className="size-2 rounded-full bg-accent motion-safe:animate-pulse" />
-            The agent is at work: {steps.length} steps so far.
+            The agent is at work: {count(steps.length, "step")} so far.
           </>
         ) : (
           <>
@@ -174,12 +175,12 @@ function Walk({ cell, before, after }: WalkProps) {
       </span>
       {before && (
         <ButtonLink to={before}>
-          Previous <kbd className="text-soft">k</kbd>
+          Previous <kbd className="border-0 bg-transparent p-0 text-soft">k</kbd>
         </ButtonLink>
       )}
       {after && (
         <ButtonLink tone="primary" to={after}>
-          Next <kbd className="opacity-70">j</kbd>
+          Next <kbd className="border-0 bg-transparent p-0 opacity-70">j</kbd>
         </ButtonLink>
       )}
     </nav>

@@ -6,9 +6,9 @@ import { Folded } from "./Folded";
 
 /** Of how many lines what a tool answered, and a thought, are shown at first. */
 const FOLDED: Partial<Record<OutlinedStep["kind"], [number, string]>> = {
-  result: [3, "line-clamp-3"],
-  seen: [3, "line-clamp-3"],
-  thought: [2, "line-clamp-2"],
+  result: [3, "line-clamp-3 [&_pre]:overflow-visible"],
+  seen: [3, "line-clamp-3 [&_pre]:overflow-visible"],
+  thought: [2, "line-clamp-2 [&_pre]:overflow-visible"],
 };
 
 /** One step; what is long is folded. */

@@ -58,6 +58,7 @@ export function Trajectory({ run, cell, steps, isLive = false }: TrajectoryProps
           else change({ find: wanted });
         }}
       >
+        <span className="w-64 max-w-full">
         <input
           ref={field}
           type="search"
@@ -66,13 +67,14 @@ export function Trajectory({ run, cell, steps, isLive = false }: TrajectoryProps
           defaultValue={words}
           maxLength={200}
           onKeyDown={(event) => event.key === "Escape" && event.currentTarget.blur()}
-          className={`${INPUT} max-w-64`}
+          className={INPUT}
         />
+        </span>
         <Button isDisabled={!steps.some(isBad)} onPress={() => next(isBad)}>
-          Next error <kbd className="text-soft">e</kbd>
+          Next error <kbd className="border-0 bg-transparent p-0 text-soft">e</kbd>
         </Button>
         <Button isDisabled={!steps.some(isCall)} onPress={() => next(isCall)}>
-          Next tool call <kbd className="text-soft">t</kbd>
+          Next tool call <kbd className="border-0 bg-transparent p-0 text-soft">t</kbd>
         </Button>
         <output className="text-soft">
           {words &&
@@ -131,6 +133,7 @@ function Outline({ steps, at, places, go }: OutlineProps) {
             >
               <button
                 type="button"
+                data-rac=""
                 aria-current={row.index === at ? "step" : undefined}
                 onClick={() => go(row.index)}
                 className={`flex h-full w-full cursor-pointer items-center gap-2 px-3 text-left text-sm outline-offset-[-2px]

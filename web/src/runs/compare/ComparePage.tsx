@@ -89,7 +89,7 @@ function SideForm({ name, side, at, runs, change }: SideFormProps) {
   );
   const found = agents.data?.agents ?? [];
   return (
-    <fieldset className="flex min-w-0 flex-[1_1_280px] flex-wrap items-end gap-3">
+    <fieldset className="m-0 flex min-w-0 border-0 p-0 flex-[1_1_280px] flex-wrap items-end gap-3">
       <legend className="mb-1 font-medium">{name}</legend>
       <label htmlFor={id} className="sr-only">
         Run
