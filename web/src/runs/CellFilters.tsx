@@ -20,7 +20,10 @@ export function CellFilters({ chosen, change, counts, total, causes }: CellFilte
   };
   const agents = counts.agents.map(
     ({ count: number, ...agent }) =>
-      [JSON.stringify([agent.harness, agent.model]), `${agentName(agent)} (${whole(number)})`] as const,
+      [
+        JSON.stringify([agent.harness, agent.model]),
+        `${agentName(agent)} (${whole(number)})`,
+      ] as const,
   );
   const isAny = chosen.harness === null && chosen.model === null;
   const agent = isAny ? "" : JSON.stringify([chosen.harness ?? "", chosen.model ?? ""]);
@@ -54,7 +57,9 @@ export function CellFilters({ chosen, change, counts, total, causes }: CellFilte
           value={agent}
           options={[["", "All agents"], ...agents]}
           change={(chosen) => {
-            const [harness, model] = chosen ? (JSON.parse(chosen) as [string, string]) : [null, null];
+            const [harness, model] = chosen
+              ? (JSON.parse(chosen) as [string, string])
+              : [null, null];
             change({ harness, model });
           }}
         />
@@ -67,11 +72,7 @@ export function CellFilters({ chosen, change, counts, total, causes }: CellFilte
       />
       {chosen.case && <Taken what="case" text={chosen.case} drop={() => change({ case: "" })} />}
       {chosen.cause && (
-        <Taken
-          what="cause"
-          text={cause?.text ?? chosen.cause}
-          drop={() => change({ cause: "" })}
-        />
+        <Taken what="cause" text={cause?.text ?? chosen.cause} drop={() => change({ cause: "" })} />
       )}
       <output className="total ml-auto text-soft tabular-nums">{count(total, "cell")}</output>
     </div>

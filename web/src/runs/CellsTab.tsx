@@ -23,11 +23,16 @@ const PART = 100;
 export function CellsTab({ run, now, causes }: CellsTabProps) {
   const [chosen, change] = useChosen();
   const params = { path: { run }, query: { ...queryOf(chosen), limit: PART, offset: 0 } };
-  const first = $api.useQuery("get", "/api/v1/runs/{run}/cells", { params }, {
-    placeholderData: keepPreviousData,
-    refetchOnWindowFocus: false,
-    throwOnError: (_, query) => query.state.data === undefined,
-  });
+  const first = $api.useQuery(
+    "get",
+    "/api/v1/runs/{run}/cells",
+    { params },
+    {
+      placeholderData: keepPreviousData,
+      refetchOnWindowFocus: false,
+      throwOnError: (_, query) => query.state.data === undefined,
+    },
+  );
   const { counts, total } = first.data ?? {};
   if (!first.data || !counts || total === null || total === undefined) return null;
   const fresh = now.total - counts.cells;
@@ -135,8 +140,13 @@ function columnsOf(run: string): Column<CellRow>[] {
       track: "92px",
       sort: "reward",
       show: (cell) => (
-        <span title={[`passes at ${score(cell.threshold)}`, cell.assurance].filter(Boolean).join("; ")}>
-          <Outcome state={cell.ended} text={cell.reward === null ? cell.ended : score(cell.reward)} />
+        <span
+          title={[`passes at ${score(cell.threshold)}`, cell.assurance].filter(Boolean).join("; ")}
+        >
+          <Outcome
+            state={cell.ended}
+            text={cell.reward === null ? cell.ended : score(cell.reward)}
+          />
           <span className="sr-only"> {cell.ended}</span>
         </span>
       ),
@@ -148,7 +158,14 @@ function columnsOf(run: string): Column<CellRow>[] {
       from: "md",
       show: (cell) => <span title={agentName(cell)}>{agentName(cell)}</span>,
     },
-    { name: "Trial", track: "48px", kind: "number", from: "md", sort: "trial", show: (cell) => cell.trial },
+    {
+      name: "Trial",
+      track: "48px",
+      kind: "number",
+      from: "md",
+      sort: "trial",
+      show: (cell) => cell.trial,
+    },
     {
       name: "Cost",
       track: "80px",
@@ -164,7 +181,11 @@ function columnsOf(run: string): Column<CellRow>[] {
       from: "md",
       sort: "tokens",
       show: (cell) =>
-        cell.tokens === null ? (isUnknown(cell, cell.tokens) ? "–" : "unknown") : whole(cell.tokens),
+        cell.tokens === null
+          ? isUnknown(cell, cell.tokens)
+            ? "–"
+            : "unknown"
+          : whole(cell.tokens),
     },
     {
       name: "Time",
@@ -187,7 +208,8 @@ function Why({ cell }: { cell: CellRow }) {
     <span title={[...cell.flags, cell.why].join("\n")}>
       {cell.flag_count > 0 && (
         <>
-          <Flag text={cell.flag_count > 1 ? whole(cell.flag_count) : ""} />{" "}
+          <Flag text={cell.flag_count > 1 ? whole(cell.flag_count) : ""} />
+          <span className="sr-only">flagged</span>{" "}
         </>
       )}
       {cell.held && <Badge>waits for review</Badge>}

@@ -28,7 +28,9 @@ export function ConfigTab({ told }: { told: Schemas["RunOverview"] }) {
   return (
     <div className="grid gap-10 lg:grid-cols-[minmax(0,2fr)_minmax(0,3fr)]">
       <Panel title="Commands">
-        <Named rows={commands.map(([name, command]) => [name, <Command key="" text={command} />])} />
+        <Named
+          rows={commands.map(([name, command]) => [name, <Command key="" text={command} />])}
+        />
       </Panel>
       <Panel title="What was run">
         <p className="mt-0 text-soft">

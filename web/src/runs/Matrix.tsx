@@ -26,11 +26,16 @@ export function MatrixPanel({ run, leaderboard }: { run: string; leaderboard: Le
   const [at, change] = useAddress({ from: 0, matrix: "case" });
   const sort = at.matrix === "worst" ? "worst" : "case";
   const params = { path: { run }, query: { sort, limit: PART, offset: at.from } } as const;
-  const { data: matrix } = $api.useQuery("get", "/api/v1/runs/{run}/matrix", { params }, {
-    placeholderData: keepPreviousData,
-    refetchOnWindowFocus: false,
-    throwOnError: true,
-  });
+  const { data: matrix } = $api.useQuery(
+    "get",
+    "/api/v1/runs/{run}/matrix",
+    { params },
+    {
+      placeholderData: keepPreviousData,
+      refetchOnWindowFocus: false,
+      throwOnError: true,
+    },
+  );
   const total = matrix?.total ?? 0;
   if (!matrix || total === 0) return null;
   return (

@@ -6,9 +6,10 @@ import { EndCounts } from "../parts/Ends";
 import { Figure, Figures } from "../parts/Figures";
 import { count, duration, percent, priced, score, whole } from "../parts/figures";
 import { Flag, Outcome } from "../parts/Outcome";
-import { Named, Notice } from "../parts/Page";
+import { Notice } from "../parts/Page";
 import { Panel } from "../parts/Panel";
 import { Below, Table } from "../parts/Table";
+import { Lines } from "./Lines";
 import { agentName, cellsAddress } from "./names";
 
 type Overview = Schemas["RunOverview"];
@@ -24,14 +25,7 @@ export function RunSummary({ told }: { told: Overview }) {
           <summary className="cursor-pointer text-sm text-soft">
             The numbers in words, as `assay report` prints them
           </summary>
-          <div className="mt-3">
-            <Named
-              rows={told.lines.map(({ label, text, warns }) => [
-                label,
-                warns ? <span className="text-error">{text}</span> : text,
-              ])}
-            />
-          </div>
+          <Lines lines={told.lines} />
         </details>
       </div>
       {told.causes.length > 0 && <Causes told={told} />}
@@ -173,11 +167,7 @@ function Leaderboard({ rows }: { rows: Overview["leaderboard"] }) {
                 <>
                   {percent(totals.pass_rate.mean)}
                   <Below>
-                    <Basis
-                      value={totals.pass_rate}
-                      rate
-                      over={`${whole(totals.graded)} graded`}
-                    />
+                    <Basis value={totals.pass_rate} rate over={`${whole(totals.graded)} graded`} />
                   </Below>
                 </>
               ) : (

@@ -129,7 +129,10 @@ export function Parts({ total, offset, size, go }: PartsProps) {
   if (total <= size && !offset) return null;
   const last = Math.min(total, offset + size);
   return (
-    <nav className="mt-3 flex flex-wrap items-center gap-3 text-soft tabular-nums" aria-label="Parts">
+    <nav
+      className="mt-3 flex flex-wrap items-center gap-3 text-soft tabular-nums"
+      aria-label="Parts"
+    >
       <Button isDisabled={offset === 0} onPress={() => go(Math.max(0, offset - size))}>
         Before
       </Button>

@@ -179,7 +179,7 @@ def _is_seen_at_work(page: Page, home: Path, run: str, cell: CellKey) -> None:
     append(journal, encoded(Asked(number=1, at=at, line=0, kept=0, turns=(asked,))))
     page.get_by_role("tab", name="Overview").click()
     page.get_by_role("table", name="Cells under way").get_by_role("link", name="waits").click()
-    expect(page.get_by_role("status").first).to_contain_text("1 step so far")
+    expect(page.get_by_text("The agent is at work: 1 step so far.")).to_be_visible()
     expect(page.get_by_role("article", name="Step 1", exact=True)).to_contain_text("Mend it.")
     said = Turn.of("assistant", "I look at the parser first.")
     append(journal, encoded(Answered(number=1, at=at, reply=Reply(turn=said))))

@@ -2,8 +2,8 @@ import { Link } from "react-router";
 import { Chart } from "../../parts/Chart";
 import { count, duration, money, score, whole } from "../../parts/figures";
 import { Flag, Outcome } from "../../parts/Outcome";
-import { BANDS } from "../RunHead";
 import { cellAddress, trialName } from "../names";
+import { BANDS } from "../RunHead";
 import type { CellView } from "./asking";
 import { Folded } from "./Folded";
 
@@ -44,7 +44,9 @@ export function Sentence({ cell }: { cell: CellView }) {
       <div
         className={`flex flex-wrap items-center justify-between gap-x-6 gap-y-2 rounded-lg px-4 py-3 ${BANDS[cell.state]}`}
       >
-        <p className="m-0 min-w-0 flex-[1_1_420px] text-lg tabular-nums wrap-anywhere">{cell.sentence}</p>
+        <p className="m-0 min-w-0 flex-[1_1_420px] text-lg tabular-nums wrap-anywhere">
+          {cell.sentence}
+        </p>
         <RewardBar cell={cell} />
       </div>
       {cell.trouble.text && <Folded text={cell.trouble} />}

@@ -14,7 +14,7 @@ import { ProblemBox } from "../../parts/ProblemBox";
 import { Tabs } from "../../parts/Tabs";
 import { type CellName, cellAddress, runAddress, runName, trialName } from "../names";
 import { asked, type CellView, useCell, useOutline, wholeText } from "./asking";
-import { CellFacts, CellTitle, Siblings, Sentence } from "./CellHead";
+import { CellFacts, CellTitle, Sentence, Siblings } from "./CellHead";
 import { CopyAs } from "./CopyAs";
 import { Decide } from "./Decide";
 import { Files } from "./Files";
@@ -81,7 +81,10 @@ function StepsSoFar({ run, cell }: { run: string; cell: CellName }) {
   const { steps, under_way: isAtWork } = useOutline(run, cell);
   return (
     <>
-      <p role="status" className="mt-0 mb-4 flex flex-wrap items-center gap-3 rounded-lg bg-sunk px-4 py-3 text-lg">
+      <p
+        role="status"
+        className="mt-0 mb-4 flex flex-wrap items-center gap-3 rounded-lg bg-sunk px-4 py-3 text-lg"
+      >
         {isAtWork ? (
           <>
             <i className="size-2 rounded-full bg-accent motion-safe:animate-pulse" />
@@ -169,7 +172,10 @@ function Walk({ cell, before, after }: WalkProps) {
   if (cell.of === 0) return null;
   const isOne = cell.state === "fail" || cell.state === "error" || cell.flags.length > 0;
   return (
-    <nav className="walk flex flex-wrap items-center gap-2" aria-label="Failed, flagged and broken cells">
+    <nav
+      className="walk flex flex-wrap items-center gap-2"
+      aria-label="Failed, flagged and broken cells"
+    >
       <span className="text-sm text-soft tabular-nums">
         {isOne ? `${cell.number} of ${cell.of} to look at` : `${cell.of} to look at`}
       </span>

@@ -37,7 +37,10 @@ export function Decide({ cell }: { cell: CellView }) {
       {cell.held !== null && !said && (
         <p>Its reward, {score(cell.held)}, is held back until somebody decides.</p>
       )}
-      <form className="flex flex-wrap items-center gap-2" onSubmit={(event) => event.preventDefault()}>
+      <form
+        className="flex flex-wrap items-center gap-2"
+        onSubmit={(event) => event.preventDefault()}
+      >
         <input
           aria-label="Note beside the decision"
           placeholder="Why (kept beside the decision)"

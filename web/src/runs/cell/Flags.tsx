@@ -18,9 +18,14 @@ export function Flags({ cell }: { cell: CellView }) {
   const rest = others.slice(0, isWhole ? undefined : FIRST);
   const hidden = cell.signs.length + others.length - signs.length - rest.length;
   return (
-    <section aria-label="Signs of tampering" className="rounded-lg bg-flag-soft px-4 py-3 wrap-anywhere">
+    <section
+      aria-label="Signs of tampering"
+      className="rounded-lg bg-flag-soft px-4 py-3 wrap-anywhere"
+    >
       <h2 className="m-0 text-base">
-        <Flag text={`${count(Math.max(cell.flags.length, cell.signs.length), "sign")} of tampering`} />
+        <Flag
+          text={`${count(Math.max(cell.flags.length, cell.signs.length), "sign")} of tampering`}
+        />
       </h2>
       <ul className="mt-1.5 mb-0 grid list-none gap-1.5 p-0 pl-6">
         {signs.map(({ place, one: sign }) => (

@@ -8,7 +8,10 @@ export function Pop({ name, children }: { name: string; children: ReactNode }) {
   return (
     <DialogTrigger>
       <Button tone="quiet">{name}</Button>
-      <Popover placement="bottom end" className={`${POPOVER} w-112 max-h-[80vh] overflow-y-auto p-4!`}>
+      <Popover
+        placement="bottom end"
+        className={`${POPOVER} w-112 max-h-[80vh] overflow-y-auto p-4!`}
+      >
         <Dialog aria-label={name} className="grid gap-3 outline-none [&_p]:m-0">
           {children}
         </Dialog>

@@ -52,7 +52,7 @@ export function Promote({ cell }: { cell: CellView }) {
             />
             Replace one of that name
           </label>
-          <Button type="submit" tone="primary" isDisabled={promote.isPending}>
+          <Button type="submit" tone="primary" isPending={promote.isPending}>
             Write it
           </Button>
         </form>

@@ -40,10 +40,15 @@ export function Regrade({ cell }: { cell: CellView }) {
         again where the cache has no answer of theirs. The old results stay.
       </p>
       <div className="flex flex-wrap gap-2">
-        <Button tone="primary" isDisabled={!may || isRunning} onPress={() => regrade(false)}>
+        <Button
+          tone="primary"
+          isDisabled={!may}
+          isPending={isRunning}
+          onPress={() => regrade(false)}
+        >
           This cell
         </Button>
-        <Button isDisabled={!may || isRunning} onPress={() => regrade(true)}>
+        <Button isDisabled={!may} isPending={isRunning} onPress={() => regrade(true)}>
           The whole run
         </Button>
       </div>
@@ -63,7 +68,10 @@ export function Regrade({ cell }: { cell: CellView }) {
           </>
         )}
         {now === "finished" && state && `${count(state.done, "cell")} graded again.`}
-        {state && state.left_out > 0 && now !== "running" && ` ${state.left_out} kept nothing to grade.`}
+        {state &&
+          state.left_out > 0 &&
+          now !== "running" &&
+          ` ${state.left_out} kept nothing to grade.`}
       </output>
       {now === "failed" && state && (
         <p role="alert" className="text-fail">

@@ -34,11 +34,17 @@ export function StepCard({ step, index, outlined, isOpen, isHere, open }: StepCa
       <span className="pt-px text-right text-sm text-soft tabular-nums">{index + 1}</span>
       <div className="min-w-0">
         <header className="flex flex-wrap items-center gap-x-3">
-          <b className={isDone || outlined.kind === "said" ? "font-semibold" : "font-normal text-soft"}>
+          <b
+            className={
+              isDone || outlined.kind === "said" ? "font-semibold" : "font-normal text-soft"
+            }
+          >
             {outlined.label}
           </b>
           {outlined.is_error && <Outcome state="error" text="error" />}
-          <span className="ml-auto text-sm text-soft tabular-nums">{took.filter(Boolean).join(" · ")}</span>
+          <span className="ml-auto text-sm text-soft tabular-nums">
+            {took.filter(Boolean).join(" · ")}
+          </span>
         </header>
         {step ? (
           text && (

@@ -5,24 +5,35 @@ import { Folded } from "./Folded";
 
 /** Prompt, answer and what was expected, with what differs. */
 export function Texts({ cell }: { cell: CellView }) {
-  const parts: [string, ReactNode][] = [
-    ["Prompt", cell.prompt.text && <Folded text={cell.prompt} />],
-    ["Answer", cell.answer.text ? <Folded text={cell.answer} /> : "There is none."],
-    ["Expected", cell.expected.text && <Folded text={cell.expected} />],
-    [
-      "From expected to answer",
-      cell.difference.length > 0 && (
-        <DiffView lines={cell.difference} label="How the answer differs" />
-      ),
-    ],
-  ];
-  return parts.map(
-    ([name, shown]) =>
-      shown && (
-        <section key={name} className="mb-6">
-          <h3 className="m-0 mb-1 text-sm font-medium text-soft">{name}</h3>
-          {shown}
-        </section>
-      ),
+  return (
+    <div className="grid grid-cols-[minmax(0,1fr)] gap-6">
+      {cell.prompt.text && (
+        <Part name="Prompt">
+          <Folded text={cell.prompt} />
+        </Part>
+      )}
+      <Part name="Answer">
+        {cell.answer.text ? <Folded text={cell.answer} /> : "There is none."}
+      </Part>
+      {cell.expected.text && (
+        <Part name="Expected">
+          <Folded text={cell.expected} />
+        </Part>
+      )}
+      {cell.difference.length > 0 && (
+        <Part name="From expected to answer">
+          <DiffView lines={cell.difference} label="How the answer differs" />
+        </Part>
+      )}
+    </div>
+  );
+}
+
+function Part({ name, children }: { name: string; children: ReactNode }) {
+  return (
+    <section>
+      <h3 className="m-0 mb-1 text-sm font-medium text-soft">{name}</h3>
+      {children}
+    </section>
   );
 }

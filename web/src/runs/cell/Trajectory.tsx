@@ -59,16 +59,16 @@ export function Trajectory({ run, cell, steps, isLive = false }: TrajectoryProps
         }}
       >
         <span className="w-64 max-w-full">
-        <input
-          ref={field}
-          type="search"
-          placeholder="Search the steps"
-          aria-label="Search the steps"
-          defaultValue={words}
-          maxLength={200}
-          onKeyDown={(event) => event.key === "Escape" && event.currentTarget.blur()}
-          className={INPUT}
-        />
+          <input
+            ref={field}
+            type="search"
+            placeholder="Search the steps"
+            aria-label="Search the steps"
+            defaultValue={words}
+            maxLength={200}
+            onKeyDown={(event) => event.key === "Escape" && event.currentTarget.blur()}
+            className={INPUT}
+          />
         </span>
         <Button isDisabled={!steps.some(isBad)} onPress={() => next(isBad)}>
           Next error <kbd className="border-0 bg-transparent p-0 text-soft">e</kbd>
@@ -119,7 +119,11 @@ function Outline({ steps, at, places, go }: OutlineProps) {
     if (at >= 0) rows.scrollToIndex(at, { align: "auto" });
   }, [at, rows]);
   return (
-    <nav ref={box} aria-label="Outline" className="overflow-y-auto border-r border-line bg-sunk max-xl:hidden">
+    <nav
+      ref={box}
+      aria-label="Outline"
+      className="overflow-y-auto border-r border-line bg-sunk max-xl:hidden"
+    >
       <ol className="relative m-0 list-none p-0" style={{ height: rows.getTotalSize() }}>
         {rows.getVirtualItems().map((row) => {
           const step = steps[row.index];

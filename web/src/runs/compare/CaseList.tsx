@@ -26,7 +26,8 @@ export function CaseList({ found, text = "", withUnchanged = false, hasPages }: 
   ];
   if (withUnchanged) sorts.push(["same", found.same, found.unchanged]);
   const shown = sorts.filter(([, number]) => number > 0);
-  if (!shown.length) return <p className="m-0 text-soft">No case has another mean reward than before.</p>;
+  if (!shown.length)
+    return <p className="m-0 text-soft">No case has another mean reward than before.</p>;
   return (
     <Stack>
       {shown.map(([sort, number, cases]) => {

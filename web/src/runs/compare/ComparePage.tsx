@@ -172,10 +172,7 @@ function Start({ runs, isLoaded, at, change }: StartProps) {
         Of two runs of the same cases: whether one is better by more than chance would explain, what
         it costs, and which cases changed. Type an id or a label above, or begin with the newest.
       </p>
-      <Button
-        tone="primary"
-        onPress={() => change({ a: before.id, b: at.b || newest.id })}
-      >
+      <Button tone="primary" onPress={() => change({ a: before.id, b: at.b || newest.id })}>
         {at.b ? "Compare with the run before it" : "Compare the two newest"}
       </Button>
     </Empty>
@@ -219,10 +216,7 @@ function Compared({ at, change }: { at: At; change: Change }) {
           <CopyText name="Copy as Markdown" text={() => markdownOf(found)} />
         </span>
       </div>
-      <Comparison
-        found={found}
-        cases={{ text: at.q, withUnchanged: at.all, hasPages: true }}
-      />
+      <Comparison found={found} cases={{ text: at.q, withUnchanged: at.all, hasPages: true }} />
     </>
   );
 }

@@ -1,6 +1,15 @@
 import { Link } from "react-router";
 import type { Schemas } from "../../api/client";
-import { between, count, duration, percent, priced, score, signed, whole } from "../../parts/figures";
+import {
+  between,
+  count,
+  duration,
+  percent,
+  priced,
+  score,
+  signed,
+  whole,
+} from "../../parts/figures";
 import { Outcome } from "../../parts/Outcome";
 import { Named, Stack } from "../../parts/Page";
 import { Panel } from "../../parts/Panel";
@@ -20,7 +29,9 @@ export function Comparison({ found, cases }: { found: Found; cases?: CasesShown 
   return (
     <Stack>
       <section aria-label="Finding" className="grid gap-4">
-        <p className={`m-0 rounded-lg px-4 py-3 text-lg wrap-anywhere ${BANDS[found.finding] ?? "bg-sunk"}`}>
+        <p
+          className={`m-0 rounded-lg px-4 py-3 text-lg wrap-anywhere ${BANDS[found.finding] ?? "bg-sunk"}`}
+        >
           {found.sentence}
         </p>
         <DifferenceBar difference={found.difference} finding={found.finding} />

@@ -46,7 +46,10 @@ const PARTS = [
 /** Cases better, the same and worse, as wide as they are many. */
 export function WinBar(counts: { better: number; same: number; worse: number }) {
   return (
-    <span className="flex h-1.5 min-w-48 flex-1 gap-px overflow-hidden rounded-full" aria-hidden="true">
+    <span
+      className="flex h-1.5 min-w-48 flex-1 gap-px overflow-hidden rounded-full"
+      aria-hidden="true"
+    >
       {PARTS.map(([name, look]) => (
         <span key={name} className={look} style={{ flexGrow: counts[name] }} />
       ))}

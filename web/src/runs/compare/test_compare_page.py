@@ -69,7 +69,7 @@ def test_the_sentence_the_numbers_and_the_regressions_are_those_of_the_command(
 
     expect(page.get_by_role("heading", name="Unchanged")).to_have_count(0)
     page.get_by_label("only changed").uncheck()
-    expect(page).to_have_url(re.compile("all=1"))
+    expect(page).to_have_url(re.compile("all=true"))
     expect(page.get_by_role("heading", name="Unchanged")).to_be_visible()
     page.get_by_placeholder("Filter cases").fill(said["worsened"][1]["case"])
     expect(page.locator("[data-row]")).to_have_count(1)

@@ -144,5 +144,7 @@ function Numbers({ graders }: { graders: readonly Grader[] }) {
 /** Where a grader stands in the score tree: its names, outermost first. */
 function pathOf({ key, name }: Grader): string[] {
   const names = key.split("/").slice(1);
-  return names.length ? names.map((one) => one.replaceAll("~1", "/").replaceAll("~0", "~")) : [name];
+  return names.length
+    ? names.map((one) => one.replaceAll("~1", "/").replaceAll("~0", "~"))
+    : [name];
 }

@@ -8,10 +8,11 @@ import { Empty } from "../../parts/Empty";
 import { duration, moment, percent, whole } from "../../parts/figures";
 import { IN_FILE } from "../../parts/file";
 import { Loading } from "../../parts/Loading";
-import { Named, Stack } from "../../parts/Page";
+import { Stack } from "../../parts/Page";
 import { Panel } from "../../parts/Panel";
 import { ProblemBox } from "../../parts/ProblemBox";
 import { Table } from "../../parts/Table";
+import { Lines } from "../Lines";
 import { runName } from "../names";
 
 type Told = Schemas["Trainability"];
@@ -64,14 +65,7 @@ function Trainability({ told, children }: { told: Told; children: ReactNode }) {
       )}
       <Panel title="What groups would teach" note={told.sizes} beside={children}>
         <Groups ends={told.ends} />
-        <div className="mt-5">
-          <Named
-            rows={told.lines.map(({ label, text, warns }) => [
-              label,
-              warns ? <span className="text-error">{text}</span> : text,
-            ])}
-          />
-        </div>
+        <Lines lines={told.lines} />
       </Panel>
       <div className="grid gap-10 md:grid-cols-2">
         {told.spread !== null && (
@@ -176,7 +170,12 @@ function TimeBars({ rows }: { rows: readonly Times[] }) {
           show: (row) => (
             <div className="min-w-40">
               <Chart said="" height={8}>
-                <rect className="fill-accent" opacity="0.35" width={(100 * row.p95) / most} height="8" />
+                <rect
+                  className="fill-accent"
+                  opacity="0.35"
+                  width={(100 * row.p95) / most}
+                  height="8"
+                />
                 <rect
                   className="fill-ink"
                   x={Math.max(0, (100 * row.p50) / most - 0.4)}
