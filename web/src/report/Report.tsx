@@ -75,7 +75,7 @@ function Frame({ children }: { children: ReactNode }) {
     <div className="grid min-h-screen grid-cols-[minmax(0,1fr)] grid-rows-[auto_1fr_auto]">
       <header className="flex flex-wrap items-center gap-2 border-b border-line px-4 py-2 md:px-8 print:hidden">
         <b className="font-semibold">assay</b>
-        <span className="grow text-soft">report in one file</span>
+        <span className="grow text-soft max-md:invisible">report in one file</span>
         <Button tone="quiet" onPress={turn}>
           Theme: {theme}
         </Button>

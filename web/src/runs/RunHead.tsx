@@ -45,7 +45,7 @@ export const BANDS: Record<Ended | "none", string> = {
 export function Verdict({ state, children }: { state: Ended | null; children: string }) {
   return (
     <p
-      className={`verdict m-0 flex items-baseline gap-3 rounded-lg px-4 py-3 text-lg wrap-anywhere [&_i]:bg-page ${BANDS[state ?? "none"]}`}
+      className={`verdict m-0 flex items-baseline gap-3 rounded-lg px-4 py-3 text-lg wrap-anywhere [&_i]:bg-page! ${BANDS[state ?? "none"]}`}
     >
       {state && <Outcome state={state} />}
       <span>{children}</span>

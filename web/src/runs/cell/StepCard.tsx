@@ -4,11 +4,24 @@ import { Outcome } from "../../parts/Outcome";
 import type { OutlinedStep, Step } from "./asking";
 import { Folded } from "./Folded";
 
+type Kind = OutlinedStep["kind"];
+
 /** Of how many lines what a tool answered, and a thought, are shown at first. */
-const FOLDED: Partial<Record<OutlinedStep["kind"], [number, string]>> = {
+const FOLDED: Partial<Record<Kind, [number, string]>> = {
   result: [3, "line-clamp-3 [&_pre]:overflow-visible"],
   seen: [3, "line-clamp-3 [&_pre]:overflow-visible"],
   thought: [2, "line-clamp-2 [&_pre]:overflow-visible"],
+};
+
+const CODE = ["font-semibold", "rounded-md bg-sunk px-3 py-2"] as const;
+const QUIET = ["font-normal text-soft", ""] as const;
+const PROSE = "[&_pre]:font-sans [&_pre]:text-base";
+/** How its name and its text look. */
+const LOOKS: Partial<Record<Kind, readonly [string, string]>> = {
+  call: CODE,
+  action: CODE,
+  said: ["font-semibold", PROSE],
+  thought: [QUIET[0], `text-soft ${PROSE}`],
 };
 
 /** One step; what is long is folded. */
@@ -17,7 +30,7 @@ export function StepCard({ step, index, outlined, isOpen, isHere, open }: StepCa
   const text = step?.text.text ?? "";
   const all = text.split("\n").length;
   const isLong = lines > 0 && (all > lines || text.length > 110 * lines);
-  const isDone = outlined.kind === "call" || outlined.kind === "action";
+  const [head, body] = LOOKS[outlined.kind] ?? QUIET;
   const took = [
     outlined.tokens === null ? "" : `${whole(outlined.tokens)} tokens`,
     outlined.cost_usd === null ? "" : money(outlined.cost_usd),
@@ -33,28 +46,16 @@ export function StepCard({ step, index, outlined, isOpen, isHere, open }: StepCa
     >
       <span className="pt-px text-right text-sm text-soft tabular-nums">{index + 1}</span>
       <div className="min-w-0">
-        <header className="flex flex-wrap items-center gap-x-3">
-          <b
-            className={
-              isDone || outlined.kind === "said" ? "font-semibold" : "font-normal text-soft"
-            }
-          >
-            {outlined.label}
-          </b>
+        <header className="flex items-start gap-x-3">
+          <b className={`min-w-0 wrap-anywhere ${head}`}>{outlined.label}</b>
           {outlined.is_error && <Outcome state="error" text="error" />}
-          <span className="ml-auto text-sm text-soft tabular-nums">
+          <span className="ml-auto shrink-0 text-sm text-soft tabular-nums">
             {took.filter(Boolean).join(" · ")}
           </span>
         </header>
         {step ? (
           text && (
-            <div
-              className={`mt-1 ${isDone ? "rounded-md bg-sunk px-3 py-2" : ""} ${
-                outlined.kind === "said" ? "[&_pre]:font-sans [&_pre]:text-base" : ""
-              } ${outlined.kind === "thought" ? "text-soft [&_pre]:font-sans [&_pre]:text-base" : ""} ${
-                isLong && !isOpen ? clamp : ""
-              }`}
-            >
+            <div className={`mt-1 ${body} ${isLong && !isOpen ? clamp : ""}`}>
               <Folded text={step.text} />
             </div>
           )
@@ -62,7 +63,7 @@ export function StepCard({ step, index, outlined, isOpen, isHere, open }: StepCa
           <p className="m-0 h-6" aria-busy="true" />
         )}
         {step && isLong && (
-          <span className="print:hidden">
+          <span className="-ml-3 print:hidden">
             <Button tone="quiet" aria-expanded={isOpen} onPress={open}>
               {isOpen ? "Fold" : `Show all ${all > 1 ? `${all} lines` : ""}`}
             </Button>
