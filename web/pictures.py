@@ -151,10 +151,10 @@ def _add(site: Site, key: str, kind: str, about: str, **definition: object) -> N
 def _run(site: Site, label: str, run: str, *args: str, **variables: str) -> None:
     """Run cases, and give the run an id and times that are always the same."""
     env = {"PYTHONPATH": str(ROOT), **variables}
-    asked = ("run", *args, "--workers", "1", "--label", label)
+    asked = ("run", *args, "--workers", "1", "--name", label)
     done = assay_process(*asked, cwd=site.home, env=env)
     assert done.returncode in (1, 3), done.stdout + done.stderr
-    site.assay("runs", "export", label, "--into", run)
+    site.assay("runs", "export", label, "--out", run)
     site.assay("runs", "delete", label, "--yes")
     head = site.home / run / "run.json"
     body = cast("dict[str, Any]", json.loads(head.read_text("utf-8")))

@@ -1,16 +1,18 @@
+import tailwindcss from "@tailwindcss/vite";
 import react from "@vitejs/plugin-react";
 import { defineConfig, type Plugin, type UserConfig } from "vite";
 
 // File names carry no hash: the built files are committed, and the server sends their ETags.
 const page: UserConfig = {
   base: "/",
-  plugins: [react()],
+  plugins: [react(), tailwindcss()],
   build: {
     outDir: "../src/assay/server/page",
     emptyOutDir: true,
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     rollupOptions: {
+      checks: { pluginTimings: false },
       output: {
         entryFileNames: "assets/[name].js",
         chunkFileNames: "assets/[name].js",
@@ -37,7 +39,7 @@ const answers: Plugin = {
 
 // What `assay report --html` puts into its one file: a script that is no module, a style sheet.
 const report: UserConfig = {
-  plugins: [answers, react()],
+  plugins: [answers, react(), tailwindcss()],
   publicDir: false,
   build: {
     outDir: "../src/assay/reports/page",
@@ -45,6 +47,7 @@ const report: UserConfig = {
     cssCodeSplit: false,
     modulePreload: false,
     rollupOptions: {
+      checks: { pluginTimings: false },
       input: here("src/report/main.tsx"),
       // Of the helper for scripts that are loaded later nothing is left but this mention.
       transform: { define: { "import.meta.url": "''", "import.meta.resolve": "''" } },

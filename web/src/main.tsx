@@ -1,3 +1,4 @@
+import "./app/theme.css";
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
@@ -5,7 +6,6 @@ import { BrowserRouter } from "react-router";
 import { isRetryable } from "./api/problem";
 import { App } from "./app/App";
 import { applyTheme } from "./app/theme";
-import "./app/theme.css";
 
 const queries = new QueryClient({
   defaultOptions: {

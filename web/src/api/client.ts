@@ -1,39 +1,55 @@
 import createClient from "openapi-fetch";
+import createQueries from "openapi-react-query";
 import { noteLoggedOut, noteSilence } from "./connection";
-import { noAnswer, problemOf } from "./problem";
+import { noAnswer, type Problem, problemOf } from "./problem";
 import type { components, paths } from "./schema";
 
 /** The types of the server's JSON, generated from its OpenAPI document. */
 export type Schemas = components["schemas"];
 
-/** Asks the server; `await ask(api.GET(...))` gives the data or throws a `Problem`. */
+/** Asks the server. What is no success throws a `Problem`; a lost server or session is noted. */
 export const api = createClient<paths>({ baseUrl: window.location.origin });
+
+/** The same as queries and mutations: `$api.useQuery("get", PATH, {params})`. */
+export const $api = createQueries(api);
 
 // What a proxy answers where the server does not.
 const BY_PROXIES = [502, 504];
 
-interface Reply<T> {
-  data?: T;
-  error?: unknown;
-  response: Response;
+api.use({
+  async onResponse({ response }) {
+    if (BY_PROXIES.includes(response.status)) throw silent();
+    if (response.status === 401) noteLoggedOut();
+    // Whole, as what breaks off amid its answer has not answered.
+    const body = await response.blob().catch((error: unknown) => {
+      throw isAbort(error) ? error : silent();
+    });
+    if (!response.ok) throw problemOf(response.status, jsonOr(await body.text()));
+    return new Response(response.status === 204 ? null : body, response);
+  },
+  onError({ error }) {
+    if (!isAbort(error)) return silent();
+  },
+});
+
+function silent(): Problem {
+  noteSilence();
+  return noAnswer();
 }
 
-export async function ask<T>(asked: Promise<Reply<T>>): Promise<T> {
-  let reply: Reply<T>;
+function isAbort(error: unknown): boolean {
+  return error instanceof DOMException && error.name === "AbortError";
+}
+
+function jsonOr(text: string): unknown {
   try {
-    reply = await asked;
-  } catch (error) {
-    if (error instanceof DOMException && error.name === "AbortError") throw error;
-    noteSilence();
-    throw noAnswer();
+    return JSON.parse(text);
+  } catch {
+    return text;
   }
-  if (BY_PROXIES.includes(reply.response.status)) {
-    noteSilence();
-    throw noAnswer();
-  }
-  if (reply.response.status === 401) noteLoggedOut();
-  if (!reply.response.ok) {
-    throw problemOf(reply.response.status, reply.error);
-  }
-  return reply.data as T;
+}
+
+/** The data of an answer: `await ask(api.GET(...))`. */
+export async function ask<T>(asked: Promise<{ data?: T }>): Promise<T> {
+  return (await asked).data as T;
 }

@@ -1,15 +1,16 @@
 import { useQueryClient } from "@tanstack/react-query";
-import { Suspense, useEffect } from "react";
+import { useEffect } from "react";
 import { Navigate, useLocation, useRoutes, useSearchParams } from "react-router";
 import { useConnection } from "../api/connection";
 import { useMe } from "../api/me";
 import { Problem } from "../api/problem";
 import { Loading } from "../parts/Loading";
+import { Boundary } from "../parts/Panel";
 import { ProblemBox } from "../parts/ProblemBox";
+import { Toasts } from "../parts/toast";
 import { LoginPage } from "./LoginPage";
 import { ownAddress } from "./login";
 import { Navigation } from "./Navigation";
-import { PageBoundary } from "./PageBoundary";
 import { routes } from "./routes";
 import { ServerLost } from "./ServerLost";
 import { SessionEnded } from "./SessionEnded";
@@ -27,9 +28,10 @@ export function App() {
   }
   return (
     <>
-      <PageBoundary>
+      <Boundary>
         <Frame />
-      </PageBoundary>
+      </Boundary>
+      <Toasts />
       {isOut && me.data && <SessionEnded />}
     </>
   );
@@ -54,9 +56,7 @@ function Frame() {
             <ProblemBox problem={me.error} />
           </div>
         ) : (
-          <PageBoundary>
-            <Suspense fallback={<Loading />}>{me.data ? page : <Loading />}</Suspense>
-          </PageBoundary>
+          <Boundary place={pathname}>{me.data ? page : <Loading />}</Boundary>
         )}
       </main>
     </div>

@@ -5,12 +5,12 @@ import { api, ask, type Schemas } from "../api/client";
 import { useMay } from "../api/me";
 import { Command } from "../parts/Command";
 import { moment, whole } from "../parts/figures";
+import { type Column, Grid, type Wanted } from "../parts/Grid";
 import { Loading } from "../parts/Loading";
 import { Outcome } from "../parts/Outcome";
 import { ProblemBox } from "../parts/ProblemBox";
-import { TabPanel, Tabs } from "../parts/Tabs";
+import { Tabs } from "../parts/Tabs";
 import { usePageTitle } from "../parts/title";
-import { type Column, type Wanted, WindowList } from "../parts/WindowList";
 import { DataTabs } from "./DataTabs";
 import { DeleteDataset } from "./DeleteDataset";
 import { GradeDialog } from "./GradeDialog";
@@ -92,10 +92,9 @@ function Shown({ project, dataset }: { project: string; dataset: Dataset }) {
         ]}
         chosen={tab}
         choose={(key) => setView(key === "jobs" ? { tab: key } : {})}
-      />
-      <TabPanel chosen={tab}>
+      >
         {tab === "jobs" ? <JobTable project={project} jobs={jobs} /> : <Rows dataset={dataset} />}
-      </TabPanel>
+      </Tabs>
       {doing === "grade" && (
         <GradeDialog project={project} dataset={dataset} close={() => setDoing("")} />
       )}
@@ -148,7 +147,7 @@ function Rows({ dataset }: { dataset: Dataset }) {
     );
   return (
     <div className={number ? "data-split open" : "data-split"}>
-      <WindowList
+      <Grid
         label="Rows"
         name={["rows", dataset.project, dataset.key, dataset.digest]}
         total={dataset.rows}

@@ -4,7 +4,7 @@ import { Link, useNavigate, useParams } from "react-router";
 import { api, ask, type Schemas } from "../api/client";
 import { useEvents } from "../api/live";
 import { useMay } from "../api/me";
-import { Confirm } from "../parts/Confirm";
+import { Confirm } from "../parts/Dialog";
 import { count, moment, whole } from "../parts/figures";
 import { Loading } from "../parts/Loading";
 import { ProblemBox } from "../parts/ProblemBox";

@@ -1,20 +1,25 @@
 import { useQuery } from "@tanstack/react-query";
 import { useSearchParams } from "react-router";
 import { api, ask, type Schemas } from "../api/client";
+import { Choice } from "../parts/Choice";
 import { score, whole } from "../parts/figures";
+import { type Column, Grid, type Wanted } from "../parts/Grid";
 import { Loading } from "../parts/Loading";
 import { Flag, Outcome } from "../parts/Outcome";
 import { ProblemBox } from "../parts/ProblemBox";
-import { TabPanel, Tabs } from "../parts/Tabs";
+import { Tabs } from "../parts/Tabs";
 import { TextBlock } from "../parts/TextBlock";
-import { type Column, type Wanted, WindowList } from "../parts/WindowList";
 import { OpenedRow } from "./OpenedRow";
 
 type Glimpse = Schemas["ResultGlimpse"];
 type Status = Glimpse["status"];
 
 const STATUSES: readonly Status[] = ["scored", "error", "skipped"];
-const ORDERS = ["row", "score", "newest"] as const;
+const ORDERS = [
+  ["row", "by row"],
+  ["score", "lowest score first"],
+  ["newest", "newest first"],
+] as const;
 
 export function ScoreMark({ status, value }: { status: Status; value: number | null }) {
   return <Outcome state={status} text={status === "scored" ? score(value) : status} />;
@@ -47,7 +52,7 @@ export function JobResults({ project, summary }: Props) {
   const { job } = summary;
   const [view, setView] = useSearchParams();
   const status = STATUSES.find((one) => one === view.get("status"));
-  const order = ORDERS.find((one) => one === view.get("order")) ?? "row";
+  const order = ORDERS.find(([key]) => key === view.get("order"))?.[0] ?? "row";
   const at = view.get("at") === null ? null : Number(view.get("at"));
   const counts = { scored: summary.scored, error: summary.errors, skipped: summary.skipped };
   const all = summary.scored + summary.errors + summary.skipped;
@@ -71,33 +76,26 @@ export function JobResults({ project, summary }: Props) {
     );
   return (
     <section className="stack">
-      <div className="spread">
-        <Tabs
-          label="Results"
-          tabs={[
-            ["", `all ${whole(all)}`] as const,
-            ...STATUSES.map((one) => [one, `${one} ${whole(counts[one])}`] as const),
-          ]}
-          chosen={status ?? ""}
-          choose={(one) => change({ status: one })}
-        />
-        <label className="row">
-          <span className="soft">Order</span>
-          <select
+      <Tabs
+        label="Results"
+        tabs={[
+          ["", `all ${whole(all)}`] as const,
+          ...STATUSES.map((one) => [one, `${one} ${whole(counts[one])}`] as const),
+        ]}
+        chosen={status ?? ""}
+        choose={(one) => change({ status: one })}
+        beside={
+          <Choice
+            label="Order"
+            isInline
             value={order}
-            onChange={(event) =>
-              change({ order: event.target.value === "row" ? "" : event.target.value })
-            }
-          >
-            <option value="row">by row</option>
-            <option value="score">lowest score first</option>
-            <option value="newest">newest first</option>
-          </select>
-        </label>
-      </div>
-      <TabPanel chosen={status ?? ""}>
+            options={ORDERS}
+            change={(key) => change({ order: key === "row" ? "" : key })}
+          />
+        }
+      >
         <div className={at === null ? "data-split" : "data-split open"}>
-          <WindowList
+          <Grid
             label="Results"
             name={["job", project, job.id, "results", status ?? "", order]}
             total={total}
@@ -115,7 +113,7 @@ export function JobResults({ project, summary }: Props) {
             />
           )}
         </div>
-      </TabPanel>
+      </Tabs>
     </section>
   );
 }
@@ -198,6 +196,6 @@ interface Props {
 interface OpenedProps {
   project: string;
   id: string;
-  query: { status?: Status; order: (typeof ORDERS)[number]; offset: number; limit: number };
+  query: { status?: Status; order: (typeof ORDERS)[number][0]; offset: number; limit: number };
   close: () => void;
 }

@@ -56,7 +56,7 @@ export function UploadDialog({ project, close }: { project: string; close: () =>
     close();
   };
   return (
-    <Dialog title="Upload a dataset" close={leave}>
+    <Dialog title="Upload a dataset" close={leave} isWide>
       <form className="data-upload" onSubmit={send}>
         <Drop
           words={file ? `${file.name}, ${size(file.size)}` : "Drop a file of JSON lines, or"}

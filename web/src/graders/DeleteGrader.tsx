@@ -2,7 +2,7 @@ import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
 import { useNavigate } from "react-router";
 import { api, ask } from "../api/client";
-import { Confirm } from "../parts/Confirm";
+import { Confirm } from "../parts/Dialog";
 import { Loading } from "../parts/Loading";
 import { ProblemBox } from "../parts/ProblemBox";
 import { useForget, useUsage } from "./queries";

@@ -1,7 +1,7 @@
 import { Link } from "react-router";
 import type { Schemas } from "../api/client";
+import { Histogram } from "../parts/Chart";
 import { count, moment, score, whole } from "../parts/figures";
-import { Histogram } from "../parts/Histogram";
 import { Loading } from "../parts/Loading";
 import { Outcome } from "../parts/Outcome";
 import { ProblemBox } from "../parts/ProblemBox";

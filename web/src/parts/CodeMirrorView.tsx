@@ -3,7 +3,7 @@ import { python } from "@codemirror/lang-python";
 import { EditorState } from "@codemirror/state";
 import { EditorView, lineNumbers } from "@codemirror/view";
 import { useEffect, useRef } from "react";
-import type { CodeProps } from "./CodeView";
+import { CODE, type CodeProps } from "./CodeView";
 import { look } from "./codemirror";
 
 export default function CodeMirrorView({ text, language, label }: CodeProps) {
@@ -27,5 +27,5 @@ export default function CodeMirrorView({ text, language, label }: CodeProps) {
     });
     return () => view.destroy();
   }, [text, language, label]);
-  return <section className="code" ref={place} aria-label={label} />;
+  return <section className={CODE} ref={place} aria-label={label} />;
 }

@@ -1,57 +1,83 @@
-import { type ReactNode, useEffect, useId, useRef } from "react";
-import "./parts.css";
+import { type ReactNode, useEffect, useRef } from "react";
+import { Dialog as Base, Heading, Modal, ModalOverlay } from "react-aria-components";
+import { Button, IconButton } from "./Button";
 
 /**
  * Something that has to be dealt with before the page; Escape closes it.
  *
  * @param close What closes it; without it, it stays.
  */
-export function Dialog({ title, close, children }: DialogProps) {
-  const element = useRef<HTMLDialogElement>(null);
-  const id = useId();
-  useEffect(() => {
-    const dialog = element.current;
-    dialog?.showModal();
-    dialog?.querySelector<HTMLElement>("input:not([hidden])")?.focus();
-    return () => dialog?.close();
-  }, []);
+export function Dialog({ title, close, isWide = false, children }: DialogProps) {
   return (
-    <dialog
-      ref={element}
-      className="dialog"
-      aria-labelledby={id}
-      onCancel={(event) => {
-        event.preventDefault();
-        close?.();
+    <ModalOverlay
+      isOpen
+      isDismissable={close !== undefined}
+      isKeyboardDismissDisabled={close === undefined}
+      onOpenChange={(isOpen) => {
+        if (!isOpen) close?.();
       }}
-      onClick={(event) => {
-        if (event.target === element.current) close?.();
-      }}
-      onKeyDown={(event) => {
-        // Chromium asks only once before it closes a dialog on its own.
-        if (event.key === "Escape") {
-          event.preventDefault();
-          close?.();
-        }
-      }}
+      className="fixed inset-0 z-40 flex items-start justify-center overflow-y-auto bg-black/40 p-4 pt-[10vh] max-md:items-end
+        max-md:p-0"
     >
-      <div className="dialog-body">
-        <div className="spread">
-          <h2 id={id}>{title}</h2>
-          {close && (
-            <button type="button" className="quiet" onClick={close} aria-label="Close">
-              ✕
-            </button>
-          )}
-        </div>
-        {children}
-      </div>
-    </dialog>
+      <Modal
+        className={`w-full rounded-lg bg-page text-ink shadow-over max-md:max-h-[92vh] max-md:overflow-y-auto
+          max-md:rounded-b-none ${isWide ? "max-w-5xl" : "max-w-xl"}`}
+      >
+        <Base className="dialog-body p-5 outline-none max-md:pb-8">
+          <div className="mb-3 flex items-start justify-between gap-4">
+            <Heading slot="title" className="m-0 text-lg font-semibold wrap-anywhere">
+              {title}
+            </Heading>
+            {close && <IconButton icon="close" label="Close" onPress={close} />}
+          </div>
+          <Body>{children}</Body>
+        </Base>
+      </Modal>
+    </ModalOverlay>
+  );
+}
+
+/** Starts where something is written. */
+function Body({ children }: { children: ReactNode }) {
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    box.current?.querySelector<HTMLElement>("input:not([hidden])")?.focus();
+  }, []);
+  return <div ref={box}>{children}</div>;
+}
+
+/** What a dialog ends with: the way back first, what it is for last. */
+export function Actions({ children }: { children: ReactNode }) {
+  return <div className="mt-5 flex flex-wrap items-center justify-end gap-2">{children}</div>;
+}
+
+/** Asks before something that cannot be undone; says what it takes away. */
+export function Confirm({ title, action, disabled, close, confirm, children }: ConfirmProps) {
+  return (
+    <Dialog title={title} close={close}>
+      {children}
+      <Actions>
+        <Button onPress={close}>Keep it</Button>
+        <Button tone="danger" isDisabled={disabled} onPress={confirm}>
+          {action}
+        </Button>
+      </Actions>
+    </Dialog>
   );
 }
 
 interface DialogProps {
   title: string;
   close?: () => void;
+  isWide?: boolean;
+  children: ReactNode;
+}
+
+interface ConfirmProps {
+  title: string;
+  action: string;
+  disabled: boolean;
+  close: () => void;
+  confirm: () => void;
   children: ReactNode;
 }

@@ -6,28 +6,35 @@ import {
   useId,
   useState,
 } from "react";
-import "./parts.css";
+import { Button } from "./Button";
+import { Icon } from "./Icon";
 
 /** Whether everything is shown from the start, as on paper. */
 export const Unfolded = createContext(false);
 
-/** A row that opens; what is inside is made when it is opened first. */
+/** A row that opens; what is inside is made when it is opened first, as there may be thousands. */
 export function Disclosure({ head, children, tone = "", isOpen = false }: DisclosureProps) {
   const [open, setOpen] = useState(useContext(Unfolded) || isOpen);
   const body = useId();
   return (
-    <div className={`disclosure ${tone}`}>
+    <div className={`border-b border-line ${tone}`}>
       <button
         type="button"
         data-row=""
+        data-rac=""
         aria-expanded={open}
         aria-controls={open ? body : undefined}
         onClick={() => setOpen(!open)}
+        className="flex min-h-9 w-full cursor-pointer items-center gap-2 px-1 py-1 text-left outline-offset-[-2px] hover:bg-sunk
+          pointer-coarse:min-h-11"
       >
+        <span className={`text-soft transition-transform ${open ? "rotate-90" : ""}`}>
+          <Icon name="right" size={12} />
+        </span>
         {head}
       </button>
       {open && (
-        <div id={body} className="disclosed">
+        <div id={body} className="pt-1 pb-4 pl-6">
           {children()}
         </div>
       )}
@@ -50,9 +57,9 @@ export function Cut<T>({ all, first, children }: CutProps<T>) {
     <>
       {shown.map(children)}
       {shown.length < all.length && (
-        <button type="button" className="quiet" onClick={() => setWhole(true)}>
+        <Button tone="quiet" onPress={() => setWhole(true)}>
           Show all {all.length}
-        </button>
+        </Button>
       )}
     </>
   );
@@ -77,7 +84,7 @@ export function Rows({ label, children }: { label: string; children: ReactNode }
     next.focus();
   };
   return (
-    <section className="rows" aria-label={label} onKeyDown={walk}>
+    <section aria-label={label} onKeyDown={walk}>
       {children}
     </section>
   );

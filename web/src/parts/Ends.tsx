@@ -1,7 +1,6 @@
 import type { Schemas } from "../api/client";
 import { whole } from "./figures";
-import { type Ended, Outcome } from "./Outcome";
-import "./parts.css";
+import { type Ended, Outcome, WORDS } from "./Outcome";
 
 type Counts = Schemas["Ends"];
 
@@ -19,25 +18,25 @@ export function endsOf(ends: Counts): [Ended, number][] {
 /** How many ended in which way, each as shape, colour and number; those that do not occur are left out. */
 export function EndCounts({ ends }: { ends: Counts }) {
   const shown = endsOf(ends).filter(([, number]) => number > 0);
-  if (shown.length === 0) return <span className="soft">no results</span>;
+  if (shown.length === 0) return <span className="text-soft">no results</span>;
   return (
-    <span className="ends">
+    <span className="inline-flex flex-wrap gap-x-3 gap-y-1">
       {shown.map(([state, number]) => (
         <span key={state} title={`${whole(number)} ${WORDS[state]}`}>
           <Outcome state={state} text={whole(number)} />
-          <span className="sr"> {WORDS[state]}</span>
+          <span className="sr-only"> {WORDS[state]}</span>
         </span>
       ))}
     </span>
   );
 }
 
-export const WORDS: Record<Ended, string> = {
-  pass: "passed",
-  fail: "failed",
-  error: "errors",
-  skipped: "skipped",
-  scored: "scored",
+const COLOURS: Record<Ended, string> = {
+  pass: "bg-pass",
+  fail: "bg-fail",
+  error: "bg-error",
+  skipped: "bg-edge",
+  scored: "bg-scored",
 };
 
 /** A bar of all planned cells: what has ended, by outcome, and what is still to come. */
@@ -48,12 +47,16 @@ export function EndBar({ ends, planned }: { ends: Counts; planned: number }) {
   const said = shown.map(([state, number]) => `${whole(number)} ${WORDS[state]}`).join(", ");
   return (
     <span
-      className="endbar"
+      className="flex h-1.5 w-full gap-px overflow-hidden rounded-full bg-fill"
       role="img"
       aria-label={`${whole(done)} of ${whole(Math.max(planned, done))} cells: ${said || "none yet"}`}
     >
       {shown.map(([state, number]) => (
-        <span key={state} className={state} style={{ width: `${(100 * number) / all}%` }} />
+        <span
+          key={state}
+          className={`min-w-0.5 ${COLOURS[state]}`}
+          style={{ width: `${(100 * number) / all}%` }}
+        />
       ))}
     </span>
   );

@@ -1,6 +1,5 @@
 import { createContext, type ReactNode, useContext } from "react";
 import type { Fault } from "../api/problem";
-import "./form.css";
 
 /** What the API said is wrong, for the fields of a form to find what is theirs. */
 export const Faults = createContext<readonly Fault[]>([]);
@@ -19,18 +18,23 @@ export function useIsFaulty(path: string): boolean {
   );
 }
 
+/** How everything looks that is written into or chosen from. */
+export const INPUT = `min-h-8 w-full max-w-xl rounded-md border border-edge/60 bg-page px-2.5 py-1 text-base text-ink
+  placeholder:text-soft hover:border-edge aria-invalid:border-fail disabled:bg-fill disabled:text-soft
+  pointer-coarse:min-h-10 pointer-coarse:text-lg`;
+
 /** A label, its control, what it is for, and what is wrong with it. */
 export function Field({ id, label, path, about, required, children }: FieldProps) {
   return (
-    <div className="field">
-      <label htmlFor={id} className="label">
+    <div className="min-w-0">
+      <label htmlFor={id} className="mb-1 block font-medium">
         {label}
-        {required && <em className="needed"> (required)</em>}
+        {required && <span className="font-normal text-soft"> (required)</span>}
       </label>
       {children}
       <Complaints path={path} id={id} />
       {about && (
-        <p id={`${id}-about`} className="about soft">
+        <p id={`${id}-about`} className="mt-1 mb-0 text-sm text-soft">
           <Described text={about} />
         </p>
       )}
@@ -43,9 +47,9 @@ export function Complaints({ path, id }: { path: string; id: string }) {
   const faults = useFaults(path);
   if (faults.length === 0) return null;
   return (
-    <p id={`${id}-fault`} className="fault" role="alert">
+    <p id={`${id}-fault`} className="mt-1 mb-0 text-fail wrap-anywhere" role="alert">
       {faults.map((fault) => (
-        <span key={fault.message}>
+        <span key={fault.message} className="block">
           {fault.message}
           {fault.fix && ` – ${fault.fix}`}
         </span>

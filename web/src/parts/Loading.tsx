@@ -1,5 +1,4 @@
 import { useEffect, useState } from "react";
-import "./parts.css";
 
 /** Says that something loads, once it takes longer than people notice. */
 export function Loading({ what = "Loading" }: { what?: string }) {
@@ -9,7 +8,7 @@ export function Loading({ what = "Loading" }: { what?: string }) {
     return () => window.clearTimeout(timer);
   }, []);
   return (
-    <output className="loading" aria-live="polite">
+    <output className="block min-h-14 py-4 text-soft" aria-live="polite">
       {isSlow ? `${what} …` : ""}
     </output>
   );

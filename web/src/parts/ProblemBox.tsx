@@ -1,18 +1,20 @@
 import { Problem } from "../api/problem";
-import "./parts.css";
+import { Button } from "./Button";
 
 /** What went wrong, where, and what to do about it. */
-export function ProblemBox({ problem, retry }: { problem: Error; retry?: () => void }) {
+export function ProblemBox({ problem, retry }: { problem: unknown; retry?: () => void }) {
+  const message = problem instanceof Error ? problem.message : String(problem);
   const told = problem instanceof Problem ? problem.faults : [];
-  const isSaid = told.length === 1 && told[0] && problem.message.includes(told[0].field);
+  const isSaid = told.length === 1 && told[0] && message.includes(told[0].field);
   const faults = isSaid ? [] : told;
-  const title = problem instanceof Problem ? problem.title : "The page failed";
   return (
-    <div role="alert" className="panel problem">
-      <h2>{title}</h2>
-      <p>{problem.message}</p>
+    <div role="alert" className="my-3 rounded-lg bg-fail-soft p-4 wrap-anywhere">
+      <h2 className="mb-1 text-base font-semibold text-fail">
+        {problem instanceof Problem ? problem.title : "The page failed"}
+      </h2>
+      <p className="m-0">{message}</p>
       {faults.length > 0 && (
-        <ul>
+        <ul className="mt-2 list-disc pl-5">
           {faults.map((fault) => (
             <li key={`${fault.field} ${fault.message}`}>
               {fault.field && <code>{fault.field}</code>} {fault.message}
@@ -22,9 +24,9 @@ export function ProblemBox({ problem, retry }: { problem: Error; retry?: () => v
         </ul>
       )}
       {retry && (
-        <button type="button" onClick={retry}>
-          Try again
-        </button>
+        <div className="mt-3">
+          <Button onPress={retry}>Try again</Button>
+        </div>
       )}
     </div>
   );

@@ -1,4 +1,6 @@
 import { useEffect, useState } from "react";
+import { INPUT } from "./Field";
+import { Icon } from "./Icon";
 
 /** Looks for a text once the person stops writing; the text that counts is in the address. */
 export function Search({ label, placeholder, value, change }: SearchProps) {
@@ -10,14 +12,21 @@ export function Search({ label, placeholder, value, change }: SearchProps) {
     return () => window.clearTimeout(timer);
   });
   return (
-    <input
-      type="search"
-      aria-label={label}
-      placeholder={placeholder}
-      maxLength={200}
-      value={text}
-      onChange={(event) => setText(event.target.value)}
-    />
+    <span className="relative inline-block w-72 max-w-full">
+      <span className="pointer-events-none absolute inset-y-0 left-2.5 grid place-items-center text-soft">
+        <Icon name="search" size={14} />
+      </span>
+      <input
+        type="search"
+        data-rac=""
+        aria-label={label}
+        placeholder={placeholder}
+        maxLength={200}
+        value={text}
+        onChange={(event) => setText(event.target.value)}
+        className={`${INPUT} pl-8`}
+      />
+    </span>
   );
 }
 

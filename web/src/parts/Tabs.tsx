@@ -1,57 +1,60 @@
 import type { ReactNode } from "react";
+import { Tabs as Base, Tab, TabList, TabPanel } from "react-aria-components";
 import { NavLink } from "react-router";
-import "./parts.css";
 
-/** Parts of a page of which one is shown; the arrows go from one to the next. */
-export function Tabs<Key extends string>({ label, tabs, chosen, choose }: TabsProps<Key>) {
-  const go = (from: number, by: number) => {
-    const place = (from + by + tabs.length) % tabs.length;
-    const next = tabs[place]?.[0];
-    if (next === undefined) return;
-    choose(next);
-    document.getElementById(tabId(next))?.focus();
-  };
+// A row that scrolls where it is wider than the screen; its line is what panels stand on.
+const ROW = "flex gap-1 overflow-x-auto border-b border-line [scrollbar-width:none]";
+const ONE = `relative flex min-h-9 shrink-0 cursor-pointer items-center px-2.5 whitespace-nowrap text-soft no-underline
+  outline-offset-[-2px] hover:text-ink pointer-coarse:min-h-11 after:absolute after:inset-x-2.5 after:bottom-0 after:h-0.5
+  after:rounded-full`;
+const CHOSEN = "selected:text-ink selected:font-medium selected:after:bg-ink";
+const CURRENT =
+  "aria-[current=page]:text-ink aria-[current=page]:font-medium aria-[current=page]:after:bg-ink";
+
+/**
+ * Parts of a page of which one is shown; the arrows go from one to the next.
+ *
+ * @param beside Stands at the end of the row.
+ */
+export function Tabs<Key extends string>({
+  label,
+  tabs,
+  chosen,
+  choose,
+  beside,
+  children,
+}: TabsProps<Key>) {
   return (
-    <div className="tabs" role="tablist" aria-label={label}>
-      {tabs.map(([key, name], place) => (
-        <button
-          key={key}
-          id={tabId(key)}
-          type="button"
-          role="tab"
-          aria-selected={key === chosen}
-          aria-controls={key === chosen ? PANEL : undefined}
-          tabIndex={key === chosen ? 0 : -1}
-          onClick={() => choose(key)}
-          onKeyDown={(event) => {
-            const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-            if (!by) return;
-            event.preventDefault();
-            go(place, by);
-          }}
-        >
-          {name}
-        </button>
-      ))}
-    </div>
+    <Base selectedKey={chosen || FIRST} onSelectionChange={(key) => choose(keyOf(key) as Key)}>
+      <div className="mb-4 flex flex-wrap-reverse items-end justify-between gap-x-4 gap-y-2">
+        <TabList aria-label={label} className={`${ROW} min-w-0 grow`}>
+          {tabs.map(([key, name]) => (
+            <Tab key={key} id={key || FIRST} className={`${ONE} ${CHOSEN}`}>
+              {name}
+            </Tab>
+          ))}
+        </TabList>
+        {beside}
+      </div>
+      <TabPanel id={chosen || FIRST} className="outline-offset-4">
+        {children}
+      </TabPanel>
+    </Base>
   );
 }
 
-/** What the chosen tab shows. */
-export function TabPanel({ chosen, children }: { chosen: string; children: ReactNode }) {
-  return (
-    <div role="tabpanel" id={PANEL} aria-labelledby={tabId(chosen)}>
-      {children}
-    </div>
-  );
+const FIRST = "-first";
+
+function keyOf(key: string | number): string {
+  return key === FIRST ? "" : String(key);
 }
 
 /** Pages that stand beside each other. */
 export function PageTabs({ label, pages }: PageTabsProps) {
   return (
-    <nav className="tabs" aria-label={label}>
+    <nav className={`${ROW} mb-4`} aria-label={label}>
       {pages.map(([to, name]) => (
-        <NavLink key={to} to={to}>
+        <NavLink key={to} to={to} className={`${ONE} ${CURRENT}`}>
           {name}
         </NavLink>
       ))}
@@ -59,17 +62,13 @@ export function PageTabs({ label, pages }: PageTabsProps) {
   );
 }
 
-const PANEL = "tab-panel";
-
-function tabId(key: string): string {
-  return `tab-${key || "first"}`;
-}
-
 interface TabsProps<Key> {
   label: string;
   tabs: readonly (readonly [Key, ReactNode])[];
   chosen: Key;
   choose: (key: Key) => void;
+  beside?: ReactNode;
+  children: ReactNode;
 }
 
 interface PageTabsProps {

@@ -5,7 +5,10 @@ export function isTyped(event: KeyboardEvent): boolean {
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return true;
   const target = event.target;
   if (!(target instanceof HTMLElement)) return false;
-  return target.isContentEditable || target.closest("input, textarea, select, dialog") !== null;
+  return (
+    target.isContentEditable ||
+    target.closest("input, textarea, select, [role=dialog], [role=menu]") !== null
+  );
 }
 
 /** Keys of a page; none of them works while somebody writes. */

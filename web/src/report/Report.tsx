@@ -1,9 +1,9 @@
 import type { ReactNode } from "react";
 import { Navigate, Route, Routes } from "react-router";
-import { PageBoundary } from "../app/PageBoundary";
 import { useTheme } from "../app/theme";
 import { Unfolded } from "../parts/Disclosure";
 import { Outcome } from "../parts/Outcome";
+import { Boundary } from "../parts/Panel";
 import { usePageTitle } from "../parts/title";
 import CellPage from "../runs/cell/CellPage";
 import { Comparison } from "../runs/compare/Comparison";
@@ -92,7 +92,7 @@ function Frame({ children }: { children: ReactNode }) {
         </button>
       </header>
       <main id="main">
-        <PageBoundary>{children}</PageBoundary>
+        <Boundary>{children}</Boundary>
       </main>
       <Foot />
     </div>

@@ -1,5 +1,6 @@
+import createQueries, { type OpenapiQueryClient } from "openapi-react-query";
 import { Problem } from "../api/problem";
-import type { components } from "../api/schema";
+import type { components, paths } from "../api/schema";
 import type { Chosen } from "../runs/chosen";
 import { type OpenedCell, runData } from "./data";
 
@@ -29,14 +30,17 @@ const answers: Record<string, (query: Query) => unknown> = {
 };
 
 export const api = {
-  async GET(path: string, asked: Asked): Promise<unknown> {
+  async GET(path: string, asked: Asked): Promise<{ data: unknown; response: Response }> {
     const answer = answers[path];
-    return (answer ?? missing)((asked.params?.query ?? {}) as Query);
+    const data = (answer ?? missing)((asked.params?.query ?? {}) as Query);
+    return { data, response: new Response() };
   },
 };
 
-export async function ask<T>(asked: Promise<T>): Promise<T> {
-  return await asked;
+export const $api = createQueries(api as never) as OpenapiQueryClient<paths>;
+
+export async function ask<T>(asked: Promise<{ data?: T }>): Promise<T> {
+  return (await asked).data as T;
 }
 
 function missing(): never {

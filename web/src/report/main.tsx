@@ -1,9 +1,9 @@
+import "../app/theme.css";
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { HashRouter, MemoryRouter } from "react-router";
 import { applyTheme } from "../app/theme";
-import "../app/theme.css";
 import { readData } from "./data";
 import { Report } from "./Report";
 

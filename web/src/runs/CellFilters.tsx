@@ -1,7 +1,7 @@
 import type { Schemas } from "../api/client";
-import { endsOf, WORDS } from "../parts/Ends";
+import { endsOf } from "../parts/Ends";
 import { count, whole } from "../parts/figures";
-import { Outcome } from "../parts/Outcome";
+import { Outcome, WORDS } from "../parts/Outcome";
 import { Search } from "../parts/Search";
 import type { Chosen } from "./chosen";
 import { agentName } from "./names";

@@ -2,7 +2,7 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, ask, type Schemas } from "../api/client";
 import { useMay } from "../api/me";
-import { Confirm } from "../parts/Confirm";
+import { Confirm } from "../parts/Dialog";
 import { count } from "../parts/figures";
 import { ProblemBox } from "../parts/ProblemBox";
 import { runName } from "./names";

@@ -10,7 +10,7 @@ import { IN_FILE } from "../parts/file";
 import { Loading } from "../parts/Loading";
 import { later } from "../parts/later";
 import { ProblemBox } from "../parts/ProblemBox";
-import { TabPanel, Tabs } from "../parts/Tabs";
+import { Tabs } from "../parts/Tabs";
 import { usePageTitle } from "../parts/title";
 import { CellsTab } from "./CellsTab";
 import { ConfigTab } from "./ConfigTab";
@@ -127,8 +127,7 @@ function Shown({ told, now }: { told: Schemas["RunOverview"]; now: RunRow }) {
           </>
         )}
       </RunHead>
-      <Tabs label="Parts of the run" tabs={TABS} chosen={tab} choose={open} />
-      <TabPanel chosen={tab}>
+      <Tabs label="Parts of the run" tabs={TABS} chosen={tab} choose={open}>
         {tab === "overview" && (
           <div className="stack">
             <RunSummary told={told} />
@@ -147,7 +146,7 @@ function Shown({ told, now }: { told: Schemas["RunOverview"]; now: RunRow }) {
           </Suspense>
         )}
         {tab === "config" && <ConfigTab told={told} />}
-      </TabPanel>
+      </Tabs>
     </div>
   );
 }

@@ -1,8 +1,8 @@
 import { Link } from "react-router";
 import type { Schemas } from "../api/client";
+import { Basis, EstimateBar } from "../parts/Chart";
 import { Command } from "../parts/Command";
 import { EndCounts } from "../parts/Ends";
-import { Basis, EstimateBar } from "../parts/Estimate";
 import { count, duration, percent, priced, score, whole } from "../parts/figures";
 import { Flag, Outcome } from "../parts/Outcome";
 import { agentName, cellsAddress } from "./names";

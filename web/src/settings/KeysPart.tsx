@@ -2,7 +2,7 @@ import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tansta
 import { type FormEvent, useState } from "react";
 import { api, ask, type Schemas } from "../api/client";
 import { Command } from "../parts/Command";
-import { Confirm } from "../parts/Confirm";
+import { Confirm } from "../parts/Dialog";
 import { Empty } from "../parts/Empty";
 import { moment } from "../parts/figures";
 import { Loading } from "../parts/Loading";

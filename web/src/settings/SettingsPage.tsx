@@ -1,7 +1,7 @@
 import { useSearchParams } from "react-router";
 import { useMe } from "../api/me";
 import { Loading } from "../parts/Loading";
-import { TabPanel, Tabs } from "../parts/Tabs";
+import { Tabs } from "../parts/Tabs";
 import { usePageTitle } from "../parts/title";
 import "./settings.css";
 import { ChangesPart } from "./ChangesPart";
@@ -34,10 +34,9 @@ export default function SettingsPage() {
         tabs={TABS.map(([key, name]) => [key, name] as const)}
         chosen={at}
         choose={(key) => setView(key ? { tab: key } : {})}
-      />
-      <TabPanel chosen={at}>
+      >
         <Part me={me} />
-      </TabPanel>
+      </Tabs>
     </div>
   );
 }

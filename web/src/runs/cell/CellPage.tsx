@@ -7,7 +7,7 @@ import { useKeys } from "../../parts/keys";
 import { Loading } from "../../parts/Loading";
 import { Outcome } from "../../parts/Outcome";
 import { ProblemBox } from "../../parts/ProblemBox";
-import { TabPanel, Tabs } from "../../parts/Tabs";
+import { Tabs } from "../../parts/Tabs";
 import { usePageTitle } from "../../parts/title";
 import { type CellName, cellAddress, trialName } from "../names";
 import { type CellView, useCell, useFiles, useOutline, useRaw, wholeText } from "./asking";
@@ -182,14 +182,13 @@ function Done({ cell }: { cell: CellView }) {
         tabs={shown.map((name) => [name, `${TABS[name]} ${numbers[name] || ""}`] as const)}
         chosen={open}
         choose={(tab) => set({ tab })}
-      />
-      <TabPanel chosen={open}>
+      >
         {open === "trajectory" && <TrajectoryTab cell={cell} query={query} set={set} />}
         {open === "files" && <FilesTab cell={cell} />}
         {open === "texts" && <Texts cell={cell} />}
         {!IN_FILE && open === "raw" && <RawTab cell={cell} />}
         {open === "history" && <History cell={cell} />}
-      </TabPanel>
+      </Tabs>
     </section>
   );
 }

@@ -1,6 +1,6 @@
 import type { Schemas } from "../../api/client";
+import { Histogram } from "../../parts/Chart";
 import { between, count, percent, score, whole } from "../../parts/figures";
-import { Histogram } from "../../parts/Histogram";
 import { Outcome } from "../../parts/Outcome";
 import "./scores.css";
 

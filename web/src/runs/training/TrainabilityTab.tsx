@@ -1,10 +1,10 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useSearchParams } from "react-router";
 import { api, ask, type Schemas } from "../../api/client";
+import { Histogram } from "../../parts/Chart";
 import { Empty } from "../../parts/Empty";
 import { moment } from "../../parts/figures";
 import { IN_FILE } from "../../parts/file";
-import { Histogram } from "../../parts/Histogram";
 import { Loading } from "../../parts/Loading";
 import { ProblemBox } from "../../parts/ProblemBox";
 import { runName } from "../names";

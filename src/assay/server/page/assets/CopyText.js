@@ -1,1 +1,1 @@
-import{o as e}from"./index.js";import{t}from"./jsx-runtime.js";var n=t();function r({name:t,text:r}){let[i,a]=e();return(0,n.jsx)(`button`,{type:`button`,onClick:()=>a(r()),children:i?`Copied`:t})}export{r as t};
+import{n as e}from"./ProblemBox.js";import{s as t}from"./index.js";import{t as n}from"./jsx-runtime.js";var r=n();function i({name:n,text:i}){let[a,o]=t();return(0,r.jsx)(e,{icon:a?`pass`:`copy`,onPress:()=>o(i()),children:a?`Copied`:n})}export{i as t};

@@ -1,0 +1,77 @@
+import { QueryErrorResetBoundary } from "@tanstack/react-query";
+import { Component, type ReactNode, Suspense, useId } from "react";
+import { Loading } from "./Loading";
+import { ProblemBox } from "./ProblemBox";
+
+interface BoundaryProps {
+  /** When it changes, what failed is tried anew. */
+  place?: string;
+  /** What is done before it is tried again. */
+  reset: () => void;
+  children: ReactNode;
+}
+
+class Catching extends Component<BoundaryProps, { error: unknown; place: string | undefined }> {
+  override state = { error: undefined as unknown, place: this.props.place };
+
+  static getDerivedStateFromError(error: unknown) {
+    return { error };
+  }
+
+  static getDerivedStateFromProps(props: BoundaryProps, state: { place: string | undefined }) {
+    return props.place === state.place ? null : { error: undefined, place: props.place };
+  }
+
+  override render() {
+    if (this.state.error === undefined) return this.props.children;
+    const again = () => {
+      this.props.reset();
+      this.setState({ error: undefined });
+    };
+    return <ProblemBox problem={this.state.error} retry={again} />;
+  }
+}
+
+/** What is in it is waited for, and what it throws is shown in its place: the rest of the page stands. */
+export function Boundary({ place, what, children }: Waiting) {
+  return (
+    <QueryErrorResetBoundary>
+      {({ reset }) => (
+        <Catching reset={reset} {...(place === undefined ? {} : { place })}>
+          <Suspense fallback={<Loading {...(what ? { what } : {})} />}>{children}</Suspense>
+        </Catching>
+      )}
+    </QueryErrorResetBoundary>
+  );
+}
+
+interface Waiting {
+  place?: string;
+  what?: string;
+  children: ReactNode;
+}
+
+/** A part of a page with its heading: queries in it suspend, and fail for it alone. */
+export function Panel({ title, note, beside, what, children }: PanelProps) {
+  const id = useId();
+  return (
+    <section aria-labelledby={id} className="min-w-0">
+      <div className="mb-3 flex flex-wrap items-baseline justify-between gap-x-4 gap-y-1">
+        <h2 id={id} className="m-0 text-lg font-semibold">
+          {title}
+          {note && <span className="ml-2 text-sm font-normal text-soft">{note}</span>}
+        </h2>
+        {beside}
+      </div>
+      <Boundary {...(what ? { what } : {})}>{children}</Boundary>
+    </section>
+  );
+}
+
+interface PanelProps {
+  title: ReactNode;
+  note?: ReactNode;
+  beside?: ReactNode;
+  what?: string;
+  children: ReactNode;
+}
