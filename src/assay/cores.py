@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["cores", "keep_to"]
-
 _kept: list[int] = []
 
 

@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, dataclass_transform, overl
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = ["changed", "frozen"]
-
 _T = TypeVar("_T")
 
 

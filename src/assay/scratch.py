@@ -12,8 +12,6 @@ from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-__all__ = ["remove", "scratch", "scratch_beside", "sweep", "to_end"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -7,8 +7,6 @@ import socket
 
 from assay.errors import InputError
 
-__all__ = ["is_loopback", "listen"]
-
 
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach an address."""

@@ -18,17 +18,6 @@ from contextvars import ContextVar
 
 from assay.errors import AssayError
 
-__all__ = [
-    "LateError",
-    "Turn",
-    "current_turn",
-    "queueing",
-    "seconds_left",
-    "taking",
-    "whose",
-    "working_for",
-]
-
 
 class LateError(AssayError):
     """The turn is over: what was being done has been ended."""

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
     from assay.sandbox import OpenCommand
 
-__all__ = ["Conversed", "converse", "require_package"]
-
 _FORMAT = "acp"
 _MOST_CHARACTERS = 64 << 20
 _VERSION = 1

@@ -36,8 +36,6 @@ from assay.types.trace import AgentStep, Step
 if TYPE_CHECKING:
     from assay.agents.transcripts import Transcript
 
-__all__ = ["CommandAgent"]
-
 _WORKSPACE = "/workspace"
 _PORT = 4143
 """Where an agent in a network of its own finds its gateway."""

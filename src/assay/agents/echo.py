@@ -10,8 +10,6 @@ from assay.sandbox.host import open_inside
 from assay.types.run import Run
 from assay.types.trace import AgentStep
 
-__all__ = ["EchoAgent"]
-
 
 @frozen
 class EchoAgent:

@@ -22,8 +22,6 @@ from assay.scoring.json_safe import Json, plain
 from assay.tasks.interaction import Decision, Interaction, Rule
 from assay.types.trace import ToolKind
 
-__all__ = ["Answer", "Option", "Question", "answer"]
-
 _LONGEST = 4_000
 _APPROVE = Interaction(policy="auto-approve")
 _TERMINAL = threading.Lock()

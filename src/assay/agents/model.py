@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from assay.tasks.case import Case
     from assay.tasks.mcp_servers import McpServer
 
-__all__ = ["ModelAgent"]
-
 ToolChoice: TypeAlias = "str | Callable[..., object]"
 
 _MOST_REMINDERS = 2

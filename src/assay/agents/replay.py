@@ -30,8 +30,6 @@ from assay.types.codec import from_json
 from assay.types.run import Run
 from assay.types.trace import AgentStep, Step, ToolCall, ToolStep, Trace, tool_kind
 
-__all__ = ["RecordedAgent", "ReplayAgent", "answer_of", "recordings_of"]
-
 _WHOLE = "trace.json"
 _TRACES = ("trace.jsonl", "transcript.json", _WHOLE)
 _PARTS = frozenset({"files", "deleted.txt", "run.sh", "answer.txt", *_TRACES})

@@ -12,8 +12,6 @@ from assay.sandbox.host import make_directory_inside, open_inside, remove_inside
 from assay.types.run import Run
 from assay.types.trace import AgentStep, Step
 
-__all__ = ["Deeds", "ScriptedAgent"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deeds:

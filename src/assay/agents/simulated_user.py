@@ -12,8 +12,6 @@ from assay.models import ModelClient
 from assay.scoring.json_safe import Json
 from assay.tasks.blocks import SimulatedUser
 
-__all__ = ["Exchange", "next_message"]
-
 _MOST_SHOWN = 20_000
 _SCHEMA: dict[str, Json] = {
     "type": "object",

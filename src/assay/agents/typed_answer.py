@@ -13,8 +13,6 @@ from assay.types.typed import problem_of, type_adapter
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-__all__ = ["SUBMIT", "TypedAnswer"]
-
 SUBMIT = "submit"
 """What the tool is called."""
 

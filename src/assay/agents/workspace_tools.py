@@ -20,8 +20,6 @@ from assay.scoring.json_safe import Json
 from assay.types.submission import Workspace
 from assay.types.trace import ToolResult
 
-__all__ = ["WORKSPACE_TOOLS", "WorkspaceTool", "WorkspaceTools", "offered_over"]
-
 WORKSPACE_TOOLS = ("bash", "read", "write", "edit", "search")
 """Names of the tools that there are over a workspace."""
 

@@ -236,10 +236,12 @@ def _is_grader_file(path: str) -> bool:
 def _schema(kind: str) -> dict[str, Json]:
     if kind == "case":
         return case_schema()
+    grader = spec_schema()
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "assay graders",
+        "$defs": grader.pop("$defs"),
         "type": "array",
         "minItems": 1,
-        "items": spec_schema(),
+        "items": grader,
     }

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from assay.store.records import CellRow, RunRecord
     from assay.store.runs import Store
 
-__all__ = ["add_export", "exporting", "tell_rows"]
-
 _MOST = 400
 
 

@@ -50,8 +50,6 @@ if TYPE_CHECKING:
     from assay.store.records import CellRow
     from assay.store.runs import Store
 
-__all__ = ["add", "run"]
-
 _EXAMPLES = """\
   assay grade answers.jsonl graders.yaml
   assay grade answers.jsonl graders.yaml --label correct --json

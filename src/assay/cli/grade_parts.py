@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from assay.reports.summary import Summary
     from assay.store.runs import Store
 
-__all__ = ["Parts", "add_parts", "in_parts", "report_parts", "write_rows"]
-
 _CAUSES = 5
 _FILE_FORMS = tuple(form for form in FORMS if form not in TABLE_FORMS)
 _NOT_WITH = ("label", "junit", "otel")

@@ -15,8 +15,6 @@ from typing import NoReturn, cast
 from assay.cli.options import BAD_INPUT, INTERRUPTED, NOT_GRADED, store_named
 from assay.errors import AssayError, InputError
 
-__all__ = ["COMMANDS", "command_parser", "main", "parse"]
-
 COMMANDS = {
     "init": ("demo:init", "write a starter suite that runs"),
     "run": ("run", "run cases and tasks: every harness, model and trial, graded and stored"),

@@ -17,8 +17,6 @@ from assay.tasks.row_files import ROOM, Reading, unnamed
 from assay.tasks.row_sets import holds_rows
 from assay.tasks.text_tables import is_moved
 
-__all__ = ["ROWS", "RowsGiven", "add_reading", "require_rows", "rows_given"]
-
 ROWS = """\
 Rows are JSONL, a JSON array, or a CSV or TSV table whose first row names the columns, also packed
 by gzip or zstd; Parquet or Arrow; a directory or a quoted pattern of such files; hf:OWNER/NAME of

@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from assay.eval.regrade import Regrade
     from assay.reports.progress import Progress
 
-__all__ = ["add", "add_regrade", "isolation_notes", "run", "run_regrade"]
-
 _MOST = 400
 _EXAMPLES = """\
   assay run evals/

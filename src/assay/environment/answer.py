@@ -10,8 +10,6 @@ from assay.types.typed import is_finite, problem_of
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-__all__ = ["Answer", "parse_answer"]
-
 T = TypeVar("T")
 
 

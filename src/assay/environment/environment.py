@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from assay.tasks.origin import Source
     from assay.tasks.permitted import SubmissionSpec
 
-__all__ = ["Environment"]
-
 P = ParamSpec("P")
 Q = ParamSpec("Q")
 T = TypeVar("T")

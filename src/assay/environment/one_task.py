@@ -10,8 +10,6 @@ from typing import Any, TypeAlias, TypeVar
 
 from assay.errors import AssayError, TaskEndedError
 
-__all__ = ["OneTask"]
-
 T = TypeVar("T")
 _Asked: TypeAlias = "tuple[Callable[[], Awaitable[object]], asyncio.Future[Any]]"
 

@@ -26,8 +26,6 @@ from assay.types.run import Observation, Prompt
 if TYPE_CHECKING:
     from aiohttp import ClientSession
 
-__all__ = ["Episode", "Turn", "environment"]
-
 _REPLY_SECONDS = 600.0
 _SCHEMA_SECONDS = 10.0
 _CLOSE_SECONDS = 2.0

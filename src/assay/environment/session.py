@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from assay.environment.template import Template
 
-__all__ = ["TemplateSession"]
-
 
 class TemplateSession:
     """A template's generator, suspended where it waits for an answer or for the next action."""

@@ -18,8 +18,6 @@ from assay.environment.one_task import OneTask
 from assay.errors import InputError, TemplateError
 from assay.types.submission import Workspace
 
-__all__ = ["Resource", "Scope", "State", "new_session", "scope_of_session"]
-
 T = TypeVar("T")
 
 

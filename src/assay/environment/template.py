@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from assay.tasks.mcp_servers import McpServer
     from assay.tasks.tools import FunctionTool
 
-__all__ = ["Hook", "Template", "TemplateFunction", "require_named_parameters"]
-
 P = ParamSpec("P")
 TemplateFunction = Callable[P, AsyncGenerator[Any, Any]]
 Hook = Callable[[], Awaitable[object]]

@@ -12,8 +12,6 @@ from assay.scoring.json_safe import Json, json_safe
 from assay.tasks.tools import FunctionTool
 from assay.types.trace import ToolResult
 
-__all__ = ["SessionTool", "require_tool_name"]
-
 _CALLING: ContextVar[asyncio.Lock | None] = ContextVar("assay_calling", default=None)
 """The turn of the session in one of whose tools this is."""
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from assay.tasks.origin import Source
     from assay.tasks.permitted import SubmissionSpec
 
-__all__ = ["SessionWorkspace", "workspace_case"]
-
 _MOST_BYTES = 16 << 20
 
 

@@ -37,19 +37,6 @@ from assay.version import __version__
 if TYPE_CHECKING:
     from assay.eval.cluster_limits import Limits
 
-__all__ = [
-    "DEPTH",
-    "SLOW_SECONDS",
-    "WAITING",
-    "Actors",
-    "EndsWorkersError",
-    "Prepares",
-    "cores",
-    "ray",
-    "this_node",
-    "worker_directory",
-]
-
 DEPTH = 2
 """Requests under way with an actor that computes: the one that it works on, and the next."""
 WAITING = 64

@@ -16,8 +16,6 @@ from assay.store.decisions import HELD
 from assay.tasks.task import Task
 from assay.types.run import Run
 
-__all__ = ["Attempt", "plan_attack"]
-
 Outcome: TypeAlias = Literal["passes", "pays", "escapes", "holds", "not played"]
 
 _ROUNDING = 1e-9

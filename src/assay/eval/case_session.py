@@ -36,16 +36,6 @@ from assay.tasks.task import Guest, Session
 from assay.types.run import OfferedTool, Prompt, Run
 from assay.types.submission import Submission, Workspace
 
-__all__ = [
-    "CaseSession",
-    "Keep",
-    "Kept",
-    "case_session",
-    "has_tests",
-    "kept_session",
-    "prompt_of",
-]
-
 T = TypeVar("T")
 Keep: TypeAlias = "Mapping[int, SubScore]"
 """Scores of an earlier grading that are taken over, by the place of their grader."""

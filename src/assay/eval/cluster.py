@@ -27,8 +27,6 @@ from assay.eval.actors import cores, ray
 from assay.eval.heads import require_head
 from assay.scratch import scratch
 
-__all__ = ["Cluster", "connected", "engine_address"]
-
 _LEAST_ROOM = 16
 _LEAVE_SECONDS = 15.0
 _LOCAL_STORE_BYTES = 200 << 20

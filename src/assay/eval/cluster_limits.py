@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from assay.models import ModelClient
     from assay.models.prices import Prices
 
-__all__ = ["Limits", "WithinLimits", "for_others"]
-
 _LOOK_SECONDS = 0.05
 
 

@@ -36,8 +36,6 @@ from assay.types.trace import Step
 if TYPE_CHECKING:
     from assay.eval.cluster import Cluster
 
-__all__ = ["run_on"]
-
 _AHEAD = 2
 """Cells that wait for each core, so that none of them is idle, nor one of a machine that joins."""
 

@@ -29,8 +29,6 @@ from assay.scoring.graded import Graded
 from assay.store.catalog import GraderVersion
 from assay.tasks.task import RunOptions
 
-__all__ = ["HEAD_BYTES", "NUMBER_BYTES", "Reply", "frame", "serve"]
-
 NUMBER_BYTES = 4
 HEAD_BYTES = NUMBER_BYTES + 8
 

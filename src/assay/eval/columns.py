@@ -8,17 +8,6 @@ from typing import TypeAlias
 from assay.errors import InputError
 from assay.scoring.json_safe import Json
 
-__all__ = [
-    "GRADE",
-    "GRADE_TYPES",
-    "SCORE",
-    "Column",
-    "add_kinds",
-    "column_kinds",
-    "columns_of",
-    "is_grades",
-]
-
 Column: TypeAlias = tuple[str, str]
 """The name of a column, and what it holds: text, bool, int, long, float or json."""
 

@@ -11,8 +11,6 @@ from assay.errors import GraderError, ProvisionError
 from assay.graders.spec import GraderSpec
 from assay.types.submission import Workspace
 
-__all__ = ["require_programs", "stand_ins"]
-
 _STARTS_PYTHON = re.compile(
     r"\bpy(?:thon|py|test|\.test)|\b(?:make|gmake|just|tox|nox|task|invoke|ninja|npm)\b"
     r"|\bsh\b|\./|\.sh\b"

@@ -29,8 +29,6 @@ from assay.tasks.blocks import ContainerSpec
 from assay.types.submission import Image, Workspace
 from assay.version import __version__
 
-__all__ = ["Contained", "contained"]
-
 _PORT = 8765
 _WORD_BYTES, _WORD_SECONDS = 32, 2.0
 _START_SECONDS, _DIAL_SECONDS = 150.0, 20.0

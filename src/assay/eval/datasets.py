@@ -41,8 +41,6 @@ from assay.tasks.row_sets import files_of
 from assay.tasks.rows import OWN_FIELDS, as_json_lines
 from assay.tasks.tables import Table
 
-__all__ = ["OURS", "Dataset", "read_through"]
-
 OURS = "/proc/self/"
 """Where files of this process alone are."""
 

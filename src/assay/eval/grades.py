@@ -20,8 +20,6 @@ from assay.statistics.intervals import Interval, spread_interval
 from assay.store.records import NOT_GRADED, CellStatus
 from assay.types.codec import from_json
 
-__all__ = ["Grade", "Tally", "score_names"]
-
 
 def score_names(labels: Iterable[str]) -> tuple[str, ...]:
     """What the scores of graders are called in a result; of two with one name, ``x-1``, ``x-2``."""

@@ -16,8 +16,6 @@ from assay.store.snapshots import Dropped
 from assay.store.sources import source_tree
 from assay.tasks.permitted import Rules, make_targets
 
-__all__ = ["GradingPlan", "asked_for", "build", "plan"]
-
 _MOST_LINES = 200
 _MAKEFILES = frozenset({"makefile", "gnumakefile"})
 _LARGEST_MAKEFILE = 1 << 20

@@ -18,21 +18,6 @@ if TYPE_CHECKING:
     from assay.tasks.blocks import Conditions, HarnessSpec, Limits
     from assay.types.submission import Image
 
-__all__ = [
-    "BUILT_IN",
-    "FAKE",
-    "agent_for",
-    "declared_harnesses",
-    "fake_models",
-    "gateway_for",
-    "harnesses_in_images",
-    "require_harnesses",
-    "require_model",
-    "require_recordings",
-    "require_turns",
-    "usable_harnesses",
-]
-
 BUILT_IN = ("agent", "echo", "replay")
 """Harnesses that need no declaration; others are declared in a ``harnesses.yaml``."""
 

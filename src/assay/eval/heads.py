@@ -9,8 +9,6 @@ import time
 
 from assay.errors import GraderError, InputError
 
-__all__ = ["Parts", "require_head"]
-
 _HEAD_SECONDS = 30.0
 """How long the head may be away. After 60 s Ray would end this process."""
 _HERE_SECONDS = 3.0

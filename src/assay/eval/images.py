@@ -31,20 +31,6 @@ from assay.tasks.blocks import ContainerSpec
 from assay.tasks.case import Case
 from assay.types.submission import Image, Workspace
 
-__all__ = [
-    "ENGINE",
-    "Engine",
-    "build_image",
-    "copy_workdir",
-    "find_engine",
-    "missing",
-    "pinned",
-    "prepare",
-    "prove",
-    "unpack_archive",
-    "why_it_does_not_start",
-]
-
 ENGINE = "ASSAY_CONTAINERS"
 """Variable that names the engine: podman, docker, or a path of one."""
 

@@ -37,22 +37,6 @@ from assay.tasks.case import REFERENCES, Case
 from assay.tasks.case_files import tree_digest
 from assay.types.codec import from_json, to_json
 
-__all__ = [
-    "CaseLock",
-    "Decision",
-    "Isolated",
-    "Settle",
-    "UndecidedError",
-    "Why",
-    "all_of",
-    "is_by_default",
-    "isolated_graders",
-    "oracle_digest",
-    "reference_of",
-    "settle_by_locks",
-    "settled",
-]
-
 _ABOUT = "Made by assay from the reference recording; keep it with the case. See docs/selftest.md."
 _LARGEST = 1 << 24
 _SHOWN = 5

@@ -35,8 +35,6 @@ from assay.types.run import Run
 if TYPE_CHECKING:
     from assay.eval.trials import Arena
 
-__all__ = ["decide", "decide_each"]
-
 _EAGER = "eager:"
 """Lets a test make its objects at once, in its order: what such a test of the reference needs."""
 

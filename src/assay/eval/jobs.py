@@ -24,8 +24,6 @@ from assay.tasks.case import load_case
 from assay.tasks.task import RunOptions, Task, case_task, environments_of
 from assay.types.run import Job
 
-__all__ = ["run_stored", "tasks_of_job"]
-
 
 async def run_stored(cells: Sequence[Planned], options: RunOptions, job: Job) -> Job:
     """Run cells and keep each run as soon as it is graded; or go on with a job that was kept.

@@ -38,19 +38,6 @@ if TYPE_CHECKING:
     from assay.eval.cluster import Cluster
     from assay.eval.isolation import Settle
 
-__all__ = [
-    "Launch",
-    "begun",
-    "changed",
-    "gone_on_with",
-    "launch",
-    "require_own",
-    "resume",
-    "run_of",
-    "runs_python",
-    "tasks_of",
-]
-
 
 @frozen
 class Launch:

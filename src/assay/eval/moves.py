@@ -17,8 +17,6 @@ from assay.tasks.task import Session
 from assay.types.run import Observation, OfferedTool, Offering, Stepping
 from assay.types.trace import ToolResult
 
-__all__ = ["Moves", "act_again"]
-
 T = TypeVar("T", Observation, ToolResult)
 
 

@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TypeAlias
 
-__all__ = ["Named", "Names", "names_asked_of", "names_in"]
-
 Names: TypeAlias = "Mapping[str, Named]"
 
 _KINDS = {

@@ -26,8 +26,6 @@ from requests.adapters import HTTPAdapter
 from assay.agents.transcripts.telling import SCOPE, ToldSpan
 from assay.scoring.json_safe import Json
 
-__all__ = ["Sender"]
-
 _MOST_WAITING = 8_192
 _MOST_WAITING_BYTES = 64 << 20
 _BATCH = 64

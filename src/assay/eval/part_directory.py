@@ -36,8 +36,6 @@ from assay.tasks.formats import TABLE_FORMS, Form
 from assay.tasks.tables import Table
 from assay.version import __version__
 
-__all__ = ["PartDirectory"]
-
 _LOCK = ".lock"
 
 _ROWS, _COMPUTED_ROWS, _COSTLY_ROWS = 5_000, 2_000, 1_000

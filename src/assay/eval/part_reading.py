@@ -17,8 +17,6 @@ from assay.store.records import GROUP, CellRecord
 from assay.tasks.formats import FORMS
 from assay.types.codec import ShapeError
 
-__all__ = ["SUMMARY", "cells_of", "read_json", "summary_of"]
-
 SUMMARY = "summary.json"
 
 

@@ -25,8 +25,6 @@ from assay.tasks.formats import Form
 from assay.tasks.tables import load_arrow
 from assay.types.codec import ShapeError
 
-__all__ = ["MANIFEST", "PARTS", "TALLIES", "PartsOut", "digest_of_plan"]
-
 MANIFEST, PARTS, TALLIES = "manifest.json", "parts", "tallies"
 
 

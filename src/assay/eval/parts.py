@@ -30,15 +30,6 @@ from assay.tasks.row_files import renamed
 from assay.tasks.rows import Row, group_of
 from assay.tasks.tables import Table, arrow, lines_of
 
-__all__ = [
-    "PartWriter",
-    "commit",
-    "read_part",
-    "require_columns",
-    "temporary",
-    "ungraded",
-]
-
 _GROUP_ROWS, _GROUP_BYTES = 1 << 15, 64 << 20
 """So many rows, or bytes of them, are written together to a table."""
 

@@ -8,8 +8,6 @@ from typing import TypeVar
 
 from assay.eval.actors import EndsWorkersError
 
-__all__ = ["by_pieces"]
-
 T = TypeVar("T")
 R = TypeVar("R")
 

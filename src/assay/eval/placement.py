@@ -26,8 +26,6 @@ from assay.environment.template import TemplateWork
 from assay.errors import InputError, ProvisionError, nearest
 from assay.tasks.task import Runtime, Task
 
-__all__ = ["placed"]
-
 _SUBPROCESS = "subprocess"
 _CONTAINER = "container:"
 _TOKEN = "ASSAY_CHANNEL_TOKEN"  # noqa: S105 - the name of a variable

@@ -27,15 +27,6 @@ from assay.types.run import Run
 if TYPE_CHECKING:
     from assay.store.records import CellKey, CellRecord
 
-__all__ = [
-    "MatrixRequest",
-    "Planned",
-    "options_of",
-    "plan_cells",
-    "require_case_parts",
-    "unused_parts",
-]
-
 UNSAID = NO_MATRIX.models[0]
 """The model of a cell for which nobody has named one."""
 

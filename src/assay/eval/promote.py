@@ -28,8 +28,6 @@ from assay.store.snapshots import Dropped
 from assay.tasks.case import load_case
 from assay.types.run import Run
 
-__all__ = ["Promoted", "cell_of", "play_command", "promote"]
-
 
 @dataclass(frozen=True, slots=True)
 class Promoted:

@@ -12,17 +12,6 @@ from assay.scoring.json_safe import Json
 from assay.scoring.results import Assurance, SubScore, reaches
 from assay.types.run import Run
 
-__all__ = [
-    "CaseProof",
-    "Check",
-    "Proof",
-    "Verdict",
-    "must_fail",
-    "not_graded",
-    "reference_check",
-    "repeats_check",
-]
-
 Verdict: TypeAlias = Literal["held", "failed", "error", "skipped"]
 
 _ROUNDING = 1e-9

@@ -23,8 +23,6 @@ from assay.tasks.blocks import EnvironmentSpec
 from assay.tasks.case import Case
 from assay.types.submission import Workspace
 
-__all__ = ["lay_out", "provision"]
-
 _LOCK_SECONDS = 0.1
 
 

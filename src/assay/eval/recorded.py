@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from assay.eval.cluster import Cluster
     from assay.shown import Ended
 
-__all__ = ["OnEnded", "RowPlan", "Sink", "grade_rows", "plan_rows"]
-
 Hands: TypeAlias = "Callable[[Shard], Awaitable[object]]"
 OnEnded: TypeAlias = "Callable[[Counter[Ended]], None]"
 """Told how the rows of a shard ended that is kept now."""

@@ -32,18 +32,6 @@ if TYPE_CHECKING:
     from assay.tasks.blocks import Expect
     from assay.tasks.rows import Row
 
-__all__ = [
-    "digest_with_files",
-    "graded_by",
-    "graders_digest",
-    "reaches_threshold",
-    "record_of",
-    "row_record",
-    "shortened",
-    "start_run",
-    "uncovered",
-]
-
 ROW_HARNESS = "recorded"
 """What did the work that a dataset's rows hold, as reports name it."""
 

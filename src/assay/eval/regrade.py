@@ -35,8 +35,6 @@ from assay.tasks.rows import Row, read_row
 from assay.tasks.task import Task
 from assay.types.run import Run
 
-__all__ = ["Regrade", "plan_regrade"]
-
 
 @dataclass(frozen=True, slots=True)
 class Regrade:

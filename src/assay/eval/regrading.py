@@ -22,8 +22,6 @@ from assay.store.regrades import Regrades, RegradeState
 if TYPE_CHECKING:
     from assay.store.runs import Store
 
-__all__ = ["regrade"]
-
 
 async def regrade(
     store: Store, run: str, cells: Collection[CellKey] | None, *, by: str = ""

@@ -48,8 +48,6 @@ if TYPE_CHECKING:
     from assay.gateway.journal import Entry
     from assay.store.records import CellRecord
 
-__all__ = ["ANSWERED", "MOVES", "WATCH", "Cell", "Live", "Watch", "rollout"]
-
 ANSWERED = "answered"
 """Note of a session whose agent's answer can be graded again; it reaches the run with the rest."""
 

@@ -14,16 +14,6 @@ from assay.scoring.results import EvaluationResult
 from assay.tasks.rows import Row
 from assay.types.submission import Submission
 
-__all__ = [
-    "ROW_PARTS",
-    "computes",
-    "is_pure",
-    "lacks_answer",
-    "row_results",
-    "unanswered",
-    "without_loop",
-]
-
 T = TypeVar("T")
 
 ROW_PARTS = frozenset({"answer", "question", "expected", "thread", "metadata"})

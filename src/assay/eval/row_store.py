@@ -39,8 +39,6 @@ from assay.store.records import CellRow, Packer, RunRecord, StoredCell, cell_row
 from assay.store.runs import Store
 from assay.tasks.rows import Row
 
-__all__ = ["OnRows", "RowStore"]
-
 OnRows: TypeAlias = "Callable[[Sequence[CellRow]], None]"
 """Told of rows that are stored: the columns of their results, see `assay.store.records`."""
 

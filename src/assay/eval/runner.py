@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from assay.gateway import Gateway
     from assay.store.records import CellKey, CellRecord
 
-__all__ = ["OnBegin", "OnCell", "Plan", "run_tasks"]
-
 OnBegin: TypeAlias = "Callable[[CellKey], None]"
 OnCell: TypeAlias = "Callable[[CellRecord], None]"
 

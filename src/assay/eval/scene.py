@@ -23,8 +23,6 @@ from assay.scoring.json_safe import Json
 from assay.tasks.case import Case
 from assay.tasks.task import Task
 
-__all__ = ["Scene", "read_scene", "read_tree"]
-
 _PASSED_OVER = frozenset({".git", "node_modules", "__pycache__", ".venv", "venv", "target"})
 _MAX_FILE = 1 << 20
 _MAX_FILES = 5_000

@@ -36,8 +36,6 @@ from assay.tasks.case_files import lock_name
 from assay.tasks.task import Agent, Task, solution_of
 from assay.types.run import Run
 
-__all__ = ["plan_selftest"]
-
 _BAD = ("cheat*", "bad*", "partial*", "wrong*")
 _SAID = ("answer-orders", "answer-verdict", "answer-claims")
 """Cheats that are floors where an answer is all that there is."""

@@ -18,8 +18,6 @@ from assay.graders.digest import files_of, grader_digest
 from assay.graders.paths import moved_paths
 from assay.graders.spec import GraderSpec
 
-__all__ = ["SentGraders", "require_sandbox"]
-
 _MAX_BYTES = 64 << 20
 _IN_SANDBOX = frozenset({"function", "openai_python"})
 

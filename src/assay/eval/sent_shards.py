@@ -29,8 +29,6 @@ from assay.eval.shard_work import NOT_SHARED, ShardWork, batch_size
 from assay.eval.shards import Shard, read_shard
 from assay.tasks.task import RunOptions
 
-__all__ = ["SentShards", "sent_shards"]
-
 _BATCHES = 8
 
 

@@ -23,8 +23,6 @@ from assay.scoring.results import EvaluationResult
 from assay.tasks.rows import Row
 from assay.tasks.tables import Batch
 
-__all__ = ["NOT_SHARED", "Block", "Out", "ShardWork", "Writer", "batch_size"]
-
 NOT_SHARED = "the data and --out DIR/ must be where every machine of the cluster sees them"
 """What helps where another machine does not see the files."""
 

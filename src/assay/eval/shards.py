@@ -17,19 +17,6 @@ from assay.tasks.row_files import Unit, place_of, renamed_line
 from assay.tasks.rows import Glance, Row, glance_at, parse_row
 from assay.tasks.tables import Batch, Table, lines_of
 
-__all__ = [
-    "Lines",
-    "Shard",
-    "Source",
-    "Stretch",
-    "Version",
-    "glance_of",
-    "read_row_of",
-    "read_shard",
-    "survey",
-    "version_of",
-]
-
 Lines: TypeAlias = "Sequence[tuple[int, bytes | InputError]]"
 """Rows with their numbers in their file: the text of each, or what is wrong with it."""
 

@@ -32,8 +32,6 @@ from assay.types.trace import ActionStep, Step
 if TYPE_CHECKING:
     from assay.eval.otlp_sender import Sender
 
-__all__ = ["SpanExport"]
-
 _LAST_SECONDS = 2.0
 _PATH = "/v1/traces"
 _DEFAULT = "http://localhost:4318"

@@ -15,8 +15,6 @@ from assay.graders.kinds import KINDS
 from assay.scoring.json_safe import Json
 from assay.text.pattern import compile_pattern
 
-__all__ = ["example_of", "keywords", "phrases", "stuffed", "stuffed_code"]
-
 _COMMENTS = {
     ".py": "#", ".rb": "#", ".sh": "#", ".toml": "#", ".yaml": "#", ".yml": "#",
     ".js": "//", ".mjs": "//", ".cjs": "//", ".ts": "//", ".tsx": "//", ".jsx": "//",

@@ -17,8 +17,6 @@ from assay.tasks.blocks import Expect
 from assay.tasks.permitted import Suspicion
 from assay.types.submission import Submission
 
-__all__ = ["audited"]
-
 
 async def audited(
     specs: Sequence[GraderSpec],

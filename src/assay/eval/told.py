@@ -12,8 +12,6 @@ from assay.tasks.rows import Row, read_row
 from assay.types.run import Run
 from assay.types.trace import AgentStep, Trace
 
-__all__ = ["name_of", "told_cell", "told_row", "told_run"]
-
 
 def told_cell(cell: CellRecord, detail: Mapping[str, Json], began: str) -> tuple[Told, Row | None]:
     """What is told of a cell, and the row that it is of, if it is one of a dataset."""

@@ -31,18 +31,6 @@ from assay.tasks.case import Case
 from assay.tasks.task import Agent, Task
 from assay.types.run import Run
 
-__all__ = [
-    "FLOOR",
-    "Arena",
-    "Begin",
-    "Runs",
-    "Trial",
-    "TrialPlan",
-    "arena",
-    "nothing_done",
-    "require_parts",
-]
-
 FLOOR = "floor no-op"
 """What every plan tries: doing nothing and saying nothing."""
 

@@ -18,8 +18,6 @@ from assay.eval.shards import Shard, read_row_of, read_shard
 from assay.tasks.row_files import ROOM, place_of, unnamed
 from assay.tasks.rows import twin
 
-__all__ = ["Hashes", "Twins", "hashes_of", "kept_hashes", "twins_of"]
-
 Twins: TypeAlias = "Mapping[int, tuple[int, ...]]"
 """By the numbers of shards, those of the rows in them that have the id of an earlier row."""
 

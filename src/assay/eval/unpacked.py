@@ -14,8 +14,6 @@ from assay.errors import ConflictError, InputError
 from assay.frozen import frozen
 from assay.store.kept import alone_with
 
-__all__ = ["Unpacked", "delete_images", "find_image", "unpacked_images"]
-
 _ID = re.compile(r"[0-9a-f]{64}")
 
 

@@ -10,8 +10,6 @@ from assay.scoring.results import SubScore
 from assay.tasks.case import Case
 from assay.types.run import Run
 
-__all__ = ["left_open"]
-
 _CONDUCT = frozenset({"trace", "tool_correctness", "efficiency"})
 """Kinds that look at how the work was done, not at what came of it."""
 _TESTS = frozenset({"tests", "pytest", "swebench", "c_tests"})

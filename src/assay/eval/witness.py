@@ -35,8 +35,6 @@ from assay.types.trace import (
     Trace,
 )
 
-__all__ = ["flagged", "witnessed"]
-
 _GATEWAY = "gateway"
 _BEFORE_TOOLS = ("", f"{SERVER}_", f"mcp_{SERVER}_", f"mcp__{SERVER}__")
 _LOOKED_AT = 32

@@ -42,22 +42,6 @@ if TYPE_CHECKING:
     from assay.environment.channel.client import ChannelClient
     from assay.tasks.rows import Row
 
-__all__ = [
-    "begun_again",
-    "give_back",
-    "is_python_agent",
-    "is_served",
-    "load_agent",
-    "load_tasks",
-    "open_work",
-    "own_model",
-    "served_at",
-    "stop_environments",
-    "version_of",
-    "with_cases",
-]
-
-
 _PATIENCE_SECONDS = 15.0
 
 

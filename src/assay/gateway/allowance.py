@@ -10,8 +10,6 @@ from assay.errors import InputError
 from assay.frozen import frozen
 from assay.types.trace import StopReason
 
-__all__ = ["Allowance", "LimitReachedError", "Spent"]
-
 _LEAST_REPLY = 16
 _LONG_REPLY = 4_096
 """What every model may write: more than that is asked of a model only by who knows it."""

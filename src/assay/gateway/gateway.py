@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from assay.gateway.door import Door
     from assay.gateway.offered import OfferedTools
 
-__all__ = ["Gateway"]
-
 _AT_ONCE = 16
 _FULL = "the record of this work is full"
 _AGENTS_FAULTS = ("rejected", "overflow", "refused", "truncated", "unreadable", "unbelievable")

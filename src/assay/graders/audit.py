@@ -38,8 +38,6 @@ from assay.text.pattern import compile_pattern
 from assay.types.submission import Workspace
 from assay.types.trace import ToolCall, Trace
 
-__all__ = ["AuditGrader", "Finding", "Search", "beside"]
-
 _MAX_FILE = 1 << 20
 _MAX_FILES = 2_000
 _MAX_CPU_SECONDS = 60.0

@@ -81,6 +81,9 @@ class Grader(Batched):
     """How many scores of a batch are computed at the same time."""
     assurance: ClassVar[Assurance | None] = "separate"
     """How far its scores can be trusted, unless a node says so itself."""
+    from_rows: ClassVar[frozenset[str] | None] = None
+    """Options that a row may give; None for all that are no files. Whatever is asked or called, or
+    guards the grader, is for its author to say."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -315,6 +318,11 @@ class Grader(Batched):
         """What else decides the scores of a declaration, for its digest; None for nothing."""
         del options
         return None
+
+    @classmethod
+    def of_row(cls, option: object) -> object:
+        """An option that a row gives, as the grader takes it; override to mark it."""
+        return option
 
     @classmethod
     def separable(cls, options: Mapping[str, Json], tree: str | None = None) -> bool | None:

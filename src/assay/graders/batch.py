@@ -30,18 +30,6 @@ from assay.turns import Turn
 from assay.types.references import is_missing, reference_of
 from assay.types.submission import Submission
 
-__all__ = [
-    "Batch",
-    "Batches",
-    "OnError",
-    "Row",
-    "Score",
-    "Way",
-    "require_on_error",
-    "require_seconds",
-    "way_of",
-]
-
 Row: TypeAlias = "Submission | Mapping[str, Json] | InputError"
 """What is graded: a submission, or a row as in a dataset (``answer`` or ``messages``, with
 ``question``, ``expected`` and ``metadata``). An exception stands for an item that could not be

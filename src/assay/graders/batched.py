@@ -12,8 +12,6 @@ from assay.types.submission import Submission
 if TYPE_CHECKING:
     from assay.graders.batch import Batch, Batches
 
-__all__ = ["Batched"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -27,8 +27,6 @@ from assay.scratch import scratch
 from assay.types.codec import Filled, Seconds, Share
 from assay.types.submission import Workspace
 
-__all__ = ["CTestsGrader"]
-
 Globs: TypeAlias = Annotated[list[str], Filled("name at least one file")]
 
 _LOG_BYTES = 64 * 1024

@@ -22,8 +22,6 @@ from assay.types.submission import Workspace
 if TYPE_CHECKING:
     from assay.sandbox import CommandResult
 
-__all__ = ["BashGrader", "CommandGrader"]
-
 _LONGEST = 7 * 86_400.0
 """Seconds that stand for "for ever": the system's clocks take no infinity."""
 

@@ -12,8 +12,6 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TypeVar, cast
 
-__all__ = ["each", "in_batches", "run_batches"]
-
 B = TypeVar("B")
 R = TypeVar("R")
 

@@ -29,6 +29,7 @@ class EndpointGrader(EndpointSettings, Grader):
     """
 
     name: ClassVar[str] = "external_endpoint"
+    from_rows: ClassVar[frozenset[str] | None] = frozenset()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "range", _span(self.range))  # a list, as files have it

@@ -35,8 +35,6 @@ from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.types.thread import StringThread
 
-__all__ = ["FaithfulnessGrader"]
-
 Support: TypeAlias = Literal["supported", "contradicted", "absent"]
 _LEAST_WORDS = 3
 """A quote has so many words, or a telling one that the claim has, too."""

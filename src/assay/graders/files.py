@@ -26,8 +26,6 @@ from assay.text.pattern import Pattern, compile_pattern
 from assay.types.codec import Filled
 from assay.types.submission import Workspace
 
-__all__ = ["FilesGrader", "Scope", "without_comments"]
-
 _MAX_NAMED = 20_000
 _MAX_SOURCE = 1 << 20
 

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-__all__ = ["LIVE", "as_written", "compiled", "overlap"]
-
 LIVE = {"*": "\ue000", "?": "\ue001", "[": "\ue002", "]": "\ue003"}
 """Signs of a glob, as they stand in a word where no quote makes them plain."""
 

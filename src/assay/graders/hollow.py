@@ -18,8 +18,6 @@ from assay.scoring.json_safe import Json
 from assay.types.submission import Submission
 from assay.types.thread import StringThread
 
-__all__ = ["HOLLOW", "Hollow", "doubts", "hollow_items", "words_in"]
-
 _WORD = re.compile(r"[^\W_](?:[\w'.-]*\w)?")
 _MAX_WORDS = 4_000
 _DEEP = 5_000

@@ -22,8 +22,6 @@ from assay.scoring.json_safe import Json
 from assay.types.codec import Filled
 from assay.types.submission import Workspace
 
-__all__ = ["ImplementedGrader", "judge"]
-
 Named: TypeAlias = Annotated[list[str], Filled("leave it out, or name some")]
 
 _MAX_FILE = 1 << 20

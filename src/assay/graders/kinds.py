@@ -15,8 +15,6 @@ from assay.errors import InputError, nearest, reason_of
 from assay.frozen import frozen
 from assay.graders.base import Grader, Parameter
 
-__all__ = ["KINDS", "Kind", "kind_of", "load_file", "own_kind"]
-
 _COMPARISONS = (
     "exact_match",
     "contains",

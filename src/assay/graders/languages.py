@@ -5,17 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import PurePosixPath
 
-__all__ = [
-    "BROUGHT_IN",
-    "BUILT",
-    "comment_style",
-    "is_document",
-    "is_test",
-    "is_working",
-    "language_of",
-    "looks_like_a_file",
-]
-
 _LANGUAGES = {
     "python": "py pyw",
     "javascript": "js mjs cjs jsx",

@@ -16,8 +16,6 @@ from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.types.codec import Share, Within
 
-__all__ = ["LLMJudgeGrader"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class LLMJudgeGrader(JudgeGrader):

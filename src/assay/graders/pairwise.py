@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from assay.errors import GraderError, InputError, ModelError, nearest
 from assay.graders.judges.base import JudgeGrader, answer_in, text_of
-from assay.graders.judges.fence import Part, Untrusted, compose, suspicions
+from assay.graders.judges.fence import Part, Untrusted, asking, compose, suspicions
 from assay.graders.judges.gate import emptiness, unasked
 from assay.graders.judges.panel import TEXT, Form, Opinion, Panel, object_schema, together
 from assay.graders.judges.votes import (
@@ -107,7 +107,7 @@ async def compared(
     """
     if (found := settled(answer, other, question)) is not None:
         return found
-    asked = _Asked(criteria.strip() or DEFAULT_CRITERIA, question)
+    asked = _Asked(criteria if criteria.strip() else DEFAULT_CRITERIA, question)
     if not (suspicions(answer) or suspicions(other)):
         return await _both_orders(answer, other, panel, asked)
     word = probe_word(f"{answer}\n{other}")
@@ -172,9 +172,12 @@ async def _ordered(a: str, b: str, panel: Panel, asked: _Asked, form: Form[Opini
     ]
     if panel.tie == "fail":  # a split jury has found neither better
         panel = replace(panel, tie="na")
-    ending = f"CRITERION:\n{asked.criteria}\n\n{_ASKED}"
+    shown, said = asking("CRITERION", asked.criteria)
+    parts += shown
     decision = await poll(
-        lambda: unguessable(compose("compare", parts, ending), asked.word), form, panel
+        lambda: unguessable(compose("compare", parts, f"{said}\n\n{_ASKED}"), asked.word),
+        form,
+        panel,
     )
     if decision.error is None and decision.value is None:
         return replace(decision, word="TIE", value=0.5)

@@ -34,8 +34,6 @@ from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.types.thread import StringThread
 
-__all__ = ["AnswerRelevancyGrader", "ContextRelevancyGrader"]
-
 _NUMBER: Json = {"type": "integer"}
 _IS_RELEVANT: Json = {"type": "boolean"}
 _SCHEMAS = {

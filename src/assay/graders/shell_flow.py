@@ -10,8 +10,6 @@ from dataclasses import dataclass, field, replace
 from assay.graders.globs import as_written, overlap
 from assay.graders.shell_lines import DEEPEST, Reader, Simple, Steps, TooMuch
 
-__all__ = ["simple_commands"]
-
 _DEEPEST_BLOCK = 100
 _AN_EVENT = 20
 _A_WORD = 5

@@ -15,8 +15,6 @@ from itertools import product
 
 from assay.graders.globs import LIVE, as_written
 
-__all__ = ["DEEPEST", "Reader", "Simple", "Steps", "TooMuch", "without_remarks"]
-
 DEEPEST = 6
 """How many lines may be inside of each other, such as ``$(...)`` and ``bash -c``."""
 

@@ -39,8 +39,6 @@ from assay.types.submission import Workspace
 if TYPE_CHECKING:
     from assay.graders.testing.attempt import TestCommand
 
-__all__ = ["SweBenchGrader"]
-
 _PREFIX = "python3 -m pytest -q -p no:cacheprovider"
 _LONGEST_COMMAND = 100_000
 """Bytes of a command line with ids; the kernel takes 131,072 in one argument."""

@@ -17,8 +17,6 @@ from collections.abc import Collection, Iterable, Sequence
 from assay.errors import InputError
 from assay.scoring.json_safe import Json
 
-__all__ = ["expects_failure", "is_node_id", "module_of", "nearest_ids", "read_ids", "resolve_ids"]
-
 _WORDS = ("xfail", "expectedFailure")
 
 

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from assay.graders.testing.commands import Report
     from assay.graders.testing.outcomes import TestRun
 
-__all__ = ["PytestGrader", "TestsGrader", "reason_of", "test_evidence"]
-
 _MOST_TESTS = 200
 _MOST_NAMES = 50
 _LONGEST_MESSAGE = 1_000

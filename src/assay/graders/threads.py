@@ -16,8 +16,6 @@ from typing import TypeVar, cast
 
 from assay.errors import GraderError, InputError, reason_of
 
-__all__ = ["in_thread", "is_own_thread", "on_own_loop", "wait_for"]
-
 T = TypeVar("T")
 
 MOST_LEFT = 64

@@ -27,15 +27,6 @@ from assay.graders.usage import untold_part, walk
 from assay.scoring.json_safe import Json
 from assay.types.trace import AgentStep, ToolCall, ToolKind, ToolStep, Trace
 
-__all__ = [
-    "TOOL_KINDS",
-    "CallMatching",
-    "ObservedCall",
-    "ToolMatcher",
-    "as_matcher",
-    "observed_calls",
-]
-
 TOOL_KINDS: tuple[str, ...] = typing.get_args(ToolKind)
 """Every kind of work."""
 

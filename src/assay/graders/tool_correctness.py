@@ -23,8 +23,6 @@ from assay.scoring.results import SubScore
 from assay.types.codec import Filled
 from assay.types.trace import Trace
 
-__all__ = ["ToolCorrectnessGrader", "largest_matching", "longest_in_order"]
-
 _MOST_EXPECTED = 1_000
 
 

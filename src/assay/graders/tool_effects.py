@@ -15,17 +15,6 @@ from assay.graders.shell_lines import Simple, without_remarks
 from assay.scoring.json_safe import Json
 from assay.types.trace import ToolCall, ToolKind
 
-__all__ = [
-    "Touch",
-    "command_line",
-    "does_nothing",
-    "is_scratch",
-    "possible_kinds",
-    "touches",
-    "undone_edits",
-    "works_at",
-]
-
 _VERBS: Mapping[str, str] = {
     "write": "write edit create delete remove rm move mv rename append patch apply put upload "
     "update insert replace save set modify touch mkdir copy cp truncate commit overwrite push",

@@ -25,8 +25,6 @@ from assay.types.codec import Count, Share, Within
 from assay.types.submission import Workspace
 from assay.types.trace import ToolKind, Trace
 
-__all__ = ["EfficiencyGrader", "TraceGrader"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class EfficiencyGrader(Grader):

@@ -9,8 +9,6 @@ from pathlib import Path
 
 from assay.sandbox.host import open_inside
 
-__all__ = ["SKIPPED_DIRECTORIES", "is_small", "read_regular", "regular_files"]
-
 SKIPPED_DIRECTORIES = frozenset({".git", "__pycache__", ".venv", "node_modules"})
 """Directories that hold no work of whoever was asked to work."""
 

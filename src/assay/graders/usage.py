@@ -22,23 +22,6 @@ from assay.scoring.json_safe import Json
 from assay.types.submission import Workspace
 from assay.types.trace import ActionStep, AgentStep, AnyStep, SubagentStep, ToolStep, Trace, Usage
 
-__all__ = [
-    "COPIED",
-    "INCOMPLETE",
-    "OBSERVED",
-    "UNTOLD",
-    "USAGE",
-    "Totals",
-    "cost_of",
-    "did_nothing",
-    "is_observed",
-    "missing_part",
-    "tokens_of",
-    "totals_of",
-    "untold_part",
-    "walk",
-]
-
 OBSERVED, INCOMPLETE, UNTOLD, USAGE = "observed", "incomplete", "untold", "usage"
 """Keys of ``trace.extra``."""
 

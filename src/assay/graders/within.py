@@ -10,8 +10,6 @@ from typing import TypeVar
 from assay.errors import AssayError, is_fault, reason_of
 from assay.turns import Turn, taking
 
-__all__ = ["GRACE_SECONDS", "OutOfTimeError", "within"]
-
 T = TypeVar("T")
 
 GRACE_SECONDS = 5.0

@@ -18,8 +18,6 @@ from assay.registry.files import yaml_text
 from assay.scoring.json_safe import Json
 from assay.tasks.case_files import tree_digest
 
-__all__ = ["write_harbor_case"]
-
 _NAME = re.compile(r"[^A-Za-z0-9._-]+")
 _WORKDIR = re.compile(r"^\s*WORKDIR\s+(\S+)\s*$", re.MULTILINE | re.IGNORECASE)
 _WITH = re.compile(r"(?:-w|--with)[ =]([A-Za-z0-9][\w.\[\]-]*(?:==[\w.]+)?)")

@@ -14,8 +14,6 @@ from assay.store.records import CellRecord
 from assay.store.runs import Store
 from assay.tasks.rows import Row
 
-__all__ = ["TraceFormat", "exported_traces"]
-
 TraceFormat: TypeAlias = Literal["jsonl", "atif", "chat", "otel"]
 
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from assay.training.reward import Gradable, Reward
     from assay.types.submission import Submission
 
-__all__ = ["Assay", "Verdict"]
-
 _MARK = (
     "assay(trials=1, pass_rate=1.0): run the test several times; it passes where at least this "
     "share of its trials does, and is an error where trials that could not be graded decide"

@@ -31,18 +31,6 @@ from assay.types.codec import Problem
 if TYPE_CHECKING:
     import yaml
 
-__all__ = [
-    "MAX_FILES",
-    "GraderFile",
-    "definition_files",
-    "differences",
-    "grader_files",
-    "is_grader_file",
-    "is_source_file",
-    "read_grader_files",
-    "yaml_text",
-]
-
 MAX_FILES = 2_000
 """Files that are read at once."""
 

@@ -16,8 +16,6 @@ from assay.scoring.json_safe import Json
 from assay.types import codec
 from assay.types.submission import SUBMISSION_PARTS
 
-__all__ = ["DeclaredKind", "Family", "declared_kinds"]
-
 Family: TypeAlias = Literal["comparison", "judge", "openai", "trace", "code", "other"]
 
 _FAMILIES: Mapping[str, Family] = {
@@ -65,7 +63,7 @@ class DeclaredKind:
 @cache
 def declared_kinds() -> tuple[DeclaredKind, ...]:
     """The kinds that a stored grader may declare, in the order of their table."""
-    branches = cast("list[dict[str, Json]]", spec_schema()["oneOf"])
+    branches = cast("list[dict[str, Json]]", spec_schema(from_rows=False)["oneOf"])
     found: list[DeclaredKind] = []
     for name, branch in zip(DECLARED, branches, strict=False):
         kind = kind_of(name)

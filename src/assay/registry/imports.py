@@ -22,18 +22,6 @@ from assay.registry.validation import ValidationFailedError, validate
 from assay.store.catalog import Catalog, GraderRecord
 from assay.store.checks import valid_key
 
-__all__ = [
-    "Change",
-    "Imported",
-    "Planned",
-    "apply_import",
-    "plan_import",
-    "read_folder",
-    "stale_files",
-    "validate_import",
-    "write_folder",
-]
-
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC

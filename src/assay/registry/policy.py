@@ -13,8 +13,6 @@ from assay.errors import InputError, Location
 from assay.frozen import frozen
 from assay.scoring.json_safe import Json
 
-__all__ = ["ForbiddenError", "Permissions", "models_in", "parts_of"]
-
 _ENDPOINT = "external_endpoint"
 _MODELS = ("judge_model", "model", "models", "escalate")
 _PERMITS = "--trust-authors, or of a server --set allow_internal_endpoints=true"

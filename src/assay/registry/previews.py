@@ -18,8 +18,6 @@ from assay.scoring.json_safe import Json
 from assay.types.codec import Problem, ShapeError
 from assay.types.thread import StringThread
 
-__all__ = ["JudgePreview", "Mistake", "TemplateVariable", "preview_judge"]
-
 _MAX_VALUE = 2_000
 _LINE = re.compile(r"line (\d+): ")
 

@@ -28,8 +28,6 @@ from assay.store.checks import valid_key
 from assay.store.database import Database
 from assay.store.pages import FIRST, Page, Stretch, every
 
-__all__ = ["Registry"]
-
 _PAGE = 200
 
 

@@ -16,16 +16,6 @@ from assay.scoring.validation import Check, ValidationReport
 from assay.store.catalog import GraderVersion
 from assay.types.submission import Submission
 
-__all__ = [
-    "Samples",
-    "ValidationFailedError",
-    "definition_warnings",
-    "judge_warnings",
-    "validate",
-    "validated",
-    "version_warnings",
-]
-
 Samples: TypeAlias = "Sequence[Submission | tuple[str, Submission]]"
 
 

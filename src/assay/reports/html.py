@@ -33,8 +33,6 @@ from assay.store.kept import RunState, run_state
 from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store
 
-__all__ = ["FileReport", "file_report", "write_html"]
-
 _MAX_CHARACTERS = 20_000_000
 """Characters of opened cells in one file: browsers open that without trouble."""
 _MOST_CASES = 1_000

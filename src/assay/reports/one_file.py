@@ -22,8 +22,6 @@ from assay.scoring.json_safe import Json
 from assay.scoring.records import as_json
 from assay.shown import Html, element
 
-__all__ = ["built", "safe_json", "write_document"]
-
 _COMPRESSED_FROM = 64 * 1024
 _UNBUILT = "The part that shows this report was not built with assay; this is its text."
 _NO_SCRIPTS = "This is the report's text. Its cells can be opened where scripts may run."

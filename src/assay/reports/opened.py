@@ -25,18 +25,6 @@ from assay.store.runs import Store
 from assay.types.run import Run
 from assay.types.submission import Submission
 
-__all__ = [
-    "FileChange",
-    "Kept",
-    "Opened",
-    "Opener",
-    "changes_of",
-    "kept_of",
-    "open_cell",
-    "read_kept",
-    "scores_of",
-]
-
 _MOST_CHARACTERS = 20_000
 _MOST_FILES = 60
 _LARGEST_FILE = 256 * 1024

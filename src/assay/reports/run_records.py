@@ -14,21 +14,6 @@ from assay.store.pages import Page
 from assay.store.records import CellRecord
 from assay.store.windows import Ends
 
-__all__ = [
-    "AgentCount",
-    "AgentName",
-    "Calibration",
-    "CellCounts",
-    "CellPage",
-    "CellRow",
-    "MatrixCase",
-    "RunLine",
-    "RunMatrix",
-    "RunOverview",
-    "RunPage",
-    "RunRow",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class AgentName:

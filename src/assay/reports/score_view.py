@@ -12,20 +12,6 @@ from assay.reports.plain import one_line, visible
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 
-__all__ = [
-    "FOLD",
-    "FoldedText",
-    "ScoreFact",
-    "ScoreFinding",
-    "ScoreNode",
-    "TamperSign",
-    "facts_of",
-    "folded",
-    "node_at",
-    "score_nodes",
-    "signs_in",
-]
-
 FOLD = 2_000
 """Characters of a text that are shown before somebody asks for the rest."""
 _EVERY = 1 << 40

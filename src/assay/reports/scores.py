@@ -17,8 +17,6 @@ from assay.scoring.results import SubScore
 from assay.statistics.intervals import Interval, mean_interval
 from assay.store.records import CellRecord
 
-__all__ = ["BINS", "GraderScores", "ScoreTable", "bin_of", "score_table", "scored_nodes"]
-
 BINS = 20
 """Bins of a histogram, all of one width; the last one has its upper end, 1, too."""
 

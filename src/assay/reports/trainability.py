@@ -25,16 +25,6 @@ from assay.statistics.quantiles import nearest_rank
 from assay.store.records import CellRecord
 from assay.store.runs import Store
 
-__all__ = [
-    "ENDS",
-    "GroupEnd",
-    "Times",
-    "Trainability",
-    "trainability",
-    "trainability_of",
-    "trainability_of_parts",
-]
-
 ENDS: Mapping[str, str] = {
     "learnable": "two graded trials differ",
     "all_right": "every graded trial has the full reward",

@@ -21,8 +21,6 @@ from assay.types.trace import (
     Usage,
 )
 
-__all__ = ["Moment", "MomentKind", "moments"]
-
 MomentKind: TypeAlias = Literal[
     "told",
     "thought",

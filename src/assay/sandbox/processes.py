@@ -10,8 +10,6 @@ import time
 
 from assay.sandbox.kernel import read_bytes
 
-__all__ = ["are_left", "cpu_seconds", "descendants", "occupied"]
-
 _PAGE_BYTES = os.sysconf("SC_PAGESIZE")
 
 

@@ -38,16 +38,6 @@ from assay.sandbox.command import (
 from assay.sandbox.forkserver import FORK_SERVER
 from assay.sandbox.seccomp import command_filter
 
-__all__ = [
-    "Plan",
-    "Tree",
-    "Verdict",
-    "carry_out",
-    "make_plan",
-    "run_command",
-    "run_command_sync",
-]
-
 # A shell inside starts the command, so that "not found" is an exit code of 127 as everywhere and
 # not a failure of bubblewrap. It must not add a variable.
 _EXEC = 'unset PWD OLDPWD; exec "$@"'

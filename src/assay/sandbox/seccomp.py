@@ -20,23 +20,6 @@ from typing import Literal
 
 from assay.errors import SandboxUnavailableError
 
-__all__ = [
-    "ALLOW",
-    "NAMESPACE_FLAGS",
-    "Numbers",
-    "among",
-    "any_bit",
-    "argument",
-    "at_least",
-    "calls",
-    "command_filter",
-    "deny",
-    "equal",
-    "masked",
-    "prologue",
-    "when",
-]
-
 #: Numbers of calls by their names; None where the processor has no such call.
 Numbers = dict[str, int | None]
 

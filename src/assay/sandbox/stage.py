@@ -14,8 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from assay.sandbox.run import Plan, Tree
 
-__all__ = ["Identity", "Stage", "StepError"]
-
 _NOSUID_NODEV = 2 | 4
 _RECURSIVE_PRIVATE = 0x4000 | 0x40000
 _OWN_FILES = 64

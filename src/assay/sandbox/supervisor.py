@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
     from assay.sandbox.run import Plan, Verdict
 
-__all__ = ["serve"]
-
 _TICK_SECONDS = 0.1
 # Faster than processes can fill new memory: so long after it was looked at, it cannot be over.
 _BYTES_PER_SECOND = (8 << 30) * (os.cpu_count() or 1)

@@ -19,8 +19,6 @@ from assay.sandbox.command import (
 )
 from assay.sandbox.run import carry_out, make_plan
 
-__all__ = ["OpenCommand", "open_command"]
-
 _LINE_BYTES = 4 * 1024 * 1024
 
 

@@ -10,8 +10,6 @@ from abc import ABC, abstractmethod
 from contextlib import suppress
 from typing import ClassVar
 
-__all__ = ["WarmProcess"]
-
 
 class WarmProcess(ABC):
     """Started when it is first needed, and again when it has gone; usable from any thread.

@@ -16,15 +16,6 @@ from typing import Literal
 from assay.errors import ScoreError
 from assay.scoring.results import finite_number
 
-__all__ = [
-    "GROUP_NORMS",
-    "GroupNorm",
-    "dr_grpo",
-    "group_relative",
-    "keep_group",
-    "rloo",
-]
-
 _LARGEST = 1e100
 """Rewards beyond this are refused: their squares would come near the end of the float range."""
 

@@ -19,15 +19,6 @@ from assay.frozen import changed
 from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult, SubScore, weakest
 
-__all__ = [
-    "combine",
-    "combine_all",
-    "combine_any",
-    "combine_scores",
-    "presented",
-    "unique_names",
-]
-
 
 async def combine(*items: SubScore | Awaitable[SubScore]) -> EvaluationResult:
     """Resolve subscores and grader coroutines in parallel and combine them.

@@ -23,8 +23,6 @@ from assay.scoring.results import (
     finite_number,
 )
 
-__all__ = ["Grade", "Graded"]
-
 _STATUSES = ("scored", "skipped", "error")
 
 

@@ -15,16 +15,6 @@ from datetime import date, datetime, time, timedelta
 from pathlib import PurePath
 from typing import TypeAlias, cast
 
-__all__ = [
-    "MAX_RECORDED_BYTES",
-    "Json",
-    "Plain",
-    "json_safe",
-    "plain",
-    "record_evidence",
-    "record_parameters",
-]
-
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 MAX_RECORDED_BYTES = 16_384

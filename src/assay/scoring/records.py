@@ -13,8 +13,6 @@ from assay.scoring.json_safe import Json, plain
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = ["as_json"]
-
 
 def as_json(value: object, leaf: Callable[[object], Json] = plain) -> Json:
     """A record that is shown as plain JSON, with a key for every field.

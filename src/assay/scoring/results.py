@@ -16,19 +16,6 @@ from assay.errors import ScoreError, nearest
 from assay.frozen import frozen
 from assay.scoring.json_safe import Json, json_safe, plain
 
-__all__ = [
-    "ASSURANCES",
-    "RESULT_KEYS",
-    "Assurance",
-    "EvaluationResult",
-    "Status",
-    "SubScore",
-    "assurance_from",
-    "finite_number",
-    "reaches",
-    "weakest",
-]
-
 Status: TypeAlias = Literal["scored", "skipped", "error"]
 _STATUSES = ("scored", "skipped", "error")
 _HEAVIEST = 1e100

@@ -17,8 +17,6 @@ from typing import Final, Literal, NoReturn, cast
 from assay.errors import InputError, Location
 from assay.scoring.json_safe import Json
 
-__all__ = ["NotJsonError", "decode_json", "json_encoding", "read_json"]
-
 Kind = Literal["syntax", "encoding", "repeated key", "number", "digits", "depth", "values"]
 
 _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)

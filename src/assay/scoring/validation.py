@@ -9,8 +9,6 @@ from assay.frozen import frozen
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 
-__all__ = ["PLACE_NAMED", "Check", "ValidationReport"]
-
 PLACE_NAMED = re.compile(r"line \d+(?:, column (\d+))?: ")
 """How a message begins that names its place."""
 

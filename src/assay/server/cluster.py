@@ -21,8 +21,6 @@ from assay.registry.policy import Permissions
 from assay.scoring.graded import Graded
 from assay.store.catalog import GraderVersion
 
-__all__ = ["REST_SECONDS", "ClusterAwayError", "JobCluster"]
-
 REST_SECONDS = 5.0
 """How long to wait, at first, before a cluster that is away is looked for again."""
 _LONGEST_REST_SECONDS = 60.0

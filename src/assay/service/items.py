@@ -12,8 +12,6 @@ from assay.scoring.json_safe import Json
 if TYPE_CHECKING:
     from assay.types.submission import Submission
 
-__all__ = ["gradable", "read_items"]
-
 _LONGEST_ID = 500
 
 

@@ -18,8 +18,6 @@ from assay.statistics.intervals import Interval, check_same_length, mean_interva
 from assay.statistics.quantiles import normal_quantile, two_sided
 from assay.statistics.ranking import pearson, ranks
 
-__all__ = ["Agreement", "Confusion", "Correlation", "agreement", "counts_by_cluster"]
-
 
 @dataclass(frozen=True, slots=True)
 class Confusion:

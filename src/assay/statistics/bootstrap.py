@@ -24,8 +24,6 @@ from assay.errors import ScoreError
 from assay.statistics.intervals import Interval
 from assay.statistics.quantiles import normal_quantile, two_sided
 
-__all__ = ["Bootstrap", "bootstrap", "bootstrap_all", "bootstrap_items"]
-
 Number = TypeVar("Number", int, float)
 Item = TypeVar("Item")
 

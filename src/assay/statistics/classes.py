@@ -15,17 +15,6 @@ from assay.errors import ScoreError
 from assay.scoring.results import finite_number
 from assay.statistics.intervals import Interval, Measured, check_same_length, ratio
 
-__all__ = [
-    "AlphaMetric",
-    "ClassConfusion",
-    "KappaWeights",
-    "Level",
-    "class_confusion",
-    "class_counts_by_cluster",
-    "krippendorff_alpha",
-    "levels_of",
-]
-
 Level: TypeAlias = str | int | bool
 """What a verdict or a label can be: a word, a level's number, or yes and no."""
 

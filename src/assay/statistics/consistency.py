@@ -10,13 +10,6 @@ from assay.errors import ScoreError
 from assay.statistics.classes import Level, levels_of
 from assay.statistics.intervals import Interval, check_same_length, cluster_mean, cluster_rate
 
-__all__ = [
-    "AttackSuccess",
-    "Flips",
-    "attack_success",
-    "flip_rate",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Flips:

@@ -20,24 +20,6 @@ from assay.frozen import frozen
 from assay.scoring.results import finite_number
 from assay.statistics.quantiles import normal_quantile, t_quantile, two_sided
 
-__all__ = [
-    "ClusterMean",
-    "Interval",
-    "Measured",
-    "are_clustered",
-    "check_same_length",
-    "cluster_mean",
-    "cluster_rate",
-    "clustered_interval",
-    "mean_interval",
-    "pass_at_k",
-    "pass_hat_k",
-    "ratio",
-    "score_interval",
-    "spread_interval",
-    "wilson",
-]
-
 _SAME = 1e-9
 """Values closer than this are equal: the difference is rounding in a judge's or a sum's float."""
 

@@ -11,12 +11,6 @@ from assay.statistics.intervals import ClusterMean, check_same_length, cluster_m
 from assay.statistics.quantiles import t_cdf
 from assay.statistics.ranking import pearson
 
-__all__ = [
-    "PairedDifference",
-    "mcnemar_exact",
-    "paired_difference",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class PairedDifference:

@@ -12,8 +12,6 @@ from math import ceil, exp, isfinite, lgamma, log
 
 from assay.errors import ScoreError
 
-__all__ = ["nearest_rank", "normal_quantile", "t_cdf", "t_quantile", "two_sided"]
-
 _TINY = 1e-300
 _RELATIVE_ERROR = 1e-15
 _MAX_TERMS = 100_000

@@ -15,8 +15,6 @@ from assay.scoring.results import finite_number
 from assay.statistics.intervals import Interval, Measured, check_same_length
 from assay.statistics.quantiles import normal_quantile, two_sided
 
-__all__ = ["auroc", "pearson", "ranks", "spearman"]
-
 
 def pearson(x: Sequence[float], y: Sequence[float]) -> float | None:
     """Pearson's linear correlation in [-1, 1]; None where a side has fewer than two values."""

@@ -35,8 +35,6 @@ from assay.store.runs import Store
 from assay.store.sources import keep_source, source_tree
 from assay.types.codec import from_json
 
-__all__ = ["export_run", "import_run"]
-
 _FORMAT = "assay run 1"
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 

@@ -14,22 +14,6 @@ from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import decode_json
 from assay.store.checks import valid_limit, valid_number
 
-__all__ = [
-    "COUNTED",
-    "FIRST",
-    "NEWEST",
-    "OLDEST",
-    "PAGE_BYTES",
-    "Order",
-    "Page",
-    "Stretch",
-    "every",
-    "page_of",
-    "part_of",
-    "parts",
-    "written",
-]
-
 R = TypeVar("R")
 T = TypeVar("T")
 

@@ -18,8 +18,6 @@ from assay.store.database import Database
 from assay.store.kept import held, is_held
 from assay.store.table import Table
 
-__all__ = ["RegradeState", "Regrades"]
-
 
 @frozen(kw_only=True)
 class RegradeState:

@@ -49,6 +49,7 @@ from assay.tasks.permitted import SubmissionSpec
 from assay.tasks.rules import inside_problem
 from assay.types import codec
 from assay.types.codec import Problem
+from assay.types.submission import Submission
 
 REFERENCES = ("reference", "honest", "fix", "solution", "gold")
 """Recordings that are the reference where ``selftest.reference`` names none; the first counts."""
@@ -270,6 +271,7 @@ def _read_case(file: str, *, given: str) -> tuple[Case, Document]:
             problems,
             base=root,
             injected_later=data.get("fixtures") is not None,
+            row=_said_of_all(data),
         )
         if len(problems) == before:
             problems += credit_problems(graders, ("graders",))
@@ -285,6 +287,13 @@ def _read_case(file: str, *, given: str) -> tuple[Case, Document]:
         "document": data,
     }
     return cast("Callable[..., Case]", Case)(**values), document
+
+
+def _said_of_all(data: Mapping[str, Json]) -> Submission:
+    """What a case says that options of its graders may come from."""
+    metadata = data.get("metadata")
+    said = metadata if isinstance(metadata, dict) else {}
+    return Submission(expected=data.get("expected"), metadata=said)
 
 
 def _unproven(
@@ -381,7 +390,9 @@ def case_schema() -> dict[str, Json]:
     """
     schema = codec.schema(CaseDocument)
     properties = cast("dict[str, dict[str, Json]]", schema["properties"])
-    properties["graders"] |= {"minItems": 1, "items": spec_schema()}
+    grader = spec_schema()
+    schema["$defs"] = grader.pop("$defs")
+    properties["graders"] |= {"minItems": 1, "items": grader}
     properties["$schema"] = {"type": "string"}
     for path, rules in _RULES:
         place = schema

@@ -10,16 +10,6 @@ from assay.scoring.strict_json import json_encoding
 from assay.tasks.packed import name_inside
 from assay.tasks.tables import TABLE_NAMES, kind_of_table
 
-__all__ = [
-    "FORMS",
-    "TABLE_FORMS",
-    "Form",
-    "Format",
-    "form_of",
-    "format_of",
-    "has_rows",
-]
-
 Format = Literal["jsonl", "json", "csv", "tsv", "parquet", "arrow"]
 """What rows are read from."""
 

@@ -11,8 +11,6 @@ from assay.tasks.rules import Ruled
 from assay.types.codec import Problem
 from assay.types.trace import ToolKind
 
-__all__ = ["Decision", "Interaction", "Rule"]
-
 Decision: TypeAlias = Literal["allow", "deny"]
 
 

@@ -14,8 +14,6 @@ from assay.errors import InputError, Location
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json, json_encoding
 
-__all__ = ["MAX_LINE_BYTES", "array_items", "json_lines", "parse_line"]
-
 MAX_LINE_BYTES = 64 << 20
 """Longest row of a dataset; a longer one is refused rather than filling the memory."""
 

@@ -14,8 +14,6 @@ from assay.tasks.rules import Ruled, mount_problems
 from assay.types import codec
 from assay.types.codec import Problem
 
-__all__ = ["McpServer", "load_mcp_servers"]
-
 
 @frozen(kw_only=True)
 class McpServer(Ruled):

@@ -9,8 +9,6 @@ from typing import BinaryIO, cast
 
 from assay.errors import InputError
 
-__all__ = ["name_inside", "unpacked"]
-
 _UNPACKED_FREE = 256 << 20
 _UNPACKED_MOST = 200
 """So many times its own size a packed file may grow, once it has grown by `_UNPACKED_FREE`: text

@@ -25,21 +25,6 @@ from assay.tasks.row_sets import HUB, hub_batches
 from assay.tasks.tables import Batch, Table, kind_of_table, lines_of
 from assay.tasks.text_tables import is_moved, table_rows
 
-__all__ = [
-    "AS_IT_IS",
-    "ROOM",
-    "Lines",
-    "Reading",
-    "RowFile",
-    "Unit",
-    "no_field",
-    "opened",
-    "place_of",
-    "renamed",
-    "renamed_line",
-    "unnamed",
-]
-
 Unit = Literal["line", "item", "row"]
 Lines: TypeAlias = "Iterator[tuple[int, bytes | InputError]]"
 """Rows as JSON, each with its number; or what is wrong with one."""

@@ -21,8 +21,6 @@ from assay.tasks.tables import TABLE_NAMES, arrow, check_columns
 if TYPE_CHECKING:
     from assay.tasks.tables import Batch
 
-__all__ = ["HUB", "files_of", "holds_rows", "hub_batches"]
-
 HUB = "hf:"
 """What the name of a dataset on the Hugging Face Hub begins with."""
 

@@ -21,19 +21,6 @@ from assay.errors import InputError, Location, MissingExtraError
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
 
-__all__ = [
-    "AS_JSON",
-    "TABLE_NAMES",
-    "Batch",
-    "Table",
-    "TableKind",
-    "arrow",
-    "check_columns",
-    "kind_of_table",
-    "lines_of",
-    "load_arrow",
-]
-
 TableKind = Literal["parquet", "arrow"]
 TABLE_NAMES = (".parquet", ".arrow", ".feather")
 """How files of columns are called."""

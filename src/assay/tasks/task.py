@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     from assay.tasks.case import Case
     from assay.tasks.rows import Row
 
-__all__ = []
-
-
 Agent: TypeAlias = "Callable[[Run], Awaitable[object]]"
 """What does the work: any async callable that takes a run and fills ``run.trace``."""
 

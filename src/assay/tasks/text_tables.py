@@ -14,8 +14,6 @@ from assay.scoring.strict_json import NotJsonError, decode_json
 from assay.tasks.json_rows import MAX_LINE_BYTES
 from assay.tasks.tables import AS_JSON
 
-__all__ = ["is_moved", "table_rows"]
-
 _GROUP = "group"
 
 

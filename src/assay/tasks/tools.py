@@ -12,8 +12,6 @@ from assay.frozen import frozen
 from assay.scoring.json_safe import Json
 from assay.types.typed import problem_of, type_adapter
 
-__all__ = ["Arguments", "ArgumentsError", "FunctionTool", "function_tool"]
-
 Arguments: TypeAlias = Mapping[str, Json]
 
 

@@ -12,8 +12,6 @@ from assay.errors import InputError
 from assay.text.extract import Pick, answer_text, check_pick, choose, in_parts, statements
 from assay.text.normal_form import as_text, same_answer
 
-__all__ = ["Choices", "choice_match", "chosen_label"]
-
 Choices: TypeAlias = "str | Sequence[str] | Mapping[str, str]"
 """The labels: ``"ABCD"``, a list of labels, or a mapping of label to the option's text."""
 

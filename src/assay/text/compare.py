@@ -21,17 +21,6 @@ from assay.text.normal_form import (
 )
 from assay.text.pattern import Match, compile_pattern, encodable
 
-__all__ = [
-    "contains",
-    "contains_all",
-    "contains_any",
-    "exact_match",
-    "f1_score",
-    "match_of",
-    "regex_match",
-    "tokens_of",
-]
-
 _REMEMBERED_CHARACTERS = 10_000
 """A longer reference is prepared anew for each call, so that the cache stays small."""
 

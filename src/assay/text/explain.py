@@ -15,8 +15,6 @@ from typing import Literal, TypeAlias, cast
 from assay.text.extract import Pick, answer_text
 from assay.text.normal_form import as_text, compose, fold
 
-__all__ = ["Explanation", "explain"]
-
 Explanation: TypeAlias = "dict[str, str]"
 """``read``: what of the answer was compared; ``expected``; ``decided``: how one met the other."""
 

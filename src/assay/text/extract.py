@@ -15,21 +15,6 @@ from assay.errors import InputError, nearest
 from assay.text.normal_form import as_text
 from assay.text.pattern import compile_pattern, find_all
 
-__all__ = [
-    "EXTRACTS",
-    "Pick",
-    "answer_text",
-    "boxed_together",
-    "check_pick",
-    "choose",
-    "extract_answer",
-    "extractions",
-    "in_one_line",
-    "in_parts",
-    "last_line",
-    "statements",
-]
-
 Pick: TypeAlias = Literal["first", "last", "only"]
 """Which candidate counts; ``only`` finds none where there are two different ones."""
 

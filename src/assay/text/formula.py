@@ -12,8 +12,6 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
-__all__ = ["Form", "bracket", "has_variables", "left_to_do", "sides", "spelled", "split_unit"]
-
 Form: TypeAlias = Literal["computed", "any"]
 """Whether an answer must be computed as far as the expected one is."""
 

@@ -15,8 +15,6 @@ from assay.text.normal_form import as_text
 if TYPE_CHECKING:
     from assay.scoring.json_safe import Json
 
-__all__ = ["MAX_DEPTH", "ParsedJson", "parse_json"]
-
 MAX_DEPTH = 200
 """Lists and objects inside each other; JSON nested deeper is refused."""
 

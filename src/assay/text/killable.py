@@ -25,8 +25,6 @@ from assay.cores import cores
 from assay.errors import GraderError, InputError, MissingExtraError
 from assay.turns import LateError, queueing, seconds_left, whose
 
-__all__ = ["MATHEMATICS", "SCHEMAS", "Pool"]
-
 _START_SECONDS = 120.0
 _PATIENCE = 4.0  # clock time over CPU time: a busy machine is not a fault of the answer's
 _MOST_REMEMBERED = 256

@@ -17,8 +17,6 @@ from assay.errors import InputError, MissingExtraError, nearest
 from assay.text.extract import Pick, answer_text
 from assay.text.normal_form import compose, reference_text
 
-__all__ = ["MAX_CHARACTERS", "MAX_FUZZY_CHARACTERS", "Metric", "similarity"]
-
 Metric: TypeAlias = Literal[
     "fuzzy",
     "levenshtein",

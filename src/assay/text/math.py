@@ -35,8 +35,6 @@ from assay.text.formula import (
 from assay.text.normal_form import as_text, reference_text
 from assay.text.numbers import Number, check_finite, parse_number
 
-__all__ = ["answer_proper", "fault", "math_decided", "math_equal"]
-
 _MOST_CHARACTERS = 20_000
 _ROUNDING = Fraction(1, 10**5)  # math-verify compares decimals rounded to six places
 

@@ -16,18 +16,6 @@ from typing import Literal, cast
 
 from assay.errors import InputError
 
-__all__ = [
-    "ARTICLES",
-    "answer_key",
-    "as_text",
-    "fold",
-    "normalize",
-    "reference_text",
-    "same_answer",
-    "same_words",
-    "skeleton",
-]
-
 ARTICLES = frozenset({"a", "an", "the"})
 
 

@@ -28,15 +28,6 @@ from assay.errors import InputError
 from assay.text.extract import Pick, answer_text, check_pick, choose, in_parts
 from assay.text.normal_form import as_text
 
-__all__ = [
-    "Number",
-    "check_finite",
-    "find_numbers",
-    "numeric_match",
-    "parse_number",
-    "picked_number",
-]
-
 _MOST_DIGITS = 1_000
 """A number with more digits, or an exponent beyond this, is not a finite number to us."""
 

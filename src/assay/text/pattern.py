@@ -9,8 +9,6 @@ from typing import Protocol, cast
 
 from assay.errors import InputError
 
-__all__ = ["Match", "Pattern", "compile_pattern", "encodable", "find_all"]
-
 _SEARCHED_CHARACTERS = 200_000_000
 """How much text the searches of one `find_all` may read: each is linear, but there may be many."""
 

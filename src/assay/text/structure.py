@@ -17,9 +17,6 @@ from assay.text.pattern import encodable
 if TYPE_CHECKING:
     from assay.scoring.json_safe import Json
 
-__all__ = ["differences", "json_match", "json_of", "json_schema", "schema_faults"]
-
-
 # --- Equal ---------------------------------------------------------------------------------------
 
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from assay.environment import Environment
     from assay.environment.channel.client import TaskRow
 
-__all__ = ["Declared", "Episode", "Episodes", "Template"]
-
 T = TypeVar("T")
 _CLOSE_SECONDS = 10.0
 _DONE = "[the task takes no more actions]"

@@ -24,8 +24,6 @@ from assay.training.trainers import module_of
 from assay.types.references import reference_of
 from assay.types.submission import Submission
 
-__all__ = ["reward_function"]
-
 
 def reward_function(
     grader: Gradable,

@@ -33,8 +33,6 @@ from assay.types.submission import Submission
 if TYPE_CHECKING:
     from assay.client import AsyncClient
 
-__all__ = ["Served"]
-
 Items: TypeAlias = "Sequence[tuple[str, Submission]]"
 Timed: TypeAlias = "tuple[Graded, float]"
 

@@ -23,8 +23,6 @@ from assay.training.chat import submission_of
 from assay.training.reward import Gradable, OnError, Reward, RewardOptions, require_on_error
 from assay.training.trainers import module_of, numbers_of
 
-__all__ = ["environment"]
-
 
 def environment(
     grader: Gradable, *, on_error: OnError = "raise", **options: Unpack[RewardOptions]

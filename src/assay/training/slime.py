@@ -20,8 +20,6 @@ from assay.training.chat import Text, submission_of
 from assay.training.reward import Gradable, OnError, Reward, RewardOptions, require_on_error
 from assay.types.submission import Submission
 
-__all__ = ["Sample", "reward_function"]
-
 
 class Sample(Protocol):
     """The fields of slime's ``Sample`` that are read, and `remove_sample`, which is written."""

@@ -22,8 +22,6 @@ from assay.training.reward import Gradable, OnError, Reward, RewardOptions, requ
 from assay.training.trainers import module_of, numbers_of
 from assay.types.submission import Submission
 
-__all__ = ["problem_groups"]
-
 
 def problem_groups(
     grader: Gradable,

@@ -8,8 +8,6 @@ from types import ModuleType
 from assay.errors import InputError
 from assay.graders.batch import Batch
 
-__all__ = ["module_of", "numbers_of"]
-
 
 def module_of(package: str, name: str) -> ModuleType:
     """A trainer's module."""

@@ -18,8 +18,6 @@ from assay.scoring.json_safe import plain
 from assay.training.chat import submission_of
 from assay.training.reward import Gradable, Reward, RewardOptions
 
-__all__ = ["reward_function"]
-
 Scored: TypeAlias = "Callable[..., Awaitable[float]]"
 
 

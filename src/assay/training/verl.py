@@ -24,8 +24,6 @@ from assay.training.reward import Gradable, OnError, Reward, RewardOptions, requ
 from assay.types.references import reference_of
 from assay.types.submission import Submission
 
-__all__ = ["ComputeScore", "reward_function"]
-
 ComputeScore: TypeAlias = "Callable[..., Awaitable[dict[str, float]]]"
 """``async compute_score(data_source, solution_str, ground_truth, extra_info=None, **kwargs)``."""
 

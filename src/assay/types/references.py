@@ -9,8 +9,6 @@ from decimal import Decimal
 from assay.errors import InputError
 from assay.scoring.json_safe import Json, plain
 
-__all__ = ["is_missing", "reference_of"]
-
 
 def is_missing(value: object) -> bool:
     """Whether it is what tables have for nothing: None, NaN, and pandas' own."""

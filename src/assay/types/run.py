@@ -25,21 +25,6 @@ from assay.types.trace import (
     tool_kind,
 )
 
-__all__ = [
-    "Job",
-    "ModelAccess",
-    "Observation",
-    "OfferedTool",
-    "Offering",
-    "Prompt",
-    "PromptMessage",
-    "Rewarded",
-    "Run",
-    "RunClient",
-    "Stepping",
-]
-
-
 Prompt: TypeAlias = "str | list[Json] | None"
 
 

@@ -12,8 +12,6 @@ from assay.scoring.json_safe import Json
 from assay.types.thread import StringThread
 from assay.types.trace import Trace
 
-__all__ = ["SUBMISSION_PARTS", "Image", "Submission", "Workspace"]
-
 SUBMISSION_PARTS = ("answer", "question", "expected", "workspace", "trace", "thread", "metadata")
 """Names that a grader may use as parameters to be given that part of the submission."""
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     # What other systems' threads are made of: (role, text or parts).
     Fragments = Sequence[tuple[str, str | Sequence[Mapping[str, Json]]]]
 
-__all__ = ["StringThread", "StringTurn"]
-
 
 class StringTurn(tuple[str, str]):
     """One turn: who spoke, and the text. Equal to the pair of both."""

@@ -12,30 +12,6 @@ from assay.frozen import frozen
 from assay.scoring.json_safe import Json
 from assay.types.codec import from_json, to_json
 
-__all__ = [
-    "PROMPT",
-    "ActionStep",
-    "AgentStep",
-    "AnyStep",
-    "Citation",
-    "Source",
-    "Step",
-    "StopReason",
-    "SubagentStep",
-    "TaskCall",
-    "TokenSample",
-    "ToolCall",
-    "ToolKind",
-    "ToolResult",
-    "ToolStep",
-    "Trace",
-    "TraceStatus",
-    "Usage",
-    "as_turns",
-    "tool_kind",
-]
-
-
 Source = Literal["user", "agent", "tool", "task", "subagent", "system"]
 ToolKind = Literal["read", "write", "execute", "search", "fetch", "other"]
 

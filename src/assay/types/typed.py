@@ -11,8 +11,6 @@ from assay.errors import InputError
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
 
-__all__ = ["is_finite", "problem_of", "type_adapter"]
-
 
 def type_adapter(annotation: object, *, what: str, finite: bool = False) -> TypeAdapter[object]:
     """The pydantic adapter of a type.

@@ -20,10 +20,7 @@ export function DefinitionView({ project, version }: DefinitionProps) {
             <CodeView text={source} language="python" label="Source" />
           )}
           {typeof criteria === "string" && (
-            <p
-              aria-label="Criterion"
-              className="m-0 max-h-80 overflow-auto text-lg whitespace-pre-wrap wrap-anywhere"
-            >
+            <p className="m-0 max-h-80 overflow-auto text-lg whitespace-pre-wrap wrap-anywhere">
               {criteria}
             </p>
           )}

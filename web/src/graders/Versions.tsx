@@ -28,8 +28,8 @@ export function Versions({ project, grader, newest, shown }: VersionsProps) {
   });
   const versions = list.data.pages.flatMap((page) => page.items);
   const choose = (name: "from" | "to", number: number) => {
-    const other = name === "from" ? { to: to || newest } : { from: from || number - 1 };
-    change({ ...other, [name]: number });
+    const next = { from, to, [name]: number };
+    change({ from: next.from || number - 1, to: next.to || newest });
   };
   const side = (name: "from" | "to", title: string): Shown<Version> => ({
     name: title,

@@ -1,5 +1,6 @@
 import { QueryErrorResetBoundary } from "@tanstack/react-query";
 import { Component, type ReactNode, Suspense, useId } from "react";
+import { Problem } from "../api/problem";
 import { Loading } from "./Loading";
 import { ProblemBox } from "./ProblemBox";
 
@@ -25,6 +26,8 @@ class Catching extends Component<BoundaryProps, { error: unknown; place: string 
   override render() {
     if (this.state.error === undefined) return this.props.children;
     const again = () => {
+      // What did not arrive of the page itself, or is wrong in it, is not had by asking the API again.
+      if (!(this.state.error instanceof Problem)) return window.location.reload();
       this.props.reset();
       this.setState({ error: undefined });
     };

@@ -36,7 +36,7 @@ export function Tabs<Key extends string>({
         </TabList>
         {beside}
       </div>
-      <TabPanel id={chosen || FIRST} className="outline-offset-4">
+      <TabPanel key={chosen} id={chosen || FIRST} className="outline-offset-4">
         {children}
       </TabPanel>
     </Base>

@@ -15,8 +15,6 @@ from assay.gateway.offered import SERVER
 from assay.scoring.json_safe import Json
 from assay.tasks.blocks import HarnessSpec, TraceFormat
 
-__all__ = ["PATH_VARIABLE", "Installed", "Preset", "server_of_tools", "started"]
-
 PATH_VARIABLE = "ASSAY_HARNESS_PATH"
 """Directories of programs that are looked through before any other."""
 

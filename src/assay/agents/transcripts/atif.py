@@ -36,8 +36,6 @@ from assay.graders.usage import COPIED, Totals
 from assay.scoring.json_safe import Json
 from assay.types.trace import AnyStep, Source, Step, SubagentStep, TokenSample, Trace, Usage
 
-__all__ = ["FORMAT", "is_trajectory", "read"]
-
 FORMAT = "atif"
 
 _VERSION = re.compile(r"ATIF-v(\d{1,4})\.(\d{1,4})")

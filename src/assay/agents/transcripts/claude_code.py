@@ -47,8 +47,6 @@ from assay.graders.usage import Totals
 from assay.scoring.json_safe import Json
 from assay.types.trace import AnyStep, Step, StopReason, SubagentStep, Trace, Usage
 
-__all__ = ["FORMAT", "is_event", "read"]
-
 FORMAT = "claude-code"
 
 _SESSION = ("session_id", "model", "cwd", "claude_code_version")

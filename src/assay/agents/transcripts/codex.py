@@ -29,8 +29,6 @@ from assay.graders.usage import Totals
 from assay.scoring.json_safe import Json
 from assay.types.trace import ToolKind
 
-__all__ = ["FORMAT", "is_event", "read"]
-
 FORMAT = "codex"
 
 _EVENTS = frozenset(

@@ -17,8 +17,6 @@ from assay.agents.transcripts.transcript import Transcript
 from assay.graders.usage import Totals
 from assay.scoring.json_safe import Json
 
-__all__ = ["FORMAT", "is_line", "read"]
-
 FORMAT = "codex-session"
 
 _TYPES = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})

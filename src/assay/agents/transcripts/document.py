@@ -10,22 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
 
-__all__ = [
-    "MOST_BYTES",
-    "MOST_LINE",
-    "Notes",
-    "amount",
-    "clean",
-    "count",
-    "listing",
-    "mapping",
-    "parse",
-    "shortened",
-    "text_of",
-    "texts_of",
-    "total_of",
-]
-
 MOST_BYTES = 64 << 20
 """Characters that a transcript may have."""
 MOST_LINE = 16 << 20

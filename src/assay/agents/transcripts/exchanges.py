@@ -28,8 +28,6 @@ from assay.graders.usage import Totals, walk
 from assay.scoring.json_safe import Json
 from assay.types.trace import AgentStep, AnyStep, Step, StopReason, SubagentStep, ToolStep, Trace
 
-__all__ = ["MOST_REQUESTS", "MOST_TURNS", "Exchange", "read_exchanges", "steps_of", "told_turns"]
-
 _STOPS: dict[str, StopReason] = {"stop": "done", "length": "length", "refusal": "done"}
 
 

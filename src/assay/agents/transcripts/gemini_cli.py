@@ -24,8 +24,6 @@ from assay.agents.transcripts.transcript import (
 from assay.graders.usage import Totals
 from assay.scoring.json_safe import Json
 
-__all__ = ["FORMAT", "is_event", "read"]
-
 FORMAT = "gemini-cli"
 
 _DENIED = "policy_violation"

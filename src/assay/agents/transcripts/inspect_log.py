@@ -35,17 +35,6 @@ from assay.graders.usage import Totals
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
 
-__all__ = [
-    "FORMAT",
-    "Sample",
-    "is_archive",
-    "is_log",
-    "is_recording",
-    "is_sample",
-    "samples_of_archive",
-    "samples_of_log",
-]
-
 FORMAT = "inspect"
 
 _ZSTD = 93

@@ -19,8 +19,6 @@ from assay.conversation.turns import Reply, Turn
 from assay.scoring.json_safe import Json
 from assay.types.trace import ToolCall, ToolResult, tool_kind
 
-__all__ = ["FORMAT", "group_of", "is_span", "read"]
-
 FORMAT = "openai-agents"
 
 _AROUND = frozenset({"agent", "task", "turn", "custom", "handoff", "guardrail", "mcp_tools"})

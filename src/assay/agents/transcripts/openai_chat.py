@@ -32,8 +32,6 @@ from assay.graders.usage import Totals
 from assay.scoring.json_safe import Json
 from assay.types.trace import Source, Step
 
-__all__ = ["FORMAT", "is_message", "read"]
-
 FORMAT = "openai-chat"
 
 _ROLES: Mapping[str, Source] = {"system": "system", "developer": "system", "user": "user"}

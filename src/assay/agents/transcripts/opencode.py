@@ -23,8 +23,6 @@ from assay.graders.usage import Totals
 from assay.scoring.json_safe import Json
 from assay.types.trace import Usage
 
-__all__ = ["FORMAT", "is_event", "read"]
-
 FORMAT = "opencode"
 
 _EVENTS = frozenset({"step_start", "step_finish", "text", "reasoning", "tool_use", "error"})

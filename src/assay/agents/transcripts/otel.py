@@ -34,18 +34,6 @@ from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
 from assay.types.trace import ToolCall, ToolResult, tool_kind
 
-__all__ = [
-    "FORMAT",
-    "REWRITTEN",
-    "Span",
-    "is_spans",
-    "otlp_entries",
-    "otlp_span",
-    "read",
-    "spans_of",
-    "tells",
-]
-
 FORMAT = "otel"
 
 REWRITTEN = "a span came again and said something else"

@@ -15,8 +15,6 @@ from assay.errors import InputError, Location
 from assay.frozen import frozen
 from assay.scoring.json_safe import Json
 
-__all__ = ["MOST_SPANS", "MOST_TRACES", "SentSpan", "gap", "sent_spans"]
-
 MOST_SPANS = 10_000
 """Spans of one request."""
 

@@ -15,8 +15,6 @@ from typing import Literal, TypeAlias
 from assay.errors import InputError
 from assay.scoring.json_safe import Json
 
-__all__ = ["decode_request", "encode", "requests_in"]
-
 _Kind: TypeAlias = Literal["text", "hex", "base64", "bool", "int", "enum", "double", "time"]
 
 _FIELDS: Mapping[str, Mapping[int, tuple[str, _Kind | str, bool]]] = {

@@ -19,8 +19,6 @@ from assay.conversation.protocols import Protocol, ProtocolError, codec_of
 from assay.conversation.turns import Reply, Turn
 from assay.scoring.json_safe import Json
 
-__all__ = ["ProviderFormat", "is_anthropic", "is_exchange", "is_responses", "read", "turns_of"]
-
 ProviderFormat: TypeAlias = Literal["openai-responses", "anthropic", "exchanges"]
 
 _ITEMS = frozenset(

@@ -26,8 +26,6 @@ from assay.graders.usage import missing_part, untold_part
 from assay.scoring.json_safe import Json
 from assay.tasks.packed import unpacked
 
-__all__ = ["holds_recordings", "recorded_rows", "row_of_spans"]
-
 _LOOKED_AT = 1 << 20
 _FIRST = 20
 _MOST_FILES = 100_000

@@ -36,8 +36,6 @@ from assay.types.trace import (
     ToolStep,
 )
 
-__all__ = ["ModelSpan", "Spans", "ToolSpan"]
-
 
 @frozen(kw_only=True)
 class ModelSpan:

@@ -23,17 +23,6 @@ from assay.scoring.json_safe import Json
 from assay.types.trace import ActionStep, AgentStep, Step, SubagentStep, ToolStep
 from assay.version import __version__
 
-__all__ = [
-    "NEW_MESSAGES",
-    "SCOPE",
-    "Telling",
-    "ToldSpan",
-    "about_run",
-    "as_otel",
-    "root_id",
-    "spans_of",
-]
-
 NEW_MESSAGES = "assay.messages_are_new"
 """Says on a span that its input is only what is new since the reply before."""
 SCOPE = ("assay", __version__)

@@ -27,21 +27,6 @@ from assay.types.trace import (
     tool_kind,
 )
 
-__all__ = [
-    "IMPORTER_VERSION",
-    "MOST_STEPS",
-    "CallDraft",
-    "Calls",
-    "Drafts",
-    "Outcome",
-    "StreamReader",
-    "Transcript",
-    "TurnDraft",
-    "arguments_of",
-    "make_transcript",
-    "numbered",
-]
-
 _LONGEST_REASON = 2_000
 IMPORTER_VERSION = 2
 """Counts up whenever the same transcript would be read into another trace."""

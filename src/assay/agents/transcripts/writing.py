@@ -26,8 +26,6 @@ from assay.types.trace import (
     as_turns,
 )
 
-__all__ = ["Told", "ToldScore", "as_atif", "as_chat", "said_by"]
-
 _VERSION = "ATIF-v1.7"
 
 

@@ -18,8 +18,6 @@ from assay.types.run import Run
 from assay.types.submission import Submission
 from assay.types.trace import PROMPT, Step, TaskCall
 
-__all__ = ["Binding", "ChannelClient", "Manifest", "TaskRow", "connect"]
-
 
 @frozen
 class Binding:

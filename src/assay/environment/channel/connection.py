@@ -30,8 +30,6 @@ from assay.scoring.json_safe import Json
 if TYPE_CHECKING:
     from assay.environment.channel.front import Front
 
-__all__ = ["Connection"]
-
 _LOG = logging.getLogger("assay.channel")
 _MOST_BEFORE_HELLO = 1 << 16
 _MOST_REPLYING = 64

@@ -21,8 +21,6 @@ from assay.scoring.json_safe import Json
 if TYPE_CHECKING:
     from assay.environment.channel.front import Client, Front
 
-__all__ = ["Episodes", "default_rows", "schemas", "tools_of"]
-
 _MOST_ID = 255
 _RESET = ("task", "args", "seed", "episode_id")
 _ANSWERS = ("answer", "action")

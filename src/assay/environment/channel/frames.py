@@ -20,31 +20,6 @@ from assay.scoring.strict_json import NotJsonError, decode_json
 if TYPE_CHECKING:
     from aiohttp import WSMessage
 
-__all__ = [
-    "BUSY",
-    "INVALID_PARAMS",
-    "INVALID_REQUEST",
-    "METHOD_NOT_FOUND",
-    "MOST_BYTES",
-    "NATIVE",
-    "NOT_JSON",
-    "SESSION_LOST",
-    "TASK_RAISED",
-    "UNAUTHORIZED",
-    "Held",
-    "Request",
-    "TcpWire",
-    "WebSocketWire",
-    "Wire",
-    "decode",
-    "encode",
-    "failure",
-    "fault_of",
-    "request_of",
-    "success",
-    "unsendable",
-]
-
 NATIVE = "assay"
 """What a client calls the form of grades that says all; others get HUD's."""
 

@@ -32,8 +32,6 @@ from assay.environment.channel.workers import Worker, WorkerGoneError, Workers
 from assay.errors import AssayError, ChannelError, nearest
 from assay.scoring.json_safe import Json
 
-__all__ = ["Client", "Front"]
-
 T = TypeVar("T")
 
 _LOG = logging.getLogger("assay.channel")

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 from assay.scoring.json_safe import Json
 
-__all__ = ["for_hud"]
-
 
 def for_hud(grade: Mapping[str, Json]) -> dict[str, Json]:
     """A grade in that form, which has a score in every frame: one without a reward is an error."""

@@ -33,8 +33,6 @@ from assay.scoring.json_safe import Json
 if TYPE_CHECKING:
     from aiohttp import ClientSession
 
-__all__ = ["PATIENCE_SECONDS", "Address", "Channel", "Channels"]
-
 PATIENCE_SECONDS = 60.0
 """How long a connection that broke is made again."""
 _FIRST_SECONDS = 5.0

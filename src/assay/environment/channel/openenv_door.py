@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
     from assay.environment.channel.front import Front
 
-__all__ = ["OpenEnvDoor"]
-
 _LOG = logging.getLogger("assay.channel")
 _CHUNK = 1 << 16
 _PING_SECONDS = 30.0

@@ -27,8 +27,6 @@ from assay.types.trace import ToolResult
 if TYPE_CHECKING:
     from assay.tasks.mcp_servers import McpServer
 
-__all__ = ["RemoteSession", "RemoteTool", "RemoteWork", "grade_of"]
-
 
 @frozen
 class RemoteWork:

@@ -23,8 +23,6 @@ from assay.sockets import is_loopback, listen
 if TYPE_CHECKING:
     from aiohttp import web
 
-__all__ = ["Served", "audit_to", "serve"]
-
 _CHUNK = 1 << 16
 _BACKLOG = 1024
 _PING_SECONDS = 30.0

@@ -18,8 +18,6 @@ from assay.errors import ChannelError
 from assay.frozen import frozen
 from assay.scoring.json_safe import Json
 
-__all__ = ["Attempt", "Ending", "Ledger", "Limits", "Move", "ServedSession"]
-
 Ending = Literal["graded", "error", "cancelled", "replaced", "abandoned", "never started"]
 """How an attempt ended."""
 

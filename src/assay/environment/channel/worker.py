@@ -49,8 +49,6 @@ from assay.tasks.task import Session, Work, find_workspace_tools
 from assay.types.run import OfferedTool, Offering, Stepping
 from assay.types.submission import Submission
 
-__all__ = ["MOST_BEGINS", "MOST_INSIDE", "Begins", "environment_in", "main"]
-
 T = TypeVar("T")
 
 MOST_INSIDE = 8 * MOST_BYTES

@@ -19,8 +19,6 @@ from assay.environment.channel.worker import MOST_BEGINS, MOST_INSIDE, Begins
 from assay.errors import AssayError, ChannelError, GradingTimeoutError, InputError
 from assay.scoring.json_safe import Json
 
-__all__ = ["Worker", "WorkerGoneError", "Workers"]
-
 _LOG = logging.getLogger("assay.channel")
 _START_SECONDS = 120.0
 _GRACE_SECONDS = 5.0

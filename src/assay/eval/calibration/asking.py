@@ -24,21 +24,6 @@ from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.types.submission import Submission
 
-__all__ = [
-    "Findings",
-    "Judged",
-    "Options",
-    "Score",
-    "Target",
-    "Unit",
-    "ask",
-    "attacks_on",
-    "controls_on",
-    "key_of",
-    "plan",
-    "truth_of",
-]
-
 Score: TypeAlias = "Callable[[Sequence[tuple[str, Submission]]], Awaitable[Sequence[Graded]]]"
 """Grades items, each with an id that is unique among them."""
 

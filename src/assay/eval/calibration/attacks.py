@@ -12,8 +12,6 @@ from assay.scoring.strict_json import read_json
 from assay.types.submission import Submission
 from assay.types.thread import StringThread
 
-__all__ = ["BUILT_IN", "CONTROLS", "Attack", "attacked", "dealt", "read_attacks"]
-
 _T = TypeVar("_T")
 _MOST = 10_000
 _PLACE = "{answer}"

@@ -46,8 +46,6 @@ from assay.statistics.consistency import attack_success, flip_rate
 from assay.statistics.intervals import are_clustered
 from assay.version import __version__
 
-__all__ = ["calibrate", "card_of"]
-
 _SAME = 1e-9
 """Scores closer than this are the same."""
 

@@ -11,21 +11,6 @@ from assay.scoring.json_safe import Json, plain
 from assay.statistics.intervals import Interval, are_clustered
 from assay.types.codec import from_json
 
-__all__ = [
-    "AttackCount",
-    "Attacked",
-    "Card",
-    "Cost",
-    "Coverage",
-    "Disagreement",
-    "Figure",
-    "Flipped",
-    "Humans",
-    "LabelsUsed",
-    "figure",
-    "rate_figure",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Figure:

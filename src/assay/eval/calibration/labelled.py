@@ -15,17 +15,6 @@ from assay.tasks.row_files import AS_IT_IS, Reading
 from assay.tasks.rows import Row, read_row, read_rows
 from assay.types.submission import Submission
 
-__all__ = [
-    "LABEL_FIELDS",
-    "Item",
-    "LabelledItem",
-    "LabelledSet",
-    "item_of",
-    "labelled_set",
-    "read_items",
-    "read_labelled",
-]
-
 LABEL_FIELDS = ("label", "labels")
 """Where labels stand unless another field is named."""
 

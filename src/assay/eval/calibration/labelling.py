@@ -15,17 +15,6 @@ from assay.eval.calibration.labelled import Item
 from assay.eval.calibration.scale import as_label
 from assay.scoring.json_safe import Json
 
-__all__ = [
-    "CLASSES",
-    "COMMANDS",
-    "kept_row",
-    "key_names",
-    "labelled_row",
-    "seen_of",
-    "shuffled",
-    "valid_classes",
-]
-
 CLASSES = ("PASS", "FAIL", "NA")
 """What an answer can be unless other classes are named."""
 

@@ -21,8 +21,6 @@ from assay.statistics.classes import (
 from assay.statistics.intervals import are_clustered, cluster_mean, cluster_rate
 from assay.statistics.ranking import auroc, pearson, spearman
 
-__all__ = ["Comparison"]
-
 _RESAMPLES = 2_000
 _FEW_RESAMPLES = 400
 _MANY_ROWS = 500

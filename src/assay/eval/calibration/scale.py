@@ -13,17 +13,6 @@ from assay.errors import InputError, ScoreError, nearest
 from assay.scoring.json_safe import Json
 from assay.scoring.results import finite_number
 
-__all__ = [
-    "VERDICTS",
-    "Label",
-    "Scale",
-    "ScaleKind",
-    "as_label",
-    "raters_of",
-    "scale_of",
-    "written_by",
-]
-
 ScaleKind: TypeAlias = Literal["verdict", "levels", "number"]
 
 Label: TypeAlias = "bool | float | str"

@@ -20,8 +20,6 @@ from assay.store.records import CellKey, RunRecord
 from assay.store.runs import Store
 from assay.types.run import Run
 
-__all__ = ["MOST_ITEMS", "DatasetSource", "RunSource", "Source"]
-
 MOST_ITEMS = 5_000
 """Items of one queue: of a larger dataset a random sample is labelled."""
 

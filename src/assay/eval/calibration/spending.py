@@ -13,8 +13,6 @@ from assay.scoring.json_safe import Json
 if TYPE_CHECKING:
     from assay.models import Reply
 
-__all__ = ["Spent", "cost_of", "with_share"]
-
 _SPENT = "_spent"
 """Where a judgement keeps what it took."""
 

@@ -20,16 +20,6 @@ from assay.store.labels import LabelledItem as StoredItem
 from assay.store.labels import Labels
 from assay.types.submission import Submission
 
-__all__ = [
-    "collected",
-    "models_of",
-    "record_of",
-    "said_before",
-    "stored_item",
-    "stored_target",
-    "work_of",
-]
-
 
 def stored_target(version: GraderVersion, permissions: Permissions) -> Target:
     """A stored grader as what is calibrated.

@@ -10,8 +10,6 @@ from assay.eval.scene import Scene
 from assay.eval.stuffing import keywords, stuffed, stuffed_code
 from assay.graders.hollow import HOLLOW, Hollow
 
-__all__ = ["CHEATS"]
-
 _cheat = partial(Cheat, family="answers")
 
 _ORDERS = """\

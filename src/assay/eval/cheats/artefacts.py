@@ -12,8 +12,6 @@ from assay.eval.cheats.cheat import FAKE_SUMMARIES, Cheat, left
 from assay.eval.scene import Scene
 from assay.eval.stuffing import example_of
 
-__all__ = ["CHEATS"]
-
 _cheat = partial(Cheat, family="artefacts")
 _ASKED = re.compile(r"-[efrsxwd]")
 _FILE = re.compile(r"(?!-)(?:[\w.-]+/)*[\w-]+(?:\.\w+)+")

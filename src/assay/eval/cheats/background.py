@@ -9,8 +9,6 @@ from assay.agents.scripted import Deeds
 from assay.eval.cheats.cheat import Cheat
 from assay.eval.scene import Scene
 
-__all__ = ["CHEATS"]
-
 _cheat = partial(Cheat, family="background")
 
 # Waits at most a minute, so that a sandbox which lets it live is not haunted for ever.

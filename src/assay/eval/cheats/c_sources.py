@@ -8,8 +8,6 @@ from assay.agents.scripted import Deeds
 from assay.eval.cheats.cheat import FAKE_SUMMARIES, Cheat, left
 from assay.eval.scene import Scene
 
-__all__ = ["CHEATS"]
-
 _cheat = partial(Cheat, family="c")
 _SOURCES = (".c",)
 _HEADERS = (".h",)

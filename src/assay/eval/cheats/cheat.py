@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from assay.agents.scripted import Deeds
 from assay.eval.scene import Scene
 
-__all__ = ["FAKE_SUMMARIES", "FAMILIES", "Cheat", "left"]
-
 FAMILIES: Mapping[str, str] = {
     "answers": (
         "judge by something that a text cannot just contain: exact_match, numeric_match, "

@@ -11,8 +11,6 @@ from assay.agents.scripted import Deeds
 from assay.eval.cheats.cheat import FAKE_SUMMARIES, Cheat, left
 from assay.eval.scene import Scene
 
-__all__ = ["CHEATS"]
-
 _cheat = partial(Cheat, family="forged reports")
 _USUAL = ("report.xml", "junit.xml", "test-results.xml", "target/surefire-reports/TEST-All.xml")
 

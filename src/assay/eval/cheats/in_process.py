@@ -9,8 +9,6 @@ from assay.agents.scripted import Deeds
 from assay.eval.cheats.cheat import FAKE_SUMMARIES, Cheat, left
 from assay.eval.scene import Scene
 
-__all__ = ["CHEATS"]
-
 # Runners capture standard output by moving it to another descriptor, so all of them are written to.
 _SAY = f"""import os as _os, stat as _st
 def _say():

@@ -10,8 +10,6 @@ from assay.agents.scripted import Deeds
 from assay.eval.cheats.cheat import FAKE_SUMMARIES, Cheat, left
 from assay.eval.scene import Scene
 
-__all__ = ["ALL", "CHEATS", "padded_exports", "replaced_exports"]
-
 _cheat = partial(Cheat, family="javascript")
 _SUFFIXES = (".js", ".mjs", ".cjs")
 _SUMMARY = json.dumps(FAKE_SUMMARIES)

@@ -22,8 +22,6 @@ from assay.eval.cheats import (
 )
 from assay.eval.cheats.cheat import Cheat
 
-__all__ = ["LIBRARY", "select_cheats"]
-
 LIBRARY: tuple[Cheat, ...] = (
     *answers.CHEATS,
     *artefacts.CHEATS,

@@ -12,8 +12,6 @@ from assay.agents.scripted import Deeds
 from assay.eval.cheats.cheat import Cheat, left
 from assay.eval.scene import Scene
 
-__all__ = ["CHEATS"]
-
 _cheat = partial(Cheat, family="resources")
 
 _FLOOD = """

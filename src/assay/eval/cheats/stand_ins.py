@@ -14,8 +14,6 @@ from assay.eval.cheats.javascript import ALL, padded_exports, replaced_exports
 from assay.eval.names import Named, Names
 from assay.eval.scene import Scene
 
-__all__ = ["CHEATS"]
-
 _ENTRIES = 300
 
 _BASE = """

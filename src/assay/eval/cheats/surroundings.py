@@ -8,8 +8,6 @@ from assay.agents.scripted import Deeds
 from assay.eval.cheats.cheat import FAKE_SUMMARIES, Cheat
 from assay.eval.scene import Scene
 
-__all__ = ["CHEATS"]
-
 _cheat = partial(Cheat, family="surroundings")
 _PROGRAMS = (
     *("python3", "python", "pytest", "py.test", "node", "npm", "npx", "go", "cargo", "make", "sh"),

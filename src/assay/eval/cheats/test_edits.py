@@ -10,8 +10,6 @@ from assay.agents.scripted import Deeds
 from assay.eval.cheats.cheat import Cheat, left
 from assay.eval.scene import Scene, is_test
 
-__all__ = ["CHEATS"]
-
 _cheat = partial(Cheat, family="test edits")
 _PADS = 100
 

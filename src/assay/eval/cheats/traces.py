@@ -10,8 +10,6 @@ from assay.agents.scripted import Deeds
 from assay.eval.cheats.cheat import Cheat
 from assay.eval.scene import Scene
 
-__all__ = ["CHEATS"]
-
 _cheat = partial(Cheat, family="traces")
 _KINDS = ("read", "search", "write", "execute", "fetch", "other")
 _PLACES = (

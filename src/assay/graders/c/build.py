@@ -28,8 +28,6 @@ from assay.graders.tree import regular_files
 from assay.sandbox import CommandResult, Limits, Mount, run_command
 from assay.types.submission import Workspace
 
-__all__ = ["CTests", "Job", "Sources", "build_judge", "build_submission", "find_sources"]
-
 INSIDE = Path(__file__).with_name("inside")
 """The C that both sides are built with."""
 

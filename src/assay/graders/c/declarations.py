@@ -10,17 +10,6 @@ from typing import Literal
 from assay.graders.stubs.treesitter import parse
 from assay.graders.stubs.treesitter_bodies import Node, children, text_of
 
-__all__ = [
-    "CType",
-    "Declarations",
-    "Field",
-    "Function",
-    "Parameter",
-    "functions_of_tests",
-    "identifiers",
-    "read_declarations",
-]
-
 _MARKER = re.compile(r'#\s*(?:line\s+)?\d+\s+"((?:[^"\\]|\\.)*)"')
 _BUILT_IN = {
     **dict.fromkeys(("_Bool", "bool"), "bool"),

@@ -14,17 +14,6 @@ from typing import Literal
 
 from assay.graders.c.declarations import CType, Declarations, Field, Function, Parameter
 
-__all__ = [
-    "CannotCarryError",
-    "Carried",
-    "Carrier",
-    "Row",
-    "Value",
-    "handlers",
-    "one_of_many",
-    "stand_ins",
-]
-
 _LENGTH = re.compile(
     r"(?:\w*_)?(?:len|length|size|sz|cap|capacity|bytes)\d*|(?:len|length|size)_\w+"
 )

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from assay.sandbox.functions import Program
     from assay.sandbox.functions.program import TierChoice
 
-__all__ = ["examined_apart"]
-
 _SECONDS = 120.0
 _HERE = Path(__file__).parents[1]
 _EXAMINER = """\

@@ -24,8 +24,6 @@ from typing import cast
 from assay.errors import InputError
 from assay.graders.functions.reading import global_uses
 
-__all__ = ["Definition", "source_of"]
-
 _FEATURES = 0x1FF0000  # every CO_FUTURE_ flag
 _REWRITTEN = "@py"  # pytest rewrites the asserts of test files, under names that begin so
 

@@ -19,17 +19,6 @@ if TYPE_CHECKING:
     from assay.sandbox.functions import FunctionPool
     from assay.sandbox.functions.program import FunctionLimits, Outcome, TierChoice
 
-__all__ = [
-    "TWICE",
-    "NothingToGradeError",
-    "call_of",
-    "grade_functions",
-    "graded_from",
-    "payload_of",
-    "thread_of",
-    "too_long",
-]
-
 
 async def grade_functions(
     source: FunctionSource,

@@ -21,20 +21,6 @@ from collections.abc import Iterator
 from types import CodeType
 from typing import TypeAlias
 
-__all__ = [
-    "MARK",
-    "Place",
-    "bindings",
-    "deepest",
-    "foreign_coding",
-    "global_stores",
-    "global_uses",
-    "guilty_lines",
-    "longest",
-    "own_nodes",
-    "without_mark",
-]
-
 MARK = "\ufeff"
 _CODING = re.compile(r"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
 _BLANK = re.compile(r"[ \t\f]*(?:#.*)?$")

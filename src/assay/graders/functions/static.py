@@ -28,8 +28,6 @@ from assay.graders.functions.reading import (
     own_nodes,
 )
 
-__all__ = ["GIVEN", "examine"]
-
 GIVEN = ("StringThread", "StringTurn")
 """Names that every function finds among its globals, and in the modules that we give it."""
 

@@ -40,20 +40,6 @@ from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.types.thread import StringThread
 
-__all__ = [
-    "MAX_CLAIMS",
-    "Claim",
-    "ClaimGrader",
-    "Claims",
-    "OnEmpty",
-    "batches",
-    "claims_of",
-    "each_of",
-    "fenced_claims",
-    "misnumbered",
-    "question_in",
-]
-
 MAX_ANSWER = 200_000
 """Most characters of an answer whose claims are listed."""
 
@@ -416,7 +402,9 @@ class ClaimGrader(JudgeGrader):
 class ClaimJudge(Protocol):
     """Judges the claims of an answer."""
 
-    async def __call__(self, claims: Claims, voter: Voter, *, is_probed: bool) -> Opinion: ...
+    async def __call__(self, claims: Claims, voter: Voter, *, is_probed: bool) -> Opinion:
+        """What a voter thinks of them."""
+        ...
 
 
 def question_in(question: str | None, thread: StringThread | None) -> str:

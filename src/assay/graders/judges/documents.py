@@ -13,8 +13,6 @@ from assay.graders.judges.passages import same, seen
 from assay.scoring.json_safe import Json
 from assay.types.thread import StringThread
 
-__all__ = ["Document", "Window", "documents_of", "pieces", "suspicious", "windows"]
-
 WINDOW_CHARACTERS = 40_000
 """Most characters of documents in one question: of more, models overlook what is in the middle."""
 

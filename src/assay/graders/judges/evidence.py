@@ -17,8 +17,6 @@ from assay.graders.judges.fence import composed, unescaped, unhidden
 from assay.graders.judges.gate import emptiness
 from assay.graders.judges.small_words import are_small
 
-__all__ = ["Sought", "normalised"]
-
 _LEAST_CHARACTERS = 3
 _MOST_QUOTES = 50
 _WORD = re.compile(r"\w+")

@@ -18,8 +18,6 @@ from assay.graders.judges.fence import MAX_MATERIAL, composed, unhidden
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 
-__all__ = ["Unasked", "emptiness", "unasked", "uncommented"]
-
 _OPENERS = (
     *("answer", "the answer is", "final answer", "my answer", "here is my answer"),
     *("solution", "the solution is", "here is the solution", "thought process"),

@@ -18,20 +18,6 @@ from assay.models import current_client
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 
-__all__ = [
-    "DEFAULT_MODEL",
-    "TEXT",
-    "Form",
-    "Opinion",
-    "Panel",
-    "RefutedError",
-    "Vote",
-    "Voter",
-    "list_schema",
-    "object_schema",
-    "together",
-]
-
 _T = TypeVar("_T")
 
 DEFAULT_MODEL = "claude-haiku-4-5"
@@ -160,6 +146,7 @@ class Call:
     error: ModelError | None = None
 
     def to_dict(self) -> dict[str, Json]:
+        """What of it is written down."""
         kept: dict[str, Json] = {"asked": self.name}
         if self.error is not None:
             kept.update({"error": str(self.error), "error_kind": self.error.kind})

@@ -19,18 +19,6 @@ from collections.abc import Iterable, Sequence
 from assay.graders.judges.evidence import Sought, normalised
 from assay.graders.judges.fence import composed, unescaped, unhidden
 
-__all__ = [
-    "Spans",
-    "alike",
-    "is_wordless",
-    "left_out",
-    "same",
-    "seen",
-    "telling_words",
-    "touches",
-    "words",
-]
-
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
 _TWINS = str.maketrans(  # letters of other scripts, and the Latin ones that they look like
     "\u0430\u0432\u0435\u0456\u0458\u043a\u043c\u043d\u043e\u0440\u0441\u0442\u0443\u0445\u0455"

@@ -26,8 +26,6 @@ from assay.scoring.strict_json import NotJsonError, decode_json
 from assay.types.codec import Path as Place
 from assay.types.codec import Problem, ShapeError
 
-__all__ = ["CRITERIA_FILES", "load_rubric", "preset_file", "read_words"]
-
 CRITERIA_FILES = frozenset({".yaml", ".yml", ".json", ".jsonl"})
 """Endings of files that hold criteria; any other file is a rubric in words."""
 

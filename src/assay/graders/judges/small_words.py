@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["are_small"]
-
 # A paragraph each for English, Spanish, Portuguese, French, German, Italian, Dutch, Polish, the
 # Scandinavian languages, Turkish, Indonesian and Malay, Vietnamese, Russian with its neighbours,
 # Greek, Arabic and Persian, Hebrew, Hindi, Bengali.

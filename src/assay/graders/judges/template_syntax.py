@@ -14,9 +14,6 @@ from typing import Literal, NoReturn, TypeAlias
 
 from assay.errors import InputError, Location
 
-__all__ = ["MAX_TEMPLATE_BYTES", "Block", "Expression", "Literally", "Lookup", "Node", "Path",
-           "Put", "parse", "place_of", "tags_in"]  # fmt: skip
-
 MAX_TEMPLATE_BYTES = 65_536
 """Size of one template."""
 

@@ -25,19 +25,6 @@ from assay.graders.judges.panel import Form, Judge, Opinion, Panel, Vote, Voter,
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 
-__all__ = [
-    "Decision",
-    "captured",
-    "is_probed",
-    "node_of",
-    "poll",
-    "probe_word",
-    "probed",
-    "scored_by",
-    "unguessable",
-    "untruth",
-]
-
 _T = TypeVar("_T")
 
 _FAR_APART = 0.25

@@ -27,8 +27,6 @@ from assay.scoring.json_safe import Json
 from assay.types.submission import Workspace
 from assay.types.trace import ActionStep, AgentStep, AnyStep, ToolStep, Trace
 
-__all__ = ["Work", "diff_view", "file_diff", "judged_model", "kin", "trace_view"]
-
 
 def judged_model(trace: Trace | None, metadata: Mapping[str, Json] | None) -> str:
     """The model whose work it is, as the trace or the metadata say; "" where neither does."""

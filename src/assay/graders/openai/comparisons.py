@@ -11,8 +11,6 @@ from assay.graders.openai.rewards import FaultError, Reward, SubmissionFaultErro
 from assay.graders.openai.template import Scope
 from assay.text.likeness import MAX_CHARACTERS, MAX_FUZZY_CHARACTERS, Metric, similarity
 
-__all__ = ["StringCheck", "StringCheckGrader", "TextSimilarity", "TextSimilarityGrader"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StringCheck(Definition):

@@ -24,18 +24,6 @@ from assay.scoring.json_safe import Json
 from assay.scoring.results import Assurance, weakest
 from assay.types.codec import Problem, ShapeError, from_json
 
-__all__ = [
-    "TYPES",
-    "MultiGrader",
-    "check_declared",
-    "declaration",
-    "judges_of",
-    "lacking",
-    "models_needed",
-    "parts_of",
-    "read_definition",
-]
-
 Part: TypeAlias = "StringCheck | TextSimilarity | OpenAIPython | ScoreModel | LabelModel"
 _MOST_PARTS = 100
 

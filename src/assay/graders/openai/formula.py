@@ -18,8 +18,6 @@ from dataclasses import dataclass
 
 from assay.errors import InputError, Location, ScoreError, nearest
 
-__all__ = ["FUNCTIONS", "MAX_LENGTH", "MAX_NESTING", "Formula", "FormulaError", "parse_formula"]
-
 MAX_LENGTH = 10_000
 """Characters of a formula."""
 

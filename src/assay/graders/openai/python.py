@@ -27,8 +27,6 @@ from assay.types.codec import Problem, ShapeError
 if TYPE_CHECKING:
     from assay.sandbox.functions import Outcome, Program
 
-__all__ = ["OpenAIPython", "OpenAIPythonGrader"]
-
 MAX_SOURCE_BYTES = 256_000
 """Size from which a source is refused."""
 

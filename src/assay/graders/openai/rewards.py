@@ -8,8 +8,6 @@ from typing import Literal, TypeAlias
 
 from assay.errors import GraderError
 
-__all__ = ["FaultError", "Flag", "Reward", "SubmissionFaultError"]
-
 Flag: TypeAlias = Literal[
     "formula_parse_error",
     "invalid_variable_error",

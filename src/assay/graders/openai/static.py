@@ -11,8 +11,6 @@ import sys
 import warnings
 from collections.abc import Iterator
 
-__all__ = ["examine", "foreign_imports", "imported_packages"]
-
 _IMPORTERS = ("__import__", "import_module")
 
 

@@ -21,18 +21,6 @@ from assay.scoring.strict_json import NotJsonError, decode_json
 from assay.types.thread import StringThread
 from assay.types.trace import Trace
 
-__all__ = [
-    "MAX_NESTING",
-    "MAX_RENDERED",
-    "Reference",
-    "Scope",
-    "Template",
-    "is_sampled",
-    "parse_template",
-    "sample_of",
-    "scope_of",
-]
-
 MAX_TEMPLATE = 1_000_000
 """Characters of a template."""
 

@@ -11,8 +11,6 @@ from assay.graders.signs import JAVA_TEST_LIBRARIES, Sign, names_a_test, summary
 from assay.graders.stubs.treesitter import parse
 from assay.graders.stubs.treesitter_bodies import Node, text_of
 
-__all__ = ["other_signs"]
-
 NodeHit: TypeAlias = tuple[str, Node, str]
 """A sign: its name, where it is, what stands there."""
 

@@ -13,8 +13,6 @@ from typing import TypeAlias, TypeVar
 from assay.graders.languages import is_test
 from assay.graders.signs import TEST_LIBRARIES, words_of
 
-__all__ = ["Function", "Hit", "Module", "parameters", "python_module", "reached", "text"]
-
 N = TypeVar("N", bound=ast.AST)
 Function: TypeAlias = "ast.FunctionDef | ast.AsyncFunctionDef"
 Hit: TypeAlias = tuple[str, ast.AST, str]

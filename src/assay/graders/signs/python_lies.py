@@ -10,8 +10,6 @@ from assay.graders.languages import is_test
 from assay.graders.signs import TEST_LIBRARIES, names_a_test, summary, words_of
 from assay.graders.signs.python import Function, Hit, Module, parameters, text
 
-__all__ = ["idle_texts", "lies"]
-
 _COMPARISONS = words_of("__eq__ __ne__ __lt__ __le__ __gt__ __ge__ __contains__")
 _ORDER = frozenset({"__lt__", "__le__", "__gt__", "__ge__"})
 _CHECKS = frozenset(["__instancecheck__", "__subclasscheck__", "__subclasshook__"])

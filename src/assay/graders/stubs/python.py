@@ -15,8 +15,6 @@ from typing import cast
 from assay.graders.stubs import Body, Code, Function, comment_says_todo, written
 from assay.graders.stubs.python_bodies import body_of, is_idle, lambda_body, without_idle
 
-__all__ = ["parse_python", "python_code", "read_python"]
-
 _NO_MEANING = frozenset(
     {
         *("staticmethod", "classmethod", "property", "cached_property"),

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Sequence
 
 from assay.graders.stubs import Body, Ending, body_with, is_for_subclasses, says_todo
 
-__all__ = ["body_of", "is_idle", "lambda_body", "without_idle"]
-
 _DEEPEST = 40
 """Blocks inside each other; a body that goes deeper is taken for real work."""
 

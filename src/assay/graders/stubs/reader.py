@@ -18,9 +18,6 @@ from assay.graders.stubs import Body, Code, Function
 from assay.sandbox.warm_process import WarmProcess
 from assay.scoring.json_safe import Json
 
-__all__ = ["TEMPLATE", "SourceReader", "Template"]
-
-
 _CPU_SECONDS = 10.0
 """What one file may take."""
 

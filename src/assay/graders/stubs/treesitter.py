@@ -15,8 +15,6 @@ from assay.errors import MissingExtraError
 from assay.graders.stubs import Code, Function, comment_says_todo
 from assay.graders.stubs.treesitter_bodies import Node, body_of, children, text_of
 
-__all__ = ["GRAMMARS", "can_read", "parse", "read_tree", "require_grammar"]
-
 _C_FUNCTIONS = frozenset({"function_definition"})
 _JS_FUNCTIONS = frozenset(
     {

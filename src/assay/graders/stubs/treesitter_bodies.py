@@ -8,8 +8,6 @@ from typing import Protocol
 
 from assay.graders.stubs import Body, Ending, body_with, is_for_subclasses, says_todo
 
-__all__ = ["Node", "body_of", "children", "text_of"]
-
 _BLOCKS = frozenset(
     {
         *("statement_block", "block", "compound_statement", "constructor_body", "statement_list"),

@@ -21,8 +21,6 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, astuple
 
-__all__ = ["main"]
-
 _MEMORY = 2 * 1024**3
 _MOST_SIGNS = 200
 

@@ -30,8 +30,6 @@ from assay.scoring.json_safe import Json
 from assay.scratch import scratch_beside
 from assay.types.submission import Workspace
 
-__all__ = ["Plan", "TestCommand", "attempt"]
-
 _LINK = "/opt/assay/link"
 """Where the host's sandbox shows the socket of the judge."""
 

@@ -24,8 +24,6 @@ from assay.graders.testing.python_ids import read_python_tests
 from assay.graders.testing.static_ids import is_computed, read_static_tests
 from assay.types.submission import Workspace
 
-__all__ = ["Authors", "Counted", "kind_of", "read_authors"]
-
 _KINDS: Mapping[str, str] = {
     "cargo": "rust",
     "go-json": "go",

@@ -36,16 +36,6 @@ from assay.scoring.json_safe import Json
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
-__all__ = [
-    "LONGEST_LINE",
-    "MOST_BYTES",
-    "Brief",
-    "Channel",
-    "FrameReader",
-    "Heard",
-    "open_channel",
-]
-
 LONGEST_LINE = 1024 * 1024
 """Bytes of one line, its end included."""
 

@@ -17,16 +17,6 @@ from typing import Literal, cast
 from assay.errors import InputError
 from assay.frozen import frozen
 
-__all__ = [
-    "Invocation",
-    "Report",
-    "Runner",
-    "first_program",
-    "implied_report",
-    "programs_of",
-    "read_command",
-]
-
 Runner = Literal["pytest", "unittest", "node", "unknown"]
 """``unknown``: something that may start one of the others, such as ``make``."""
 

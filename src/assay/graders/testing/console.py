@@ -24,8 +24,6 @@ from assay.graders.testing.console_lines import (
 )
 from assay.graders.testing.outcomes import Outcome, TestOutcome
 
-__all__ = ["FORMATS", "read_console"]
-
 _TICKS = "\u2713\u2714\u221a"
 _CROSSES = "\u2715\u2717\u2718\u00d7\u2716"
 _WORDS: Mapping[str, Outcome] = {

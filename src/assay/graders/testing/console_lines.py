@@ -14,8 +14,6 @@ from typing import cast
 from assay.graders.testing.outcomes import Outcome, TestOutcome
 from assay.scoring.json_safe import Json
 
-__all__ = ["Tally", "read_cargo", "read_go_json", "read_tap", "read_unittest"]
-
 MOST_COUNTED = 100_000
 """The largest number of tests that a line is believed to count."""
 

@@ -19,8 +19,6 @@ from assay.types.codec import from_json, to_json
 if TYPE_CHECKING:
     from assay.graders.testing.outcomes import Mode, TestRun
 
-__all__ = ["FILES", "Contract", "contract_of", "values_label"]
-
 FILES = "files:"
 """The entry, outside of any test, of a reference whose tests share temporary files with it."""
 

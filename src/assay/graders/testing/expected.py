@@ -14,20 +14,6 @@ from assay.graders.testing.hidden import language_of
 from assay.graders.testing.outcomes import TestOutcome
 from assay.graders.testing.python_ids import PythonTests
 
-__all__ = [
-    "LEFT_OUT",
-    "Expected",
-    "Weighed",
-    "answer_given",
-    "expect",
-    "is_test_file",
-    "named_targets",
-    "note",
-    "split_id",
-    "unmade",
-    "weigh",
-]
-
 _NARROWING = ("-k", "-m", "--deselect", "--ignore", "--lf", "--ff", "--sw", "--last-failed")
 _DOCTESTS = "--doctest-modules"
 _NOT_RUN = frozenset({"skipped", "xfailed", "xpassed"})

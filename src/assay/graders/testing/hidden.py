@@ -17,16 +17,6 @@ from assay.errors import GraderError, InputError
 from assay.frozen import frozen
 from assay.graders.paths import CasePath
 
-__all__ = [
-    "Injected",
-    "Language",
-    "hidden_files",
-    "language_of",
-    "lay_out",
-    "read_inject",
-    "source_text",
-]
-
 _SKIPPED = frozenset({"__pycache__", ".git", ".pytest_cache"})
 _MOST_FILES = 20_000
 _LARGEST_SOURCE = 4 * 1024 * 1024

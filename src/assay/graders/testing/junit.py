@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 
 from assay.graders.testing.outcomes import Outcome, TestOutcome
 
-__all__ = ["MOST_REPORT_BYTES", "read_junit"]
-
 MOST_REPORT_BYTES = 32 * 1024 * 1024
 """Bytes of one report."""
 

@@ -16,16 +16,6 @@ from assay.scoring.results import Assurance
 if TYPE_CHECKING:
     from assay.graders.testing.commands import Runner
 
-__all__ = [
-    "BOUNDARY",
-    "Fresh",
-    "Isolation",
-    "Mode",
-    "is_separable",
-    "mode_of",
-    "separable_runners",
-]
-
 BOUNDARY = 3
 """Version of the boundary between judge and submission: what was decided for another is stale."""
 

@@ -17,8 +17,6 @@ from assay.graders.testing.python_ids import PythonTests, read_python_tests
 from assay.graders.testing.runners import has_editable_pytest
 from assay.sandbox import CommandResult
 
-__all__ = ["require_ids", "require_program", "require_start", "require_targets"]
-
 _PYTHON = ("pytest", "unittest")
 _SCRIPTS = (".js", ".cjs", ".mjs", ".ts", ".cts", ".mts")
 _SHOWN = 5

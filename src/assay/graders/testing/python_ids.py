@@ -14,8 +14,6 @@ from pathlib import PurePosixPath
 
 from assay.frozen import frozen
 
-__all__ = ["PythonTests", "read_python_tests"]
-
 _DYNAMIC = frozenset({"globals", "locals", "setattr", "exec", "eval", "load_tests"})
 """Names whose use means that tests may be made while the file is loaded."""
 

@@ -37,21 +37,6 @@ from assay.graders.tree import read_regular, regular_files
 from assay.sandbox import CommandResult, Mount
 from assay.types.submission import Workspace
 
-__all__ = [
-    "PACKED",
-    "PACKS",
-    "Canary",
-    "Foreknown",
-    "check_globs",
-    "foresee",
-    "plant_canary",
-    "read_packed",
-    "run_reported",
-    "stands_in",
-    "without_canaries",
-    "wrapped",
-]
-
 _NAMING = frozenset({"cargo", "go-json", "tap"})
 """Console formats that name every test, so that a canary is seen in them."""
 

@@ -19,23 +19,6 @@ from assay.frozen import frozen
 from assay.graders.testing.commands import Invocation
 from assay.types.submission import Image, Workspace
 
-__all__ = [
-    "CHANNEL",
-    "INSIDE",
-    "PYTEST_PARTS",
-    "STARTS_PYTEST",
-    "Interpreter",
-    "Toolchain",
-    "equipped",
-    "find_python",
-    "has_editable_pytest",
-    "has_module",
-    "has_program",
-    "own_mounts",
-    "surroundings",
-    "tools_for",
-]
-
 TOOLCHAINS = "/opt/toolchains"
 """Where the sandbox shows toolchains."""
 

@@ -22,8 +22,6 @@ from typing import Self
 from assay.graders.testing.contract import Contract
 from assay.sandbox import CommandResult, Mount
 
-__all__ = ["SHARED", "SharedFiles", "shared_files"]
-
 SHARED = "/tmp/shared"  # noqa: S108 - a mount point inside of the sandboxes
 """Where both sides see it."""
 

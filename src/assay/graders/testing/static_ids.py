@@ -13,14 +13,6 @@ from dataclasses import dataclass
 
 from assay.graders.testing.hidden import Language, language_of
 
-__all__ = [
-    "StaticTests",
-    "is_computed",
-    "matches_id",
-    "read_static_tests",
-    "unheard",
-]
-
 C_LIKE = re.compile(
     r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`""", re.DOTALL
 )

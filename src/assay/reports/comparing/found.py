@@ -17,26 +17,6 @@ from assay.reports.summary import Verdict
 from assay.reports.totals import Totals
 from assay.statistics.intervals import Interval
 
-__all__ = [
-    "FEWEST",
-    "ComparedCase",
-    "ComparedCell",
-    "ComparedPair",
-    "ComparedSide",
-    "Difference",
-    "Finding",
-    "Growth",
-    "LabelledLine",
-    "RunComparison",
-    "between_text",
-    "chance",
-    "comparison_verdict",
-    "finding_of",
-    "lost_text",
-    "plain_words",
-    "signed",
-]
-
 Finding: TypeAlias = Literal["better", "worse", "no clear difference", "too few cases to tell"]
 
 FEWEST = 6

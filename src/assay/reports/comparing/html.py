@@ -12,8 +12,6 @@ from assay.reports.one_file import safe_json, write_document
 from assay.reports.page import Page
 from assay.reports.plain import one_line
 
-__all__ = ["write_comparison_html"]
-
 _WIDTH = 120
 
 

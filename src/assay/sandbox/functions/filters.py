@@ -35,8 +35,6 @@ from assay.sandbox.seccomp import (
     when,
 )
 
-__all__ = ["worker_filters"]
-
 # From here on, numbers are the same everywhere, and unknown to this table.
 _NEWER = 451
 

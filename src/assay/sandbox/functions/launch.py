@@ -29,18 +29,6 @@ from assay.sandbox import bubblewrap, kernel
 from assay.sandbox.functions.inside.landlock import version
 from assay.sandbox.processes import descendants
 
-__all__ = [
-    "INSIDE",
-    "LOSSES",
-    "VARIABLES",
-    "Launched",
-    "check_landlock",
-    "interpreter",
-    "isolated",
-    "launch",
-    "spare_id",
-]
-
 INSIDE = Path(__file__).parent / "inside"
 """The folder with everything that runs inside."""
 

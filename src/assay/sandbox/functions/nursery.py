@@ -15,8 +15,6 @@ from queue import SimpleQueue
 from assay.errors import SandboxError
 from assay.sandbox.functions.session import Session, start
 
-__all__ = ["NURSERY", "Nursery"]
-
 _RESERVE = 2
 
 

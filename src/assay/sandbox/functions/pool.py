@@ -44,8 +44,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ["FunctionPool", "load_once", "owned_by", "pool_for", "rest_all"]
-
 _SPACE = b" \n\r\t"  # JSON's; a worker allows none around a payload
 _JOIN_SECONDS = 10.0
 _JOIN_STEP_SECONDS = 0.02

@@ -16,23 +16,6 @@ from typing import Literal, get_args
 from assay.errors import InputError, SandboxError
 from assay.sandbox.functions.inside.wire import BATCH, CALL, FRAME, LOADED, MESSAGE_BYTES
 
-__all__ = [
-    "STATUSES",
-    "FunctionLimits",
-    "Isolation",
-    "LoadReport",
-    "Outcome",
-    "OutcomeStatus",
-    "Program",
-    "Results",
-    "TierChoice",
-    "WorkerError",
-    "batch_frame",
-    "fields_frame",
-    "load_frame",
-    "read_load",
-]
-
 _CALLED, _ENDED, _LOADED_KIND = b"CER"
 _OK, _BAD_RETURN = 0, 2
 _RETIRE = 2

@@ -29,8 +29,6 @@ from assay.sandbox.functions.program import (
 from assay.sandbox.functions.watch import WATCH
 from assay.sandbox.processes import are_left, cpu_seconds, descendants, occupied
 
-__all__ = ["IdleWorkerError", "LoadFailedError", "Session", "start"]
-
 _CHUNK = 1 << 18
 # After the wall limit of a call a worker has this long to say so.
 _GRACE_SECONDS = 5.0

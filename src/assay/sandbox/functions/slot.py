@@ -19,8 +19,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import asyncio  # costs 50 ms, and whoever gets here has imported it
 
-__all__ = ["Call", "Group", "Pending", "Slot", "Stats", "closed", "conclude", "promise"]
-
 # How much work to take at a time: so many calls, or what takes so long, whichever is less. Calls
 # that wait in a worker cannot be made by another one.
 _MOST: dict[Isolation, int] = {"call": 64, "batch": 1000}

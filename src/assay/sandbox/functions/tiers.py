@@ -20,8 +20,6 @@ from assay.sandbox.functions.program import FunctionLimits, Program, TierChoice
 from assay.sandbox.functions.session import start
 from assay.scratch import scratch
 
-__all__ = ["Tier", "function_tier", "function_tiers"]
-
 Tier = Literal["bwrap", "landlock"]
 
 _TIERS: tuple[Tier, ...] = ("bwrap", "landlock")

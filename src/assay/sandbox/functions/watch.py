@@ -14,8 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from assay.sandbox.functions.session import Session
 
-__all__ = ["WATCH", "Watch"]
-
 _PERIOD_SECONDS = 0.2
 _IDLE_EVERY = 5  # an idle one can do no harm that would not wait a second
 

@@ -18,8 +18,6 @@ from assay.training.trl.rollouts import Rollout, methods_of
 if TYPE_CHECKING:
     from assay.environment import Environment
 
-__all__ = ["EnvironmentFactory", "EnvironmentReward", "environment_factory"]
-
 _AT_ONCE = 32
 
 

@@ -12,8 +12,6 @@ from assay.errors import AssayError, InputError
 from assay.scoring.json_safe import Json, plain
 from assay.training.episodes import Declared
 
-__all__ = ["ToolError", "method"]
-
 _TYPES: Mapping[str, object] = {
     "string": str,
     "integer": int,

@@ -11,15 +11,6 @@ from assay.training.chat import Text, submission_of
 from assay.training.reward import Batch, Gradable, Reward, RewardOptions
 from assay.types.submission import Submission
 
-__all__ = [
-    "AsyncRewardFunction",
-    "LogExtra",
-    "LogMetric",
-    "RewardFunction",
-    "reward_function",
-    "told",
-]
-
 LogExtra: TypeAlias = "Callable[[str, list[object]], object] | None"
 """TRL's: takes a column of its table of completions."""
 LogMetric: TypeAlias = "Callable[[str, float], object] | None"

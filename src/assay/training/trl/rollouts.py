@@ -13,8 +13,6 @@ from assay.training.episodes import Declared, Episode, Episodes, Template
 from assay.training.trl.methods import ToolError, method
 from assay.types.trace import ToolResult
 
-__all__ = ["Rollout", "methods_of"]
-
 _ACT = "Take the next action of the task; gives what comes of it."
 _SUBMIT = "Hand in the answer when the work is done. Of several, the last one counts."
 

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from assay.sandbox.functions.inside.confine import Confinement
     from assay.sandbox.functions.inside.wire import Pipes
 
-__all__ = ["DEADLY", "Calls", "Reply"]
-
 Reply = tuple[int, float, float, bytes, bytes]
 """Status, score, CPU seconds (so it says), message, output."""
 DEADLY = (CPU_TIMEOUT, WALL_TIMEOUT, CRASH)

@@ -10,8 +10,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from assay.sandbox.functions.inside.wire import Line
 
-__all__ = ["Confinement", "confine", "install", "limit"]
-
 _MIB = 1024 * 1024
 _SET_DEATH_SIGNAL, _SET_DUMPABLE, _SET_SUBREAPER = 1, 4, 36
 _SIGKILL, _IGNORE = 9, 1

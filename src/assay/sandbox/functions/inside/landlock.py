@@ -41,8 +41,6 @@ if TYPE_CHECKING:
         room: int
 
 
-__all__ = ["main", "version"]
-
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _GET_VERSION, _PATH_BENEATH = 1, 1
 # Rights on files: of the first version, and what later ones added.

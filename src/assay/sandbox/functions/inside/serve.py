@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     Times = tuple[float, float]
 
-__all__ = ["Outbox", "serve"]
-
 _OWN_PROCESSES = 2
 _RETIRE = 2
 _CLONE = {"x86_64": 56, "aarch64": 220}

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from assay.sandbox.functions.inside.evaluate import Loop
     from assay.sandbox.functions.inside.wire import Pipes
 
-__all__ = ["Tape", "Template"]
-
 # Modules of Python that do more than define things when they are imported.
 _NOT_IMPORTED = ("antigravity", "idlelib", "test", "this", "turtledemo")
 _CHUNK = 1 << 16

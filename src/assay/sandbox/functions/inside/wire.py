@@ -17,22 +17,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = [
-    "BATCH",
-    "BIRTH",
-    "CALL",
-    "DEATH",
-    "FORK",
-    "FRAME",
-    "LOADED",
-    "MAKE_LOOP",
-    "MESSAGE_BYTES",
-    "ORDER",
-    "REPLY",
-    "Line",
-    "Pipes",
-]
-
 FRAME = Struct("<IB")
 BATCH = Struct("<dd")
 """CPU and wall seconds of each call; the size of each payload follows, ``<I``."""
