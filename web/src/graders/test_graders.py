@@ -156,7 +156,7 @@ def test_a_grader_is_read_compared_locked_renamed_and_exported(
     page.get_by_role("button", name="More to do").click()
     delete = page.get_by_role("menuitem", name="Delete (unlock it first)")
     expect(delete).to_have_attribute("aria-disabled", "true")
-    page.get_by_role("menuitem", name="Unlock").click()
+    page.get_by_role("menuitem", name="Unlock", exact=True).click()
 
     page.get_by_role("link", name="Edit").click()
     page.get_by_label("Name", exact=True).fill("Says four")
@@ -331,7 +331,7 @@ def test_texts_of_a_grader_are_texts_wherever_they_are_shown(
     page.get_by_role("button", name="Few-shot examples").click()
     no_serious_findings(page)
     page.get_by_role("link", name="Edit").click()
-    expect(page.get_by_label("Criterion")).to_have_value(NASTY)
+    expect(page.get_by_role("textbox", name="Criterion")).to_have_value(NASTY)
     assert page.evaluate("document.querySelectorAll('img[src=x], main script').length") == 0
 
 

@@ -6,8 +6,8 @@ export const META = /Mac|iP/.test(navigator.platform) ? "⌘" : "Ctrl ";
 /** The keys that do what a button does: a hint for who has some. */
 export function Keys({ children }: { children: ReactNode }) {
   return (
-    <kbd aria-hidden="true" className="text-xs font-normal pointer-coarse:hidden">
+    <span aria-hidden="true" className="font-mono text-xs font-normal pointer-coarse:hidden">
       {children}
-    </kbd>
+    </span>
   );
 }
