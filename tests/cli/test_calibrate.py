@@ -488,7 +488,7 @@ def test_a_judge_of_pairs_that_goes_by_the_place(
 
     with FakeJudge(choose) as fake:
         Path("pair.yaml").write_text(
-            f"- {{type: pairwise, name: better, model: '{fake.model}', other_field: other}}\n",
+            f"- {{type: pairwise, model: '{fake.model}', other: {{from: metadata.other}}}}\n",
             "utf-8",
         )
         card = calibrate.json("pair.yaml", "pairs.jsonl")

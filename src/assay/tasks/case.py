@@ -340,6 +340,7 @@ def _is_at(problems: Sequence[Problem], path: codec.Path) -> bool:
 
 
 _ABOVE_0: dict[str, Json] = {"exclusiveMinimum": 0}
+_RATE: dict[str, Json] = {"exclusiveMinimum": 0, "maximum": 1}
 _COMMIT: dict[str, Json] = {"pattern": "^[0-9a-fA-F]{7,64}$"}
 _PAIRS: dict[str, Json] = {
     "oneOf": [
@@ -374,6 +375,11 @@ _RULES: tuple[tuple[str, Mapping[str, Json]], ...] = (
     ("environment.timeout_s", _ABOVE_0),
     ("expect.pass_threshold", {"minimum": 0, "maximum": 1}),
     ("expect.min_coverage", {"minimum": 0, "maximum": 1}),
+    ("expect.pass_rate", _RATE),
+    ("expect.pass_at_k.k", {"minimum": 1}),
+    ("expect.pass_at_k.rate", _RATE),
+    ("expect.pass_hat_k.k", {"minimum": 1}),
+    ("expect.pass_hat_k.rate", _RATE),
     ("limits.agent_timeout_s", _ABOVE_0),
     ("limits.grading_timeout_s", _ABOVE_0),
     ("limits.model_calls", _ABOVE_0),
