@@ -131,7 +131,9 @@ def test_what_is_labelled_is_text_whatever_it_holds(filled: Site, open_page: Ope
     expect(page.get_by_role("region", name="answer")).to_contain_text("\\u{202e}")
     assert len(answer_of(page)) < 10_000
     page.keyboard.press("m")
-    page.wait_for_function("document.querySelector('[aria-label=answer]').innerText.length > 900000")
+    page.wait_for_function(
+        "document.querySelector('[aria-label=answer]').innerText.length > 900000"
+    )
     page.keyboard.press("w")
     page.get_by_label("Note").fill(HOSTILE)
     page.keyboard.press("Enter")
@@ -182,8 +184,10 @@ def test_a_grader_is_calibrated_and_its_card_is_what_the_command_line_says(
     expect(page.get_by_role("definition").first).to_have_text(f"{kappa['value']:.2f}")
     told = f"{kappa['value']:.2f} [{kappa['low']:.2f}, {kappa['high']:.2f}]"
     expect(page.get_by_role("row", name="kappa")).to_contain_text(told)
-    shown = page.get_by_role("table", name="Where they differ").locator("td").evaluate_all(
-        "cells => cells.map(one => parseInt(one.firstChild.textContent))"
+    shown = (
+        page.get_by_role("table", name="Where they differ")
+        .locator("td")
+        .evaluate_all("cells => cells.map(one => parseInt(one.firstChild.textContent))")
     )
     assert shown == [count for line in card["confusion"] for count in line]
     rows = page.locator("article")
