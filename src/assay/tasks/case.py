@@ -182,10 +182,12 @@ class Case(CaseDocument):
         """Absolute path of the file that keeps how its tests are isolated, if there is one."""
         return str(Path(self.root, lock_name(self.file)))
 
-    def out_of_reach(self) -> tuple[str, ...]:
-        """Sentences about graders that keep every cell below ``expect.min_assurance``."""
+    def doubts(self) -> tuple[str, ...]:
+        """Sentences about expectations that every cell meets, or that some grader keeps it from."""
         least = self.expect.min_assurance
         found: list[str] = []
+        if self.expect.pass_threshold <= 0.0:
+            found.append("expect.pass_threshold is 0: a cell that earns nothing passes")
         for spec in self.graders if least else ():
             best = spec.kind.grader.best_assurance(spec.options)
             if best and spec.weight > 0 and not spec.gate and not reaches(best, least):
@@ -340,6 +342,7 @@ def _is_at(problems: Sequence[Problem], path: codec.Path) -> bool:
 
 
 _ABOVE_0: dict[str, Json] = {"exclusiveMinimum": 0}
+_RATE: dict[str, Json] = {"exclusiveMinimum": 0, "maximum": 1}
 _COMMIT: dict[str, Json] = {"pattern": "^[0-9a-fA-F]{7,64}$"}
 _PAIRS: dict[str, Json] = {
     "oneOf": [
@@ -374,6 +377,11 @@ _RULES: tuple[tuple[str, Mapping[str, Json]], ...] = (
     ("environment.timeout_s", _ABOVE_0),
     ("expect.pass_threshold", {"minimum": 0, "maximum": 1}),
     ("expect.min_coverage", {"minimum": 0, "maximum": 1}),
+    ("expect.pass_rate", _RATE),
+    ("expect.pass_at_k.k", {"minimum": 1}),
+    ("expect.pass_at_k.rate", _RATE),
+    ("expect.pass_hat_k.k", {"minimum": 1}),
+    ("expect.pass_hat_k.rate", _RATE),
     ("limits.agent_timeout_s", _ABOVE_0),
     ("limits.grading_timeout_s", _ABOVE_0),
     ("limits.model_calls", _ABOVE_0),

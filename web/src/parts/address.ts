@@ -1,3 +1,4 @@
+import { startTransition, useOptimistic, useRef } from "react";
 import { useSearchParams } from "react-router";
 
 type Value = string | number | boolean | null | readonly string[];
@@ -10,20 +11,24 @@ type Known = Readonly<Record<string, Value>>;
  */
 export function useAddress<T extends Known>(usual: T): [T, Change<T>] {
   const [query, setQuery] = useSearchParams();
-  const change: Change<T> = (changes, { isStep = false } = {}) =>
-    setQuery(
-      (before) => {
-        const next = new URLSearchParams(before);
-        for (const [name, value] of Object.entries(changes)) {
-          const text = written(value as Value);
-          if (text === null || text === written(usual[name] ?? null)) next.delete(name);
-          else next.set(name, text);
-        }
-        return next;
-      },
-      { replace: !isStep, preventScrollReset: true },
-    );
-  const found = Object.entries(usual).map(([name, value]) => [name, read(query.get(name), value)]);
+  // The router follows a moment later: too late for what somebody types or ticks.
+  const [shown, show] = useOptimistic(query);
+  const latest = useRef(shown);
+  latest.current = shown;
+  const change: Change<T> = (changes, { isStep = false } = {}) => {
+    const next = new URLSearchParams(latest.current);
+    for (const [name, value] of Object.entries(changes)) {
+      const text = written(value as Value);
+      if (text === null || text === written(usual[name] ?? null)) next.delete(name);
+      else next.set(name, text);
+    }
+    latest.current = next;
+    startTransition(() => {
+      show(next);
+      setQuery(next, { replace: !isStep, preventScrollReset: true });
+    });
+  };
+  const found = Object.entries(usual).map(([name, value]) => [name, read(shown.get(name), value)]);
   return [Object.fromEntries(found) as T, change];
 }
 
