@@ -30,7 +30,7 @@ RUNGS = ("json_schema", "tool", "json_object", "text")
 
 
 @frozen(kw_only=True)
-class EndpointSettings:
+class ModelEntry:
     """One entry of the settings file: a name for a model and the way to it.
 
     Attributes:
@@ -119,7 +119,7 @@ class ModelSettings:
     gateway: str = ""
     gateway_key_env: str = "ASSAY_GATEWAY_KEY"
     prices_file: str = ""
-    endpoints: Mapping[str, EndpointSettings] = field(default_factory=dict[str, EndpointSettings])
+    endpoints: Mapping[str, ModelEntry] = field(default_factory=dict[str, ModelEntry])
     secrets: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
 
     def __post_init__(self) -> None:
@@ -230,7 +230,7 @@ def read_settings_file(file: str) -> dict[str, object]:
 
     Args:
         file: Path of a YAML file: a mapping with the fields of `ModelSettings`, and under
-            ``endpoints`` a mapping of names to the fields of `EndpointSettings`.
+            ``endpoints`` a mapping of names to the fields of `ModelEntry`.
 
     Raises:
         InputError: If it cannot be read or says what is not known; names the field.
@@ -266,11 +266,11 @@ def read_settings_file(file: str) -> dict[str, object]:
     return values
 
 
-def _entry(file: str, name: object, content: object) -> EndpointSettings:
+def _entry(file: str, name: object, content: object) -> ModelEntry:
     place = f"endpoints.{name}"
     if not isinstance(name, str) or not name or _FORBIDDEN & set(name) or not name.isprintable():
         raise _wrong(file, place, "a name has no ':', '#', '/' or blank in it")
-    known = [field.name for field in fields(EndpointSettings)]
+    known = [field.name for field in fields(ModelEntry)]
     values = _mapping(content, known, file, f"{place}.")
     for key in ("base_url", "model", "protocol", "key_env", "key_header", "structured"):
         if key in values and not isinstance(values[key], str):
@@ -282,7 +282,7 @@ def _entry(file: str, name: object, content: object) -> EndpointSettings:
         str(key): str(value) for key, value in cast("Mapping[object, object]", headers).items()
     }
     try:
-        return EndpointSettings(**values)  # pyright: ignore[reportArgumentType]  # it checks them
+        return ModelEntry(**values)  # pyright: ignore[reportArgumentType]  # it checks them
     except InputError as error:
         raise _wrong(file, place, error.message, hint=error.hint) from None
 
