@@ -85,7 +85,7 @@ def test_a_walk_counts_what_runs_of_assay_and_no_loading() -> None:
 
 
 def test_a_public_class_name_stands_once() -> None:
-    """But for `Grade`, which is hud's name in `assay.native`, and two names of the REST document."""
+    """But for `Grade`, which is hud's name in `assay.native`, and two of the REST document."""
     places = defaultdict[str, list[str]](list)
     for path in (ROOT / "src").rglob("*.py"):
         for node in ast.parse(path.read_text("utf-8")).body:
