@@ -20,7 +20,15 @@ from assay.types import codec
 from assay.types.codec import Path, Problem
 from assay.types.submission import SUBMISSION_PARTS, Submission
 
-__all__ = ["FROM_SCHEMA", "check_option", "is_from", "read_from", "refused", "value_from"]
+__all__ = [
+    "FROM_SCHEMA",
+    "check_option",
+    "is_from",
+    "read_from",
+    "refused",
+    "value_at",
+    "value_from",
+]
 
 SOURCES = ("expected", "question", "metadata")
 """What of a row may be named: what its author wrote, and nothing of the answer."""
@@ -129,13 +137,17 @@ def _found(source: str, submission: Submission, what: str) -> Json:
         "metadata": dict(submission.metadata),
     }
     try:
-        return _at(parts[root], rest, root)
+        return value_at(parts[root], rest, root)
     except InputError as error:
         raise InputError(f"{what}: {error.message}", hint=error.hint) from error
 
 
-def _at(value: Json, rest: str, place: str) -> Json:
-    """What stands below a value; names may have dots in them, as columns of tables do."""
+def value_at(value: Json, rest: str, place: str) -> Json:
+    """What stands below a value; names may have dots in them, as columns of tables do.
+
+    Raises:
+        InputError: If nothing stands there.
+    """
     if value is None:
         raise InputError(f"there is no {place} here")
     if not rest:
@@ -148,11 +160,11 @@ def _at(value: Json, rest: str, place: str) -> Json:
             names = [name for name in list(value)[:_MOST_NAMES] if len(name) <= _LONGEST_NAME]
             hint = nearest(field, names) or "it is empty"
             raise InputError(f"{place} has no field {field!r}", hint=hint)
-        return _at(value[field], after, f"{place}.{field}")
+        return value_at(value[field], after, f"{place}.{field}")
     if isinstance(value, list) and re.fullmatch(r"[0-9]{1,9}", field):
         if int(field) >= len(value):
             raise InputError(f"{place} has {len(value)} items, and no item {field}")
-        return _at(value[int(field)], after, f"{place}.{field}")
+        return value_at(value[int(field)], after, f"{place}.{field}")
     raise InputError(f"{place} is no mapping, and has no field {field!r}")
 
 
