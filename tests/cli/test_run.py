@@ -261,7 +261,7 @@ def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(
         id: c1
         task: {prompt: "hello"}
         matrix: {harnesses: [sleepy], models: [quick, slow]}
-        graders: [{type: files, patterns: ["."]}]
+        graders: [{type: files, patterns: ["x"]}]
         """,
     )
     mark = marker()

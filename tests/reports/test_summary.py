@@ -228,7 +228,8 @@ def summary_of(*, passed: int = 0, failed: int = 0, errors: int = 0, skips: int 
             3,
             "NO VERDICT: 1 of 3 cells could not be graded; 1 of 2 graded cells failed",
         ),
-        ({"skips": 2}, 3, "NO VERDICT: nothing was graded: all 2 cells were skipped"),
+        ({"skips": 1}, 3, "NO VERDICT: nothing was graded: the cell was skipped: no trace"),
+        ({"skips": 2}, 3, "NO VERDICT: nothing was graded: all 2 cells were skipped: no trace"),
         ({}, 3, "NO VERDICT: nothing was graded: there are no cells"),
         (
             {"errors": 2},

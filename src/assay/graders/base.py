@@ -346,6 +346,12 @@ class Grader(Batched):
         return cls.assurance
 
     @classmethod
+    def pays_for_nothing(cls, options: Mapping[str, Json]) -> Sequence[str]:
+        """What of a declaration is met whatever the work is, as sentences for its author."""
+        del options
+        return ()
+
+    @classmethod
     def check_parameters(cls, parameters: Mapping[str, object]) -> None:
         """Refuse parameters that ``compute_score`` does not take or that are missing."""
         known, takes_any = cls.parameters()

@@ -19,9 +19,6 @@ from assay.graders.spec import GraderSpec
 from assay.scoring.json_safe import Json
 from assay.types.codec import to_json
 
-__all__ = ["declared_digest", "files_of", "framed", "grader_digest", "parts_digest"]
-
-
 _REMEMBERED_CHARACTERS = 4_096
 
 

@@ -15,8 +15,6 @@ from assay.scoring.results import SubScore
 from assay.types.submission import Submission
 from assay.types.thread import StringThread
 
-__all__ = ["EndpointGrader"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class EndpointGrader(EndpointSettings, Grader):

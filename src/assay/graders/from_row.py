@@ -20,16 +20,6 @@ from assay.types import codec
 from assay.types.codec import Path, Problem
 from assay.types.submission import SUBMISSION_PARTS, Submission
 
-__all__ = [
-    "FROM_SCHEMA",
-    "check_option",
-    "is_from",
-    "read_from",
-    "refused",
-    "value_at",
-    "value_from",
-]
-
 SOURCES = ("expected", "question", "metadata")
 """What of a row may be named: what its author wrote, and nothing of the answer."""
 

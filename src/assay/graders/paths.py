@@ -12,8 +12,6 @@ from assay.scoring.json_safe import Json
 from assay.types import codec
 from assay.types.codec import Problem
 
-__all__ = ["CasePath", "moved_paths", "named_paths", "names_path", "resolve_paths"]
-
 _MARK = "a file or directory of the case"
 
 CasePath: TypeAlias = Annotated[str, _MARK]

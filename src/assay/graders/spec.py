@@ -28,8 +28,6 @@ from assay.types import codec
 from assay.types.codec import Path, Problem
 from assay.types.submission import SUBMISSION_PARTS, Submission
 
-__all__ = ["GraderSpec", "declared", "pass_mark", "read_spec", "spec_schema"]
-
 _NEVER_WRITTEN = ("workspace", "trace", "thread")
 """Parts of a submission that no YAML can hold."""
 

@@ -53,7 +53,7 @@ def statistics(summary: Summary) -> list[tuple[str, list[Part]]]:
     if totals.assurance:
         lines.append(("Assurance", [assurance_text(totals)]))
     if totals.flagged:
-        flagged = f"{count(totals.flagged, 'cell')} with signs of tampering"
+        flagged = f"{count(totals.flagged, 'cell')}, whose flags say why"
         lines.append(("Flagged", [(flagged, "yellow")]))
     if summary.agreement is not None:
         lines.append(("Agreement", [agreement_text(summary)]))

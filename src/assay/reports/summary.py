@@ -140,6 +140,7 @@ class Summary:
             labels were given.
         standings: The calibration cards of the graders, one for each digest.
         not_graded: What was skipped of cells with a reward; None where nothing was.
+        skipped: Why a whole cell was skipped, as the first such one says.
         rates: The pass rates that cases ask for, each for one agent.
         by_rate: Graded cells that these judge, and how many of them did not pass.
         broken_down: What cells come to by a field of their metadata, where that was asked for.
@@ -156,6 +157,7 @@ class Summary:
     agreement: Mapping[str, Json] | None = None
     standings: tuple[Standing, ...] = ()
     not_graded: NotGraded | None = None
+    skipped: str = ""
     rates: tuple[Rate, ...] = ()
     by_rate: tuple[int, int] = (0, 0)
     broken_down: Breakdown | None = None
@@ -189,6 +191,7 @@ class Tally:
         self._shelf = shelf
         self._standings: dict[str, Standing] = {}
         self._not_graded: NotGraded | None = None
+        self._skipped = ""
 
     def add(self, cell: CellRecord) -> None:
         """Count one cell."""
@@ -204,7 +207,10 @@ class Tally:
         if self._rows is not None:
             self._rows.harness, self._rows.model = cell.harness, cell.model
             self._rows.add(cell, times)
-        if outcome(cell) == "error":
+        ended = outcome(cell)
+        if ended == "skipped":
+            self._skipped = self._skipped or cell.content
+        elif ended == "error":
             self._causes.add(cause_text(cell), times)
         self._labels.add(cell, times)
         if NOT_GRADED in cell.notes:
@@ -228,6 +234,7 @@ class Tally:
     def show(self, cell: CellRecord) -> None:
         """Give a row that was counted a group of its own."""
         self._shown[outcome(cell)] += 1
+        self._skipped = self._skipped or (cell.content if outcome(cell) == "skipped" else "")
         self._group(cell).add(cell)
 
     def _group(self, cell: CellRecord) -> Group:
@@ -265,6 +272,7 @@ class Tally:
             agreement=agreement_dict(self._labels.agreement()) if self._labels else None,
             standings=tuple(self._standings.values()),
             not_graded=self._not_graded,
+            skipped=self._skipped,
             rates=tuple(rates_of(rated := [group for group in groups if group.rates])),
             by_rate=(sum(g.graded for g in rated), sum(g.counts["fail"] for g in rated)),
         )
@@ -324,7 +332,10 @@ def verdict(summary: Summary, *, fail_under: float | None = None, strict: bool =
         were = "was" if totals.skipped == 1 else "were"
         not_graded.append(f"{count(totals.skipped, 'cell')} {were} skipped")
     if totals.graded == 0:
-        causes = not_graded or [f"all {count(totals.skipped, 'cell')} were skipped"]
+        all_of_them = f"all {count(totals.skipped, 'cell')} were"
+        skipped = "the cell was" if totals.skipped == 1 else all_of_them
+        because = f": {one_line(summary.skipped, 160)}" if summary.skipped else ""
+        causes = not_graded or [f"{skipped} skipped{because}"]
         why = "; ".join(causes) if totals.total or summary.missing else "there are no cells"
         return Verdict(3, f"NO VERDICT: nothing was graded: {why}{aside}")
     if not_graded:

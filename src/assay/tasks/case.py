@@ -182,10 +182,12 @@ class Case(CaseDocument):
         """Absolute path of the file that keeps how its tests are isolated, if there is one."""
         return str(Path(self.root, lock_name(self.file)))
 
-    def out_of_reach(self) -> tuple[str, ...]:
-        """Sentences about graders that keep every cell below ``expect.min_assurance``."""
+    def doubts(self) -> tuple[str, ...]:
+        """Sentences about expectations that every cell meets, or that some grader keeps it from."""
         least = self.expect.min_assurance
         found: list[str] = []
+        if self.expect.pass_threshold <= 0.0:
+            found.append("expect.pass_threshold is 0: a cell that earns nothing passes")
         for spec in self.graders if least else ():
             best = spec.kind.grader.best_assurance(spec.options)
             if best and spec.weight > 0 and not spec.gate and not reaches(best, least):

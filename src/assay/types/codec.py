@@ -29,26 +29,6 @@ from assay.scoring.json_safe import Json, json_safe
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = [
-    "Count",
-    "Filled",
-    "Path",
-    "Problem",
-    "Reading",
-    "Seconds",
-    "ShapeError",
-    "Share",
-    "Within",
-    "check_fields",
-    "field_docs",
-    "field_types",
-    "from_json",
-    "json_level",
-    "read",
-    "schema",
-    "to_json",
-]
-
 T = TypeVar("T")
 Path = tuple[str | int, ...]
 

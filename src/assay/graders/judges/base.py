@@ -18,8 +18,6 @@ from assay.scoring.results import Assurance
 from assay.types.submission import SUBMISSION_PARTS
 from assay.types.thread import StringThread
 
-__all__ = ["JudgeGrader", "answer_in", "text_of"]
-
 _SHOWN = frozenset({*SUBMISSION_PARTS, "reference"})
 
 

@@ -14,18 +14,6 @@ from assay.scoring.json_safe import Json
 from assay.types import codec
 from assay.types.codec import Path, Problem, ShapeError
 
-__all__ = [
-    "DEEPEST",
-    "MOST",
-    "Criteria",
-    "Criterion",
-    "Level",
-    "Polarity",
-    "leaves",
-    "read_criteria",
-    "signed",
-]
-
 Polarity: TypeAlias = Literal["auto", "presence", "absence"]
 Criteria: TypeAlias = "Sequence[str | tuple[str, float] | Mapping[str, object] | Criterion]"
 """Criteria as people write them: a requirement, that with its weight, or a mapping."""

@@ -24,24 +24,6 @@ from assay.conversation.messages import Message
 from assay.errors import ModelError
 from assay.text import normal_form
 
-__all__ = [
-    "MAX_MATERIAL",
-    "FencedText",
-    "Part",
-    "Prompt",
-    "RowText",
-    "Untrusted",
-    "asking",
-    "compose",
-    "composed",
-    "fenced",
-    "row_text",
-    "suspicions",
-    "unescaped",
-    "unhidden",
-    "visible",
-]
-
 _KEY = secrets.token_bytes(32)
 
 _CONTROLS = (

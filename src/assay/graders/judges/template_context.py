@@ -22,17 +22,6 @@ from assay.graders.judges.template import Rendered, render_fenced
 from assay.scoring.json_safe import Json, plain
 from assay.types.thread import StringThread
 
-__all__ = [
-    "MATERIAL",
-    "MAX_SHOWN",
-    "Example",
-    "chosen",
-    "conversation",
-    "fenced_render",
-    "read_examples",
-    "variables",
-]
-
 MAX_SHOWN = 8
 """Most examples that a judge is shown."""
 
