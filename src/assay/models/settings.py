@@ -36,7 +36,7 @@ RUNGS = ("json_schema", "tool", "json_object", "text")
 
 
 @frozen(kw_only=True)
-class EndpointSettings:
+class ModelEntry:
     """One entry of the settings file: a name for a model and the way to it.
 
     Attributes:
@@ -123,7 +123,7 @@ class ModelSettings:
     gateway: str = ""
     gateway_key_env: str = "ASSAY_GATEWAY_KEY"
     prices_file: str = ""
-    endpoints: Mapping[str, EndpointSettings] = field(default_factory=dict[str, EndpointSettings])
+    endpoints: Mapping[str, ModelEntry] = field(default_factory=dict[str, ModelEntry])
     secrets: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
 
     def __post_init__(self) -> None:
@@ -219,7 +219,7 @@ def read_settings_file(file: str) -> dict[str, object]:
 
     Args:
         file: Path of a YAML file: a mapping with the fields of `ModelSettings`, and under
-            ``endpoints`` a mapping of names to the fields of `EndpointSettings`.
+            ``endpoints`` a mapping of names to the fields of `ModelEntry`.
 
     Raises:
         InputError: If it cannot be read or says what is not known; names the field.
