@@ -211,9 +211,8 @@ def outline_of(store: Store, run: RunRecord, key: CellKey) -> StepOutline:
 def cells_under_way(store: Store, run: RunRecord) -> CellsUnderWay:
     """What agents of a run work on now, the longest first."""
     found = islice(under_way(store, run.id), _MOST_UNDER_WAY)
-    longest = sorted(found, key=lambda one: (one[1], one[0]))
-    cells = [CellUnderWay(place=_place(key), began=began) for key, began in longest]
-    return CellsUnderWay(cells=tuple(cells))
+    cells = [CellUnderWay(place=_place(key), began=began) for key, began in found]
+    return CellsUnderWay(cells=tuple(sorted(cells, key=lambda one: one.began)))
 
 
 def steps_of(
