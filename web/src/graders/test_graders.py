@@ -129,7 +129,7 @@ def test_a_grader_is_read_compared_locked_renamed_and_exported(
     expect(page.get_by_role("region", name="Source").first).to_contain_text("async def grade")
     page.get_by_label("Compare from version 1").click()
     difference = page.get_by_label("From version 1 to 2")
-    expect(difference.locator(".added")).to_contain_text("strip('. ')")
+    expect(difference.locator("ins")).to_contain_text("strip('. ')")
     expect(page).to_have_url(re.compile("from=1&to=2"))
     no_serious_findings(page)
     page.get_by_role("link", name="Version 1", exact=True).click()

@@ -16,7 +16,7 @@ export type Tone = keyof typeof TONES;
 /** How everything looks that is pressed, a link that does as much included. */
 export function buttonClass(tone: Tone = "plain", isIcon = false): string {
   return `inline-flex min-h-8 shrink-0 cursor-pointer items-center justify-center gap-1.5 rounded-md border-0 text-base
-    font-medium whitespace-nowrap no-underline transition-colors select-none disabled:cursor-not-allowed
+    font-medium whitespace-nowrap no-underline motion-safe:transition-colors select-none disabled:cursor-not-allowed
     disabled:bg-fill disabled:text-soft pointer-coarse:min-h-10 ${TONES[tone]} ${
       isIcon ? "min-w-8 px-1 pointer-coarse:min-w-10" : "px-3"
     }`;

@@ -1,7 +1,9 @@
-const LOOKS: Record<string, string> = {
-  "+": "bg-pass-soft text-pass",
-  "-": "bg-fail-soft text-fail",
-  "@": "text-accent",
+type Look = ["ins" | "del" | "div", string];
+
+const LOOKS: Record<string, Look> = {
+  "+": ["ins", "bg-pass-soft text-pass"],
+  "-": ["del", "bg-fail-soft text-fail"],
+  "@": ["div", "text-accent"],
 };
 
 /** The lines of a unified diff. */
@@ -12,21 +14,24 @@ export function DiffView({ lines, label }: { lines: readonly string[]; label: st
       tabIndex={0}
       className="max-h-140 overflow-auto rounded-md bg-sunk py-2 font-mono text-[12.5px] leading-5"
     >
-      {lines.map((line, place) => (
-        <div
-          // biome-ignore lint/suspicious/noArrayIndexKey: a line is known by its place
-          key={place}
-          className={`px-3 whitespace-pre-wrap wrap-anywhere ${lookOf(line)}`}
-          dir="auto"
-        >
-          {line || " "}
-        </div>
-      ))}
+      {lines.map((line, place) => {
+        const [Kind, look] = lookOf(line);
+        return (
+          <Kind
+            // biome-ignore lint/suspicious/noArrayIndexKey: a line is known by its place
+            key={place}
+            className={`block px-3 whitespace-pre-wrap no-underline wrap-anywhere ${look}`}
+            dir="auto"
+          >
+            {line || " "}
+          </Kind>
+        );
+      })}
     </section>
   );
 }
 
-function lookOf(line: string): string {
-  if (/^(\+\+\+|---) /.test(line)) return "font-semibold";
-  return LOOKS[line.slice(0, 1)] ?? "";
+function lookOf(line: string): Look {
+  if (/^(\+\+\+|---) /.test(line)) return ["div", "font-semibold"];
+  return LOOKS[line.slice(0, 1)] ?? ["div", ""];
 }

@@ -13,7 +13,6 @@ import type { FileData, RunData } from "./data";
 import { Foot } from "./Foot";
 import { Printed } from "./Printed";
 import { usePrinting } from "./printing";
-import "../app/shell.css";
 import "./report.css";
 
 /** One file: the same parts that the page has, on what the file holds. */

@@ -80,7 +80,7 @@ def test_a_run_is_read_from_its_verdict_down_to_its_cells(
 
 def test_the_address_says_what_is_looked_at(stored: Site, open_page: Opener) -> None:
     page = open_page("/runs/nightly?tab=cells&flagged=true")
-    expect(page.locator(".grid-body .grid-row.flagged .outcome.flag")).to_be_visible()
+    expect(page.locator(".grid-body .grid-row.flagged [data-outcome=flag]")).to_be_visible()
     expect(page.locator(".cell-filters .total")).to_have_text("1 cell")
     page = open_page("/runs/nightly?tab=cells&outcome=fail&harness=codex&model=gpt-6-mini")
     expect(page.get_by_label("Agent")).to_have_value('["codex","gpt-6-mini"]')
@@ -231,7 +231,7 @@ def test_a_decision_and_hostile_names_count_and_are_text(stored: Site, open_page
     row = page.locator(".grid-body .grid-row")
     expect(row).to_contain_text("decided: zero")
     expect(row).to_contain_text("0.00")
-    expect(row.locator(".outcome.fail")).to_be_visible()
+    expect(row.locator("[data-outcome=fail]")).to_be_visible()
     page.get_by_role("tab", name="Overview").click()
     expect(page.locator(".verdict")).to_contain_text("17 of 41 graded cells failed")
     assert page.title() == "decided · assay"

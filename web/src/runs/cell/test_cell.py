@@ -81,7 +81,7 @@ def test_a_cell_is_read_and_nothing_recorded_acts(
     no_serious_findings(page)
     page.get_by_role("tab", name="Files changed").click()
     expect(page.get_by_text("notes <b>.txt")).to_be_visible()
-    expect(page.get_by_label("Changes of kit.py").locator(".added")).to_contain_text(HOSTILE)
+    expect(page.get_by_label("Changes of kit.py").locator("ins")).to_contain_text(HOSTILE)
     no_serious_findings(page)
     page.get_by_role("tab", name="Prompt and answer").click()
     expect(page.get_by_role("tabpanel")).to_contain_text(f"It says 2 now. {HOSTILE}")
