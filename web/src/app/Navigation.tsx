@@ -108,7 +108,7 @@ function Caller() {
   const me = useMe().data;
   if (!me) return null;
   const name = me.name === "local" ? "this machine" : me.name;
-  const what = `${me.role} of ${me.project === "*" ? "all projects" : me.project}`;
+  const what = `${me.role} ${me.project === "*" ? "everywhere" : `in ${me.project}`}`;
   return (
     <Menu
       label={`${name}: ${what}`}

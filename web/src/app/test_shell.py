@@ -103,7 +103,7 @@ def test_a_key_logs_in_where_one_is_and_log_out_leads_back(
         "assay_"
     ) == -1, "no key is kept"  # fmt: skip
 
-    page.get_by_role("button", name="viewer of default").click()
+    page.get_by_role("button", name="viewer in default").click()
     page.get_by_role("menuitem", name="Log out").click()
     expect(page).to_have_url(re.compile(r"/login\?next="))
     log_in(page, site.key("viewer"))
