@@ -542,7 +542,7 @@ def test_validate_warns_where_no_cell_could_pass(
         f"expect.min_assurance is {word}, but a score of 'files' (files) is read at best: "
         "no cell can pass"
     )
-    assert case.out_of_reach() == ((said,) if warned else ())
+    assert case.doubts() == ((said,) if warned else ())
 
 
 def test_a_misspelt_minimum_is_refused_with_place_and_fix(tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ from assay.tasks import DocumentError, load_case
 from tests.command_line import assay, cells, summary, write_case
 
 KEYLESS = {"ANTHROPIC_API_KEY": ""}
+_ANYTHING = "gives 1 whatever is answered, even to an empty answer"
+
 _CASE = """
     id: half-judged
     task: {{prompt: "hello"}}
@@ -119,19 +121,43 @@ def test_a_gate_may_have_a_weight_and_needs_its_full_value_whatever_its_threshol
 
 
 @pytest.mark.parametrize(
-    ("grader", "warnings"),
+    ("grader", "said"),
     [
-        ('{type: regex_match, pattern: ".*"}', 1),
-        ("{type: similarity, reference: foo, threshold: 0}", 1),
-        ('{type: regex_match, pattern: "[0-9]+"}', 0),
-        ("{type: json_schema, schema: {}}", 0),
-        ("{type: exact_match}", 0),
+        ('{type: regex_match, pattern: ".*"}', _ANYTHING),
+        ("{type: similarity, reference: foo, threshold: 0}", _ANYTHING),
+        ('{type: regex_match, pattern: "[0-9]+"}', ""),
+        ("{type: json_schema, schema: {}}", ""),
+        ("{type: exact_match}", ""),
+        ("{type: numeric_match, expected: 3, tolerance: 1e300}", "whatever number is answered"),
+        ("{type: numeric_match, expected: 3, tolerance: 100}", ""),
+        ('{type: files, patterns: ["def add", ".*"]}', "pattern '.*' is found in whatever"),
+        ('{type: files, patterns: ["def add"]}', ""),
+        ('{type: command, cmd: "true"}', "'true' exits 0 whatever the work is"),
+        ('{type: command, cmd: "pytest -q || true"}', "exits 0 whatever the work is"),
+        ('{type: command, cmd: "exit 0"}', "exits 0 whatever the work is"),
+        ('{type: command, cmd: "true", expect_exit: 1}', ""),
+        ('{type: command, cmd: "pytest -q"}', ""),
+        ('{type: command, cmd: "grep -q TODO a.py && exit 1 || true"}', ""),
     ],
 )
-def test_a_grader_that_pays_whatever_is_answered_is_worth_a_look(
-    tmp_path: Path, grader: str, warnings: int
+def test_a_grader_that_pays_whatever_the_work_is_is_worth_a_look(
+    tmp_path: Path, grader: str, said: str
 ) -> None:
     (tmp_path / "g.yaml").write_text(f"- {grader}\n", "utf-8")
     checked = assay("validate", "g.yaml", cwd=tmp_path)
     assert checked.returncode == 0
-    assert checked.stderr.count("gives 1 whatever is answered") == warnings
+    assert checked.stderr.count("warning: ") == bool(said)
+    assert said in checked.stderr
+
+
+def test_a_case_that_nothing_fails_is_worth_a_look(tmp_path: Path) -> None:
+    text = """
+        id: one
+        task: {prompt: say hello}
+        graders: [{type: contains, substring: hello}]
+        expect: {pass_threshold: 0}
+    """
+    write_case(tmp_path, text)
+    checked = assay("validate", "evals", cwd=tmp_path)
+    assert checked.returncode == 0
+    assert "pass_threshold is 0: a cell that earns nothing passes" in checked.stderr

@@ -100,6 +100,14 @@ def test_every_sort_of_grader(calibrate: Command, grader: str) -> None:
     assert card["confusion"] == [[9, 1], [1, 9]]
 
 
+def test_a_threshold_that_no_score_reaches_is_refused(calibrate: Command) -> None:
+    Path("both.yaml").write_text(_GRADERS, "utf-8")
+    for threshold in ("2", "-0.1", "nan"):
+        code, _, said = calibrate("both.yaml", "labels.jsonl", f"--threshold={threshold}")
+        assert code == 2
+        assert "is not a number from 0 to 1" in said
+
+
 def test_several_graders_are_calibrated_together(calibrate: Command) -> None:
     text = _GRADERS + "- {type: contains, name: odd, substring: '1', weight: 3}\n"
     Path("both.yaml").write_text(text, "utf-8")
@@ -206,7 +214,7 @@ def test_where_nothing_could_be_graded_there_is_no_card(calibrate: Command) -> N
     code, out, err = calibrate("broken.py", "labels.jsonl")
     assert (code, out) == (3, "")
     assert "nothing could be compared: 20 errors" in err
-    assert "20 times: ValueError: down" in err
+    assert "20 times: ValueError: down (broken.py:2 in grade)" in err
     assert "Traceback" not in err
     assert calibrate.json("cards") == {"cards": []}
 
@@ -488,7 +496,7 @@ def test_a_judge_of_pairs_that_goes_by_the_place(
 
     with FakeJudge(choose) as fake:
         Path("pair.yaml").write_text(
-            f"- {{type: pairwise, name: better, model: '{fake.model}', other_field: other}}\n",
+            f"- {{type: pairwise, model: '{fake.model}', other: {{from: metadata.other}}}}\n",
             "utf-8",
         )
         card = calibrate.json("pair.yaml", "pairs.jsonl")

@@ -249,3 +249,45 @@ def test_nothing_is_left_of_rows_on_standard_input_though_it_is_told_to_end(tmp_
         assert process.wait(30) == -signal.SIGTERM
         process.stdin.close()
     assert list(scratch.iterdir()) == []
+
+
+def test_a_file_that_is_no_utf_8_is_refused_whole_also_where_bad_rows_are_left_out(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path, [])
+    rows = "".join(f'{{"answer": "{n}", "expected": {n}}}\n' for n in range(3))
+    (tmp_path / "rows.jsonl").write_bytes(rows.encode("utf-16"))
+    told = assay("grade", "rows.jsonl", "graders.yaml", "--on-bad-row", "skip", cwd=tmp_path)
+    assert (told.returncode, told.stdout) == (2, "")
+    assert "rows.jsonl:1:1: UTF-16, not UTF-8 (save the file as UTF-8)" in told.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (("--project", "mine"), "--project is of stored graders, and graders.yaml is a file"),
+        (("--threshold", "0.5", "--threshold", "0.9"), "--threshold is given twice"),
+    ],
+)
+def test_an_option_that_would_be_ignored_is_refused(
+    tmp_path: Path, options: tuple[str, ...], why: str
+) -> None:
+    write(tmp_path, [{"answer": "4", "expected": 4}])
+    told = assay("grade", "rows.jsonl", "graders.yaml", *options, cwd=tmp_path)
+    assert (told.returncode, told.stdout) == (2, "")
+    assert why in told.stderr
+
+
+def test_a_store_that_is_named_is_told_of_where_it_is_new_and_stands_in_what_is_next(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path, [{"answer": "4", "expected": 4}])
+    for is_new in (True, False):
+        done = assay("grade", "rows.jsonl", "graders.yaml", "--db", "kept here", cwd=tmp_path)
+        told = "note: there was no store at kept here: it is made now" in done.stderr
+        assert told is is_new
+        following = " ".join(done.stdout.partition("Next")[2].split())
+        assert following.count("--db 'kept here'") == 3
+    default = assay("grade", "rows.jsonl", "graders.yaml", cwd=tmp_path)
+    assert "note: there was" not in default.stderr
+    assert "--db" not in default.stdout

@@ -43,7 +43,7 @@ CASES: dict[str, tuple[tuple[Json, ...], str, tuple[str, ...], int, str]] = {
     "error": ((GOOD, BROKEN), EXACT, (), 3, "NO VERDICT: 1 of 2 cells could not be graded; "),
     "partly": ((GOOD,), HALF, (), 0, "PASS, BUT 0.50 of the weight was not graded (model_judge"),
     "partly strict": ((GOOD,), HALF, ("--strict",), 3, "NO VERDICT: 0.50 of the weight was not"),
-    "skipped": ((GOOD,), HALF.removeprefix(EXACT), (), 3, "NO VERDICT: nothing was graded: all 1"),
+    "skipped": ((GOOD,), HALF.removeprefix(EXACT), (), 3, "NO VERDICT: nothing was graded: the"),
     "reached": ((GOOD, BAD), EXACT, ("--fail-under", "0.5"), 0, "PASS: mean reward 0.50 over 2"),
     "missed": ((GOOD, BAD), EXACT, ("--fail-under", "0.6"), 1, "FAIL: mean reward 0.50 over 2"),
     "scored": ((BAD,), EXACT, ("--threshold", "0"), 0, "1 graded cell scored, mean reward 0.00"),

@@ -175,6 +175,10 @@ WRONG: list[tuple[list[str], str]] = [
     (["create", "x", "--kind", "custom"], "it is --set kind=KIND"),
     (["create", "x", "good.py", "--set", "name=1"], "--set name must be text, got 1"),
     (["validate", "absent.py"], "absent.py: does not exist"),
+    (
+        ["validate", "graders.yaml", "--sample", "rows.jsonl"],
+        "--sample is for functions and stored",
+    ),
     (["update", "totals"], "no change was given"),
     (["update", "totals", "--set", "kind=custom", "--expected", "7"], "at version 1, not 7"),
     (["test", "totals", "rows.jsonl"], "it is `assay grade DATA KEY`"),
@@ -279,6 +283,14 @@ def test_create_and_update_from_a_graders_file(totals: Command) -> None:
     found = cast("dict[str, Json]", made)
     assert (found["key"], found["name"]) == ("totals", "Mine")
     assert totals("validate", "mine.yaml")[0] == 0
+
+
+def test_that_a_function_is_not_valid_is_said_once(graders: Command) -> None:
+    Path("broken.py").write_text("def grade(:\n", "utf-8")
+    code, out, err = graders("validate", "broken.py")
+    assert code == 2
+    assert f"{out}{err}".count("broken.py is not valid") == 1
+    assert graders.json("validate", "broken.py", status=2)["problems"] == ["broken.py is not valid"]
 
 
 @pytest.mark.parametrize("place", ["description", "criteria", "note", "id"])

@@ -261,7 +261,7 @@ def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(
         id: c1
         task: {prompt: "hello"}
         matrix: {harnesses: [sleepy], models: [quick, slow]}
-        graders: [{type: files, patterns: ["."]}]
+        graders: [{type: files, patterns: ["x"]}]
         """,
     )
     mark = marker()
@@ -602,3 +602,43 @@ def test_a_matrix_that_is_refused_before_its_first_cell_leaves_no_run(
     assert (ended.value.code, capsys.readouterr().err) == (2, "error: it cannot be run there\n")
     with Store.open(str(tmp_path / ".assay")) as store:
         assert list(store.runs()) == []
+
+
+def test_a_case_says_how_often_is_enough(tmp_path: Path) -> None:
+    rates = Path(__file__).parents[2] / "examples" / "rates"
+
+    def run(name: str, *more: str) -> tuple[int, str]:
+        agent = f"{rates}/wavering.py:{name}"
+        done = assay("run", str(rates), "--harness", agent, *more, cwd=tmp_path)
+        return done.returncode, done.stdout + done.stderr
+
+    code, said = run("often", "--trials", "10")
+    assert (code, "pass rate 0.90" in said) == (0, True), said
+    assert run("seldom", "--trials", "10")[0] == 1
+    code, said = run("often")
+    assert (code, "of 2 trials or more, and each agent has 1" in said) == (2, True)
+    assert "--trials 10" in said
+    assay(
+        "run", str(rates), "--harness", f"{rates}/wavering.py:often", "--trials", "10", cwd=tmp_path
+    )
+    assert assay("regrade", "latest", cwd=tmp_path).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("expect", "said"),
+    [
+        ("{pass_rate: 0}", "pass_rate: must be above 0 and at most 1"),
+        ("{pass_rate: 80}", "pass_rate: must be above 0 and at most 1"),
+        ("{pass_rat: 0.8}", "did you mean 'pass_rate'?"),
+        ("{pass_at_k: {k: 0, rate: 1}}", "k: must be at least 1"),
+        ("{pass_hat_k: {k: 3}}", "'rate' is required"),
+        ("{pass_hat_k: 0.5}", "expected a mapping"),
+    ],
+)
+def test_a_rate_that_is_none_is_refused_with_its_place(
+    tmp_path: Path, expect: str, said: str
+) -> None:
+    text = "id: x\ntask: {prompt: p}\ngraders: [{type: contains, substring: p}]\nexpect: "
+    (tmp_path / "case.yaml").write_text(text + expect)
+    done = assay("validate", "case.yaml", cwd=tmp_path)
+    assert (done.returncode, said in done.stderr + done.stdout) == (2, True), done.stderr

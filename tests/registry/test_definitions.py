@@ -127,7 +127,13 @@ BAD: list[tuple[tuple[str, dict[str, Json]], str, str]] = [
     (("custom", {"path": "project.graders"}), "path", "python:module:Class"),
     (("custom", {"path": "python:./graders.py:Strict"}), "path", "python:module:Class"),
     (("custom", {"path": "python:a.b:C\n"}), "path", "python:module:Class"),
+    (_judge(criteria={"from": "metadata.x"}), "criteria", "kind 'declared'"),
     (_declared(), "graders", "no graders"),
+    (
+        _declared({"type": "contains", "substring": {"from": "answer"}}),
+        "graders[0].substring.from",
+        "is what is graded",
+    ),
     (_declared("exact_match"), "graders[0]", "expected a mapping"),
     (_declared({"type": "exact_mach"}), "graders[0].type", "did you mean 'exact_match'"),
     (_declared({"type": "contains"}), "graders[0].substring", "needs 'substring'"),

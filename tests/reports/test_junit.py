@@ -230,3 +230,16 @@ def test_whole_cells_are_not_kept_in_memory(tmp_path: Path) -> None:
     finally:
         tracemalloc.stop()
     assert peak < 3_000_000  # of 6,000,000 characters
+
+
+def test_a_flake_of_a_rate_that_was_reached_is_no_failure(tmp_path: Path) -> None:
+    rated = {"notes": {"rates": {"pass rate": 0.5}}}
+    good, bad = cell("a", trial=1, **rated), cell("a", trial=2, reward=0.0, passed=False, **rated)
+    root = written(tmp_path / "j.xml", good, bad, cell("b", reward=0.0, passed=False))
+    assert (root.get("tests"), root.get("failures")) == ("3", "1")
+    flaky = next(one for one in root.iter("testcase") if one.get("name") == "a [trial 2]")
+    assert flaky.find("failure") is None
+    told = {one.get("name"): one.get("value") for one in flaky.iter("property")}
+    assert "failed_trial" in told
+    root = written(tmp_path / "j.xml", bad, cell("a", trial=3, reward=0.0, passed=False, **rated))
+    assert root.get("failures") == "2"

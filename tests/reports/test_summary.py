@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from math import inf, nan
 from typing import Any
 
@@ -227,7 +228,8 @@ def summary_of(*, passed: int = 0, failed: int = 0, errors: int = 0, skips: int 
             3,
             "NO VERDICT: 1 of 3 cells could not be graded; 1 of 2 graded cells failed",
         ),
-        ({"skips": 2}, 3, "NO VERDICT: nothing was graded: all 2 cells were skipped"),
+        ({"skips": 1}, 3, "NO VERDICT: nothing was graded: the cell was skipped: no trace"),
+        ({"skips": 2}, 3, "NO VERDICT: nothing was graded: all 2 cells were skipped: no trace"),
         ({}, 3, "NO VERDICT: nothing was graded: there are no cells"),
         (
             {"errors": 2},
@@ -295,3 +297,63 @@ def test_a_tally_keeps_no_cell() -> None:
     assert text not in repr(vars(tally))
     assert tally.summary().totals.total == 50
     assert len(tally.summary().groups[0].ended) == 50
+
+
+def _trials(case: str, passed: int, failed: int, **rates: float) -> list[CellRecord]:
+    notes = {"rates": {name.replace("_", " "): least for name, least in rates.items()}}
+    return [
+        graded(case, float(n < passed), trial=n + 1, notes=notes if rates else {})
+        for n in range(passed + failed)
+    ]
+
+
+def test_one_flake_fails_no_run_where_its_case_asks_for_a_rate() -> None:
+    found = verdict(summarize(_trials("a", 9, 1, pass_rate=0.9)))
+    assert found.code == 0
+    assert found.line == (
+        "PASS: a: 9 of 10 trials passed, pass rate 0.90 "
+        "(95 % interval 0.60\N{EN DASH}0.98) reaches 0.90"
+    )
+    found = verdict(summarize(_trials("a", 8, 2, pass_rate=0.9)))
+    assert (found.code, "pass rate 0.80" in found.line) == (1, True)
+    assert verdict(summarize(_trials("a", 9, 1))).code == 1
+
+
+def test_each_rate_and_every_other_cell_decides() -> None:
+    rated = _trials("a", 9, 1, pass_rate=0.8)
+    found = verdict(summarize([*rated, graded("b", 1.0)]))
+    assert (found.code, found.line.endswith("; 1 other graded cell passed")) == (0, True)
+    found = verdict(summarize([*rated, graded("b", 0.0)]))
+    assert (found.code, "; 1 of 1 other graded cell failed" in found.line) == (1, True)
+    found = verdict(summarize([*rated, *_trials("b", 5, 5, pass_rate=0.8)]))
+    assert (found.code, "1 of 2 pass rates missed: b: 5 of 10" in found.line) == (1, True)
+    other = [replace(cell, harness="x") for cell in _trials("a", 1, 9, pass_rate=0.8)]
+    assert verdict(summarize([*rated, *other])).code == 1  # each agent by itself
+
+
+@pytest.mark.parametrize(
+    ("name", "least", "code"),
+    [("pass@2", 0.77, 0), ("pass@2", 0.79, 1), ("pass^2", 0.22, 0), ("pass^2", 0.23, 1)],
+)
+def test_the_chance_of_one_or_of_each_of_k_trials_is_asked_for(
+    name: str, least: float, code: int
+) -> None:
+    cells = _trials("a", 5, 5, **{name: least})
+    # 1 - C(5, 2) / C(10, 2) is 0.78, C(5, 2) / C(10, 2) is 0.22.
+    found = verdict(summarize(cells))
+    assert found.code == code
+    assert name in found.line
+
+
+def test_a_rate_of_trials_that_were_not_graded_is_no_verdict() -> None:
+    cells = _trials("a", 2, 0, **{"pass^3": 0.5})
+    found = verdict(summarize(cells))
+    assert (found.code, "2 graded trials are too few for pass^3" in found.line) == (3, True)
+    assert verdict(summarize([*_trials("a", 9, 0, pass_rate=0.8), error("a", trial=10)])).code == 3
+    skip = replace(skipped("a"), notes={"rates": {"pass rate": 0.8}})
+    assert verdict(summarize([skip, graded("b", 1.0)])).code == 0
+
+
+def test_the_mean_decides_alone_where_it_is_asked_for() -> None:
+    cells = _trials("a", 5, 5, pass_rate=0.8)
+    assert verdict(summarize(cells), fail_under=0.5).code == 0

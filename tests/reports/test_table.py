@@ -192,7 +192,7 @@ def test_floods_are_cut_and_the_rest_is_counted() -> None:
     text = shown(*trials)
     assert re.search(r"✓{10}…", text)
     assert "55 tokens + 1 cell unknown" in text
-    assert "12 cells with signs of tampering" in text
+    assert "12 cells, whose flags say why" in text
 
 
 def test_hundreds_of_rows_are_no_wall_of_lines() -> None:

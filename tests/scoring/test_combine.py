@@ -172,7 +172,7 @@ def test_breaking_a_sibling_does_not_lift_a_certain_0_to_an_excluded_error() -> 
 def test_all_skipped_is_neither_a_0_nor_an_error() -> None:
     result = combine_scores([SubScore.skipped("a", "no trace")])
     assert (result.reward, result.isError, result.status) == (None, False, "skipped")
-    assert result.content == "every grader was skipped"
+    assert result.content == "a: no trace"
 
 
 @pytest.mark.parametrize(

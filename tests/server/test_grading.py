@@ -423,3 +423,17 @@ async def test_half_a_character_in_a_stored_name_is_refused(site: Site) -> None:
         headers={"Content-Type": "application/json"},
     )
     assert (answer.status_code, faults_of(answer)[0]["field"]) == (422, "name")
+
+
+async def test_each_item_gives_the_options_that_its_grader_takes_from_it(site: Site) -> None:
+    contains: Json = {"type": "contains_any", "substrings": {"from": "metadata.golds"}}
+    await site.made("golds", {"graders": [contains]})
+    items: list[Json] = [
+        {"answer": "It is b", "metadata": {"golds": ["a", "b"]}},
+        {"answer": "It is b", "metadata": {"golds": ["c"]}},
+        {"answer": "It is b", "metadata": {"gold": ["b"]}},
+    ]
+    found = items_of(await site.post("graders/golds/grade", {"items": items}), "results")
+    assert [one["score"] for one in found] == [1.0, 0.0, None]
+    assert "did you mean 'gold'?" in str(found[2]["error"])
+    assert '"substrings": ["c"]' in json.dumps(found[1])

@@ -22,6 +22,7 @@ from assay.cli.options import (
     explain,
     number_between,
     positive,
+    share,
     store_place,
     store_there,
 )
@@ -86,7 +87,7 @@ def add(parser: ArgumentParser) -> None:
     add("--cluster", default="", metavar="FIELD", help="rows that share it are not independent")
     add(
         "--threshold",
-        type=_THRESHOLD,
+        type=share,
         metavar="X",
         help="score that passes: the grader's own, else 1",
     )
@@ -106,7 +107,6 @@ def add(parser: ArgumentParser) -> None:
     add_judging(parser)
 
 
-_THRESHOLD = number_between(-1e9, 1e9, "a threshold")
 _KAPPA = number_between(-1.0, 1.0, "a kappa, -1 to 1")
 _STORED_FIELD = "label"
 _BELOW = 1

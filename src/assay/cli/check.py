@@ -64,6 +64,8 @@ def run_validate(given: Namespace) -> int:
         return 0
     if not given.paths:
         raise InputError("name cases or grader files", hint="assay validate PATH...")
+    if given.sample and not any(map(_is_definition, given.paths)):
+        raise InputError("--sample is for functions and stored graders: no path is one")
     seen = _Seen(read_samples(given.sample), as_json=given.json)
     for path in given.paths:
         try:
@@ -86,7 +88,8 @@ def run_validate(given: Namespace) -> int:
     for line in seen.notes:
         print(f"note: {one_line(line, 1_000)}", file=sys.stderr)
     for line in seen.problems:
-        print(line, file=sys.stderr)
+        if line not in seen.shown:
+            print(line, file=sys.stderr)
     if seen.checked:
         print(f"{len(seen.checked)} well-formed: {', '.join(seen.checked[:20])}")
     return 2 if seen.problems else 0
@@ -99,6 +102,7 @@ class _Seen:
         self._samples, self._as_json = samples, as_json
         self._files: dict[str, str] = {}
         self.problems: list[str] = []
+        self.shown: set[str] = set()
         self.warnings: list[str] = []
         self.notes: list[str] = []
         self.checked: list[str] = []
@@ -117,7 +121,9 @@ class _Seen:
             if report.valid:
                 self.checked.append(path)
             else:
+                # The report of the checks, which is shown unless as JSON, ends in these words.
                 self.problems.append(f"{path} is not valid")
+                self.shown.add(self.problems[-1])
             return
         for one in _load(path):
             first = self._files.setdefault(one.name, one.file)
@@ -198,7 +204,7 @@ def _checked(case: Case) -> _Found:
     require_harnesses(case_task(case), named, declared)
     require_recordings(case, declared)
     require_case_parts(case)
-    warnings = (*file_warnings(case.graders), *case.out_of_reach(), *_of_image(case))
+    warnings = (*file_warnings(case.graders), *case.doubts(), *_of_image(case))
     notes = (*isolation_notes(case), *_readings(case.graders))
     return _Found(case.id, case.file, warnings, notes)
 
@@ -236,10 +242,12 @@ def _is_grader_file(path: str) -> bool:
 def _schema(kind: str) -> dict[str, Json]:
     if kind == "case":
         return case_schema()
+    grader = spec_schema()
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "assay graders",
+        "$defs": grader.pop("$defs"),
         "type": "array",
         "minItems": 1,
-        "items": spec_schema(),
+        "items": grader,
     }

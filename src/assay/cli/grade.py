@@ -27,8 +27,9 @@ from assay.cli.options import (
     explain,
     file_warnings,
     is_trusted,
+    named_store,
     share,
-    store_place,
+    store_made,
     store_there,
     tell_warnings,
     worker_count,
@@ -107,6 +108,7 @@ def run(given: Namespace) -> int:
     Raises:
         InputError: For a malformed dataset, grader file or function.
     """
+    from assay.cli.named_grader import names_stored
     from assay.tasks.formats import TABLE_FORMS
     from assay.tasks.tables import load_arrow
 
@@ -119,6 +121,8 @@ def run(given: Namespace) -> int:
     if given.parts in TABLE_FORMS:
         load_arrow()  # what cannot be written is not paid for
     noted: dict[str, Json] = {}
+    if given.project != "default" and not (function is None and names_stored(given.grader)):
+        raise InputError(f"--project is of stored graders, and {given.grader} is a file")
     if function is None:
         graders, noted = _declared(given)
     else:
@@ -223,7 +227,7 @@ class _Stored:
             try:
                 write_rows(self._given.out, plan, run, self._store)
             except StoreError as error:
-                kept = f"every grade is kept: assay runs export {run} --out DIR"
+                kept = f"every grade is kept: assay runs export {run} --out DIR{named_store()}"
                 raise StoreError(error.message, hint=kept) from error
         return conclude(self._store, run, self._outputs)
 
@@ -232,7 +236,7 @@ class _Stored:
 def _stored(given: Namespace, outputs: Outputs) -> Generator[_Stored]:
     from assay.store.runs import Store
 
-    with exporting(given) as export, Store.open(store_place()) as store:
+    with exporting(given) as export, Store.open(store_made()) as store:
         yield _Stored(given, outputs, store, export)
 
 

@@ -7,10 +7,10 @@ parser that imports a validation library would cost more than the grading of fif
 from __future__ import annotations
 
 import sys
-from argparse import SUPPRESS, ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from argparse import SUPPRESS, Action, ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import NoReturn, cast
+from typing import Any, NoReturn, cast
 
 from assay.cli.options import BAD_INPUT, INTERRUPTED, NOT_GRADED, store_named
 from assay.errors import AssayError, InputError
@@ -247,12 +247,35 @@ def _whole_parser() -> ArgumentParser:
     return parser
 
 
+class _Once(Action):
+    """Keeps a value; the same option given again would be a value that nobody sees."""
+
+    def __call__(
+        self,
+        parser: ArgumentParser,
+        namespace: Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> None:
+        if option_string and self in cast("_Parser", parser).given:
+            parser.error(f"{option_string} is given twice")
+        cast("_Parser", parser).given.add(self)
+        setattr(namespace, self.dest, values)
+
+
 class _Parser(ArgumentParser):
     """Names the nearest valid word, and where to read on, when it does not understand one."""
+
+    def __init__(self, **options: Any) -> None:  # noqa: ANN401 - argparse's own
+        super().__init__(**options)
+        self.given: set[Action] = set()
+        self.register("action", None, _Once)
+        self.register("action", "store", _Once)
 
     def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride] - of its overloads
         self, args: Sequence[str] | None = None, namespace: Namespace | None = None
     ) -> tuple[Namespace, list[str]]:
+        self.given.clear()
         words = sys.argv[1:] if args is None else args
         self._called, self._words = _called(self, words), words
         return super().parse_known_args(words, namespace or Namespace())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import shlex
 import sys
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
@@ -218,6 +219,19 @@ def state_home() -> str:
     """The directory of what is kept as files: the store's, or ``.assay`` beside a database."""
     place = store_place()
     return str(Path.cwd() / ".assay") if "://" in place else place
+
+
+def store_made() -> str:
+    """Where the store is that is to be written; a new one that was named is told of."""
+    place = store_place()
+    if _PLACES and "://" not in place and not Path(place, "assay.db").exists():
+        print(f"note: there was no store at {place}: it is made now", file=sys.stderr)
+    return place
+
+
+def named_store() -> str:
+    """What a command needs to find the store again that ``--db`` names; nothing of a server's."""
+    return f" --db {shlex.quote(_PLACES[-1])}" if _PLACES and not is_shared() else ""
 
 
 def store_there() -> str:
@@ -448,18 +462,15 @@ def user_name(otherwise: str) -> str:
 
 def file_warnings(specs: Sequence[GraderSpec]) -> tuple[str, ...]:
     """What is worth a look in a file; the registry is loaded only where there is a judge."""
-    from assay.graders.comparison import Comparison
-
     weighty = tuple(
         f"gate {spec.label!r}: its weight of {spec.weight:g} adds no credit, as it is a gate"
         for spec in specs
         if spec.gate and spec.weight != 1.0
     )
     lax = tuple(
-        f"grader {spec.label!r}: it gives 1 whatever is answered, even to an empty answer"
+        f"grader {spec.label!r}: {said}"
         for spec in specs
-        if issubclass(spec.kind.grader, Comparison)
-        and spec.kind.grader.passes_anything(spec.options)
+        for said in spec.kind.grader.pays_for_nothing(spec.options)
     )
     if not any(spec.type == "binary_judge" or "fake" in str(spec.options) for spec in specs):
         return (*weighty, *lax)

@@ -107,7 +107,7 @@ def run_attack(given: Namespace) -> int:
         return 0
     plan = plan_attack(_selected(given), chosen, max_reward=given.max_reward)
     said = "--cheat ID or FAMILY plays some of them"
-    proof = _run(_try(plan, worker_count(given.workers), "cheats", said, "it gained nothing"))
+    proof = _run(_try(plan, worker_count(given.workers), "trials", said, "it gained nothing"))
     if proof is None:
         return INTERRUPTED
     about: dict[str, Json] = {"holds": proof.code == 0, "max_reward": given.max_reward}
@@ -152,7 +152,8 @@ async def _try(
 
         def begin(total: int) -> OnCell:
             if said:
-                print(f"{count(total, things[:-1])} to play; {said}", file=sys.stderr)
+                cheats = total - len(plan.tasks)  # the other trial of a case does nothing
+                print(f"{count(cheats, 'cheat')} to play; {said}", file=sys.stderr)
             note = f"passed: {passed}" if passed else ""
             bar = progress(page_on(sys.stderr), total, things=things, note=lambda: note)
             bars.append(stack.enter_context(bar))

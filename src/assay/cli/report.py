@@ -21,6 +21,7 @@ from assay.cli.options import (
     check_targets,
     explain,
     is_parts,
+    named_store,
     positive,
     store_place,
     store_there,
@@ -135,7 +136,7 @@ def conclude(
     if not outputs.json or outputs.html:
         limit = None if shown is None else 200
         found = review(run, cells, shelf=shelf) if only else _reviewed(store, run, shelf, limit)
-        found = replace(_with_labels(found, store), open=opener)
+        found = replace(_with_labels(found, store), open=opener, where=named_store())
         summaries.append(found.summary)
         if outputs.html:
             written.append(_write(outputs.html, lambda: _html(outputs, found, store)))

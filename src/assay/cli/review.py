@@ -8,7 +8,14 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from urllib.parse import quote
 
-from assay.cli.options import RUN, add_db, explain, store_there, user_name
+from assay.cli.options import (
+    RUN,
+    add_db,
+    explain,
+    named_store,
+    store_there,
+    user_name,
+)
 from assay.cli.view import add_page, open_page
 from assay.errors import InputError, nearest
 from assay.reports.cell_view import view_of
@@ -85,7 +92,9 @@ def run(given: Namespace) -> int:
         place = f"/runs/{quote(run.id, safe='')}?flagged=true"
         return open_page(given, store_there(), lambda: place)
     page.line(f"{decided:,} of {count(len(cells), 'held or flagged cell')} decided")
-    page.line(("Next  ", "dim"), f"assay report {run.id}", ("  with the decisions", "dim"))
+    page.line(
+        ("Next  ", "dim"), f"assay report {run.id}{named_store()}", ("  with the decisions", "dim")
+    )
     return 0
 
 

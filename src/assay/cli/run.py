@@ -25,9 +25,10 @@ from assay.cli.options import (
     engine_given,
     explain,
     file_warnings,
+    named_store,
     positive,
     state_home,
-    store_place,
+    store_made,
     store_there,
     tell_warnings,
     worker_count,
@@ -218,7 +219,7 @@ def run(given: Namespace) -> int:
     outputs = Outputs.of(given)
     check_targets((outputs.junit,), inputs=given.paths)
     workers = worker_count(given.workers)
-    place = store_place() if given.resume is None else store_there()
+    place = store_made() if given.resume is None else store_there()
     with exporting(given), engine_given(given) as cluster, Store.open(place) as store:
         with redirect_stdout(sys.stderr):  # for what files of one's own print when they are loaded
             ready = _launch(given, store, settling(workers=workers, locked=given.locked))
@@ -236,7 +237,8 @@ def run(given: Namespace) -> int:
 
         def kept() -> str:
             done, total = len(store.finished(ready.run.id)), count(ready.total, "cell")
-            return f"{done} of {total} kept; go on with: assay run --resume {ready.run.id}"
+            again = f"assay run --resume {ready.run.id}{named_store()}"
+            return f"{done} of {total} kept; go on with: {again}"
 
         try:
             _note_unused(ready)

@@ -6,7 +6,11 @@ import json
 from argparse import ArgumentParser, Namespace
 
 from assay.cli import nouns
-from assay.cli.options import store_place, store_there
+from assay.cli.options import (
+    named_store,
+    store_place,
+    store_there,
+)
 from assay.errors import InputError
 from assay.reports.figures import count
 from assay.store.runs import Store
@@ -103,5 +107,5 @@ def _import(given: Namespace, store: Store) -> int:
     if given.json:
         print(json.dumps({"run": run.id}))
     else:
-        print(f"run {run.id} is stored: assay report {run.id}")
+        print(f"run {run.id} is stored: assay report {run.id}{named_store()}")
     return 0

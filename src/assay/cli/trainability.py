@@ -15,6 +15,7 @@ from assay.cli.options import (
     add_json,
     explain,
     is_parts,
+    named_store,
     share,
     store_there,
 )
@@ -109,7 +110,9 @@ def _conclude(
             _show(page, seen, are_rows=are_rows)
         else:
             page.line(("no cell has a reward: nothing can be learned from this run", "bold red"))
-            page.line(("Next  ", "dim"), f"assay report {name}", ("  says why", "dim"))
+            page.line(
+                ("Next  ", "dim"), f"assay report {name}{named_store()}", ("  says why", "dim")
+            )
         if is_graded and not is_enough:
             page.line((f"fewer than {percent(given.at_least)} of the groups teach", "bold red"))
     if not is_graded:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 from assay.endpoint.served import Scorer
-from assay.errors import InputError, ScoreError, is_fault, nearest
+from assay.errors import InputError, ScoreError, is_fault, nearest, reason_of
 from assay.graders.apply import grade_many, grade_submission, require_parts
 from assay.graders.driver import each
 from assay.graders.functions import thread_of
@@ -109,8 +109,7 @@ class _Wanted:
             if not is_fault(error):
                 raise
             self._tell(name, error)
-            said = f"{type(error).__name__}: {error}"
-            return Graded.failed(name, said[:_MOST_TOLD])
+            return Graded.failed(name, reason_of(error)[:_MOST_TOLD])
         return _outcome(name, returned)
 
     def _tell(self, name: str, error: BaseException) -> None:

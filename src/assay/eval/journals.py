@@ -24,16 +24,6 @@ from assay.types.trace import Step, Trace
 if TYPE_CHECKING:
     from assay.gateway.trace import Recorded
 
-__all__ = [
-    "forget_journal",
-    "forget_journals",
-    "journal_of",
-    "label_of",
-    "salvage",
-    "so_far",
-    "under_way",
-]
-
 
 def journal_of(home: str, run_id: str, key: CellKey) -> str:
     """The file of a cell's journal, whether or not it is there."""

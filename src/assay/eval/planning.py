@@ -121,6 +121,7 @@ def plan_cells(
         if isinstance(case, Case):
             require_case_parts(case)
         cells = _cells(conditions.matrix, request)
+        _require_trials(task, request.trials or conditions.matrix.trials)
         names = {harness for harness, _, _ in cells}
         declared = declared_harnesses(conditions)
         usable = found[task.slug] = usable_harnesses(task, names, declared)
@@ -136,6 +137,21 @@ def plan_cells(
                 raise _nobody_asked(task, harness, request)
             plan.append(Planned(task, harness, asked, trial, asks=asks, agent=agent))
     return plan, found
+
+
+def _require_trials(task: Task, trials: int) -> None:
+    """Refuse a pass rate of fewer trials than it is about."""
+    conditions = task.conditions
+    if trials >= (least := conditions.expect.least_trials):
+        return
+    names = " and ".join(conditions.expect.rates)
+    raise InputError(
+        f"case {task.slug!r} asks for {names} of {least} trials or more, and each agent has "
+        f"{trials}",
+        location=Location(file=conditions.file) if conditions.file else None,
+        hint=f"give the case matrix.trials: {max(least, 10)}, or run it with "
+        f"--trials {max(least, 10)}",
+    )
 
 
 def _asked(

@@ -18,6 +18,7 @@ from assay.store.records import (
     GROUP,
     MIN_COVERAGE,
     NOT_GRADED,
+    RATES,
     UNCLAMPED,
     CellRecord,
     CellStatus,
@@ -92,6 +93,8 @@ def record_of(
     notes = _notes(run) | uncovered(result)
     if expect.min_coverage is not None:
         notes[MIN_COVERAGE] = expect.min_coverage
+    if rates := expect.rates:
+        notes[RATES] = dict[str, Json](rates)
     if given != reward:
         notes[UNCLAMPED] = given
     cell = CellRecord(

@@ -38,7 +38,7 @@ def require_parts(specs: Sequence[GraderSpec], available: Container[str]) -> Non
             part = kind.filled_from.get(name, name)
             if (
                 parameter.required
-                and name not in spec.options
+                and not spec.gives(name)
                 and part in SUBMISSION_PARTS
                 and part not in available
             ):
@@ -202,13 +202,16 @@ async def _grade_each(
     now = explained or not grader.is_pure  # what takes its time is not compared again for it
     recorded: dict[str, Json] = {"type": spec.type, **grader.record(spec.options)}
     told: dict[str, Json] = {**spec.said, "_digest": grader_digest(spec)}
+    if spec.from_row:
+        told["_from"] = dict(spec.from_row)
     scored = iter(await grader.score_each(node, complete, recorded, told, explained=now))
     if (turn := current_turn()) is not None:
         turn.put_down([not isinstance(call, str) for call in calls])
-    return [
+    nodes = [
         replace(node, reason=call) if isinstance(call, str) else _node(next(scored))
         for call in calls
     ]
+    return list(map(filling.noted, nodes, calls)) if spec.open else nodes
 
 
 def explained(node: SubScore, submission: Submission) -> SubScore:
@@ -240,12 +243,13 @@ class _Filling:
 
     def __init__(self, spec: GraderSpec) -> None:
         kind = spec.kind
+        self._spec, self._open = spec, spec.open
         named = {name: kind.filled_from.get(name, name) for name in kind.parameters}
         self._options: dict[str, object] = dict(spec.options)
         self._filled = {
             name: part
             for name, part in named.items()
-            if name not in spec.options and part in SUBMISSION_PARTS
+            if not spec.gives(name) and part in SUBMISSION_PARTS
         }
         self._required = [p.name for p in kind.parameters.values() if p.required]
 
@@ -259,10 +263,26 @@ class _Filling:
                 return f"cannot read {part!r}: it is nested too deeply"
             if value is not None:
                 parameters[name] = value
+        if self._open:
+            try:
+                parameters.update(self._spec.given_by(submission))
+            except InputError as error:
+                return str(error)
+            except RecursionError:
+                return "cannot read what the row gives: it is nested too deeply"
         if lacking := [name for name in self._required if name not in parameters]:
             said = " and ".join(map(repr, lacking))
             return f"needs {said}, which the submission does not have"
         return parameters
+
+    def noted(self, node: SubScore, call: dict[str, object] | str) -> SubScore:
+        """The node of a row, with the options that the row gave among the recorded ones."""
+        told = node.metadata or {}
+        if isinstance(call, str) or not isinstance(before := told.get("_parameters"), dict):
+            return node
+        given = {name: call[name] for name in self._open}
+        recorded = {**before, **self._spec.kind.grader.record(given)}
+        return replace(node, metadata={**told, "_parameters": recorded})
 
 
 def _node(scored: SubScore | GraderError) -> SubScore:

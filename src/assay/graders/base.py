@@ -81,6 +81,9 @@ class Grader(Batched):
     """How many scores of a batch are computed at the same time."""
     assurance: ClassVar[Assurance | None] = "separate"
     """How far its scores can be trusted, unless a node says so itself."""
+    from_rows: ClassVar[frozenset[str] | None] = None
+    """Options that a row may give; None for all that are no files. Whatever is asked or called, or
+    guards the grader, is for its author to say."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -317,6 +320,11 @@ class Grader(Batched):
         return None
 
     @classmethod
+    def of_row(cls, option: object) -> object:
+        """An option that a row gives, as the grader takes it; override to mark it."""
+        return option
+
+    @classmethod
     def separable(cls, options: Mapping[str, Json], tree: str | None = None) -> bool | None:
         """Whether its tests can be judged in a process of their own; None where it runs none.
 
@@ -336,6 +344,12 @@ class Grader(Batched):
         """The strongest assurance that a score of a declaration can have; None where unknown."""
         del options
         return cls.assurance
+
+    @classmethod
+    def pays_for_nothing(cls, options: Mapping[str, Json]) -> Sequence[str]:
+        """What of a declaration is met whatever the work is, as sentences for its author."""
+        del options
+        return ()
 
     @classmethod
     def check_parameters(cls, parameters: Mapping[str, object]) -> None:

@@ -15,7 +15,14 @@ from assay.errors import InputError, ModelError
 from assay.graders.judges.base import JudgeGrader
 from assay.graders.judges.criteria import Criterion
 from assay.graders.judges.evidence import Sought
-from assay.graders.judges.fence import MAX_MATERIAL, Prompt, compose, suspicions
+from assay.graders.judges.fence import (
+    MAX_MATERIAL,
+    Part,
+    Prompt,
+    asking,
+    compose,
+    suspicions,
+)
 from assay.graders.judges.gate import Unasked, unasked, uncommented
 from assay.graders.judges.panel import TEXT, Form, Opinion, object_schema
 from assay.graders.judges.rubric import verdict_form
@@ -242,8 +249,10 @@ class BinaryJudgeGrader(JudgeGrader):
                 "a judge reads all of it or nothing; grade such work in parts",
             )
         names = (*system.volatile, *user.volatile)
-        composed = compose("binary", [user.text.strip("\n")], self._ending(), system=system.text)
-        return replace(composed, volatile=tuple(dict.fromkeys(names)))
+        asked, ending = self._ending()
+        parts: list[Part] = [user.text.strip("\n"), *asked]
+        composed = compose("binary", parts, ending, system=system.text)
+        return replace(composed, volatile=tuple(dict.fromkeys((*names, *composed.volatile))))
 
     def preview(self, thread: StringThread = SAMPLE) -> tuple[str, str]:
         """The system and the user prompt about a sample; fences have one fixed name.
@@ -301,10 +310,11 @@ class BinaryJudgeGrader(JudgeGrader):
         """Whether a PASS needs a quote: where the prompt is ours, and something must be there."""
         return not self.is_own and Criterion(requirement=self.criteria).is_presence
 
-    def _ending(self) -> str:
+    def _ending(self) -> tuple[tuple[Part, ...], str]:
         criterion = Criterion(requirement=self.criteria)
         polarity = "presence" if criterion.is_presence else "absence"
-        lines = ["CRITERION:", self.criteria.strip(), "", f"POLARITY: {polarity}", ""]
+        shown, said = asking("CRITERION", self.criteria)
+        lines = [said, "", f"POLARITY: {polarity}", ""]
         lines.append("Say whether the answer meets the criterion, taken literally.")
         lines.append("score: PASS where it does, FAIL where it does not, or not wholly.")
         if self.allow_na:
@@ -316,7 +326,7 @@ class BinaryJudgeGrader(JudgeGrader):
                 "nothing can PASS; then "
             )
         lines.append(f"{first or 'First '}the reasoning, in a sentence or two; then the score.")
-        return "\n".join(lines)
+        return shown, "\n".join(lines)
 
     def _form(self, sought: Sought | None) -> Form[Opinion]:
         schema = _SCHEMAS[self._is_quoted, self.allow_na]

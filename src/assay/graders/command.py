@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
@@ -30,6 +31,12 @@ _NOT_FOUND = re.compile(
     r"(?:(?:command )?not found|No such file|Permission denied)"
 )
 """What bash and dash say on exit status 126 or 127."""
+
+_ALWAYS = re.compile(
+    r"\s*(?:(?:(?!\bexit\b)[^;\n])*\|\|\s*)?"
+    r"(?:true|:|exit 0|/bin/true|/usr/bin/true|echo\b[^&|;\n]*)\s*"
+)
+"""A shell line that comes to nothing but one of these, or that ends in one of them on failure."""
 
 _SHELL_STARTUP = ("BASH_ENV", "ENV", "PROMPT_COMMAND", "SHELLOPTS", "BASHOPTS")
 
@@ -112,6 +119,14 @@ class CommandGrader(Grader):
     cmd: Annotated[str, Filled("a command that does nothing passes for everybody")]
     expect_exit: int = 0
     timeout_s: Seconds = 300.0
+
+    @classmethod
+    def pays_for_nothing(cls, options: Mapping[str, Json]) -> Sequence[str]:
+        """Where the line looks at nothing, or takes back what it found."""
+        made = cls.of(options)
+        if made.expect_exit == 0 and _ALWAYS.fullmatch(made.cmd):
+            return (f"its command {made.cmd!r} exits 0 whatever the work is",)
+        return ()
 
     async def score(self, workspace: Workspace) -> tuple[float, dict[str, Json]]:
         """Run it in the workspace."""

@@ -16,6 +16,8 @@ __all__ = ["Comparison"]
 
 T = TypeVar("T")
 
+_FAR_APART = ("0", "-7", "987654321.5")
+
 
 class Comparison(Grader):
     """Compares the answer with a reference by one of the comparison helpers."""
@@ -45,18 +47,25 @@ class Comparison(Grader):
             return  # the declaration is right, if not on this machine
 
     @classmethod
-    def passes_anything(cls, options: Mapping[str, Json]) -> bool:
-        """Whether nothing, a stray word and its own texts all score 1 with these options."""
+    def pays_for_nothing(cls, options: Mapping[str, Json]) -> Sequence[str]:
+        """Where nothing, a stray word and its own texts all score 1; or numbers far apart do."""
         known, _ = cls.parameters()
         if cls.slow or any(
             p.required and p.name not in {*options, "answer"} for p in known.values()
         ):
-            return False
-        answers = ("", "zq7", " ".join(map(str, options.values())))
-        try:
+            return ()
+
+        def pays(*answers: str) -> bool:
             return all(cls.function(**{**options, "answer": answer}) == 1.0 for answer in answers)
+
+        try:
+            if pays("", "zq7", " ".join(map(str, options.values()))):
+                return ("it gives 1 whatever is answered, even to an empty answer",)
+            if "tolerance" in known and pays(*_FAR_APART):
+                return ("it gives 1 whatever number is answered",)
         except MissingExtraError:
-            return False
+            pass
+        return ()
 
     @classmethod
     async def compute_score(cls, **parameters: object) -> float:

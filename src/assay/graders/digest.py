@@ -19,9 +19,6 @@ from assay.graders.spec import GraderSpec
 from assay.scoring.json_safe import Json
 from assay.types.codec import to_json
 
-__all__ = ["declared_digest", "files_of", "framed", "grader_digest", "parts_digest"]
-
-
 _REMEMBERED_CHARACTERS = 4_096
 
 
@@ -35,7 +32,7 @@ def grader_digest(spec: GraderSpec) -> str:
     beneath = grader.rests_on(spec.options)
     if not paths and beneath is None:
         with suppress(TypeError, ValueError, RecursionError):  # not JSON, as Python may have it
-            options = json.dumps(spec.options)
+            options = json.dumps(spec.written)
             if len(options) <= _REMEMBERED_CHARACTERS:
                 return _plain_digest(_code(grader), spec.type, options)
     whole = hashlib.sha256(_head(_code(grader), _declaration(spec, paths)))
@@ -92,7 +89,7 @@ def files_of(spec: GraderSpec) -> list[str]:
 
 
 def _declaration(spec: GraderSpec, paths: list[str]) -> bytes:
-    declared = to_json({"type": spec.type, "options": spec.options})
+    declared = to_json({"type": spec.type, "options": spec.written})
     text = json.dumps(_placeless(declared, paths), sort_keys=True, separators=(",", ":"))
     return text.encode("utf-8", "surrogatepass")
 

@@ -15,8 +15,6 @@ from assay.scoring.results import SubScore
 from assay.types.submission import Submission
 from assay.types.thread import StringThread
 
-__all__ = ["EndpointGrader"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class EndpointGrader(EndpointSettings, Grader):
@@ -29,6 +27,7 @@ class EndpointGrader(EndpointSettings, Grader):
     """
 
     name: ClassVar[str] = "external_endpoint"
+    from_rows: ClassVar[frozenset[str] | None] = frozenset()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "range", _span(self.range))  # a list, as files have it

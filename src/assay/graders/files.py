@@ -332,6 +332,15 @@ class FilesGrader(Grader):
         for pattern in self.patterns or ():
             compile_pattern(pattern)
 
+    @classmethod
+    def pays_for_nothing(cls, options: Mapping[str, Json]) -> Sequence[str]:
+        """Patterns that are found in words which say nothing."""
+        return [
+            f"its pattern {pattern!r} is found in whatever is written"
+            for pattern in cls.of(options).patterns or ()
+            if all(map(compile_pattern(pattern).search, ("zq", "JV")))
+        ]
+
     async def score(
         self, workspace: Workspace, question: str | None = None
     ) -> tuple[float, dict[str, Json]]:

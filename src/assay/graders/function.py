@@ -61,6 +61,7 @@ class FunctionGrader(Grader):
     """
 
     name: ClassVar[str] = "function"
+    from_rows: ClassVar[frozenset[str] | None] = frozenset()
     computes: ClassVar[bool] = True
     batch_size: ClassVar[int] = 20
     most_kept: ClassVar[int] = 200

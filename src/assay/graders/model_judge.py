@@ -10,7 +10,7 @@ from typing import ClassVar, cast
 from assay.errors import GraderError, InputError, ModelError
 from assay.graders.judges.base import JudgeGrader, answer_in
 from assay.graders.judges.criteria import Criterion
-from assay.graders.judges.fence import Prompt, compose
+from assay.graders.judges.fence import Prompt, asking, compose
 from assay.graders.judges.gate import Unasked
 from assay.graders.judges.panel import TEXT, Aggregate, Form, Opinion, Panel, object_schema
 from assay.graders.judges.rubric import judge_criteria, rubric_node
@@ -37,7 +37,6 @@ _NEAR = 1e-9
 
 _SCHEMA = object_schema(reasoning=TEXT, score={"type": "number", "minimum": 0, "maximum": 1})
 _ASKED = """\
-RUBRIC:
 {rubric}
 
 Score the work by the rubric alone: 1 where it is met in full, 0 where it is not met at all, and \
@@ -236,10 +235,11 @@ async def _by_words(
     about: _About, rubric: str, work: Work, panel: Panel, canary: float
 ) -> SubScore:
     def write(asked: str) -> Prompt:
-        return compose("score", work.parts(), _ASKED.format(rubric=asked))
+        shown, said = asking("RUBRIC", asked)
+        return compose("score", [*work.parts(), *shown], _ASKED.format(rubric=said))
 
     decision, probe, refusal = await probed(
-        poll(lambda: write(rubric.strip()), _FORM, panel),
+        poll(lambda: write(rubric), _FORM, panel),
         write,
         _FORM,
         panel,

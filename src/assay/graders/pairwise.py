@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from assay.errors import GraderError, InputError, ModelError, nearest
+from assay.errors import GraderError, ModelError
 from assay.graders.judges.base import JudgeGrader, answer_in, text_of
-from assay.graders.judges.fence import Part, Untrusted, compose, suspicions
+from assay.graders.judges.fence import Part, Untrusted, asking, compose, suspicions
 from assay.graders.judges.gate import emptiness, unasked
 from assay.graders.judges.panel import TEXT, Form, Opinion, Panel, object_schema, together
 from assay.graders.judges.votes import (
@@ -107,7 +107,7 @@ async def compared(
     """
     if (found := settled(answer, other, question)) is not None:
         return found
-    asked = _Asked(criteria.strip() or DEFAULT_CRITERIA, question)
+    asked = _Asked(criteria if criteria.strip() else DEFAULT_CRITERIA, question)
     if not (suspicions(answer) or suspicions(other)):
         return await _both_orders(answer, other, panel, asked)
     word = probe_word(f"{answer}\n{other}")
@@ -172,9 +172,12 @@ async def _ordered(a: str, b: str, panel: Panel, asked: _Asked, form: Form[Opini
     ]
     if panel.tie == "fail":  # a split jury has found neither better
         panel = replace(panel, tie="na")
-    ending = f"CRITERION:\n{asked.criteria}\n\n{_ASKED}"
+    shown, said = asking("CRITERION", asked.criteria)
+    parts += shown
     decision = await poll(
-        lambda: unguessable(compose("compare", parts, ending), asked.word), form, panel
+        lambda: unguessable(compose("compare", parts, f"{said}\n\n{_ASKED}"), asked.word),
+        form,
+        panel,
     )
     if decision.error is None and decision.value is None:
         return replace(decision, word="TIE", value=0.5)
@@ -209,28 +212,15 @@ class PairwiseGrader(JudgeGrader):
 
     Attributes:
         criteria: What makes an answer better, in words; that it does what was asked, by default.
-        other: The other answer; ``expected`` where neither this nor ``other_field`` is given.
-        other_field: Field of the metadata that holds the other answer.
+        other: The other answer, such as ``{from: metadata.baseline}``; ``expected`` by default.
     """
 
     name: ClassVar[str] = "PairwiseGrader"
 
     criteria: str = ""
     other: Json = None
-    other_field: str = ""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.other is not None and self.other_field:
-            raise InputError("other: give 'other' or 'other_field', not both")
-
-    async def score(
-        self,
-        answer: str,
-        question: str = "",
-        metadata: Mapping[str, Json] | None = None,
-        expected: Json = None,
-    ) -> SubScore:
+    async def score(self, answer: str, question: str = "", expected: Json = None) -> SubScore:
         """Compare an answer with another.
 
         An answer without content is worth 0 without a question, also against one that has none
@@ -239,30 +229,20 @@ class PairwiseGrader(JudgeGrader):
         Args:
             answer: What is graded.
             question: What was asked for; shown to the judge.
-            metadata: Of the sample.
             expected: What it is compared with, where the options name nothing.
 
         Raises:
             GraderError: If there is no answer, or no other.
         """
-        against = _other(self.other, self.other_field, metadata or {}, expected)
-        answer = answer_in(answer)
+        against = self.other if self.other is not None else expected
+        if against is None:
+            hint = "give it as 'other' or 'expected'"
+            raise GraderError("there is no other answer to compare with", hint=hint)
+        answer, against = answer_in(answer), text_of(against)
         found = await compared(
             answer, against, self.panel, criteria=self.criteria or "", question=question or ""
         )
         return _scored(self.name, found, self.panel.models, _noted(answer, against))
-
-
-def _other(other: Json, field: str, metadata: Mapping[str, Json], expected: Json) -> str:
-    if other is not None:
-        return text_of(other)
-    found = metadata.get(field) if field else expected
-    if found is None:
-        where = f"metadata[{field!r}]" if field else "'other', 'other_field' or 'expected'"
-        if field and metadata:
-            where += f"; {nearest(field, list(metadata))}"
-        raise GraderError("there is no other answer to compare with", hint=f"give it as {where}")
-    return text_of(found)
 
 
 def _noted(answer: str, other: str) -> dict[str, Json]:

@@ -12,8 +12,6 @@ from assay.scoring.json_safe import Json
 from assay.types import codec
 from assay.types.codec import Problem
 
-__all__ = ["CasePath", "moved_paths", "named_paths", "resolve_paths"]
-
 _MARK = "a file or directory of the case"
 
 CasePath: TypeAlias = Annotated[str, _MARK]
@@ -43,6 +41,15 @@ def named_paths(annotation: object, data: Json) -> list[str]:
 
     _each(annotation, data, (), note)
     return found
+
+
+def names_path(annotation: object) -> bool:
+    """Whether a `CasePath` stands anywhere in an annotation."""
+    if isinstance(annotation, type) and is_dataclass(annotation):
+        hints = typing.get_type_hints(annotation, include_extras=True)
+        return any(map(names_path, hints.values()))
+    arguments = typing.get_args(annotation)
+    return _MARK in arguments or any(map(names_path, arguments))
 
 
 def _each(

@@ -13,14 +13,20 @@ from assay.errors import InputError, nearest
 from assay.frozen import frozen
 from assay.graders.base import Grader
 from assay.graders.batched import Batched
+from assay.graders.from_row import (
+    FROM_SCHEMA,
+    check_option,
+    is_from,
+    read_from,
+    refused,
+    value_from,
+)
 from assay.graders.kinds import KINDS, Kind, kind_of, own_kind
 from assay.graders.paths import resolve_paths
 from assay.scoring.json_safe import Json
 from assay.types import codec
 from assay.types.codec import Path, Problem
-from assay.types.submission import SUBMISSION_PARTS
-
-__all__ = ["GraderSpec", "declared", "pass_mark", "read_spec", "spec_schema"]
+from assay.types.submission import SUBMISSION_PARTS, Submission
 
 _NEVER_WRITTEN = ("workspace", "trace", "thread")
 """Parts of a submission that no YAML can hold."""
@@ -38,6 +44,8 @@ class GraderSpec(Batched):
         weight: Relative contribution to the combined score; negative for a penalty.
         gate: A gate adds no credit and disqualifies (score 0) unless it passes fully.
         options: What the kind takes, with paths made absolute.
+        from_row: Options that come from the row or the case, each with the place there, such as
+            ``metadata.pattern``. Those of a case are among the options as well, once it was read.
         said: What is told in the metadata of its scores, such as why it is graded as it is. It
             changes no score, so it is not part of the digest.
         own: The class that grades, where Python gave it: that of its name may be another one.
@@ -48,6 +56,7 @@ class GraderSpec(Batched):
     weight: float = 1.0
     gate: bool = False
     options: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    from_row: Mapping[str, str] = field(default_factory=dict[str, str])
     said: Mapping[str, Json] = field(default_factory=dict[str, Json])
     own: type[Grader] | None = None
 
@@ -62,6 +71,29 @@ class GraderSpec(Batched):
     def kind(self) -> Kind:
         """Its kind."""
         return kind_of(self.type) if self.own is None else own_kind(self.type, self.own)
+
+    @property
+    def written(self) -> dict[str, Json]:
+        """The options as they were written, whatever a row says."""
+        written = {name: one for name, one in self.options.items() if name not in self.from_row}
+        return {**written, **{name: {"from": place} for name, place in self.from_row.items()}}
+
+    @property
+    def open(self) -> dict[str, str]:
+        """What has yet to come from a row, by option."""
+        return {name: at for name, at in self.from_row.items() if name not in self.options}
+
+    def gives(self, name: str) -> bool:
+        """Whether it says what an option is, or where it comes from."""
+        return name in self.options or name in self.from_row
+
+    def given_by(self, row: Submission) -> dict[str, object]:
+        """The options that a row gives; the one place where this is decided.
+
+        Raises:
+            InputError: For a row that lacks one, or has something else there.
+        """
+        return {name: value_from(self.kind, name, place, row) for name, place in self.open.items()}
 
 
 def pass_mark(graders: Sequence[GraderSpec]) -> float:
@@ -79,7 +111,9 @@ def declared(grader: Batched | type[Batched], options: Mapping[str, object] = {}
     ``grader``: A class, or an object with its options in its fields; or what is declared already.
     """
     if isinstance(grader, GraderSpec):
-        spec = _checked(replace(grader, options={**grader.options, **options}))
+        kept = {name: at for name, at in grader.from_row.items() if name not in options}
+        changed = replace(grader, options={**grader.options, **options}, from_row=kept)
+        spec = _checked(_parted(changed))
         _check_values(spec)
         return spec
     made = grader if isinstance(grader, type) else type(grader)
@@ -95,15 +129,28 @@ def declared(grader: Batched | type[Batched], options: Mapping[str, object] = {}
         options=cast("dict[str, Json]", given),
         own=None if kind else cast("type[Grader]", made),
     )
-    return _checked(spec)
+    return _checked(_parted(spec))
+
+
+def _parted(spec: GraderSpec) -> GraderSpec:
+    """The grader with what comes from rows told apart from its options."""
+    problems: list[Problem] = []
+    options, from_row = dict(spec.options), dict(spec.from_row)
+    for name, option in spec.options.items():
+        if is_from(option):
+            from_row[name] = read_from(spec.kind, name, option, (spec.label, name), problems)
+            del options[name]
+    if problems:
+        raise codec.ShapeError(problems)
+    return replace(spec, options=options, from_row=from_row) if from_row else spec
 
 
 def _checked(spec: GraderSpec) -> GraderSpec:
     known = spec.kind.parameters
-    for name in spec.options:
+    for name in spec.written:
         if name not in known and not spec.kind.takes_any:
             raise InputError(f"{spec.label} takes no option {name!r}", hint=nearest(name, [*known]))
-    filled = {*SUBMISSION_PARTS, *spec.kind.filled_from, *spec.options}
+    filled = {*SUBMISSION_PARTS, *spec.kind.filled_from, *spec.written}
     if lacking := [p.name for p in known.values() if p.required and p.name not in filled]:
         raise InputError(f"{spec.label} needs {', '.join(map(repr, lacking))}")
     return spec
@@ -114,14 +161,26 @@ def _check_values(spec: GraderSpec) -> None:
     problems: list[Problem] = []
     for name, value in spec.options.items():
         if (parameter := spec.kind.parameters.get(name)) is not None:
-            _check_option(parameter.annotation, value, (spec.label, name), problems)
+            check_option(parameter.annotation, value, (spec.label, name), problems)
     if problems:
         raise codec.ShapeError(problems)
-    spec.kind.grader.check_options(spec.options)
+    if not spec.from_row:
+        spec.kind.grader.check_options(spec.options)
 
 
-def read_spec(data: Json, path: Path, problems: list[Problem], *, base: str) -> GraderSpec | None:
-    """Read one declared grader and check everything about it."""
+def read_spec(
+    data: Json,
+    path: Path,
+    problems: list[Problem],
+    *,
+    base: str,
+    row: Submission | None = None,
+) -> GraderSpec | None:
+    """Read one declared grader and check everything about it.
+
+    ``row``: What is known of all that it grades, such as what a case expects; options that come
+    from there are filled in.
+    """
     before = len(problems)
     if not isinstance(data, dict):
         problems.append(Problem(path, "a grader is a mapping with a 'type'"))
@@ -140,23 +199,39 @@ def read_spec(data: Json, path: Path, problems: list[Problem], *, base: str) -> 
         problems.append(Problem((*path, "weight"), message, "remove it"))
     if kind is None:
         return None
-    options = _read_options(kind, data, path, problems, base)
-    if len(problems) == before:
-        try:
-            kind.grader.check_options(options)
-        except codec.ShapeError as error:
-            problems.extend(replace(found, path=(*path, *found.path)) for found in error.problems)
-        except InputError as error:
-            problems.append(Problem((*path, *_named(error, options)), error.message, error.hint))
-    if len(problems) > before:
-        return None
-    return GraderSpec(
+    options, from_row = _read_options(kind, data, path, problems, base)
+    spec = GraderSpec(
         type=kind.name,
         name=cast("str", common.get("name") or _own_name(kind)),
         weight=cast("float", common.get("weight", 1.0)),
         gate=cast("bool", common.get("gate", False)),
         options=options,
+        from_row=from_row,
     )
+    if row is not None and len(problems) == before:
+        spec = _filled(spec, row, path, problems)
+    if len(problems) == before and not spec.open:
+        try:
+            kind.grader.check_options(spec.options)
+        except codec.ShapeError as error:
+            problems.extend(replace(found, path=(*path, *found.path)) for found in error.problems)
+        except InputError as error:
+            named = _named(error, spec.options)
+            problems.append(Problem((*path, *named), error.message, error.hint))
+    return None if len(problems) > before else spec
+
+
+def _filled(spec: GraderSpec, row: Submission, path: Path, problems: list[Problem]) -> GraderSpec:
+    """The grader with what a case says of it; what was asked is known only when it is."""
+    known = {name: at for name, at in spec.from_row.items() if at.partition(".")[0] != "question"}
+    options = dict(spec.options)
+    for name, place in known.items():
+        try:
+            alone = replace(spec, from_row={name: place})
+            options |= cast("dict[str, Json]", alone.given_by(row))
+        except InputError as error:
+            problems.append(Problem((*path, name), error.message, error.hint))
+    return replace(spec, options=options)
 
 
 def _own_name(kind: Kind) -> str:
@@ -188,12 +263,16 @@ def _read_kind(name: Json, path: Path, problems: list[Problem], base: str) -> Ki
 
 def _read_options(
     kind: Kind, data: Mapping[str, Json], path: Path, problems: list[Problem], base: str
-) -> dict[str, Json]:
+) -> tuple[dict[str, Json], dict[str, str]]:
     options: dict[str, Json] = {}
+    from_row: dict[str, str] = {}
     for key, item in data.items():
         if key in _COMMON:
             continue
         parameter = kind.parameters.get(key)
+        if is_from(item) and (parameter is not None or kind.takes_any):
+            from_row[key] = read_from(kind, key, item, (*path, key), problems)
+            continue
         if parameter is None:
             if kind.takes_any:
                 options[key] = item
@@ -203,7 +282,7 @@ def _read_options(
             problems.append(Problem((*path, key), message, hint, at_key=True))
             continue
         before = len(problems)
-        _check_option(parameter.annotation, item, (*path, key), problems)
+        check_option(parameter.annotation, item, (*path, key), problems)
         if len(problems) == before:
             options[key] = resolve_paths(
                 parameter.annotation, item, base=base, path=(*path, key), problems=problems
@@ -213,19 +292,15 @@ def _read_options(
         if parameter.required and not filled and name not in data:
             message = f"{kind.name} needs {name!r}"
             problems.append(Problem((*path, name), message, at_key=True))
-    return options
+    return options, from_row
 
 
-def _check_option(annotation: object, item: Json, path: Path, problems: list[Problem]) -> None:
-    try:
-        codec.read(annotation, item, path, problems)
-    except TypeError:
-        # An own grader may annotate with types that no YAML can hold; it will check them itself.
-        return
+def spec_schema(*, from_rows: bool = True) -> dict[str, Json]:
+    """The JSON Schema of a declared grader, for editors.
 
-
-def spec_schema() -> dict[str, Json]:
-    """The JSON Schema of a declared grader, for editors."""
+    ``from_rows``: Whether options may come from a row: by ``$defs``, which belong at the root of
+    the whole schema.
+    """
     common: dict[str, Json] = {
         "name": {"type": "string", "description": "What its score is called."},
         "weight": {"type": "number", "description": "Relative contribution; 1.0 by default."},
@@ -243,6 +318,11 @@ def spec_schema() -> dict[str, Json]:
         for option in options.values():
             if not option["description"]:
                 del option["description"]
+        if from_rows:
+            options = {
+                key: option if refused(kind, key) else _or_from(option)
+                for key, option in options.items()
+            }
         required = [
             p.name
             for p in kind.parameters.values()
@@ -265,7 +345,15 @@ def spec_schema() -> dict[str, Json]:
         "properties": {"type": {"type": "string", "pattern": "^python:"}, **common},
         "required": ["type"],
     }
-    return {"oneOf": [*branches, own]}
+    defs: dict[str, Json] = {"$defs": {"from": FROM_SCHEMA}} if from_rows else {}
+    return {**defs, "oneOf": [*branches, own]}
+
+
+def _or_from(option: dict[str, Json]) -> dict[str, Json]:
+    about = {key: option[key] for key in ("description",) if key in option}
+    plain = {key: rule for key, rule in option.items() if key not in about}
+    shapes = plain["anyOf"] if plain.keys() == {"anyOf"} else [plain]
+    return {"anyOf": [*cast("list[Json]", shapes), {"$ref": "#/$defs/from"}], **about}
 
 
 def credit_problems(graders: Sequence[GraderSpec], path: codec.Path) -> list[Problem]:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from assay.errors import InputError, Location, nearest
 from assay.graders.base import field_parameters
+from assay.graders.from_row import is_from
 from assay.graders.kinds import KINDS as DECLARED
 from assay.graders.kinds import Kind, kind_of
 from assay.graders.paths import named_paths
@@ -318,6 +319,12 @@ def read_definition(
 
 
 def _read(kind: str, data: Json, problems: list[Problem]) -> Definition | None:
+    if isinstance(data, dict) and kind not in ("custom", "declared"):
+        hint = f"store it as the kind 'declared', with graders: [{{type: {kind}, ...}}]"
+        said = "only declared graders take it from rows"
+        problems += [Problem((name,), said, hint) for name, one in data.items() if is_from(one)]
+        if problems:
+            return None
     shape = codec.read(_shape(kind), data, (), problems)
     if problems:
         return None
@@ -434,7 +441,7 @@ def lacking_parts(specs: Sequence[GraderSpec]) -> Iterator[tuple[str, str]]:
         kind = spec.kind
         for name, parameter in kind.parameters.items():
             part = kind.filled_from.get(name, name)
-            given = name in spec.options or not parameter.required
+            given = spec.gives(name) or not parameter.required
             if part in SUBMISSION_PARTS and part not in _ROW_PARTS and not given:
                 yield spec.label, part
 

@@ -63,7 +63,7 @@ class DeclaredKind:
 @cache
 def declared_kinds() -> tuple[DeclaredKind, ...]:
     """The kinds that a stored grader may declare, in the order of their table."""
-    branches = cast("list[dict[str, Json]]", spec_schema()["oneOf"])
+    branches = cast("list[dict[str, Json]]", spec_schema(from_rows=False)["oneOf"])
     found: list[DeclaredKind] = []
     for name, branch in zip(DECLARED, branches, strict=False):
         kind = kind_of(name)

@@ -9,24 +9,6 @@ from assay.reports.score_view import FoldedText, ScoreNode, TamperSign
 from assay.reports.trajectory import MomentKind
 from assay.store.decisions import Decision
 
-__all__ = [
-    "CellChange",
-    "CellCommand",
-    "CellPlace",
-    "CellUnderWay",
-    "CellView",
-    "CellsUnderWay",
-    "ChangedFiles",
-    "FoundSteps",
-    "OpenedCell",
-    "OutlinedStep",
-    "PastResult",
-    "SiblingCell",
-    "StepOutline",
-    "StepPart",
-    "StepShown",
-]
-
 
 @frozen(kw_only=True)
 class PastResult:

@@ -2,7 +2,8 @@
 
 A reward that is too low is a ``failure``, a cell that could not be graded an ``error``, one to
 which nothing applied ``skipped``; the scores are ``properties`` of their test case. One that could
-not have failed has the property ``status`` with the value ``scored``.
+not have failed has the property ``status`` with the value ``scored``. Where a case asks for a pass
+rate that its trials reach, one that did not pass is no failure and has it as a property.
 
 All text goes through `assay.reports.plain`, which leaves nothing that XML has no way to write.
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import IO, TextIO
@@ -32,6 +33,8 @@ from assay.reports.outcome import (
     trouble,
 )
 from assay.reports.plain import first_lines, one_line
+from assay.reports.rates import rates_of
+from assay.reports.totals import Group
 from assay.scoring.results import SubScore
 from assay.store.records import CellRecord, RunRecord
 
@@ -51,18 +54,36 @@ def write_junit(
     suites: dict[tuple[str, str], _Suite] = {}
     total = opened = 0
     with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY) as spool:
-        for cell in stream(cells):
+        for cell, state in _judged(cells):
             total += 1
             suite = suites.setdefault((cell.harness, cell.model), _Suite(_suite_name(cell)))
-            is_opened = outcome(cell) in ("fail", "error") and opened < _MAX_OPENED
+            is_opened = state in ("fail", "error") and opened < _MAX_OPENED
             opened += is_opened
-            element = _testcase(cell, opener if is_opened else Opened.of)
-            suite.add(outcome(cell), cell.seconds, _place(spool, element))
+            element = _testcase(cell, state, opener if is_opened else Opened.of)
+            suite.add(state, cell.seconds, _place(spool, element))
         if run.planned > total:
             suite = suites["", "\0missing"] = _Suite("run")
             suite.add("error", 0.0, _place(spool, _missing(run, total)))
         with replacing(path) as file:
             _write(file, run, list(suites.values()), spool)
+
+
+def _judged(cells: Cells) -> Iterator[tuple[CellRecord, Outcome]]:
+    """Each cell with what it says to who counts failures; what rates judge waits for its trials."""
+    waiting: dict[tuple[str, str, str], list[CellRecord]] = {}
+    for cell in stream(cells):
+        if cell.rates:
+            waiting.setdefault((cell.case, cell.harness, cell.model), []).append(cell)
+        else:
+            yield cell, outcome(cell)
+    for key, trials in waiting.items():
+        group = Group(*key)
+        for cell in trials:
+            group.add(cell)
+        is_met = all(rate.met for rate in rates_of([group]))
+        for cell in trials:
+            state = outcome(cell)
+            yield cell, "pass" if state == "fail" and is_met else state
 
 
 @dataclass(slots=True)
@@ -123,8 +144,7 @@ def _suite_name(cell: CellRecord) -> str:
     return " / ".join(name for name in (cell.harness, cell.model) if name) or "assay"
 
 
-def _testcase(cell: CellRecord, opener: Opener) -> Element:
-    state = outcome(cell)
+def _testcase(cell: CellRecord, state: Outcome, opener: Opener) -> Element:
     opened = opener(cell)
     seconds = cell.seconds if isfinite(cell.seconds) and cell.seconds > 0 else 0.0
     attributes = {
@@ -135,7 +155,7 @@ def _testcase(cell: CellRecord, opener: Opener) -> Element:
     if cell.file:
         attributes["file"] = one_line(cell.file, 300)
     element = Element("testcase", attributes)
-    _properties(element, cell, opened.scores)
+    _properties(element, cell, opened.scores, excused=state != outcome(cell))
     message = one_line(sentence(cell), 1000)
     if state == "fail":
         failure = SubElement(element, "failure", message=message, type="LowScore")
@@ -149,9 +169,12 @@ def _testcase(cell: CellRecord, opener: Opener) -> Element:
     return element
 
 
-def _properties(element: Element, cell: CellRecord, parts: Sequence[SubScore]) -> None:
+def _properties(
+    element: Element, cell: CellRecord, parts: Sequence[SubScore], *, excused: bool
+) -> None:
     values = {
         "status": "scored" if ended(cell) == "scored" else None,
+        "failed_trial": sentence(cell) if excused else None,
         "reward": score(reward_of(cell)) if outcome(cell) in ("pass", "fail") else None,
         "threshold": score(cell.threshold),
         "assurance": cell.assurance,

@@ -35,6 +35,7 @@ class Review:
         shelf: The calibration cards that there are.
         against: The first rows on which the graders' verdict is not that of people.
         open: Opens one of the cells.
+        where: What commands need beside its id to find it, such as `` --db DIR``.
     """
 
     run: RunRecord
@@ -44,6 +45,7 @@ class Review:
     shelf: Shelf | None = None
     against: tuple[CellRecord, ...] = ()
     open: Opener = Opened.of
+    where: str = ""
 
     def of(self, state: Outcome) -> tuple[CellRecord, ...]:
         """The kept cells with one outcome."""

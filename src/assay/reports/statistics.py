@@ -17,6 +17,8 @@ from assay.reports.plain import one_line
 from assay.reports.summary import Summary
 from assay.reports.totals import PassK, Totals
 
+_MOST_RATES = 20
+
 
 def statistics(summary: Summary) -> list[tuple[str, list[Part]]]:
     """The lines, each a label and styled text."""
@@ -33,6 +35,8 @@ def statistics(summary: Summary) -> list[tuple[str, list[Part]]]:
             )
         )
         lines += _passing(totals) if totals.has_verdicts else []
+    for rate in sorted(summary.rates, key=lambda one: one.met)[:_MOST_RATES]:
+        lines.append(("Asked for", [(rate.line, "" if rate.met else "yellow")]))
     if totals.clamped:
         clamped = f"{count(totals.clamped, 'reward')} outside 0 to 1 cut to that"
         lines.append(("Clamped", [(clamped, "yellow")]))
@@ -48,7 +52,7 @@ def statistics(summary: Summary) -> list[tuple[str, list[Part]]]:
     if totals.assurance:
         lines.append(("Assurance", [assurance_text(totals)]))
     if totals.flagged:
-        flagged = f"{count(totals.flagged, 'cell')} with signs of tampering"
+        flagged = f"{count(totals.flagged, 'cell')}, whose flags say why"
         lines.append(("Flagged", [(flagged, "yellow")]))
     if summary.agreement is not None:
         lines.append(("Agreement", [agreement_text(summary)]))

@@ -13,6 +13,7 @@ from assay.frozen import frozen
 from assay.reports.figures import apart, count, score
 from assay.reports.outcome import Cells, Ended, Outcome, outcome, reward_of, stream, trouble
 from assay.reports.plain import one_line
+from assay.reports.rates import Rate, rates_of
 from assay.reports.totals import Group, Totals, totals_of
 from assay.scoring.json_safe import Json, plain
 from assay.statistics.intervals import Interval
@@ -138,6 +139,9 @@ class Summary:
             labels were given.
         standings: The calibration cards of the graders, one for each digest.
         not_graded: What was skipped of cells with a reward; None where nothing was.
+        skipped: Why a whole cell was skipped, as the first such one says.
+        rates: The pass rates that cases ask for, each for one agent.
+        by_rate: Graded cells that these judge, and how many of them did not pass.
     """
 
     totals: Totals
@@ -151,6 +155,9 @@ class Summary:
     agreement: Mapping[str, Json] | None = None
     standings: tuple[Standing, ...] = ()
     not_graded: NotGraded | None = None
+    skipped: str = ""
+    rates: tuple[Rate, ...] = ()
+    by_rate: tuple[int, int] = (0, 0)
 
 
 class Tally:
@@ -181,6 +188,7 @@ class Tally:
         self._shelf = shelf
         self._standings: dict[str, Standing] = {}
         self._not_graded: NotGraded | None = None
+        self._skipped = ""
 
     def add(self, cell: CellRecord) -> None:
         """Count one cell."""
@@ -196,7 +204,10 @@ class Tally:
         if self._rows is not None:
             self._rows.harness, self._rows.model = cell.harness, cell.model
             self._rows.add(cell, times)
-        if outcome(cell) == "error":
+        ended = outcome(cell)
+        if ended == "skipped":
+            self._skipped = self._skipped or cell.content
+        elif ended == "error":
             self._causes.add(cause_text(cell), times)
         self._labels.add(cell, times)
         if NOT_GRADED in cell.notes:
@@ -257,6 +268,9 @@ class Tally:
             agreement=agreement_dict(self._labels.agreement()) if self._labels else None,
             standings=tuple(self._standings.values()),
             not_graded=self._not_graded,
+            skipped=self._skipped,
+            rates=tuple(rates_of(rated := [group for group in groups if group.rates])),
+            by_rate=(sum(g.graded for g in rated), sum(g.counts["fail"] for g in rated)),
         )
 
 
@@ -297,13 +311,14 @@ def verdict(summary: Summary, *, fail_under: float | None = None, strict: bool =
     Code 3 where cells are missing or could not be graded, or where nothing was graded at all:
     such a run has no full verdict, and its line tells the failures too. Else 1 where a graded
     cell failed, else 0. With ``fail_under`` it is the mean reward that has to reach it, whatever
-    single cells say. ``strict`` makes it 3 where a grader or a whole cell was skipped. Malformed
+    single cells say. Where a case asks for a pass rate, an agent's trials are judged by that and
+    by no single one. ``strict`` makes it 3 where a grader or a whole cell was skipped. Malformed
     rows that were left out are told, and decide nothing.
     """
     if fail_under is not None and not 0.0 <= fail_under <= 1.0:
         raise InputError(f"fail_under is {fail_under}", hint="a mean reward in [0, 1]")
     totals = summary.totals
-    met, grounds = _judged(totals, fail_under)
+    met, grounds = _judged(summary, fail_under)
     not_graded = _not_graded(summary)
     aside = f"; {count(summary.malformed, 'malformed row')} left out" if summary.malformed else ""
     partly = summary.not_graded
@@ -313,7 +328,10 @@ def verdict(summary: Summary, *, fail_under: float | None = None, strict: bool =
         were = "was" if totals.skipped == 1 else "were"
         not_graded.append(f"{count(totals.skipped, 'cell')} {were} skipped")
     if totals.graded == 0:
-        causes = not_graded or [f"all {count(totals.skipped, 'cell')} were skipped"]
+        all_of_them = f"all {count(totals.skipped, 'cell')} were"
+        skipped = "the cell was" if totals.skipped == 1 else all_of_them
+        because = f": {one_line(summary.skipped, 160)}" if summary.skipped else ""
+        causes = not_graded or [f"{skipped} skipped{because}"]
         why = "; ".join(causes) if totals.total or summary.missing else "there are no cells"
         return Verdict(3, f"NO VERDICT: nothing was graded: {why}{aside}")
     if not_graded:
@@ -325,20 +343,45 @@ def verdict(summary: Summary, *, fail_under: float | None = None, strict: bool =
     return Verdict(0 if met else 1, f"{word}{but}: {grounds}{skipped}{aside}")
 
 
-def _judged(totals: Totals, fail_under: float | None) -> tuple[bool, str]:
+def _judged(summary: Summary, fail_under: float | None) -> tuple[bool, str]:
     """Whether what was graded is good enough, and in which words."""
+    totals = summary.totals
     graded = count(totals.graded, "graded cell")
     if fail_under is not None and totals.reward.mean is not None:
         mean, bar = apart(totals.reward.mean, fail_under)
         met = totals.reward.mean >= fail_under - 1e-9
         relation = "reaches" if met else "is below"
         return met, f"mean reward {mean} over {graded} {relation} {bar}; {totals.failed:,} failed"
+    if summary.rates:
+        return _by_rates(summary)
     if totals.failed:
         return False, f"{totals.failed:,} of {graded} failed"
     if not totals.has_verdicts and totals.reward.mean is not None:
         return True, f"{graded} scored, mean reward {score(totals.reward.mean)}; any score passes"
     every = "all of" if totals.graded > 1 else "the"
     return True, f"{every} {graded} passed"
+
+
+_MOST_RATES = 3
+
+
+def _by_rates(summary: Summary) -> tuple[bool, str]:
+    """The same where cases ask for pass rates; what they do not judge is judged cell by cell."""
+    rates = [rate for rate in summary.rates if rate.found.mean is not None]
+    missed = [rate for rate in rates if not rate.met]
+    told = missed or rates
+    said = "; ".join(rate.line for rate in told[:_MOST_RATES])
+    if more := len(told) - _MOST_RATES:
+        said += f"; and {more} more" if more > 0 else ""
+    if missed and len(rates) > 1:
+        said = f"{len(missed)} of {count(len(rates), 'pass rate')} missed: {said}"
+    graded, failed = summary.by_rate
+    others = summary.totals.graded - graded
+    failing = summary.totals.failed - failed
+    if others:
+        word = f"{failing:,} of {count(others, 'other graded cell')} failed"
+        said += f"; {word}" if failing else f"; {count(others, 'other graded cell')} passed"
+    return not missed and not failing, said
 
 
 def _not_graded(summary: Summary) -> list[str]:
@@ -348,6 +391,7 @@ def _not_graded(summary: Summary) -> list[str]:
         said.append(f"{summary.totals.errors:,} of {cells} could not be graded")
     if held := summary.totals.held:
         said.append(f"{count(held, 'cell')} {'waits' if held == 1 else 'wait'} for review")
+    said += [rate.line for rate in summary.rates if rate.found.mean is None]
     if summary.missing:
         have = "has" if summary.missing == 1 else "have"
         said.append(f"{count(summary.missing, 'planned cell')} {have} no result")

@@ -60,7 +60,7 @@ def render(
     """
     decided = verdict(review.summary, fail_under=fail_under, strict=strict)
     _header(page, review.run, review.summary)
-    hint = f": assay report {_quoted(review.run.id)} --all"
+    hint = f": assay report {_quoted(review.run.id)} --all{review.where}"
     matrix(page, review.summary, whole=shown is None, hint=hint)
     _failures(page, review, shown)
     _errors(page, review)
@@ -345,7 +345,9 @@ def _next_steps(page: Page, review: Review) -> None:
         steps.append((f"assay report {run} --html report.html", "in one file, for others"))
     for number, (command, purpose) in enumerate(steps):
         start = "Next  " if number == 0 else "      "
-        page.line((start, "dim"), command, (f"  {purpose}", "dim"), hanging=len(start))
+        page.line(
+            (start, "dim"), command + review.where, (f"  {purpose}", "dim"), hanging=len(start)
+        )
 
 
 def _quoted(run_id: str) -> str:

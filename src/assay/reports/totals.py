@@ -152,6 +152,7 @@ class Group:
     assurances: Counter[Assurance] = field(default_factory=Counter[Assurance])
     outcomes: list[Outcome] = field(default_factory=list[Outcome])
     digests: set[str] = field(default_factory=set[str])
+    rates: Mapping[str, float] = field(default_factory=dict[str, float])
     scored: int = 0
     flagged: int = 0
     clamped: int = 0
@@ -175,6 +176,7 @@ class Group:
         self.flagged += times * bool(cell.flags)
         self.clamped += times * (UNCLAMPED in cell.notes)
         self.held += times * (cell.status == "skipped" and HELD in cell.notes)
+        self.rates = cell.rates or self.rates
         reward = reward_of(cell)
         if reward is not None:
             self.rewards.extend(repeat(reward, times))

@@ -281,7 +281,7 @@ class _Seen:
         told += f", in {count(self._ungraded_groups, 'group')}: left out, never a 0"
         yield RunLine(label="no reward", text=told, warns=self._ungraded > 0)
         if self._flagged:
-            told = f"{count(self._flagged, 'cell')} with signs of tampering"
+            told = f"{count(self._flagged, 'cell')}, whose flags say why"
             yield RunLine(label="flagged", text=told, warns=True)
         if has_floor:
             told = f"{self._unbeaten:,} of {count(self._floored, 'group')} never beat it"

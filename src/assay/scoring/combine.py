@@ -92,7 +92,8 @@ def combine_scores(subscores: Sequence[SubScore], *, clamp: bool = False) -> Eva
     else:
         reward, content = _weighted(nodes), None
         if reward is None:
-            content = "every grader was skipped"
+            why = (f"{node.name}: {node.reason}" for node in nodes if node.reason)
+            content = "; ".join(why) or "every grader was skipped"
     if clamp and reward is not None:
         reward = min(1.0, max(0.0, reward))
     return EvaluationResult(reward=reward, content=content, info=info, subscores=nodes)

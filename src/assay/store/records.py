@@ -25,6 +25,9 @@ CellStatus = Literal["graded", "error", "skipped"]
 NOT_GRADED, MIN_COVERAGE = "not_graded", "min_coverage"
 """Where the notes of a cell have what was skipped of its weight, and what its case asks for."""
 
+RATES = "rates"
+"""Where they have the pass rates that its case asks of all its trials: the least, by name."""
+
 GROUP = "group"
 """Where the notes of a dataset's row have which rows are tries at the same thing."""
 
@@ -103,7 +106,8 @@ class CellRecord:
             list the changes that were left out, and why; ``held`` has the reward that waits for a
             person's decision, ``review`` that decision. Of the grading: ``not_graded`` has the
             share of the weight that was skipped, and why by grader, ``min_coverage`` the share that
-            must have been graded; ``unclamped`` has a template's reward that is not in [0, 1].
+            must have been graded, ``rates`` the pass rates that are asked of all trials;
+            ``unclamped`` has a template's reward that is not in [0, 1].
             Of a row: ``label``, and the ``group`` of which it is.
     """
 
@@ -157,6 +161,13 @@ class CellRecord:
         """The share of the weight that must have been graded to pass, if the case says one."""
         noted = self.notes.get(MIN_COVERAGE)
         return float(noted) if isinstance(noted, int | float) else None
+
+    @property
+    def rates(self) -> dict[str, float]:
+        """The pass rates that its case asks for: ``pass rate``, ``pass@5``, ``pass^5``."""
+        noted = self.notes.get(RATES)
+        rates = noted.items() if isinstance(noted, dict) else ()
+        return {what: float(least) for what, least in rates if isinstance(least, int | float)}
 
     @property
     def is_covered(self) -> bool:

@@ -306,6 +306,29 @@ class Observe:
 
 
 @frozen(kw_only=True)
+class OfTrials(Ruled):
+    """A rate that is asked of so many trials.
+
+    Attributes:
+        k: How many.
+        rate: The least, above 0 and at most 1.
+    """
+
+    k: int
+    rate: float
+
+    def _problems(self) -> Iterator[Problem]:
+        if self.k < 1:
+            yield Problem(("k",), f"must be at least 1, got {self.k}")
+        yield from _rate_problems("rate", self.rate)
+
+
+def _rate_problems(name: str, rate: float) -> Iterator[Problem]:
+    if not 0.0 < rate <= 1.0:
+        yield Problem((name,), f"must be above 0 and at most 1, got {rate}")
+
+
+@frozen(kw_only=True)
 class Expect(Ruled):
     """What counts as passing.
 
@@ -316,17 +339,41 @@ class Expect(Ruled):
         min_coverage: Share of the weight, in [0, 1], that must have been graded for a cell to pass;
             1 where nothing may be skipped, gates included. By default what does not apply (a judge
             without a key, a trace that no harness gave) is left out, with a warning.
+        pass_rate: Share of an agent's trials that must pass for the run to pass, instead of all.
+        pass_at_k: Likewise: the chance that at least one of ``k`` trials passes.
+        pass_hat_k: Likewise: the chance that each of ``k`` trials passes.
     """
 
     pass_threshold: float = 1.0
     min_assurance: Assurance | None = None
     min_coverage: float | None = None
+    pass_rate: float | None = None
+    pass_at_k: OfTrials | None = None
+    pass_hat_k: OfTrials | None = None
+
+    @property
+    def rates(self) -> dict[str, float]:
+        """The rates that are asked of all trials, by what reports call them."""
+        asked: dict[str, float] = {} if self.pass_rate is None else {"pass rate": self.pass_rate}
+        if self.pass_at_k is not None:
+            asked[f"pass@{self.pass_at_k.k}"] = self.pass_at_k.rate
+        if self.pass_hat_k is not None:
+            asked[f"pass^{self.pass_hat_k.k}"] = self.pass_hat_k.rate
+        return asked
+
+    @property
+    def least_trials(self) -> int:
+        """How many trials the rates are about."""
+        of = (one.k for one in (self.pass_at_k, self.pass_hat_k) if one is not None)
+        return max(*of, 2 if self.pass_rate is not None else 1, 1)
 
     def _problems(self) -> Iterator[Problem]:
         shares = {"pass_threshold": self.pass_threshold, "min_coverage": self.min_coverage}
         for name, share in shares.items():
             if share is not None and not 0.0 <= share <= 1.0:
                 yield Problem((name,), f"must be between 0 and 1, got {share}")
+        if self.pass_rate is not None:
+            yield from _rate_problems("pass_rate", self.pass_rate)
 
 
 @frozen(kw_only=True)

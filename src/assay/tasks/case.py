@@ -49,6 +49,7 @@ from assay.tasks.permitted import SubmissionSpec
 from assay.tasks.rules import inside_problem
 from assay.types import codec
 from assay.types.codec import Problem
+from assay.types.submission import Submission
 
 REFERENCES = ("reference", "honest", "fix", "solution", "gold")
 """Recordings that are the reference where ``selftest.reference`` names none; the first counts."""
@@ -181,10 +182,12 @@ class Case(CaseDocument):
         """Absolute path of the file that keeps how its tests are isolated, if there is one."""
         return str(Path(self.root, lock_name(self.file)))
 
-    def out_of_reach(self) -> tuple[str, ...]:
-        """Sentences about graders that keep every cell below ``expect.min_assurance``."""
+    def doubts(self) -> tuple[str, ...]:
+        """Sentences about expectations that every cell meets, or that some grader keeps it from."""
         least = self.expect.min_assurance
         found: list[str] = []
+        if self.expect.pass_threshold <= 0.0:
+            found.append("expect.pass_threshold is 0: a cell that earns nothing passes")
         for spec in self.graders if least else ():
             best = spec.kind.grader.best_assurance(spec.options)
             if best and spec.weight > 0 and not spec.gate and not reaches(best, least):
@@ -270,6 +273,7 @@ def _read_case(file: str, *, given: str) -> tuple[Case, Document]:
             problems,
             base=root,
             injected_later=data.get("fixtures") is not None,
+            row=_said_of_all(data),
         )
         if len(problems) == before:
             problems += credit_problems(graders, ("graders",))
@@ -285,6 +289,13 @@ def _read_case(file: str, *, given: str) -> tuple[Case, Document]:
         "document": data,
     }
     return cast("Callable[..., Case]", Case)(**values), document
+
+
+def _said_of_all(data: Mapping[str, Json]) -> Submission:
+    """What a case says that options of its graders may come from."""
+    metadata = data.get("metadata")
+    said = metadata if isinstance(metadata, dict) else {}
+    return Submission(expected=data.get("expected"), metadata=said)
 
 
 def _unproven(
@@ -331,6 +342,7 @@ def _is_at(problems: Sequence[Problem], path: codec.Path) -> bool:
 
 
 _ABOVE_0: dict[str, Json] = {"exclusiveMinimum": 0}
+_RATE: dict[str, Json] = {"exclusiveMinimum": 0, "maximum": 1}
 _COMMIT: dict[str, Json] = {"pattern": "^[0-9a-fA-F]{7,64}$"}
 _PAIRS: dict[str, Json] = {
     "oneOf": [
@@ -365,6 +377,11 @@ _RULES: tuple[tuple[str, Mapping[str, Json]], ...] = (
     ("environment.timeout_s", _ABOVE_0),
     ("expect.pass_threshold", {"minimum": 0, "maximum": 1}),
     ("expect.min_coverage", {"minimum": 0, "maximum": 1}),
+    ("expect.pass_rate", _RATE),
+    ("expect.pass_at_k.k", {"minimum": 1}),
+    ("expect.pass_at_k.rate", _RATE),
+    ("expect.pass_hat_k.k", {"minimum": 1}),
+    ("expect.pass_hat_k.rate", _RATE),
     ("limits.agent_timeout_s", _ABOVE_0),
     ("limits.grading_timeout_s", _ABOVE_0),
     ("limits.model_calls", _ABOVE_0),
@@ -381,7 +398,9 @@ def case_schema() -> dict[str, Json]:
     """
     schema = codec.schema(CaseDocument)
     properties = cast("dict[str, dict[str, Json]]", schema["properties"])
-    properties["graders"] |= {"minItems": 1, "items": spec_schema()}
+    grader = spec_schema()
+    schema["$defs"] = grader.pop("$defs")
+    properties["graders"] |= {"minItems": 1, "items": grader}
     properties["$schema"] = {"type": "string"}
     for path, rules in _RULES:
         place = schema

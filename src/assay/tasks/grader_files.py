@@ -15,6 +15,7 @@ from assay.scoring.json_safe import Json
 from assay.tasks.formats import has_rows
 from assay.types import codec
 from assay.types.codec import Problem
+from assay.types.submission import Submission
 
 _INJECT = "inject"
 
@@ -62,6 +63,7 @@ def read_graders(
     *,
     base: str,
     injected_later: bool = False,
+    row: Submission | None = None,
 ) -> tuple[GraderSpec, ...]:
     """Read a list of graders, adding to ``problems`` instead of raising.
 
@@ -72,6 +74,7 @@ def read_graders(
         base: Directory that paths are relative to.
         injected_later: Whether injected files come from elsewhere, so that they cannot be
             checked yet; their paths stay as they are written (see `bind_injected`).
+        row: What the case says that options may come from; see `read_spec`.
     """
     if not isinstance(data, list):
         problems.append(Problem(path, "expected a list of graders"))
@@ -82,9 +85,9 @@ def read_graders(
     for number, item in enumerate(data):
         here = (*path, number)
         if injected_later and isinstance(item, dict) and _INJECT in item:
-            specs.append(_read_unbound(item, here, problems, base))
+            specs.append(_read_unbound(item, here, problems, base, row))
         else:
-            specs.append(read_spec(item, here, problems, base=base))
+            specs.append(read_spec(item, here, problems, base=base, row=row))
     return tuple(spec for spec in specs if spec is not None)
 
 
@@ -109,14 +112,18 @@ def bind_injected(graders: Sequence[GraderSpec], base: str) -> tuple[GraderSpec,
 
 
 def _read_unbound(
-    item: dict[str, Json], path: codec.Path, problems: list[Problem], base: str
+    item: dict[str, Json],
+    path: codec.Path,
+    problems: list[Problem],
+    base: str,
+    row: Submission | None,
 ) -> GraderSpec | None:
     others = {key: value for key, value in item.items() if key != _INJECT}
-    spec = read_spec(others, path, problems, base=base)
+    spec = read_spec(others, path, problems, base=base, row=row)
     if spec is None:
         return None
     parameter = kind_of(spec.type).parameters.get(_INJECT)
     if parameter is None:
-        return read_spec(item, path, problems, base=base)
+        return read_spec(item, path, problems, base=base, row=row)
     codec.read(parameter.annotation, item[_INJECT], (*path, _INJECT), problems)
     return dataclasses.replace(spec, options={**spec.options, _INJECT: item[_INJECT]})

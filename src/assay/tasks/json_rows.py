@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import io
 import json
 import re
@@ -49,10 +48,7 @@ def _not_json(error: NotJsonError, line: bytes) -> InputError:
     elif error.kind == "digits":
         message, hint = str(error), "write it as text"
     elif error.kind == "encoding":
-        if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            message, column = "UTF-16, not UTF-8", 1
-        else:
-            message, column = "not UTF-8", len(line[: error.offset].decode("utf-8", "replace")) + 1
+        message, column = "not UTF-8", len(line[: error.offset].decode("utf-8", "replace")) + 1
         hint = "save the file as UTF-8"
     elif error.kind == "syntax":
         end = len(line.decode(errors="replace").rstrip())

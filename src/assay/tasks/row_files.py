@@ -6,6 +6,7 @@ column, where the format has them, or by its number.
 
 from __future__ import annotations
 
+import codecs
 import io
 import json
 import os
@@ -100,6 +101,8 @@ class _Opened:
             yield from table.batches()
 
 
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
 _READERS: Mapping[Format, tuple[Unit, Callable[[_Opened], Lines]]] = {
     "jsonl": ("line", lambda one: json_lines(one.source)),
     "json": ("item", lambda one: array_items(one.source, one.name)),
@@ -139,6 +142,11 @@ def opened(file: str, reading: Reading = AS_IT_IS) -> Generator[RowFile]:
             raise InputError(
                 f"{name} is packed {form}",
                 hint="unpack it: such a file compresses its columns itself",
+            )
+        if form in ("jsonl", "json") and source.peek(2)[:2] in _UTF_16:
+            # Whole: what is left out row by row would leave the rest to be read as something else.
+            raise InputError(
+                "UTF-16, not UTF-8", location=Location(name, 1, 1), hint="save the file as UTF-8"
             )
         unit, reader = _READERS[form]
         lines = reader(_Opened(file, name, source, reading))

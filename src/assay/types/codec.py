@@ -29,26 +29,6 @@ from assay.scoring.json_safe import Json, json_safe
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = [
-    "Count",
-    "Filled",
-    "Path",
-    "Problem",
-    "Reading",
-    "Seconds",
-    "ShapeError",
-    "Share",
-    "Within",
-    "check_fields",
-    "field_docs",
-    "field_types",
-    "from_json",
-    "json_level",
-    "read",
-    "schema",
-    "to_json",
-]
-
 T = TypeVar("T")
 Path = tuple[str | int, ...]
 
@@ -226,7 +206,7 @@ def read(  # noqa: PLR0911 - one return per kind of annotation
             return _wrong(path, problems, "a number that a float can hold", data)
         return float(data)
     if isinstance(annotation, type) and annotation in _SCALARS:
-        if type(data) is annotation:
+        if type(data) is annotation or (annotation is str and isinstance(data, str)):
             return data
         return _wrong(path, problems, _SCALARS[annotation], data)
     if annotation in _ANYTHING:
@@ -360,7 +340,7 @@ def _fits(option: object, data: Json) -> bool:  # noqa: PLR0911 - one return per
         return any(type(data) is type(word) for word in typing.get_args(option))
     if kind is float:
         return isinstance(data, int | float) and not isinstance(data, bool)
-    return type(data) is kind
+    return isinstance(data, str) if kind is str else type(data) is kind
 
 
 def _read_dataclass(

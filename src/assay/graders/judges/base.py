@@ -9,15 +9,14 @@ from functools import cached_property
 from typing import ClassVar, cast
 
 from assay.errors import GraderError, InputError
-from assay.graders.base import Grader
+from assay.graders.base import Grader, field_parameters
+from assay.graders.judges.fence import row_text
 from assay.graders.judges.panel import DEFAULT_MODEL, Aggregate, Panel, Tie
 from assay.models import current_client, parse_reference, unconfigured
 from assay.scoring.json_safe import Json, record_parameters
 from assay.scoring.results import Assurance
 from assay.types.submission import SUBMISSION_PARTS
 from assay.types.thread import StringThread
-
-__all__ = ["JudgeGrader", "answer_in", "text_of"]
 
 _SHOWN = frozenset({*SUBMISSION_PARTS, "reference"})
 
@@ -44,6 +43,10 @@ class JudgeGrader(Grader):
     most_at_once: ClassVar[int] = 256
     """The client has limits of its own, by endpoint."""
     default_model: ClassVar[str] = DEFAULT_MODEL
+    from_rows: ClassVar[frozenset[str] | None] = frozenset(
+        {"criteria", "documents", "example", "examples", "other", "reference", "words"}
+    )
+    """What stands in fences, and which rubric of a file is meant: not who is asked, nor how."""
 
     model: str | None = None
     models: list[str] | None = None
@@ -93,7 +96,7 @@ class JudgeGrader(Grader):
     @classmethod
     def rests_on(cls, options: Mapping[str, Json]) -> Json:
         """What the settings file says of the models that it names: another is another judge."""
-        panel = cls.of(options).panel
+        panel = cls._panel_of(options)
         entries = current_client().settings.endpoints
         known: dict[str, Json] = {
             name: [entry.protocol, entry.base_url, entry.model, entry.structured]
@@ -105,9 +108,21 @@ class JudgeGrader(Grader):
     @classmethod
     def models_missing(cls, options: Mapping[str, Json]) -> list[str]:
         """The models of a declaration that cannot be asked on this machine, and why not."""
-        panel = cls.of(options).panel
+        panel = cls._panel_of(options)
         named = (*panel.models, *filter(None, [panel.escalate]))
         return list(dict.fromkeys(why for model in named if (why := unconfigured(model))))
+
+    @classmethod
+    def _panel_of(cls, options: Mapping[str, Json]) -> Panel:
+        """Who is asked by a declaration, of which options may come from rows."""
+        own = {name: options[name] for name in field_parameters(JudgeGrader) if name in options}
+        named = {} if own.get("model") or own.get("models") else {"model": cls.default_model}
+        return JudgeGrader.of({**own, **named}).panel
+
+    @classmethod
+    def of_row(cls, option: object) -> object:
+        """What a row gives stands in a fence."""
+        return row_text(option)
 
 
 _TOLD_APART = ("models", "aggregate")

@@ -9,21 +9,10 @@ from dataclasses import dataclass
 from typing import Literal, NoReturn, TypeAlias, cast
 
 from assay.errors import InputError, Location
+from assay.graders.judges.fence import RowText
 from assay.scoring.json_safe import Json
 from assay.types import codec
 from assay.types.codec import Path, Problem, ShapeError
-
-__all__ = [
-    "DEEPEST",
-    "MOST",
-    "Criteria",
-    "Criterion",
-    "Level",
-    "Polarity",
-    "leaves",
-    "read_criteria",
-    "signed",
-]
 
 Polarity: TypeAlias = Literal["auto", "presence", "absence"]
 Criteria: TypeAlias = "Sequence[str | tuple[str, float] | Mapping[str, object] | Criterion]"
@@ -36,6 +25,7 @@ DEEPEST = 30
 """How deep groups stand in each other."""
 
 _NAMES = {"criterion": "requirement"}
+_PLAIN_NAME = re.compile(r"[\w-]{1,40}")
 
 _ABSENCE = re.compile(
     r"(?i)\b(not|no|none|never|without|avoids?|free of|omits?|lacks?|refrains?|only|nothing"
@@ -93,11 +83,14 @@ class Criterion:
         for level in self.levels:
             if not 0.0 <= level.value <= 1.0:
                 yield "levels", f"{level.name!r} is worth {level.value}, not in [0, 1]"
+            # A judge is told the names outside of fences: they are what it may reply.
+            if isinstance(self.requirement, RowText) and not _PLAIN_NAME.fullmatch(level.name):
+                yield "levels", f"{level.name!r:.60}: of a row, a name is one word of 40 characters"
 
     @property
     def label(self) -> str:
         """The name of its score."""
-        return self.name or self.requirement
+        return str(self.name or self.requirement)
 
     @property
     def is_presence(self) -> bool:

@@ -11,7 +11,15 @@ from typing import TypeAlias
 from assay.errors import ModelError
 from assay.graders.judges.criteria import Criterion, leaves, signed
 from assay.graders.judges.evidence import Sought
-from assay.graders.judges.fence import Part, Untrusted, compose, suspicions
+from assay.graders.judges.fence import (
+    Part,
+    Prompt,
+    RowText,
+    Untrusted,
+    asking,
+    compose,
+    suspicions,
+)
 from assay.graders.judges.gate import uncommented
 from assay.graders.judges.panel import (
     TEXT,
@@ -107,9 +115,7 @@ async def judge_criteria(
     found = suspicions(material.answer)
     decisions, probe, error = await probed(
         together(_decide(one, parts, sought, panel, is_fault=is_fault) for one, is_fault in asked),
-        lambda said: compose(
-            "criterion", parts, _asked(Criterion(requirement=said, polarity="presence"))
-        ),
+        lambda said: _asked("criterion", parts, Criterion(requirement=said, polarity="presence")),
         verdict_form("verdict", _schema("verdict", _MET), _WORTH),
         panel,
         answer=material.answer,
@@ -131,18 +137,21 @@ async def _decide(
 ) -> Decision:
     form = _levels_form(criterion) if criterion.levels else _criterion_form(criterion, sought)
     name = "levels" if criterion.levels else "criterion"
-    asked = _asked(criterion)
-    return await poll(lambda: compose(name, parts, asked), form, panel, is_fault=is_fault)
+    return await poll(lambda: _asked(name, parts, criterion), form, panel, is_fault=is_fault)
 
 
-def _asked(criterion: Criterion) -> str:
+def _asked(name: str, parts: Sequence[Part], criterion: Criterion) -> Prompt:
     polarity = "presence" if criterion.is_presence else "absence"
-    lines = ["CRITERION:", criterion.requirement.strip(), "", f"POLARITY: {polarity}"]
+    shown, said = asking("CRITERION", criterion.requirement)
+    lines = [said, "", f"POLARITY: {polarity}"]
     if criterion.weight < 0:
         lines.append("It describes a fault: MET says that the answer has the fault.")
     if criterion.levels:
-        lines += ["", "LEVELS:"]
-        lines += [f"{one.name}: {one.description}".rstrip(": ") for one in criterion.levels]
+        levels = [f"{one.name}: {one.description}".rstrip(": ") for one in criterion.levels]
+        if isinstance(criterion.requirement, RowText):
+            shown = (*shown, "Its levels:", Untrusted("levels", "\n".join(levels)))
+        else:
+            lines += ["", "LEVELS:", *levels]
         lines += ["", "Say which level describes the answer best."]
     else:
         lines += ["", "Say whether the criterion holds for the answer, taken literally."]
@@ -153,7 +162,7 @@ def _asked(criterion: Criterion) -> str:
         + (", without which nothing can be MET;" if criterion.is_presence else "; it may be empty;")
         + " then the reasoning, in a sentence or two; then the decision."
     )
-    return "\n".join(lines)
+    return compose(name, [*parts, *shown], "\n".join(lines))
 
 
 def _criterion_form(criterion: Criterion, sought: Sought) -> Form[Opinion]:

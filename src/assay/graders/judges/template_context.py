@@ -17,21 +17,10 @@ from typing import Literal, cast
 
 from assay.errors import InputError, Location, nearest
 from assay.graders.judges.base import answer_in
-from assay.graders.judges.fence import unescaped
+from assay.graders.judges.fence import RowText, unescaped
 from assay.graders.judges.template import Rendered, render_fenced
 from assay.scoring.json_safe import Json, plain
 from assay.types.thread import StringThread
-
-__all__ = [
-    "MATERIAL",
-    "MAX_SHOWN",
-    "Example",
-    "chosen",
-    "conversation",
-    "fenced_render",
-    "read_examples",
-    "variables",
-]
 
 MAX_SHOWN = 8
 """Most examples that a judge is shown."""
@@ -241,4 +230,6 @@ def fenced_render(
 ) -> Rendered:
     """A template as a judge gets it: the texts of `MATERIAL` in fences."""
     material = {name: fence for name, fence in MATERIAL.items() if name not in (own or {})}
+    if isinstance(given.get("criteria"), RowText):
+        material["criteria"] = "criterion"
     return render_fenced(template, given, material)

@@ -135,6 +135,8 @@ class OpenAIGrader(Grader):
     """One of OpenAI's graders as a kind: subclasses name its definition."""
 
     definition: ClassVar[type[Definition]]
+    from_rows: ClassVar[frozenset[str] | None] = frozenset()
+    """Its templates name fields of rows themselves: ``{{item.gold}}``."""
 
     @classmethod
     def options_type(cls) -> type[object]:
