@@ -25,7 +25,7 @@ function New() {
   if (!found) {
     return (
       <div className="page">
-        There is no kind <code>{kind}</code>.{" "}
+        <h1>There is no kind {kind}</h1>
         <Link to={`/p/${project}/graders/new`}>Choose one</Link>
       </div>
     );
