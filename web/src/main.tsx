@@ -6,6 +6,7 @@ import { BrowserRouter } from "react-router";
 import { isRetryable } from "./api/problem";
 import { App } from "./app/App";
 import { applyTheme } from "./app/theme";
+import { ROOT } from "./parts/Panel";
 
 const queries = new QueryClient({
   defaultOptions: {
@@ -23,7 +24,7 @@ const queries = new QueryClient({
 applyTheme();
 const root = document.getElementById("root");
 if (root) {
-  createRoot(root).render(
+  createRoot(root, ROOT).render(
     <StrictMode>
       <QueryClientProvider client={queries}>
         <BrowserRouter>
