@@ -1,70 +1,72 @@
-import { useMutation } from "@tanstack/react-query";
-import { api, ask, type Schemas } from "../api/client";
+import { $api, type Schemas } from "../api/client";
 import { useMay } from "../api/me";
+import { Button } from "../parts/Button";
 import type { JsonObject } from "../parts/json";
+import { Outcome } from "../parts/Outcome";
+import { Panel } from "../parts/Panel";
 import { ProblemBox } from "../parts/ProblemBox";
 
 /** Asks an endpoint whether it answers. */
 export function ConnectionTest({ project, definition }: TestProps) {
   const mayEdit = useMay("editor", project);
-  const asked = JSON.stringify(definition);
-  const test = useMutation({
-    mutationFn: async (wanted: string) => ({
-      wanted,
-      report: await ask(
-        api.POST("/api/v1/projects/{project}/grader-kinds/external_endpoint/probe", {
-          params: { path: { project } },
-          body: { definition: JSON.parse(wanted) } as Schemas["ProbeEndpointBody"],
-        }),
-      ),
-    }),
-  });
-  const report = test.data?.wanted === asked ? test.data.report : undefined;
+  const test = $api.useMutation(
+    "post",
+    "/api/v1/projects/{project}/grader-kinds/external_endpoint/probe",
+  );
+  const asked = JSON.stringify(test.variables?.body.definition);
   return (
-    <section className="panel preview" aria-label="Connection test">
-      <h2>Connection</h2>
-      <p className="soft">
+    <Panel
+      title="Connection"
+      beside={
+        mayEdit && (
+          <Button
+            isDisabled={test.isPending}
+            onPress={() =>
+              test.mutate({ params: { path: { project } }, body: { definition } } as Asked)
+            }
+          >
+            {test.isPending ? "Asking …" : "Test the connection"}
+          </Button>
+        )
+      }
+    >
+      <p className="mb-3 text-soft">
         The server asks the endpoint what it is, within 10 seconds. Nothing is graded or stored.
       </p>
-      <button
-        type="button"
-        disabled={!mayEdit || test.isPending}
-        title={mayEdit ? undefined : "Needs the role editor"}
-        onClick={() => test.mutate(asked)}
-      >
-        {test.isPending ? "Asking …" : "Test the connection"}
-      </button>
       <div aria-live="polite">
         {test.error && !test.isPending && <ProblemBox problem={test.error} />}
-        {report && <Report report={report} />}
+        {test.data && asked === JSON.stringify(definition) && <Report report={test.data} />}
       </div>
-    </section>
+    </Panel>
   );
 }
 
 function Report({ report }: { report: Schemas["EndpointReport"] }) {
-  if (!report.online) {
-    return (
-      <div className="endpoint-tried">
-        <p>
-          <span className="outcome error">! It does not answer</span>
-        </p>
-        <p className="told">{report.error}</p>
-      </div>
-    );
-  }
+  const { online, error, name, version, description, milliseconds } = report;
   return (
-    <div className="endpoint-tried">
-      <p>
-        <span className="outcome pass">✓ It answers</span>{" "}
-        <span className="soft">{Math.max(1, Math.round(report.milliseconds))} ms</span>
+    <div className="rounded-lg bg-sunk p-4 wrap-anywhere">
+      <p className="m-0 mb-1">
+        <Outcome
+          state={online ? "pass" : "error"}
+          text={online ? "It answers" : "It does not answer"}
+        />{" "}
+        {online && <span className="text-soft">{Math.max(1, Math.round(milliseconds))} ms</span>}
       </p>
-      <p className="told">
-        {report.name && <strong>{report.name}</strong>} {report.version}
-        {report.description && <span className="soft"> – {report.description}</span>}
-      </p>
+      {online ? (
+        <p className="m-0">
+          {name && <strong className="font-medium">{name}</strong>} {version}
+          {description && <span className="text-soft"> – {description}</span>}
+        </p>
+      ) : (
+        <p className="m-0">{error}</p>
+      )}
     </div>
   );
+}
+
+interface Asked {
+  params: { path: { project: string } };
+  body: Schemas["ProbeEndpointBody"];
 }
 
 interface TestProps {

@@ -1,29 +1,34 @@
 import { useState } from "react";
-import { Command } from "../parts/Command";
+import { CopyText } from "../parts/CopyText";
+import { Panel } from "../parts/Panel";
+import { Segments } from "../parts/Segments";
 
 /** How to use the grader from elsewhere. */
 export function CopyAs({ project, grader }: { project: string; grader: string }) {
   const [form, setForm] = useState<keyof ReturnType<typeof formsOf>>("CLI");
   const forms = formsOf(project, grader, window.location.origin);
+  const text = forms[form];
   return (
-    <section className="panel" aria-label="Use it from elsewhere">
-      <div className="spread">
-        <h2>Use it from</h2>
-        <div className="segments" role="group" aria-label="Form">
-          {(Object.keys(forms) as (keyof typeof forms)[]).map((name) => (
-            <button
-              key={name}
-              type="button"
-              aria-pressed={form === name}
-              onClick={() => setForm(name)}
-            >
-              {name}
-            </button>
-          ))}
-        </div>
-      </div>
-      <Command text={forms[form]} />
-    </section>
+    <Panel
+      title="Use it from"
+      beside={
+        <Segments
+          label="Form"
+          options={[
+            ["CLI", "CLI"],
+            ["Python", "Python"],
+            ["curl", "curl"],
+          ]}
+          isOn={(one) => one === form}
+          press={setForm}
+        />
+      }
+    >
+      <pre className="mb-2 rounded-md bg-sunk px-3 py-2.5 whitespace-pre-wrap wrap-anywhere">
+        {text}
+      </pre>
+      <CopyText name="Copy" text={() => text} />
+    </Panel>
   );
 }
 

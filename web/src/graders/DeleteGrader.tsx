@@ -1,30 +1,28 @@
-import { useMutation } from "@tanstack/react-query";
-import { useState } from "react";
+import { useId, useState } from "react";
 import { useNavigate } from "react-router";
-import { api, ask } from "../api/client";
+import { $api } from "../api/client";
 import { Confirm } from "../parts/Dialog";
+import { INPUT } from "../parts/Field";
 import { Loading } from "../parts/Loading";
 import { ProblemBox } from "../parts/ProblemBox";
-import { useForget, useUsage } from "./queries";
+import { useForget } from "./queries";
 
 /** Deletes a grader: says first what that means; its key is typed where something depends on it. */
 export function DeleteGrader({ project, grader, close }: DeleteProps) {
-  const usage = useUsage(project, grader);
+  const path = { project, key: grader };
+  const usage = $api.useQuery("get", "/api/v1/projects/{project}/graders/{key}/use", {
+    params: { path },
+  });
   const [typed, setTyped] = useState("");
+  const id = useId();
   const forget = useForget();
   const navigate = useNavigate();
   const isActive = (usage.data?.use.active_jobs ?? 0) > 0;
   const isUsed = isActive || (usage.data?.use.scores ?? 0) > 0;
-  const remove = useMutation({
-    mutationFn: () =>
-      ask(
-        api.DELETE("/api/v1/projects/{project}/graders/{key}", {
-          params: { path: { project, key: grader }, query: { force: isActive } },
-        }),
-      ),
+  const remove = $api.useMutation("delete", "/api/v1/projects/{project}/graders/{key}", {
     onSuccess: () => {
       navigate(`/p/${project}/graders`, { replace: true });
-      forget(project);
+      forget();
     },
     onError: () => usage.refetch(),
   });
@@ -34,28 +32,29 @@ export function DeleteGrader({ project, grader, close }: DeleteProps) {
       action="Delete"
       disabled={!usage.data || (isUsed && typed !== grader) || remove.isPending}
       close={close}
-      confirm={() => remove.mutate()}
+      confirm={() => remove.mutate({ params: { path, query: { force: isActive } } })}
     >
       {usage.error && <ProblemBox problem={usage.error} retry={() => usage.refetch()} />}
       {usage.isPending && <Loading what="Looking what depends on it" />}
-      {usage.data && (
-        <ul>
-          {usage.data.consequences.map((said) => (
-            <li key={said}>{said}</li>
-          ))}
-        </ul>
-      )}
+      <ul className="m-0 list-disc pl-5">
+        {usage.data?.consequences.map((said) => (
+          <li key={said}>{said}</li>
+        ))}
+      </ul>
       {isUsed && (
-        <label className="field">
-          <span>Type the key to delete it all the same</span>
+        <>
+          <label htmlFor={id} className="mt-4 mb-1 block font-medium">
+            Type the key to delete it all the same
+          </label>
           <input
-            className="mono"
+            id={id}
+            className={`${INPUT} font-mono`}
             autoComplete="off"
             spellCheck={false}
             value={typed}
             onChange={(event) => setTyped(event.target.value)}
           />
-        </label>
+        </>
       )}
       {remove.error && <ProblemBox problem={remove.error} />}
     </Confirm>

@@ -1,77 +1,68 @@
 import { useMutation } from "@tanstack/react-query";
+import { strToU8, zipSync } from "fflate";
 import { useState } from "react";
-import { api, ask } from "../api/client";
-import { Dialog } from "../parts/Dialog";
+import { $api, api, ask } from "../api/client";
+import { Button } from "../parts/Button";
+import { Actions, Dialog } from "../parts/Dialog";
 import { Drop } from "../parts/Drop";
 import { count } from "../parts/figures";
 import { ProblemBox } from "../parts/ProblemBox";
 import { saveFile } from "../parts/saveFile";
+import { toast } from "../parts/toast";
 import { useForget } from "./queries";
-import { zipped } from "./zip";
 
 const MOST_BYTES = 2 << 20;
 
-/** Every grader, or some, as the files that `assay graders export` writes. */
-export function ExportGraders({ project, keys, label = "Export" }: ExportProps) {
+/** Saves every grader, or one, as the files that `assay graders export` writes: in one archive. */
+export function useExport(project: string, key?: string) {
   const exported = useMutation({
-    mutationFn: () =>
-      ask(
-        api.GET("/api/v1/projects/{project}/graders/export", {
-          params: { path: { project }, query: keys ? { keys: keys.join(",") } : {} },
-        }),
-      ),
+    mutationFn: () => {
+      const params = { path: { project }, query: key ? { keys: key } : {} };
+      return ask(api.GET("/api/v1/projects/{project}/graders/export", { params }));
+    },
     onSuccess: ({ files }) => {
-      const [only, ...others] = Object.entries(files);
+      const texts = Object.entries(files);
+      const [only, ...others] = texts;
       if (!only) return;
-      if (others.length) saveFile(`${keys?.[0] ?? "graders"}.zip`, zipped(files));
-      else saveFile(only[0], new Blob([only[1]], { type: "text/plain" }));
+      if (others.length === 0) return saveFile(only[0], new Blob([only[1]]));
+      const packed = zipSync(
+        Object.fromEntries(texts.map(([name, text]) => [name, strToU8(text)])),
+      );
+      saveFile(`${key ?? "graders"}.zip`, new Blob([packed], { type: "application/zip" }));
     },
   });
-  return (
-    <>
-      <button type="button" onClick={() => exported.mutate()} disabled={exported.isPending}>
-        {label}
-      </button>
-      {exported.error && (
-        <Dialog title="Nothing was exported" close={() => exported.reset()}>
-          <ProblemBox problem={exported.error} />
-          <div className="row end">
-            <button type="button" onClick={() => exported.reset()}>
-              Close
-            </button>
-          </div>
-        </Dialog>
-      )}
-    </>
-  );
+  return {
+    save: () => exported.mutate(),
+    problem: exported.error && (
+      <Dialog title="Nothing was exported" close={exported.reset}>
+        <ProblemBox problem={exported.error} />
+      </Dialog>
+    ),
+  };
 }
 
 /** Stores the graders of files: dropped, or chosen. All of them, or none. */
 export function ImportGraders({ project, close }: { project: string; close: () => void }) {
   const [files, setFiles] = useState<File[]>([]);
   const forget = useForget();
-  const imported = useMutation({
-    mutationFn: async (chosen: File[]) => {
-      const texts = await Promise.all(
-        chosen.map(async (file) => [file.name, await file.text()] as const),
-      );
-      return ask(
-        api.POST("/api/v1/projects/{project}/graders/import", {
-          params: { path: { project } },
-          body: { files: Object.fromEntries(texts), update: true },
-        }),
-      );
+  const imported = $api.useMutation("post", "/api/v1/projects/{project}/graders/import", {
+    onSuccess: ({ items }) => {
+      forget();
+      toast(`${count(items.length, "grader")} stored as the files say.`);
+      close();
     },
-    onSuccess: () => forget(project),
   });
-  const take = (chosen: readonly File[]) => {
-    imported.reset();
-    setFiles(chosen.filter((file) => /\.(ya?ml|py)$/.test(file.name)));
-  };
   const size = files.reduce((sum, file) => sum + file.size, 0);
+  const store = async () => {
+    const texts = await Promise.all(files.map(async (file) => [file.name, await file.text()]));
+    imported.mutate({
+      params: { path: { project } },
+      body: { files: Object.fromEntries(texts), update: true },
+    });
+  };
   return (
     <Dialog title="Import graders" close={close}>
-      <p>
+      <p className="mb-4">
         <code>KEY.yaml</code>, and <code>KEY.py</code> for the source of a function. All of them are
         stored, or none; a grader that is there gets a new version.
       </p>
@@ -80,44 +71,31 @@ export function ImportGraders({ project, close }: { project: string; close: () =
         label="Files of graders"
         accept=".yaml,.yml,.py"
         multiple
-        take={take}
+        take={(chosen) => {
+          imported.reset();
+          setFiles(chosen.filter((file) => /\.(ya?ml|py)$/.test(file.name)));
+        }}
       />
-      {files.length > 0 && (
-        <ul className="soft">
-          {files.slice(0, 8).map((file) => (
-            <li key={file.name}>{file.name}</li>
-          ))}
-          {files.length > 8 && <li>and {files.length - 8} more</li>}
-        </ul>
-      )}
+      <ul className="m-0 list-none p-0 mt-3 text-soft">
+        {files.slice(0, 8).map((file) => (
+          <li key={file.name}>{file.name}</li>
+        ))}
+        {files.length > 8 && <li>and {files.length - 8} more</li>}
+      </ul>
       {size > MOST_BYTES && (
-        <p className="fault">These are more than 2 MB: import fewer at once.</p>
+        <p className="text-fail">These are more than 2 MB: import fewer at once.</p>
       )}
       {imported.error && <ProblemBox problem={imported.error} />}
-      {imported.data && (
-        <output>{count(imported.data.items.length, "grader")} stored as the files say.</output>
-      )}
-      <div className="row end">
-        <button type="button" onClick={close}>
-          {imported.data ? "Done" : "Cancel"}
-        </button>
-        {!imported.data && (
-          <button
-            type="button"
-            className="primary"
-            disabled={files.length === 0 || size > MOST_BYTES || imported.isPending}
-            onClick={() => imported.mutate(files)}
-          >
-            {imported.isPending ? "Checking …" : "Import"}
-          </button>
-        )}
-      </div>
+      <Actions>
+        <Button onPress={close}>Cancel</Button>
+        <Button
+          tone="primary"
+          isDisabled={files.length === 0 || size > MOST_BYTES || imported.isPending}
+          onPress={store}
+        >
+          {imported.isPending ? "Checking …" : "Import"}
+        </Button>
+      </Actions>
     </Dialog>
   );
-}
-
-interface ExportProps {
-  project: string;
-  keys?: string[];
-  label?: string;
 }

@@ -1,151 +1,177 @@
-import { useMutation } from "@tanstack/react-query";
+import { useSuspenseQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { Link, useParams, useSearchParams } from "react-router";
-import { api, ask } from "../api/client";
+import { Link, useParams } from "react-router";
+import { $api } from "../api/client";
 import { useMay, useProject } from "../api/me";
+import { useAddress } from "../parts/address";
+import { Button, ButtonLink } from "../parts/Button";
+import { Command } from "../parts/Command";
 import { moment } from "../parts/figures";
-import { Loading } from "../parts/Loading";
+import { Menu } from "../parts/Menu";
+import { Notice, Page, Stack } from "../parts/Page";
+import { Panel } from "../parts/Panel";
 import { ProblemBox } from "../parts/ProblemBox";
-import { usePageTitle } from "../parts/title";
-import { CalibrationCard } from "./CalibrationCard";
+import { Agreement, Locked } from "./Agreement";
 import { CopyAs } from "./CopyAs";
 import { DefinitionView } from "./DefinitionView";
 import { DeleteGrader } from "./DeleteGrader";
-import { ExportGraders } from "./Files";
-import { Locked } from "./GraderTable";
-import { type Grader, KIND_TITLES, useForget, useGrader } from "./queries";
-import { UsePanel } from "./UsePanel";
+import { useExport } from "./Files";
+import { type Grader, graderQuery, KIND_TITLES, useForget } from "./queries";
+import { Use } from "./Use";
 import { Versions } from "./Versions";
-import "./graders.css";
 
 /** One grader: what it is, how it became so, how far it can be trusted, and what depends on it. */
 export default function GraderPage() {
   const project = useProject();
   const { key = "" } = useParams();
-  usePageTitle(key);
-  const [given] = useSearchParams();
-  const number = Number(given.get("version")) || undefined;
-  const grader = useGrader(project, key, number);
+  const [{ version }] = useAddress({ version: 0 });
+  const grader = useSuspenseQuery(graderQuery(project, key, version)).data;
+  const newest = useSuspenseQuery(graderQuery(project, key)).data.latest.number;
+  const { name, description, latest, warnings } = grader;
   return (
-    <div className="page stack grader-page">
-      <p className="crumbs">
-        <Link to={`/p/${project}/graders`}>Graders</Link>
-      </p>
-      {grader.error && <ProblemBox problem={grader.error} retry={() => grader.refetch()} />}
-      {grader.isPending && <Loading what="Loading the grader" />}
-      {grader.data && <Shown project={project} grader={grader.data} asked={number} />}
-    </div>
+    <Page
+      title={key}
+      crumbs={<Link to={`/p/${project}/graders`}>Graders</Link>}
+      facts={<Known grader={grader} />}
+      actions={<Deeds project={project} grader={grader} />}
+    >
+      {(name !== key || description) && (
+        <p className="-mt-3 mb-6 max-w-[80ch] whitespace-pre-wrap wrap-anywhere">
+          {name !== key && <strong className="block font-medium">{name}</strong>}
+          {description}
+        </p>
+      )}
+      {latest.number < newest && (
+        <Notice tone="accent">
+          This is version {latest.number} of {newest}.{" "}
+          <Link to={`/p/${project}/graders/${key}`}>Show the newest</Link>
+        </Notice>
+      )}
+      {warnings.map((warning) => (
+        <Notice key={warning}>{warning}</Notice>
+      ))}
+      <div className="grid items-start gap-10 lg:grid-cols-[minmax(0,1fr)_340px]">
+        <Stack>
+          <DefinitionView project={project} version={latest} />
+          <Panel title="Versions" what="Loading versions">
+            <Versions project={project} grader={key} newest={newest} shown={latest.number} />
+          </Panel>
+        </Stack>
+        <Stack>
+          <Calibrated project={project} grader={grader} />
+          <Panel title="Use">
+            <Use project={project} grader={key} />
+          </Panel>
+          <CopyAs project={project} grader={key} />
+        </Stack>
+      </div>
+    </Page>
   );
 }
 
-function Shown({ project, grader, asked }: ShownProps) {
-  const { key, name, description, locked, latest } = grader;
-  const newest = useGrader(project, key).data?.latest.number ?? latest.number;
-  const isOld = asked !== undefined && latest.number < newest;
+function Known({ grader }: { grader: Grader }) {
+  const { latest, locked } = grader;
   return (
     <>
-      <Head project={project} grader={grader} />
-      {name !== key && <p className="name">{name}</p>}
-      {description && <p className="described">{description}</p>}
-      <p className="facts">
-        <span className="badge">{KIND_TITLES[latest.kind] ?? latest.kind}</span>
-        <span className="badge">version {latest.number}</span>
-        {locked && <Locked />}
-        <span>
-          {moment(latest.created_at)}
-          {latest.created_by && ` by ${latest.created_by}`}
-        </span>
-        {latest.note && <span>“{latest.note}”</span>}
-        <span className="mono digest" title={`Digest of what gives its scores: ${latest.digest}`}>
-          {latest.digest.slice(0, 12)}
-        </span>
-      </p>
-      {isOld && (
-        <p className="notice">
-          This is version {latest.number} of {newest}.{" "}
-          <Link to={`/p/${project}/graders/${key}`}>Show the newest</Link>
-        </p>
-      )}
-      {grader.warnings.length > 0 && (
-        <ul className="notice">
-          {grader.warnings.map((warning) => (
-            <li key={warning}>{warning}</li>
-          ))}
-        </ul>
-      )}
-      <div className="detail">
-        <div className="stack">
-          <DefinitionView project={project} version={latest} />
-          <Versions project={project} grader={key} newest={newest} shown={latest.number} />
-        </div>
-        <div className="stack">
-          <CalibrationCard project={project} grader={grader} />
-          <UsePanel project={project} grader={key} />
-          <CopyAs project={project} grader={key} />
-        </div>
-      </div>
+      <b>{KIND_TITLES[latest.kind] ?? latest.kind}</b>
+      <span>
+        version <b>{latest.number}</b>
+      </span>
+      {locked && <Locked />}
+      <span>
+        {moment(latest.created_at)}
+        {latest.created_by && ` by ${latest.created_by}`}
+      </span>
+      {latest.note && <span>“{latest.note}”</span>}
+      <code title={`Digest of what gives its scores: ${latest.digest}`}>
+        {latest.digest.slice(0, 12)}
+      </code>
     </>
   );
 }
 
-function Head({ project, grader }: { project: string; grader: Grader }) {
+/** What one does with a grader: edit it; seldom the rest. */
+function Deeds({ project, grader }: { project: string; grader: Grader }) {
   const { key, locked } = grader;
   const mayEdit = useMay("editor", project);
   const forget = useForget();
-  const [isOpen, setOpen] = useState(false);
-  const lock = useMutation({
-    mutationFn: (wanted: boolean) =>
-      ask(
-        api.PUT("/api/v1/projects/{project}/graders/{key}/lock", {
-          params: { path: { project, key } },
-          body: { locked: wanted },
-        }),
-      ),
-    onSettled: () => forget(project, key),
+  const exported = useExport(project, key);
+  const [isDeleting, setDeleting] = useState(false);
+  const lock = $api.useMutation("put", "/api/v1/projects/{project}/graders/{key}/lock", {
+    onSettled: () => forget(key),
   });
-  const why = !mayEdit ? "Needs the role editor" : locked ? "Locked: unlock it first" : undefined;
   return (
     <>
-      <div className="page-head">
-        <h1 className="mono">{key}</h1>
-        <div className="row">
-          <ExportGraders project={project} keys={[key]} />
-          <button
-            type="button"
-            disabled={!mayEdit || lock.isPending}
-            title={mayEdit ? undefined : "Needs the role editor"}
-            onClick={() => lock.mutate(!locked)}
-          >
-            {locked ? "Unlock" : "Lock"}
-          </button>
-          <button
-            type="button"
-            className="danger"
-            disabled={why !== undefined}
-            title={why}
-            onClick={() => setOpen(true)}
-          >
-            Delete
-          </button>
-          {why ? (
-            <button type="button" className="primary" disabled title={why}>
-              Edit
-            </button>
-          ) : (
-            <Link className="button primary" to={`/p/${project}/graders/${key}/edit`}>
-              Edit
-            </Link>
-          )}
-        </div>
-      </div>
+      <Menu
+        label="More to do"
+        offers={[
+          { name: "Export", act: exported.save },
+          {
+            name: locked ? "Unlock" : "Lock",
+            act: () =>
+              lock.mutate({ params: { path: { project, key } }, body: { locked: !locked } }),
+            isDisabled: !mayEdit || lock.isPending,
+          },
+          {
+            name: locked ? "Delete (unlock it first)" : "Delete …",
+            act: () => setDeleting(true),
+            isDisabled: !mayEdit || locked,
+            isDangerous: true,
+          },
+        ]}
+      />
+      {mayEdit && !locked ? (
+        <ButtonLink tone="primary" to={`/p/${project}/graders/${key}/edit`}>
+          Edit
+        </ButtonLink>
+      ) : (
+        <span title={mayEdit ? "Locked: unlock it first" : "Needs the role editor"}>
+          <Button isDisabled>Edit</Button>
+        </span>
+      )}
       {lock.error && <ProblemBox problem={lock.error} />}
-      {isOpen && <DeleteGrader project={project} grader={key} close={() => setOpen(false)} />}
+      {exported.problem}
+      {isDeleting && (
+        <DeleteGrader project={project} grader={key} close={() => setDeleting(false)} />
+      )}
     </>
   );
 }
 
-interface ShownProps {
-  project: string;
-  grader: Grader;
-  asked: number | undefined;
+/** How far it agrees with people, in short, and what would say so. */
+function Calibrated({ project, grader }: { project: string; grader: Grader }) {
+  const card = grader.calibration;
+  const name = encodeURIComponent(grader.key);
+  return (
+    <Panel title="Agreement with people">
+      {card ? (
+        <>
+          <Agreement calibration={card} />
+          {card.stale && (
+            <p className="mt-2 text-error">
+              Measured before a change: {card.changed.join("; ")}. Measure it again.
+            </p>
+          )}
+          <p className="mt-2">
+            <Link to={`/p/${project}/calibrations/${card.card}`}>Open the card</Link>
+          </p>
+        </>
+      ) : (
+        <>
+          <p className="mb-3 text-soft">
+            Not measured. Label some answers, then see whether it decides as people do.
+          </p>
+          <Command text={`assay calibrate ${grader.key} labelled.jsonl`} />
+        </>
+      )}
+      <div className="mt-4 flex flex-wrap gap-2">
+        <ButtonLink to={`/p/${project}/labels/queue?goal=20&grader=${name}`}>
+          Label 20 examples
+        </ButtonLink>
+        <ButtonLink to={`/p/${project}/calibrations?new=1&grader=${name}`}>
+          {card ? "Calibrate again" : "Calibrate"}
+        </ButtonLink>
+      </div>
+    </Panel>
+  );
 }

@@ -1,169 +1,212 @@
-import { useInfiniteQuery } from "@tanstack/react-query";
-import { useDeferredValue, useEffect, useRef, useState } from "react";
-import { Link, useSearchParams } from "react-router";
+import { useSuspenseInfiniteQuery } from "@tanstack/react-query";
+import { useDeferredValue, useRef, useState } from "react";
+import { Link } from "react-router";
 import { api, ask } from "../api/client";
 import { useMay, useProject } from "../api/me";
+import { useAddress } from "../parts/address";
+import { Button, ButtonLink } from "../parts/Button";
+import { Choice } from "../parts/Choice";
+import { Rows } from "../parts/Disclosure";
 import { Empty } from "../parts/Empty";
+import { count, moment, whole } from "../parts/figures";
 import { useKeys } from "../parts/keys";
-import { Loading } from "../parts/Loading";
-import { ProblemBox } from "../parts/ProblemBox";
-import { usePageTitle } from "../parts/title";
-import { ExportGraders, ImportGraders } from "./Files";
-import { GraderTable } from "./GraderTable";
-import { KIND_TITLES } from "./queries";
-import "./graders.css";
+import { Menu } from "../parts/Menu";
+import { Page } from "../parts/Page";
+import { Boundary } from "../parts/Panel";
+import { Search } from "../parts/Search";
+import { Below, type Shown, Table } from "../parts/Table";
+import { Agreement, Locked } from "./Agreement";
+import { ImportGraders, useExport } from "./Files";
+import { KIND_TITLES, type Overview } from "./queries";
 
 /** The graders of a project; what is searched for stands in the address. */
 export default function GradersPage() {
-  usePageTitle("Graders");
   const project = useProject();
   const mayEdit = useMay("editor", project);
-  const [given, setGiven] = useSearchParams();
-  const query = given.get("q") ?? "";
-  const kind = given.get("kind") ?? "";
-  const [text, setText] = useText(query);
-  const search = useRef<HTMLInputElement>(null);
+  const [{ q, kind }, change] = useAddress({ q: "", kind: "" });
+  const filters = useRef<HTMLElement>(null);
   const [isImporting, setImporting] = useState(false);
-  const set = (name: string, value: string) =>
-    setGiven(
-      (before) => {
-        const after = new URLSearchParams(before);
-        if (value) after.set(name, value);
-        else after.delete(name);
-        return after;
-      },
-      { replace: true },
-    );
-  useKeys({ "/": () => search.current?.focus() });
-
-  const wanted = useDeferredValue(query);
-  const list = useInfiniteQuery({
-    queryKey: ["grader-overview", project, kind, wanted],
-    queryFn: ({ signal, pageParam }) =>
-      ask(
-        api.GET("/api/v1/projects/{project}/graders", {
-          params: {
-            path: { project },
-            query: {
-              limit: 100,
-              query: wanted,
-              ...(kind && { kind }),
-              ...(pageParam && { after: pageParam }),
-            },
-          },
-          signal,
-        }),
-      ),
-    initialPageParam: "",
-    getNextPageParam: (last) => last.next,
-    placeholderData: (before) => before,
-  });
-  const rows = list.data?.pages.flatMap((page) => page.items) ?? [];
-  const isFiltered = query !== "" || kind !== "";
-
+  const exported = useExport(project);
+  useKeys({ "/": () => filters.current?.querySelector("input")?.focus() });
   return (
-    <div className="page">
-      <div className="page-head">
-        <h1>Graders</h1>
-        <div className="row">
-          <ExportGraders project={project} />
-          <button
-            type="button"
-            disabled={!mayEdit}
-            title={mayEdit ? undefined : "Needs the role editor"}
-            onClick={() => setImporting(true)}
-          >
-            Import
-          </button>
-          {mayEdit ? (
-            <Link className="button primary" to={`/p/${project}/graders/new`}>
-              New grader
-            </Link>
-          ) : (
-            <button type="button" disabled title="Needs the role editor">
-              New grader
-            </button>
-          )}
-        </div>
-      </div>
-      <search className="filters">
-        <input
-          className="find-graders"
-          ref={search}
-          type="search"
-          aria-label="Search graders"
-          placeholder="Key, name or description"
-          value={text}
-          maxLength={200}
-          onChange={(event) => {
-            setText(event.target.value);
-            set("q", event.target.value);
-          }}
-        />
-        <select
-          aria-label="Kind"
-          value={kind}
-          onChange={(event) => set("kind", event.target.value)}
-        >
-          <option value="">All kinds</option>
-          {Object.entries(KIND_TITLES).map(([name, title]) => (
-            <option key={name} value={name}>
-              {title}
-            </option>
-          ))}
-        </select>
-      </search>
-      {list.error && <ProblemBox problem={list.error} retry={() => list.refetch()} />}
-      {list.isPending && <Loading what="Loading graders" />}
-      {list.data && rows.length === 0 && !isFiltered && (
-        <Empty title="No graders yet" command="assay graders create exact exact.py">
-          <p>
-            A grader turns an answer into a score: a Python function, a criterion for a model, a
-            service of yours. Make one here, drop files of graders on <em>Import</em>, or store one
-            from the command line.
-          </p>
+    <Page
+      title="Graders"
+      facts={!mayEdit && "You may read them; storing one needs the role editor."}
+      actions={
+        <>
+          <Menu
+            label="Files of graders"
+            offers={[
+              { name: "Import …", act: () => setImporting(true), isDisabled: !mayEdit },
+              { name: "Export all", act: exported.save },
+            ]}
+          />
           {mayEdit && (
-            <Link className="button primary" to={`/p/${project}/graders/new`}>
+            <ButtonLink tone="primary" icon="plus" to={`/p/${project}/graders/new`}>
               New grader
-            </Link>
+            </ButtonLink>
           )}
-        </Empty>
-      )}
-      {list.data && rows.length === 0 && isFiltered && (
-        <Empty title="Nothing matches">
-          <button type="button" onClick={() => setGiven({}, { replace: true })}>
-            Show all graders
-          </button>
-        </Empty>
-      )}
-      {rows.length > 0 && (
-        <GraderTable
-          project={project}
-          rows={rows}
-          isMore={list.hasNextPage}
-          more={() => {
-            if (!list.isFetchingNextPage) list.fetchNextPage();
-          }}
+        </>
+      }
+    >
+      <search ref={filters} className="mb-4 flex flex-wrap items-center gap-2">
+        <Search
+          label="Search graders"
+          placeholder="Key, name or description"
+          value={q}
+          change={(text) => change({ q: text })}
         />
-      )}
+        <Choice
+          label="Kind"
+          isInline="hidden"
+          value={kind}
+          options={[["", "All kinds"], ...Object.entries(KIND_TITLES)]}
+          change={(wanted) => change({ kind: wanted })}
+        />
+      </search>
+      <Boundary place={project} what="Loading graders">
+        <List
+          project={project}
+          query={useDeferredValue(q)}
+          kind={useDeferredValue(kind)}
+          showAll={() => change({ q: "", kind: "" })}
+        />
+      </Boundary>
+      {exported.problem}
       {isImporting && <ImportGraders project={project} close={() => setImporting(false)} />}
-    </div>
+    </Page>
   );
 }
 
-/** What is typed, which the address follows a little later; an address that is opened goes first. */
-function useText(address: string): [string, (text: string) => void] {
-  const [text, setText] = useState(address);
-  const typed = useRef([address]);
-  useEffect(() => {
-    if (!typed.current.includes(address)) setText(address);
-    typed.current = typed.current.slice(typed.current.indexOf(address) + 1);
-  }, [address]);
+function List({ project, query, kind, showAll }: ListProps) {
+  const mayEdit = useMay("editor", project);
+  const list = useSuspenseInfiniteQuery({
+    queryKey: ["get", "/api/v1/projects/{project}/graders", project, query, kind],
+    queryFn: ({ signal, pageParam }) => {
+      const wanted = {
+        limit: 100,
+        query,
+        ...(kind && { kind }),
+        ...(pageParam && { after: pageParam }),
+      };
+      const params = { path: { project }, query: wanted };
+      return ask(api.GET("/api/v1/projects/{project}/graders", { params, signal }));
+    },
+    initialPageParam: "",
+    getNextPageParam: (last) => last.next,
+  });
+  const rows = list.data.pages.flatMap((page) => page.items);
+  const end = useSeen(() => list.hasNextPage && !list.isFetching && list.fetchNextPage());
+  if (rows.length === 0 && (query || kind)) {
+    return (
+      <Empty title="Nothing matches">
+        <Button onPress={showAll}>Show all graders</Button>
+      </Empty>
+    );
+  }
+  if (rows.length === 0) {
+    return (
+      <Empty title="No graders yet" command="assay graders create exact exact.py">
+        <p>
+          A grader turns an answer into a score: a Python function, a criterion for a model, a
+          service of yours. Make one here, import files of graders, or store one from the command
+          line.
+        </p>
+        {mayEdit && <ButtonLink to={`/p/${project}/graders/new`}>Make the first one</ButtonLink>}
+      </Empty>
+    );
+  }
+  return (
+    <Rows label="Graders">
+      <Table label="Graders" columns={columnsOf(project)} items={rows} keyOf={(row) => row.key} />
+      <span ref={end} />
+    </Rows>
+  );
+}
+
+/** Calls when the end of a list comes into sight, and again while it stays there. */
+function useSeen(act: () => void) {
+  const latest = useRef(act);
+  latest.current = act;
+  return (element: HTMLElement | null) => {
+    if (!element) return;
+    const watch = new IntersectionObserver(
+      (seen) => seen.some((one) => one.isIntersecting) && latest.current(),
+      { rootMargin: "600px" },
+    );
+    watch.observe(element);
+    return () => watch.disconnect();
+  };
+}
+
+function columnsOf(project: string): Shown<Overview>[] {
   return [
-    text,
-    (changed) => {
-      typed.current.push(changed);
-      setText(changed);
+    {
+      name: "Grader",
+      kind: "name",
+      show: (row) => (
+        <>
+          <span className="flex items-center gap-2">
+            <Link data-row="" to={`/p/${project}/graders/${row.key}`}>
+              {row.key}
+            </Link>
+            {row.locked && <Locked />}
+          </span>
+          <Below>
+            <span className="line-clamp-2">
+              {row.name === row.key ? row.description : row.name}
+            </span>
+          </Below>
+        </>
+      ),
+    },
+    {
+      name: "Agreement with people",
+      show: (row) => <Agreement calibration={row.calibration} />,
+    },
+    {
+      name: "Kind",
+      from: "md",
+      show: (row) => (
+        <>
+          {KIND_TITLES[row.latest.kind] ?? row.latest.kind}
+          <Below>version {row.latest.number}</Below>
+        </>
+      ),
+    },
+    { name: "Used by", from: "md", show: (row) => <UsedBy row={row} /> },
+    {
+      name: "Changed",
+      from: "lg",
+      show: (row) => (
+        <>
+          {moment(row.updated_at)}
+          <Below>{row.latest.created_by && `by ${row.latest.created_by}`}</Below>
+        </>
+      ),
     },
   ];
+}
+
+function UsedBy({ row }: { row: Overview }) {
+  const { jobs, active_jobs: active, scores } = row.use;
+  if (!jobs && !scores) return <span className="text-soft">not used yet</span>;
+  return (
+    <>
+      {scores >= 10_000 ? "10,000+ scores" : count(scores, "score")}
+      {jobs > 0 && (
+        <Below>
+          {count(jobs, "job")}
+          {active > 0 && `, ${whole(active)} running`}
+        </Below>
+      )}
+    </>
+  );
+}
+
+interface ListProps {
+  project: string;
+  query: string;
+  kind: string;
+  showAll: () => void;
 }

@@ -1,120 +1,130 @@
-import { useQuery } from "@tanstack/react-query";
-import { useEffect, useState } from "react";
-import { api, ask, type Schemas } from "../api/client";
+import { keepPreviousData } from "@tanstack/react-query";
+import { useEffect, useId, useState } from "react";
+import { $api, type Schemas } from "../api/client";
+import { Disclosure } from "../parts/Disclosure";
+import { INPUT } from "../parts/Field";
 import type { JsonObject } from "../parts/json";
 import { Loading } from "../parts/Loading";
+import { Panel } from "../parts/Panel";
 import { ProblemBox } from "../parts/ProblemBox";
+import { Below, Table } from "../parts/Table";
+import { Titled } from "../parts/Titled";
 
-type Preview = Schemas["JudgePreview"];
+type Shown = Schemas["JudgePreview"];
 
 /** What the judge would be sent about a sample, while its definition is written. */
 export function JudgePreview({ project, definition }: PreviewProps) {
-  const [sample, setSample] = useState({ question: "", answer: "" });
-  const wanted = useSettled(JSON.stringify({ definition, sample }), 250);
-  const preview = useQuery({
-    queryKey: ["judge-preview", project, wanted],
-    queryFn: ({ signal }) =>
-      ask(
-        api.POST("/api/v1/projects/{project}/grader-kinds/binary_judge/preview", {
-          params: { path: { project } },
-          body: bodyOf(wanted),
-          signal,
-        }),
-      ),
-    placeholderData: (before) => before,
-  });
+  const [question, setQuestion] = useState("");
+  const [answer, setAnswer] = useState("");
+  const samples = question || answer ? [{ question, answer }] : [];
+  const body = useSettled({ definition, samples }, 250) as Schemas["PreviewJudgeBody"];
+  const preview = $api.useQuery(
+    "post",
+    "/api/v1/projects/{project}/grader-kinds/binary_judge/preview",
+    { params: { path: { project } }, body },
+    { placeholderData: keepPreviousData },
+  );
   return (
-    <section className="panel preview" aria-label="Preview of the prompt">
-      <h2>What the judge is sent</h2>
-      <div className="sample">
-        {(["question", "answer"] as const).map((name) => (
-          <label key={name}>
-            <span>{name === "question" ? "Question to try" : "Answer to try"}</span>
-            <textarea
-              className="grows"
-              rows={1}
-              placeholder={name === "question" ? "What is 2 + 2?" : "4"}
-              value={sample[name]}
-              onChange={(event) => setSample({ ...sample, [name]: event.target.value })}
-            />
-          </label>
-        ))}
+    <Panel title="What the judge is sent">
+      <div className="mb-4 grid gap-3 sm:grid-cols-2">
+        <Tried label="Question to try" hint="What is 2 + 2?" text={question} change={setQuestion} />
+        <Tried label="Answer to try" hint="4" text={answer} change={setAnswer} />
       </div>
       {preview.error && <ProblemBox problem={preview.error} retry={() => preview.refetch()} />}
       {preview.isPending && <Loading what="Rendering" />}
-      {preview.data && <Shown preview={withoutUnsaid(preview.data, definition)} />}
-    </section>
+      {preview.data && <Preview preview={withoutUnsaid(preview.data, definition)} />}
+    </Panel>
   );
 }
 
-export function Shown({ preview }: { preview: Preview }) {
+function Tried({ label, hint, text, change }: TriedProps) {
+  const id = useId();
+  return (
+    <div>
+      <label htmlFor={id} className="mb-1 block font-medium">
+        {label}
+      </label>
+      <textarea
+        id={id}
+        className={`${INPUT} field-sizing-content max-h-40`}
+        rows={1}
+        placeholder={hint}
+        value={text}
+        onChange={(event) => change(event.target.value)}
+      />
+    </div>
+  );
+}
+
+export function Preview({ preview }: { preview: Shown }) {
   return (
     <>
       {preview.mistakes.length > 0 && (
-        <ul className="mistakes" aria-live="polite">
+        <ul className="m-0 list-none p-0 mb-3 grid gap-1 wrap-anywhere" aria-live="polite">
           {preview.mistakes.map((one) => (
             <li
               key={`${one.field} ${one.line} ${one.message}`}
-              className={one.warning ? "warning" : "wrong"}
+              className={one.warning ? "text-error" : "text-fail"}
             >
               <span aria-hidden="true">{one.warning ? "△" : "✗"}</span>{" "}
               {one.field && <code>{one.field}</code>}
               {one.line !== null && <strong> line {one.line}</strong>}
               {one.field && ": "}
               {one.message}
-              {one.hint && <span className="soft"> – {one.hint}</span>}
+              {one.hint && <span className="text-soft"> – {one.hint}</span>}
             </li>
           ))}
         </ul>
       )}
       {preview.user ? (
         <>
-          <h3>User</h3>
-          <Prompt text={preview.user} label="User prompt" />
-          <details className="folded">
-            <summary>System prompt</summary>
-            <Prompt text={preview.system} label="System prompt" />
-          </details>
+          <Titled title="User">
+            <Prompt text={preview.user} label="User prompt" />
+          </Titled>
+          <Disclosure head="System prompt">
+            {() => <Prompt text={preview.system} label="System prompt" />}
+          </Disclosure>
         </>
       ) : (
-        <p className="soft">The prompt is shown when the templates are right.</p>
+        <p className="text-soft">The prompt is shown when the templates are right.</p>
       )}
-      <details className="folded">
-        <summary>
-          Variables <span className="soft">{preview.variables.length}</span>
-        </summary>
-        <table className="variables">
-          <thead>
-            <tr>
-              <th scope="col">Name</th>
-              <th scope="col">Here</th>
-            </tr>
-          </thead>
-          <tbody>
-            {preview.variables.map((one) => (
-              <tr key={one.name}>
-                <td>
-                  <code>{`{{${one.name}}}`}</code>
-                  <div className="soft">
-                    {one.used && "used"}
-                    {one.used && one.fence && ", "}
-                    {one.fence && "fenced"}
-                  </div>
-                </td>
-                <td>
-                  <pre className="value">{one.value || " "}</pre>
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </details>
+      <Disclosure head={`Variables: ${preview.variables.length}`}>
+        {() => (
+          <Table
+            label="Variables"
+            items={preview.variables}
+            keyOf={(one) => one.name}
+            columns={[
+              {
+                name: "Name",
+                kind: "name",
+                show: (one) => (
+                  <>
+                    <code>{`{{${one.name}}}`}</code>
+                    <Below>
+                      {[one.used && "used", one.fence && "fenced"].filter(Boolean).join(", ")}
+                    </Below>
+                  </>
+                ),
+              },
+              {
+                name: "Here",
+                show: (one) => (
+                  <pre className="m-0 max-h-20 overflow-auto whitespace-pre-wrap wrap-anywhere">
+                    {one.value || " "}
+                  </pre>
+                ),
+              },
+            ]}
+          />
+        )}
+      </Disclosure>
     </>
   );
 }
 
 /** A criterion that nobody has written yet is no mistake to be told of. */
-function withoutUnsaid(preview: Preview, definition: JsonObject): Preview {
+function withoutUnsaid(preview: Shown, definition: JsonObject): Shown {
   if (definition.criteria) return preview;
   return { ...preview, mistakes: preview.mistakes.filter((one) => one.field !== "criteria") };
 }
@@ -123,32 +133,42 @@ function withoutUnsaid(preview: Preview, definition: JsonObject): Preview {
 function Prompt({ text, label }: { text: string; label: string }) {
   const parts = text.split(/(<untrusted [^\n]*>\n[\s\S]*?\n<\/untrusted [^\n]*>)/);
   return (
-    <section className="prompt" aria-label={label} tabIndex={0}>
+    <section
+      aria-label={label}
+      tabIndex={0}
+      className="max-h-105 overflow-auto rounded-md bg-sunk px-3 py-2.5 font-mono text-[12.5px] leading-5 whitespace-pre-wrap wrap-anywhere"
+    >
       {parts.map((part, place) =>
-        // biome-ignore lint/suspicious/noArrayIndexKey: parts of one text have no other name
-        place % 2 ? <mark key={place}>{part}</mark> : <span key={place}>{part}</span>,
+        place % 2 ? (
+          // biome-ignore lint/suspicious/noArrayIndexKey: parts of one text have no other name
+          <mark key={place} className="-mx-1.5 block bg-accent-soft px-1.5 text-ink">
+            {part}
+          </mark>
+        ) : (
+          // biome-ignore lint/suspicious/noArrayIndexKey: parts of one text have no other name
+          <span key={place}>{part}</span>
+        ),
       )}
     </section>
   );
 }
 
-function bodyOf(wanted: string): Schemas["PreviewJudgeBody"] {
-  const { definition, sample } = JSON.parse(wanted) as {
-    definition: JsonObject;
-    sample: { question: string; answer: string };
-  };
-  const isGiven = sample.question !== "" || sample.answer !== "";
-  return { definition, samples: isGiven ? [sample] : [] } as Schemas["PreviewJudgeBody"];
-}
-
 /** A value once it has not changed for a while. */
 function useSettled<T>(value: T, milliseconds: number): T {
   const [settled, setSettled] = useState(value);
+  const text = JSON.stringify(value);
   useEffect(() => {
-    const timer = window.setTimeout(() => setSettled(value), milliseconds);
+    const timer = window.setTimeout(() => setSettled(JSON.parse(text) as T), milliseconds);
     return () => window.clearTimeout(timer);
-  }, [value, milliseconds]);
+  }, [text, milliseconds]);
   return settled;
+}
+
+interface TriedProps {
+  label: string;
+  hint: string;
+  text: string;
+  change: (text: string) => void;
 }
 
 interface PreviewProps {

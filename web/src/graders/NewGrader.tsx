@@ -1,12 +1,11 @@
 import { useState } from "react";
 import { Link } from "react-router";
 import { useMay, useProject } from "../api/me";
-import { Described } from "../parts/Field";
-import { Loading } from "../parts/Loading";
-import { ProblemBox } from "../parts/ProblemBox";
-import { usePageTitle } from "../parts/title";
-import { type Kinds, useKinds } from "./queries";
-import "./graders.css";
+import { Described, INPUT } from "../parts/Field";
+import { Notice, Page, Stack } from "../parts/Page";
+import { Panel } from "../parts/Panel";
+import { Titled } from "../parts/Titled";
+import { useKinds } from "./queries";
 
 const CARDS = [
   [
@@ -57,77 +56,77 @@ const FAMILIES: Record<string, string> = {
 
 /** What kind of grader to make. */
 export default function NewGrader() {
-  usePageTitle("New grader");
   const project = useProject();
   const mayEdit = useMay("editor", project);
-  const kinds = useKinds(project);
   return (
-    <div className="page stack grader-page">
-      <div>
-        <p className="crumbs">
-          <Link to={`/p/${project}/graders`}>Graders</Link>
-        </p>
-        <h1>New grader</h1>
-      </div>
-      {!mayEdit && <p className="notice">Storing a grader needs the role editor.</p>}
-      <ul className="kinds">
-        {CARDS.map(([to, title, told]) => (
-          <li key={to}>
-            <Link className="card" to={`/p/${project}/graders/new/${to}`}>
-              <strong>{title}</strong>
-              <span className="soft">{told}</span>
-            </Link>
-          </li>
-        ))}
-      </ul>
-      <section>
-        <h2>Any built-in grader, as a form</h2>
-        {kinds.isPending && <Loading what="Loading kinds" />}
-        {kinds.error && <ProblemBox problem={kinds.error} retry={() => kinds.refetch()} />}
-        {kinds.data && <Declared project={project} kinds={kinds.data} />}
-      </section>
-    </div>
+    <Page title="New grader" crumbs={<Link to={`/p/${project}/graders`}>Graders</Link>}>
+      {!mayEdit && <Notice>Storing a grader needs the role editor.</Notice>}
+      <Stack>
+        <ul className="m-0 list-none p-0 grid gap-3 sm:grid-cols-2 lg:grid-cols-3">
+          {CARDS.map(([to, title, told]) => (
+            <li key={to}>
+              <Link
+                to={`/p/${project}/graders/new/${to}`}
+                className="block h-full rounded-lg bg-sunk p-4 text-ink no-underline hover:bg-fill"
+              >
+                <span className="mb-1 block font-medium">{title}</span>
+                <span className="block text-sm text-soft">{told}</span>
+              </Link>
+            </li>
+          ))}
+        </ul>
+        <Panel title="Any built-in grader, as a form" what="Loading kinds">
+          <Declared project={project} />
+        </Panel>
+      </Stack>
+    </Page>
   );
 }
 
-function Declared({ project, kinds }: { project: string; kinds: Kinds }) {
+function Declared({ project }: { project: string }) {
+  const kinds = useKinds(project);
   const [wanted, setWanted] = useState("");
   const found = kinds.declared.filter((kind) =>
     `${kind.name} ${kind.description}`.toLowerCase().includes(wanted.toLowerCase()),
+  );
+  const families = Object.entries(FAMILIES).map(
+    ([family, title]) => [title, found.filter((kind) => kind.family === family)] as const,
   );
   return (
     <>
       <input
         type="search"
+        className={`${INPUT} mb-5 max-w-80!`}
         aria-label="Search built-in graders"
         placeholder="Search, such as json or regex"
         value={wanted}
         onChange={(event) => setWanted(event.target.value)}
       />
-      <div className="families">
-        {Object.entries(FAMILIES).map(([family, title]) => {
-          const listed = found.filter((kind) => kind.family === family);
-          return listed.length ? (
-            <section key={family}>
-              <h3>{title}</h3>
-              <ul>
-                {listed.map((kind) => (
-                  <li key={kind.name}>
-                    <Link to={`/p/${project}/graders/new/declared?type=${kind.name}`}>
-                      <code>{kind.name}</code>
-                    </Link>{" "}
-                    <span className="soft">
-                      <Described text={kind.description} />
-                      {kind.needs.length > 0 && ` Needs a ${kind.needs.join(", ")}.`}
-                    </span>
-                  </li>
-                ))}
-              </ul>
-            </section>
-          ) : null;
-        })}
+      <div className="gap-x-8 md:columns-2 xl:columns-3">
+        {families.map(
+          ([title, listed]) =>
+            listed.length > 0 && (
+              <div key={title} className="mb-6 break-inside-avoid">
+                <Titled title={title}>
+                  <ul className="m-0 list-none p-0 grid gap-2">
+                    {listed.map((kind) => (
+                      <li key={kind.name}>
+                        <Link to={`/p/${project}/graders/new/declared?type=${kind.name}`}>
+                          <code>{kind.name}</code>
+                        </Link>
+                        <span className="block text-sm text-soft">
+                          <Described text={kind.description} />
+                          {kind.needs.length > 0 && ` Needs a ${kind.needs.join(", ")}.`}
+                        </span>
+                      </li>
+                    ))}
+                  </ul>
+                </Titled>
+              </div>
+            ),
+        )}
       </div>
-      {found.length === 0 && <p className="soft">None is called so.</p>}
+      {found.length === 0 && <p className="text-soft">None is called so.</p>}
     </>
   );
 }

@@ -1,142 +1,113 @@
-import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
-import { Link, useSearchParams } from "react-router";
-import { api, ask } from "../api/client";
+import { useSuspenseInfiniteQuery } from "@tanstack/react-query";
+import { Link } from "react-router";
+import { $api, api, ask, type Schemas } from "../api/client";
+import { useAddress } from "../parts/address";
+import { Button } from "../parts/Button";
 import { DiffView } from "../parts/DiffView";
 import { moment } from "../parts/figures";
-import { Loading } from "../parts/Loading";
-import { ProblemBox } from "../parts/ProblemBox";
+import { Boundary } from "../parts/Panel";
+import { Below, type Shown, Table } from "../parts/Table";
+import { Titled } from "../parts/Titled";
 import { KIND_TITLES } from "./queries";
+
+type Version = Schemas["GraderVersion"];
 
 /** Every version, newest first, and what changed between any two: `?from=1&to=3`. */
 export function Versions({ project, grader, newest, shown }: VersionsProps) {
-  const [given, setGiven] = useSearchParams();
-  const list = useInfiniteQuery({
-    queryKey: ["grader-versions", project, grader],
-    queryFn: ({ signal, pageParam }) =>
-      ask(
-        api.GET("/api/v1/projects/{project}/graders/{key}/versions", {
-          params: {
-            path: { project, key: grader },
-            query: { limit: 20, ...(pageParam && { after: pageParam }) },
-          },
-          signal,
-        }),
-      ),
+  const [compared, change] = useAddress({ from: 0, to: 0 });
+  const { from, to } = compared;
+  const list = useSuspenseInfiniteQuery({
+    queryKey: ["get", "/api/v1/projects/{project}/graders/{key}/versions", project, grader],
+    queryFn: ({ signal, pageParam }) => {
+      const query = { limit: 20, ...(pageParam && { after: pageParam }) };
+      const params = { path: { project, key: grader }, query };
+      return ask(api.GET("/api/v1/projects/{project}/graders/{key}/versions", { params, signal }));
+    },
     initialPageParam: "",
     getNextPageParam: (last) => last.next,
   });
-  const versions = list.data?.pages.flatMap((page) => page.items) ?? [];
-  const from = Number(given.get("from")) || 0;
-  const to = Number(given.get("to")) || 0;
-  const choose = (name: "from" | "to", number: number) =>
-    setGiven(
-      (before) => {
-        const after = new URLSearchParams(before);
-        after.set(name, String(number));
-        const other = name === "from" ? "to" : "from";
-        if (!after.get(other)) after.set(other, String(name === "from" ? newest : number - 1));
-        return after;
-      },
-      { replace: true, preventScrollReset: true },
-    );
+  const versions = list.data.pages.flatMap((page) => page.items);
+  const choose = (name: "from" | "to", number: number) => {
+    const next = { from, to, [name]: number };
+    change({ from: next.from || number - 1, to: next.to || newest });
+  };
+  const side = (name: "from" | "to", title: string): Shown<Version> => ({
+    name: title,
+    show: (one) => (
+      <label className="grid size-6 place-items-center pointer-coarse:size-10">
+        <input
+          type="radio"
+          name={name}
+          aria-label={`Compare ${name} version ${one.number}`}
+          checked={compared[name] === one.number}
+          onChange={() => choose(name, one.number)}
+        />
+      </label>
+    ),
+  });
   return (
-    <section className="panel" aria-label="Versions">
-      <h2>Versions</h2>
-      {list.error && <ProblemBox problem={list.error} retry={() => list.refetch()} />}
-      {list.isPending && <Loading what="Loading versions" />}
-      {versions.length > 0 && (
-        <div className="scrolls">
-          <table className="versions">
-            <thead>
-              <tr>
-                {versions.length > 1 && (
-                  <>
-                    <th scope="col">From</th>
-                    <th scope="col">To</th>
-                  </>
-                )}
-                <th scope="col">Version</th>
-                <th scope="col">Kind</th>
-                <th scope="col">Note</th>
-                <th scope="col">Made</th>
-              </tr>
-            </thead>
-            <tbody>
-              {versions.map((one) => (
-                <tr key={one.number} aria-current={one.number === shown || undefined}>
-                  {versions.length > 1 &&
-                    (["from", "to"] as const).map((name) => (
-                      <td key={name}>
-                        <input
-                          type="radio"
-                          name={name}
-                          aria-label={`Compare ${name} version ${one.number}`}
-                          checked={(name === "from" ? from : to) === one.number}
-                          onChange={() => choose(name, one.number)}
-                        />
-                      </td>
-                    ))}
-                  <td>
-                    <Link
-                      to={one.number === newest ? "?" : `?version=${one.number}`}
-                      aria-label={`Version ${one.number}`}
-                    >
-                      {one.number}
-                    </Link>
-                  </td>
-                  <td>{KIND_TITLES[one.kind] ?? one.kind}</td>
-                  <td className="note">{one.note || <span className="soft">–</span>}</td>
-                  <td className="soft nowrap">
-                    {moment(one.created_at)}
-                    {one.created_by && ` by ${one.created_by}`}
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
-      )}
+    <>
+      <Table
+        label="Versions"
+        items={versions}
+        keyOf={(one) => one.number}
+        lookOf={(one) => (one.number === shown ? "bg-accent-soft" : "")}
+        columns={[
+          {
+            name: "Version",
+            show: (one) => (
+              <>
+                <Link
+                  to={one.number === newest ? "?" : `?version=${one.number}`}
+                  aria-label={`Version ${one.number}`}
+                >
+                  {one.number}
+                </Link>
+                <Below>{KIND_TITLES[one.kind] ?? one.kind}</Below>
+              </>
+            ),
+          },
+          {
+            name: "Note",
+            kind: "name",
+            show: (one) => (
+              <>
+                <span className="font-normal">{one.note || "–"}</span>
+                <Below>
+                  {moment(one.created_at)}
+                  {one.created_by && ` by ${one.created_by}`}
+                </Below>
+              </>
+            ),
+          },
+          ...(versions.length > 1 ? [side("from", "From"), side("to", "To")] : []),
+        ]}
+      />
       {list.hasNextPage && (
-        <button type="button" onClick={() => list.fetchNextPage()}>
-          Older versions
-        </button>
+        <p className="mt-3">
+          <Button onPress={() => list.fetchNextPage()}>Older versions</Button>
+        </p>
       )}
       {from > 0 && to > 0 && from !== to && (
-        <Diff project={project} grader={grader} from={from} to={to} />
+        <div className="mt-5">
+          <Titled title={`What changed from version ${from} to ${to}`}>
+            <Boundary what="Comparing" place={`${from} ${to}`}>
+              <Diff project={project} grader={grader} from={from} to={to} />
+            </Boundary>
+          </Titled>
+        </div>
       )}
-    </section>
+    </>
   );
 }
 
 function Diff({ project, grader, from, to }: DiffProps) {
-  const diff = useQuery({
-    queryKey: ["grader-diff", project, grader, from, to],
-    queryFn: ({ signal }) =>
-      ask(
-        api.GET("/api/v1/projects/{project}/graders/{key}/diff", {
-          params: { path: { project, key: grader }, query: { from, to } },
-          signal,
-        }),
-      ),
-  });
-  return (
-    <div className="version-diff">
-      <h3>
-        What changed from version {from} to {to}
-      </h3>
-      {diff.error && <ProblemBox problem={diff.error} />}
-      {diff.isPending && <Loading what="Comparing" />}
-      {diff.data &&
-        (diff.data.diff ? (
-          <DiffView
-            lines={diff.data.diff.replace(/\n$/, "").split("\n")}
-            label={`From version ${from} to ${to}`}
-          />
-        ) : (
-          <p className="soft">Nothing: the two say the same.</p>
-        ))}
-    </div>
-  );
+  const { diff } = $api.useSuspenseQuery("get", "/api/v1/projects/{project}/graders/{key}/diff", {
+    params: { path: { project, key: grader }, query: { from, to } },
+  }).data;
+  if (!diff) return <p className="text-soft">Nothing: the two say the same.</p>;
+  const lines = diff.replace(/\n$/, "").split("\n");
+  return <DiffView lines={lines} label={`From version ${from} to ${to}`} />;
 }
 
 interface VersionsProps {

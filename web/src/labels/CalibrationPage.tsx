@@ -1,117 +1,106 @@
-import { useQuery } from "@tanstack/react-query";
 import { Link, useParams } from "react-router";
-import { api, ask, type Schemas } from "../api/client";
+import { $api, type Schemas } from "../api/client";
+import { useProject } from "../api/me";
+import { ButtonLink } from "../parts/Button";
 import { Command } from "../parts/Command";
+import { Figure, Figures } from "../parts/Figures";
 import { count, moment, percent, whole } from "../parts/figures";
-import { Loading } from "../parts/Loading";
 import { Outcome } from "../parts/Outcome";
-import { ProblemBox } from "../parts/ProblemBox";
-import { usePageTitle } from "../parts/title";
+import { Notice, Page, Stack } from "../parts/Page";
+import { Panel } from "../parts/Panel";
+import { Below, Table } from "../parts/Table";
 import { price, State } from "./CalibrationsPage";
 import { CardFacts } from "./CardFacts";
 import { Confusion } from "./Confusion";
 import { Disagreements } from "./Disagreements";
 import { figureText, IntervalBar, number } from "./IntervalBar";
-import { LabelTabs } from "./LabelTabs";
-import "./labels.css";
 
+/** A card: how far a grader agrees with people, what that rests on, and what to read. */
 export default function CalibrationPage() {
-  const { project = "default", id = "" } = useParams();
-  const card = useQuery({
-    queryKey: ["calibration", project, id],
-    queryFn: ({ signal }) =>
-      ask(
-        api.GET("/api/v1/projects/{project}/calibrations/{id}", {
-          params: { path: { project, id } },
-          signal,
-        }),
-      ),
-  });
-  usePageTitle(card.data ? `Calibration of ${card.data.summary.grader}` : "Calibration");
-  if (card.error) {
-    return (
-      <div className="page">
-        <ProblemBox problem={card.error} retry={() => card.refetch()} />
-      </div>
-    );
-  }
-  if (!card.data) return <Loading what="Loading the card" />;
-  return <Card project={project} card={card.data} />;
-}
-
-function Card({ project, card }: { project: string; card: Schemas["CardDetail"] }) {
-  const { summary, coverage, labels, comparison } = card;
+  const project = useProject();
+  const { id = "" } = useParams();
+  const card = $api.useSuspenseQuery("get", "/api/v1/projects/{project}/calibrations/{id}", {
+    params: { path: { project, id } },
+  }).data;
+  const { summary, labels, comparison } = card;
+  const again = new URLSearchParams({ new: "1", grader: summary.grader, field: labels.field });
   return (
-    <div className="page">
-      <LabelTabs project={project} />
-      <div className="page-head">
-        <h1 className="row">
-          {summary.grader} <State card={summary} />
-        </h1>
-        <span className="row">
+    <Page
+      title={summary.grader}
+      tab={`Calibration of ${summary.grader}`}
+      crumbs={<Link to={`/p/${project}/calibrations`}>Calibrations</Link>}
+      facts={
+        <>
+          <State card={summary} />
+          <span>made {moment(summary.created_at)}</span>
+          <span>1,000 judgements: {price(summary)}</span>
           <Command text={`assay calibrate cards ${summary.id}`} />
-          {summary.state !== "unknown" && labels.name === "the store" && (
-            <Link
-              className="button"
-              to={`/p/${project}/calibrations?${new URLSearchParams({ new: "1", grader: summary.grader, field: labels.field })}`}
-            >
-              Calibrate again
-            </Link>
-          )}
-        </span>
-      </div>
-      <div className="stack">
-        <section>
-          <div className="headline">
-            <span className="value">
-              <span className="soft">kappa</span> {number(summary.kappa.value)}
-            </span>
-            {summary.kappa.low !== null && (
-              <span>
-                {percent(card.confidence)} interval {number(summary.kappa.low)} to{" "}
-                {number(summary.kappa.high)}
-              </span>
-            )}
-            <strong>{summary.words}</strong>
-          </div>
-          <p className="soft">
-            {whole(coverage.compared)} of {count(labels.rows, "row")} compared with{" "}
-            {labels.field || "labels"} of {labels.name}, by{" "}
-            {count(labels.raters, "person").replace("persons", "people")}
-            {coverage.skipped > 0 && `; ${whole(coverage.skipped)} passed over by the grader`}
-            {coverage.unlabelled > 0 && `; ${whole(coverage.unlabelled)} without a label`}
-            {coverage.split > 0 && `; on ${whole(coverage.split)} people are split`}
-            {coverage.malformed > 0 && `; ${whole(coverage.malformed)} malformed`}
-            {" · "}made {moment(summary.created_at)} · 1,000 judgements: {price(summary)}
-          </p>
-          {coverage.errors > 0 && (
-            <p>
-              <Outcome
-                state="error"
-                text={`${count(coverage.errors, "row")} could not be graded, counted nowhere`}
-              />{" "}
-              <span className="soft">
-                {Object.entries(coverage.causes)
-                  .map(([cause, times]) => `${whole(times)}× ${cause}`)
-                  .join("; ")}
-              </span>
-            </p>
-          )}
-          {summary.state === "stale" && (
-            <p className="panel">
-              <State card={summary} /> Measured before a change: {summary.changed.join("; ")}. Its
-              scores are no longer covered: calibrate again.
-            </p>
-          )}
-          {comparison && <Comparison project={project} comparison={comparison} />}
-        </section>
-        <div className="card-grid">
+        </>
+      }
+      actions={
+        summary.state !== "unknown" &&
+        labels.name === "the store" && (
+          <ButtonLink tone="primary" to={`/p/${project}/calibrations?${again}`}>
+            Calibrate again
+          </ButtonLink>
+        )
+      }
+    >
+      {summary.state === "stale" && (
+        <Notice>
+          Measured before a change: {summary.changed.join("; ")}. Its scores are no longer covered:
+          calibrate again.
+        </Notice>
+      )}
+      <Stack>
+        <Verdict card={card} />
+        {comparison && <Comparison project={project} comparison={comparison} />}
+        <div className="grid items-start gap-10 lg:grid-cols-[minmax(300px,2fr)_minmax(0,3fr)]">
           <Confusion card={card} />
           <Measures card={card} />
         </div>
         <CardFacts card={card} />
         <Disagreements card={card} />
-      </div>
+      </Stack>
+    </Page>
+  );
+}
+
+/** What a card says in one look: kappa, and the rows that it rests on. */
+function Verdict({ card }: { card: Schemas["CardDetail"] }) {
+  const { summary, coverage, labels } = card;
+  const { value, low, high } = summary.kappa;
+  return (
+    <div>
+      <Figures>
+        <Figure name="kappa" value={number(value)}>
+          {low !== null && `${percent(card.confidence)} interval ${number(low)} to ${number(high)}`}
+        </Figure>
+        <Figure name="in words" value={<span className="text-xl">{summary.words}</span>} />
+        <Figure name="rows compared" value={whole(coverage.compared)}>
+          of {whole(labels.rows)}, with {labels.field || "labels"} of {labels.name}, by{" "}
+          {count(labels.raters, "person").replace("persons", "people")}
+        </Figure>
+      </Figures>
+      <p className="mt-4 mb-0 flex flex-wrap gap-x-4 text-soft">
+        {coverage.errors > 0 && (
+          <>
+            <Outcome
+              state="error"
+              text={`${count(coverage.errors, "row")} could not be graded, counted nowhere`}
+            />
+            <span>
+              {Object.entries(coverage.causes)
+                .map(([cause, times]) => `${whole(times)}× ${cause}`)
+                .join("; ")}
+            </span>
+          </>
+        )}
+        {coverage.skipped > 0 && <span>{whole(coverage.skipped)} passed over by the grader</span>}
+        {coverage.unlabelled > 0 && <span>{whole(coverage.unlabelled)} without a label</span>}
+        {coverage.split > 0 && <span>on {whole(coverage.split)} people are split</span>}
+        {coverage.malformed > 0 && <span>{whole(coverage.malformed)} malformed</span>}
+      </p>
     </div>
   );
 }
@@ -122,16 +111,11 @@ const WORDS = {
   unclear: ["skipped", "no clear difference"],
 } as const;
 
-interface ComparisonProps {
-  project: string;
-  comparison: Schemas["CardComparison"];
-}
-
 /** Beside the card before: adopt a changed grader only if it is better. */
 function Comparison({ project, comparison }: ComparisonProps) {
   const [state, words] = WORDS[comparison.verdict];
   return (
-    <p className="panel" data-testid="comparison">
+    <p className="m-0 rounded-lg bg-sunk p-4" data-testid="comparison">
       <Outcome state={state} text={words} /> {comparison.sentence}.{" "}
       {comparison.changed.length > 0 && `Changed: ${comparison.changed.join("; ")}. `}
       {comparison.verdict !== "better" &&
@@ -147,35 +131,42 @@ function Comparison({ project, comparison }: ComparisonProps) {
 function Measures({ card }: { card: Schemas["CardDetail"] }) {
   const hasBefore = card.measures.some((one) => one.before !== null);
   return (
-    <section>
-      <h2>Measures</h2>
-      <table>
-        <thead>
-          <tr>
-            <th>Measure</th>
-            <th className="number">{percent(card.confidence)} interval</th>
-            <th>0 to 1{hasBefore && ", ○ before"}</th>
-            {hasBefore && <th className="number">Before</th>}
-            <th className="number">n</th>
-          </tr>
-        </thead>
-        <tbody>
-          {card.measures.map((one) => (
-            <tr key={one.name}>
-              <td>
-                {one.name === "kappa" ? <strong>{one.words}</strong> : one.words}
-                {one.note && <div className="soft">{one.note}</div>}
-              </td>
-              <td className="number">{figureText(one.figure)}</td>
-              <td>
+    <Panel title="Measures" note={`with ${percent(card.confidence)} intervals`}>
+      <Table
+        label="Measures"
+        items={card.measures}
+        keyOf={(one) => one.name}
+        columns={[
+          {
+            name: "Measure",
+            kind: "name",
+            show: (one) => (
+              <>
+                <span className={one.name === "kappa" ? "" : "font-normal"}>{one.words}</span>
+                {one.note && <Below>{one.note}</Below>}
+              </>
+            ),
+          },
+          {
+            name: hasBefore ? "0 to 1, grey: before" : "0 to 1",
+            show: (one) => (
+              <>
+                <span className="whitespace-nowrap tabular-nums">{figureText(one.figure)}</span>
+                {one.before && (
+                  <span className="text-soft tabular-nums"> before {number(one.before.value)}</span>
+                )}
                 <IntervalBar figure={one.figure} before={one.before} />
-              </td>
-              {hasBefore && <td className="number soft">{number(one.before?.value)}</td>}
-              <td className="number">{whole(one.figure.n)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </section>
+              </>
+            ),
+          },
+          { name: "n", kind: "number", from: "md", show: (one) => whole(one.figure.n) },
+        ]}
+      />
+    </Panel>
   );
+}
+
+interface ComparisonProps {
+  project: string;
+  comparison: Schemas["CardComparison"];
 }

@@ -1,119 +1,118 @@
-import { useQuery } from "@tanstack/react-query";
-import { Link, useParams, useSearchParams } from "react-router";
-import { api, ask, type Schemas } from "../api/client";
+import { Link } from "react-router";
+import { $api, type Schemas } from "../api/client";
+import { useProject } from "../api/me";
+import { useAddress } from "../parts/address";
+import { Button } from "../parts/Button";
 import { Empty } from "../parts/Empty";
 import { moment, money, whole } from "../parts/figures";
-import { Loading } from "../parts/Loading";
 import { Outcome } from "../parts/Outcome";
-import { ProblemBox } from "../parts/ProblemBox";
-import { usePageTitle } from "../parts/title";
+import { Badge, Page, Stack } from "../parts/Page";
+import { Boundary } from "../parts/Panel";
+import { Below, type Shown, Table } from "../parts/Table";
 import { CalibrationStart } from "./CalibrationStart";
 import { figureText, IntervalBar } from "./IntervalBar";
-import "./labels.css";
-import { LabelTabs } from "./LabelTabs";
+import { LabelTabs } from "./sets";
 
+/** How far graders agree with people: a card each time it was measured. */
 export default function CalibrationsPage() {
-  usePageTitle("Calibrations");
-  const { project = "default" } = useParams();
-  const [search, setSearch] = useSearchParams();
-  const grader = search.get("grader") ?? "";
-  const isNew = search.has("new");
-  const cards = useQuery({
-    queryKey: ["calibrations", project, isNew ? "" : grader],
-    queryFn: ({ signal }) =>
-      ask(
-        api.GET("/api/v1/projects/{project}/calibrations", {
-          params: {
-            path: { project },
-            query: { limit: 200, ...(!isNew && grader && { grader }) },
-          },
-          signal,
-        }),
-      ),
-  });
-  const begin = () => setSearch(new URLSearchParams({ new: "1", ...(grader && { grader }) }));
+  const project = useProject();
+  const [asked, change] = useAddress({ grader: "", new: "" });
+  const isNew = asked.new !== "";
   return (
-    <div className="page">
-      <LabelTabs project={project} />
-      <div className="page-head">
-        <h1>Calibrations</h1>
-        {!isNew && (
-          <button type="button" className="primary" onClick={begin}>
+    <Page
+      title="Calibrations"
+      actions={
+        !isNew && (
+          <Button tone="primary" onPress={() => change({ new: "1" }, { isStep: true })}>
             Calibrate a grader
-          </button>
+          </Button>
+        )
+      }
+    >
+      <LabelTabs project={project} />
+      <Stack>
+        {isNew && (
+          <Boundary>
+            <CalibrationStart project={project} />
+          </Boundary>
         )}
-      </div>
-      <div className="stack">
-        {isNew && <CalibrationStart project={project} />}
-        {grader && !isNew && (
-          <p className="row">
-            Of <strong>{grader}</strong> alone.
-            <Link to={`/p/${project}/calibrations`}>Show all</Link>
-          </p>
-        )}
-        {cards.error && <ProblemBox problem={cards.error} retry={() => cards.refetch()} />}
-        {cards.isLoading && <Loading what="Loading cards" />}
-        {cards.data?.items.length === 0 && !isNew && (
-          <Empty
-            title="No grader was measured against people yet"
-            command="assay calibrate judge.yaml"
-          >
-            <p>
-              A card says how far a grader agrees with people, and stands beside every score that it
-              gives. Label some answers first, then calibrate.
-            </p>
-          </Empty>
-        )}
-        {cards.data && cards.data.items.length > 0 && (
-          <div className="scrolls">
-            <table>
-              <thead>
-                <tr>
-                  <th>Grader</th>
-                  <th>Kappa, 0 to 1</th>
-                  <th className="number">Kappa</th>
-                  <th>In words</th>
-                  <th className="number">n</th>
-                  <th className="number">Errors</th>
-                  <th>Labels</th>
-                  <th className="number">1,000 cost</th>
-                  <th>Made</th>
-                </tr>
-              </thead>
-              <tbody>
-                {cards.data.items.map((card) => (
-                  <CardRow key={card.id} project={project} card={card} />
-                ))}
-              </tbody>
-            </table>
-          </div>
-        )}
-      </div>
+        <Boundary what="Loading cards" place={asked.grader}>
+          <Cards project={project} grader={isNew ? "" : asked.grader} isNew={isNew} />
+        </Boundary>
+      </Stack>
+    </Page>
+  );
+}
+
+function Cards({ project, grader, isNew }: CardsProps) {
+  const cards = $api.useSuspenseQuery("get", "/api/v1/projects/{project}/calibrations", {
+    params: { path: { project }, query: { limit: 200, ...(grader && { grader }) } },
+  }).data.items;
+  if (cards.length === 0 && isNew) return null;
+  if (cards.length === 0) {
+    return (
+      <Empty title="No grader was measured against people yet" command="assay calibrate judge.yaml">
+        <p>
+          A card says how far a grader agrees with people, and stands beside every score that it
+          gives. Label some answers first, then calibrate.
+        </p>
+      </Empty>
+    );
+  }
+  return (
+    <div>
+      {grader && (
+        <p className="mb-3">
+          Of <strong className="font-medium">{grader}</strong> alone.{" "}
+          <Link to={`/p/${project}/calibrations`}>Show all</Link>
+        </p>
+      )}
+      <Table label="Cards" columns={columnsOf(project)} items={cards} keyOf={(card) => card.id} />
     </div>
   );
 }
 
-function CardRow({ project, card }: { project: string; card: Schemas["CardSummary"] }) {
-  return (
-    <tr>
-      <td>
-        <Link to={`/p/${project}/calibrations/${card.id}`}>{card.grader}</Link>{" "}
-        <State card={card} />
-      </td>
-      <td>
-        <IntervalBar figure={card.kappa} />
-      </td>
-      <td className="number">{figureText(card.kappa)}</td>
-      <td>{card.words}</td>
-      <td className="number">{whole(card.n)}</td>
-      <td className="number">
-        {card.errors > 0 ? <Outcome state="error" text={whole(card.errors)} /> : "0"}
-      </td>
-      <td>{card.field || card.labels}</td>
-      <td className="number">{price(card)}</td>
-      <td className="nowrap soft">{moment(card.created_at)}</td>
-    </tr>
-  );
+function columnsOf(project: string): Shown<Schemas["CardSummary"]>[] {
+  return [
+    {
+      name: "Grader",
+      kind: "name",
+      show: (card) => (
+        <>
+          <Link to={`/p/${project}/calibrations/${card.id}`}>{card.grader}</Link>{" "}
+          <State card={card} />
+          <Below>{moment(card.created_at)}</Below>
+        </>
+      ),
+    },
+    {
+      name: "Kappa, 0 to 1",
+      show: (card) => (
+        <>
+          <span className="tabular-nums">{figureText(card.kappa)}</span>
+          <IntervalBar figure={card.kappa} />
+        </>
+      ),
+    },
+    { name: "In words", from: "md", show: (card) => card.words },
+    {
+      name: "Rows",
+      kind: "number",
+      from: "md",
+      show: (card) => (
+        <>
+          {whole(card.n)}
+          {card.errors > 0 && (
+            <Below>
+              <Outcome state="error" text={whole(card.errors)} />
+            </Below>
+          )}
+        </>
+      ),
+    },
+    { name: "Labels", from: "lg", show: (card) => card.field || card.labels },
+    { name: "1,000 cost", kind: "number", from: "lg", show: price },
+  ];
 }
 
 export function price(card: Schemas["CardSummary"]): string {
@@ -123,9 +122,11 @@ export function price(card: Schemas["CardSummary"]): string {
 /** Whether a card is still of the grader as it is now. */
 export function State({ card }: { card: Schemas["CardSummary"] }) {
   if (card.state === "unknown") return null;
-  return card.state === "stale" ? (
-    <span className="badge warns">↻ stale</span>
-  ) : (
-    <span className="badge">current</span>
-  );
+  return card.state === "stale" ? <Badge tone="error">stale</Badge> : <Badge>current</Badge>;
+}
+
+interface CardsProps {
+  project: string;
+  grader: string;
+  isNew: boolean;
 }

@@ -1,37 +1,32 @@
-import { useState } from "react";
+import { useMutation } from "@tanstack/react-query";
 import { api, ask } from "../api/client";
+import { every } from "../api/pages";
+import { Button } from "../parts/Button";
 import { saveFile } from "../parts/saveFile";
 
 /** Saves the labelled rows as JSON lines, which `assay calibrate` reads. */
 export function ExportButton({ project, field }: { project: string; field: string }) {
-  const [state, setState] = useState("");
-  const save = async () => {
-    setState("Exporting …");
-    try {
-      const lines: string[] = [];
-      let after: string | null = null;
-      do {
-        const page: { items: { row: unknown }[]; next: string | null } = await ask(
+  const exported = useMutation({
+    mutationFn: () =>
+      every((part) =>
+        ask(
           api.GET("/api/v1/projects/{project}/labels/export", {
-            params: { path: { project }, query: { field, limit: 200, ...(after && { after }) } },
+            params: { path: { project }, query: { field, ...part } },
           }),
-        );
-        for (const { row } of page.items) lines.push(`${JSON.stringify(row)}\n`);
-        after = page.next;
-      } while (after);
+        ),
+      ),
+    onSuccess: (items) => {
+      const lines = items.map(({ row }) => `${JSON.stringify(row)}\n`);
       const name = `${field.replace(/[^A-Za-z0-9._-]+/g, "-")}.jsonl`;
       saveFile(name, new Blob(lines, { type: "application/x-ndjson" }));
-      setState("");
-    } catch (error) {
-      setState(error instanceof Error ? error.message : "The export failed");
-    }
-  };
+    },
+  });
   return (
     <>
-      <button type="button" onClick={save} disabled={state === "Exporting …"}>
-        Export
-      </button>
-      {state && <span role="status">{state}</span>}
+      <Button onPress={() => exported.mutate()} isDisabled={exported.isPending}>
+        {exported.isPending ? "Exporting …" : "Export"}
+      </Button>
+      {exported.error && <span role="alert">{exported.error.message}</span>}
     </>
   );
 }

@@ -1,32 +1,26 @@
 import type { Schemas } from "../api/client";
+import { Chart, Span, Track } from "../parts/Chart";
 import { score } from "../parts/figures";
 
 interface Props {
   figure: Schemas["Figure"];
   before?: Schemas["Figure"] | null;
-  from?: number;
 }
 
-const WIDTH = 200;
-
-/** A measure with its interval on a line from `from` to 1; a ring is the card before. */
-export function IntervalBar({ figure, before, from = 0 }: Props) {
-  const x = (value: number) =>
-    4 + ((WIDTH - 8) * (Math.max(from, Math.min(1, value)) - from)) / (1 - from);
+/** A measure with its interval on a line from 0 to 1; in grey what the card before had. */
+export function IntervalBar({ figure, before }: Props) {
   if (figure.value === null) return null;
-  const { low, high, value } = figure;
+  const at = (value: number) => 100 * Math.max(0, Math.min(1, value));
+  const end = (value: number | null) => (value === null ? null : at(value));
+  const was = before?.value ?? null;
   return (
-    <svg className="interval" viewBox={`0 0 ${WIDTH} 16`} aria-hidden="true">
-      <line className="axis" x1={4} x2={WIDTH - 4} y1={8} y2={8} />
-      {from < 0 && <line className="zero" x1={x(0)} x2={x(0)} y1={2} y2={14} />}
-      {low !== null && high !== null && (
-        <line className="span" x1={x(low)} x2={x(high)} y1={8} y2={8} />
-      )}
-      {before?.value !== null && before?.value !== undefined && (
-        <circle className="before" cx={x(before.value)} cy={8} r={4.5} />
-      )}
-      <circle className="point" cx={x(value)} cy={8} r={3.5} />
-    </svg>
+    <span className="block w-40 max-w-full py-1.5">
+      <Chart said="" height={8}>
+        <Track />
+        {was !== null && <Span from={null} to={null} at={at(was)} tone="fill-edge" />}
+        <Span from={end(figure.low)} to={end(figure.high)} at={at(figure.value)} />
+      </Chart>
+    </span>
   );
 }
 

@@ -1,139 +1,113 @@
-import { useQuery } from "@tanstack/react-query";
-import { Link, useParams } from "react-router";
-import { api, ask, type Schemas } from "../api/client";
+import { Link } from "react-router";
+import type { Schemas } from "../api/client";
+import { useProject } from "../api/me";
+import { ButtonLink } from "../parts/Button";
 import { Empty } from "../parts/Empty";
-import { count, moment, percent, score, whole } from "../parts/figures";
-import { Loading } from "../parts/Loading";
-import { ProblemBox } from "../parts/ProblemBox";
-import { usePageTitle } from "../parts/title";
+import { moment, whole } from "../parts/figures";
+import { Badge, Page } from "../parts/Page";
+import { Boundary } from "../parts/Panel";
+import { Below, type Shown, Table } from "../parts/Table";
 import { ExportButton } from "./ExportButton";
-import "./labels.css";
-import { LabelTabs } from "./LabelTabs";
+import { Agreement, LabelTabs, useSets } from "./sets";
 
+/** What people said of answers, field by field. */
 export default function LabelsPage() {
-  usePageTitle("Labels");
-  const { project = "default" } = useParams();
-  const sets = useQuery({
-    queryKey: ["labels", project],
-    queryFn: ({ signal }) =>
-      ask(api.GET("/api/v1/projects/{project}/labels", { params: { path: { project } }, signal })),
-  });
+  const project = useProject();
   return (
-    <div className="page">
-      <LabelTabs project={project} />
-      <div className="page-head">
-        <h1>Labels</h1>
-        <Link className="button primary" to={`/p/${project}/labels/queue`}>
+    <Page
+      title="Labels"
+      actions={
+        <ButtonLink tone="primary" to={`/p/${project}/labels/queue`}>
           Label answers
-        </Link>
-      </div>
-      {sets.error && <ProblemBox problem={sets.error} retry={() => sets.refetch()} />}
-      {sets.isLoading && <Loading what="Loading labels" />}
-      {sets.data?.items.length === 0 && (
-        <Empty
-          title="Nobody has labelled anything yet"
-          command="assay calibrate label answers.jsonl"
-        >
-          <p>
-            What people say of some answers tells how far a grader can be trusted. Twenty are a
-            beginning: label them here, one key each, or in a terminal.
-          </p>
-        </Empty>
-      )}
-      {sets.data && sets.data.items.length > 0 && (
-        <div className="scrolls">
-          <table>
-            <thead>
-              <tr>
-                <th>Field</th>
-                <th className="number">Items</th>
-                <th>Labels</th>
-                <th>Raters</th>
-                <th>People agree</th>
-                <th>Last</th>
-                <th>
-                  <span className="sr">What to do</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {sets.data.items.map((one) => (
-                <SetRow key={one.field} project={project} set={one} />
-              ))}
-            </tbody>
-          </table>
-        </div>
-      )}
-    </div>
+        </ButtonLink>
+      }
+    >
+      <LabelTabs project={project} />
+      <Boundary what="Loading labels" place={project}>
+        <Sets project={project} />
+      </Boundary>
+    </Page>
   );
 }
 
-function SetRow({ project, set }: { project: string; set: Schemas["LabelSet"] }) {
-  const field = encodeURIComponent(set.field);
-  const classes = classesOf(set);
-  const more = new URLSearchParams({ field: set.field, ...(classes && { classes }) });
+function Sets({ project }: { project: string }) {
+  const sets = useSets(project);
+  if (sets.length === 0) {
+    return (
+      <Empty title="Nobody has labelled anything yet" command="assay calibrate label answers.jsonl">
+        <p>
+          What people say of some answers tells how far a grader can be trusted. Twenty are a
+          beginning: label them here, one key each, or in a terminal.
+        </p>
+      </Empty>
+    );
+  }
   return (
-    <tr>
-      <td>
-        <Link to={`/p/${project}/labels/set?field=${field}`}>{set.field}</Link>
-        {set.criterion && <div className="soft excerpt">{set.criterion}</div>}
-      </td>
-      <td className="number">{whole(set.items)}</td>
-      <td>
-        <span className="row tight">
-          {Object.entries(set.labels).map(([label, times]) => (
-            <span key={label} className="badge">
-              {label} <strong>{whole(times)}</strong>
-            </span>
-          ))}
-        </span>
-      </td>
-      <td>
-        <span className="row tight">
-          {set.raters.map(({ rater, items }) => (
-            <span key={rater} className="badge">
-              {rater} <strong>{whole(items)}</strong>
-            </span>
-          ))}
-        </span>
-      </td>
-      <td className="nowrap">
-        <Agreement set={set} />
-      </td>
-      <td className="nowrap soft">{moment(set.last_at)}</td>
-      <td>
-        <span className="row actions">
-          <Link className="button" to={`/p/${project}/labels/queue?${more}`}>
-            Continue
-          </Link>
-          <Link className="button" to={`/p/${project}/calibrations?new=1&field=${field}`}>
-            Calibrate
-          </Link>
-          <ExportButton project={project} field={set.field} />
-        </span>
-      </td>
-    </tr>
+    <Table
+      label="Label sets"
+      columns={columnsOf(project)}
+      items={sets}
+      keyOf={(one) => one.field}
+    />
   );
 }
 
-/** The classes of a set: those that were used, unless they are of the usual ones. */
-function classesOf(set: Schemas["LabelSet"]): string {
+function columnsOf(project: string): Shown<Schemas["LabelSet"]>[] {
+  return [
+    {
+      name: "Field",
+      kind: "name",
+      show: (set) => (
+        <>
+          <Link to={`/p/${project}/labels/set?field=${encodeURIComponent(set.field)}`}>
+            {set.field}
+          </Link>
+          <Below>
+            <span className="line-clamp-2">{set.criterion}</span>
+            {whole(set.items)} items, last {moment(set.last_at)}
+          </Below>
+        </>
+      ),
+    },
+    { name: "People agree", show: (set) => <Agreement set={set} /> },
+    { name: "Labels", from: "md", show: (set) => <Counts of={Object.entries(set.labels)} /> },
+    {
+      name: "Raters",
+      from: "md",
+      show: (set) => <Counts of={set.raters.map(({ rater, items }) => [rater, items])} />,
+    },
+    {
+      name: "What to do",
+      isMute: true,
+      show: (set) => <Deeds project={project} set={set} />,
+    },
+  ];
+}
+
+function Counts({ of }: { of: readonly (readonly [string, number])[] }) {
+  return (
+    <span className="flex flex-wrap gap-1">
+      {of.map(([name, times]) => (
+        <Badge key={name}>
+          {name} <strong className="font-medium tabular-nums">{whole(times)}</strong>
+        </Badge>
+      ))}
+    </span>
+  );
+}
+
+function Deeds({ project, set }: { project: string; set: Schemas["LabelSet"] }) {
   const used = Object.keys(set.labels);
   const isUsual = used.every((label) => ["PASS", "FAIL", "NA"].includes(label));
-  return isUsual || used.length < 2 ? "" : used.sort().join(",");
-}
-
-/** How far people agree, with how many items that rests on. */
-export function Agreement({ set }: { set: Schemas["LabelSet"] }) {
-  const { value, low, high, n } = set.agreed;
-  if (n === 0) return <span className="soft">no item has two raters</span>;
+  const classes = isUsual || used.length < 2 ? "" : used.sort().join(",");
+  const more = new URLSearchParams({ field: set.field, ...(classes && { classes }) });
   return (
-    <>
-      <strong>{percent(value)}</strong>{" "}
-      <span className="soft">
-        [{percent(low)}, {percent(high)}] of {count(n, "item")}
-      </span>
-      {set.alpha !== null && <span className="soft alpha"> alpha {score(set.alpha)}</span>}
-    </>
+    <span className="flex justify-end gap-2">
+      <ButtonLink to={`/p/${project}/labels/queue?${more}`}>Continue</ButtonLink>
+      <ButtonLink to={`/p/${project}/calibrations?new=1&field=${encodeURIComponent(set.field)}`}>
+        Calibrate
+      </ButtonLink>
+      <ExportButton project={project} field={set.field} />
+    </span>
   );
 }

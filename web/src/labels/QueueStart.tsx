@@ -1,185 +1,164 @@
-import { useQuery } from "@tanstack/react-query";
-import { type FormEvent, useState } from "react";
-import { useNavigate } from "react-router";
-import { api, ask } from "../api/client";
+import { type FormEvent, useId, useState } from "react";
+import { Link } from "react-router";
+import { $api } from "../api/client";
 import { useMay, useMe } from "../api/me";
+import { Button } from "../parts/Button";
+import { Pick } from "../parts/Choice";
 import { Empty } from "../parts/Empty";
+import { AREA, Field, INPUT } from "../parts/Field";
 import { count } from "../parts/figures";
-import { Loading } from "../parts/Loading";
-import { ProblemBox } from "../parts/ProblemBox";
+import { Page } from "../parts/Page";
 import type { QueueAddress } from "./QueuePage";
 
 const CLASSES = ["PASS,FAIL,NA", "MET,UNMET,NA", "1,2,3,4,5", "A,B,TIE"];
 
 /** What to label: a dataset or a run, the question, and the classes. */
-export function QueueStart({ project, address }: { project: string; address: QueueAddress }) {
-  const navigate = useNavigate();
+export function QueueStart({ project, address, begin }: StartProps) {
   const me = useMe().data;
   const mayLabel = useMay("editor", project);
   const [given, setGiven] = useState(address);
-  const datasets = useQuery({
-    queryKey: ["datasets", project],
-    queryFn: ({ signal }) =>
-      ask(
-        api.GET("/api/v1/projects/{project}/datasets", {
-          params: { path: { project }, query: { limit: 200 } },
-          signal,
-        }),
-      ),
-  });
-  const runs = useQuery({
-    queryKey: ["runs", "to label"],
-    queryFn: ({ signal }) =>
-      ask(api.GET("/api/v1/runs", { params: { query: { limit: 50 } }, signal })),
-    enabled: project === "default",
-    retry: false,
-  });
-  const error = datasets.error;
-  if (error) return <ProblemBox problem={error} retry={() => datasets.refetch()} />;
-  if (!datasets.data || runs.isLoading) return <Loading what="Loading datasets" />;
-  const stored = datasets.data.items;
-  const ran = runs.data?.items ?? [];
-  const chosen = given.dataset
-    ? `d:${given.dataset}`
-    : given.run
-      ? `r:${given.run}`
-      : stored[0]
-        ? `d:${stored[0].key}`
-        : ran[0]
-          ? `r:${ran[0].id}`
-          : "";
-  const change = (part: Partial<QueueAddress>) => setGiven({ ...given, ...part });
-  const begin = (event: FormEvent) => {
-    event.preventDefault();
-    const where = chosen.slice(2);
-    const asked = {
-      ...given,
-      dataset: chosen.startsWith("d:") ? where : "",
-      run: chosen.startsWith("r:") ? where : "",
-    };
-    const search = new URLSearchParams();
-    for (const [name, value] of Object.entries(asked)) {
-      if (value) search.set(name, String(value));
-    }
-    navigate(`/p/${project}/labels/queue?${search}`);
-  };
-  return (
-    <div className="page">
-      <div className="page-head">
-        <h1>Label answers</h1>
-      </div>
-      {chosen === "" ? (
-        <Empty
-          title="There is nothing to label yet"
-          command="assay grade answers.jsonl graders.yaml"
-        >
-          <p>
-            Store a dataset of answers on the Data page, or grade a file: the answers of a run can
-            be labelled, too.
-          </p>
-        </Empty>
-      ) : (
-        <form className="panel stack start" onSubmit={begin}>
-          <label>
-            <span>Answers</span>
-            <select
-              value={chosen}
-              onChange={({ target }) =>
-                change(
-                  target.value.startsWith("d:")
-                    ? { dataset: target.value.slice(2), run: "" }
-                    : { run: target.value.slice(2), dataset: "" },
-                )
-              }
-            >
-              {stored.length > 0 && (
-                <optgroup label="Datasets">
-                  {stored.map(({ key, rows }) => (
-                    <option key={key} value={`d:${key}`}>
-                      {key} ({count(rows, "row")})
-                    </option>
-                  ))}
-                </optgroup>
-              )}
-              {ran.length > 0 && (
-                <optgroup label="Runs">
-                  {ran.map(({ id, label, planned }) => (
-                    <option key={id} value={`r:${id}`}>
-                      {label || id} ({count(planned, "cell")})
-                    </option>
-                  ))}
-                </optgroup>
-              )}
-            </select>
-          </label>
-          <label>
-            <span>What is asked of every answer</span>
-            <textarea
-              rows={2}
-              maxLength={2_000}
-              value={given.criterion}
-              placeholder="The answer names the city."
-              onChange={({ target }) => change({ criterion: target.value })}
-            />
-          </label>
-          <div className="row fields">
-            <label>
-              <span>Classes</span>
-              <input
-                list="classes"
-                required
-                value={given.classes}
-                onChange={({ target }) => change({ classes: target.value })}
-              />
-              <datalist id="classes">
-                {CLASSES.map((one) => (
-                  <option key={one} value={one} />
-                ))}
-              </datalist>
-            </label>
-            <label>
-              <span>Field</span>
-              <input
-                required
-                maxLength={200}
-                value={given.field}
-                onChange={({ target }) => change({ field: target.value })}
-              />
-            </label>
-            <label>
-              <span>Random order</span>
-              <input
-                type="number"
-                min={0}
-                max={2_147_483_647}
-                value={given.seed}
-                onChange={({ target }) => change({ seed: Number(target.value) })}
-              />
-            </label>
-            {me?.id === "local" && (
-              <label>
-                <span>Your name</span>
-                <input
-                  maxLength={200}
-                  value={given.rater}
-                  placeholder={me.name}
-                  onChange={({ target }) => change({ rater: target.value })}
-                />
-              </label>
-            )}
-          </div>
-          <div className="row">
-            <button type="submit" className="primary">
-              Begin
-            </button>
-            <span className="soft">
-              {mayLabel
-                ? "One key labels. What graders said is not shown, and not sent to this page."
-                : "Labelling needs a key of the role editor: you may look."}
-            </span>
-          </div>
-        </form>
-      )}
-    </div>
+  const id = useId();
+  const stored = $api.useSuspenseQuery("get", "/api/v1/projects/{project}/datasets", {
+    params: { path: { project }, query: { limit: 200 } },
+  }).data.items;
+  const runs = $api.useQuery(
+    "get",
+    "/api/v1/runs",
+    { params: { query: { limit: 50 } } },
+    { enabled: project === "default", retry: false },
   );
+  const ran = runs.data?.items ?? [];
+  const first = stored[0] ? `d:${stored[0].key}` : ran[0] ? `r:${ran[0].id}` : "";
+  const chosen = given.dataset ? `d:${given.dataset}` : given.run ? `r:${given.run}` : first;
+  const change = (part: Partial<QueueAddress>) => setGiven({ ...given, ...part });
+  const take = (place: string) => ({
+    dataset: place.startsWith("d:") ? place.slice(2) : "",
+    run: place.startsWith("r:") ? place.slice(2) : "",
+  });
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    begin({ ...given, ...take(chosen) });
+  };
+  const crumbs = <Link to={`/p/${project}/labels`}>Labels</Link>;
+  if (chosen === "") {
+    return (
+      <Page title="Label answers" crumbs={crumbs}>
+        {!runs.isLoading && (
+          <Empty
+            title="There is nothing to label yet"
+            command="assay grade answers.jsonl graders.yaml"
+          >
+            <p>
+              Store a dataset of answers on the <Link to={`/p/${project}/datasets`}>Data page</Link>
+              , or grade a file: the answers of a run can be labelled, too.
+            </p>
+          </Empty>
+        )}
+      </Page>
+    );
+  }
+  return (
+    <Page title="Label answers" crumbs={crumbs}>
+      <form className="grid max-w-3xl gap-5" onSubmit={submit}>
+        <Field id={`${id}-from`} label="Answers" path="dataset">
+          <select
+            id={`${id}-from`}
+            className={INPUT}
+            value={chosen}
+            onChange={({ target }) => change(take(target.value))}
+          >
+            {stored.length > 0 && (
+              <optgroup label="Datasets">
+                {stored.map(({ key, rows }) => (
+                  <option key={key} value={`d:${key}`}>
+                    {key} ({count(rows, "row")})
+                  </option>
+                ))}
+              </optgroup>
+            )}
+            {ran.length > 0 && (
+              <optgroup label="Runs">
+                {ran.map(({ id: run, label, planned }) => (
+                  <option key={run} value={`r:${run}`}>
+                    {label || run} ({count(planned, "cell")})
+                  </option>
+                ))}
+              </optgroup>
+            )}
+          </select>
+        </Field>
+        <Field id={`${id}-asked`} label="What is asked of every answer" path="criterion">
+          <textarea
+            id={`${id}-asked`}
+            className={AREA}
+            rows={2}
+            maxLength={2_000}
+            value={given.criterion}
+            placeholder="The answer names the city."
+            onChange={({ target }) => change({ criterion: target.value })}
+          />
+        </Field>
+        <div className="grid gap-5 sm:grid-cols-2">
+          <Field id={`${id}-classes`} label="Classes" path="classes">
+            <Pick
+              id={`${id}-classes`}
+              isFree
+              value={given.classes}
+              options={CLASSES}
+              change={(classes) => change({ classes })}
+            />
+          </Field>
+          <Field id={`${id}-field`} label="Field" path="field">
+            <input
+              id={`${id}-field`}
+              className={INPUT}
+              required
+              maxLength={200}
+              value={given.field}
+              onChange={({ target }) => change({ field: target.value })}
+            />
+          </Field>
+          <Field id={`${id}-seed`} label="Random order" path="seed">
+            <input
+              id={`${id}-seed`}
+              className={INPUT}
+              type="number"
+              min={0}
+              max={2_147_483_647}
+              value={given.seed}
+              onChange={({ target }) => change({ seed: Number(target.value) })}
+            />
+          </Field>
+          {me?.id === "local" && (
+            <Field id={`${id}-rater`} label="Your name" path="rater">
+              <input
+                id={`${id}-rater`}
+                className={INPUT}
+                maxLength={200}
+                value={given.rater}
+                placeholder={me.name}
+                onChange={({ target }) => change({ rater: target.value })}
+              />
+            </Field>
+          )}
+        </div>
+        <div className="flex flex-wrap items-center gap-3">
+          <Button type="submit" tone="primary">
+            Begin
+          </Button>
+          <span className="text-soft">
+            {mayLabel
+              ? "One key labels. What graders said is not shown, and not sent to this page."
+              : "Labelling needs a key of the role editor: you may look."}
+          </span>
+        </div>
+      </form>
+    </Page>
+  );
+}
+
+interface StartProps {
+  project: string;
+  address: QueueAddress;
+  begin: (asked: QueueAddress) => void;
 }

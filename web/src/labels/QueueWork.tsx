@@ -1,11 +1,16 @@
-import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
-import { Link } from "react-router";
+import { useCallback, useEffect, useLayoutEffect, useMemo, useState } from "react";
 import { useMay } from "../api/me";
 import { Problem } from "../api/problem";
+import { Button, ButtonLink } from "../parts/Button";
+import { Empty } from "../parts/Empty";
+import { INPUT } from "../parts/Field";
 import { count, whole } from "../parts/figures";
+import { Keys } from "../parts/Hint";
 import { isTyped } from "../parts/keys";
 import { Loading } from "../parts/Loading";
+import { Page } from "../parts/Page";
 import { ProblemBox } from "../parts/ProblemBox";
+import { usePageTitle } from "../parts/title";
 import type { QueueAddress } from "./QueuePage";
 import { SeenText } from "./SeenText";
 import { useQueue } from "./useQueue";
@@ -17,6 +22,7 @@ export function QueueWork({ project, address }: { project: string; address: Queu
     () => ({ dataset, run, field, classes, seed, rater }),
     [dataset, run, field, classes, seed, rater],
   );
+  usePageTitle(`Label ${field}`);
   const mayLabel = useMay("editor", project);
   const [told, setTold] = useState("");
   const criterion = address.criterion || told;
@@ -24,7 +30,6 @@ export function QueueWork({ project, address }: { project: string; address: Queu
   const [note, setNote] = useState("");
   const [isNoting, setNoting] = useState(false);
   const [isAll, setAll] = useState(false);
-  const top = useRef<HTMLDivElement>(null);
 
   useEffect(() => {
     if (queue.head?.criterion) setTold(queue.head.criterion);
@@ -54,7 +59,7 @@ export function QueueWork({ project, address }: { project: string; address: Queu
     setNote("");
     setNoting(false);
     setAll(false);
-    top.current?.scrollTo(0, 0);
+    window.scrollTo(0, 0);
   }, [queue.current]);
 
   // With the item that is seen, not a moment later: who labels fast presses ahead.
@@ -69,50 +74,56 @@ export function QueueWork({ project, address }: { project: string; address: Queu
 
   const { head, current } = queue;
   if (!head) {
-    return queue.problem ? (
-      <div className="page">
-        <ProblemBox problem={queue.problem} retry={queue.retry} />
-      </div>
-    ) : (
-      <Loading what="Loading the queue" />
+    return (
+      <Page title="Label answers">
+        {queue.problem ? (
+          <ProblemBox problem={queue.problem} retry={queue.retry} />
+        ) : (
+          <Loading what="Loading the queue" />
+        )}
+      </Page>
     );
   }
   const parts = current?.parts ?? [];
   const isWide = parts.some(({ name }) => name === "documents");
+  const done = Math.min(queue.done, total);
   return (
-    <div className="queue">
-      <header className="queue-head">
-        <div className="queue-title">
-          <h1 className="clip">
+    <div className="mx-auto flex max-w-[1440px] flex-col px-4 pt-4 md:px-8">
+      <header className="mb-3 flex flex-wrap items-center justify-between gap-x-6 gap-y-1">
+        <div className="min-w-0">
+          <h1 className="m-0 truncate text-lg font-semibold">
             {address.dataset || address.run}
-            <span className="soft"> · {field}</span>
+            <span className="font-normal text-soft"> · {field}</span>
           </h1>
-          <span className="soft clip">
+          <p className="m-0 truncate text-sm text-soft">
             as {head.rater}
             {head.size > (head.total ?? 0) &&
               ` · ${whole(head.total ?? 0)} of ${whole(head.size)} drawn`}
             {queue.skipped > 0 && ` · ${whole(queue.skipped)} left for later`}
-          </span>
+          </p>
         </div>
-        <div className="queue-count">
-          <span className="number">
-            <strong>{whole(Math.min(queue.done, total))}</strong> of {whole(total)}
+        <div data-testid="done" className="flex items-center gap-3 whitespace-nowrap tabular-nums">
+          <span>
+            <strong className="font-semibold">{whole(done)}</strong> of {whole(total)}
           </span>
-          <progress max={total || 1} value={Math.min(queue.done, total)} aria-label="Labelled" />
+          <progress max={total || 1} value={done} aria-label="Labelled" className="w-32" />
         </div>
       </header>
       {criterion && (
-        <p className="queue-criterion">
-          <span className="soft">Criterion</span> {criterion}
+        <p className="mb-3 text-lg font-medium wrap-anywhere">
+          <span className="sr-only">Criterion: </span>
+          {criterion}
         </p>
       )}
       {queue.unsaved && (
         <ProblemBox problem={notSaved(queue.unsaved)} retry={() => queue.saveAgain()} />
       )}
-      <div className="sr" role="status" aria-live="polite">
-        {queue.words && `${queue.words} ${Math.min(queue.done, total)} of ${total} labelled.`}
+      <div className="sr-only" role="status" aria-live="polite">
+        {queue.words && `${queue.words} ${done} of ${total} labelled.`}
       </div>
-      <div className={`queue-texts ${isWide ? "wide" : ""}`} ref={top}>
+      <div
+        className={`grid min-h-[55vh] grid-cols-[minmax(0,1fr)] content-start gap-3 pb-6 ${isWide ? WIDE : ""}`}
+      >
         {isOver ? (
           <Over project={project} address={address} done={queue.done} />
         ) : current ? (
@@ -125,10 +136,10 @@ export function QueueWork({ project, address }: { project: string; address: Queu
           <Loading what="Loading the next item" />
         )}
       </div>
-      <footer className="queue-keys">
+      <footer className="sticky bottom-0 z-10 -mx-4 grid gap-2 border-t border-line bg-page px-4 py-3 md:-mx-8 md:px-8">
         {isNoting && (
           <form
-            className="row note"
+            className="flex gap-2"
             onSubmit={(event) => {
               event.preventDefault();
               setNoting(false);
@@ -136,6 +147,7 @@ export function QueueWork({ project, address }: { project: string; address: Queu
           >
             <input
               autoFocus
+              className={`${INPUT} max-w-none!`}
               aria-label="Note"
               maxLength={2_000}
               value={note}
@@ -148,44 +160,50 @@ export function QueueWork({ project, address }: { project: string; address: Queu
                 }
               }}
             />
-            <button type="submit">Done</button>
+            <Button type="submit">Done</Button>
           </form>
         )}
-        <div className="row">
-          {head.keys.map(({ key, label }) => (
-            <button
-              key={key}
-              type="button"
-              className="label-key"
-              disabled={!mayLabel || !current || isOver}
-              aria-keyshortcuts={key}
-              onClick={() => act(key)}
-            >
-              <kbd>{key}</kbd> {label}
-            </button>
-          ))}
-          <span className="gap" />
+        <div className="flex flex-wrap items-center gap-2">
+          <span className="grid auto-cols-fr grid-flow-col gap-2 max-md:w-full">
+            {head.keys.map(({ key, label }) => (
+              <Button
+                key={key}
+                tone="primary"
+                aria-keyshortcuts={key}
+                isDisabled={!mayLabel || !current || isOver}
+                onPress={() => act(key)}
+              >
+                {label} <Keys>{key}</Keys>
+              </Button>
+            ))}
+          </span>
           {Object.entries(head.commands).map(([key, name]) => (
-            <button
+            <Button
               key={key}
-              type="button"
-              className="quiet"
+              tone="quiet"
               aria-keyshortcuts={key}
-              disabled={isDisabled(name, mayLabel, queue.said, isOver)}
-              onClick={() => act(key)}
+              isDisabled={isDisabled(name, mayLabel, queue.said, isOver)}
+              onPress={() => act(key)}
             >
-              <kbd>{key}</kbd> {name === "more" && isAll ? "less" : name}
-            </button>
+              {name === "more" && isAll ? "less" : name} <Keys>{key}</Keys>
+            </Button>
           ))}
-          {note && !isNoting && <span className="soft clip">noted: {note}</span>}
+          {note && !isNoting && <span className="truncate text-soft">noted: {note}</span>}
           {!mayLabel && (
-            <span className="soft">You may read. Labelling needs a key of the role editor.</span>
+            <span className="text-soft">
+              You may read. Labelling needs a key of the role editor.
+            </span>
           )}
         </div>
       </footer>
     </div>
   );
 }
+
+// Documents are long: what they are read for, the answer, stays beside them.
+const WIDE = `lg:grid-flow-row-dense lg:grid-cols-2 lg:grid-rows-[auto_auto_1fr] lg:[&>*]:col-start-1
+  lg:[&>[aria-label=answer]]:sticky lg:[&>[aria-label=answer]]:top-16 lg:[&>[aria-label=answer]]:col-start-2
+  lg:[&>[aria-label=answer]]:row-span-4 lg:[&>[aria-label=answer]]:row-start-1 lg:[&>[aria-label=answer]]:self-start`;
 
 /** Which label the server does not have, and why; its item is still the one that is shown. */
 function notSaved({ label, problem }: { label: string; problem: Error }): Problem {
@@ -212,27 +230,19 @@ function Over({ project, address, done }: OverProps) {
   const field = encodeURIComponent(address.field);
   const grader = address.grader && `&grader=${encodeURIComponent(address.grader)}`;
   return (
-    <div className="panel queue-over">
-      <h2>{done === 0 ? "There is nothing to label" : `${count(done, "item")} labelled`}</h2>
+    <Empty title={done === 0 ? "There is nothing to label" : `${count(done, "item")} labelled`}>
       <p>
         {done < 20
           ? "A calibration of fewer than 20 rows says little: its interval is wide."
           : "The next step is to measure how far a grader agrees."}
       </p>
-      <div className="row">
-        <Link
-          className="button primary"
-          to={`/p/${project}/calibrations?new=1&field=${field}${grader}`}
-        >
+      <div className="mt-2 flex flex-wrap gap-2">
+        <ButtonLink tone="primary" to={`/p/${project}/calibrations?new=1&field=${field}${grader}`}>
           Calibrate {address.grader || "a grader"}
-        </Link>
-        <Link className="button" to={`/p/${project}/labels/set?field=${field}`}>
-          Read the labels
-        </Link>
-        <Link className="button" to={`/p/${project}/labels`}>
-          All labels
-        </Link>
+        </ButtonLink>
+        <ButtonLink to={`/p/${project}/labels/set?field=${field}`}>Read the labels</ButtonLink>
+        <ButtonLink to={`/p/${project}/labels`}>All labels</ButtonLink>
       </div>
-    </div>
+    </Empty>
   );
 }

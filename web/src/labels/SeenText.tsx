@@ -29,25 +29,28 @@ function beginning(name: string, text: string): [string, number] {
 }
 
 /** One text of an item, as text whatever it holds; a long one from its beginning. */
-export function SeenText({
-  name,
-  text,
-  all = false,
-}: {
-  name: string;
-  text: string;
-  all?: boolean;
-}) {
+export function SeenText({ name, text, all = false }: SeenProps) {
   const [shown, left] = all ? [text, 0] : beginning(name, text);
   return (
-    <section className={`seen seen-${name}`} aria-label={name}>
-      <h3>{name}</h3>
-      <pre>{shown === "" ? <span className="soft">(nothing)</span> : visible(shown)}</pre>
+    <section
+      className={`rounded-lg p-4 ${name === "answer" ? "bg-page ring-1 ring-line" : "bg-sunk"}`}
+      aria-label={name}
+    >
+      <h3 className="m-0 mb-1 text-sm font-medium text-soft first-letter:uppercase">{name}</h3>
+      <pre className="m-0 font-sans text-[15px] leading-6 whitespace-pre-wrap wrap-anywhere">
+        {shown === "" ? <span className="text-soft">(nothing)</span> : visible(shown)}
+      </pre>
       {left > 0 && (
-        <p className="soft">
+        <p className="mt-2 mb-0 text-soft">
           {left.toLocaleString("en")} more characters: <kbd>m</kbd> shows all
         </p>
       )}
     </section>
   );
+}
+
+interface SeenProps {
+  name: string;
+  text: string;
+  all?: boolean;
 }

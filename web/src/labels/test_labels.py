@@ -81,14 +81,14 @@ def test_a_queue_is_worked_through_by_keys_alone(
     sent: list[str] = []
     page.on("response", lambda reply: sent.append(reply.text()) if "/queue?" in reply.url else None)
     page.get_by_role("button", name="Begin").click()
-    expect(page.locator(".queue-count")).to_contain_text("0 of 24")
+    expect(page.get_by_test_id("done")).to_contain_text("0 of 24")
     expect(page.get_by_text("It names the capital.")).to_be_visible()
     expect(page.get_by_text("Paris is the capital of France")).to_be_visible()
     no_serious_findings(page)
 
     first = answer_of(page)
     page.keyboard.press("p")
-    expect(page.locator(".queue-count")).to_contain_text("1 of 24")
+    expect(page.get_by_test_id("done")).to_contain_text("1 of 24")
     second = answer_of(page)
     assert second != first
     page.keyboard.press("s")
@@ -97,18 +97,18 @@ def test_a_queue_is_worked_through_by_keys_alone(
     page.get_by_label("Note").fill("p is no label while a note is written")
     page.keyboard.press("Enter")
     page.keyboard.press("f")
-    expect(page.locator(".queue-count")).to_contain_text("2 of 24")
+    expect(page.get_by_test_id("done")).to_contain_text("2 of 24")
     page.keyboard.press("u")
-    expect(page.locator(".queue-count")).to_contain_text("1 of 24")
+    expect(page.get_by_test_id("done")).to_contain_text("1 of 24")
     page.keyboard.press("f")
-    expect(page.locator(".queue-count")).to_contain_text("2 of 24")
+    expect(page.get_by_test_id("done")).to_contain_text("2 of 24")
 
     assert sent
     for reply in sent:  # blind: no verdict travels
         assert "secret" not in reply
         assert "0.875" not in reply
     page.reload()
-    expect(page.locator(".queue-count")).to_contain_text("2 of 24")  # it goes on where it stopped
+    expect(page.get_by_test_id("done")).to_contain_text("2 of 24")  # it goes on where it stopped
     assert answer_of(page) == second, "what was left for later comes again"
     asked = {"field": "label", "limit": "50"}
     stored = filled.http.get("/api/v1/projects/default/labels/items", params=asked).json()["items"]
@@ -118,7 +118,7 @@ def test_a_queue_is_worked_through_by_keys_alone(
         before = answer_of(page)
         page.keyboard.press("p")
         page.wait_for_function(
-            "was => document.querySelector('.seen-answer')?.innerText !== was", arg=before
+            "was => document.querySelector('[aria-label=answer]')?.innerText !== was", arg=before
         )
     expect(page.get_by_role("heading", name="24 items labelled")).to_be_visible()
     no_serious_findings(page)
@@ -126,12 +126,14 @@ def test_a_queue_is_worked_through_by_keys_alone(
 
 def test_what_is_labelled_is_text_whatever_it_holds(filled: Site, open_page: Opener) -> None:
     page = open_page("/p/default/labels/queue?dataset=hostile&field=hostile&rater=ada")
-    expect(page.locator(".queue-count")).to_contain_text("0 of 1")
+    expect(page.get_by_test_id("done")).to_contain_text("0 of 1")
     expect(page.get_by_role("region", name="question")).to_contain_text("<img src=x")
     expect(page.get_by_role("region", name="answer")).to_contain_text("\\u{202e}")
     assert len(answer_of(page)) < 10_000
     page.keyboard.press("m")
-    page.wait_for_function("document.querySelector('.seen-answer').innerText.length > 900000")
+    page.wait_for_function(
+        "document.querySelector('[aria-label=answer]').innerText.length > 900000"
+    )
     page.keyboard.press("w")
     page.get_by_label("Note").fill(HOSTILE)
     page.keyboard.press("Enter")
@@ -179,11 +181,13 @@ def test_a_grader_is_calibrated_and_its_card_is_what_the_command_line_says(
     )
     card = cast("dict[str, Any]", json.loads(text))
     kappa = card["measures"]["kappa"]
-    expect(page.locator(".headline .value")).to_have_text(f"kappa {kappa['value']:.2f}")
+    expect(page.get_by_role("definition").first).to_have_text(f"{kappa['value']:.2f}")
     told = f"{kappa['value']:.2f} [{kappa['low']:.2f}, {kappa['high']:.2f}]"
     expect(page.get_by_role("row", name="kappa")).to_contain_text(told)
-    shown = page.locator(".confusion td").evaluate_all(
-        "cells => cells.map(one => parseInt(one.firstChild.textContent))"
+    shown = (
+        page.get_by_role("table", name="Where they differ")
+        .locator("td")
+        .evaluate_all("cells => cells.map(one => parseInt(one.firstChild.textContent))")
     )
     assert shown == [count for line in card["confusion"] for count in line]
     rows = page.locator("article")
@@ -211,7 +215,7 @@ def test_who_may_only_read_labels_nothing(
     expect(page.get_by_text("Labelling needs a key of the role editor.")).to_be_visible()
     expect(page.get_by_role("button", name="PASS")).to_be_disabled()
     page.keyboard.press("p")
-    expect(page.locator(".queue-count")).to_contain_text("0 of 24")
+    expect(page.get_by_test_id("done")).to_contain_text("0 of 24")
     page.goto(f"{filled.server.url}/p/default/calibrations?new=1&field=mine")
     expect(page.get_by_role("button", name="Calibrate", exact=True)).to_be_disabled()
 
@@ -249,9 +253,9 @@ def test_twenty_examples_are_labelled_for_a_grader_that_was_never_measured(
         f"{filled.server.url}/p/default/labels/queue?"
         "dataset=capitals&field=goal&goal=2&grader=says-yes&rater=ada&classes=GOOD,SAD"
     )
-    expect(page.locator(".queue-count")).to_contain_text("0 of 2")
+    expect(page.get_by_test_id("done")).to_contain_text("0 of 2")
     page.keyboard.press("1")  # SAD would take the key of skip: all have numbers
-    expect(page.locator(".queue-count")).to_contain_text("1 of 2")
+    expect(page.get_by_test_id("done")).to_contain_text("1 of 2")
     page.keyboard.press("2")
     expect(page.get_by_role("heading", name="2 items labelled")).to_be_visible()
     page.get_by_role("link", name="Calibrate says-yes").click()
@@ -266,7 +270,7 @@ def test_a_label_that_is_refused_says_why_and_another_may_be_given(
 ) -> None:
     filled.upload("gone", ROWS[:8])
     page = open_page("/p/default/labels/queue?dataset=gone&field=refused&rater=cleo")
-    done = page.locator(".queue-count")
+    done = page.get_by_test_id("done")
     expect(done).to_contain_text("0 of 8")
     page.keyboard.press("p")
     expect(done).to_contain_text("1 of 8")

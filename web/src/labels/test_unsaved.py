@@ -14,7 +14,7 @@ def test_a_label_for_a_server_that_is_killed_waits_in_the_form(
 ) -> None:
     site.upload("capitals", ROWS)
     page = open_page("/p/default/labels/queue?dataset=capitals&field=killed&rater=cleo")
-    done = page.locator(".queue-count")
+    done = page.get_by_test_id("done")
     expect(done).to_contain_text("0 of 8")
     answer = page.get_by_role("region", name="answer")
     first = answer.inner_text()

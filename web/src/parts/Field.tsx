@@ -23,6 +23,13 @@ export const INPUT = `min-h-8 w-full max-w-xl rounded-md border border-edge/60 b
   placeholder:text-soft hover:border-edge aria-invalid:border-fail disabled:bg-fill disabled:text-soft
   pointer-coarse:min-h-10 pointer-coarse:text-lg`;
 
+/** How a text of several lines looks, which grows as it is written. */
+export const AREA = `${INPUT} block max-h-120 max-w-none! field-sizing-content`;
+
+/** How fields look that belong together inside a form. */
+export const NESTED =
+  "m-0 min-w-0 rounded-lg bg-sunk p-4 [&>legend]:float-left [&>legend]:mb-2 [&>legend]:w-full [&>legend]:font-medium [&>legend+*]:clear-both";
+
 /** A label, its control, what it is for, and what is wrong with it. */
 export function Field({ id, label, path, about, required, children }: FieldProps) {
   return (

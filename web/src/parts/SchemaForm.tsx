@@ -1,7 +1,7 @@
 import { type ComponentType, useId, useState } from "react";
-import { Complaints, Described, Field, useIsFaulty, useTied } from "./Field";
+import { Button } from "./Button";
+import { AREA, Complaints, Described, Field, INPUT, NESTED, useIsFaulty, useTied } from "./Field";
 import { isObject, type Json, type JsonObject, withMember } from "./json";
-import "./form.css";
 
 /** As much of JSON Schema as definitions of graders use, and hints how a member is best shown. */
 export interface Schema {
@@ -52,7 +52,7 @@ export function SchemaForm({ schema, value, onChange, path, omit = [] }: FormPro
     />
   );
   return (
-    <div className="fields">
+    <div className="grid grid-cols-[minmax(0,1fr)] gap-4">
       {names.filter(isShown).map(member)}
       {folded.length > 0 && (
         <Folded names={folded} value={value} path={path} isAll={folded.length === names.length}>
@@ -68,16 +68,14 @@ function Folded({ names, value, path, isAll, children }: FoldedProps) {
   const isFaulty = useIsFaulty(path);
   const [isOpen, setOpen] = useState(given > 0);
   return (
-    <details
-      open={isOpen || isFaulty}
-      onToggle={(event) => setOpen(event.currentTarget.open)}
-      className="folded"
-    >
-      <summary>
+    <details open={isOpen || isFaulty} onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary className="cursor-pointer py-1 text-accent">
         {isAll ? "Options" : "More options"}{" "}
-        <span className="soft">{given > 0 ? `${given} of ${names.length} set` : names.length}</span>
+        <span className="text-soft">
+          {given > 0 ? `${given} of ${names.length} set` : names.length}
+        </span>
       </summary>
-      <div className="fields">{children}</div>
+      <div className="mt-3 grid grid-cols-[minmax(0,1fr)] gap-4">{children}</div>
     </details>
   );
 }
@@ -99,10 +97,10 @@ function Member(props: MemberProps) {
   if (shapes) return <Choice {...props} schema={schema} shapes={shapes} />;
   if (schema.type === "object" && schema.properties) {
     return (
-      <fieldset className="nested">
+      <fieldset className={NESTED}>
         <legend>{labelOf(props.name)}</legend>
         {schema.description && (
-          <p className="about soft">
+          <p className="m-0 mb-3 text-sm text-soft">
             <Described text={schema.description} />
           </p>
         )}
@@ -136,44 +134,50 @@ function Items({ name, schema, value, onChange, path, required }: MemberProps) {
     onChange(left.length || required ? left : undefined);
   };
   return (
-    <fieldset className={isFixed ? "nested pairs" : "nested"}>
+    <fieldset className={NESTED}>
       <legend>
         {labelOf(name)}
-        {required && <em className="needed"> (required)</em>}
+        {required && <span className="font-normal text-soft"> (required)</span>}
       </legend>
       {schema.description && (
-        <p className="about soft">
+        <p className="m-0 mb-3 text-sm text-soft">
           <Described text={schema.description} />
         </p>
       )}
       <Complaints path={path} id={id} />
       {items.map((item, place) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: an item of plain JSON is known by its place
-        <div className={isFixed ? "pair" : "item"} key={place}>
+        <div
+          // biome-ignore lint/suspicious/noArrayIndexKey: an item of plain JSON is known by its place
+          key={place}
+          className={
+            isFixed
+              ? "mr-4 inline-block"
+              : "mb-4 grid grid-cols-[minmax(0,1fr)_auto] items-start gap-2 border-b border-line pb-4"
+          }
+        >
           <Member
             name={isFixed ? (ENDS[place] ?? one) : `${one} ${place + 1}`}
             schema={inner}
             value={item}
-            required
+            required={!isFixed}
             path={`${path}[${place}]`}
             onChange={(changed) => put(place, changed)}
           />
           {!isFixed && (
-            <button
-              type="button"
-              className="quiet"
-              onClick={() => without(place)}
+            <Button
+              tone="quiet"
+              onPress={() => without(place)}
               aria-label={`Remove ${labelOf(one)} ${place + 1}`}
             >
               Remove
-            </button>
+            </Button>
           )}
         </div>
       ))}
       {!isFixed && (
-        <button type="button" onClick={() => onChange([...items, blank(inner)])}>
+        <Button icon="plus" onPress={() => onChange([...items, blank(inner)])}>
           Add {labelOf(one).toLowerCase()}
-        </button>
+        </Button>
       )}
     </fieldset>
   );
@@ -187,7 +191,7 @@ function Choice(props: MemberProps & { shapes: Schema[] }) {
   const chosen = shapes[found];
   const tag = chosen && tagOf(chosen);
   return (
-    <div className="choice">
+    <div className="grid grid-cols-[minmax(0,1fr)] gap-3">
       <Field
         id={id}
         label={labelOf(name)}
@@ -197,6 +201,7 @@ function Choice(props: MemberProps & { shapes: Schema[] }) {
       >
         <select
           {...useTied(id, path, schema.description)}
+          className={`${INPUT} w-auto! min-w-50`}
           value={found}
           onChange={(event) => {
             const shape = shapes[Number(event.target.value)];
@@ -215,7 +220,7 @@ function Choice(props: MemberProps & { shapes: Schema[] }) {
       {chosen?.properties ? (
         <>
           {chosen.description && (
-            <p className="about soft">
+            <p className="m-0 mb-3 text-sm text-soft">
               <Described text={chosen.description} />
             </p>
           )}
@@ -259,6 +264,7 @@ function Control({ name, schema, value, onChange, path, required }: MemberProps)
     return field(
       <select
         {...tied}
+        className={`${INPUT} w-auto! min-w-50`}
         value={value === undefined ? "" : JSON.stringify(value)}
         onChange={(event) =>
           onChange(event.target.value ? (JSON.parse(event.target.value) as Json) : undefined)
@@ -279,8 +285,8 @@ function Control({ name, schema, value, onChange, path, required }: MemberProps)
   }
   if (schema.type === "boolean") {
     return (
-      <div className="field">
-        <label className="check">
+      <div>
+        <label className="flex min-h-8 items-center gap-2 font-medium">
           <input
             type="checkbox"
             {...tied}
@@ -293,7 +299,7 @@ function Control({ name, schema, value, onChange, path, required }: MemberProps)
         </label>
         <Complaints path={path} id={id} />
         {schema.description && (
-          <p id={`${id}-about`} className="about soft">
+          <p id={`${id}-about`} className="m-0 text-sm text-soft">
             <Described text={schema.description} />
           </p>
         )}
@@ -304,7 +310,7 @@ function Control({ name, schema, value, onChange, path, required }: MemberProps)
     return field(
       <input
         {...tied}
-        className="short"
+        className={`${INPUT} max-w-40!`}
         inputMode="decimal"
         placeholder={shown}
         value={value === undefined ? "" : String(value)}
@@ -326,10 +332,10 @@ function Control({ name, schema, value, onChange, path, required }: MemberProps)
         <textarea
           {...text}
           rows={schema.rows ?? 2}
-          className={schema.isCode ? "grows mono" : "grows"}
+          className={schema.isCode ? `${AREA} font-mono` : AREA}
         />
       ) : (
-        <input {...text} />
+        <input {...text} className={INPUT} />
       ),
     );
   }
@@ -364,14 +370,14 @@ function AnyJson({ tied, value, isObject: mustBeObject, onChange }: AnyJsonProps
     <>
       <textarea
         {...tied}
-        className="grows mono"
+        className={`${AREA} font-mono`}
         rows={1}
         spellCheck={false}
         placeholder={mustBeObject ? "{ }" : "Text, or JSON"}
         value={text}
         onChange={(event) => change(event.target.value)}
       />
-      {isWrong && <p className="fault">Not JSON yet</p>}
+      {isWrong && <p className="mt-1 mb-0 text-fail">Not JSON yet</p>}
     </>
   );
 }

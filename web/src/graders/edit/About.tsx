@@ -1,24 +1,19 @@
 import { type ComponentProps, useId } from "react";
-import { Field, useTied } from "../../parts/Field";
+import { Field, INPUT, useTied } from "../../parts/Field";
 import type { Draft } from "./useDraft";
 
-/** What is said of a grader beside its definition: key, names, note. */
-export function About({ draft, change, isNew }: AboutProps) {
-  const said = (member: keyof typeof FIELDS) => (
-    <Said
-      key={member}
-      {...FIELDS[member]}
-      value={draft[member]}
-      onChange={(value) => change({ [member]: value })}
-    />
-  );
+/** What is said of a grader beside its definition: of a new one its key, of each its names and note. */
+export function About({ draft, change, members }: AboutProps) {
   return (
-    <div className="about-grader">
-      {isNew && said("key")}
-      {said("name")}
-      {said("description")}
-      {said("feedbackKey")}
-      {said("note")}
+    <div className="grid items-start gap-4 sm:grid-cols-2">
+      {members.map((member) => (
+        <Said
+          key={member}
+          {...FIELDS[member]}
+          value={draft[member]}
+          onChange={(value) => change({ [member]: value })}
+        />
+      ))}
     </div>
   );
 }
@@ -29,7 +24,7 @@ const FIELDS = {
     label: "Key",
     about: "Lowercase letters, digits, `.`, `_` and `-`; it cannot be changed later.",
     input: {
-      className: "mono",
+      className: `${INPUT} font-mono`,
       required: true,
       autoFocus: true,
       autoComplete: "off",
@@ -70,6 +65,7 @@ function Said({ path, label, about, input, value, onChange }: SaidProps) {
     <Field id={id} label={label} path={path} about={about} required={input.required}>
       <input
         {...useTied(id, path, about)}
+        className={INPUT}
         {...input}
         value={value}
         onChange={(event) => onChange(event.target.value)}
@@ -93,5 +89,5 @@ interface SaidProps extends About {
 interface AboutProps {
   draft: Draft;
   change: (values: Partial<Draft>) => void;
-  isNew: boolean;
+  members: readonly (keyof typeof FIELDS)[];
 }

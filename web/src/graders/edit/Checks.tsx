@@ -1,56 +1,44 @@
+import { Button } from "../../parts/Button";
 import { Outcome } from "../../parts/Outcome";
+import { Notice } from "../../parts/Page";
 import type { Trial } from "./trial";
 
-const FUNCTION_CHECKS = [
-  ["syntax", "Syntax"],
-  ["structure", "Structure"],
-  ["signature", "Signature"],
-  ["execution", "Execution"],
-  ["test_run", "Test run"],
-] as const;
-
+const OF_FUNCTIONS = ["syntax", "structure", "signature", "execution", "test_run"];
 const WORDS = { pass: "passed", fail: "failed", skipped: "not made yet" };
 
-/** The five checks in their order: passed, failed with its line, or not yet made. */
+/** The checks in their order: passed, failed with its line, or not yet made. */
 export function Checks({ trial, onLine }: ChecksProps) {
-  const made = new Map(trial.checks.map((check) => [check.name, check]));
+  const made = new Map(trial.checks.map((check) => [check.name as string, check]));
   const failed = trial.checks.find((check) => !check.passed);
-  const isFunction = made.has("syntax");
-  const names: [string, string][] = isFunction
-    ? FUNCTION_CHECKS.map(([name, text]) => [name, text])
-    : trial.checks.map((check) => [check.name, check.name.replaceAll("_", " ")]);
   const line = failed?.line ?? null;
   return (
-    <div className="checks">
-      <ul aria-label="Checks">
-        {names.map(([name, text]) => {
+    <div className="grid gap-2">
+      <ul aria-label="Checks" className="m-0 list-none p-0 flex flex-wrap gap-x-4 gap-y-1">
+        {(made.has("syntax") ? OF_FUNCTIONS : [...made.keys()]).map((name) => {
           const check = made.get(name);
           const state = check ? (check.passed ? "pass" : "fail") : "skipped";
+          const text = name.replaceAll("_", " ");
           return (
             <li key={name}>
-              <Outcome state={state} text={text} />
-              <span className="sr"> {WORDS[state]}</span>
+              <Outcome state={state} text={text.slice(0, 1).toUpperCase() + text.slice(1)} />
+              <span className="sr-only"> {WORDS[state]}</span>
             </li>
           );
         })}
       </ul>
       {failed && (
-        <p role="alert" className="check-failed">
+        <p role="alert" className="m-0 rounded-lg bg-fail-soft px-4 py-2 wrap-anywhere">
           {failed.message}{" "}
           {line !== null && onLine && (
-            <button type="button" className="quiet place" onClick={() => onLine(line)}>
+            <Button tone="quiet" onPress={() => onLine(line)}>
               Go to line {line}
-            </button>
+            </Button>
           )}
         </p>
       )}
-      {trial.warnings.length > 0 && (
-        <ul className="warnings" aria-label="Worth a look">
-          {trial.warnings.map((warning) => (
-            <li key={warning}>{warning}</li>
-          ))}
-        </ul>
-      )}
+      {trial.warnings.map((warning) => (
+        <Notice key={warning}>{warning}</Notice>
+      ))}
     </div>
   );
 }

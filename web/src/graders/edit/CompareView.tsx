@@ -31,13 +31,13 @@ export default function CompareView({ before, after, names }: CompareProps) {
     return () => view.destroy();
   }, [before, after, left, right]);
   return (
-    <div className="compare-sources">
-      <div className="compare-names">
+    <div className="overflow-hidden rounded-lg border border-line">
+      <div className="grid grid-cols-2 border-b border-line bg-sunk font-medium [&>*]:px-3 [&>*]:py-1.5">
         <span>{left}</span>
         <span>{right}</span>
       </div>
-      <div ref={place} className="compare-scroll" />
-      {before === after && <p className="soft">The source is the same in both.</p>}
+      <div ref={place} className="max-h-[60vh] overflow-auto" />
+      {before === after && <p className="m-0 px-3 py-2 text-soft">Both are the same.</p>}
     </div>
   );
 }

@@ -1,5 +1,6 @@
 import { Suspense } from "react";
-import { Dialog } from "../../parts/Dialog";
+import { Button } from "../../parts/Button";
+import { Actions, Dialog } from "../../parts/Dialog";
 import { moment } from "../../parts/figures";
 import { Loading } from "../../parts/Loading";
 import { later } from "../../parts/later";
@@ -12,25 +13,23 @@ export function Conflict({ theirs, texts, overwrite, take, close }: ConflictProp
   const { number, note, created_by: by, created_at: at } = theirs.latest;
   const [their, my] = texts;
   return (
-    <Dialog title={`Version ${number} was saved meanwhile`} close={close}>
-      <p>
+    <Dialog title={`Version ${number} was saved meanwhile`} close={close} isWide>
+      <p className="mb-3">
         {by ? `${by} saved it` : "It was saved"} {moment(at)}
         {note && <>: “{note}”</>}. Yours is not lost.
       </p>
       <Suspense fallback={<Loading />}>
         <CompareView before={their} after={my} names={[`${theirs.key}@${number}`, "Yours"]} />
       </Suspense>
-      <div className="row choices">
-        <button type="button" onClick={close}>
-          Go on editing
-        </button>
-        <button type="button" className="danger" onClick={take}>
+      <Actions>
+        <Button onPress={close}>Go on editing</Button>
+        <Button tone="danger" onPress={take}>
           Take version {number}, discard mine
-        </button>
-        <button type="button" className="primary" onClick={overwrite}>
+        </Button>
+        <Button tone="primary" onPress={overwrite}>
           Save mine as version {number + 1}
-        </button>
-      </div>
+        </Button>
+      </Actions>
     </Dialog>
   );
 }

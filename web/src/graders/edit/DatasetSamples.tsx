@@ -1,64 +1,41 @@
-import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import { useEffect, useState } from "react";
-import { Link, useSearchParams } from "react-router";
-import { api, ask, type Schemas } from "../../api/client";
+import { keepPreviousData } from "@tanstack/react-query";
+import { useEffect, useId, useState } from "react";
+import { Link } from "react-router";
+import { $api, type Schemas } from "../../api/client";
+import type { Change } from "../../parts/address";
+import { Button } from "../../parts/Button";
+import { Choice } from "../../parts/Choice";
 import { Empty } from "../../parts/Empty";
+import { INPUT } from "../../parts/Field";
 import { whole } from "../../parts/figures";
 import { ProblemBox } from "../../parts/ProblemBox";
 
 const MOST = 200;
 const PAGE = 8;
 
-export interface DatasetChoice {
-  dataset: string | null;
-  rows: number[];
-  take: number;
-}
+/** Which rows of which dataset, as the address says where it says nothing. */
+export const CHOICE = { dataset: "", mode: "first", rows: [] as readonly string[], take: 5 };
 
-/** Which rows of which dataset, as the address says. */
-export function datasetChoice(query: URLSearchParams): DatasetChoice {
-  const mode = query.get("mode") ?? "first";
-  const number = (name: string, otherwise: number) => {
-    const found = Number.parseInt(query.get(name) ?? "", 10);
-    return Number.isFinite(found) && found >= 0 ? found : otherwise;
-  };
-  const rows = (query.get("rows") ?? "").split(",").map(Number).filter(Number.isInteger);
-  return {
-    dataset: query.get("dataset"),
-    rows: mode === "chosen" ? rows.filter((row) => row > 0) : [],
-    take: mode === "chosen" ? 0 : Math.min(MOST, number("take", 5)),
-  };
+/** The rows that a choice is, as the API takes them; none where no dataset is chosen. */
+export function rowsOf({ dataset, mode, rows, take }: typeof CHOICE) {
+  if (!dataset) return null;
+  const isChosen = mode === "chosen";
+  const numbers = rows.map(Number).filter((row) => Number.isInteger(row) && row > 0);
+  return { dataset, rows: isChosen ? numbers : [], take: isChosen ? 0 : Math.min(MOST, take) };
 }
 
 /** Chooses a stored dataset, and rows of it. */
-export function DatasetSamples({ project }: { project: string }) {
-  const [address, setAddress] = useSearchParams();
-  // The address follows a moment later, too late for what somebody types.
-  const [query, setQuery] = useState(address);
-  const choice = datasetChoice(query);
-  const mode = query.get("mode") ?? "first";
-  const datasets = useQuery({
-    queryKey: ["datasets", project, "all"],
-    queryFn: ({ signal }) =>
-      ask(
-        api.GET("/api/v1/projects/{project}/datasets", {
-          params: { path: { project }, query: { limit: 200 } },
-          signal,
-        }),
-      ),
+export function DatasetSamples({ project, choice, change }: SamplesProps) {
+  const { dataset, mode, take } = choice;
+  const id = useId();
+  const datasets = $api.useQuery("get", "/api/v1/projects/{project}/datasets", {
+    params: { path: { project }, query: { limit: 200 } },
   });
-  const set = (values: Record<string, string>) => {
-    const changed = (before: URLSearchParams) =>
-      new URLSearchParams({ ...Object.fromEntries(before), ...values });
-    setQuery(changed);
-    setAddress(changed, { replace: true });
-  };
   const items = datasets.data?.items ?? [];
-  const only = items.length === 1 && choice.dataset === null ? items[0]?.key : undefined;
+  const only = items.length === 1 && !dataset ? items[0]?.key : undefined;
   useEffect(() => {
-    if (only) set({ dataset: only });
+    if (only) change({ dataset: only });
   });
-
   if (datasets.error) return <ProblemBox problem={datasets.error} retry={datasets.refetch} />;
   if (datasets.data && items.length === 0) {
     return (
@@ -71,49 +48,50 @@ export function DatasetSamples({ project }: { project: string }) {
     );
   }
   return (
-    <div className="dataset-samples">
-      <label>
-        <span>Dataset</span>
-        <select
-          value={choice.dataset ?? ""}
-          onChange={(event) => set({ dataset: event.target.value, rows: "" })}
-        >
-          <option value="" disabled>
-            {datasets.data ? "choose" : "…"}
-          </option>
-          {items.map((one) => (
-            <option key={one.key} value={one.key}>
-              {one.key} ({whole(one.rows)})
-            </option>
-          ))}
-        </select>
-      </label>
-      <label>
-        <span>Rows</span>
-        <select value={mode} onChange={(event) => set({ mode: event.target.value })}>
-          <option value="first">the first</option>
-          <option value="chosen">chosen</option>
-        </select>
-      </label>
-      {mode !== "chosen" && (
-        <label>
-          <span>How many</span>
-          <input
-            type="number"
-            min={1}
-            max={MOST}
-            value={query.get("take") ?? choice.take}
-            onChange={(event) => set({ take: event.target.value })}
-          />
-        </label>
-      )}
-      {mode === "chosen" && choice.dataset && (
+    <div className="grid gap-3">
+      <div className="flex flex-wrap items-end gap-3">
+        <Choice
+          label="Dataset"
+          value={dataset}
+          options={[
+            ...(dataset ? [] : [["", datasets.data ? "choose" : "…"] as const]),
+            ...items.map((one) => [one.key, `${one.key} (${whole(one.rows)})`] as const),
+          ]}
+          change={(key) => change({ dataset: key, rows: [] })}
+        />
+        <Choice
+          label="Rows"
+          value={mode}
+          options={[
+            ["first", "the first"],
+            ["chosen", "chosen"],
+          ]}
+          change={(wanted) => change({ mode: wanted })}
+        />
+        {mode !== "chosen" && (
+          <span className="grid gap-1">
+            <label htmlFor={id} className="font-medium">
+              How many
+            </label>
+            <input
+              id={id}
+              type="number"
+              min={1}
+              max={MOST}
+              className={`${INPUT} w-20!`}
+              defaultValue={take}
+              onChange={({ target }) => target.value && change({ take: Number(target.value) })}
+            />
+          </span>
+        )}
+      </div>
+      {mode === "chosen" && dataset && (
         <ChosenRows
-          key={choice.dataset}
+          key={dataset}
           project={project}
-          dataset={choice.dataset}
-          chosen={choice.rows}
-          choose={(rows) => set({ rows: rows.join(",") })}
+          dataset={dataset}
+          chosen={rowsOf(choice)?.rows ?? []}
+          choose={(rows) => change({ rows: rows.map(String) })}
         />
       )}
     </div>
@@ -122,18 +100,13 @@ export function DatasetSamples({ project }: { project: string }) {
 
 function ChosenRows({ project, dataset, chosen, choose }: ChosenProps) {
   const [cursors, setCursors] = useState<(string | null)[]>([null]);
-  const cursor = cursors.at(-1) ?? null;
-  const rows = useQuery({
-    queryKey: ["rows", project, dataset, cursor, PAGE],
-    queryFn: ({ signal }) =>
-      ask(
-        api.GET("/api/v1/projects/{project}/datasets/{key}/rows", {
-          params: { path: { project, key: dataset }, query: { limit: PAGE, after: cursor } },
-          signal,
-        }),
-      ),
-    placeholderData: keepPreviousData,
-  });
+  const after = cursors.at(-1) ?? null;
+  const rows = $api.useQuery(
+    "get",
+    "/api/v1/projects/{project}/datasets/{key}/rows",
+    { params: { path: { project, key: dataset }, query: { limit: PAGE, after } } },
+    { placeholderData: keepPreviousData },
+  );
   const toggle = (number: number) =>
     choose(
       chosen.includes(number)
@@ -143,43 +116,35 @@ function ChosenRows({ project, dataset, chosen, choose }: ChosenProps) {
   if (rows.error) return <ProblemBox problem={rows.error} retry={rows.refetch} />;
   const next = rows.data?.next;
   return (
-    <div className="chosen-rows">
-      <ul>
+    <div>
+      <ul className="m-0 list-none p-0 mb-2">
         {rows.data?.items.map((row) => (
-          <li key={row.number}>
-            <label className="row">
+          <li key={row.number} className="border-b border-line">
+            <label className="flex min-h-8 cursor-pointer items-center gap-3 hover:bg-sunk pointer-coarse:min-h-10">
               <input
                 type="checkbox"
                 checked={chosen.includes(row.number)}
                 disabled={!chosen.includes(row.number) && chosen.length >= MOST}
                 onChange={() => toggle(row.number)}
               />
-              <span className="soft number">{row.number}</span>
-              <span className="clip">{excerpt(row)}</span>
+              <span className="text-soft tabular-nums">{row.number}</span>
+              <span className="truncate">{excerpt(row)}</span>
             </label>
           </li>
         ))}
       </ul>
-      <div className="row">
-        <button
-          type="button"
-          disabled={cursors.length === 1}
-          onClick={() => setCursors(cursors.slice(0, -1))}
-        >
+      <div className="flex flex-wrap items-center gap-2">
+        <Button isDisabled={cursors.length === 1} onPress={() => setCursors(cursors.slice(0, -1))}>
           Back
-        </button>
-        <button
-          type="button"
-          disabled={!next}
-          onClick={() => next && setCursors([...cursors, next])}
-        >
+        </Button>
+        <Button isDisabled={!next} onPress={() => next && setCursors([...cursors, next])}>
           More rows
-        </button>
-        <span className="soft">{chosen.length} chosen</span>
+        </Button>
+        <span className="text-soft">{chosen.length} chosen</span>
         {chosen.length > 0 && (
-          <button type="button" className="quiet" onClick={() => choose([])}>
+          <Button tone="quiet" onPress={() => choose([])}>
             None
-          </button>
+          </Button>
         )}
       </div>
     </div>
@@ -188,6 +153,12 @@ function ChosenRows({ project, dataset, chosen, choose }: ChosenProps) {
 
 function excerpt({ question, answer, fault, id }: Schemas["RowGlimpse"]): string {
   return [question, answer].filter(Boolean).join(" → ").slice(0, 200) || fault || id;
+}
+
+interface SamplesProps {
+  project: string;
+  choice: typeof CHOICE;
+  change: Change<typeof CHOICE>;
 }
 
 interface ChosenProps {

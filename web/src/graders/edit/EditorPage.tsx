@@ -1,11 +1,11 @@
+import { useSuspenseQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { Link, useParams, useSearchParams } from "react-router";
+import { Link, useParams } from "react-router";
 import { useProject } from "../../api/me";
+import { useAddress } from "../../parts/address";
 import type { JsonObject } from "../../parts/json";
-import { Loading } from "../../parts/Loading";
-import { ProblemBox } from "../../parts/ProblemBox";
-import { usePageTitle } from "../../parts/title";
-import { type Grader, type Kinds, useGrader, useKinds } from "../queries";
+import { Page } from "../../parts/Page";
+import { graderQuery, type Kinds, useKinds } from "../queries";
 import { GraderEditor } from "./GraderEditor";
 
 /** Writes a grader: a new one of the kind in the address, or the next version of a stored one. */
@@ -17,29 +17,26 @@ export default function EditorPage() {
 function New() {
   const project = useProject();
   const { kind = "" } = useParams();
-  const [given] = useSearchParams();
+  const [given] = useAddress({ type: "", family: "" });
   const kinds = useKinds(project);
-  const found = kinds.data?.kinds.find((one) => one.name === kind);
-  usePageTitle(found ? `New ${found.title} grader` : "New grader");
-  if (!kinds.data) return <Waiting error={kinds.error} retry={kinds.refetch} />;
-  if (!found) {
+  if (!kinds.kinds.some((one) => one.name === kind)) {
     return (
-      <div className="page">
-        <h1>There is no kind {kind}</h1>
+      <Page title="New grader">
+        There is no kind <code>{kind}</code>.{" "}
         <Link to={`/p/${project}/graders/new`}>Choose one</Link>
-      </div>
+      </Page>
     );
   }
-  const slot = `new ${kind} ${given.get("type") ?? given.get("family") ?? ""}`.trim();
+  const slot = `new ${kind} ${given.type || given.family}`.trim();
   return (
     <GraderEditor
       key={`${project} ${slot}`}
       slot={slot}
       project={project}
-      kinds={kinds.data}
+      kinds={kinds}
       kind={kind}
       grader={null}
-      start={begun(kinds.data, kind, given)}
+      start={begun(kinds, kind, given)}
     />
   );
 }
@@ -47,31 +44,18 @@ function New() {
 function Stored({ grader: key }: { grader: string }) {
   const project = useProject();
   const kinds = useKinds(project);
-  const grader = useGrader(project, key);
-  usePageTitle(`Edit ${key}`);
+  const grader = useSuspenseQuery(graderQuery(project, key)).data;
   // What others save meanwhile does not change what is being written.
-  const [opened, setOpened] = useState<Grader>();
-  if (grader.data && !opened) setOpened(grader.data);
-  if (!kinds.data || !opened) {
-    return <Waiting error={grader.error ?? kinds.error} retry={grader.refetch} />;
-  }
+  const [opened] = useState(grader);
   return (
     <GraderEditor
       slot={key}
       project={project}
-      kinds={kinds.data}
+      kinds={kinds}
       kind={opened.latest.kind}
       grader={opened}
       start={{}}
     />
-  );
-}
-
-function Waiting({ error, retry }: { error: Error | null; retry: () => void }) {
-  return (
-    <div className="page">
-      {error ? <ProblemBox problem={error} retry={retry} /> : <Loading what="Loading the editor" />}
-    </div>
   );
 }
 
@@ -82,13 +66,16 @@ const EXAMPLE = `async def grade(thread: StringThread) -> float:
 `;
 
 /** What a new grader of a kind begins as. */
-function begun(kinds: Kinds, kind: string, given: URLSearchParams): JsonObject {
+function begun(
+  kinds: Kinds,
+  kind: string,
+  { type, family }: { type: string; family: string },
+): JsonObject {
   if (kind === "function") return { source: EXAMPLE };
   if (kind === "binary_judge") return { criteria: "" };
   if (kind === "prebuilt_judge") return { type: "FAITHFULNESS" };
   if (kind === "external_endpoint") return { url: "" };
   if (kind !== "declared") return {};
-  const family = given.get("family");
-  const wanted = given.get("type") ?? kinds.declared.find((one) => one.family === family)?.name;
-  return { graders: [{ type: wanted ?? "exact_match" }] };
+  const first = family && kinds.declared.find((one) => one.family === family)?.name;
+  return { graders: [{ type: type || first || "exact_match" }] };
 }

@@ -1,5 +1,6 @@
 import { useId } from "react";
-import { Complaints, Field, useTied } from "../../parts/Field";
+import { Button } from "../../parts/Button";
+import { AREA, Complaints, Field, INPUT, NESTED, useTied } from "../../parts/Field";
 import { isObject, type Json, type JsonObject } from "../../parts/json";
 import type { MemberProps } from "../../parts/SchemaForm";
 
@@ -20,9 +21,9 @@ export function Examples({ value, onChange, path }: MemberProps) {
   const add = (pass: boolean) =>
     onChange([...examples, { input: "", output: "", pass, reasoning: "" }]);
   return (
-    <fieldset className="nested">
+    <fieldset className={NESTED}>
       <legend>Few-shot examples</legend>
-      <p className="about soft">
+      <p className="m-0 mb-3 text-sm text-soft">
         Answers that people decided about, the best first. Give passing and failing ones, each with
         why: a judge is shown up to 8, and never the answer that it judges.
       </p>
@@ -38,13 +39,13 @@ export function Examples({ value, onChange, path }: MemberProps) {
           remove={() => put(place)}
         />
       ))}
-      <div className="row">
-        <button type="button" onClick={() => add(true)}>
+      <div className="flex flex-wrap gap-2">
+        <Button icon="plus" onPress={() => add(true)}>
           Add a passing example
-        </button>
-        <button type="button" onClick={() => add(false)}>
+        </Button>
+        <Button icon="plus" onPress={() => add(false)}>
           Add a failing example
-        </button>
+        </Button>
       </div>
     </fieldset>
   );
@@ -53,24 +54,22 @@ export function Examples({ value, onChange, path }: MemberProps) {
 function Example({ number, path, value, onChange, remove }: ExampleProps) {
   const isPass = value.pass === true;
   return (
-    <div className={`example ${isPass ? "passes" : "fails"}`}>
-      <div className="spread">
+    <div
+      className={`mb-4 grid gap-3 border-l-2 pl-4 ${isPass ? "border-l-pass" : "border-l-fail"}`}
+    >
+      <div className="flex flex-wrap items-center justify-between gap-2">
         <select
           aria-label={`Verdict of example ${number}`}
+          className={`${INPUT} w-auto!`}
           value={isPass ? "pass" : "fail"}
           onChange={(event) => onChange({ ...value, pass: event.target.value === "pass" })}
         >
           <option value="pass">✓ Pass</option>
           <option value="fail">✗ Fail</option>
         </select>
-        <button
-          type="button"
-          className="quiet"
-          onClick={remove}
-          aria-label={`Remove example ${number}`}
-        >
+        <Button tone="quiet" onPress={remove} aria-label={`Remove example ${number}`}>
           Remove
-        </button>
+        </Button>
       </div>
       {PARTS.map(([name, label]) => (
         <Part
@@ -98,7 +97,7 @@ function Part({ label, path, value, required, onChange }: PartProps) {
     <Field id={id} label={label} path={path}>
       <textarea
         {...tied}
-        className="grows"
+        className={AREA}
         rows={1}
         readOnly={!isPlain && !asked}
         required={required}

@@ -1,10 +1,14 @@
 import { Suspense, useEffect, useId, useRef } from "react";
-import { Link, useSearchParams } from "react-router";
+import { Link } from "react-router";
 import { Problem } from "../../api/problem";
+import { useAddress } from "../../parts/address";
+import { Button } from "../../parts/Button";
 import { Faults } from "../../parts/Field";
+import { Keys, META } from "../../parts/Hint";
 import type { JsonObject } from "../../parts/json";
 import { Loading } from "../../parts/Loading";
 import { later } from "../../parts/later";
+import { Notice, Page, Stack } from "../../parts/Page";
 import { ProblemBox } from "../../parts/ProblemBox";
 import { ConnectionTest } from "../ConnectionTest";
 import { JudgePreview } from "../JudgePreview";
@@ -14,11 +18,9 @@ import { Conflict } from "./Conflict";
 import { DefinitionForm } from "./DefinitionForm";
 import { Leaving } from "./Leaving";
 import { SourceField, type SourceFieldHandle } from "./SourceField";
-import { META, type PayloadHandle, TestPayload } from "./TestPayload";
+import { type PayloadHandle, TestPayload } from "./TestPayload";
 import { type Definition, tryDraft } from "./trial";
 import { useDraft } from "./useDraft";
-import "../graders.css";
-import "./edit.css";
 
 const CompareView = later(() => import("./CompareView"));
 
@@ -31,9 +33,8 @@ const BESIDE: Record<string, React.ComponentType<{ project: string; definition: 
 /** The editor of a grader of any kind, with its test payload beside it. */
 export function GraderEditor({ project, kinds, kind, grader, start, slot }: EditorProps) {
   const written = useDraft({ project, kind, grader, start, slot });
-  const { base, draft, stored, theirs, save, isDirty, isReadOnly, change, reset } = written;
+  const { base, draft, theirs, save, isDirty, isReadOnly, change, reset } = written;
   const definition = draft.definition as Definition;
-  const [query, setQuery] = useSearchParams();
   const form = useRef<HTMLFormElement>(null);
   const source = useRef<SourceFieldHandle>(null);
   const payload = useRef<PayloadHandle>(null);
@@ -68,12 +69,9 @@ export function GraderEditor({ project, kinds, kind, grader, start, slot }: Edit
     return () => window.removeEventListener("keydown", press);
   }, []);
 
-  const isComparing = base !== null && query.get("view") === "changes";
-  const compare = () =>
-    setQuery((before) => {
-      const { view: _, ...rest } = Object.fromEntries(before);
-      return new URLSearchParams(isComparing ? rest : { ...rest, view: "changes" });
-    });
+  const [{ view }, look] = useAddress({ view: "" });
+  const isComparing = base !== null && view === "changes";
+  const compare = () => look({ view: isComparing ? "" : "changes" }, { isStep: true });
   const jump = (line: number) => {
     if (isComparing) compare();
     window.setTimeout(() => source.current?.jump(line));
@@ -81,101 +79,105 @@ export function GraderEditor({ project, kinds, kind, grader, start, slot }: Edit
   const isConflict = save.error instanceof Problem && save.error.status === 412;
   const faults = save.error instanceof Problem ? save.error.faults : [];
 
+  const graders = <Link to={`/p/${project}/graders`}>Graders</Link>;
+  const stored = base && <Link to={`/p/${project}/graders/${base.key}`}>{base.key}</Link>;
+
   return (
-    <div className="page editor-page">
-      <div className="page-head">
-        <h1>
-          {base ? (
-            <>
-              <Link to={`/p/${project}/graders/${base.key}`}>{base.key}</Link>{" "}
-              <span className="soft">version {base.latest.number}</span>
-            </>
-          ) : (
-            `New ${title} grader`
-          )}
-        </h1>
-        <div className="row">
-          <span className="soft" role="status">
+    <Page
+      tab={base ? `Edit ${base.key}` : `New ${title} grader`}
+      title={base?.key ?? `New ${title} grader`}
+      crumbs={stored ? [graders, " / ", stored] : graders}
+      facts={base && `version ${base.latest.number}`}
+      actions={
+        <>
+          <span className="text-soft" role="status">
             {written.said}
           </span>
-          {base && (
-            <button type="button" aria-pressed={isComparing} onClick={compare}>
-              Changes
-            </button>
-          )}
           {isDirty && (
-            <button type="button" onClick={() => reset(base)}>
+            <Button tone="quiet" onPress={() => reset(base)}>
               Discard
-            </button>
+            </Button>
           )}
-          <button type="submit" form={id} className="primary" disabled={!isDirty || save.isPending}>
-            {base ? "Save" : "Create grader"} <kbd aria-hidden="true">{META}S</kbd>
-          </button>
-        </div>
-      </div>
+          {base && (
+            <Button aria-pressed={isComparing} onPress={compare}>
+              Changes
+            </Button>
+          )}
+          <Button tone="primary" type="submit" form={id} isDisabled={!isDirty || save.isPending}>
+            {base ? "Save" : "Create grader"} <Keys>{META}S</Keys>
+          </Button>
+        </>
+      }
+    >
       {isReadOnly && (
-        <p className="panel notice">
+        <Notice>
           {written.isLocked
             ? "This grader is locked: it is shown as it is stored. Whoever may edit it can unlock it on its page."
             : base
               ? "You may read this grader; changing it needs the role editor."
               : "Storing a grader needs the role editor."}
-        </p>
+        </Notice>
       )}
       {written.isRestored && (
-        <p className="panel notice">
+        <Notice tone="accent">
           These are changes that you had not saved. <strong>Discard</strong> brings back what is
           stored.
-        </p>
+        </Notice>
       )}
       {save.error && !save.isPending && !isConflict && <ProblemBox problem={save.error} />}
       <Faults.Provider value={faults}>
-        <div className="editor-split">
+        <div className={kind === "custom" ? "max-w-3xl" : "grid items-start gap-10 lg:grid-cols-2"}>
           <form
             id={id}
             ref={form}
-            className="stack"
             onSubmit={(event) => {
               event.preventDefault();
               submit();
             }}
           >
-            <fieldset disabled={isReadOnly} className="plain">
-              <About draft={draft} change={change} isNew={base === null} />
-            </fieldset>
             <fieldset
               key={written.resets}
               disabled={isReadOnly}
-              hidden={isComparing}
-              className="plain stack"
+              className="m-0 grid grid-cols-[minmax(0,1fr)] gap-6 border-0 p-0"
             >
-              {isFunction && (
-                <SourceField
-                  ref={source}
-                  project={project}
-                  definition={draft.definition}
-                  change={(text) => change({ definition: { ...draft.definition, source: text } })}
-                  isReadOnly={isReadOnly}
-                />
+              {!base && <About draft={draft} change={change} members={["key", "note"]} />}
+              {isComparing && (
+                <Suspense fallback={<Loading />}>
+                  <CompareView
+                    before={textOf(written.stored.definition)}
+                    after={textOf(draft.definition)}
+                    names={[`${base.key}@${base.latest.number}`, "Draft"]}
+                  />
+                </Suspense>
               )}
-              <DefinitionForm
-                kinds={kinds}
-                kind={kind}
-                value={draft.definition}
-                onChange={(changed) => change({ definition: changed })}
+              <div
+                hidden={isComparing}
+                className="grid grid-cols-[minmax(0,1fr)] gap-6 [&[hidden]]:hidden"
+              >
+                {isFunction && (
+                  <SourceField
+                    ref={source}
+                    project={project}
+                    definition={draft.definition}
+                    change={(text) => change({ definition: { ...draft.definition, source: text } })}
+                    isReadOnly={isReadOnly}
+                  />
+                )}
+                <DefinitionForm
+                  kinds={kinds}
+                  kind={kind}
+                  value={draft.definition}
+                  onChange={(changed) => change({ definition: changed })}
+                />
+              </div>
+              <About
+                draft={draft}
+                change={change}
+                members={[...(base ? ["note" as const] : []), "name", "description", "feedbackKey"]}
               />
             </fieldset>
-            {isComparing && (
-              <Suspense fallback={<Loading />}>
-                <CompareView
-                  before={textOf(stored.definition)}
-                  after={textOf(draft.definition)}
-                  names={[`${base.key}@${base.latest.number}`, "Draft"]}
-                />
-              </Suspense>
-            )}
           </form>
-          <div className="stack">
+          <Stack>
             {Beside && <Beside project={project} definition={draft.definition} />}
             {kind !== "custom" && (
               <TestPayload
@@ -188,7 +190,7 @@ export function GraderEditor({ project, kinds, kind, grader, start, slot }: Edit
                 onLine={isFunction ? jump : undefined}
               />
             )}
-          </div>
+          </Stack>
         </div>
       </Faults.Provider>
       {theirs && (
@@ -201,7 +203,7 @@ export function GraderEditor({ project, kinds, kind, grader, start, slot }: Edit
         />
       )}
       <Leaving isDirty={isDirty} discard={() => reset(base)} />
-    </div>
+    </Page>
   );
 }
 

@@ -1,6 +1,7 @@
 import { useEffect, useState } from "react";
 import { useNavigate } from "react-router";
-import { Dialog } from "../../parts/Dialog";
+import { Button } from "../../parts/Button";
+import { Actions, Dialog } from "../../parts/Dialog";
 
 /** Asks before a page with unsaved changes is left. They are kept in the tab unless discarded. */
 export function Leaving({ isDirty, discard }: { isDirty: boolean; discard: () => void }) {
@@ -28,25 +29,22 @@ export function Leaving({ isDirty, discard }: { isDirty: boolean; discard: () =>
   if (target === null) return null;
   return (
     <Dialog title="Leave with unsaved changes?" close={() => setTarget(null)}>
-      <p>They are kept in this tab until you come back, or discard them.</p>
-      <div className="row choices">
-        <button type="button" onClick={() => setTarget(null)}>
-          Stay
-        </button>
-        <button
-          type="button"
-          className="danger"
-          onClick={() => {
+      <p className="m-0">They are kept in this tab until you come back, or discard them.</p>
+      <Actions>
+        <Button onPress={() => setTarget(null)}>Stay</Button>
+        <Button
+          tone="danger"
+          onPress={() => {
             discard();
             navigate(target);
           }}
         >
           Discard and leave
-        </button>
-        <button type="button" className="primary" onClick={() => navigate(target)}>
+        </Button>
+        <Button tone="primary" onPress={() => navigate(target)}>
           Leave and keep them
-        </button>
-      </div>
+        </Button>
+      </Actions>
     </Dialog>
   );
 }

@@ -1,29 +1,21 @@
 import { useId, useState } from "react";
+import { Button } from "../../parts/Button";
+import { Disclosure } from "../../parts/Disclosure";
+import { AREA } from "../../parts/Field";
 import { count } from "../../parts/figures";
 import type { Own } from "./given";
 
 /** Samples that somebody pastes, or writes field by field. */
 export function OwnSamples({ text, setText, read }: OwnProps) {
   const id = useId();
-  const [isForm, setForm] = useState(false);
   return (
-    <div className="own-samples">
-      <div className="spread">
-        <label htmlFor={id} className="label">
-          JSON, or an object on each line
-        </label>
-        <button
-          type="button"
-          className="quiet"
-          aria-expanded={isForm}
-          onClick={() => setForm(!isForm)}
-        >
-          Write one field by field
-        </button>
-      </div>
+    <div>
+      <label htmlFor={id} className="mb-1 block font-medium">
+        JSON, or an object on each line
+      </label>
       <textarea
         id={id}
-        className="mono"
+        className={`${AREA} font-mono`}
         rows={4}
         spellCheck={false}
         value={text}
@@ -32,44 +24,47 @@ export function OwnSamples({ text, setText, read }: OwnProps) {
         aria-describedby={`${id}-said`}
         onChange={(event) => setText(event.target.value)}
       />
-      <p id={`${id}-said`} className={read.fault ? "fault" : "soft"} aria-live="polite">
+      <p
+        id={`${id}-said`}
+        className={`mt-1 mb-2 ${read.fault ? "text-fail" : "text-soft"}`}
+        aria-live="polite"
+      >
         {read.fault || count(read.samples.length, "sample")}
       </p>
-      {isForm && (
-        <SampleForm
-          add={(line) => setText(text.trim() ? `${text.trimEnd()}\n${line}` : line)}
-          isList={text.trimStart().startsWith("[")}
-        />
-      )}
+      <Disclosure head="Write one field by field">
+        {() => (
+          <SampleForm
+            add={(line) => setText(text.trim() ? `${text.trimEnd()}\n${line}` : line)}
+            isList={text.trimStart().startsWith("[")}
+          />
+        )}
+      </Disclosure>
     </div>
   );
 }
 
 const FIELDS = [
-  ["question", "Question", 1],
-  ["answer", "Answer", 2],
-  ["expected", "Expected", 1],
-  ["messages", "Messages (JSON, instead of question)", 2],
-  ["metadata", "Metadata (JSON)", 1],
+  ["question", "Question"],
+  ["answer", "Answer"],
+  ["expected", "Expected"],
+  ["messages", "Messages (JSON, instead of question)"],
+  ["metadata", "Metadata (JSON)"],
 ] as const;
 
 function SampleForm({ add, isList }: { add: (line: string) => void; isList: boolean }) {
   const [fields, setFields] = useState<Record<string, string>>({});
   const [fault, setFault] = useState("");
+  const id = useId();
   const submit = () => {
     const sample: Record<string, unknown> = {};
     for (const [name, label] of FIELDS) {
       const value = fields[name] ?? "";
-      if (value === "" && name !== "answer") continue;
-      if (name === "messages" || name === "metadata") {
-        try {
-          sample[name] = JSON.parse(value);
-        } catch (error) {
-          setFault(`${label}: ${error instanceof Error ? error.message : "not JSON"}`);
-          return;
-        }
-      } else if (name !== "answer" || value !== "" || !fields.messages) {
-        sample[name] = value;
+      if (value === "" && (name !== "answer" || fields.messages)) continue;
+      try {
+        const isJson = name === "messages" || name === "metadata";
+        sample[name] = isJson ? JSON.parse(value) : value;
+      } catch (error) {
+        return setFault(`${label}: ${error instanceof Error ? error.message : "not JSON"}`);
       }
     }
     setFault("");
@@ -77,27 +72,31 @@ function SampleForm({ add, isList }: { add: (line: string) => void; isList: bool
     add(JSON.stringify(sample));
   };
   return (
-    <div className="sample-form">
-      {FIELDS.map(([name, label, rows]) => (
-        <label key={name}>
-          <span>{label}</span>
+    <div className="grid gap-3">
+      {FIELDS.map(([name, label]) => (
+        <div key={name}>
+          <label htmlFor={`${id}-${name}`} className="mb-1 block font-medium">
+            {label}
+          </label>
           <textarea
-            rows={rows}
+            id={`${id}-${name}`}
+            className={AREA}
+            rows={1}
             value={fields[name] ?? ""}
             onChange={(event) => setFields({ ...fields, [name]: event.target.value })}
           />
-        </label>
+        </div>
       ))}
       {fault && (
-        <p className="fault" role="alert">
+        <p className="m-0 text-fail" role="alert">
           {fault}
         </p>
       )}
-      <div className="row">
-        <button type="button" onClick={submit} disabled={isList}>
+      <div className="flex flex-wrap items-center gap-2">
+        <Button onPress={submit} isDisabled={isList}>
           Add the sample
-        </button>
-        {isList && <span className="soft">What was pasted is a list: add it there.</span>}
+        </Button>
+        {isList && <span className="text-soft">What was pasted is a list: add it there.</span>}
       </div>
     </div>
   );

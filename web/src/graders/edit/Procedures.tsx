@@ -21,10 +21,13 @@ const PROCEDURES = [
 /** The procedures of a pre-built judge, each with what it measures. */
 export function Procedures({ value, onChange }: MemberProps) {
   return (
-    <fieldset className="options">
-      <legend className="label">Procedure</legend>
+    <fieldset className="m-0 grid gap-2 border-0 p-0">
+      <legend className="mb-1 font-medium">Procedure</legend>
       {PROCEDURES.map(([name, title, told]) => (
-        <label key={name} className="option">
+        <label
+          key={name}
+          className="grid cursor-pointer grid-cols-[auto_minmax(0,1fr)] gap-3 rounded-lg bg-sunk px-4 py-2.5 has-checked:bg-accent-soft"
+        >
           <input
             type="radio"
             name="procedure"
@@ -32,8 +35,8 @@ export function Procedures({ value, onChange }: MemberProps) {
             onChange={() => onChange(name)}
           />
           <span>
-            <strong>{title}</strong>
-            <span className="soft">{told}</span>
+            <span className="block font-medium">{title}</span>
+            <span className="block text-sm text-soft">{told}</span>
           </span>
         </label>
       ))}

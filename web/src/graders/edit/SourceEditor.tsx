@@ -58,7 +58,7 @@ export default function SourceEditor(props: SourceProps) {
       made?.dispatch(setDiagnostics(made.state, diagnostics(made.state.doc, marks)));
     },
   }));
-  return <div ref={place} className="source-editor" />;
+  return <div ref={place} className="h-full" />;
 }
 
 const writing = new Compartment();

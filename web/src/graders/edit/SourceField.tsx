@@ -1,14 +1,13 @@
-import { useQuery } from "@tanstack/react-query";
 import { type Ref, Suspense, useImperativeHandle, useRef, useState } from "react";
-import { useSearchParams } from "react-router";
-import { api, ask } from "../../api/client";
+import { $api } from "../../api/client";
+import { useAddress } from "../../parts/address";
 import { Complaints } from "../../parts/Field";
+import { Keys, META } from "../../parts/Hint";
 import type { JsonObject } from "../../parts/json";
 import { Loading } from "../../parts/Loading";
 import { later } from "../../parts/later";
 import { Checks } from "./Checks";
 import type { SourceHandle } from "./SourceEditor";
-import { META } from "./TestPayload";
 import { type Definition, type Mark, type Trial, tryDraft } from "./trial";
 
 const SourceEditor = later(() => import("./SourceEditor"));
@@ -16,8 +15,8 @@ const SourceEditor = later(() => import("./SourceEditor"));
 /** The source of a function, checked as it is typed, and marked by what a run of it found. */
 export function SourceField({ project, definition, change, isReadOnly, ref }: SourceProps) {
   const [checked, setChecked] = useState<Pick<Trial, "checks" | "warnings"> | null>(null);
-  const [query] = useSearchParams();
-  const keys = useMetadataKeys(project, query.get("dataset"));
+  const [{ dataset }] = useAddress({ dataset: "" });
+  const keys = useMetadataKeys(project, dataset);
   const editor = useRef<SourceHandle>(null);
   const now = useRef(definition);
   now.current = definition;
@@ -49,8 +48,8 @@ export function SourceField({ project, definition, change, isReadOnly, ref }: So
     },
   }));
   return (
-    <section className="function-source" aria-label="Source">
-      <div className="source-frame">
+    <section aria-label="Source" className="grid grid-cols-[minmax(0,1fr)] gap-3">
+      <div className="h-[max(320px,calc(100vh-380px))] max-md:h-72 overflow-hidden rounded-lg border border-line focus-within:outline-2 focus-within:outline-accent">
         <Suspense fallback={<Loading what="Loading the editor" />}>
           <SourceEditor
             ref={editor}
@@ -64,27 +63,21 @@ export function SourceField({ project, definition, change, isReadOnly, ref }: So
       </div>
       <Complaints path="definition.source" id="source" />
       {checked && <Checks trial={checked} onLine={jump} />}
-      <p className="soft editor-keys">
-        <kbd>Esc</kbd> <kbd>Tab</kbd> leaves the editor · <kbd>{META}Space</kbd> completes
+      <p className="m-0 text-sm text-soft pointer-coarse:hidden">
+        <Keys>Esc Tab</Keys> leaves the editor, <Keys>{META}Space</Keys> completes.
       </p>
     </section>
   );
 }
 
 /** Keys that the first row of a dataset has for `thread.metadata`. */
-function useMetadataKeys(project: string, dataset: string | null): readonly string[] {
-  const rows = useQuery({
-    queryKey: ["rows", project, dataset, null, 1],
-    queryFn: ({ signal }) =>
-      ask(
-        api.GET("/api/v1/projects/{project}/datasets/{key}/rows", {
-          params: { path: { project, key: dataset ?? "" }, query: { limit: 1, whole: true } },
-          signal,
-        }),
-      ),
-    enabled: dataset !== null,
-    staleTime: Number.POSITIVE_INFINITY,
-  });
+function useMetadataKeys(project: string, dataset: string): readonly string[] {
+  const rows = $api.useQuery(
+    "get",
+    "/api/v1/projects/{project}/datasets/{key}/rows",
+    { params: { path: { project, key: dataset }, query: { limit: 1, whole: true } } },
+    { enabled: dataset !== "", staleTime: Number.POSITIVE_INFINITY },
+  );
   const data = rows.data?.items[0]?.data ?? {};
   const metadata = typeof data.metadata === "object" && data.metadata ? data.metadata : {};
   const own = Object.keys(data).filter((field) => !ROW_FIELDS.includes(field));

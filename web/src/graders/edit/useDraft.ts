@@ -5,7 +5,7 @@ import { api, ask, type Schemas } from "../../api/client";
 import { useMay } from "../../api/me";
 import { Problem } from "../../api/problem";
 import type { JsonObject } from "../../parts/json";
-import { type Grader, useForget } from "../queries";
+import { type Grader, graderQuery, useForget } from "../queries";
 import { keep, kept } from "./kept";
 
 /** What a person writes of a grader. */
@@ -65,8 +65,8 @@ export function useDraft({ project, kind, grader, start, slot }: DraftProps) {
       const isNew = made.latest.number !== over;
       const said = isNew ? `Saved as version ${made.latest.number}` : "Saved";
       keep(name, null);
-      queries.setQueryData(["grader", project, made.key, "latest"], made);
-      forget(project, made.key);
+      queries.setQueryData(graderQuery(project, made.key).queryKey, made);
+      forget(made.key);
       if (base === null) {
         const to = `/p/${project}/graders/${made.key}/edit${window.location.search}`;
         navigate(to, { replace: true, state: { saved: said } });

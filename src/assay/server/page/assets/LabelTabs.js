@@ -1,1 +1,0 @@
-import{t as e}from"./Tabs.js";import{t}from"./jsx-runtime.js";var n=t();function r({project:t}){let r=[[`/p/${t}/labels`,`Label sets`],[`/p/${t}/calibrations`,`Calibrations`]];return(0,n.jsx)(e,{label:`Labels`,pages:r})}export{r as t};
