@@ -2,10 +2,21 @@ import tailwindcss from "@tailwindcss/vite";
 import react from "@vitejs/plugin-react";
 import { defineConfig, type Plugin, type UserConfig } from "vite";
 
+// The page speaks English alone, and so do React Aria's own words, which come in thirty languages.
+const english: Plugin = {
+  name: "english",
+  load(id) {
+    const [, folder, ending] =
+      /^(.*\/private\/intl\/.*\/)[a-z]{2}-[A-Z]{2}(\.m?js)$/.exec(id) ?? [];
+    if (!folder || id.endsWith(`en-US${ending}`)) return null;
+    return `export { default } from ${JSON.stringify(`${folder}en-US${ending}`)};`;
+  },
+};
+
 // File names carry no hash: the built files are committed, and the server sends their ETags.
 const page: UserConfig = {
   base: "/",
-  plugins: [react(), tailwindcss()],
+  plugins: [english, react(), tailwindcss()],
   build: {
     outDir: "../src/assay/server/page",
     emptyOutDir: true,
@@ -39,7 +50,7 @@ const answers: Plugin = {
 
 // What `assay report --html` puts into its one file: a script that is no module, a style sheet.
 const report: UserConfig = {
-  plugins: [answers, react(), tailwindcss()],
+  plugins: [answers, english, react(), tailwindcss()],
   publicDir: false,
   build: {
     outDir: "../src/assay/reports/page",

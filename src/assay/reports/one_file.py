@@ -78,7 +78,7 @@ def write_document(file: TextIO, *, title: str, told: str, data: Json) -> None:
     note = element("p", _NO_SCRIPTS if script else _UNBUILT)
     root = element(
         "div",
-        element("div", note, element("pre", told), id="told", class_="told-plainly"),
+        element("div", note, element("pre", told), id="told"),
         id="root",
     )
     file.write(f'<!doctype html>\n<html lang="en">\n{head}\n<body>\n{root}\n')

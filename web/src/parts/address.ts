@@ -43,7 +43,7 @@ function written(value: Value): string | null {
 function read(text: string | null, usual: Value): Value {
   if (text === null) return usual;
   if (typeof usual === "number") return Math.max(0, Number(text) || 0);
-  if (typeof usual === "boolean") return text === "true";
+  if (typeof usual === "boolean") return text === "true" || text === "1";
   if (typeof usual === "object" && usual !== null) return text.split(",").filter(Boolean);
   return text;
 }

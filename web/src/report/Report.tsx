@@ -1,19 +1,20 @@
 import type { ReactNode } from "react";
-import { Navigate, Route, Routes } from "react-router";
+import { Navigate, Route, Routes, useLocation } from "react-router";
+
 import { useTheme } from "../app/theme";
+import { Button } from "../parts/Button";
 import { Unfolded } from "../parts/Disclosure";
-import { Outcome } from "../parts/Outcome";
+import { Page } from "../parts/Page";
 import { Boundary } from "../parts/Panel";
-import { usePageTitle } from "../parts/title";
 import CellPage from "../runs/cell/CellPage";
 import { Comparison } from "../runs/compare/Comparison";
-import { runName } from "../runs/names";
+import { runAddress, runName } from "../runs/names";
+import { Verdict } from "../runs/RunHead";
 import RunPage from "../runs/RunPage";
 import type { FileData, RunData } from "./data";
 import { Foot } from "./Foot";
 import { Printed } from "./Printed";
 import { usePrinting } from "./printing";
-import "./report.css";
 
 /** One file: the same parts that the page has, on what the file holds. */
 export function Report({ data }: { data: FileData }) {
@@ -39,7 +40,7 @@ function Run({ data }: { data: RunData }) {
   return (
     <>
       {data.left_out.length > 0 && (
-        <ul className="left-out">
+        <ul className="m-0 list-disc bg-error-soft px-12 py-2 text-error" aria-label="Left out">
           {data.left_out.map((said) => (
             <li key={said}>{said}</li>
           ))}
@@ -48,10 +49,7 @@ function Run({ data }: { data: RunData }) {
       <Routes>
         <Route path="/runs/:run/cell" element={<CellPage />} />
         <Route path="/runs/:run" element={<RunPage />} />
-        <Route
-          path="*"
-          element={<Navigate to={`/runs/${encodeURIComponent(data.record.id)}`} replace />}
-        />
+        <Route path="*" element={<Navigate to={runAddress(data.record.id)} replace />} />
       </Routes>
     </>
   );
@@ -61,37 +59,32 @@ function Compared({ comparison, ending }: Extract<FileData, { comparison: unknow
   const names = [comparison.before, comparison.after].map((side) =>
     runName({ id: side.run, label: side.label }),
   );
-  const title = [...new Set(names)].join(" → ");
-  usePageTitle(title);
   return (
-    <div className="page stack">
-      <div className="page-head">
-        <h1>{title}</h1>
+    <Page title={[...new Set(names)].join(" → ")}>
+      <div className="mb-6">
+        <Verdict state={ending}>{comparison.verdict}</Verdict>
       </div>
-      <p className={`verdict panel ${ending}`}>
-        <Outcome state={ending} /> <span>{comparison.verdict}</span>
-      </p>
       <Comparison found={comparison} cases={{ withUnchanged: true }} />
-    </div>
+    </Page>
   );
 }
 
 function Frame({ children }: { children: ReactNode }) {
   const { theme, turn } = useTheme();
   return (
-    <div className="report">
-      <header className="bar">
-        <strong className="brand">assay</strong>
-        <span className="soft grow">report in one file</span>
-        <button type="button" className="quiet" onClick={turn}>
+    <div className="grid min-h-screen grid-cols-[minmax(0,1fr)] grid-rows-[auto_1fr_auto]">
+      <header className="flex flex-wrap items-center gap-2 border-b border-line px-4 py-2 md:px-8 print:hidden">
+        <b className="font-semibold">assay</b>
+        <span className="grow text-soft max-md:invisible">report in one file</span>
+        <Button tone="quiet" onPress={turn}>
           Theme: {theme}
-        </button>
-        <button type="button" className="quiet" onClick={() => window.print()}>
+        </Button>
+        <Button tone="quiet" onPress={() => window.print()}>
           Print
-        </button>
+        </Button>
       </header>
       <main id="main">
-        <Boundary>{children}</Boundary>
+        <Boundary place={useLocation().pathname}>{children}</Boundary>
       </main>
       <Foot />
     </div>

@@ -1,30 +1,29 @@
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { api, ask, type Schemas } from "../api/client";
+import { useNavigate } from "react-router";
+import { $api, type Schemas } from "../api/client";
 import { useMay } from "../api/me";
 import { Confirm } from "../parts/Dialog";
 import { count } from "../parts/figures";
+import { Menu } from "../parts/Menu";
 import { ProblemBox } from "../parts/ProblemBox";
+import { toast } from "../parts/toast";
 import { runName } from "./names";
 
-/** A button that deletes a run, after saying what goes with it; disabled for who may not. */
-export function DeleteRun({ run, done }: { run: Schemas["RunRow"]; done: () => void }) {
+/** Deletes a run, after saying what goes with it. */
+export function DeleteRun({ run }: { run: Schemas["RunRow"] }) {
   const may = useMay("editor", "default");
   const [isAsked, setAsked] = useState(false);
   const [keepsFiles, setKeepsFiles] = useState(false);
   const queries = useQueryClient();
-  const remove = useMutation({
-    mutationFn: () =>
-      ask(
-        api.DELETE("/api/v1/runs/{run}", {
-          params: { path: { run: run.id }, query: { keep_files: keepsFiles } },
-        }),
-      ),
+  const navigate = useNavigate();
+  const name = runName(run);
+  const remove = $api.useMutation("delete", "/api/v1/runs/{run}", {
     onSuccess: () => {
       setAsked(false);
-      done();
-      queries.removeQueries({ queryKey: ["run", run.id] });
-      queries.invalidateQueries({ queryKey: ["runs"] });
+      toast(`Run ${name} was deleted.`);
+      navigate("/runs");
+      void queries.invalidateQueries({ queryKey: ["get", "/api/v1/runs"] });
     },
   });
   const close = () => {
@@ -33,34 +32,40 @@ export function DeleteRun({ run, done }: { run: Schemas["RunRow"]; done: () => v
   };
   return (
     <>
-      <button
-        type="button"
-        className="quiet"
-        disabled={!may}
-        title={may ? undefined : "Needs the role editor"}
-        onClick={() => setAsked(true)}
-      >
-        Delete<span className="sr"> run {runName(run)}</span>
-      </button>
+      <Menu
+        label={`More about run ${name}`}
+        offers={[
+          {
+            name: may ? "Delete …" : "Delete (needs the role editor)",
+            act: () => setAsked(true),
+            isDangerous: true,
+            isDisabled: !may,
+          },
+        ]}
+      />
       {isAsked && (
         <Confirm
-          title={`Delete run ${runName(run)}?`}
+          title={`Delete run ${name}?`}
           action="Delete for good"
           disabled={remove.isPending}
           close={close}
-          confirm={() => remove.mutate()}
+          confirm={() =>
+            remove.mutate({
+              params: { path: { run: run.id }, query: { keep_files: keepsFiles } },
+            })
+          }
         >
           <p>
             {count(run.total, "result")} with their score trees and trajectories go, and cannot come
             back. Comparisons with it, and addresses of its cells, lead nowhere then.
           </p>
-          <label className="row">
+          <label className="mt-3 flex min-h-8 items-center gap-2">
             <input
               type="checkbox"
               checked={keepsFiles}
               onChange={(event) => setKeepsFiles(event.target.checked)}
             />
-            <span>Keep the files of its workspaces</span>
+            Keep the files of its workspaces
           </label>
           {remove.error && <ProblemBox problem={remove.error} />}
         </Confirm>

@@ -1,25 +1,28 @@
-import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { Suspense, useEffect, useRef, useState } from "react";
-import { Link, useNavigate, useParams, useSearchParams } from "react-router";
-import { api, ask, type Schemas } from "../api/client";
+import { useQueryClient } from "@tanstack/react-query";
+import { useEffect, useRef, useState } from "react";
+import { Link, useParams, useSearchParams } from "react-router";
+import { $api, type Schemas } from "../api/client";
 import { useEvents } from "../api/live";
 import { Problem } from "../api/problem";
+import { useAddress } from "../parts/address";
+import { ButtonLink } from "../parts/Button";
 import { Command } from "../parts/Command";
 import { Empty } from "../parts/Empty";
 import { IN_FILE } from "../parts/file";
 import { Loading } from "../parts/Loading";
 import { later } from "../parts/later";
+import { Page, Stack } from "../parts/Page";
+import { Boundary } from "../parts/Panel";
 import { ProblemBox } from "../parts/ProblemBox";
 import { Tabs } from "../parts/Tabs";
-import { usePageTitle } from "../parts/title";
 import { CellsTab } from "./CellsTab";
 import { ConfigTab } from "./ConfigTab";
 import { DeleteRun } from "./DeleteRun";
-import { MatrixTab } from "./MatrixTab";
-import { runName } from "./names";
-import { RunHead } from "./RunHead";
+import { MatrixPanel } from "./Matrix";
+import { cellsAddress, runName } from "./names";
+import { RunFacts, RunHead, RunTitle } from "./RunHead";
 import { RunSummary } from "./RunSummary";
-import "./runs.css";
+import { UnderWay } from "./UnderWay";
 
 type RunRow = Schemas["RunRow"];
 
@@ -33,6 +36,7 @@ const TABS = [
   ["training", "Trainability"],
   ["config", "Config"],
 ] as const;
+type Tab = (typeof TABS)[number][0];
 
 /** How long the whole of a live run is not counted again: in milliseconds, and as a multiple of
  * how long that took. */
@@ -41,20 +45,39 @@ const REST = 8;
 
 export default function RunPage() {
   const named = useParams().run ?? "";
+  const { overview, now, isGone } = useLive(named);
+  const told = overview.data;
+  if (isGone || (overview.error instanceof Problem && overview.error.status === 404)) {
+    return <Gone named={named} was={told !== undefined} />;
+  }
+  if (!told || !now) {
+    return (
+      <Page title={named}>
+        {overview.error ? (
+          <ProblemBox problem={overview.error} retry={() => overview.refetch()} />
+        ) : (
+          <Loading what="Counting the cells" />
+        )}
+      </Page>
+    );
+  }
+  return <Shown told={told} now={now} />;
+}
+
+/** A run, counted again while it goes on: its row at once, the whole of it now and then. */
+function useLive(named: string) {
   const queries = useQueryClient();
-  const took = useRef(0);
-  const overview = useQuery({
-    queryKey: ["run", named, "overview"],
-    queryFn: async ({ signal }) => {
-      const began = performance.now();
-      const path = { run: named };
-      const found = await ask(api.GET("/api/v1/runs/{run}/overview", { signal, params: { path } }));
-      took.current = performance.now() - began;
-      return found;
-    },
+  const init = { params: { path: { run: named } } };
+  const overview = $api.useQuery("get", "/api/v1/runs/{run}/overview", init, {
     refetchOnWindowFocus: false,
   });
   const told = overview.data;
+  const began = useRef(0);
+  const took = useRef(0);
+  useEffect(() => {
+    if (overview.isFetching) began.current = performance.now();
+    else took.current = performance.now() - began.current;
+  }, [overview.isFetching]);
   const [live, setLive] = useState<{ row: RunRow; at: number } | null>(null);
   const [isGone, setGone] = useState(false);
   const timer = useRef(0);
@@ -78,29 +101,18 @@ export default function RunPage() {
       }
       const again = () => {
         timer.current = 0;
-        queries.invalidateQueries({ queryKey: ["run", named, "overview"] });
-        queries.invalidateQueries({ queryKey: ["run", id, "matrix"] });
+        for (const path of ["/api/v1/runs/{run}/overview", "/api/v1/runs/{run}/matrix"]) {
+          void queries.invalidateQueries({ queryKey: ["get", path] });
+        }
       };
       if (kind === "done") again();
-      else if (!timer.current)
+      else if (!timer.current) {
         timer.current = window.setTimeout(again, Math.max(PACE, REST * took.current));
+      }
     },
   );
-  usePageTitle(told ? runName(told.run) : "Run");
-
-  if (isGone || (overview.error instanceof Problem && overview.error.status === 404)) {
-    return <Gone named={named} was={told !== undefined} />;
-  }
-  if (overview.error && !told) {
-    return (
-      <div className="page">
-        <ProblemBox problem={overview.error} retry={() => overview.refetch()} />
-      </div>
-    );
-  }
-  if (!told) return <Loading what="Counting the cells" />;
-  const now = live && isAhead(live, told.run, overview.dataUpdatedAt) ? live.row : told.run;
-  return <Shown told={told} now={hasEnded ? told.run : now} />;
+  const isLive = live && told && !hasEnded && isAhead(live, told.run, overview.dataUpdatedAt);
+  return { overview, now: isLive ? live.row : told?.run, isGone };
 }
 
 /** Whether what was told by an event was counted after the overview. */
@@ -110,52 +122,75 @@ function isAhead(live: { row: RunRow; at: number }, run: RunRow, at: number): bo
 }
 
 function Shown({ told, now }: { told: Schemas["RunOverview"]; now: RunRow }) {
-  const [address, setAddress] = useSearchParams();
-  const navigate = useNavigate();
-  const tab = TABS.find(([key]) => key === address.get("tab"))?.[0] ?? "overview";
+  const [{ tab: named }] = useAddress({ tab: "overview" as Tab });
+  const tab = TABS.find(([key]) => key === named)?.[0] ?? "overview";
   const { id } = told.run;
-  const open = (key: string) => setAddress(key === "overview" ? {} : { tab: key });
+  const isLive = now.state !== "finished";
   return (
-    <div className="page run">
-      <RunHead told={told} now={now}>
-        {!IN_FILE && (
-          <>
-            <Link className="button" to={`/compare?${new URLSearchParams({ b: id })}`}>
-              Compare
-            </Link>
-            <DeleteRun run={now} done={() => navigate("/runs")} />
-          </>
-        )}
-      </RunHead>
-      <Tabs label="Parts of the run" tabs={TABS} chosen={tab} choose={open}>
-        {tab === "overview" && (
-          <div className="stack">
-            <RunSummary told={told} />
-            {told.run.kind !== "dataset" && <MatrixTab run={id} leaderboard={told.leaderboard} />}
-          </div>
-        )}
-        {tab === "cells" && <CellsTab run={id} now={now} causes={told.causes} />}
-        {tab === "scores" && (
-          <Suspense fallback={<Loading what="Loading scores" />}>
-            <ScoresTab run={id} isLive={now.state !== "finished"} />
-          </Suspense>
-        )}
-        {tab === "training" && (
-          <Suspense fallback={<Loading what="Loading trainability" />}>
-            <TrainabilityTab run={id} isLive={now.state !== "finished"} />
-          </Suspense>
-        )}
-        {tab === "config" && <ConfigTab told={told} />}
-      </Tabs>
-    </div>
+    <Page
+      title={<RunTitle run={now} />}
+      tab={runName(told.run)}
+      crumbs={!IN_FILE && <Link to="/runs">Runs</Link>}
+      facts={<RunFacts run={told.run} />}
+      actions={<Actions run={now} />}
+    >
+      <RunHead told={told} now={now} />
+      <RunTabs tab={tab}>
+        <Boundary place={tab}>
+          {tab === "overview" && (
+            <Stack>
+              <RunSummary told={told} />
+              {now.state === "running" && <UnderWay run={id} />}
+              {told.run.kind !== "dataset" && (
+                <MatrixPanel run={id} leaderboard={told.leaderboard} />
+              )}
+            </Stack>
+          )}
+          {tab === "cells" && <CellsTab run={id} now={now} causes={told.causes} />}
+          {tab === "scores" && <ScoresTab run={id} isLive={isLive} />}
+          {tab === "training" && <TrainabilityTab run={id} isLive={isLive} />}
+          {tab === "config" && <ConfigTab told={told} />}
+        </Boundary>
+      </RunTabs>
+    </Page>
+  );
+}
+
+/** Each tab has an address of its own, without what another one keeps in its. */
+function RunTabs({ tab, children }: { tab: Tab; children: React.ReactNode }) {
+  const [, setQuery] = useSearchParams();
+  return (
+    <Tabs
+      label="Parts of the run"
+      tabs={TABS}
+      chosen={tab}
+      choose={(key) => setQuery(key === "overview" ? {} : { tab: key })}
+    >
+      {children}
+    </Tabs>
+  );
+}
+
+function Actions({ run }: { run: RunRow }) {
+  const bad = run.ends.failed > 0 ? "fail" : run.ends.errors > 0 ? "error" : null;
+  return (
+    <>
+      {!IN_FILE && <DeleteRun run={run} />}
+      {!IN_FILE && (
+        <ButtonLink to={`/compare?${new URLSearchParams({ b: run.id })}`}>Compare</ButtonLink>
+      )}
+      {bad && (
+        <ButtonLink tone="primary" to={cellsAddress({ outcome: bad })}>
+          {bad === "fail" ? "Read the failures" : "Read the errors"}
+        </ButtonLink>
+      )}
+    </>
   );
 }
 
 function Gone({ named, was }: { named: string; was: boolean }) {
-  usePageTitle("No such run");
   return (
-    <div className="page stack">
-      <h1>{was ? "This run was deleted" : "There is no such run"}</h1>
+    <Page title={was ? "This run was deleted" : "There is no such run"} tab="No such run">
       <Empty title={was ? "Its results are gone" : "Nothing is called like that"}>
         {!was && (
           <p>
@@ -167,6 +202,6 @@ function Gone({ named, was }: { named: string; was: boolean }) {
         </p>
         <Command text="assay runs" />
       </Empty>
-    </div>
+    </Page>
   );
 }

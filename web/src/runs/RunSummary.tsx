@@ -3,109 +3,108 @@ import type { Schemas } from "../api/client";
 import { Basis, EstimateBar } from "../parts/Chart";
 import { Command } from "../parts/Command";
 import { EndCounts } from "../parts/Ends";
+import { Figure, Figures } from "../parts/Figures";
 import { count, duration, percent, priced, score, whole } from "../parts/figures";
 import { Flag, Outcome } from "../parts/Outcome";
+import { Notice } from "../parts/Page";
+import { Panel } from "../parts/Panel";
+import { Below, Table } from "../parts/Table";
+import { Lines } from "./Lines";
 import { agentName, cellsAddress } from "./names";
 
 type Overview = Schemas["RunOverview"];
 
-/** A run in numbers: cards, why cells could not be graded, agents, and the same in words. */
+/** A run in numbers, why cells could not be graded, agents, and the same in words. */
 export function RunSummary({ told }: { told: Overview }) {
   return (
-    <div className="stack">
-      <Cards told={told} />
-      {told.not_graded && <p className="panel warning">{told.not_graded}</p>}
+    <>
+      <div>
+        {told.not_graded && <Notice>{told.not_graded}</Notice>}
+        <Numbers told={told} />
+        <details className="mt-5">
+          <summary className="cursor-pointer text-sm text-soft">
+            The numbers in words, as `assay report` prints them
+          </summary>
+          <Lines lines={told.lines} />
+        </details>
+      </div>
       {told.causes.length > 0 && <Causes told={told} />}
       {told.leaderboard.length > 1 && <Leaderboard rows={told.leaderboard} />}
-      <InWords lines={told.lines} />
-    </div>
+    </>
   );
 }
 
-function Cards({ told }: { told: Overview }) {
+function Numbers({ told }: { told: Overview }) {
   const { totals } = told;
   return (
-    <dl className="numbers">
+    <Figures>
       {totals.has_verdicts && (
-        <div className="panel">
-          <dt>Pass rate</dt>
-          <dd className="big">{percent(totals.pass_rate.mean)}</dd>
-          <dd>
-            <EstimateBar value={totals.pass_rate} />
-            <Basis
-              value={totals.pass_rate}
-              rate
-              over={`${whole(totals.ends.passed + totals.ends.scored)} of ${whole(totals.graded)} graded`}
-            />
-          </dd>
-        </div>
+        <Figure name="Pass rate" value={percent(totals.pass_rate.mean)}>
+          <EstimateBar value={totals.pass_rate} />
+          <Basis
+            value={totals.pass_rate}
+            rate
+            over={`${whole(totals.ends.passed + totals.ends.scored)} of ${whole(totals.graded)} graded`}
+          />
+        </Figure>
       )}
-      <div className="panel">
-        <dt>Mean reward</dt>
-        <dd className="big">{score(totals.reward.mean)}</dd>
-        <dd>
-          <EstimateBar value={totals.reward} />
-          <Basis value={totals.reward} over={count(totals.cases, "case")} />
-        </dd>
-      </div>
-      <div className="panel">
-        <dt>Coverage</dt>
-        <dd className="big">{percent(totals.coverage)}</dd>
-        <dd className="soft">
-          {whole(totals.graded)} of {count(totals.total, "cell")} graded
-          {told.missing > 0 && `; ${whole(told.missing)} without a result`}
-          {told.malformed > 0 && `; ${count(told.malformed, "malformed row")} left out`}
-        </dd>
-      </div>
-      <div className="panel">
-        <dt>Signs of tampering</dt>
-        <dd className="big">
-          {totals.flagged > 0 ? <Flag text={whole(totals.flagged)} /> : "none"}
-        </dd>
-        <dd className="soft">
-          {totals.flagged > 0 && <Link to={cellsAddress({ flagged: "true" })}>Show the cells</Link>}
-          {totals.held > 0 && ` ${count(totals.held, "cell")} wait for review`}
-          {totals.flagged === 0 && totals.held === 0 && `in ${count(totals.total, "cell")}`}
-        </dd>
-      </div>
-      <div className="panel">
-        <dt>Agent cost</dt>
-        <dd className="big">{totals.cost_usd === null ? "unknown" : priced(totals.cost_usd, 0)}</dd>
-        <dd className="soft">
-          {totals.cost_unknown > 0 &&
-            (totals.cost_usd === null
-              ? `for all of ${count(totals.cost_unknown, "cell")}; `
-              : `+ ${count(totals.cost_unknown, "cell")} unknown; `)}
-          {totals.tokens === null ? "unknown tokens" : `${whole(totals.tokens)} tokens`}
-          {totals.judgements > 0 &&
-            `; judges ${priced(totals.judge_cost_usd, totals.judge_cost_unknown, "judgement")}`}
-        </dd>
-      </div>
-      <div className="panel">
-        <dt>Time</dt>
-        <dd className="big">{duration(totals.seconds)}</dd>
-        <dd className="soft">all cells added up</dd>
-      </div>
-    </dl>
+      <Figure name="Mean reward" value={score(totals.reward.mean)}>
+        <EstimateBar value={totals.reward} />
+        <Basis value={totals.reward} over={count(totals.cases, "case")} />
+        {totals.clamped > 0 && (
+          <span className="block text-error">
+            {count(totals.clamped, "reward")} outside 0 to 1 cut to that
+          </span>
+        )}
+      </Figure>
+      <Figure name="Coverage" value={percent(totals.coverage)}>
+        {whole(totals.graded)} of {count(totals.total, "cell")} graded
+        {told.missing > 0 && `; ${whole(told.missing)} without a result`}
+        {told.malformed > 0 && `; ${count(told.malformed, "malformed row")} left out`}
+        {totals.flagged === 0 && <span className="block">no signs of tampering</span>}
+        {totals.held > 0 && (
+          <span className="block">{count(totals.held, "cell")} wait for review</span>
+        )}
+      </Figure>
+      {totals.flagged > 0 && (
+        <Figure name="Signs of tampering" value={<Flag text={whole(totals.flagged)} />}>
+          <Link to={cellsAddress({ flagged: "true" })}>Show the cells</Link>
+        </Figure>
+      )}
+      <Figure
+        name="Agent cost"
+        value={totals.cost_usd === null ? "unknown" : priced(totals.cost_usd, 0)}
+      >
+        {totals.cost_unknown > 0 &&
+          (totals.cost_usd === null
+            ? `for all of ${count(totals.cost_unknown, "cell")}; `
+            : `+ ${count(totals.cost_unknown, "cell")} unknown; `)}
+        {totals.tokens === null ? "unknown tokens" : `${whole(totals.tokens)} tokens`}
+        {totals.judgements > 0 &&
+          `; judges ${priced(totals.judge_cost_usd, totals.judge_cost_unknown, "judgement")}`}
+      </Figure>
+      <Figure name="Time" value={duration(totals.seconds)}>
+        all cells added up
+      </Figure>
+    </Figures>
   );
 }
 
-function Causes({ told }: { told: Overview }) {
-  const { run, causes } = told;
+function Causes({ told: { run, causes } }: { told: Overview }) {
   return (
-    <section className="panel causes" aria-labelledby="causes">
-      <div className="spread">
-        <h2 id="causes">Why cells could not be graded</h2>
-        {run.kind === "matrix" && (
-          <span className="row">
-            <span className="soft">run them again:</span>
-            <Command text={`assay run --resume ${run.id}`} />
+    <Panel
+      title="Why cells could not be graded"
+      beside={
+        run.kind === "matrix" && (
+          <span className="flex flex-wrap items-center gap-2 text-soft">
+            run them again: <Command text={`assay run --resume ${run.id}`} />
           </span>
-        )}
-      </div>
-      <ul>
+        )
+      }
+    >
+      <ul className="causes m-0 grid max-h-56 list-none gap-1 overflow-y-auto p-0">
         {causes.map((cause) => (
-          <li key={cause.text}>
+          <li key={cause.text} className="flex items-baseline gap-3 wrap-anywhere">
             <Outcome state="error" text={whole(cause.count)} />
             {cause.key ? (
               <Link to={cellsAddress({ outcome: "error", cause: cause.key })}>{cause.text}</Link>
@@ -115,82 +114,80 @@ function Causes({ told }: { told: Overview }) {
           </li>
         ))}
       </ul>
-    </section>
+    </Panel>
   );
 }
 
 function Leaderboard({ rows }: { rows: Overview["leaderboard"] }) {
   return (
-    <section aria-labelledby="agents">
-      <h2 id="agents">Agents</h2>
-      <div className="scrolls">
-        <table className="leaderboard">
-          <thead>
-            <tr>
-              <th>Agent</th>
-              <th className="number">Mean reward</th>
-              <th className="wide">Interval</th>
-              <th className="number">Pass rate</th>
-              <th>Cells</th>
-              <th className="number">Cost</th>
-              <th className="number">Tokens</th>
-              <th className="number">Time</th>
-            </tr>
-          </thead>
-          <tbody>
-            {rows.map(({ harness, model, totals, mixed }) => (
-              <tr key={`${harness}\n${model}`}>
-                <td>
-                  <Link to={cellsAddress({ harness, model })}>{agentName({ harness, model })}</Link>
-                  {mixed && <span className="soft"> ≠ graders changed</span>}
-                </td>
-                <td className="number">{score(totals.reward.mean)}</td>
-                <td>
-                  <EstimateBar value={totals.reward} />
-                  <Basis value={totals.reward} over={count(totals.cases, "case")} />
-                </td>
-                <td className="number">
-                  {totals.has_verdicts ? percent(totals.pass_rate.mean) : "–"}
-                  {totals.has_verdicts && (
-                    <span className="block">
-                      <Basis
-                        value={totals.pass_rate}
-                        rate
-                        over={`${whole(totals.graded)} graded`}
-                      />
-                    </span>
-                  )}
-                </td>
-                <td>
-                  <EndCounts ends={totals.ends} />{" "}
-                  {totals.flagged > 0 && <Flag text={whole(totals.flagged)} />}
-                </td>
-                <td className="number">{priced(totals.cost_usd, totals.cost_unknown)}</td>
-                <td className="number">
-                  {totals.tokens === null ? "unknown" : whole(totals.tokens)}
-                </td>
-                <td className="number">{duration(totals.seconds)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
-    </section>
-  );
-}
-
-function InWords({ lines }: { lines: Overview["lines"] }) {
-  return (
-    <details className="words">
-      <summary>The numbers in words, as `assay report` prints them</summary>
-      <dl>
-        {lines.map((line) => (
-          <div key={`${line.label} ${line.text}`} className={line.warns ? "line warning" : "line"}>
-            <dt>{line.label}</dt>
-            <dd>{line.text}</dd>
-          </div>
-        ))}
-      </dl>
-    </details>
+    <Panel title="Agents">
+      <Table
+        label="Agents"
+        items={rows}
+        keyOf={agentName}
+        columns={[
+          {
+            name: "Agent",
+            kind: "name",
+            show: ({ harness, model, mixed }) => (
+              <>
+                <Link to={cellsAddress({ harness, model })}>{agentName({ harness, model })}</Link>
+                {mixed && <Below>≠ graders changed</Below>}
+              </>
+            ),
+          },
+          {
+            name: "Outcome",
+            show: ({ totals }) => (
+              <span className="flex flex-wrap gap-x-3">
+                <EndCounts ends={totals.ends} />
+                {totals.flagged > 0 && <Flag text={whole(totals.flagged)} />}
+              </span>
+            ),
+          },
+          {
+            name: "Mean reward",
+            kind: "number",
+            show: ({ totals }) => score(totals.reward.mean),
+          },
+          {
+            name: "Interval",
+            show: ({ totals }) => (
+              <span className="block min-w-44 text-sm">
+                <EstimateBar value={totals.reward} />
+                <Basis value={totals.reward} over={count(totals.cases, "case")} />
+              </span>
+            ),
+          },
+          {
+            name: "Pass rate",
+            kind: "number",
+            show: ({ totals }) =>
+              totals.has_verdicts ? (
+                <>
+                  {percent(totals.pass_rate.mean)}
+                  <Below>
+                    <Basis value={totals.pass_rate} rate over={`${whole(totals.graded)} graded`} />
+                  </Below>
+                </>
+              ) : (
+                "–"
+              ),
+          },
+          {
+            name: "Cost",
+            kind: "number",
+            show: ({ totals }) => priced(totals.cost_usd, totals.cost_unknown),
+          },
+          {
+            name: "Tokens",
+            kind: "number",
+            from: "lg",
+            show: ({ totals }) => (totals.tokens === null ? "unknown" : whole(totals.tokens)),
+          },
+          { name: "Time", kind: "number", show: ({ totals }) => duration(totals.seconds) },
+        ]}
+      />
+    </Panel>
   );
 }

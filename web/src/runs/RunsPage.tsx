@@ -1,121 +1,107 @@
-import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-query";
+import { keepPreviousData, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { Link, useNavigate, useSearchParams } from "react-router";
-import { api, ask, type Schemas } from "../api/client";
+import { $api, type Schemas } from "../api/client";
 import { useEvents } from "../api/live";
+import { useAddress } from "../parts/address";
+import { Button, ButtonLink } from "../parts/Button";
 import { Command } from "../parts/Command";
 import { Empty } from "../parts/Empty";
 import { count, whole } from "../parts/figures";
-import { Loading } from "../parts/Loading";
-import { ProblemBox } from "../parts/ProblemBox";
+import { Page } from "../parts/Page";
+import { Boundary } from "../parts/Panel";
 import { Search } from "../parts/Search";
-import { usePageTitle } from "../parts/title";
 import { RunsTable } from "./RunsTable";
-import "./runs.css";
-
-type RunRow = Schemas["RunRow"];
-type RunPage = Schemas["RunPage"];
 
 const PART = 50;
+const USUAL = { search: "", offset: 0, select: [] as readonly string[] };
 
 export default function RunsPage() {
-  usePageTitle("Runs");
-  const [address, setAddress] = useSearchParams();
-  const search = address.get("search") ?? "";
-  const offset = Math.max(0, Number(address.get("offset")) || 0);
-  const chosen = (address.get("select") ?? "").split(",").filter(Boolean);
+  const [at, change] = useAddress(USUAL);
+  // The older one is what is compared with.
+  const [a, b] = [...at.select].sort();
+  const chosen = at.select.length;
+  return (
+    <Page
+      title="Runs"
+      actions={
+        <>
+          <Search
+            label="Find runs by label, id or what was run"
+            placeholder="Label, id or path"
+            value={at.search}
+            change={(search) => change({ search, offset: 0 })}
+          />
+          {a && b ? (
+            <ButtonLink tone="primary" to={`/compare?${new URLSearchParams({ a, b })}`}>
+              Compare 2 of 2
+            </ButtonLink>
+          ) : (
+            <Button isDisabled>{chosen ? "Compare 1 of 2" : "Compare two"}</Button>
+          )}
+        </>
+      }
+    >
+      <Boundary what="Loading runs">
+        <Listed at={at} change={change} />
+      </Boundary>
+    </Page>
+  );
+}
+
+type At = typeof USUAL;
+
+function Listed({ at, change }: { at: At; change: (changes: Partial<At>) => void }) {
   const queries = useQueryClient();
-  const navigate = useNavigate();
-  const key = ["runs", search, offset];
-  const runs = useQuery({
-    queryKey: key,
-    queryFn: ({ signal }) => {
-      const query = { limit: PART, offset, search };
-      return ask(api.GET("/api/v1/runs", { signal, params: { query } }));
-    },
+  const { search, offset } = at;
+  const init = { params: { query: { limit: PART, offset, search } } };
+  const { queryKey } = $api.queryOptions("get", "/api/v1/runs", init);
+  const runs = $api.useQuery("get", "/api/v1/runs", init, {
     placeholderData: keepPreviousData,
+    throwOnError: (_, query) => query.state.data === undefined,
   });
   const total = runs.data?.total ?? 0;
   const [told, setTold] = useState({ total: 0, at: 0 });
   useEvents(runs.data ? "/api/v1/run-events" : null, ["runs"], (_, data) => {
-    const { items, total } = data as { items: RunRow[]; total: number };
-    const changed = new Map(items.map((run) => [run.id, run]));
-    queries.setQueryData<RunPage>(
-      key,
+    const news = data as { items: Schemas["RunRow"][]; total: number };
+    const changed = new Map(news.items.map((run) => [run.id, run]));
+    queries.setQueryData<Schemas["RunPage"]>(
+      queryKey,
       (known) => known && { ...known, items: known.items.map((run) => changed.get(run.id) ?? run) },
       { updatedAt: runs.dataUpdatedAt },
     );
-    setTold({ total, at: Date.now() });
+    setTold({ total: news.total, at: Date.now() });
   });
-
+  if (!runs.data) return null;
   // Rows come and go when they are asked for: what somebody looks at does not move.
-  const isNewer = !search && runs.data && told.at > runs.dataUpdatedAt;
-  const fresh = isNewer ? told.total - total : 0;
-
-  const change = (changes: Record<string, string>) => {
-    setAddress(
-      (before) => {
-        const next = new URLSearchParams(before);
-        for (const [name, value] of Object.entries(changes)) {
-          if (value) next.set(name, value);
-          else next.delete(name);
-        }
-        return next;
-      },
-      { replace: true },
-    );
-  };
-  const reload = () => queries.invalidateQueries({ queryKey: ["runs"] });
+  const fresh = !search && told.at > runs.dataUpdatedAt ? told.total - total : 0;
   const choose = (id: string) => {
-    const rest = chosen.filter((one) => one !== id);
-    const next = rest.length < chosen.length ? rest : [...chosen.slice(-1), id];
-    change({ select: next.join(",") });
+    const rest = at.select.filter((one) => one !== id);
+    change({ select: rest.length < at.select.length ? rest : [...at.select.slice(-1), id] });
   };
-  // The older one is what is compared with.
-  const [a, b] = [...chosen].sort();
-
   return (
-    <div className="page">
-      <div className="page-head">
-        <h1>Runs</h1>
-        <div className="row">
-          <Search
-            label="Find runs by label, id or what was run"
-            placeholder="Label, id or path"
-            value={search}
-            change={(text) => change({ search: text, offset: "" })}
-          />
-          <button
-            type="button"
-            className="primary"
-            disabled={!(a && b)}
-            title={a && b ? undefined : "Choose two runs"}
-            onClick={() => navigate(`/compare?${new URLSearchParams({ a: a ?? "", b: b ?? "" })}`)}
-          >
-            Compare {chosen.length ? `${chosen.length} of 2` : "two"}
-          </button>
-        </div>
-      </div>
+    <>
       {fresh !== 0 && (
-        <button type="button" className="news" onClick={reload}>
+        <News press={() => void runs.refetch()}>
           {fresh > 0 ? count(fresh, "new run") : "Runs were deleted: show what there is"}
-        </button>
+        </News>
       )}
-      {!runs.data && !runs.error && <Loading what="Loading runs" />}
-      {!runs.data && runs.error && <ProblemBox problem={runs.error} retry={() => runs.refetch()} />}
-      {runs.data && runs.data.total === 0 && (
+      {total === 0 ? (
         <NoRuns search={search} clear={() => change({ search: "" })} />
+      ) : (
+        <RunsTable runs={runs.data.items} chosen={at.select} choose={choose} />
       )}
-      {runs.data && total > 0 && (
-        <>
-          <RunsTable runs={runs.data.items} chosen={chosen} choose={choose} />
-          <Parts
-            total={total}
-            offset={offset}
-            go={(to) => change({ offset: to ? String(to) : "" })}
-          />
-        </>
-      )}
+      <Parts total={total} offset={offset} size={PART} go={(to) => change({ offset: to })} />
+    </>
+  );
+}
+
+/** Says that there is something new, and shows it when somebody wants to see it. */
+export function News({ press, children }: { press: () => void; children: string }) {
+  return (
+    <div className="mb-3">
+      <Button icon="up" onPress={press}>
+        {children}
+      </Button>
     </div>
   );
 }
@@ -124,9 +110,7 @@ function NoRuns({ search, clear }: { search: string; clear: () => void }) {
   if (search) {
     return (
       <Empty title="No run is like that">
-        <button type="button" onClick={clear}>
-          Show all runs
-        </button>
+        <Button onPress={clear}>Show all runs</Button>
       </Empty>
     );
   }
@@ -134,27 +118,35 @@ function NoRuns({ search, clear }: { search: string; clear: () => void }) {
     <Empty title="Nothing was run yet" command="assay run PATH">
       <p>Run cases with agents, or grade answers that you have; this page shows them as they go.</p>
       <Command text="assay grade answers.jsonl graders.yaml" />
-      <p className="soft">A directory of examples to start from:</p>
+      <p>A directory of examples to start from:</p>
       <Command text="assay init my-suite" />
     </Empty>
   );
 }
 
-function Parts({ total, offset, go }: { total: number; offset: number; go: (to: number) => void }) {
-  if (total <= PART && !offset) return null;
-  const last = Math.min(total, offset + PART);
+/** Leads to the other parts of a long list. */
+export function Parts({ total, offset, size, go }: PartsProps) {
+  if (total <= size && !offset) return null;
+  const last = Math.min(total, offset + size);
   return (
-    <nav className="row parts" aria-label="Pages of runs">
-      <button type="button" disabled={offset === 0} onClick={() => go(Math.max(0, offset - PART))}>
-        Newer
-      </button>
-      <span className="soft">
-        {whole(Math.min(offset + 1, total))} to {whole(last)} of {whole(total)}
-      </span>
-      <button type="button" disabled={last >= total} onClick={() => go(offset + PART)}>
-        Older
-      </button>
-      {offset >= total && <Link to="/runs">Show the newest</Link>}
+    <nav
+      className="mt-3 flex flex-wrap items-center gap-3 text-soft tabular-nums"
+      aria-label="Parts"
+    >
+      <Button isDisabled={offset === 0} onPress={() => go(Math.max(0, offset - size))}>
+        Before
+      </Button>
+      {whole(Math.min(offset + 1, total))} to {whole(last)} of {whole(total)}
+      <Button isDisabled={last >= total} onPress={() => go(offset + size)}>
+        After
+      </Button>
     </nav>
   );
+}
+
+interface PartsProps {
+  total: number;
+  offset: number;
+  size: number;
+  go: (to: number) => void;
 }

@@ -1,60 +1,36 @@
-import { useSearchParams } from "react-router";
-
-/** What cells are looked at, as it stands in the address. */
-export interface Chosen {
-  outcome: string[];
-  harness: string | null;
-  model: string | null;
-  case: string;
-  search: string;
-  cause: string;
-  flagged: boolean;
-  held: boolean;
-  sort: Sort;
-  descending: boolean;
-}
+import { type Change, useAddress } from "../parts/address";
 
 export const SORTS = ["case", "reward", "cost", "tokens", "seconds", "trial"] as const;
 export type Sort = (typeof SORTS)[number];
 
-export function useChosen(): [Chosen, (changes: Record<string, string | null>) => void] {
-  const [address, setAddress] = useSearchParams();
-  const text = (name: string) => address.get(name) ?? "";
-  const chosen: Chosen = {
-    outcome: text("outcome").split(",").filter(Boolean),
-    harness: address.get("harness"),
-    model: address.get("model"),
-    case: text("case"),
-    search: text("search"),
-    cause: text("cause"),
-    flagged: text("flagged") === "true",
-    held: text("held") === "true",
-    sort: SORTS.find((one) => one === text("sort")) ?? "case",
-    descending: text("descending") === "true",
-  };
-  const change = (changes: Record<string, string | null>) => {
-    setAddress(
-      (before) => {
-        const next = new URLSearchParams(before);
-        next.delete("at");
-        for (const [name, value] of Object.entries(changes)) {
-          if (value === null) next.delete(name);
-          else next.set(name, value);
-        }
-        return next;
-      },
-      { replace: true },
-    );
-  };
-  return [chosen, change];
+const ALL = {
+  outcome: [] as readonly string[],
+  harness: null as string | null,
+  model: null as string | null,
+  case: "",
+  search: "",
+  cause: "",
+  flagged: false,
+  held: false,
+  sort: "case" as Sort,
+  descending: false,
+};
+
+/** Which cells are looked at, as it stands in the address. */
+export type Chosen = typeof ALL;
+
+export function useChosen(): [Chosen, Change<Chosen>] {
+  const [found, change] = useAddress({ ...ALL, at: null as string | null });
+  const { at: _, ...chosen } = found;
+  const isKnown = SORTS.includes(chosen.sort);
+  return [
+    isKnown ? chosen : { ...chosen, sort: "case" },
+    (changes, how) => change({ ...changes, at: null }, how),
+  ];
 }
 
 /** The same as a request asks for it. */
-export function queryOf(chosen: Chosen) {
-  const { outcome, harness, model, ...rest } = chosen;
-  const agent = {
-    ...(harness === null ? {} : { harness }),
-    ...(model === null ? {} : { model }),
-  };
+export function queryOf({ outcome, harness, model, ...rest }: Chosen) {
+  const agent = { ...(harness !== null && { harness }), ...(model !== null && { model }) };
   return { ...rest, ...agent, outcome: outcome.join(",") };
 }

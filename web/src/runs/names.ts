@@ -28,7 +28,7 @@ export function trialName(cell: Omit<CellName, "case">): string {
 export function cellAddress(run: string, cell: CellName): string {
   const { case: name, harness, model, trial } = cell;
   const where = new URLSearchParams({ case: name, harness, model, trial: String(trial) });
-  return `/runs/${encodeURIComponent(run)}/cell?${where}`;
+  return `${runAddress(run)}/cell?${where}`;
 }
 
 /** Where a run's cells are that suit some filters. */
@@ -36,8 +36,13 @@ export function cellsAddress(filters: Record<string, string>): string {
   return `?${new URLSearchParams({ tab: "cells", ...filters })}`;
 }
 
-export const KINDS: Record<string, string> = {
-  matrix: "cases",
-  dataset: "dataset",
-  job: "Python",
-};
+const KINDS: Record<string, string> = { matrix: "cases", dataset: "dataset", job: "Python" };
+
+/** What a run is of: `cases: evals`. */
+export function subjectOf(run: { kind: string; suite: string }): string {
+  return [KINDS[run.kind] ?? run.kind, suiteName(run.suite)].filter(Boolean).join(": ");
+}
+
+export function runAddress(run: string): string {
+  return `/runs/${encodeURIComponent(run)}`;
+}

@@ -1,45 +1,66 @@
 import { Link } from "react-router";
+import { Chart } from "../../parts/Chart";
 import { count, duration, money, score, whole } from "../../parts/figures";
-import { Outcome } from "../../parts/Outcome";
+import { Flag, Outcome } from "../../parts/Outcome";
 import { cellAddress, trialName } from "../names";
+import { BANDS } from "../RunHead";
 import type { CellView } from "./asking";
 import { Folded } from "./Folded";
 
-/** What became of the cell, as a sentence, with the figures beside it. */
-export function Verdict({ cell }: { cell: CellView }) {
+export function CellTitle({ cell }: { cell: CellView }) {
   return (
-    <section className="judged" aria-label="Verdict">
-      <div className="spread">
-        <p className="sentence">{cell.sentence}</p>
+    <>
+      {cell.place.case} <span className="font-normal text-soft">{trialName(cell.place)}</span>{" "}
+      <Outcome state={cell.state} text={cell.state} />
+    </>
+  );
+}
+
+/** What it took, and how far it can be trusted. */
+export function CellFacts({ cell }: { cell: CellView }) {
+  const needed = cell.min_assurance ? ` (needs ${cell.min_assurance})` : "";
+  const facts: [string, string][] = [
+    ["cost", money(cell.cost_usd)],
+    ["tokens", cell.tokens === null ? "unknown" : whole(cell.tokens)],
+    ["time", duration(cell.seconds)],
+    ["assurance", cell.assurance && `${cell.assurance}${needed}`],
+    ["from", cell.file],
+    ["graded by", cell.digest],
+  ];
+  return facts.map(
+    ([name, value]) =>
+      value && (
+        <span key={name}>
+          {name} <b>{value}</b>
+        </span>
+      ),
+  );
+}
+
+/** What became of the cell, as a sentence. */
+export function Sentence({ cell }: { cell: CellView }) {
+  return (
+    <section aria-label="Verdict" className="grid gap-3">
+      <div
+        className={`flex flex-wrap items-center justify-between gap-x-6 gap-y-2 rounded-lg px-4 py-3 ${BANDS[cell.state]}`}
+      >
+        <p className="m-0 min-w-0 flex-[1_1_420px] text-lg tabular-nums wrap-anywhere">
+          {cell.sentence}
+        </p>
         <RewardBar cell={cell} />
       </div>
-      {cell.trouble.text && <Folded text={cell.trouble} tone="error" />}
-      {cell.content && cell.state !== "error" && <p className="soft">{cell.content}</p>}
-      <dl className="cell-figures">
-        <Figure name="cost" value={money(cell.cost_usd)} />
-        <Figure name="tokens" value={cell.tokens === null ? "unknown" : whole(cell.tokens)} />
-        <Figure name="time" value={duration(cell.seconds)} />
-        {cell.assurance && (
-          <Figure
-            name="assurance"
-            value={
-              cell.min_assurance
-                ? `${cell.assurance} (needs ${cell.min_assurance})`
-                : cell.assurance
-            }
-          />
-        )}
-        {cell.file && <Figure name="from" value={cell.file} />}
-        {cell.digest && <Figure name="graded by" value={cell.digest} />}
-      </dl>
+      {cell.trouble.text && <Folded text={cell.trouble} />}
+      {cell.content && cell.state !== "error" && <p className="m-0 text-soft">{cell.content}</p>}
       {cell.left_out.length > 0 && (
         <details>
-          <summary>{count(cell.left_out.length, "change")} not graded</summary>
-          <pre>{cell.left_out.join("\n")}</pre>
+          <summary className="cursor-pointer text-soft">
+            {count(cell.left_out.length, "change")} not graded
+          </summary>
+          <pre className="mt-2 whitespace-pre-wrap wrap-anywhere">{cell.left_out.join("\n")}</pre>
         </details>
       )}
       {cell.notes.map((note) => (
-        <p key={note} className="note-line">
+        <p key={note} className="m-0 text-error">
           {note}
         </p>
       ))}
@@ -47,92 +68,62 @@ export function Verdict({ cell }: { cell: CellView }) {
   );
 }
 
-function Figure({ name, value }: { name: string; value: string }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{value}</dd>
-    </div>
-  );
-}
+const FILLS = {
+  pass: "fill-pass",
+  fail: "fill-fail",
+  error: "fill-error",
+  scored: "fill-scored",
+  skipped: "fill-edge",
+} as const;
 
 /** The reward between 0 and 1, and what it needed. */
 function RewardBar({ cell }: { cell: CellView }) {
   if (cell.reward === null) return null;
   const words = `reward ${score(cell.reward)}; needs ${score(cell.threshold)}`;
   return (
-    <div className="reward">
-      <svg viewBox="0 0 200 16" width="200" height="16" role="img" aria-label={words}>
-        <rect className="track" x="0" y="4" width="200" height="8" rx="4" />
-        <rect
-          className={`fill ${cell.state}`}
-          x="0"
-          y="4"
-          width={200 * cell.reward}
-          height="8"
-          rx="4"
-        />
-        <rect
-          className="needed"
-          x={Math.min(198, 200 * cell.threshold)}
-          y="0"
-          width="2"
-          height="16"
-        />
-      </svg>
-      <span className="soft">{words}</span>
+    <div className="w-52 text-right text-sm text-soft tabular-nums">
+      <Chart said={words} height={12}>
+        <rect className="fill-page" y="2" width="100" height="8" rx="1.5" />
+        <rect className={FILLS[cell.state]} y="2" width={100 * cell.reward} height="8" rx="1.5" />
+        <rect className="fill-ink" x={Math.min(99, 100 * cell.threshold)} width="1" height="12" />
+      </Chart>
+      {words}
     </div>
   );
 }
 
+const MOST_OTHERS = 40;
+
 /** The other trials of this agent, and the other agents' cells of the case. */
 export function Siblings({ cell }: { cell: CellView }) {
-  const isHere = (one: CellView["siblings"][number]) =>
-    one.place.harness === cell.place.harness && one.place.model === cell.place.model;
-  const own = cell.siblings.filter(isHere);
-  const others = cell.siblings.filter((one) => !isHere(one));
-  if (cell.siblings.length < 2) return null;
+  const { place, siblings } = cell;
+  if (siblings.length < 2) return null;
+  const isOwn = (one: CellView["siblings"][number]) =>
+    one.place.harness === place.harness && one.place.model === place.model;
+  const own = siblings.filter(isOwn);
+  const others = siblings.filter((one) => !isOwn(one)).slice(0, MOST_OTHERS);
   return (
-    <nav className="siblings" aria-label="Other cells of the case">
-      {own.length > 1 && (
-        <>
-          <span className="soft">trials</span>
-          <Places run={cell.run} cells={own} place={cell.place} words={(p) => String(p.trial)} />
-        </>
-      )}
-      {others.length > 0 && (
-        <>
-          <span className="soft">others</span>
-          <Places run={cell.run} cells={others.slice(0, 40)} place={cell.place} words={trialName} />
-        </>
-      )}
+    <nav className="flex flex-wrap items-center gap-1.5" aria-label="Other cells of the case">
+      {own.length > 1 && <span className="text-sm text-soft">trials</span>}
+      {own.length > 1 && own.map((one) => link(cell, one, String(one.place.trial)))}
+      {others.length > 0 && <span className="ml-2 text-sm text-soft">others</span>}
+      {others.map((one) => link(cell, one, trialName(one.place)))}
     </nav>
   );
 }
 
-interface PlacesProps {
-  run: string;
-  cells: CellView["siblings"];
-  place: CellView["place"];
-  words: (place: CellView["place"]) => string;
-}
-
-function Places({ run, cells, place, words }: PlacesProps) {
-  return cells.map((one) => {
-    const isThis =
-      one.place.trial === place.trial &&
-      one.place.model === place.model &&
-      one.place.harness === place.harness;
-    const said = `${words(one.place)}${one.reward === null ? "" : ` · ${score(one.reward)}`}`;
-    return (
-      <Link
-        key={trialName(one.place)}
-        to={cellAddress(run, one.place)}
-        aria-current={isThis ? "page" : undefined}
-      >
-        <Outcome state={one.state} /> {said}
-        {one.flagged && <span className="flagged"> ⚑</span>}
-      </Link>
-    );
-  });
+function link({ run, place }: CellView, one: CellView["siblings"][number], words: string) {
+  const isThis = trialName(one.place) === trialName(place);
+  const said = `${words}${one.reward === null ? "" : ` · ${score(one.reward)}`}`;
+  return (
+    <Link
+      key={trialName(one.place)}
+      to={cellAddress(run, one.place)}
+      aria-current={isThis ? "page" : undefined}
+      className="inline-flex min-h-8 items-center gap-1.5 rounded-md px-2 text-ink no-underline hover:bg-fill
+        pointer-coarse:min-h-10 aria-[current=page]:bg-fill"
+    >
+      <Outcome state={one.state} /> {said} {one.flagged && <Flag text="" />}
+    </Link>
+  );
 }

@@ -1,17 +1,20 @@
-import type { UseQueryResult } from "@tanstack/react-query";
-import { type ReactNode, useCallback } from "react";
-import { Link, useNavigate, useParams, useSearchParams } from "react-router";
+import { useCallback } from "react";
+import { Link, useNavigate, useParams } from "react-router";
+import { $api } from "../../api/client";
 import { Problem } from "../../api/problem";
+import { useAddress } from "../../parts/address";
+import { ButtonLink } from "../../parts/Button";
+import { count } from "../../parts/figures";
 import { IN_FILE } from "../../parts/file";
 import { useKeys } from "../../parts/keys";
 import { Loading } from "../../parts/Loading";
-import { Outcome } from "../../parts/Outcome";
+import { Page } from "../../parts/Page";
+import { Boundary, Panel } from "../../parts/Panel";
 import { ProblemBox } from "../../parts/ProblemBox";
 import { Tabs } from "../../parts/Tabs";
-import { usePageTitle } from "../../parts/title";
-import { type CellName, cellAddress, trialName } from "../names";
-import { type CellView, useCell, useFiles, useOutline, useRaw, wholeText } from "./asking";
-import { Siblings, Verdict } from "./CellHead";
+import { type CellName, cellAddress, runAddress, runName, trialName } from "../names";
+import { asked, type CellView, useCell, useOutline, wholeText } from "./asking";
+import { CellFacts, CellTitle, Sentence, Siblings } from "./CellHead";
 import { CopyAs } from "./CopyAs";
 import { Decide } from "./Decide";
 import { Files } from "./Files";
@@ -24,55 +27,85 @@ import { Regrade } from "./Regrade";
 import { ScoreTree } from "./ScoreTree";
 import { Texts } from "./Texts";
 import { Trajectory } from "./Trajectory";
-import "./cell.css";
+
+const USUAL = { case: "", harness: "", model: "", trial: 1, tab: "", live: false };
 
 /** A cell, opened: its verdict, its score tree, its trajectory, and what people say of it. */
 export default function CellPage() {
   const run = useParams().run ?? "";
-  const [query] = useSearchParams();
-  const cell: CellName = {
-    case: query.get("case") ?? "",
-    harness: query.get("harness") ?? "",
-    model: query.get("model") ?? "",
-    trial: Math.max(1, Number.parseInt(query.get("trial") ?? "1", 10) || 1),
-  };
-  usePageTitle(`${cell.case} · ${trialName(cell)}`);
-  const found = useCell(run, cell);
-  const ask = useCallback(
-    (ref: string) =>
-      wholeText(
-        run,
-        { case: cell.case, harness: cell.harness, model: cell.model, trial: cell.trial },
-        ref,
-      ),
-    [run, cell.case, cell.harness, cell.model, cell.trial],
+  const [{ tab, live, ...cell }] = useAddress(USUAL);
+  const { case: name, harness, model, trial } = cell;
+  const found = useCell(run, cell, !live);
+  const all = useCallback(
+    (ref: string) => wholeText(run, { case: name, harness, model, trial }, ref),
+    [run, name, harness, model, trial],
   );
-  if (found.error && !found.data) {
+  if (live) return <AtWork run={run} cell={cell} />;
+  if (!found.data) {
     return (
-      <div className="page">
-        <ProblemBox problem={found.error} retry={() => void found.refetch()} />
-        <p>
-          <Link to={`/runs/${encodeURIComponent(run)}`}>To the run</Link>
-        </p>
-      </div>
+      <Page title={name} tab={name} crumbs={<Link to={runAddress(run)}>To the run</Link>}>
+        {found.error ? (
+          <ProblemBox problem={found.error} retry={() => void found.refetch()} />
+        ) : (
+          <Loading what="Opening the cell" />
+        )}
+      </Page>
     );
   }
-  if (!found.data) return <Loading what="Opening the cell" />;
   const isGone = found.error instanceof Problem && found.error.status === 404;
   return (
-    <WholeText.Provider value={IN_FILE ? null : ask}>
-      <div className="page cell">
-        {isGone && <ProblemBox problem={found.error as Problem} />}
-        <Opened cell={found.data} isStale={found.isPlaceholderData} />
-      </div>
+    <WholeText.Provider value={IN_FILE ? null : all}>
+      {isGone && <ProblemBox problem={found.error} />}
+      <Opened cell={found.data} tab={tab} isStale={found.isPlaceholderData} />
     </WholeText.Provider>
   );
 }
 
-function Opened({ cell, isStale }: { cell: CellView; isStale: boolean }) {
+/** A cell without a result: what its agent does, as it does it. */
+function AtWork({ run, cell }: { run: string; cell: CellName }) {
+  return (
+    <Page
+      title={cell.case}
+      tab={cell.case}
+      crumbs={<Link to={runAddress(run)}>To the run</Link>}
+      facts={<span>{trialName(cell)}</span>}
+    >
+      <Boundary what="Reading what was done so far">
+        <StepsSoFar run={run} cell={cell} />
+      </Boundary>
+    </Page>
+  );
+}
+
+function StepsSoFar({ run, cell }: { run: string; cell: CellName }) {
+  const { steps, under_way: isAtWork } = useOutline(run, cell);
+  return (
+    <>
+      <p
+        role="status"
+        className="mt-0 mb-4 flex flex-wrap items-center gap-3 rounded-lg bg-sunk px-4 py-3 text-lg"
+      >
+        {isAtWork ? (
+          <>
+            <i className="size-2 rounded-full bg-accent motion-safe:animate-pulse" />
+            The agent is at work: {count(steps.length, "step")} so far.
+          </>
+        ) : (
+          <>
+            The agent has ended.
+            <ButtonLink tone="primary" to={cellAddress(run, cell)} replace>
+              Open its result
+            </ButtonLink>
+          </>
+        )}
+      </p>
+      <Trajectory run={run} cell={cell} steps={steps} isLive={isAtWork} />
+    </>
+  );
+}
+
+function Opened({ cell, tab, isStale }: { cell: CellView; tab: string; isStale: boolean }) {
   const navigate = useNavigate();
-  const [query] = useSearchParams();
-  const tab = query.get("tab");
   const to = (place: CellName | null) => {
     const address = place && cellAddress(cell.run, place);
     return address && tab ? `${address}&tab=${encodeURIComponent(tab)}` : address;
@@ -82,62 +115,81 @@ function Opened({ cell, isStale }: { cell: CellView; isStale: boolean }) {
     j: () => after && navigate(after),
     k: () => before && navigate(before),
   });
-  const run = `/runs/${encodeURIComponent(cell.run)}`;
-  const isOne = cell.state === "fail" || cell.state === "error" || cell.flags.length > 0;
   return (
     <div aria-busy={isStale}>
-      <nav aria-label="Where this is" className="crumbs soft">
-        {!IN_FILE && (
+      <Page
+        title={<CellTitle cell={cell} />}
+        tab={`${cell.place.case} · ${trialName(cell.place)}`}
+        crumbs={
           <>
-            <Link to="/runs">Runs</Link> /{" "}
+            {!IN_FILE && (
+              <>
+                <Link to="/runs">Runs</Link> /{" "}
+              </>
+            )}
+            <Link to={runAddress(cell.run)}>{runName({ id: cell.run, label: cell.label })}</Link>
           </>
-        )}
-        <Link to={run}>{cell.label || cell.run}</Link>
-      </nav>
-      <div className="page-head">
-        <h1>
-          <Outcome state={cell.state} text={cell.state} /> {cell.place.case}{" "}
-          <span className="agent">{trialName(cell.place)}</span>
-        </h1>
-        <div className="row">
-          {cell.of > 0 && (
-            <nav className="row walk" aria-label="Failed, flagged and broken cells">
-              {before ? (
-                <Link className="button" to={before}>
-                  <kbd>k</kbd> Previous
-                </Link>
-              ) : null}
-              <span className="soft">
-                {isOne ? `${cell.number} of ${cell.of} to look at` : `${cell.of} to look at`}
-              </span>
-              {after ? (
-                <Link className="button" to={after}>
-                  Next <kbd>j</kbd>
-                </Link>
-              ) : null}
-            </nav>
-          )}
-          {!IN_FILE && (
-            <>
-              <Regrade key={`regrade ${cell.run}`} cell={cell} />
-              <Promote key={`promote ${cell.seen}`} cell={cell} />
-            </>
-          )}
-          <CopyAs cell={cell} />
+        }
+        facts={<CellFacts cell={cell} />}
+        actions={
+          <>
+            {!IN_FILE && (
+              <>
+                <Regrade key={`regrade ${cell.run}`} cell={cell} />
+                <Promote key={`promote ${cell.seen}`} cell={cell} />
+              </>
+            )}
+            <CopyAs cell={cell} />
+            <Walk cell={cell} before={before} after={after} />
+          </>
+        }
+      >
+        <div className="grid gap-4">
+          <Flags cell={cell} />
+          {cell.may_be_decided && !IN_FILE && <Decide key={cell.seen} cell={cell} />}
+          <Sentence cell={cell} />
+          <Siblings cell={cell} />
         </div>
-      </div>
-      <Flags cell={cell} />
-      {cell.may_be_decided && !IN_FILE && <Decide key={cell.seen} cell={cell} />}
-      <Verdict cell={cell} />
-      <Siblings cell={cell} />
-      <div className="columns">
-        <section aria-label="Scores" className="left">
-          <h2>Scores</h2>
-          <ScoreTree key={cell.seen} scores={cell.scores} />
-        </section>
-        <Done key={cell.seen} cell={cell} />
-      </div>
+        <div className="mt-8 grid grid-cols-[minmax(0,1fr)] gap-x-10 gap-y-8 lg:grid-cols-[minmax(280px,2fr)_minmax(0,4fr)]">
+          <Panel title="Scores">
+            <ScoreTree key={cell.seen} scores={cell.scores} />
+          </Panel>
+          <Done key={cell.seen} cell={cell} />
+        </div>
+      </Page>
     </div>
+  );
+}
+
+interface WalkProps {
+  cell: CellView;
+  before: string | null;
+  after: string | null;
+}
+
+/** From one cell that failed, broke or is flagged to the next. */
+function Walk({ cell, before, after }: WalkProps) {
+  if (cell.of === 0) return null;
+  const isOne = cell.state === "fail" || cell.state === "error" || cell.flags.length > 0;
+  return (
+    <nav
+      className="walk flex flex-wrap items-center gap-2"
+      aria-label="Failed, flagged and broken cells"
+    >
+      <span className="text-sm text-soft tabular-nums">
+        {isOne ? `${cell.number} of ${cell.of} to look at` : `${cell.of} to look at`}
+      </span>
+      {before && (
+        <ButtonLink to={before}>
+          Previous <kbd className="border-0 bg-transparent p-0 text-soft">k</kbd>
+        </ButtonLink>
+      )}
+      {after && (
+        <ButtonLink tone="primary" to={after}>
+          Next <kbd className="border-0 bg-transparent p-0 opacity-70">j</kbd>
+        </ButtonLink>
+      )}
+    </nav>
   );
 }
 
@@ -151,22 +203,9 @@ const TABS = {
 type Tab = keyof typeof TABS;
 
 function Done({ cell }: { cell: CellView }) {
-  const [query, setQuery] = useSearchParams();
+  const [{ tab }, change] = useAddress({ tab: "" });
   const first: Tab = cell.steps > 1 ? "trajectory" : "texts";
-  const named = query.get("tab");
-  const open: Tab = named !== null && named in TABS ? (named as Tab) : first;
-  const set = (changes: Record<string, string>) =>
-    setQuery(
-      (before) => {
-        const after = new URLSearchParams(before);
-        for (const [name, value] of Object.entries(changes)) {
-          if (value) after.set(name, value);
-          else after.delete(name);
-        }
-        return after;
-      },
-      { replace: true, preventScrollReset: true },
-    );
+  const open = tab in TABS ? (tab as Tab) : first;
   const shown = (Object.keys(TABS) as Tab[]).filter(
     (name) => (name !== "files" || cell.has_files) && (name !== "raw" || !IN_FILE),
   );
@@ -176,83 +215,45 @@ function Done({ cell }: { cell: CellView }) {
     history: results > 1 ? results : 0,
   };
   return (
-    <section className="right" aria-label="What was done">
+    <section className="min-w-0" aria-label="What was done">
       <Tabs
         label="Parts of the cell"
         tabs={shown.map((name) => [name, `${TABS[name]} ${numbers[name] || ""}`] as const)}
         chosen={open}
-        choose={(tab) => set({ tab })}
+        choose={(tab) => change({ tab })}
       >
-        {open === "trajectory" && <TrajectoryTab cell={cell} query={query} set={set} />}
-        {open === "files" && <FilesTab cell={cell} />}
-        {open === "texts" && <Texts cell={cell} />}
-        {!IN_FILE && open === "raw" && <RawTab cell={cell} />}
-        {open === "history" && <History cell={cell} />}
+        <Boundary place={open}>
+          {open === "trajectory" && <TrajectoryTab cell={cell} />}
+          {open === "files" && <FilesTab cell={cell} />}
+          {open === "texts" && <Texts cell={cell} />}
+          {!IN_FILE && open === "raw" && <RawTab cell={cell} />}
+          {open === "history" && <History cell={cell} />}
+        </Boundary>
       </Tabs>
     </section>
   );
 }
 
-interface TrajectoryTabProps {
-  cell: CellView;
-  query: URLSearchParams;
-  set: (changes: Record<string, string>) => void;
-}
-
-function TrajectoryTab({ cell, query, set }: TrajectoryTabProps) {
-  const outline = useOutline(cell.run, cell.place);
-  const at = Number.parseInt(query.get("step") ?? "", 10) - 1;
-  return (
-    <Answered found={outline} what="Reading the trajectory">
-      {({ steps }) =>
-        steps.length === 0 ? (
-          <p className="soft">
-            Nothing is known of what was done, but for the answer: it was recorded without a trace.
-          </p>
-        ) : (
-          <Trajectory
-            run={cell.run}
-            cell={cell.place}
-            steps={steps}
-            at={at >= 0 && at < steps.length ? at : -1}
-            words={query.get("find") ?? ""}
-            go={(to) => set({ step: String(to + 1) })}
-            search={(words) => set({ find: words })}
-          />
-        )
-      }
-    </Answered>
-  );
+function TrajectoryTab({ cell }: { cell: CellView }) {
+  const { steps } = useOutline(cell.run, cell.place);
+  if (steps.length === 0) {
+    return (
+      <p className="text-soft">
+        Nothing is known of what was done, but for the answer: it was recorded without a trace.
+      </p>
+    );
+  }
+  return <Trajectory run={cell.run} cell={cell.place} steps={steps} />;
 }
 
 function FilesTab({ cell }: { cell: CellView }) {
-  const files = useFiles(cell.run, cell.place);
-  return (
-    <Answered found={files} what="Comparing the files">
-      {(found) => <Files found={found} />}
-    </Answered>
-  );
+  const init = { params: asked(cell.run, cell.place) };
+  const found = $api.useSuspenseQuery("get", "/api/v1/runs/{run}/cells/files", init);
+  return <Files found={found.data} />;
 }
 
 function RawTab({ cell }: { cell: CellView }) {
-  const raw = useRaw(cell.run, cell.place);
-  return (
-    <Answered found={raw} what="Reading it">
-      {(found) => <Raw detail={found} />}
-    </Answered>
-  );
-}
-
-interface AnsweredProps<T> {
-  found: UseQueryResult<T>;
-  what: string;
-  children: (data: T) => ReactNode;
-}
-
-function Answered<T>({ found, what, children }: AnsweredProps<T>) {
-  if (found.data !== undefined) return children(found.data);
-  if (found.error) {
-    return <ProblemBox problem={found.error} retry={() => void found.refetch()} />;
-  }
-  return <Loading what={what} />;
+  const init = { params: asked(cell.run, cell.place) };
+  const found = $api.useSuspenseQuery("get", "/api/v1/runs/{run}/cells/detail", init);
+  return <Raw detail={found.data} />;
 }

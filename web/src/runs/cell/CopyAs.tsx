@@ -1,19 +1,21 @@
 import { Command } from "../../parts/Command";
 import { CopyText } from "../../parts/CopyText";
 import type { CellView } from "./asking";
-import { Menu } from "./Menu";
+import { Pop } from "./Pop";
 
 /** Commands that do the same in a terminal, and the cell as a comment. */
 export function CopyAs({ cell }: { cell: CellView }) {
   return (
-    <Menu name="Copy as">
+    <Pop name="Copy as">
       {cell.commands.map((one) => (
         <div key={one.command}>
-          <div className="soft">{one.does}</div>
+          <div className="mb-1 text-sm text-soft">{one.does}</div>
           <Command text={one.command} />
         </div>
       ))}
-      <CopyText name="Copy as Markdown" text={() => cell.markdown} />
-    </Menu>
+      <div>
+        <CopyText name="Copy as Markdown" text={() => cell.markdown} />
+      </div>
+    </Pop>
   );
 }

@@ -1,5 +1,6 @@
 import { createContext, useContext, useState } from "react";
 import type { Schemas } from "../../api/client";
+import { Button } from "../../parts/Button";
 import { whole } from "../../parts/figures";
 
 /** Gives the whole of a folded text; a report in one file has none. */
@@ -9,7 +10,7 @@ export const WholeText = createContext<((ref: string) => Promise<string>) | null
 const STRETCH = 100_000;
 
 /** A text as it is; of a long one a part, and the rest when it is asked for. */
-export function Folded({ text, tone }: { text: Schemas["FoldedText"]; tone?: "error" }) {
+export function Folded({ text }: { text: Schemas["FoldedText"] }) {
   const ask = useContext(WholeText);
   const [all, setAll] = useState<{ ref: string; text: string } | null>(null);
   const [said, setSaid] = useState("");
@@ -33,22 +34,26 @@ export function Folded({ text, tone }: { text: Schemas["FoldedText"]; tone?: "er
     );
   };
   const rest = left > 0 && (
-    <p className="rest">
+    <div className="my-1 text-soft">
       {ask ? (
-        <button type="button" className="quiet" onClick={unfold}>
+        <Button onPress={unfold}>
           {text.is_end ? `Show what is before: ${more}` : `Show the rest: ${more}`}
-        </button>
+        </Button>
       ) : (
-        <span className="soft">{more} are not in this file</span>
-      )}
-      {said && <span className="soft"> {said}</span>}
-    </p>
+        `${more} are not in this file`
+      )}{" "}
+      {said}
+    </div>
   );
   return (
-    <div className={tone ? `long ${tone}` : "long"}>
+    <div>
       {text.is_end && rest}
       {/* What is high scrolls, and is reached by keyboard for that. */}
-      <pre dir="auto" tabIndex={isHigh(shown ?? text.text) ? 0 : undefined}>
+      <pre
+        dir="auto"
+        tabIndex={isHigh(shown ?? text.text) ? 0 : undefined}
+        className="m-0 max-h-140 overflow-y-auto whitespace-pre-wrap wrap-anywhere print:max-h-none"
+      >
         {shown ?? text.text}
       </pre>
       {!text.is_end && rest}

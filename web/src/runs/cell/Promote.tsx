@@ -1,55 +1,50 @@
-import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
-import { api, ask } from "../../api/client";
+import { $api } from "../../api/client";
 import { useMay } from "../../api/me";
+import { Button } from "../../parts/Button";
 import { Command } from "../../parts/Command";
+import { INPUT } from "../../parts/Field";
 import { count } from "../../parts/figures";
 import { ProblemBox } from "../../parts/ProblemBox";
 import type { CellView } from "./asking";
-import { Menu } from "./Menu";
+import { Pop } from "./Pop";
 
 /** Writes the work beside its case as a recording, which is played again for nothing. */
 export function Promote({ cell }: { cell: CellView }) {
   const may = useMay("admin");
   const [name, setName] = useState("");
   const [force, setForce] = useState(false);
-  const promote = useMutation({
-    mutationFn: () =>
-      ask(
-        api.POST("/api/v1/runs/{run}/cells/promote", {
-          params: { path: { run: cell.run } },
-          body: { ...cell.place, name, force },
-        }),
-      ),
-  });
+  const promote = $api.useMutation("post", "/api/v1/runs/{run}/cells/promote");
   const command = cell.commands.find((one) => one.command.startsWith("assay runs promote"));
   if (!command) return null;
   const done = promote.data;
   return (
-    <Menu name="Keep as recording">
-      <p className="soft">
+    <Pop name="Keep as recording">
+      <p className="text-soft">
         The answer, the trace and the changed files are written beside the case. The harness replay
         plays them: the same work is graded, no model is asked.
       </p>
       {may ? (
         <form
-          className="stack"
+          className="grid justify-items-start gap-3"
           onSubmit={(event) => {
             event.preventDefault();
-            promote.mutate();
+            const body = { ...cell.place, name, force };
+            promote.mutate({ params: { path: { run: cell.run } }, body });
           }}
         >
-          <label>
-            <span>Name of the recording</span>
+          <label className="grid w-full gap-1 font-medium">
+            Name of the recording
             <input
               required
               value={name}
               maxLength={200}
               placeholder="good"
               onChange={(event) => setName(event.target.value)}
+              className={`${INPUT} font-normal`}
             />
           </label>
-          <label className="row">
+          <label className="flex min-h-8 items-center gap-2">
             <input
               type="checkbox"
               checked={force}
@@ -57,9 +52,9 @@ export function Promote({ cell }: { cell: CellView }) {
             />
             Replace one of that name
           </label>
-          <button type="submit" className="primary" disabled={promote.isPending}>
+          <Button type="submit" tone="primary" isPending={promote.isPending}>
             Write it
-          </button>
+          </Button>
         </form>
       ) : (
         <>
@@ -68,8 +63,8 @@ export function Promote({ cell }: { cell: CellView }) {
         </>
       )}
       {done && (
-        <output>
-          <p>
+        <output className="grid gap-2">
+          <p className="wrap-anywhere">
             <code>{done.directory}</code>: {count(done.files, "file")} changed, {done.deleted}{" "}
             deleted
           </p>
@@ -80,6 +75,6 @@ export function Promote({ cell }: { cell: CellView }) {
         </output>
       )}
       {promote.error && <ProblemBox problem={promote.error} />}
-    </Menu>
+    </Pop>
   );
 }

@@ -1,3 +1,4 @@
+import type { ReactNode } from "react";
 import { DiffView } from "../../parts/DiffView";
 import type { CellView } from "./asking";
 import { Folded } from "./Folded";
@@ -5,29 +6,34 @@ import { Folded } from "./Folded";
 /** Prompt, answer and what was expected, with what differs. */
 export function Texts({ cell }: { cell: CellView }) {
   return (
-    <div className="stack">
+    <div className="grid grid-cols-[minmax(0,1fr)] gap-6">
       {cell.prompt.text && (
-        <section>
-          <h2>Prompt</h2>
+        <Part name="Prompt">
           <Folded text={cell.prompt} />
-        </section>
+        </Part>
       )}
-      <section>
-        <h2>Answer</h2>
-        {cell.answer.text ? <Folded text={cell.answer} /> : <p className="soft">There is none.</p>}
-      </section>
+      <Part name="Answer">
+        {cell.answer.text ? <Folded text={cell.answer} /> : "There is none."}
+      </Part>
       {cell.expected.text && (
-        <section>
-          <h2>Expected</h2>
+        <Part name="Expected">
           <Folded text={cell.expected} />
-        </section>
+        </Part>
       )}
       {cell.difference.length > 0 && (
-        <section>
-          <h2>From expected to answer</h2>
+        <Part name="From expected to answer">
           <DiffView lines={cell.difference} label="How the answer differs" />
-        </section>
+        </Part>
       )}
     </div>
+  );
+}
+
+function Part({ name, children }: { name: string; children: ReactNode }) {
+  return (
+    <section>
+      <h3 className="m-0 mb-1 text-sm font-medium text-soft">{name}</h3>
+      {children}
+    </section>
   );
 }

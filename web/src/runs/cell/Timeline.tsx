@@ -1,9 +1,15 @@
+import { Chart } from "../../parts/Chart";
 import { count, duration, money, whole } from "../../parts/figures";
 import type { OutlinedStep } from "./asking";
 
-const WIDTH = 1000;
 const HEIGHT = 44;
 const BINS = 125;
+const WIDE = 100 / BINS;
+const KEYS = [
+  ["tokens", "bg-accent"],
+  ["tool calls", "bg-edge"],
+  ["errors", "bg-error"],
+] as const;
 
 interface Bin {
   first: number;
@@ -13,13 +19,7 @@ interface Bin {
 }
 
 /** Tokens, calls and errors along the trajectory; a click leads to what happened there. */
-export function Timeline({
-  steps,
-  go,
-}: {
-  steps: readonly OutlinedStep[];
-  go: (to: number) => void;
-}) {
+export function Timeline({ steps, go }: TimelineProps) {
   const timed = steps.filter((step) => step.at !== null);
   const end = Math.max(0, ...timed.map((step) => (step.at ?? 0) + (step.seconds ?? 0)));
   // Where most steps have no time, they stand side by side.
@@ -37,7 +37,6 @@ export function Timeline({
     bins.set(number, bin);
   });
   const most = Math.max(1, ...[...bins.values()].map((bin) => bin.tokens));
-  const wide = WIDTH / BINS;
   const known = steps.filter((step) => step.tokens !== null);
   const spent = steps.filter((step) => step.cost_usd !== null);
   const words = [
@@ -52,13 +51,12 @@ export function Timeline({
     ),
     count(steps.filter((step) => step.is_error).length, "error"),
   ];
+  const ground = HEIGHT - 10;
   return (
-    <figure className="timeline">
-      <svg
-        viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
-        preserveAspectRatio="none"
-        role="img"
-        aria-label={`Along the trajectory: ${words.join(", ")}`}
+    <figure className="m-0">
+      {/* Steps are reached by keyboard in the outline beside it. */}
+      <div
+        className="cursor-pointer"
         onClick={(event) => {
           const box = event.currentTarget.getBoundingClientRect();
           const at = Math.floor(((event.clientX - box.left) / box.width) * BINS);
@@ -66,39 +64,36 @@ export function Timeline({
           if (near !== undefined) go(bins.get(near)?.first ?? 0);
         }}
       >
-        <line className="ground" x1="0" x2={WIDTH} y1={HEIGHT - 10} y2={HEIGHT - 10} />
-        {[...bins].map(([number, bin]) => {
-          const x = number * wide;
-          const tall = ((HEIGHT - 14) * bin.tokens) / most;
-          return (
-            <g key={number}>
-              {bin.tokens > 0 && (
-                <rect
-                  className="tokens"
-                  x={x}
-                  y={HEIGHT - 10 - tall}
-                  width={wide - 1}
-                  height={tall}
-                />
-              )}
-              {bin.calls > 0 && (
-                <rect className="calls" x={x} y={HEIGHT - 8} width={wide - 1} height="3" />
-              )}
-              {bin.errors > 0 && (
-                <rect className="errors" x={x} y={HEIGHT - 4} width={wide - 1} height="4" />
-              )}
-            </g>
-          );
-        })}
-      </svg>
-      <figcaption className="soft">
-        <span>{words.join(" · ")}</span>
-        <span className="legend">
-          <span className="key tokens">tokens</span>
-          <span className="key calls">tool calls</span>
-          <span className="key errors">errors</span>
+        <Chart said={`Along the trajectory: ${words.join(", ")}`} height={HEIGHT}>
+          <rect className="fill-line" y={ground} width="100" height="1" />
+          {[...bins].map(([number, { tokens, calls, errors }]) => {
+            const tall = ((HEIGHT - 14) * tokens) / most;
+            const place = { x: number * WIDE, width: WIDE * 0.85 };
+            return (
+              <g key={number}>
+                <rect className="fill-accent" {...place} y={ground - tall} height={tall} />
+                {calls > 0 && <rect className="fill-edge" {...place} y={ground + 2} height="3" />}
+                {errors > 0 && <rect className="fill-error" {...place} y={ground + 6} height="4" />}
+              </g>
+            );
+          })}
+        </Chart>
+      </div>
+      <figcaption className="flex flex-wrap justify-between gap-x-4 text-sm text-soft tabular-nums">
+        {words.join(" · ")}
+        <span className="flex gap-3" aria-hidden="true">
+          {KEYS.map(([name, look]) => (
+            <span key={name} className="inline-flex items-center gap-1.5">
+              <i className={`size-2 rounded-full ${look}`} /> {name}
+            </span>
+          ))}
         </span>
       </figcaption>
     </figure>
   );
+}
+
+interface TimelineProps {
+  steps: readonly OutlinedStep[];
+  go: (to: number) => void;
 }

@@ -5,7 +5,7 @@ import {
   useQueryClient,
 } from "@tanstack/react-query";
 import { useEffect } from "react";
-import { api, ask, type Schemas } from "../../api/client";
+import { $api, api, ask, type Schemas } from "../../api/client";
 import type { CellName } from "../names";
 
 export type CellView = Schemas["CellView"];
@@ -15,28 +15,28 @@ export type OutlinedStep = Schemas["OutlinedStep"];
 /** How many steps are asked for at once. */
 export const PART = 200;
 
-function asked(run: string, cell: CellName) {
-  const { case: name, harness, model, trial } = cell;
+/** How often an agent that is at work is looked at. */
+const EVERY_MS = 1_000;
+const FRESH_MS = 60_000;
+
+/** A cell of a run, as every request about it names it. */
+export function asked(run: string, { case: name, harness, model, trial }: CellName) {
   return { path: { run }, query: { case: name, harness, model, trial } };
 }
 
-function cellKey(run: string, cell: CellName) {
-  return ["cell", run, cell.case, cell.harness, cell.model, cell.trial] as const;
-}
-
 function cellQuery(run: string, cell: CellName) {
-  return {
-    queryKey: [...cellKey(run, cell), "opened"],
-    queryFn: ({ signal }: { signal: AbortSignal }) =>
-      ask(api.GET("/api/v1/runs/{run}/cells/opened", { params: asked(run, cell), signal })),
-    staleTime: 10_000,
-  };
+  return $api.queryOptions(
+    "get",
+    "/api/v1/runs/{run}/cells/opened",
+    { params: asked(run, cell) },
+    { staleTime: 10_000 },
+  );
 }
 
 /** The cell, and its neighbours beforehand, so that `j` and `k` show them at once. */
-export function useCell(run: string, cell: CellName) {
+export function useCell(run: string, cell: CellName, enabled: boolean) {
   const client = useQueryClient();
-  const found = useQuery({ ...cellQuery(run, cell), placeholderData: keepPreviousData });
+  const found = useQuery({ ...cellQuery(run, cell), enabled, placeholderData: keepPreviousData });
   const { before, after } = found.data ?? {};
   useEffect(() => {
     for (const place of [after, before]) {
@@ -46,78 +46,45 @@ export function useCell(run: string, cell: CellName) {
   return found;
 }
 
+/** The steps of a cell without their texts; again and again while its agent is at work. */
 export function useOutline(run: string, cell: CellName) {
-  return useQuery({
-    queryKey: [...cellKey(run, cell), "outline"],
-    queryFn: ({ signal }) =>
-      ask(api.GET("/api/v1/runs/{run}/cells/outline", { params: asked(run, cell), signal })),
-    staleTime: 60_000,
-  });
+  const init = { params: asked(run, cell) };
+  return $api.useSuspenseQuery("get", "/api/v1/runs/{run}/cells/outline", init, {
+    staleTime: FRESH_MS,
+    refetchInterval: (query) => (query.state.data?.under_way ? EVERY_MS : false),
+  }).data;
 }
 
 /** What was shown of cells and runs is asked for again: a result or a decision is new. */
 export function forgetCells(client: QueryClient): Promise<unknown> {
-  const stale = ["cell", "runs", "run"];
   return client.invalidateQueries({
-    predicate: (query) => stale.includes(String(query.queryKey[0])),
+    predicate: ({ queryKey }) => String(queryKey[1]).startsWith("/api/v1/runs"),
   });
 }
 
-/** One part of the steps; parts are counted from 0. */
-export function stepsQuery(run: string, cell: CellName, part: number) {
+/** One part of the steps; parts are counted from 0. Of steps that come, the last is never old. */
+export function stepsQuery(run: string, cell: CellName, part: number, isLast: boolean) {
   const { path, query } = asked(run, cell);
-  return {
-    queryKey: [...cellKey(run, cell), "steps", part],
-    queryFn: ({ signal }: { signal: AbortSignal }) =>
-      ask(
-        api.GET("/api/v1/runs/{run}/cells/steps", {
-          params: { path, query: { ...query, from: part * PART, n: PART } },
-          signal,
-        }),
-      ),
-    staleTime: 60_000,
-  };
+  return $api.queryOptions(
+    "get",
+    "/api/v1/runs/{run}/cells/steps",
+    { params: { path, query: { ...query, from: part * PART, n: PART } } },
+    isLast ? { refetchInterval: EVERY_MS } : { staleTime: FRESH_MS },
+  );
 }
 
 export function useFound(run: string, cell: CellName, words: string) {
   const { path, query } = asked(run, cell);
-  return useQuery({
-    queryKey: [...cellKey(run, cell), "found", words],
-    queryFn: ({ signal }) =>
-      ask(
-        api.GET("/api/v1/runs/{run}/cells/steps/search", {
-          params: { path, query: { ...query, q: words } },
-          signal,
-        }),
-      ),
+  const init = { params: { path, query: { ...query, q: words } } };
+  return $api.useQuery("get", "/api/v1/runs/{run}/cells/steps/search", init, {
     enabled: words !== "",
-    staleTime: 60_000,
-  });
-}
-
-export function useFiles(run: string, cell: CellName) {
-  return useQuery({
-    queryKey: [...cellKey(run, cell), "files"],
-    queryFn: ({ signal }) =>
-      ask(api.GET("/api/v1/runs/{run}/cells/files", { params: asked(run, cell), signal })),
-    staleTime: 60_000,
-  });
-}
-
-export function useRaw(run: string, cell: CellName) {
-  return useQuery({
-    queryKey: [...cellKey(run, cell), "raw"],
-    queryFn: ({ signal }) =>
-      ask(api.GET("/api/v1/runs/{run}/cells/detail", { params: asked(run, cell), signal })),
-    staleTime: 60_000,
-  });
+    staleTime: FRESH_MS,
+  }).data;
 }
 
 /** The whole of a text that was folded. */
 export async function wholeText(run: string, cell: CellName, ref: string): Promise<string> {
   const { path, query } = asked(run, cell);
-  const found = await ask(
-    api.GET("/api/v1/runs/{run}/cells/text", { params: { path, query: { ...query, ref } } }),
-  );
-  return found.text;
+  const params = { path, query: { ...query, ref } };
+  return (await ask(api.GET("/api/v1/runs/{run}/cells/text", { params }))).text;
 }

@@ -3,8 +3,10 @@ import type { Schemas } from "../../api/client";
 import { Cut, Disclosure, Rows } from "../../parts/Disclosure";
 import { count, score, signed, whole } from "../../parts/figures";
 import { Outcome } from "../../parts/Outcome";
+import { Stack } from "../../parts/Page";
+import { Panel } from "../../parts/Panel";
 import { cellAddress, trialName } from "../names";
-import type { CasesShown } from "./Comparison";
+import { type CasesShown, Reasons } from "./Comparison";
 
 type Found = Schemas["RunComparison"];
 type Case = Schemas["ComparedCase"];
@@ -24,29 +26,27 @@ export function CaseList({ found, text = "", withUnchanged = false, hasPages }: 
   ];
   if (withUnchanged) sorts.push(["same", found.same, found.unchanged]);
   const shown = sorts.filter(([, number]) => number > 0);
-  if (!shown.length) return <p className="soft">No case has another mean reward than before.</p>;
+  if (!shown.length)
+    return <p className="m-0 text-soft">No case has another mean reward than before.</p>;
   return (
-    <div className="stack">
+    <Stack>
       {shown.map(([sort, number, cases]) => {
         const kept = cases.filter(suits);
         return (
-          <section key={sort}>
-            <h2>
-              {TITLES[sort]} <span className="h2-note">{shownWords(number, cases, kept)}</span>
-            </h2>
+          <Panel key={sort} title={TITLES[sort]} note={shownWords(number, cases, kept)}>
             <Rows label={TITLES[sort]}>
               <Cut all={kept} first={SHOWN}>
                 {(one) => (
-                  <Disclosure key={one.case} tone={sort} head={<Head one={one} sort={sort} />}>
+                  <Disclosure key={one.case} head={<Head one={one} sort={sort} />}>
                     {() => <Opened found={found} one={one} hasPages={hasPages ?? false} />}
                   </Disclosure>
                 )}
               </Cut>
             </Rows>
-          </section>
+          </Panel>
         );
       })}
-    </div>
+    </Stack>
   );
 }
 
@@ -63,48 +63,40 @@ function shownWords(number: number, cases: Case[], kept: Case[]): string {
 
 function Head({ one, sort }: { one: Case; sort: Sort }) {
   return (
-    <span className="case-head">
-      <Outcome state={STATES[sort]} text={signed(one.difference)} />
-      <span className="case-change">
+    <span className="flex min-w-0 flex-1 flex-wrap items-baseline gap-x-4">
+      <span className="w-20">
+        <Outcome state={STATES[sort]} text={signed(one.difference)} />
+      </span>
+      <span className="w-28 whitespace-nowrap tabular-nums">
         {score(one.before)} → {score(one.after)}
       </span>
-      <span className="clip mono">{one.case}</span>
-      <span className="soft case-first clip">{one.pairs[0]?.reasons[0] ?? ""}</span>
+      <span className="min-w-0 font-medium wrap-anywhere">{one.case}</span>
+      <span className="min-w-0 flex-1 truncate text-soft max-md:hidden">
+        {one.pairs[0]?.reasons[0] ?? ""}
+      </span>
     </span>
   );
 }
 
 function Opened({ found, one, hasPages }: { found: Found; one: Case; hasPages: boolean }) {
+  const sideOf = (title: "Before" | "After", run: string, cell: Schemas["ComparedCell"]) => {
+    const to = hasPages && cellAddress(run, { ...cell, case: one.case });
+    return <Cell title={title} cell={cell} to={to} />;
+  };
   return (
-    <div className="stack">
+    <div className="grid grid-cols-[minmax(0,1fr)] gap-6">
       {one.pairs.map((pair) => (
-        <div key={JSON.stringify(pair.after)} className="case-pair">
-          {pair.reasons.length > 0 && (
-            <ul className="reasons">
-              {pair.reasons.map((reason) => (
-                <li key={reason}>{reason}</li>
-              ))}
-            </ul>
-          )}
-          <div className="beside">
-            <Cell
-              title="Before"
-              cell={pair.before}
-              {...(hasPages && {
-                to: cellAddress(found.before.run, { ...pair.before, case: one.case }),
-              })}
-            />
-            <Cell
-              title="After"
-              cell={pair.after}
-              {...(hasPages && {
-                to: cellAddress(found.after.run, { ...pair.after, case: one.case }),
-              })}
-            />
+        <div key={JSON.stringify(pair.after)} className="grid grid-cols-[minmax(0,1fr)] gap-3">
+          {pair.reasons.length > 0 && <Reasons reasons={pair.reasons} />}
+          <div className="grid grid-cols-[minmax(0,1fr)] gap-6 md:grid-cols-[repeat(2,minmax(0,1fr))]">
+            {sideOf("Before", found.before.run, pair.before)}
+            {sideOf("After", found.after.run, pair.after)}
           </div>
         </div>
       ))}
-      {one.more > 0 && <p className="soft">… and {count(one.more, "more pair")} of this case</p>}
+      {one.more > 0 && (
+        <p className="m-0 text-soft">… and {count(one.more, "more pair")} of this case</p>
+      )}
     </div>
   );
 }
@@ -112,22 +104,31 @@ function Opened({ found, one, hasPages }: { found: Found; one: Case; hasPages: b
 interface CellProps {
   title: string;
   cell: Schemas["ComparedCell"];
-  to?: string;
+  to: string | false;
 }
 
 function Cell({ title, cell, to }: CellProps) {
   return (
-    <div>
-      <h3 className="row">
+    <div className="grid grid-cols-[minmax(0,1fr)] content-start gap-2">
+      <h3 className="m-0 flex flex-wrap items-center gap-x-3 text-base font-medium">
         {title} <Outcome state={cell.state} text={score(cell.reward)} />
-        <span className="soft agent">{trialName(cell)}</span>
-        {to && <Link to={to}>Open the cell</Link>}
+        <span className="font-normal text-soft">{trialName(cell)}</span>
+        {to && (
+          <Link to={to} className="ml-auto font-normal">
+            Open the cell
+          </Link>
+        )}
       </h3>
-      <p className="sentence">{cell.sentence}</p>
+      <p className="m-0 wrap-anywhere">{cell.sentence}</p>
       {cell.answer ? (
-        <pre className="said-text">{cell.answer}</pre>
+        <pre
+          tabIndex={0}
+          className="m-0 max-h-80 overflow-y-auto rounded-md bg-sunk px-3 py-2 whitespace-pre-wrap wrap-anywhere"
+        >
+          {cell.answer}
+        </pre>
       ) : (
-        <p className="soft">No answer was recorded.</p>
+        <p className="m-0 text-soft">No answer was recorded.</p>
       )}
     </div>
   );

@@ -1,173 +1,152 @@
-import { useQuery } from "@tanstack/react-query";
 import { useId } from "react";
-import { useSearchParams } from "react-router";
-import { api, ask, type Schemas } from "../../api/client";
+import { $api, type Schemas } from "../../api/client";
+import { useAddress } from "../../parts/address";
+import { Button } from "../../parts/Button";
+import { Choice } from "../../parts/Choice";
 import { Command } from "../../parts/Command";
 import { CopyText } from "../../parts/CopyText";
 import { Empty } from "../../parts/Empty";
+import { INPUT } from "../../parts/Field";
 import { moment } from "../../parts/figures";
 import { Loading } from "../../parts/Loading";
-import { ProblemBox } from "../../parts/ProblemBox";
+import { Page } from "../../parts/Page";
+import { Boundary } from "../../parts/Panel";
 import { Search } from "../../parts/Search";
-import { usePageTitle } from "../../parts/title";
-import { suiteName } from "../names";
+import { runName } from "../names";
 import { Comparison } from "./Comparison";
 import { type Asked, commandOf, markdownOf } from "./copies";
-import "./compare.css";
 
-const NAMES = ["a", "b", "a_harness", "a_model", "b_harness", "b_model"] as const;
+const USUAL = {
+  a: "",
+  b: "",
+  a_harness: "",
+  a_model: "",
+  b_harness: "",
+  b_model: "",
+  q: "",
+  all: false,
+};
+
+type At = typeof USUAL;
+type Change = (changes: Partial<At>) => void;
+type Run = Schemas["RunRow"];
 
 /** Two runs, or two agents of one, compared: `/compare?a=RUN&b=RUN`. */
 export default function ComparePage() {
-  usePageTitle("Compare");
-  const [query, setQuery] = useSearchParams();
-  const asked = Object.fromEntries(
-    NAMES.map((name) => [name, query.get(name) ?? ""]),
-  ) as unknown as Asked;
-  const change = (changes: Record<string, string>) =>
-    setQuery(
-      (old) => {
-        const next = new URLSearchParams(old);
-        for (const [name, value] of Object.entries(changes)) {
-          if (value) next.set(name, value);
-          else next.delete(name);
-        }
-        return next;
-      },
-      { replace: "q" in changes },
-    );
-  const runs = useQuery({
-    queryKey: ["runs", "newest"],
-    queryFn: ({ signal }) =>
-      ask(api.GET("/api/v1/runs", { params: { query: { limit: 50 } }, signal })),
-  });
-  const swap = () => {
-    const { a, b, a_harness, a_model, b_harness, b_model } = asked;
-    change({
-      a: b || a,
-      b: a,
-      a_harness: b_harness,
-      b_harness: a_harness,
-      a_model: b_model,
-      b_model: a_model,
-    });
-  };
+  const [at, set] = useAddress(USUAL);
+  const change: Change = (changes) => set(changes, { isStep: !("q" in changes) });
+  const runs = $api.useQuery("get", "/api/v1/runs", { params: { query: { limit: 50 } } });
   const known = runs.data?.items ?? [];
-  const isSame = !asked.b || asked.b === asked.a;
-  const isApart = !isSame || asked.a_harness !== asked.b_harness || asked.a_model !== asked.b_model;
+  const isSame = !at.b || at.b === at.a;
+  const isApart = !isSame || at.a_harness !== at.b_harness || at.a_model !== at.b_model;
+  const swap = () =>
+    change({
+      a: at.b || at.a,
+      b: at.a,
+      a_harness: at.b_harness,
+      b_harness: at.a_harness,
+      a_model: at.b_model,
+      b_model: at.a_model,
+    });
   return (
-    <div className="page">
-      <div className="page-head">
-        <h1>Compare</h1>
-      </div>
-      <div className="panel compare-sides">
-        <SideForm name="Before" side="a" asked={asked} runs={known} onChange={change} />
-        <button type="button" onClick={swap} disabled={!asked.a} title="Exchange both sides">
+    <Page title="Compare">
+      <div className="mb-6 flex flex-wrap items-end gap-4">
+        <SideForm name="Before" side="a" at={at} runs={known} change={change} />
+        <Button onPress={swap} isDisabled={!at.a} aria-label="Swap">
           ⇄ Swap
-        </button>
-        <SideForm name="After" side="b" asked={asked} runs={known} onChange={change} />
+        </Button>
+        <SideForm name="After" side="b" at={at} runs={known} change={change} />
       </div>
-      {asked.a && isApart ? (
-        <Compared asked={asked} query={query} onChange={change} />
+      {at.a && isApart ? (
+        <Boundary place={JSON.stringify(at)} what="Comparing">
+          <Compared at={at} change={change} />
+        </Boundary>
       ) : (
-        <Start runs={known} isLoaded={runs.isSuccess} asked={asked} onChange={change} />
+        <Start runs={known} isLoaded={runs.isSuccess} at={at} change={change} />
       )}
-    </div>
+    </Page>
   );
 }
-
-type Change = (changes: Record<string, string>) => void;
-type Run = Schemas["RunRow"];
 
 interface SideFormProps {
   name: string;
   side: "a" | "b";
-  asked: Asked;
+  at: At;
   runs: readonly Run[];
-  onChange: Change;
+  change: Change;
 }
 
 /** One side: the run, and if it has several agents, which of them. */
-function SideForm({ name, side, asked, runs, onChange }: SideFormProps) {
-  const list = useId();
-  const own = asked[side];
-  const run = own || asked.a;
-  const agents = useQuery({
-    queryKey: ["run", run, "agents"],
-    queryFn: ({ signal }) =>
-      ask(api.GET("/api/v1/runs/{run}/agents", { params: { path: { run } }, signal })),
-    enabled: run !== "",
-    retry: false,
-  });
+function SideForm({ name, side, at, runs, change }: SideFormProps) {
+  const [id, list] = [useId(), useId()];
+  const own = at[side];
+  const run = own || at.a;
+  const agents = $api.useQuery(
+    "get",
+    "/api/v1/runs/{run}/agents",
+    { params: { path: { run } } },
+    { enabled: run !== "", retry: false },
+  );
   const found = agents.data?.agents ?? [];
   return (
-    <fieldset className="side">
-      <legend>{name}</legend>
-      <label>
-        <span>Run</span>
-        <input
-          key={own}
-          list={list}
-          defaultValue={own}
-          placeholder={side === "b" && asked.a ? "the same run" : "id, label or latest"}
-          spellCheck={false}
-          onBlur={(event) => onChange({ [side]: event.target.value.trim() })}
-          onKeyDown={(event) => {
-            if (event.key === "Enter") onChange({ [side]: event.currentTarget.value.trim() });
-          }}
-        />
+    <fieldset className="m-0 flex min-w-0 border-0 p-0 flex-[1_1_280px] flex-wrap items-end gap-3">
+      <legend className="mb-1 font-medium">{name}</legend>
+      <label htmlFor={id} className="sr-only">
+        Run
       </label>
+      <input
+        key={own}
+        id={id}
+        list={list}
+        defaultValue={own}
+        placeholder={side === "b" && at.a ? "the same run" : "id, label or latest"}
+        spellCheck={false}
+        onBlur={(event) => change({ [side]: event.target.value.trim() })}
+        onKeyDown={(event) => {
+          if (event.key === "Enter") change({ [side]: event.currentTarget.value.trim() });
+        }}
+        className={`${INPUT} flex-[1_1_200px]`}
+      />
       <datalist id={list}>
         {runs.map((one) => (
           <option key={one.id} value={one.id}>
-            {[one.label || suiteName(one.suite), moment(one.created_at)]
-              .filter(Boolean)
-              .join(" · ")}
+            {`${runName(one)} · ${moment(one.created_at)}`}
           </option>
         ))}
       </datalist>
-      {(["harness", "model"] as const).map((part) => (
-        <PartPick
-          key={part}
-          part={part}
-          names={[...new Set(found.map((agent) => agent[part]))].filter(Boolean)}
-          value={asked[`${side}_${part}`]}
-          onPick={(value) => onChange({ [`${side}_${part}`]: value })}
-        />
-      ))}
+      {(["harness", "model"] as const).map((part) => {
+        const value = at[`${side}_${part}`];
+        const names = [...new Set([...found.map((agent) => agent[part]), value])].filter(Boolean);
+        if (names.length < 2 && !value) return null;
+        return (
+          <Choice
+            key={part}
+            label={part === "model" ? "Model" : "Harness"}
+            isInline
+            value={value}
+            options={[["", "all"], ...names.map((one) => [one, one] as const)]}
+            change={(chosen) => change({ [`${side}_${part}`]: chosen })}
+          />
+        );
+      })}
     </fieldset>
   );
 }
 
-interface PartPickProps {
-  part: string;
-  names: readonly string[];
-  value: string;
-  onPick: (value: string) => void;
+interface StartProps {
+  runs: readonly Run[];
+  isLoaded: boolean;
+  at: At;
+  change: Change;
 }
 
-function PartPick({ part, names, value, onPick }: PartPickProps) {
-  if (names.length < 2 && !value) return null;
-  return (
-    <label>
-      <span>{part === "model" ? "Model" : "Harness"}</span>
-      <select value={value} onChange={(event) => onPick(event.target.value)}>
-        <option value="">all</option>
-        {(names.includes(value) || !value ? names : [...names, value]).map((name) => (
-          <option key={name}>{name}</option>
-        ))}
-      </select>
-    </label>
-  );
-}
-
-function Start({ runs, isLoaded, asked, onChange }: StartProps) {
+function Start({ runs, isLoaded, at, change }: StartProps) {
   if (!isLoaded) return <Loading />;
-  const chosen = runs.findIndex((run) => run.id === asked.b);
+  const chosen = runs.findIndex((run) => run.id === at.b);
   const [newest, before] = runs.slice(Math.max(0, chosen));
-  if (asked.a) {
+  if (at.a) {
     return (
-      <p className="soft">
+      <p className="text-soft">
         Choose another run for one of the sides, or another harness or model of the same one.
       </p>
     );
@@ -188,78 +167,56 @@ function Start({ runs, isLoaded, asked, onChange }: StartProps) {
     );
   }
   return (
-    <div className="empty">
-      <h2>{asked.b ? "Compare it with which?" : "Which two?"}</h2>
-      <p>Type an id or a label above, or begin with the newest.</p>
-      <button
-        type="button"
-        className="primary"
-        onClick={() => onChange({ a: before.id, b: asked.b || newest.id })}
-      >
-        {asked.b ? "Compare with the run before it" : "Compare the two newest"}
-      </button>
-    </div>
+    <Empty title={at.b ? "Compare it with which?" : "Which two?"}>
+      <p>
+        Of two runs of the same cases: whether one is better by more than chance would explain, what
+        it costs, and which cases changed. Type an id or a label above, or begin with the newest.
+      </p>
+      <Button tone="primary" onPress={() => change({ a: before.id, b: at.b || newest.id })}>
+        {at.b ? "Compare with the run before it" : "Compare the two newest"}
+      </Button>
+    </Empty>
   );
 }
 
-interface StartProps {
-  runs: readonly Run[];
-  isLoaded: boolean;
-  asked: Asked;
-  onChange: Change;
+/** What is asked, without what is not. */
+function sidesOf({ a, b, a_harness, a_model, b_harness, b_model }: Asked) {
+  return {
+    before: a,
+    ...(b && { after: b }),
+    ...(a_harness && { before_harness: a_harness }),
+    ...(a_model && { before_model: a_model }),
+    ...(b_harness && { after_harness: b_harness }),
+    ...(b_model && { after_model: b_model }),
+  };
 }
 
-function Compared({ asked, query, onChange }: ComparedProps) {
-  const sides = {
-    before: asked.a,
-    ...(asked.b && { after: asked.b }),
-    ...(asked.a_harness && { before_harness: asked.a_harness }),
-    ...(asked.a_model && { before_model: asked.a_model }),
-    ...(asked.b_harness && { after_harness: asked.b_harness }),
-    ...(asked.b_model && { after_model: asked.b_model }),
-  };
-  const found = useQuery({
-    queryKey: ["compare", sides],
-    queryFn: ({ signal }) => ask(api.GET("/api/v1/compare", { params: { query: sides }, signal })),
-  });
-  if (found.error) return <ProblemBox problem={found.error} retry={() => found.refetch()} />;
-  if (!found.data) return <Loading what="Comparing" />;
-  const withUnchanged = query.get("all") === "1";
+function Compared({ at, change }: { at: At; change: Change }) {
+  const init = { params: { query: sidesOf(at) } };
+  const { data: found } = $api.useSuspenseQuery("get", "/api/v1/compare", init);
   return (
     <>
-      <div className="spread compare-bar">
-        <span className="row">
-          <Search
-            label="Find cases by name"
-            placeholder="Filter cases"
-            value={query.get("q") ?? ""}
-            change={(text) => onChange({ q: text })}
+      <div className="mb-6 flex flex-wrap items-center gap-x-4 gap-y-2">
+        <Search
+          label="Find cases by name"
+          placeholder="Filter cases"
+          value={at.q}
+          change={(q) => change({ q })}
+        />
+        <label className="flex min-h-8 items-center gap-2">
+          <input
+            type="checkbox"
+            checked={!at.all}
+            onChange={(event) => change({ all: !event.target.checked })}
           />
-          <label className="row check">
-            <input
-              key={String(withUnchanged)}
-              type="checkbox"
-              defaultChecked={!withUnchanged}
-              onChange={(event) => onChange({ all: event.target.checked ? "" : "1" })}
-            />
-            only changed
-          </label>
-        </span>
-        <span className="row">
-          <Command text={commandOf(asked, found.data)} />
-          <CopyText name="Copy as Markdown" text={() => markdownOf(found.data)} />
+          only changed
+        </label>
+        <span className="ml-auto flex flex-wrap items-center gap-2">
+          <Command text={commandOf(at, found)} />
+          <CopyText name="Copy as Markdown" text={() => markdownOf(found)} />
         </span>
       </div>
-      <Comparison
-        found={found.data}
-        cases={{ text: query.get("q") ?? "", withUnchanged, hasPages: true }}
-      />
+      <Comparison found={found} cases={{ text: at.q, withUnchanged: at.all, hasPages: true }} />
     </>
   );
-}
-
-interface ComparedProps {
-  asked: Asked;
-  query: URLSearchParams;
-  onChange: Change;
 }

@@ -11,52 +11,58 @@ import {
   whole,
 } from "../../parts/figures";
 import { Outcome } from "../../parts/Outcome";
-import { agentName, runName } from "../names";
+import { Named, Stack } from "../../parts/Page";
+import { Panel } from "../../parts/Panel";
+import { Below, Table } from "../../parts/Table";
+import { agentName, runAddress, runName } from "../names";
 import { CaseList } from "./CaseList";
 import { DifferenceBar, WinBar } from "./DifferenceBar";
-import "./compare.css";
 
 type Found = Schemas["RunComparison"];
 type Side = Schemas["ComparedSide"];
 
+const BANDS: Record<string, string> = { better: "bg-pass-soft", worse: "bg-fail-soft" };
+
 /** Two runs, or two agents of one: what can be said, the numbers, and the cases that changed. */
 export function Comparison({ found, cases }: { found: Found; cases?: CasesShown }) {
-  const isClear = found.finding === "better" || found.finding === "worse";
+  const { worse, same, better } = found;
   return (
-    <div className="stack compare">
-      <section className={`panel finding ${isClear ? found.finding : "unclear"}`}>
-        <p className="found">{found.sentence}</p>
+    <Stack>
+      <section aria-label="Finding" className="grid gap-4">
+        <p
+          className={`m-0 rounded-lg px-4 py-3 text-lg wrap-anywhere ${BANDS[found.finding] ?? "bg-sunk"}`}
+        >
+          {found.sentence}
+        </p>
         <DifferenceBar difference={found.difference} finding={found.finding} />
-        <div className="row wins-row">
-          <WinBar better={found.better} same={found.same} worse={found.worse} />
-          <span className="row">
-            <Outcome state="fail" text={`${whole(found.worse)} worse`} />
-            <Outcome state="skipped" text={`${whole(found.same)} the same`} />
-            <Outcome state="pass" text={`${whole(found.better)} better`} />
+        <div className="flex flex-wrap items-center gap-x-6 gap-y-2">
+          <WinBar better={better} same={same} worse={worse} />
+          <span className="flex flex-wrap gap-x-4">
+            <Outcome state="fail" text={`${whole(worse)} worse`} />
+            <Outcome state="skipped" text={`${whole(same)} the same`} />
+            <Outcome state="pass" text={`${whole(better)} better`} />
           </span>
         </div>
       </section>
-      <div className="compare-facts">
-        <section>
-          <h2>In numbers</h2>
+      <div className="grid grid-cols-[minmax(0,1fr)] gap-10 lg:grid-cols-[minmax(0,3fr)_minmax(0,2fr)]">
+        <Panel title="In numbers">
           <Figures found={found} hasPages={cases?.hasPages ?? false} />
-          <Lines found={found} />
-        </section>
-        <section>
-          <h2>What else is different</h2>
-          {found.reasons.length ? (
-            <ul className="reasons">
-              {found.reasons.map((reason) => (
-                <li key={reason}>{reason}</li>
-              ))}
-            </ul>
+          <div className="mt-5">
+            <Named rows={linesOf(found)} />
+          </div>
+        </Panel>
+        <Panel title="What else is different">
+          {found.reasons.length > 0 ? (
+            <Reasons reasons={found.reasons} />
           ) : (
-            <p className="soft">Nothing that was recorded: same cases, graders and settings.</p>
+            <p className="m-0 text-soft">
+              Nothing that was recorded: same cases, graders and settings.
+            </p>
           )}
-        </section>
+        </Panel>
       </div>
       <CaseList found={found} {...cases} />
-    </div>
+    </Stack>
   );
 }
 
@@ -67,104 +73,103 @@ export interface CasesShown {
   hasPages?: boolean;
 }
 
+export function Reasons({ reasons }: { reasons: readonly string[] }) {
+  return (
+    <ul className="m-0 grid list-disc gap-1 pl-5 wrap-anywhere">
+      {reasons.map((reason) => (
+        <li key={reason}>{reason}</li>
+      ))}
+    </ul>
+  );
+}
+
+const WORDS = ["Difference", "Cases", "Passed", "Cells"];
+
+function linesOf(found: Found): [string, string][] {
+  const shown = found.lines.filter((line) => WORDS.includes(line.label));
+  return shown.map(({ label, text }) => [label, text]);
+}
+
+interface Row {
+  name: string;
+  write: (side: Side) => string;
+  change?: string;
+}
+
+/** What is said of both sides; what neither has anything of is left out. */
+function rowsOf({ before, after, difference, growth: by }: Found): Row[] {
+  const sides = [before, after];
+  const rows: (Row | false)[] = [
+    { name: "Mean reward", write: (side) => score(side.reward), change: signed(difference.mean) },
+    sides.some((side) => side.has_verdicts) && { name: "Passed", write: passWords },
+    { name: "All its cells", write: cellWords },
+    {
+      name: "Agent cost",
+      write: ({ paired }) => priced(paired.cost_usd, paired.cost_unknown),
+      change: growth(by.cost_usd),
+    },
+    sides.some(({ paired }) => paired.tokens !== null) && {
+      name: "Tokens",
+      write: tokenWords,
+      change: growth(by.tokens),
+    },
+    sides.some(({ paired }) => paired.judgements + paired.judgements_cached > 0) && {
+      name: "Judge cost",
+      write: ({ paired }) => priced(paired.judge_cost_usd, paired.judge_cost_unknown, "judgement"),
+      change: growth(by.judge_cost_usd),
+    },
+    { name: "Time", write: ({ paired }) => duration(paired.seconds), change: growth(by.seconds) },
+  ];
+  return rows.filter((row): row is Row => row !== false);
+}
+
 function Figures({ found, hasPages }: { found: Found; hasPages: boolean }) {
   const { before, after } = found;
   return (
-    <table className="sides">
-      <thead>
-        <tr>
-          <td />
-          <SideHead name="Before" side={before} hasPages={hasPages} />
-          <SideHead name="After" side={after} hasPages={hasPages} />
-          <th scope="col" className="number">
-            Change
-          </th>
-        </tr>
-      </thead>
-      <tbody>
-        <Figure
-          name="Mean reward"
-          change={signed(found.difference.mean)}
-          sides={[before, after]}
-          write={(side) => score(side.reward)}
-        />
-        {(before.has_verdicts || after.has_verdicts) && (
-          <Figure name="Passed" sides={[before, after]} write={passWords} />
-        )}
-        <Figure name="All its cells" sides={[before, after]} write={cellWords} />
-        <Figure
-          name="Agent cost"
-          change={growth(found.growth.cost_usd)}
-          sides={[before, after]}
-          write={({ paired }) => priced(paired.cost_usd, paired.cost_unknown)}
-        />
-        {(before.paired.tokens !== null || after.paired.tokens !== null) && (
-          <Figure
-            name="Tokens"
-            change={growth(found.growth.tokens)}
-            sides={[before, after]}
-            write={tokenWords}
-          />
-        )}
-        {[before, after].some(({ paired }) => paired.judgements + paired.judgements_cached > 0) && (
-          <Figure
-            name="Judge cost"
-            change={growth(found.growth.judge_cost_usd)}
-            sides={[before, after]}
-            write={({ paired }) =>
-              priced(paired.judge_cost_usd, paired.judge_cost_unknown, "judgement")
-            }
-          />
-        )}
-        <Figure
-          name="Time"
-          change={growth(found.growth.seconds)}
-          sides={[before, after]}
-          write={({ paired }) => duration(paired.seconds)}
-        />
-      </tbody>
-    </table>
+    <>
+      <div className="mb-2 grid gap-1">
+        <SideName name="Before" side={before} hasPages={hasPages} />
+        <SideName name="After" side={after} hasPages={hasPages} />
+      </div>
+      <Table
+        label="Before and after"
+        items={rowsOf(found)}
+        keyOf={(row) => row.name}
+        columns={[
+          { name: "Figure", isMute: true, kind: "name", show: (row) => row.name },
+          { name: "Before", kind: "number", show: (row) => row.write(before) },
+          { name: "After", kind: "number", show: (row) => row.write(after) },
+          {
+            name: "Change",
+            kind: "number",
+            show: (row) => <span className="text-soft">{row.change}</span>,
+          },
+        ]}
+      />
+    </>
   );
 }
 
-function SideHead({ name, side, hasPages }: { name: string; side: Side; hasPages: boolean }) {
+function SideName({ name, side, hasPages }: { name: string; side: Side; hasPages: boolean }) {
   const title = runName({ id: side.run, label: side.label });
   const agents = side.agents.map(agentName);
   return (
-    <th scope="col" className="number side-head">
-      {name}
-      <span className="clip side-run">
-        {hasPages ? (
-          <Link to={`/runs/${encodeURIComponent(side.run)}`} title={side.run}>
-            {title}
-          </Link>
-        ) : (
-          title
-        )}
+    <div className="flex flex-wrap items-baseline gap-x-3 wrap-anywhere">
+      <span className="w-14 text-soft">{name}</span>
+      {hasPages ? (
+        <Link to={runAddress(side.run)} title={side.run}>
+          {title}
+        </Link>
+      ) : (
+        title
+      )}
+      <span title={agents.join(", ")}>
+        <Below>
+          {agents.length === 1 ? agents[0] : count(agents.length, "agent")}
+          {!side.finished && ", not finished"}
+        </Below>
       </span>
-      <span className="clip" title={agents.join(", ")}>
-        {agents.length === 1 ? agents[0] : count(agents.length, "agent")}
-        {!side.finished && ", not finished"}
-      </span>
-    </th>
-  );
-}
-
-interface FigureProps {
-  name: string;
-  change?: string;
-  sides: [Side, Side];
-  write: (side: Side) => string;
-}
-
-function Figure({ name, sides, write, change = "" }: FigureProps) {
-  return (
-    <tr>
-      <th scope="row">{name}</th>
-      <td className="number">{write(sides[0])}</td>
-      <td className="number">{write(sides[1])}</td>
-      <td className="number soft">{change}</td>
-    </tr>
+    </div>
   );
 }
 
@@ -191,21 +196,4 @@ function cellWords({ totals }: Side): string {
 function tokenWords({ paired }: Side): string {
   const unknown = paired.tokens_unknown ? ` + ${count(paired.tokens_unknown, "cell")} unknown` : "";
   return paired.tokens === null ? "unknown" : `${whole(paired.tokens)}${unknown}`;
-}
-
-const WORDS = ["Difference", "Cases", "Passed", "Cells"];
-
-function Lines({ found }: { found: Found }) {
-  return (
-    <dl className="lines">
-      {found.lines
-        .filter((line) => WORDS.includes(line.label))
-        .map((line) => (
-          <div key={line.label}>
-            <dt>{line.label}</dt>
-            <dd>{line.text}</dd>
-          </div>
-        ))}
-    </dl>
-  );
 }

@@ -47,16 +47,16 @@ def test_the_sentence_the_numbers_and_the_regressions_are_those_of_the_command(
 ) -> None:
     said = cast("dict[str, Any]", json.loads(site.assay("compare", "main", "change", "--json")))
     page = open_page("/compare?a=main&b=change")
-    sentence = page.locator(".finding .found")
+    sentence = page.get_by_role("region", name="Finding")
     expect(sentence).to_contain_text("Worse, by more than chance would explain: mean reward")
     expect(sentence).to_contain_text(f"over {said['cases']} cases")
     expect(sentence).to_contain_text(signed(said["difference"]["mean"]))
-    expect(page.locator(".wins-row")).to_contain_text(f"{said['worse']} worse")
-    expect(page.locator(".wins-row")).to_contain_text(f"{said['same']} the same")
+    expect(sentence).to_contain_text(f"{said['worse']} worse")
+    expect(sentence).to_contain_text(f"{said['same']} the same")
     expect(page.get_by_role("row", name=re.compile("^Agent cost"))).to_contain_text(
         "3 cells unknown"
     )
-    lost = page.get_by_role("region", name="Worse")
+    lost = page.get_by_role("region", name="Worse", exact=True)
     first = lost.locator("[data-row]").first
     expect(first).to_contain_text(said["worsened"][0]["case"])
     first.click()
@@ -69,7 +69,7 @@ def test_the_sentence_the_numbers_and_the_regressions_are_those_of_the_command(
 
     expect(page.get_by_role("heading", name="Unchanged")).to_have_count(0)
     page.get_by_label("only changed").uncheck()
-    expect(page).to_have_url(re.compile("all=1"))
+    expect(page).to_have_url(re.compile("all=true"))
     expect(page.get_by_role("heading", name="Unchanged")).to_be_visible()
     page.get_by_placeholder("Filter cases").fill(said["worsened"][1]["case"])
     expect(page.locator("[data-row]")).to_have_count(1)
@@ -83,7 +83,7 @@ def test_what_chance_explains_is_called_no_clear_difference(open_page: Opener) -
     expect(page).to_have_url(re.compile("a=20261122-b&b=20261123-c"))
     page.get_by_role("group", name="Before").get_by_label("Run").fill("main")
     page.keyboard.press("Enter")
-    expect(page.locator(".finding.unclear .found")).to_contain_text("No clear difference")
+    expect(page.get_by_role("region", name="Finding")).to_contain_text("No clear difference")
     page.get_by_role("button", name="Swap").click()
     expect(page).to_have_url(re.compile("a=20261123-c&b=main"))
     expect(page.get_by_text("assay compare 20261123-c main")).to_be_visible()
@@ -96,8 +96,10 @@ def test_two_models_of_one_run(site: Site, open_page: Opener) -> None:
     expect(page.get_by_text("Choose another run for one of the sides")).to_be_visible()
     page.get_by_role("group", name="Before").get_by_label("Model").select_option("small")
     page.get_by_role("group", name="After").get_by_label("Model").select_option("large")
-    expect(page.locator(".finding .found")).to_contain_text("Better, by more than chance")
-    command = page.locator(".compare-bar code").inner_text()
+    expect(page.get_by_role("region", name="Finding")).to_contain_text(
+        "Better, by more than chance"
+    )
+    command = page.locator("code", has_text="assay compare").inner_text()
     assert command == "assay compare both --model=small --model=large"
     assert "BETTER" in site.assay(*command.split()[1:])
 
@@ -110,7 +112,9 @@ def test_what_cannot_be_compared_says_why(open_page: Opener) -> None:
     page.goto(page.url.replace("none", "20261119-e"))
     expect(page.get_by_role("alert")).to_contain_text("no cell in common")
     page.goto(page.url.replace("20261119-e", "20261117-i"))
-    expect(page.locator(".finding .found")).to_contain_text("no cell has a reward on both sides")
+    expect(page.get_by_role("region", name="Finding")).to_contain_text(
+        "no cell has a reward on both sides"
+    )
     open_page.watch.faults.clear()  # the console tells of the refusals too
 
 
@@ -121,7 +125,7 @@ def test_an_address_writes_no_options_into_the_command(open_page: Opener) -> Non
     page.goto(
         page.url.replace("_model=x", f"_model={model}").replace("_model=y", f"_model={model}")
     )
-    expect(page.locator(".compare-bar code")).to_have_text(
+    expect(page.locator("code", has_text="assay compare")).to_have_text(
         f"assay compare 20261119-e 20261119-f '--model={HOSTILE}'"
     )
     open_page.watch.faults.clear()  # the console tells of the refusal too
@@ -129,7 +133,7 @@ def test_an_address_writes_no_options_into_the_command(open_page: Opener) -> Non
 
 def test_what_was_graded_is_never_more_than_text(open_page: Opener) -> None:
     page = open_page("/compare?a=20261119-e&b=20261119-f")
-    expect(page.locator(".finding .found")).to_contain_text("Worse")
+    expect(page.get_by_role("region", name="Finding")).to_contain_text("Worse")
     for row in page.locator("[data-row]").all():
         row.click()
     expect(page.locator("pre").first).to_contain_text("onerror")
@@ -142,5 +146,7 @@ def test_what_was_graded_is_never_more_than_text(open_page: Opener) -> None:
 def test_ten_thousand_cells_show_the_first_cases_only(open_page: Opener) -> None:
     page = open_page("/compare?a=20261118-g&b=20261118-h")
     expect(page.get_by_text("the first 200 are here")).to_be_visible(timeout=30_000)
-    expect(page.get_by_role("region", name="Worse").locator("[data-row]")).to_have_count(20)
+    expect(
+        page.get_by_role("region", name="Worse", exact=True).locator("[data-row]")
+    ).to_have_count(20)
     assert page.evaluate("() => document.querySelectorAll('*').length") < 1_500

@@ -1,1 +1,0 @@
-import{t as e}from"./jsx-runtime.js";var t=e(),n={running:`running`,interrupted:`interrupted`,unfinished:`not finished`,finished:`finished`},r={running:`live`,interrupted:`warns`};function i({state:e}){return e===`finished`?null:(0,t.jsx)(`span`,{className:`badge ${r[e]??``}`,children:n[e]})}export{i as t};

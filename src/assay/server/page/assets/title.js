@@ -1,1 +1,0 @@
-import{a as e,n as t}from"./jsx-runtime.js";var n=e(t(),1);function r(e){(0,n.useEffect)(()=>{document.title=`${e} · assay`},[e])}export{r as t};
