@@ -195,6 +195,7 @@ def _summary_of(told: Mapping[str, Json]) -> Summary:
             Cause(times, text, cause_key(text)) for text, times in tally.commonest_causes()
         ),
         not_graded=partly if tally.partly else None,
+        skipped=tally.skipped_why,
     )
 
 

@@ -151,6 +151,7 @@ class Tally:
         partly: Graded, but for some of the weight, which was skipped.
         share: The largest share of a row's weight that was.
         skipped_graders: Graders that were skipped in such rows, and why.
+        skipped_why: Why a whole row was skipped, as the first such one says.
         total: The sum of the rewards.
         squares: The sum of their squares.
         least: The smallest; None of none.
@@ -167,6 +168,7 @@ class Tally:
     partly: int = 0
     share: float = 0.0
     skipped_graders: dict[str, str] = field(default_factory=dict[str, str])
+    skipped_why: str = ""
     total: float = 0.0
     squares: float = 0.0
     least: float | None = None
@@ -201,6 +203,7 @@ class Tally:
             self._count((grade.error or "")[:_CAUSE], 1)
         else:
             self.skipped += 1
+            self.skipped_why = self.skipped_why or (grade.reason or "")[:_CAUSE]
 
     def _skip(self, rows: int, share: float, graders: Mapping[str, str]) -> None:
         self.partly += rows
@@ -225,6 +228,7 @@ class Tally:
         for name in _COUNTS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self._skip(other.partly, other.share, other.skipped_graders)
+        self.skipped_why = self.skipped_why or other.skipped_why
         self.total += other.total
         self.squares += other.squares
         self._reach(other.least, other.most)

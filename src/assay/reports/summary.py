@@ -231,6 +231,7 @@ class Tally:
     def show(self, cell: CellRecord) -> None:
         """Give a row that was counted a group of its own."""
         self._shown[outcome(cell)] += 1
+        self._skipped = self._skipped or (cell.content if outcome(cell) == "skipped" else "")
         self._group(cell).add(cell)
 
     def _group(self, cell: CellRecord) -> Group:

@@ -1,10 +1,10 @@
-import { useId, useState } from "react";
+import { useState } from "react";
 import { useNavigate } from "react-router";
 import { $api } from "../api/client";
 import { Confirm } from "../parts/Dialog";
-import { INPUT } from "../parts/Field";
 import { Loading } from "../parts/Loading";
 import { ProblemBox } from "../parts/ProblemBox";
+import { TextField } from "../parts/TextField";
 import { useForget } from "./queries";
 
 /** Deletes a grader: says first what that means; its key is typed where something depends on it. */
@@ -14,7 +14,6 @@ export function DeleteGrader({ project, grader, close }: DeleteProps) {
     params: { path },
   });
   const [typed, setTyped] = useState("");
-  const id = useId();
   const forget = useForget();
   const navigate = useNavigate();
   const isActive = (usage.data?.use.active_jobs ?? 0) > 0;
@@ -42,19 +41,16 @@ export function DeleteGrader({ project, grader, close }: DeleteProps) {
         ))}
       </ul>
       {isUsed && (
-        <>
-          <label htmlFor={id} className="mt-4 mb-1 block font-medium">
-            Type the key to delete it all the same
-          </label>
-          <input
-            id={id}
-            className={`${INPUT} font-mono`}
+        <div className="mt-4">
+          <TextField
+            label="Type the key to delete it all the same"
+            className="font-mono"
             autoComplete="off"
             spellCheck={false}
             value={typed}
-            onChange={(event) => setTyped(event.target.value)}
+            change={setTyped}
           />
-        </>
+        </div>
       )}
       {remove.error && <ProblemBox problem={remove.error} />}
     </Confirm>

@@ -1,13 +1,13 @@
 import { keepPreviousData } from "@tanstack/react-query";
-import { useEffect, useId, useState } from "react";
+import { useEffect, useState } from "react";
 import { $api, type Schemas } from "../api/client";
 import { Disclosure } from "../parts/Disclosure";
-import { INPUT } from "../parts/Field";
 import type { JsonObject } from "../parts/json";
 import { Loading } from "../parts/Loading";
 import { Panel } from "../parts/Panel";
 import { ProblemBox } from "../parts/ProblemBox";
 import { Below, Table } from "../parts/Table";
+import { TextField } from "../parts/TextField";
 import { Titled } from "../parts/Titled";
 
 type Shown = Schemas["JudgePreview"];
@@ -27,32 +27,25 @@ export function JudgePreview({ project, definition }: PreviewProps) {
   return (
     <Panel title="What the judge is sent">
       <div className="mb-4 grid gap-3 sm:grid-cols-2">
-        <Tried label="Question to try" hint="What is 2 + 2?" text={question} change={setQuestion} />
-        <Tried label="Answer to try" hint="4" text={answer} change={setAnswer} />
+        <TextField
+          label="Question to try"
+          lines={1}
+          placeholder="What is 2 + 2?"
+          value={question}
+          change={setQuestion}
+        />
+        <TextField
+          label="Answer to try"
+          lines={1}
+          placeholder="4"
+          value={answer}
+          change={setAnswer}
+        />
       </div>
       {preview.error && <ProblemBox problem={preview.error} retry={() => preview.refetch()} />}
       {preview.isPending && <Loading what="Rendering" />}
       {preview.data && <Preview preview={withoutUnsaid(preview.data, definition)} />}
     </Panel>
-  );
-}
-
-function Tried({ label, hint, text, change }: TriedProps) {
-  const id = useId();
-  return (
-    <div>
-      <label htmlFor={id} className="mb-1 block font-medium">
-        {label}
-      </label>
-      <textarea
-        id={id}
-        className={`${INPUT} field-sizing-content max-h-40`}
-        rows={1}
-        placeholder={hint}
-        value={text}
-        onChange={(event) => change(event.target.value)}
-      />
-    </div>
   );
 }
 
@@ -162,13 +155,6 @@ function useSettled<T>(value: T, milliseconds: number): T {
     return () => window.clearTimeout(timer);
   }, [text, milliseconds]);
   return settled;
-}
-
-interface TriedProps {
-  label: string;
-  hint: string;
-  text: string;
-  change: (text: string) => void;
 }
 
 interface PreviewProps {

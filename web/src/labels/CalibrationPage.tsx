@@ -72,11 +72,11 @@ function Verdict({ card }: { card: Schemas["CardDetail"] }) {
   const { value, low, high } = summary.kappa;
   return (
     <div>
+      <p className="mb-5 text-lg">{sentence(summary.words)}</p>
       <Figures>
         <Figure name="kappa" value={number(value)}>
           {low !== null && `${percent(card.confidence)} interval ${number(low)} to ${number(high)}`}
         </Figure>
-        <Figure name="in words" value={<span className="text-xl">{summary.words}</span>} />
         <Figure name="rows compared" value={whole(coverage.compared)}>
           of {whole(labels.rows)}, with {labels.field || "labels"} of {labels.name}, by{" "}
           {count(labels.raters, "person").replace("persons", "people")}
@@ -98,11 +98,15 @@ function Verdict({ card }: { card: Schemas["CardDetail"] }) {
         )}
         {coverage.skipped > 0 && <span>{whole(coverage.skipped)} passed over by the grader</span>}
         {coverage.unlabelled > 0 && <span>{whole(coverage.unlabelled)} without a label</span>}
-        {coverage.split > 0 && <span>on {whole(coverage.split)} people are split</span>}
+        {coverage.split > 0 && <span>people are split on {count(coverage.split, "row")}</span>}
         {coverage.malformed > 0 && <span>{whole(coverage.malformed)} malformed</span>}
       </p>
     </div>
   );
+}
+
+function sentence(words: string): string {
+  return `${words.slice(0, 1).toUpperCase()}${words.slice(1)}.`;
 }
 
 const WORDS = {

@@ -1,5 +1,5 @@
 import { useQueryClient } from "@tanstack/react-query";
-import { useEffect, useId } from "react";
+import { useEffect } from "react";
 import { useNavigate } from "react-router";
 import { $api } from "../api/client";
 import { useMay } from "../api/me";
@@ -7,10 +7,10 @@ import { useAddress } from "../parts/address";
 import { Button, ButtonLink } from "../parts/Button";
 import { Choice } from "../parts/Choice";
 import { Empty } from "../parts/Empty";
-import { INPUT } from "../parts/Field";
 import { count, money, whole } from "../parts/figures";
 import { Boundary, Panel } from "../parts/Panel";
 import { ProblemBox } from "../parts/ProblemBox";
+import { TextField } from "../parts/TextField";
 import { type Asked, calibrate, forget, nameOf, stop, useRunning } from "./calibrating";
 import { useSets } from "./sets";
 
@@ -25,7 +25,6 @@ export function CalibrationStart({ project }: { project: string }) {
     attacks: "",
     levels: "",
   });
-  const id = useId();
   const graders = $api.useSuspenseQuery("get", "/api/v1/projects/{project}/graders", {
     params: { path: { project }, query: { limit: 200 } },
   }).data.items;
@@ -78,18 +77,12 @@ export function CalibrationStart({ project }: { project: string }) {
             ])}
             change={(repeats) => change({ repeats: Number(repeats) })}
           />
-          <div className="grid gap-1">
-            <label htmlFor={id} className="font-medium">
-              Levels, lowest first
-            </label>
-            <input
-              id={id}
-              className={INPUT}
-              defaultValue={given.levels}
-              placeholder="such as 1,2,3,4,5"
-              onChange={({ target }) => change({ levels: target.value })}
-            />
-          </div>
+          <TextField
+            label="Levels, lowest first"
+            value={given.levels}
+            placeholder="such as 1,2,3,4,5"
+            change={(levels) => change({ levels })}
+          />
         </div>
         <label className="flex min-h-8 items-center gap-2">
           <input

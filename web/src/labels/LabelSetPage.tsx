@@ -6,13 +6,14 @@ import { useAddress } from "../parts/address";
 import { Button, ButtonLink } from "../parts/Button";
 import { Command } from "../parts/Command";
 import { Empty } from "../parts/Empty";
+import { count, percent } from "../parts/figures";
 import { Page } from "../parts/Page";
 import { Boundary } from "../parts/Panel";
 import { Segments } from "../parts/Segments";
 import { Table } from "../parts/Table";
-import { ExportButton } from "./ExportButton";
+import { useExport } from "./exporting";
 import { SeenText, visible } from "./SeenText";
-import { Agreement, Said, useSets } from "./sets";
+import { Said, useSets } from "./sets";
 
 const WHICH = [
   ["all", "All"],
@@ -27,6 +28,7 @@ export default function LabelSetPage() {
   const project = useProject();
   const [{ field, which: asked }, change] = useAddress({ field: "label", which: "all" });
   const which: Which = WHICH.find(([one]) => one === asked)?.[0] ?? "all";
+  const exported = useExport(project, field);
   const set = useSets(project).find((one) => one.field === field);
   return (
     <Page
@@ -36,16 +38,20 @@ export default function LabelSetPage() {
       facts={
         set && (
           <>
-            <span>
-              People agree: <Agreement set={set} />
-            </span>
+            {set.agreed.value !== null && (
+              <span>
+                people agree in <b>{percent(set.agreed.value)}</b> of {count(set.agreed.n, "item")}
+              </span>
+            )}
             {set.criterion && <span>Criterion: {set.criterion}</span>}
           </>
         )
       }
       actions={
         <>
-          <ExportButton project={project} field={field} />
+          <Button onPress={exported.save} isDisabled={exported.isPending}>
+            Export
+          </Button>
           <ButtonLink
             tone="primary"
             to={`/p/${project}/calibrations?new=1&field=${encodeURIComponent(field)}`}
@@ -55,6 +61,7 @@ export default function LabelSetPage() {
         </>
       }
     >
+      {exported.problem}
       <div className="mb-4">
         <Segments
           label="Which items"

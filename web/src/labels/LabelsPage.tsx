@@ -4,10 +4,11 @@ import { useProject } from "../api/me";
 import { ButtonLink } from "../parts/Button";
 import { Empty } from "../parts/Empty";
 import { moment, whole } from "../parts/figures";
+import { Menu } from "../parts/Menu";
 import { Badge, Page } from "../parts/Page";
 import { Boundary } from "../parts/Panel";
 import { Below, type Shown, Table } from "../parts/Table";
-import { ExportButton } from "./ExportButton";
+import { useExport } from "./exporting";
 import { Agreement, LabelTabs, useSets } from "./sets";
 
 /** What people said of answers, field by field. */
@@ -97,17 +98,25 @@ function Counts({ of }: { of: readonly (readonly [string, number])[] }) {
 }
 
 function Deeds({ project, set }: { project: string; set: Schemas["LabelSet"] }) {
+  const exported = useExport(project, set.field);
   const used = Object.keys(set.labels);
   const isUsual = used.every((label) => ["PASS", "FAIL", "NA"].includes(label));
   const classes = isUsual || used.length < 2 ? "" : used.sort().join(",");
   const more = new URLSearchParams({ field: set.field, ...(classes && { classes }) });
   return (
-    <span className="flex justify-end gap-2">
-      <ButtonLink to={`/p/${project}/labels/queue?${more}`}>Continue</ButtonLink>
-      <ButtonLink to={`/p/${project}/calibrations?new=1&field=${encodeURIComponent(set.field)}`}>
-        Calibrate
-      </ButtonLink>
-      <ExportButton project={project} field={set.field} />
-    </span>
+    <>
+      <Menu
+        label={`What to do with ${set.field}`}
+        offers={[
+          { name: "Continue labelling", to: `/p/${project}/labels/queue?${more}` },
+          {
+            name: "Calibrate a grader",
+            to: `/p/${project}/calibrations?new=1&field=${encodeURIComponent(set.field)}`,
+          },
+          { name: "Export", act: exported.save },
+        ]}
+      />
+      {exported.problem}
+    </>
   );
 }

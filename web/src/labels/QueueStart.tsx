@@ -5,9 +5,10 @@ import { useMay, useMe } from "../api/me";
 import { Button } from "../parts/Button";
 import { Pick } from "../parts/Choice";
 import { Empty } from "../parts/Empty";
-import { AREA, Field, INPUT } from "../parts/Field";
+import { Field, INPUT } from "../parts/Field";
 import { count } from "../parts/figures";
 import { Page } from "../parts/Page";
+import { TextField } from "../parts/TextField";
 import type { QueueAddress } from "./QueuePage";
 
 const CLASSES = ["PASS,FAIL,NA", "MET,UNMET,NA", "1,2,3,4,5", "A,B,TIE"];
@@ -87,17 +88,14 @@ export function QueueStart({ project, address, begin }: StartProps) {
             )}
           </select>
         </Field>
-        <Field id={`${id}-asked`} label="What is asked of every answer" path="criterion">
-          <textarea
-            id={`${id}-asked`}
-            className={AREA}
-            rows={2}
-            maxLength={2_000}
-            value={given.criterion}
-            placeholder="The answer names the city."
-            onChange={({ target }) => change({ criterion: target.value })}
-          />
-        </Field>
+        <TextField
+          label="What is asked of every answer"
+          lines={2}
+          maxLength={2_000}
+          value={given.criterion}
+          placeholder="The answer names the city."
+          change={(criterion) => change({ criterion })}
+        />
         <div className="grid gap-5 sm:grid-cols-2">
           <Field id={`${id}-classes`} label="Classes" path="classes">
             <Pick
@@ -108,38 +106,29 @@ export function QueueStart({ project, address, begin }: StartProps) {
               change={(classes) => change({ classes })}
             />
           </Field>
-          <Field id={`${id}-field`} label="Field" path="field">
-            <input
-              id={`${id}-field`}
-              className={INPUT}
-              required
-              maxLength={200}
-              value={given.field}
-              onChange={({ target }) => change({ field: target.value })}
-            />
-          </Field>
-          <Field id={`${id}-seed`} label="Random order" path="seed">
-            <input
-              id={`${id}-seed`}
-              className={INPUT}
-              type="number"
-              min={0}
-              max={2_147_483_647}
-              value={given.seed}
-              onChange={({ target }) => change({ seed: Number(target.value) })}
-            />
-          </Field>
+          <TextField
+            label="Field"
+            required
+            maxLength={200}
+            value={given.field}
+            change={(field) => change({ field })}
+          />
+          <TextField
+            label="Random order"
+            type="number"
+            min={0}
+            max={2_147_483_647}
+            value={given.seed}
+            change={(seed) => change({ seed: Number(seed) })}
+          />
           {me?.id === "local" && (
-            <Field id={`${id}-rater`} label="Your name" path="rater">
-              <input
-                id={`${id}-rater`}
-                className={INPUT}
-                maxLength={200}
-                value={given.rater}
-                placeholder={me.name}
-                onChange={({ target }) => change({ rater: target.value })}
-              />
-            </Field>
+            <TextField
+              label="Your name"
+              maxLength={200}
+              value={given.rater}
+              placeholder={me.name}
+              change={(rater) => change({ rater })}
+            />
           )}
         </div>
         <div className="flex flex-wrap items-center gap-3">

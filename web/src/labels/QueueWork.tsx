@@ -88,7 +88,7 @@ export function QueueWork({ project, address }: { project: string; address: Queu
   const isWide = parts.some(({ name }) => name === "documents");
   const done = Math.min(queue.done, total);
   return (
-    <div className="mx-auto flex max-w-[1440px] flex-col px-4 pt-4 md:px-8">
+    <div className="mx-auto flex min-h-[calc(100dvh-52px)] max-w-[1440px] flex-col px-4 pt-4 max-md:min-h-[calc(100dvh-116px)] md:px-8">
       <header className="mb-3 flex flex-wrap items-center justify-between gap-x-6 gap-y-1">
         <div className="min-w-0">
           <h1 className="m-0 truncate text-lg font-semibold">
@@ -122,7 +122,7 @@ export function QueueWork({ project, address }: { project: string; address: Queu
         {queue.words && `${queue.words} ${done} of ${total} labelled.`}
       </div>
       <div
-        className={`grid min-h-[55vh] grid-cols-[minmax(0,1fr)] content-start gap-3 pb-6 ${isWide ? WIDE : ""}`}
+        className={`grid grow grid-cols-[minmax(0,1fr)] content-start gap-3 pb-6 ${isWide ? WIDE : ""}`}
       >
         {isOver ? (
           <Over project={project} address={address} done={queue.done} />
@@ -136,7 +136,7 @@ export function QueueWork({ project, address }: { project: string; address: Queu
           <Loading what="Loading the next item" />
         )}
       </div>
-      <footer className="sticky bottom-0 z-10 -mx-4 grid gap-2 border-t border-line bg-page px-4 py-3 md:-mx-8 md:px-8">
+      <footer className="sticky bottom-0 z-10 max-md:bottom-14 -mx-4 grid gap-2 border-t border-line bg-page px-4 py-3 md:-mx-8 md:px-8">
         {isNoting && (
           <form
             className="flex gap-2"

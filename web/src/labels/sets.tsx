@@ -1,6 +1,7 @@
 import { $api, type Schemas } from "../api/client";
 import { count, moment, percent, score } from "../parts/figures";
 import { Badge } from "../parts/Page";
+import { Below } from "../parts/Table";
 import { PageTabs } from "../parts/Tabs";
 import { visible } from "./SeenText";
 
@@ -26,10 +27,13 @@ export function Agreement({ set }: { set: Schemas["LabelSet"] }) {
   return (
     <span className="tabular-nums">
       <strong className="font-medium">{percent(value)}</strong>{" "}
-      <span className="text-soft">
-        [{percent(low)}, {percent(high)}] of {count(n, "item")}
-        {set.alpha !== null && `, alpha ${score(set.alpha)}`}
+      <span className="whitespace-nowrap text-soft">
+        [{percent(low)}, {percent(high)}]
       </span>
+      <Below>
+        of {count(n, "item")}
+        {set.alpha !== null && `, alpha ${score(set.alpha)}`}
+      </Below>
     </span>
   );
 }

@@ -164,11 +164,13 @@ def test_a_grader_is_calibrated_and_its_card_is_what_the_command_line_says(
     expect(row).to_contain_text("of 24 items")
     no_serious_findings(page)
     with page.expect_download() as saving:
-        row.get_by_role("button", name="Export").click()
+        row.get_by_role("button").click()
+        page.get_by_role("menuitem", name="Export").click()
     exported = filled.home / "exported.jsonl"
     saving.value.save_as(exported)
 
-    row.get_by_role("link", name="Calibrate").click()
+    row.get_by_role("button").click()
+    page.get_by_role("menuitem", name="Calibrate").click()
     expect(page.get_by_text("24 judgements of 24 labelled rows")).to_be_visible()
     expect(page.get_by_text("This grader asks no model: it costs nothing.")).to_be_visible()
     no_serious_findings(page)

@@ -1,14 +1,14 @@
 import { keepPreviousData } from "@tanstack/react-query";
-import { useEffect, useId, useState } from "react";
+import { useEffect, useState } from "react";
 import { Link } from "react-router";
 import { $api, type Schemas } from "../../api/client";
 import type { Change } from "../../parts/address";
 import { Button } from "../../parts/Button";
 import { Choice } from "../../parts/Choice";
 import { Empty } from "../../parts/Empty";
-import { INPUT } from "../../parts/Field";
 import { whole } from "../../parts/figures";
 import { ProblemBox } from "../../parts/ProblemBox";
+import { TextField } from "../../parts/TextField";
 
 const MOST = 200;
 const PAGE = 8;
@@ -27,7 +27,6 @@ export function rowsOf({ dataset, mode, rows, take }: typeof CHOICE) {
 /** Chooses a stored dataset, and rows of it. */
 export function DatasetSamples({ project, choice, change }: SamplesProps) {
   const { dataset, mode, take } = choice;
-  const id = useId();
   const datasets = $api.useQuery("get", "/api/v1/projects/{project}/datasets", {
     params: { path: { project }, query: { limit: 200 } },
   });
@@ -69,20 +68,15 @@ export function DatasetSamples({ project, choice, change }: SamplesProps) {
           change={(wanted) => change({ mode: wanted })}
         />
         {mode !== "chosen" && (
-          <span className="grid gap-1">
-            <label htmlFor={id} className="font-medium">
-              How many
-            </label>
-            <input
-              id={id}
-              type="number"
-              min={1}
-              max={MOST}
-              className={`${INPUT} w-20!`}
-              defaultValue={take}
-              onChange={({ target }) => target.value && change({ take: Number(target.value) })}
-            />
-          </span>
+          <TextField
+            label="How many"
+            type="number"
+            min={1}
+            max={MOST}
+            className="w-20!"
+            value={take}
+            change={(text) => text && change({ take: Number(text) })}
+          />
         )}
       </div>
       {mode === "chosen" && dataset && (

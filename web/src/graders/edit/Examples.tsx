@@ -1,8 +1,9 @@
 import { useId } from "react";
 import { Button } from "../../parts/Button";
-import { AREA, Complaints, Field, INPUT, NESTED, useTied } from "../../parts/Field";
+import { Complaints, INPUT, NESTED } from "../../parts/Field";
 import { isObject, type Json, type JsonObject } from "../../parts/json";
 import type { MemberProps } from "../../parts/SchemaForm";
+import { TextField } from "../../parts/TextField";
 
 const PARTS = [
   ["input", "Question"],
@@ -87,24 +88,20 @@ function Example({ number, path, value, onChange, remove }: ExampleProps) {
 
 /** A text of an example; a conversation of several messages is kept as it is. */
 function Part({ label, path, value, required, onChange }: PartProps) {
-  const id = useId();
-  const tied = useTied(id, path);
   const only = Array.isArray(value) && value.length === 1 && isObject(value[0]) && value[0];
   const isPlain = typeof value === "string" || value === undefined;
   const asked = only && only.role === "user" && typeof only.content === "string";
   const text = isPlain ? (value ?? "") : asked ? String(only.content) : JSON.stringify(value);
   return (
-    <Field id={id} label={label} path={path}>
-      <textarea
-        {...tied}
-        className={AREA}
-        rows={1}
-        readOnly={!isPlain && !asked}
-        required={required}
-        value={text}
-        onChange={(event) => onChange(event.target.value)}
-      />
-    </Field>
+    <TextField
+      label={label}
+      path={path}
+      lines={1}
+      readOnly={!isPlain && !asked}
+      required={required}
+      value={text}
+      change={onChange}
+    />
   );
 }
 

@@ -3,6 +3,7 @@ import { Button } from "../../parts/Button";
 import { Disclosure } from "../../parts/Disclosure";
 import { AREA } from "../../parts/Field";
 import { count } from "../../parts/figures";
+import { TextField } from "../../parts/TextField";
 import type { Own } from "./given";
 
 /** Samples that somebody pastes, or writes field by field. */
@@ -54,7 +55,6 @@ const FIELDS = [
 function SampleForm({ add, isList }: { add: (line: string) => void; isList: boolean }) {
   const [fields, setFields] = useState<Record<string, string>>({});
   const [fault, setFault] = useState("");
-  const id = useId();
   const submit = () => {
     const sample: Record<string, unknown> = {};
     for (const [name, label] of FIELDS) {
@@ -74,18 +74,13 @@ function SampleForm({ add, isList }: { add: (line: string) => void; isList: bool
   return (
     <div className="grid gap-3">
       {FIELDS.map(([name, label]) => (
-        <div key={name}>
-          <label htmlFor={`${id}-${name}`} className="mb-1 block font-medium">
-            {label}
-          </label>
-          <textarea
-            id={`${id}-${name}`}
-            className={AREA}
-            rows={1}
-            value={fields[name] ?? ""}
-            onChange={(event) => setFields({ ...fields, [name]: event.target.value })}
-          />
-        </div>
+        <TextField
+          key={name}
+          label={label}
+          lines={1}
+          value={fields[name] ?? ""}
+          change={(text) => setFields({ ...fields, [name]: text })}
+        />
       ))}
       {fault && (
         <p className="m-0 text-fail" role="alert">

@@ -1,11 +1,12 @@
 import { useMutation } from "@tanstack/react-query";
 import { api, ask } from "../api/client";
 import { every } from "../api/pages";
-import { Button } from "../parts/Button";
+import { Dialog } from "../parts/Dialog";
+import { ProblemBox } from "../parts/ProblemBox";
 import { saveFile } from "../parts/saveFile";
 
 /** Saves the labelled rows as JSON lines, which `assay calibrate` reads. */
-export function ExportButton({ project, field }: { project: string; field: string }) {
+export function useExport(project: string, field: string) {
   const exported = useMutation({
     mutationFn: () =>
       every((part) =>
@@ -21,12 +22,13 @@ export function ExportButton({ project, field }: { project: string; field: strin
       saveFile(name, new Blob(lines, { type: "application/x-ndjson" }));
     },
   });
-  return (
-    <>
-      <Button onPress={() => exported.mutate()} isDisabled={exported.isPending}>
-        {exported.isPending ? "Exporting …" : "Export"}
-      </Button>
-      {exported.error && <span role="alert">{exported.error.message}</span>}
-    </>
-  );
+  return {
+    save: () => exported.mutate(),
+    isPending: exported.isPending,
+    problem: exported.error && (
+      <Dialog title="Nothing was exported" close={exported.reset}>
+        <ProblemBox problem={exported.error} />
+      </Dialog>
+    ),
+  };
 }
