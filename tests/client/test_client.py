@@ -559,7 +559,7 @@ def test_the_types_of_options_name_what_is_stored_and_nothing_else() -> None:
         ("prebuilt_judge", grader_types.PrebuiltJudgeOptions.__optional_keys__, "type"),
         ("external_endpoint", grader_types.EndpointOptions.__optional_keys__, "url"),
     ):
-        beside = {*grader_types.Said.__optional_keys__, "samples"}
+        beside = {*grader_types.GraderOptions.__optional_keys__, "samples"}
         assert named - beside == set(stored(kind)) - {own}
     fields = stored("binary_judge")["panel"]["properties"]
     assert grader_types.PanelOptions.__optional_keys__ == set(fields)

@@ -10,7 +10,7 @@ import pytest
 
 from assay.errors import InputError, ModelError
 from assay.models import ModelSettings, register_model, resolve, unconfigured
-from assay.models.settings import EndpointSettings
+from assay.models.settings import ModelEntry
 
 KEYS = {"OPENAI_API_KEY": "sk-o", "ANTHROPIC_API_KEY": "sk-a", "GEMINI_API_KEY": "sk-g"}
 
@@ -257,7 +257,7 @@ def test_a_key_is_shown_nowhere() -> None:
     secret = "sk-very-secret"
     own = settings(OPENAI_API_KEY=secret, ASSAY_MODEL_KEY=secret, ASSAY_GATEWAY_KEY=secret)
     endpoint = resolve("gpt-5", own)
-    headers = EndpointSettings(headers={"x-secret": secret})
+    headers = ModelEntry(headers={"x-secret": secret})
     assert endpoint.key == secret
     assert secret not in f"{own!r} {endpoint!r} {headers!r}"
     with pytest.raises(InputError) as failure:

@@ -71,7 +71,7 @@ def in_parts(given: Namespace) -> bool:
     return False
 
 
-class Parts:
+class RowParts:
     """Rows that become parts in a directory."""
 
     def __init__(self, given: Namespace, outputs: Outputs) -> None:
@@ -161,13 +161,13 @@ def _summary_of(told: Mapping[str, Json]) -> Summary:
     Raises:
         KeyError, ShapeError: If it is none.
     """
-    from assay.eval.grades import Tally
+    from assay.eval.grades import RowTally
     from assay.reports.summary import Cause, NotGraded, Summary, cause_key
     from assay.reports.totals import Totals
     from assay.statistics.intervals import wilson
     from assay.store.windows import Ends
 
-    tally = Tally.from_dict(told)
+    tally = RowTally.from_dict(told)
     ends = Ends(
         passed=tally.passed - tally.scored,
         failed=tally.failed,

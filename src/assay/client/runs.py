@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from assay.reports.comparing.found import RunComparison
 
 
-class Runs(Part[M_co]):
+class RunsPart(Part[M_co]):
     """Runs of cases, as `assay run` stored them.
 
     A run is meant by its id, the beginning of it, its label, or ``latest``.
@@ -62,7 +62,7 @@ class Runs(Part[M_co]):
         )
 
 
-class Cells(Part[M_co]):
+class CellsPart(Part[M_co]):
     """Single results of runs.
 
     A cell is meant by what `list` or an opened cell tells of it, or by its case, harness, model and

@@ -1,4 +1,4 @@
-"""`Grade`, what came of a row, as a flat record for files; and `Tally`, the sum of many."""
+"""`RowGrade`, what came of a row, as a flat record for files; and `RowTally`, the sum of many."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def score_names(labels: Iterable[str]) -> tuple[str, ...]:
 
 
 @frozen(kw_only=True)
-class Grade:
+class RowGrade:
     """What came of a row, or of several alike; where there is no number, there is None.
 
     Attributes:
@@ -54,7 +54,7 @@ class Grade:
     scores: tuple[float | None, ...] = ()
 
     @classmethod
-    def of(cls, result: EvaluationResult, *, threshold: float, graders: int) -> Grade:
+    def of(cls, result: EvaluationResult, *, threshold: float, graders: int) -> RowGrade:
         """From the result of so many graders."""
         nodes = (result.subscores or ())[:graders]
         scores = tuple([node.value for node in nodes]) or (None,) * graders
@@ -81,7 +81,7 @@ class Grade:
         return {**written, **skipped, "scores": dict(zip(names, self.scores, strict=True))}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Json]) -> Grade:
+    def from_dict(cls, data: Mapping[str, Json]) -> RowGrade:
         """Read back what `to_dict` made.
 
         Raises:
@@ -109,7 +109,7 @@ class Grade:
             "flags": tuple(cast("list[Json]", given["flags"])),
             NOT_GRADED: _noted({NOT_GRADED: skipped}),
         }
-        return cast("Callable[..., Grade]", cls)(**given, scores=tuple(scores.values()))
+        return cast("Callable[..., RowGrade]", cls)(**given, scores=tuple(scores.values()))
 
 
 _NONE = type(None)
@@ -126,7 +126,7 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
 
 
 def _noted(notes: Mapping[str, Json]) -> str | None:
-    """What the notes of a cell say was not graded, as `Grade` has it."""
+    """What the notes of a cell say was not graded, as `RowGrade` has it."""
     skipped = notes.get(NOT_GRADED)
     return None if skipped is None else json.dumps(skipped)
 
@@ -138,7 +138,7 @@ _COUNTS = ("passed", "failed", "scored", "errors", "skipped", "flagged")
 
 
 @dataclass(slots=True, kw_only=True)
-class Tally:
+class RowTally:
     """How rows ended; those of all parts together are the sum of the parts'.
 
     Attributes:
@@ -185,7 +185,7 @@ class Tally:
         """Rows with any outcome."""
         return self.graded + self.errors + self.skipped
 
-    def add(self, grade: Grade, *, threshold: float) -> None:
+    def add(self, grade: RowGrade, *, threshold: float) -> None:
         """Count a row, which needed that reward to pass."""
         self.flagged += bool(grade.flags)
         if grade.not_graded is not None:
@@ -223,7 +223,7 @@ class Tally:
         if most is not None and (self.most is None or most > self.most):
             self.most = most
 
-    def include(self, other: Tally) -> None:
+    def include(self, other: RowTally) -> None:
         """Add the rows of another tally, which come after those of this one."""
         for name in _COUNTS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
@@ -259,7 +259,7 @@ class Tally:
         return {"rows": self.rows, **{name: getattr(self, name) for name in _TALLIED}}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Json]) -> Tally:
+    def from_dict(cls, data: Mapping[str, Json]) -> RowTally:
         """Read back what `to_dict` made.
 
         Raises:
@@ -268,4 +268,4 @@ class Tally:
         return from_json(cls, {name: data[name] for name in _TALLIED})
 
 
-_TALLIED = tuple(one.name for one in fields(Tally))
+_TALLIED = tuple(one.name for one in fields(RowTally))

@@ -15,7 +15,7 @@ from assay.reports.comparing.found import (
 )
 from assay.reports.figures import cost, count, duration, percent, score
 from assay.reports.outcome import GLYPHS, Ended
-from assay.reports.page import STYLES, Page
+from assay.reports.page import STYLES, TextPage
 from assay.reports.plain import one_line
 
 _SHOWN = 5
@@ -84,7 +84,7 @@ def _judged(side: ComparedSide) -> str:
 
 
 def render_comparison(
-    page: Page, found: RunComparison, *, is_gate: bool = False, shown: int | None = _SHOWN
+    page: TextPage, found: RunComparison, *, is_gate: bool = False, shown: int | None = _SHOWN
 ) -> None:
     """Write a comparison.
 
@@ -111,7 +111,7 @@ def render_comparison(
 
 
 def _cases(
-    page: Page,
+    page: TextPage,
     title: str,
     state: Ended,
     *,
