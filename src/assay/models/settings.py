@@ -247,49 +247,6 @@ def read_settings_file(file: str) -> dict[str, object]:
     try:
         made = from_json(ModelSettings, given)
     except InputError as error:
-<<<<<<< HEAD
-        raise InputError(error.message, location=Location(file), hint=error.hint) from None
-    return values
-
-
-def _entry(file: str, name: object, content: object) -> ModelEntry:
-    place = f"endpoints.{name}"
-    if not isinstance(name, str) or not name or _FORBIDDEN & set(name) or not name.isprintable():
-        raise _wrong(file, place, "a name has no ':', '#', '/' or blank in it")
-    known = [field.name for field in fields(ModelEntry)]
-    values = _mapping(content, known, file, f"{place}.")
-    for key in ("base_url", "model", "protocol", "key_env", "key_header", "structured"):
-        if key in values and not isinstance(values[key], str):
-            raise _wrong(file, f"{place}.{key}", "must be text")
-    headers = values.get("headers", {})
-    if not isinstance(headers, Mapping):
-        raise _wrong(file, f"{place}.headers", "must be a mapping of text to text")
-    values["headers"] = {
-        str(key): str(value) for key, value in cast("Mapping[object, object]", headers).items()
-    }
-    try:
-        return ModelEntry(**values)  # pyright: ignore[reportArgumentType]  # it checks them
-    except InputError as error:
-        raise _wrong(file, place, error.message, hint=error.hint) from None
-
-
-def _mapping(content: object, known: list[str], file: str, prefix: str) -> dict[str, object]:
-    if content is None:
-        return {}
-    if not isinstance(content, Mapping):
-        raise _wrong(file, prefix.rstrip("."), "must be a mapping")
-    values: dict[str, object] = {}
-    for key, value in cast("Mapping[object, object]", content).items():
-        if key not in known:
-            raise _wrong(file, f"{prefix}{key}", "is not known", hint=nearest(str(key), known))
-        values[str(key)] = value
-    return values
-
-
-def _wrong(file: str, place: str, problem: str, *, hint: str = "") -> InputError:
-    return InputError(problem, location=Location(file, field=place), hint=hint)
-=======
         place = Location(file, field=error.location.field)
         raise InputError(error.message, location=place, hint=error.hint) from None
     return {name: getattr(made, name) for name in cast("dict[str, object]", given)}
->>>>>>> main
