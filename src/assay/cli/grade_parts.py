@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _CAUSES = 5
 _FILE_FORMS = tuple(form for form in FORMS if form not in TABLE_FORMS)
-_NOT_WITH = ("label", "junit", "otel")
+_NOT_WITH = ("label", "junit", "otel", "by")
 
 
 def add_parts(parser: ArgumentParser) -> None:
@@ -111,7 +111,7 @@ def report_parts(given: Namespace, outputs: Outputs) -> int:
     """
     from assay.eval.part_reading import summary_of
 
-    for name in ("html", "junit", "case", "all"):
+    for name in ("html", "junit", "case", "all", "by"):
         if getattr(given, name):
             raise InputError(
                 f"--{name} goes with a stored run, and {given.run} is a directory of parts",

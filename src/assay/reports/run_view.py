@@ -81,6 +81,8 @@ def overview_of(row: RunRow, summary: Summary, judged: RunVerdict, *, last: int 
         mixed=summary.mixed[:_MOST_MIXED],
         agreement=summary.agreement,
         calibrations=tuple(one.shown for one in summary.standings),
+        rates=summary.rates,
+        broken_down=summary.broken_down,
         last=last,
     )
 

@@ -20,6 +20,7 @@ from assay.statistics.intervals import Interval
 from assay.store.records import NOT_GRADED, CellRecord, RunRecord
 
 if TYPE_CHECKING:
+    from assay.reports.run_records import Breakdown
     from assay.reports.standing import Shelf, Standing
     from assay.statistics.agreement import Agreement
 
@@ -142,6 +143,7 @@ class Summary:
         skipped: Why a whole cell was skipped, as the first such one says.
         rates: The pass rates that cases ask for, each for one agent.
         by_rate: Graded cells that these judge, and how many of them did not pass.
+        broken_down: What cells come to by a field of their metadata, where that was asked for.
     """
 
     totals: Totals
@@ -158,6 +160,7 @@ class Summary:
     skipped: str = ""
     rates: tuple[Rate, ...] = ()
     by_rate: tuple[int, int] = (0, 0)
+    broken_down: Breakdown | None = None
 
 
 class Tally:

@@ -25,6 +25,9 @@ CellStatus = Literal["graded", "error", "skipped"]
 NOT_GRADED, MIN_COVERAGE = "not_graded", "min_coverage"
 """Where the notes of a cell have what was skipped of its weight, and what its case asks for."""
 
+ABOUT = "about"
+"""Where they have what is short in the metadata of its case."""
+
 RATES = "rates"
 """Where they have the pass rates that its case asks of all its trials: the least, by name."""
 
@@ -108,7 +111,8 @@ class CellRecord:
             share of the weight that was skipped, and why by grader, ``min_coverage`` the share that
             must have been graded, ``rates`` the pass rates that are asked of all trials;
             ``unclamped`` has a template's reward that is not in [0, 1].
-            Of a row: ``label``, and the ``group`` of which it is.
+            Of a case: ``about``, what is short in its metadata. Of a row: ``label``, and the
+            ``group`` of which it is.
     """
 
     run_id: str

@@ -142,6 +142,27 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedSlice:
+    """The cases with one value of a field, compared.
+
+    Attributes:
+        value: The value, as text.
+        cases: Cases with a reward on both sides.
+        before: Mean over them of the first side's mean reward.
+        after: The same of the second side.
+        low: Lower end of the 95 % interval of the difference.
+        high: Upper end.
+    """
+
+    value: str
+    cases: int
+    before: float
+    after: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Growth:
     """How much more the second side's paired cells took: 0.1 is a tenth more.
 
@@ -198,6 +219,8 @@ class RunComparison:
         worsened: The cases that lost most, worst first, at most 200.
         improved: The cases that gained most, best first, at most 200.
         unchanged: The first cases with equal means, at most 200.
+        by: The field that cases are told apart by; empty for none.
+        slices: The cases of each of its values, those that differ most first; at most 200.
     """
 
     sentence: str
@@ -222,6 +245,8 @@ class RunComparison:
     worsened: tuple[ComparedCase, ...]
     improved: tuple[ComparedCase, ...]
     unchanged: tuple[ComparedCase, ...]
+    by: str = ""
+    slices: tuple[ComparedSlice, ...] = ()
 
     @property
     def interval(self) -> Interval:
