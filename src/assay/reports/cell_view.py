@@ -209,10 +209,10 @@ def outline_of(store: Store, run: RunRecord, key: CellKey) -> StepOutline:
 
 
 def cells_under_way(store: Store, run: RunRecord) -> CellsUnderWay:
-    """What agents of a run work on now."""
+    """What agents of a run work on now, the longest first."""
     found = islice(under_way(store, run.id), _MOST_UNDER_WAY)
     cells = [CellUnderWay(place=_place(key), began=began) for key, began in found]
-    return CellsUnderWay(cells=tuple(cells))
+    return CellsUnderWay(cells=tuple(sorted(cells, key=lambda one: one.began)))
 
 
 def steps_of(
