@@ -1,1 +1,0 @@
-import{Mt as e,Ut as t,jt as n}from"./ProblemBox.js";function r(r,i){return n({...r,enabled:!0,suspense:!0,throwOnError:e,placeholderData:void 0},t,i)}export{r as t};
