@@ -27,7 +27,7 @@ from assay.reports.explain import heading, sentence
 from assay.reports.html import write_html
 from assay.reports.json_report import cells_json
 from assay.reports.junit import write_junit
-from assay.reports.page import Page
+from assay.reports.page import TextPage
 from assay.reports.review import review
 from assay.reports.table import render
 from assay.sandbox import CommandResult
@@ -424,7 +424,7 @@ def _kept(database: Database) -> list[Assurance | None]:
 
 def _printed(found: Sequence[CellRecord]) -> str:
     text = io.StringIO()
-    render(Page(text, width=200), review(RUN, found))
+    render(TextPage(text, width=200), review(RUN, found))
     return text.getvalue()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from tools.walks import walked
 
 from assay.graders import exact_match
 
+ROOT = Path(__file__).parent.parent
 _MODULE = '''\
 """What the module
 is for."""
@@ -79,3 +82,14 @@ def test_a_walk_counts_what_runs_of_assay_and_no_loading() -> None:
 
     modules, functions = walked(act)
     assert 1 <= modules <= functions < 30
+
+
+def test_a_public_class_name_stands_once() -> None:
+    """But for `Grade`, which is hud's name in `assay.native`, and two of the REST document."""
+    places = defaultdict[str, list[str]](list)
+    for path in (ROOT / "src").rglob("*.py"):
+        for node in ast.parse(path.read_text("utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].append(path.relative_to(ROOT).as_posix())
+    twice = {name: where for name, where in places.items() if len(where) > 1}
+    assert twice.keys() == {"Grade", "Row", "Message"}, twice

@@ -259,7 +259,7 @@ MAX_BYTES = 4 * 1024 * 1024
 
 
 @frozen(kw_only=True)
-class Fault:
+class DocumentFault:
     """One thing that is wrong, and where.
 
     Attributes:
@@ -286,7 +286,7 @@ class DocumentError(InputError):
         faults: Every fault, in the order of the files and of the lines in each.
     """
 
-    def __init__(self, faults: Sequence[Fault]) -> None:
+    def __init__(self, faults: Sequence[DocumentFault]) -> None:
         first = faults[0]
         super().__init__(first.message, location=first.location, hint=first.hint)
         self.faults = tuple(faults)
@@ -324,7 +324,9 @@ class Document:
 
 def problems_to_error(problems: Sequence[Problem], document: Document) -> DocumentError:
     """Say where in a document each problem stands, in the order of its lines."""
-    faults = [Fault(location=document.locate(p), message=p.message, hint=p.hint) for p in problems]
+    faults = [
+        DocumentFault(location=document.locate(p), message=p.message, hint=p.hint) for p in problems
+    ]
     faults.sort(key=lambda fault: (fault.location.line or 0, fault.location.column or 0))
     return DocumentError(faults)
 
@@ -404,7 +406,7 @@ def _join_surrogates(match: re.Match[str]) -> str:
 def _fault(file: str, message: str, place: Place | None = None, *, hint: str = "") -> DocumentError:
     line, column = place or (None, None)
     location = Location(file=file, line=line, column=column)
-    return DocumentError([Fault(location=location, message=message, hint=hint)])
+    return DocumentError([DocumentFault(location=location, message=message, hint=hint)])
 
 
 def _syntax_fault(file: str, error: yaml.YAMLError, text: str) -> DocumentError:

@@ -23,7 +23,7 @@ class LateError(AssayError):
     """The turn is over: what was being done has been ended."""
 
 
-class Turn:
+class WorkTurn:
     """The time of an item, or of several that are worked on together.
 
     Args:
@@ -103,10 +103,10 @@ class Turn:
                 self._clock -= time.perf_counter()
 
 
-_TURN: ContextVar[Turn | None] = ContextVar("assay_turn", default=None)
+_TURN: ContextVar[WorkTurn | None] = ContextVar("assay_turn", default=None)
 
 
-def current_turn() -> Turn | None:
+def current_turn() -> WorkTurn | None:
     """The turn in which this task or thread works; None where nobody gave one."""
     return _TURN.get()
 
@@ -118,7 +118,7 @@ def seconds_left() -> float | None:
 
 
 @contextmanager
-def taking(turn: Turn) -> Generator[None]:
+def taking(turn: WorkTurn) -> Generator[None]:
     """Within it, work is done in a turn; also what is started from it."""
     token = _TURN.set(turn)
     try:

@@ -14,7 +14,7 @@ import pytest
 
 from assay.agents import ModelAgent
 from assay.agents.mcp import served_tools
-from assay.agents.tools import AgentTool, Outcome, answer_call
+from assay.agents.tools import AgentTool, ToolOutcome, answer_call
 from assay.conversation.turns import Call, Image, Text
 from assay.documents import DocumentError
 from assay.environment import Environment
@@ -23,7 +23,7 @@ from assay.graders import exact_match
 from assay.models import ModelClient, ModelSettings, using
 from assay.tasks.mcp_servers import McpServer, load_mcp_servers
 from assay.testing import FakeModel, calls
-from assay.types.submission import Image as CaseImage
+from assay.types.submission import UnpackedImage as CaseImage
 from assay.types.submission import Workspace
 from tests.containers import make_root
 
@@ -152,7 +152,7 @@ async def _served(
         yield {tool.name: tool for tool in tools}
 
 
-async def _call(tools: dict[str, AgentTool], name: str, **given: Any) -> Outcome:
+async def _call(tools: dict[str, AgentTool], name: str, **given: Any) -> ToolOutcome:
     return await answer_call(Call("1", name, json.dumps(given)), tools)
 
 

@@ -14,14 +14,14 @@ import pytest
 
 from assay.agents import ModelAgent
 from assay.agents import model as module
-from assay.agents.tools import AgentTool, Outcome, function_tool
+from assay.agents.tools import AgentTool, ToolOutcome, function_tool
 from assay.conversation.turns import Call, Conversation, Image, Text, Thought, Tool
 from assay.environment import Environment
 from assay.errors import AgentError, AgentTimeoutError, InputError
 from assay.gateway import Allowance, Gateway
 from assay.graders import exact_match
 from assay.models import ModelClient, ModelSettings, using
-from assay.models.settings import EndpointSettings
+from assay.models.settings import ModelEntry
 from assay.scoring.json_safe import Json
 from assay.tasks.blocks import SimulatedUser
 from assay.testing import FakeModel, calls, says
@@ -267,7 +267,7 @@ async def test_anthropic_is_told_to_keep_what_is_read_again() -> None:
 
 def _with_responses(base_url: str) -> ModelClient:
     """A client whose model ``m`` is where OpenAI's responses are spoken, too."""
-    endpoint = EndpointSettings(base_url=base_url, responses=True)
+    endpoint = ModelEntry(base_url=base_url, responses=True)
     return ModelClient(replace(_QUICK, endpoints={"m": endpoint}))
 
 
@@ -321,11 +321,11 @@ async def test_readers_work_at_once_and_writers_in_order() -> None:
     both = asyncio.Barrier(2)
 
     def tool(name: str, *, reads: bool) -> AgentTool:
-        async def use(given: Any) -> Outcome:
+        async def use(given: Any) -> ToolOutcome:
             if reads:
                 await both.wait()  # two at once, or for ever
             log.append(name)
-            return Outcome.said(name)
+            return ToolOutcome.said(name)
 
         return AgentTool(declared=Tool(name=name), use=use, reads_only=reads)
 

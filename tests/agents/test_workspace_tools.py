@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from assay.agents.tools import Outcome, answer_call
+from assay.agents.tools import ToolOutcome, answer_call
 from assay.agents.workspace_tools import WORKSPACE_TOOLS, WorkspaceTools
 from assay.conversation.turns import Call
 from assay.types.submission import Workspace
@@ -18,7 +18,7 @@ from assay.types.submission import Workspace
 pytestmark = pytest.mark.sandbox
 
 
-async def _use(root: Path, tool: str, *, seconds: float = 20.0, **given: Any) -> Outcome:
+async def _use(root: Path, tool: str, *, seconds: float = 20.0, **given: Any) -> ToolOutcome:
     over = WorkspaceTools(workspace=Workspace(path=str(root)), seconds=seconds)
     tools = {name: over.tool(name) for name in WORKSPACE_TOOLS}
     return await answer_call(Call("1", tool, json.dumps(given)), tools)

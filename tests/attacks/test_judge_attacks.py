@@ -23,7 +23,7 @@ from assay.graders.judges import fence
 from assay.graders.llm_judge import LLMJudgeGrader
 from assay.testing import Asked, FakeJudge, heuristic_verdict
 from assay.testing.asked import Said
-from assay.testing.heuristic import Finding, find_words
+from assay.testing.heuristic import CriterionFinding, find_words
 
 _FILE = Path(__file__).parents[1] / "judge_attacks.jsonl"
 _ROWS: list[dict[str, str]] = [json.loads(line) for line in _FILE.read_text("utf-8").splitlines()]
@@ -38,12 +38,12 @@ _NO_ORDERS = frozenset(
 _DUE = {(row["criterion"], row["payload"].strip()): row["expected"] == "MET" for row in _ROWS}
 
 
-def due(answer: str, criterion: str, question: str) -> Finding:
+def due(answer: str, criterion: str, question: str) -> CriterionFinding:
     """The verdict that an answer deserves; what else is asked, such as a canary, goes by words."""
     is_met = _DUE.get((criterion, answer.strip()))
     if is_met is None:
         return find_words(answer, criterion, question)
-    return Finding(is_met, "as it deserves", (answer.strip()[:80],), float(is_met))
+    return CriterionFinding(is_met, "as it deserves", (answer.strip()[:80],), float(is_met))
 
 
 @pytest.fixture(scope="module")

@@ -105,3 +105,97 @@ def test_rows_of_grade_compare_too(tmp_path: Path) -> None:
 def test_what_makes_no_sense_is_refused(root: Path, words: tuple[str, ...], says: str) -> None:
     done = assay("compare", *words, cwd=root)
     assert (done.returncode, says in done.stderr) == (2, True), done.stderr
+
+
+_ROWS = """
+{"id": "s1", "answer": "4", "expected": 4, "topic": "sums", "tags": ["easy"]}
+{"id": "s2", "answer": "5", "expected": 5, "topic": "sums", "tags": ["easy", "short"]}
+{"id": "p1", "answer": "7", "expected": 6, "topic": "products", "tags": ["hard"]}
+{"id": "p2", "answer": "8", "expected": 8, "about": {"level": 2}, "topic": "products"}
+{"id": "w1", "answer": "none", "topic": "words"}
+"""
+
+
+def _graded(root: Path, rows: str, *more: str) -> dict[str, Any]:
+    (root / "rows.jsonl").write_text(rows.lstrip())
+    (root / "g.yaml").write_text("- {type: numeric_match}\n")
+    done = assay("grade", "rows.jsonl", "g.yaml", "--json", *more, cwd=root)
+    return cast("dict[str, Any]", result(done))["overview"]
+
+
+def _slices(overview: dict[str, Any]) -> dict[str, tuple[int, int, float | None]]:
+    found = ((one["value"], one["totals"]) for one in overview["broken_down"]["slices"])
+    return {value: (t["total"], t["graded"], t["reward"]["mean"]) for value, t in found}
+
+
+def test_a_run_is_broken_down_by_a_field_of_its_rows(tmp_path: Path) -> None:
+    overview = _graded(tmp_path, _ROWS, "--by", "topic")
+    assert _slices(overview) == {
+        "products": (2, 2, 0.5),
+        "sums": (2, 2, 1.0),
+        "words": (1, 0, None),
+    }
+    (first,) = [one["text"] for one in overview["lines"] if one["label"] == "By topic"]
+    assert first.startswith("products: 0.50 95 % interval")
+
+    def report(by: str) -> dict[str, Any]:
+        return cast("dict[str, Any]", result(assay("report", "--json", "--by", by, cwd=tmp_path)))
+
+    tags = _slices(report("metadata.tags")["overview"])
+    assert tags == {
+        "hard": (1, 1, 0.0),
+        "easy": (2, 2, 1.0),
+        "short": (1, 1, 1.0),
+        "(none)": (2, 1, 1.0),
+    }
+    assert set(_slices(report("about.level")["overview"])) == {"2", "(none)"}
+    assert _graded(tmp_path, _ROWS.replace("7", "6"))["broken_down"] is None
+
+
+def test_a_field_that_no_cell_has_is_named_with_the_nearest(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text(_ROWS.lstrip())
+    (tmp_path / "g.yaml").write_text("- {type: numeric_match}\n")
+    done = assay("grade", "rows.jsonl", "g.yaml", "--by", "topc", cwd=tmp_path)
+    assert "warning: --by: no cell of run" in done.stderr  # what was graded is not lost for it
+    assert (done.returncode, "NO VERDICT" in done.stdout) == (3, True)
+    done = assay("report", "--by", "topc", cwd=tmp_path)
+    assert (done.returncode, "did you mean 'topic'?" in done.stderr) == (2, True)
+    done = assay("grade", "rows.jsonl", "g.yaml", "--by", "topic", "--out", "x/", cwd=tmp_path)
+    assert (done.returncode, "--by goes with a stored run" in done.stderr) == (2, True)
+
+
+def test_a_comparison_says_where_two_runs_differ_most(tmp_path: Path) -> None:
+    _graded(tmp_path, _ROWS)
+    _graded(tmp_path, _ROWS.replace('"answer": "4"', '"answer": "9"').replace('"5", "e', '"9", "e'))
+    runs = cast("dict[str, Any]", result(assay("runs", "--json", cwd=tmp_path)))["items"]
+    after, before = (str(run["id"]) for run in runs)
+    done = assay("compare", before, after, "--by", "topic", cwd=tmp_path)
+    assert "they differ most in sums: 1.00 → 0.00" in " ".join(done.stdout.split())
+    found = result(assay("compare", before, after, "--by", "topic", "--json", cwd=tmp_path))
+    slices = cast("dict[str, Any]", found)["slices"]
+    assert [(one["value"], one["cases"], one["before"], one["after"]) for one in slices] == [
+        ("sums", 2, 1.0, 0.0),
+        ("products", 2, 0.5, 0.5),
+    ]
+    assert slices[0]["low"] is not None
+    done = assay("compare", before, after, "--by", "tpic", cwd=tmp_path)
+    assert (done.returncode, "did you mean 'topic'?" in done.stderr) == (2, True)
+
+
+def test_cases_are_told_apart_by_their_metadata(tmp_path: Path) -> None:
+    for name, word in (("one", "hello"), ("two", "never")):
+        directory = tmp_path / "evals" / name
+        directory.mkdir(parents=True)
+        (directory / "case.yaml").write_text(
+            f"id: {name}\ntask: {{prompt: hello}}\n"
+            f"metadata: {{topic: {name}s, tags: [a, {name}], solution: secret}}\n"
+            "matrix: {harnesses: [echo], models: [none]}\n"
+            f"graders: [{{type: contains, substring: {word}}}]\n"
+        )
+    done = assay("run", "evals", "--json", "--by", "topic", cwd=tmp_path)
+    found = cast("dict[str, Any]", result(done))
+    assert _slices(found["overview"]) == {"twos": (1, 1, 0.0), "ones": (1, 1, 1.0)}
+    assert "secret" not in str(found["cells"][0]["record"]["notes"])
+    assay("regrade", "latest", cwd=tmp_path)
+    found = cast("dict[str, Any]", result(assay("report", "--json", "--by", "tags", cwd=tmp_path)))
+    assert _slices(found["overview"])["a"] == (2, 2, 0.5)

@@ -19,7 +19,7 @@ from assay.eval.part_directory import PartDirectory
 from assay.eval.recorded import plan_rows
 from assay.store.runs import Store
 from assay.tasks.grader_files import load_graders
-from assay.tasks.row_files import Reading
+from assay.tasks.row_files import RowReading
 from tests.command_line import assay, numbers_of
 
 _MAP = ("--map", "answer=response,expected=target")
@@ -188,7 +188,7 @@ def test_a_summary_that_is_stale_or_forged_is_not_reported(tmp_path: Path) -> No
         str(tmp_path / "rows.jsonl"),
         load_graders(str(tmp_path / "g.yaml"), alone=True),
         PartDirectory(str(tmp_path / "out")),
-        reading=Reading(name="rows.jsonl"),
+        reading=RowReading(name="rows.jsonl"),
     ):
         pass
     done = assay("report", "out/", cwd=tmp_path)

@@ -346,11 +346,21 @@ def test_a_run_is_looked_through(client: Client, tmp_path: Path) -> None:
             cell = CellRecord(
                 run_id=run.id, case="c", harness="echo", trial=trial, status="graded",
                 reward=reward, passed=reward == 1.0,
+                notes={"about": {"half": trial > 1}, "rates": {"pass rate": 0.8}},
             )  # fmt: skip
             store.add_cell(cell, {})
         store.finish_run(run.id)
+    told = client.runs.overview("latest", by="half")
+    assert told.broken_down is not None
+    assert [(one.value, one.totals.reward.mean) for one in told.broken_down.slices] == [
+        ("true", 0.25),
+        ("false", 1.0),
+    ]
+    assert [(one.what, one.passed, one.met) for one in told.rates] == [("pass rate", 1, False)]
+    with pytest.raises(InputError, match="did you mean 'half'"):
+        client.runs.overview("latest", by="hal")
     told = client.runs.overview("latest")
-    assert (told.verdict, told.code) == ("FAIL: 2 of 3 graded cells failed", 1)
+    assert (told.verdict[:38], told.code) == ("FAIL: c · echo: 1 of 3 trials passed, ", 1)
     assert (told.totals.reward.mean, told.totals.pass_rate.n) == (0.5, 3)
     assert told.leaderboard[0].totals.ends.failed == 2
     found = client.cells.list("latest", outcome="fail", limit=1)
@@ -559,7 +569,7 @@ def test_the_types_of_options_name_what_is_stored_and_nothing_else() -> None:
         ("prebuilt_judge", grader_types.PrebuiltJudgeOptions.__optional_keys__, "type"),
         ("external_endpoint", grader_types.EndpointOptions.__optional_keys__, "url"),
     ):
-        beside = {*grader_types.Said.__optional_keys__, "samples"}
+        beside = {*grader_types.GraderOptions.__optional_keys__, "samples"}
         assert named - beside == set(stored(kind)) - {own}
     fields = stored("binary_judge")["panel"]["properties"]
     assert grader_types.PanelOptions.__optional_keys__ == set(fields)

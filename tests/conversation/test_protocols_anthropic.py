@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.conversation.messages import Usage
+from assay.conversation.messages import ReplyUsage
 from assay.conversation.protocols import ProtocolError, codec_at, codec_of
 from assay.conversation.turns import (
+    AssistantTurn,
     Call,
     Conversation,
     Image,
-    Reply,
     Text,
     Thought,
     Tool,
@@ -309,11 +309,11 @@ def test_a_reply_is_read_as_it_was_written() -> None:
         Text("Hi"),
         Call("c", "ls", '{"a": 1}'),
     )
-    reply = Reply(
+    reply = AssistantTurn(
         turn=Turn("assistant", parts),
         stop="tool",
         model="m",
-        usage=Usage(
+        usage=ReplyUsage(
             input_tokens=9,
             cached_tokens=1,
             output_tokens=2,
@@ -355,7 +355,7 @@ def test_a_tool_that_takes_a_text_is_one_that_takes_an_object_with_it() -> None:
     read = codec.read_request(codec.write_request(asked))
     assert read.turns[0].calls == (Call("c", "patch", '{"input": "*** Begin"}'),)
     assert "start: x" in read.tools[0].description
-    reply = Reply(turn=read.turns[0], stop="tool")
+    reply = AssistantTurn(turn=read.turns[0], stop="tool")
     back = codec_of("chat").read_reply(codec_of("chat").write_reply(reply, asked))
     assert back is not None
     assert back.turn.calls == (call,)

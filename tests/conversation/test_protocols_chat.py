@@ -12,9 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.conversation.messages import Usage
+from assay.conversation.messages import ReplyUsage
 from assay.conversation.protocols import ProtocolError, codec_at, codec_of
-from assay.conversation.turns import Call, Conversation, Image, Reply, Text, Thought, Tokens, Turn
+from assay.conversation.turns import (
+    AssistantTurn,
+    Call,
+    Conversation,
+    Image,
+    Text,
+    Thought,
+    Tokens,
+    Turn,
+)
 from assay.scoring.json_safe import Json
 from tests.protocol_bodies import (
     conversations,
@@ -326,14 +335,14 @@ def test_a_reply_is_read_as_it_was_written() -> None:
     asked = Conversation(
         model="m", turns=(Turn.of("user", "x"),), wants_logprobs=True, wants_token_ids=True
     )
-    reply = Reply(
+    reply = AssistantTurn(
         turn=Turn(
             "assistant",
             (Thought("hm", protocol="chat"), Text("Hi"), Call("c", "ls", '{"a":1}')),
         ),
         stop="tool",
         model="m",
-        usage=Usage(input_tokens=3, cached_tokens=1, output_tokens=2, reasoning_tokens=1),
+        usage=ReplyUsage(input_tokens=3, cached_tokens=1, output_tokens=2, reasoning_tokens=1),
         id="r",
         tokens=Tokens(prompt_ids=(1, 2), output_ids=(3, 4), logprobs=(-0.5, -1.0)),
         stopped="tool_calls",
@@ -344,7 +353,9 @@ def test_a_reply_is_read_as_it_was_written() -> None:
 
 
 def test_a_refusal_is_none_of_the_text() -> None:
-    reply = Reply(turn=Turn("assistant", ()), stop="refusal", refusal="No.", id="r", model="m")
+    reply = AssistantTurn(
+        turn=Turn("assistant", ()), stop="refusal", refusal="No.", id="r", model="m"
+    )
     body = chat.write_reply(reply, Conversation(model="m", turns=()))
     back = chat.read_reply(body)
     assert back is not None

@@ -13,15 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.conversation.messages import Usage
+from assay.conversation.messages import ReplyUsage
 from assay.conversation.protocols import ProtocolError, addressed, codec_at, codec_of
 from assay.conversation.protocols import google as module
 from assay.conversation.turns import (
+    AssistantTurn,
     Call,
     Conversation,
     Image,
     Part,
-    Reply,
     Result,
     Text,
     Thought,
@@ -178,11 +178,11 @@ _TURN = Turn(
         Thought("", "ZW5k", protocol="google"),
     ),
 )
-_REPLY = Reply(
+_REPLY = AssistantTurn(
     turn=_TURN,
     stop="tool",
     model="m",
-    usage=Usage(input_tokens=3, cached_tokens=1, output_tokens=2, reasoning_tokens=1),
+    usage=ReplyUsage(input_tokens=3, cached_tokens=1, output_tokens=2, reasoning_tokens=1),
     id="r",
     tokens=Tokens(output_ids=(3, 4), logprobs=(-0.5, -1.0)),
     stopped="STOP",
@@ -192,7 +192,7 @@ _ASKED = Conversation(model="m", turns=(), wants_logprobs=True)
 
 def test_a_reply_is_read_as_it_was_written() -> None:
     assert codec.read_reply(codec.write_reply(_REPLY, _ASKED)) == _REPLY
-    refused = Reply(
+    refused = AssistantTurn(
         turn=Turn("assistant", ()), stop="refusal", refusal="I cannot.", stopped="SAFETY"
     )
     back = codec.read_reply(codec.write_reply(refused, _ASKED))
@@ -498,7 +498,7 @@ def test_what_was_blocked_is_a_refusal(reason: str) -> None:
 
 def test_an_error_in_a_stream_is_told_and_the_reply_is_not_whole() -> None:
     stream = codec.read_stream()
-    body = codec.write_reply(Reply(turn=Turn.of("assistant", "one two")), _ASKED)
+    body = codec.write_reply(AssistantTurn(turn=Turn.of("assistant", "one two")), _ASKED)
     first, *_ = codec.write_stream(body, pieces=2)
     stream.feed(first)
     stream.feed(codec.write_error_event(ProtocolError(503, "Overloaded")))

@@ -9,10 +9,10 @@ import pytest
 
 from assay.conversation.protocols import Protocol, ProtocolError, codec_of
 from assay.conversation.turns import (
+    AssistantTurn,
     Call,
     Conversation,
     Image,
-    Reply,
     Result,
     Text,
     Thought,
@@ -78,7 +78,7 @@ def test_tools_that_take_text_are_kept(name: Protocol) -> None:
     turns = (Turn("assistant", (call,)),)
     asked = _asked(name, turns=turns, tools=tools, choice="patch")
     assert codec.read_request(codec.write_request(asked)) == asked
-    reply = Reply(turn=Turn("assistant", (call,)), stop="tool", id="r", model="m")
+    reply = AssistantTurn(turn=Turn("assistant", (call,)), stop="tool", id="r", model="m")
     back = codec.read_reply(codec.write_reply(reply, asked))
     assert back is not None
     assert back.turn == reply.turn
@@ -134,7 +134,7 @@ _CITATIONS: dict[Protocol, dict[str, Json]] = {
 def test_only_citations_in_its_own_form_are_given_back(name: Protocol) -> None:
     codec = codec_of(name)
     text = Text("So.", tuple(_CITATIONS.values()))
-    reply = Reply(turn=Turn("assistant", (text,)), id="r", model="m")
+    reply = AssistantTurn(turn=Turn("assistant", (text,)), id="r", model="m")
     back = codec.read_reply(codec.write_reply(reply, _asked(name)))
     assert back is not None
     assert back.turn.parts == (Text("So.", (_CITATIONS[name],)),)
@@ -145,7 +145,7 @@ def test_only_citations_in_its_own_form_are_given_back(name: Protocol) -> None:
 def test_why_a_reply_ended_is_kept(name: Protocol, stop: Any) -> None:
     codec = codec_of(name)
     refusal = "No." if stop == "refusal" else ""
-    reply = Reply(turn=Turn("assistant", ()), stop=stop, refusal=refusal)
+    reply = AssistantTurn(turn=Turn("assistant", ()), stop=stop, refusal=refusal)
     back = codec.read_reply(codec.write_reply(reply, _asked(name)))
     assert back is not None
     assert (back.stop, back.refusal) == (stop, refusal)

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.conversation.messages import Usage
+from assay.conversation.messages import ReplyUsage
 from assay.conversation.protocols import ProtocolError, codec_at, codec_of
 from assay.conversation.turns import (
+    AssistantTurn,
     Call,
     Conversation,
     Image,
-    Reply,
     Result,
     Text,
     Thought,
@@ -137,7 +137,7 @@ def test_any_json_is_a_request_or_refused_and_a_reply_or_none(body: Json) -> Non
 _ASKED = Conversation(model="m", turns=(Turn.of("user", "Hi"),))
 
 
-def _reply() -> Reply:
+def _reply() -> AssistantTurn:
     parts = (
         Thought("I have to look.", "gAAA", "rs_1", "responses"),
         Text("I look at both."),
@@ -145,11 +145,11 @@ def _reply() -> Reply:
         Call("call_2", "ls", "{}"),
         Call("call_3", "patch", "*** Begin Patch", "custom"),
     )
-    return Reply(
+    return AssistantTurn(
         turn=Turn("assistant", parts),
         stop="tool",
         model="m",
-        usage=Usage(input_tokens=3, cached_tokens=1, output_tokens=2, reasoning_tokens=1),
+        usage=ReplyUsage(input_tokens=3, cached_tokens=1, output_tokens=2, reasoning_tokens=1),
         id="resp_1",
         stopped="completed",
     )
@@ -159,7 +159,7 @@ def test_a_reply_is_read_as_it_was_written() -> None:
     assert codec.read_reply(codec.write_reply(_reply(), _ASKED)) == _reply()
     asked = Conversation(model="m", turns=(), wants_logprobs=True)
     turn = Turn.of("assistant", "Hi there")
-    reply = Reply(turn=turn, tokens=Tokens(logprobs=(-0.5, -1.0)))
+    reply = AssistantTurn(turn=turn, tokens=Tokens(logprobs=(-0.5, -1.0)))
     back = codec.read_reply(codec.write_reply(reply, asked))
     assert back is not None
     assert back.tokens == reply.tokens

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from assay.conversation import question
 from assay.conversation.capability import Capability
-from assay.conversation.messages import Message, Request, Usage
+from assay.conversation.messages import Message, ReplyUsage, Request
 from assay.conversation.protocols import codec_of
 from assay.conversation.schemas import shape_of
 from assay.errors import InputError
@@ -213,7 +213,7 @@ def test_tokens_are_counted_alike() -> None:
             },
         },
     )
-    expected = Usage(input_tokens=10, cached_tokens=4, output_tokens=5, reasoning_tokens=2)
+    expected = ReplyUsage(input_tokens=10, cached_tokens=4, output_tokens=5, reasoning_tokens=2)
     assert openai is not None
     assert anthropic is not None
     assert openai.usage == expected
@@ -225,7 +225,7 @@ def test_a_server_cannot_refill_the_budget_with_odd_counts(tokens: Any) -> None:
     usage = {"prompt_tokens": tokens, "completion_tokens": tokens}
     raw = question.read(OPENAI, {"choices": [{"message": CHAT}], "usage": usage})
     assert raw is not None
-    assert raw.usage == Usage()
+    assert raw.usage == ReplyUsage()
 
 
 JSON = st.recursive(

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from assay.endpoint import Served, app_for
 from assay.endpoint.scorers import scorer_of
 from assay.graders.endpoints.forms import FORMS
-from assay.graders.endpoints.forms.form import Form, NotGradedError
+from assay.graders.endpoints.forms.form import NotGradedError, WireForm
 from assay.graders.functions import FunctionSource, grade_functions
 from assay.graders.kinds import load_file
 from assay.scoring.graded import Graded
@@ -157,7 +157,7 @@ SCORE = st.one_of(st.none(), st.floats(0.0, 1.0))
 @pytest.mark.parametrize(("name", "form"), EACH, ids=[f"{n}{f.route}" for n, f in EACH])
 @given(st.lists(st.tuples(PLAIN_TEXT, PLAIN_TEXT, PLAIN_TEXT, SCORE), min_size=1, max_size=4))
 def test_what_a_caller_writes_is_what_a_server_reads_and_the_other_way_round(
-    name: str, form: Form, rows: list[tuple[str, str, str, float | None]]
+    name: str, form: WireForm, rows: list[tuple[str, str, str, float | None]]
 ) -> None:
     rows = rows[: form.most]
     items = [

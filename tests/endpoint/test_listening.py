@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from assay.endpoint.listening import Limits, _in_time, _Joined, server_for
+from assay.endpoint.listening import ListeningLimits, _in_time, _Joined, server_for
 from assay.endpoint.problems import ProblemError
 from assay.sockets import listen
 
@@ -21,7 +21,9 @@ REQUEST = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
 
 
 @asynccontextmanager
-async def listening(limits: Limits, *, ends: bool = True) -> AsyncGenerator[tuple[str, int]]:
+async def listening(
+    limits: ListeningLimits, *, ends: bool = True
+) -> AsyncGenerator[tuple[str, int]]:
     """A server of one reply, or of none where it never ``ends``."""
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -41,7 +43,7 @@ async def listening(limits: Limits, *, ends: bool = True) -> AsyncGenerator[tupl
 
 
 @asynccontextmanager
-async def serving(app: ASGIApp, limits: Limits) -> AsyncGenerator[tuple[str, int]]:
+async def serving(app: ASGIApp, limits: ListeningLimits) -> AsyncGenerator[tuple[str, int]]:
     """A server of an app."""
     started = asyncio.Event()
     server = server_for(app, limits, start=started.set)
@@ -66,7 +68,7 @@ async def answered(address: tuple[str, int]) -> bytes:
 
 
 async def test_half_open_connections_keep_nobody_out() -> None:
-    async with listening(Limits(connections=3)) as address:
+    async with listening(ListeningLimits(connections=3)) as address:
         silent = [await asyncio.open_connection(*address) for _ in range(20)]
         silent[-1][1].write(REQUEST[:9])
         assert await answered(address) == b"HTTP/1.1 204 No Content\r\n"
@@ -79,7 +81,7 @@ async def test_half_open_connections_keep_nobody_out() -> None:
 
 @pytest.mark.parametrize("before", [b"", REQUEST], ids=["first", "second"])
 async def test_half_a_request_is_not_waited_for(before: bytes) -> None:
-    async with listening(Limits(header_seconds=0.2)) as address:
+    async with listening(ListeningLimits(header_seconds=0.2)) as address:
         reader, writer = await asyncio.open_connection(*address)
         if before:
             writer.write(before)
@@ -94,7 +96,7 @@ async def test_half_a_request_is_not_waited_for(before: bytes) -> None:
     "head", ["Content-Length: 100\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"]
 )
 async def test_half_a_body_is_not_waited_for(head: str) -> None:
-    async with listening(Limits(body_seconds=0.02)) as address:
+    async with listening(ListeningLimits(body_seconds=0.02)) as address:
         reader, writer = await asyncio.open_connection(*address)
         writer.write(f"POST / HTTP/1.1\r\nHost: here\r\n{head}".encode())
         said = await asyncio.wait_for(reader.read(), 60)  # to the end of the connection
@@ -130,7 +132,7 @@ async def test_half_a_body_is_not_waited_for(head: str) -> None:
     ],
 )
 async def test_a_head_without_end_or_of_two_meanings_is_not_answered(parts: list[bytes]) -> None:
-    async with listening(Limits(header_seconds=60.0)) as address:
+    async with listening(ListeningLimits(header_seconds=60.0)) as address:
         reader, writer = await asyncio.open_connection(*address)
         with suppress(ConnectionError):
             for part in parts:
@@ -147,7 +149,7 @@ async def test_a_head_without_end_or_of_two_meanings_is_not_answered(parts: list
 @pytest.mark.parametrize("size", [1_000, 70_000, 3_000_000])
 async def test_a_large_body_is_no_large_head(size: int) -> None:
     request = f"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: {size}\r\n\r\n".encode()
-    async with listening(Limits()) as address:
+    async with listening(ListeningLimits()) as address:
         reader, writer = await asyncio.open_connection(*address)
         for _ in range(2):
             writer.write(request + b"x" * size)
@@ -168,7 +170,7 @@ async def test_lines_behind_a_body_are_no_part_of_the_head() -> None:
         await send({"type": "http.response.start", "status": 204, "headers": []})
         await send({"type": "http.response.body", "body": b""})
 
-    async with serving(app, Limits()) as address:
+    async with serving(app, ListeningLimits()) as address:
         reader, writer = await asyncio.open_connection(*address)
         writer.write(b"POST / HTTP/1.1\r\nHost: here\r\nTransfer-Encoding: chunked\r\n\r\n")
         writer.write(b"1\r\na\r\n0\r\nAuthorization: Bearer theirs\r\n\r\n")
@@ -178,7 +180,7 @@ async def test_lines_behind_a_body_are_no_part_of_the_head() -> None:
 
 
 async def test_requests_that_are_sent_ahead_are_answered_in_their_order_or_not_kept() -> None:
-    async with listening(Limits()) as address:
+    async with listening(ListeningLimits()) as address:
         reader, writer = await asyncio.open_connection(*address)
         writer.write(REQUEST * 20)
         for _ in range(20):
@@ -191,7 +193,7 @@ async def test_requests_that_are_sent_ahead_are_answered_in_their_order_or_not_k
 
 
 async def test_a_drip_of_bytes_buys_no_time_and_a_steady_sender_gets_it() -> None:
-    limits = Limits(body_seconds=10.0, body_rate=100)
+    limits = ListeningLimits(body_seconds=10.0, body_rate=100)
     clock = asyncio.get_running_loop()
 
     async def sending(size: int, seconds: float) -> int:
@@ -218,7 +220,7 @@ async def test_a_drip_of_bytes_buys_no_time_and_a_steady_sender_gets_it() -> Non
 
 
 async def test_a_request_that_is_cut_off_at_the_end_is_told_so() -> None:
-    async with listening(Limits(grace_seconds=0.5), ends=False) as address:
+    async with listening(ListeningLimits(grace_seconds=0.5), ends=False) as address:
         reader, writer = await asyncio.open_connection(*address)
         writer.write(REQUEST)
         await asyncio.sleep(0)
@@ -230,7 +232,7 @@ async def test_a_request_that_is_cut_off_at_the_end_is_told_so() -> None:
 
 @pytest.mark.parametrize(("proxies", "seen"), [((), b"127.0.0.1"), (("127.0.0.1",), b"192.0.2.7")])
 async def test_who_asks_is_believed_of_proxies_alone(proxies: tuple[str, ...], seen: bytes) -> None:
-    async with listening(Limits(proxies=proxies)) as address:
+    async with listening(ListeningLimits(proxies=proxies)) as address:
         reader, writer = await asyncio.open_connection(*address)
         writer.write(REQUEST[:-2] + b"X-Forwarded-For: 192.0.2.7\r\n\r\n")
         assert b"from: " + seen + b"\r\n" in await reader.readuntil(b"\r\n\r\n")
@@ -274,7 +276,7 @@ def test_small_replies_are_not_held_back() -> None:
 
 
 async def test_who_reads_nothing_of_a_reply_is_not_waited_for() -> None:
-    limits, has_ended = Limits(write_seconds=0.2), asyncio.Event()
+    limits, has_ended = ListeningLimits(write_seconds=0.2), asyncio.Event()
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         del receive

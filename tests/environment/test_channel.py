@@ -15,7 +15,7 @@ import pytest
 
 from assay.environment.channel import workers
 from assay.environment.channel.serve import serve
-from assay.environment.channel.sessions import Limits
+from assay.environment.channel.sessions import ChannelLimits
 from assay.environment.channel.worker import MOST_BEGINS, Begins
 from assay.environment.channel.workers import Worker
 from assay.errors import GradingTimeoutError
@@ -317,7 +317,7 @@ async def test_grading_that_hangs_ends_with_its_time_and_its_worker(
 ) -> None:
     file = write_env(tmp_path)
     monkeypatch.setattr(workers, "_GRACE_SECONDS", 0.2)
-    limits = Limits(grading=0.1)
+    limits = ChannelLimits(grading=0.1)
     async with (
         serve(str(file), workers=1, limits=limits) as served,
         raw(served.port) as stuck,
@@ -368,7 +368,7 @@ async def test_a_cancelled_task_that_blocks_holds_its_worker_up_no_longer_than_i
     tmp_path: Path,
 ) -> None:
     file = write_env(tmp_path)
-    limits = Limits(grading=0.3)
+    limits = ChannelLimits(grading=0.3)
     async with serve(str(file), workers=1, limits=limits) as served, raw(served.port) as peer:
         await peer.result("tasks.start", id="blocks", args={"seconds": 60})
         await peer.send(b'{"id": "g", "method": "tasks.grade", "params": {"answer": "x"}}\n')

@@ -24,7 +24,7 @@ from assay.environment.channel import Address, link
 from assay.environment.channel.link import Channel
 from assay.environment.channel.remote import RemoteSession, grade_of
 from assay.environment.channel.serve import serve
-from assay.environment.channel.sessions import Limits
+from assay.environment.channel.sessions import ChannelLimits
 from assay.errors import AgentError, ChannelError, InputError, TaskEndedError
 from assay.eval.matrix import tasks_of
 from assay.eval.planning import MatrixRequest
@@ -923,7 +923,7 @@ async def test_runs_use_a_session_one_after_the_other(tmp_path: Path) -> None:
     """The server bears five starts a session, and is never told how many."""
     audit: list[dict[str, Json]] = []
     file = write_env(tmp_path)
-    limits = Limits(starts=5)
+    limits = ChannelLimits(starts=5)
     async with (
         serve(str(file), workers=1, limits=limits, audit=audit.append) as served,
         assay.connect(served.url) as client,

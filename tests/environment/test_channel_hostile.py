@@ -14,7 +14,7 @@ import pytest
 
 from assay.environment.channel.frames import MOST_BYTES
 from assay.environment.channel.serve import serve
-from assay.environment.channel.sessions import Limits
+from assay.environment.channel.sessions import ChannelLimits
 from assay.scoring.json_safe import Json
 from tests.channels import Raw, ServedProcess, error_of, raw, serve_process, write_env
 from tests.children import Children
@@ -141,7 +141,7 @@ async def test_names_of_megabytes_cost_nobody_time(served: ServedProcess) -> Non
 
 async def test_what_a_task_is_told_is_bounded(tmp_path: Path) -> None:
     file = write_env(tmp_path)
-    limits = Limits(kept_bytes=2000)
+    limits = ChannelLimits(kept_bytes=2000)
     async with serve(str(file), workers=1, limits=limits) as served, raw(served.port) as peer:
         await peer.result("hello")
         code, _, _ = await peer.error("tasks.start", id="count", args={"word": "x" * 3000})
@@ -154,7 +154,7 @@ async def test_what_a_task_is_told_is_bounded(tmp_path: Path) -> None:
 
 async def test_who_asks_and_reads_nothing_piles_up_nothing(tmp_path: Path) -> None:
     file = write_env(tmp_path)
-    limits = Limits(frame=0.3)
+    limits = ChannelLimits(frame=0.3)
     async with serve(str(file), workers=1, limits=limits) as served, unharmed(served.port):
         async with raw(served.port) as peer:
             await peer.result("tasks.start", id="large", args={"size": 100_000})
@@ -198,7 +198,7 @@ async def test_a_notification_is_done_and_not_answered(served: ServedProcess) ->
 
 async def test_thousands_of_idle_connections_displace_each_other_alone(tmp_path: Path) -> None:
     file = write_env(tmp_path)
-    limits = Limits(strangers=50)
+    limits = ChannelLimits(strangers=50)
     async with serve(str(file), workers=1, limits=limits) as served, unharmed(served.port):
         sockets: list[socket.socket] = []
         try:
@@ -235,7 +235,7 @@ def _is_closed(one: socket.socket) -> bool:
 @pytest.mark.parametrize("first", [b"", b"{", b'{"id": 1, "method": "hel', b"GET / HTTP/1.1\r\n"])
 async def test_who_says_nothing_whole_is_hung_up_on(tmp_path: Path, first: bytes) -> None:
     file = write_env(tmp_path)
-    limits = Limits(hello=0.05)
+    limits = ChannelLimits(hello=0.05)
     async with serve(str(file), workers=1, limits=limits) as served, raw(served.port) as peer:
         await peer.send(first)
         assert await peer.read() is None
@@ -244,7 +244,7 @@ async def test_who_says_nothing_whole_is_hung_up_on(tmp_path: Path, first: bytes
 async def test_a_slow_drip_is_hung_up_on(tmp_path: Path) -> None:
     file = write_env(tmp_path)
     async with (
-        serve(str(file), workers=1, limits=Limits(frame=0.1)) as served,
+        serve(str(file), workers=1, limits=ChannelLimits(frame=0.1)) as served,
         unharmed(served.port),
         raw(served.port) as peer,
     ):
@@ -255,7 +255,7 @@ async def test_a_slow_drip_is_hung_up_on(tmp_path: Path) -> None:
 
 async def test_unfinished_frames_are_bounded_in_all(tmp_path: Path) -> None:
     file = write_env(tmp_path)
-    limits = Limits(held_bytes=1 << 20)
+    limits = ChannelLimits(held_bytes=1 << 20)
     async with serve(str(file), workers=1, limits=limits) as served, unharmed(served.port):
         async with raw(served.port) as one, raw(served.port) as two:
             reads: dict[asyncio.Task[dict[str, Json] | None], Raw] = {}
@@ -277,7 +277,7 @@ async def test_unfinished_frames_are_bounded_in_all(tmp_path: Path) -> None:
 async def test_sessions_are_bounded_and_graded_ones_make_room(tmp_path: Path) -> None:
     file = write_env(tmp_path)
     async with (
-        serve(str(file), workers=1, limits=Limits(sessions=2)) as served,
+        serve(str(file), workers=1, limits=ChannelLimits(sessions=2)) as served,
         raw(served.port) as one,
         raw(served.port) as two,
         raw(served.port) as three,
@@ -298,7 +298,7 @@ async def test_sessions_are_bounded_and_graded_ones_make_room(tmp_path: Path) ->
 async def test_a_parked_session_and_its_task_end_after_a_while(tmp_path: Path) -> None:
     file = write_env(tmp_path)
     lines: asyncio.Queue[dict[str, Json]] = asyncio.Queue()
-    limits = Limits(parked=0.1)
+    limits = ChannelLimits(parked=0.1)
     async with serve(str(file), workers=1, limits=limits, audit=lines.put_nowait) as served:
         async with raw(served.port) as one:
             session = (await one.result("hello"))["session_id"]
@@ -412,7 +412,7 @@ async def test_pages_in_a_browser_are_not_served(served: ServedProcess) -> None:
 
 async def test_a_client_that_reads_nothing_is_hung_up_on(tmp_path: Path) -> None:
     file = write_env(tmp_path)
-    limits = Limits(frame=0.2)
+    limits = ChannelLimits(frame=0.2)
     async with serve(str(file), workers=1, limits=limits) as served, unharmed(served.port):
         with socket.create_connection(("127.0.0.1", served.port), timeout=10) as deaf:
             call = _call(method="tasks.list")

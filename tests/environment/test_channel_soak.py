@@ -15,7 +15,7 @@ from typing import cast
 import pytest
 
 from assay.environment.channel import serve as serving
-from assay.environment.channel.sessions import Limits
+from assay.environment.channel.sessions import ChannelLimits
 from assay.environment.channel.workers import Workers
 from assay.scoring.json_safe import Json
 from tests.channels import Raw, raw, write_env
@@ -65,7 +65,7 @@ async def test_each_session_is_graded_exactly_once(
     plans = [(number, chance.choice(_FATES), number in doomed) for number in range(sessions)]
 
     async with serving.serve(
-        str(file), workers=2, limits=Limits(sessions=sessions), audit=audit.append
+        str(file), workers=2, limits=ChannelLimits(sessions=sessions), audit=audit.append
     ) as served:
 
         async def session(number: int, fate: str, kills: object) -> float:

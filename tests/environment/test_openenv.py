@@ -17,8 +17,8 @@ from assay import EvaluationResult
 from assay.agents.model import ModelAgent
 from assay.environment import openenv
 from assay.environment.channel.serve import serve
-from assay.environment.channel.sessions import Limits
-from assay.environment.openenv import Episode
+from assay.environment.channel.sessions import ChannelLimits
+from assay.environment.openenv import FinishedEpisode
 from assay.errors import InputError
 from assay.scoring.json_safe import Json
 from assay.testing import FakeModel
@@ -512,7 +512,7 @@ async def test_a_session_for_tools_is_shared_with_whoever_knows_it(served: Serve
 
 async def test_a_token_and_a_number_of_sessions(tmp_path: Path) -> None:
     audit: list[dict[str, Json]] = []
-    limits = Limits(sessions=1, moves=1)
+    limits = ChannelLimits(sessions=1, moves=1)
     file = str(write_env(tmp_path, _ENV))
     async with serve(
         file, workers=1, token="s" * 16, limits=limits, audit=audit.append, openenv=True
@@ -783,9 +783,9 @@ async def test_texts_are_made_as_they_are_said_to_be() -> None:
 
 
 async def test_an_episode_is_graded_by_a_grader_of_ones_own() -> None:
-    given: list[Episode] = []
+    given: list[FinishedEpisode] = []
 
-    async def grade(episode: Episode) -> EvaluationResult:
+    async def grade(episode: FinishedEpisode) -> EvaluationResult:
         given.append(episode)
         return EvaluationResult(reward=0.5 if episode.is_finished else 0.25)
 

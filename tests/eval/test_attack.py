@@ -23,12 +23,12 @@ import pytest
 import assay.plugins as plugins_of_assay
 from assay.agents.scripted import Deeds, ScriptedAgent
 from assay.errors import AgentError, InputError
-from assay.eval.attack import Attempt, plan_attack
+from assay.eval.attack import CheatTrial, plan_attack
 from assay.eval.cheats import FAMILIES, LIBRARY, Cheat, select_cheats
 from assay.eval.proof import CaseProof, Proof
 from assay.eval.runner import OnCell
 from assay.eval.scene import Scene, read_scene
-from assay.reports.page import Page
+from assay.reports.page import TextPage
 from assay.reports.proofs import attack_line, render_proof
 from assay.sandbox import CommandResult, Limits, Mount, run_command
 from assay.scoring.json_safe import Json
@@ -60,7 +60,7 @@ _SOUND = """
 
 def attack(
     root: Path, cheats: Sequence[Cheat], *, max_reward: float | None = None
-) -> tuple[Proof, dict[str, Attempt]]:
+) -> tuple[Proof, dict[str, CheatTrial]]:
     plan = plan_attack([case_task(load_case(str(root)))], cheats, max_reward=max_reward)
     rows: list[CellRecord] = []
     totals: list[int] = []
@@ -71,7 +71,7 @@ def attack(
 
     findings = asyncio.run(plan.go(cache=str(root / "cache"), workers=4, begin=begin))
     assert totals == [len(rows)]
-    attempts = [one for one in findings.cases[0].checks if isinstance(one, Attempt)]
+    attempts = [one for one in findings.cases[0].checks if isinstance(one, CheatTrial)]
     return findings, {attempt.name: attempt for attempt in attempts}
 
 
@@ -209,8 +209,8 @@ def test_a_largest_reward_outside_of_the_range_is_bad_input(reward: float) -> No
 
 
 def test_the_best_paid_comes_first() -> None:
-    def attempt(ident: str, reward: float) -> Attempt:
-        return Attempt(
+    def attempt(ident: str, reward: float) -> CheatTrial:
+        return CheatTrial(
             name=ident, verdict="held", reward=reward, title="", family="answers", outcome="pays"
         )
 
@@ -218,7 +218,7 @@ def test_the_best_paid_comes_first() -> None:
         case="c", file="", threshold=1.0, checks=(attempt("a", 0.1), attempt("b", 0.3))
     )
     said = io.StringIO()
-    render_proof(Page(said, width=80), Proof((case,)), attack_line)
+    render_proof(TextPage(said, width=80), Proof((case,)), attack_line)
     assert said.getvalue().index(" b ") < said.getvalue().index(" a ")
 
 

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.conversation.messages import Message, Reply, Usage
+from assay.conversation.messages import Message, Reply, ReplyUsage
 from assay.errors import InputError
 from assay.eval.calibration.asking import Judged, Options, Target
 from assay.eval.calibration.attacks import BUILT_IN, CONTROLS, attacked, dealt, read_attacks
@@ -24,7 +24,7 @@ from assay.eval.calibration.calibrate import calibrate
 from assay.eval.calibration.card import Card, Coverage, Figure
 from assay.eval.calibration.labelled import LabelledSet, item_of, read_labelled
 from assay.eval.calibration.scale import raters_of, scale_of
-from assay.eval.calibration.spending import Spent, cost_of, with_share
+from assay.eval.calibration.spending import JudgementCost, cost_of, with_share
 from assay.graders.digest import parts_digest
 from assay.models import ModelClient, ModelSettings, Request, current_client, using, watched
 from assay.scoring.graded import Graded
@@ -137,8 +137,8 @@ def test_labels_of_another_kind_are_named_as_they_are_written(tmp_path: Path) ->
 
 
 def test_what_asking_takes_is_what_it_took_though_a_cache_answers() -> None:
-    known, unknown = Spent(), Spent()
-    usage = Usage(input_tokens=100, output_tokens=7)
+    known, unknown = JudgementCost(), JudgementCost()
+    usage = ReplyUsage(input_tokens=100, output_tokens=7)
     hit = Reply(text="", usage=usage, cost_usd=0.0, is_hit=True, asked_usd=0.25, asked_seconds=2.0)
     known.add(hit)
     known.add(Reply(text="", usage=usage, cost_usd=0.25, seconds=4.0))
@@ -148,7 +148,7 @@ def test_what_asking_takes_is_what_it_took_though_a_cache_answers() -> None:
     assert (cost.judgements, cost.calls, cost.hits, cost.unknown) == (3, 1, 1, 0)
     assert (cost.usd, cost.seconds, cost.seconds_each) == pytest.approx((0.5, 6.0, 2.0))
     assert (cost.input_tokens, cost.output_tokens) == (200, 14)
-    unknown.add(dataclasses.replace(hit, usage=Usage(), asked_usd=None))
+    unknown.add(dataclasses.replace(hit, usage=ReplyUsage(), asked_usd=None))
     cost = cost_of([*shared, with_share(graded, unknown, 1, 0.01)])
     assert (cost.hits, cost.unknown, cost.input_tokens) == (2, 1, None)
     assert cost_of([Graded(id="a", status="scored", score=1.0)]).seconds is None
@@ -761,7 +761,7 @@ def test_a_repeat_is_not_answered_with_the_first_reply(tmp_path: Path) -> None:
 
     async def told(again: int) -> Json:
         schema: dict[str, Json] = {"type": "object", "properties": {"n": {"type": "integer"}}}
-        with watched(Spent().add, repeat=again):
+        with watched(JudgementCost().add, repeat=again):
             request = Request(model=fake.model, messages=(Message("user", "?"),), schema=schema)
             return (await current_client().ask(request)).data
 

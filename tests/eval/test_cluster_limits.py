@@ -16,7 +16,7 @@ import pytest
 
 from assay.errors import ModelError
 from assay.eval.actors import EndsWorkersError
-from assay.eval.cluster_limits import Limits
+from assay.eval.cluster_limits import ClusterLimits
 from assay.models import ModelClient, ModelSettings, current_client
 from tests.model_servers import Scripted, question, scripted, verdict
 
@@ -45,7 +45,7 @@ class Cluster:
     """Has pieces of work done within limits, all at once."""
 
     def __init__(self, client: ModelClient, server: Scripted, *, may_repeat: bool = True) -> None:
-        self.limits = Limits(client, may_repeat=may_repeat)
+        self.limits = ClusterLimits(client, may_repeat=may_repeat)
         self.within = self.limits.within(Asks(server.model))
         self.sent = 0
         self.to_come = 0

@@ -208,13 +208,13 @@ def test_a_user_with_a_line_feed_adds_no_line_to_a_build(
     found = images.find_engine()
     told = json.loads(found.ask("image", "inspect", "localhost/small:1"))
     told[0]["Config"]["User"] = "app\nRUN touch /usr/evil"
-    ask = images.Engine.ask
+    ask = images.ContainerEngine.ask
 
-    def forged(self: images.Engine, *words: str, seconds: float = 60) -> str:
+    def forged(self: images.ContainerEngine, *words: str, seconds: float = 60) -> str:
         whole = words[:2] == ("image", "inspect") and "--format" not in words
         return json.dumps(told) if whole else ask(self, *words, seconds=seconds)
 
-    monkeypatch.setattr(images.Engine, "ask", forged)
+    monkeypatch.setattr(images.ContainerEngine, "ask", forged)
     spec = ContainerSpec(image="localhost/small:1", setup=("true",))
     with pytest.raises(ProvisionError, match="is no name"):
         prepare(spec, str(tmp_path))

@@ -20,8 +20,8 @@ import pytest
 from assay.documents import DocumentError
 from assay.eval.isolation import (
     CaseLock,
-    Decision,
-    UndecidedError,
+    IsolationDecision,
+    UndecidedIsolationError,
     Why,
     isolated_graders,
     oracle_digest,
@@ -107,7 +107,7 @@ NEEDS = {
     "": ("code:sums.add",),
     "test_sums.py::test_add": ("object:sums.add()", "said:__eq__:sums.add():0"),
 }
-PROCESS = Decision(isolation="process", contract=Contract(seed="5eed", needs=NEEDS))
+PROCESS = IsolationDecision(isolation="process", contract=Contract(seed="5eed", needs=NEEDS))
 
 
 def write(root: Path, files: Mapping[str, str]) -> Path:
@@ -453,7 +453,7 @@ def test_a_decision_holds_as_long_as_what_it_rests_on(
         (one,) = isolated_graders(lock.resolved())
         assert one.contract == PROCESS.contract
     else:
-        with pytest.raises(UndecidedError, match="stale"):
+        with pytest.raises(UndecidedIsolationError, match="stale"):
             lock.resolved()
 
 
@@ -463,7 +463,7 @@ def test_a_case_may_be_handed_on_without_its_solution(case: Path, tmp_path: Path
     (one,) = isolated_graders(resolved(case))
     assert (one.isolation, one.contract) == ("process", PROCESS.contract)
     write(case, {"source/more.py": ""})
-    with pytest.raises(UndecidedError, match="stale, what it held was judged apart"):
+    with pytest.raises(UndecidedIsolationError, match="stale, what it held was judged apart"):
         resolved(case)
     done = assay("run", "evals", "--model", "noop", cwd=tmp_path)
     assert done.returncode == 3
@@ -530,7 +530,9 @@ def test_a_lock_that_cannot_be_believed_is_none_and_says_why(
     lock = CaseLock(load_case(str(case)))
     assert lock.stale
     assert re.search(said, lock.problem)
-    with pytest.raises(UndecidedError, match=f"{said}.* may have been judged apart") as caught:
+    with pytest.raises(
+        UndecidedIsolationError, match=f"{said}.* may have been judged apart"
+    ) as caught:
         lock.resolved()
     assert f"{case}/recordings/reference and run assay selftest" in str(caught.value)
     assert f"writes {file} anew" in str(caught.value)
@@ -610,7 +612,7 @@ def test_a_directory_that_cannot_be_written_has_its_lock_in_the_cache(tmp_path: 
     assert kept.startswith(f"{cache}/isolation/")
     assert resolved(case, cache).graders[0].options["isolation"] == "process"
     write(case, {"source/more.py": ""})
-    with pytest.raises(UndecidedError):
+    with pytest.raises(UndecidedIsolationError):
         resolved(case, cache)
     assert CaseLock(load_case(str(case))).keep({0: PROCESS}) == "", "and without a cache"
 
@@ -642,7 +644,7 @@ def test_graders_of_one_name_have_decisions_of_their_own(tmp_path: Path) -> None
     assert list(lock_of(case)) == ["pytest-2"]
     again = CaseLock(load_case(str(case)))
     why = (Why(test="test_sums.py::test_add", said="no"),)
-    again.keep({0: Decision(isolation="shared", why=why)})
+    again.keep({0: IsolationDecision(isolation="shared", why=why)})
     assert [str(one) for one in isolated_graders(resolved(case))] == [
         "pytest-1: shared, because test_sums.py::test_add: no",
         "pytest-2: process",
@@ -811,7 +813,7 @@ async def test_only_the_same_tests_failing_twice_are_a_need_for_one_process(
     if mode:
         assert (await _decided(case, judge)).graders[0].options["isolation"] == mode
     else:
-        with pytest.raises(UndecidedError, match="isolation: shared"):
+        with pytest.raises(UndecidedIsolationError, match="isolation: shared"):
             await _decided(case, judge)
     assert judge.said == []
     assert (case / "case.lock.json").exists() is bool(mode)

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import InputError
-from assay.eval.proof import CaseProof, Check, Proof, Verdict
+from assay.eval.proof import CaseProof, Proof, ProofCheck, Verdict
 from assay.eval.runner import OnCell
 from assay.eval.selftest import plan_selftest
 from assay.eval.stuffing import example_of
@@ -68,7 +68,7 @@ def prove(root: Path, *, repeats: int | None = None, rows: list[CellRecord] | No
     return proof
 
 
-def checks(proof: Proof) -> dict[str, Check]:
+def checks(proof: Proof) -> dict[str, ProofCheck]:
     return {check.name: check for check in proof.cases[0].checks}
 
 
@@ -382,14 +382,16 @@ def test_an_unknown_case_is_bad_input(tmp_path: Path) -> None:
 
 def test_the_worst_case_decides_the_exit_status() -> None:
     def case(*verdicts: str) -> CaseProof:
-        found = tuple(Check(name=f"reference {v}", verdict=cast("Verdict", v)) for v in verdicts)
+        found = tuple(
+            ProofCheck(name=f"reference {v}", verdict=cast("Verdict", v)) for v in verdicts
+        )
         return CaseProof(case="c", file="", threshold=1.0, checks=found)
 
     untried = CaseProof(
         case="c",
         file="",
         threshold=1.0,
-        checks=(Check(name="floor", verdict="held"),),
+        checks=(ProofCheck(name="floor", verdict="held"),),
     )
     assert Proof((case("held"), case("skipped"), untried)).code == 0
     assert Proof((untried, case("skipped"))).code == 3

@@ -27,7 +27,7 @@ from assay.graders import Grader
 from assay.graders.spec import GraderSpec
 from assay.scoring import Json
 from assay.tasks.formats import Form
-from assay.tasks.row_files import Reading
+from assay.tasks.row_files import RowReading
 
 EXACT = (GraderSpec(type="exact_match"),)
 ROWS = 25
@@ -272,7 +272,7 @@ def test_malformed_rows_end_it_or_are_left_out_and_counted(data: Path, tmp_path:
     data.write_text(data.read_text() + '{"answr": 1}\n' + json.dumps(row(50)) + "\n")
     with pytest.raises(InputError, match=r"rows.jsonl:26: a row needs 'answer'"):
         grade(data, tmp_path / "stop")
-    skipping = Reading(on_bad_row=lambda _: None)
+    skipping = RowReading(on_bad_row=lambda _: None)
     for _ in range(2):
         summary = grade(data, tmp_path / "skip", reading=skipping)
         assert (summary["left_out"], summary["graded"]) == (1, ROWS)
@@ -483,7 +483,7 @@ def test_rows_that_were_left_out_are_counted_again_where_their_count_is_lost(
     data: Path, tmp_path: Path
 ) -> None:
     data.write_text(data.read_text() + "no row\n")
-    skipping = Reading(on_bad_row=lambda _: None)
+    skipping = RowReading(on_bad_row=lambda _: None)
     first = grade(data, tmp_path / "out", reading=skipping)
     for tally in (tmp_path / "out" / "tallies").iterdir():
         tally.unlink()
@@ -588,7 +588,7 @@ def test_a_table_of_rows_that_are_all_left_out_is_an_empty_part(tmp_path: Path) 
     pq: Any = import_module("pyarrow.parquet")
     nested = [[float("nan")]] * 3 + [[1.0]]
     pq.write_table(pa.table({"answer": ["a"] * 4, "x": nested}), tmp_path / "t.parquet")
-    skipping = Reading(on_bad_row=lambda _: None)
+    skipping = RowReading(on_bad_row=lambda _: None)
     for form in ("parquet", "jsonl"):
         out = tmp_path / form
         summary = grade(

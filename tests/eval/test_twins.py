@@ -14,15 +14,15 @@ import pytest
 from assay.errors import InputError
 from assay.eval import datasets
 from assay.eval import twins as twins_module
-from assay.eval.grades import Tally
+from assay.eval.grades import RowTally
 from assay.eval.part_directory import PartDirectory
 from assay.eval.recorded import grade_rows, plan_rows
 from assay.graders.spec import GraderSpec
 from assay.scoring import Json
-from assay.tasks.row_files import Reading
+from assay.tasks.row_files import RowReading
 
 EXACT = (GraderSpec(type="exact_match"),)
-SKIP = Reading(on_bad_row=lambda _: None)
+SKIP = RowReading(on_bad_row=lambda _: None)
 
 
 def write(folder: Path, name: str, rows: Sequence[str | dict[str, Any]]) -> None:
@@ -42,12 +42,12 @@ def write(folder: Path, name: str, rows: Sequence[str | dict[str, Any]]) -> None
 
 
 def grade(
-    tmp_path: Path, reading: Reading | None = None, rows: int = 2
-) -> tuple[str, tuple[Tally, Json]]:
+    tmp_path: Path, reading: RowReading | None = None, rows: int = 2
+) -> tuple[str, tuple[RowTally, Json]]:
     """The answers of the parts, one after the other, what they come to, and what was left out."""
     out = tmp_path / "out"
     to = PartDirectory(str(out), rows=rows, form="jsonl")
-    with plan_rows(str(tmp_path / "data"), EXACT, to, reading=reading or Reading()) as plan:
+    with plan_rows(str(tmp_path / "data"), EXACT, to, reading=reading or RowReading()) as plan:
         asyncio.run(grade_rows(plan, workers=1))
     tally = to.tally(), to.summary["left_out"]
     texts = [part.read_text() for part in sorted((out / "parts").iterdir())]
@@ -119,7 +119,7 @@ def test_ids_are_those_of_mapped_fields(tmp_path: Path) -> None:
     keys = [row("a", key={"of": "x"}), row("b", key={"of": "y"}), row("c", key={"of": 9})]
     write(tmp_path / "data", "a.jsonl", keys)
     write(tmp_path / "data", "b.parquet", [{"answer": "d", "key": {"of": "z"}}])
-    mapped = Reading(mapping={"id": "key.of"})
+    mapped = RowReading(mapping={"id": "key.of"})
     assert grade(tmp_path, mapped)[0] == "abcd"
     (tmp_path / "out").rename(tmp_path / "done")
     write(tmp_path / "data", "c.parquet", [{"answer": "d", "key": {"of": "9"}}])

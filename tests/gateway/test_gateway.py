@@ -19,8 +19,8 @@ import aiohttp
 import openai
 import pytest
 
-from assay.conversation.messages import Usage
-from assay.conversation.turns import Conversation, Reply, Turn
+from assay.conversation.messages import ReplyUsage
+from assay.conversation.turns import AssistantTurn, Conversation, Turn
 from assay.errors import InputError, ModelError
 from assay.eval.witness import witnessed
 from assay.gateway import Allowance, Gateway, read_journal
@@ -297,7 +297,7 @@ async def test_a_limit_of_tokens_asks_for_no_more_than_models_write() -> None:
 
 async def test_attack_tokens_that_nobody_tells_are_limited_by_their_length() -> None:
     said = Turn.of("assistant", "word " * 40)
-    with FakeModel(lambda _: Reply(turn=said, usage=Usage(cached_tokens=0))) as fake:
+    with FakeModel(lambda _: AssistantTurn(turn=said, usage=ReplyUsage(cached_tokens=0))) as fake:
         async with _gateway(fake, tokens=200) as gateway, _client(gateway) as client:
             with pytest.raises(openai.PermissionDeniedError, match="the limit of 200 tokens"):
                 await _say_for_ever(client)

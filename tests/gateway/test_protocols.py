@@ -18,7 +18,7 @@ from assay.conversation.protocols import codec_of
 from assay.conversation.turns import Conversation, Thought
 from assay.gateway import Allowance, Gateway
 from assay.models import ModelClient, ModelSettings
-from assay.models.settings import EndpointSettings
+from assay.models.settings import ModelEntry
 from assay.scoring.json_safe import Json
 from assay.testing import FakeModel, Fault, calls, says, through_shell
 from assay.types.trace import AgentStep, Step, ToolStep
@@ -211,7 +211,7 @@ async def test_every_protocol_gives_the_same_trace(
 
 async def test_an_endpoint_that_speaks_responses_is_asked_in_them() -> None:
     with FakeModel(through_shell(*_LINES)) as fake:
-        entry = EndpointSettings(base_url=fake.base_url, responses=True)
+        entry = ModelEntry(base_url=fake.base_url, responses=True)
         settings = ModelSettings(endpoints={"mine": entry})
         async with Gateway("mine", client=ModelClient(settings)) as gateway:
             assert await _responses(gateway, streamed=True) == "Done."

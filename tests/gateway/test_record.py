@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.conversation.messages import Usage
+from assay.conversation.messages import ReplyUsage
 from assay.conversation.turns import (
+    AssistantTurn,
     Call,
     Conversation,
     Part,
-    Reply,
     Result,
     Speaker,
     Text,
@@ -25,7 +25,7 @@ from assay.conversation.turns import (
 )
 from assay.errors import InputError
 from assay.gateway import read_journal, record
-from assay.gateway.journal import Asked
+from assay.gateway.journal import AskedEvent
 from assay.gateway.record import Recorder
 from assay.graders.usage import walk
 from assay.types.trace import AgentStep, SubagentStep, ToolStep, Trace
@@ -40,8 +40,10 @@ def _ask(recorder: Recorder, *turns: Turn, system: str = "be good") -> int:
 
 
 def _reply(recorder: Recorder, number: int, turn: Turn) -> Turn:
-    usage = Usage(input_tokens=10, output_tokens=5, cached_tokens=0)
-    reply = Reply(turn=turn, usage=usage, model="served", stop="tool" if turn.calls else "stop")
+    usage = ReplyUsage(input_tokens=10, output_tokens=5, cached_tokens=0)
+    reply = AssistantTurn(
+        turn=turn, usage=usage, model="served", stop="tool" if turn.calls else "stop"
+    )
     recorder.answered(number, reply, cost_usd=0.5, seconds=1.0)
     return turn
 
@@ -202,7 +204,7 @@ def test_helpers_and_titles_are_work_within_the_work() -> None:
 def test_a_conversation_that_the_server_keeps_is_one_line() -> None:
     recorder = Recorder()
     number = _ask(recorder, _TASK)
-    reply = Reply(turn=_calls("ls"), stop="tool", id="resp_1")
+    reply = AssistantTurn(turn=_calls("ls"), stop="tool", id="resp_1")
     recorder.answered(number, reply, cost_usd=None, seconds=0.1)
     said = Conversation(model="m", turns=(_result("a.py"),), follows="resp_1")
     _reply(recorder, recorder.asked(said, "responses"), _DONE)
@@ -216,7 +218,7 @@ def test_attack_a_request_of_messages_without_number() -> None:
     number = _ask(recorder, *(Turn.of("user", "a") for _ in range(100_000)))
 
     kept = recorder.entries[number]
-    assert isinstance(kept, Asked)
+    assert isinstance(kept, AskedEvent)
     assert len(kept.turns) == 1
     assert time.process_time() - begun < 10
 
@@ -323,7 +325,7 @@ def test_only_replies_become_turns_of_the_model(
     recorder = Recorder()
     for turns, reply in exchanges:
         number = recorder.asked(Conversation(model="m", turns=tuple(turns)), "chat")
-        recorder.answered(number, Reply(turn=reply), cost_usd=None, seconds=0.0)
+        recorder.answered(number, AssistantTurn(turn=reply), cost_usd=None, seconds=0.0)
 
     found = recorder.recorded().trace
 

@@ -13,15 +13,15 @@ from typing import Any
 import aiohttp
 import pytest
 
-from assay.conversation.messages import Usage
+from assay.conversation.messages import ReplyUsage
 from assay.conversation.protocols import Protocol, codec_of
-from assay.conversation.turns import Conversation, Reply, Turn
+from assay.conversation.turns import AssistantTurn, Conversation, Turn
 from assay.errors import StoreError
 from assay.gateway import Allowance, Gateway, read_journal
 from assay.gateway.journal import REDACTED
 from assay.models import ModelClient, ModelSettings
 from assay.models.pace import Timing
-from assay.models.settings import EndpointSettings
+from assay.models.settings import ModelEntry
 from assay.types.trace import AgentStep
 
 _PROTOCOLS: list[Protocol] = ["chat", "responses", "anthropic"]
@@ -38,8 +38,8 @@ _Piece = bytes | Callable[[], Awaitable[object]]
 def _events(
     protocol: Protocol, said: str = "one two three", *, pieces: int = 13, wants_usage: bool = True
 ) -> list[bytes]:
-    usage = Usage(input_tokens=3, output_tokens=3, cached_tokens=0)
-    reply = Reply(turn=Turn.of("assistant", said), usage=usage, id="r", model="m")
+    usage = ReplyUsage(input_tokens=3, output_tokens=3, cached_tokens=0)
+    reply = AssistantTurn(turn=Turn.of("assistant", said), usage=usage, id="r", model="m")
     asked = Conversation(model="m", turns=())
     codec = codec_of(protocol)
     body = codec.write_reply(reply, asked)
@@ -75,7 +75,7 @@ class _Upstream:
     def gateway(self, protocol: Protocol, **more: Any) -> Gateway:
         kind = "anthropic" if protocol == "anthropic" else "openai"
         base = f"http://127.0.0.1:{self.port}{'' if kind == 'anthropic' else '/v1'}"
-        entry = EndpointSettings(
+        entry = ModelEntry(
             base_url=base, protocol=kind, model="m", responses=protocol == "responses"
         )
         settings = ModelSettings(endpoints={"mine": entry}, max_attempts=2)
@@ -159,7 +159,7 @@ async def test_tokens_are_known_and_told_only_to_who_asked() -> None:
 
 _WHOLE = json.dumps(
     codec_of("chat").write_reply(
-        Reply(turn=Turn.of("assistant", "one two three")), Conversation(model="m", turns=())
+        AssistantTurn(turn=Turn.of("assistant", "one two three")), Conversation(model="m", turns=())
     )
 ).encode()
 

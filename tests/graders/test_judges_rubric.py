@@ -16,19 +16,19 @@ from assay.errors import ModelError
 from assay.graders.judges.criteria import Criterion, leaves
 from assay.graders.judges.rubric import Combined, combined
 from assay.graders.judges.rubric_files import load_rubric
-from assay.graders.judges.votes import Decision
+from assay.graders.judges.votes import PanelDecision
 from assay.scoring.json_safe import Json
 
-MET, UNMET = Decision(word="MET", value=1.0), Decision(word="UNMET", value=0.0)
-HALF, NA = Decision(word="2", value=0.5), Decision(word="NA")
-LOST = Decision(error=ModelError("no luck", kind="timeout"))
+MET, UNMET = PanelDecision(word="MET", value=1.0), PanelDecision(word="UNMET", value=0.0)
+HALF, NA = PanelDecision(word="2", value=0.5), PanelDecision(word="NA")
+LOST = PanelDecision(error=ModelError("no luck", kind="timeout"))
 
 
 def criterion(weight: float = 1.0, *children: Criterion, required: bool = False) -> Criterion:
     return Criterion(requirement="x", weight=weight, children=children, required=required)
 
 
-ARITHMETIC: list[tuple[Sequence[Criterion], Sequence[Decision], float | None]] = [
+ARITHMETIC: list[tuple[Sequence[Criterion], Sequence[PanelDecision], float | None]] = [
     ([criterion(2), criterion(1)], [MET, UNMET], 2 / 3),
     ([criterion(1), criterion(-1)], [MET, MET], 0.0),
     ([criterion(2), criterion(-1)], [MET, MET], 0.5),
@@ -52,7 +52,7 @@ ARITHMETIC: list[tuple[Sequence[Criterion], Sequence[Decision], float | None]] =
 
 @pytest.mark.parametrize(("criteria", "decisions", "value"), ARITHMETIC)
 def test_the_arithmetic(
-    criteria: Sequence[Criterion], decisions: Sequence[Decision], value: float | None
+    criteria: Sequence[Criterion], decisions: Sequence[PanelDecision], value: float | None
 ) -> None:
     found = combined(criteria, decisions)
     assert found.value == (None if value is None else pytest.approx(value))
@@ -70,7 +70,7 @@ def test_what_was_not_decided_makes_a_range() -> None:
 
 @pytest.mark.parametrize("weight", [1.0, -1.0])
 def test_attack_a_fault_that_cannot_be_read_is_forgiven_in_a_group(weight: float) -> None:
-    unread = Decision(error=ModelError("no JSON", kind="unreadable"))
+    unread = PanelDecision(error=ModelError("no JSON", kind="unreadable"))
     faults = criterion(-1, criterion(weight), criterion(weight))
     found = combined([criterion(1), faults], [MET, unread, unread])
     worst = MET if weight > 0 else UNMET
@@ -172,12 +172,14 @@ _DECISIONS = st.lists(
 )  # more than any rubric has leaves
 
 
-def score_of(criteria: Sequence[Criterion], decisions: Sequence[Decision]) -> Combined:
+def score_of(criteria: Sequence[Criterion], decisions: Sequence[PanelDecision]) -> Combined:
     return combined(criteria, decisions[: len(list(leaves(criteria)))])
 
 
 @given(criteria=_RUBRICS, decisions=_DECISIONS)
-def test_a_score_is_in_its_bounds(criteria: list[Criterion], decisions: list[Decision]) -> None:
+def test_a_score_is_in_its_bounds(
+    criteria: list[Criterion], decisions: list[PanelDecision]
+) -> None:
     found = score_of(criteria, decisions)
     for value in (found.value, found.low, found.high):
         assert value is None or (math.isfinite(value) and 0.0 <= value <= 1.0)
@@ -191,7 +193,7 @@ def test_a_score_is_in_its_bounds(criteria: list[Criterion], decisions: list[Dec
 
 @given(criteria=_RUBRICS, decisions=_DECISIONS, seed=st.integers(0, 2**32))
 def test_the_bounds_hold_whatever_is_decided(
-    criteria: list[Criterion], decisions: list[Decision], seed: int
+    criteria: list[Criterion], decisions: list[PanelDecision], seed: int
 ) -> None:
     """Whichever way what is undecided turns out, the score is between them."""
     chance = random.Random(seed)
@@ -204,9 +206,9 @@ def test_the_bounds_hold_whatever_is_decided(
 
 @given(criteria=_RUBRICS, decisions=_DECISIONS, seed=st.integers(0, 2**32))
 def test_the_order_of_criteria_changes_nothing(
-    criteria: list[Criterion], decisions: list[Decision], seed: int
+    criteria: list[Criterion], decisions: list[PanelDecision], seed: int
 ) -> None:
-    rest, pairs = iter(decisions), list[tuple[Criterion, list[Decision]]]()
+    rest, pairs = iter(decisions), list[tuple[Criterion, list[PanelDecision]]]()
     for one in criteria:
         pairs.append((one, [next(rest) for _ in leaves([one])]))
     before = combined(criteria, [d for _, given_ in pairs for d in given_])

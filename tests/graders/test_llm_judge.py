@@ -12,7 +12,7 @@ from assay.graders import LLMJudgeGrader
 from assay.graders.apply import grade_submission
 from assay.graders.digest import grader_digest
 from assay.graders.spec import GraderSpec
-from assay.models import EndpointSettings, ModelClient, ModelSettings, Request, using
+from assay.models import ModelClient, ModelEntry, ModelSettings, Request, using
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.types.submission import Submission
@@ -438,13 +438,13 @@ async def test_impossible_options_are_refused(options: dict[str, object], messag
 
 
 def test_a_name_that_means_another_model_is_another_judge() -> None:
-    def digest(model: str, **endpoints: EndpointSettings) -> str:
+    def digest(model: str, **endpoints: ModelEntry) -> str:
         options: dict[str, Json] = {"model": model, "criteria": ["capital"]}
         with using(ModelClient(ModelSettings(endpoints=endpoints))):
             return grader_digest(GraderSpec(type="llm_judge", options=options))
 
-    one = EndpointSettings(base_url="http://127.0.0.1:1/v1", model="one")
-    two = EndpointSettings(base_url="http://127.0.0.1:1/v1", model="two")
+    one = ModelEntry(base_url="http://127.0.0.1:1/v1", model="one")
+    two = ModelEntry(base_url="http://127.0.0.1:1/v1", model="two")
     assert digest("mine", mine=one) == digest("mine", mine=one)
     assert digest("mine", mine=one) != digest("mine", mine=two)
     assert digest("openai:x", mine=one) == digest("openai:x", mine=two)

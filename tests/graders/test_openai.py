@@ -17,7 +17,7 @@ from assay.graders.openai.judges import (
     ScoreModelGrader,
 )
 from assay.graders.openai.rewards import FaultError
-from assay.graders.openai.template import Scope, sample_of
+from assay.graders.openai.template import TemplateScope, sample_of
 from assay.graders.spec import read_spec
 from assay.models import ModelClient, ModelSettings, using
 from assay.scoring.json_safe import Json
@@ -355,7 +355,7 @@ LABEL: dict[str, Json] = {
     "passing_labels": ["polite"],
     "input": [{"role": "user", "content": {"type": "input_text", "text": ANSWER}}],
 }
-SCOPE = Scope({"answer": "Paris"}, sample_of("{{ item.answer }}"))
+SCOPE = TemplateScope({"answer": "Paris"}, sample_of("{{ item.answer }}"))
 
 
 def test_what_is_sent_to_a_judge() -> None:

@@ -16,7 +16,7 @@ from assay.graders.openai.definitions import read_definition
 from assay.graders.openai.judges import ScoreModel
 from assay.graders.openai.messages import reference_of
 from assay.graders.openai.rewards import FaultError
-from assay.graders.openai.template import Scope, sample_of
+from assay.graders.openai.template import TemplateScope, sample_of
 from assay.interop.openai_api import run_grader
 from assay.interop.openai_read import read_dump
 from assay.interop.openai_replay import replay
@@ -138,7 +138,7 @@ async def test_a_tool_call_without_words_is_content() -> None:
     with model(lambda request: gives(1)) as (name, asked):
         judge = replace(definition, model=name)
         sample = sample_of("", tool_calls=[call])
-        assert (await judge.reward(Scope({"answer": "Paris"}, sample))).value == 1.0
+        assert (await judge.reward(TemplateScope({"answer": "Paris"}, sample))).value == 1.0
     assert len(asked) == 1
 
 
@@ -259,7 +259,7 @@ async def test_images_sound_and_sampling_are_passed_on() -> None:
     item: dict[str, Json] = {"image": "https://example.org/a.png"}
     with model(lambda request: gives(1)) as (name, asked):
         definition = read_definition(score_model(name, sampling_params=sampling) | {"input": asks})
-        await definition.graded(Scope(item, sample_of("x")))
+        await definition.graded(TemplateScope(item, sample_of("x")))
     request = asked[0]
     assert request.messages[-1].content[:3] == (
         {"type": "text", "text": "Look:"},
@@ -332,7 +332,7 @@ async def test_without_a_model_it_is_an_error_that_says_what_to_set() -> None:
     with using(ModelClient(ModelSettings())):
         definition = read_definition(score_model("gpt-4.1"))
         with pytest.raises(FaultError, match="OPENAI_API_KEY") as caught:
-            await definition.reward(Scope({"answer": "a"}, sample_of("x")))
+            await definition.reward(TemplateScope({"answer": "a"}, sample_of("x")))
         assert caught.value.flag == "model_grader_server_error"
         body: dict[str, Json] = {"grader": score_model("gpt-4.1"), "model_sample": "Paris"}
         with pytest.raises(InputError, match=r"in place of gpt-4\.1.*OPENAI_API_KEY"):

@@ -15,7 +15,7 @@ from assay.graders.openai.rewards import FaultError, SubmissionFaultError
 from assay.graders.openai.template import (
     MAX_NESTING,
     MAX_RENDERED,
-    Scope,
+    TemplateScope,
     parse_template,
     sample_of,
     scope_of,
@@ -37,7 +37,9 @@ ITEM: dict[str, Json] = {
 
 
 def render(text: str, answer: str | None = "hello", item: dict[str, Json] | None = None) -> str:
-    return parse_template(text).render(Scope(ITEM if item is None else item, sample_of(answer)))
+    return parse_template(text).render(
+        TemplateScope(ITEM if item is None else item, sample_of(answer))
+    )
 
 
 @pytest.mark.parametrize(

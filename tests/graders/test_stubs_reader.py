@@ -10,13 +10,13 @@ import pytest
 
 from assay.errors import GraderError
 from assay.graders.stubs import reader
-from assay.graders.stubs.reader import SourceReader, Template
+from assay.graders.stubs.reader import ReaderTemplate, SourceReader
 
 
 @pytest.fixture
-def template(monkeypatch: pytest.MonkeyPatch) -> Iterator[Template]:
+def template(monkeypatch: pytest.MonkeyPatch) -> Iterator[ReaderTemplate]:
     """One of the test's own."""
-    made = Template()
+    made = ReaderTemplate()
     monkeypatch.setattr(reader, "TEMPLATE", made)
     yield made
     made.close()
@@ -41,7 +41,7 @@ def _descriptors() -> set[int]:
     return {number for number, target in links.items() if target.startswith("socket:")}
 
 
-def test_readers_are_forks_of_one_process(template: Template) -> None:
+def test_readers_are_forks_of_one_process(template: ReaderTemplate) -> None:
     before = _children()
     assert _reads()
     started = _children() - before
@@ -52,7 +52,7 @@ def test_readers_are_forks_of_one_process(template: Template) -> None:
     assert _children() == before
 
 
-def test_a_template_that_died_is_replaced(template: Template) -> None:
+def test_a_template_that_died_is_replaced(template: ReaderTemplate) -> None:
     before = _children()
     assert _reads()
     (pid,) = _children() - before
@@ -61,7 +61,9 @@ def test_a_template_that_died_is_replaced(template: Template) -> None:
     assert pid not in _children()
 
 
-def test_descriptors_that_a_daemon_closed_are_left_to_who_has_them_now(template: Template) -> None:
+def test_descriptors_that_a_daemon_closed_are_left_to_who_has_them_now(
+    template: ReaderTemplate,
+) -> None:
     before = _descriptors()
     assert _reads()
     (number,) = _descriptors() - before
@@ -78,7 +80,7 @@ def test_descriptors_that_a_daemon_closed_are_left_to_who_has_them_now(template:
 
 
 def test_a_file_that_kills_its_reader_kills_no_other(
-    template: Template, monkeypatch: pytest.MonkeyPatch
+    template: ReaderTemplate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with SourceReader() as one, SourceReader() as other:
         assert other.python_code(b"y = 1\n") == "y = 1\n"
@@ -91,7 +93,7 @@ def test_a_file_that_kills_its_reader_kills_no_other(
 
 
 def test_one_that_cannot_start_is_an_error(
-    template: Template, monkeypatch: pytest.MonkeyPatch
+    template: ReaderTemplate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reader, "_START", "raise SystemExit")
     with pytest.raises(GraderError, match="did not start"):

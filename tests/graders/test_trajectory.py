@@ -21,7 +21,7 @@ from assay.graders.tool_correctness import (
     longest_in_order,
 )
 from assay.graders.trace import EfficiencyGrader, TraceGrader
-from assay.graders.usage import Totals, totals_of
+from assay.graders.usage import RunUsage, totals_of
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.types.submission import Workspace
@@ -62,7 +62,7 @@ def trace(*steps: AnyStep, said: str | None = None, **extra: Json) -> Trace:
 
 def used(tokens: int | None = None, cost: float | None = None) -> Json:
     """What an agent says that the run used."""
-    return Totals(tokens=tokens, cost_usd=cost).to_dict()
+    return RunUsage(tokens=tokens, cost_usd=cost).to_dict()
 
 
 def graded(grader: type[Grader], of: Trace, **options: Any) -> SubScore:
@@ -378,9 +378,9 @@ def test_totals_are_summed_only_where_every_turn_tells_its_part() -> None:
     told = AgentStep(usage=Usage(prompt_tokens=3, completion_tokens=4, cost_usd=0.5))
     free = AgentStep(usage=Usage(llm_call_count=0))
     inner = SubagentStep(subagent=trace(told))
-    assert totals_of(trace(told, free, inner)) == Totals(tokens=14, cost_usd=1.0)
-    assert totals_of(trace(told, AgentStep())) == Totals()
-    assert totals_of(trace(told, AgentStep(usage=Usage(prompt_tokens=3)))) == Totals()
+    assert totals_of(trace(told, free, inner)) == RunUsage(tokens=14, cost_usd=1.0)
+    assert totals_of(trace(told, AgentStep())) == RunUsage()
+    assert totals_of(trace(told, AgentStep(usage=Usage(prompt_tokens=3)))) == RunUsage()
     negative = AgentStep(usage=Usage(prompt_tokens=-3, completion_tokens=4))
     assert totals_of(trace(told, negative)).tokens is None
     assert failing(checked(trace(BASH, told, negative), max_tokens=99)) == ["max_tokens"]

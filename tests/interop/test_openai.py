@@ -14,7 +14,7 @@ from assay.errors import InputError
 from assay.graders.apply import grade_submission
 from assay.interop.openai_read import Dump, read_dump, read_item
 from assay.interop.openai_replay import Replay, replay
-from assay.interop.openai_suite import Criterion, Suite, suites_of, write_suites
+from assay.interop.openai_suite import Suite, SuiteGrader, suites_of, write_suites
 from assay.scoring.json_safe import Json
 from assay.tasks.grader_files import load_graders
 from assay.tasks.rows import read_rows
@@ -211,7 +211,7 @@ def test_results_find_their_criterion_by_name_id_and_name_with_an_id(tmp_path: P
     assert names == ["Match", "Match 2", "Close"]
 
     def found(result: str) -> str | None:
-        criterion: Criterion | None = suite.criterion_of(result)
+        criterion: SuiteGrader | None = suite.criterion_of(result)
         return criterion.name if criterion is not None else None
 
     assert found(f"Match-{UUID}") == "Match"

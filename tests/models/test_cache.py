@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.conversation.messages import Attempt, Finish, Message, Reply, Request, Usage
+from assay.conversation.messages import Attempt, Finish, Message, Reply, ReplyUsage, Request
 from assay.errors import ModelError, StoreError
 from assay.models.cache import (
     CacheMode,
@@ -28,7 +28,7 @@ REPLY = Reply(
     text='{"verdict": "MET"}',
     data={"verdict": "MET"},
     model="judge-2026-01-01",
-    usage=Usage(input_tokens=700, cached_tokens=512, output_tokens=40),
+    usage=ReplyUsage(input_tokens=700, cached_tokens=512, output_tokens=40),
     fingerprint="fp_1",
     rung="json_schema",
     attempts=(Attempt("rate limited", 429, 1.0),),

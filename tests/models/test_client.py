@@ -15,8 +15,8 @@ from assay.models import (
     ModelClient,
     ModelSettings,
     Reply,
+    ReplyUsage,
     Request,
-    Usage,
     current_client,
     register_model,
     using,
@@ -84,7 +84,7 @@ async def test_a_bad_reply_is_shown_once_and_corrected() -> None:
         asked = client()
         reply = await asked.ask(question(server.model))
         assert (reply.data, reply.repairs) == (MET, 1)
-        assert reply.usage == Usage(input_tokens=20, output_tokens=10)
+        assert reply.usage == ReplyUsage(input_tokens=20, output_tokens=10)
         bad, complaint = server.seen[1].body["messages"][-2:]
         assert (bad["role"], bad["content"]) == ("assistant", '{"verdict": "MAYBE"}')
         assert "not accepted" in complaint["content"]
@@ -272,7 +272,7 @@ async def test_a_function_is_a_model() -> None:
         asked_for.append(request)
         if len(asked_for) == 1:
             return "nothing"
-        return Reply(text=json.dumps(MET), model="mine", usage=Usage(input_tokens=1))
+        return Reply(text=json.dumps(MET), model="mine", usage=ReplyUsage(input_tokens=1))
 
     register_model("my-own", complete)
     try:

@@ -13,7 +13,7 @@ from assay.models import (
     ModelClient,
     ModelSettings,
 )
-from assay.models.settings import EndpointSettings
+from assay.models.settings import ModelEntry
 from assay.testing import FakeJudge, Fault
 from tests.model_servers import (
     MET,
@@ -209,7 +209,7 @@ async def test_a_key_that_a_server_says_back_is_not_told() -> None:
     async with scripted(_echo) as server:
         settings = ModelSettings(
             endpoints={
-                "mine": EndpointSettings(
+                "mine": ModelEntry(
                     base_url=f"{server.root}/v1",
                     key_env="MY_KEY",
                     headers={"x-more": "sk-header-secret"},
@@ -230,8 +230,8 @@ async def test_each_protocol_has_its_header_for_the_key() -> None:
     async with scripted([verdict()]) as server:
         base = f"{server.root}/v1"
         endpoints = {
-            "a": EndpointSettings(protocol="anthropic", base_url=server.root, key_env="K"),
-            "b": EndpointSettings(base_url=base, key_env="K", key_header="api-key"),
+            "a": ModelEntry(protocol="anthropic", base_url=server.root, key_env="K"),
+            "b": ModelEntry(base_url=base, key_env="K", key_header="api-key"),
         }
         asked = client(FakeTime(), endpoints=endpoints, secrets={"K": KEY}, max_attempts=1)
         await failing(asked, question("a"))  # it answers in the other protocol
@@ -303,7 +303,7 @@ async def test_the_way_to_a_shape_can_be_set() -> None:
     async with scripted(
         [said(None, tool_calls=[{"function": {"arguments": json.dumps(MET)}}])]
     ) as (server):
-        endpoint = EndpointSettings(base_url=f"{server.root}/v1", structured="tool")
+        endpoint = ModelEntry(base_url=f"{server.root}/v1", structured="tool")
         asked = ModelClient(ModelSettings(endpoints={"x": endpoint}))
         reply = await asked.ask(question("x"))
         assert (reply.data, reply.rung) == (MET, "tool")

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from assay.conversation.messages import Purpose, Usage
+from assay.conversation.messages import Purpose, ReplyUsage
 from assay.errors import ModelError
 from assay.models.ledger import Budget, Entry, EntryKind, Ledger
 
@@ -26,7 +26,7 @@ def entry(
         served="judge-1",
         purpose=purpose,
         kind=kind,
-        usage=Usage(input_tokens=100, cached_tokens=60, output_tokens=10, reasoning_tokens=4),
+        usage=ReplyUsage(input_tokens=100, cached_tokens=60, output_tokens=10, reasoning_tokens=4),
         cost_usd=cost,
         would_cost_usd=would_cost,
         seconds=2.0,
@@ -77,7 +77,7 @@ def test_a_summary_does_not_change_after_it_was_taken() -> None:
 def test_tokens_that_are_not_known_count_nothing() -> None:
     ledger = Ledger()
     ledger.record(
-        Entry(model="m", served="", purpose="judge", kind="call", usage=Usage(), cost_usd=None)
+        Entry(model="m", served="", purpose="judge", kind="call", usage=ReplyUsage(), cost_usd=None)
     )
     assert ledger.summary().total().input_tokens == 0
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from assay.errors import ModelError
-from assay.models import EndpointSettings, Message, ModelClient, ModelSettings, Request
+from assay.models import Message, ModelClient, ModelEntry, ModelSettings, Request
 from assay.models.cache import ReplyCache
 from assay.models.prices import Prices
 from assay.scoring.json_safe import Json
@@ -170,9 +170,9 @@ def test_each_entry_has_its_own_limits_and_all_share_the_breaker() -> None:
     base = "http://127.0.0.1:9/v1"
     settings = ModelSettings(
         endpoints={
-            "free": EndpointSettings(base_url=base, max_concurrency=64),
-            "slow": EndpointSettings(base_url=base, max_concurrency=1, requests_per_minute=6),
-            "plain": EndpointSettings(base_url=base),
+            "free": ModelEntry(base_url=base, max_concurrency=64),
+            "slow": ModelEntry(base_url=base, max_concurrency=1, requests_per_minute=6),
+            "plain": ModelEntry(base_url=base),
         }
     )
     asked, other = ModelClient(settings), ModelClient(ModelSettings(requests_per_minute=60))

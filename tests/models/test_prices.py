@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from assay.conversation.messages import Message, Request, Usage
+from assay.conversation.messages import Message, ReplyUsage, Request
 from assay.conversation.protocols.anthropic import usage_of
 from assay.errors import InputError
-from assay.models import EndpointSettings, ModelClient, ModelSettings, prices
+from assay.models import ModelClient, ModelEntry, ModelSettings, prices
 from assay.models.prices import Price, Prices
 from assay.scoring.json_safe import Json
 
-USAGE = Usage(input_tokens=1_000_000, cached_tokens=400_000, output_tokens=100_000)
+USAGE = ReplyUsage(input_tokens=1_000_000, cached_tokens=400_000, output_tokens=100_000)
 
 TABLE = Prices(
     {
@@ -70,26 +70,28 @@ def test_a_cost_is_of_that_model_or_not_known(model: str, cost: float | None) ->
 @pytest.mark.parametrize(
     ("usage", "cost"),
     [
-        (Usage(input_tokens=100_000, output_tokens=0), 0.2),
-        (Usage(input_tokens=100_000, output_tokens=100, cached_tokens=0), 0.201),
-        (Usage(input_tokens=100, cached_tokens=200, output_tokens=0), 0.00005),
-        (Usage(input_tokens=0, output_tokens=0), 0.0),
-        (Usage(input_tokens=100_000), None),
-        (Usage(output_tokens=100), None),
+        (ReplyUsage(input_tokens=100_000, output_tokens=0), 0.2),
+        (ReplyUsage(input_tokens=100_000, output_tokens=100, cached_tokens=0), 0.201),
+        (ReplyUsage(input_tokens=100, cached_tokens=200, output_tokens=0), 0.00005),
+        (ReplyUsage(input_tokens=0, output_tokens=0), 0.0),
+        (ReplyUsage(input_tokens=100_000), None),
+        (ReplyUsage(output_tokens=100), None),
         # A server that counts below nothing would make room in a budget.
-        (Usage(input_tokens=-1_000_000, output_tokens=0), None),
-        (Usage(input_tokens=0, output_tokens=-1), None),
-        (Usage(input_tokens=100_000, cached_tokens=-100_000, output_tokens=0), 0.2),
-        (Usage(), None),
+        (ReplyUsage(input_tokens=-1_000_000, output_tokens=0), None),
+        (ReplyUsage(input_tokens=0, output_tokens=-1), None),
+        (ReplyUsage(input_tokens=100_000, cached_tokens=-100_000, output_tokens=0), 0.2),
+        (ReplyUsage(), None),
     ],
 )
-def test_tokens_that_are_not_known_have_no_cost(usage: Usage, cost: float | None) -> None:
+def test_tokens_that_are_not_known_have_no_cost(usage: ReplyUsage, cost: float | None) -> None:
     assert TABLE.cost("judge-5", usage) == pytest.approx(cost)
 
 
 def test_a_long_request_is_dearer_from_its_first_token() -> None:
-    assert TABLE.cost("long", Usage(input_tokens=200_000, output_tokens=0)) == pytest.approx(0.2)
-    assert TABLE.cost("long", Usage(input_tokens=200_001, output_tokens=0)) == pytest.approx(
+    assert TABLE.cost("long", ReplyUsage(input_tokens=200_000, output_tokens=0)) == pytest.approx(
+        0.2
+    )
+    assert TABLE.cost("long", ReplyUsage(input_tokens=200_001, output_tokens=0)) == pytest.approx(
         0.4, rel=1e-4
     )
 
@@ -149,7 +151,7 @@ REQUEST = Request(
 
 def test_an_estimate_is_an_upper_bound() -> None:
     estimate = TABLE.estimate("judge-5", REQUEST)
-    real = TABLE.cost("judge-5", Usage(input_tokens=410, output_tokens=1_000))
+    real = TABLE.cost("judge-5", ReplyUsage(input_tokens=410, output_tokens=1_000))
     assert estimate is not None
     assert real is not None
     assert real < estimate < 2 * real
@@ -214,7 +216,7 @@ def test_a_price_holds_from_its_day_on(tmp_path: Path) -> None:
     ]
     file = tmp_path / "prices.json"
     file.write_text(json.dumps({"prices": rows}))
-    usage = Usage(input_tokens=1_000_000, output_tokens=0)
+    usage = ReplyUsage(input_tokens=1_000_000, output_tokens=0)
     before = Prices.load(str(file), today="2026-12-31").cost("judge", usage)
     after = Prices.load(str(file), today="2027-01-01").cost("judge", usage)
     assert (before, after) == (0.75, 1.5)
@@ -276,7 +278,7 @@ def test_a_row_of_ones_own_for_the_endpoints_model_is_used(tmp_path: Path) -> No
     file = tmp_path / "prices.json"
     row = {"model": "my-model", "input": 1, "output": 2}
     file.write_text(json.dumps({"prices": [row]}), "utf-8")
-    entry = EndpointSettings(base_url="http://127.0.0.1:9/v1", model="my-model")
+    entry = ModelEntry(base_url="http://127.0.0.1:9/v1", model="my-model")
     settings = ModelSettings(prices_file=str(file), endpoints={"fj": entry})
     client = ModelClient(settings)
     assert client.route("fj").priced == "my-model"

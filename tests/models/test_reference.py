@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from assay.errors import InputError
 from assay.models import (
-    EndpointSettings,
+    ModelEntry,
     ModelRef,
     ModelSettings,
     family_of,
@@ -127,5 +127,5 @@ def test_a_family_is_told_by_the_name(reference: str, family: str) -> None:
     ],
 )
 def test_the_nearest_name_is_told(name: str, said: str) -> None:
-    settings = ModelSettings(endpoints={"fj": EndpointSettings(base_url="http://127.0.0.1:9/v1")})
+    settings = ModelSettings(endpoints={"fj": ModelEntry(base_url="http://127.0.0.1:9/v1")})
     assert said in unconfigured(name, settings)

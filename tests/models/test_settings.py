@@ -10,7 +10,7 @@ import pytest
 
 from assay.errors import InputError, ModelError
 from assay.models import ModelSettings, register_model, resolve, unconfigured
-from assay.models.settings import EndpointSettings
+from assay.models.settings import ModelEntry
 
 KEYS = {"OPENAI_API_KEY": "sk-o", "ANTHROPIC_API_KEY": "sk-a", "GEMINI_API_KEY": "sk-g"}
 
@@ -190,17 +190,19 @@ def test_the_settings_file_names_models(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "place", "problem"),
     [
-        ("cash: on", "cash", "is not known.*cache"),
+        ("cash: on", "cash", "unknown field.*cache"),
         ("endpoints: [a]", "endpoints", "mapping"),
-        ("endpoints: {a: {base: x}}", r"endpoints.a.base", "is not known"),
+        ("endpoints: {a: {base: x}}", r"endpoints.a.base", "unknown field"),
         ("endpoints: {a: {base_url: 7}}", "endpoints.a.base_url", "text"),
         ("endpoints: {a: {protocol: soap}}", "endpoints.a", "protocol"),
         ("endpoints: {a: {structured: yes please}}", "endpoints.a", "structured"),
         ("endpoints: {a: {headers: {'x\\n': y}}}", "endpoints.a", "header"),
         ("endpoints: {'a:b': {}}", "endpoints.a:b", "name"),
-        ("secrets: {OPENAI_API_KEY: sk}", "secrets", "is not known"),
-        ("cache: sometimes", "models.yaml", "one of off, readwrite"),
-        ("max_attempts: many", "models.yaml", "max_attempts must be a number"),
+        ("secrets: {OPENAI_API_KEY: sk}", "secrets", "not in a file"),
+        ("cache: sometimes", "models.yaml: cache", "valid: off, read"),
+        ("max_attempts: many", "models.yaml: max_attempts", "expected a whole number"),
+        ("max_attempts: 0", "models.yaml: max_attempts", r"must be in \[1, 100\], got 0"),
+        ("endpoints: {a: {max_concurrency: 0}}", "models.yaml: endpoints.a.max_c", "must be in"),
         ("a: [", "models.yaml:2", "expected"),
         ("- 1", "models.yaml", "mapping"),
     ],
@@ -255,7 +257,7 @@ def test_a_key_is_shown_nowhere() -> None:
     secret = "sk-very-secret"
     own = settings(OPENAI_API_KEY=secret, ASSAY_MODEL_KEY=secret, ASSAY_GATEWAY_KEY=secret)
     endpoint = resolve("gpt-5", own)
-    headers = EndpointSettings(headers={"x-secret": secret})
+    headers = ModelEntry(headers={"x-secret": secret})
     assert endpoint.key == secret
     assert secret not in f"{own!r} {endpoint!r} {headers!r}"
     with pytest.raises(InputError) as failure:

@@ -16,7 +16,7 @@ import pytest
 from assay.errors import ModelError
 from assay.eval.actors import Actors
 from assay.eval.cluster import Cluster, connected
-from assay.eval.cluster_limits import Limits
+from assay.eval.cluster_limits import ClusterLimits
 from assay.models import ModelClient, ModelSettings, current_client
 from tests.model_servers import Raw, Scripted, Seen, question, scripted, verdict
 
@@ -49,7 +49,7 @@ class Asks:
 
 @asynccontextmanager
 async def asking(client: ModelClient, server: Scripted) -> AsyncGenerator[Actors]:
-    with Actors(Asks(server.model), 2, depth=64, limits=Limits(client)) as pool:
+    with Actors(Asks(server.model), 2, depth=64, limits=ClusterLimits(client)) as pool:
         there = set[object]()
         while len(there) < 2:  # the second one is still starting
             there = set(await asyncio.gather(pool(None), pool(None)))

@@ -30,7 +30,7 @@ from assay.reports.calibration_card import (
     print_cards,
     usd_per_thousand,
 )
-from assay.reports.page import Page
+from assay.reports.page import TextPage
 from assay.reports.standing import Shelf, differences
 from assay.scoring.json_safe import Json
 from assay.store.cards import CardRecord
@@ -75,7 +75,7 @@ def _record(card: Card, name: str = "20261121-abcd") -> CardRecord:
 
 def _page(card: Card, verdict: tuple[int, str] = (0, "")) -> str:
     written = StringIO()
-    print_card(Page(written, width=110), card, _record(card), verdict=verdict)
+    print_card(TextPage(written, width=110), card, _record(card), verdict=verdict)
     return written.getvalue()
 
 
@@ -179,7 +179,7 @@ def test_hostile_rows_cannot_act_on_the_terminal() -> None:
     shown = _page(_card(grader=_EVIL, worst=(worst,)))
     assert not set(shown) & {"\x1b", "\u202e"}
     assert not any(line.startswith("::") for line in shown.splitlines())
-    print_cards(Page(StringIO(), width=110), [_record(_card(grader=_EVIL))])
+    print_cards(TextPage(StringIO(), width=110), [_record(_card(grader=_EVIL))])
 
 
 def _cell(*parts: dict[str, Json]) -> CellRecord:

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from assay.reports.page import Page, page_on
+from assay.reports.page import TextPage, page_on
 from assay.reports.progress import LiveProgress, Progress, progress
 from assay.store.records import CellRecord
 
@@ -29,10 +29,10 @@ def cell(reward: float | None = 1.0) -> CellRecord:
     return CellRecord(run_id="r", case="c", status="graded", reward=reward)
 
 
-def console(*, terminal: bool = False, encoding: str = "utf-8") -> tuple[Page, io.BytesIO]:
+def console(*, terminal: bool = False, encoding: str = "utf-8") -> tuple[TextPage, io.BytesIO]:
     raw = io.BytesIO()
     file = io.TextIOWrapper(raw, encoding=encoding, write_through=True)
-    return Page(file, width=100, styled=terminal), raw
+    return TextPage(file, width=100, styled=terminal), raw
 
 
 def beside(shown: LiveProgress) -> str:

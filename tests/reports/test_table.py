@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from assay.errors import InputError
-from assay.reports.page import Page, page_on
+from assay.reports.page import TextPage, page_on
 from assay.reports.plain import plain
 from assay.reports.review import review
 from assay.reports.summary import verdict
@@ -57,7 +57,7 @@ def shown(
     """What the report of these cells looks like."""
     raw = io.BytesIO()
     file = io.TextIOWrapper(raw, encoding=encoding, errors="strict", newline="\n")
-    render(Page(file, width=width, styled=terminal), review(run, iter(cells)), **options)
+    render(TextPage(file, width=width, styled=terminal), review(run, iter(cells)), **options)
     file.flush()
     return raw.getvalue().decode(encoding)
 
@@ -76,7 +76,7 @@ def test_a_failing_cell_is_explained_down_to_its_evidence() -> None:
 
 def test_the_printed_verdict_is_the_one_that_is_returned() -> None:
     kept = review(RUN, [cell(), cell("b", None, error="x")])
-    assert render(Page(io.StringIO()), kept) == verdict(kept.summary)
+    assert render(TextPage(io.StringIO()), kept) == verdict(kept.summary)
 
 
 def test_four_outcomes_differ_by_shape_and_word() -> None:
@@ -165,7 +165,7 @@ def test_labels_show_agreement_beside_chance() -> None:
     console_file = io.StringIO()
     cells = [cell("a", notes={"label": True}), cell("b", 0.0, notes={"label": False})]
     kept = review(RUN, cells)
-    render(Page(console_file, width=200), kept)
+    render(TextPage(console_file, width=200), kept)
     assert "kappa 1.00, accuracy 1.00 (always the commoner label: 0.50)" in console_file.getvalue()
 
 
@@ -176,7 +176,7 @@ def test_numeric_labels_show_correlation_beside_the_median() -> None:
         for name, label in {"a": 0.1, "b": 0.5, "c": 0.9}.items()
     ]
     cells.append(cell("d", None, error="x", notes={"label": 1.0}))
-    render(Page(file, width=200), review(RUN, cells))
+    render(TextPage(file, width=200), review(RUN, cells))
     assert "correlation 1.00, mean error 0.00 (always the median label: 0.27)" in file.getvalue()
     assert "3 labelled, 1 more without a grade" in file.getvalue()
 
@@ -322,7 +322,7 @@ def test_a_case_id_cannot_give_commands_to_a_build_service() -> None:
 
 def test_a_line_stays_one_line_whatever_it_is_given() -> None:
     file = io.StringIO()
-    Page(file, width=80).line("a\nb", ("\r\nc", "red"))
+    TextPage(file, width=80).line("a\nb", ("\r\nc", "red"))
     assert file.getvalue() == "a b c\n"
 
 
@@ -352,7 +352,7 @@ def test_no_piece_of_a_line_is_wider_than_its_page_and_no_word_is_lost(text: str
 
     for styled in (False, True):
         file = io.StringIO()
-        page = Page(file, width=20, styled=styled)
+        page = TextPage(file, width=20, styled=styled)
         page.line(text, (" bold", "bold"), indent=2, hanging=3)
         page.quote([text, "", f"{text}\n{text}"], indent=1)
         page.table([page.text("case"), page.text("n")], [[text, "1"]], left=1)

@@ -32,7 +32,7 @@ from assay.scoring.json_safe import Json
 from assay.store import CellRecord, RunRecord, Store
 from assay.tasks.formats import Form
 from assay.tasks.grader_files import load_graders
-from assay.tasks.row_files import Reading
+from assay.tasks.row_files import RowReading
 from assay.tasks.rows import read_row
 from tests.command_line import assay
 
@@ -292,7 +292,7 @@ def test_what_names_a_group_in_parts_may_be_any_json_also_inside_of_a_field(
 
 def _into_parts(data: Path, group: str, form: Form) -> None:
     graders = load_graders(str(data.parent / "graders.yaml"), alone=True)
-    reading = Reading(mapping=dict(one.split("=") for one in f"{_MAP},{group}".split(",")))
+    reading = RowReading(mapping=dict(one.split("=") for one in f"{_MAP},{group}".split(",")))
     to = PartDirectory(str(data.parent / "graded"), form=form, rows=2)
     with plan_rows(str(data), graders, to, reading=reading) as plan:
         asyncio.run(grade_rows(plan))

@@ -205,7 +205,7 @@ def test_very_many_commands_at_a_time_share_no_id(
 ) -> None:
     """Two with one id share a limit on processes: a fork bomb in one was felt by the other."""
     monkeypatch.setattr(os, "getpid", lambda: server)
-    identity, seen = stage.Identity(), set[int]()
+    identity, seen = stage.CommandUser(), set[int]()
     for place in range(1100):
         identity.prepare(place, [])
         monkeypatch.setattr(os, "getpid", lambda place=place: 2**22 - 2 - place)
@@ -220,7 +220,7 @@ def test_very_many_commands_at_a_time_share_no_id(
 def test_ids_of_a_host_with_a_high_process_id(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "getpid", lambda: 2**22 - 1)
     assert spare_id() < 2**31
-    identity = stage.Identity()
+    identity = stage.CommandUser()
     identity.prepare(0, [])
     words = ["bwrap", "--unshare-user", "--uid", "1000", "--bind", "/", "/", "true"]
     monkeypatch.undo()
@@ -281,7 +281,7 @@ def test_user_namespaces_refused_do_not_end_the_server(monkeypatch: pytest.Monke
     def refused(*_: object) -> int:
         raise OSError(28, "No space left on device")
 
-    identity = stage.Identity()
+    identity = stage.CommandUser()
     identity.admin = True
     monkeypatch.setattr(kernel, "user_namespace", refused)
     identity.prepare(0, [(70000, 70000)])

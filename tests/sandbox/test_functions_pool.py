@@ -26,7 +26,7 @@ from assay.sandbox.functions import (
 )
 from assay.sandbox.functions import pool as pools
 from assay.sandbox.processes import cpu_seconds, descendants
-from assay.turns import Turn, taking
+from assay.turns import WorkTurn, taking
 
 pytestmark = pytest.mark.sandbox
 
@@ -154,7 +154,7 @@ async def test_a_second_try_has_only_the_time_that_the_first_has_left_of_a_turn(
     limits = FunctionLimits(cpu_seconds=60, wall_seconds=0.5)
     async with FunctionPool(_PROGRAM, workers=1, limits=limits, tier="bwrap") as pool:
         for seconds, status in ((None, "wall_timeout"), (60.0, "wall_timeout"), (0.8, "late")):
-            turn = Turn(seconds)
+            turn = WorkTurn(seconds)
             with taking(turn):
                 outcome = await pool.call(b"[60]")
             assert (outcome.status, outcome.retried) == (status, True), seconds

@@ -18,7 +18,7 @@ import pytest
 
 from assay.errors import InputError, SandboxUnavailableError
 from assay.sandbox import CommandResult, Limits, Mount, open_command, run, run_command_sync
-from assay.types.submission import Image, Workspace
+from assay.types.submission import UnpackedImage, Workspace
 from tests.containers import make_root
 from tests.doors import PORT, Keeper, behind_a_door
 from tests.sandbox.test_run import NOBODY, Drive, drive
@@ -44,7 +44,7 @@ def root(made: Path, tmp_path: Path) -> Path:
 
 def place(root: Path, path: Path | None = None, **said: object) -> Workspace:
     (workspace := path or root.parent / "workspace").mkdir(exist_ok=True)
-    image = replace(Image(digest="sha256:0", root=str(root)), **said)
+    image = replace(UnpackedImage(digest="sha256:0", root=str(root)), **said)
     return Workspace(path=str(workspace), image=image)
 
 

@@ -21,7 +21,7 @@ from assay.scoring.json_safe import Json
 from assay.server.app import context_of
 from assay.server.context import Context, Item, ServerSettings
 from assay.server.lanes import QUICK_BYTES, SLOTS, Lane, is_quick
-from assay.server.limits import Turns
+from assay.server.limits import ProjectSlots
 from assay.store.catalog import GraderVersion
 from assay.text import killable
 from tests.server_app import Site, body_of, items_of, serving
@@ -137,7 +137,7 @@ def test_what_may_take_long_is_not_compared_in_the_thread_of_the_database(
 
 
 @asynccontextmanager
-async def slot(turns: Turns, project: str) -> AsyncGenerator[None]:
+async def slot(turns: ProjectSlots, project: str) -> AsyncGenerator[None]:
     await turns.come(project)
     try:
         yield
@@ -146,7 +146,7 @@ async def slot(turns: Turns, project: str) -> AsyncGenerator[None]:
 
 
 async def test_there_is_a_slot_for_whoever_has_none() -> None:
-    turns = Turns(8, most_waiting=10)
+    turns = ProjectSlots(8, most_waiting=10)
     for project, most in (("a", 4), ("b", 2), ("c", 1), ("d", 1)):
         for _ in range(most):
             assert project not in turns.sated()
@@ -156,7 +156,7 @@ async def test_there_is_a_slot_for_whoever_has_none() -> None:
 
 async def test_a_limit_holds_though_slots_are_free_and_others_come_first() -> None:
     limits: dict[str, int | None] = {"a": 1}
-    turns, order, go_on = Turns(8, 9, limits.get), list[str](), asyncio.Event()
+    turns, order, go_on = ProjectSlots(8, 9, limits.get), list[str](), asyncio.Event()
 
     async def one(project: str) -> None:
         async with slot(turns, project):
@@ -212,7 +212,7 @@ async def test_gradings_and_jobs_of_a_project_keep_to_its_limit(
 
 
 async def test_slots_are_given_to_those_who_have_fewest_and_lost_to_nobody() -> None:
-    turns, order, go_on = Turns(2, most_waiting=2), list[str](), asyncio.Event()
+    turns, order, go_on = ProjectSlots(2, most_waiting=2), list[str](), asyncio.Event()
 
     async def one(project: str) -> None:
         async with slot(turns, project):
@@ -234,7 +234,7 @@ async def test_slots_are_given_to_those_who_have_fewest_and_lost_to_nobody() -> 
 
 
 async def test_who_goes_away_while_a_slot_is_given_back_takes_none_with_him() -> None:
-    turns, go_on = Turns(1, most_waiting=2), asyncio.Event()
+    turns, go_on = ProjectSlots(1, most_waiting=2), asyncio.Event()
 
     async def one() -> None:
         async with slot(turns, "a"):
@@ -258,7 +258,7 @@ async def test_whoever_comes_and_goes_in_whatever_order_all_slots_are_free_at_th
 ) -> None:
     draw = random.Random(seed)
     slots, has_slot = draw.randint(1, 6), set[object]()
-    turns = Turns(slots, most_waiting=draw.randint(0, 5))
+    turns = ProjectSlots(slots, most_waiting=draw.randint(0, 5))
 
     async def one(project: str) -> None:
         with contextlib.suppress(ProblemError):

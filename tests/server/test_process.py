@@ -19,7 +19,7 @@ import pytest
 
 from assay.cli.main import main
 from assay.cli.serve import make_key
-from assay.endpoint.listening import Limits, server_for
+from assay.endpoint.listening import ListeningLimits, server_for
 from assay.scoring.json_safe import Json
 from assay.server.app import create_app
 from assay.server.context import ServerSettings
@@ -121,7 +121,7 @@ def test_a_server_whose_output_nobody_reads_serves_all_the_same(tmp_path: Path) 
 
 
 async def test_half_a_body_is_answered_408_by_the_whole_server(tmp_path: Path) -> None:
-    limits = Limits(body_seconds=0.05)
+    limits = ListeningLimits(body_seconds=0.05)
     app = create_app(ServerSettings(location=str(tmp_path), limits=limits))
     head = "POST /api/v1/projects HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n"
     started = asyncio.Event()

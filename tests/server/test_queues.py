@@ -24,7 +24,7 @@ from assay.scoring.json_safe import Json
 from assay.server.app import context_of
 from assay.server.context import Context, Item, ServerSettings
 from assay.server.lanes import QUICK_BYTES
-from assay.server.limits import Turns
+from assay.server.limits import ProjectSlots
 from assay.server.metrics import Metrics
 from assay.store.catalog import GraderVersion
 from tests.children import until
@@ -131,7 +131,7 @@ async def test_slow_graders_of_a_project_wait_for_it_alone_and_one_too_many_is_t
 async def test_who_is_refused_is_told_how_long_the_queue_is_in_seconds(
     seconds: float | None, waiting: int, told: str
 ) -> None:
-    turns = Turns(1, most_waiting=waiting)
+    turns = ProjectSlots(1, most_waiting=waiting)
     await turns.come("p")
     turns.give_back("p", seconds)
     await turns.come("p")

@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-from assay.endpoint.listening import Limits
+from assay.endpoint.listening import ListeningLimits
 from assay.errors import DamagedError, StoreError
 from assay.sandbox.functions import tiers
 from assay.scoring.json_safe import Json
@@ -164,7 +164,9 @@ async def test_a_database_that_hangs_holds_up_neither_probes_nor_callers_nor_the
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("assay.server.storage._CLOSING_SECONDS", 0.05)
-    settings = ServerSettings(location="", poll_seconds=0.02, limits=Limits(grace_seconds=0.1))
+    settings = ServerSettings(
+        location="", poll_seconds=0.02, limits=ListeningLimits(grace_seconds=0.1)
+    )
     frozen = threading.Event()
     async with serving(str(tmp_path), settings) as site:
         ready = await site.get("/readyz")

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from assay.conversation.turns import Reply, Turn
+from assay.conversation.turns import AssistantTurn, Turn
 from assay.errors import ConflictError, InputError, NotFoundError
 from assay.eval.journals import journal_of, label_of
-from assay.gateway.journal import Answered, Asked, Begun, append, encoded
+from assay.gateway.journal import Answered, AskedEvent, Begun, append, encoded
 from assay.registry.policy import ForbiddenError
 from assay.reports.cell_records import CellView
 from assay.reports.figures import TIMES
@@ -146,11 +146,11 @@ def test_what_an_agent_does_is_told_before_its_cell_has_a_result(desk: Desk) -> 
     at = "2026-11-23T00:00:00+00:00"
     append(journal, encoded(Begun(of=label_of(place), at=at)))
     told = Turn.of("user", "Mend it.")
-    append(journal, encoded(Asked(number=1, at=at, line=0, kept=0, turns=(told,))))
+    append(journal, encoded(AskedEvent(number=1, at=at, line=0, kept=0, turns=(told,))))
     (working,) = do(cells.list_cells_under_way, desk, "kit").cells
     assert (key_of(working.place), working.began) == (place, at)
     said = Turn.of("assistant", f"I look. {HOSTILE}")
-    append(journal, encoded(Answered(number=1, at=at, reply=Reply(turn=said))))
+    append(journal, encoded(Answered(number=1, at=at, reply=AssistantTurn(turn=said))))
     outline = do(cells.outline_steps, desk, "kit", place)
     assert outline.under_way
     assert [one.kind for one in outline.steps] == ["told", "said"]

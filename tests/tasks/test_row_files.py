@@ -14,7 +14,7 @@ import zstandard
 from assay.errors import InputError
 from assay.scoring import Json
 from assay.tasks import json_rows, text_tables
-from assay.tasks.row_files import AS_IT_IS, Reading
+from assay.tasks.row_files import AS_IT_IS, RowReading
 from assay.tasks.rows import Row, as_json_lines, parse_row, read_rows
 
 _ROWS: list[Json] = [
@@ -24,12 +24,12 @@ _ROWS: list[Json] = [
 _CSV = 'id,answer,expected\r\na,"it is\n4, “four”",4\r\nb,,5\r\n'
 
 
-def read(file: Path, data: bytes | str, reading: Reading = AS_IT_IS) -> list[Row]:
+def read(file: Path, data: bytes | str, reading: RowReading = AS_IT_IS) -> list[Row]:
     file.write_bytes(data.encode() if isinstance(data, str) else data)
     return list(read_rows(str(file), graders=(), reading=reading))
 
 
-def wrong(file: Path, data: bytes | str, reading: Reading = AS_IT_IS) -> str:
+def wrong(file: Path, data: bytes | str, reading: RowReading = AS_IT_IS) -> str:
     """What is wrong with a file, after its name."""
     with pytest.raises(InputError) as caught:
         read(file, data, reading)
@@ -92,7 +92,7 @@ def test_cells_are_text_but_labels_and_json_columns(tmp_path: Path) -> None:
         '"[{""role"": ""assistant"", ""content"": ""7""}]","{""a"": 1}",7,true,1,x\n'
         '"[{""role"": ""assistant"", ""content"": ""8""}]",,,0.5,,y\n'
     )
-    first, second = read(tmp_path / "rows.csv", text, Reading(labels=("good",)))
+    first, second = read(tmp_path / "rows.csv", text, RowReading(labels=("good",)))
     assert first.submission.answer == "7"
     assert first.submission.expected == "7"
     assert first.submission.metadata == {"a": 1, "good": True, "note": "1"}
@@ -110,15 +110,15 @@ def test_cells_are_text_but_labels_and_json_columns(tmp_path: Path) -> None:
     ],
 )
 def test_fields_are_renamed_also_from_inside_objects(name: str, text: str, tmp_path: Path) -> None:
-    reading = Reading(mapping={"answer": "response", "expected": "target.value"})
+    reading = RowReading(mapping={"answer": "response", "expected": "target.value"})
     (row,) = read(tmp_path / name, text, reading)
     assert (row.submission.answer, row.submission.expected) == ("a", "b")
-    nobody = Reading(mapping={"answer": "response", "expected": "targt"})
+    nobody = RowReading(mapping={"answer": "response", "expected": "targt"})
     assert "'targt' (" in wrong(tmp_path / name, text, nobody)
 
 
 def test_a_field_that_is_mapped_to_one_that_is_there_is_refused(tmp_path: Path) -> None:
-    reading = Reading(mapping={"answer": "response"})
+    reading = RowReading(mapping={"answer": "response"})
     both = wrong(tmp_path / "rows.jsonl", '{"answer": "a", "response": "b"}', reading)
     assert "the row has 'answer', and --map would rename 'response' to that" in both
     assert "two columns are called 'answer'" in wrong(
@@ -215,7 +215,7 @@ def test_attack_a_row_without_end_is_refused_before_it_is_in_memory(
 
 def test_what_is_malformed_is_left_out_where_that_is_asked(tmp_path: Path) -> None:
     told: list[str] = []
-    reading = Reading(on_bad_row=lambda error: told.append(str(error)))
+    reading = RowReading(on_bad_row=lambda error: told.append(str(error)))
     text = (
         '{"answer": "a", "id": 1}\n{\n{"answer": 4.0}\n{"answer": "b", "id": 1}\n{"answer": "c"}\n'
     )
@@ -234,7 +234,7 @@ def test_each_row_of_a_file_that_holds_everything_twice_is_told_with_its_earlier
     tmp_path: Path,
 ) -> None:
     told: list[str] = []
-    reading = Reading(on_bad_row=lambda error: told.append(str(error)))
+    reading = RowReading(on_bad_row=lambda error: told.append(str(error)))
     once = "".join(f'{{"answer": "a", "id": "r{n}"}}\n' for n in range(100))
     assert len(read(tmp_path / "r.jsonl", once + once, reading)) == len(told) == 100
     assert ":101: id 'r0' is also that of line 1" in told[0]

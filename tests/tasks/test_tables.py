@@ -17,10 +17,10 @@ from typing import Any, cast
 import pytest
 
 from assay.errors import InputError, MissingExtraError
-from assay.tasks.row_files import AS_IT_IS, Reading, opened
+from assay.tasks.row_files import AS_IT_IS, RowReading, opened
 from assay.tasks.row_sets import files_of
 from assay.tasks.rows import read_rows
-from assay.tasks.tables import Table
+from assay.tasks.tables import ColumnFile
 
 pa: Any = import_module("pyarrow")
 ipc: Any = import_module("pyarrow.ipc")
@@ -50,7 +50,7 @@ def write(file: Path, data: Any, *, rows: int = 4) -> str:
     return str(file)
 
 
-def lines(file: str, reading: Reading = AS_IT_IS) -> list[dict[str, Any]]:
+def lines(file: str, reading: RowReading = AS_IT_IS) -> list[dict[str, Any]]:
     read: list[dict[str, Any]] = []
     for one in files_of(file) or [file]:
         with opened(one, reading) as found:
@@ -75,11 +75,11 @@ def test_any_stretch_of_a_table_can_be_read_alone(tmp_path: Path, name: str) -> 
         for size in (1, 3, 4, 20):
             found = [
                 (place + offset, row["id"])
-                for place, batch in Table(file, file).batches(start, size)
+                for place, batch in ColumnFile(file, file).batches(start, size)
                 for offset, row in enumerate(batch.to_pylist())
             ]
             assert found == [(n, f"r{n}") for n in range(start, min(10, start + size))]
-    assert Table(file, file).count() == 10
+    assert ColumnFile(file, file).count() == 10
 
 
 def test_what_columns_hold_becomes_json(tmp_path: Path) -> None:
@@ -122,14 +122,14 @@ def test_what_no_row_can_hold_is_refused_by_column_or_row(tmp_path: Path) -> Non
     with pytest.raises(InputError, match=r"n.parquet: row 2: the column 'score' holds NaN"):
         list(read_rows(file, graders=()))
     left_out: list[InputError] = []
-    kept = list(read_rows(file, graders=(), reading=Reading(on_bad_row=left_out.append)))
+    kept = list(read_rows(file, graders=(), reading=RowReading(on_bad_row=left_out.append)))
     assert ([row.submission.answer for row in kept], len(left_out)) == (["a"], 1)
 
 
 def test_columns_are_renamed_also_from_inside(tmp_path: Path) -> None:
     data = pa.table({"response": ["a"], "reward_model": [{"ground_truth": "a"}]})
     file = write(tmp_path / "t.parquet", data)
-    by = Reading(mapping={"answer": "response", "expected": "reward_model.ground_truth"})
+    by = RowReading(mapping={"answer": "response", "expected": "reward_model.ground_truth"})
     (row,) = read_rows(file, graders=(), reading=by)
     assert (row.submission.answer, row.submission.expected) == ("a", "a")
 
@@ -270,7 +270,7 @@ def test_datasets_of_the_hub_are_read_by_their_library(tmp_path: Path) -> None:
 
 def test_one_batch_of_a_table_is_in_memory_at_a_time(tmp_path: Path) -> None:
     write(tmp_path / "t.parquet", table(5_000), rows=5_000)
-    sizes = [batch.num_rows for _, batch in Table(str(tmp_path / "t.parquet"), "t").batches()]
+    sizes = [batch.num_rows for _, batch in ColumnFile(str(tmp_path / "t.parquet"), "t").batches()]
     assert max(sizes) <= 1_024
     assert sum(sizes) == 5_000
 
@@ -344,7 +344,7 @@ def test_a_dataset_of_the_hub_runs_no_code_of_its_own(monkeypatch: pytest.Monkey
 def test_long_rows_of_a_table_are_in_memory_a_few_at_a_time(tmp_path: Path) -> None:
     answers = [str(n) * (1 << 19) for n in range(10, 90)]
     write(tmp_path / "t.parquet", pa.table({"answer": answers}), rows=80)
-    sizes = [batch.num_rows for _, batch in Table(str(tmp_path / "t.parquet"), "t").batches()]
+    sizes = [batch.num_rows for _, batch in ColumnFile(str(tmp_path / "t.parquet"), "t").batches()]
     assert sum(sizes) == 80
     assert max(sizes) <= 32
 
@@ -368,7 +368,7 @@ def test_a_text_that_a_small_file_repeats_does_not_fill_the_memory(
         write(file, data, rows=300)
     else:  # "plain": nothing says that it is a dictionary
         pq.write_table(data, file, compression="zstd", store_schema=name == "t.parquet")
-    batches = [batch for _, batch in Table(str(file), "t").batches(5, 200)]
+    batches = [batch for _, batch in ColumnFile(str(file), "t").batches(5, 200)]
     assert sum(batch.num_rows for batch in batches) == 200
     assert max(batch.num_rows for batch in batches) <= 32
     (last,) = batches[-1].slice(batches[-1].num_rows - 1, 1).to_pylist()

@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from assay.conversation.turns import Call, Conversation, Reply, Result, Text, Thought, Tool, Turn
+from assay.conversation.turns import (
+    AssistantTurn,
+    Call,
+    Conversation,
+    Result,
+    Text,
+    Thought,
+    Tool,
+    Turn,
+)
 from assay.errors import InputError
 from assay.scoring.json_safe import Json
 from assay.testing import FakeModel, Fault, calls, says, solver, through_shell
@@ -276,7 +285,7 @@ def test_what_no_server_takes_is_refused() -> None:
 
 def test_a_whole_reply_is_given_as_it_is() -> None:
     turn = Turn("assistant", (Text("x"), Call("mine", "bash", "not json")))
-    with FakeModel([Reply(turn=turn, id="r", model="other")]) as fake:
+    with FakeModel([AssistantTurn(turn=turn, id="r", model="other")]) as fake:
         reply = post(
             fake, "/chat/completions", model="m", messages=[{"role": "user", "content": "x"}]
         )

@@ -15,7 +15,7 @@ from assay.graders.spec import GraderSpec
 from assay.scoring.json_safe import Json
 from assay.testing import Asked, FakeJudge, heuristic_verdict
 from assay.testing.asked import Said
-from assay.testing.heuristic import Finding, find_words
+from assay.testing.heuristic import CriterionFinding, find_words
 from assay.testing.obey import order_in
 from assay.types import StringThread, Submission
 
@@ -424,8 +424,8 @@ def test_a_long_answer_is_read_in_time() -> None:
 
 
 def test_a_rule_of_ones_own_judges_what_is_not_ordered() -> None:
-    def never(answer: str, criterion: str, question: str) -> Finding:
-        return Finding(is_met=False, reason=f"{criterion} {answer} {question}")
+    def never(answer: str, criterion: str, question: str) -> CriterionFinding:
+        return CriterionFinding(is_met=False, reason=f"{criterion} {answer} {question}")
 
     def verdict(text: str) -> object:
         asked = Asked(protocol="openai", model="m", messages=(Said("user", text),))

@@ -12,14 +12,14 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
-from assay.agents.interaction import Answer, Option, Question, answer
+from assay.agents.interaction import Option, PermissionAnswer, Question, answer
 from assay.agents.transcripts.document import Notes, clean, shortened
 from assay.agents.transcripts.transcript import (
     CallDraft,
     Calls,
     Drafts,
-    Outcome,
     Transcript,
+    TranscriptEnd,
     TurnDraft,
     arguments_of,
     make_transcript,
@@ -245,7 +245,7 @@ class _Listener:
         """All that was reported."""
         self._calls.close()
         said = "".join(self._turn.texts) if self._turn is not None else ""
-        outcome = Outcome(
+        outcome = TranscriptEnd(
             answer=said,
             status="error" if failure else "completed",
             stop_reason=_STOPS.get(self.stop),
@@ -254,7 +254,7 @@ class _Listener:
         return make_transcript(_FORMAT, self._agent.steps(), outcome, self._notes)
 
 
-def _keep(draft: CallDraft, decided: Answer) -> None:
+def _keep(draft: CallDraft, decided: PermissionAnswer) -> None:
     draft.permission = "allowed" if decided.decision == "allow" else "denied"
     asked: Json = {"option": decided.option or None, "reason": decided.reason}
     draft.extra = {**draft.extra, "permission": asked}

@@ -24,7 +24,7 @@ from assay.gateway.door import MCP
 from assay.gateway.journal import REDACTED
 from assay.gateway.offered import SERVER
 from assay.graders.shell_flow import simple_commands
-from assay.graders.usage import INCOMPLETE, OBSERVED, USAGE, Totals, untold_part
+from assay.graders.usage import INCOMPLETE, OBSERVED, USAGE, RunUsage, untold_part
 from assay.models.reference import parse_reference
 from assay.sandbox import CommandResult, Door, Limits, Mount, open_command, run_command
 from assay.tasks.blocks import SUITE, HarnessSpec
@@ -262,7 +262,7 @@ class CommandAgent:
                 ) from error
             # Whoever kills its own recorder shows nothing, and that counts against it.
             run.trace.content = ""
-            run.trace.extra |= {INCOMPLETE: f"no transcript: {ending}", USAGE: Totals().to_dict()}
+            run.trace.extra |= {INCOMPLETE: f"no transcript: {ending}", USAGE: RunUsage().to_dict()}
             run.record(Step(source="system", error=ending))
             return
         self._take(found, run)

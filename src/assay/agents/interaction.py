@@ -78,7 +78,7 @@ class Question:
 
 
 @frozen(kw_only=True)
-class Answer:
+class PermissionAnswer:
     """What was decided.
 
     Attributes:
@@ -92,7 +92,7 @@ class Answer:
     reason: str
 
 
-async def answer(policy: Interaction | None, question: Question) -> Answer:
+async def answer(policy: Interaction | None, question: Question) -> PermissionAnswer:
     """Decide about a request; without a policy it is allowed, since the sandbox is around it."""
     policy = policy or _APPROVE
     match policy.policy:
@@ -108,16 +108,16 @@ async def answer(policy: Interaction | None, question: Question) -> Answer:
             return _chosen(question, *await asyncio.to_thread(_by_hand, question))
 
 
-def _chosen(question: Question, decision: Decision, reason: str) -> Answer:
+def _chosen(question: Question, decision: Decision, reason: str) -> PermissionAnswer:
     """The option that says so, rather for once than for ever; a yes that none says is a no."""
     fitting = [option for option in question.options if option.decision == decision]
     fitting.sort(key=lambda option: option.is_lasting)
     if not fitting:
-        return Answer(decision="deny", option="", reason=reason)
-    return Answer(decision=decision, option=fitting[0].id, reason=reason)
+        return PermissionAnswer(decision="deny", option="", reason=reason)
+    return PermissionAnswer(decision=decision, option=fitting[0].id, reason=reason)
 
 
-def _by_rules(policy: Interaction, question: Question) -> Answer:
+def _by_rules(policy: Interaction, question: Question) -> PermissionAnswer:
     for number, rule in enumerate(policy.rules, 1):
         if not _is_about(rule, question):
             continue
@@ -127,7 +127,7 @@ def _by_rules(policy: Interaction, question: Question) -> Answer:
         option = next((one for one in question.options if one.id == rule.option), None)
         if option is None:
             return _chosen(question, "deny", f"{reason}: there is no option {rule.option!r}")
-        return Answer(decision=option.decision, option=option.id, reason=reason)
+        return PermissionAnswer(decision=option.decision, option=option.id, reason=reason)
     return _chosen(question, policy.default, "scripted: no rule is about it")
 
 
@@ -140,7 +140,7 @@ def _is_about(rule: Rule, question: Question) -> bool:
     )
 
 
-async def _by_model(policy: Interaction, question: Question) -> Answer:
+async def _by_model(policy: Interaction, question: Question) -> PermissionAnswer:
     from assay.models import Message, Request, current_client
 
     parts = {

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, cast
 
-from assay.agents.tools import AgentTool, Arguments, Outcome, ToolError, shortened
+from assay.agents.tools import AgentTool, Arguments, ToolOutcome, ToolRefusalError, shortened
 from assay.conversation.turns import Image, Text, Tool
 from assay.errors import AgentError, MissingExtraError
 from assay.frozen import frozen
@@ -138,7 +138,7 @@ class _Talk:
         if not self._task.cancelled():
             self._task.exception()  # seen: whatever ended it has been told
 
-    async def call(self, tool: str, given: Arguments) -> Outcome:
+    async def call(self, tool: str, given: Arguments) -> ToolOutcome:
         """Call one of its tools.
 
         Raises:
@@ -151,10 +151,12 @@ class _Talk:
             result = await self._client.call_tool(tool, dict(given))
         except MCPError as error:
             if not self._command.stdout.at_eof():
-                raise ToolError(f"the MCP server {self.name!r}: {error}") from error
+                raise ToolRefusalError(f"the MCP server {self.name!r}: {error}") from error
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._command.wait(), 1.0)
-            raise ToolError(f"the MCP server {self.name!r} has ended: {self._why()}") from error
+            raise ToolRefusalError(
+                f"the MCP server {self.name!r} has ended: {self._why()}"
+            ) from error
         return _outcome(result)
 
     async def _live(self) -> None:
@@ -261,7 +263,7 @@ def _tool(talk: _Talk, offered: mcp_types.Tool, taken: set[str], seconds: float)
     schema = cast("dict[str, Json]", offered.input_schema)
     hints = offered.annotations
 
-    async def use(given: Arguments) -> Outcome:
+    async def use(given: Arguments) -> ToolOutcome:
         return await talk.call(offered.name, given)
 
     return AgentTool(
@@ -289,11 +291,11 @@ def _free_name(server: str, tool: str, taken: set[str]) -> str:
     return name
 
 
-def _outcome(result: mcp_types.CallToolResult) -> Outcome:
+def _outcome(result: mcp_types.CallToolResult) -> ToolOutcome:
     parts = [_part(block) for block in result.content[:_MOST_PARTS]]
     if len(result.content) > _MOST_PARTS:
         parts.append(Text(f"[{len(result.content) - _MOST_PARTS} more parts are left out]"))
-    return Outcome(content=tuple(parts) or (Text("(nothing)"),), is_error=result.is_error)
+    return ToolOutcome(content=tuple(parts) or (Text("(nothing)"),), is_error=result.is_error)
 
 
 def _part(block: mcp_types.ContentBlock) -> Text | Image:

@@ -10,12 +10,12 @@ from dataclasses import field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from assay.agents.simulated_user import Exchange, next_message
-from assay.agents.tools import AgentTool, Outcome, answer_call, function_tool, offered_tool
+from assay.agents.simulated_user import UserExchange, next_message
+from assay.agents.tools import AgentTool, ToolOutcome, answer_call, function_tool, offered_tool
 from assay.agents.typed_answer import SUBMIT, TypedAnswer
 from assay.agents.workspace_tools import WORKSPACE_TOOLS, WorkspaceTools
 from assay.conversation.protocols import ProtocolError, codec_of
-from assay.conversation.turns import Call, Conversation, Part, Reply, Result, Speaker, Turn
+from assay.conversation.turns import AssistantTurn, Call, Conversation, Part, Result, Speaker, Turn
 from assay.errors import AgentError, AgentTimeoutError, InputError, ModelError, nearest
 from assay.frozen import frozen
 from assay.gateway import Allowance, Gateway
@@ -276,7 +276,7 @@ class _Work:
         self._turns = [*_opening(self._system), *_prompt(run)]
         self._replies = 0
         self._malformed = 0
-        self._exchanges: list[Exchange] = []
+        self._exchanges: list[UserExchange] = []
         self._acted: str | None = None  # in a task of several steps
         self._said = ""  # by the model since the user last spoke
 
@@ -298,7 +298,7 @@ class _Work:
             if stop is not None:
                 trace.stop_reason = stop
                 return
-            self._exchanges.append(Exchange(said, self._said))
+            self._exchanges.append(UserExchange(said, self._said))
             if self._run.max_steps > 1:
                 self._acted = self._said
                 seen = await self._run.step(self._acted)
@@ -378,7 +378,7 @@ class _Work:
         reminders = _MOST_REMINDERS
         while self._replies < self._agent.steps:
             reply = await self._ask()
-            if not isinstance(reply, Reply):
+            if not isinstance(reply, AssistantTurn):
                 return reply
             if reply.turn.calls:
                 if stop := await self._call(reply):
@@ -407,7 +407,7 @@ class _Work:
             self._said = self._run.trace.content = answer
         return answer is not None
 
-    async def _ask(self) -> Reply | StopReason:
+    async def _ask(self) -> AssistantTurn | StopReason:
         """The model's next reply, recorded; or why there is none that the agent may be given.
 
         Raises:
@@ -454,7 +454,7 @@ class _Work:
             run.trace.content = ""
         return reply
 
-    async def _call(self, reply: Reply) -> StopReason | None:
+    async def _call(self, reply: AssistantTurn) -> StopReason | None:
         """Do what a reply calls for; why the agent may not go on, if so."""
         calls = reply.turn.calls
         outcomes = await self._outcomes(calls)
@@ -473,9 +473,9 @@ class _Work:
             return None
         return "length" if reply.stop == "length" else "malformed_tool_call"
 
-    async def _outcomes(self, calls: Sequence[Call]) -> list[Outcome]:
+    async def _outcomes(self, calls: Sequence[Call]) -> list[ToolOutcome]:
         """What each call came to; recorded, those that never ended as well."""
-        done: dict[int, tuple[Outcome, str, str]] = {}
+        done: dict[int, tuple[ToolOutcome, str, str]] = {}
 
         async def do(number: int, call: Call) -> None:
             async with turns:
@@ -483,7 +483,7 @@ class _Work:
                 if number < _MOST_CALLS:
                     outcome = await answer_call(call, self._tools)
                 else:
-                    outcome = Outcome.said(f"error: at most {_MOST_CALLS} calls", is_error=True)
+                    outcome = ToolOutcome.said(f"error: at most {_MOST_CALLS} calls", is_error=True)
                 done[number] = (outcome, started, _now())
 
         turns = asyncio.Semaphore(_AT_ONCE)
@@ -512,7 +512,7 @@ class _Work:
 
         return [list(group) for _, group in itertools.groupby(enumerate(calls), reads)]
 
-    def _record_call(self, call: Call, done: tuple[Outcome, str, str] | None) -> None:
+    def _record_call(self, call: Call, done: tuple[ToolOutcome, str, str] | None) -> None:
         given = call.given
         told = ToolCall(
             name=call.name,

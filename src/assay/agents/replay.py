@@ -23,7 +23,7 @@ from pathlib import Path
 
 from assay.agents.transcripts import MOST_BYTES
 from assay.errors import AgentError, AgentTimeoutError, InputError, nearest
-from assay.graders.usage import OBSERVED, USAGE, Totals, totals_of
+from assay.graders.usage import OBSERVED, USAGE, RunUsage, totals_of
 from assay.sandbox.host import make_directory_inside, open_inside, remove_inside
 from assay.scoring.strict_json import read_json
 from assay.types.codec import from_json
@@ -142,7 +142,7 @@ def _record_trace(recording: Path, run: Run) -> None:
     if not files:
         if run.trace.content is not None:
             run.record(AgentStep(content=run.trace.content, done=True))
-        run.trace.extra[USAGE] = Totals(tokens=0, cost_usd=0.0).to_dict()
+        run.trace.extra[USAGE] = RunUsage(tokens=0, cost_usd=0.0).to_dict()
     else:
         _read_trace(files[0], run)
     if run.trace.content is None:

@@ -36,7 +36,7 @@ what they want, or can get no more, they are satisfied."""
 
 
 @frozen
-class Exchange:
+class UserExchange:
     """What the user said, and what the agent answered."""
 
     said: str
@@ -45,7 +45,7 @@ class Exchange:
 
 async def next_message(
     user: SimulatedUser,
-    exchanges: Sequence[Exchange],
+    exchanges: Sequence[UserExchange],
     *,
     model: str,
     client: ModelClient,

@@ -23,8 +23,8 @@ from assay.types.run import OfferedTool
 __all__ = [
     "AgentTool",
     "Arguments",
-    "Outcome",
-    "ToolError",
+    "ToolOutcome",
+    "ToolRefusalError",
     "answer_call",
     "function_tool",
     "offered_tool",
@@ -35,7 +35,7 @@ _MOST_CHARACTERS = 32_000
 
 
 @frozen(kw_only=True)
-class Outcome:
+class ToolOutcome:
     """What a tool came to.
 
     Attributes:
@@ -50,9 +50,9 @@ class Outcome:
     was_called: bool = True
 
     @staticmethod
-    def said(text: str, *, is_error: bool = False) -> Outcome:
+    def said(text: str, *, is_error: bool = False) -> ToolOutcome:
         """An outcome that is one text."""
-        return Outcome(content=(Text(text),), is_error=is_error)
+        return ToolOutcome(content=(Text(text),), is_error=is_error)
 
     def to_json(self) -> Json:
         """As a trace keeps it: a text, or blocks where there are pictures."""
@@ -79,7 +79,7 @@ class AgentTool:
     """
 
     declared: Tool
-    use: Callable[[Arguments], Awaitable[Outcome]]
+    use: Callable[[Arguments], Awaitable[ToolOutcome]]
     reads_only: bool = False
     seconds: float | None = None
     is_checked: bool = True
@@ -90,11 +90,11 @@ class AgentTool:
         return self.declared.name
 
 
-class ToolError(Exception):
+class ToolRefusalError(Exception):
     """What a tool was asked for and cannot do; the model is told."""
 
 
-async def answer_call(call: Call, tools: Mapping[str, AgentTool]) -> Outcome:
+async def answer_call(call: Call, tools: Mapping[str, AgentTool]) -> ToolOutcome:
     """Do what a call wants.
 
     Raises:
@@ -118,14 +118,14 @@ async def answer_call(call: Call, tools: Mapping[str, AgentTool]) -> Outcome:
         return replace(outcome, content=(*outcome.content, note))
     except AssayError:
         raise
-    except ToolError as error:
-        return Outcome.said(f"error: {error}", is_error=True)
+    except ToolRefusalError as error:
+        return ToolOutcome.said(f"error: {error}", is_error=True)
     except Exception as error:  # a tool of the user's own fails as it likes: the model is told
         late = isinstance(error, TimeoutError) and limit.expired()
         why = (
             f"it took longer than {tool.seconds} s" if late else f"{type(error).__name__}: {error}"
         )
-        return Outcome.said(shortened(f"error: {why}"), is_error=True)
+        return ToolOutcome.said(shortened(f"error: {why}"), is_error=True)
 
 
 def _complaint(given: dict[str, Json] | None, tool: AgentTool) -> str:
@@ -142,8 +142,8 @@ def _complaint(given: dict[str, Json] | None, tool: AgentTool) -> str:
     return complaint and f"the arguments do not fit: {complaint}"
 
 
-def _refused(why: str) -> Outcome:
-    return Outcome(content=(Text(f"error: {why}"),), is_error=True, was_called=False)
+def _refused(why: str) -> ToolOutcome:
+    return ToolOutcome(content=(Text(f"error: {why}"),), is_error=True, was_called=False)
 
 
 def function_tool(function: Callable[..., object], *, seconds: float) -> AgentTool:
@@ -160,7 +160,7 @@ def function_tool(function: Callable[..., object], *, seconds: float) -> AgentTo
     """
     tool = tasks_tools.function_tool(function)
 
-    async def use(given: Arguments) -> Outcome:
+    async def use(given: Arguments) -> ToolOutcome:
         try:
             return _told(await tool.call(given))
         except ArgumentsError as error:
@@ -178,7 +178,7 @@ def offered_tool(tool: OfferedTool, *, seconds: float) -> AgentTool:
         seconds: Time that a call may take.
     """
 
-    async def use(given: Arguments) -> Outcome:
+    async def use(given: Arguments) -> ToolOutcome:
         result = await tool(given)
         return replace(_told(result.content), is_error=result.is_error)
 
@@ -186,14 +186,14 @@ def offered_tool(tool: OfferedTool, *, seconds: float) -> AgentTool:
     return AgentTool(declared=declared, use=use, seconds=seconds)
 
 
-def _told(found: object) -> Outcome:
-    if isinstance(found, Outcome):
+def _told(found: object) -> ToolOutcome:
+    if isinstance(found, ToolOutcome):
         return found
     if isinstance(found, Text | Image):
-        return Outcome(content=(found,))
+        return ToolOutcome(content=(found,))
     if isinstance(found, str):
-        return Outcome.said(shortened(found) or "(nothing)")
-    return Outcome.said(shortened(json.dumps(json_safe(found), ensure_ascii=False)))
+        return ToolOutcome.said(shortened(found) or "(nothing)")
+    return ToolOutcome.said(shortened(json.dumps(json_safe(found), ensure_ascii=False)))
 
 
 def shortened(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, cast
 
-from assay.agents.tools import AgentTool, Arguments, Outcome, ToolError
+from assay.agents.tools import AgentTool, Arguments, ToolOutcome, ToolRefusalError
 from assay.conversation.turns import Tool
 from assay.scoring.json_safe import Json
 from assay.types.typed import problem_of, type_adapter
@@ -55,7 +55,7 @@ class TypedAnswer:
             return
         self._given = text.strip()
 
-    async def _submit(self, given: Arguments) -> Outcome:
+    async def _submit(self, given: Arguments) -> ToolOutcome:
         import pydantic
 
         answer: Json = dict(given) if self._is_object else given["answer"]
@@ -63,9 +63,9 @@ class TypedAnswer:
         try:
             self._adapter.validate_json(text)
         except pydantic.ValidationError as error:
-            raise ToolError(f"it was not accepted: {problem_of(error)}") from error
+            raise ToolRefusalError(f"it was not accepted: {problem_of(error)}") from error
         self._given = text
-        return Outcome.said("accepted")
+        return ToolOutcome.said("accepted")
 
 
 def _as_argument(schema: dict[str, Json]) -> dict[str, Json]:

@@ -12,7 +12,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import cast
 
-from assay.agents.tools import AgentTool, Arguments, Outcome, ToolError, answer_call
+from assay.agents.tools import AgentTool, Arguments, ToolOutcome, ToolRefusalError, answer_call
 from assay.conversation.turns import Call, Tool
 from assay.frozen import frozen
 from assay.sandbox import CommandResult, Limits, let_us_in, run_command
@@ -92,7 +92,7 @@ class WorkspaceTools:
             "required": list[Json](required),
             "additionalProperties": False,
         }
-        uses: Mapping[str, Callable[[Arguments], Awaitable[Outcome]]] = {
+        uses: Mapping[str, Callable[[Arguments], Awaitable[ToolOutcome]]] = {
             "bash": self._bash,
             "read": self._read,
             "write": self._write,
@@ -124,10 +124,12 @@ class WorkspaceTools:
             stdin=stdin,
         )
 
-    async def _bash(self, given: Arguments) -> Outcome:
+    async def _bash(self, given: Arguments) -> ToolOutcome:
         command = str(given["command"])
         if "\0" in command or len(command.encode()) > _MOST_COMMAND:
-            raise ToolError("the command is too long, or has a NUL character: write it to a file")
+            raise ToolRefusalError(
+                "the command is too long, or has a NUL character: write it to a file"
+            )
         result = await self._run(
             ["/bin/sh", "-c", _BASH, "sh", command], seconds=self.seconds, network=self.network
         )
@@ -138,25 +140,25 @@ class WorkspaceTools:
             text += "\n[stopped: it wrote too much output]"
         elif result.exit_code:
             text += f"\n[exit status {result.exit_code}]"
-        return Outcome.said(text or "(no output)", is_error=result.status != "exited")
+        return ToolOutcome.said(text or "(no output)", is_error=result.status != "exited")
 
-    async def _read(self, given: Arguments) -> Outcome:
+    async def _read(self, given: Arguments) -> ToolOutcome:
         path = _path(given)
         first, count = _number(given, "offset", 1), _number(given, "limit", _MOST_LINES)
         count = min(count, _MOST_LINES)
         argv = ["/bin/sh", "-c", _READ, "sh", path, str(first), str(count + 1), str(_OUTPUT + 1)]
         result = await self._run(argv, output=4 * _OUTPUT)
         _require_done(result, given)
-        return Outcome.said(_page(result.stdout, first, count))
+        return ToolOutcome.said(_page(result.stdout, first, count))
 
-    async def _write(self, given: Arguments) -> Outcome:
+    async def _write(self, given: Arguments) -> ToolOutcome:
         path = _path(given)
         content = str(given["content"]).encode()
         result = await self._run(["/bin/sh", "-c", _WRITE, "sh", path], stdin=content)
         _require_done(result, given)
-        return Outcome.said(f"wrote {len(content)} bytes to {given['path']}")
+        return ToolOutcome.said(f"wrote {len(content)} bytes to {given['path']}")
 
-    async def _edit(self, given: Arguments) -> Outcome:
+    async def _edit(self, given: Arguments) -> ToolOutcome:
         path = _path(given)
         fetched = await self._run(
             ["/bin/sh", "-c", _FETCH, "sh", path, str(_MOST_EDITED + 1)], output=2 * _MOST_EDITED
@@ -165,41 +167,43 @@ class WorkspaceTools:
         try:
             before = base64.b64decode(fetched.stdout)
         except binascii.Error:
-            raise ToolError(f"{given['path']}: it could not be read whole") from None
+            raise ToolRefusalError(f"{given['path']}: it could not be read whole") from None
         if len(before) > _MOST_EDITED:
-            raise ToolError(f"{given['path']} has more than {_MOST_EDITED >> 20} MiB: use bash")
+            raise ToolRefusalError(
+                f"{given['path']} has more than {_MOST_EDITED >> 20} MiB: use bash"
+            )
         old, new = str(given["old"]).encode(), str(given["new"]).encode()
         found = before.count(old)
         if not found:
-            raise ToolError(
+            raise ToolRefusalError(
                 f"{given['path']} does not hold that text; it must be the same to a space"
             )
         if found > 1 and given.get("all") is not True:
-            raise ToolError(
+            raise ToolRefusalError(
                 f"{given['path']} holds that text {found} times: give more of it, or all"
             )
         after = before.replace(old, new)
         result = await self._run(["/bin/sh", "-c", _WRITE, "sh", path], stdin=after)
         _require_done(result, given)
         places = "1 place" if found == 1 else f"{found} places"
-        return Outcome.said(f"changed {places} of {given['path']}")
+        return ToolOutcome.said(f"changed {places} of {given['path']}")
 
-    async def _search(self, given: Arguments) -> Outcome:
+    async def _search(self, given: Arguments) -> ToolOutcome:
         path = _path(given)
         pattern, name = str(given.get("pattern") or ""), str(given.get("name") or "")
         if not pattern and not name:
-            raise ToolError("give a pattern of text, a name of files, or both")
+            raise ToolRefusalError("give a pattern of text, a name of files, or both")
         if "\0" in pattern + name or max(map(len, (pattern, name))) > _MOST_PATH:
-            raise ToolError("the pattern is too long, or has a NUL character")
+            raise ToolRefusalError("the pattern is too long, or has a NUL character")
         argv = ["/bin/sh", "-c", _SEARCH, "sh", pattern, path, name, str(_MOST_FOUND + 1)]
         result = await self._run(argv)
         lines = result.stdout.removesuffix("\n").split("\n") if result.stdout else []
         if result.status != "exited" or (not lines and result.stderr.strip()):
-            raise ToolError(_why_failed(result) or result.stderr.strip()[-500:])
+            raise ToolRefusalError(_why_failed(result) or result.stderr.strip()[-500:])
         text = "\n".join(lines[:_MOST_FOUND]) or "nothing was found"
         if len(lines) > _MOST_FOUND:
             text += f"\n[only the first {_MOST_FOUND} are shown]"
-        return Outcome.said(text)
+        return ToolOutcome.said(text)
 
 
 @frozen
@@ -306,7 +310,7 @@ def _path(given: Arguments) -> str:
     """
     path = str(given.get("path") or ".")
     if "\0" in path or len(path.encode()) > _MOST_PATH:
-        raise ToolError("the path is too long, or has a NUL character")
+        raise ToolRefusalError("the path is too long, or has a NUL character")
     return path if path == "." or path.startswith("/") else f"./{path}"
 
 
@@ -322,7 +326,7 @@ def _require_done(result: CommandResult, given: Arguments) -> None:
         ToolError: If it could not.
     """
     if why := _why_failed(result):
-        raise ToolError(f"{given['path']}: {why}")
+        raise ToolRefusalError(f"{given['path']}: {why}")
 
 
 def _why_failed(result: CommandResult) -> str:

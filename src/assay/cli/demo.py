@@ -19,7 +19,7 @@ from assay.errors import InputError, SourceError
 from assay.reports.explain import sentence
 from assay.reports.figures import count, duration
 from assay.reports.outcome import GLYPHS, Outcome, outcome
-from assay.reports.page import STYLES, Page, page_on
+from assay.reports.page import STYLES, TextPage, page_on
 from assay.reports.plain import one_line
 from assay.reports.statistics import statistics
 from assay.reports.summary import Summary, summarize
@@ -190,7 +190,7 @@ def _report(store: Store, runs: Mapping[str, str], missing: str) -> None:
                 page.quote([one_line(cell.answer, 200)], indent=4)
 
 
-def _sums(page: Page, summary: Summary) -> None:
+def _sums(page: TextPage, summary: Summary) -> None:
     """What became of a file of answers, and how far the grades agree with people."""
     for label, parts in statistics(summary):
         if label in ("Cells", "Agreement"):
@@ -200,7 +200,7 @@ def _sums(page: Page, summary: Summary) -> None:
 
 
 def _verdict(
-    page: Page, differences: Mapping[str, str], missing: str, grades: str, took: str
+    page: TextPage, differences: Mapping[str, str], missing: str, grades: str, took: str
 ) -> None:
     page.blank()
     if differences:

@@ -18,7 +18,7 @@ from assay.errors import InputError
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
-    from assay.environment.channel.serve import Served
+    from assay.environment.channel.serve import ServedEnvironment
 
 _MORE = """\
 Each session of a client runs in one of the workers, processes that load the file. Connect with
@@ -72,10 +72,10 @@ def run(given: Namespace) -> int:
 async def _serve(given: Namespace, file: str, name: str, token: str) -> None:
     from assay.cli.fields import settings_of
     from assay.environment.channel.serve import audit_to, serve
-    from assay.environment.channel.sessions import Limits
+    from assay.environment.channel.sessions import ChannelLimits
 
     @dataclass(frozen=True, slots=True, kw_only=True)
-    class Settings(Limits):
+    class Settings(ChannelLimits):
         """What a server bears, and how it is told to say and hear things.
 
         Attributes:
@@ -129,7 +129,7 @@ async def _serve(given: Namespace, file: str, name: str, token: str) -> None:
             dialing.cancel()
 
 
-async def _dial(served: Served, to: int, words: asyncio.Queue[bytes]) -> None:
+async def _dial(served: ServedEnvironment, to: int, words: asyncio.Queue[bytes]) -> None:
     while True:
         word = await words.get()
         with suppress(OSError):  # whoever wanted it has gone
@@ -156,7 +156,7 @@ async def _watch_input(ended: asyncio.Event, words: asyncio.Queue[bytes]) -> Non
     await asyncio.get_running_loop().connect_read_pipe(_Input, sys.stdin)
 
 
-def _announced(given: Namespace, served: Served, *, hud: bool) -> str:
+def _announced(given: Namespace, served: ServedEnvironment, *, hud: bool) -> str:
     if hud:
         return f"HUD_SERVE_PORT={served.port}"
     rows = cast("list[dict[str, object]]", served.manifest["templates"])

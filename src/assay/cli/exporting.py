@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from assay.eval.span_export import SpanExport
-    from assay.store.records import CellRow, RunRecord
+    from assay.store.records import CellColumns, RunRecord
     from assay.store.runs import Store
 
 _MOST = 400
@@ -52,7 +52,9 @@ def exporting(given: Namespace) -> Generator[SpanExport | None]:
             print(one_line(f"warning: {export}", _MOST), file=sys.stderr)
 
 
-def tell_rows(export: SpanExport, store: Store, run: RunRecord, graded: Sequence[CellRow]) -> None:
+def tell_rows(
+    export: SpanExport, store: Store, run: RunRecord, graded: Sequence[CellColumns]
+) -> None:
     """Export rows that were graded, with what is kept of them."""
     from assay.eval.told import told_cell
 

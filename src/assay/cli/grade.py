@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from assay.cli.exporting import add_export, exporting, tell_rows
-from assay.cli.grade_parts import Parts, add_parts, in_parts, write_rows
+from assay.cli.grade_parts import RowParts, add_parts, in_parts, write_rows
 from assay.cli.judging import add_judging
 from assay.cli.named_grader import in_order
 from assay.cli.options import (
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from assay.graders.spec import GraderSpec
     from assay.scoring.validation import ValidationReport
     from assay.shown import Ended
-    from assay.store.records import CellRow
+    from assay.store.records import CellColumns
     from assay.store.runs import Store
 
 _EXAMPLES = """\
@@ -128,7 +128,9 @@ def run(given: Namespace) -> int:
     else:
         graders = (_function(function),)
     with rows_given(given, given.data, may_record=True) as rows, ExitStack() as opened:
-        way = Parts(given, outputs) if is_parted else opened.enter_context(_stored(given, outputs))
+        way = (
+            RowParts(given, outputs) if is_parted else opened.enter_context(_stored(given, outputs))
+        )
         return _grade(given, rows, graders, noted, way)
 
 
@@ -137,7 +139,7 @@ def _grade(
     rows: RowsGiven,
     graders: tuple[GraderSpec, ...],
     noted: dict[str, Json],
-    way: Parts | _Stored,
+    way: RowParts | _Stored,
 ) -> int:
     from assay.eval.recorded import plan_rows
 
@@ -199,7 +201,7 @@ class _Stored:
     ) -> None:
         from assay.eval.row_store import RowStore
 
-        def on_rows(graded: Sequence[CellRow]) -> None:
+        def on_rows(graded: Sequence[CellColumns]) -> None:
             if export is not None:
                 tell_rows(export, store, self.sink.run, graded)
 

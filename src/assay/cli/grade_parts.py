@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _CAUSES = 5
 _FILE_FORMS = tuple(form for form in FORMS if form not in TABLE_FORMS)
-_NOT_WITH = ("label", "junit", "otel")
+_NOT_WITH = ("label", "junit", "otel", "by")
 
 
 def add_parts(parser: ArgumentParser) -> None:
@@ -71,7 +71,7 @@ def in_parts(given: Namespace) -> bool:
     return False
 
 
-class Parts:
+class RowParts:
     """Rows that become parts in a directory."""
 
     def __init__(self, given: Namespace, outputs: Outputs) -> None:
@@ -111,7 +111,7 @@ def report_parts(given: Namespace, outputs: Outputs) -> int:
     """
     from assay.eval.part_reading import summary_of
 
-    for name in ("html", "junit", "case", "all"):
+    for name in ("html", "junit", "case", "all", "by"):
         if getattr(given, name):
             raise InputError(
                 f"--{name} goes with a stored run, and {given.run} is a directory of parts",
@@ -161,13 +161,13 @@ def _summary_of(told: Mapping[str, Json]) -> Summary:
     Raises:
         KeyError, ShapeError: If it is none.
     """
-    from assay.eval.grades import Tally
+    from assay.eval.grades import RowTally
     from assay.reports.summary import Cause, NotGraded, Summary, cause_key
     from assay.reports.totals import Totals
     from assay.statistics.intervals import wilson
     from assay.store.windows import Ends
 
-    tally = Tally.from_dict(told)
+    tally = RowTally.from_dict(told)
     ends = Ends(
         passed=tally.passed - tally.scored,
         failed=tally.failed,
@@ -195,6 +195,7 @@ def _summary_of(told: Mapping[str, Json]) -> Summary:
             Cause(times, text, cause_key(text)) for text, times in tally.commonest_causes()
         ),
         not_graded=partly if tally.partly else None,
+        skipped=tally.skipped_why,
     )
 
 

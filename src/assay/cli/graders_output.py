@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from assay.reports.page import Page, page_on
+from assay.reports.page import TextPage, page_on
 from assay.reports.plain import one_line, plain
 from assay.scoring.graded import Graded
 
@@ -46,7 +46,7 @@ def print_preview(system: str, user: str) -> None:
     print()
 
 
-def _grades(page: Page, graded: Sequence[Graded]) -> None:
+def _grades(page: TextPage, graded: Sequence[Graded]) -> None:
     rows: list[list[str]] = []
     for one in graded[:_MOST_ROWS]:
         score = "" if one.score is None else f"{one.score:.4g}"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from assay.interop.openai_replay import Replay
     from assay.interop.openai_suite import Suite
     from assay.interop.writing import WrittenCase
-    from assay.reports.page import Page
+    from assay.reports.page import TextPage
     from assay.scoring.json_safe import Json
     from assay.tasks.origin import Source
 
@@ -241,7 +241,7 @@ def _print(
         _print_next(page, suite, place)
 
 
-def _print_suite(page: Page, suite: Suite, place: Path) -> None:
+def _print_suite(page: TextPage, suite: Suite, place: Path) -> None:
     from assay.reports.figures import count
 
     counts = f"{count(len(suite.criteria), 'grader')}, {count(len(suite.rows), 'row')}"
@@ -261,7 +261,7 @@ def _print_suite(page: Page, suite: Suite, place: Path) -> None:
     page.blank()
 
 
-def _print_replays(page: Page, replays: Sequence[Replay]) -> None:
+def _print_replays(page: TextPage, replays: Sequence[Replay]) -> None:
     page.line(("Replay against the recorded results", "bold"))
     page.blank()
     titles = ("grader", "recorded", "replayed", "agree", "kappa", "largest difference")
@@ -297,7 +297,7 @@ def _verdict(score: float | None, passed: bool | None) -> str:  # noqa: FBT001 -
     return number if passed is None else f"{number} ({'passed' if passed else 'failed'})"
 
 
-def _print_next(page: Page, suite: Suite, place: Path) -> None:
+def _print_next(page: TextPage, suite: Suite, place: Path) -> None:
     from assay.interop.openai_suite import GRADERS, NEEDS_YOU, ROWS
 
     if (place / NEEDS_YOU).exists():

@@ -35,7 +35,7 @@ from assay.cli.options import (
 )
 from assay.errors import InputError
 from assay.frozen import frozen
-from assay.reports.page import Page
+from assay.reports.page import TextPage
 from assay.service.operation import Input, Operation
 
 Item: TypeAlias = "Mapping[str, Any]"
@@ -78,7 +78,7 @@ class Verb:
     asks: str
     columns: str = ""
     about: str = ""
-    says: Callable[[Page, Any, Namespace], None] | None = None
+    says: Callable[[TextPage, Any, Namespace], None] | None = None
     lines: str = ""
     part: str = ""
     first: str = ""

@@ -47,6 +47,7 @@ class Outputs:
         html: File for the HTML report.
         fail_under: Mean reward that passes; None asks every graded cell to pass.
         strict: Whether a skipped grader leaves the run without a verdict.
+        by: A field of the metadata that the cells are broken down by; empty for none.
     """
 
     json: bool = False
@@ -54,6 +55,7 @@ class Outputs:
     html: str | None = None
     fail_under: float | None = None
     strict: bool = False
+    by: str = ""
 
     @classmethod
     def of(cls, given: Namespace) -> Outputs:
@@ -64,6 +66,7 @@ class Outputs:
             html=getattr(given, "html", None),
             fail_under=given.fail_under,
             strict=given.strict,
+            by=given.by or "",
         )
 
 
@@ -378,6 +381,9 @@ def engine_given(given: Namespace) -> Generator[Cluster | None]:
         yield cluster
 
 
+BY = "also by this field of the rows, or of the cases' metadata: topic, tags"
+
+
 def add_outputs(parser: ArgumentParser) -> None:
     """Add where results go; see `Outputs`."""
     add_json(parser)
@@ -385,6 +391,7 @@ def add_outputs(parser: ArgumentParser) -> None:
     add("--junit", metavar="FILE", help="also write a JUnit XML report")
     add("--fail-under", type=share, metavar="X", help="pass if the mean reward is at least X")
     add("--strict", action="store_true", help="exit 3 where a grader was skipped")
+    add("--by", metavar="FIELD", help=BY)
 
 
 def add_json(parser: ArgumentParser) -> None:

@@ -31,7 +31,7 @@ from assay.eval.selftest import plan_selftest
 from assay.eval.trials import TrialPlan
 from assay.eval.work import load_tasks
 from assay.reports.figures import count
-from assay.reports.page import Page, page_on
+from assay.reports.page import TextPage, page_on
 from assay.scoring.json_safe import Json
 from assay.tasks.task import Task
 
@@ -172,7 +172,7 @@ def _cache() -> str:
     return str(Path(state_home(), "cache"))
 
 
-def _show(given: Namespace, data: dict[str, Json], render: Callable[[Page], None]) -> None:
+def _show(given: Namespace, data: dict[str, Json], render: Callable[[TextPage], None]) -> None:
     """Write to standard output; whoever stopped reading there still gets the exit status."""
     try:
         if given.json:

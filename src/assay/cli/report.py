@@ -28,6 +28,7 @@ from assay.cli.options import (
 )
 from assay.errors import InputError
 from assay.eval.journals import salvage
+from assay.reports.breakdown import breakdown_of
 from assay.reports.opened import open_cell
 from assay.reports.outcome import trouble
 from assay.reports.plain import one_line
@@ -40,6 +41,7 @@ from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store
 
 if TYPE_CHECKING:
+    from assay.reports.run_records import Breakdown
     from assay.reports.standing import Shelf
 
 
@@ -83,6 +85,7 @@ def conclude(
     shown: int | None = 5,
     only: Sequence[CellRecord] = (),
     full: bool = False,
+    is_asked_alone: bool = False,
 ) -> int:
     """Write what was asked for and give the exit status of the verdict that was printed.
 
@@ -93,6 +96,8 @@ def conclude(
         shown: Failing cells that the terminal opens; None for all.
         only: These cells are all that is reported, and each is opened.
         full: Whether JSON has every cell opened.
+        is_asked_alone: Whether nothing but the report was asked for: a field to break it down by
+            that no cell has is an error then, and else, after the work, a warning.
 
     Returns:
         The verdict's exit status, also where whoever reads the output stopped reading; 3 where a
@@ -104,6 +109,7 @@ def conclude(
     opener = partial(open_cell, store)
     shelf = _shelf(as_json=outputs.json)
     fail_under, strict = outputs.fail_under, outputs.strict
+    broken_down = _broken_down(store, stored, outputs.by, is_asked_alone=is_asked_alone)
 
     def cells() -> Iterator[CellRecord]:
         return iter(only) if only else store.cells(run_id)
@@ -128,6 +134,7 @@ def conclude(
             opener=partial(opened_cell, store, run, whole=True) if only or full else None,
             state=run_state(store, stored),
             some=bool(only),
+            broken_down=broken_down,
         )
         summaries.append(summary)
 
@@ -137,6 +144,7 @@ def conclude(
         limit = None if shown is None else 200
         found = review(run, cells, shelf=shelf) if only else _reviewed(store, run, shelf, limit)
         found = replace(_with_labels(found, store), open=opener, where=named_store())
+        found = replace(found, summary=replace(found.summary, broken_down=broken_down))
         summaries.append(found.summary)
         if outputs.html:
             written.append(_write(outputs.html, lambda: _html(outputs, found, store)))
@@ -148,6 +156,18 @@ def conclude(
     return (
         verdict(summary, fail_under=fail_under, strict=strict).code if all(written) else NOT_GRADED
     )
+
+
+def _broken_down(
+    store: Store, run: RunRecord, field: str, *, is_asked_alone: bool
+) -> Breakdown | None:
+    try:
+        return breakdown_of(store, run, field) if field else None
+    except InputError as error:
+        if is_asked_alone:
+            raise
+        print(f"warning: --by: {error}", file=sys.stderr)
+        return None
 
 
 def _reviewed(
@@ -246,7 +266,15 @@ def run(given: Namespace) -> int:
             else store.cells_of_case(stored.id, given.case, **_agent(given))
         )
         shown = None if given.all else 5
-        return conclude(store, stored.id, outputs, shown=shown, only=only, full=given.all)
+        return conclude(
+            store,
+            stored.id,
+            outputs,
+            shown=shown,
+            only=only,
+            full=given.all,
+            is_asked_alone=True,
+        )
 
 
 class _Agent(TypedDict):

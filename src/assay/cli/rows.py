@@ -13,7 +13,7 @@ from typing import IO, cast
 
 from assay.errors import InputError, StoreError
 from assay.tasks.packed import name_inside
-from assay.tasks.row_files import ROOM, Reading, unnamed
+from assay.tasks.row_files import ROOM, RowReading, unnamed
 from assay.tasks.row_sets import holds_rows
 from assay.tasks.text_tables import is_moved
 
@@ -66,7 +66,7 @@ class RowsGiven:
     """
 
     path: str
-    reading: Reading
+    reading: RowReading
     left_out: int = 0
     first_left_out: str = ""
 
@@ -88,7 +88,7 @@ def rows_given(
     """
     require_rows(file)
     is_stdin = file == _STDIN
-    reading = Reading(
+    reading = RowReading(
         mapping=_mapping(cast("list[tuple[str, str]]", given.map)),
         name=_STDIN_NAME if is_stdin else "",
         labels=labels,
@@ -112,7 +112,7 @@ def rows_given(
 _HEAD = 1 << 16
 
 
-def _may_record(path: str, reading: Reading) -> bool:
+def _may_record(path: str, reading: RowReading) -> bool:
     """Whether a path holds recordings of agents; rows are told from them without any reader."""
     place = Path(path)
     if place.is_dir():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from assay.cli.nouns import Column, Item, Noun, Verb
 from assay.cli.verbs import say_fields, to_minute
 from assay.reports.figures import count
-from assay.reports.page import Page
+from assay.reports.page import TextPage
 from assay.reports.plain import one_line, plain
 
 if TYPE_CHECKING:
@@ -76,33 +76,33 @@ def _run_cells(run: Item) -> str:
     return ", ".join(told) + missing
 
 
-def _say_trace(_: Page, found: TraceDetail, __: Namespace) -> None:
+def _say_trace(_: TextPage, found: TraceDetail, __: Namespace) -> None:
     print(json.dumps(found.row, indent=2))
 
 
-def _say_collected(page: Page, made: DatasetRecord, _: Namespace) -> None:
+def _say_collected(page: TextPage, made: DatasetRecord, _: Namespace) -> None:
     page.line(f"{made.key}: {count(made.rows, 'row')}")
 
 
-def _say_key(page: Page, made: MadeKey, _: Namespace) -> None:
+def _say_key(page: TextPage, made: MadeKey, _: Namespace) -> None:
     print(f"{made.token}\n")
     until = f", until {to_minute(made.expires_at)}" if made.expires_at else ""
     page.line(f"{made.id}  {made.role} of {made.project}: {one_line(made.name, 60)}{until}")
     page.line("The key is shown this once; keep it safe.")
 
 
-def _say_locked(page: Page, grader: GraderRecord, _: Namespace) -> None:
+def _say_locked(page: TextPage, grader: GraderRecord, _: Namespace) -> None:
     page.line(f"{grader.key} is {'locked' if grader.locked else 'open'}")
 
 
-def _say_diff(page: Page, found: GraderDiff, given: Namespace) -> None:
+def _say_diff(page: TextPage, found: GraderDiff, given: Namespace) -> None:
     if found.diff:
         _say_text(page, found.diff, {"+": "green", "-": "red", "@": "cyan"})
     else:
         page.line("no difference" if given.older else "no difference, or no version before it")
 
 
-def _say_text(page: Page, text: str, styles: Mapping[str, str]) -> None:
+def _say_text(page: TextPage, text: str, styles: Mapping[str, str]) -> None:
     """Show text that may be copied: no line of it is broken where it goes to a file or a pipe."""
     if not page.is_live:
         print(plain(text).removesuffix("\n"))
@@ -111,7 +111,7 @@ def _say_text(page: Page, text: str, styles: Mapping[str, str]) -> None:
         page.line((line, styles.get(line[:1], "")))
 
 
-def _say_grader(page: Page, found: GraderDetail, _: Namespace) -> None:
+def _say_grader(page: TextPage, found: GraderDetail, _: Namespace) -> None:
     latest, card = found.latest, found.calibration
     by = f" by {latest.created_by}" if latest.created_by else ""
     say_fields(

@@ -21,7 +21,7 @@ from assay.cli.options import (
 )
 from assay.errors import InputError
 from assay.reports.figures import DASH, duration, percent
-from assay.reports.page import Page, page_on
+from assay.reports.page import TextPage, page_on
 from assay.reports.plain import one_line
 from assay.reports.trainability import Times, Trainability, trainability_of, trainability_of_parts
 from assay.scoring.json_safe import Json
@@ -120,7 +120,7 @@ def _conclude(
     return 0 if is_enough else 1
 
 
-def _show(page: Page, seen: Trainability, *, are_rows: bool) -> None:
+def _show(page: TextPage, seen: Trainability, *, are_rows: bool) -> None:
     page.blank()
     for end in seen.ends:
         share = percent(end.share) if end.share is not None else ""

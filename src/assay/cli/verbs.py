@@ -25,7 +25,7 @@ from assay.cli.options import (
 )
 from assay.errors import InputError, LockedError, NotFoundError
 from assay.reports.figures import count
-from assay.reports.page import Page, page_on
+from assay.reports.page import TextPage, page_on
 from assay.reports.plain import one_line
 from assay.scoring.json_safe import Json
 from assay.scoring.records import as_json
@@ -212,7 +212,7 @@ def to_minute(time: str) -> str:
     return time[:16].replace("T", " ")
 
 
-def say_fields(page: Page, fields: Reply) -> None:
+def say_fields(page: TextPage, fields: Reply) -> None:
     """Show fields, a line for each, but for those that are empty or have parts."""
     shown = {
         name.replace("_", " "): _shown(name, value, 400)

@@ -68,7 +68,7 @@ def open_page(
     """
     require_server(f"assay {given.command}")
     place = place_of()
-    from assay.endpoint.listening import Limits
+    from assay.endpoint.listening import ListeningLimits
     from assay.server.app import run as run_server
     from assay.server.context import ServerSettings
     from assay.sockets import listen
@@ -80,7 +80,7 @@ def open_page(
 
     with listen(_HOST, given.port) as opened:
         settings = ServerSettings(
-            location=where, hosts=(_HOST,), limits=Limits(grace_seconds=_GRACE_SECONDS)
+            location=where, hosts=(_HOST,), limits=ListeningLimits(grace_seconds=_GRACE_SECONDS)
         )
         log_requests(quiet=True)
         log_changes(None)

@@ -122,7 +122,7 @@ class _Named:
         return checked
 
 
-class Call(_Named, Generic[P, T]):
+class OneResult(_Named, Generic[P, T]):
     """A method of parts that gives one result."""
 
     def __init__(
@@ -152,7 +152,7 @@ class Call(_Named, Generic[P, T]):
         return self._checked(call)
 
 
-class Steps(_Named, Generic[P, T]):
+class ManyResults(_Named, Generic[P, T]):
     """A method of parts that gives one result after another."""
 
     def __init__(self, work: Callable[Concatenate[Any, P], AsyncIterator[T]]) -> None:
@@ -178,10 +178,12 @@ class Steps(_Named, Generic[P, T]):
 
 
 @overload
-def ask(operation: Operation[P, T]) -> Call[P, T]: ...
+def ask(operation: Operation[P, T]) -> OneResult[P, T]: ...
 @overload
-def ask(operation: Operation[P, R], then: Callable[[R], T]) -> Call[P, T]: ...
-def ask(operation: Operation[P, Any], then: Callable[[Any], Any] | None = None) -> Call[P, Any]:
+def ask(operation: Operation[P, R], then: Callable[[R], T]) -> OneResult[P, T]: ...
+def ask(
+    operation: Operation[P, Any], then: Callable[[Any], Any] | None = None
+) -> OneResult[P, Any]:
     """The method that asks for an operation.
 
     Args:
@@ -193,16 +195,16 @@ def ask(operation: Operation[P, Any], then: Callable[[Any], Any] | None = None) 
         found = await part.ask(operation, given)
         return found if then is None else then(found)
 
-    return Call(asked, operation.signature, lambda: operation.about)
+    return OneResult(asked, operation.signature, lambda: operation.about)
 
 
 @overload
-def ask_all(operation: Operation[P, Page[T]]) -> Call[P, list[T]]: ...
+def ask_all(operation: Operation[P, Page[T]]) -> OneResult[P, list[T]]: ...
 @overload
-def ask_all(operation: Operation[P, Page[R]], each: Callable[[R], T]) -> Call[P, list[T]]: ...
+def ask_all(operation: Operation[P, Page[R]], each: Callable[[R], T]) -> OneResult[P, list[T]]: ...
 def ask_all(
     operation: Operation[P, Page[Any]], each: Callable[[Any], Any] | None = None
-) -> Call[P, list[Any]]:
+) -> OneResult[P, list[Any]]:
     """The method that asks for all of a list, page after page; or for ``limit`` of it.
 
     Args:
@@ -220,12 +222,12 @@ def ask_all(
                 return items
             given |= {"after": page.next, "offset": 0}
 
-    return Call(asked, operation.signature, lambda: operation.about)
+    return OneResult(asked, operation.signature, lambda: operation.about)
 
 
-def by_hand(function: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> Call[P, T]:
+def by_hand(function: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> OneResult[P, T]:
     """The method that does more than to ask for one operation."""
-    return Call(function, _without_first(function), lambda: inspect.getdoc(function) or "")
+    return OneResult(function, _without_first(function), lambda: inspect.getdoc(function) or "")
 
 
 def _without_first(function: Callable[..., object]) -> inspect.Signature:

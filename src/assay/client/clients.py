@@ -9,13 +9,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Self
 
 from assay.client.asking import Awaited, Blocking, M_co, arguments
-from assay.client.data import Datasets, Jobs, Scores, Traces
-from assay.client.graders import Graders
-from assay.client.labels import Calibrations, Labels
+from assay.client.data import DatasetsPart, JobsPart, ScoresPart, TracesPart
+from assay.client.graders import GradersPart
+from assay.client.labels import CalibrationsPart, LabelsPart
 from assay.client.portal import Portal
-from assay.client.runs import Cells, Runs
+from assay.client.runs import CellsPart, RunsPart
 from assay.client.scope import Backend, Scope
-from assay.client.site import Keys, Projects
+from assay.client.site import Keys, ProjectsPart
 from assay.errors import InputError
 
 
@@ -41,16 +41,16 @@ class _Parts(Generic[M_co]):
     ) -> None:
         self._scope = scope = Scope(_backend(base_url, api_key, store, timeout, patience), project)
         self._portal = portal = self._opened(scope)
-        self.graders: Graders[M_co] = Graders(scope, portal)
-        self.datasets: Datasets[M_co] = Datasets(scope, portal)
-        self.traces: Traces[M_co] = Traces(scope, portal)
-        self.jobs: Jobs[M_co] = Jobs(scope, portal)
-        self.scores: Scores[M_co] = Scores(scope, portal)
-        self.runs: Runs[M_co] = Runs(scope, portal)
-        self.cells: Cells[M_co] = Cells(scope, portal)
-        self.labels: Labels[M_co] = Labels(scope, portal)
-        self.calibrations: Calibrations[M_co] = Calibrations(scope, portal)
-        self.projects: Projects[M_co] = Projects(scope, portal)
+        self.graders: GradersPart[M_co] = GradersPart(scope, portal)
+        self.datasets: DatasetsPart[M_co] = DatasetsPart(scope, portal)
+        self.traces: TracesPart[M_co] = TracesPart(scope, portal)
+        self.jobs: JobsPart[M_co] = JobsPart(scope, portal)
+        self.scores: ScoresPart[M_co] = ScoresPart(scope, portal)
+        self.runs: RunsPart[M_co] = RunsPart(scope, portal)
+        self.cells: CellsPart[M_co] = CellsPart(scope, portal)
+        self.labels: LabelsPart[M_co] = LabelsPart(scope, portal)
+        self.calibrations: CalibrationsPart[M_co] = CalibrationsPart(scope, portal)
+        self.projects: ProjectsPart[M_co] = ProjectsPart(scope, portal)
         self.keys: Keys[M_co] = Keys(scope, portal)
 
     @staticmethod

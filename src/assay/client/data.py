@@ -6,14 +6,14 @@ from collections.abc import AsyncIterator, Iterable
 from datetime import datetime
 from pathlib import Path
 
-from assay.client.asking import M_co, Part, Steps, ask, ask_all, by_hand
+from assay.client.asking import M_co, ManyResults, Part, ask, ask_all, by_hand
 from assay.client.scope import Item, Rows, rows_of
 from assay.errors import InputError
 from assay.service import datasets, jobs, scores, traces
 from assay.store import DatasetRecord, JobRecord
 
 
-class Datasets(Part[M_co]):
+class DatasetsPart(Part[M_co]):
     """Rows that are stored once and graded as often as one likes."""
 
     called = "datasets"
@@ -49,7 +49,7 @@ class Datasets(Part[M_co]):
         return await self._scope.backend.create_dataset(where, key, name, given)
 
 
-class Traces(Part[M_co]):
+class TracesPart(Part[M_co]):
     """What tracers sent to a server, until datasets are made of it."""
 
     called = "traces"
@@ -66,7 +66,7 @@ class Traces(Part[M_co]):
         return (await self._scope.call(traces.delete_traces, when, project=project)).deleted
 
 
-class Jobs(Part[M_co]):
+class JobsPart(Part[M_co]):
     """Gradings of whole datasets; they survive a restart of what runs them."""
 
     called = "jobs"
@@ -89,7 +89,7 @@ class Jobs(Part[M_co]):
         made = await self._scope.call(jobs.create_job, grader, dataset, version, project=project)
         return await self._scope.backend.begin(made)
 
-    @Steps
+    @ManyResults
     async def follow(self, job: str, *, project: str | None = None) -> AsyncIterator[JobRecord]:
         """The job again and again as it gets on, until it has ended."""
         async for step in self._scope.backend.follow(self._scope.project(project), job):
@@ -104,7 +104,7 @@ class Jobs(Part[M_co]):
         return found or await self._scope.call(jobs.show_job, job, project=project)
 
 
-class Scores(Part[M_co]):
+class ScoresPart(Part[M_co]):
     """What graders gave, and what people or programs write in."""
 
     called = "scores"

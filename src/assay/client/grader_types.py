@@ -34,7 +34,7 @@ class PanelOptions(TypedDict, total=False):
     timeout_seconds: float
 
 
-class Said(TypedDict, total=False):
+class GraderOptions(TypedDict, total=False):
     """What is said of a grader beside its definition.
 
     Attributes:
@@ -52,7 +52,7 @@ class Said(TypedDict, total=False):
     project: str | None
 
 
-class Sampled(Said, total=False):
+class Sampled(GraderOptions, total=False):
     """What is said of a grader that is tried before it is stored.
 
     Attributes:
@@ -74,7 +74,7 @@ class FunctionOptions(Sampled, total=False):
     range: tuple[float, float] | None
 
 
-class PrebuiltJudgeOptions(Said, total=False):
+class PrebuiltJudgeOptions(GraderOptions, total=False):
     """The options of every judge; one that is None has its default."""
 
     judge_model: str | None
@@ -94,7 +94,7 @@ class BinaryJudgeOptions(PrebuiltJudgeOptions, Sampled, total=False):
     openers: bool | None
 
 
-class EndpointOptions(Said, total=False):
+class EndpointOptions(GraderOptions, total=False):
     """The options of `ExternalEndpointGrader`; one that is None has its default."""
 
     protocol: Literal["assay", "adaptive", "openrlhf", "nemo_gym"] | None
@@ -125,8 +125,9 @@ class GraderTypes(Part[M_co]):
     """``client.graders.create``: one call per type of grader.
 
     Every call is given a ``key``, what the grader is called from now on (lowercase letters, digits,
-    ``.``, ``_`` and ``-``), and may be given what `Said` lists. It is validated before anything is
-    stored, and returns the stored grader; what is worth a look comes as Python warnings.
+    ``.``, ``_`` and ``-``), and may be given what `GraderOptions` lists. It is validated before
+    anything is stored, and returns the stored grader; what is worth a look comes as Python
+    warnings.
 
     Raises:
         InputError: The definition is wrong; a `ValueError` too. For a function that fails
@@ -200,7 +201,9 @@ class GraderTypes(Part[M_co]):
         return await self._store(key, "external_endpoint", {"url": url}, options)
 
     @by_hand
-    async def custom(self, *, key: str, path: str = "", **said: Unpack[Said]) -> GraderRecord:
+    async def custom(
+        self, *, key: str, path: str = "", **said: Unpack[GraderOptions]
+    ) -> GraderRecord:
         """Store a name for scores that are written in, or for a `Grader` class of the project.
 
         Args:
@@ -212,7 +215,7 @@ class GraderTypes(Part[M_co]):
 
     @by_hand
     async def declared(
-        self, *, key: str, graders: Sequence[Mapping[str, Json]], **said: Unpack[Said]
+        self, *, key: str, graders: Sequence[Mapping[str, Json]], **said: Unpack[GraderOptions]
     ) -> GraderRecord:
         """Store graders as a case or a grader file declares them; their scores are combined."""
         return await self._store(key, "declared", {"graders": [dict(one) for one in graders]}, said)
@@ -237,7 +240,7 @@ class GraderTypes(Part[M_co]):
         return made.record
 
 
-_SAID = tuple(Said.__annotations__)
+_SAID = tuple(GraderOptions.__annotations__)
 _TRIED = ("function", "binary_judge")
 """Kinds that are tried on samples when they are stored."""
 

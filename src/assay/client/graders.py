@@ -47,7 +47,7 @@ class Grades(list[Graded]):
         self.seconds: list[float | None] = []
 
 
-class Graders(Part[M_co]):
+class GradersPart(Part[M_co]):
     """``client.graders``.
 
     Attributes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
-from assay.client.asking import M_co, Part, Steps, ask, ask_all, by_hand
+from assay.client.asking import M_co, ManyResults, Part, ask, ask_all, by_hand
 from assay.errors import InputError
 from assay.service import calibrations, labels
 from assay.service.labels import QueueItem
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from assay.store.labels import LabelRecord
 
 
-class Labels(Part[M_co]):
+class LabelsPart(Part[M_co]):
     """What people say of answers, without seeing what graders said."""
 
     called = "labels"
@@ -106,7 +106,7 @@ class Labels(Part[M_co]):
         )
 
 
-class Calibrations(Part[M_co]):
+class CalibrationsPart(Part[M_co]):
     """How far stored graders agree with people's labels, card by card."""
 
     called = "calibrations"
@@ -179,4 +179,4 @@ class Calibrations(Part[M_co]):
             if work.card:
                 return
 
-    follow = Steps(_follow)
+    follow = ManyResults(_follow)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from assay.reports.comparing.found import RunComparison
 
 
-class Runs(Part[M_co]):
+class RunsPart(Part[M_co]):
     """Runs of cases, as `assay run` stored them.
 
     A run is meant by its id, the beginning of it, its label, or ``latest``.
@@ -38,6 +38,7 @@ class Runs(Part[M_co]):
         *,
         harnesses: tuple[str | None, str | None] = (None, None),
         models: tuple[str | None, str | None] = (None, None),
+        by: str = "",
     ) -> RunComparison:
         """Two runs, or two agents of one, paired by case and trial: what `assay compare` says.
 
@@ -46,6 +47,7 @@ class Runs(Part[M_co]):
             after: The other one; without it, agents of the first.
             harnesses: Only this harness, of the first side and of the second.
             models: Only this model, likewise.
+            by: A field of the metadata of cases, or of rows, to break the cases down by.
 
         Raises:
             NotFoundError: There is no such run.
@@ -59,10 +61,11 @@ class Runs(Part[M_co]):
             after_harness=harnesses[1],
             before_model=models[0],
             after_model=models[1],
+            by=by,
         )
 
 
-class Cells(Part[M_co]):
+class CellsPart(Part[M_co]):
     """Single results of runs.
 
     A cell is meant by what `list` or an opened cell tells of it, or by its case, harness, model and

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from assay.store.projects import KeyRole
 
 
-class Projects(Part[M_co]):
+class ProjectsPart(Part[M_co]):
     """Names under which graders, datasets and scores stand."""
 
     called = "projects"

@@ -70,7 +70,7 @@ class Request:
 
 
 @frozen(kw_only=True)
-class Usage:
+class ReplyUsage:
     """Tokens of one reply, as its provider counts them; None where it does not say.
 
     Attributes:
@@ -133,7 +133,7 @@ class Reply:
     data: Json = None
     finish: Finish = "stop"
     model: str = ""
-    usage: Usage = field(default_factory=Usage)
+    usage: ReplyUsage = field(default_factory=ReplyUsage)
     fingerprint: str = ""
     rung: Rung = "text"
     attempts: tuple[Attempt, ...] = ()

@@ -11,7 +11,16 @@ from assay.conversation.capability import Capability
 from assay.conversation.messages import Message, Request
 from assay.conversation.protocols import Codec, chat
 from assay.conversation.schemas import Shape
-from assay.conversation.turns import Conversation, Image, Part, Reply, Text, Tool, Turn, Unknown
+from assay.conversation.turns import (
+    AssistantTurn,
+    Conversation,
+    Image,
+    Part,
+    Text,
+    Tool,
+    Turn,
+    Unknown,
+)
 from assay.conversation.wire import (
     UNENDED,
     RawReply,
@@ -156,11 +165,11 @@ def read(codec: Codec, data: Json, tool: str = "verdict") -> RawReply | None:
     return RawReply(said, reply.stop, reply.model, reply.usage, fingerprint, reply.refusal, wrong)
 
 
-def _reply(codec: Codec, data: Json, tool: str) -> Reply | None:
+def _reply(codec: Codec, data: Json, tool: str) -> AssistantTurn | None:
     return chat.read_reply(data, tool) if codec.NAME == "chat" else codec.read_reply(data)
 
 
-def _said(reply: Reply, tool: str) -> tuple[str, str]:
+def _said(reply: AssistantTurn, tool: str) -> tuple[str, str]:
     """What a reply says, and what is wrong with it."""
     ours = [one.arguments for one in reply.turn.calls if is_named({"name": one.name}, tool)]
     return one_call(ours) if ours else (reply.turn.text, "")

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import ClassVar, Literal, TypeAlias
 
-from assay.conversation.messages import Usage
+from assay.conversation.messages import ReplyUsage
 from assay.frozen import frozen
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
@@ -267,7 +267,7 @@ class Tokens:
 
 
 @frozen(kw_only=True)
-class Reply:
+class AssistantTurn:
     """What the model said.
 
     Attributes:
@@ -284,7 +284,7 @@ class Reply:
     turn: Turn
     stop: Stop = "stop"
     model: str = ""
-    usage: Usage = field(default_factory=Usage)
+    usage: ReplyUsage = field(default_factory=ReplyUsage)
     id: str = ""
     refusal: str = ""
     tokens: Tokens | None = None

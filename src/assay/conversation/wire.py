@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import cast
 
-from assay.conversation.messages import Finish, Message, Usage
+from assay.conversation.messages import Finish, Message, ReplyUsage
 from assay.conversation.structured import parse
 from assay.errors import InputError
 from assay.frozen import frozen
@@ -38,7 +38,7 @@ class RawReply:
     text: str
     finish: Finish = "stop"
     model: str = ""
-    usage: Usage = field(default_factory=Usage)
+    usage: ReplyUsage = field(default_factory=ReplyUsage)
     fingerprint: str = ""
     refusal: str = ""
     wrong: str = ""

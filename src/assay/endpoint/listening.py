@@ -49,7 +49,7 @@ _LAST_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class ListeningLimits:
     """Who is listened to, and for how long."""
 
     # Open at once. One more closes that which has been without a request longest.
@@ -72,7 +72,7 @@ class Limits:
 class _Room:
     """Connections without a request, the longest waiting first."""
 
-    limits: Limits
+    limits: ListeningLimits
     most: int
     waiting: dict[_Connection, None] = field(default_factory=dict["_Connection", None])
     is_full: bool = False
@@ -238,7 +238,7 @@ class _Connection(_Protocol):
             self._timer = None
 
 
-class Server(uvicorn.Server):
+class BoundedServer(uvicorn.Server):
     """Ends within a bounded time, whatever holds its threads."""
 
     def __init__(
@@ -272,7 +272,7 @@ class Server(uvicorn.Server):
 _ENDS = ProblemError(503, "the server ends; ask again", headers={"Retry-After": "5"})
 
 
-def _in_time(receive: Receive, limits: Limits) -> Receive:
+def _in_time(receive: Receive, limits: ListeningLimits) -> Receive:
     """What comes in, as long as it comes: half a body would hold a connection, and who reads it.
 
     Only time that is spent waiting for the body counts, so that no honest sender pays for a server
@@ -310,7 +310,7 @@ def _late(seen: int) -> ProblemError:
 class _Bounded:
     """Waits for no body for ever, and answers requests that are cut off at the end."""
 
-    def __init__(self, app: ASGIApp, limits: Limits) -> None:
+    def __init__(self, app: ASGIApp, limits: ListeningLimits) -> None:
         self._app = app
         self._limits = limits
 
@@ -344,12 +344,12 @@ def run(main: Coroutine[Any, Any, None]) -> None:
 
 def server_for(
     app: ASGIApp,
-    limits: Limits,
+    limits: ListeningLimits,
     *,
     start: Callable[[], object],
     stop: Callable[[], object] = lambda: None,
     is_told: bool = False,
-) -> Server:
+) -> BoundedServer:
     """What serves an app until the process is told to end.
 
     ``stop``: Called when the process is told to end, before requests are waited for; by a signal,
@@ -375,4 +375,4 @@ def server_for(
     if files != resource.RLIM_INFINITY:
         most = max(1, min(most, files - _FILES))
     config.room = _Room(limits, most)
-    return Server(config, start, stop)
+    return BoundedServer(config, start, stop)

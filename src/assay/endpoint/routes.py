@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from assay.endpoint.problems import MEDIA_TYPE, ProblemError, problem_body
 from assay.endpoint.served import Access, Served
 from assay.graders.endpoints.forms import FORMS, nemo_gym
-from assay.graders.endpoints.forms.form import Form, NotGradedError
+from assay.graders.endpoints.forms.form import NotGradedError, WireForm
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
 from assay.types.codec import ShapeError
@@ -165,7 +165,7 @@ def _responses(answer: str) -> dict[int | str, dict[str, object]]:
     }
 
 
-def _handler(form: Form) -> _Handler:
+def _handler(form: WireForm) -> _Handler:
     """What grades the items of requests in a form."""
 
     async def handle(served: Served, body: Json, size: int) -> Json:

@@ -154,7 +154,7 @@ def run_app(
     app: FastAPI, *, host: str, port: int, on_start: Callable[[str], object] | None = None
 ) -> None:
     """Serve an app until it is interrupted, and end cleanly."""
-    from assay.endpoint.listening import Limits, run, server_for
+    from assay.endpoint.listening import ListeningLimits, run, server_for
 
     with listen(host, port) as listener:
         url = url_of(listener, host)
@@ -165,7 +165,7 @@ def run_app(
             else:
                 on_start(url)
 
-        limits = Limits(grace_seconds=_SECONDS_TO_FINISH)
+        limits = ListeningLimits(grace_seconds=_SECONDS_TO_FINISH)
         run(server_for(app, limits, start=started, is_told=on_start is None).serve([listener]))
 
 

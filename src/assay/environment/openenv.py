@@ -34,7 +34,7 @@ _SCHEMES = {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}
 
 
 @frozen
-class Turn:
+class ServedTurn:
     """One action that the server took."""
 
     action: Mapping[str, Json]
@@ -44,11 +44,11 @@ class Turn:
 
 
 @frozen
-class Episode:
+class FinishedEpisode:
     """An episode that is over, as a grader is given it."""
 
     first: Mapping[str, Json]
-    turns: tuple[Turn, ...]
+    turns: tuple[ServedTurn, ...]
     state: Mapping[str, Json]
 
     @property
@@ -69,7 +69,7 @@ def environment(
     token: str = "",
     max_steps: int = 100,
     reward: Literal["sum", "last"] = "sum",
-    grade: Callable[[Episode], object] | None = None,
+    grade: Callable[[FinishedEpisode], object] | None = None,
     prompt: Callable[[Mapping[str, Json]], Prompt] | None = None,
     observation: Callable[[Mapping[str, Json]], str] | None = None,
     action: Callable[[str], Mapping[str, Json]] | None = None,
@@ -103,7 +103,7 @@ def environment(
                     f"{shown}\n\nEach action is a JSON object: {json.dumps(schema)[:_MOST_SHOWN]}"
                 )
             text = yield shown
-            turns: list[Turn] = []
+            turns: list[ServedTurn] = []
             try:
                 while not (turns and turns[-1].done):
                     try:
@@ -112,13 +112,15 @@ def environment(
                     except (_RefusedError, ValueError) as error:
                         text = yield Observation(f"error: {error}")
                         continue
-                    turns.append(Turn(sent, seen.observation, seen.reward, seen.done))
+                    turns.append(ServedTurn(sent, seen.observation, seen.reward, seen.done))
                     told = (observation or _shown)(seen.observation)
                     text = yield Observation(told, seen.reward, seen.done)
             except AgentEndedError:
                 if grade is None and not any(turn.reward is not None for turn in turns):
                     raise  # nothing was earned, and nothing was finished
-            said = Episode(first.observation, tuple(turns), await link.state() if grade else {})
+            said = FinishedEpisode(
+                first.observation, tuple(turns), await link.state() if grade else {}
+            )
             if grade is None:
                 yield _worth(said, reward)
             else:
@@ -128,7 +130,7 @@ def environment(
     return env
 
 
-def _worth(episode: Episode, how: Literal["sum", "last"]) -> EvaluationResult:
+def _worth(episode: FinishedEpisode, how: Literal["sum", "last"]) -> EvaluationResult:
     """What an episode is worth by the server's own rewards."""
     rewards, is_finished = episode.rewards, episode.is_finished
     if how == "last" and is_finished:

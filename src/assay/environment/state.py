@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 @dataclass(slots=True)
-class Scope:
+class SessionScope:
     """What one session has."""
 
     loop: AbstractEventLoop
@@ -31,17 +31,17 @@ class Scope:
     workspace: Workspace | None = None
 
 
-_SCOPE: ContextVar[Scope | None] = ContextVar("assay_session", default=None)
+_SCOPE: ContextVar[SessionScope | None] = ContextVar("assay_session", default=None)
 
 
-def new_session(declared: object = None) -> tuple[Context, Scope]:
+def new_session(declared: object = None) -> tuple[Context, SessionScope]:
     """A context in which everything belongs to one new session, and what that has."""
-    context, scope = copy_context(), Scope(asyncio.get_running_loop(), declared=declared)
+    context, scope = copy_context(), SessionScope(asyncio.get_running_loop(), declared=declared)
     context.run(_SCOPE.set, scope)
     return context, scope
 
 
-def scope_of_session() -> Scope | None:
+def scope_of_session() -> SessionScope | None:
     """What the session has that is at work here; None where none is."""
     return _SCOPE.get()
 

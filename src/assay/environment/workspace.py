@@ -34,7 +34,7 @@ def workspace_case(
     network: bool,
 ) -> Case:
     """A workspace as what is laid out and graded everywhere: a case, which asks nothing itself."""
-    from assay.tasks.blocks import CaseTask, ContainerSpec, Limits, Setup
+    from assay.tasks.blocks import CaseTask, CellLimits, ContainerSpec, Setup
     from assay.tasks.case import Case
     from assay.tasks.origin import Source
     from assay.tasks.permitted import SubmissionSpec
@@ -54,7 +54,7 @@ def workspace_case(
         source=source,
         container=ContainerSpec(image=container) if isinstance(container, str) else container,
         setup=Setup(run=tuple(setup)) if setup else None,
-        limits=Limits(network=network),
+        limits=CellLimits(network=network),
         submission=submission or SubmissionSpec(),
         file="",
         root=str(Path.cwd()),

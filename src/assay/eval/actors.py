@@ -35,7 +35,7 @@ from assay.graders.threads import in_thread
 from assay.version import __version__
 
 if TYPE_CHECKING:
-    from assay.eval.cluster_limits import Limits
+    from assay.eval.cluster_limits import ClusterLimits
 
 DEPTH = 2
 """Requests under way with an actor that computes: the one that it works on, and the next."""
@@ -200,7 +200,7 @@ class Actors:
         depth: int = DEPTH,
         patience: float | None = None,
         blocks: float = 0.0,
-        limits: Limits | None = None,
+        limits: ClusterLimits | None = None,
     ) -> None:
         work = work if limits is None else limits.within(work)
         self._work, self._limits = pickle.dumps(work, pickle.HIGHEST_PROTOCOL), limits

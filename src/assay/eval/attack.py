@@ -9,9 +9,9 @@ from typing import Literal, TypeAlias
 from assay.agents.scripted import ScriptedAgent
 from assay.errors import InputError
 from assay.eval.cheats.cheat import FAMILIES, Cheat
-from assay.eval.proof import Check, Verdict
+from assay.eval.proof import ProofCheck, Verdict
 from assay.eval.scene import Scene
-from assay.eval.trials import FLOOR, Runs, Trial, TrialPlan, nothing_done, require_parts
+from assay.eval.trials import FLOOR, ProofTrial, Runs, TrialPlan, nothing_done, require_parts
 from assay.store.decisions import HELD
 from assay.tasks.task import Task
 from assay.types.run import Run
@@ -22,7 +22,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt(Check):
+class CheatTrial(ProofCheck):
     """One cheat, played against one case; its name is the cheat's id.
 
     Attributes:
@@ -59,14 +59,14 @@ def plan_attack(
         raise InputError(f"the largest reward must be in [0, 1], got {max_reward}")
     require_parts(tasks)
 
-    def trials(scene: Scene) -> Sequence[Trial]:
-        floor = Trial(name=FLOOR, rule=nothing_done)
+    def trials(scene: Scene) -> Sequence[ProofTrial]:
+        floor = ProofTrial(name=FLOOR, rule=nothing_done)
         played = [(cheat, cheat.deeds(scene)) for cheat in cheats]
         threshold = scene.task.conditions.expect.pass_threshold
         return [
             floor,
             *(
-                Trial(
+                ProofTrial(
                     name=cheat.id,
                     rule=_gains_nothing(cheat, threshold, max_reward),
                     agent=ScriptedAgent(deeds=deeds),
@@ -81,10 +81,10 @@ def plan_attack(
 
 def _gains_nothing(
     cheat: Cheat, threshold: float, max_reward: float | None
-) -> Callable[[Runs], Attempt | None]:
+) -> Callable[[Runs], CheatTrial | None]:
     """The rule that a cheat gets no more than doing nothing does."""
 
-    def rule(runs: Runs) -> Attempt | None:
+    def rule(runs: Runs) -> CheatTrial | None:
         run, floor = runs[cheat.id][0], runs[FLOOR][0]
         if floor.reward is None:
             return None
@@ -96,7 +96,7 @@ def _gains_nothing(
             verdict = "failed"
         flags, paid_by = run.grade.result.flags, tuple(_paid_more(run, floor))
         found = ": ".join(filter(None, (outcome, ", ".join(paid_by), said)))
-        return Attempt(
+        return CheatTrial(
             name=cheat.id,
             verdict=verdict,
             reward=run.reward,

@@ -54,7 +54,7 @@ class _Done:
     short_usd: float
 
 
-class Limits:
+class ClusterLimits:
     """The budget and the account of one piece of work on a cluster.
 
     What is asked there is on the account of the client when a piece is done, and takes from its

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, cast
 from assay.errors import InputError, SandboxUnavailableError
 from assay.eval.actors import Actors, EndsWorkersError, worker_directory
 from assay.eval.batch import run_batches
-from assay.eval.cluster_limits import Limits
+from assay.eval.cluster_limits import ClusterLimits
 from assay.eval.harnesses import FAKE, fake_models
 from assay.eval.journals import journal_of
 from assay.eval.planning import Planned, options_of
@@ -138,11 +138,11 @@ def _earlier(journal: str) -> str:
     """What to say about an earlier attempt at a cell, whose actor died; "" if there was none."""
     if not Path(journal).is_file():
         return ""
-    from assay.gateway.journal import Asked, readable_entries
+    from assay.gateway.journal import AskedEvent, readable_entries
     from assay.gateway.trace import recorded
 
     entries, _ = readable_entries(Path(journal))
-    asked = sum(isinstance(entry, Asked) for entry in entries)
+    asked = sum(isinstance(entry, AskedEvent) for entry in entries)
     cost = recorded(entries).usage.cost_usd
     times = "once" if asked == 1 else f"{asked} times"
     price = "an unknown price" if cost is None else f"${cost:.4f}"
@@ -184,7 +184,7 @@ async def run_on(
         # Cells have limits of their own, which hold for as long as the loop goes on.
         blocks = max(_longest(one.task) for one in todo)
         # A cell that is begun again would say that a worker had died over it.
-        limits = Limits(may_repeat=False)
+        limits = ClusterLimits(may_repeat=False)
         with Actors(work, workers, depth=1, blocks=blocks, limits=limits) as pool:
 
             async def one(planned: Planned) -> Run:

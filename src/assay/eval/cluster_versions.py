@@ -19,7 +19,7 @@ from typing import Literal, TypeAlias, cast
 from assay.errors import AssayError, GraderError, reason_of
 from assay.eval.actors import SLOW_SECONDS, WAITING, Actors, EndsWorkersError, this_node
 from assay.eval.cluster import Cluster, connected
-from assay.eval.cluster_limits import Limits
+from assay.eval.cluster_limits import ClusterLimits
 from assay.eval.pieces import by_pieces
 from assay.eval.sent_graders import require_sandbox
 from assay.registry.definitions import definition_of
@@ -150,7 +150,7 @@ async def _serve(cluster: Cluster, permissions: Permissions, replies: int) -> No
             del tasks[number]
 
     work = _GradesVersions(permissions)
-    with Actors(work, depth=WAITING, patience=patience, limits=Limits()) as pool:
+    with Actors(work, depth=WAITING, patience=patience, limits=ClusterLimits()) as pool:
         _send(replies, 0, ("done", (cluster.cores, cluster.engine)))
         tasks[0] = asyncio.create_task(_tell_workers(pool, replies))
         while (message := await _next(requests)) is not None:

@@ -26,7 +26,7 @@ from assay.eval.images import prepare
 from assay.frozen import frozen
 from assay.sandbox import Door, Limits, Mount, OpenCommand, open_command, run_command_sync
 from assay.tasks.blocks import ContainerSpec
-from assay.types.submission import Image, Workspace
+from assay.types.submission import UnpackedImage, Workspace
 from assay.version import __version__
 
 _PORT = 8765
@@ -171,7 +171,9 @@ def _own(place: Path) -> list[Mount]:
     ]
 
 
-def _require_assay(name: str, image: Image, workspace: Workspace, mounts: list[Mount]) -> None:
+def _require_assay(
+    name: str, image: UnpackedImage, workspace: Workspace, mounts: list[Mount]
+) -> None:
     version = ".".join(map(str, sys.version_info[:2]))
     hint = f"use an image with Python {version}, or one in which assay {__version__} is installed"
     if not image.python:

@@ -23,9 +23,9 @@ from assay.errors import InputError, nearest
 from assay.eval.batch import Processes, run_batches
 from assay.eval.columns import Column, add_kinds, column_kinds, columns_of
 from assay.eval.shards import (
+    RowStretch,
     Shard,
-    Source,
-    Stretch,
+    ShardSource,
     Version,
     glance_of,
     read_row_of,
@@ -36,10 +36,10 @@ from assay.eval.shards import (
 from assay.eval.twins import Twins, hashes_of, kept_hashes, twins_of
 from assay.frozen import frozen
 from assay.tasks.json_rows import parse_line
-from assay.tasks.row_files import MOST_NAMES, Reading, no_field, opened, renamed
+from assay.tasks.row_files import MOST_NAMES, RowReading, no_field, opened, renamed
 from assay.tasks.row_sets import files_of
 from assay.tasks.rows import OWN_FIELDS, as_json_lines
-from assay.tasks.tables import Table
+from assay.tasks.tables import ColumnFile
 
 OURS = "/proc/self/"
 """Where files of this process alone are."""
@@ -50,7 +50,7 @@ _TOLD = 6
 """Malformed rows of a shard that are told one by one, where they are left out."""
 _FIELDS = 1_000
 """Names of fields that are remembered, for a label that no row has."""
-_Surveyed: TypeAlias = "tuple[Source, tuple[Stretch, ...], Version]"
+_Surveyed: TypeAlias = "tuple[ShardSource, tuple[RowStretch, ...], Version]"
 
 
 @frozen(kw_only=True)
@@ -71,9 +71,9 @@ class Dataset:
     """
 
     name: str
-    reading: Reading
+    reading: RowReading
     label: str | None
-    sources: tuple[Source, ...]
+    sources: tuple[ShardSource, ...]
     shards: tuple[Shard, ...]
     versions: Mapping[str, Version]
     columns: tuple[Column, ...] | None
@@ -96,10 +96,10 @@ class Dataset:
 def read_through(
     data: str,
     *,
-    reading: Reading,
+    reading: RowReading,
     label: str | None,
     size: tuple[int, int],
-    becomes_table: Callable[[Sequence[Source]], bool],
+    becomes_table: Callable[[Sequence[ShardSource]], bool],
     left_out: tuple[int, str] = (0, ""),
 ) -> Generator[Dataset]:
     """Cut a dataset into shards, and read all its rows; what it unpacked is there until the end.
@@ -183,7 +183,7 @@ def _no_rows(name: str, left_out: _LeftOut) -> InputError:
 
 
 def _surveyed(
-    data: str, reading: Reading, label: str | None, size: tuple[int, int], stack: ExitStack
+    data: str, reading: RowReading, label: str | None, size: tuple[int, int], stack: ExitStack
 ) -> list[_Surveyed]:
     """The files of a dataset as whoever grades reads them."""
     found: list[_Surveyed] = []
@@ -199,7 +199,7 @@ def _surveyed(
             # Packed, an array, a table of text: nobody can begin in the middle of it.
             made = as_json_lines(file, label=label, reading=reading)
             (path, unit), mapping = stack.enter_context(made), dict[str, str]()
-        source = Source(
+        source = ShardSource(
             path=path, name=name, before=before, unit=unit, is_table=is_table, mapping=mapping
         )
         stretches, version, last = _stretches(source, *size)
@@ -208,13 +208,15 @@ def _surveyed(
     return found
 
 
-def _stretches(source: Source, size: int, rows: int) -> tuple[tuple[Stretch, ...], Version, int]:
+def _stretches(
+    source: ShardSource, size: int, rows: int
+) -> tuple[tuple[RowStretch, ...], Version, int]:
     if not source.is_table:
         return survey(source.path, source.name, rows=rows, size=size)
-    with closing(Table(source.path, source.name)) as table:
+    with closing(ColumnFile(source.path, source.name)) as table:
         total = table.count()
     found = tuple(
-        Stretch(start + 1, start, min(rows, total - start), min(rows, total - start))
+        RowStretch(start + 1, start, min(rows, total - start), min(rows, total - start))
         for start in range(0, total, rows)
     )
     return found, version_of(source.path, source.name), total
@@ -228,7 +230,7 @@ def _shards(found: Sequence[_Surveyed]) -> list[Shard]:
     ]
 
 
-def _require_mapped(name: str, sources: Sequence[Source], reading: Reading) -> None:
+def _require_mapped(name: str, sources: Sequence[ShardSource], reading: RowReading) -> None:
     """Refuse names of fields that no row has; most often, the first row has them.
 
     Of files that became JSON lines, the names were checked there.

@@ -1,4 +1,4 @@
-"""`Grade`, what came of a row, as a flat record for files; and `Tally`, the sum of many."""
+"""`RowGrade`, what came of a row, as a flat record for files; and `RowTally`, the sum of many."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def score_names(labels: Iterable[str]) -> tuple[str, ...]:
 
 
 @frozen(kw_only=True)
-class Grade:
+class RowGrade:
     """What came of a row, or of several alike; where there is no number, there is None.
 
     Attributes:
@@ -54,7 +54,7 @@ class Grade:
     scores: tuple[float | None, ...] = ()
 
     @classmethod
-    def of(cls, result: EvaluationResult, *, threshold: float, graders: int) -> Grade:
+    def of(cls, result: EvaluationResult, *, threshold: float, graders: int) -> RowGrade:
         """From the result of so many graders."""
         nodes = (result.subscores or ())[:graders]
         scores = tuple([node.value for node in nodes]) or (None,) * graders
@@ -81,7 +81,7 @@ class Grade:
         return {**written, **skipped, "scores": dict(zip(names, self.scores, strict=True))}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Json]) -> Grade:
+    def from_dict(cls, data: Mapping[str, Json]) -> RowGrade:
         """Read back what `to_dict` made.
 
         Raises:
@@ -109,7 +109,7 @@ class Grade:
             "flags": tuple(cast("list[Json]", given["flags"])),
             NOT_GRADED: _noted({NOT_GRADED: skipped}),
         }
-        return cast("Callable[..., Grade]", cls)(**given, scores=tuple(scores.values()))
+        return cast("Callable[..., RowGrade]", cls)(**given, scores=tuple(scores.values()))
 
 
 _NONE = type(None)
@@ -126,7 +126,7 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
 
 
 def _noted(notes: Mapping[str, Json]) -> str | None:
-    """What the notes of a cell say was not graded, as `Grade` has it."""
+    """What the notes of a cell say was not graded, as `RowGrade` has it."""
     skipped = notes.get(NOT_GRADED)
     return None if skipped is None else json.dumps(skipped)
 
@@ -138,7 +138,7 @@ _COUNTS = ("passed", "failed", "scored", "errors", "skipped", "flagged")
 
 
 @dataclass(slots=True, kw_only=True)
-class Tally:
+class RowTally:
     """How rows ended; those of all parts together are the sum of the parts'.
 
     Attributes:
@@ -151,6 +151,7 @@ class Tally:
         partly: Graded, but for some of the weight, which was skipped.
         share: The largest share of a row's weight that was.
         skipped_graders: Graders that were skipped in such rows, and why.
+        skipped_why: Why a whole row was skipped, as the first such one says.
         total: The sum of the rewards.
         squares: The sum of their squares.
         least: The smallest; None of none.
@@ -167,6 +168,7 @@ class Tally:
     partly: int = 0
     share: float = 0.0
     skipped_graders: dict[str, str] = field(default_factory=dict[str, str])
+    skipped_why: str = ""
     total: float = 0.0
     squares: float = 0.0
     least: float | None = None
@@ -183,7 +185,7 @@ class Tally:
         """Rows with any outcome."""
         return self.graded + self.errors + self.skipped
 
-    def add(self, grade: Grade, *, threshold: float) -> None:
+    def add(self, grade: RowGrade, *, threshold: float) -> None:
         """Count a row, which needed that reward to pass."""
         self.flagged += bool(grade.flags)
         if grade.not_graded is not None:
@@ -201,6 +203,7 @@ class Tally:
             self._count((grade.error or "")[:_CAUSE], 1)
         else:
             self.skipped += 1
+            self.skipped_why = self.skipped_why or (grade.reason or "")[:_CAUSE]
 
     def _skip(self, rows: int, share: float, graders: Mapping[str, str]) -> None:
         self.partly += rows
@@ -220,11 +223,12 @@ class Tally:
         if most is not None and (self.most is None or most > self.most):
             self.most = most
 
-    def include(self, other: Tally) -> None:
+    def include(self, other: RowTally) -> None:
         """Add the rows of another tally, which come after those of this one."""
         for name in _COUNTS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self._skip(other.partly, other.share, other.skipped_graders)
+        self.skipped_why = self.skipped_why or other.skipped_why
         self.total += other.total
         self.squares += other.squares
         self._reach(other.least, other.most)
@@ -255,7 +259,7 @@ class Tally:
         return {"rows": self.rows, **{name: getattr(self, name) for name in _TALLIED}}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Json]) -> Tally:
+    def from_dict(cls, data: Mapping[str, Json]) -> RowTally:
         """Read back what `to_dict` made.
 
         Raises:
@@ -264,4 +268,4 @@ class Tally:
         return from_json(cls, {name: data[name] for name in _TALLIED})
 
 
-_TALLIED = tuple(one.name for one in fields(Tally))
+_TALLIED = tuple(one.name for one in fields(RowTally))

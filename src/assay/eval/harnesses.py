@@ -15,8 +15,8 @@ from assay.tasks.task import Agent, Task, solution_of
 if TYPE_CHECKING:
     from assay.conversation.turns import Conversation
     from assay.gateway import Gateway
-    from assay.tasks.blocks import Conditions, HarnessSpec, Limits
-    from assay.types.submission import Image
+    from assay.tasks.blocks import CellLimits, Conditions, HarnessSpec
+    from assay.types.submission import UnpackedImage
 
 BUILT_IN = ("agent", "echo", "replay")
 """Harnesses that need no declaration; others are declared in a ``harnesses.yaml``."""
@@ -89,7 +89,7 @@ def harnesses_in_images(
 
 
 def _in_image(
-    name: str, case: Case, image: Image, tried: dict[tuple[str, ...], str]
+    name: str, case: Case, image: UnpackedImage, tried: dict[tuple[str, ...], str]
 ) -> HarnessSpec:
     from assay.agents.presets import preset
     from assay.eval.images import why_it_does_not_start
@@ -341,7 +341,7 @@ def _actions_of(task: Task) -> Callable[[Conversation], object] | None:
 
 
 def gateway_for(
-    model: str, limits: Limits, *, journal: str = "", journal_of: str = ""
+    model: str, limits: CellLimits, *, journal: str = "", journal_of: str = ""
 ) -> Callable[[], Gateway]:
     """What makes the gateway of a cell.
 

@@ -29,7 +29,7 @@ from assay.sandbox import Limits, Mount, open_inside, run_command_sync
 from assay.scoring.json_safe import Json
 from assay.tasks.blocks import ContainerSpec
 from assay.tasks.case import Case
-from assay.types.submission import Image, Workspace
+from assay.types.submission import UnpackedImage, Workspace
 
 ENGINE = "ASSAY_CONTAINERS"
 """Variable that names the engine: podman, docker, or a path of one."""
@@ -62,7 +62,7 @@ if sys.version_info >= (3, 8):
 
 
 @frozen
-class Engine:
+class ContainerEngine:
     """podman or docker, as it is found here.
 
     Attributes:
@@ -126,7 +126,7 @@ class Engine:
         return self.ask("image", "inspect", "--format", "{{.Config.WorkingDir}}", "--", name)
 
 
-def find_engine() -> Engine:
+def find_engine() -> ContainerEngine:
     """The engine that is named, else podman, else docker.
 
     Raises:
@@ -135,7 +135,7 @@ def find_engine() -> Engine:
     named = os.environ.get(ENGINE)
     for name in [named] if named else ["podman", "docker"]:
         if path := shutil.which(name):
-            return Engine(path)
+            return ContainerEngine(path)
     what = f"{ENGINE} names {named!r}, which is no program" if named else "no podman and no docker"
     raise ProvisionError(f"images cannot be had: {what}", hint=_INSTALL)
 
@@ -173,7 +173,7 @@ def pinned(case: Case, cache: str, digest: str = "") -> Case:
     return replace(case, container=replace(spec, image=image.digest, setup=()))
 
 
-def prepare(spec: ContainerSpec, cache: str, *, case: str = "") -> Image:
+def prepare(spec: ContainerSpec, cache: str, *, case: str = "") -> UnpackedImage:
     """Find an image, else pull it; run its set-up; unpack it, unless that was done. Blocks.
 
     Args:
@@ -208,7 +208,7 @@ def prepare(spec: ContainerSpec, cache: str, *, case: str = "") -> Image:
         raise ProvisionError(f"image {spec.image!r} cannot be unpacked: {error}") from error
 
 
-def _resolve(engine: Engine, spec: ContainerSpec, home: Path) -> str:
+def _resolve(engine: ContainerEngine, spec: ContainerSpec, home: Path) -> str:
     digits = engine.find(spec.image)
     if not digits:
         try:
@@ -244,7 +244,7 @@ def _resolve(engine: Engine, spec: ContainerSpec, home: Path) -> str:
     return made
 
 
-def build_image(engine: Engine, context: str, file: str, tag: str = "") -> str:
+def build_image(engine: ContainerEngine, context: str, file: str, tag: str = "") -> str:
     """Build an image, and return its id.
 
     Raises:
@@ -273,7 +273,7 @@ def _once(target: Path, make: Callable[[Path], None]) -> None:
             made.rename(target)
 
 
-def _unpack(engine: Engine, digits: str, target: Path) -> None:
+def _unpack(engine: ContainerEngine, digits: str, target: Path) -> None:
     """Write an image's files and settings; whatever they are, they were nobody's we trust."""
     settings = _settings(engine, digits)
     target.mkdir()
@@ -293,7 +293,7 @@ def _unpack(engine: Engine, digits: str, target: Path) -> None:
     (target / "image.json").write_text(json.dumps({**settings, "user": user, "home": home}))
 
 
-def _settings(engine: Engine, digits: str) -> dict[str, Json]:
+def _settings(engine: ContainerEngine, digits: str) -> dict[str, Json]:
     """What an image's configuration says, checked: it may be anybody's."""
     told = json.loads(engine.ask("image", "inspect", "--", digits))
     found = cast("dict[str, Json]", told[0])
@@ -370,11 +370,11 @@ def _rows(root: Path, file: str, least: int) -> list[list[str]]:
     return [row for row in rows if len(row) >= least]
 
 
-def _read(place: Path, spec: ContainerSpec) -> Image:
+def _read(place: Path, spec: ContainerSpec) -> UnpackedImage:
     """An image that was unpacked, as a case wants it."""
     told = json.loads((place / "image.json").read_text())
     uid, gid = told["user"]
-    image = Image(
+    image = UnpackedImage(
         digest=f"sha256:{place.name}",
         root=str(place / "root"),
         env=told["env"],
@@ -391,7 +391,7 @@ def _read(place: Path, spec: ContainerSpec) -> Image:
     return replace(image, python=python, modules=tuple(modules))
 
 
-def _ask_python(image: Image, python: str, target: Path) -> None:
+def _ask_python(image: UnpackedImage, python: str, target: Path) -> None:
     """Write down which Python an image has, and what is installed for it."""
     with tempfile.TemporaryDirectory(prefix="assay-nothing-") as nothing:
         try:
@@ -417,7 +417,7 @@ _START = (
 )
 
 
-def why_it_does_not_start(agent: Installed, image: Image) -> str:
+def why_it_does_not_start(agent: Installed, image: UnpackedImage) -> str:
     """What keeps an agent that people install from starting in an image; empty for nothing."""
     spec = agent.harness()
     start, _ = started(agent.program)
@@ -441,7 +441,7 @@ def why_it_does_not_start(agent: Installed, image: Image) -> str:
 _PROOF = "localhost/assay-doctor"
 
 
-def prove(engine: Engine) -> str:
+def prove(engine: ContainerEngine) -> str:
     """Make an image of this machine's shell, unpack it, run a command in it; say how. Blocks.
 
     Raises:
@@ -471,7 +471,7 @@ def prove(engine: Engine) -> str:
     return f"{version} ({engine.path}); a command in an image took {result.seconds * 1000:.0f} ms"
 
 
-def copy_workdir(image: Image, target: str) -> None:
+def copy_workdir(image: UnpackedImage, target: str) -> None:
     """Copy what an image has at the place of the workspace: what an agent starts from. Blocks.
 
     Raises:

@@ -71,12 +71,12 @@ class Why:
         return ": ".join(text for text in (self.test, self.said) if text)
 
 
-class UndecidedError(GraderError):
+class UndecidedIsolationError(GraderError):
     """How tests are isolated could not be decided, so nothing may be graded by them."""
 
 
 @frozen(kw_only=True)
-class Decision:
+class IsolationDecision:
     """What was decided for one grader.
 
     Attributes:
@@ -104,7 +104,7 @@ class _Document:
 
     about: str = ""
     boundary: int
-    graders: Mapping[str, Decision]
+    graders: Mapping[str, IsolationDecision]
 
 
 @frozen(kw_only=True)
@@ -159,7 +159,7 @@ class CaseLock:
         self._cache = cache
         self._own = own
         self._slots = _slots(case)
-        self._found: dict[int, Decision] = {}
+        self._found: dict[int, IsolationDecision] = {}
         self._digests: dict[int, str] = {}
         self._reference_digest = ""
         self._seeds: dict[int, str] = {}
@@ -199,7 +199,7 @@ class CaseLock:
         """Whether the author wrote ``process``, so that nothing else will do."""
         return self.case.graders[place].options.get("isolation") == "process"
 
-    def keep(self, decided: Mapping[int, Decision]) -> str:
+    def keep(self, decided: Mapping[int, IsolationDecision]) -> str:
         """Take decisions, and write them down.
 
         Returns:
@@ -215,7 +215,7 @@ class CaseLock:
             )
         return self._write() if self._found != before else ""
 
-    def resolved(self, reasons: Mapping[int, UndecidedError] | None = None) -> Case:
+    def resolved(self, reasons: Mapping[int, UndecidedIsolationError] | None = None) -> Case:
         """The case with every grader in the mode that was decided.
 
         Args:
@@ -232,11 +232,11 @@ class CaseLock:
             graders[slot.place] = self._resolve(slot, (reasons or {}).get(slot.place))
         return replace(self.case, graders=tuple(graders))
 
-    def _resolve(self, slot: _Slot, reason: UndecidedError | None) -> GraderSpec:
+    def _resolve(self, slot: _Slot, reason: UndecidedIsolationError | None) -> GraderSpec:
         spec, decision = slot.spec, self._found.get(slot.place)
         said = reason.message if reason else ""
         if refused := slot.separable and self._refused(slot, decision, said):
-            raise UndecidedError(
+            raise UndecidedIsolationError(
                 f"case {self.case.id!r}: how to isolate the tests of {slot.name} is not decided: "
                 f"{refused}",
                 hint=_WAY_PAST.format(self._remedy),
@@ -253,7 +253,7 @@ class CaseLock:
         options |= {"isolation": "process", "contract": contract.to_json()}
         return replace(spec, options=options)
 
-    def _refused(self, slot: _Slot, decision: Decision | None, reason: str) -> str:
+    def _refused(self, slot: _Slot, decision: IsolationDecision | None, reason: str) -> str:
         """Why a grader may not run; empty where it may."""
         if decision is not None:
             must = self.asks_for_process(slot.place) and decision.isolation == "shared"
@@ -291,7 +291,9 @@ class CaseLock:
         from assay.agents.replay import recordings_of
 
         case = self.case
-        with suppress(InputError):  # one that is named may have been taken out: see `Decision`
+        with suppress(
+            InputError
+        ):  # one that is named may have been taken out: see `IsolationDecision`
             self.reference = reference_of(case)
         if self.reference:
             recording = recordings_of(str(Path(case.root, "recordings")))[self.reference]
@@ -361,26 +363,26 @@ def settle_by_locks(locks: Sequence[CaseLock]) -> list[Case]:
     Raises:
         UndecidedError: Naming the cases of which that is not known, and could be.
     """
-    found: list[Case | UndecidedError] = []
+    found: list[Case | UndecidedIsolationError] = []
     for lock in locks:
         try:
             found.append(lock.resolved())
-        except UndecidedError as error:
+        except UndecidedIsolationError as error:
             found.append(error)
     return all_of(found)
 
 
-def all_of(found: Sequence[Case | UndecidedError]) -> list[Case]:
+def all_of(found: Sequence[Case | UndecidedIsolationError]) -> list[Case]:
     """The cases, if all of them are decided.
 
     Raises:
         UndecidedError: Naming those that are not.
     """
-    errors = [one for one in found if isinstance(one, UndecidedError)]
+    errors = [one for one in found if isinstance(one, UndecidedIsolationError)]
     if errors:
         more = f"; and {len(errors) - _SHOWN} cases more" if len(errors) > _SHOWN else ""
         said = "; ".join(error.message for error in errors[:_SHOWN])
-        raise UndecidedError(f"{said}{more}", hint=errors[0].hint)
+        raise UndecidedIsolationError(f"{said}{more}", hint=errors[0].hint)
     return [one for one in found if isinstance(one, Case)]
 
 

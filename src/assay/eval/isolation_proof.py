@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from assay.eval.harnesses import agent_for
-from assay.eval.isolation import CaseLock, Decision, UndecidedError, Why, all_of
+from assay.eval.isolation import CaseLock, IsolationDecision, UndecidedIsolationError, Why, all_of
 from assay.eval.planning import Planned
 from assay.graders.testing.contract import Contract
 from assay.scoring.json_safe import Json
@@ -75,11 +75,11 @@ async def decide(
 
 async def decide_each(
     locks: Sequence[CaseLock], place: Arena, *, again: bool = False, tell: Tell | None = None
-) -> list[Case | UndecidedError]:
+) -> list[Case | UndecidedIsolationError]:
     """The same; in the place of a case that cannot be decided stands why."""
     turn = asyncio.Semaphore(place.workers)
 
-    async def one(lock: CaseLock) -> Case | UndecidedError:
+    async def one(lock: CaseLock) -> Case | UndecidedIsolationError:
         places = (*lock.undecided, *(lock.shared if again else ()))
         try:
             if not places or not lock.reference:
@@ -90,7 +90,7 @@ async def decide_each(
                     await proof.run(grader)
             file = lock.keep(proof.decided)
             case = lock.resolved(proof.reasons)
-        except UndecidedError as error:
+        except UndecidedIsolationError as error:
             return error
         if tell:
             tell(case, file)
@@ -132,18 +132,20 @@ class _Proof:
 
     lock: CaseLock
     place: Arena
-    decided: dict[int, Decision] = field(default_factory=dict[int, Decision])
-    reasons: dict[int, UndecidedError] = field(default_factory=dict[int, UndecidedError])
+    decided: dict[int, IsolationDecision] = field(default_factory=dict[int, IsolationDecision])
+    reasons: dict[int, UndecidedIsolationError] = field(
+        default_factory=dict[int, UndecidedIsolationError]
+    )
     _played: Run | None = None
 
     async def run(self, place: int) -> None:
         """Find a mode for the grader at a place."""
         try:
             self.decided[place] = await self._decision(place)
-        except UndecidedError as error:
+        except UndecidedIsolationError as error:
             self.reasons[place] = error
 
-    async def _decision(self, place: int) -> Decision:
+    async def _decision(self, place: int) -> IsolationDecision:
         """What the reference shows.
 
         Raises:
@@ -169,14 +171,14 @@ class _Proof:
         for more in (0, 2):
             runs += [await self._grade(place, {**learning, **kept}) for _ in range(more)]
             if not all(run.is_whole for run in runs):
-                raise UndecidedError(_unsteady(runs))
+                raise UndecidedIsolationError(_unsteady(runs))
             eager = _by_function(tried, _EAGER)
             keeps = {test: entry for test, entry in keeps.items() if test not in eager}
             contract = _contract(seed, runs, eager, keeps)
             own: dict[str, Json] = {"isolation": "process", "contract": contract.to_json()}
             tried.append(await self._grade(place, {**own, **kept}))
             if tried[-1].is_whole:
-                return Decision(isolation="process", contract=contract, shuffle=not kept)
+                return IsolationDecision(isolation="process", contract=contract, shuffle=not kept)
         return await self._shared(place, tried[0], tried[1])
 
     async def _keeps(
@@ -186,20 +188,20 @@ class _Proof:
         contract = Contract(seed=seed, learns=True, needs={"": (_SCRAMBLES,)})
         try:
             seen = await self._grade(place, {**learning, "contract": contract.to_json()})
-        except UndecidedError:  # what it came to says nothing of single tests
+        except UndecidedIsolationError:  # what it came to says nothing of single tests
             return {}
         return _by_function([seen], _KEEPS)
 
-    async def _shared(self, place: int, one: _Seen, other: _Seen) -> Decision:
+    async def _shared(self, place: int, one: _Seen, other: _Seen) -> IsolationDecision:
         """Whether tests that fail apart pass in one process with the reference.
 
         Raises:
             UndecidedError: If that is not what was seen.
         """
         if one.tests != other.tests or not one.tests:
-            raise UndecidedError(_unsteady([one, other]))
+            raise UndecidedIsolationError(_unsteady([one, other]))
         if self.lock.asks_for_process(place):
-            raise UndecidedError(f"it says isolation: process, but {_listed(one.failed)}")
+            raise UndecidedIsolationError(f"it says isolation: process, but {_listed(one.failed)}")
         orders: list[dict[str, Json]] = [{}]
         if self._may_shuffle(place):
             orders.append({"shuffle": False})
@@ -208,13 +210,15 @@ class _Proof:
         for order in orders:
             seen = await self._grade(place, {"isolation": "shared", **learning, **order})
             if seen.is_whole:
-                return Decision(
+                return IsolationDecision(
                     isolation="shared",
                     contract=_contract("", [replace(seen, needs={})]),
                     shuffle=not order,
                     why=one.failed[:_MOST_TESTS],
                 )
-        raise UndecidedError(f"the reference does not pass its tests: {_listed(seen.failed)}")
+        raise UndecidedIsolationError(
+            f"the reference does not pass its tests: {_listed(seen.failed)}"
+        )
 
     def _may_shuffle(self, place: int) -> bool:
         spec = self.lock.case.graders[place]
@@ -242,11 +246,11 @@ class _Proof:
         nodes = runs[0].grade.subscores
         if not nodes:  # it was not graded at all
             said = runs[0].grade.content or runs[0].trace.error or "no cause was recorded"
-            raise UndecidedError(f"the reference could not be played: {said}")
+            raise UndecidedIsolationError(f"the reference could not be played: {said}")
         self._played = self._played or runs[0]
         seen = _seen(nodes[0])
         if seen.trouble:
-            raise UndecidedError(f"the reference could not be graded: {seen.trouble}")
+            raise UndecidedIsolationError(f"the reference could not be graded: {seen.trouble}")
         return seen
 
 

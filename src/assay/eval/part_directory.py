@@ -20,20 +20,20 @@ from pathlib import Path
 from typing import cast
 
 from assay.errors import AssayError, InputError
-from assay.eval.grades import Tally
+from assay.eval.grades import RowTally
 from assay.eval.part_reading import SUMMARY, read_json
 from assay.eval.part_writing import MANIFEST, PARTS, TALLIES, PartsOut, digest_of_plan
 from assay.eval.parts import commit, require_columns, temporary
 from assay.eval.recorded import RowTerms
 from assay.eval.records import digest_with_files
 from assay.eval.row_grading import computes, is_pure
-from assay.eval.shards import Shard, Source, Version
+from assay.eval.shards import Shard, ShardSource, Version
 from assay.graders.spec import GraderSpec
 from assay.scoring.json_safe import Json
 from assay.shown import Ended
 from assay.store.kept import held
 from assay.tasks.formats import TABLE_FORMS, Form
-from assay.tasks.tables import Table
+from assay.tasks.tables import ColumnFile
 from assay.version import __version__
 
 _LOCK = ".lock"
@@ -77,7 +77,7 @@ class PartDirectory:
         self.parts: tuple[Shard, ...] = ()
         self.missing: tuple[Shard, ...] = ()
         self.todo_rows = self.before = 0
-        self.done: dict[int, Tally] = {}
+        self.done: dict[int, RowTally] = {}
         self._changed: set[str] = set()
         self._left_out = 0, ""
         self.summary: dict[str, Json] = {}
@@ -90,7 +90,7 @@ class PartDirectory:
             return _BYTES, _ROWS
         return _BYTES, _COMPUTED_ROWS if computes(graders) else _COSTLY_ROWS
 
-    def becomes_table(self, sources: Sequence[Source]) -> bool:
+    def becomes_table(self, sources: Sequence[ShardSource]) -> bool:
         """Whether rows that are JSON become a table, whose columns are yet to be found.
 
         Raises:
@@ -103,7 +103,7 @@ class PartDirectory:
         if form not in TABLE_FORMS:
             return False
         for one in tables:
-            with closing(Table(one.path, one.name)) as table:
+            with closing(ColumnFile(one.path, one.name)) as table:
                 require_columns(table, form)
         if tables and not are_all:
             raise InputError(
@@ -186,12 +186,12 @@ class PartDirectory:
 
     def keep(self, shard: Shard, made: object) -> Counter[Ended]:
         """Count a part that is there now; how its rows ended."""
-        self.done[shard.number] = tally = cast("Tally", made)
+        self.done[shard.number] = tally = cast("RowTally", made)
         return tally.ended()
 
-    def tally(self) -> Tally:
+    def tally(self) -> RowTally:
         """What the parts that are there come to."""
-        whole = Tally()
+        whole = RowTally()
         for number in sorted(self.done):
             whole.include(self.done[number])
         return whole

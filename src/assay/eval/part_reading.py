@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import cast
 
 from assay.errors import InputError, StoreError, reason_of
-from assay.eval.grades import Tally
+from assay.eval.grades import RowTally
 from assay.eval.part_writing import MANIFEST, PARTS
 from assay.eval.parts import read_part
 from assay.scoring.json_safe import Json
@@ -94,13 +94,13 @@ def _told(place: Path) -> Generator[None]:
         raise InputError(f"{place} cannot be read: {reason_of(error)}") from error
 
 
-def _summary(place: Path) -> tuple[dict[str, Json], Tally]:
+def _summary(place: Path) -> tuple[dict[str, Json], RowTally]:
     """A summary that others may have written, if it has what one has."""
     found = cast("dict[str, Json]", read_json(place / SUMMARY))
     for name, kind in (("left_out", int), ("parts", int), ("first_left_out", str)):
         if type(found[name]) is not kind:
             raise ValueError(f"{SUMMARY}: {name!r} is not what it should be")
-    return {**found, "directory": str(place)}, Tally.from_dict(found)
+    return {**found, "directory": str(place)}, RowTally.from_dict(found)
 
 
 def read_json(file: Path) -> Json:

@@ -15,7 +15,7 @@ from typing import IO, Self
 
 from assay.errors import InputError, StoreError
 from assay.eval.columns import Column
-from assay.eval.grades import Grade, Tally, score_names
+from assay.eval.grades import RowGrade, RowTally, score_names
 from assay.eval.parts import PartWriter, commit, read_part, temporary
 from assay.eval.shard_work import NOT_SHARED, Block, ShardWork
 from assay.eval.shards import Shard
@@ -78,7 +78,7 @@ class PartsOut:
         """Where the part of a shard is."""
         return Path(self.directory, PARTS, shard.part)
 
-    def tally(self, shard: Shard, threshold: float) -> Tally:
+    def tally(self, shard: Shard, threshold: float) -> RowTally:
         """What a part that is there comes to.
 
         Raises:
@@ -88,7 +88,7 @@ class PartsOut:
         kept = _kept_tally(part)
         if kept is not None and kept.rows == shard.rows:
             return kept
-        tally = Tally()
+        tally = RowTally()
         for _, grade, _ in read_part(part, self.form):
             tally.add(grade, threshold=threshold)
         if tally.rows != shard.rows:
@@ -108,8 +108,8 @@ class _Part:
         self._target = out.path(shard)
         self._names = score_names(spec.label for spec in work.graders)
         self._earlier = read_part(self._target, out.form) if shard.again else iter(())
-        self._kept: list[Grade] = []
-        self._tally = Tally()
+        self._kept: list[RowGrade] = []
+        self._tally = RowTally()
 
     def __enter__(self) -> Self:
         if self._shard.again:
@@ -136,8 +136,8 @@ class _Part:
     def put(self, block: Block, results: Sequence[EvaluationResult | None], seconds: float) -> None:
         del seconds
         kept, self._kept = self._kept[: len(results)], self._kept[len(results) :]
-        known: dict[int, Grade] = {}  # equal scores share one result
-        grades: list[Grade] = []
+        known: dict[int, RowGrade] = {}  # equal scores share one result
+        grades: list[RowGrade] = []
         for place, result in enumerate(results):
             if result is None:
                 grade = kept[place]
@@ -147,9 +147,9 @@ class _Part:
             self._tally.add(grade, threshold=self._work.threshold)
         self._to.write(block, grades)
 
-    def _grade(self, result: EvaluationResult) -> Grade:
+    def _grade(self, result: EvaluationResult) -> RowGrade:
         work = self._work
-        grade = Grade.of(result, threshold=work.threshold, graders=len(work.graders))
+        grade = RowGrade.of(result, threshold=work.threshold, graders=len(work.graders))
         if not work.place:
             return grade
         told = {
@@ -159,7 +159,7 @@ class _Part:
         }
         return replace(grade, **told)
 
-    def made(self) -> Tally:
+    def made(self) -> RowTally:
         self._to.close()
         if not commit(self._file, self._target, replace=self._shard.again):
             return self._out.tally(self._shard, self._work.threshold)  # another was first
@@ -171,7 +171,7 @@ def _tally_file(part: Path) -> Path:
     return part.parent.parent / TALLIES / f"{part.name}.json"
 
 
-def _keep_tally(part: Path, tally: Tally) -> None:
+def _keep_tally(part: Path, tally: RowTally) -> None:
     """Write what a part comes to; where that is lost, the part tells it."""
     path = _tally_file(part)
     try:
@@ -184,11 +184,11 @@ def _keep_tally(part: Path, tally: Tally) -> None:
         return
 
 
-def _kept_tally(part: Path) -> Tally | None:
+def _kept_tally(part: Path) -> RowTally | None:
     """What was kept of a part; None where it is not there, or the part is not as long any more."""
     try:
         data: Json = json.loads(_tally_file(part).read_text(encoding="utf-8"))
         is_of_it = isinstance(data, dict) and data.get("bytes") == part.stat().st_size
-        return Tally.from_dict(data) if isinstance(data, dict) and is_of_it else None
+        return RowTally.from_dict(data) if isinstance(data, dict) and is_of_it else None
     except (OSError, ValueError, KeyError, ShapeError):
         return None

@@ -18,7 +18,7 @@ from typing import IO, Any, Self, cast
 
 from assay.errors import InputError, StoreError
 from assay.eval.columns import GRADE, GRADE_TYPES, SCORE, Column, is_grades
-from assay.eval.grades import Grade
+from assay.eval.grades import RowGrade
 from assay.eval.shard_work import Block
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import decode_json
@@ -28,7 +28,7 @@ from assay.tasks.json_rows import parse_line
 from assay.tasks.packed import unpacked
 from assay.tasks.row_files import renamed
 from assay.tasks.rows import Row, group_of
-from assay.tasks.tables import Table, arrow, lines_of
+from assay.tasks.tables import ColumnFile, arrow, lines_of
 
 _GROUP_ROWS, _GROUP_BYTES = 1 << 15, 64 << 20
 """So many rows, or bytes of them, are written together to a table."""
@@ -59,7 +59,7 @@ class PartWriter:
         self._open = ExitStack()
         self._to: Any = None if form in TABLE_FORMS else _packing(file, form, self._open)
 
-    def write(self, block: Block, grades: Sequence[Grade]) -> None:
+    def write(self, block: Block, grades: Sequence[RowGrade]) -> None:
         """Write rows, each with its grade; rows that are graded alike may share one."""
         if self._form not in TABLE_FORMS:
             said: dict[int, bytes] = {}
@@ -107,7 +107,7 @@ class PartWriter:
             self._to = None
         self._open.close()
 
-    def _graded(self, ids: Sequence[str], grades: Sequence[Grade]) -> dict[str, Any]:
+    def _graded(self, ids: Sequence[str], grades: Sequence[RowGrade]) -> dict[str, Any]:
         pa = arrow()
         made: dict[str, Any] = {}
         for name, kind in GRADE_TYPES.items():
@@ -150,7 +150,7 @@ class PartWriter:
             ) from error
 
 
-def require_columns(table: Table, form: Form) -> None:
+def require_columns(table: ColumnFile, form: Form) -> None:
     """Refuse a table whose columns cannot be written, before any of its rows is graded.
 
     Raises:
@@ -225,7 +225,7 @@ def read_part(
     form: Form,
     mapping: Mapping[str, str] | None = None,
     columns: Sequence[Column] | None = None,
-) -> Iterator[tuple[str, Grade, str]]:
+) -> Iterator[tuple[str, RowGrade, str]]:
     """The grades of a file that `PartWriter` wrote, each with the id and the group of its row.
 
     Args:
@@ -246,7 +246,7 @@ def read_part(
                 for line in source:
                     row = cast("dict[str, Json]", json.loads(line))
                     grade = cast("dict[str, Json]", row["grade"])
-                    yield str(grade["id"]), Grade.from_dict(grade), group_of(row.get("group"))
+                    yield str(grade["id"]), RowGrade.from_dict(grade), group_of(row.get("group"))
     except (InputError, OSError, ValueError, KeyError, TypeError) as error:
         hint = "remove it, and the same command writes it again"
         raise StoreError(f"{path} is damaged: {error}", hint=hint) from error
@@ -254,11 +254,11 @@ def read_part(
 
 def _of_table(
     path: Path, mapping: Mapping[str, str], columns: Sequence[Column] | None
-) -> Iterator[tuple[str, Grade, str]]:
+) -> Iterator[tuple[str, RowGrade, str]]:
     # Of rows that were JSON, the names are those of rows already.
     names = {"group": mapping.get("group", "group") if columns is None else "group"}
     is_json = columns is not None and ("group", "json") in map(tuple, columns)
-    with closing(Table(str(path), str(path))) as table:
+    with closing(ColumnFile(str(path), str(path))) as table:
         own = [one for one in cast("list[str]", table.schema.names) if is_grades(one)]
         for _, batch in table.batches(columns=(*own, names["group"])):
             given: Any = batch
@@ -269,7 +269,7 @@ def _of_table(
             for row, group in zip(rows, groups or [""] * len(rows), strict=True):
                 scores = {one[len(SCORE) :]: row[one] for one in own if one.startswith(SCORE)}
                 fields = {one: row[GRADE + one] for one in GRADE_TYPES}
-                grade = Grade.from_dict({**fields, "scores": scores})
+                grade = RowGrade.from_dict({**fields, "scores": scores})
                 yield str(fields["id"]), grade, group
 
 

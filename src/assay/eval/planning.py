@@ -105,6 +105,7 @@ class Planned:
             expect=conditions.expect,
             version=self.version,
             file=conditions.file,
+            metadata=self.task.metadata,
         )
         # An agent that says which model it asked is still the cell that it was begun as.
         return replace(made, model=self.model)

@@ -18,7 +18,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class ProofCheck:
     """One thing that a case has to show.
 
     Attributes:
@@ -54,7 +54,7 @@ class CaseProof:
     file: str
     threshold: float
     floor: float | None = None
-    checks: tuple[Check, ...] = ()
+    checks: tuple[ProofCheck, ...] = ()
     open: tuple[str, ...] = ()
     isolation: tuple[Isolated, ...] = ()
 
@@ -95,7 +95,7 @@ class Proof:
         return {"cases": [_case_dict(case) for case in self.cases]}
 
 
-def reference_check(name: str, runs: Sequence[Run], least: Assurance | None = None) -> Check:
+def reference_check(name: str, runs: Sequence[Run], least: Assurance | None = None) -> ProofCheck:
     """Whether right work gets everything, with the least assurance that the case asks for."""
     run = runs[0]
     if (broken := not_graded(name, run)) is not None:
@@ -104,7 +104,7 @@ def reference_check(name: str, runs: Sequence[Run], least: Assurance | None = No
     below = _below(run)
     if below or reward < 1.0 - _ROUNDING:
         why = f"below full: {', '.join(below)}" if below else "no grader gave less than full marks"
-        return Check(
+        return ProofCheck(
             name=name,
             verdict="failed",
             reward=reward,
@@ -112,7 +112,7 @@ def reference_check(name: str, runs: Sequence[Run], least: Assurance | None = No
             fix="correct the reference if it is wrong, else the grader that marks it down",
         )
     if not reaches(word := run.grade.result.assurance, least):
-        return Check(
+        return ProofCheck(
             name=name,
             verdict="failed",
             reward=reward,
@@ -121,17 +121,17 @@ def reference_check(name: str, runs: Sequence[Run], least: Assurance | None = No
         )
     skipped = [node.name for node in run.grade.subscores if node.status == "skipped"]
     said = f"full marks; skipped: {', '.join(skipped)}" if skipped else "full marks"
-    return Check(name=name, verdict="held", reward=reward, said=said)
+    return ProofCheck(name=name, verdict="held", reward=reward, said=said)
 
 
-def must_fail(name: str, run: Run, threshold: float, reason: str = "") -> Check:
+def must_fail(name: str, run: Run, threshold: float, reason: str = "") -> ProofCheck:
     """Whether bad work does not pass, and for the reason that the case names, if it names one."""
     if (broken := not_graded(name, run)) is not None:
         return broken
     reward = run.reward or 0.0
     below = _below(run)
     if reward >= threshold - _ROUNDING:
-        return Check(
+        return ProofCheck(
             name=name,
             verdict="failed",
             reward=reward,
@@ -139,9 +139,11 @@ def must_fail(name: str, run: Run, threshold: float, reason: str = "") -> Check:
             fix="raise expect.pass_threshold, or weigh and sharpen the graders that gave it",
         )
     if reason and (problem := _other_reason(reason, run, below)):
-        return Check(name=name, verdict="failed", reward=reward, said=problem[0], fix=problem[1])
+        return ProofCheck(
+            name=name, verdict="failed", reward=reward, said=problem[0], fix=problem[1]
+        )
     said = f"stopped by {', '.join(below[:4])}" if below else "does not pass"
-    return Check(name=name, verdict="held", reward=reward, said=said)
+    return ProofCheck(name=name, verdict="held", reward=reward, said=said)
 
 
 _NEVER_AN_ERROR = (
@@ -150,22 +152,24 @@ _NEVER_AN_ERROR = (
 )
 
 
-def not_graded(name: str, run: Run) -> Check | None:
+def not_graded(name: str, run: Run) -> ProofCheck | None:
     """What is said of work that could not be graded; None where it was."""
     if run.grade.is_error:
         why = run.grade.content or run.trace.error or "no cause was recorded"
         fix = _NEVER_AN_ERROR if "floor" in name else ""
-        return Check(name=name, verdict="error", said=f"could not be graded: {why}", fix=fix)
+        return ProofCheck(name=name, verdict="error", said=f"could not be graded: {why}", fix=fix)
     if run.reward is None:
-        return Check(name=name, verdict="skipped", said=run.grade.content or "does not apply here")
+        return ProofCheck(
+            name=name, verdict="skipped", said=run.grade.content or "does not apply here"
+        )
     return None
 
 
-def repeats_check(name: str, runs: Sequence[Run]) -> Check:
+def repeats_check(name: str, runs: Sequence[Run]) -> ProofCheck:
     """Whether the same work always gets the same, in every node of the score tree."""
     if any(run.grade.is_error or run.reward is None for run in runs):
         broken = next(run for run in runs if run.grade.is_error or run.reward is None)
-        return not_graded(name, broken) or Check(name=name, verdict="error")
+        return not_graded(name, broken) or ProofCheck(name=name, verdict="error")
     readings = [
         dict(_reading(run.grade.subscores)) or {"the reward": ("graded", run.reward, ())}
         for run in runs
@@ -173,11 +177,11 @@ def repeats_check(name: str, runs: Sequence[Run]) -> Check:
     nodes = dict.fromkeys(node for reading in readings for node in reading)
     unlike = [node for node in nodes if len({str(r.get(node)) for r in readings}) > 1]
     if not unlike:
-        return Check(name=name, verdict="held", said=f"{len(runs)} times the same")
+        return ProofCheck(name=name, verdict="held", said=f"{len(runs)} times the same")
     shown = "; ".join(
         f"{node}: {', '.join(_shown(r.get(node)) for r in readings)}" for node in unlike[:4]
     )
-    return Check(
+    return ProofCheck(
         name=name,
         verdict="failed",
         said=f"the same work is graded differently: {shown}",

@@ -32,12 +32,12 @@ from assay.eval.batch import Processes, run_batches
 from assay.eval.datasets import Dataset, read_through
 from assay.eval.row_grading import ROW_PARTS, computes
 from assay.eval.shard_work import Out, ShardWork, batch_size
-from assay.eval.shards import Shard, Source
+from assay.eval.shards import Shard, ShardSource
 from assay.frozen import frozen
 from assay.graders.apply import require_parts
 from assay.graders.spec import GraderSpec
 from assay.scoring.json_safe import Json
-from assay.tasks.row_files import AS_IT_IS, Reading
+from assay.tasks.row_files import AS_IT_IS, RowReading
 
 if TYPE_CHECKING:
     from assay.eval.cluster import Cluster
@@ -89,7 +89,7 @@ class Sink(Protocol):
         """Bytes and rows that a shard has at most."""
         ...
 
-    def becomes_table(self, sources: Sequence[Source]) -> bool:
+    def becomes_table(self, sources: Sequence[ShardSource]) -> bool:
         """Whether rows become a table whose columns are yet to be found."""
         ...
 
@@ -140,7 +140,7 @@ def plan_rows(
     graders: Sequence[GraderSpec],
     sink: Sink,
     *,
-    reading: Reading = AS_IT_IS,
+    reading: RowReading = AS_IT_IS,
     label: str | None = None,
     threshold: float = 1.0,
     left_out: tuple[int, str] = (0, ""),

@@ -15,6 +15,7 @@ from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult, reaches
 from assay.store.decisions import HELD
 from assay.store.records import (
+    ABOUT,
     GROUP,
     MIN_COVERAGE,
     NOT_GRADED,
@@ -73,6 +74,7 @@ def record_of(
     expect: Expect,
     version: str = "",
     file: str = "",
+    metadata: Mapping[str, Json] | None = None,
 ) -> CellRecord:
     """The narrow row of a run.
 
@@ -93,6 +95,8 @@ def record_of(
     notes = _notes(run) | uncovered(result)
     if expect.min_coverage is not None:
         notes[MIN_COVERAGE] = expect.min_coverage
+    if about := _about(metadata or {}):
+        notes[ABOUT] = about
     if rates := expect.rates:
         notes[RATES] = dict[str, Json](rates)
     if given != reward:
@@ -124,6 +128,28 @@ def record_of(
         return cell
     is_sound = reaches(assurance, expect.min_assurance) and cell.is_covered
     return replace(cell, passed=reaches_threshold(reward, expect.pass_threshold) and is_sound)
+
+
+_MOST_FIELDS = 20
+_LONGEST_FIELD = 100
+
+
+def _about(metadata: Mapping[str, Json]) -> dict[str, Json]:
+    """What of a case's metadata its cells may be told apart by: short values, and no solution."""
+    short = {
+        name: value
+        for name, value in metadata.items()
+        if name != "solution"
+        and all(map(_is_short, value if isinstance(value, list) else [value]))
+        and (not isinstance(value, list) or len(value) <= _MOST_FIELDS)
+    }
+    return dict(list(short.items())[:_MOST_FIELDS])
+
+
+def _is_short(value: Json) -> bool:
+    if isinstance(value, str):
+        return len(value) <= _LONGEST_FIELD
+    return isinstance(value, bool | int | float)
 
 
 def reaches_threshold(reward: float, threshold: float) -> bool:

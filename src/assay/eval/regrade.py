@@ -24,11 +24,10 @@ from assay.eval.work import stop_environments, version_of, with_cases
 from assay.graders.apply import grade_submission, require_parts
 from assay.graders.digest import grader_digest
 from assay.graders.spec import GraderSpec
-from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult, SubScore
 from assay.store.decisions import add_graded
 from assay.store.kept import at_work
-from assay.store.records import RATES, CellKey, CellRecord, RunRecord
+from assay.store.records import ABOUT, RATES, CellKey, CellRecord, RunRecord
 from assay.store.runs import Store
 from assay.tasks.blocks import Expect
 from assay.tasks.case import Case
@@ -86,9 +85,9 @@ class Regrade:
                 version=planned.version,
                 file=before.file,
             )
-            if rates := before.rates:
-                record = replace(record, notes={**record.notes, RATES: dict[str, Json](rates)})
-            record = replace(record, seconds=before.seconds)  # the agent's, not this pass's
+            said = {name: before.notes[name] for name in (ABOUT, RATES) if name in before.notes}
+            # The seconds are the agent's, not this pass's.
+            record = replace(record, seconds=before.seconds, notes={**record.notes, **said})
             return add_graded(store, record, run.to_dict(), str(run.metadata.get("snapshot") or ""))
 
         def done_row(before: CellRecord, graded: tuple[Row, EvaluationResult]) -> None:

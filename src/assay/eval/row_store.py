@@ -27,7 +27,7 @@ from assay.eval.records import (
 )
 from assay.eval.row_grading import computes, is_pure
 from assay.eval.shard_work import Block, ShardWork, batch_size
-from assay.eval.shards import Shard, Source, read_row_of, read_shard
+from assay.eval.shards import Shard, ShardSource, read_row_of, read_shard
 from assay.graders.spec import GraderSpec
 from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult
@@ -35,11 +35,11 @@ from assay.scoring.strict_json import json_encoding
 from assay.shown import Ended
 from assay.store.checks import plain
 from assay.store.kept import held, rows_lock
-from assay.store.records import CellRow, Packer, RunRecord, StoredCell, cell_row
+from assay.store.records import CellColumns, Packer, RunRecord, StoredCell, cell_row
 from assay.store.runs import Store
 from assay.tasks.rows import Row
 
-OnRows: TypeAlias = "Callable[[Sequence[CellRow]], None]"
+OnRows: TypeAlias = "Callable[[Sequence[CellColumns]], None]"
 """Told of rows that are stored: the columns of their results, see `assay.store.records`."""
 
 _BYTES = 4 << 20
@@ -75,7 +75,7 @@ class RowStore:
         """Bytes and rows that a shard has at most."""
         return _BYTES, _ROWS if is_pure(graders) else _COSTLY_ROWS
 
-    def becomes_table(self, sources: Sequence[Source]) -> bool:
+    def becomes_table(self, sources: Sequence[ShardSource]) -> bool:
         """Rows of a run become none."""
         del sources
         return False
@@ -190,7 +190,7 @@ def _digest_of(versions: Sequence[str]) -> str:
     return hashlib.blake2b("\n".join(versions).encode(), digest_size=32).hexdigest()
 
 
-def _ended(columns: CellRow) -> Ended:
+def _ended(columns: CellColumns) -> Ended:
     if columns.status != "graded":
         return columns.status
     return "scored" if columns.passed and columns.threshold <= 0.0 else _PASSED[columns.passed]
@@ -240,7 +240,7 @@ class _Cells:
 
     def put(self, block: Block, results: Sequence[EvaluationResult | None], seconds: float) -> None:
         """Make cells; of rows that share a result, they differ in few columns."""
-        written: dict[tuple[int, str, str], CellRow] = {}
+        written: dict[tuple[int, str, str], CellColumns] = {}
         for (row, line), result in zip(block.rows, results, strict=True):
             assert result is not None, "no row has a grade already"
             key = (id(result), repr(row.label), row.group)
@@ -250,7 +250,7 @@ class _Cells:
                 columns = written[key] = self._columns(row, result, seconds)
             self._cells.append((columns, "", _packer().compress(_detail(line))))
 
-    def _columns(self, row: Row, result: EvaluationResult, seconds: float) -> CellRow:
+    def _columns(self, row: Row, result: EvaluationResult, seconds: float) -> CellColumns:
         record = row_record(
             row,
             result,
@@ -261,7 +261,7 @@ class _Cells:
         )
         columns = cell_row(record)
         if place := self._work.place:  # files that travelled are told by the paths of their author
-            columns = CellRow._make(
+            columns = CellColumns._make(
                 one.replace(place, "") if isinstance(one, str) else one for one in columns
             )
         return columns
@@ -276,15 +276,15 @@ def _packer() -> Packer:
     return Packer(level=1)
 
 
-_CASE, _FILE, _ANSWER = map(CellRow._fields.index, ("case_id", "file", "answer"))
+_CASE, _FILE, _ANSWER = map(CellColumns._fields.index, ("case_id", "file", "answer"))
 
 
-def _with_row(columns: CellRow, row: Row) -> CellRow:
+def _with_row(columns: CellColumns, row: Row) -> CellColumns:
     """The columns of another row whose result, label and group are the same."""
     made = [*columns]  # `_replace` takes four times as long
     made[_CASE], made[_FILE] = row.id, plain(row.file)
     made[_ANSWER] = plain(shortened(row.submission.answer or ""))
-    return CellRow._make(made)
+    return CellColumns._make(made)
 
 
 def _detail(line: bytes) -> bytes:

@@ -25,10 +25,10 @@ from assay.agents.scripted import Deeds, ScriptedAgent
 from assay.errors import InputError, nearest
 from assay.eval.harnesses import agent_for
 from assay.eval.isolation import isolated_graders, reference_of
-from assay.eval.proof import Check, must_fail, reference_check, repeats_check
+from assay.eval.proof import ProofCheck, must_fail, reference_check, repeats_check
 from assay.eval.scene import Scene, read_tree
 from assay.eval.stuffing import stuffed
-from assay.eval.trials import FLOOR, Runs, Trial, TrialPlan, require_parts
+from assay.eval.trials import FLOOR, ProofTrial, Runs, TrialPlan, require_parts
 from assay.eval.weights import left_open
 from assay.tasks.blocks import SelfTest
 from assay.tasks.case import Case
@@ -59,19 +59,19 @@ def plan_selftest(tasks: Sequence[Task], *, repeats: int | None = None) -> Trial
         _reference_of(task)
         _known_bad(task)
 
-    def trials(scene: Scene) -> Sequence[Trial]:
+    def trials(scene: Scene) -> Sequence[ProofTrial]:
         return list(_trials(scene, repeats or _repeats_of(scene.task)))
 
     return TrialPlan(tasks=tasks, trials=trials, left_open=_left_open, again=True)
 
 
-def _trials(scene: Scene, repeats: int) -> Iterator[Trial]:
+def _trials(scene: Scene, repeats: int) -> Iterator[ProofTrial]:
     task, case = scene.task, scene.case
     expect, reference = task.conditions.expect, _reference_of(task)
     name = f"reference {reference}"
     watched = _Watched(agent_for("replay", task, None) if case is not None else _Solver(task))
     if reference:
-        yield Trial(
+        yield ProofTrial(
             name=name,
             rule=lambda runs: _right(task, reference_check(name, runs[name], expect.min_assurance)),
             agent=watched,
@@ -80,21 +80,21 @@ def _trials(scene: Scene, repeats: int) -> Iterator[Trial]:
             is_right=True,
         )
     elif case is not None:
-        missing = Check(
+        missing = ProofCheck(
             name="reference",
             verdict="failed",
             said="there is no reference recording",
             fix="record right work as recordings/reference, or name it in selftest.reference",
         )
-        yield Trial(name="reference", rule=lambda _: missing, times=0)
+        yield ProofTrial(name="reference", rule=lambda _: missing, times=0)
 
     def floor(
         name: str, agent: Agent, reason: str = "", *, model: str = "", times: int = 1
-    ) -> Trial:
-        def rule(runs: Runs) -> Check:
+    ) -> ProofTrial:
+        def rule(runs: Runs) -> ProofCheck:
             return must_fail(name, runs[name][0], expect.pass_threshold, reason)
 
-        return Trial(name=name, rule=rule, agent=agent, model=model, times=times)
+        return ProofTrial(name=name, rule=rule, agent=agent, model=model, times=times)
 
     yield floor(FLOOR, ScriptedAgent(deeds=Deeds()), times=repeats)
     if case is not None:
@@ -114,12 +114,12 @@ def _trials(scene: Scene, repeats: int) -> Iterator[Trial]:
     yield _repeats("no-op", FLOOR)
 
 
-def _repeats(short: str, name: str) -> Trial:
+def _repeats(short: str, name: str) -> ProofTrial:
     title = f"repeats on {short}"
-    return Trial(name=title, rule=lambda runs: repeats_check(title, runs[name]), times=0)
+    return ProofTrial(name=title, rule=lambda runs: repeats_check(title, runs[name]), times=0)
 
 
-def _right(task: Task, check: Check) -> Check:
+def _right(task: Task, check: ProofCheck) -> ProofCheck:
     """A check of right work, with what else may be in its way."""
     case = task.work
     graders = isolated_graders(case) if isinstance(case, Case) else ()

@@ -19,7 +19,7 @@ from assay.eval.actors import (
     worker_directory,
 )
 from assay.eval.cluster import Cluster
-from assay.eval.cluster_limits import Limits
+from assay.eval.cluster_limits import ClusterLimits
 from assay.eval.datasets import OURS
 from assay.eval.pieces import by_pieces
 from assay.eval.recorded import RowPlan
@@ -127,7 +127,7 @@ async def sent_shards(
             return shard
         return replace(shard, lines=[one for lines, _ in read_shard(shard) for one in lines])
 
-    limits = None if computes(graders) else Limits()
+    limits = None if computes(graders) else ClusterLimits()
     with Actors(work, workers, depth=depth, patience=limit, limits=limits) as pool:
         yield lambda shard: _graded(pool, given(shard)), depth * room
 

@@ -15,7 +15,7 @@ from assay.eval.batch import in_batches
 from assay.tasks.json_rows import MAX_LINE_BYTES, parse_line
 from assay.tasks.row_files import Unit, place_of, renamed_line
 from assay.tasks.rows import Glance, Row, glance_at, parse_row
-from assay.tasks.tables import Batch, Table, lines_of
+from assay.tasks.tables import Batch, ColumnFile, lines_of
 
 Lines: TypeAlias = "Sequence[tuple[int, bytes | InputError]]"
 """Rows with their numbers in their file: the text of each, or what is wrong with it."""
@@ -26,7 +26,7 @@ _CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class ShardSource:
     """A file of a dataset.
 
     Attributes:
@@ -47,7 +47,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class RowStretch:
     """Consecutive rows of a file.
 
     Attributes:
@@ -81,8 +81,8 @@ class Shard:
     """
 
     number: int
-    source: Source
-    stretch: Stretch
+    source: ShardSource
+    stretch: RowStretch
     rows: int
     twins: tuple[int, ...] = ()
     part: str = ""
@@ -150,7 +150,7 @@ def _stamp(descriptor: int) -> tuple[int, ...]:
 
 def survey(
     file: str, name: str, *, rows: int, size: int
-) -> tuple[tuple[Stretch, ...], Version, int]:
+) -> tuple[tuple[RowStretch, ...], Version, int]:
     """A file of JSON lines in stretches, its version, and the number of its last row; none is read.
 
     Args:
@@ -162,7 +162,7 @@ def survey(
     Raises:
         InputError: If it cannot be read.
     """
-    stretches: list[Stretch] = []
+    stretches: list[RowStretch] = []
     digest = hashlib.blake2b(digest_size=32)
     place = length = held = last = 0
     first = number = 1
@@ -177,12 +177,12 @@ def survey(
                 if not line.isspace():
                     held, last = held + 1, number
                 if held == rows or length >= size:
-                    stretches.append(Stretch(first, place, length, held))
+                    stretches.append(RowStretch(first, place, length, held))
                     place, length, held, first = place + length, 0, 0, number + 1
     except OSError as error:
         raise InputError(f"cannot read {name}: {error.strerror}") from error
     if held:
-        stretches.append(Stretch(first, place, length, held))
+        stretches.append(RowStretch(first, place, length, held))
     return tuple(stretches), Version(file, stamp, place + length, digest.hexdigest()), last
 
 
@@ -192,7 +192,7 @@ def survey(
 def read_row_of(
     line: bytes | InputError,
     number: int,
-    source: Source,
+    source: ShardSource,
     *,
     label: str | None = None,
 ) -> tuple[Row, bytes]:
@@ -213,14 +213,14 @@ def read_row_of(
 
 
 def glance_of(
-    line: bytes | InputError, number: int, source: Source, *, label: str | None = None
+    line: bytes | InputError, number: int, source: ShardSource, *, label: str | None = None
 ) -> Glance:
     """What a look at a row of a file tells; takes and raises what `read_row_of` does."""
     line, before, unit = _as_named(line, number, source), source.before, source.unit
     return glance_at(line, number, source.name, label=label, unit=unit, before=before)
 
 
-def _as_named(line: bytes | InputError, number: int, source: Source) -> bytes:
+def _as_named(line: bytes | InputError, number: int, source: ShardSource) -> bytes:
     """The text of a row with the names that rows have."""
     try:
         if isinstance(line, InputError):
@@ -237,7 +237,7 @@ def read_shard(shard: Shard) -> Iterator[tuple[Lines, Batch | None]]:
     """The rows of a shard, some at a time, and, of a table, their columns."""
     source, stretch = shard.source, shard.stretch
     if source.is_table and shard.lines is None:
-        table = Table(source.path, source.name)
+        table = ColumnFile(source.path, source.name)
         try:
             for start, batch in table.batches(stretch.start, stretch.size):
                 for offset in range(0, batch.num_rows, _TOGETHER):

@@ -22,7 +22,7 @@ from assay.agents.transcripts.writing import Told
 from assay.errors import InputError, MissingExtraError, reason_of
 from assay.eval.rollout import WATCH, Cell, Watch
 from assay.eval.told import name_of, told_run
-from assay.gateway.journal import Asked, Begun, Entry
+from assay.gateway.journal import AskedEvent, Begun, Entry
 from assay.gateway.trace import Lines
 from assay.scoring.json_safe import Json
 from assay.store.records import CellRecord
@@ -197,7 +197,7 @@ class _Live:
         """Something passed its gateway; an agent of this process records its requests itself."""
         if isinstance(entry, Begun):
             return
-        if isinstance(entry, Asked) and not entry.protocol:
+        if isinstance(entry, AskedEvent) and not entry.protocol:
             self._own_requests.add(entry.number)
         if entry.number in self._own_requests:
             return

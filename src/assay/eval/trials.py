@@ -18,9 +18,9 @@ from typing import TypeAlias
 
 from assay.agents.scripted import Deeds, ScriptedAgent
 from assay.errors import AssayError, SkippedError
-from assay.eval.isolation import CaseLock, UndecidedError, isolated_graders
+from assay.eval.isolation import CaseLock, UndecidedIsolationError, isolated_graders
 from assay.eval.planning import Planned, require_case_parts
-from assay.eval.proof import CaseProof, Check, Proof, not_graded
+from assay.eval.proof import CaseProof, Proof, ProofCheck, not_graded
 from assay.eval.runner import OnBegin, OnCell, Plan
 from assay.eval.scene import Scene, read_scene
 from assay.eval.work import open_work, stop_environments, with_cases
@@ -43,7 +43,7 @@ _NOBODY = ScriptedAgent(deeds=Deeds())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
+class ProofTrial:
     """Work that is tried, and what has to come of it.
 
     Attributes:
@@ -56,7 +56,7 @@ class Trial:
     """
 
     name: str
-    rule: Callable[[Runs], Check | None]
+    rule: Callable[[Runs], ProofCheck | None]
     agent: Agent = _NOBODY
     model: str = ""
     times: int = 1
@@ -127,7 +127,7 @@ class TrialPlan:
     """
 
     tasks: Sequence[Task]
-    trials: Callable[[Scene], Sequence[Trial]]
+    trials: Callable[[Scene], Sequence[ProofTrial]]
     left_open: Callable[[Task, Runs], Iterable[str]] | None = None
     again: bool = False
 
@@ -182,7 +182,7 @@ class TrialPlan:
                 undecided = {
                     case.id: one
                     for case, one in zip(cases, found, strict=True)
-                    if isinstance(one, UndecidedError)
+                    if isinstance(one, UndecidedIsolationError)
                 }
                 yield (
                     place,
@@ -203,7 +203,7 @@ def require_parts(tasks: Sequence[Task]) -> None:
             require_case_parts(task.work)
 
 
-def nothing_done(runs: Runs) -> Check | None:
+def nothing_done(runs: Runs) -> ProofCheck | None:
     """What is said where not even doing nothing could be graded."""
     return not_graded(FLOOR, runs[FLOOR][0])
 
@@ -218,7 +218,7 @@ async def _scene(task: Task, place: Arena) -> Scene | AssayError:
 class _Subject:
     """One task, its trials and what came of them."""
 
-    def __init__(self, task: Task, found: Scene | AssayError, trials: Sequence[Trial]) -> None:
+    def __init__(self, task: Task, found: Scene | AssayError, trials: Sequence[ProofTrial]) -> None:
         self._task, self._found = task, found
         self._trials = {trial.name: trial for trial in trials}
         self._runs: dict[str, list[Run]] = defaultdict(list)
@@ -246,7 +246,7 @@ class _Subject:
             file=task.conditions.file,
             threshold=task.conditions.expect.pass_threshold,
         )
-        if not isinstance(self._found, UndecidedError) and isinstance(case, Case):
+        if not isinstance(self._found, UndecidedIsolationError) and isinstance(case, Case):
             found = replace(found, isolation=tuple(isolated_graders(case)))
         if isinstance(self._found, AssayError):
             return replace(found, checks=(_untested(self._found),))
@@ -260,9 +260,9 @@ class _Subject:
         )
 
 
-def _untested(trouble: AssayError) -> Check:
+def _untested(trouble: AssayError) -> ProofCheck:
     """A case of which nothing could be tried."""
-    if isinstance(trouble, UndecidedError):
-        return Check(name="isolation", verdict="error", said=trouble.message, fix=trouble.hint)
+    if isinstance(trouble, UndecidedIsolationError):
+        return ProofCheck(name="isolation", verdict="error", said=trouble.message, fix=trouble.hint)
     verdict = "skipped" if isinstance(trouble, SkippedError) else "error"
-    return Check(name="begin", verdict=verdict, said=str(trouble))
+    return ProofCheck(name="begin", verdict=verdict, said=str(trouble))

@@ -21,7 +21,7 @@ from assay.frozen import frozen
 from assay.gateway import Gateway
 from assay.gateway.journal import REDACTED
 from assay.gateway.offered import SERVER, OfferedTools
-from assay.graders.usage import INCOMPLETE, OBSERVED, UNTOLD, USAGE, Totals, walk
+from assay.graders.usage import INCOMPLETE, OBSERVED, UNTOLD, USAGE, RunUsage, walk
 from assay.scoring.json_safe import Json, plain
 from assay.scoring.results import EvaluationResult
 from assay.types.run import Run
@@ -99,7 +99,7 @@ def _settle(run: Run, gateway: Gateway) -> None:
         return
     run.tokens = None if spent.unknown else spent.tokens
     run.cost_usd = spent.cost_usd
-    trace.extra[USAGE] = Totals(tokens=run.tokens, cost_usd=run.cost_usd).to_dict()
+    trace.extra[USAGE] = RunUsage(tokens=run.tokens, cost_usd=run.cost_usd).to_dict()
 
 
 def _without(token: str, trace: Trace) -> Trace:

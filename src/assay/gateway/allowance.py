@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
-from assay.conversation.messages import Usage
+from assay.conversation.messages import ReplyUsage
 from assay.errors import InputError
 from assay.frozen import frozen
 from assay.types.trace import StopReason
@@ -119,7 +119,7 @@ class Spent:
         return admitted
 
     def settle(
-        self, admitted: Admitted, usage: Usage | None, cost: float | None, *, written: int = 0
+        self, admitted: Admitted, usage: ReplyUsage | None, cost: float | None, *, written: int = 0
     ) -> None:
         """Put what a request used in the place of what was held for it.
 

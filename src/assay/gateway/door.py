@@ -56,7 +56,7 @@ _KEY_HEADERS = ("x-api-key", "api-key", "x-goog-api-key")
 _COUNT, _GOOGLES_COUNT = "/messages/count_tokens", ":countTokens"
 
 
-class Door:
+class GatewayDoor:
     """Serves one gateway on any number of listening sockets."""
 
     def __init__(self, gateway: Gateway) -> None:

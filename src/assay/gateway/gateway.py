@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from assay.conversation.messages import Usage
+from assay.conversation.messages import ReplyUsage
 from assay.conversation.protocols import Protocol, ProtocolError, codec_of
 from assay.conversation.turns import Conversation, Turn
 from assay.errors import AssayError, InputError, ModelError
@@ -28,7 +28,7 @@ from assay.scoring.json_safe import Json
 from assay.types.trace import StopReason
 
 if TYPE_CHECKING:
-    from assay.gateway.door import Door
+    from assay.gateway.door import GatewayDoor
     from assay.gateway.offered import OfferedTools
 
 _AT_ONCE = 16
@@ -131,7 +131,7 @@ class Gateway:
         self._recorder = Recorder(file, journal_of, self.token)
         self._turns = asyncio.Semaphore(_AT_ONCE)
         self._stack = AsyncExitStack()
-        self._door: Door | None = None
+        self._door: GatewayDoor | None = None
         self._port = 0
 
     async def __aenter__(self) -> Self:
@@ -217,10 +217,10 @@ class Gateway:
 
     def serve(self, listener: socket.socket) -> None:
         """Answer who connects to a listening socket, which is closed with the gateway."""
-        from assay.gateway.door import Door
+        from assay.gateway.door import GatewayDoor
 
         if self._door is None:
-            self._door = Door(self)
+            self._door = GatewayDoor(self)
             self._stack.push_async_callback(self._door.aclose)
         self._door.open(listener)
 
@@ -326,7 +326,7 @@ class Gateway:
 
     def _broken_off(
         self, number: int, asked: Conversation, read: int, listener: Listener | None
-    ) -> tuple[Usage, float | None, int] | None:
+    ) -> tuple[ReplyUsage, float | None, int] | None:
         """Keep what the agent was given of a reply that came to no end, and what that used."""
         reply = None if listener is None else listener.reply()
         if reply is None:
@@ -339,10 +339,10 @@ class Gateway:
 
     def _lost(
         self, asked: Conversation, read: int, written: int = 0
-    ) -> tuple[Usage, float | None, int]:
+    ) -> tuple[ReplyUsage, float | None, int]:
         """What a request used, at least, whose reply never came to its end: it was read."""
         cost = self.client.cost_of(self.model, replace(asked, max_tokens=max(written, 1)))
-        return Usage(input_tokens=read, output_tokens=written), cost, written
+        return ReplyUsage(input_tokens=read, output_tokens=written), cost, written
 
     async def find_out(self) -> None:
         """Find out whether the request that failed last is at fault, if the server seems to be.

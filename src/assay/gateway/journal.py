@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import ClassVar, TypeAlias, cast
 
 from assay.conversation.protocols import Protocol, codec_of
-from assay.conversation.turns import Reply, Turn
+from assay.conversation.turns import AssistantTurn, Turn
 from assay.errors import InputError, StoreError
 from assay.frozen import frozen
 from assay.scoring.strict_json import decode_json
@@ -22,7 +22,7 @@ from assay.types.codec import from_json, json_level
 __all__ = [
     "REDACTED",
     "Answered",
-    "Asked",
+    "AskedEvent",
     "Begun",
     "Entry",
     "Heard",
@@ -57,7 +57,7 @@ class Begun:
 
 
 @frozen(kw_only=True)
-class Asked:
+class AskedEvent:
     """A request.
 
     Attributes:
@@ -114,7 +114,7 @@ class Answered:
 
     number: int
     at: str
-    reply: Reply
+    reply: AssistantTurn
     cost_usd: float | None = None
     seconds: float = 0.0
 
@@ -139,7 +139,7 @@ class Refused:
     cause: str
 
 
-Entry: TypeAlias = "Begun | Asked | Heard | Answered | Refused"
+Entry: TypeAlias = "Begun | AskedEvent | Heard | Answered | Refused"
 
 
 @frozen
@@ -188,7 +188,7 @@ def append(journal: Path, line: bytes) -> None:
         raise StoreError(f"cannot record what passes a gateway: {error}") from error
 
 
-def broken_off(reply: Reply) -> Reply:
+def broken_off(reply: AssistantTurn) -> AssistantTurn:
     """A reply of which no more came."""
     return replace(reply, stop="length", stopped="broken off")
 
@@ -228,12 +228,12 @@ def readable_entries(file: str | Path) -> tuple[list[Entry], str]:
         if isinstance(entry, Answered):
             heard.pop(entry.number, None)
         entries.append(entry)
-    asked = [one for one in entries if isinstance(one, Asked) and one.number in heard]
+    asked = [one for one in entries if isinstance(one, AskedEvent) and one.number in heard]
     entries += [known for one in asked for known in _as_heard(one, heard[one.number])]
     return entries, broken
 
 
-def _as_heard(asked: Asked, events: list[str]) -> list[Answered]:
+def _as_heard(asked: AskedEvent, events: list[str]) -> list[Answered]:
     codec = codec_of(cast("Protocol", asked.protocol))
     stream = codec.read_stream()
     stream.feed("".join(events).encode())

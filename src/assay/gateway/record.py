@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from assay.conversation.protocols.translating import Turns
-from assay.conversation.turns import Call, Conversation, Image, Reply, Turn
+from assay.conversation.protocols.translating import TurnBuilder
+from assay.conversation.turns import AssistantTurn, Call, Conversation, Image, Turn
 from assay.gateway.journal import (
     REDACTED,
     Answered,
-    Asked,
+    AskedEvent,
     Begun,
     Entry,
     Heard,
@@ -119,7 +119,7 @@ class Recorder:
             known += map(_Said, turns)
         self._line_of[self._number] = line
         self._keep(
-            Asked(
+            AskedEvent(
                 number=self._number,
                 at=_now(),
                 line=line,
@@ -147,7 +147,7 @@ class Recorder:
         append(self.journal, line)
 
     def answered(
-        self, number: int, reply: Reply, *, cost_usd: float | None, seconds: float
+        self, number: int, reply: AssistantTurn, *, cost_usd: float | None, seconds: float
     ) -> Answered:
         """Keep a reply.
 
@@ -220,7 +220,7 @@ def read_journal(file: str | Path) -> Recorded:
 
 def merged(turns: Iterable[Turn]) -> tuple[Turn, ...]:
     """Turns in which nobody speaks twice in a row, without standing instructions."""
-    joined = Turns("user", "assistant")
+    joined = TurnBuilder("user", "assistant")
     for turn in turns:
         if turn.speaker != "system":
             joined.add(turn.speaker, turn.parts)

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
-from assay.conversation.messages import Usage as ModelUsage
+from assay.conversation.messages import ReplyUsage as ModelUsage
 from assay.conversation.turns import Call, Image, Result, Text, Turn
 from assay.frozen import frozen
-from assay.gateway.journal import Answered, Asked, Begun, Entry, Refused
+from assay.gateway.journal import Answered, AskedEvent, Begun, Entry, Refused
 from assay.scoring.json_safe import Json
 from assay.types.trace import (
     AgentStep,
@@ -54,7 +54,7 @@ class _Thread:
     first: int = 0
     said: str | None = None
 
-    def take(self, entry: Asked) -> None:
+    def take(self, entry: AskedEvent) -> None:
         """Take in what a request adds."""
         for turn in entry.turns:
             if turn.speaker == "tool":
@@ -72,7 +72,7 @@ class _Thread:
             )
         self._settle(entry)
 
-    def _result(self, result: Result, entry: Asked) -> None:
+    def _result(self, result: Result, entry: AskedEvent) -> None:
         calls = self.waiting.get(result.id)
         if not calls and entry.protocol == "google":  # in which results are told by their tools
             tool = result.id.rpartition(":")[0]
@@ -89,7 +89,7 @@ class _Thread:
         answer = ToolResult(content=content, is_error=result.is_error, id=result.id)
         self.steps.append(ToolStep(call=call, result=answer, ended_at=entry.at))
 
-    def _settle(self, entry: Asked | None) -> None:
+    def _settle(self, entry: AskedEvent | None) -> None:
         """Calls that got no result before the agent went on."""
         at = None if entry is None else entry.at
         left = (call for calls in self.waiting.values() for call in calls)
@@ -124,7 +124,7 @@ class Lines:
     def take(self, entry: Entry) -> tuple[int, Sequence[Step]]:
         """The conversation that an entry goes on with, and the steps that it adds to it."""
         self._count += 1
-        if isinstance(entry, Asked):
+        if isinstance(entry, AskedEvent):
             self._line_of[entry.number], self._began[entry.number] = entry.line, entry.at
             while len(self.threads) <= entry.line:
                 self.threads.append(_Thread(first=self._count))
@@ -135,7 +135,7 @@ class Lines:
             return 0, ()
         thread = self.threads[line]
         before = len(thread.steps)
-        if isinstance(entry, Asked):
+        if isinstance(entry, AskedEvent):
             thread.take(entry)
         elif isinstance(entry, Answered):
             step = agent_step(entry, started_at=self._began.get(entry.number))

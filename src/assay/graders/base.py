@@ -15,7 +15,7 @@ from assay.graders.batched import Batched
 from assay.scoring.combine import combine_all, combine_any
 from assay.scoring.json_safe import Json, record_evidence, record_parameters
 from assay.scoring.results import Assurance, SubScore, finite_number, weakest
-from assay.turns import Turn, current_turn
+from assay.turns import WorkTurn, current_turn
 from assay.types.codec import check_fields
 from assay.types.thread import StringThread
 
@@ -247,7 +247,7 @@ class Grader(Batched):
             return [await cls._compute(calls[0])]
         if cls.is_pure:
             found: list[Score | BaseException] = []
-            turn = current_turn() or Turn()
+            turn = current_turn() or WorkTurn()
             turn.begin()
             for call in calls:
                 found.append(await cls._compute(call))

@@ -26,7 +26,7 @@ from assay.graders.within import OutOfTimeError, within
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json, plain
 from assay.statistics.quantiles import nearest_rank
-from assay.turns import Turn
+from assay.turns import WorkTurn
 from assay.types.references import is_missing, reference_of
 from assay.types.submission import Submission
 
@@ -284,7 +284,7 @@ class Batches:
         """What came of items that are worked on together, and the seconds of each."""
         if not items:
             return [], []
-        turn, failed = Turn(self._deadline), ""
+        turn, failed = WorkTurn(self._deadline), ""
         graded: Sequence[Graded] = ()
         try:
             graded = await within(self._way.score(items), turn)

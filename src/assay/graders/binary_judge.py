@@ -37,7 +37,7 @@ from assay.graders.judges.template_context import (
     read_examples,
     variables,
 )
-from assay.graders.judges.votes import Decision, node_of, poll, probed
+from assay.graders.judges.votes import PanelDecision, node_of, poll, probed
 from assay.scoring.json_safe import Json, plain
 from assay.scoring.results import SubScore
 from assay.types.codec import Share
@@ -364,7 +364,7 @@ class _TooMuchError(ModelError):
         super().__init__(message, kind="overflow", hint=hint)
 
 
-def _scored(name: str, decision: Decision, kept: Mapping[str, Json]) -> SubScore:
+def _scored(name: str, decision: PanelDecision, kept: Mapping[str, Json]) -> SubScore:
     metadata = dict(kept)
     if decision.agreement is not None:
         metadata["agreement"] = decision.agreement

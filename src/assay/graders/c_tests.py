@@ -17,7 +17,7 @@ from typing import Annotated, ClassVar, TypeAlias
 
 from assay.errors import GraderError, SandboxError
 from assay.graders.base import Grader
-from assay.graders.c.build import CTests, Job, build_judge, build_submission, find_sources
+from assay.graders.c.build import BuildJob, CTests, build_judge, build_submission, find_sources
 from assay.graders.paths import CasePath
 from assay.graders.testing.hidden import Injected, hidden_files, lay_out, read_inject
 from assay.graders.testing.outcomes import TestOutcome, TestRun
@@ -124,7 +124,9 @@ async def _first_of(
         await asyncio.gather(judge, hosts, return_exceptions=True)
 
 
-def _unbuilt(jobs: Sequence[Job], built: CommandResult | None, notes: tuple[str, ...]) -> TestRun:
+def _unbuilt(
+    jobs: Sequence[BuildJob], built: CommandResult | None, notes: tuple[str, ...]
+) -> TestRun:
     """A submission that does not compile has passed nothing."""
     why = "the submission does not compile"
     if built is None:
@@ -146,7 +148,9 @@ def _unbuilt(jobs: Sequence[Job], built: CommandResult | None, notes: tuple[str,
     )
 
 
-def _told(jobs: Sequence[Job], out: Path, result: CommandResult, notes: tuple[str, ...]) -> TestRun:
+def _told(
+    jobs: Sequence[BuildJob], out: Path, result: CommandResult, notes: tuple[str, ...]
+) -> TestRun:
     """Read the report; a test that it does not name was never finished."""
     lines: list[str] = []
     with suppress(OSError):
@@ -176,7 +180,7 @@ def _told(jobs: Sequence[Job], out: Path, result: CommandResult, notes: tuple[st
     )
 
 
-def _outcome(job: Job, how: str, code: int, seconds: float, log: Path) -> TestOutcome:
+def _outcome(job: BuildJob, how: str, code: int, seconds: float, log: Path) -> TestOutcome:
     if how == "exit" and code == 0:
         return TestOutcome(id=job.id, outcome="passed", seconds=seconds)
     if how == "exit" and code in (96, 127):

@@ -18,7 +18,7 @@ from assay.graders.judges.claims import (
     fenced_claims,
     misnumbered,
 )
-from assay.graders.judges.documents import Document, Window, documents_of, suspicious, windows
+from assay.graders.judges.documents import ContextChunk, Window, documents_of, suspicious, windows
 from assay.graders.judges.fence import compose
 from assay.graders.judges.panel import (
     TEXT,
@@ -65,7 +65,7 @@ the reasoning, in a sentence; then the verdict."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class ClaimVerdict:
     """What documents say of one claim."""
 
     claim: Claim
@@ -92,11 +92,11 @@ class Verdict:
 
 async def verified(
     claims: Sequence[Claim],
-    documents: Sequence[Document],
+    documents: Sequence[ContextChunk],
     voter: Voter,
     *,
     is_probed: bool = False,
-) -> list[Verdict]:
+) -> list[ClaimVerdict]:
     """Compare claims with documents, and each variant of a claim as one of its own.
 
     Many claims are asked about in batches, and long contexts in windows. A claim is supported where
@@ -110,7 +110,7 @@ async def verified(
     lists = await together(
         _asked(batch, window, by_number, voter, is_probed=is_probed) for batch, window in asked
     )
-    best = {claim.number: Verdict(claim=claim) for claim in each}
+    best = {claim.number: ClaimVerdict(claim=claim) for claim in each}
     for verdict in (verdict for one in lists for verdict in one):
         held = best[verdict.claim.number]
         if _STRENGTH[verdict.support] > _STRENGTH[held.support] or not held.reason:
@@ -118,9 +118,9 @@ async def verified(
     return [verdict for claim in claims for verdict in _counted(claim, best)]
 
 
-def _counted(claim: Claim, found: Mapping[int, Verdict]) -> list[Verdict]:
+def _counted(claim: Claim, found: Mapping[int, ClaimVerdict]) -> list[ClaimVerdict]:
     """Of the verdicts on a claim and its variants, one of each kind."""
-    kept: dict[Support, Verdict] = {}
+    kept: dict[Support, ClaimVerdict] = {}
     for one in (claim, *claim.variants):
         verdict = found[one.number]
         if (held := kept.get(verdict.support)) is not None:
@@ -132,11 +132,11 @@ def _counted(claim: Claim, found: Mapping[int, Verdict]) -> list[Verdict]:
 async def _asked(
     claims: Sequence[Claim],
     window: Window,
-    documents: Mapping[int, Document],
+    documents: Mapping[int, ContextChunk],
     voter: Voter,
     *,
     is_probed: bool,
-) -> list[Verdict]:
+) -> list[ClaimVerdict]:
     word = probe_word(fenced_claims(claims).text) if is_probed else ""
     if word:
         text = f"One of the documents contains the word {word}."
@@ -144,7 +144,7 @@ async def _asked(
     parts = ["The claims:", fenced_claims(claims), "The documents:", *window.material()]
     here = {number: documents[number] for number in window.numbers}
 
-    def read(data: Mapping[str, Json]) -> list[Verdict]:
+    def read(data: Mapping[str, Json]) -> list[ClaimVerdict]:
         given = cast("list[Mapping[str, Json]]", data["verdicts"])
         by_number = {int(cast("int", one["claim"])): one for one in given}
         numbers = [int(cast("int", one["claim"])) for one in given]
@@ -159,7 +159,9 @@ async def _asked(
     return verdicts
 
 
-def _verdict(claim: Claim, said: Mapping[str, Json], documents: Mapping[int, Document]) -> Verdict:
+def _verdict(
+    claim: Claim, said: Mapping[str, Json], documents: Mapping[int, ContextChunk]
+) -> ClaimVerdict:
     support = cast("Support", said["verdict"])
     named, quote = cast("int | None", said["document"]), str(said["quote"])
     document = None if named is None else int(named)
@@ -171,12 +173,12 @@ def _verdict(claim: Claim, said: Mapping[str, Json], documents: Mapping[int, Doc
         if wrong:  # worth no more than an absent one, and not believed to be worse
             support, reason = "absent", f"{reason} (said to be contradicted, but {wrong})".strip()
     if support == "absent":
-        return Verdict(claim=claim, reason=reason)
-    return Verdict(claim=claim, support=support, document=document, quote=quote, reason=reason)
+        return ClaimVerdict(claim=claim, reason=reason)
+    return ClaimVerdict(claim=claim, support=support, document=document, quote=quote, reason=reason)
 
 
 def _unfounded(
-    claim: str, number: int | None, quote: str, documents: Mapping[int, Document]
+    claim: str, number: int | None, quote: str, documents: Mapping[int, ContextChunk]
 ) -> str:
     if number is None:
         return "no document is named"
@@ -253,7 +255,11 @@ class FaithfulnessGrader(ClaimGrader):
 
 
 def _found(
-    claims: Claims, verdicts: Sequence[Verdict], documents: Sequence[Document], *, is_strict: bool
+    claims: Claims,
+    verdicts: Sequence[ClaimVerdict],
+    documents: Sequence[ContextChunk],
+    *,
+    is_strict: bool,
 ) -> Opinion:
     counts = Counter(verdict.support for verdict in verdicts)
     metadata: dict[str, Json] = {
@@ -279,7 +285,7 @@ def _found(
     )
 
 
-def _child(verdict: Verdict) -> SubScore:
+def _child(verdict: ClaimVerdict) -> SubScore:
     return SubScore(
         f"claim {verdict.claim.number}",
         float(verdict.support == "supported"),

@@ -30,7 +30,7 @@ _MAX_NAMED = 20_000
 _MAX_SOURCE = 1 << 20
 
 
-class Scope:
+class CountedFiles:
     """Which files of a submission count: those of the author's globs; else, of a program, code."""
 
     def __init__(self, source: Path | None, globs: Sequence[str] | None, task: str) -> None:
@@ -169,7 +169,7 @@ class PatternSearch:
     """One search."""
 
     root: Path
-    scope: Scope
+    scope: CountedFiles
     not_searched: list[str]
 
     def find(self, patterns: Sequence[str]) -> list[Json]:
@@ -355,7 +355,7 @@ class FilesGrader(Grader):
             import asyncio
 
             source = None if workspace.source is None else Path(workspace.source)
-            scope = Scope(source, self.files, question or "")
+            scope = CountedFiles(source, self.files, question or "")
             search = PatternSearch(root, scope, not_searched)
             evidence["looked_in"] = scope.looked_in
             if is_small(root) and not any(map(language_of, map(str, regular_files(root)))):

@@ -127,13 +127,17 @@ def _found(source: str, submission: Submission, what: str) -> Json:
         "metadata": dict(submission.metadata),
     }
     try:
-        return _at(parts[root], rest, root)
+        return value_at(parts[root], rest, root)
     except InputError as error:
         raise InputError(f"{what}: {error.message}", hint=error.hint) from error
 
 
-def _at(value: Json, rest: str, place: str) -> Json:
-    """What stands below a value; names may have dots in them, as columns of tables do."""
+def value_at(value: Json, rest: str, place: str) -> Json:
+    """What stands below a value; names may have dots in them, as columns of tables do.
+
+    Raises:
+        InputError: If nothing stands there.
+    """
     if value is None:
         raise InputError(f"there is no {place} here")
     if not rest:
@@ -146,11 +150,11 @@ def _at(value: Json, rest: str, place: str) -> Json:
             names = [name for name in list(value)[:_MOST_NAMES] if len(name) <= _LONGEST_NAME]
             hint = nearest(field, names) or "it is empty"
             raise InputError(f"{place} has no field {field!r}", hint=hint)
-        return _at(value[field], after, f"{place}.{field}")
+        return value_at(value[field], after, f"{place}.{field}")
     if isinstance(value, list) and re.fullmatch(r"[0-9]{1,9}", field):
         if int(field) >= len(value):
             raise InputError(f"{place} has {len(value)} items, and no item {field}")
-        return _at(value[int(field)], after, f"{place}.{field}")
+        return value_at(value[int(field)], after, f"{place}.{field}")
     raise InputError(f"{place} is no mapping, and has no field {field!r}")
 
 

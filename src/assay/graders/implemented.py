@@ -14,7 +14,7 @@ from typing import Annotated, ClassVar, TypeAlias
 from assay.errors import InputError
 from assay.graders.base import Grader
 from assay.graders.languages import BROUGHT_IN, BUILT, is_test, language_of
-from assay.graders.stubs import Code, Fault, faults, gaps, hollow, stands, written
+from assay.graders.stubs import Code, UnwrittenFunction, faults, gaps, hollow, stands, written
 from assay.graders.stubs.reader import SourceReader
 from assay.graders.stubs.treesitter import GRAMMARS, can_read, require_grammar
 from assay.graders.tree import read_regular, regular_files
@@ -189,7 +189,7 @@ class _Judgement:
             if not self._moved(path, fault, anywhere=not self.by_name)
         ]
 
-    def _moved(self, path: str, fault: Fault, *, anywhere: bool) -> bool:
+    def _moved(self, path: str, fault: UnwrittenFunction, *, anywhere: bool) -> bool:
         """Whether a stub that is gone was written in another file.
 
         A file that the author names must at least bring in all of that one.
@@ -305,7 +305,7 @@ class _Judgement:
         if is_real or (not found and stands(stub, left, was, self.left)):
             return ""
         why = "is a stub" if found else "was a stub and is gone"
-        fault = Fault(stub, found[0].line if found else 0, why)
+        fault = UnwrittenFunction(stub, found[0].line if found else 0, why)
         return "" if self._moved(place, fault, anywhere=anywhere) else f"{place}: {fault}"
 
     def result(self) -> tuple[float, dict[str, Json]]:

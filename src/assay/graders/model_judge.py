@@ -21,8 +21,8 @@ from assay.graders.judges.rubric_files import (
     read_words,
     wrong_words,
 )
-from assay.graders.judges.votes import Decision, node_of, poll, probed
-from assay.graders.judges.work import OverlongError, Work, judged_model, kin
+from assay.graders.judges.votes import PanelDecision, node_of, poll, probed
+from assay.graders.judges.work import JudgedWork, OverlongError, judged_model, kin
 from assay.graders.paths import CasePath
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
@@ -155,7 +155,7 @@ class ModelJudgeGrader(JudgeGrader):
         sees_work = include_diff or (self.include_trace and trace is not None)
         told = _About.of(panel, self.pass_threshold, trace, metadata)
         try:
-            work = await Work.of(
+            work = await JudgedWork.of(
                 answer_in("" if answer is None and sees_work else answer),
                 question or "",
                 trace=trace if self.include_trace else None,
@@ -164,7 +164,7 @@ class ModelJudgeGrader(JudgeGrader):
         except OverlongError as error:
             return told.nothing(Unasked(str(error), is_overlong=True))
         except ModelError as error:
-            return told.node(Decision(error=error))
+            return told.node(PanelDecision(error=error))
         if found := work.unasked():
             return told.nothing(found)
         if self.include_trace:
@@ -216,7 +216,7 @@ class _About:
 
     def node(
         self,
-        decision: Decision,
+        decision: PanelDecision,
         more: Mapping[str, Json] | None = None,
         children: Sequence[SubScore] = (),
     ) -> SubScore:
@@ -232,7 +232,7 @@ class _About:
 
 
 async def _by_words(
-    about: _About, rubric: str, work: Work, panel: Panel, canary: float
+    about: _About, rubric: str, work: JudgedWork, panel: Panel, canary: float
 ) -> SubScore:
     def write(asked: str) -> Prompt:
         shown, said = asking("RUBRIC", asked)
@@ -266,7 +266,7 @@ def _read_score(data: Mapping[str, Json]) -> Opinion:
 _FORM = Form("score", _SCHEMA, _read_score)
 
 
-def _votes(decision: Decision) -> list[SubScore]:
+def _votes(decision: PanelDecision) -> list[SubScore]:
     """A node for each vote."""
     nodes: list[SubScore] = []
     for vote in decision.votes:
@@ -279,7 +279,7 @@ def _votes(decision: Decision) -> list[SubScore]:
 
 
 async def _by_criteria(
-    about: _About, criteria: Sequence[Criterion], work: Work, panel: Panel, canary: float
+    about: _About, criteria: Sequence[Criterion], work: JudgedWork, panel: Panel, canary: float
 ) -> SubScore:
     # There, only what may be quoted is looked through for patterns of attack.
     share = 1.0 if canary and work.suspicions else canary
@@ -287,5 +287,5 @@ async def _by_criteria(
     node = rubric_node(ModelJudgeGrader.name, judged, about.metadata)
     if node.status == "skipped":  # a judge may not talk itself out of this kind
         talked = ModelError(node.reason, kind="unbelievable")
-        return about.node(Decision(error=talked), node.metadata, node.children or ())
+        return about.node(PanelDecision(error=talked), node.metadata, node.children or ())
     return node if node.value is None else replace(node, passed=about.passes(node.value))

@@ -17,7 +17,7 @@ from assay.graders.judges.fence import Part, Untrusted, asking, compose, suspici
 from assay.graders.judges.gate import emptiness, unasked
 from assay.graders.judges.panel import TEXT, Form, Opinion, Panel, object_schema, together
 from assay.graders.judges.votes import (
-    Decision,
+    PanelDecision,
     captured,
     flags_of,
     poll,
@@ -55,7 +55,7 @@ class Preference:
     value: float | None
     # The decisions with the first answer in front, and with the second. In both, ``A`` is the first
     # answer and a value of 1.0 is for it. None where nobody was asked.
-    orders: tuple[Decision, Decision] | None = None
+    orders: tuple[PanelDecision, PanelDecision] | None = None
     why: str = ""
     # Why the judge is not believed, where an answer shows a pattern of attack; else None.
     doubt: ModelError | None = None
@@ -160,7 +160,9 @@ def _side(value: float | None) -> float:
     return float(value > 0.5)
 
 
-async def _ordered(a: str, b: str, panel: Panel, asked: _Asked, form: Form[Opinion]) -> Decision:
+async def _ordered(
+    a: str, b: str, panel: Panel, asked: _Asked, form: Form[Opinion]
+) -> PanelDecision:
     parts: list[Part] = []
     if asked.question.strip():
         parts += ["What was asked for:", Untrusted("question", asked.question)]

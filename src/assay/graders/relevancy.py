@@ -18,7 +18,7 @@ from assay.graders.judges.claims import (
     misnumbered,
     question_in,
 )
-from assay.graders.judges.documents import Document, Window, documents_of, suspicious, windows
+from assay.graders.judges.documents import ContextChunk, Window, documents_of, suspicious, windows
 from assay.graders.judges.fence import Part, Untrusted, compose
 from assay.graders.judges.panel import (
     TEXT,
@@ -70,7 +70,7 @@ class Relevance:
 
 
 async def relevant_documents(
-    documents: Sequence[Document], question: str, voter: Voter, *, is_probed: bool = False
+    documents: Sequence[ContextChunk], question: str, voter: Voter, *, is_probed: bool = False
 ) -> list[Relevance]:
     """Judge each document by a question.
 
@@ -269,7 +269,7 @@ class ContextRelevancyGrader(JudgeGrader):
 
 
 def _of_documents(
-    documents: Sequence[Document], verdicts: Sequence[Relevance], flagged: list[Json]
+    documents: Sequence[ContextChunk], verdicts: Sequence[Relevance], flagged: list[Json]
 ) -> Opinion:
     relevant = sum(verdict.is_relevant for verdict in verdicts)
     listed: list[Json] = [

@@ -34,7 +34,7 @@ _REFUSED = "refused"
 
 
 @frozen(kw_only=True)
-class Totals:
+class RunUsage:
     """What a run used; None is unknown, which is never the same as 0."""
 
     tokens: int | None = None
@@ -91,7 +91,7 @@ def walk(trace: Trace) -> Iterator[tuple[int, AnyStep]]:
                 inside.append((levels, iter(step.subagent.steps)))
 
 
-def totals_of(trace: Trace) -> Totals:
+def totals_of(trace: Trace) -> RunUsage:
     """What the run used: as the agent says, else the sum of its steps.
 
     A sum is known only if every turn of the model says its part.
@@ -116,7 +116,7 @@ def totals_of(trace: Trace) -> Totals:
         known = {"tokens": _sum(map(tokens_of, turns)), "cost_usd": _sum(map(cost_of, turns))}
         seconds = _span(trace)
     tokens = known["tokens"]
-    return Totals(
+    return RunUsage(
         tokens=None if tokens is None else int(tokens),
         cost_usd=known["cost_usd"],
         seconds=seconds,

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from typing import TypeVar
 
 from assay.errors import AssayError, is_fault, reason_of
-from assay.turns import Turn, taking
+from assay.turns import WorkTurn, taking
 
 T = TypeVar("T")
 
@@ -22,7 +22,7 @@ class OutOfTimeError(Exception):
     """Our limit was reached; told apart from a TimeoutError that the awaited code raised itself."""
 
 
-async def within(work: Awaitable[T], limit: float | Turn | None) -> T:
+async def within(work: Awaitable[T], limit: float | WorkTurn | None) -> T:
     """Await something in a task of its own.
 
     Work that swallows its cancellation is left behind after a grace; work that blocks the loop and
@@ -32,7 +32,7 @@ async def within(work: Awaitable[T], limit: float | Turn | None) -> T:
     ``limit``: Seconds by the clock; or a turn, which counts the time of the work and is stopped at
     its end. None for no limit.
     """
-    turn = limit if isinstance(limit, Turn) else Turn(limit)
+    turn = limit if isinstance(limit, WorkTurn) else WorkTurn(limit)
     turn.stop()  # until the loop comes to it; and it may come back late to who waits here
     with taking(turn) if turn is limit else nullcontext():
         task = asyncio.ensure_future(_measured(work, turn))
@@ -53,7 +53,7 @@ async def within(work: Awaitable[T], limit: float | Turn | None) -> T:
     return task.result()
 
 
-async def _measured(work: Awaitable[T], turn: Turn) -> T:
+async def _measured(work: Awaitable[T], turn: WorkTurn) -> T:
     turn.go_on()
     try:
         return await _contained(work)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import cast
 
 from assay.errors import InputError, ProvisionError
-from assay.eval.images import Engine, build_image, find_engine
+from assay.eval.images import ContainerEngine, build_image, find_engine
 from assay.interop.writing import WrittenCase, files_below, new_directory, tidy
 from assay.registry.files import yaml_text
 from assay.scoring.json_safe import Json
@@ -194,7 +194,7 @@ def _image(task: _Task) -> tuple[str, bool, str]:
     digest = hashlib.sha256(tree_digest(str(task.context)).encode()).hexdigest()[:12]
     image = f"localhost/assay-{plain}:{digest}"
     try:
-        engine: Engine = find_engine()
+        engine: ContainerEngine = find_engine()
     except ProvisionError as error:
         words = ["build", "--tag", image, "--file", str(task.dockerfile), str(task.context)]
         task.notes.append(f"{error.message}; build it: podman {shlex.join(words)}")

@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import cast, get_args
 
 from assay.errors import InputError, nearest
-from assay.graders.openai.base import Definition
+from assay.graders.openai.base import OpenAIDefinition
 from assay.graders.openai.definitions import models_needed, read_definition
-from assay.graders.openai.rewards import FaultError, Flag, Reward
-from assay.graders.openai.template import Scope, sample_of
+from assay.graders.openai.rewards import FaultError, Flag, GivenReward
+from assay.graders.openai.template import TemplateScope, sample_of
 from assay.scoring.json_safe import Json
 from assay.types.codec import Problem, ShapeError
 
@@ -45,7 +45,7 @@ async def run_grader(body: Mapping[str, Json]) -> dict[str, Json]:
     _require_no_model(definition)
     started = time.perf_counter()
     try:
-        outcome = await definition.graded(Scope(item or {}, sample_of(sample)))
+        outcome = await definition.graded(TemplateScope(item or {}, sample_of(sample)))
     except FaultError as fault:
         outcome = fault
     return _envelope(body, outcome, seconds=time.perf_counter() - started)
@@ -64,7 +64,7 @@ async def check_grader(body: Mapping[str, Json]) -> dict[str, Json]:
     return {"grader": body["grader"]}
 
 
-def _definition(body: Mapping[str, Json], fields: tuple[str, ...]) -> Definition:
+def _definition(body: Mapping[str, Json], fields: tuple[str, ...]) -> OpenAIDefinition:
     problems = [
         Problem((name,), f"unknown field {name!r}", nearest(name, list(fields)), at_key=True)
         for name in body
@@ -80,7 +80,7 @@ def _definition(body: Mapping[str, Json], fields: tuple[str, ...]) -> Definition
         raise _inside(error) from error
 
 
-async def _check(definition: Definition) -> None:
+async def _check(definition: OpenAIDefinition) -> None:
     try:
         await definition.check()
     except ShapeError as error:
@@ -92,7 +92,7 @@ def _inside(error: ShapeError) -> ShapeError:
     return ShapeError([replace(p, path=("grader", *p.path)) for p in error.problems])
 
 
-def _require_no_model(definition: Definition) -> None:
+def _require_no_model(definition: OpenAIDefinition) -> None:
     if needs := models_needed(definition):
         raise InputError(
             f"{definition.TAG} cannot run: it needs {' and '.join(needs)}",
@@ -101,13 +101,13 @@ def _require_no_model(definition: Definition) -> None:
 
 
 def _envelope(
-    body: Mapping[str, Json], outcome: Reward | FaultError, *, seconds: float
+    body: Mapping[str, Json], outcome: GivenReward | FaultError, *, seconds: float
 ) -> dict[str, Json]:
     grader = body["grader"]
     declared = grader if isinstance(grader, dict) else {}
     errors: dict[str, Json] = {**dict.fromkeys(_ERRORS, False), **dict.fromkeys(_DETAILS)}
     reward = 0.0
-    if isinstance(outcome, Reward):
+    if isinstance(outcome, GivenReward):
         reward = outcome.value
     else:
         errors[outcome.flag] = True

@@ -181,7 +181,7 @@ _TEXTS = ("output", "output_text", "output_json", "choices")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class RecordedResult:
     """What a grader over there made of a row.
 
     Attributes:
@@ -198,7 +198,7 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
+class RecordedRow:
     """One row.
 
     Attributes:
@@ -209,14 +209,14 @@ class Recorded:
 
     id: str
     data: Mapping[str, Json]
-    results: tuple[Result, ...] = ()
+    results: tuple[RecordedResult, ...] = ()
 
-    def named(self, identity: str) -> Recorded:
+    def named(self, identity: str) -> RecordedRow:
         """The same row under another id."""
         return replace(self, id=identity)
 
 
-def read_item(found: Found) -> Recorded:
+def read_item(found: Found) -> RecordedRow:
     """Read an output item.
 
     Raises:
@@ -242,14 +242,14 @@ def read_item(found: Found) -> Recorded:
     if run := found.text("run_id"):
         row["run"] = run
     identity = found.data.get("id") or found.data.get("datasource_item_id")
-    return Recorded(id=str(identity or found.place), data=row, results=results)
+    return RecordedRow(id=str(identity or found.place), data=row, results=results)
 
 
-def read_row(found: Found, number: int) -> Recorded:
+def read_row(found: Found, number: int) -> RecordedRow:
     """Read a row of a data source: ``item`` and, if it was sampled before, ``sample``."""
     item, sample = found.data.get("item"), found.data.get("sample")
     row = _row(item if isinstance(item, dict) else {}, sample if isinstance(sample, dict) else {})
-    return Recorded(id=f"row {number}", data=row)
+    return RecordedRow(id=f"row {number}", data=row)
 
 
 def _row(item: Mapping[str, Json], sample: Mapping[str, Json]) -> dict[str, Json]:
@@ -296,11 +296,11 @@ def _text(content: Json) -> str:
     return content if isinstance(content, str) else ""
 
 
-def _results(found: Found) -> tuple[Result, ...]:
+def _results(found: Found) -> tuple[RecordedResult, ...]:
     listed = found.data.get("results") or []
     if not isinstance(listed, list):
         raise InputError("expected a list of results", location=found.inside("results", {}).place)
-    results: list[Result] = []
+    results: list[RecordedResult] = []
     for place_in_list, result in enumerate(listed):
         place = found.inside(f"results[{place_in_list}]", {}).place
         name = result.get("name") if isinstance(result, dict) else None
@@ -312,7 +312,7 @@ def _results(found: Found) -> tuple[Result, ...]:
         except ScoreError as error:
             raise InputError(error.message, location=place) from error
         results.append(
-            Result(
+            RecordedResult(
                 name=name,
                 type=kind if isinstance(kind, str) else "",
                 score=number,

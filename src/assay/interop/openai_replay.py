@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from assay.errors import MissingExtraError, SandboxError
-from assay.graders.openai.base import Definition
+from assay.graders.openai.base import OpenAIDefinition
 from assay.graders.openai.rewards import FaultError, SubmissionFaultError
-from assay.graders.openai.template import Scope, scope_of
-from assay.interop.openai_read import Recorded, Result
-from assay.interop.openai_suite import Criterion, Suite
+from assay.graders.openai.template import TemplateScope, scope_of
+from assay.interop.openai_read import RecordedResult, RecordedRow
+from assay.interop.openai_suite import Suite, SuiteGrader
 from assay.scoring.json_safe import Json
 from assay.statistics.agreement import Confusion, agreement
 from assay.tasks.rows import read_row
@@ -29,7 +29,7 @@ _AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Disagreement:
+class RowDisagreement:
     """One row on which the two do not agree.
 
     Attributes:
@@ -67,7 +67,7 @@ class Replay:
     criterion: str
     recorded: int = 0
     agreed: int = 0
-    disagreements: list[Disagreement] = field(default_factory=list[Disagreement])
+    disagreements: list[RowDisagreement] = field(default_factory=list[RowDisagreement])
     not_replayed: Counter[str] = field(default_factory=Counter[str])
     kappa: float | None = None
     largest_difference: float | None = None
@@ -110,7 +110,7 @@ async def replay(suite: Suite) -> list[Replay]:
     Returns:
         One replay for each criterion with recorded results, in the order of the suite.
     """
-    pairs: dict[str, list[tuple[Recorded, Result]]] = {}
+    pairs: dict[str, list[tuple[RecordedRow, RecordedResult]]] = {}
     for row in suite.rows:
         for result in row.results:
             if (criterion := suite.criterion_of(result.name)) is not None:
@@ -123,7 +123,7 @@ async def replay(suite: Suite) -> list[Replay]:
     ]
 
 
-def _scope(row: Recorded) -> Scope:
+def _scope(row: RecordedRow) -> TemplateScope:
     """What `assay grade` makes of the row as it is written."""
     submission = read_row({"id": row.id, **row.data}).submission
     return scope_of(
@@ -136,7 +136,9 @@ def _scope(row: Recorded) -> Scope:
 
 
 async def _replayed(
-    criterion: Criterion, pairs: Sequence[tuple[Recorded, Result]], scopes: Mapping[str, Scope]
+    criterion: SuiteGrader,
+    pairs: Sequence[tuple[RecordedRow, RecordedResult]],
+    scopes: Mapping[str, TemplateScope],
 ) -> Replay:
     found = Replay(criterion=criterion.name, recorded=len(pairs))
     if criterion.definition is None or criterion.fidelity == "needs you":
@@ -159,7 +161,7 @@ async def _replayed(
     return found
 
 
-async def _graded(definition: Definition, scope: Scope) -> _Given | str:
+async def _graded(definition: OpenAIDefinition, scope: TemplateScope) -> _Given | str:
     """What a row is worth, or why that cannot be said."""
     try:
         reward = await definition.graded(scope)
@@ -170,7 +172,9 @@ async def _graded(definition: Definition, scope: Scope) -> _Given | str:
     return _Given(reward.value, reward.passed)
 
 
-def _compare(found: Replay, row: Recorded, result: Result, given: _Given, *, exact: bool) -> None:
+def _compare(
+    found: Replay, row: RecordedRow, result: RecordedResult, given: _Given, *, exact: bool
+) -> None:
     difference = None if result.score is None else abs(given.score - result.score)
     if difference is not None:
         found.largest_difference = max(found.largest_difference or 0.0, difference)
@@ -185,7 +189,7 @@ def _compare(found: Replay, row: Recorded, result: Result, given: _Given, *, exa
         found.agreed += 1
     else:
         found.disagreements.append(
-            Disagreement(
+            RowDisagreement(
                 row=row.id,
                 recorded_score=result.score,
                 recorded_passed=result.passed,

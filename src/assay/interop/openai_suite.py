@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from assay.errors import InputError, SandboxError
-from assay.graders.openai.base import Definition
+from assay.graders.openai.base import OpenAIDefinition
 from assay.graders.openai.comparisons import TextSimilarity
 from assay.graders.openai.definitions import (
     declaration,
@@ -24,7 +24,7 @@ from assay.graders.openai.definitions import (
     read_definition,
 )
 from assay.graders.openai.python import OpenAIPython
-from assay.interop.openai_read import Dump, Found, Recorded, read_item, read_row
+from assay.interop.openai_read import Dump, Found, RecordedRow, read_item, read_row
 from assay.interop.writing import files_below, new_directory
 from assay.registry.files import yaml_text
 from assay.scoring.json_safe import Json
@@ -41,7 +41,7 @@ _SCORES = ("text_similarity", "openai_python", "score_model", "multi")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Criterion:
+class SuiteGrader:
     """One grader of a suite.
 
     Attributes:
@@ -60,7 +60,7 @@ class Criterion:
     fidelity: Fidelity
     notes: tuple[str, ...] = ()
     declaration: Mapping[str, Json] | None = None
-    definition: Definition | None = None
+    definition: OpenAIDefinition | None = None
     aliases: tuple[str, ...] = ()
     origin: str = ""
 
@@ -79,8 +79,8 @@ class Suite:
 
     name: str
     slug: str
-    criteria: list[Criterion] = field(default_factory=list[Criterion])
-    rows: list[Recorded] = field(default_factory=list[Recorded])
+    criteria: list[SuiteGrader] = field(default_factory=list[SuiteGrader])
+    rows: list[RecordedRow] = field(default_factory=list[RecordedRow])
     is_eval: bool = False
 
     @property
@@ -88,7 +88,7 @@ class Suite:
         """Whether its criteria pass or fail, as those of an eval; else they give rewards."""
         return self.is_eval or any(row.results for row in self.rows)
 
-    def criterion_of(self, result: str) -> Criterion | None:
+    def criterion_of(self, result: str) -> SuiteGrader | None:
         """The criterion that a result's name means: its name, its id, or its name with an id."""
         for name in (result, _UUID.sub("", result)):
             found = [c for c in self.criteria if name in c.aliases]
@@ -119,7 +119,7 @@ def suites_of(dump: Dump) -> list[Suite]:
         _add(suite, dump.graders)
         suites[""] = suite
     known = list(suites.values())
-    seen: dict[tuple[str, str], list[Recorded]] = {}
+    seen: dict[tuple[str, str], list[RecordedRow]] = {}
     for found in (*dump.items, *dump.rows):
         identity = found.text("eval_id")
         suite = suites.get(identity)
@@ -159,7 +159,7 @@ def _add(suite: Suite, graders: Iterable[Found]) -> None:
         suite.criteria.append(criterion)
 
 
-def _criterion(grader: Found, name: str) -> Criterion:
+def _criterion(grader: Found, name: str) -> SuiteGrader:
     kind = grader.text("type") or "?"
     aliases = tuple(n for n in (grader.text("name"), grader.text("id")) if n) or (name,)
     origin = str(grader.place)
@@ -168,7 +168,7 @@ def _criterion(grader: Found, name: str) -> Criterion:
         needs = [f"needs {need}" for need in _needs(definition)]
     except ShapeError as error:
         notes = [f"{grader.inside(p.field, {}).place}: {p.message}" for p in error.problems]
-        return Criterion(
+        return SuiteGrader(
             name=name,
             type=kind,
             fidelity="needs you",
@@ -178,7 +178,7 @@ def _criterion(grader: Found, name: str) -> Criterion:
         )
     doubts = _doubts(definition)
     fidelity: Fidelity = "needs you" if needs else "approximate" if doubts else "exact"
-    return Criterion(
+    return SuiteGrader(
         name=name,
         type=kind,
         fidelity=fidelity,
@@ -190,7 +190,7 @@ def _criterion(grader: Found, name: str) -> Criterion:
     )
 
 
-def _doubts(definition: Definition) -> list[str]:
+def _doubts(definition: OpenAIDefinition) -> list[str]:
     """Why a grader that can run here may not give the same results."""
     doubts: list[str] = []
     if any(isinstance(part, TextSimilarity) for part in parts_of(definition)):
@@ -200,7 +200,7 @@ def _doubts(definition: Definition) -> list[str]:
     return doubts
 
 
-def _needs(definition: Definition) -> list[str]:
+def _needs(definition: OpenAIDefinition) -> list[str]:
     """What `_checked` says, also where an event loop runs already: on a thread of its own."""
     if not any(isinstance(part, OpenAIPython) for part in parts_of(definition)):
         return models_needed(definition)
@@ -208,7 +208,7 @@ def _needs(definition: Definition) -> list[str]:
         return thread.submit(lambda: asyncio.run(_checked(definition))).result()
 
 
-async def _checked(definition: Definition) -> list[str]:
+async def _checked(definition: OpenAIDefinition) -> list[str]:
     """What a grader needs, once its sources have been looked at."""
     try:
         await definition.check()
@@ -217,7 +217,7 @@ async def _checked(definition: Definition) -> list[str]:
         return [*models_needed(definition), f"a sandbox: {error}"]
 
 
-def _add_row(suite: Suite, row: Recorded, same: list[Recorded]) -> None:
+def _add_row(suite: Suite, row: RecordedRow, same: list[RecordedRow]) -> None:
     """Add a row unless it is there already, as where the pages of a dump overlap.
 
     Another row of that id gets an id of its own.
@@ -235,7 +235,7 @@ def _add_unknown(suite: Suite) -> None:
         if suite.criterion_of(name) is None:
             missing = "its definition is in none of the files: import the eval together with it"
             suite.criteria.append(
-                Criterion(
+                SuiteGrader(
                     name=_unique(name, {c.name for c in suite.criteria}),
                     type=kind or "?",
                     fidelity="needs you",
@@ -310,7 +310,7 @@ def _write_suite(suite: Suite, place: Path) -> None:
                 rows.write(json.dumps({"id": row.id, **row.data}) + "\n")
 
 
-def _write_graders(criteria: Sequence[Criterion], suite: Suite, file: Path, head: str) -> None:
+def _write_graders(criteria: Sequence[SuiteGrader], suite: Suite, file: Path, head: str) -> None:
     parts = [head]
     for criterion in criteria:
         notes = "".join(f"# {_comment(note)}\n" for note in criterion.notes)
@@ -319,7 +319,7 @@ def _write_graders(criteria: Sequence[Criterion], suite: Suite, file: Path, head
     load_graders(str(file))  # nothing is written that could not be read
 
 
-def _declared(criterion: Criterion, suite: Suite) -> dict[str, Json]:
+def _declared(criterion: SuiteGrader, suite: Suite) -> dict[str, Json]:
     """The declaration; in a suite of verdicts it is worth 1 where it passes and 0 where not."""
     declared = dict(criterion.declaration or {})
     if suite.has_verdicts and "pass_threshold" in declared:

@@ -36,7 +36,7 @@ _ENV = {
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class TreeChange:
     """What a patch did to a tree.
 
     Attributes:
@@ -48,7 +48,7 @@ class Change:
     deleted: tuple[str, ...]
 
 
-def apply_patch(patch: str, tree: str, *, what: str) -> Change:
+def apply_patch(patch: str, tree: str, *, what: str) -> TreeChange:
     """Apply a patch with ``git apply``, outside of any repository: no hook or filter can run.
 
     Raises:
@@ -70,7 +70,7 @@ def apply_patch(patch: str, tree: str, *, what: str) -> Change:
                 f"{what} makes {path!r} a link or another special file",
                 hint="only regular files can be part of a case",
             )
-    return Change(tuple(sorted(written)), tuple(sorted(before.keys() - after.keys())))
+    return TreeChange(tuple(sorted(written)), tuple(sorted(before.keys() - after.keys())))
 
 
 def _git_apply(file: str, tree: str, what: str) -> None:
@@ -291,7 +291,7 @@ def _is_in_src(tree: Path) -> bool:
     )
 
 
-def _note_oddities(tests: Change, solution: Change, parts: _Parts) -> None:
+def _note_oddities(tests: TreeChange, solution: TreeChange, parts: _Parts) -> None:
     if tests.deleted:
         gone = ", ".join(tests.deleted[:5])
         parts.notes.append(f"test_patch deletes {gone}: hidden files only add and replace")

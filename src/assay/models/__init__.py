@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from assay.on_demand import names_on_demand
 
 if TYPE_CHECKING:
-    from assay.conversation.messages import Attempt, Message, Reply, Request, Usage
+    from assay.conversation.messages import Attempt, Message, Reply, ReplyUsage, Request
     from assay.models.asking import Check
     from assay.models.cache import ReplyCache
     from assay.models.client import ModelClient, current_client, unconfigured, using
@@ -22,26 +22,26 @@ if TYPE_CHECKING:
     from assay.models.prices import Prices
     from assay.models.reference import ModelRef, family_of, parse_reference, register_model
     from assay.models.resolving import Endpoint, resolve
-    from assay.models.settings import EndpointSettings, ModelSettings
+    from assay.models.settings import ModelEntry, ModelSettings
 
 __all__ = [
     "Attempt",
     "Budget",
     "Check",
     "Endpoint",
-    "EndpointSettings",
     "Entry",
     "Ledger",
     "LedgerSummary",
     "Message",
     "ModelClient",
+    "ModelEntry",
     "ModelRef",
     "ModelSettings",
     "Prices",
     "Reply",
     "ReplyCache",
+    "ReplyUsage",
     "Request",
-    "Usage",
     "current_client",
     "family_of",
     "parse_reference",
@@ -53,7 +53,7 @@ __all__ = [
 ]
 
 _PLACES = {
-    "assay.conversation.messages": ("Attempt", "Message", "Reply", "Request", "Usage"),
+    "assay.conversation.messages": ("Attempt", "Message", "Reply", "Request", "ReplyUsage"),
     ".asking": ("Check",),
     ".cache": ("ReplyCache",),
     ".client": ("ModelClient", "current_client", "unconfigured", "using"),
@@ -61,7 +61,7 @@ _PLACES = {
     ".prices": ("Prices",),
     ".reference": ("ModelRef", "family_of", "parse_reference", "register_model"),
     ".resolving": ("Endpoint", "resolve"),
-    ".settings": ("EndpointSettings", "ModelSettings"),
+    ".settings": ("ModelEntry", "ModelSettings"),
 }
 _PLACE = {name: place for place, names in _PLACES.items() for name in names}
 

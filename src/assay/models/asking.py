@@ -12,7 +12,7 @@ from assay.conversation.schemas import Shape
 from assay.conversation.structured import read_object
 from assay.conversation.wire import RawReply, texts, with_words
 from assay.errors import ModelError
-from assay.models.faults import Fault, redacted
+from assay.models.faults import CallFault, redacted
 from assay.models.ledger import EntryKind
 from assay.models.pace import Limiter
 from assay.models.sending import Sending
@@ -91,7 +91,7 @@ class Asking:
             learn=self._learn,
         )
 
-    def _learn(self, fault: Fault) -> str:
+    def _learn(self, fault: CallFault) -> str:
         return self.sending.route.capability.learn(fault.said, self.request, self.shape)
 
     def _first_estimate(self) -> float | None:

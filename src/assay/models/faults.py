@@ -1,4 +1,4 @@
-"""`Fault`: what a reply that is not an answer means: whose matter it is, and whether to ask again.
+"""`CallFault`: what a reply that is no answer means: whose matter it is, and if it is asked again.
 
 What a server says is a stranger's text. It is told on one line, bounded, without the key, and it
 decides nothing but what is asked again and what is left out of the next request.
@@ -45,7 +45,7 @@ _REJECTED_HINTS = {
 
 
 @frozen
-class Fault:
+class CallFault:
     """A try that gave no answer.
 
     Attributes:
@@ -93,7 +93,7 @@ def redacted(said: str, *secrets: str) -> str:
 
 def fault_of(
     status: int, headers: Mapping[str, str], body: bytes, *, now: float, secrets: tuple[str, ...]
-) -> Fault:
+) -> CallFault:
     """Say what an error reply means."""
     message, codes = _explained(body)
     said = f"{message} {codes}".lower()
@@ -101,63 +101,69 @@ def fault_of(
     words = f"answered {status}: {line}" if line else f"answered {status}"
     if 300 <= status < 400:
         hint = "redirects are not followed; name the final URL"
-        return Fault("rejected", "redirect", words, status, hint=hint)
+        return CallFault("rejected", "redirect", words, status, hint=hint)
     if status in (400, 413, 422):
         return _of_request(status, said, words)
     if status in (401, 403):
-        return Fault(
+        return CallFault(
             "auth", "auth", words, status, hint="check the key and what it may be used for"
         )
     if status == 402 or (status == 429 and _QUOTA.search(said)):
-        return Fault("quota", "quota", words, status, hint="top up the account, or use another key")
+        return CallFault(
+            "quota", "quota", words, status, hint="top up the account, or use another key"
+        )
     if status in (408, 409, 425, 429) or (status >= 500 and status not in (501, 505)):
         return _of_load(status, headers, said, words, now=now)
     hint = _REJECTED_HINTS.get(status, "")
-    return Fault("rejected", f"status {status}", words, status, hint=hint)
+    return CallFault("rejected", f"status {status}", words, status, hint=hint)
 
 
 def _of_load(
     status: int, headers: Mapping[str, str], said: str, words: str, *, now: float
-) -> Fault:
+) -> CallFault:
     """What replies mean that come of there being too much, or of something broken."""
     pause = asked_pause(headers, now)
     if pause is None and (written := _TOLD_PAUSE.search(said)):
         pause = float(written[1]) * (0.001 if written[2] == "ms" else 1.0)
     may_repeat = headers.get("x-should-retry", "").lower() != "false"
     if status == 429:
-        return Fault("rate_limited", "rate limit", words, status, may_repeat, pause, True)
+        return CallFault("rate_limited", "rate limit", words, status, may_repeat, pause, True)
     is_crowded = status in (503, 529)
-    return Fault("overloaded", f"status {status}", words, status, may_repeat, pause, is_crowded)
+    return CallFault("overloaded", f"status {status}", words, status, may_repeat, pause, is_crowded)
 
 
-def _of_request(status: int, said: str, words: str) -> Fault:
+def _of_request(status: int, said: str, words: str) -> CallFault:
     """What 400, 413 and 422 mean: that there is something wrong with what was asked."""
     if _QUOTA.search(said):
-        return Fault("quota", "quota", words, status, hint="top up the account, or use another key")
+        return CallFault(
+            "quota", "quota", words, status, hint="top up the account, or use another key"
+        )
     if _FILTER.search(said):
-        return Fault("refused", "content filter", words, status)
+        return CallFault("refused", "content filter", words, status)
     if status == 413 or _OVERFLOW.search(said):
         # A server whose whole window is smaller than max_tokens says so in these words as well.
         teaches = status != 413
         hint = "shorten what is judged, lower max_tokens, or use a model with a longer context"
-        return Fault("overflow", "overflow", words, status, may_teach=teaches, said=said, hint=hint)
-    return Fault("rejected", "rejected", words, status, may_teach=True, said=said)
+        return CallFault(
+            "overflow", "overflow", words, status, may_teach=teaches, said=said, hint=hint
+        )
+    return CallFault("rejected", "rejected", words, status, may_teach=True, said=said)
 
 
-def broken_reply(content_type: str, body: bytes, *, secrets: tuple[str, ...]) -> Fault:
+def broken_reply(content_type: str, body: bytes, *, secrets: tuple[str, ...]) -> CallFault:
     """What a reply with status 200 means that does not follow the protocol."""
     kind = content_type.partition(";")[0].strip().lower()
     if not body:
-        return Fault(
+        return CallFault(
             "unreadable", "empty reply", "answered with nothing", 200, True, may_be_paid=True
         )
     if kind != "application/json" and not kind.endswith("+json"):
         what = redacted(kind) or "something that has no type"
         message = f"answered with {what}, not JSON"
-        return Fault("unreadable", "no JSON", message, 200, hint="check the base URL")
+        return CallFault("unreadable", "no JSON", message, 200, hint="check the base URL")
     begin = redacted(body[:200].decode("utf-8", "replace"), *secrets)
     message = f"answered with something that is not a model's reply: {begin}"
-    return Fault("unreadable", "broken reply", message, 200, True, may_be_paid=True)
+    return CallFault("unreadable", "broken reply", message, 200, True, may_be_paid=True)
 
 
 def _explained(body: bytes) -> tuple[str, str]:

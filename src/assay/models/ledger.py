@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, fields
 from types import TracebackType
 from typing import Literal, TypeAlias
 
-from assay.conversation.messages import Purpose, Usage
+from assay.conversation.messages import Purpose, ReplyUsage
 from assay.errors import InputError, ModelError
 from assay.frozen import frozen
 from assay.models.forking import ForkSafe
@@ -51,7 +51,7 @@ class Entry:
     served: str
     purpose: Purpose
     kind: EntryKind
-    usage: Usage
+    usage: ReplyUsage
     cost_usd: float | None
     would_cost_usd: float | None = None
     seconds: float = 0.0
@@ -79,7 +79,7 @@ class Budget:
 
 
 @dataclass(slots=True, kw_only=True)
-class Totals:
+class LedgerTotals:
     """Sums over entries.
 
     Attributes:
@@ -119,14 +119,14 @@ class Totals:
         else:
             self.cost_usd += entry.cost_usd
 
-    def plus(self, other: Totals) -> Totals:
+    def plus(self, other: LedgerTotals) -> LedgerTotals:
         """Both together."""
-        return Totals(
+        return LedgerTotals(
             **{each.name: getattr(self, each.name) + getattr(other, each.name) for each in _SUMS}
         )
 
 
-_SUMS = fields(Totals)
+_SUMS = fields(LedgerTotals)
 
 
 @frozen(kw_only=True)
@@ -141,7 +141,7 @@ class LedgerSummary:
         trouble: Why the last try gave no reply, while none has come since; else "".
     """
 
-    groups: Mapping[tuple[str, str, str], Totals]
+    groups: Mapping[tuple[str, str, str], LedgerTotals]
     spent_usd: float
     reserved_usd: float
     max_cost_usd: float | None
@@ -152,9 +152,9 @@ class LedgerSummary:
         """Whether models were asked, and none has ever answered."""
         return {kind for _, kind, _ in self.groups} in ({"retry"}, {"lost"}, {"retry", "lost"})
 
-    def total(self, *, purpose: str = "", kind: str = "", model: str = "") -> Totals:
+    def total(self, *, purpose: str = "", kind: str = "", model: str = "") -> LedgerTotals:
         """The sum over the groups that are of this purpose, kind and model, where given."""
-        sums = Totals()
+        sums = LedgerTotals()
         for (its_purpose, its_kind, its_model), totals in self.groups.items():
             wanted = ((purpose, its_purpose), (kind, its_kind), (model, its_model))
             if all(not asked or asked == its for asked, its in wanted):
@@ -222,7 +222,7 @@ class Ledger(ForkSafe):
         self.prices = prices
         self._listener = listener
         super().__init__()
-        self._groups: dict[tuple[str, str, str], Totals] = {}
+        self._groups: dict[tuple[str, str, str], LedgerTotals] = {}
         self._models: set[str] = set()
         self._spent = 0.0
         self._reserved = 0.0
@@ -307,7 +307,7 @@ class Ledger(ForkSafe):
             group = (entry.purpose, entry.kind, model)
             totals = self._groups.get(group)
             if totals is None:
-                totals = self._groups[group] = Totals()
+                totals = self._groups[group] = LedgerTotals()
             totals.add(entry)
             self._trouble = entry.why or (self._trouble if entry.kind == "lost" else "")
         if self._listener is not None:
@@ -317,7 +317,9 @@ class Ledger(ForkSafe):
         """What has been recorded, spent and reserved until now."""
         with self.lock:
             return LedgerSummary(
-                groups={group: totals.plus(Totals()) for group, totals in self._groups.items()},
+                groups={
+                    group: totals.plus(LedgerTotals()) for group, totals in self._groups.items()
+                },
                 spent_usd=self._spent,
                 reserved_usd=self._reserved,
                 max_cost_usd=None if self.budget is None else self.budget.max_cost_usd,

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
 from assay.conversation import question
-from assay.conversation.messages import Usage
+from assay.conversation.messages import ReplyUsage
 from assay.conversation.protocols import Codec, Protocol, codec_of
 from assay.conversation.protocols.events import EventStream
 from assay.conversation.turns import (
+    AssistantTurn,
     Call,
     Conversation,
     Image,
-    Reply,
     Result,
     Text,
     Thought,
@@ -24,7 +24,7 @@ from assay.conversation.turns import (
 from assay.conversation.wire import encode, mapping
 from assay.errors import ModelError
 from assay.frozen import frozen
-from assay.models.faults import Fault, broken_reply
+from assay.models.faults import CallFault, broken_reply
 from assay.models.pace import Limiter
 from assay.models.routes import HttpRoute, JsonAnswer, Route
 from assay.models.sending import Sending
@@ -63,7 +63,7 @@ class Passed:
 
     body: dict[str, Json]
     raw: bytes
-    reply: Reply
+    reply: AssistantTurn
     cost_usd: float | None
     seconds: float
     ending: bytes = b""
@@ -119,7 +119,7 @@ class Listener:
         """The events that end the reply."""
         return b"" if self.heard is None else self.heard.ending()
 
-    def reply(self) -> Reply | None:
+    def reply(self) -> AssistantTurn | None:
         """What was given on of a reply that never came to its end."""
         if self.heard is None or not self.is_begun:
             return None
@@ -132,10 +132,10 @@ class _Got:
 
     body: dict[str, Json]
     raw: bytes
-    reply: Reply
+    reply: AssistantTurn
 
     @property
-    def usage(self) -> Usage:
+    def usage(self) -> ReplyUsage:
         return self.reply.usage
 
     @property
@@ -190,14 +190,16 @@ class Passing:
 
         listener = self._listener(spoken)
 
-        async def post(body: bytes, sent: Callable[[], None]) -> _Got | Fault:
+        async def post(body: bytes, sent: Callable[[], None]) -> _Got | CallFault:
             if listener is None:
                 answer = await route.exchange(url, body, headers, sent)
-                return answer if isinstance(answer, Fault) else _read(route, answer, codec)
+                return answer if isinstance(answer, CallFault) else _read(route, answer, codec)
             listener.begin()
             answer = await route.exchange(url, body, headers, sent, listener)
             got = _heard(route, answer, codec, listener)
-            if isinstance(got, Fault) and listener.is_begun:  # what was given on cannot be unsaid
+            if (
+                isinstance(got, CallFault) and listener.is_begun
+            ):  # what was given on cannot be unsaid
                 return replace(got, may_repeat=False, may_teach=False, may_be_paid=True)
             return got
 
@@ -268,7 +270,7 @@ def _streamed(asked: Mapping[str, Json], spoken: Protocol) -> dict[str, Json]:
     return {"stream": True, "stream_options": options} if options else {"stream": True}
 
 
-def _learned(fault: Fault, capability: Capability, listener: Listener | None) -> str:
+def _learned(fault: CallFault, capability: Capability, listener: Listener | None) -> str:
     """What a refusal taught of a model: some do not think, and have no thoughts to give back.
 
     Some servers know no streams, or do not tell the tokens of one.
@@ -393,8 +395,8 @@ def _over_http(route: Route) -> HttpRoute:
 
 
 def _heard(
-    route: HttpRoute, answer: JsonAnswer | Fault, codec: Codec, listener: Listener
-) -> _Got | Fault:
+    route: HttpRoute, answer: JsonAnswer | CallFault, codec: Codec, listener: Listener
+) -> _Got | CallFault:
     if isinstance(answer, JsonAnswer) and answer.body:  # whole, though a stream was asked for
         return _read(route, answer, codec)
     whole = listener.body()
@@ -402,19 +404,19 @@ def _heard(
         if None in (reply.usage.input_tokens, reply.usage.output_tokens):
             route.capability.refused |= {"stream"}  # of whole replies it may tell the tokens
         return _Got(cast("dict[str, Json]", whole), b"", reply)
-    if isinstance(answer, Fault):
+    if isinstance(answer, CallFault):
         return answer
     if error := listener.error():
         return route.told(error, answer, is_beside_a_reply=listener.is_begun)
     if listener.is_broken:
         message = "sent what is no reply"
-        return Fault("unreadable", "broken stream", message, 200, True, may_be_paid=True)
+        return CallFault("unreadable", "broken stream", message, 200, True, may_be_paid=True)
     # Servers that fail hang up, and not all of them so that HTTP knows it from an end.
     message = "broke off its reply"
-    return Fault("unreachable", "broken stream", message, 200, True, may_be_paid=True)
+    return CallFault("unreachable", "broken stream", message, 200, True, may_be_paid=True)
 
 
-def _read(route: HttpRoute, answer: JsonAnswer, codec: Codec) -> _Got | Fault:
+def _read(route: HttpRoute, answer: JsonAnswer, codec: Codec) -> _Got | CallFault:
     reply = codec.read_reply(answer.data)
     if error := question.error(answer.data):
         return route.told(error, answer, is_beside_a_reply=reply is not None)

@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
 
-from assay.conversation.messages import Request, Usage
+from assay.conversation.messages import ReplyUsage, Request
 from assay.conversation.schemas import schema_text
 from assay.errors import InputError, Location
 from assay.frozen import frozen
@@ -114,7 +114,7 @@ class Prices:
         own = _rows(_document(user_file), file=user_file, today=today) if user_file else {}
         return cls(rows | own, own)
 
-    def cost(self, model: str, usage: Usage) -> float | None:
+    def cost(self, model: str, usage: ReplyUsage) -> float | None:
         """What a reply cost, in US dollars; None if its price or its tokens are not known.
 
         Args:

@@ -7,7 +7,7 @@ import zlib
 from dataclasses import asdict
 from typing import Any, cast, get_args
 
-from assay.conversation.messages import Reply, Rung, Usage
+from assay.conversation.messages import Reply, ReplyUsage, Rung
 from assay.conversation.schemas import validator
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
@@ -80,7 +80,7 @@ def unpack(value: bytes, *, digest: str) -> Reply:
     kept |= {"dropped": tuple(known["dropped"]), "repairs": known.get("repairs") or 0}
     return Reply(
         **kept,
-        usage=Usage(**{name: known["usage"].get(name) for name in _COUNTS}),
+        usage=ReplyUsage(**{name: known["usage"].get(name) for name in _COUNTS}),
         cost_usd=0.0,
         is_hit=True,
         asked_usd=None if cost is None else float(cost),

@@ -28,7 +28,7 @@ from assay.models.reference import (
     parse_reference,
     read_gateway,
 )
-from assay.models.settings import EndpointSettings, ModelSettings
+from assay.models.settings import ModelEntry, ModelSettings
 
 
 @frozen(kw_only=True)
@@ -144,9 +144,7 @@ def _meant(name: str, settings: ModelSettings) -> str:
     return f"{said} Else " if said.startswith("did you mean") else ""
 
 
-def _of_entry(
-    name: str, entry: EndpointSettings, settings: ModelSettings, *, limits_of: str
-) -> Endpoint:
+def _of_entry(name: str, entry: ModelEntry, settings: ModelSettings, *, limits_of: str) -> Endpoint:
     own = PROVIDER_TABLE[entry.protocol]
     base = entry.base_url or own.base_url
     # The provider's key is for its own address only, whatever the entry says.
@@ -201,11 +199,11 @@ def _endpoint(
     *,
     key: str = "",
     first_party: bool = False,
-    entry: EndpointSettings | None = None,
+    entry: ModelEntry | None = None,
     limits_of: str = "",
     missing: str = "",
 ) -> Endpoint:
-    entry = entry or EndpointSettings()
+    entry = entry or ModelEntry()
     own = (entry.max_concurrency, entry.requests_per_minute, entry.tokens_per_minute)
     most = entry.max_concurrency or settings.max_concurrency
     return Endpoint(

@@ -18,7 +18,7 @@ from assay.conversation.schemas import Shape
 from assay.conversation.wire import RawReply, mapping, parsed
 from assay.errors import AssayError, ModelError
 from assay.frozen import frozen
-from assay.models.faults import Fault, broken_reply, fault_of
+from assay.models.faults import CallFault, broken_reply, fault_of
 from assay.models.pace import Gate, Lane, Timing, gate_of, lane_of
 from assay.models.reference import Complete, registered
 from assay.models.resolving import Endpoint, find, first_capability, headers_of
@@ -107,7 +107,7 @@ class Route(ABC):
     @abstractmethod
     async def send(
         self, prepared: Prepared, sent: Callable[[], None], tool: str = ""
-    ) -> RawReply | Fault:
+    ) -> RawReply | CallFault:
         """Send it once."""
 
     def rung(self, shape: Shape | None) -> Rung:
@@ -155,10 +155,10 @@ class HttpRoute(Route):
 
     async def send(
         self, prepared: Prepared, sent: Callable[[], None], tool: str = ""
-    ) -> RawReply | Fault:
+    ) -> RawReply | CallFault:
         """Post it and read what comes back."""
         answer = await self.exchange(self.url, cast("bytes", prepared), {}, sent)
-        if isinstance(answer, Fault):
+        if isinstance(answer, CallFault):
             return answer
         raw = question.read(self.codec, answer.data, tool)
         if error := question.error(answer.data):
@@ -174,7 +174,7 @@ class HttpRoute(Route):
         headers: Mapping[str, str],
         sent: Callable[[], None],
         stream: EventReader | None = None,
-    ) -> JsonAnswer | Fault:
+    ) -> JsonAnswer | CallFault:
         """Post a body to an address of the endpoint, with further headers; JSON that came back.
 
         Args:
@@ -201,13 +201,13 @@ class HttpRoute(Route):
         data, wrong = parsed(answer.body)
         return JsonAnswer(data, wrong, answer.headers, answer.body)
 
-    def told(self, error: Json, answer: JsonAnswer, *, is_beside_a_reply: bool) -> Fault:
+    def told(self, error: Json, answer: JsonAnswer, *, is_beside_a_reply: bool) -> CallFault:
         """What an error sent with status 200 means: whatever stands beside it is not a reply."""
         body = json.dumps({**mapping(answer.data), "error": error}).encode()
         fault = self._fault(_status_of(error), answer.headers, body)
         return replace(fault, may_be_paid=True) if is_beside_a_reply else fault
 
-    def _fault(self, status: int, headers: Mapping[str, str], body: bytes) -> Fault:
+    def _fault(self, status: int, headers: Mapping[str, str], body: bytes) -> CallFault:
         now = self.timing.now()
         return fault_of(status, headers, body, now=now, secrets=self.secrets)
 
@@ -235,7 +235,7 @@ class CallRoute(Route):
 
     async def send(
         self, prepared: Prepared, sent: Callable[[], None], tool: str = ""
-    ) -> RawReply | Fault:
+    ) -> RawReply | CallFault:
         """Call the function.
 
         Raises:
@@ -260,7 +260,7 @@ class CallRoute(Route):
             return RawReply(reply, model=self.name)
         if not isinstance(reply, Reply):  # pyright: ignore[reportUnnecessaryIsInstance]  # theirs
             message = f"gave a {type(reply).__name__}; it must return text or a Reply"
-            return Fault("unreadable", "no reply", message)
+            return CallFault("unreadable", "no reply", message)
         return RawReply(
             reply.text, reply.finish, reply.model or self.name, reply.usage, reply.fingerprint
         )
@@ -341,9 +341,9 @@ def _to_function(
     )
 
 
-def _of_connection(fault: ConnectionFailedError) -> Fault:
+def _of_connection(fault: ConnectionFailedError) -> CallFault:
     reason = "no HTTP" if fault.is_reply else "connection"
-    return Fault(
+    return CallFault(
         "unreadable" if fault.is_reply else "unreachable",
         reason,
         fault.message,

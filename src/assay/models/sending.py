@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
-from assay.conversation.messages import Attempt, Purpose, Usage
+from assay.conversation.messages import Attempt, Purpose, ReplyUsage
 from assay.errors import ModelError
-from assay.models.faults import ENDPOINT_FAULTS, Fault
+from assay.models.faults import ENDPOINT_FAULTS, CallFault
 from assay.models.ledger import Entry, EntryKind, Ledger
 from assay.models.pace import EndpointClosedError, Limiter, Timing
 from assay.models.prices import Prices
@@ -21,7 +21,7 @@ class Got(Protocol):
     """What came back, as far as it is paid for."""
 
     @property
-    def usage(self) -> Usage:
+    def usage(self) -> ReplyUsage:
         """Tokens."""
         ...
 
@@ -67,7 +67,7 @@ class Sending:
     seconds: float
     tokens: int
     attempts: list[Attempt] = field(default_factory=list[Attempt], init=False)
-    usage: Usage | None = field(default=None, init=False)
+    usage: ReplyUsage | None = field(default=None, init=False)
     cost: float | None = field(default=0.0, init=False)
     _begun: float = field(default=0.0, init=False)
     _deadline: float = field(default=0.0, init=False)
@@ -134,10 +134,10 @@ class Sending:
         limiter: Limiter,
         *,
         prepare: Callable[[], P],
-        post: Callable[[P, Callable[[], None]], Awaitable[G | Fault]],
+        post: Callable[[P, Callable[[], None]], Awaitable[G | CallFault]],
         kind: EntryKind = "call",
         estimate: float | None = None,
-        learn: Callable[[Fault], str] = lambda _: "",
+        learn: Callable[[CallFault], str] = lambda _: "",
     ) -> G:
         """Send until there is a reply of whatever kind, and pay it.
 
@@ -160,7 +160,7 @@ class Sending:
                 version, prepared = capability.version, prepare()
             epoch, begun = limiter.epoch, self.timing.clock()
             got = await self._try(lambda sent, it=prepared: post(it, sent), estimate, kind, begun)
-            if not isinstance(got, Fault):
+            if not isinstance(got, CallFault):
                 limiter.succeeded()
                 self.route.gate.succeeded()
                 return got
@@ -173,11 +173,11 @@ class Sending:
 
     async def _try(
         self,
-        post: Callable[[Callable[[], None]], Awaitable[G | Fault]],
+        post: Callable[[Callable[[], None]], Awaitable[G | CallFault]],
         estimate: float | None,
         kind: EntryKind,
         begun: float,
-    ) -> G | Fault:
+    ) -> G | CallFault:
         """Send once, and pay: also what was sent and lost, which may have been worked on."""
         with self.ledger.reserve(estimate, self.route.name) as reservation:
             try:
@@ -186,7 +186,7 @@ class Sending:
                 if reservation.is_sent:
                     self._count(None, "lost", None, begun)
                 raise
-            if not isinstance(got, Fault):
+            if not isinstance(got, CallFault):
                 reservation.settle(self._pay(got, kind, begun))
             elif got.may_be_paid:
                 reservation.settle(None)
@@ -195,7 +195,7 @@ class Sending:
                 reservation.release()
         return got
 
-    def _learned(self, fault: Fault, version: int, learn: Callable[[Fault], str]) -> bool:
+    def _learned(self, fault: CallFault, version: int, learn: Callable[[CallFault], str]) -> bool:
         """Whether what was refused will be left out of the next try."""
         if self.route.capability.version != version:
             return True  # another request has learned something meanwhile
@@ -204,7 +204,7 @@ class Sending:
             self.attempts.append(Attempt(f"refused {lesson}", fault.status, 0.0))
         return bool(lesson)
 
-    async def _pause(self, fault: Fault, tries: int, epoch: int, limiter: Limiter) -> None:
+    async def _pause(self, fault: CallFault, tries: int, epoch: int, limiter: Limiter) -> None:
         """Wait before the next try, or give up."""
         gate = self.route.gate
         is_too_much = fault.kind == "rate_limited" or fault.is_crowded
@@ -235,7 +235,7 @@ class Sending:
         self._count(got, kind, cost, begun)
         return cost
 
-    def _why(self, fault: Fault) -> str:
+    def _why(self, fault: CallFault) -> str:
         return f"{self.route.name} {fault.message}"
 
     def _count(
@@ -247,7 +247,7 @@ class Sending:
                 served="" if got is None else got.model,
                 purpose=self.purpose,
                 kind=kind,
-                usage=Usage() if got is None else got.usage,
+                usage=ReplyUsage() if got is None else got.usage,
                 cost_usd=cost,
                 seconds=self.timing.clock() - begun,
                 digest=self.digest,
@@ -256,8 +256,8 @@ class Sending:
         )
 
 
-def _sum(one: Usage, other: Usage) -> Usage:
-    return Usage(
+def _sum(one: ReplyUsage, other: ReplyUsage) -> ReplyUsage:
+    return ReplyUsage(
         input_tokens=_plus(one.input_tokens, other.input_tokens),
         cached_tokens=_plus(one.cached_tokens, other.cached_tokens),
         output_tokens=_plus(one.output_tokens, other.output_tokens),

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import field, fields
+from dataclasses import field
 from pathlib import Path
-from typing import Literal, Self, TypeAlias, cast
+from typing import Annotated, Literal, Self, TypeAlias, cast
 
 from assay.conversation.messages import Rung
-from assay.errors import InputError, Location, nearest
+from assay.errors import InputError, Location
 from assay.frozen import frozen
 from assay.models.reference import (
     MODEL_KEY,
@@ -21,16 +20,23 @@ from assay.models.reference import (
     check_base_url,
     read_gateway,
 )
+from assay.scoring.json_safe import plain
+from assay.types.codec import Within, check_fields, from_json
 
 CacheMode: TypeAlias = Literal["off", "readwrite", "read", "replay"]
 """``read`` stores nothing; ``replay`` also asks nothing: what is not recorded is an error."""
 
+_AtOnce: TypeAlias = Annotated[int, Within(1, 10_000)]
+_Rate: TypeAlias = Annotated[float, Within(0.01)]
+_Tokens: TypeAlias = Annotated[float, Within(1)]
+
+_FORBIDDEN = frozenset("#:/ ")  # in the name of an endpoint
 _CACHE_MODES = ("off", "readwrite", "read", "replay")
 RUNGS = ("json_schema", "tool", "json_object", "text")
 
 
 @frozen(kw_only=True)
-class EndpointSettings:
+class ModelEntry:
     """One entry of the settings file: a name for a model and the way to it.
 
     Attributes:
@@ -59,11 +65,12 @@ class EndpointSettings:
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     structured: Rung | Literal[""] = ""
     responses: bool = False
-    max_concurrency: int | None = None
-    requests_per_minute: float | None = None
-    tokens_per_minute: float | None = None
+    max_concurrency: _AtOnce | None = None
+    requests_per_minute: _Rate | None = None
+    tokens_per_minute: _Tokens | None = None
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if self.protocol not in ("openai", "anthropic"):
             raise InputError("protocol must be 'openai' or 'anthropic'")
         if self.structured and self.structured not in RUNGS:
@@ -74,9 +81,6 @@ class EndpointSettings:
             _check_header(name, value)
         if self.key_header:
             _check_header(self.key_header, "")
-        _check_number("max_concurrency", self.max_concurrency, least=1, most=10_000)
-        _check_number("requests_per_minute", self.requests_per_minute, least=0.01)
-        _check_number("tokens_per_minute", self.tokens_per_minute, least=1)
 
 
 @frozen(kw_only=True)
@@ -109,29 +113,27 @@ class ModelSettings:
 
     cache: CacheMode = "off"
     cache_file: str = ".assay/models.sqlite"
-    max_cost_usd: float | None = None
-    max_attempts: int = 6
-    first_concurrency: int = 16
-    max_concurrency: int = 256
-    requests_per_minute: float | None = None
-    tokens_per_minute: float | None = None
-    breaker_after: int = 20
+    max_cost_usd: Annotated[float, Within(0)] | None = None
+    max_attempts: Annotated[int, Within(1, 100)] = 6
+    first_concurrency: _AtOnce = 16
+    max_concurrency: _AtOnce = 256
+    requests_per_minute: _Rate | None = None
+    tokens_per_minute: _Tokens | None = None
+    breaker_after: Annotated[int, Within(1)] = 20
     gateway: str = ""
     gateway_key_env: str = "ASSAY_GATEWAY_KEY"
     prices_file: str = ""
-    endpoints: Mapping[str, EndpointSettings] = field(default_factory=dict[str, EndpointSettings])
+    endpoints: Mapping[str, ModelEntry] = field(default_factory=dict[str, ModelEntry])
     secrets: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
 
     def __post_init__(self) -> None:
         if self.cache not in _CACHE_MODES:
             raise InputError(f"cache must be one of {', '.join(_CACHE_MODES)}, got {self.cache!r}")
-        _check_number("max_cost_usd", self.max_cost_usd, least=0)
-        _check_number("max_attempts", self.max_attempts, least=1, most=100)
-        _check_number("first_concurrency", self.first_concurrency, least=1, most=10_000)
-        _check_number("max_concurrency", self.max_concurrency, least=1, most=10_000)
-        _check_number("requests_per_minute", self.requests_per_minute, least=0.01)
-        _check_number("tokens_per_minute", self.tokens_per_minute, least=1)
-        _check_number("breaker_after", self.breaker_after, least=1)
+        check_fields(self)
+        for name in self.endpoints:
+            if not name or _FORBIDDEN & set(name) or not name.isprintable():
+                place = Location(field=f"endpoints.{name}")
+                raise InputError("a name has no ':', '#', '/' or blank in it", location=place)
         if self.gateway:
             read_gateway(self.gateway)
 
@@ -205,15 +207,6 @@ def _check_header(name: str, value: str) -> None:
         raise InputError(f"headers: the value of {name!r} is not plain text")
 
 
-def _check_number(name: str, value: object, *, least: float, most: float = math.inf) -> None:
-    if value is None:
-        return
-    # A bool is an int to Python, and NaN passes both comparisons if they are asked the other way.
-    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
-        above = "" if most == math.inf else f" and at most {most:g}"
-        raise InputError(f"{name} must be a number of at least {least:g}{above}, got {value!r}")
-
-
 def _dollars(text: str) -> float:
     try:
         return float(text)
@@ -221,16 +214,12 @@ def _dollars(text: str) -> float:
         raise InputError(f"ASSAY_MAX_COST_USD must be a number, got {text!r}") from None
 
 
-_FORBIDDEN = frozenset("#:/ ")
-_NOT_IN_A_FILE = frozenset({"secrets"})
-
-
 def read_settings_file(file: str) -> dict[str, object]:
     """The fields of `ModelSettings` that a file gives.
 
     Args:
         file: Path of a YAML file: a mapping with the fields of `ModelSettings`, and under
-            ``endpoints`` a mapping of names to the fields of `EndpointSettings`.
+            ``endpoints`` a mapping of names to the fields of `ModelEntry`.
 
     Raises:
         InputError: If it cannot be read or says what is not known; names the field.
@@ -251,54 +240,13 @@ def read_settings_file(file: str) -> dict[str, object]:
         line = mark.line + 1 if mark is not None else None
         problem = getattr(error, "problem", None) or "it is not YAML"
         raise InputError(str(problem), location=Location(file, line)) from None
-    known = [field.name for field in fields(ModelSettings) if field.name not in _NOT_IN_A_FILE]
-    values = _mapping(content, known, file, "")
-    entries = values.pop("endpoints", None)
-    if entries is not None:
-        if not isinstance(entries, Mapping):
-            raise _wrong(file, "endpoints", "must be a mapping of names to endpoints")
-        named = cast("Mapping[object, object]", entries)
-        values["endpoints"] = {str(name): _entry(file, name, at) for name, at in named.items()}
+    given = plain({} if content is None else content)
+    if isinstance(given, dict) and "secrets" in given:
+        place = Location(file, field="secrets")
+        raise InputError("keys stand in the environment, not in a file", location=place)
     try:
-        ModelSettings(**values)  # pyright: ignore[reportArgumentType]  # it checks them
+        made = from_json(ModelSettings, given)
     except InputError as error:
-        raise InputError(error.message, location=Location(file), hint=error.hint) from None
-    return values
-
-
-def _entry(file: str, name: object, content: object) -> EndpointSettings:
-    place = f"endpoints.{name}"
-    if not isinstance(name, str) or not name or _FORBIDDEN & set(name) or not name.isprintable():
-        raise _wrong(file, place, "a name has no ':', '#', '/' or blank in it")
-    known = [field.name for field in fields(EndpointSettings)]
-    values = _mapping(content, known, file, f"{place}.")
-    for key in ("base_url", "model", "protocol", "key_env", "key_header", "structured"):
-        if key in values and not isinstance(values[key], str):
-            raise _wrong(file, f"{place}.{key}", "must be text")
-    headers = values.get("headers", {})
-    if not isinstance(headers, Mapping):
-        raise _wrong(file, f"{place}.headers", "must be a mapping of text to text")
-    values["headers"] = {
-        str(key): str(value) for key, value in cast("Mapping[object, object]", headers).items()
-    }
-    try:
-        return EndpointSettings(**values)  # pyright: ignore[reportArgumentType]  # it checks them
-    except InputError as error:
-        raise _wrong(file, place, error.message, hint=error.hint) from None
-
-
-def _mapping(content: object, known: list[str], file: str, prefix: str) -> dict[str, object]:
-    if content is None:
-        return {}
-    if not isinstance(content, Mapping):
-        raise _wrong(file, prefix.rstrip("."), "must be a mapping")
-    values: dict[str, object] = {}
-    for key, value in cast("Mapping[object, object]", content).items():
-        if key not in known:
-            raise _wrong(file, f"{prefix}{key}", "is not known", hint=nearest(str(key), known))
-        values[str(key)] = value
-    return values
-
-
-def _wrong(file: str, place: str, problem: str, *, hint: str = "") -> InputError:
-    return InputError(problem, location=Location(file, field=place), hint=hint)
+        place = Location(file, field=error.location.field)
+        raise InputError(error.message, location=place, hint=error.hint) from None
+    return {name: getattr(made, name) for name in cast("dict[str, object]", given)}

@@ -36,7 +36,7 @@ _KEEPALIVE_SECONDS = 30.0
 
 
 @frozen
-class Answer:
+class HttpReply:
     """What came back: any status.
 
     Attributes:
@@ -81,7 +81,7 @@ async def post(
     headers: Mapping[str, str],
     sent: Callable[[], None],
     take: Callable[[bytes], bool] | None = None,
-) -> Answer:
+) -> HttpReply:
     """Send a body and read what comes back.
 
     Args:
@@ -112,12 +112,12 @@ async def post(
         ) as response:
             began = True
             if take is None or response.status != 200 or not is_stream(response.headers):
-                return Answer(response.status, response.headers, await read_body(response))
+                return HttpReply(response.status, response.headers, await read_body(response))
             async with aclosing(_parts(response, MAX_STREAM_BYTES)) as parts:
                 async for part in parts:
                     if not take(part):
                         break
-            return Answer(response.status, response.headers, b"")
+            return HttpReply(response.status, response.headers, b"")
     except BodyError as error:
         may_repeat = error.kind == "broken"
         raise ConnectionFailedError(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from assay.documents import (
     Document,
     DocumentError,
-    Fault,
+    DocumentFault,
     parse_document,
     problems_to_error,
 )
@@ -139,7 +139,7 @@ def read_grader_files(files: Mapping[str, str], *, folder: str = "") -> list[Gra
     Raises:
         DocumentError: With everything that is wrong in all of them.
     """
-    faults: list[Fault] = []
+    faults: list[DocumentFault] = []
     read: list[GraderFile] = []
     if len(files) > MAX_FILES:
         raise InputError(f"{len(files)} files; the most at once is {MAX_FILES}")
@@ -154,7 +154,7 @@ def read_grader_files(files: Mapping[str, str], *, folder: str = "") -> list[Gra
         except DocumentError as error:
             faults.extend(error.faults)
         except InputError as error:
-            faults.append(Fault(location=Location(file=place), message=error.message))
+            faults.append(DocumentFault(location=Location(file=place), message=error.message))
     if faults:
         raise DocumentError(faults)
     return read
@@ -213,7 +213,7 @@ def _placed(problems: list[Problem], document: Document, key: str) -> DocumentEr
 
 
 def _fault(place: str, message: str, hint: str) -> DocumentError:
-    return DocumentError([Fault(location=Location(file=place), message=message, hint=hint)])
+    return DocumentError([DocumentFault(location=Location(file=place), message=message, hint=hint)])
 
 
 # A text is quoted unless it is a plain word, so that no reader, of whatever

@@ -21,7 +21,7 @@ from assay.store.catalog import GraderVersion
 from assay.store.datasets import DamagedRow, DatasetRow
 from assay.store.scores import ScoreRecord
 from assay.tasks.rows import read_row
-from assay.turns import Turn, current_turn, taking
+from assay.turns import WorkTurn, current_turn, taking
 from assay.types.submission import Submission
 
 __all__ = [
@@ -127,7 +127,7 @@ async def grade_timed(
         InputError: If it is of a kind that cannot grade here.
     """
     if deadline is None:
-        with taking(turn := Turn()):
+        with taking(turn := WorkTurn()):
             graded = await grade_version(version, items, permissions)
         each = turn.each if len(turn.each) == len(items) else [turn.spent] * len(items)
         return Batch(graded=tuple(graded), seconds=tuple(each))
@@ -184,7 +184,7 @@ async def grade_items(
 async def _grade_declared(
     specs: Sequence[GraderSpec], threshold: float, items: Items
 ) -> list[Graded]:
-    turn = current_turn() or Turn()
+    turn = current_turn() or WorkTurn()
     if all(spec.kind.grader.is_pure for spec in specs):  # nothing waits, so none is ahead
         results = await grade_batch(specs, [one for _, one in items], explained=True)
         return [
@@ -195,7 +195,7 @@ async def _grade_declared(
     async def grade(one: tuple[str, Submission]) -> tuple[Graded, float]:
         item, submission = one
         # An item with a limit is alone in its turn.
-        own = Turn() if turn.limit is None else turn
+        own = WorkTurn() if turn.limit is None else turn
         with taking(own):
             result = await grade_submission(specs, submission)
         return _outcome(item, result, threshold), own.spent

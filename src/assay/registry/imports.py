@@ -264,7 +264,7 @@ class Imported:
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedImport:
     """What importing one file will do."""
 
     file: GraderFile
@@ -274,7 +274,7 @@ class Planned:
 
 def plan_import(
     catalog: Catalog, project: str, files: Sequence[GraderFile], *, update: bool
-) -> list[Planned]:
+) -> list[PlannedImport]:
     """What each of the files will change.
 
     Raises:
@@ -286,7 +286,7 @@ def plan_import(
     return planned
 
 
-async def validate_import(planned: Sequence[Planned], permissions: Permissions) -> None:
+async def validate_import(planned: Sequence[PlannedImport], permissions: Permissions) -> None:
     """Check every definition that will be stored.
 
     Raises:
@@ -302,7 +302,7 @@ async def validate_import(planned: Sequence[Planned], permissions: Permissions) 
 
 
 def apply_import(
-    catalog: Catalog, project: str, planned: Sequence[Planned], by: str
+    catalog: Catalog, project: str, planned: Sequence[PlannedImport], by: str
 ) -> list[Imported]:
     """Store what was planned, inside a transaction of the caller's.
 
@@ -319,18 +319,18 @@ def _present(catalog: Catalog, project: str, key: str) -> GraderRecord | None:
         return None
 
 
-def _plan(file: GraderFile, present: GraderRecord | None) -> Planned:
+def _plan(file: GraderFile, present: GraderRecord | None) -> PlannedImport:
     if present is None:
-        return Planned(file, "created", None)
+        return PlannedImport(file, "created", None)
     latest, definition = present.latest, file.definition
     if (latest.kind, dict(latest.definition)) != (definition.kind, definition.to_dict()):
-        return Planned(file, "updated", present)
+        return PlannedImport(file, "updated", present)
     said = (present.name, present.description, present.feedback_key)
     is_same = said == (file.name or file.key, file.description, file.feedback_key or file.key)
-    return Planned(file, "unchanged" if is_same else "described", present)
+    return PlannedImport(file, "unchanged" if is_same else "described", present)
 
 
-def _refuse(planned: Iterable[Planned], *, update: bool) -> None:
+def _refuse(planned: Iterable[PlannedImport], *, update: bool) -> None:
     changed = [plan for plan in planned if plan.present is not None and plan.change != "unchanged"]
     locked = [plan.file.key for plan in changed if plan.present and plan.present.locked]
     if locked:
@@ -344,7 +344,7 @@ def _refuse(planned: Iterable[Planned], *, update: bool) -> None:
         )
 
 
-def _apply(catalog: Catalog, project: str, plan: Planned, by: str) -> Imported:
+def _apply(catalog: Catalog, project: str, plan: PlannedImport, by: str) -> Imported:
     file, present = plan.file, plan.present
     name, feedback_key = file.name or file.key, file.feedback_key or file.key
     if present is None:

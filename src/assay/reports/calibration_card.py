@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 from assay.eval.calibration.card import Card, Cost, Figure
 from assay.frozen import frozen
 from assay.reports.figures import MINUS, TIMES, count, duration, money
-from assay.reports.page import STYLES, Page, Part
+from assay.reports.page import STYLES, Part, TextPage
 from assay.reports.plain import one_line
 from assay.store.cards import CardRecord
 
@@ -143,7 +143,7 @@ def card_line(card: Card, changed: Sequence[str] = ()) -> str:
 
 
 def print_card(
-    page: Page, card: Card, record: CardRecord, *, verdict: tuple[int, str] = (0, "")
+    page: TextPage, card: Card, record: CardRecord, *, verdict: tuple[int, str] = (0, "")
 ) -> None:
     """Write a card."""
     _head(page, card, record)
@@ -160,7 +160,7 @@ def print_card(
         page.line((words, STYLES["fail" if code else "pass"]))
 
 
-def print_cards(page: Page, records: Sequence[CardRecord]) -> None:
+def print_cards(page: TextPage, records: Sequence[CardRecord]) -> None:
     """Write a list of cards, newest first."""
     if not records:
         page.line("there is no calibration card yet: assay calibrate GRADER LABELS.jsonl makes one")
@@ -175,7 +175,7 @@ def print_cards(page: Page, records: Sequence[CardRecord]) -> None:
     page.table(["card", "made", "grader", "digest", "kappa", "n"], rows, left=3, whole=2)
 
 
-def _head(page: Page, card: Card, record: CardRecord) -> None:
+def _head(page: TextPage, card: Card, record: CardRecord) -> None:
     page.line((one_line(card.grader, 80), "bold"), (f"  {one_line(card.kind, 40)}", "dim"))
     labels, people = card.labels, count(card.labels.raters, "rater")
     facts = [f"card {record.id}", f"made {record.created_at[:16].replace('T', ' ')}"]
@@ -191,7 +191,7 @@ def _head(page: Page, card: Card, record: CardRecord) -> None:
     page.blank()
 
 
-def _coverage(page: Page, card: Card) -> None:
+def _coverage(page: TextPage, card: Card) -> None:
     found = card.coverage
     parts: list[Part] = [
         (f"{found.compared:,}", "bold"),
@@ -217,7 +217,7 @@ def _coverage(page: Page, card: Card) -> None:
         )
 
 
-def _confusion(page: Page, card: Card) -> None:
+def _confusion(page: TextPage, card: Card) -> None:
     """A table with a row for what people say, and a column for what the grader says."""
     classes = card.labels.classes if card.labels.kind == "levels" else ("no", "yes")
     header = [page.text("people say"), *(page.text(f"grader {_named(c)}") for c in classes)]
@@ -231,7 +231,7 @@ def _confusion(page: Page, card: Card) -> None:
     page.blank()
 
 
-def _measures(page: Page, card: Card) -> None:
+def _measures(page: TextPage, card: Card) -> None:
     share = f"{100 * card.confidence:g} %"
     page.line((f"{'':<{_WIDTH}}with {share} intervals", "dim"))
     for one in measures_of(card):
@@ -255,7 +255,7 @@ def _baseline(card: Card) -> str:
     return ", ".join(said)
 
 
-def _extras(page: Page, card: Card) -> None:
+def _extras(page: TextPage, card: Card) -> None:
     lines: list[tuple[str, str]] = []
     if (people := card.humans) is not None:
         among = f"kappa {_measure(people.kappa)}, alpha {_measure(people.alpha)}"
@@ -276,7 +276,7 @@ def _extras(page: Page, card: Card) -> None:
     _attacks(page, card)
 
 
-def _attacks(page: Page, card: Card) -> None:
+def _attacks(page: TextPage, card: Card) -> None:
     found = card.attacks
     if found is None:
         return
@@ -301,7 +301,7 @@ def _attacks(page: Page, card: Card) -> None:
         page.line(f"{'':<{_WIDTH}}", f"{found.excluded:,} more without a score before or after")
 
 
-def _cost(page: Page, card: Card) -> None:
+def _cost(page: TextPage, card: Card) -> None:
     cost = card.cost
     said = count(cost.judgements, "judgement")
     if cost.seconds is None or cost.seconds_each is None:
@@ -326,7 +326,7 @@ def _cost(page: Page, card: Card) -> None:
     page.line(f"{'cost':<{_WIDTH}}", f"{paid}  ({asked}; {tokens})", hanging=_WIDTH)
 
 
-def _worst(page: Page, card: Card) -> None:
+def _worst(page: TextPage, card: Card) -> None:
     if not card.worst:
         return
     page.blank()

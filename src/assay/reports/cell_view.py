@@ -32,7 +32,7 @@ from assay.reports.cell_records import (
     StepShown,
 )
 from assay.reports.explain import left_out, nodes, sentence, tree
-from assay.reports.opened import Kept, changes_of, kept_of, scores_of
+from assay.reports.opened import KeptFiles, changes_of, kept_of, scores_of
 from assay.reports.outcome import GLYPHS, ended, outcome, trouble
 from assay.reports.plain import one_line, visible
 from assay.reports.review import Change
@@ -110,7 +110,7 @@ def view_of(
     cell: CellRecord,
     *,
     history: Sequence[CellRecord] = (),
-    kept: Kept | None = None,
+    kept: KeptFiles | None = None,
     fold: int = FOLD,
 ) -> CellView:
     """A cell as its own row shows it, and what was kept beside it.
@@ -122,7 +122,7 @@ def view_of(
         kept: What was kept beside it.
         fold: Characters of a text that are shown.
     """
-    kept, history, key = kept or Kept(answer=cell.answer), history or [cell], cell.key
+    kept, history, key = kept or KeptFiles(answer=cell.answer), history or [cell], cell.key
     scores = scores_of(cell, kept) if kept.row is not None else nodes(cell)
     held = cell.notes.get(HELD)
     waiting = held.get("reward") if isinstance(held, dict) else None
@@ -209,10 +209,10 @@ def outline_of(store: Store, run: RunRecord, key: CellKey) -> StepOutline:
 
 
 def cells_under_way(store: Store, run: RunRecord) -> CellsUnderWay:
-    """What agents of a run work on now."""
+    """What agents of a run work on now, the longest first."""
     found = islice(under_way(store, run.id), _MOST_UNDER_WAY)
     cells = [CellUnderWay(place=_place(key), began=began) for key, began in found]
-    return CellsUnderWay(cells=tuple(cells))
+    return CellsUnderWay(cells=tuple(sorted(cells, key=lambda one: one.began)))
 
 
 def steps_of(
@@ -345,7 +345,7 @@ def _siblings(store: Store, run: RunRecord, case: str) -> tuple[SiblingCell, ...
     )
 
 
-def _commands(run: str, key: CellKey, cell: CellRecord, kept: Kept) -> tuple[CellCommand, ...]:
+def _commands(run: str, key: CellKey, cell: CellRecord, kept: KeptFiles) -> tuple[CellCommand, ...]:
     case, harness, model, trial = key
     agent = [*(["--harness", harness] if harness else []), *(["--model", model] if model else [])]
     which = [*agent, "--trial", str(trial)]

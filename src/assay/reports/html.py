@@ -26,7 +26,7 @@ from assay.reports.run_records import (
 )
 from assay.reports.run_view import cell_row, matrix_of, overview_of, run_row, sums_of
 from assay.reports.scores import ScoreTable, score_table
-from assay.reports.summary import Summary, Verdict, cause_key, cause_text, verdict
+from assay.reports.summary import RunVerdict, Summary, cause_key, cause_text, verdict
 from assay.reports.trainability import Trainability, trainability
 from assay.scoring.json_safe import Json
 from assay.store.kept import RunState, run_state
@@ -78,7 +78,7 @@ def write_html(
     fail_under: float | None = None,
     strict: bool = False,
     max_characters: int = _MAX_CHARACTERS,
-) -> Verdict:
+) -> RunVerdict:
     """Write the report; the file is there whole or not at all.
 
     Args:
@@ -101,7 +101,7 @@ def write_html(
 
 def file_report(
     review: Review,
-    decided: Verdict,
+    decided: RunVerdict,
     *,
     store: Store | None = None,
     max_characters: int = _MAX_CHARACTERS,
@@ -228,13 +228,13 @@ def _left_out(review: Review, opened: Sequence[OpenedCell]) -> Iterator[str]:
         yield f"{count(left, 'case')} are not in the matrix"
 
 
-def _ending(review: Review, decided: Verdict) -> Ended:
+def _ending(review: Review, decided: RunVerdict) -> Ended:
     if decided.code:
         return "fail" if decided.code == 1 else "error"
     return "pass" if review.summary.totals.has_verdicts else "scored"
 
 
-def _told(review: Review, found: FileReport, decided: Verdict) -> Iterator[str]:
+def _told(review: Review, found: FileReport, decided: RunVerdict) -> Iterator[str]:
     """The report as plain text."""
     row = found.overview.run
     yield _title(review)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, TextIO, cast
 
 from assay.reports.cell_records import OpenedCell
@@ -19,6 +20,7 @@ from assay.store.kept import RunState
 from assay.store.records import CellRecord, RunRecord
 
 if TYPE_CHECKING:
+    from assay.reports.run_records import Breakdown
     from assay.reports.standing import Shelf
 
 
@@ -34,6 +36,7 @@ def cells_json(
     shelf: Shelf | None = None,
     opener: Callable[[CellRecord], OpenedCell] | None = None,
     some: bool = False,
+    broken_down: Breakdown | None = None,
 ) -> Summary:
     """Write the run as exactly one JSON object and a line feed, ASCII only, cell by cell.
 
@@ -53,7 +56,7 @@ def cells_json(
             row = {**cast("dict[str, Json]", row), "opened": as_json(opener(cell), tidy)}
         file.write(separator + json.dumps(row, allow_nan=False))
         separator = ",\n"
-    summary = tally.summary()
+    summary = replace(tally.summary(), broken_down=broken_down)
     decided = verdict(summary, fail_under=fail_under, strict=strict)
     parts = {
         "changes": list(map(change_of, changes)),

@@ -48,7 +48,7 @@ class FileChange:
 
 
 @frozen(kw_only=True)
-class Kept:
+class KeptFiles:
     """What was kept beside a cell, as it was.
 
     Attributes:
@@ -73,7 +73,7 @@ class Kept:
 
 
 @lru_cache(maxsize=4)
-def read_kept(body: bytes) -> Kept:
+def read_kept(body: bytes) -> KeptFiles:
     """Read what a store keeps beside a cell, packed; the last few are remembered.
 
     A trajectory is read in parts, each of which would else take all of it to pieces again.
@@ -89,7 +89,7 @@ def read_kept(body: bytes) -> Kept:
         return _kept_row(row)
     run = Run.from_dict(detail)
     source, left = (str(run.metadata.get(name) or "") for name in ("source", "snapshot"))
-    return Kept(
+    return KeptFiles(
         prompt=run.prompt_text,
         answer=run.trace.content or "",
         trace_id=run.trace_id or "",
@@ -99,7 +99,7 @@ def read_kept(body: bytes) -> Kept:
     )
 
 
-def _kept_row(data: Mapping[str, Json]) -> Kept:
+def _kept_row(data: Mapping[str, Json]) -> KeptFiles:
     from assay.tasks.rows import read_row
 
     submission = read_row(data).submission
@@ -111,7 +111,7 @@ def _kept_row(data: Mapping[str, Json]) -> Kept:
         one if one.parent is None else replace(one, parent=one.parent + len(said)) for one in done
     ]
     expected = data.get("expected")
-    return Kept(
+    return KeptFiles(
         prompt="" if said else asked,
         answer=submission.answer or "",
         expected=expected if isinstance(expected, str) else "",
@@ -120,7 +120,7 @@ def _kept_row(data: Mapping[str, Json]) -> Kept:
     )
 
 
-def scores_of(cell: CellRecord, kept: Kept) -> tuple[SubScore, ...]:
+def scores_of(cell: CellRecord, kept: KeptFiles) -> tuple[SubScore, ...]:
     """The score tree; a row's comparisons are explained now, when somebody looks."""
     if kept.row is None:
         return nodes(cell)
@@ -141,14 +141,14 @@ class Opened:
     """
 
     cell: CellRecord
-    kept: Kept
+    kept: KeptFiles
     changes: tuple[FileChange, ...] = ()
     notes: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, cell: CellRecord) -> Opened:
         """What a narrow row alone tells."""
-        return cls(cell=cell, kept=Kept(answer=cell.answer))
+        return cls(cell=cell, kept=KeptFiles(answer=cell.answer))
 
     @property
     def scores(self) -> tuple[SubScore, ...]:
@@ -175,19 +175,19 @@ def open_cell(store: Store, cell: CellRecord) -> Opened:
     return Opened(cell=cell, kept=kept, changes=changes, notes=(*notes, *missing))
 
 
-def kept_of(store: Store, cell: CellRecord) -> tuple[Kept, tuple[str, ...]]:
+def kept_of(store: Store, cell: CellRecord) -> tuple[KeptFiles, tuple[str, ...]]:
     """What was kept beside a cell, and what of it cannot be read."""
     try:
         return read_kept(store.packed(cell.run_id, cell.key)), ()
     except AssayError as error:
         why = f"only the result itself could be read: {one_line(str(error), 300)}"
-        return Kept(answer=cell.answer), (why,)
+        return KeptFiles(answer=cell.answer), (why,)
 
 
 # --- What became of the files --------------------------------------------------------------------
 
 
-def changes_of(home: str, kept: Kept) -> tuple[tuple[FileChange, ...], tuple[str, ...]]:
+def changes_of(home: str, kept: KeptFiles) -> tuple[tuple[FileChange, ...], tuple[str, ...]]:
     """What became of the files of the workspace, and what of it could not be shown."""
     notes: list[str] = []
     if not (kept.source and kept.snapshot):

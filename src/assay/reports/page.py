@@ -74,7 +74,7 @@ _WIDTH = 80
 _BETWEEN = 2  # columns of a table
 
 
-class Page:
+class TextPage:
     """Writes to a stream, in ASCII where its encoding has no more."""
 
     def __init__(self, stream: TextIO, *, width: int | None = None, styled: bool = False) -> None:
@@ -197,11 +197,11 @@ class Page:
         return f"\x1b[{';'.join(codes)}m{words}\x1b[0m" if codes and words else words
 
 
-def page_on(stream: TextIO) -> Page:
+def page_on(stream: TextIO) -> TextPage:
     """The page of a stream: with styles where it shows them, or is made to."""
     is_asked = os.environ.get("FORCE_COLOR") or os.environ.get("TTY_COMPATIBLE")
     is_dumb = os.environ.get("TERM", "").lower() in ("dumb", "unknown")
-    return Page(stream, styled=bool(is_asked or stream.isatty()) and not is_dumb)
+    return TextPage(stream, styled=bool(is_asked or stream.isatty()) and not is_dumb)
 
 
 def _columns() -> int:

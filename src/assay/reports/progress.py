@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 from assay.reports.figures import count, duration
 from assay.reports.outcome import WORDS, Ended, counted, ended
-from assay.reports.page import STYLES, Line, Page, Part
+from assay.reports.page import STYLES, Line, Part, TextPage
 from assay.reports.plain import one_line
 from assay.scoring.graded import Graded
 from assay.store.records import CellKey, CellRecord
@@ -26,7 +26,7 @@ def _nothing() -> str:
 
 
 def progress(
-    page: Page,
+    page: TextPage,
     total: int,
     *,
     before: int = 0,
@@ -44,7 +44,7 @@ class Progress:
 
     def __init__(
         self,
-        page: Page,
+        page: TextPage,
         total: int,
         *,
         before: int = 0,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from assay.eval.attack import Attempt
+from assay.eval.attack import CheatTrial
 from assay.eval.cheats import FAMILIES, Cheat
-from assay.eval.proof import CaseProof, Check, Proof, Verdict
+from assay.eval.proof import CaseProof, Proof, ProofCheck, Verdict
 from assay.reports.figures import count, score
 from assay.reports.outcome import GLYPHS, Outcome
-from assay.reports.page import STYLES, Cell, Page
+from assay.reports.page import STYLES, Cell, TextPage
 from assay.reports.plain import one_line
 from assay.scoring.json_safe import Json
 
@@ -21,7 +21,7 @@ _OUTCOMES: dict[Verdict, Outcome] = {
 }
 
 
-def render_proof(page: Page, proof: Proof, line: Callable[[Proof], str]) -> None:
+def render_proof(page: TextPage, proof: Proof, line: Callable[[Proof], str]) -> None:
     """Write what a self-test or an attack found, and its verdict in one line."""
     for case in proof.cases:
         _case(page, case)
@@ -66,13 +66,13 @@ def selftest_line(proof: Proof) -> str:
     return f"PASS: {proven} proven{but}{skipped}"
 
 
-def _case(page: Page, case: CaseProof) -> None:
+def _case(page: TextPage, case: CaseProof) -> None:
     outcome, attempts = _OUTCOMES[case.verdict], _attempts(case)
     held = [one for one in attempts if one.outcome == "holds" and one.verdict == "held"]
     # An attack is a long list of which most gained nothing: the best paid of the others come first.
     shown = sorted(
         (check for check in case.checks if check not in held),
-        key=lambda check: -(check.reward or 0.0) if isinstance(check, Attempt) else 0.0,
+        key=lambda check: -(check.reward or 0.0) if isinstance(check, CheatTrial) else 0.0,
     )
     gets = f" · doing nothing gets {score(case.floor)}" if attempts else ""
     page.line(
@@ -94,7 +94,7 @@ def _case(page: Page, case: CaseProof) -> None:
             said = f"{one.grader}: the reference itself skips {', '.join(skips)}: not counted"
             said = f"{said}; expected_ids would say which tests are"
             page.line(("skips      ", "dim"), one_line(said, 1_000), hanging=2)
-    fixes = {c.family if isinstance(c, Attempt) else c.name: c.fix for c in shown if c.fix}
+    fixes = {c.family if isinstance(c, CheatTrial) else c.name: c.fix for c in shown if c.fix}
     for name, fix in fixes.items():
         page.line(f"fix {one_line(name, 40)}: {one_line(fix, 300)}", hanging=2)
     if attempts:
@@ -108,21 +108,21 @@ def _case(page: Page, case: CaseProof) -> None:
     page.blank()
 
 
-def _attempts(case: CaseProof) -> list[Attempt]:
-    return [check for check in case.checks if isinstance(check, Attempt)]
+def _attempts(case: CaseProof) -> list[CheatTrial]:
+    return [check for check in case.checks if isinstance(check, CheatTrial)]
 
 
-def _row(page: Page, check: Check) -> list[Cell]:
+def _row(page: TextPage, check: ProofCheck) -> list[Cell]:
     does: list[Cell] = []
     outcome = _OUTCOMES[check.verdict]
-    if isinstance(check, Attempt):
+    if isinstance(check, CheatTrial):
         does = [page.text(check.title)]
         outcome = "error" if check.outcome == "pays" and outcome == "pass" else outcome
     name = page.text((f"{GLYPHS[outcome]} {one_line(check.name, 40)}", STYLES[outcome]))
     return [name, *does, page.text(one_line(check.said, 400)), page.text(score(check.reward))]
 
 
-def render_library(page: Page, cheats: Sequence[Cheat]) -> None:
+def render_library(page: TextPage, cheats: Sequence[Cheat]) -> None:
     """Write the library of cheats, family by family."""
     for family in dict.fromkeys(cheat.family for cheat in cheats):
         page.line((family, "bold"))

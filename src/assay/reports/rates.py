@@ -30,6 +30,7 @@ class Rate:
         graded: Trials that were graded.
         found: What they come to, with its interval (Wilson's, of the share that passed); the mean
             is None where there are too few trials.
+        met: Whether they reach it: by what they come to, not by an end of the interval.
     """
 
     case: str
@@ -40,11 +41,7 @@ class Rate:
     passed: int
     graded: int
     found: Interval
-
-    @property
-    def met(self) -> bool:
-        """Whether the trials reach it: by what they come to, not by an end of the interval."""
-        return self.found.mean is not None and self.found.mean >= self.needed - _ROUNDING
+    met: bool
 
     @property
     def line(self) -> str:
@@ -68,6 +65,7 @@ def rates_of(groups: Iterable[Group]) -> Iterator[Rate]:
         passed, graded = group.counts["pass"], group.graded
         share = wilson(passed, graded)
         for what, needed in group.rates.items() if graded else ():
+            found = _found(what, passed, graded, share)
             yield Rate(
                 case=group.case,
                 harness=group.harness,
@@ -76,7 +74,8 @@ def rates_of(groups: Iterable[Group]) -> Iterator[Rate]:
                 needed=needed,
                 passed=passed,
                 graded=graded,
-                found=_found(what, passed, graded, share),
+                found=found,
+                met=found.mean is not None and found.mean >= needed - _ROUNDING,
             )
 
 

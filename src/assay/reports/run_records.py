@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from assay.reports.rates import Rate
 from assay.reports.summary import AgentRow, Cause
 from assay.reports.totals import Totals
 from assay.scoring.json_safe import Json
@@ -129,6 +130,34 @@ class Calibration:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Slice:
+    """The cells of a run that have one value of a field.
+
+    Attributes:
+        value: The value, as text.
+        totals: What they come to.
+    """
+
+    value: str
+    totals: Totals
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Breakdown:
+    """A run by the values of a field.
+
+    Attributes:
+        by: The field.
+        slices: The lowest mean reward first, at most 200.
+        more: Values beyond these.
+    """
+
+    by: str
+    slices: tuple[Slice, ...]
+    more: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunOverview:
     """A run with all that it comes down to.
 
@@ -146,6 +175,8 @@ class RunOverview:
         mixed: Cases whose cells were graded by different versions of their graders; the first 200.
         agreement: How well the grades agree with labels; null without labels.
         calibrations: The calibration cards of the graders, one for each digest.
+        rates: The pass rates that cases ask for, each for one agent.
+        broken_down: The cells by a field of their metadata, where that was asked for.
         last: Number of the newest result that was counted.
     """
 
@@ -162,6 +193,8 @@ class RunOverview:
     mixed: tuple[str, ...]
     agreement: Mapping[str, Json] | None
     calibrations: tuple[Calibration, ...]
+    rates: tuple[Rate, ...]
+    broken_down: Breakdown | None
     last: int
 
 

@@ -17,7 +17,7 @@ from assay.reports.run_records import (
     RunRow,
 )
 from assay.reports.statistics import statistics
-from assay.reports.summary import AgentRow, Summary, Verdict
+from assay.reports.summary import AgentRow, RunVerdict, Summary
 from assay.reports.totals import Totals
 from assay.store.decisions import HELD, decision_of
 from assay.store.kept import RunState
@@ -65,7 +65,7 @@ def run_row(run: RunRecord, state: RunState, sums: Sums) -> RunRow:
     )
 
 
-def overview_of(row: RunRow, summary: Summary, judged: Verdict, *, last: int = 0) -> RunOverview:
+def overview_of(row: RunRow, summary: Summary, judged: RunVerdict, *, last: int = 0) -> RunOverview:
     """A run with all that its cells come down to."""
     return RunOverview(
         run=row,
@@ -81,6 +81,8 @@ def overview_of(row: RunRow, summary: Summary, judged: Verdict, *, last: int = 0
         mixed=summary.mixed[:_MOST_MIXED],
         agreement=summary.agreement,
         calibrations=tuple(one.shown for one in summary.standings),
+        rates=summary.rates,
+        broken_down=summary.broken_down,
         last=last,
     )
 

@@ -37,6 +37,7 @@ def statistics(summary: Summary) -> list[tuple[str, list[Part]]]:
         lines += _passing(totals) if totals.has_verdicts else []
     for rate in sorted(summary.rates, key=lambda one: one.met)[:_MOST_RATES]:
         lines.append(("Asked for", [(rate.line, "" if rate.met else "yellow")]))
+    lines += _broken_down(summary)
     if totals.clamped:
         clamped = f"{count(totals.clamped, 'reward')} outside 0 to 1 cut to that"
         lines.append(("Clamped", [(clamped, "yellow")]))
@@ -59,6 +60,30 @@ def statistics(summary: Summary) -> list[tuple[str, list[Part]]]:
     for each in summary.standings:
         style = "yellow" if each.is_stale else ""
         lines.append(("Calibrated", [f"{one_line(each.grader, 60)}: ", (each.line, style)]))
+    return lines
+
+
+_MOST_SLICES = 20
+
+
+def _broken_down(summary: Summary) -> list[tuple[str, list[Part]]]:
+    """The cells of each value of a field, the lowest mean reward first."""
+    found = summary.broken_down
+    if found is None:
+        return []
+    lines: list[tuple[str, list[Part]]] = []
+    for one in found.slices[:_MOST_SLICES]:
+        totals, label = one.totals, "" if lines else f"By {one_line(found.by, 20)}"
+        if totals.graded:
+            said = f"  {basis(totals)}; {totals.passed:,} of {totals.graded:,} passed"
+        else:
+            said = "  nothing was graded"
+        if left := totals.errors + totals.skipped:
+            said += f"; {left:,} more not graded"
+        value = one_line(one.value, 60)
+        lines.append((label, [f"{value}: ", (score(totals.reward.mean), "bold"), said]))
+    if more := len(found.slices[_MOST_SLICES:]) + found.more:
+        lines.append(("", [(f"and {count(more, 'more value')}", "dim")]))
     return lines
 
 

@@ -20,6 +20,7 @@ from assay.statistics.intervals import Interval
 from assay.store.records import NOT_GRADED, CellRecord, RunRecord
 
 if TYPE_CHECKING:
+    from assay.reports.run_records import Breakdown
     from assay.reports.standing import Shelf, Standing
     from assay.statistics.agreement import Agreement
 
@@ -142,6 +143,7 @@ class Summary:
         skipped: Why a whole cell was skipped, as the first such one says.
         rates: The pass rates that cases ask for, each for one agent.
         by_rate: Graded cells that these judge, and how many of them did not pass.
+        broken_down: What cells come to by a field of their metadata, where that was asked for.
     """
 
     totals: Totals
@@ -158,6 +160,7 @@ class Summary:
     skipped: str = ""
     rates: tuple[Rate, ...] = ()
     by_rate: tuple[int, int] = (0, 0)
+    broken_down: Breakdown | None = None
 
 
 class Tally:
@@ -182,7 +185,7 @@ class Tally:
         self._malformed = _malformed(run)
         self._rows = Group("", "", "") if run and run.config.get("kind") == "dataset" else None
         self._shown: Counter[Outcome] = Counter()
-        self._labels = Labels()
+        self._labels = LabelledCells()
         self._groups: dict[tuple[str, str, str], Group] = {}
         self._causes = Causes()
         self._shelf = shelf
@@ -231,6 +234,7 @@ class Tally:
     def show(self, cell: CellRecord) -> None:
         """Give a row that was counted a group of its own."""
         self._shown[outcome(cell)] += 1
+        self._skipped = self._skipped or (cell.content if outcome(cell) == "skipped" else "")
         self._group(cell).add(cell)
 
     def _group(self, cell: CellRecord) -> Group:
@@ -285,7 +289,7 @@ def cause_key(text: str) -> str:
 
 
 @frozen
-class Verdict:
+class RunVerdict:
     """What a run comes down to.
 
     Attributes:
@@ -305,7 +309,9 @@ def summarize(cells: Cells, *, run: RunRecord | None = None) -> Summary:
     return tally.summary()
 
 
-def verdict(summary: Summary, *, fail_under: float | None = None, strict: bool = False) -> Verdict:
+def verdict(
+    summary: Summary, *, fail_under: float | None = None, strict: bool = False
+) -> RunVerdict:
     """Decide what is printed and the exit code, in one place so that they cannot differ.
 
     Code 3 where cells are missing or could not be graded, or where nothing was graded at all:
@@ -333,14 +339,14 @@ def verdict(summary: Summary, *, fail_under: float | None = None, strict: bool =
         because = f": {one_line(summary.skipped, 160)}" if summary.skipped else ""
         causes = not_graded or [f"{skipped} skipped{because}"]
         why = "; ".join(causes) if totals.total or summary.missing else "there are no cells"
-        return Verdict(3, f"NO VERDICT: nothing was graded: {why}{aside}")
+        return RunVerdict(3, f"NO VERDICT: nothing was graded: {why}{aside}")
     if not_graded:
-        return Verdict(3, f"NO VERDICT: {' and '.join(not_graded)}; {grounds}{aside}")
+        return RunVerdict(3, f"NO VERDICT: {' and '.join(not_graded)}; {grounds}{aside}")
     skipped = f" ({totals.skipped:,} skipped)" if totals.skipped else ""
     word = "PASS" if met else "FAIL"
     # What nobody graded stands in the line that everybody reads, before what pleases.
     but = f", BUT {partly}" if partly else ""
-    return Verdict(0 if met else 1, f"{word}{but}: {grounds}{skipped}{aside}")
+    return RunVerdict(0 if met else 1, f"{word}{but}: {grounds}{skipped}{aside}")
 
 
 def _judged(summary: Summary, fail_under: float | None) -> tuple[bool, str]:
@@ -423,7 +429,7 @@ def _rank(row: AgentRow) -> tuple[float, str, str]:
     return (2.0 if mean is None else -mean, row.harness, row.model)
 
 
-class Labels:
+class LabelledCells:
     """What the graders said of each cell that has a label among its notes, beside that label."""
 
     def __init__(self) -> None:

@@ -13,11 +13,11 @@ from assay.reports.explain import evidence, heading, left_out, sentence, walk
 from assay.reports.figures import DASH, TIMES, count, duration, score, score_interval
 from assay.reports.opened import Opened
 from assay.reports.outcome import GLYPHS, WORDS, Ended, Outcome, counted, ended, node_outcome
-from assay.reports.page import STYLES, Cell, Page, Part
+from assay.reports.page import STYLES, Cell, Part, TextPage
 from assay.reports.plain import first_lines, natural, one_line
 from assay.reports.review import Review
 from assay.reports.statistics import statistics
-from assay.reports.summary import AgentRow, Summary, Verdict, verdict
+from assay.reports.summary import AgentRow, RunVerdict, Summary, verdict
 from assay.reports.totals import Totals
 from assay.scoring.results import SubScore
 from assay.store.records import CellRecord, RunRecord
@@ -38,13 +38,13 @@ _URGENT: tuple[Outcome, ...] = ("fail", "error", "pass", "skipped")
 
 
 def render(
-    page: Page,
+    page: TextPage,
     review: Review,
     *,
     fail_under: float | None = None,
     strict: bool = False,
     shown: int | None = 5,
-) -> Verdict:
+) -> RunVerdict:
     """Write the report of a run.
 
     Args:
@@ -75,7 +75,7 @@ def render(
     return decided
 
 
-def _against(page: Page, review: Review, shown: int | None) -> None:
+def _against(page: TextPage, review: Review, shown: int | None) -> None:
     """The rows on which people and the graders differ, with what they read."""
     if not review.against:
         return
@@ -102,13 +102,13 @@ def _against(page: Page, review: Review, shown: int | None) -> None:
 
 
 def render_opened(
-    page: Page,
+    page: TextPage,
     review: Review,
     *,
     fail_under: float | None = None,
     strict: bool = False,
     shown: int | None = None,
-) -> Verdict:
+) -> RunVerdict:
     """Write the cells of a review one after the other, each with all that is kept of it.
 
     Args:
@@ -131,13 +131,13 @@ def render_opened(
     return decided
 
 
-def _verdict(page: Page, decided: Verdict, review: Review) -> None:
+def _verdict(page: TextPage, decided: RunVerdict, review: Review) -> None:
     state: Outcome = "pass" if decided.code == 0 else "fail" if decided.code == 1 else "error"
     style = STYLES["error" if review.summary.not_graded and state == "pass" else state]
     page.line((f"{GLYPHS[state]} {one_line(decided.line, 400)}", style), hanging=2)
 
 
-def _header(page: Page, run: RunRecord, summary: Summary) -> None:
+def _header(page: TextPage, run: RunRecord, summary: Summary) -> None:
     label = f"  {one_line(run.label, 60)}" if run.label else ""
     extent = (
         count(len({row.case for row in summary.groups}) + summary.left_out, "case"),
@@ -156,7 +156,7 @@ def _header(page: Page, run: RunRecord, summary: Summary) -> None:
     page.blank()
 
 
-def _failures(page: Page, review: Review, shown: int | None) -> None:
+def _failures(page: TextPage, review: Review, shown: int | None) -> None:
     failed = review.of("fail")
     if not failed:
         return
@@ -172,7 +172,7 @@ def _failures(page: Page, review: Review, shown: int | None) -> None:
     page.blank()
 
 
-def _cell(page: Page, opened: Opened, size: _Size) -> None:
+def _cell(page: TextPage, opened: Opened, size: _Size) -> None:
     """A cell with its reasons, and as much of the rest as the size allows."""
     cell = opened.cell
     state = ended(cell)
@@ -244,7 +244,7 @@ def _texts(opened: Opened, size: _Size) -> Iterator[tuple[str, str, int]]:
         yield "answer", opened.kept.answer, size.lines if size.whole else 3
 
 
-def _standings(page: Page, review: Review, cell: CellRecord) -> None:
+def _standings(page: TextPage, review: Review, cell: CellRecord) -> None:
     """How far the cell's graders agree with people, where that was measured."""
     for each in review.shelf.of_cell(cell)[:_MAX_PARTS] if review.shelf else ():
         said = f"{one_line(each.grader, 60)}: {each.line}"
@@ -255,7 +255,7 @@ def _is_wrong(node: SubScore) -> bool:
     return node_outcome(node) in ("fail", "error")
 
 
-def _node(page: Page, node: SubScore, size: _Size, *, indent: int) -> None:
+def _node(page: TextPage, node: SubScore, size: _Size, *, indent: int) -> None:
     page.line((heading(node), STYLES[node_outcome(node)]), indent=indent, hanging=2)
     for fact in evidence(node, lines=size.lines, width=size.width)[: size.facts]:
         if len(fact.lines) == 1 and len(fact.lines[0]) <= 60:
@@ -265,7 +265,7 @@ def _node(page: Page, node: SubScore, size: _Size, *, indent: int) -> None:
             page.quote(fact.lines, indent=indent + 4)
 
 
-def _flagged(page: Page, review: Review, shown: int | None) -> None:
+def _flagged(page: TextPage, review: Review, shown: int | None) -> None:
     """Cells that are flagged although they passed, or that are held for it."""
     cells = [cell for state in _UNOPENED for cell in review.of(state) if cell.flags]
     if not cells:
@@ -286,7 +286,7 @@ def _flagged(page: Page, review: Review, shown: int | None) -> None:
     page.blank()
 
 
-def _errors(page: Page, review: Review) -> None:
+def _errors(page: TextPage, review: Review) -> None:
     causes = review.summary.causes
     if not causes:
         return
@@ -300,7 +300,7 @@ def _errors(page: Page, review: Review) -> None:
     page.blank()
 
 
-def _changes(page: Page, review: Review) -> None:
+def _changes(page: TextPage, review: Review) -> None:
     """What grading again changed."""
     if not review.changes:
         return
@@ -327,7 +327,7 @@ def _result(cell: CellRecord) -> str:
     return score(cell.reward) if cell.reward is not None else cell.status
 
 
-def _next_steps(page: Page, review: Review) -> None:
+def _next_steps(page: TextPage, review: Review) -> None:
     run, totals = _quoted(review.run.id), review.summary.totals
     steps: list[tuple[str, str]] = []
     resumable = review.run.config.get("kind", "matrix") == "matrix"
@@ -359,7 +359,7 @@ _NAME_WIDTH = 24
 _STRIP = 10
 
 
-def matrix(page: Page, summary: Summary, *, whole: bool = False, hint: str = "") -> None:
+def matrix(page: TextPage, summary: Summary, *, whole: bool = False, hint: str = "") -> None:
     """Write the matrix, cases that need attention first.
 
     Args:
@@ -430,7 +430,7 @@ def agent_of(row: AgentRow) -> str:
 
 
 def _crossed(
-    page: Page, columns: list[tuple[str, str]], cases: list[dict[tuple[str, str], AgentRow]]
+    page: TextPage, columns: list[tuple[str, str]], cases: list[dict[tuple[str, str], AgentRow]]
 ) -> None:
     header = [page.text("case"), *(_column_title(page, *column) for column in columns)]
     rows: list[list[Cell]] = []
@@ -445,7 +445,7 @@ def _crossed(
     page.line(("; ".join(meanings), "dim"))
 
 
-def _listed(page: Page, rows: list[AgentRow], columns: list[tuple[str, str]]) -> None:
+def _listed(page: TextPage, rows: list[AgentRow], columns: list[tuple[str, str]]) -> None:
     several = len(columns) > 1
     repeated = any(row.totals.total > 1 for row in rows)
     titles = ["case", *(["agent"] if several else []), "passed", "reward"]
@@ -468,7 +468,7 @@ def _listed(page: Page, rows: list[AgentRow], columns: list[tuple[str, str]]) ->
         page.line(("; ".join(meanings), "dim"))
 
 
-def _leaderboard(page: Page, summary: Summary) -> None:
+def _leaderboard(page: TextPage, summary: Summary) -> None:
     header = ("agent", "reward", "95 %", "passed", "graded", "errors")
     rows: list[list[Cell]] = []
     for row in summary.leaderboard:
@@ -488,7 +488,7 @@ def _leaderboard(page: Page, summary: Summary) -> None:
     page.blank()
 
 
-def _brief(page: Page, row: AgentRow | None) -> Cell:
+def _brief(page: TextPage, row: AgentRow | None) -> Cell:
     if row is None:
         return page.text(("·", "dim"))
     return page.text(*_brief_parts(row))
@@ -527,7 +527,7 @@ def _case(row: AgentRow) -> str:
     return re.sub("^::", ": :", one_line(row.case, _CASE_WIDTH)) or "no id"
 
 
-def _column_title(page: Page, harness: str, model: str) -> Cell:
+def _column_title(page: TextPage, harness: str, model: str) -> Cell:
     names = [one_line(name, _NAME_WIDTH) for name in (harness, model) if name]
     return page.stacked(*names) if names else page.text("no agent")
 

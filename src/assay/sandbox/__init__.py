@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from assay.on_demand import names_on_demand
 
 if TYPE_CHECKING:
-    from assay.sandbox.checks import Check, SandboxReport, probe
+    from assay.sandbox.checks import SandboxCheck, SandboxReport, probe
     from assay.sandbox.command import CommandResult, Door, Limits, Mount
     from assay.sandbox.host import (
         let_us_in,
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from assay.sandbox.talk import OpenCommand, open_command
 
 __all__ = [
-    "Check",
     "CommandResult",
     "Door",
     "Limits",
     "Mount",
     "OpenCommand",
+    "SandboxCheck",
     "SandboxReport",
     "let_us_in",
     "make_directory_inside",
@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Check": ".checks",
+    "SandboxCheck": ".checks",
     "CommandResult": ".command",
     "Door": ".command",
     "Limits": ".command",

@@ -37,7 +37,7 @@ _EXPECTED = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class SandboxCheck:
     """One thing a sandbox needs.
 
     Attributes:
@@ -63,7 +63,7 @@ class SandboxReport:
     """
 
     tier: str | None
-    checks: tuple[Check, ...]
+    checks: tuple[SandboxCheck, ...]
 
 
 @lru_cache(maxsize=1)
@@ -84,18 +84,18 @@ def probe() -> SandboxReport:
     return SandboxReport(tier=tier, checks=tuple(checks))
 
 
-def _bubblewrap() -> Check:
+def _bubblewrap() -> SandboxCheck:
     try:
         path = bubblewrap.find()
         words = subprocess.run(
             [path, "--version"], capture_output=True, text=True, timeout=10, check=True
         ).stdout.split()
     except (AssayError, OSError, subprocess.SubprocessError) as error:
-        return Check(name="bubblewrap", ok=False, detail=str(error), fix=bubblewrap.INSTALL)
-    return Check(name="bubblewrap", ok=True, detail=f"{' '.join(words)} at {path}")
+        return SandboxCheck(name="bubblewrap", ok=False, detail=str(error), fix=bubblewrap.INSTALL)
+    return SandboxCheck(name="bubblewrap", ok=True, detail=f"{' '.join(words)} at {path}")
 
 
-def _user_namespaces() -> Check:
+def _user_namespaces() -> SandboxCheck:
     # In the interpreter that will ask for it: AppArmor judges by program.
     code = "import ctypes, os; os._exit(-ctypes.CDLL(None).unshare(0x10000000))"
     done = subprocess.run([sys.executable, "-I", "-S", "-c", code], check=False)
@@ -103,7 +103,7 @@ def _user_namespaces() -> Check:
     return _check("user namespaces", not done.returncode, "allowed", "the kernel refuses", fix)
 
 
-def _canary() -> list[Check]:
+def _canary() -> list[SandboxCheck]:
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="assay-probe-") as place:
@@ -119,7 +119,7 @@ def _canary() -> list[Check]:
                 limits=Limits(wall_seconds=30, processes=32),
             )
         except AssayError as error:
-            return [Check(name="canary", ok=False, detail=error.message, fix=error.hint)]
+            return [SandboxCheck(name="canary", ok=False, detail=error.message, fix=error.hint)]
     found = dict(line.split("=", 1) for line in result.stdout.splitlines() if "=" in line)
     wrong = [
         f"{name} is {found.get(name)}" for name in _EXPECTED if found.get(name) != _EXPECTED[name]
@@ -141,11 +141,11 @@ def _canary() -> list[Check]:
     ]
 
 
-def _check(name: str, ok: bool, well: str, ill: str, fix: str) -> Check:  # noqa: FBT001
-    return Check(name=name, ok=ok, detail=well if ok else ill, fix="" if ok else fix)
+def _check(name: str, ok: bool, well: str, ill: str, fix: str) -> SandboxCheck:  # noqa: FBT001
+    return SandboxCheck(name=name, ok=ok, detail=well if ok else ill, fix="" if ok else fix)
 
 
-def _door() -> Check:
+def _door() -> SandboxCheck:
     opened: list[socket.socket] = []
     try:
         result = run_command_sync(

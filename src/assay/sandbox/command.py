@@ -175,7 +175,7 @@ class Door:
 Changes = Literal["discard", "keep"]
 
 
-class Options(TypedDict, total=False):
+class CommandOptions(TypedDict, total=False):
     """What `Command` takes beside the words, as keywords of whoever runs one."""
 
     workspace: Required[str | Place | None]

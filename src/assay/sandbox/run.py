@@ -22,12 +22,12 @@ from assay.sandbox.command import (
     Capture,
     Changes,
     Command,
+    CommandOptions,
     CommandResult,
     Door,
     Ending,
     Limits,
     Mount,
-    Options,
     check_command,
     drain,
     follow,
@@ -74,7 +74,7 @@ class Tree(TypedDict):
     links: bool
 
 
-class Plan(TypedDict):
+class SupervisorPlan(TypedDict):
     """Everything the supervisor needs; only what `marshal` carries.
 
     ``etc``: what stands in the sandbox's /etc, by name: what the host has there, and the content of
@@ -100,7 +100,7 @@ class Plan(TypedDict):
     door: int
 
 
-class Verdict(TypedDict):
+class SupervisorVerdict(TypedDict):
     """The supervisor's answer.
 
     ``word``: ``ended``, ``timed_out``, ``killed``, ``memory`` (all with ``seconds``), or
@@ -117,7 +117,7 @@ class Verdict(TypedDict):
 
 
 async def run_command(
-    argv: Sequence[str], *, stdin: bytes | None = None, **options: Unpack[Options]
+    argv: Sequence[str], *, stdin: bytes | None = None, **options: Unpack[CommandOptions]
 ) -> CommandResult:
     """Run a command in a sandbox, with a workspace as its working directory.
 
@@ -142,14 +142,14 @@ async def run_command(
 
 
 def run_command_sync(
-    argv: Sequence[str], *, stdin: bytes | None = None, **options: Unpack[Options]
+    argv: Sequence[str], *, stdin: bytes | None = None, **options: Unpack[CommandOptions]
 ) -> CommandResult:
     """Run a command in a sandbox and block until it is done; see `run_command`."""
     command = Command(argv, **options)
     return carry_out(command, make_plan(command), stdin=_sealed(stdin), cancel=None)
 
 
-def make_plan(command: Command) -> Plan:
+def make_plan(command: Command) -> SupervisorPlan:
     """What `carry_out` is to do."""
     workspace, env, mounts = command.workspace, command.env or {}, command.mounts
     network, limits, tier, door = command.network, command.bounds, command.tier, command.door
@@ -272,7 +272,7 @@ def _rlimits(limits: Limits) -> list[tuple[int, int]]:
 
 def carry_out(
     command: Command,
-    plan: Plan,
+    plan: SupervisorPlan,
     *,
     stdin: int | None,
     cancel: int | None,
@@ -334,7 +334,7 @@ def _judge(reply: bytes, ending: Ending, out: Capture, err: Capture) -> CommandR
     """Turn the supervisor's verdict into a result, or into our failure."""
     if not reply:
         raise SandboxError(f"the supervisor of a sandboxed command died: {err.text().strip()}")
-    verdict = cast("Verdict", marshal.loads(reply))  # noqa: S302 - written by the supervisor
+    verdict = cast("SupervisorVerdict", marshal.loads(reply))  # noqa: S302 - written by the supervisor
     word, code = verdict["word"], verdict["code"]
     if word == "refused":
         raise refusal(verdict["step"], verdict["errno"], verdict["text"])

@@ -12,7 +12,7 @@ from assay.sandbox import kernel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from assay.sandbox.run import Plan, Tree
+    from assay.sandbox.run import SupervisorPlan, Tree
 
 _NOSUID_NODEV = 2 | 4
 _RECURSIVE_PRIVATE = 0x4000 | 0x40000
@@ -37,7 +37,7 @@ class StepError(Exception):
         self.text = error.strerror or str(error)
 
 
-class Identity:
+class CommandUser:
     """Whom the command runs as, seen from the host.
 
     An ordinary user stays who he is, in a user namespace of his own and without any capability.
@@ -130,7 +130,7 @@ def _one_id_moved(owner: int, shown: int) -> str:
 class Stage:
     """A tmpfs in which the trees stand side by side for bubblewrap to pick up."""
 
-    def __init__(self, plan: Plan, identity: Identity) -> None:
+    def __init__(self, plan: SupervisorPlan, identity: CommandUser) -> None:
         self._plan = plan
         self._identity = identity
         self._place = plan["stage"]

@@ -32,13 +32,13 @@ import time
 
 from assay.sandbox import kernel
 from assay.sandbox.processes import descendants, occupied
-from assay.sandbox.stage import Identity, Stage, StepError
+from assay.sandbox.stage import CommandUser, Stage, StepError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-    from assay.sandbox.run import Plan, Verdict
+    from assay.sandbox.run import SupervisorPlan, SupervisorVerdict
 
 _TICK_SECONDS = 0.1
 # Faster than processes can fill new memory: so long after it was looked at, it cannot be over.
@@ -51,7 +51,9 @@ _BACKLOG = 4096  # as many as the kernel has by default
 class Bubblewrap:
     """The running bubblewrap, and through it the sandbox."""
 
-    def __init__(self, plan: Plan, identity: Identity, program: int, stdin: int) -> None:
+    def __init__(
+        self, plan: SupervisorPlan, identity: CommandUser, program: int, stdin: int
+    ) -> None:
         self.status, reply = os.pipe()
         arguments = ["--json-status-fd", str(reply), "--seccomp", _memory(plan["filter"])]
         # By descriptor: a process's command line, and so the variables in it, is public.
@@ -96,7 +98,7 @@ def _memory(content: bytes) -> str:
     return str(fd)
 
 
-def _started(program: int, words: list[str], identity: Identity, stdin: int) -> int:
+def _started(program: int, words: list[str], identity: CommandUser, stdin: int) -> int:
     """Start bubblewrap as the command's user; its process id."""
     supervisor, on_host = os.getpid(), kernel.sees_kernel_threads()
     started, is_root = os.pipe()
@@ -124,7 +126,7 @@ def _started(program: int, words: list[str], identity: Identity, stdin: int) -> 
         os._exit(1)
 
 
-def _confine(plan: Plan) -> None:
+def _confine(plan: SupervisorPlan) -> None:
     """Take on what the command shall have: its limits, a pid namespace for its own."""
     for number, limit in plan["rlimits"]:
         hard = resource.getrlimit(number)[1]
@@ -136,7 +138,7 @@ def _confine(plan: Plan) -> None:
         raise StepError("namespace", error) from error
 
 
-def _watch(sandbox: Bubblewrap, plan: Plan) -> tuple[str, int | None]:
+def _watch(sandbox: Bubblewrap, plan: SupervisorPlan) -> tuple[str, int | None]:
     """Wait for the end, ours or the command's. Returns the verdict and the exit code."""
     deadline = time.monotonic() + plan["wall_seconds"]
     limit = plan["memory_bytes"]
@@ -172,7 +174,7 @@ def _until_full(room: int) -> float:
     return min(room / _BYTES_PER_SECOND, _LONGEST_LOOK_SECONDS)
 
 
-def _receive() -> Plan:
+def _receive() -> SupervisorPlan:
     def exactly(count: int) -> bytes:
         got = b""
         while len(got) < count:
@@ -198,7 +200,7 @@ def serve(control: int, host: int) -> None:
         return
     os.umask(0o022)
     kernel.default_signals()
-    orders, identity = _socket.socket(fileno=control), Identity()
+    orders, identity = _socket.socket(fileno=control), CommandUser()
     poll = select.poll()
     for fd in (control, gone):
         poll.register(fd, select.POLLIN)
@@ -236,7 +238,7 @@ def _numbers(data: bytes) -> list[int]:
     return [int.from_bytes(data[at : at + 4], "little") for at in range(0, len(data), 4)]
 
 
-def _be_supervisor(identity: Identity, passed: list[int]) -> NoReturn:
+def _be_supervisor(identity: CommandUser, passed: list[int]) -> NoReturn:
     """In the fork: run one command, and end."""
     try:
         os.setsid()  # Ctrl-C is for assay
@@ -251,11 +253,11 @@ def _be_supervisor(identity: Identity, passed: list[int]) -> NoReturn:
         os._exit(0)
 
 
-def _supervise(identity: Identity, status: int, stdin: int) -> None:
+def _supervise(identity: CommandUser, status: int, stdin: int) -> None:
     """Run one command."""
     plan = _receive()
     program = os.open(plan["bwrap"], os.O_PATH | os.O_CLOEXEC)
-    verdict: Verdict = {
+    verdict: SupervisorVerdict = {
         "word": "refused",
         "code": None,
         "seconds": 0.0,
@@ -312,6 +314,6 @@ def _listen(port: int) -> _socket.socket:
     return listener
 
 
-def _report(status: int, verdict: Verdict) -> None:
+def _report(status: int, verdict: SupervisorVerdict) -> None:
     message: dict[Any, Any] = {**verdict}
     os.write(status, marshal.dumps(message))

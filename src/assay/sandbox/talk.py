@@ -12,8 +12,8 @@ from assay.errors import SandboxError
 from assay.sandbox.command import (
     Capture,
     Command,
+    CommandOptions,
     CommandResult,
-    Options,
     in_thread,
     our_failure,
 )
@@ -23,7 +23,7 @@ _LINE_BYTES = 4 * 1024 * 1024
 
 
 def open_command(
-    argv: Sequence[str], *, line_bytes: int = _LINE_BYTES, **options: Unpack[Options]
+    argv: Sequence[str], *, line_bytes: int = _LINE_BYTES, **options: Unpack[CommandOptions]
 ) -> OpenCommand:
     """A command in a sandbox to talk to; it runs within ``async with``.
 

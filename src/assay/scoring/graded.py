@@ -12,7 +12,7 @@ from typing import cast
 
 from assay.errors import ScoreError
 from assay.frozen import frozen
-from assay.scoring.json_safe import Json, Plain, plain
+from assay.scoring.json_safe import Json, PlainJson, plain
 from assay.scoring.results import (
     RESULT_KEYS,
     Assurance,
@@ -121,7 +121,7 @@ class Graded:
             reason="" if is_error else said,
             error=(said or "could not be graded") if is_error else "",
             flags=result.flags,
-            details=Plain(subscores=nodes, **(details or {})),
+            details=PlainJson(subscores=nodes, **(details or {})),
             assurance=result.assurance,
         )
 

@@ -76,7 +76,7 @@ _PLAIN = frozenset({str, int, bool, type(None)})
 """What is plain JSON by its type alone."""
 
 
-class Plain(dict[str, Json]):
+class PlainJson(dict[str, Json]):
     """An object that is plain JSON all through, as who makes it knows: it need not be copied."""
 
 
@@ -84,7 +84,7 @@ def plain(value: object, other: Callable[[object], Json] = json_safe) -> Json:
     """Copy any value to plain JSON, uncut: scalars and arrays of NumPy and torch as values."""
     if type(value) in _PLAIN or (type(value) is float and math.isfinite(value)):
         return cast("Json", value)
-    if type(value) is Plain:
+    if type(value) is PlainJson:
         return {**value}
     if isinstance(value, Mapping):
         entries = cast("Mapping[object, Json]", value)

@@ -52,7 +52,7 @@ class _Session:
     key: str
 
 
-class Access:
+class Admission:
     """Keys, one-time links and sessions. Belongs to the server's loop.
 
     Args:

@@ -17,11 +17,11 @@ from assay.endpoint import listening
 from assay.endpoint.serving import url_of
 from assay.errors import AssayError
 from assay.server import dataset_files, events, login, otlp, page, status, wire_forms
-from assay.server.admission import Access
+from assay.server.admission import Admission
 from assay.server.cluster import JobCluster
 from assay.server.context import Context, ServerSettings
 from assay.server.document import describe
-from assay.server.jobs import Workers
+from assay.server.jobs import JobWorkers
 from assay.server.lanes import Lanes
 from assay.server.limits import Allowances
 from assay.server.metrics import Metrics
@@ -60,7 +60,7 @@ def create_app(settings: ServerSettings) -> FastAPI:
         server.storage.start()
         await server.storage.check()
         server.lanes.start()
-        workers = Workers(server)
+        workers = JobWorkers(server)
         workers.start()
         try:
             yield
@@ -85,7 +85,7 @@ def create_app(settings: ServerSettings) -> FastAPI:
         lifespan=live,
     )
     storage = Storage(settings.location, settings.store_seconds)
-    access = Access(storage, most_failures=settings.login_failures)
+    access = Admission(storage, most_failures=settings.login_failures)
     allowances = Allowances(storage)
     lanes = Lanes(settings.max_waiting, allowances.at_once)
     app.state.context = Context(

@@ -11,14 +11,14 @@ from weakref import WeakValueDictionary
 
 from starlette.requests import Request
 
-from assay.endpoint.listening import Limits
+from assay.endpoint.listening import ListeningLimits
 from assay.endpoint.routes import MAX_VALUES
 from assay.graders.batch import Batch
 from assay.registry.grading import grade_timed
 from assay.registry.policy import Permissions
 from assay.scoring.graded import Graded
 from assay.server.lanes import Lane, Lanes, lane_of
-from assay.server.limits import Opened
+from assay.server.limits import OpenReplies
 from assay.service.operation import LOCAL, Desk, Identity
 from assay.store.catalog import GraderVersion
 from assay.store.database import Database
@@ -26,7 +26,7 @@ from assay.store.traces import TraceLimits
 from assay.types.submission import Submission
 
 if TYPE_CHECKING:
-    from assay.server.admission import Access
+    from assay.server.admission import Admission
     from assay.server.cluster import JobCluster
     from assay.server.limits import Allowances
     from assay.server.metrics import Metrics
@@ -91,7 +91,7 @@ class ServerSettings:
     heartbeat_seconds: float = 15.0
     store_seconds: float = 30.0
     traces: TraceLimits = field(default_factory=TraceLimits)
-    limits: Limits = field(default_factory=Limits)
+    limits: ListeningLimits = field(default_factory=ListeningLimits)
     login_failures: int = 20
 
     @property
@@ -146,7 +146,7 @@ class Context:
 
     settings: ServerSettings
     storage: Storage
-    access: Access
+    access: Admission
     allowances: Allowances
     metrics: Metrics
     lanes: Lanes
@@ -156,13 +156,13 @@ class Context:
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     turns: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=_no_turns)
     # whoever reads slowly holds a part in memory
-    downloads: Opened = field(default_factory=lambda: Opened("downloads", 32, 8))
-    streams: Opened = field(init=False)
+    downloads: OpenReplies = field(default_factory=lambda: OpenReplies("downloads", 32, 8))
+    streams: OpenReplies = field(init=False)
 
     def __post_init__(self) -> None:
         most = self.settings.limits.connections // 2  # they must not take every one there is
         # tabs of many people may share a key
-        streams = Opened("streams of events", most, min(100, most))
+        streams = OpenReplies("streams of events", most, min(100, most))
         object.__setattr__(self, "streams", streams)
 
     def desk(self, database: Database, project: str, who: Identity = LOCAL) -> Desk:

@@ -24,9 +24,9 @@ from assay.server.bodies import parse_line, refusal
 from assay.server.context import Context, ServerSettings, context
 from assay.server.document import problem_responses
 from assay.server.operations import Project, desk_of, log_changes
-from assay.server.repeats import Answer, Keep, carry_out
+from assay.server.repeats import Keep, StoredReply, carry_out
 from assay.server.replies import in_pieces
-from assay.server.routes import Route, needs, require_type
+from assay.server.routes import GuardedRoute, needs, require_type
 from assay.service.operation import KEY_PATTERN
 from assay.store.changes import ChangeRecord
 from assay.store.database import Database
@@ -36,7 +36,7 @@ from assay.tasks.row_files import renamed
 from assay.tasks.rows import read_row
 from assay.types.codec import Problem
 
-router = APIRouter(route_class=Route, tags=["datasets"])
+router = APIRouter(route_class=GuardedRoute, tags=["datasets"])
 
 _MAX_ID = 500
 _JSONL = "application/x-ndjson"
@@ -222,7 +222,7 @@ async def create_dataset(
 
         changes: list[ChangeRecord] = []
 
-        async def work(keep: Keep | None) -> Answer:
+        async def work(keep: Keep | None) -> StoredReply:
             location = server.settings.location
             made = await asyncio.to_thread(_store, location, project, key, name, upload)
             said = {"key": key, "name": name}
@@ -234,7 +234,7 @@ async def create_dataset(
                 )
             )
             place = f"/api/v1/projects/{project}/datasets/{made.key}"
-            answer = Answer(made.to_dict(), 201, {"Location": place})
+            answer = StoredReply(made.to_dict(), 201, {"Location": place})
             if keep is not None:
                 await server.storage.run(lambda database: keep(database, answer))
             return answer

@@ -23,7 +23,7 @@ from assay.server.admission import is_still_known
 from assay.server.context import Context, caller, context
 from assay.server.document import problem_responses
 from assay.server.operations import Project, desk_of
-from assay.server.routes import Route, needs
+from assay.server.routes import GuardedRoute, needs
 from assay.service.jobs import ENDED, show_job
 from assay.service.runs import run_rows, show_run
 from assay.store.database import Database
@@ -33,7 +33,7 @@ from assay.store.pages import Stretch
 from assay.store.runs import Store
 from assay.store.windows import Windows
 
-router = APIRouter(route_class=Route)
+router = APIRouter(route_class=GuardedRoute)
 
 _STREAM = "text/event-stream"
 _REST = 8
@@ -53,7 +53,7 @@ _Last = Annotated[str | None, Header(max_length=100, description="Id of the even
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ToldState:
     """A state as it is told.
 
     Attributes:
@@ -69,7 +69,7 @@ class Told:
     is_last: bool = False
 
 
-Find: TypeAlias = Callable[[Database], Told]
+Find: TypeAlias = Callable[[Database], ToldState]
 """Finds a state as it is now."""
 
 
@@ -104,7 +104,7 @@ async def follow_job(
 ) -> Response:
     """The job's progress as it happens."""
 
-    def find(database: Database) -> Told:
+    def find(database: Database) -> ToldState:
         return _of_job(show_job.function(desk_of(request, database, project), id))
 
     return await _followed(request, find, last_event_id)
@@ -154,11 +154,11 @@ async def follow_runs(request: Request, *, last_event_id: _Last = None) -> Respo
     return await _followed(request, watch.find, last_event_id)
 
 
-def _of_job(job: JobRecord) -> Told:
+def _of_job(job: JobRecord) -> ToldState:
     has_ended = job.status in ENDED
     name = "done" if has_ended else "progress"
     waits = f"-waits-{crc32(job.message.encode()):x}" if job.message and not has_ended else ""
-    return Told(f"{job.status}-{job.done}{waits}", name, job.to_dict(), is_last=has_ended)
+    return ToldState(f"{job.status}-{job.done}{waits}", name, job.to_dict(), is_last=has_ended)
 
 
 class _OfRun:
@@ -168,9 +168,9 @@ class _OfRun:
         self._request, self._called = request, called
         self._run = ""
         self._seen: tuple[int, RunState] | None = None
-        self._told: Told | None = None
+        self._told: ToldState | None = None
 
-    def find(self, database: Database) -> Told:
+    def find(self, database: Database) -> ToldState:
         """Look at it; first it is found by what people call it."""
         desk = desk_of(self._request, database, _DEFAULT)
         try:
@@ -180,7 +180,7 @@ class _OfRun:
                 raise
             run = None
         if run is None or self._run not in ("", run.id):
-            return Told("gone", "gone", {"id": self._run}, is_last=True)
+            return ToldState("gone", "gone", {"id": self._run}, is_last=True)
         self._run = run.id
         now = (Windows(database).last(), run_state(Store(database), run))
         if self._told is None or now != self._seen:
@@ -188,7 +188,7 @@ class _OfRun:
             self._seen, last = now, now[0]
             name = "done" if run.finished else "progress"
             number = f"{row.state}-{row.total}-{last}"
-            self._told = Told(number, name, as_json(row), is_last=run.finished)
+            self._told = ToldState(number, name, as_json(row), is_last=run.finished)
         return self._told
 
 
@@ -199,9 +199,9 @@ class _OfAll:
         self._request = request
         self._seen = -1
         self._known: dict[str, bool] = {}
-        self._told: Told | None = None
+        self._told: ToldState | None = None
 
-    def find(self, database: Database) -> Told:
+    def find(self, database: Database) -> ToldState:
         """What changed since the look before; at first nothing is told but how many there are."""
         desk = desk_of(self._request, database, _DEFAULT)
         store, windows = Store(database), Windows(database)
@@ -219,7 +219,7 @@ class _OfAll:
         open_runs = sum(not ended for ended in known.values())
         self._seen, self._known = last, known
         data: Json = {"items": [as_json(row) for row in rows], "total": total}
-        self._told = Told(f"{last}-{total}-{open_runs}", "runs", data)
+        self._told = ToldState(f"{last}-{total}-{open_runs}", "runs", data)
         return self._told
 
 
@@ -240,7 +240,7 @@ async def _followed(request: Request, find: Find, last: str | None) -> Response:
 
 
 async def _stream(
-    request: Request, state: Told, find: Find, last: str | None
+    request: Request, state: ToldState, find: Find, last: str | None
 ) -> AsyncIterator[bytes]:
     server = context(request)
     told, spoken, took = last, time.monotonic(), 0.0
@@ -273,6 +273,6 @@ async def _moment(server: Context, seconds: float) -> None:
         return
 
 
-def _written(state: Told) -> bytes:
+def _written(state: ToldState) -> bytes:
     data = json.dumps(state.data, separators=(",", ":"))
     return f"id: {state.id}\nevent: {state.name}\ndata: {data}\n\n".encode("ascii")

@@ -22,7 +22,7 @@ from assay.scoring.graded import Graded
 from assay.server.cluster import REST_SECONDS, ClusterAwayError
 from assay.server.context import Context
 from assay.server.lanes import lane_of
-from assay.server.limits import Turns
+from assay.server.limits import ProjectSlots
 from assay.service.job_work import JobWork
 from assay.service.operation import Desk
 from assay.store.catalog import GraderVersion
@@ -36,7 +36,7 @@ _LAST_SECONDS = 2.0
 _LOG = logging.getLogger("assay.server")
 
 
-class Workers:
+class JobWorkers:
     """Works on jobs, a few at a time, until the server stops.
 
     Args:
@@ -46,7 +46,7 @@ class Workers:
     def __init__(self, server: Context) -> None:
         self._server = server
         self._settings = server.settings
-        self._turns = Turns(server.settings.job_slots, 0, server.allowances.at_once)
+        self._turns = ProjectSlots(server.settings.job_slots, 0, server.allowances.at_once)
         self._looking = asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
 

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
 
 from assay.eval.row_grading import without_loop
 from assay.registry.definitions import definition_of
-from assay.server.limits import Limit, Turns
+from assay.server.limits import Limit, ProjectSlots
 from assay.store.catalog import GraderVersion
 from assay.turns import working_for
 
@@ -78,7 +78,7 @@ class Lanes:
 
     def __init__(self, most_waiting: int, limit: Limit = lambda _: None) -> None:
         self._turns = {
-            lane: Turns(slots, most_waiting, _no_limit if lane == "reading" else limit)
+            lane: ProjectSlots(slots, most_waiting, _no_limit if lane == "reading" else limit)
             for lane, slots in SLOTS.items()
         }
         self._threads: dict[Lane, ThreadPoolExecutor] = {}

@@ -37,7 +37,7 @@ _WINDOW_SECONDS = 60.0
 _MOST_ADDRESSES = 10_000
 
 
-class Turns:
+class ProjectSlots:
     """Slots that projects share: one that has as many as are free waits for its next one.
 
     So there is always a slot left for whoever has none. Belongs to one event loop.
@@ -254,7 +254,7 @@ class Failures:
         failures.append(now)
 
 
-class Opened:
+class OpenReplies:
     """Replies that are being read, each by somebody who may take his time.
 
     Args:

@@ -14,9 +14,9 @@ from assay.server import page
 from assay.server.admission import cookie_name
 from assay.server.context import address_of, context
 from assay.server.document import problem_responses
-from assay.server.routes import Route, needs
+from assay.server.routes import GuardedRoute, needs
 
-router = APIRouter(route_class=Route, tags=["server"])
+router = APIRouter(route_class=GuardedRoute, tags=["server"])
 
 _PLACE = re.compile(r"/(?![/\\])[^\x00-\x20\x7f\\]{0,2000}")
 """An address of this server: a browser reads two slashes, or a slash and a backslash, as a host."""

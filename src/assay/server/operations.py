@@ -27,7 +27,7 @@ from assay.server.bodies import arguments_of, body_of, field_options, inputs_of
 from assay.server.context import Context, Item, address_of, caller, context
 from assay.server.document import describe_reply
 from assay.server.lanes import QUICK_BYTES, is_quick
-from assay.server.repeats import Answer, Keep, carry_out
+from assay.server.repeats import Keep, StoredReply, carry_out
 from assay.server.routes import DirectRoute, needs
 from assay.service import graders, jobs, site
 from assay.service.operation import EVERY_PROJECT, KEY_PATTERN, Desk, Operation
@@ -126,7 +126,7 @@ async def _perform(operation: Operation[..., Any], given: dict[str, Any]) -> Res
     given = operation.received(given)
     made: list[ChangeRecord] = []
 
-    async def work(keep: Keep | None) -> Answer:
+    async def work(keep: Keep | None) -> StoredReply:
         host = _ServerHost(
             request, project, operation, given, keep=keep, tell=made.append, is_short=is_short
         )
@@ -146,7 +146,7 @@ async def _perform(operation: Operation[..., Any], given: dict[str, Any]) -> Res
         answer = await work(None)
         tag = answer.headers.get("ETag", "")
         is_known = has is not None and is_tagged(has, tag)
-        found = (Answer(None, 304, answer.headers) if is_known else answer).reply()
+        found = (StoredReply(None, 304, answer.headers) if is_known else answer).reply()
     log_changes(made, found)
     if operation is jobs.create_job:
         context(request).wake.set()
@@ -200,7 +200,7 @@ class _ServerHost:
     tell: Callable[[ChangeRecord], object]
     is_short: bool
     here: Desk | None = None
-    answer: Answer | None = None
+    answer: StoredReply | None = None
 
     @property
     def server(self) -> Context:
@@ -210,7 +210,7 @@ class _ServerHost:
     def permissions(self) -> Permissions:
         return self.server.settings.permissions
 
-    async def answered(self) -> Answer:
+    async def answered(self) -> StoredReply:
         """Carry the operation out."""
         function, given = self.operation.function, self.given
         if self.operation is graders.grade and self.is_short and given.get("deadline") is None:
@@ -254,7 +254,7 @@ class _ServerHost:
             headers: Mapping[str, str] = {}
             if operation.headers is not None:
                 headers = operation.headers(desk, output)
-            self.answer = Answer(as_json(output), operation.status, headers)
+            self.answer = StoredReply(as_json(output), operation.status, headers)
             if self.keep is not None:
                 self.keep(desk.database, self.answer)
             if operation.is_change:

@@ -23,7 +23,7 @@ from assay.server.context import ServerSettings, caller, context
 from assay.server.operations import Project, desk_of, log_changes
 from assay.server.problems import PROTOBUF, TRACES
 from assay.server.replies import reply
-from assay.server.routes import QUICK_BYTES, Route, needs, require_type
+from assay.server.routes import QUICK_BYTES, GuardedRoute, needs, require_type
 from assay.service.operation import EVERY_PROJECT
 from assay.service.traces import new_spans, receive
 from assay.store.changes import ChangeRecord
@@ -55,7 +55,7 @@ class OtlpReplyShown(BaseModel):
 
 
 router = APIRouter(
-    route_class=Route,
+    route_class=GuardedRoute,
     tags=["traces"],
     responses={
         200: {"model": OtlpReplyShown, "description": "Kept, or what was not."},

@@ -19,7 +19,7 @@ from fastapi import APIRouter, Request, Response
 
 from assay.endpoint.problems import ProblemError
 from assay.server.operations import is_tagged
-from assay.server.routes import Route, needs
+from assay.server.routes import GuardedRoute, needs
 
 SECTIONS: Final = ("p", "runs", "compare", "settings")
 """Beginnings of the page's own addresses; below them it finds its way itself."""
@@ -46,7 +46,7 @@ server again; otherwise install assay again.
 """
 
 
-class _PageRoute(Route):
+class _PageRoute(GuardedRoute):
     """A route whose address has parameters that only the page reads."""
 
     checks_query: ClassVar[bool] = False

@@ -30,7 +30,7 @@ _LONGEST = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class StoredReply:
     """What a request is answered with.
 
     Attributes:
@@ -50,7 +50,7 @@ class Answer:
         return reply(self.body, self.status, self.headers)
 
 
-Keep = Callable[[Database, Answer], None]
+Keep = Callable[[Database, StoredReply], None]
 """Stores an answer; called inside the transaction of what it acknowledges, where there is one."""
 
 
@@ -61,7 +61,7 @@ class _AnsweredError(Exception):
 async def carry_out(
     request: Request,
     project: str,
-    work: Callable[[Keep | None], Awaitable[Answer]],
+    work: Callable[[Keep | None], Awaitable[StoredReply]],
     *,
     digest: str | None = None,
 ) -> Response:
@@ -83,7 +83,7 @@ async def carry_out(
     name = hashlib.sha256(f"{caller(request).id}\n{given}".encode()).hexdigest()
     asked = await _fingerprint(request, digest)
 
-    def keep(database: Database, answer: Answer) -> None:
+    def keep(database: Database, answer: StoredReply) -> None:
         kept = json.dumps({"body": answer.body, "headers": dict(answer.headers)})
         if not Replies(database).put(project, name, asked, answer.status, kept):
             raise _AnsweredError  # and what this server did is rolled back
@@ -106,7 +106,7 @@ async def carry_out(
     return found
 
 
-def _again(before: tuple[str, int, bytes], asked: str) -> Answer:
+def _again(before: tuple[str, int, bytes], asked: str) -> StoredReply:
     digest, status, kept = before
     if digest != asked:
         raise ProblemError(
@@ -115,7 +115,7 @@ def _again(before: tuple[str, int, bytes], asked: str) -> Answer:
             errors=[Problem((HEADER,), "used for another request", "send a new one")],
         )
     stored = cast("dict[str, Json]", json.loads(kept))
-    return Answer(stored["body"], status, cast("dict[str, str]", stored["headers"]))
+    return StoredReply(stored["body"], status, cast("dict[str, str]", stored["headers"]))
 
 
 async def _fingerprint(request: Request, digest: str | None) -> str:

@@ -73,7 +73,7 @@ class _StrictRequest(Request):
             check_size(self._json, model)
 
 
-class Route(APIRoute):
+class GuardedRoute(APIRoute):
     """A route that lets in who may ask, and refuses in one form.
 
     Attributes:
@@ -120,7 +120,7 @@ class Route(APIRoute):
         return super().get_route_handler()
 
 
-class DirectRoute(Route):
+class DirectRoute(GuardedRoute):
     """A route whose arguments are checked by FastAPI's fields, and nothing more is done by it.
 
     Solving its dependencies, of which there are none, takes longer than all that an endpoint does.

@@ -18,7 +18,7 @@ from assay.server.admission import admit
 from assay.server.context import ServerSettings, caller, context
 from assay.server.document import problem_responses
 from assay.server.replies import reply
-from assay.server.routes import Route, needs
+from assay.server.routes import GuardedRoute, needs
 from assay.service.operation import EVERY_PROJECT
 from assay.sockets import is_loopback
 from assay.store.jobs import Jobs
@@ -27,7 +27,7 @@ from assay.version import __version__
 
 _DEADLINE_SECONDS = 3.0
 
-router = APIRouter(route_class=Route, tags=["server"])
+router = APIRouter(route_class=GuardedRoute, tags=["server"])
 
 
 @frozen(kw_only=True)

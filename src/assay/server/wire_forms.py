@@ -22,7 +22,7 @@ from assay.server.bodies import Body
 from assay.server.context import Item, caller, context
 from assay.server.problems import OPENAI
 from assay.server.replies import reply
-from assay.server.routes import Route, needs
+from assay.server.routes import GuardedRoute, needs
 from assay.service.graders import version_to_run
 from assay.service.operation import KEY_PATTERN
 from assay.store.catalog import GraderVersion
@@ -82,7 +82,7 @@ class OpenaiErrorShown(BaseModel):
 
 openai_router = APIRouter(
     prefix=OPENAI,
-    route_class=Route,
+    route_class=GuardedRoute,
     tags=["openai"],
     responses={
         status: {"model": OpenaiErrorShown, "description": HTTPStatus(status).phrase}

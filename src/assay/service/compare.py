@@ -12,7 +12,7 @@ from assay.reports.run_records import AgentName
 from assay.reports.scores import ScoreTable, score_table
 from assay.reports.trainability import Trainability, trainability_of
 from assay.service.operation import Desk, Spec, operation
-from assay.service.runs import Run, of_runs, show_run
+from assay.service.runs import By, Run, of_runs, show_run
 from assay.store.database import Database
 from assay.store.records import CellRecord
 from assay.store.runs import Store
@@ -79,6 +79,7 @@ def compare_runs(
     before_model: _Part = None,
     after_harness: _Part = None,
     after_model: _Part = None,
+    by: By = "",
     limit: Annotated[int, Spec(ge=1, le=200, description="Most cases of each sort.")] = 200,
 ) -> RunComparison:
     """Two runs, or two agents of one, paired by case and trial: what `assay compare` says.
@@ -89,8 +90,8 @@ def compare_runs(
     from assay.reports.comparing.sides import are_same, side_of
 
     runs = [show_run.function(desk, run) for run in (before, after or before)]
-    one = side_of(desk.database, runs[0], harness=before_harness, model=before_model)
-    other = side_of(desk.database, runs[1], harness=after_harness, model=after_model)
+    one = side_of(desk.database, runs[0], harness=before_harness, model=before_model, by=by)
+    other = side_of(desk.database, runs[1], harness=after_harness, model=after_model, by=by)
     if are_same(one, other):
         raise InputError(
             f"both sides are the same: run {runs[0].id}",

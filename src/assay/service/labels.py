@@ -19,7 +19,7 @@ from assay.eval.calibration.labelling import (
     shuffled,
     valid_classes,
 )
-from assay.eval.calibration.sources import DatasetSource, RunSource, Source
+from assay.eval.calibration.sources import DatasetSource, ItemSource, RunSource
 from assay.eval.calibration.stored import stored_item
 from assay.registry.policy import ForbiddenError
 from assay.scoring.json_safe import Json
@@ -395,7 +395,7 @@ def _names(classes: str) -> tuple[str, ...]:
         raise InputError(error.message, location=Location(field="classes")) from error
 
 
-def _source(desk: Desk, dataset: str, run: str, field: str, seed: int) -> Source:
+def _source(desk: Desk, dataset: str, run: str, field: str, seed: int) -> ItemSource:
     if bool(dataset) == bool(run):
         raise InputError(
             "items come from a dataset or from a run",

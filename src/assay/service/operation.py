@@ -431,7 +431,7 @@ class Operation(Generic[P, T]):
         return typing.get_type_hints(self.function, localns={"Json": object})["return"]
 
 
-class Options(TypedDict, total=False):
+class OperationOptions(TypedDict, total=False):
     """What more an operation may be; see `Operation`."""
 
     role: Entrance
@@ -460,7 +460,7 @@ class Decorator(Protocol):
     def __call__(self, function: Callable[Concatenate[Desk, P], T], /) -> Operation[P, T]: ...
 
 
-def operation(method: Method, path: str, **more: Unpack[Options]) -> Decorator:
+def operation(method: Method, path: str, **more: Unpack[OperationOptions]) -> Decorator:
     """Put a function into the table; see `Operation`.
 
     Args:
@@ -499,7 +499,9 @@ class Section:
     tag: str
     where: str = ""
 
-    def __call__(self, method: Method, path: str = "", **more: Unpack[Options]) -> Decorator:
+    def __call__(
+        self, method: Method, path: str = "", **more: Unpack[OperationOptions]
+    ) -> Decorator:
         """Put a function into the table; see `operation`."""
-        usual: Options = {"tag": self.tag, "where": self.where}
+        usual: OperationOptions = {"tag": self.tag, "where": self.where}
         return operation(method, self.path + path, **{**usual, **more})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Annotated, Literal, cast
 
 from assay.errors import InputError, NotFoundError
@@ -57,6 +58,14 @@ _Model = Annotated[
     str | None, Spec(max_length=500, pattern=NO_NULL, description="Only those of this model.")
 ]
 _ENDS: tuple[Ended, ...] = ("pass", "fail", "error", "skipped", "scored")
+By = Annotated[
+    str,
+    Spec(
+        max_length=200,
+        pattern=NO_NULL,
+        description="A field of the metadata of cases, or of rows, to break the cells down by.",
+    ),
+]
 _OUTCOMES = r"^((pass|fail|error|skipped|scored)(,|$))*$"
 
 
@@ -111,7 +120,12 @@ def show_run(desk: Desk, run: Run) -> RunRecord:
 
 
 @of_runs("GET", "/{run}/overview", apart=True)
-def show_run_overview(desk: Desk, run: Run) -> RunOverview:
+def show_run_overview(
+    desk: Desk,
+    run: Run,
+    *,
+    by: By = "",
+) -> RunOverview:
     """One run with all that its cells come down to."""
     from assay.reports.review import run_summary
     from assay.reports.standing import Shelf
@@ -121,6 +135,10 @@ def show_run_overview(desk: Desk, run: Run) -> RunOverview:
     last = Windows(desk.database).last()
     cards = Cards(desk.database).newest()
     summary = run_summary(store, found, shelf=Shelf(cards) if cards else None)
+    if by:
+        from assay.reports.breakdown import breakdown_of
+
+        summary = replace(summary, broken_down=breakdown_of(store, found, by))
     (row,) = run_rows(desk, [found])
     return overview_of(row, summary, verdict(summary), last=last)
 

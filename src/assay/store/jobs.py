@@ -21,7 +21,7 @@ from assay.store.database import Database, Record, Scalar, moment
 from assay.store.datasets import Datasets
 from assay.store.pages import FIRST, NEWEST, Order, Page, Stretch
 from assay.store.projects import Projects
-from assay.store.scores import ScoreRecord, StoredScores, error_of, score_row
+from assay.store.scores import ScoreRecord, ScoreRows, error_of, score_row
 from assay.store.table import Table, Where
 
 _ACTIVE = ("queued", "running")
@@ -100,7 +100,7 @@ class Jobs:
         self._database = database
         columns = {"grader": "grader_key", "dataset": "dataset_key"}
         self._table = Table(database, "job", JobRecord, **columns)
-        self._scores = StoredScores(database)
+        self._scores = ScoreRows(database)
 
     def create(
         self, project: str, *, grader: str, dataset: str, version: int | None = None, by: str = ""

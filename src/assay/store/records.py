@@ -25,6 +25,9 @@ CellStatus = Literal["graded", "error", "skipped"]
 NOT_GRADED, MIN_COVERAGE = "not_graded", "min_coverage"
 """Where the notes of a cell have what was skipped of its weight, and what its case asks for."""
 
+ABOUT = "about"
+"""Where they have what is short in the metadata of its case."""
+
 RATES = "rates"
 """Where they have the pass rates that its case asks of all its trials: the least, by name."""
 
@@ -108,7 +111,8 @@ class CellRecord:
             share of the weight that was skipped, and why by grader, ``min_coverage`` the share that
             must have been graded, ``rates`` the pass rates that are asked of all trials;
             ``unclamped`` has a template's reward that is not in [0, 1].
-            Of a row: ``label``, and the ``group`` of which it is.
+            Of a case: ``about``, what is short in its metadata. Of a row: ``label``, and the
+            ``group`` of which it is.
     """
 
     run_id: str
@@ -203,7 +207,7 @@ class Counts:
         return self.passed + self.failed + self.errors + self.skipped
 
 
-class CellRow(NamedTuple):
+class CellColumns(NamedTuple):
     """A cell as it is stored: the fields are the columns; see `CellRecord`."""
 
     run_id: str
@@ -237,7 +241,7 @@ _WIDE = ("error", "flags", "content", "answer", "subscores", "notes")
 UNREAD = {"answer": "''", "subscores": "'[]'"}
 """What lists do not show of a cell, for `Cells`: its widest columns."""
 
-StoredCell: TypeAlias = "tuple[CellRow, str, bytes]"
+StoredCell: TypeAlias = "tuple[CellColumns, str, bytes]"
 """A cell as it is stored: its columns, the digest of its snapshot, and its packed detail."""
 
 _LARGEST_INTEGER = 2**63 - 1
@@ -251,7 +255,7 @@ def run_json(run: RunRecord) -> dict[str, str]:
     }
 
 
-def cell_row(cell: CellRecord) -> CellRow:
+def cell_row(cell: CellRecord) -> CellColumns:
     """A cell as it is stored, with nothing in it that a column cannot hold.
 
     Raises:
@@ -263,7 +267,7 @@ def cell_row(cell: CellRecord) -> CellRow:
             raise InputError(
                 f"{part!r} cannot name a cell: it is not valid Unicode", hint="rename it"
             )
-    return CellRow(
+    return CellColumns(
         run_id=cell.run_id,
         case_id=cell.case,
         harness=cell.harness,
@@ -288,7 +292,7 @@ def cell_row(cell: CellRecord) -> CellRow:
 
 
 def read_cell(row: Sequence[Any]) -> CellRecord:
-    """The cell behind the columns of a `CellRow`."""
+    """The cell behind the columns of a `CellColumns`."""
     run_id, case, harness, model, trial, status, reward, passed, threshold, seconds = row[:10]
     cost_usd, tokens, digest, error, flags, file, content, answer, subscores, noted = row[10:]
     notes: dict[str, Json] = {} if noted == "{}" else json.loads(noted)
@@ -337,7 +341,7 @@ class Cells(Table[CellRecord]):
         bound: Sequence[Scalar] = (),
     ) -> None:
         super().__init__(database, source, CellRecord)
-        self.columns = ", ".join((shown or {}).get(name, name) for name in CellRow._fields)
+        self.columns = ", ".join((shown or {}).get(name, name) for name in CellColumns._fields)
         self._wide = [name for name in _WIDE if name not in (shown or {})]
         self._bound = bound
 

@@ -23,9 +23,9 @@ from assay.store.records import (
     BY_CELL,
     CELL_KEY,
     UNREAD,
+    CellColumns,
     CellKey,
     CellRecord,
-    CellRow,
     Cells,
     CellStatus,
     Counts,
@@ -40,7 +40,7 @@ from assay.store.records import (
 from assay.store.table import Rows, Table, Where
 
 _NAMED = 3
-_RESULT = (*CellRow._fields, "snapshot")
+_RESULT = (*CellColumns._fields, "snapshot")
 _NO_RUNS = "nothing was run yet"
 _PAGE = 256
 """Cells fetched at a time: bounds memory, and no read is left open while a caller thinks."""

@@ -54,7 +54,7 @@ class ScoreRecord(Record):
     created_at: str = ""
 
 
-class StoredScores(Table[ScoreRecord]):
+class ScoreRows(Table[ScoreRecord]):
     """The table of scores."""
 
     def __init__(self, database: Database) -> None:
@@ -127,7 +127,7 @@ class Scores:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._table = StoredScores(database)
+        self._table = ScoreRows(database)
 
     def add(self, project: str, records: Sequence[ScoreRecord]) -> int:
         """Append scores, all of them or none.

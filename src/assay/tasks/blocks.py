@@ -377,7 +377,7 @@ class Expect(Ruled):
 
 
 @frozen(kw_only=True)
-class Limits(Ruled):
+class CellLimits(Ruled):
     """What a cell may use.
 
     Attributes:
@@ -419,7 +419,7 @@ class Conditions:
     """
 
     matrix: Matrix = NO_MATRIX
-    limits: Limits
+    limits: CellLimits
     expect: Expect
     file: str
     root: str

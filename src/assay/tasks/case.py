@@ -13,7 +13,7 @@ from typing import Literal, cast
 from assay.documents import (
     Document,
     DocumentError,
-    Fault,
+    DocumentFault,
     problems_to_error,
     read_document,
 )
@@ -26,11 +26,11 @@ from assay.tasks.blocks import (
     NO_MATRIX,
     Artifacts,
     CaseTask,
+    CellLimits,
     Conditions,
     ContainerSpec,
     EnvironmentSpec,
     Expect,
-    Limits,
     Matrix,
     Observe,
     SelfTest,
@@ -99,7 +99,7 @@ class CaseDocument:
     observe: Observe | None = None
     expect: Expect = field(default_factory=Expect)
     availability: Literal["required", "optional"] = "required"
-    limits: Limits = field(default_factory=Limits)
+    limits: CellLimits = field(default_factory=CellLimits)
     submission: SubmissionSpec = field(default_factory=SubmissionSpec)
     selftest: SelfTest = field(default_factory=SelfTest)
     expected: Json = None
@@ -207,7 +207,7 @@ def load_case(file: str) -> Case:
     found = find_case_files(file)
     if len(found) != 1:
         message = f"holds {len(found)} cases, not one"
-        raise DocumentError([Fault(location=Location(file=file), message=message)])
+        raise DocumentError([DocumentFault(location=Location(file=file), message=message)])
     return _read_case(found[0], given=file)[0]
 
 
@@ -218,7 +218,7 @@ def load_cases(paths: Sequence[str]) -> list[Case]:
         paths: Each a case file, the directory of a case, a directory of such directories, or a
             directory that has one in ``evals``. A case that is named twice is read once.
     """
-    faults: list[Fault] = []
+    faults: list[DocumentFault] = []
     cases: dict[str, Case] = {}
     files: set[str] = set()
     for given, file in _each_file(paths, faults):
@@ -240,7 +240,7 @@ def load_cases(paths: Sequence[str]) -> list[Case]:
     return sorted(cases.values(), key=lambda case: case.id)
 
 
-def _each_file(paths: Sequence[str], faults: list[Fault]) -> Iterator[tuple[str, str]]:
+def _each_file(paths: Sequence[str], faults: list[DocumentFault]) -> Iterator[tuple[str, str]]:
     for given in paths:
         try:
             found = find_case_files(given)

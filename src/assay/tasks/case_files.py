@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from assay.documents import DocumentError, Fault
+from assay.documents import DocumentError, DocumentFault
 from assay.errors import Location, SourceError
 from assay.graders.digest import framed
 from assay.graders.spec import GraderSpec
@@ -277,4 +277,4 @@ def _case_file(folder: str) -> str | None:
 
 
 def _not_found(given: str, message: str, hint: str = "") -> DocumentError:
-    return DocumentError([Fault(location=Location(file=given), message=message, hint=hint)])
+    return DocumentError([DocumentFault(location=Location(file=given), message=message, hint=hint)])

@@ -52,7 +52,7 @@ class IndexSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class PackageFile:
     """One file of a package.
 
     Attributes:
@@ -89,7 +89,7 @@ def read_settings(environ: Mapping[str, str] = os.environ) -> IndexSettings:
     )
 
 
-def links_of(project: str, settings: IndexSettings) -> Iterator[Link]:
+def links_of(project: str, settings: IndexSettings) -> Iterator[PackageFile]:
     """Every file that the indexes have of a project, first choice first."""
     for place in settings.find_links:
         yield from _links_at(place, settings, is_index=False)
@@ -148,10 +148,10 @@ def _open_file(path: Path) -> IO[bytes]:
         raise SourceError(f"cannot read {path}: {error.strerror}") from error
 
 
-def _links_at(place: str, settings: IndexSettings, *, is_index: bool) -> Iterator[Link]:
+def _links_at(place: str, settings: IndexSettings, *, is_index: bool) -> Iterator[PackageFile]:
     folder = Path(unquote(urlsplit(place).path) if place.startswith("file:") else place)
     if not is_index and "://" not in place.replace("file://", "") and folder.is_dir():
-        yield from (Link(p.absolute().as_uri(), p.name) for p in sorted(folder.iterdir()))
+        yield from (PackageFile(p.absolute().as_uri(), p.name) for p in sorted(folder.iterdir()))
         return
     url = place if "://" in place else folder.absolute().as_uri() + "/" * is_index
     try:
@@ -171,17 +171,17 @@ def _links_at(place: str, settings: IndexSettings, *, is_index: bool) -> Iterato
             yield _with_credentials(link, credentials, url)
 
 
-def _with_credentials(link: Link, credentials: str, index: str) -> Link:
+def _with_credentials(link: PackageFile, credentials: str, index: str) -> PackageFile:
     """Files on the index's own host are fetched with the name and password of the index."""
     there, host = urlsplit(link.url), urlsplit(index).netloc.rpartition("@")[2]
     same = there.netloc == host and there.scheme == urlsplit(index).scheme
     if not credentials or not same:
         return link
     url = urlunsplit(there._replace(netloc=f"{credentials}@{host}"))
-    return Link(url, link.filename, link.sha256)
+    return PackageFile(url, link.filename, link.sha256)
 
 
-def _json_links(page: bytes, base: str) -> Iterator[Link]:
+def _json_links(page: bytes, base: str) -> Iterator[PackageFile]:
     try:
         data = decode_json(page)
     except NotJsonError as error:
@@ -192,17 +192,19 @@ def _json_links(page: bytes, base: str) -> Iterator[Link]:
             hashes = file.get("hashes")
             known = hashes.get("sha256") if isinstance(hashes, dict) else None
             url = urljoin(base, str(file["url"]))
-            yield Link(url, str(file.get("filename")), str(known or "").lower())
+            yield PackageFile(url, str(file.get("filename")), str(known or "").lower())
 
 
-def _html_links(page: bytes, base: str) -> Iterator[Link]:
+def _html_links(page: bytes, base: str) -> Iterator[PackageFile]:
     anchors = _Anchors()
     anchors.feed(page.decode("utf-8", "replace"))
     for href in anchors.found:
         parts = urlsplit(urljoin(anchors.base or base, href))
         known = re.search(r"sha256=([0-9a-fA-F]{64})", parts.fragment)
         name = unquote(parts.path.rpartition("/")[2])
-        yield Link(urlunsplit(parts._replace(fragment="")), name, known[1].lower() if known else "")
+        yield PackageFile(
+            urlunsplit(parts._replace(fragment="")), name, known[1].lower() if known else ""
+        )
 
 
 class _Anchors(html.parser.HTMLParser):
@@ -291,9 +293,9 @@ def fetch_sdist(
     return archive
 
 
-def _find(project: str, version: str, sha256: str, settings: IndexSettings) -> Link | None:
+def _find(project: str, version: str, sha256: str, settings: IndexSettings) -> PackageFile | None:
     """The file with the pinned hash as soon as an index tells of it, else the first of all."""
-    first: Link | None = None
+    first: PackageFile | None = None
     for link in links_of(project, settings):
         if not _is_sdist(link.filename, project, version):
             continue
@@ -313,7 +315,7 @@ def _kept(sha256: str, cache_dir: str) -> str:
     return ""
 
 
-def _download(link: Link, cache_dir: str, settings: IndexSettings) -> tuple[str, str]:
+def _download(link: PackageFile, cache_dir: str, settings: IndexSettings) -> tuple[str, str]:
     """Fetch a file and keep it under its hash, which appears only when it is whole."""
     folder = Path(cache_dir, "sdists")
     folder.mkdir(parents=True, exist_ok=True)

@@ -23,7 +23,7 @@ from assay.tasks.formats import TABLE_FORMS, Format, format_of
 from assay.tasks.json_rows import array_items, json_lines, parse_line
 from assay.tasks.packed import unpacked
 from assay.tasks.row_sets import HUB, hub_batches
-from assay.tasks.tables import Batch, Table, kind_of_table, lines_of
+from assay.tasks.tables import Batch, ColumnFile, kind_of_table, lines_of
 from assay.tasks.text_tables import is_moved, table_rows
 
 Unit = Literal["line", "item", "row"]
@@ -32,7 +32,7 @@ Lines: TypeAlias = "Iterator[tuple[int, bytes | InputError]]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class RowReading:
     """How rows are read where they do not have the names of rows.
 
     Attributes:
@@ -49,7 +49,7 @@ class Reading:
     on_bad_row: Callable[[InputError], None] | None = None
 
 
-AS_IT_IS = Reading()
+AS_IT_IS = RowReading()
 """As the file's name and first bytes say."""
 
 
@@ -84,7 +84,7 @@ class _Opened:
     file: str
     name: str
     source: io.BufferedReader
-    reading: Reading
+    reading: RowReading
 
     def table_of_text(self, comma: str) -> Lines:
         reading = self.reading
@@ -97,7 +97,7 @@ class _Opened:
             raise InputError(
                 f"{self.name} is neither Parquet nor Arrow, as it begins with {magic!r}"
             )
-        with closing(Table(self.file, self.name)) as table:
+        with closing(ColumnFile(self.file, self.name)) as table:
             yield from table.batches()
 
 
@@ -117,7 +117,7 @@ _READERS: Mapping[Format, tuple[Unit, Callable[[_Opened], Lines]]] = {
 
 
 @contextmanager
-def opened(file: str, reading: Reading = AS_IT_IS) -> Generator[RowFile]:
+def opened(file: str, reading: RowReading = AS_IT_IS) -> Generator[RowFile]:
     """Open a file of rows and find out what it is; of a dataset that has several, one of them.
 
     Raises:

@@ -17,8 +17,8 @@ from assay.tasks.json_rows import parse_line
 from assay.tasks.row_files import (
     AS_IT_IS,
     ROOM,
-    Reading,
     RowFile,
+    RowReading,
     Unit,
     opened,
     place_of,
@@ -61,7 +61,7 @@ def read_rows(
     *,
     graders: Sequence[GraderSpec],
     label: str | None = None,
-    reading: Reading = AS_IT_IS,
+    reading: RowReading = AS_IT_IS,
 ) -> Iterator[Row]:
     """Read a dataset, one row at a time: JSONL, a JSON array or a table, also packed.
 
@@ -99,7 +99,7 @@ def read_rows(
 
 
 def _lines_of(
-    file: str, reading: Reading
+    file: str, reading: RowReading
 ) -> Iterator[tuple[RowFile, int, int, bytes | InputError]]:
     """The lines of a dataset, each with its file, how many are before that, and its number."""
     before = number = 0
@@ -111,7 +111,7 @@ def _lines_of(
         before, number = before + number, 0
 
 
-def _with_label(reading: Reading, label: str | None) -> Reading:
+def _with_label(reading: RowReading, label: str | None) -> RowReading:
     return reading if label is None else replace(reading, labels=(*reading.labels, label))
 
 
@@ -202,7 +202,7 @@ def twin(identity: str, other: Location | str, where: Location) -> InputError:
 
 @contextmanager
 def as_json_lines(
-    file: str, *, label: str | None = None, reading: Reading = AS_IT_IS
+    file: str, *, label: str | None = None, reading: RowReading = AS_IT_IS
 ) -> Generator[tuple[str, Unit]]:
     """Give one file of rows as one of JSON lines, which is there until the block ends.
 
@@ -223,7 +223,7 @@ def as_json_lines(
         yield path, found.unit
 
 
-def _readable(found: RowFile, reading: Reading) -> Iterator[tuple[int, bytes]]:
+def _readable(found: RowFile, reading: RowReading) -> Iterator[tuple[int, bytes]]:
     for number, line in found.lines:
         if isinstance(line, bytes):
             yield number, line

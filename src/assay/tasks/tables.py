@@ -72,7 +72,7 @@ def kind_of_table(magic: bytes) -> TableKind | None:
     return "arrow" if is_arrow else None
 
 
-class Table:
+class ColumnFile:
     """A file of columns.
 
     Args:

@@ -263,14 +263,14 @@ class Task:
 
         Harnesses that are declared beside the file of a template are there for its tasks.
         """
-        from assay.tasks.blocks import Conditions, Expect, Limits, find_harnesses_file
+        from assay.tasks.blocks import CellLimits, Conditions, Expect, find_harnesses_file
         from assay.tasks.case import Case
 
         if isinstance(self.work, Case):
             return self.work.conditions
         root = str(Path(self.file).resolve().parent if self.file else Path.cwd())
         return Conditions(
-            limits=Limits(network=getattr(self.work, "network", False) is True),
+            limits=CellLimits(network=getattr(self.work, "network", False) is True),
             expect=Expect(pass_threshold=self.pass_threshold),
             file=shown(self.file),
             root=root,

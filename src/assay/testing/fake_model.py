@@ -14,14 +14,14 @@ from dataclasses import replace
 from types import TracebackType
 from typing import ClassVar, Self, TypeAlias, TypedDict, Unpack, cast
 
-from assay.conversation.messages import Usage
+from assay.conversation.messages import ReplyUsage
 from assay.conversation.protocols import ProtocolError, addressed, codec_at
 from assay.conversation.protocols.shapes import decode_body
 from assay.conversation.turns import (
+    AssistantTurn,
     Call,
     Conversation,
     Part,
-    Reply,
     Text,
     Thought,
     Tokens,
@@ -345,7 +345,9 @@ class FakeModel:
                 return refused
             fault, move = move, ""
         conversation = _conversation(asked)
-        given = move if isinstance(move, Reply) else Reply(turn=self._turn(asked, move))
+        given = (
+            move if isinstance(move, AssistantTurn) else AssistantTurn(turn=self._turn(asked, move))
+        )
         reply = _reply(asked, conversation, given)
         if fault is not None:
             reply = _spoilt(asked, reply, fault)
@@ -511,7 +513,7 @@ def _worded(asked: Asked | None, text: str) -> Turn:
     return says(text) if text else says()  # what is no object calls no tool
 
 
-def _reply(asked: Asked, conversation: Conversation, given: Reply) -> Reply:
+def _reply(asked: Asked, conversation: Conversation, given: AssistantTurn) -> AssistantTurn:
     """What the model does, with all that a provider adds."""
     number = asked.index
     parts = tuple(_named(part, number, at) for at, part in enumerate(given.turn.parts))
@@ -522,7 +524,7 @@ def _reply(asked: Asked, conversation: Conversation, given: Reply) -> Reply:
     elif turn.calls and stop == "stop":
         stop = "tool"
     said = turn.thought + _written(turn)
-    usage = Usage(
+    usage = ReplyUsage(
         input_tokens=tokens_of(asked.characters),
         cached_tokens=0,
         output_tokens=tokens_of(len(said)),
@@ -536,13 +538,13 @@ def _reply(asked: Asked, conversation: Conversation, given: Reply) -> Reply:
         turn=turn,
         stop=stop,
         model=given.model or conversation.model,
-        usage=usage if given.usage == Usage() else given.usage,
+        usage=usage if given.usage == ReplyUsage() else given.usage,
         id=given.id or f"{_REPLIES[asked.protocol]}{number}",
         tokens=tokens,
     )
 
 
-def _spoilt(asked: Asked, reply: Reply, fault: Fault) -> Reply:
+def _spoilt(asked: Asked, reply: AssistantTurn, fault: Fault) -> AssistantTurn:
     """A reply that meets a fault in what it says."""
     ours = (call.arguments for call in reply.turn.calls if call.name == asked.tool)
     said = reply.turn.text or "".join(ours)

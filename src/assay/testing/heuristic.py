@@ -64,7 +64,7 @@ _STOP = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CriterionFinding:
     """Whether a criterion is met, why, the lines that show it, and how much of it is: 0 to 1."""
 
     is_met: bool
@@ -73,11 +73,11 @@ class Finding:
     share: float = 0.0
 
 
-Rule: TypeAlias = Callable[[str, str, str], Finding]
+Rule: TypeAlias = Callable[[str, str, str], CriterionFinding]
 """Judges an answer by a criterion; the third text is the question."""
 
 
-def find_words(answer: str, criterion: str, question: str = "") -> Finding:
+def find_words(answer: str, criterion: str, question: str = "") -> CriterionFinding:
     """Judge an answer by the words of a criterion.
 
     A criterion is met when the answer has each of its words that mean something and do not stand
@@ -86,17 +86,19 @@ def find_words(answer: str, criterion: str, question: str = "") -> Finding:
     wanted = _words(criterion)
     wanted = (wanted - _words(question)) or wanted
     if not wanted:
-        return Finding(is_met=False, reason="The criterion has no words to look for.")
+        return CriterionFinding(is_met=False, reason="The criterion has no words to look for.")
     missing = wanted - _words(answer)
     if _ABSENCE.search(criterion):
         is_met = bool(missing)
-        return Finding(is_met, "It is not there." if is_met else "It is there.", (), float(is_met))
+        return CriterionFinding(
+            is_met, "It is not there." if is_met else "It is there.", (), float(is_met)
+        )
     lines = [line.strip() for line in answer.splitlines()]
     quotes = tuple(line for line in lines if wanted & _words(line))
     share = 1 - len(missing) / len(wanted)
     if missing:
-        return Finding(is_met=False, reason=f"It has no {min(missing)!r}.", share=share)
-    return Finding(is_met=True, reason="Its words are there.", quotes=quotes, share=share)
+        return CriterionFinding(is_met=False, reason=f"It has no {min(missing)!r}.", share=share)
+    return CriterionFinding(is_met=True, reason="Its words are there.", quotes=quotes, share=share)
 
 
 def _words(text: str) -> frozenset[str]:
@@ -206,7 +208,7 @@ def _question(asked: Asked) -> str:
     return asked.fenced("question") or _sections(asked.prompt).get("QUESTION", "")
 
 
-def _finding(asked: Asked, rule: Rule) -> Finding:
+def _finding(asked: Asked, rule: Rule) -> CriterionFinding:
     return rule(_answer(asked), _asked_for(asked), _question(asked))
 
 

@@ -42,7 +42,7 @@ class Declared:
 
 
 @dataclass(frozen=True, slots=True)
-class Template:
+class EpisodeTemplate:
     """A template, in this process or served, that mints tasks and is known to offer tools."""
 
     row: TaskRow
@@ -63,7 +63,7 @@ class Template:
 
 async def _find_template(
     source: Environment | str, name: str, token: str, stack: AsyncExitStack
-) -> Template:
+) -> EpisodeTemplate:
     """The template of an environment."""
     from assay.environment.channel.client import TaskRow, connect
     from assay.environment.channel.worker import environment_in
@@ -90,7 +90,7 @@ async def _find_template(
     if row.workspace:
         over = find_workspace_tools()(Workspace(path=""), network=False).values()
         tools += [Declared(one.name, one.description, one.schema) for one in over]
-    return Template(row, tuple(tools), make)
+    return EpisodeTemplate(row, tuple(tools), make)
 
 
 def _declared(row: Mapping[str, Json]) -> Declared:

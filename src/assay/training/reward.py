@@ -119,16 +119,16 @@ class Reward(Batches):
     @property
     def threshold(self) -> float:
         """The score that passes: a stored grader's, or a single grader's own, else 1."""
-        from assay.training.served import Served
+        from assay.training.served import ServedReward
 
         stored = self._way.score
-        return stored.threshold if isinstance(stored, Served) else self._way.threshold
+        return stored.threshold if isinstance(stored, ServedReward) else self._way.threshold
 
     def __reduce__(self) -> tuple[Callable[..., Reward], tuple[object, ...]]:
-        from assay.training.served import Served
+        from assay.training.served import ServedReward
 
         grader, options = self._given
-        if isinstance(self._way.score, Served):  # of the same version there
+        if isinstance(self._way.score, ServedReward):  # of the same version there
             grader = self._way.score.name
         return partial(Reward, **options), (grader,)
 
@@ -185,9 +185,9 @@ def declared_graders(grader: Gradable) -> Sequence[GraderSpec] | None:
 
 
 def _stored(given: str, url: str | None, store: str | None, project: str, patience: float) -> Way:
-    from assay.training.served import Served
+    from assay.training.served import ServedReward
 
-    served = Served(given, url, store, project, patience)
+    served = ServedReward(given, url, store, project, patience)
     if not is_own_thread():
         wait_for(served.check())
     return Way(score=served, name=given, size=_STRETCH, at_once=1)

@@ -45,7 +45,7 @@ _SPLITS = 32
 _FIRST_SECONDS = 10.0
 
 
-class Served:
+class ServedReward:
     """Grades with one version of a stored grader, of a server or a store. Safe after a fork.
 
     ``given``: ``key@3``; or ``key`` for the version that is newest at the first request.

@@ -21,7 +21,7 @@ from assay.training.reward import Gradable, OnError, Reward, RewardOptions, requ
 from assay.types.submission import Submission
 
 
-class Sample(Protocol):
+class SlimeSample(Protocol):
     """The fields of slime's ``Sample`` that are read, and `remove_sample`, which is written."""
 
     prompt: Text
@@ -49,7 +49,7 @@ def reward_function(
         require_on_error(on_error)
 
     async def graded(
-        args: object, asked: Sample | Sequence[Sample], **_: object
+        args: object, asked: SlimeSample | Sequence[SlimeSample], **_: object
     ) -> float | list[float]:
         del args
         several = isinstance(asked, Sequence)
@@ -64,5 +64,5 @@ def reward_function(
     return graded
 
 
-def _submission(sample: Sample) -> Submission | InputError:
+def _submission(sample: SlimeSample) -> Submission | InputError:
     return submission_of(sample.prompt, sample.response, sample.label, sample.metadata)

@@ -22,7 +22,7 @@ Part: TypeAlias = "Json | Workspace | Trace | StringThread"
 
 
 @frozen(kw_only=True)
-class Image:
+class UnpackedImage:
     """A container image, unpacked: the file system that commands run in instead of this machine's.
 
     Attributes:
@@ -77,7 +77,7 @@ class Workspace:
     path: str
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     mounts: tuple[tuple[str, str], ...] = ()
-    image: Image | None = None
+    image: UnpackedImage | None = None
     submitted: str | None = None
     source: str | None = None
     changes: tuple[str, ...] | None = None

@@ -15,7 +15,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.graders.testing.channel import LONGEST_LINE, Brief, Channel, FrameReader, open_channel
+from assay.graders.testing.channel import (
+    LONGEST_LINE,
+    Brief,
+    FrameReader,
+    RunnerChannel,
+    open_channel,
+)
 from assay.sandbox import Mount, run_command
 from assay.scoring.json_safe import Json
 
@@ -150,7 +156,7 @@ class Client:
         self.link.sendall(b"".join(line(n, event, key) for n, event in enumerate(events)))
 
 
-async def connect(channel: Channel) -> Client:
+async def connect(channel: RunnerChannel) -> Client:
     return await to_thread(Client, channel.path)
 
 

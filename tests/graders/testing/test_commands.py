@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from assay.errors import GraderError, InputError
 from assay.graders.testing import prerequisites
-from assay.graders.testing.attempt import Plan, TestCommand
-from assay.graders.testing.channel import Heard
+from assay.graders.testing.attempt import RunnerPlan, TestCommand
+from assay.graders.testing.channel import RunnerReport
 from assay.graders.testing.commands import implied_report, read_command
 from assay.graders.testing.expected import answer_given, expect
 from assay.graders.testing.outcomes import Outcome, TestOutcome
@@ -242,9 +242,9 @@ def test_any_source_is_read(source: str) -> None:
     assert "test_h.py" in read_python_tests({"test_h.py": source})
 
 
-def heard(**outcomes: Outcome) -> Heard:
+def heard(**outcomes: Outcome) -> RunnerReport:
     """A runner's report about tests of ``test_h.py``; two underscores stand for ``::``."""
-    found = Heard()
+    found = RunnerReport()
     for name, outcome in outcomes.items():
         full = "test_h.py::" + name.replace("__", "::")
         found.collected.append(full)
@@ -254,7 +254,7 @@ def heard(**outcomes: Outcome) -> Heard:
 
 def expected(
     source: str,
-    report: Heard,
+    report: RunnerReport,
     line: str = "pytest test_h.py",
     *,
     changed: Sequence[str] = (),
@@ -293,7 +293,7 @@ def test_an_import_error_leaves_every_test_missing() -> None:
 
 
 def test_variants_of_a_test_count_each() -> None:
-    report = Heard(
+    report = RunnerReport(
         collected=["test_h.py::test_a[x::y]", "test_h.py::test_a[2]", "test_h.py::test_b"]
     )
     assert expected(TWO, report) == ["test_a[2]", "test_a[x::y]", "test_b"]
@@ -356,7 +356,7 @@ class T(unittest.TestCase):
 
 @pytest.mark.parametrize("line", ["python3 -m unittest", "python3 -m unittest -v test_h"])
 def test_ids_of_unittest(line: str) -> None:
-    report = Heard(collected=["test_h.T.test_a"])
+    report = RunnerReport(collected=["test_h.T.test_a"])
     assert expected(CASE, report, line) == ["test_h.T.test_a", "test_h.T.test_b"]
     hidden = read_python_tests({"sub/test_h.py": CASE})
     found = expect(report, hidden, read_command("cd sub && python3 -m unittest"))
@@ -385,7 +385,7 @@ def test_a_file_was_parsed_once_for_each_id_that_the_command_names(
 ) -> None:
     (tmp_path / "test_h.py").write_text(TWO)
     line = "pytest test_h.py::test_a test_h.py::test_b 'test_h.py::test_b[1]'"
-    plan = Plan(
+    plan = RunnerPlan(
         command=TestCommand(cmd=line),
         workspace=Workspace(path=str(tmp_path), source=str(tmp_path)),
         invocation=read_command(line),

@@ -1,8 +1,8 @@
 import { $api, type Schemas } from "../api/client";
 import { Command } from "../parts/Command";
-import { whole } from "../parts/figures";
-import { Named } from "../parts/Page";
+import { count, whole } from "../parts/figures";
 import { Panel } from "../parts/Panel";
+import { Commands } from "./Commands";
 
 /** Most of a configuration that is shown: a job of many tasks keeps all of them in it. */
 const MOST = 100_000;
@@ -28,14 +28,12 @@ export function ConfigTab({ told }: { told: Schemas["RunOverview"] }) {
   return (
     <div className="grid gap-10 lg:grid-cols-[minmax(0,2fr)_minmax(0,3fr)]">
       <Panel title="Commands">
-        <Named
-          rows={commands.map(([name, command]) => [name, <Command key="" text={command} />])}
-        />
+        <Commands rows={commands} />
       </Panel>
       <Panel title="What was run">
         <p className="mt-0 text-soft">
           {whole(record.planned)} cells planned
-          {cases > 0 && `, ${whole(cases)} cases as they were then, by their digests`}
+          {cases > 0 && `, ${count(cases, "case")} as they were then, by their digests`}
           {record.assay && `, with assay ${record.assay}`}.
         </p>
         <pre

@@ -4,7 +4,7 @@ import { Basis, EstimateBar } from "../parts/Chart";
 import { Command } from "../parts/Command";
 import { EndCounts } from "../parts/Ends";
 import { Figure, Figures } from "../parts/Figures";
-import { count, duration, percent, priced, score, whole } from "../parts/figures";
+import { between, count, duration, percent, priced, score, whole } from "../parts/figures";
 import { Flag, Outcome } from "../parts/Outcome";
 import { Notice } from "../parts/Page";
 import { Panel } from "../parts/Panel";
@@ -120,7 +120,7 @@ function Causes({ told: { run, causes } }: { told: Overview }) {
 
 function Leaderboard({ rows }: { rows: Overview["leaderboard"] }) {
   return (
-    <Panel title="Agents">
+    <Panel title="Agents" note="with 95 % intervals">
       <Table
         label="Agents"
         items={rows}
@@ -139,7 +139,7 @@ function Leaderboard({ rows }: { rows: Overview["leaderboard"] }) {
           {
             name: "Outcome",
             show: ({ totals }) => (
-              <span className="flex flex-wrap gap-x-3">
+              <span className="flex min-w-32 flex-wrap gap-x-3">
                 <EndCounts ends={totals.ends} />
                 {totals.flagged > 0 && <Flag text={whole(totals.flagged)} />}
               </span>
@@ -148,27 +148,31 @@ function Leaderboard({ rows }: { rows: Overview["leaderboard"] }) {
           {
             name: "Mean reward",
             kind: "number",
-            show: ({ totals }) => score(totals.reward.mean),
+            show: ({ totals }) => (
+              <>
+                {score(totals.reward.mean)}
+                <Below>{between(totals.reward.low, totals.reward.high)}</Below>
+              </>
+            ),
           },
           {
             name: "Interval",
+            isMute: true,
+            from: "md",
             show: ({ totals }) => (
-              <span className="block min-w-44 text-sm">
+              <span className="block min-w-28 pt-1.5">
                 <EstimateBar value={totals.reward} />
-                <Basis value={totals.reward} over={count(totals.cases, "case")} />
               </span>
             ),
           },
           {
             name: "Pass rate",
             kind: "number",
-            show: ({ totals }) =>
-              totals.has_verdicts ? (
+            show: ({ totals: { has_verdicts: isJudged, pass_rate: rate, graded } }) =>
+              isJudged ? (
                 <>
-                  {percent(totals.pass_rate.mean)}
-                  <Below>
-                    <Basis value={totals.pass_rate} rate over={`${whole(totals.graded)} graded`} />
-                  </Below>
+                  {percent(rate.mean)} of {whole(graded)}
+                  <Below>{between(rate.low, rate.high, percent)}</Below>
                 </>
               ) : (
                 "–"

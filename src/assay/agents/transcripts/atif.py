@@ -25,14 +25,14 @@ from assay.agents.transcripts.transcript import (
     CallDraft,
     Calls,
     Drafts,
-    Outcome,
     Transcript,
+    TranscriptEnd,
     arguments_of,
     make_transcript,
     numbered,
 )
 from assay.errors import InputError
-from assay.graders.usage import COPIED, Totals
+from assay.graders.usage import COPIED, RunUsage
 from assay.scoring.json_safe import Json
 from assay.types.trace import AnyStep, Source, Step, SubagentStep, TokenSample, Trace, Usage
 
@@ -72,7 +72,7 @@ def read(value: Json, notes: Notes) -> Transcript:
     reading = _Reading(notes)
     trajectory = reading.trajectory(document, 0)
     agent = mapping(document.get("agent"))
-    outcome = Outcome(
+    outcome = TranscriptEnd(
         answer=trajectory.answer,
         status="completed",
         totals=trajectory.totals,
@@ -97,7 +97,7 @@ def _check_version(document: Mapping[str, Json], notes: Notes) -> None:
 class _Trajectory:
     """One trajectory, read: its own steps, and what it used with its subagents."""
 
-    def __init__(self, steps: list[AnyStep], totals: Totals, answer: str | None) -> None:
+    def __init__(self, steps: list[AnyStep], totals: RunUsage, answer: str | None) -> None:
         self.steps = steps
         self.totals = totals
         self.answer = answer
@@ -265,7 +265,7 @@ def _sample(metrics: Mapping[str, Json], notes: Notes) -> TokenSample | None:
     )
 
 
-def _sum_of(usages: list[Usage]) -> Totals:
+def _sum_of(usages: list[Usage]) -> RunUsage:
     """Sum of the steps' usage, known where every step that called a model says its part."""
     calls = [usage for usage in usages if usage.llm_call_count != 0]
     prompts = [usage.prompt_tokens for usage in calls]
@@ -273,15 +273,15 @@ def _sum_of(usages: list[Usage]) -> Totals:
     costs = [usage.cost_usd for usage in calls]
     tokens = [*prompts, *completions]
     known = None not in tokens and bool(usages)
-    return Totals(
+    return RunUsage(
         tokens=sum(n or 0 for n in tokens) if known else None,
         cost_usd=sum(c or 0.0 for c in costs) if None not in costs and usages else None,
     )
 
 
 def _totals(
-    document: Mapping[str, Json], own: Totals, subagents: list[Totals], notes: Notes
-) -> Totals:
+    document: Mapping[str, Json], own: RunUsage, subagents: list[RunUsage], notes: Notes
+) -> RunUsage:
     """The larger of what the file says in the end and what its steps and subagents add up to.
 
     The format leaves open whether the final metrics cover subagents.
@@ -297,7 +297,7 @@ def _totals(
     paid = None if None in costs else sum(c or 0.0 for c in costs)
     if said is not None and added is not None and added > said:
         notes.add("the final tokens are less than those of the steps")
-    return Totals(
+    return RunUsage(
         tokens=max((n for n in (said, added) if n is not None), default=None),
         cost_usd=max((c for c in (cost, paid) if c is not None), default=None),
         seconds=_seconds(listing(document.get("steps"))),

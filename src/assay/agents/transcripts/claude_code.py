@@ -36,14 +36,14 @@ from assay.agents.transcripts.transcript import (
     CallDraft,
     Calls,
     Drafts,
-    Outcome,
     Transcript,
+    TranscriptEnd,
     TurnDraft,
     arguments_of,
     make_transcript,
     numbered,
 )
-from assay.graders.usage import Totals
+from assay.graders.usage import RunUsage
 from assay.scoring.json_safe import Json
 from assay.types.trace import AnyStep, Step, StopReason, SubagentStep, Trace, Usage
 
@@ -279,7 +279,7 @@ class _Stream:
                 outcome = replace(outcome, failure=error)
         return make_transcript(FORMAT, steps, outcome, self.notes)
 
-    def _added(self) -> Totals:
+    def _added(self) -> RunUsage:
         """What the messages of a kept session used together."""
         turns = [
             entry
@@ -294,9 +294,9 @@ class _Stream:
             for turn in turns
         ]
         known = [n for pair in pairs for n in pair if n is not None]
-        return Totals(tokens=sum(known) if known and len(known) == 2 * len(pairs) else None)
+        return RunUsage(tokens=sum(known) if known and len(known) == 2 * len(pairs) else None)
 
-    def _outcome(self, last: Mapping[str, Json], totals: Totals) -> Outcome:
+    def _outcome(self, last: Mapping[str, Json], totals: RunUsage) -> TranscriptEnd:
         turns = [entry for entry in self.agents[""].entries if isinstance(entry, TurnDraft)]
         answer = text_of(last.get("result"))
         if answer is None and last.get("structured_output") is not None:
@@ -308,7 +308,7 @@ class _Stream:
         stop = None if is_error and subtype == "success" else _STOPS.get(subtype)
         if turns and turns[-1].finish_reason == "max_tokens":
             stop = "length"
-        return Outcome(
+        return TranscriptEnd(
             answer=answer,
             status="error" if is_error else "completed" if last or self.is_kept else None,
             stop_reason=stop,
@@ -383,7 +383,7 @@ _MAIN = (
 _BY_MODEL = ("inputTokens", "cacheCreationInputTokens", "cacheReadInputTokens", "outputTokens")
 
 
-def _totals(results: list[Mapping[str, Json]], notes: Notes, *, several: bool) -> Totals:
+def _totals(results: list[Mapping[str, Json]], notes: Notes, *, several: bool) -> RunUsage:
     """What the result lines say: usage is of one line's own work, the others of all so far."""
     main = [_tokens(result.get("usage"), _MAIN, notes) for result in results]
     tokens = sum(known for known in main if known is not None) if results else None
@@ -403,7 +403,7 @@ def _totals(results: list[Mapping[str, Json]], notes: Notes, *, several: bool) -
         amount(result.get("duration_ms"), notes, "the duration", "seconds") for result in results
     ]
     notes.refuse_gaps({"tokens": main, "cost_usd": costs, "seconds": spent}, "result line")
-    return Totals(
+    return RunUsage(
         tokens=tokens,
         cost_usd=None if None in costs else max((c for c in costs if c is not None), default=None),
         seconds=None if not spent or None in spent else sum(s or 0 for s in spent) / 1000,

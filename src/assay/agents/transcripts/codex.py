@@ -18,14 +18,14 @@ from dataclasses import replace
 
 from assay.agents.transcripts.document import Notes, count, listing, mapping, text_of, texts_of
 from assay.agents.transcripts.transcript import (
-    Outcome,
     StreamReader,
     Transcript,
+    TranscriptEnd,
     TurnDraft,
     arguments_of,
     make_transcript,
 )
-from assay.graders.usage import Totals
+from assay.graders.usage import RunUsage
 from assay.scoring.json_safe import Json
 from assay.types.trace import ToolKind
 
@@ -179,11 +179,11 @@ class _Stream(StreamReader):
             self.notes.lack("the stream was cut off: its last turn has no end")
         parts = [count(self.usage.get(part), self.notes, part) for part in _COUNTED]
         never = self.failure and self.answer is None and not self.calls.by_id
-        outcome = Outcome(
+        outcome = TranscriptEnd(
             answer=self.answer,
             status="error" if self.failure else "completed" if self.usage else None,
             stop_reason=None if self.failure or not self.usage else "done",
-            totals=Totals(tokens=None if None in parts else sum(part or 0 for part in parts)),
+            totals=RunUsage(tokens=None if None in parts else sum(part or 0 for part in parts)),
             failure=self.failure if never else "",
             session=self.session,
         )

@@ -14,7 +14,7 @@ from assay.agents.transcripts.document import Notes, count, listing, mapping, te
 from assay.agents.transcripts.exchanges import Exchange, read_exchanges
 from assay.agents.transcripts.provider import turns_of
 from assay.agents.transcripts.transcript import Transcript
-from assay.graders.usage import Totals
+from assay.graders.usage import RunUsage
 from assay.scoring.json_safe import Json
 
 FORMAT = "codex-session"
@@ -67,6 +67,6 @@ def read(values: Iterable[Json], notes: Notes) -> Transcript:
         else:
             notes.add(f"a line of type {str(kind)[:40]!r}")
     counts = [count(used.get(part), notes, part) for part in _COUNTED]
-    totals = Totals(tokens=None if None in counts else sum(part or 0 for part in counts))
+    totals = RunUsage(tokens=None if None in counts else sum(part or 0 for part in counts))
     exchange = Exchange(turns=turns_of(items, "responses", notes), error=error[:2000])
     return read_exchanges(FORMAT, [exchange], notes, session=session, totals=totals)

@@ -15,16 +15,25 @@ from typing import cast
 from assay.agents.transcripts.document import Notes, mapping, shortened, text_of, total_of
 from assay.agents.transcripts.transcript import (
     MOST_STEPS,
-    Outcome,
     Transcript,
+    TranscriptEnd,
     make_transcript,
 )
-from assay.conversation.turns import Call, Conversation, Part, Reply, Result, Text, Turn, Unknown
+from assay.conversation.turns import (
+    AssistantTurn,
+    Call,
+    Conversation,
+    Part,
+    Result,
+    Text,
+    Turn,
+    Unknown,
+)
 from assay.frozen import frozen
-from assay.gateway.journal import Answered, Asked, Entry
+from assay.gateway.journal import Answered, AskedEvent, Entry
 from assay.gateway.record import Recorder
 from assay.gateway.trace import agent_step, recorded
-from assay.graders.usage import Totals, walk
+from assay.graders.usage import RunUsage, walk
 from assay.scoring.json_safe import Json
 from assay.types.trace import AgentStep, AnyStep, Step, StopReason, SubagentStep, ToolStep, Trace
 
@@ -53,7 +62,7 @@ class Exchange:
     """
 
     turns: tuple[Turn, ...]
-    reply: Reply | None = None
+    reply: AssistantTurn | None = None
     at: str = ""
     error: str = ""
 
@@ -64,7 +73,7 @@ def read_exchanges(
     notes: Notes,
     *,
     session: dict[str, Json] | None = None,
-    totals: Totals | None = None,
+    totals: RunUsage | None = None,
 ) -> Transcript:
     """What some requests tell, as a transcript.
 
@@ -78,7 +87,7 @@ def read_exchanges(
     trace = steps_of(exchanges, notes)
     last = exchanges[-1].reply if exchanges else None
     failure = exchanges[-1].error if exchanges else ""
-    outcome = Outcome(
+    outcome = TranscriptEnd(
         answer=trace.content,
         status="error" if failure else "completed" if trace.content is not None else None,
         stop_reason=None if last is None else _STOPS.get(last.stop),
@@ -111,7 +120,7 @@ def _replies(exchanges: Sequence[Exchange]) -> Trace:
     """Replies to requests of which nothing is told, as the turns of one conversation."""
     trace = Trace()
     for one in exchanges[:MOST_REQUESTS]:
-        reply = one.reply or Reply(turn=Turn("assistant", ()))
+        reply = one.reply or AssistantTurn(turn=Turn("assistant", ()))
         step = agent_step(Answered(number=0, at=one.at, reply=reply))
         trace.steps += [step, *(ToolStep(call=call) for call in step.tool_calls)]
         trace.content = step.content or trace.content
@@ -124,7 +133,7 @@ def _heard(
     """A request as the gateway would have heard it, what the model has said before as replies."""
     number = recorder.asked(asked, "")
     entry = recorder.entries.pop()
-    if not isinstance(entry, Asked):  # it is what was just kept
+    if not isinstance(entry, AskedEvent):  # it is what was just kept
         raise TypeError(entry)
     entry = replace(entry, at=exchange.at)
     said: list[Turn] = []
@@ -136,7 +145,7 @@ def _heard(
         yield Answered(
             number=number,
             at=exchange.at,
-            reply=Reply(turn=turn, stopped=_TOLD),
+            reply=AssistantTurn(turn=turn, stopped=_TOLD),
             cost_usd=None,
             seconds=0.0,
         )
@@ -175,7 +184,7 @@ def _plain(step: Step, notes: Notes) -> Step:
     return replace(step, started_at=None if started == ended else started, ended_at=ended)
 
 
-def _sum_of(trace: Trace) -> Totals:
+def _sum_of(trace: Trace) -> RunUsage:
     """What the replies used together; unknown where one of them does not say."""
     usages = [step.usage for _, step in walk(trace) if isinstance(step, AgentStep)]
     counts = [
@@ -183,7 +192,7 @@ def _sum_of(trace: Trace) -> Totals:
         for usage in usages
     ]
     tokens = [n for pair in counts for n in (pair or (None,))]
-    return Totals(tokens=total_of(tokens))
+    return RunUsage(tokens=total_of(tokens))
 
 
 # ---- what only one protocol knows -------------------------------------------------------------

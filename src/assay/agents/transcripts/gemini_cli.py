@@ -14,14 +14,14 @@ from collections.abc import Iterable, Mapping
 
 from assay.agents.transcripts.document import Notes, count, mapping, text_of, total_of
 from assay.agents.transcripts.transcript import (
-    Outcome,
     StreamReader,
     Transcript,
+    TranscriptEnd,
     TurnDraft,
     arguments_of,
     make_transcript,
 )
-from assay.graders.usage import Totals
+from assay.graders.usage import RunUsage
 from assay.scoring.json_safe import Json
 
 FORMAT = "gemini-cli"
@@ -130,11 +130,11 @@ class _Stream(StreamReader):
         self.notes.refuse_gaps({"tokens": self.tokens}, "result")
         is_whole = not self.is_open and bool(self.tokens) and not self.failure
         never = self.failure and self.answer is None and not self.calls.by_id
-        outcome = Outcome(
+        outcome = TranscriptEnd(
             answer=self.answer,
             status="error" if self.failure else "completed" if is_whole else None,
             stop_reason="done" if is_whole else None,
-            totals=Totals(tokens=total_of(self.tokens)),
+            totals=RunUsage(tokens=total_of(self.tokens)),
             failure=self.failure if never else "",
             session=self.session,
         )

@@ -31,7 +31,7 @@ from assay.agents.transcripts.transcript import Transcript
 from assay.conversation.turns import Call, Part, Result, Speaker, Text, Thought, Turn
 from assay.errors import InputError
 from assay.frozen import frozen
-from assay.graders.usage import Totals
+from assay.graders.usage import RunUsage
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
 
@@ -298,7 +298,7 @@ def _content_parts(content: Json, notes: Notes) -> Iterator[Part]:
             notes.add(f"a part of type {str(kind)[:40]!r}")
 
 
-def _totals(sample: Mapping[str, Json], output: Mapping[str, Json], notes: Notes) -> Totals:
+def _totals(sample: Mapping[str, Json], output: Mapping[str, Json], notes: Notes) -> RunUsage:
     """What all models used: told for each of them, or for the last reply alone."""
     by_model = [mapping(one) for one in mapping(sample.get("model_usage")).values()]
     if not by_model:
@@ -307,7 +307,7 @@ def _totals(sample: Mapping[str, Json], output: Mapping[str, Json], notes: Notes
         )
         by_model = [mapping(output.get("usage"))] if replies == 1 and output.get("usage") else []
     counts = [count(usage.get("total_tokens"), notes, "total_tokens") for usage in by_model]
-    return Totals(
+    return RunUsage(
         tokens=total_of(counts),
         seconds=amount(sample.get("total_time"), notes, "the time", "seconds"),
     )

@@ -14,8 +14,8 @@ from assay.agents.transcripts.document import Notes, count, listing, mapping, sh
 from assay.agents.transcripts.provider import is_responses, turns_of
 from assay.agents.transcripts.spans import ModelSpan, Spans, ToolSpan
 from assay.agents.transcripts.transcript import Transcript, arguments_of
-from assay.conversation.messages import Usage
-from assay.conversation.turns import Reply, Turn
+from assay.conversation.messages import ReplyUsage
+from assay.conversation.turns import AssistantTurn, Turn
 from assay.scoring.json_safe import Json
 from assay.types.trace import ToolCall, ToolResult, tool_kind
 
@@ -94,10 +94,10 @@ def _model(data: Mapping[str, Json], start: float, at: str, error: str, notes: N
     parts = tuple(part for turn in replied for part in turn.parts)
     return ModelSpan(
         turns=turns,
-        reply=Reply(
+        reply=AssistantTurn(
             turn=Turn("assistant", parts),
             model=(text_of(data.get("model")) or text_of(response.get("model")) or "")[:200],
-            usage=Usage(input_tokens=counts[0], output_tokens=counts[1]),
+            usage=ReplyUsage(input_tokens=counts[0], output_tokens=counts[1]),
         ),
         start=start,
         at=at,

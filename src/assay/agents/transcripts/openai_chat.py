@@ -21,14 +21,14 @@ from assay.agents.transcripts.transcript import (
     CallDraft,
     Calls,
     Drafts,
-    Outcome,
     Transcript,
+    TranscriptEnd,
     TurnDraft,
     arguments_of,
     make_transcript,
 )
 from assay.errors import InputError
-from assay.graders.usage import Totals
+from assay.graders.usage import RunUsage
 from assay.scoring.json_safe import Json
 from assay.types.trace import Source, Step
 
@@ -149,5 +149,7 @@ class _Chat:
         parts = ("prompt_tokens", "completion_tokens")
         counts = [count(usage.get(part), self.notes, part) for part in parts]
         tokens = None if None in counts else sum(cast("list[int]", counts))
-        outcome = Outcome(answer=self.answer, status="completed", totals=Totals(tokens=tokens))
+        outcome = TranscriptEnd(
+            answer=self.answer, status="completed", totals=RunUsage(tokens=tokens)
+        )
         return make_transcript(FORMAT, self.drafts.steps(), outcome, self.notes)

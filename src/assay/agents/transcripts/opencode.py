@@ -12,14 +12,14 @@ from datetime import UTC, datetime
 
 from assay.agents.transcripts.document import Notes, amount, count, mapping, text_of, total_of
 from assay.agents.transcripts.transcript import (
-    Outcome,
     StreamReader,
     Transcript,
+    TranscriptEnd,
     TurnDraft,
     arguments_of,
     make_transcript,
 )
-from assay.graders.usage import Totals
+from assay.graders.usage import RunUsage
 from assay.scoring.json_safe import Json
 from assay.types.trace import Usage
 
@@ -131,11 +131,11 @@ class _Stream(StreamReader):
         if not is_whole and not self.failure:
             self.notes.lack("the stream was cut off: its last step goes on")
         costs = [one for one in self.costs if one]  # it says 0 where it knows no price
-        outcome = Outcome(
+        outcome = TranscriptEnd(
             answer=self.answer,
             status="error" if self.failure else "completed" if is_whole else None,
             stop_reason="length" if self.reason == "length" else "done" if is_whole else None,
-            totals=Totals(
+            totals=RunUsage(
                 tokens=total_of(self.tokens),
                 cost_usd=sum(costs) if costs and len(costs) == len(self.costs) else None,
             ),

@@ -27,8 +27,18 @@ from assay.agents.transcripts.document import (
 from assay.agents.transcripts.spans import ModelSpan, Spans, ToolSpan
 from assay.agents.transcripts.telling import NEW_MESSAGES
 from assay.agents.transcripts.transcript import Transcript, arguments_of
-from assay.conversation.messages import Usage
-from assay.conversation.turns import Call, Part, Reply, Result, Speaker, Stop, Text, Thought, Turn
+from assay.conversation.messages import ReplyUsage
+from assay.conversation.turns import (
+    AssistantTurn,
+    Call,
+    Part,
+    Result,
+    Speaker,
+    Stop,
+    Text,
+    Thought,
+    Turn,
+)
 from assay.frozen import frozen
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
@@ -306,11 +316,13 @@ def _model(span: Span, notes: Notes) -> ModelSpan:
     model = about.get("gen_ai.response.model", about.get("gen_ai.request.model"))
     return ModelSpan(
         turns=turns,
-        reply=Reply(
+        reply=AssistantTurn(
             turn=Turn("assistant", parts),
             stop=_STOPS.get(reason, "stop"),
             model=(text_of(model) or "")[:200],
-            usage=Usage(input_tokens=counts[0], output_tokens=counts[1], cached_tokens=counts[2]),
+            usage=ReplyUsage(
+                input_tokens=counts[0], output_tokens=counts[1], cached_tokens=counts[2]
+            ),
             id=(text_of(about.get("gen_ai.response.id")) or "")[:200],
             stopped=reason[:200],
         ),

@@ -16,7 +16,7 @@ from assay.agents.transcripts.document import Notes, listing, mapping, text_of
 from assay.agents.transcripts.exchanges import MOST_TURNS, Exchange, read_exchanges
 from assay.agents.transcripts.transcript import Transcript
 from assay.conversation.protocols import Protocol, ProtocolError, codec_of
-from assay.conversation.turns import Reply, Turn
+from assay.conversation.turns import AssistantTurn, Turn
 from assay.scoring.json_safe import Json
 
 ProviderFormat: TypeAlias = Literal["openai-responses", "anthropic", "exchanges"]
@@ -206,7 +206,7 @@ class _Log:
             if reply.id:
                 self.said[reply.id] = (*exchange.turns, reply.turn)
 
-    def _reply_of(self, body: Mapping[str, Json], protocol: Protocol) -> Reply | None:
+    def _reply_of(self, body: Mapping[str, Json], protocol: Protocol) -> AssistantTurn | None:
         given = dict(body)
         if protocol == "responses" and "output" in given:
             given = {"status": "completed", **given}

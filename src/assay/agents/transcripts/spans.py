@@ -17,14 +17,14 @@ from assay.agents.transcripts.document import Notes
 from assay.agents.transcripts.exchanges import MOST_REQUESTS, MOST_TURNS, Exchange, steps_of
 from assay.agents.transcripts.transcript import (
     MOST_STEPS,
-    Outcome,
     Transcript,
+    TranscriptEnd,
     make_transcript,
     numbered,
 )
-from assay.conversation.turns import Reply, Turn
+from assay.conversation.turns import AssistantTurn, Turn
 from assay.frozen import frozen
-from assay.graders.usage import Totals
+from assay.graders.usage import RunUsage
 from assay.scoring.json_safe import Json
 from assay.types.trace import (
     AgentStep,
@@ -52,7 +52,7 @@ class ModelSpan:
     """
 
     turns: tuple[Turn, ...]
-    reply: Reply
+    reply: AssistantTurn
     start: float = 0.0
     at: str = ""
     error: str = ""
@@ -134,10 +134,10 @@ class Spans:
         return make_transcript(
             name,
             cast("list[Step]", numbered(steps)),
-            Outcome(
+            TranscriptEnd(
                 answer=answer,
                 status="error" if self.error else "completed" if answer is not None else None,
-                totals=Totals(
+                totals=RunUsage(
                     tokens=sum(known) if counts and len(known) == 2 * len(counts) else None,
                     seconds=self.seconds,
                 ),

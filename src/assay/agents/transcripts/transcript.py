@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, cast
 
 from assay.agents.transcripts.document import Notes, clean, mapping, shortened
-from assay.graders.usage import INCOMPLETE, OBSERVED, UNTOLD, USAGE, Totals
+from assay.graders.usage import INCOMPLETE, OBSERVED, UNTOLD, USAGE, RunUsage
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
 from assay.types.trace import (
@@ -47,12 +47,12 @@ class Transcript:
 
     format: str
     trace: Trace
-    totals: Totals
+    totals: RunUsage
     failure: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class TranscriptEnd:
     """How a transcript ends.
 
     Attributes:
@@ -67,12 +67,14 @@ class Outcome:
     answer: str | None = None
     status: TraceStatus | None = None
     stop_reason: StopReason | None = None
-    totals: Totals = field(default_factory=Totals)
+    totals: RunUsage = field(default_factory=RunUsage)
     failure: str = ""
     session: Mapping[str, Json] = field(default_factory=dict[str, Json])
 
 
-def make_transcript(name: str, steps: Sequence[Step], outcome: Outcome, notes: Notes) -> Transcript:
+def make_transcript(
+    name: str, steps: Sequence[Step], outcome: TranscriptEnd, notes: Notes
+) -> Transcript:
     """Put a transcript together."""
     unknown = [name for name, known in outcome.totals.to_dict().items() if known is None]
     totals = replace(

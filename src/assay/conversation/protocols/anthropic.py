@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from assay.conversation.messages import Finish, Usage
+from assay.conversation.messages import Finish, ReplyUsage
 from assay.conversation.protocols.anthropic_stream import AnthropicStream, write_stream
 from assay.conversation.protocols.codec import Codec, Protocol
 from assay.conversation.protocols.shapes import ProtocolError, checked
 from assay.conversation.protocols.translating import (
-    Turns,
+    TurnBuilder,
     as_function,
     as_function_call,
     call_as_asked,
@@ -24,11 +24,11 @@ from assay.conversation.protocols.translating import (
     word,
 )
 from assay.conversation.turns import (
+    AssistantTurn,
     Call,
     Conversation,
     Image,
     Part,
-    Reply,
     Result,
     Stop,
     Text,
@@ -71,7 +71,7 @@ def read_request(body: Json) -> Conversation:
         ProtocolError: If it is none.
     """
     given = checked(_NAME, body)
-    turns = Turns()
+    turns = TurnBuilder()
     if system := _content(given.get("system")):
         turns.add("system", system)
     for message in map(mapping, items(given["messages"])):
@@ -97,7 +97,7 @@ def read_request(body: Json) -> Conversation:
     )
 
 
-def _add_message(turns: Turns, role: str, parts: Sequence[Part]) -> None:
+def _add_message(turns: TurnBuilder, role: str, parts: Sequence[Part]) -> None:
     if role != "user":
         turns.add("assistant" if role == "assistant" else "system", parts)
         return
@@ -303,7 +303,7 @@ def _choice_body(asked: Conversation) -> dict[str, Json]:
     return choice
 
 
-def read_reply(body: Json) -> Reply | None:
+def read_reply(body: Json) -> AssistantTurn | None:
     """Read a whole reply; None if it is none."""
     reply = mapping(body)
     content = reply.get("content")
@@ -312,7 +312,7 @@ def read_reply(body: Json) -> Reply | None:
     turn = Turn("assistant", _content(content))
     reason = text(reply.get("stop_reason"))
     stop: Stop = finish_of(reason)
-    return Reply(
+    return AssistantTurn(
         turn=turn,
         stop="tool" if turn.calls and stop == "stop" else stop,
         model=name(reply.get("model")),
@@ -323,7 +323,7 @@ def read_reply(body: Json) -> Reply | None:
     )
 
 
-def write_reply(reply: Reply, asked: Conversation) -> dict[str, Json]:
+def write_reply(reply: AssistantTurn, asked: Conversation) -> dict[str, Json]:
     """Write a whole reply to a request."""
     content: list[Json] = []
     for part in reply.turn.parts:
@@ -391,7 +391,7 @@ def finish_of(reason: str) -> Finish:
     return _FINISH.get(reason, "stop")
 
 
-def usage_of(usage: Mapping[str, Json]) -> Usage:
+def usage_of(usage: Mapping[str, Json]) -> ReplyUsage:
     """The tokens of a reply."""
     fresh = count(usage.get("input_tokens"))
     cached = count(usage.get("cache_read_input_tokens"))
@@ -401,7 +401,7 @@ def usage_of(usage: Mapping[str, Json]) -> Usage:
     if stored is None and by_time:
         stored = (count(by_time.get("ephemeral_5m_input_tokens")) or 0) + (hour or 0)
     hour = None if hour is None else min(hour, stored or 0)
-    return Usage(
+    return ReplyUsage(
         input_tokens=None if fresh is None else fresh + (cached or 0) + (stored or 0),
         cached_tokens=cached,
         output_tokens=count(usage.get("output_tokens")),

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from assay.conversation.messages import Finish, Usage
+from assay.conversation.messages import Finish, ReplyUsage
 from assay.conversation.protocols.chat_stream import ChatStream, write_stream
 from assay.conversation.protocols.codec import Codec, Protocol
 from assay.conversation.protocols.shapes import ProtocolError, checked, missing
 from assay.conversation.protocols.translating import (
-    Turns,
+    TurnBuilder,
     call_as_asked,
     flag,
     given_only,
@@ -24,11 +24,11 @@ from assay.conversation.protocols.translating import (
     word,
 )
 from assay.conversation.turns import (
+    AssistantTurn,
     Call,
     Conversation,
     Image,
     Part,
-    Reply,
     Result,
     Speaker,
     Stop,
@@ -119,7 +119,7 @@ def read_request(body: Json) -> Conversation:
 
 
 def _turns(messages: Sequence[Json]) -> tuple[Turn, ...]:
-    turns = Turns()
+    turns = TurnBuilder()
     for message in map(mapping, messages):
         speaker = _SPEAKERS[text(message["role"])]
         if speaker == "tool":
@@ -321,7 +321,7 @@ def _call_body(call: Call) -> Json:
     return {"id": call.id, "type": "function", "function": inner}
 
 
-def read_reply(body: Json, nameless: str = "") -> Reply | None:
+def read_reply(body: Json, nameless: str = "") -> AssistantTurn | None:
     """Read a whole reply; None if it is none. Of several in one, the first counts.
 
     Args:
@@ -338,7 +338,7 @@ def read_reply(body: Json, nameless: str = "") -> Reply | None:
     calls = _calls(message, nameless)
     parts: list[Part] = [*_thoughts(message), *_reply_texts(message), *calls]
     stop: Stop = "refusal" if refusal else finish_of(reason_of(choice))
-    return Reply(
+    return AssistantTurn(
         turn=Turn("assistant", tuple(parts)),
         stop="tool" if calls and stop == "stop" else stop,
         model=name(reply.get("model")),
@@ -376,7 +376,7 @@ def _ids(value: Json) -> tuple[int, ...]:
     return () if None in found else tuple(one for one in found if one is not None)
 
 
-def write_reply(reply: Reply, asked: Conversation) -> dict[str, Json]:
+def write_reply(reply: AssistantTurn, asked: Conversation) -> dict[str, Json]:
     """Write a whole reply to a request."""
     calls = [call_as_asked(call, asked) for call in reply.turn.calls]
     message: dict[str, Json] = {
@@ -422,7 +422,7 @@ def write_reply(reply: Reply, asked: Conversation) -> dict[str, Json]:
     return body
 
 
-def _logprobs_body(reply: Reply) -> Json:
+def _logprobs_body(reply: AssistantTurn) -> Json:
     if reply.tokens is None:
         return None
     said = reply.turn.text or json.dumps([call.arguments for call in reply.turn.calls])
@@ -461,11 +461,11 @@ def finish_of(reason: str) -> Finish:
     return _FINISH.get(reason, "stop")
 
 
-def usage_of(usage: Mapping[str, Json]) -> Usage:
+def usage_of(usage: Mapping[str, Json]) -> ReplyUsage:
     """The tokens of a reply."""
     read_details = usage.get("prompt_tokens_details")
     written_details = usage.get("completion_tokens_details")
-    return Usage(
+    return ReplyUsage(
         input_tokens=count(usage.get("prompt_tokens")),
         cached_tokens=count(mapping(read_details).get("cached_tokens")),
         output_tokens=count(usage.get("completion_tokens")),

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias, cast
 
 from assay.conversation.protocols.events import EventStream, event
 from assay.conversation.protocols.shapes import ProtocolError
-from assay.conversation.turns import Conversation, Reply
+from assay.conversation.turns import AssistantTurn, Conversation
 from assay.frozen import frozen
 from assay.scoring.json_safe import Json
 
@@ -47,8 +47,8 @@ class Codec:
     PATH: str
     read_request: Callable[[Json], Conversation]
     write_request: Callable[[Conversation], dict[str, Json]]
-    read_reply: Callable[[Json], Reply | None]
-    write_reply: Callable[[Reply, Conversation], dict[str, Json]]
+    read_reply: Callable[[Json], AssistantTurn | None]
+    write_reply: Callable[[AssistantTurn, Conversation], dict[str, Json]]
     events_of: Callable[[Mapping[str, Json], int, bool], Iterator[bytes]]
     stream: Callable[[bool], EventStream]
     write_error: Callable[[ProtocolError], dict[str, Json]]

@@ -10,12 +10,12 @@ import re
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 
-from assay.conversation.messages import Usage
+from assay.conversation.messages import ReplyUsage
 from assay.conversation.protocols.codec import Codec, Protocol
 from assay.conversation.protocols.google_stream import GoogleStream, write_stream
 from assay.conversation.protocols.shapes import ProtocolError, checked, object_of
 from assay.conversation.protocols.translating import (
-    Turns,
+    TurnBuilder,
     as_function,
     as_function_call,
     call_as_asked,
@@ -29,11 +29,11 @@ from assay.conversation.protocols.translating import (
     whole,
 )
 from assay.conversation.turns import (
+    AssistantTurn,
     Call,
     Conversation,
     Image,
     Part,
-    Reply,
     Result,
     Stop,
     Text,
@@ -166,7 +166,7 @@ def read_count(body: Mapping[str, Json]) -> Conversation:
 
 
 def _turns(given: Mapping[str, Json]) -> tuple[Turn, ...]:
-    turns = Turns()
+    turns = TurnBuilder()
     if system := _content(mapping(given.get("systemInstruction"))):
         turns.add("system", [part for part, _ in system])
     calls = _Calls()
@@ -494,7 +494,7 @@ def _image(url: str) -> dict[str, Json]:
     return {"fileData": {"mimeType": "image/*", "fileUri": url}}
 
 
-def read_reply(body: Json) -> Reply | None:
+def read_reply(body: Json) -> AssistantTurn | None:
     """Read a whole reply; None if it is none. Of several in one, the first counts."""
     reply = mapping(body)
     candidates = items(reply.get("candidates"))
@@ -509,7 +509,7 @@ def read_reply(body: Json) -> Reply | None:
     turn = Turn("assistant", tuple(_named(part, of_reply, at) for at, part in enumerate(found)))
     stop: Stop = "refusal" if blocked else _STOPS.get(reason, "stop")
     told = text(candidate.get("finishMessage")) or blocked or reason
-    return Reply(
+    return AssistantTurn(
         turn=turn,
         stop="tool" if turn.calls and stop == "stop" else stop,
         model=name(reply.get("modelVersion")),
@@ -528,7 +528,7 @@ def _named(part: Part, reply: str, at: int) -> Part:
     return Call(f"{part.name}:{reply}:{at}", part.name, part.arguments)
 
 
-def with_ids(body: Mapping[str, Json], reply: Reply) -> dict[str, Json] | None:
+def with_ids(body: Mapping[str, Json], reply: AssistantTurn) -> dict[str, Json] | None:
     """A reply whose calls have the ids that they were read with; None if they have them already.
 
     Who was given none makes up its own, and could not be seen to tell of the same calls.
@@ -548,10 +548,10 @@ def with_ids(body: Mapping[str, Json], reply: Reply) -> dict[str, Json] | None:
     return {**body, "candidates": [named, *candidates[1:]]}
 
 
-def _usage(told: Mapping[str, Json]) -> Usage:
+def _usage(told: Mapping[str, Json]) -> ReplyUsage:
     read, found = count(told.get("promptTokenCount")), count(told.get("toolUsePromptTokenCount"))
     wrote, thought = count(told.get("candidatesTokenCount")), count(told.get("thoughtsTokenCount"))
-    return Usage(
+    return ReplyUsage(
         input_tokens=None if read is None else read + (found or 0),
         cached_tokens=count(told.get("cachedContentTokenCount")),
         output_tokens=None if wrote is None and thought is None else (wrote or 0) + (thought or 0),
@@ -570,7 +570,7 @@ def _tokens(candidate: Mapping[str, Json]) -> Tokens | None:
     return found if found != Tokens() else None
 
 
-def write_reply(reply: Reply, asked: Conversation) -> dict[str, Json]:
+def write_reply(reply: AssistantTurn, asked: Conversation) -> dict[str, Json]:
     """Write a whole reply to a request."""
     parts = tuple(
         as_function_call(call_as_asked(part, asked)) if isinstance(part, Call) else part

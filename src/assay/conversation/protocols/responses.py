@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from assay.conversation.messages import Usage
+from assay.conversation.messages import ReplyUsage
 from assay.conversation.protocols.chat import write_error
 from assay.conversation.protocols.codec import Codec, Protocol
 from assay.conversation.protocols.responses_stream import ResponsesStream, write_stream
 from assay.conversation.protocols.shapes import ProtocolError, checked, object_of
 from assay.conversation.protocols.translating import (
-    Turns,
+    TurnBuilder,
     call_as_asked,
     flag,
     given_only,
@@ -23,11 +23,11 @@ from assay.conversation.protocols.translating import (
     word,
 )
 from assay.conversation.turns import (
+    AssistantTurn,
     Call,
     Conversation,
     Image,
     Part,
-    Reply,
     Result,
     Speaker,
     Stop,
@@ -72,7 +72,7 @@ def read_request(body: Json) -> Conversation:
             raise ProtocolError(400, message, parameter=field, code="unsupported_parameter")
     given = checked(_NAME, body)
     # What the model says at a time is one turn, of however many items it consists.
-    turns = Turns("assistant")
+    turns = TurnBuilder("assistant")
     if instructions := text(given.get("instructions")):
         turns.add("system", [Text(instructions)])
     if isinstance(said := given["input"], str):
@@ -98,7 +98,7 @@ def read_request(body: Json) -> Conversation:
     )
 
 
-def _add_item(turns: Turns, item: dict[str, Json], where: str) -> None:
+def _add_item(turns: TurnBuilder, item: dict[str, Json], where: str) -> None:
     kind = text(item.get("type")) or "message"
     match kind:
         case "message":
@@ -321,7 +321,7 @@ def _tool_body(tool: Tool) -> dict[str, Json]:
     return {**body, "format": dict(tool.schema)} if tool.schema else body
 
 
-def read_reply(body: Json) -> Reply | None:
+def read_reply(body: Json) -> AssistantTurn | None:
     """Read a whole reply; None if it is none, also where it failed."""
     response = mapping(body)
     output = response.get("output")
@@ -344,7 +344,7 @@ def read_reply(body: Json) -> Reply | None:
     turn = Turn("assistant", tuple(parts))
     reason = text(mapping(response.get("incomplete_details")).get("reason"))
     found = logprobs_of([mapping(one) for one in logprobs])
-    return Reply(
+    return AssistantTurn(
         turn=turn,
         stop=_stop(turn, status, reason, is_refused=bool(refusals)),
         model=name(response.get("model")),
@@ -370,9 +370,9 @@ def _stop(turn: Turn, status: str, reason: str, *, is_refused: bool) -> Stop:
 _RUN_BY_THE_ASKER = ("local_shell_call", "shell_call", "apply_patch_call", "computer_call")
 
 
-def _usage(usage: Mapping[str, Json]) -> Usage:
+def _usage(usage: Mapping[str, Json]) -> ReplyUsage:
     read, wrote = usage.get("input_tokens_details"), usage.get("output_tokens_details")
-    return Usage(
+    return ReplyUsage(
         input_tokens=count(usage.get("input_tokens")),
         cached_tokens=count(mapping(read).get("cached_tokens")),
         output_tokens=count(usage.get("output_tokens")),
@@ -380,7 +380,7 @@ def _usage(usage: Mapping[str, Json]) -> Usage:
     )
 
 
-def write_reply(reply: Reply, asked: Conversation) -> dict[str, Json]:
+def write_reply(reply: AssistantTurn, asked: Conversation) -> dict[str, Json]:
     """Write a whole reply to a request."""
     status = "incomplete" if reply.stop == "length" else "completed"
     output = _output(reply, asked, status)
@@ -430,7 +430,7 @@ def _chosen(asked: Conversation) -> Json:
     return {"type": "function", "name": asked.choice}
 
 
-def _output(reply: Reply, asked: Conversation, status: str) -> list[Json]:
+def _output(reply: AssistantTurn, asked: Conversation, status: str) -> list[Json]:
     output: list[Json] = []
     logprobs = reply.tokens.logprobs if reply.tokens is not None and asked.wants_logprobs else ()
     for at, part in enumerate(reply.turn.parts):

@@ -14,7 +14,7 @@ _INPUT = "input"
 _LONGEST_WORD = 80
 
 
-class Turns:
+class TurnBuilder:
     """Turns in the making, from messages and items, however a protocol cuts a conversation.
 
     Args:

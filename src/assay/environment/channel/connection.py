@@ -14,7 +14,7 @@ from assay.environment.channel.frames import (
     NATIVE,
     NOT_JSON,
     UNAUTHORIZED,
-    Request,
+    ChannelCall,
     Wire,
     decode,
     encode,
@@ -130,7 +130,7 @@ class Connection:
         if request.method == "bye":
             raise _HangUpError
 
-    def _call(self, request: Request) -> dict[str, Json] | asyncio.Task[dict[str, Json]]:
+    def _call(self, request: ChannelCall) -> dict[str, Json] | asyncio.Task[dict[str, Json]]:
         method = request.method
         if method == "hello":
             return self._hello(request)
@@ -161,7 +161,7 @@ class Connection:
         front.bye(session)
         return {"goodbye": True}
 
-    def _hello(self, request: Request) -> dict[str, Json]:
+    def _hello(self, request: ChannelCall) -> dict[str, Json]:
         wanted, token = request.text("session_id"), request.text("token")
         if not self._is_trusted:
             # Whoever knows the id of a session was let in when it was opened.
@@ -194,7 +194,7 @@ class Connection:
 
     def _reply(
         self,
-        request: Request,
+        request: ChannelCall,
         replied: asyncio.Future[None],
         result: asyncio.Task[dict[str, Json]],
     ) -> None:
@@ -209,7 +209,7 @@ class Connection:
         replied.set_result(None)
 
     def _said(
-        self, request: Request, number: int | str, result: asyncio.Task[dict[str, Json]]
+        self, request: ChannelCall, number: int | str, result: asyncio.Task[dict[str, Json]]
     ) -> dict[str, Json]:
         if result.cancelled():
             error = ChannelError("cancelled", code=INVALID_REQUEST, kind="CancelledError")

@@ -13,23 +13,28 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, cast
 
-from assay.environment.channel.frames import INVALID_PARAMS, INVALID_REQUEST, SESSION_LOST, Request
+from assay.environment.channel.frames import (
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    SESSION_LOST,
+    ChannelCall,
+)
 from assay.environment.channel.sessions import ServedSession
 from assay.errors import ChannelError, nearest
 from assay.scoring.json_safe import Json
 
 if TYPE_CHECKING:
-    from assay.environment.channel.front import Client, Front
+    from assay.environment.channel.front import Front, SessionOwner
 
 _MOST_ID = 255
 _RESET = ("task", "args", "seed", "episode_id")
 _ANSWERS = ("answer", "action")
 
 
-class Episodes:
+class ClientEpisodes:
     """What one client does: one episode after the other."""
 
-    def __init__(self, front: Front, client: Client) -> None:
+    def __init__(self, front: Front, client: SessionOwner) -> None:
         self._front = front
         self._client = client
         self._is_busy = False
@@ -52,7 +57,7 @@ class Episodes:
                 self._client.session = self._front.enter(self._client, "")
             self._clear()
             session = cast("ServedSession", self.session)
-            request = Request(None, "reset", {"id": row["id"], "args": args})
+            request = ChannelCall(None, "reset", {"id": row["id"], "args": args})
             said = await _result(self._front.start_task(session, request))
             self._id = cast("str | None", data.get("episode_id")) or secrets.token_hex(16)
             self._task, self._is_over = str(row["id"]), False
@@ -105,7 +110,7 @@ class Episodes:
                 return _observed(said)
             params: dict[str, Json] = {"name": name, "arguments": arguments or {}}
             try:
-                found = await _result(self._front.move(session, Request(None, "call", params)))
+                found = await _result(self._front.move(session, ChannelCall(None, "call", params)))
             except ChannelError as error:
                 seen = self._failed(session, error, said)
                 wrong: Json = {"error_type": "execution_error", "message": error.message}
@@ -191,7 +196,7 @@ class Episodes:
         return session
 
     async def _acted(self, session: ServedSession, action: str) -> dict[str, Json]:
-        request = Request(None, "step", {"action": action})
+        request = ChannelCall(None, "step", {"action": action})
         try:
             seen = await _result(self._front.move(session, request))
         except ChannelError as error:
@@ -208,7 +213,7 @@ class Episodes:
     ) -> dict[str, Json]:
         """What comes of the last action: the grade, or why there is none, which is not 0."""
         shown: dict[str, Json] = {"content": "" if seen is None else seen["observation"]}
-        request = Request(None, "grade", {"answer": answer})
+        request = ChannelCall(None, "grade", {"answer": answer})
         try:
             grade = await _result(self._front.grade_task(session, request))
         except ChannelError as error:

@@ -62,7 +62,7 @@ class Wire(Protocol):
         ...
 
 
-class Held:
+class FrameBudget:
     """How many bytes of unfinished frames a server holds in all, and may hold."""
 
     def __init__(self, most: int) -> None:
@@ -87,7 +87,7 @@ class TcpWire:
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         *,
-        held: Held | None = None,
+        held: FrameBudget | None = None,
         send_seconds: float | None = None,
     ) -> None:
         self._reader = reader
@@ -243,7 +243,7 @@ class WebSocketWire:
 
 
 @frozen
-class Request:
+class ChannelCall:
     """One call."""
 
     id: int | str | None
@@ -316,7 +316,7 @@ def unsendable(params: Mapping[str, Json]) -> str:
     return "it is larger than a frame" if len(data) > MOST_BYTES - _MOST_AROUND else ""
 
 
-def request_of(frame: Mapping[str, Json], size: int = 0) -> Request:
+def request_of(frame: Mapping[str, Json], size: int = 0) -> ChannelCall:
     """Read a call, and note how large its frame was."""
     number, method, params = frame.get("id"), frame.get("method"), frame.get("params")
     if isinstance(number, bool) or not isinstance(number, int | str | None):
@@ -329,7 +329,7 @@ def request_of(frame: Mapping[str, Json], size: int = 0) -> Request:
         raise ChannelError(
             f"{method[:80]}: 'params' must be an object, got {_kind(params)}", code=INVALID_PARAMS
         )
-    return Request(number, method, params or {}, size)
+    return ChannelCall(number, method, params or {}, size)
 
 
 def success(number: int | str | None, result: Mapping[str, Json]) -> dict[str, Json]:

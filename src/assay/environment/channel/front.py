@@ -22,12 +22,19 @@ from assay.environment.channel.frames import (
     INVALID_PARAMS,
     INVALID_REQUEST,
     SESSION_LOST,
-    Held,
-    Request,
+    ChannelCall,
+    FrameBudget,
     Wire,
     encode,
 )
-from assay.environment.channel.sessions import Attempt, Ending, Ledger, Limits, Move, ServedSession
+from assay.environment.channel.sessions import (
+    ChannelLimits,
+    Ending,
+    Move,
+    ServedSession,
+    SessionLedger,
+    StartedTask,
+)
 from assay.environment.channel.workers import Worker, WorkerGoneError, Workers
 from assay.errors import AssayError, ChannelError, nearest
 from assay.scoring.json_safe import Json
@@ -38,7 +45,7 @@ _LOG = logging.getLogger("assay.channel")
 _SHARED_DEATHS = 2
 
 
-class Line(Protocol):
+class HangUp(Protocol):
     """What can be hung up on."""
 
     def close(self) -> None:
@@ -46,14 +53,14 @@ class Line(Protocol):
         ...
 
 
-class Client(Protocol):
+class SessionOwner(Protocol):
     """Whose a session is: a connection of the channel, or of another door."""
 
     # Its session; set to None where somebody else has it now, or its time is up.
     session: ServedSession | None
 
     @property
-    def wire(self) -> Line:
+    def wire(self) -> HangUp:
         """What to hang up on then."""
         ...
 
@@ -73,19 +80,19 @@ class Front:
         self,
         workers: Workers,
         *,
-        limits: Limits | None = None,
+        limits: ChannelLimits | None = None,
         token: str = "",
         audit: Callable[[dict[str, Json]], object] | None = None,
     ) -> None:
-        self.limits = limits or Limits()
-        self.held = Held(self.limits.held_bytes)
+        self.limits = limits or ChannelLimits()
+        self.held = FrameBudget(self.limits.held_bytes)
         self._workers = workers
         self._token = token.encode()
         self._audit = audit or _log
-        self._ledger = Ledger(self.limits)
+        self._ledger = SessionLedger(self.limits)
         self._manifest: dict[str, Json] = {}
-        self._strangers: dict[Client, None] = {}  # the oldest first
-        self._live: dict[str, Client] = {}
+        self._strangers: dict[SessionOwner, None] = {}  # the oldest first
+        self._live: dict[str, SessionOwner] = {}
         self._running: dict[int, asyncio.Task[dict[str, Json]]] = {}
         self._places: dict[int, Worker] = {}
         self._behind: set[asyncio.Task[None]] = set()
@@ -137,7 +144,7 @@ class Front:
             connection.leave()
             wire.close()
 
-    def enter(self, connection: Client, session_id: str) -> ServedSession:
+    def enter(self, connection: SessionOwner, session_id: str) -> ServedSession:
         """Give a connection its session: a new one, or the one whose id it knows."""
         if session_id:
             session = self._ledger.resume(session_id)
@@ -154,7 +161,7 @@ class Front:
         self._live[session.id] = connection
         return session
 
-    def park(self, connection: Client, session: ServedSession) -> None:
+    def park(self, connection: SessionOwner, session: ServedSession) -> None:
         """A session's connection is gone; its task stays."""
         if self._live.get(session.id) is connection:
             del self._live[session.id]
@@ -169,7 +176,9 @@ class Front:
         self._live.pop(session.id, None)
         self._remove(session, "cancelled")
 
-    def start_task(self, session: ServedSession, request: Request) -> asyncio.Task[dict[str, Json]]:
+    def start_task(
+        self, session: ServedSession, request: ChannelCall
+    ) -> asyncio.Task[dict[str, Json]]:
         """Start a task, in place of what the session did before."""
         task, args, key = request.text("id", needed=True), request.mapping("args"), ""
         key = request.text("key")
@@ -199,7 +208,7 @@ class Front:
                 hint='say hello with {"form": "assay"} on the channel, and call them by tasks.call',
             )
 
-    def move(self, session: ServedSession, request: Request) -> asyncio.Task[dict[str, Json]]:
+    def move(self, session: ServedSession, request: ChannelCall) -> asyncio.Task[dict[str, Json]]:
         """Act in the task of a session, or call a tool of it; sent again it is done once."""
         attempt, method = session.begun(), request.method.removeprefix("tasks.")
         said: dict[str, Json] = {"action": request.text("action", needed=method == "step")}
@@ -227,7 +236,9 @@ class Front:
         attempt.moving = (method, said)
         return self._run(attempt, self._move(session, attempt, method, said))
 
-    def grade_task(self, session: ServedSession, request: Request) -> asyncio.Task[dict[str, Json]]:
+    def grade_task(
+        self, session: ServedSession, request: ChannelCall
+    ) -> asyncio.Task[dict[str, Json]]:
         """Grade the task of a session, once: what is asked again gets the grade that there is."""
         attempt = session.begun()
         given = request.params.get("answer")
@@ -249,7 +260,7 @@ class Front:
         """The rows of the manifest."""
         return cast("list[Json]", self._manifest["templates"])
 
-    def _require_idle(self, attempt: Attempt | None) -> None:
+    def _require_idle(self, attempt: StartedTask | None) -> None:
         if attempt is not None and attempt.number in self._running:
             raise ChannelError(
                 "a task call is still running",
@@ -258,7 +269,7 @@ class Front:
             )
 
     def _run(
-        self, attempt: Attempt, work: Coroutine[object, object, dict[str, Json]]
+        self, attempt: StartedTask, work: Coroutine[object, object, dict[str, Json]]
     ) -> asyncio.Task[dict[str, Json]]:
         running = self._running[attempt.number] = asyncio.create_task(work)
 
@@ -271,7 +282,7 @@ class Front:
         running.add_done_callback(ended)
         return running
 
-    async def _start(self, session: ServedSession, attempt: Attempt) -> dict[str, Json]:
+    async def _start(self, session: ServedSession, attempt: StartedTask) -> dict[str, Json]:
         try:
             await self._doing(attempt, _nothing)
         except AssayError as error:
@@ -282,7 +293,7 @@ class Front:
         return cast("dict[str, Json]", attempt.prompt)
 
     async def _move(
-        self, session: ServedSession, attempt: Attempt, method: str, said: dict[str, Json]
+        self, session: ServedSession, attempt: StartedTask, method: str, said: dict[str, Json]
     ) -> dict[str, Json]:
         async def do(worker: Worker) -> Json:
             return await worker.ask(method, {"task": attempt.number, **said}, self.limits.start)
@@ -298,7 +309,7 @@ class Front:
         return seen
 
     async def _grade(
-        self, session: ServedSession, attempt: Attempt, answer: str | None
+        self, session: ServedSession, attempt: StartedTask, answer: str | None
     ) -> dict[str, Json]:
         async def grade(worker: Worker) -> Json:
             params: dict[str, Json] = {"task": attempt.number, "answer": answer}
@@ -311,7 +322,7 @@ class Front:
         self._end(session, attempt, "graded")  # recorded before it is sent
         return attempt.grade
 
-    def _fail(self, session: ServedSession, attempt: Attempt, error: Exception) -> ChannelError:
+    def _fail(self, session: ServedSession, attempt: StartedTask, error: Exception) -> ChannelError:
         """There will be no grade."""
         if isinstance(error, ChannelError):
             fault = error
@@ -324,7 +335,7 @@ class Front:
         self._end(session, attempt, "error", fault)
         return fault
 
-    async def _doing(self, attempt: Attempt, call: Callable[[Worker], Awaitable[Json]]) -> Json:
+    async def _doing(self, attempt: StartedTask, call: Callable[[Worker], Awaitable[Json]]) -> Json:
         """Do something where the task lives, and where it has died, where it lives again.
 
         A task that was doing something when its worker died may be what killed it, or not: after
@@ -351,7 +362,7 @@ class Front:
         attempt.deaths = 0  # the next call begins it again among the others
         return value
 
-    async def _begun(self, attempt: Attempt) -> Worker:
+    async def _begun(self, attempt: StartedTask) -> Worker:
         """The worker that the task lives in; it is begun again if that has died."""
         place = self._places.get(attempt.number)
         if place is not None and not place.is_gone:
@@ -365,7 +376,7 @@ class Front:
     def _end(
         self,
         session: ServedSession,
-        attempt: Attempt,
+        attempt: StartedTask,
         ending: Ending,
         error: AssayError | None = None,
     ) -> None:
@@ -392,7 +403,7 @@ class Front:
     def _note(
         self,
         session: ServedSession,
-        attempt: Attempt | None,
+        attempt: StartedTask | None,
         ending: Ending,
         error: AssayError | None,
     ) -> None:
@@ -446,7 +457,7 @@ async def _given(value: dict[str, Json]) -> dict[str, Json]:
     return value
 
 
-async def _begin(attempt: Attempt, worker: Worker, seconds: float) -> None:
+async def _begin(attempt: StartedTask, worker: Worker, seconds: float) -> None:
     """Begin a task in a worker; one that was begun before must say what it said then."""
     params: dict[str, Json] = {"task": attempt.number, "id": attempt.task, "args": attempt.args}
     prompt = await worker.ask("start", params, seconds)
@@ -460,7 +471,7 @@ async def _begin(attempt: Attempt, worker: Worker, seconds: float) -> None:
             raise _lost(attempt, "showed something else after the same actions")
 
 
-def _lost(attempt: Attempt, what: str) -> ChannelError:
+def _lost(attempt: StartedTask, what: str) -> ChannelError:
     return ChannelError(
         f"session lost: its worker died, and {attempt.task!r}, begun again, {what}",
         code=SESSION_LOST,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
-from assay.environment.channel.episodes import Episodes, default_rows, schemas, tools_of
+from assay.environment.channel.episodes import ClientEpisodes, default_rows, schemas, tools_of
 from assay.environment.channel.frames import (
     BUSY,
     INVALID_PARAMS,
@@ -66,7 +66,7 @@ class OpenEnvDoor:
 
     def __init__(self, front: Front) -> None:
         self._front = front
-        self._kept: dict[str, tuple[_Client, Episodes]] = {}
+        self._kept: dict[str, tuple[_Client, ClientEpisodes]] = {}
         self._get: dict[str, Callable[[web.BaseRequest], Json]] = {
             "/metadata": self._metadata,
             "/schema": lambda _: schemas(front.manifest),
@@ -167,11 +167,11 @@ class OpenEnvDoor:
                 del self._kept[key]
         client = _Client(peer, _Nothing())
         key = secrets.token_hex(16)
-        self._kept[key] = client, Episodes(self._front, client)
+        self._kept[key] = client, ClientEpisodes(self._front, client)
         self._park(client)
         return key
 
-    def _found(self, key: Json) -> tuple[_Client, Episodes]:
+    def _found(self, key: Json) -> tuple[_Client, ClientEpisodes]:
         kept = self._kept.get(key) if isinstance(key, str) else None
         if kept is None:
             if not key:
@@ -223,7 +223,7 @@ class OpenEnvDoor:
         return self._found(key)[1].state()
 
     async def _called(
-        self, frame: Mapping[str, Json], peer: str, own: Episodes | None = None
+        self, frame: Mapping[str, Json], peer: str, own: ClientEpisodes | None = None
     ) -> dict[str, Json]:
         """Answer a call of MCP's tools, as OpenEnv frames it."""
         number: int | str | None = None
@@ -247,7 +247,9 @@ class OpenEnvDoor:
         except AssayError as error:
             return failure(number, error)
 
-    async def _tool(self, params: Mapping[str, Json], own: Episodes | None) -> dict[str, Json]:
+    async def _tool(
+        self, params: Mapping[str, Json], own: ClientEpisodes | None
+    ) -> dict[str, Json]:
         if own is None:
             client, episodes = self._found(params.get("session_id"))
             is_parked = client.session is not None and client.session.parked is not None
@@ -330,11 +332,11 @@ class OpenEnvDoor:
             else:
                 episodes.end()
 
-    def _entered(self, wire: WebSocketWire, key: str, peer: str) -> tuple[_Client, Episodes]:
+    def _entered(self, wire: WebSocketWire, key: str, peer: str) -> tuple[_Client, ClientEpisodes]:
         """Who has connected: somebody new, or who knows what was begun in single calls."""
         if not key:
             new = _Client(peer, wire)
-            return new, Episodes(self._front, new)
+            return new, ClientEpisodes(self._front, new)
         client, episodes = self._found(key)
         if not isinstance(client.wire, _Nothing):
             raise ChannelError("the session has a WebSocket", code=INVALID_REQUEST)
@@ -342,7 +344,7 @@ class OpenEnvDoor:
         client.wire = wire
         return client, episodes
 
-    async def _take(self, wire: WebSocketWire, episodes: Episodes, data: str | bytes) -> bool:
+    async def _take(self, wire: WebSocketWire, episodes: ClientEpisodes, data: str | bytes) -> bool:
         """Answer one message; whether the client stays."""
         try:
             said = await self._reply(episodes, decode(data))
@@ -356,7 +358,7 @@ class OpenEnvDoor:
         return said is not None
 
     async def _reply(
-        self, episodes: Episodes, message: Mapping[str, Json]
+        self, episodes: ClientEpisodes, message: Mapping[str, Json]
     ) -> dict[str, Json] | None:
         kind, data = message.get("type"), message.get("data")
         known = {"type", "data"} if kind in ("reset", "step", "mcp") else {"type"}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 from assay.environment.channel.frames import MOST_BYTES, TcpWire, WebSocketWire
 from assay.environment.channel.front import Front
 from assay.environment.channel.openenv_door import OpenEnvDoor
-from assay.environment.channel.sessions import Limits
+from assay.environment.channel.sessions import ChannelLimits
 from assay.environment.channel.workers import Workers
 from assay.errors import InputError
 from assay.frozen import frozen
@@ -30,7 +30,7 @@ _MOST_HEAD = 16 << 10
 
 
 @frozen(kw_only=True)
-class Served:
+class ServedEnvironment:
     """Where an environment is served."""
 
     host: str
@@ -68,11 +68,11 @@ async def serve(
     port: int = 0,
     workers: int = 0,
     token: str = "",
-    limits: Limits | None = None,
+    limits: ChannelLimits | None = None,
     audit: Callable[[dict[str, Json]], object] | None = None,
     listens: bool = True,
     openenv: bool = False,
-) -> AsyncGenerator[Served]:
+) -> AsyncGenerator[ServedEnvironment]:
     """Serve the environment of a Python file, until the context is left.
 
     ``token``: The secret that clients must know; needed off loopback.
@@ -103,7 +103,7 @@ async def serve(
             opened.write(word)
 
         try:
-            yield Served(
+            yield ServedEnvironment(
                 host=host,
                 port=0 if listener is None else cast("int", listener.getsockname()[1]),
                 manifest=dict(front.manifest),

@@ -23,7 +23,7 @@ Ending = Literal["graded", "error", "cancelled", "replaced", "abandoned", "never
 
 
 @frozen(kw_only=True)
-class Limits:
+class ChannelLimits:
     """What a server bears. Times are in seconds."""
 
     sessions: int = 1024
@@ -52,7 +52,7 @@ class Move:
 
 
 @dataclass(slots=True)
-class Attempt:
+class StartedTask:
     """One task that was started."""
 
     number: int
@@ -110,14 +110,14 @@ class ServedSession:
     started: float
     parked: float | None = None
     starts: int = 0
-    attempt: Attempt | None = None
+    attempt: StartedTask | None = None
 
     @property
     def name(self) -> str:
         """What logs call it: its id is a secret."""
         return hashlib.sha256(self.id.encode()).hexdigest()[:12]
 
-    def begun(self) -> Attempt:
+    def begun(self) -> StartedTask:
         """The task in progress."""
         if self.attempt is None:
             raise ChannelError(
@@ -128,10 +128,10 @@ class ServedSession:
         return self.attempt
 
 
-class Ledger:
+class SessionLedger:
     """The sessions of one server."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ChannelLimits) -> None:
         self._limits = limits
         self._sessions: dict[str, ServedSession] = {}
         self._numbers = 0
@@ -173,7 +173,7 @@ class Ledger:
 
     def start(
         self, session: ServedSession, task: str, args: dict[str, Json], key: str, now: float
-    ) -> Attempt:
+    ) -> StartedTask:
         """Note that a session starts a task."""
         if session.starts >= self._limits.starts:
             raise ChannelError(
@@ -181,7 +181,7 @@ class Ledger:
             )
         session.starts += 1
         self._numbers += 1
-        session.attempt = Attempt(self._numbers, task, args, key, now)
+        session.attempt = StartedTask(self._numbers, task, args, key, now)
         return session.attempt
 
     def expired(self, now: float) -> list[ServedSession]:

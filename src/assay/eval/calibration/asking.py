@@ -17,8 +17,8 @@ from assay.eval.calibration.attacks import (
     dealt,
     read_attacks,
 )
-from assay.eval.calibration.labelled import LabelledItem, LabelledSet
-from assay.eval.calibration.spending import Spent, with_share
+from assay.eval.calibration.labelled import CalibrationItem, LabelledSet
+from assay.eval.calibration.spending import JudgementCost, with_share
 from assay.models import watched
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
@@ -155,7 +155,7 @@ def plan(labelled: LabelledSet, options: Options) -> list[Unit]:
     return units
 
 
-def attacks_on(labelled: LabelledSet, options: Options) -> list[tuple[LabelledItem, Attack]]:
+def attacks_on(labelled: LabelledSet, options: Options) -> list[tuple[CalibrationItem, Attack]]:
     """The answers that people call bad, each with an attack.
 
     Of verdicts these are the ones with a no, else those in the lower half.
@@ -165,7 +165,7 @@ def attacks_on(labelled: LabelledSet, options: Options) -> list[tuple[LabelledIt
     return dealt(options.attacks, bad)
 
 
-def controls_on(labelled: LabelledSet, options: Options) -> list[tuple[LabelledItem, Attack]]:
+def controls_on(labelled: LabelledSet, options: Options) -> list[tuple[CalibrationItem, Attack]]:
     """The answers that people call good, the first 100 of them, each with an honest addition."""
     bar = _bar(labelled, options)
     good = [one for one in labelled.items if one.truth is not None and one.truth >= bar]
@@ -208,7 +208,7 @@ async def ask(
     todo = [unit for unit in units if unit.key not in outcomes]
 
     async def judge(part: Sequence[Unit]) -> Judged:
-        begun, spent = time.monotonic(), Spent()
+        begun, spent = time.monotonic(), JudgementCost()
         # Else a cache would answer a repeat with the first reply, and no judge would ever flip.
         with watched(spent.add, repeat=_APART * part[0].repeat):
             graded = await target.score([(unit.key, unit.submission) for unit in part])
@@ -252,7 +252,7 @@ class Findings:
         own, said = self.target.threshold, self.options.threshold
         return own if said is None else said
 
-    def score(self, one: LabelledItem, variant: str = "plain", repeat: int = 0) -> float | None:
+    def score(self, one: CalibrationItem, variant: str = "plain", repeat: int = 0) -> float | None:
         """A row's score; None where it has none that can be compared."""
         graded = self.outcomes.get(key_of(one.item.digest, variant, repeat))
         if graded is None or graded.score is None:
@@ -260,22 +260,22 @@ class Findings:
         is_verdict = self.labelled.scale.kind == "verdict"
         return graded.score if is_verdict or 0.0 <= graded.score <= 1.0 else None
 
-    def every(self, one: LabelledItem) -> list[float | None]:
+    def every(self, one: CalibrationItem) -> list[float | None]:
         """The scores of a row's repeats."""
         return [self.score(one, repeat=repeat) for repeat in range(self.options.repeats)]
 
-    def repeats(self, one: LabelledItem) -> list[float]:
+    def repeats(self, one: CalibrationItem) -> list[float]:
         """The scores of a row's repeats, those that it has."""
         return [score for score in self.every(one) if score is not None]
 
-    def scored(self) -> Iterator[tuple[LabelledItem, float]]:
+    def scored(self) -> Iterator[tuple[CalibrationItem, float]]:
         """The rows that are compared."""
         for one in self.labelled.items:
             score = self.score(one)
             if score is not None and one.truth is not None:
                 yield one, score
 
-    def compared(self) -> list[LabelledItem]:
+    def compared(self) -> list[CalibrationItem]:
         """The rows with one label, scored or not."""
         return [one for one in self.labelled.items if one.truth is not None]
 
@@ -293,6 +293,6 @@ class Findings:
         return scale.compared.place(truth, scale.bar(self.threshold))
 
 
-def truth_of(one: LabelledItem) -> float:
+def truth_of(one: CalibrationItem) -> float:
     """The one label of a row that has one."""
     return cast("float", one.truth)

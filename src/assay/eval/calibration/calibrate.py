@@ -36,8 +36,8 @@ from assay.eval.calibration.card import (
     figure,
     rate_figure,
 )
-from assay.eval.calibration.labelled import LabelledItem, LabelledSet
-from assay.eval.calibration.measures import Comparison
+from assay.eval.calibration.labelled import CalibrationItem, LabelledSet
+from assay.eval.calibration.measures import ScoresWithLabels
 from assay.eval.calibration.scale import Scale
 from assay.eval.calibration.spending import cost_of
 from assay.scoring.graded import Graded
@@ -83,7 +83,7 @@ def card_of(
 ) -> Card:
     """The card that follows from what a grader said, by the key of the unit."""
     found, scale = Findings(target, labelled, options, outcomes), labelled.scale
-    compared = Comparison(found)
+    compared = ScoresWithLabels(found)
     return Card(
         grader=target.name,
         kind=target.kind,
@@ -157,7 +157,7 @@ def _worst(found: Findings) -> tuple[Disagreement, ...]:
     return tuple(_disagreement(found, one, score) for _, _, one, score in rows[:_SHOWN])
 
 
-def _disagreement(found: Findings, one: LabelledItem, score: float) -> Disagreement:
+def _disagreement(found: Findings, one: CalibrationItem, score: float) -> Disagreement:
     graded = found.outcomes[key_of(one.item.digest)]
     scale, truth = found.labelled.scale, truth_of(one)
     classes = scale.classes or ("no", "yes")

@@ -11,7 +11,7 @@ from assay.errors import InputError, Location
 from assay.eval.calibration.scale import Label, Scale, raters_of, scale_of, written_by
 from assay.graders.digest import framed
 from assay.scoring.json_safe import Json
-from assay.tasks.row_files import AS_IT_IS, Reading
+from assay.tasks.row_files import AS_IT_IS, RowReading
 from assay.tasks.rows import Row, read_row, read_rows
 from assay.types.submission import Submission
 
@@ -40,7 +40,7 @@ class Item:
     file: str = ""
 
 
-def read_items(file: str, *, label: str = "", reading: Reading = AS_IT_IS) -> Iterator[Item]:
+def read_items(file: str, *, label: str = "", reading: RowReading = AS_IT_IS) -> Iterator[Item]:
     """Read a dataset; see `assay.tasks.rows.read_row` for what a row has.
 
     Raises:
@@ -82,7 +82,7 @@ def _item(row: Row, label: str) -> Item:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LabelledItem:
+class CalibrationItem:
     """One item and its labels.
 
     Attributes:
@@ -113,7 +113,7 @@ class LabelledSet:
         malformed: Rows that could not be read and were left out.
     """
 
-    items: tuple[LabelledItem, ...]
+    items: tuple[CalibrationItem, ...]
     scale: Scale
     name: str
     field: str = ""
@@ -154,7 +154,7 @@ def read_labelled(
     label: str = "",
     cluster: str = "",
     levels: Sequence[str] = (),
-    reading: Reading = AS_IT_IS,
+    reading: RowReading = AS_IT_IS,
 ) -> LabelledSet:
     """Read a dataset with labels.
 
@@ -229,7 +229,7 @@ def labelled_set(
             bare += 1
     scale = scale_of(every, levels, written)
     items = [
-        LabelledItem(
+        CalibrationItem(
             item=item,
             labels=said,
             truth=scale.truth(list(said.values())),

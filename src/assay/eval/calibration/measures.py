@@ -43,7 +43,7 @@ class _Pair:
     cluster: str
 
 
-class Comparison:
+class ScoresWithLabels:
     """Scores beside labels, and what they come to.
 
     Args:

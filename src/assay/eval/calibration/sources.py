@@ -27,7 +27,7 @@ _MOST_ANSWERS = 1_000
 _MOST_TRIALS = 1_000_000
 
 
-class Source(Protocol):
+class ItemSource(Protocol):
     """Items to label."""
 
     @property

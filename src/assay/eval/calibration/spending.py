@@ -18,7 +18,7 @@ _SPENT = "_spent"
 
 
 @dataclass(slots=True)
-class Spent:
+class JudgementCost:
     """What some judgements take when they are asked for.
 
     Shares of it are fractions; those of all judgements add up to whole questions.
@@ -73,10 +73,10 @@ class Spent:
         return self.calls + self.hits
 
 
-_SUMS = tuple(each.name for each in fields(Spent))
+_SUMS = tuple(each.name for each in fields(JudgementCost))
 
 
-def with_share(graded: Graded, spent: Spent, of: int, seconds: float) -> Graded:
+def with_share(graded: Graded, spent: JudgementCost, of: int, seconds: float) -> Graded:
     """A judgement with its share of what it and those beside it took."""
     share: dict[str, Json] = {name: value / of for name, value in asdict(spent).items() if value}
     if not spent.replies:
@@ -91,7 +91,7 @@ def cost_of(judged: Iterable[Graded]) -> Cost:
 
     One without a share, of before shares were kept, makes time and price unknown.
     """
-    sums, judgements, unshared = Spent(), 0, 0
+    sums, judgements, unshared = JudgementCost(), 0, 0
     for graded in judged:
         judgements += 1
         share = graded.details.get(_SPENT)

@@ -59,7 +59,7 @@ class CTests:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class BuildJob:
     """One test: its id, the number of its program, and the function (none: the whole program)."""
 
     id: str
@@ -76,15 +76,15 @@ class Sources:
     tests: Mapping[str, str]
 
     @property
-    def jobs(self) -> list[Job]:
+    def jobs(self) -> list[BuildJob]:
         """Every test, in the order in which they are run."""
-        found: list[Job] = []
+        found: list[BuildJob] = []
         for number, (name, text) in enumerate(self.tests.items()):
             functions, is_program = functions_of_tests(text)
             if is_program:
-                found.append(Job(name, number))
+                found.append(BuildJob(name, number))
             else:
-                found += [Job(f"{name}::{one}", number, one) for one in functions]
+                found += [BuildJob(f"{name}::{one}", number, one) for one in functions]
         return found
 
 

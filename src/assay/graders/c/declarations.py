@@ -49,7 +49,7 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class DeclaredParameter:
     """A parameter of a function; ``size``: the number of elements that its array declares."""
 
     name: str
@@ -58,12 +58,12 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class DeclaredFunction:
     """A function that is declared and not defined."""
 
     name: str
     returns: CType
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[DeclaredParameter, ...]
     variadic: bool = False
 
 
@@ -71,7 +71,7 @@ class Function:
 class Declarations:
     """Everything that a preprocessed header declares."""
 
-    functions: dict[str, Function] = field(default_factory=dict[str, Function])
+    functions: dict[str, DeclaredFunction] = field(default_factory=dict[str, DeclaredFunction])
     variables: set[str] = field(default_factory=set[str])
     structures: dict[str, tuple[Field, ...]] = field(default_factory=dict[str, tuple[Field, ...]])
 
@@ -132,7 +132,9 @@ class _Reader:
                 read = self._parameters(parameters)
                 if "static" not in _words(node):
                     variadic = any(c.type == "variadic_parameter" for c in children(parameters))
-                    self.found.functions[name] = Function(name, type_.target, read, variadic)
+                    self.found.functions[name] = DeclaredFunction(
+                        name, type_.target, read, variadic
+                    )
             elif name:
                 self.found.variables.add(name)
 
@@ -194,8 +196,8 @@ class _Reader:
             node = inner
         return "", type_, parameters
 
-    def _parameters(self, node: Node) -> tuple[Parameter, ...]:
-        found: list[Parameter] = []
+    def _parameters(self, node: Node) -> tuple[DeclaredParameter, ...]:
+        found: list[DeclaredParameter] = []
         for child in children(node):
             if child.type != "parameter_declaration":
                 continue
@@ -206,7 +208,7 @@ class _Reader:
                 given = declarator and declarator.child_by_field_name("size")
                 size = text_of(given) if given is not None else "[]"
                 type_ = _pointer(type_.target)
-            found.append(Parameter(name, type_, size))
+            found.append(DeclaredParameter(name, type_, size))
         only = found[0] if len(found) == 1 else None
         return () if only and only.type.kind == "void" and not only.name else tuple(found)
 

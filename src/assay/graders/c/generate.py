@@ -12,7 +12,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from assay.graders.c.declarations import CType, Declarations, Field, Function, Parameter
+from assay.graders.c.declarations import (
+    CType,
+    Declarations,
+    DeclaredFunction,
+    DeclaredParameter,
+    Field,
+)
 
 _LENGTH = re.compile(
     r"(?:\w*_)?(?:len|length|size|sz|cap|capacity|bytes)\d*|(?:len|length|size)_\w+"
@@ -38,7 +44,7 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PointedValues:
     """How what a pointer leads to crosses: so many values, one after the other."""
 
     element: Value
@@ -50,9 +56,9 @@ class Row:
 class Carried:
     """How a call of a function crosses."""
 
-    function: Function
-    parameters: tuple[Value | Row, ...]
-    returns: Value | Row | None
+    function: DeclaredFunction
+    parameters: tuple[Value | PointedValues, ...]
+    returns: Value | PointedValues | None
 
 
 class Carrier:
@@ -68,12 +74,12 @@ class Carrier:
         self._buffers = buffers
         self._handles = frozenset(handles)
 
-    def carried(self, function: Function) -> Carried:
+    def carried(self, function: DeclaredFunction) -> Carried:
         """How calls of a function cross."""
         if function.variadic:
             raise CannotCarryError("it takes a variable number of arguments")
         named = tuple(
-            Parameter(one.name or f"assay_{n}", one.type, one.size)
+            DeclaredParameter(one.name or f"assay_{n}", one.type, one.size)
             for n, one in enumerate(function.parameters)
         )
         given = self._buffers.get(function.name, {})
@@ -82,17 +88,17 @@ class Carrier:
             raise CannotCarryError(f"it has no parameter {min(unknown)!r}, which 'buffers' names")
         crossing = tuple(self._parameter(n, named, given) for n in range(len(named)))
         returns = self._returned(function.returns, given.get("return"))
-        again = Function(function.name, function.returns, named)
+        again = DeclaredFunction(function.name, function.returns, named)
         return Carried(again, crossing, returns)
 
-    def _returned(self, type_: CType, given: str | int | None) -> Value | Row | None:
+    def _returned(self, type_: CType, given: str | int | None) -> Value | PointedValues | None:
         if type_.kind == "void":
             return None
         target = type_.target
         if type_.kind != "pointer" or target is None or self._is_handle(target):
             return self._value(type_, "its result")
         if given not in (None, "string"):
-            return Row(self._value(target, "its result"), str(given), back=True)
+            return PointedValues(self._value(target, "its result"), str(given), back=True)
         if _is_char(target):
             return Value("text", type_.text)
         raise CannotCarryError(
@@ -101,8 +107,8 @@ class Carrier:
         )
 
     def _parameter(
-        self, number: int, all_: tuple[Parameter, ...], given: Mapping[str, str | int]
-    ) -> Value | Row:
+        self, number: int, all_: tuple[DeclaredParameter, ...], given: Mapping[str, str | int]
+    ) -> Value | PointedValues:
         one = all_[number]
         what, target, count = repr(one.name), one.type.target, given.get(one.name)
         if one.type.kind != "pointer" or target is None:
@@ -127,7 +133,7 @@ class Carrier:
         element = Value("raw", "char") if target.kind == "void" else self._value(target, what)
         if element.how == "text" and not target.const:
             raise CannotCarryError(f"{what} is a row of texts that it could replace")
-        return Row(element, str(count), back=not target.const)
+        return PointedValues(element, str(count), back=not target.const)
 
     def _is_handle(self, target: CType) -> bool:
         if target.kind == "void" or target.text in self._handles or target.tag in self._handles:
@@ -165,7 +171,10 @@ class Carrier:
 
 
 def _count(
-    one: Parameter, target: CType, following: Parameter | None, all_: tuple[Parameter, ...]
+    one: DeclaredParameter,
+    target: CType,
+    following: DeclaredParameter | None,
+    all_: tuple[DeclaredParameter, ...],
 ) -> str | None:
     """How many elements a pointer leads to, as far as names say it; None: up to a NUL."""
     if following and _measures(following, _LENGTH):
@@ -185,7 +194,7 @@ def _count(
     return "1"
 
 
-def _measures(parameter: Parameter, *names: re.Pattern[str]) -> bool:
+def _measures(parameter: DeclaredParameter, *names: re.Pattern[str]) -> bool:
     is_number = parameter.type.kind == "plain" and _NUMBERS.fullmatch(parameter.type.text)
     return bool(is_number) and any(name.fullmatch(parameter.name) for name in names)
 
@@ -248,7 +257,9 @@ def _stand_in(one: Carried, number: int) -> list[str]:
     words = ", ".join(f"{p.type.text} {p.name}" for p in function.parameters) or "void"
     lines = [f"{_spelled(one)} ({function.name})({words})", "{"]
     rows = [
-        (p.name, way, f"assay_n{n}") for n, (p, way) in enumerate(pairs) if isinstance(way, Row)
+        (p.name, way, f"assay_n{n}")
+        for n, (p, way) in enumerate(pairs)
+        if isinstance(way, PointedValues)
     ]
     lines += [f"    __SIZE_TYPE__ {size} = assay_count({way.count});" for _, way, size in rows]
     lines.append(f"    assay_wire *{_WIRE} = assay_call({number});")
@@ -297,7 +308,7 @@ def _handler(one: Carried, number: int) -> list[str]:
     lines.append(f"    {call}" if one.returns is None else f"    {_spelled(one)} assay_r = {call}")
     lines.append(f"    {_WIRE} = assay_reply();")
     for n, (parameter, way) in enumerate(pairs):
-        if isinstance(way, Row) and way.back:
+        if isinstance(way, PointedValues) and way.back:
             lines.append(f"    assay_put_row({_WIRE}, {parameter.name}, assay_n{n});")
             lines += _each(way.element, parameter.name, f"assay_n{n}", get=False)
     if isinstance(one.returns, Value):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Self, cast
 
 from assay.errors import AssayError, GraderError
 from assay.graders.endpoints.forms import FORMS, base_url
-from assay.graders.endpoints.forms.form import Form, Item
+from assay.graders.endpoints.forms.form import Item, WireForm
 from assay.graders.endpoints.guard import Lookup, checking_resolver
 from assay.graders.endpoints.settings import EndpointSettings, auth_headers, read_secret
 from assay.models.pace import Timing, asked_pause
@@ -44,7 +44,9 @@ async def grade_remote(
     items = [(str(number), submission) for number, submission in enumerate(submissions)]
     sent = [item for item in items if _has_answer(item[1])]
     form = FORMS[settings.protocol]
-    transport = Transport(settings, base_url(settings.url, form), timing or Timing(), lookup)
+    transport = EndpointTransport(
+        settings, base_url(settings.url, form), timing or Timing(), lookup
+    )
     try:
         async with transport:
             graded = await _Calls(transport, form).grade(sent)
@@ -62,7 +64,7 @@ def _has_answer(submission: Submission) -> bool:
 class _Calls:
     """The requests of one grading, some of them at once."""
 
-    def __init__(self, transport: Transport, form: Form) -> None:
+    def __init__(self, transport: EndpointTransport, form: WireForm) -> None:
         self._transport = transport
         self._form = form
         self._turn = asyncio.Semaphore(transport.settings.parallel)
@@ -73,7 +75,7 @@ class _Calls:
         parts = await asyncio.gather(*(self._batch(self._form, batch) for batch in batches))
         return [outcome for part in parts for outcome in part]
 
-    async def _batch(self, form: Form, items: Sequence[Item]) -> list[Graded]:
+    async def _batch(self, form: WireForm, items: Sequence[Item]) -> list[Graded]:
         try:
             with queueing():
                 await self._turn.acquire()
@@ -135,7 +137,9 @@ async def probe(
     Protocols without a description are asked something empty instead.
     """
     form = FORMS[settings.protocol]
-    transport = Transport(settings, base_url(settings.url, form), timing or Timing(), lookup)
+    transport = EndpointTransport(
+        settings, base_url(settings.url, form), timing or Timing(), lookup
+    )
     try:
         async with transport:
             if form.info:
@@ -184,7 +188,7 @@ class _TryAgainError(Exception):
 
 
 @dataclass(slots=True)
-class Transport:
+class EndpointTransport:
     """A session with one endpoint; use it as an async context manager."""
 
     settings: EndpointSettings

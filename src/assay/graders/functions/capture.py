@@ -31,7 +31,7 @@ _Statement = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class DefiningStatement:
     """The statement that defines a function or a class."""
 
     name: str
@@ -40,7 +40,7 @@ class Definition:
     line: int
 
 
-def definition_of(found: FunctionType | type) -> Definition:
+def definition_of(found: FunctionType | type) -> DefiningStatement:
     """The definition of a function or a class at the top level of a file or notebook cell."""
     file, codes = _origin(found)
     lines = _lines(file)
@@ -51,7 +51,7 @@ def definition_of(found: FunctionType | type) -> Definition:
         if statement.name == found.__name__ and starts & {first, statement.lineno}:
             text = textwrap.dedent("".join(lines[first - 1 : statement.end_lineno])).rstrip()
             decorators = tuple(ast.unparse(d) for d in statement.decorator_list)
-            return Definition(found.__name__, f"{text}\n", decorators, first)
+            return DefiningStatement(found.__name__, f"{text}\n", decorators, first)
     # What stands in no file has no file that was changed: since Python 3.13 the text of `python -c`
     # can be had under the name that every text for `exec` has.
     if not lines or file == "<string>":
@@ -224,7 +224,7 @@ def _plain_function(function: object) -> FunctionType:
 class _Capture:
     """One function and what it needs, as it is put together."""
 
-    def __init__(self, entry: FunctionType, definition: Definition) -> None:
+    def __init__(self, entry: FunctionType, definition: DefiningStatement) -> None:
         self._entry = entry
         self._definition = definition
         self._meant: dict[str, object] = {"grade": entry}
@@ -250,7 +250,7 @@ class _Capture:
         blocks = [*self._definitions, head, "".join(f"{line}\n" for line in self._aliases)]
         return "\n".join(p for p in parts if p) + "".join(f"\n\n{b}" for b in blocks if b)
 
-    def _use_names(self, definition: Definition, owner: FunctionType | type) -> None:
+    def _use_names(self, definition: DefiningStatement, owner: FunctionType | type) -> None:
         """Take along what a definition uses."""
         if isinstance(owner, FunctionType):
             scope = owner.__globals__

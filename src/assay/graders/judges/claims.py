@@ -27,7 +27,7 @@ from assay.graders.judges.panel import (
     together,
 )
 from assay.graders.judges.passages import (
-    Spans,
+    PassageSpans,
     alike,
     is_wordless,
     left_out,
@@ -150,7 +150,7 @@ async def claims_of(
     passage claims nothing is not taken: it is a claim itself, so that talking the judge into
     leaving it out gains nothing. Only courtesies are not claims.
     """
-    asked = _Asked(question, Spans(answer), voter)
+    asked = _Asked(question, PassageSpans(answer), voter)
     parts = [part for part in pieces(answer, _PIECE) if part.strip()]
     lists = await together(_listed(part, asked) for part in parts)
     found = [pair for one in lists for pair in one]
@@ -211,7 +211,7 @@ class _Asked:
     """What is the same for all pieces of an answer."""
 
     question: str
-    spans: Spans
+    spans: PassageSpans
     voter: Voter
 
 
@@ -273,7 +273,7 @@ async def _split(found: Sequence[_Pair], voter: Voter, *, is_suspected: bool) ->
 
 
 async def _split_lines(lines: Sequence[str], voter: Voter) -> dict[str, list[str]]:
-    sought = [(line, Spans(line)) for line in lines]
+    sought = [(line, PassageSpans(line)) for line in lines]
     parts: list[Part] = ["The answer:", Untrusted("answer", "\n".join(lines))]
 
     def read(data: Mapping[str, Json]) -> dict[str, list[str]]:

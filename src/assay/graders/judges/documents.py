@@ -28,7 +28,7 @@ _ENDS = re.compile(r"\n\s*\n|\n|(?<=[.!?。！？])\s+|\s+")  # noqa: RUF001 - f
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class ContextChunk:
     """One chunk of context."""
 
     number: int
@@ -54,7 +54,7 @@ class Window:
 
 def documents_of(
     thread: StringThread | None, metadata: Mapping[str, Json] | None, given: Json = None
-) -> tuple[Document, ...]:
+) -> tuple[ContextChunk, ...]:
     """Collect the documents of a sample.
 
     They are all ``document`` turns, wherever they stand, and then ``metadata["documents"]`` of the
@@ -68,9 +68,9 @@ def documents_of(
         for source in (metadata, thread.metadata if thread is not None else None):
             if source and source.get("documents") is not None:
                 texts += _texts(source["documents"], 'metadata["documents"]')
-    first: dict[str, Document] = {}
+    first: dict[str, ContextChunk] = {}
     for number, text in enumerate(texts, 1):
-        first.setdefault(same(text), Document(number, text, Sought(text)))
+        first.setdefault(same(text), ContextChunk(number, text, Sought(text)))
     return tuple(first.values())
 
 
@@ -94,7 +94,7 @@ def _text(item: Json, where: str) -> str:
     )
 
 
-def windows(documents: Sequence[Document]) -> list[Window]:
+def windows(documents: Sequence[ContextChunk]) -> list[Window]:
     """Put documents together into as few windows as hold them; blank ones are left out.
 
     One that is longer than a window is cut into parts that overlap, so that no passage is lost.
@@ -150,7 +150,7 @@ def _end(text: str, least: int, most: int) -> int:
     return best
 
 
-def suspicious(documents: Sequence[Document]) -> list[Json]:
+def suspicious(documents: Sequence[ContextChunk]) -> list[Json]:
     """The numbers of documents that show a pattern of attack; noted, never scored."""
     return [
         one.number

@@ -138,7 +138,7 @@ class Panel:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class JudgeCall:
     """One question to a model: its name, and the reply or why there is none."""
 
     name: str
@@ -160,13 +160,13 @@ class Voter:
     panel: Panel
     model: str
     repeat: int = 0
-    calls: list[Call] = field(default_factory=list[Call])
+    calls: list[JudgeCall] = field(default_factory=list[JudgeCall])
 
     async def ask(self, prompt: Prompt, form: Form[_T]) -> _T:
         """Ask one question."""
         self.plan(1)
         place, found = len(self.calls), list[_T]()
-        self.calls.append(Call(form.name))
+        self.calls.append(JudgeCall(form.name))
 
         def check(data: Json) -> str:
             found.clear()
@@ -179,9 +179,9 @@ class Voter:
         try:
             reply = await current_client().ask(self._request(prompt, form), check)
         except ModelError as error:
-            self.calls[place] = Call(form.name, error=error)
+            self.calls[place] = JudgeCall(form.name, error=error)
             raise
-        self.calls[place] = Call(form.name, reply)
+        self.calls[place] = JudgeCall(form.name, reply)
         return found[0]
 
     def plan(self, questions: int) -> None:
@@ -220,7 +220,7 @@ class Vote:
     repeat: int = 0
     opinion: Opinion | None = None
     error: ModelError | None = None
-    calls: tuple[Call, ...] = ()
+    calls: tuple[JudgeCall, ...] = ()
 
     @classmethod
     async def of(cls, voter: Voter, judge: Judge) -> Vote:

@@ -114,7 +114,7 @@ _COURTESY = re.compile(
 no claim would be a list of places to hide one."""
 
 
-class Spans:
+class PassageSpans:
     """Where spans are looked for. Other than evidence, they may be a single word, such as "C"."""
 
     def __init__(self, text: str) -> None:

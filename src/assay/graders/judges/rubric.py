@@ -30,7 +30,7 @@ from assay.graders.judges.panel import (
     object_schema,
     together,
 )
-from assay.graders.judges.votes import Decision, node_of, poll, probed
+from assay.graders.judges.votes import PanelDecision, node_of, poll, probed
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 
@@ -75,12 +75,12 @@ class Judged:
     """What came of all criteria."""
 
     criteria: tuple[Criterion, ...]
-    decisions: tuple[Decision, ...]
+    decisions: tuple[PanelDecision, ...]
     captured: ModelError | None = None
     # Patterns of attack that the answer shows; noted, never scored.
     suspicions: tuple[str, ...] = ()
     # What was said of a question whose answer is known; None where none was asked.
-    probe: Decision | None = None
+    probe: PanelDecision | None = None
 
     def to_json(self) -> dict[str, Json]:
         """What is kept beside the criteria."""
@@ -134,7 +134,7 @@ async def judge_criteria(
 
 async def _decide(
     criterion: Criterion, parts: Sequence[Part], sought: Sought, panel: Panel, *, is_fault: bool
-) -> Decision:
+) -> PanelDecision:
     form = _levels_form(criterion) if criterion.levels else _criterion_form(criterion, sought)
     name = "levels" if criterion.levels else "criterion"
     return await poll(lambda: _asked(name, parts, criterion), form, panel, is_fault=is_fault)
@@ -210,7 +210,7 @@ def _schema(key: str, words: tuple[str, ...]) -> dict[str, Json]:
     return object_schema(**{"evidence": evidence, "reasoning": TEXT, key: menu})
 
 
-def combined(criteria: Sequence[Criterion], decisions: Sequence[Decision]) -> Combined:
+def combined(criteria: Sequence[Criterion], decisions: Sequence[PanelDecision]) -> Combined:
     """The score of a rubric.
 
     With met values ``v`` and weights ``w`` of what applies: ``clip(sum(w v) / sum(w > 0), 0, 1)``;
@@ -253,7 +253,7 @@ _SUSPECT = frozenset({"unreadable", "unbelievable", "refused", "truncated", "ove
 """Faults that an answer can bring about: what is undecided for these speaks against it."""
 
 
-def _leaf(decision: Decision) -> Combined:
+def _leaf(decision: PanelDecision) -> Combined:
     value, error = decision.value, decision.error
     if error is None:
         return Combined(value=value, raw=value, low=value, high=value, coverage=1.0)
@@ -262,7 +262,7 @@ def _leaf(decision: Decision) -> Combined:
 
 
 def _summed(
-    criteria: Sequence[Criterion], decisions: Iterator[Decision], *, is_fault: bool = False
+    criteria: Sequence[Criterion], decisions: Iterator[PanelDecision], *, is_fault: bool = False
 ) -> Combined:
     """Add up criteria, or the parts of a fault: what is known, the least and the most."""
     known, low, high = list[_Weighed](), list[_Weighed](), list[_Weighed]()
@@ -344,11 +344,11 @@ def rubric_node(
     if total.value is None:
         reason = "no criterion applies"
     error = judged.fault(total, min_coverage)
-    decision = Decision(value=total.value, reason=reason, error=error)
+    decision = PanelDecision(value=total.value, reason=reason, error=error)
     return node_of(name, decision, kept, children=children)
 
 
-def _criterion_node(criterion: Criterion, decision: Decision) -> SubScore:
+def _criterion_node(criterion: Criterion, decision: PanelDecision) -> SubScore:
     """The node of one criterion; its name is its words."""
     value, weight = decision.value or 0.0, criterion.weight
     is_good = value >= 1.0 if weight >= 0 else value <= 0.0

@@ -17,7 +17,7 @@ from assay.errors import InputError, nearest
 from assay.graders.judges.fence import FencedText
 from assay.graders.judges.template_syntax import (
     MAX_TEMPLATE_BYTES,
-    Block,
+    BlockNode,
     Expression,
     Literally,
     Lookup,
@@ -221,7 +221,7 @@ class _Renderer:
             else:
                 self._choose(node, found, scope)
 
-    def _choose(self, node: Block, found: _Value, scope: _Scope) -> None:
+    def _choose(self, node: BlockNode, found: _Value, scope: _Scope) -> None:
         is_with = node.name == "with"
         shows = _is_shown(found.value, takes_zero=node.takes_zero or is_with)
         if shows is (node.name == "unless"):
@@ -232,7 +232,7 @@ class _Renderer:
         else:
             self.all(node.body, scope)
 
-    def _each(self, node: Block, found: _Value, scope: _Scope) -> None:
+    def _each(self, node: BlockNode, found: _Value, scope: _Scope) -> None:
         if isinstance(found.value, list | dict):
             self.output.step(node.line, len(found.value))
         pairs = list(_pairs(found))

@@ -60,7 +60,7 @@ class Put:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class BlockNode:
     """``#if``, ``#unless``, ``#each`` or ``#with``."""
 
     line: int
@@ -73,7 +73,7 @@ class Block:
     otherwise: tuple[Node, ...]
 
 
-Node: TypeAlias = "str | Put | Block"
+Node: TypeAlias = "str | Put | BlockNode"
 
 
 def place_of(line: int) -> Location:
@@ -278,7 +278,7 @@ def _nodes(tokens: Iterator[str | _Tag], depth: int) -> tuple[tuple[Node, ...], 
 
 def _block(
     tag: _Tag, text: str, tokens: Iterator[str | _Tag], depth: int
-) -> tuple[Block, _Tag | None]:
+) -> tuple[BlockNode, _Tag | None]:
     """A block that a tag opens, and the tag that ends it, which also ends its ``else if``."""
     words, options, names = _words(text, tag)
     name = words[0]
@@ -301,7 +301,7 @@ def _block(
     elif ending is not None and ending.kind == "else_if":
         chained, ending = _block(ending, ending.body.removeprefix("else"), tokens, depth + 1)
         otherwise = (chained,)
-    return Block(tag.line, name, value, names, takes_zero, body, otherwise), ending
+    return BlockNode(tag.line, name, value, names, takes_zero, body, otherwise), ending
 
 
 def _check_depth(tag: _Tag, depth: int) -> None:

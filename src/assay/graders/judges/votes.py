@@ -1,4 +1,4 @@
-"""`Decision`: how the votes of a panel make one verdict or one number, and whether it is believed.
+"""`PanelDecision`: how the votes of a panel make one verdict or number, and if it is believed.
 
 A decision needs a quorum of votes, so that a panel does not quietly shrink to those who answered.
 
@@ -32,7 +32,7 @@ _FAR_APART = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class Decision(Opinion):
+class PanelDecision(Opinion):
     """What a panel decided; without a value, too, where there is an error."""
 
     _: KW_ONLY
@@ -70,12 +70,12 @@ class Decision(Opinion):
 
 async def poll(
     write: Callable[[], Prompt], form: Form[Opinion], panel: Panel, *, is_fault: bool = False
-) -> Decision:
+) -> PanelDecision:
     """Ask a panel one question, see `run_panel`; one that is too long to be asked is an error."""
     try:
         prompt = write()
     except ModelError as error:
-        return Decision(error=error)
+        return PanelDecision(error=error)
 
     async def judge(voter: Voter) -> Opinion:
         return await voter.ask(prompt, form)
@@ -83,7 +83,7 @@ async def poll(
     return await run_panel(panel, judge, is_fault=is_fault)
 
 
-async def run_panel(panel: Panel, judge: Judge, *, is_fault: bool = False) -> Decision:
+async def run_panel(panel: Panel, judge: Judge, *, is_fault: bool = False) -> PanelDecision:
     """Have every voter of a panel judge, and make one decision of their votes.
 
     ``panel``: Who is asked. Of an even number, the ``majority`` of numbers and the ``median`` lie
@@ -124,7 +124,7 @@ async def scored_by(name: str, panel: Panel, judge: Judge) -> SubScore:
 
 def node_of(
     name: str,
-    decision: Decision,
+    decision: PanelDecision,
     metadata: Mapping[str, Json],
     *,
     children: Sequence[SubScore] | None = None,
@@ -162,10 +162,10 @@ class _Count:
         self._opinions = [vote.opinion for vote in votes if vote.opinion is not None]
         self._worst = max if is_fault else min
 
-    def decide(self) -> Decision:
+    def decide(self) -> PanelDecision:
         opinions, panel = self._opinions, self._panel
         if not opinions or len(opinions) < panel.needed:
-            return Decision(votes=self._votes, error=self._missing())
+            return PanelDecision(votes=self._votes, error=self._missing())
         if len(self._votes) == 1:
             return self._decided(opinions[0])
         if panel.aggregate == "majority" and all(opinion.word for opinion in opinions):
@@ -191,7 +191,7 @@ class _Count:
             return min(max(math.fsum(values) / len(values), min(values)), max(values))
         return statistics.median(values)  # the majority of numbers is their median
 
-    def _majority(self) -> Decision:
+    def _majority(self) -> PanelDecision:
         """The word that most opinions have."""
         counts = Counter(opinion.word for opinion in self._opinions)
         top = max(counts.values())
@@ -200,22 +200,22 @@ class _Count:
         if len(words) == 1:
             return self._decided(tied[0])
         if self._panel.tie != "fail":
-            return self._split(" and ".join(f"{top} for {word}" for word in words), Decision())
+            return self._split(" and ".join(f"{top} for {word}" for word in words), PanelDecision())
         # Not applicable is worth no more than the worst: else a split would be a way out.
         applied = [opinion for opinion in tied if opinion.value is not None]
         return self._decided(self._worst(applied, key=lambda one: one.value or 0.0))
 
-    def _split(self, told: str, decision: Decision) -> Decision:
+    def _split(self, told: str, decision: PanelDecision) -> PanelDecision:
         """What an even split is, where it is not a failure."""
         told = f"the judges are split: {told}"
         if self._panel.tie == "error":
-            return Decision(votes=self._votes, error=ModelError(told, kind="unbelievable"))
+            return PanelDecision(votes=self._votes, error=ModelError(told, kind="unbelievable"))
         return replace(decision, word="NA", reason=told, evidence=(), votes=self._votes)
 
-    def _decided(self, chosen: Opinion) -> Decision:
+    def _decided(self, chosen: Opinion) -> PanelDecision:
         same = sum(_is_alike(opinion, chosen) for opinion in self._opinions)
         said = (getattr(chosen, field.name) for field in fields(Opinion))
-        return Decision(*said, agreement=same / len(self._opinions), votes=self._votes)
+        return PanelDecision(*said, agreement=same / len(self._opinions), votes=self._votes)
 
     def _missing(self) -> ModelError:
         failed = [(vote.model, vote.error) for vote in self._votes if vote.error is not None]
@@ -284,7 +284,7 @@ async def probed(
     share: float,
     is_suspicious: bool,
     what: str = "answer",
-) -> tuple[_T, Decision | None, ModelError | None]:
+) -> tuple[_T, PanelDecision | None, ModelError | None]:
     """Have a question asked, and beside it, of a share of answers, one whose reply must be no.
 
     ``write``: The prompt that asks whether something holds for the answer.
@@ -298,7 +298,7 @@ async def probed(
     said, word = untruth(answer, what=what)
     probe = poll(lambda: unguessable(write(said), said, word), form, panel)
     both = await together([cast("Awaitable[object]", question), probe])
-    found, decision = cast("_T", both[0]), cast("Decision", both[1])
+    found, decision = cast("_T", both[0]), cast("PanelDecision", both[1])
     return found, decision, _refuted(decision, panel, is_suspicious=is_suspicious)
 
 
@@ -318,7 +318,7 @@ def untruth(answer: str, *, what: str = "answer") -> tuple[str, str]:
     return wording.format(what=what, word=word), word
 
 
-def _refuted(probe: Decision, panel: Panel, *, is_suspicious: bool) -> ModelError | None:
+def _refuted(probe: PanelDecision, panel: Panel, *, is_suspicious: bool) -> ModelError | None:
     """Why a judge's verdict is not believed, by what it said of a made-up word; None if it is.
 
     ``is_suspicious``: Whether the answer shows a pattern of attack: then any fault is one of the

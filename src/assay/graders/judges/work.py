@@ -1,4 +1,4 @@
-"""`Work`: an agent's work as a judge is shown it, what of it may be quoted, and who did it.
+"""`JudgedWork`: an agent's work as a judge is shown it, what of it may be quoted, and who did it.
 
 A diff and a trace are bounded, and never cut unsaid. Both are material: names and texts are an
 agent's, and stand in a fence. A name is one line whatever characters it has. What is too large to
@@ -334,7 +334,7 @@ _ABOUT_DIFF = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work(Material):
+class JudgedWork(Material):
     """What is judged. Its ``answer`` is what evidence may be quoted from: the work's own parts."""
 
     said: str
@@ -347,7 +347,7 @@ class Work(Material):
     @classmethod
     async def of(
         cls, answer: str, question: str, *, trace: Trace | None, workspace: Workspace | None
-    ) -> Work:
+    ) -> JudgedWork:
         """Look at work."""
         diff = None if workspace is None else await asyncio.to_thread(diff_view, workspace)
         done = None if trace is None else await asyncio.to_thread(trace_view, trace)
@@ -389,7 +389,7 @@ class Work(Material):
             return found
         return None if self.diff.text else Unasked(f"{found.why}, and no file was changed")
 
-    def with_note_of_trace(self) -> Work:
+    def with_note_of_trace(self) -> JudgedWork:
         """The same, where a trace was to be shown: its absence is said."""
         is_known = self.trace is not None and self.trace.text
         return self if is_known else replace(self, note="Nothing is known of how it was done.")

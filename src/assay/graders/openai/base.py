@@ -1,4 +1,4 @@
-"""`Definition`: one grader of OpenAI's, and `OpenAIGrader`: it as a kind that cases declare."""
+"""`OpenAIDefinition`: one grader of OpenAI's; `OpenAIGrader`: it as a kind of ours."""
 
 from __future__ import annotations
 
@@ -8,8 +8,14 @@ from typing import ClassVar
 
 from assay.errors import InputError, Location
 from assay.graders.base import Grader, Parameter, field_parameters
-from assay.graders.openai.rewards import FaultError, Reward, SubmissionFaultError
-from assay.graders.openai.template import Scope, Template, is_sampled, parse_template, scope_of
+from assay.graders.openai.rewards import FaultError, GivenReward, SubmissionFaultError
+from assay.graders.openai.template import (
+    TemplateScope,
+    TextTemplate,
+    is_sampled,
+    parse_template,
+    scope_of,
+)
 from assay.scoring.json_safe import Json, record_evidence
 from assay.scoring.results import Assurance, SubScore
 from assay.types.codec import from_json
@@ -17,16 +23,16 @@ from assay.types.thread import StringThread
 from assay.types.trace import Trace
 
 __all__ = [
-    "Definition",
+    "OpenAIDefinition",
     "OpenAIGrader",
-    "Passing",
+    "PassingDefinition",
     "Ranged",
     "template_of",
     "wrong",
 ]
 
 
-class Definition:
+class OpenAIDefinition:
     """What one grader is made of; subclasses are frozen dataclasses with OpenAI's field names."""
 
     __slots__ = ()
@@ -36,7 +42,7 @@ class Definition:
     async def check(self) -> None:
         """Check what takes a sandbox to look at; all else was checked when it was made."""
 
-    async def graded(self, scope: Scope) -> Reward:
+    async def graded(self, scope: TemplateScope) -> GivenReward:
         """`reward` of a sample that is there, for any grader: one may look at the item alone."""
         if not is_sampled(scope.sample):
             raise FaultError(
@@ -46,7 +52,7 @@ class Definition:
         await self.check()
         return await self.reward(scope)
 
-    async def reward(self, scope: Scope) -> Reward:
+    async def reward(self, scope: TemplateScope) -> GivenReward:
         """Grade a sample against an item.
 
         Raises `SubmissionFaultError`: It is worth nothing, whatever the scale.
@@ -74,7 +80,7 @@ def wrong(field: str, message: str, hint: str = "") -> InputError:
     return InputError(message, location=Location(field=field), hint=hint)
 
 
-def template_of(field: str, text: str) -> Template:
+def template_of(field: str, text: str) -> TextTemplate:
     """Read the template in a field."""
     try:
         return parse_template(text)
@@ -82,7 +88,7 @@ def template_of(field: str, text: str) -> Template:
         raise wrong(field, error.message, error.hint) from error
 
 
-class Passing(Definition):
+class PassingDefinition(OpenAIDefinition):
     """A definition that may say from which reward it passes."""
 
     __slots__ = ()
@@ -108,7 +114,7 @@ class Passing(Definition):
         return self.pass_fail
 
 
-class Ranged(Passing):
+class Ranged(PassingDefinition):
     """A definition with a scale of its own."""
 
     __slots__ = ()
@@ -134,7 +140,7 @@ class Ranged(Passing):
 class OpenAIGrader(Grader):
     """One of OpenAI's graders as a kind: subclasses name its definition."""
 
-    definition: ClassVar[type[Definition]]
+    definition: ClassVar[type[OpenAIDefinition]]
     from_rows: ClassVar[frozenset[str] | None] = frozenset()
     """Its templates name fields of rows themselves: ``{{item.gold}}``."""
 
@@ -201,7 +207,7 @@ class OpenAIGrader(Grader):
             return SubScore.error(cls.name, fault.message, metadata=_evidence(fault))
 
     @classmethod
-    def defined(cls, options: Mapping[str, Json]) -> Definition:
+    def defined(cls, options: Mapping[str, Json]) -> OpenAIDefinition:
         """The definition that the options of a declaration make."""
         return from_json(cls.definition, dict(options))
 
@@ -211,7 +217,7 @@ def _evidence(fault: FaultError) -> dict[str, Json]:
     return {**evidence, "parts": dict(fault.parts), "_outcome": fault.outcome}
 
 
-def _scored(name: str, reward: Reward, definition: Definition) -> SubScore:
+def _scored(name: str, reward: GivenReward, definition: OpenAIDefinition) -> SubScore:
     lowest, highest = definition.bounds
     if definition.is_verdict:
         value = 1.0 if reward.passed else 0.0

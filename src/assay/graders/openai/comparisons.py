@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, cast
 
 from assay.errors import InputError
-from assay.graders.openai.base import Definition, OpenAIGrader, Passing, template_of
-from assay.graders.openai.rewards import FaultError, Reward, SubmissionFaultError
-from assay.graders.openai.template import Scope
+from assay.graders.openai.base import OpenAIDefinition, OpenAIGrader, PassingDefinition, template_of
+from assay.graders.openai.rewards import FaultError, GivenReward, SubmissionFaultError
+from assay.graders.openai.template import TemplateScope
 from assay.text.likeness import MAX_CHARACTERS, MAX_FUZZY_CHARACTERS, Metric, similarity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StringCheck(Definition):
+class StringCheck(OpenAIDefinition):
     """Compares two texts as they are: nothing is trimmed, and there are no wildcards.
 
     Attributes:
@@ -35,13 +35,13 @@ class StringCheck(Definition):
         template_of("input", self.input)
         template_of("reference", self.reference)
 
-    async def reward(self, scope: Scope) -> Reward:
+    async def reward(self, scope: TemplateScope) -> GivenReward:
         """1.0 or 0.0; flagged where any input would contain an empty reference."""
         text = template_of("input", self.input).render(scope)
         wanted = template_of("reference", self.reference).render(scope)
         holds = _holds(self.operation, text, wanted)
         empty = self.operation in ("like", "ilike") and not wanted
-        return Reward(
+        return GivenReward(
             value=float(holds),
             passed=holds,
             details={"input": text, "reference": wanted, "operation": self.operation},
@@ -63,14 +63,14 @@ class StringCheckGrader(OpenAIGrader):
     """Two texts are equal, or one contains the other (OpenAI's ``string_check``)."""
 
     name: ClassVar[str] = "string_check"
-    definition: ClassVar[type[Definition]] = StringCheck
+    definition: ClassVar[type[OpenAIDefinition]] = StringCheck
 
 
 _LONG = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TextSimilarity(Passing):
+class TextSimilarity(PassingDefinition):
     """Compares the wording of two texts (see `assay.text.likeness`).
 
     Attributes:
@@ -110,7 +110,7 @@ class TextSimilarity(Passing):
         template_of("reference", self.reference)
         self.check_threshold()
 
-    async def reward(self, scope: Scope) -> Reward:
+    async def reward(self, scope: TemplateScope) -> GivenReward:
         """The similarity, from 0.0 to 1.0."""
         if self.evaluation_metric == "cosine":
             raise FaultError(
@@ -130,7 +130,7 @@ class TextSimilarity(Passing):
                 value = similarity(*texts, metric=metric)
         except InputError as error:
             raise FaultError(error.message, flag="other_error") from error
-        return Reward(
+        return GivenReward(
             value=value,
             passed=self.passed(value),
             details={
@@ -140,7 +140,7 @@ class TextSimilarity(Passing):
             },
         )
 
-    def _side(self, field: str, longest: int, scope: Scope) -> str:
+    def _side(self, field: str, longest: int, scope: TemplateScope) -> str:
         """One of the texts; whose fault it is that it is too long decides what that costs."""
         template = template_of(field, self.input if field == "input" else self.reference)
         text = template.render(scope)
@@ -156,4 +156,4 @@ class TextSimilarityGrader(OpenAIGrader):
     """How alike two texts read (OpenAI's ``text_similarity``)."""
 
     name: ClassVar[str] = "text_similarity"
-    definition: ClassVar[type[Definition]] = TextSimilarity
+    definition: ClassVar[type[OpenAIDefinition]] = TextSimilarity

@@ -8,7 +8,7 @@ from typing import ClassVar, TypeAlias, cast
 
 from assay.errors import InputError, ScoreError, nearest
 from assay.graders.openai.base import (
-    Definition,
+    OpenAIDefinition,
     OpenAIGrader,
     Ranged,
     wrong,
@@ -17,8 +17,8 @@ from assay.graders.openai.comparisons import StringCheck, TextSimilarity
 from assay.graders.openai.formula import parse_formula
 from assay.graders.openai.judges import LabelModel, ModelDefinition, ScoreModel
 from assay.graders.openai.python import OpenAIPython
-from assay.graders.openai.rewards import FaultError, Reward, SubmissionFaultError
-from assay.graders.openai.template import Scope
+from assay.graders.openai.rewards import FaultError, GivenReward, SubmissionFaultError
+from assay.graders.openai.template import TemplateScope
 from assay.graders.spec import GraderSpec
 from assay.scoring.json_safe import Json
 from assay.scoring.results import Assurance, weakest
@@ -85,7 +85,7 @@ class Multi(Ranged):
         if problems:
             raise ShapeError(problems)
 
-    async def reward(self, scope: Scope) -> Reward:
+    async def reward(self, scope: TemplateScope) -> GivenReward:
         """The formula over the rewards of the parts, all of which are asked.
 
         A part that could not be graded makes the whole an error; one that the submission made
@@ -95,7 +95,7 @@ class Multi(Ranged):
 
         asked = [_asked(part, scope) for part in self.graders.values()]
         answers = dict(zip(self.graders, await asyncio.gather(*asked), strict=True))
-        rewards = {key: found for key, found in answers.items() if isinstance(found, Reward)}
+        rewards = {key: found for key, found in answers.items() if isinstance(found, GivenReward)}
         parts = {key: found.value for key, found in rewards.items()}
         for fault in _worst_first(answers):
             fault.parts = parts
@@ -106,7 +106,7 @@ class Multi(Ranged):
             fault = FaultError(error.message, flag="other_error")
             fault.parts = parts
             raise fault from error
-        return Reward(
+        return GivenReward(
             value=value,
             passed=self.passed(value),
             details={key: dict(found.details) for key, found in rewards.items()},
@@ -115,14 +115,14 @@ class Multi(Ranged):
         )
 
 
-async def _asked(part: Part, scope: Scope) -> Reward | FaultError:
+async def _asked(part: Part, scope: TemplateScope) -> GivenReward | FaultError:
     try:
         return await part.reward(scope)
     except FaultError as fault:
         return fault
 
 
-def _worst_first(answers: Mapping[str, Reward | FaultError]) -> Iterator[FaultError]:
+def _worst_first(answers: Mapping[str, GivenReward | FaultError]) -> Iterator[FaultError]:
     """The faults, each with the key of its grader: what we or the author did wrong comes first."""
     faults = [(key, found) for key, found in answers.items() if isinstance(found, FaultError)]
     faults.sort(key=lambda pair: isinstance(pair[1], SubmissionFaultError))
@@ -135,10 +135,10 @@ class MultiGrader(OpenAIGrader):
     """Several graders, combined by a formula (OpenAI's ``multi``)."""
 
     name: ClassVar[str] = "multi"
-    definition: ClassVar[type[Definition]] = Multi
+    definition: ClassVar[type[OpenAIDefinition]] = Multi
 
 
-_DEFINITIONS: Mapping[str, type[Definition]] = {
+_DEFINITIONS: Mapping[str, type[OpenAIDefinition]] = {
     "string_check": StringCheck,
     "text_similarity": TextSimilarity,
     "score_model": ScoreModel,
@@ -177,7 +177,7 @@ def declaration(grader: Mapping[str, Json]) -> dict[str, Json]:
     return written
 
 
-def read_definition(grader: Json) -> Definition:
+def read_definition(grader: Json) -> OpenAIDefinition:
     """Read one grader of the API."""
     if not isinstance(grader, dict):
         raise ShapeError([Problem((), "a grader is an object with a 'type'")])
@@ -221,15 +221,15 @@ async def check_declared(specs: Iterable[GraderSpec]) -> None:
                 raise InputError(said, hint=error.hint) from error
 
 
-def parts_of(definition: Definition) -> Iterator[Definition]:
+def parts_of(definition: OpenAIDefinition) -> Iterator[OpenAIDefinition]:
     """The graders that a definition is made of: itself, or those that its formula combines."""
     if isinstance(definition, Multi):
-        yield from cast("Mapping[str, Definition]", definition.graders).values()
+        yield from cast("Mapping[str, OpenAIDefinition]", definition.graders).values()
     else:
         yield definition
 
 
-async def lacking(definition: Definition) -> list[str]:
+async def lacking(definition: OpenAIDefinition) -> list[str]:
     """What a grader needs that is not there, for people; nothing if it runs as it is."""
     needs = models_needed(definition)
     for part in parts_of(definition):
@@ -238,13 +238,13 @@ async def lacking(definition: Definition) -> list[str]:
     return list(dict.fromkeys(needs))
 
 
-def judges_of(definition: Definition) -> list[str]:
+def judges_of(definition: OpenAIDefinition) -> list[str]:
     """The models that a grader asks, as it names them."""
     parts = (part for part in parts_of(definition) if isinstance(part, ModelDefinition))
     return list(dict.fromkeys(part.model for part in parts))
 
 
-def models_needed(definition: Definition) -> list[str]:
+def models_needed(definition: OpenAIDefinition) -> list[str]:
     """The models a grader needs that cannot be asked on this machine, for people, and why not."""
     needs: list[str] = []
     for part in parts_of(definition):

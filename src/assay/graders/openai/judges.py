@@ -15,15 +15,15 @@ from typing import ClassVar, Literal, TypeAlias, cast
 
 from assay.graders.judges.gate import emptiness
 from assay.graders.openai.base import (
-    Definition,
+    OpenAIDefinition,
     OpenAIGrader,
     Ranged,
     template_of,
     wrong,
 )
-from assay.graders.openai.messages import Fences, JudgeRequest, Message, described, send
-from assay.graders.openai.rewards import FaultError, Reward, SubmissionFaultError
-from assay.graders.openai.template import Scope
+from assay.graders.openai.messages import Fences, JudgeMessage, JudgeRequest, described, send
+from assay.graders.openai.rewards import FaultError, GivenReward, SubmissionFaultError
+from assay.graders.openai.template import TemplateScope
 from assay.scoring.json_safe import Json
 from assay.scoring.results import Assurance
 from assay.scoring.strict_json import NotJsonError, decode_json
@@ -31,10 +31,10 @@ from assay.types.codec import to_json
 
 __all__ = [
     "Fence",
+    "JudgeMessage",
     "JudgeRequest",
     "LabelModel",
     "LabelModelGrader",
-    "Message",
     "ModelDefinition",
     "SamplingParams",
     "ScoreModel",
@@ -69,13 +69,13 @@ class SamplingParams:
     max_completion_tokens: int | None = None
 
 
-class ModelDefinition(Definition):
+class ModelDefinition(OpenAIDefinition):
     """A grader that asks a model."""
 
     __slots__ = ()
 
     model: str
-    input: tuple[Message, ...]
+    input: tuple[JudgeMessage, ...]
     sampling_params: SamplingParams | None
     fence: Fence
 
@@ -89,11 +89,11 @@ class ModelDefinition(Definition):
         """The JSON Schema that the reply has to have."""
         raise NotImplementedError
 
-    def verdict(self, reply: str) -> Reward:
+    def verdict(self, reply: str) -> GivenReward:
         """What a judge's reply is worth."""
         raise NotImplementedError
 
-    def request(self, scope: Scope) -> JudgeRequest:
+    def request(self, scope: TemplateScope) -> JudgeRequest:
         """What to ask about a sample."""
         sampling = cast("dict[str, Json]", to_json(self.sampling_params or SamplingParams()))
         fences = Fences(of_items=self.fence == "all") if self.fence else None
@@ -108,7 +108,7 @@ class ModelDefinition(Definition):
             fences=tuple(fences.names) if fences is not None else (),
         )
 
-    async def reward(self, scope: Scope) -> Reward:
+    async def reward(self, scope: TemplateScope) -> GivenReward:
         """Ask the judge.
 
         Nobody is asked about a sample whose text is shown to the judge and has no content. That is
@@ -136,7 +136,7 @@ class ModelDefinition(Definition):
         )
 
 
-def _silence(scope: Scope) -> str:
+def _silence(scope: TemplateScope) -> str:
     """Why a sample has no content, or ""; a tool call and a sound are some."""
     said = scope.sample.get("output_text")
     if not isinstance(said, str) or scope.sample.get("output_tools"):
@@ -162,7 +162,7 @@ class ScoreModel(Ranged, ModelDefinition):
 
     TAG: ClassVar[str] = "score_model"
 
-    input: tuple[Message, ...]
+    input: tuple[JudgeMessage, ...]
     model: str
     range: tuple[float, ...] | None = None
     pass_threshold: float | None = None
@@ -181,7 +181,7 @@ class ScoreModel(Ranged, ModelDefinition):
         """Steps, then ``result``, a number."""
         return _format()
 
-    def verdict(self, reply: str) -> Reward:
+    def verdict(self, reply: str) -> GivenReward:
         """The number in ``result``, cut to the range."""
         result = _result(reply)
         if isinstance(result, bool) or not isinstance(result, int | float):
@@ -194,7 +194,7 @@ class ScoreModel(Ranged, ModelDefinition):
             raise _unreadable("the judge's result is not finite")
         lowest, highest = self.bounds
         value = min(max(given, lowest), highest) + 0.0  # -0.0 is 0.0
-        return Reward(
+        return GivenReward(
             value=value,
             passed=self.passed(value),
             details={"reply": reply, "model": self.model},
@@ -217,7 +217,7 @@ class LabelModel(ModelDefinition):
 
     TAG: ClassVar[str] = "label_model"
 
-    input: tuple[Message, ...]
+    input: tuple[JudgeMessage, ...]
     model: str
     labels: tuple[str, ...]
     passing_labels: tuple[str, ...]
@@ -240,24 +240,24 @@ class LabelModel(ModelDefinition):
         """Steps, then ``result``, one of the labels."""
         return _format(self.labels)
 
-    def verdict(self, reply: str) -> Reward:
+    def verdict(self, reply: str) -> GivenReward:
         """1.0 for a passing label, 0.0 for another one."""
         result = _result(reply)
         if result not in self.labels:
             raise _unreadable("the judge's result is not one of the labels")
         passed = result in self.passing_labels
         details = {"reply": reply, "model": self.model, "label": result}
-        return Reward(value=float(passed), passed=passed, details=details)
+        return GivenReward(value=float(passed), passed=passed, details=details)
 
 
-def _check_asked(messages: Sequence[Message], model: str) -> None:
+def _check_asked(messages: Sequence[JudgeMessage], model: str) -> None:
     if not messages:
         raise wrong("input", "has no message")
     if not model.strip():
         raise wrong("model", "is empty")
 
 
-def _check_fenced(messages: Sequence[Message], fence: Fence) -> None:
+def _check_fenced(messages: Sequence[JudgeMessage], fence: Fence) -> None:
     """Where rows stand in fences, too, they choose no image either."""
     if fence == "all":
         for message in messages:
@@ -296,7 +296,7 @@ class ScoreModelGrader(OpenAIGrader):
     name: ClassVar[str] = "score_model"
     waits: ClassVar[bool] = True
     most_at_once: ClassVar[int] = 256
-    definition: ClassVar[type[Definition]] = ScoreModel
+    definition: ClassVar[type[OpenAIDefinition]] = ScoreModel
 
 
 class LabelModelGrader(OpenAIGrader):
@@ -305,4 +305,4 @@ class LabelModelGrader(OpenAIGrader):
     name: ClassVar[str] = "label_model"
     waits: ClassVar[bool] = True
     most_at_once: ClassVar[int] = 256
-    definition: ClassVar[type[Definition]] = LabelModel
+    definition: ClassVar[type[OpenAIDefinition]] = LabelModel

@@ -1,4 +1,4 @@
-"""`Message`: what a judge of OpenAI's is asked, as templates, and how it is sent."""
+"""`JudgeMessage`: what a judge of OpenAI's is asked, as templates, and how it is sent."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from assay.errors import InputError, ModelError, ModelFault
 from assay.graders.judges.fence import FencedText
 from assay.graders.openai.base import template_of, wrong
 from assay.graders.openai.rewards import FaultError, Flag
-from assay.graders.openai.template import Reference, Scope, Template
+from assay.graders.openai.template import Reference, TemplateScope, TextTemplate
 from assay.models import current_client, parse_reference, unconfigured
 from assay.scoring.json_safe import Json
 
@@ -33,7 +33,7 @@ class Fences:
         self._of_items = of_items
         self.names: list[str] = []
 
-    def render(self, template: Template, scope: Scope) -> str:
+    def render(self, template: TextTemplate, scope: TemplateScope) -> str:
         """A template filled in."""
         # First as it is: what is missing or too long is found out there.
         template.render(scope)
@@ -63,7 +63,7 @@ _NAMED = re.compile(r"\{\{\s*(\w+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class JudgeMessage:
     """One message to the judge.
 
     Attributes:
@@ -123,7 +123,7 @@ class Message:
                     "show it in a part of type input_text, where it stands in a fence",
                 )
 
-    def render(self, scope: Scope, fences: Fences | None = None) -> dict[str, Json]:
+    def render(self, scope: TemplateScope, fences: Fences | None = None) -> dict[str, Json]:
         """The message with its templates filled in, what nobody trusts between fences."""
         content: list[Json] = []
         for part in self.parts():

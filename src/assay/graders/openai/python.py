@@ -13,13 +13,13 @@ from assay.errors import ProgramError
 from assay.graders.functions.apart import examined_apart
 from assay.graders.functions.grading import TWICE
 from assay.graders.openai.base import (
-    Definition,
+    OpenAIDefinition,
     OpenAIGrader,
     Ranged,
     wrong,
 )
-from assay.graders.openai.rewards import FaultError, Reward, SubmissionFaultError
-from assay.graders.openai.template import Scope
+from assay.graders.openai.rewards import FaultError, GivenReward, SubmissionFaultError
+from assay.graders.openai.template import TemplateScope
 from assay.graders.paths import CasePath
 from assay.scoring.json_safe import Json
 from assay.types.codec import Problem, ShapeError
@@ -143,7 +143,7 @@ class OpenAIPython(Ranged):
             field = "source" if self.file is None else "file"
             raise ShapeError([Problem((field,), found.fault, found.hint)])
 
-    async def reward(self, scope: Scope) -> Reward:
+    async def reward(self, scope: TemplateScope) -> GivenReward:
         """What the function returns.
 
         Time-outs, memory and crashes that repeat are what the sample brought about: worth nothing.
@@ -169,7 +169,7 @@ class OpenAIPython(Ranged):
             raise self._failed(error.message, "error", {}) from error
         return self._reward(outcome)
 
-    def _reward(self, outcome: Outcome) -> Reward:
+    def _reward(self, outcome: Outcome) -> GivenReward:
         details: dict[str, object] = {
             "output": outcome.output,
             "cpu_seconds": outcome.cpu_seconds,
@@ -177,7 +177,7 @@ class OpenAIPython(Ranged):
         }
         if outcome.status == "ok" and outcome.score is not None:
             passed = self.passed(outcome.score)
-            return Reward(value=outcome.score, passed=passed, details=details)
+            return GivenReward(value=outcome.score, passed=passed, details=details)
         message = outcome.message or outcome.status
         if outcome.status in TWICE:
             raise SubmissionFaultError(
@@ -210,4 +210,4 @@ class OpenAIPythonGrader(OpenAIGrader):
     """``def grade(sample, item)`` in the sandbox (OpenAI's ``python``)."""
 
     name: ClassVar[str] = "openai_python"
-    definition: ClassVar[type[Definition]] = OpenAIPython
+    definition: ClassVar[type[OpenAIDefinition]] = OpenAIPython

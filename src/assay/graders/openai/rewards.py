@@ -25,7 +25,7 @@ Flag: TypeAlias = Literal[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reward:
+class GivenReward:
     """What a definition gave."""
 
     value: float

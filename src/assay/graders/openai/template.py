@@ -38,7 +38,7 @@ _STEP = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class TemplateScope:
     """What a template may name."""
 
     item: dict[str, Json]
@@ -61,7 +61,7 @@ class Reference:
         first = self.steps[0] if self.steps else ""
         return self.namespace == "sample" and (not first or first in _WRITTEN_BY_THE_MODEL)
 
-    def find(self, scope: Scope) -> Json:
+    def find(self, scope: TemplateScope) -> Json:
         """What it names."""
         here: Json = scope.item if self.namespace == "item" else scope.sample
         for number, step in enumerate(self.steps):
@@ -71,7 +71,7 @@ class Reference:
                 raise self._missing(scope, number) from None
         return here
 
-    def render(self, scope: Scope) -> str:
+    def render(self, scope: TemplateScope) -> str:
         """What it names: a text as it is, all else as JSON."""
         found = self.find(scope)
         if isinstance(found, str):
@@ -83,7 +83,7 @@ class Reference:
             message = f"{{{{ {self.text} }}}} is nested too deeply to be written"
             raise fault(message, flag="invalid_variable_error") from error
 
-    def _missing(self, scope: Scope, number: int) -> FaultError:
+    def _missing(self, scope: TemplateScope, number: int) -> FaultError:
         message = f"{{{{ {self.text} }}}} is not there: {_path(self, number)} is missing"
         # Without any answer nothing is known of the model; an answer that lacks a part does.
         said = isinstance(scope.sample.get("output_text"), str)
@@ -107,7 +107,7 @@ def _path(reference: Reference, number: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Template:
+class TextTemplate:
     """A text with references in it."""
 
     parts: tuple[str | Reference, ...]
@@ -122,7 +122,7 @@ class Template:
         """Whether the model has a say in what it becomes."""
         return any(reference.is_by_the_model for reference in self.references)
 
-    def render(self, scope: Scope) -> str:
+    def render(self, scope: TemplateScope) -> str:
         """The text with every reference replaced: texts as they are, all else as JSON."""
         done: list[str] = []
         length = {False: 0, True: 0}  # of what the author wrote, and of what the model did
@@ -137,12 +137,12 @@ class Template:
         return "".join(done)
 
 
-def parse_template(text: str) -> Template:
+def parse_template(text: str) -> TextTemplate:
     """Read a template."""
     return _remembered(text) if len(text) <= _REMEMBERED else _parsed(text)
 
 
-def _parsed(text: str) -> Template:
+def _parsed(text: str) -> TextTemplate:
     if len(text) > MAX_TEMPLATE:
         raise InputError(f"is longer than {MAX_TEMPLATE:,} characters")
     parts: list[str | Reference] = []
@@ -154,7 +154,7 @@ def _parsed(text: str) -> Template:
         place = end
     if place < len(text):
         parts.append(text[place:])
-    return Template(tuple(parts))
+    return TextTemplate(tuple(parts))
 
 
 _remembered = functools.lru_cache(maxsize=1_024)(_parsed)
@@ -192,7 +192,7 @@ def scope_of(
     thread: StringThread | None = None,
     trace: Trace | None = None,
     metadata: Mapping[str, Json] | None = None,
-) -> Scope:
+) -> TemplateScope:
     """The namespaces of a submission.
 
     The item is the row's field ``item``. A row without one is an item itself: its metadata, with
@@ -213,7 +213,9 @@ def scope_of(
     if answer is None and thread is not None:
         answer = thread.completion()
     calls = (_tool_calls(trace) if trace is not None else None) or None
-    return Scope(item, sample_of(answer, recorded if isinstance(recorded, dict) else {}, calls))
+    return TemplateScope(
+        item, sample_of(answer, recorded if isinstance(recorded, dict) else {}, calls)
+    )
 
 
 def sample_of(

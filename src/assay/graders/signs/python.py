@@ -41,7 +41,7 @@ _OF_PROGRAMS = re.compile(
 
 
 @dataclass(slots=True)
-class Module:
+class ParsedModule:
     """A parsed file and what its names stand for."""
 
     path: str
@@ -111,7 +111,7 @@ class Module:
         return bool(top) and (top in _CLASSES_OF or top not in self.own)
 
 
-def python_module(source: bytes, path: str, own: frozenset[str]) -> Module | str:
+def python_module(source: bytes, path: str, own: frozenset[str]) -> ParsedModule | str:
     """Parse a file; as text, why it cannot be read."""
     try:
         with warnings.catch_warnings():
@@ -119,7 +119,7 @@ def python_module(source: bytes, path: str, own: frozenset[str]) -> Module | str
             tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return "is nested too deeply" if isinstance(error, RecursionError | MemoryError) else ""
-    found = Module(path, own, names={"__builtins__": "builtins"})
+    found = ParsedModule(path, own, names={"__builtins__": "builtins"})
     waiting: list[ast.AST] = [tree]
     for node in waiting:
         found.nodes.append(node)
@@ -131,7 +131,7 @@ def python_module(source: bytes, path: str, own: frozenset[str]) -> Module | str
     return found
 
 
-def _name(module: Module, node: ast.AST) -> None:
+def _name(module: ParsedModule, node: ast.AST) -> None:
     if isinstance(node, ast.Import):
         for one in node.names:
             top = one.name.partition(".")[0]
@@ -160,7 +160,7 @@ def text(node: ast.AST | None) -> str:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
 
 
-def reached(module: Module) -> Iterator[Hit]:
+def reached(module: ParsedModule) -> Iterator[Hit]:
     """Signs of what code reaches for."""
     if is_test(module.path):
         return
@@ -169,7 +169,7 @@ def reached(module: Module) -> Iterator[Hit]:
         yield from looked(module)
 
 
-def _frames(module: Module) -> Iterator[Hit]:
+def _frames(module: ParsedModule) -> Iterator[Hit]:
     for call, name in module.called("sys._current_frames", "sys._current_exceptions"):
         yield "frames", call, name
     for call in module.of(ast.Call):
@@ -193,7 +193,7 @@ def _frames(module: Module) -> Iterator[Hit]:
             yield "frames", node, name
 
 
-def _asks_for_a_name(around: ast.AST | None, module: Module) -> bool:
+def _asks_for_a_name(around: ast.AST | None, module: ParsedModule) -> bool:
     """Whether globals of a frame are only asked for the name of their module."""
     if isinstance(around, ast.Attribute) and around.attr == "get":
         call = module.above.get(around)
@@ -201,7 +201,7 @@ def _asks_for_a_name(around: ast.AST | None, module: Module) -> bool:
     return isinstance(around, ast.Subscript) and text(around.slice) in ("__name__", "__file__")
 
 
-def _walks(node: ast.Attribute, module: Module) -> bool:
+def _walks(node: ast.Attribute, module: ParsedModule) -> bool:
     base = node.value
     if isinstance(base, ast.Attribute) and base.attr in ("f_back", "tb_frame"):
         return True
@@ -214,7 +214,7 @@ def _walks(node: ast.Attribute, module: Module) -> bool:
     return False
 
 
-def _is_compared(node: ast.AST, module: Module) -> bool:
+def _is_compared(node: ast.AST, module: ParsedModule) -> bool:
     """Whether a value is compared, or asked for what it begins or ends with."""
     around = module.above.get(node)
     if isinstance(around, ast.Attribute):
@@ -222,7 +222,7 @@ def _is_compared(node: ast.AST, module: Module) -> bool:
     return isinstance(around, ast.Compare)
 
 
-def _objects(module: Module) -> Iterator[Hit]:
+def _objects(module: ParsedModule) -> Iterator[Hit]:
     for call, name in module.called("gc.get_objects", "gc.get_referrers", "gc.get_referents"):
         counted = module.above.get(call)
         if isinstance(counted, ast.comprehension):
@@ -236,7 +236,7 @@ def _objects(module: Module) -> Iterator[Hit]:
             yield "objects", call, name
 
 
-def _native(module: Module) -> Iterator[Hit]:
+def _native(module: ParsedModule) -> Iterator[Hit]:
     imports = (*module.of(ast.Import), *module.of(ast.ImportFrom))
     for node in imports:
         names = [one.name for one in node.names] if isinstance(node, ast.Import) else [node.module]
@@ -248,7 +248,7 @@ def _native(module: Module) -> Iterator[Hit]:
                 yield "marshal", node, top
 
 
-def _rewrites(module: Module) -> Iterator[Hit]:
+def _rewrites(module: ParsedModule) -> Iterator[Hit]:
     for target, value in _written(module):
         name = ""
         if isinstance(target, ast.Attribute) and _is_module(target.value, module):
@@ -273,7 +273,7 @@ def _rewrites(module: Module) -> Iterator[Hit]:
             yield "rewrites", call, f"{module.full(function.value)}.*"
 
 
-def _written(module: Module) -> Iterator[tuple[ast.AST, ast.AST | None]]:
+def _written(module: ParsedModule) -> Iterator[tuple[ast.AST, ast.AST | None]]:
     """Every target of an assignment with its value."""
     for node in module.nodes:
         if isinstance(node, ast.Assign):
@@ -286,7 +286,7 @@ def _written(module: Module) -> Iterator[tuple[ast.AST, ast.AST | None]]:
             yield from ((one, None) for one in node.targets)
 
 
-def _is_module(node: ast.AST, module: Module) -> bool:
+def _is_module(node: ast.AST, module: ParsedModule) -> bool:
     """Whether an expression is a module or class of somebody else, and not some value of theirs."""
     name = module.full(node)
     if isinstance(node, ast.Name) and node.id in module.taken:
@@ -294,7 +294,7 @@ def _is_module(node: ast.AST, module: Module) -> bool:
     return bool(name) and module.is_foreign(name)
 
 
-def _is_space(node: ast.AST, module: Module) -> bool:
+def _is_space(node: ast.AST, module: ParsedModule) -> bool:
     """Whether an expression is the ``__dict__`` of a module or class of somebody else."""
     if isinstance(node, ast.Name):
         return node.id == "__builtins__"
@@ -315,7 +315,7 @@ def _is_rewrite(name: str, value: ast.AST | None) -> bool:
     return last.count(".") < 4 and value is not None and not isinstance(value, settings)
 
 
-def _puts_back(target: ast.AST, name: str, module: Module) -> bool:
+def _puts_back(target: ast.AST, name: str, module: ParsedModule) -> bool:
     """Whether a rewriting lasts for a with-block only: a tool, where it is not a test library's."""
     if name.partition(".")[0] in TEST_LIBRARIES or not isinstance(target, ast.Attribute):
         return False
@@ -348,7 +348,7 @@ def _puts_back(target: ast.AST, name: str, module: Module) -> bool:
     )
 
 
-def _environ(module: Module) -> Iterator[Hit]:
+def _environ(module: ParsedModule) -> Iterator[Hit]:
     """Variables that are set and that nobody is known to read; other files are looked at later."""
     programs = ("subprocess.", "os.system", "os.popen", "os.execv", "os.execvp", "os.execve")
     if next(module.called(*programs, "multiprocessing."), None) is not None:
@@ -370,7 +370,7 @@ def _environ(module: Module) -> Iterator[Hit]:
             yield "environ", place, name
 
 
-def _code(module: Module) -> Iterator[Hit]:
+def _code(module: ParsedModule) -> Iterator[Hit]:
     for call in module.of(ast.Call):
         given = {one.arg: one.value for one in call.keywords if one.arg}
         if isinstance(call.func, ast.Name) and call.func.id == "compile":
@@ -387,7 +387,7 @@ def _code(module: Module) -> Iterator[Hit]:
             yield "code", target, "__code__"
 
 
-def _imports(module: Module) -> Iterator[Hit]:
+def _imports(module: ParsedModule) -> Iterator[Hit]:
     tracing = ("sys.settrace", "sys.setprofile", "sys.addaudithook", "threading.settrace")
     for call, name in module.called(*tracing, "threading.setprofile", "sys.monitoring."):
         if not (call.args and isinstance(call.args[0], ast.Constant)):
@@ -408,7 +408,7 @@ def _imports(module: Module) -> Iterator[Hit]:
                 yield "imports", target, f"sys.modules[{name!r:.60}]"
 
 
-def _exits(module: Module) -> Iterator[Hit]:
+def _exits(module: ParsedModule) -> Iterator[Hit]:
     ends = ("os._exit", "os.abort")
     for call, name in module.called(*ends, "sys.exit"):
         said = call.args[0] if call.args else ast.Constant(0)
@@ -435,7 +435,7 @@ def _exits(module: Module) -> Iterator[Hit]:
             yield "exits", loop, "while True"
 
 
-def _starts(module: Module) -> Iterator[Hit]:
+def _starts(module: ParsedModule) -> Iterator[Hit]:
     begun = ("os.fork", "_thread.start_new_thread", "threading.Timer", "threading.Thread")
     if not any(module.of(ast.FunctionDef)) and not any(module.of(ast.ClassDef)):
         return  # a script

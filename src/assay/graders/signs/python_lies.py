@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from assay.graders.languages import is_test
 from assay.graders.signs import TEST_LIBRARIES, names_a_test, summary, words_of
-from assay.graders.signs.python import Function, Hit, Module, parameters, text
+from assay.graders.signs.python import Function, Hit, ParsedModule, parameters, text
 
 _COMPARISONS = words_of("__eq__ __ne__ __lt__ __le__ __gt__ __ge__ __contains__")
 _ORDER = frozenset({"__lt__", "__le__", "__gt__", "__ge__"})
@@ -42,7 +42,7 @@ _COPIES = words_of("bytes bytearray str list tuple dict set copy deepcopy")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-def lies(module: Module) -> Iterator[Hit]:
+def lies(module: ParsedModule) -> Iterator[Hit]:
     """Signs of what code says of itself, of tests and of failures."""
     yield from _hooks(module)
     if is_test(module.path):
@@ -61,7 +61,7 @@ def lies(module: Module) -> Iterator[Hit]:
         yield from looked(module)
 
 
-def _methods(module: Module, names: frozenset[str]) -> Iterator[tuple[str, ast.AST, ast.AST]]:
+def _methods(module: ParsedModule, names: frozenset[str]) -> Iterator[tuple[str, ast.AST, ast.AST]]:
     """Methods of classes by name, with the functions that they are, maybe under an alias."""
     for kind in module.of(ast.ClassDef):
         defined: dict[str, ast.AST] = {}
@@ -79,7 +79,7 @@ def _methods(module: Module, names: frozenset[str]) -> Iterator[tuple[str, ast.A
                         yield f"{kind.name}.{target.id}", node, value
 
 
-def _equality(module: Module) -> Iterator[Hit]:
+def _equality(module: ParsedModule) -> Iterator[Hit]:
     ordered: dict[tuple[str, bool], tuple[ast.AST, str]] = {}
     for name, place, function in _methods(module, _COMPARISONS | _CHECKS | _DIFFERENCES):
         method = name.rpartition(".")[2]
@@ -132,7 +132,9 @@ def _is_no_answer(node: ast.AST | None, method: str) -> bool:
     return isinstance(node, ast.Constant) and (node.value is None or node.value is no)
 
 
-def _only_asks_the_class(name: str, decided: Sequence[ast.AST | None], module: Module) -> bool:
+def _only_asks_the_class(
+    name: str, decided: Sequence[ast.AST | None], module: ParsedModule
+) -> bool:
     """Whether objects that have values are equal as soon as they are of one class."""
     kind_name, _, method = name.rpartition(".")
     if method != "__eq__" or not all(
@@ -145,7 +147,7 @@ def _only_asks_the_class(name: str, decided: Sequence[ast.AST | None], module: M
     return bool(init) and len(parameters(init[0])) > 1
 
 
-def _identity(module: Module) -> Iterator[Hit]:
+def _identity(module: ParsedModule) -> Iterator[Hit]:
     for node in module.of(ast.Assign):
         for target in node.targets:
             in_class = isinstance(module.above.get(node), ast.ClassDef)
@@ -171,7 +173,7 @@ def _identity(module: Module) -> Iterator[Hit]:
                     yield "identity", space, f"__name__: {said!r:.60}"
 
 
-def _swallows(module: Module) -> Iterator[Hit]:
+def _swallows(module: ParsedModule) -> Iterator[Hit]:
     for name, place, function in _methods(module, frozenset({"__exit__", "__aexit__"})):
         if isinstance(function, ast.Lambda):
             returned: list[ast.AST | None] = [function.body]
@@ -217,7 +219,7 @@ def _is_silent(handler: ast.ExceptHandler) -> bool:
     )
 
 
-def _is_of_others(attempt: ast.Try, handler: ast.ExceptHandler, module: Module) -> bool:
+def _is_of_others(attempt: ast.Try, handler: ast.ExceptHandler, module: ParsedModule) -> bool:
     """Whether what is tried is somebody else's code, and what is caught a failed assertion."""
     function = module.function(attempt)
     if not isinstance(function, _FUNCTIONS):
@@ -246,7 +248,7 @@ def _does_nothing(function: Function) -> bool:
     )
 
 
-def _loops(module: Module) -> Iterator[Hit]:
+def _loops(module: ParsedModule) -> Iterator[Hit]:
     """An event loop of one's own decides what of a test is run."""
     own = {kind.name for kind in module.of(ast.ClassDef)}
     for call, name in module.called("asyncio.set_event_loop_policy", "asyncio.set_event_loop"):
@@ -263,7 +265,7 @@ def _loops(module: Module) -> Iterator[Hit]:
                     yield "swallows", method, f"{kind.name}.{method.name}"
 
 
-def _skips(module: Module) -> Iterator[Hit]:
+def _skips(module: ParsedModule) -> Iterator[Hit]:
     for call, name in module.called(*_SKIPS, "_pytest.outcomes."):
         function = module.function(call)
         if isinstance(function, _FUNCTIONS):
@@ -273,13 +275,13 @@ def _skips(module: Module) -> Iterator[Hit]:
         yield "skips", call, name
 
 
-def _hooks(module: Module) -> Iterator[Hit]:
+def _hooks(module: ParsedModule) -> Iterator[Hit]:
     for function in module.of(ast.FunctionDef):
         if function.name in _HOOKS:
             yield "hooks", function, function.name
 
 
-def _asks(module: Module) -> Iterator[Hit]:
+def _asks(module: ParsedModule) -> Iterator[Hit]:
     """Whether it is being tested, and by what."""
     for node in module.of(ast.Constant):
         said = text(node)
@@ -305,7 +307,7 @@ def _asks(module: Module) -> Iterator[Hit]:
                 yield "reads_tests", around, "sys.modules"
 
 
-def _says(module: Module) -> Iterator[Hit]:
+def _says(module: ParsedModule) -> Iterator[Hit]:
     """Prints the end of a test run."""
     for call in module.of(ast.Call):
         name = ast.unparse(call.func).rpartition(".")[2] if len(call.args) < 4 else ""
@@ -318,7 +320,7 @@ def _says(module: Module) -> Iterator[Hit]:
                     yield "report", call, found[0]
 
 
-def _empties(module: Module) -> Iterator[Hit]:
+def _empties(module: ParsedModule) -> Iterator[Hit]:
     """Empties a parameter, or returns an array that is equal to every other."""
     for function in module.of(ast.FunctionDef):
         given = [name for name in parameters(function) if name not in ("self", "cls")]
@@ -336,14 +338,14 @@ def _empties(module: Module) -> Iterator[Hit]:
             yield "equality", function, f"{function.name}: an empty array"
 
 
-def _is_empty_array(node: ast.AST | None, module: Module) -> bool:
+def _is_empty_array(node: ast.AST | None, module: ParsedModule) -> bool:
     if not isinstance(node, ast.Call) or not node.args:
         return False
     name, first = module.full(node.func), ast.unparse(node.args[0])
     return name.startswith("numpy.") and first in ("[]", "()", "0", "(0,)")
 
 
-def _round_trips(module: Module) -> Iterator[Hit]:
+def _round_trips(module: ParsedModule) -> Iterator[Hit]:
     """A conversion that keeps what it is given for the one that undoes it, or both do nothing."""
     spaces: dict[ast.AST | None, dict[str, Function]] = {}
     for function in (one for one in module.nodes if isinstance(one, _FUNCTIONS)):
@@ -444,7 +446,7 @@ def _is_identity(function: Function) -> bool:
     return is_bare and isinstance(value, ast.Name) and [value.id] == parameters(function)[:1]
 
 
-def idle_texts(module: Module) -> list[str]:
+def idle_texts(module: ParsedModule) -> list[str]:
     """Texts that no code does anything with: docstrings, and what names hold that nobody uses."""
     used = {n.id for n in module.of(ast.Name) if isinstance(n.ctx, ast.Load)}
     used |= {n.attr for n in module.of(ast.Attribute)}

@@ -20,8 +20,8 @@ __all__ = [
     "Classes",
     "Code",
     "Ending",
-    "Fault",
     "Function",
+    "UnwrittenFunction",
     "body_with",
     "comment_says_todo",
     "faults",
@@ -118,7 +118,7 @@ class Code:
 
 
 @frozen
-class Fault:
+class UnwrittenFunction:
     """A function that is not written."""
 
     name: str
@@ -153,7 +153,7 @@ def gaps(code: Code) -> frozenset[str]:
     )
 
 
-def faults(code: Code, source: Code | None, classes: Classes) -> Iterator[Fault]:
+def faults(code: Code, source: Code | None, classes: Classes) -> Iterator[UnwrittenFunction]:
     """The functions of a file that are not written.
 
     Where the source had a gap, no shape excuses what stands there now, but for what a subclass
@@ -171,10 +171,10 @@ def faults(code: Code, source: Code | None, classes: Classes) -> Iterator[Fault]
         seen.add(function.name)
         why = [_why(each, classes, function.name in waiting) for each in code.named(function.name)]
         if all(why):
-            yield Fault(function.name, function.line, why[0])
+            yield UnwrittenFunction(function.name, function.line, why[0])
     for name in sorted(waiting - seen):
         if not stands(name, code, source or code, classes):
-            yield Fault(name, 0, "was a stub and is gone")
+            yield UnwrittenFunction(name, 0, "was a stub and is gone")
 
 
 def stands(name: str, code: Code, source: Code, classes: Classes) -> bool:

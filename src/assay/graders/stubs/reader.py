@@ -36,7 +36,7 @@ main()
 """
 
 
-class Template(WarmProcess):
+class ReaderTemplate(WarmProcess):
     """The process that forks readers."""
 
     def _words(self, descriptor: int) -> list[str]:
@@ -62,7 +62,7 @@ class Template(WarmProcess):
         return None
 
 
-TEMPLATE = Template()
+TEMPLATE = ReaderTemplate()
 atexit.register(TEMPLATE.close)
 
 

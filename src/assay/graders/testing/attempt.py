@@ -18,7 +18,7 @@ from pathlib import Path
 
 from assay.errors import GraderError
 from assay.frozen import frozen
-from assay.graders.testing.channel import Brief, Channel, open_channel
+from assay.graders.testing.channel import Brief, RunnerChannel, open_channel
 from assay.graders.testing.commands import Invocation
 from assay.graders.testing.contract import FILES, Contract
 from assay.graders.testing.hidden import Injected
@@ -65,7 +65,7 @@ class TestCommand:
 
 
 @frozen(kw_only=True)
-class Plan:
+class RunnerPlan:
     """Everything that the runs of one command have in common."""
 
     command: TestCommand
@@ -78,13 +78,13 @@ class Plan:
 
 
 async def attempt(
-    plan: Plan,
+    plan: RunnerPlan,
     *,
     argv: Sequence[str] = (),
     skip: Sequence[str] = (),
     mounts: Sequence[Mount] = (),
     output_bytes: int = 64 * 1024,
-) -> tuple[Channel, CommandResult]:
+) -> tuple[RunnerChannel, CommandResult]:
     """Run the command once."""
     if plan.command.isolation == "process":
         return await _attempt_apart(plan, skip=skip, output_bytes=output_bytes)
@@ -109,8 +109,8 @@ async def attempt(
 
 
 async def _attempt_apart(
-    plan: Plan, *, skip: Sequence[str], output_bytes: int
-) -> tuple[Channel, CommandResult]:
+    plan: RunnerPlan, *, skip: Sequence[str], output_bytes: int
+) -> tuple[RunnerChannel, CommandResult]:
     """Run the command once, over a tree without the submission, beside a host of it."""
     left = max(plan.deadline - time.monotonic(), 0.1)
     command = plan.command

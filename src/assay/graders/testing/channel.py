@@ -47,7 +47,7 @@ _MOST_SIGNS = 50
 
 
 @dataclass(slots=True)
-class Heard:
+class RunnerReport:
     """What a runner has said so far."""
 
     collected: list[str] = field(default_factory=list[str])
@@ -72,7 +72,7 @@ class FrameReader:
     """Checks lines as they arrive and keeps what they say."""
 
     def __init__(self, key: bytes) -> None:
-        self.heard = Heard()
+        self.heard = RunnerReport()
         self.forged = ""
         self._key = key
         self._next = 0
@@ -230,7 +230,7 @@ class Brief:
     apart: Mapping[str, Json] | None = None
 
 
-class Channel:
+class RunnerChannel:
     """One run's channel; made by `open_channel`.
 
     ``canary``: Name of the test that must fail, and the value it must fail with.
@@ -264,7 +264,7 @@ class Channel:
         self._loop.add_reader(self._listener, self._accept)
 
     @property
-    def heard(self) -> Heard:
+    def heard(self) -> RunnerReport:
         """What the runner has said."""
         return self._reader.heard
 
@@ -342,7 +342,7 @@ class Channel:
 @asynccontextmanager
 async def open_channel(
     brief: Brief, *, handed: socket.socket | None = None
-) -> AsyncGenerator[Channel]:
+) -> AsyncGenerator[RunnerChannel]:
     """Listen while a command runs.
 
     On leaving, what the command left in the socket has been read; nothing is awaited.
@@ -354,7 +354,7 @@ async def open_channel(
         parent = "/tmp"  # noqa: S108 - mkdtemp makes a directory that is ours alone
     with tempfile.TemporaryDirectory(prefix="assay-", dir=parent) as directory:
         loop = asyncio.get_running_loop()
-        channel = Channel(brief, str(Path(directory, "channel")), loop, handed)
+        channel = RunnerChannel(brief, str(Path(directory, "channel")), loop, handed)
         try:
             yield channel
         finally:

@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from assay.errors import InputError, nearest
 from assay.graders.testing.console_lines import (
-    Tally,
+    ConsoleTally,
     read_cargo,
     read_go_json,
     read_tap,
@@ -76,12 +76,12 @@ _JEST_TEST = re.compile(
 _JEST_GROUP = re.compile(r"^(?P<indent> +)(?P<name>\S.*)$")
 
 
-def _read_jest(lines: list[str]) -> Tally:
+def _read_jest(lines: list[str]) -> ConsoleTally:
     """Jest: the line ``Tests:`` (never ``Test Suites:``), and the tests' own lines if verbose.
 
     A named test's id is ``file > describe > name``.
     """
-    tally = Tally()
+    tally = ConsoleTally()
     path, groups = "", list[tuple[int, str]]()
     for line in lines:
         if file := _JEST_FILE.match(line):
@@ -113,9 +113,9 @@ _VITEST_TEST = re.compile(
 )
 
 
-def _read_vitest(lines: list[str]) -> Tally:
+def _read_vitest(lines: list[str]) -> ConsoleTally:
     """Vitest: the line ``Tests`` (never ``Test Files``), and the tests' own lines if verbose."""
-    tally = Tally()
+    tally = ConsoleTally()
     for line in lines:
         if test := _VITEST_TEST.match(line):
             outcome: Outcome = "passed" if test["mark"] in _TICKS else "skipped"
@@ -125,9 +125,9 @@ def _read_vitest(lines: list[str]) -> Tally:
     return tally
 
 
-def _last_block(lines: Iterable[str], pattern: re.Pattern[str], first: str) -> Tally:
+def _last_block(lines: Iterable[str], pattern: re.Pattern[str], first: str) -> ConsoleTally:
     """Totals that have a line each; a block of them begins with the word `first`."""
-    tally, block = Tally(), list[str]()
+    tally, block = ConsoleTally(), list[str]()
     for line in lines:
         if total := pattern.match(line):
             block = [] if total["word"] == first else block
@@ -143,12 +143,12 @@ _NODE_TOTAL = re.compile(
 )
 
 
-def _read_mocha(lines: list[str]) -> Tally:
+def _read_mocha(lines: list[str]) -> ConsoleTally:
     """Mocha's totals: ``9 passing``, ``1 failing``, ``2 pending``; the last block of them."""
     return _last_block(lines, _MOCHA_TOTAL, "passing")
 
 
-def _read_node_spec(lines: list[str]) -> Tally:
+def _read_node_spec(lines: list[str]) -> ConsoleTally:
     """Node's spec reporter: its last totals (``\u2139 pass 3``)."""
     return _last_block(lines, _NODE_TOTAL, "tests")
 
@@ -159,9 +159,9 @@ _SUREFIRE_TOTAL = re.compile(
 )
 
 
-def _read_surefire(lines: list[str]) -> Tally:
+def _read_surefire(lines: list[str]) -> ConsoleTally:
     """Maven Surefire: the last total (``Tests run: 3, Failures: 1, ...`` without a time)."""
-    tally = Tally()
+    tally = ConsoleTally()
     if total := _last(lines, _SUREFIRE_TOTAL):
         ran, failures, errors, skipped = (int(number or 0) for number in total.groups())
         passed = max(ran - failures - errors - skipped, 0)
@@ -173,13 +173,13 @@ _GRADLE_TOTAL = re.compile(r"^(\d{1,9}) tests? completed(?P<rest>(?:, \d{1,9} \w
 _GRADLE_TEST = re.compile(r"^(?P<name>\S.*) (?P<word>PASSED|FAILED|SKIPPED)(?: \([^()]*\))?$")
 
 
-def _read_gradle(lines: list[str]) -> Tally:
+def _read_gradle(lines: list[str]) -> ConsoleTally:
     """Gradle: ``10 tests completed, 3 failed``, and the lines of tests where it logs them.
 
     Gradle prints no total when nothing failed: a build must log its tests (``testLogging``) or be
     read from its JUnit files.
     """
-    tally = Tally()
+    tally = ConsoleTally()
     for line in lines:
         if (test := _GRADLE_TEST.match(line)) and " > " in test["name"]:
             tally.add(test["name"], _WORDS[test["word"]])
@@ -195,12 +195,12 @@ _PYTEST_TOTAL = re.compile(
 _PYTEST_LINE = re.compile(r"^(?P<word>PASSED|FAILED|ERROR|XFAIL|XPASS) (?P<name>.+?)(?: - .*)?$")
 
 
-def _read_pytest(lines: list[str]) -> Tally:
+def _read_pytest(lines: list[str]) -> ConsoleTally:
     """Pytest: the lines below its last ``short test summary info``, and its last total.
 
     Whatever tests printed stands above those.
     """
-    tally = Tally()
+    tally = ConsoleTally()
     heads = [n for n, line in enumerate(lines) if line.strip("= ") == "short test summary info"]
     for line in lines[heads[-1] :] if heads else []:
         if test := _PYTEST_LINE.match(line):
@@ -210,7 +210,7 @@ def _read_pytest(lines: list[str]) -> Tally:
     return tally
 
 
-_Reader: TypeAlias = Callable[[list[str]], Tally]
+_Reader: TypeAlias = Callable[[list[str]], ConsoleTally]
 
 FORMATS: Mapping[str, _Reader] = {
     "cargo": read_cargo,

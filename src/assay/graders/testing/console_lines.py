@@ -1,6 +1,6 @@
 """Console formats in which every test has a line: go test -json, cargo test, TAP, unittest -v.
 
-What they, and the formats of `console`, come to is collected in a `Tally`.
+What they, and the formats of `console`, come to is collected in a `ConsoleTally`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ORDER: tuple[Outcome, ...] = ("passed", "skipped", "xfailed", "xpassed", "faile
 
 
 @dataclass(slots=True)
-class Tally:
+class ConsoleTally:
     """Tests by name, and numbers of tests."""
 
     named: dict[str, TestOutcome] = field(default_factory=dict[str, TestOutcome])
@@ -83,13 +83,13 @@ class Tally:
 _GO: dict[str, Outcome] = {"pass": "passed", "fail": "failed", "skip": "skipped"}
 
 
-def read_go_json(lines: list[str]) -> Tally:
+def read_go_json(lines: list[str]) -> ConsoleTally:
     """``go test -json``: events per test and per package.
 
     A test's id is ``package::Test/subtest``. A package that fails although no test of it did (it
     does not compile, it panicked) is an error with the package as its id.
     """
-    tally = Tally()
+    tally = ConsoleTally()
     running: set[str] = set()
     broken: dict[str, str] = {}
     for line in lines:
@@ -137,13 +137,13 @@ _CARGO_PLAN = re.compile(r"^running (\d+) tests?$")
 _CARGO: dict[str, Outcome] = {"ok": "passed", "FAILED": "failed", "ignored": "skipped"}
 
 
-def read_cargo(lines: list[str]) -> Tally:
+def read_cargo(lines: list[str]) -> ConsoleTally:
     """``cargo test``: the test harness's line for each test.
 
     More tests announced (``running 3 tests``) than reported means that the process ended before
     they did: each is a failure. Where there are only totals (``-q``), they are taken.
     """
-    tally = Tally()
+    tally = ConsoleTally()
     planned, totals, open_test, reported = 0, [0, 0, 0], "", 0
     for line in lines:
         if match := _CARGO_PLAN.match(line):
@@ -194,12 +194,12 @@ _UNITTEST_COUNTS: dict[str, Outcome] = {
 }
 
 
-def read_unittest(lines: list[str]) -> Tally:
+def read_unittest(lines: list[str]) -> ConsoleTally:
     """``python -m unittest``: its verbose lines, else its last totals.
 
     A test's id is ``module.Class.test``. Without ``-v`` only the totals are known.
     """
-    tally = Tally()
+    tally = ConsoleTally()
     ran: int | None = None
     counts: dict[Outcome, int] = {}
     name = ""
@@ -248,14 +248,14 @@ class _Level:
     seen: int = 0
 
 
-def read_tap(lines: list[str]) -> Tally:
+def read_tap(lines: list[str]) -> ConsoleTally:
     """TAP 13 and 14, with subtests.
 
     A test's id is its description, behind those of the points around it (``outer > inner``), or
     its number. A point that sums up subtests counts only where it failed and none of them did.
     Points that a plan promised and that never came are failures.
     """
-    tally = Tally()
+    tally = ConsoleTally()
     levels: list[_Level] = [_Level()]
     in_yaml = ""
     for line in lines:

@@ -8,7 +8,7 @@ from fnmatch import fnmatch
 from pathlib import PurePosixPath
 
 from assay.frozen import frozen
-from assay.graders.testing.channel import Heard
+from assay.graders.testing.channel import RunnerReport
 from assay.graders.testing.commands import Invocation
 from assay.graders.testing.hidden import language_of
 from assay.graders.testing.outcomes import TestOutcome
@@ -55,7 +55,7 @@ def is_test_file(path: str) -> bool:
 
 
 def expect(
-    heard: Heard,
+    heard: RunnerReport,
     hidden: Mapping[str, PythonTests],
     invocation: Invocation,
     *,

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from assay.errors import GraderError, InputError
-from assay.graders.testing.attempt import Plan, attempt
-from assay.graders.testing.channel import Channel
+from assay.graders.testing.attempt import RunnerPlan, attempt
+from assay.graders.testing.channel import RunnerChannel
 from assay.graders.testing.commands import first_program
 from assay.graders.testing.expected import named_targets, split_id
 from assay.graders.testing.hidden import source_text
@@ -25,7 +25,7 @@ _NOT_FOUND = 127
 _TAIL = 1_000
 
 
-def require_start(plan: Plan, channel: Channel, result: CommandResult) -> None:
+def require_start(plan: RunnerPlan, channel: RunnerChannel, result: CommandResult) -> None:
     """Refuse a run whose runner broke before any code of the submission could run.
 
     Only a line that starts the runner at once is judged so: before any other, the submission may
@@ -45,7 +45,7 @@ def require_start(plan: Plan, channel: Channel, result: CommandResult) -> None:
     )
 
 
-async def require_program(plan: Plan, result: CommandResult) -> None:
+async def require_program(plan: RunnerPlan, result: CommandResult) -> None:
     """Refuse a command whose program does not exist, whatever the submission is."""
     program = first_program(plan.command.cmd) if result.exit_code == _NOT_FOUND else ""
     if not program:
@@ -62,14 +62,14 @@ async def require_program(plan: Plan, result: CommandResult) -> None:
         )
 
 
-def _is_workspace_python(plan: Plan) -> bool:
+def _is_workspace_python(plan: RunnerPlan) -> bool:
     """Whether the interpreter, or the pytest that it has, may be the submission's."""
     venv = plan.workspace.env.get("VIRTUAL_ENV", "")
     inside = venv == "/workspace" or venv.startswith("/workspace/")
     return inside or (bool(venv) and has_editable_pytest(plan.workspace))
 
 
-def require_targets(plan: Plan) -> None:
+def require_targets(plan: RunnerPlan) -> None:
     """Refuse a command that names a test which neither the case nor its source has."""
     if plan.invocation.runner not in ("pytest", "node"):
         return

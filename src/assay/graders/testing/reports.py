@@ -24,9 +24,9 @@ from pathlib import Path, PurePosixPath
 from assay.errors import GraderError, InputError
 from assay.graders.files import without_comments
 from assay.graders.signs import JAVA_TEST_LIBRARIES
-from assay.graders.testing.attempt import Plan, TestCommand, attempt
+from assay.graders.testing.attempt import RunnerPlan, TestCommand, attempt
 from assay.graders.testing.authors import kind_of, read_authors
-from assay.graders.testing.channel import Channel
+from assay.graders.testing.channel import RunnerChannel
 from assay.graders.testing.commands import Invocation
 from assay.graders.testing.expected import LEFT_OUT, answer_given, note
 from assay.graders.testing.hidden import language_of, source_text
@@ -155,7 +155,7 @@ _CONSOLE_BYTES = 8 * 1024 * 1024
 """How much of a console is read: verbose runners print a line or more for each test."""
 
 
-async def run_reported(plan: Plan, foreknown: Foreknown) -> TestRun:
+async def run_reported(plan: RunnerPlan, foreknown: Foreknown) -> TestRun:
     """Run the command once and read its report.
 
     Where it turns out to start a runner that reports to us, that report prevails.
@@ -176,9 +176,9 @@ async def run_reported(plan: Plan, foreknown: Foreknown) -> TestRun:
 
 
 async def _judge(
-    plan: Plan,
+    plan: RunnerPlan,
     foreknown: Foreknown,
-    channel: Channel,
+    channel: RunnerChannel,
     result: CommandResult,
     reports: dict[str, bytes],
 ) -> TestRun:
@@ -268,7 +268,7 @@ def _outcomes(
     return read_console(command.format or "", f"{result.stdout}\n{result.stderr}")
 
 
-def _incomplete(plan: Plan, result: CommandResult, reports: dict[str, bytes]) -> str:
+def _incomplete(plan: RunnerPlan, result: CommandResult, reports: dict[str, bytes]) -> str:
     if result.status == "timed_out":
         return f"the tests did not end within {plan.command.timeout_s:g} s"
     if result.status == "output_limit":
@@ -282,7 +282,9 @@ def _incomplete(plan: Plan, result: CommandResult, reports: dict[str, bytes]) ->
     return ""
 
 
-def _contradiction(plan: Plan, result: CommandResult, outcomes: dict[str, TestOutcome]) -> str:
+def _contradiction(
+    plan: RunnerPlan, result: CommandResult, outcomes: dict[str, TestOutcome]
+) -> str:
     """Where the exit status and the report do not go together."""
     bad = any(one.outcome in ("failed", "error") for one in outcomes.values())
     if not bad and result.exit_code != 0:

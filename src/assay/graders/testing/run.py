@@ -12,8 +12,8 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 
 from assay.errors import GraderError, InputError
-from assay.graders.testing.attempt import Plan, TestCommand, attempt
-from assay.graders.testing.channel import Channel, Heard
+from assay.graders.testing.attempt import RunnerPlan, TestCommand, attempt
+from assay.graders.testing.channel import RunnerChannel, RunnerReport
 from assay.graders.testing.commands import Invocation, read_command
 from assay.graders.testing.contract import Contract
 from assay.graders.testing.expected import answer_given, expect, split_id, unmade, weigh
@@ -89,7 +89,7 @@ async def _run(command: TestCommand, workspace: Workspace) -> TestRun:
     told = {dest: source_text(files[dest]) for dest in loaded_sources(files, invocation)}
     deadline = time.monotonic() + command.timeout_s
     plan = partial(
-        Plan,
+        RunnerPlan,
         command=command,
         workspace=workspace,
         invocation=invocation,
@@ -127,7 +127,7 @@ def loaded_sources(files: Mapping[str, str], invocation: Invocation) -> list[str
     ]
 
 
-async def run_until_whole(plan: Plan) -> TestRun:
+async def run_until_whole(plan: RunnerPlan) -> TestRun:
     """Run the tests; again without a test that ends the process, so that the others are heard."""
     crashed: dict[str, TestOutcome] = {}
     while True:
@@ -144,7 +144,10 @@ async def run_until_whole(plan: Plan) -> TestRun:
 
 
 async def conclude(
-    plan: Plan, channel: Channel, result: CommandResult, crashed: Mapping[str, TestOutcome]
+    plan: RunnerPlan,
+    channel: RunnerChannel,
+    result: CommandResult,
+    crashed: Mapping[str, TestOutcome],
 ) -> TestRun:
     """Judge a run from what its runner said."""
     heard, command = channel.heard, plan.command
@@ -210,13 +213,13 @@ def _skipped(expected: Sequence[str], outcomes: Mapping[str, TestOutcome]) -> tu
     return tuple(found) if len(found) < len(expected) else ()
 
 
-def _is_shuffled(plan: Plan, heard: Heard) -> bool:
+def _is_shuffled(plan: RunnerPlan, heard: RunnerReport) -> bool:
     """Whether the tests ran in an order of ours; those of JavaScript never do."""
     paths = (name.partition("::")[0] for name in heard.collected)
     return plan.command.shuffle and any(path.endswith(".py") for path in paths)
 
 
-def _unheard(plan: Plan, heard: Heard) -> tuple[str, ...]:
+def _unheard(plan: RunnerPlan, heard: RunnerReport) -> tuple[str, ...]:
     """Tests that hidden JavaScript declares and of which nothing was heard."""
     sources = {path: text for path, text in plan.told.items() if not path.endswith(".py")}
     if plan.invocation.runner not in ("node", "unknown") or not sources:
@@ -231,14 +234,14 @@ def _unheard(plan: Plan, heard: Heard) -> tuple[str, ...]:
     return unheard(names, {*heard.collected, *heard.outcomes})
 
 
-def _errors(heard: Heard) -> dict[str, TestOutcome]:
+def _errors(heard: RunnerReport) -> dict[str, TestOutcome]:
     return {
         name: TestOutcome(id=name, outcome="error", message=message)
         for name, message in heard.errors.items()
     }
 
 
-def _signs(channel: Channel) -> list[str]:
+def _signs(channel: RunnerChannel) -> list[str]:
     """Signs that the submission tampered with the run."""
     heard = channel.heard
     signs = [*heard.tampering]
@@ -259,7 +262,7 @@ def _signs(channel: Channel) -> list[str]:
     return signs
 
 
-def _ran_nothing(heard: Heard) -> bool:
+def _ran_nothing(heard: RunnerReport) -> bool:
     """Whether a runner left without having found anything to run, and says so."""
     return heard.exit not in (0, None) and not heard.collected and not heard.outcomes
 
@@ -269,7 +272,7 @@ def _named(flags: Sequence[str]) -> str:
     return f"tampered with: {', '.join(flags[:_SHOWN])}{more}" if flags else ""
 
 
-def _incomplete(plan: Plan, channel: Channel, result: CommandResult) -> str:
+def _incomplete(plan: RunnerPlan, channel: RunnerChannel, result: CommandResult) -> str:
     """Why a run did not come to its end; empty if it did."""
     unknown = plan.invocation.runner == "unknown"
     hint = "; or declare junit_xml or format" if unknown else ""
@@ -288,7 +291,7 @@ def _incomplete(plan: Plan, channel: Channel, result: CommandResult) -> str:
 
 def _contradiction(
     invocation: Invocation,
-    heard: Heard,
+    heard: RunnerReport,
     result: CommandResult,
     crashed: Mapping[str, TestOutcome],
 ) -> str:
@@ -308,7 +311,7 @@ def _contradiction(
     return ""
 
 
-def _author_tests(plan: Plan, heard: Heard) -> dict[str, PythonTests]:
+def _author_tests(plan: RunnerPlan, heard: RunnerReport) -> dict[str, PythonTests]:
     """The tests of the hidden files, and of the author's own files that could not be loaded."""
     scripts = _author_scripts(plan, heard)
     if plan.invocation.runner == "node":
@@ -319,7 +322,7 @@ def _author_tests(plan: Plan, heard: Heard) -> dict[str, PythonTests]:
     return {**scripts, **read_python_tests(_with_fixtures(plan, sources))}
 
 
-def _author_scripts(plan: Plan, heard: Heard) -> dict[str, PythonTests]:
+def _author_scripts(plan: RunnerPlan, heard: RunnerReport) -> dict[str, PythonTests]:
     """What the author's JavaScript declares, and leaves out; all that is heard of it counts."""
     sources = {path: text for path, text in plan.told.items() if language_of(path)}
     named = {name.partition("::")[0] for name in heard.outcomes}
@@ -340,7 +343,7 @@ def _author_scripts(plan: Plan, heard: Heard) -> dict[str, PythonTests]:
 
 
 def _visible_tests(
-    plan: Plan, ids: Sequence[str], hidden: Mapping[str, PythonTests]
+    plan: RunnerPlan, ids: Sequence[str], hidden: Mapping[str, PythonTests]
 ) -> dict[str, PythonTests]:
     """Those of the author's files that are not hidden and in which a test has several variants."""
     places = Counter(split_id(name, hidden) for name in ids)
@@ -350,7 +353,7 @@ def _visible_tests(
     return read_python_tests(_with_fixtures(plan, _unchanged(plan, paths)))
 
 
-def _with_fixtures(plan: Plan, sources: Mapping[str, str]) -> dict[str, str]:
+def _with_fixtures(plan: RunnerPlan, sources: Mapping[str, str]) -> dict[str, str]:
     """Python files with all in which they may have fixtures; what configures is the source's."""
     beside = {str(up / "conftest.py") for one in sources for up in PurePosixPath(one).parents}
     texts = {path: _pristine(plan.workspace.source, path) for path in beside}
@@ -359,7 +362,7 @@ def _with_fixtures(plan: Plan, sources: Mapping[str, str]) -> dict[str, str]:
     return {**found, **sources, **hidden}
 
 
-def _unchanged(plan: Plan, paths: Iterable[str]) -> dict[str, str]:
+def _unchanged(plan: RunnerPlan, paths: Iterable[str]) -> dict[str, str]:
     """The text of the author's files that the submission left as they were."""
     changed = plan.workspace.changes or ()
     texts = {path: _pristine(plan.workspace.source, path) for path in {*paths}.difference(changed)}

@@ -17,7 +17,7 @@ from pathlib import Path
 from assay.errors import GraderError
 from assay.frozen import frozen
 from assay.graders.testing.commands import Invocation
-from assay.types.submission import Image, Workspace
+from assay.types.submission import UnpackedImage, Workspace
 
 TOOLCHAINS = "/opt/toolchains"
 """Where the sandbox shows toolchains."""
@@ -222,7 +222,7 @@ def find_python(workspace: Workspace, *, pytest: bool) -> Interpreter:
     )
 
 
-def _python_of(image: Image, *, pytest: bool) -> Interpreter:
+def _python_of(image: UnpackedImage, *, pytest: bool) -> Interpreter:
     hint = "install it there (container: {setup: [...]}), or name another: container: {python: ...}"
     if not image.python:
         raise GraderError("the case's image has no Python 3.8 or newer", hint=hint)

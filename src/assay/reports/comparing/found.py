@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 from assay.reports.figures import MINUS, apart, count, score
 from assay.reports.outcome import Ended
 from assay.reports.run_records import AgentName
-from assay.reports.summary import Verdict
+from assay.reports.summary import RunVerdict
 from assay.reports.totals import Totals
 from assay.statistics.intervals import Interval
 
@@ -142,6 +142,27 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedSlice:
+    """The cases with one value of a field, compared.
+
+    Attributes:
+        value: The value, as text.
+        cases: Cases with a reward on both sides.
+        before: Mean over them of the first side's mean reward.
+        after: The same of the second side.
+        low: Lower end of the 95 % interval of the difference.
+        high: Upper end.
+    """
+
+    value: str
+    cases: int
+    before: float
+    after: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Growth:
     """How much more the second side's paired cells took: 0.1 is a tenth more.
 
@@ -198,6 +219,8 @@ class RunComparison:
         worsened: The cases that lost most, worst first, at most 200.
         improved: The cases that gained most, best first, at most 200.
         unchanged: The first cases with equal means, at most 200.
+        by: The field that cases are told apart by; empty for none.
+        slices: The cases of each of its values, those that differ most first; at most 200.
     """
 
     sentence: str
@@ -222,6 +245,8 @@ class RunComparison:
     worsened: tuple[ComparedCase, ...]
     improved: tuple[ComparedCase, ...]
     unchanged: tuple[ComparedCase, ...]
+    by: str = ""
+    slices: tuple[ComparedSlice, ...] = ()
 
     @property
     def interval(self) -> Interval:
@@ -240,7 +265,7 @@ def finding_of(between: Interval, differ: int) -> Finding:
     return "better" if between.mean > 0 else "worse"
 
 
-def comparison_verdict(found: RunComparison, *, max_drop: float | None = None) -> Verdict:
+def comparison_verdict(found: RunComparison, *, max_drop: float | None = None) -> RunVerdict:
     """The printed line and the exit code of a comparison.
 
     The drop is that of the mean reward as it was measured, not an end of its interval: a gate
@@ -250,10 +275,10 @@ def comparison_verdict(found: RunComparison, *, max_drop: float | None = None) -
     """
     mean = found.interval.mean
     if mean is None or found.before.reward is None or found.after.reward is None:
-        return Verdict(3, "NO VERDICT: no cell has a reward on both sides")
+        return RunVerdict(3, "NO VERDICT: no cell has a reward on both sides")
     said = _said(found, found.before.reward, found.after.reward)
     if max_drop is None:
-        return Verdict(0, f"{found.finding.upper()}: {said}")
+        return RunVerdict(0, f"{found.finding.upper()}: {said}")
     drop, bar = apart(-mean, max_drop)
     is_dropped = -mean > max_drop + _SAME
     relation = f"a drop of {drop} is more than {bar}"
@@ -262,8 +287,8 @@ def comparison_verdict(found: RunComparison, *, max_drop: float | None = None) -
     if lost := lost_text(found.after.lost):
         number = sum(found.after.lost.values())
         have = f"{count(number, 'cell')} graded before {'has' if number == 1 else 'have'} no reward"
-        return Verdict(3, f"NO VERDICT: {have} now ({lost}); {relation}; {said}")
-    return Verdict(int(is_dropped), f"{'FAIL' if is_dropped else 'PASS'}: {relation}; {said}")
+        return RunVerdict(3, f"NO VERDICT: {have} now ({lost}); {relation}; {said}")
+    return RunVerdict(int(is_dropped), f"{'FAIL' if is_dropped else 'PASS'}: {relation}; {said}")
 
 
 def plain_words(found: RunComparison) -> str:

@@ -9,7 +9,7 @@ from assay.reports.comparing.found import RunComparison
 from assay.reports.comparing.page import ending_of, render_comparison
 from assay.reports.files import replacing
 from assay.reports.one_file import safe_json, write_document
-from assay.reports.page import Page
+from assay.reports.page import TextPage
 from assay.reports.plain import one_line
 
 _WIDTH = 120
@@ -20,7 +20,7 @@ def write_comparison_html(
 ) -> None:
     """Write a comparison; the file is there whole or not at all."""
     told = StringIO()
-    render_comparison(Page(told, width=_WIDTH), found, is_gate=is_gate, shown=None)
+    render_comparison(TextPage(told, width=_WIDTH), found, is_gate=is_gate, shown=None)
     names = [one_line(side.label or side.run, 60) for side in (found.before, found.after)]
     data = {"comparison": safe_json(found), "ending": ending_of(found, is_gate=is_gate)}
     title = f"{' → '.join(dict.fromkeys(names))} · assay"

@@ -15,8 +15,9 @@ from assay.reports.comparing.found import (
 )
 from assay.reports.figures import cost, count, duration, percent, score
 from assay.reports.outcome import GLYPHS, Ended
-from assay.reports.page import STYLES, Page
+from assay.reports.page import STYLES, TextPage
 from assay.reports.plain import one_line
+from assay.statistics.intervals import Interval
 
 _SHOWN = 5
 _MAX_CELLS = 4
@@ -51,6 +52,26 @@ def lines(found: RunComparison) -> list[tuple[str, str]]:
         if any(side.paired.judgements or side.paired.judgements_cached for side in (before, after)):
             said.append(("Judge cost", " → ".join(_judged(side) for side in (before, after))))
         said.append(("Time", " → ".join(duration(side.paired.seconds) for side in (before, after))))
+    return said + _slices(found)
+
+
+_MOST_SLICES = 20
+
+
+def _slices(found: RunComparison) -> list[tuple[str, str]]:
+    """The cases of each value of a field, those that differ most first."""
+    said: list[tuple[str, str]] = []
+    for one in found.slices[:_MOST_SLICES]:
+        between = Interval(one.after - one.before, one.low, one.high, one.cases)
+        interval = between_text(between) or "too few for an interval"
+        label = "" if said else f"By {one_line(found.by, 20)}"
+        means = f"{score(one.before)} → {score(one.after)}"
+        difference = f"{signed(one.after - one.before)}; {interval}"
+        is_most = not said and one.before != one.after
+        value = ("they differ most in " if is_most else "") + one_line(one.value, 60)
+        said.append((label, f"{value}: {means}, {difference} over {count(one.cases, 'case')}"))
+    if more := len(found.slices[_MOST_SLICES:]):
+        said.append(("", f"and {count(more, 'more value')}"))
     return said
 
 
@@ -84,7 +105,7 @@ def _judged(side: ComparedSide) -> str:
 
 
 def render_comparison(
-    page: Page, found: RunComparison, *, is_gate: bool = False, shown: int | None = _SHOWN
+    page: TextPage, found: RunComparison, *, is_gate: bool = False, shown: int | None = _SHOWN
 ) -> None:
     """Write a comparison.
 
@@ -111,7 +132,7 @@ def render_comparison(
 
 
 def _cases(
-    page: Page,
+    page: TextPage,
     title: str,
     state: Ended,
     *,

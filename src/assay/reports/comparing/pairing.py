@@ -15,12 +15,14 @@ from math import fsum
 from typing import TypeAlias
 
 from assay.errors import InputError
+from assay.reports.breakdown import Grouping
 from assay.reports.comparing.found import (
     FEWEST,
     ComparedCase,
     ComparedCell,
     ComparedPair,
     ComparedSide,
+    ComparedSlice,
     Difference,
     Growth,
     LabelledLine,
@@ -33,7 +35,7 @@ from assay.reports.comparing.page import lines
 from assay.reports.explain import sentence
 from assay.reports.figures import count
 from assay.reports.outcome import ended, outcome, reward_of
-from assay.reports.plain import one_line, shorten
+from assay.reports.plain import natural, one_line, shorten
 from assay.reports.review import Change, change_between
 from assay.reports.run_records import AgentName
 from assay.reports.totals import Group, Totals, totals_of
@@ -59,11 +61,13 @@ class Side:
         run: The run that the cells are from.
         agents: Harness and model of each agent among the cells.
         cells: The newest results, in the order of `Store.cells`; read once.
+        grouping: The field that they are told apart by, if that is asked for.
     """
 
     run: RunRecord
     agents: Sequence[tuple[str, str]]
     cells: Iterable[CellRecord]
+    grouping: Grouping | None = None
 
 
 def compare(before: Side, after: Side, *, max_drop: float | None = None) -> RunComparison:
@@ -80,6 +84,8 @@ def compare(before: Side, after: Side, *, max_drop: float | None = None) -> RunC
     work = _Work(before, after)
     for case, one, other in _by_case(before.cells, after.cells):
         work.case(case, one, other)
+    if (asked := after.grouping) is not None:
+        asked.require()
     found = work.comparison()
     decided = comparison_verdict(found, max_drop=max_drop)
     return replace(
@@ -172,6 +178,7 @@ class _Work:
         self._passed = [0, 0]
         self._worsened, self._improved = _Most(), _Most()
         self._unchanged: list[ComparedCase] = []
+        self._slices: dict[str, tuple[list[float], list[float]]] = {}
         self._declared: list[str] = []
         self._regraded: list[str] = []
         self._graders: Counter[str] = Counter()
@@ -225,6 +232,11 @@ class _Work:
         after = fsum(new.reward or 0.0 for _, new in pairs) / len(pairs)
         self._before.means.append(before)
         self._after.means.append(after)
+        if (grouping := self._after.side.grouping) is not None:
+            for value in grouping.values(pairs[0][1]):
+                was, now = self._slices.setdefault(value, ([], []))
+                was.append(before)
+                now.append(after)
         if any(old.digest != new.digest for old, new in pairs):
             self._graded_otherwise(case, pairs)
         difference = after - before
@@ -296,7 +308,21 @@ class _Work:
             worsened=self._worsened.chosen(),
             improved=self._improved.chosen(),
             unchanged=tuple(self._unchanged),
+            by="" if after.side.grouping is None else after.side.grouping.field,
+            slices=tuple(sorted(self._compared_slices(), key=_by_difference)[:_LIMIT]),
         )
+
+    def _compared_slices(self) -> Iterator[ComparedSlice]:
+        for value, (was, now) in self._slices.items():
+            between = paired_difference(now, was).difference.estimate
+            yield ComparedSlice(
+                value=value,
+                cases=len(was),
+                before=fsum(was) / len(was),
+                after=fsum(now) / len(now),
+                low=between.low,
+                high=between.high,
+            )
 
     def _reasons(self) -> Iterator[str]:
         before, after = self._before.side, self._after.side
@@ -319,6 +345,10 @@ class _Work:
         for name in sorted(old.keys() | new.keys()):
             if (was := old.get(name)) != (now := new.get(name)) and name != "label":
                 yield f"{name}: {_shown(was)} → {_shown(now)}"
+
+
+def _by_difference(one: ComparedSlice) -> tuple[float, list[tuple[int, str]]]:
+    return -abs(one.after - one.before), natural(one.value)
 
 
 def _changed_graders(before: CellRecord, after: CellRecord) -> set[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assay.errors import InputError, nearest
+from assay.reports.breakdown import Grouping
 from assay.reports.comparing.pairing import Side
 from assay.store.database import Database
 from assay.store.records import CellRecord, RunRecord
@@ -18,6 +19,7 @@ def side_of(
     harness: str | None = None,
     model: str | None = None,
     cases: Sequence[str] = (),
+    by: str = "",
 ) -> Side:
     """The cells of a run that are compared.
 
@@ -27,6 +29,7 @@ def side_of(
         harness: Only this one.
         model: Only this one.
         cases: Only these; without any, all.
+        by: The field that they are told apart by; empty for none.
 
     Raises:
         InputError: For a harness or model that the run does not have.
@@ -43,7 +46,12 @@ def side_of(
         return is_meant((cell.harness, cell.model)) and (not cases or cell.case in cases)
 
     cells = filter(is_chosen, store.cells(run.id))
-    return Side(run=run, agents=[agent for agent in agents if is_meant(agent)], cells=cells)
+    return Side(
+        run=run,
+        agents=[agent for agent in agents if is_meant(agent)],
+        cells=cells,
+        grouping=Grouping(store, run, by) if by else None,
+    )
 
 
 def are_same(before: Side, after: Side) -> bool:

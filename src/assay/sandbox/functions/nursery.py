@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from queue import SimpleQueue
 
 from assay.errors import SandboxError
-from assay.sandbox.functions.session import Session, start
+from assay.sandbox.functions.session import WorkerSession, start
 
 _RESERVE = 2
 
@@ -24,7 +24,7 @@ class _Order:
     def __init__(self, tier: str) -> None:
         self.tier = tier
         self.done = threading.Event()
-        self.session: Session | None = None
+        self.session: WorkerSession | None = None
         self.error: BaseException | None = None
         self.is_wanted = True
 
@@ -70,7 +70,7 @@ class Nursery:
                 idle, self._reserve = self._reserve, idle
         self._drop(idle)
 
-    def take(self, tier: str) -> Session:
+    def take(self, tier: str) -> WorkerSession:
         """A worker that has loaded nothing yet: from the reserve, else a new one."""
         unfit: list[_Order] = []
         with self._lock:
@@ -99,7 +99,7 @@ class Nursery:
 
     def _drop(self, orders: Iterable[_Order]) -> None:
         """End workers that nobody will take, each of them once."""
-        ended: list[Session] = []
+        ended: list[WorkerSession] = []
         with self._lock:
             for order in orders:
                 order.is_wanted = False

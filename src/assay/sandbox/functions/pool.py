@@ -29,8 +29,8 @@ from assay.sandbox.functions.program import (
 )
 from assay.sandbox.functions.session import LoadFailedError
 from assay.sandbox.functions.slot import (
-    Call,
-    Group,
+    CallGroup,
+    GroupCall,
     Pending,
     Slot,
     Stats,
@@ -198,7 +198,7 @@ class FunctionPool:
             await self.start()
             if not payloads:
                 return []
-            group = Group(len(payloads))
+            group = CallGroup(len(payloads))
             calls = self._calls(group, payloads, seconds)
             if calls:
                 await self._enqueue(group, calls)
@@ -207,24 +207,26 @@ class FunctionPool:
             turn.add(outcomes[0].wall_seconds)
         return outcomes
 
-    def _calls(self, group: Group, payloads: Sequence[bytes], seconds: float | None) -> list[Call]:
+    def _calls(
+        self, group: CallGroup, payloads: Sequence[bytes], seconds: float | None
+    ) -> list[GroupCall]:
         """The calls to be made; what is too large is settled already."""
         most = self.limits.payload_bytes
         if seconds is not None:  # those of one time are made together
             rounded = math.ceil(max(0.0, seconds) / _STEP_SECONDS) * _STEP_SECONDS or _STEP_SECONDS
             has_both = rounded >= 2 * self.limits.wall_seconds  # of its tries
             seconds = None if has_both else rounded
-        calls: list[Call] = []
+        calls: list[GroupCall] = []
         for index, payload in enumerate(payloads):
             if len(payload) <= most:
-                calls.append(Call(group, index, bytes(payload.strip(_SPACE)), seconds))
+                calls.append(GroupCall(group, index, bytes(payload.strip(_SPACE)), seconds))
                 continue
             what = f"the payload has {len(payload)} bytes; at most {most} are allowed"
             group.outcomes[index] = Outcome("error", message=what)
             group.left -= 1
         return calls
 
-    async def _enqueue(self, group: Group, calls: list[Call]) -> None:
+    async def _enqueue(self, group: CallGroup, calls: list[GroupCall]) -> None:
         done = 0
         try:
             while done < len(calls):

@@ -57,7 +57,7 @@ class IdleWorkerError(WorkerError):
     """A worker was gone, or not to be trusted, before it got any call: no call is to blame."""
 
 
-class Session:
+class WorkerSession:
     """A running worker. Not for two threads at once."""
 
     def __init__(self, launched: Launched) -> None:
@@ -258,10 +258,10 @@ class Session:
         self.launched.kill()
 
 
-def start(tier: str) -> Session:
+def start(tier: str) -> WorkerSession:
     """Start a worker; it is ready to load a program in about 50 ms."""
     launched = launch(tier)
-    session = Session(launched)
+    session = WorkerSession(launched)
     filters = worker_filters("landlock" if tier == "landlock" else "bwrap")
     with contextlib.suppress(OSError):  # it has died already: loading will tell why
         launched.control.sendall(fields_frame(b"F", filters))

@@ -13,7 +13,7 @@ from typing import TypeAlias
 from assay.errors import AssayError, SandboxError
 from assay.sandbox.functions.nursery import NURSERY
 from assay.sandbox.functions.program import FunctionLimits, Isolation, Outcome, Program, WorkerError
-from assay.sandbox.functions.session import IdleWorkerError, Session
+from assay.sandbox.functions.session import IdleWorkerError, WorkerSession
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Stats:
     calls: int = 0
     restarts: int = 0
     retries: int = 0
-    sessions: dict[int, Session] = field(default_factory=dict[int, Session])
+    sessions: dict[int, WorkerSession] = field(default_factory=dict[int, WorkerSession])
 
     def pids(self) -> list[int]:
         """Process ids of the living workers, on the host."""
@@ -61,8 +61,8 @@ class Slot:
     share: Callable[[], int]
     cpu: int | None
     stats: Stats
-    sessions: dict[int, Session]
-    _session: Session | None = None
+    sessions: dict[int, WorkerSession]
+    _session: WorkerSession | None = None
     _resident: int = 0
     _looked: int = 0
     _failures: int = 0
@@ -93,7 +93,7 @@ class Slot:
             most = min(_MOST[self.isolation], int(_STRETCH_SECONDS / self._seconds))
         return max(1, min(most, -(-len(self.pending.queue) // max(1, self.share()))))
 
-    def _make(self, calls: Sequence[Call]) -> None:
+    def _make(self, calls: Sequence[GroupCall]) -> None:
         """Make calls and deliver what came of them, as it comes; none is lost."""
         try:
             self.prepare()
@@ -131,9 +131,9 @@ class Slot:
             self._settle([(call, self._again(call, spent))])
         self._look_after_worker()
 
-    def _deliver(self, calls: Sequence[Call], outcomes: Sequence[Outcome]) -> list[_Doubt]:
+    def _deliver(self, calls: Sequence[GroupCall], outcomes: Sequence[Outcome]) -> list[_Doubt]:
         """Deliver what is beyond doubt; returns the calls to be made again."""
-        sure, doubtful = list[tuple[Call, Outcome]](), list[_Doubt]()
+        sure, doubtful = list[tuple[GroupCall, Outcome]](), list[_Doubt]()
         for call, made in zip(calls, outcomes, strict=True):
             outcome = self._in_time(call, made, call.seconds)
             if outcome.status in _DOUBTFUL:
@@ -143,11 +143,11 @@ class Slot:
         self._settle(sure)
         return doubtful
 
-    def _settle(self, made: Sequence[tuple[Call, Outcome]]) -> None:
+    def _settle(self, made: Sequence[tuple[GroupCall, Outcome]]) -> None:
         self.stats.calls += len(made)
         self.pending.settle(made)
 
-    def _again(self, call: Call, spent: float) -> Outcome:
+    def _again(self, call: GroupCall, spent: float) -> Outcome:
         """Make a call a second time, alone and in a fresh worker: what it does then, it did."""
         self.stats.retries += 1
         left = None if call.seconds is None else max(0.001, call.seconds - spent)
@@ -164,14 +164,14 @@ class Slot:
             outcome = self._in_time(call, outcome, left)
         return replace(outcome, retried=True, wall_seconds=spent + outcome.wall_seconds)
 
-    def _in_time(self, call: Call, outcome: Outcome, left: float | None) -> Outcome:
+    def _in_time(self, call: GroupCall, outcome: Outcome, left: float | None) -> Outcome:
         """The outcome of a call, which is late if it had less time left than the limit."""
         if outcome.status != "wall_timeout" or left is None or left >= self.limits.wall_seconds:
             return outcome
         why = f"it was not graded within {call.seconds:g} seconds"
         return replace(outcome, status="late", message=why)
 
-    def _failed(self, calls: Sequence[Call], error: AssayError) -> None:
+    def _failed(self, calls: Sequence[GroupCall], error: AssayError) -> None:
         """There is no worker to be had: let the calls know."""
         if self.pending.is_closed:
             self.pending.put_back(calls)
@@ -194,7 +194,7 @@ class Slot:
         if due:
             self._end_session()
 
-    def _fresh(self) -> Session:
+    def _fresh(self) -> WorkerSession:
         """A worker with the program loaded; should something kill it meanwhile, another."""
         deaths = 0
         while True:
@@ -260,7 +260,7 @@ def _conclude(futures: list[asyncio.Future[None]], error: AssayError | None) -> 
             future.set_exception(error)
 
 
-class Group:
+class CallGroup:
     """Some calls whose outcomes are awaited together.
 
     ``future``: Done when the last outcome is there; cancelled when nobody waits any more.
@@ -273,17 +273,17 @@ class Group:
 
 
 @dataclass(slots=True, eq=False)
-class Call:
+class GroupCall:
     """One call of a group."""
 
-    group: Group
+    group: CallGroup
     index: int
     payload: bytes
     # Real time that it has, a second try included; None for the limits alone.
     seconds: float | None = None
 
 
-_Doubt: TypeAlias = "tuple[Call, float]"
+_Doubt: TypeAlias = "tuple[GroupCall, float]"
 """A call that is to be made again, and the seconds that it took."""
 
 
@@ -297,11 +297,11 @@ class Pending:
         self.condition = threading.Condition()
         self.is_open = self.is_closed = False
         self._most = most
-        self.queue: deque[Call] = deque()
+        self.queue: deque[GroupCall] = deque()
         self.admitted = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
 
-    def admit(self, calls: Sequence[Call], first: int) -> int:
+    def admit(self, calls: Sequence[GroupCall], first: int) -> int:
         """Queue as many of the calls from ``first`` on as there is room for."""
         with self.condition:
             if not self.is_open:
@@ -326,12 +326,12 @@ class Pending:
         with self.condition:
             self._leave(0)
 
-    def take(self, most: int) -> list[Call]:
+    def take(self, most: int) -> list[GroupCall]:
         """The next calls, no more than that, all with the same time. Not blocking.
 
         Those nobody waits for are dropped.
         """
-        taken: list[Call] = []
+        taken: list[GroupCall] = []
         queue = self.queue
         dropped = 0
         while queue and len(taken) < most:
@@ -347,7 +347,7 @@ class Pending:
             self._leave(dropped)
         return taken
 
-    def put_back(self, calls: Sequence[Call]) -> None:
+    def put_back(self, calls: Sequence[GroupCall]) -> None:
         """Queue calls again, before all others; unless there is nobody left to make them."""
         with self.condition:
             self.queue.extendleft(reversed(calls))
@@ -355,9 +355,9 @@ class Pending:
             failed = self._given_up()
         conclude(failed, closed())
 
-    def settle(self, made: Sequence[tuple[Call, Outcome]]) -> None:
+    def settle(self, made: Sequence[tuple[GroupCall, Outcome]]) -> None:
         """Deliver what came of calls."""
-        finished: list[Group] = []
+        finished: list[CallGroup] = []
         with self.condition:
             for call, outcome in made:
                 group = call.group

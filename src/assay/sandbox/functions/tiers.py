@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Literal
 
 from assay.errors import InputError, SandboxError, SandboxUnavailableError
-from assay.sandbox.checks import Check, SandboxReport
+from assay.sandbox.checks import SandboxCheck, SandboxReport
 from assay.sandbox.functions.launch import LOSSES
 from assay.sandbox.functions.program import FunctionLimits, Program, TierChoice
 from assay.sandbox.functions.session import start
@@ -99,15 +99,15 @@ def function_tier(choice: TierChoice = "auto") -> Tier:
 
 def function_tiers() -> SandboxReport:
     """What this machine can do for functions: both tiers, and the one that they get."""
-    checks: list[Check] = []
+    checks: list[SandboxCheck] = []
     for tier in _TIERS:
         try:
             seconds = _prove(tier)
         except SandboxUnavailableError as error:
-            checks.append(Check(name=tier, ok=False, detail=error.message, fix=error.hint))
+            checks.append(SandboxCheck(name=tier, ok=False, detail=error.message, fix=error.hint))
         else:
             detail = f"isolates; proven in {seconds * 1000:.0f} ms"
-            checks.append(Check(name=tier, ok=True, detail=detail))
+            checks.append(SandboxCheck(name=tier, ok=True, detail=detail))
     working = [check.name for check in checks if check.ok]
     return SandboxReport(tier=working[0] if working else None, checks=tuple(checks))
 

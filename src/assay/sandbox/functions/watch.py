@@ -12,13 +12,13 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from assay.sandbox.functions.session import Session
+    from assay.sandbox.functions.session import WorkerSession
 
 _PERIOD_SECONDS = 0.2
 _IDLE_EVERY = 5  # an idle one can do no harm that would not wait a second
 
 
-class Watch:
+class WorkerWatch:
     """Looks at workers from one thread, which lives as long as the process."""
 
     def __init__(self) -> None:
@@ -27,10 +27,10 @@ class Watch:
 
     def _reset(self) -> None:
         self._condition = threading.Condition()
-        self._watched: set[Session] = set()
+        self._watched: set[WorkerSession] = set()
         self._is_running = False
 
-    def add(self, worker: Session) -> None:
+    def add(self, worker: WorkerSession) -> None:
         """Look at a worker from now on."""
         with self._condition:
             self._watched.add(worker)
@@ -39,7 +39,7 @@ class Watch:
                 self._is_running = True
             self._condition.notify()
 
-    def remove(self, worker: Session) -> None:
+    def remove(self, worker: WorkerSession) -> None:
         """Look at it no more."""
         with self._condition:
             self._watched.discard(worker)
@@ -59,5 +59,5 @@ class Watch:
             time.sleep(_PERIOD_SECONDS)
 
 
-WATCH = Watch()
+WATCH = WorkerWatch()
 """The watch of this process."""

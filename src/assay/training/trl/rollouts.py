@@ -9,7 +9,7 @@ from typing import cast
 from assay.errors import InputError
 from assay.graders.threads import on_own_loop, wait_for
 from assay.scoring.json_safe import Json
-from assay.training.episodes import Declared, Episode, Episodes, Template
+from assay.training.episodes import Declared, Episode, Episodes, EpisodeTemplate
 from assay.training.trl.methods import ToolError, method
 from assay.types.trace import ToolResult
 
@@ -66,7 +66,7 @@ async def _get_reward(self: Rollout) -> float | None:
     return graded.score
 
 
-def methods_of(template: Template, *, submit: bool) -> dict[str, object]:
+def methods_of(template: EpisodeTemplate, *, submit: bool) -> dict[str, object]:
     """The methods of the rollouts of a template: its tools, and how it is acted in or answered."""
     tools = [(tool, _call) for tool in template.tools]
     if template.row.max_steps > 1:

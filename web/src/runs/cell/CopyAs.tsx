@@ -1,5 +1,5 @@
-import { Command } from "../../parts/Command";
 import { CopyText } from "../../parts/CopyText";
+import { Commands } from "../Commands";
 import type { CellView } from "./asking";
 import { Pop } from "./Pop";
 
@@ -7,13 +7,8 @@ import { Pop } from "./Pop";
 export function CopyAs({ cell }: { cell: CellView }) {
   return (
     <Pop name="Copy as">
-      {cell.commands.map((one) => (
-        <div key={one.command}>
-          <div className="mb-1 text-sm text-soft">{one.does}</div>
-          <Command text={one.command} />
-        </div>
-      ))}
       <div>
+        <Commands rows={cell.commands.map(({ does, command }) => [does, command] as const)} />
         <CopyText name="Copy as Markdown" text={() => cell.markdown} />
       </div>
     </Pop>

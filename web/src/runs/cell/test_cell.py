@@ -47,7 +47,8 @@ def _long(site: Site) -> None:
             trace.record(ToolStep(call=call))
     trace.content = "x" * 1_000_000
     trace.record(AgentStep(content=trace.content, done=True))
-    node: dict[str, Json] = {"name": "n", "value": 0.5}
+    told: dict[str, Json] = {"values": "31 of 34 tests", "undecided": ["test_c: result == 4"]}
+    node: dict[str, Json] = {"name": "n", "value": 0.5, "metadata": told, "flags": ["odd"]}
     with Store.open(str(site.home / ".assay")) as store:
         store.create_run(
             RunRecord(id="long", created_at="2026-11-20T00:00:00+00:00", planned=1, finished=True)
@@ -157,6 +158,10 @@ def test_five_thousand_steps_open_and_scroll_in_parts(open_page: Opener) -> None
     expect(page.locator("article[aria-current=step]")).to_contain_text("answered")
     assert page.locator("#main *").count() < 1_500
     assert len(asked) <= 12
+    scores = page.get_by_role("region", name="Scores")
+    expect(scores).to_contain_text("31 of 34 tests on plain values")
+    expect(scores).to_contain_text("Not decided, so counted as failed:")
+    expect(scores).to_contain_text("test_c: result == 4")
     page.get_by_role("tab", name="Prompt and answer").click()
     page.get_by_role("button", name="Show the rest: 998,000 more characters").click()
     expect(page.get_by_role("button", name="Show the rest: 900,000 more")).to_be_visible()

@@ -12,11 +12,11 @@ from typing import cast
 
 from assay.graders.endpoints.forms.form import (
     Asked,
-    Form,
     Item,
     NotGradedError,
     Server,
     Span,
+    WireForm,
     all_bad,
     bad,
     reason_in,
@@ -158,7 +158,7 @@ def _response(name: Json, outcome: Graded) -> dict[str, Json]:
     return {"reward": outcome.score, "metadata": metadata, "id": name}
 
 
-FORM = Form(
+FORM = WireForm(
     route="/batch_score",
     title="Score a batch of conversations, for Adaptive.",
     schema=schema(_BatchRequest),
@@ -166,7 +166,7 @@ FORM = Form(
     decode_request=_decode_batch,
     encode_answer=_encode_batch_answer,
     decode_answer=_decode_batch_answer,
-    single=Form(
+    single=WireForm(
         route="/score",
         title="Score one conversation, for Adaptive.",
         schema=schema(_Request),

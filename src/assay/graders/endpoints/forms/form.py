@@ -1,4 +1,4 @@
-"""`Form`: one wire form, said once for whoever calls an endpoint and whoever is one.
+"""`WireForm`: one wire form, said once for whoever calls an endpoint and whoever is one.
 
 What comes in is data of a stranger, on both sides. An answer about an item is believed only if it
 is well formed: a finite number in the declared range, exactly one entry for the item. Anything
@@ -56,7 +56,7 @@ class NotGradedError(GraderError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Form:
+class WireForm:
     """One wire form."""
 
     route: str
@@ -71,10 +71,10 @@ class Form:
     encode_answer: Callable[[Json, Sequence[Graded], Server], Json]
     decode_answer: Callable[[Sequence[Item], Json, Span], list[Graded]]
     most: int = 4_096
-    single: Form | None = None
+    single: WireForm | None = None
     info: str = ""
 
-    def each(self) -> Iterator[Form]:
+    def each(self) -> Iterator[WireForm]:
         """It, and its form for one item."""
         yield self
         if self.single is not None:

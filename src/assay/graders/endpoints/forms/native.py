@@ -8,10 +8,10 @@ from dataclasses import replace
 from assay.errors import InputError
 from assay.graders.endpoints.forms.form import (
     Asked,
-    Form,
     Item,
     Server,
     Span,
+    WireForm,
     all_bad,
     bad,
     cut,
@@ -184,7 +184,7 @@ def _encode_result(name: Json, outcome: Graded) -> dict[str, Json]:
     }
 
 
-FORM = Form(
+FORM = WireForm(
     route="/v1/grade",
     title="Grade a batch of items.",
     schema=_SCHEMA,

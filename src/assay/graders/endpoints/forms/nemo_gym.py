@@ -15,11 +15,11 @@ from typing import cast
 from assay.errors import InputError, ScoreError
 from assay.graders.endpoints.forms.form import (
     Asked,
-    Form,
     Item,
     NotGradedError,
     Server,
     Span,
+    WireForm,
     bad,
     malformed,
     reason_in,
@@ -180,7 +180,7 @@ def _encode_answer(body: Json, graded: Sequence[Graded], server: Server) -> Json
     }
 
 
-FORM = Form(
+FORM = WireForm(
     route="/verify",
     title="Verify a rollout, for NeMo Gym.",
     schema=_SCHEMA,

@@ -13,11 +13,11 @@ from dataclasses import replace
 
 from assay.graders.endpoints.forms.form import (
     Asked,
-    Form,
     Item,
     NotGradedError,
     Server,
     Span,
+    WireForm,
     all_bad,
     malformed,
     remote_error,
@@ -179,7 +179,7 @@ def _encode_answer(body: Json, graded: Sequence[Graded], server: Server) -> Json
     }
 
 
-_ONE = Form(
+_ONE = WireForm(
     route="/get_reward",
     title="Rewards of samples, for OpenRLHF.",
     schema=_SCHEMA,

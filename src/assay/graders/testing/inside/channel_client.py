@@ -25,7 +25,7 @@ _LONGEST_TEXT = 4_000
 _LONGEST_LINE = 1_000_000
 
 
-class Brief(TypedDict):
+class BriefFields(TypedDict):
     """What the host tells a runner, less the key."""
 
     hidden: dict[str, str]
@@ -44,7 +44,7 @@ class RefusedError(Exception):
     """Another process of this command already reports."""
 
 
-def connect(path: str) -> tuple[Brief, Send]:
+def connect(path: str) -> tuple[BriefFields, Send]:
     """Take the brief."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
         link.connect(path)
@@ -55,7 +55,7 @@ def connect(path: str) -> tuple[Brief, Send]:
             raise RefusedError(str(told["refused"]))
         descriptor = _move_up(link.fileno())
     key = bytes.fromhex(str(told.pop("key")))
-    return cast("Brief", told), _speaker(descriptor, key)
+    return cast("BriefFields", told), _speaker(descriptor, key)
 
 
 def _line(link: socket.socket, handed: list[int]) -> bytes:

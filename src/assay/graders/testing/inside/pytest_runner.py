@@ -14,8 +14,8 @@ import pytest
 from _pytest.assertion.rewrite import rewrite_asserts
 from _pytest.runner import runtestprotocol
 
-from assay.graders.testing.inside.channel_client import Brief
-from assay.graders.testing.inside.session import Session, Settings, arrange
+from assay.graders.testing.inside.channel_client import BriefFields
+from assay.graders.testing.inside.session import RunnerSession, Settings, arrange
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -43,10 +43,10 @@ _WATCHED = (
 )
 
 
-def run(arguments: list[str], brief: Brief, send: Send, settings: Settings) -> NoReturn:
+def run(arguments: list[str], brief: BriefFields, send: Send, settings: Settings) -> NoReturn:
     """Run pytest, tell what came of it, and end the process."""
     _load_everything()
-    session = Session(brief, send, settings, rewrite_asserts)
+    session = RunnerSession(brief, send, settings, rewrite_asserts)
     _stay_first(session.finder)
     _number_directories()
     _keep_plugins_out(session.without_workspace)
@@ -113,7 +113,7 @@ def _number_directories() -> None:
 class _Collector:
     """The plugin that is there from the start: settings, collection and order."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: RunnerSession) -> None:
         self._session = session
         self._errors: list[tuple[str, str]] = []
         self._pytest_session: pytest.Session | None = None
@@ -249,7 +249,7 @@ class _Phases:
 class _Reporter:
     """Gathers the reports of each test and tells what they come to."""
 
-    def __init__(self, session: Session, id_of: Callable[[pytest.Item], str]) -> None:
+    def __init__(self, session: RunnerSession, id_of: Callable[[pytest.Item], str]) -> None:
         self._session = session
         self.canaries: list[pytest.Item] = []
         self._id_of = id_of
@@ -306,7 +306,7 @@ class _Reporter:
 class _CanaryProtocol:
     """Runs planted tests as others are run, but keeps them out of pytest's own counts."""
 
-    def __init__(self, session: Session, canaries: list[pytest.Item]) -> None:
+    def __init__(self, session: RunnerSession, canaries: list[pytest.Item]) -> None:
         self._session = session
         self._canaries = canaries
 

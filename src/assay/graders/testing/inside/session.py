@@ -13,7 +13,7 @@ from itertools import groupby
 from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, NoReturn, TextIO, TypeVar, cast
 
-from assay.graders.testing.inside.channel_client import Brief, send_collected
+from assay.graders.testing.inside.channel_client import BriefFields, send_collected
 from assay.graders.testing.inside.hidden_modules import (
     Compiler,
     EqualityCheck,
@@ -53,14 +53,14 @@ class Settings:
         self.path = path
 
 
-class Session:
+class RunnerSession:
     """One run of tests, and what is told of it.
 
     ``planted``: Name of the tests that must fail.
     """
 
     def __init__(
-        self, brief: Brief, send: Send, settings: Settings, rewrite: RewriteAsserts | None
+        self, brief: BriefFields, send: Send, settings: Settings, rewrite: RewriteAsserts | None
     ) -> None:
         self.root = settings.root
         self.seed, self.shuffle, self.skip = brief["seed"], brief["shuffle"], set(brief["skip"])

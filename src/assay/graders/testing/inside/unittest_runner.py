@@ -14,8 +14,8 @@ from pathlib import Path
 from types import FunctionType, ModuleType, TracebackType
 from typing import TYPE_CHECKING, NoReturn, TextIO, cast
 
-from assay.graders.testing.inside.channel_client import Brief
-from assay.graders.testing.inside.session import Session, Settings, arrange
+from assay.graders.testing.inside.channel_client import BriefFields
+from assay.graders.testing.inside.session import RunnerSession, Settings, arrange
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,9 +38,9 @@ _WATCHED = (
 _NO_TESTS = 5
 
 
-def run(arguments: list[str], brief: Brief, send: Send, settings: Settings) -> NoReturn:
+def run(arguments: list[str], brief: BriefFields, send: Send, settings: Settings) -> NoReturn:
     """Run unittest, tell what came of it, and end the process."""
-    session = Session(brief, send, settings, None)
+    session = RunnerSession(brief, send, settings, None)
     session.open_workspace("unittest", arguments, _WATCHED)
     status = 1
     try:
@@ -58,7 +58,7 @@ class _Program(unittest.TestProgram):
 
     test: unittest.TestSuite
 
-    def __init__(self, session: Session, arguments: list[str]) -> None:
+    def __init__(self, session: RunnerSession, arguments: list[str]) -> None:
         self._session = session
         self.status = 1
         loader = _Loader()
@@ -146,7 +146,7 @@ class _Unloadable(unittest.TestCase):
 class _Names:
     """Ids of tests, as the host knows them."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: RunnerSession) -> None:
         self._session = session
 
     def file(self, part: object) -> str:
@@ -187,7 +187,7 @@ class _Result(unittest.TextTestResult):
 
     def __init__(
         self,
-        session: Session,
+        session: RunnerSession,
         tests: tuple[_Names, unittest.TestCase],
         stream: TextIO,
         options: tuple[bool, int],

@@ -58,7 +58,7 @@ _SAID = (OK, ERROR, BAD_RETURN, MEMORY, RECURSION, NEEDS_LOOP)
 _NO_RESULT = b"the process ended without a result"
 
 
-class Calls:
+class ForkedCalls:
     """One fork of the template after the other.
 
     ``confinement``: What this process is confined by; in a pid namespace, whatever a call leaves

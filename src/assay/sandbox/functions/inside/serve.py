@@ -6,7 +6,7 @@ import os
 import time
 from _struct import unpack_from
 
-from assay.sandbox.functions.inside.calls import DEADLY, Calls
+from assay.sandbox.functions.inside.calls import DEADLY, ForkedCalls
 from assay.sandbox.functions.inside.evaluate import (
     CPU_TIMEOUT,
     CRASH,
@@ -15,7 +15,7 @@ from assay.sandbox.functions.inside.evaluate import (
     OK,
     WALL_TIMEOUT,
 )
-from assay.sandbox.functions.inside.template import Template
+from assay.sandbox.functions.inside.template import StandBy
 from assay.sandbox.functions.inside.wire import BATCH, CALL, FRAME, LOADED
 
 TYPE_CHECKING = False
@@ -40,10 +40,10 @@ def serve(line: Line, pipes: Pipes, confinement: Confinement) -> NoReturn:
     if template == 0:
         os.close(line.fd)
         pipes.keep_template_ends()
-        Template(pipes, confinement, parts, keep).run(memory, processes + _OWN_PROCESSES)
+        StandBy(pipes, confinement, parts, keep).run(memory, processes + _OWN_PROCESSES)
     pipes.keep_supervisor_ends()
     outbox = Outbox(line)
-    calls = Calls(
+    calls = ForkedCalls(
         line.fd,
         template,
         pipes,
@@ -72,7 +72,7 @@ def _cloned(confinement: Confinement) -> int:
     return confinement.libc.syscall(number, 0, 0, 0, 0, 0)
 
 
-def _await_load(line: Line, calls: Calls, limit: float) -> None:
+def _await_load(line: Line, calls: ForkedCalls, limit: float) -> None:
     """Tell the host whether the program is loaded; end if it is not."""
     status, where, _, message, _ = calls.await_load(limit)
     if status == OK:
@@ -90,7 +90,7 @@ def _await_load(line: Line, calls: Calls, limit: float) -> None:
 class _Server:
     """Makes batches of calls."""
 
-    def __init__(self, line: Line, calls: Calls, outbox: Outbox) -> None:
+    def __init__(self, line: Line, calls: ForkedCalls, outbox: Outbox) -> None:
         self._line = line
         self._calls = calls
         self._outbox = outbox

@@ -61,7 +61,7 @@ _cpu, _callbacks = time.thread_time, gc.callbacks
 _unpack_order, _ORDER_BYTES, _pack_reply = ORDER.unpack, ORDER.size, REPLY.pack
 
 
-class Template:
+class StandBy:
     """A program on stand-by."""
 
     def __init__(

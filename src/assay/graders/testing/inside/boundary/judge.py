@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from assay.graders.testing.inside.boundary import aliasing, contract
 from assay.graders.testing.inside.boundary.judge_side import JudgeSide
 from assay.graders.testing.inside.boundary.judge_state import (
-    Kind,
+    StandInType,
     barred,
     doors,
     is_authors,
@@ -20,7 +20,7 @@ from assay.graders.testing.inside.boundary.judge_state import (
     space_of,
     state,
 )
-from assay.graders.testing.inside.boundary.modules import Finder
+from assay.graders.testing.inside.boundary.modules import SubmissionFinder
 from assay.graders.testing.inside.boundary.recipes import check_unmade
 from assay.graders.testing.inside.boundary.wire import LIBRARIES, GoneError, library
 
@@ -35,7 +35,7 @@ _SYSTEM_NAMES = ("path", "modules", "stdout", "stderr", "meta_path")
 
 def install(
     link: socket.socket, told: dict[str, Any], root: str, tell: Callable[..., None]
-) -> Finder:
+) -> SubmissionFinder:
     """Set up the boundary, before the first test is imported."""
     state.root, state.shared = root, tuple(told["shared"])
     state.seconds, state.fresh = float(told["seconds"]), str(told["fresh"])
@@ -65,7 +65,7 @@ def install(
         os._exit(_NOT_STARTED)
     for name in LIBRARIES:
         library(name)
-    finder = Finder(frozenset(os.path.join(root, one) for one in told["hidden"]))
+    finder = SubmissionFinder(frozenset(os.path.join(root, one) for one in told["hidden"]))
     if "unittest.mock" in sys.modules:
         _mirror_mock(sys.modules["unittest.mock"])
     else:  # to import it would take longer than all else here
@@ -209,7 +209,7 @@ def _reload(original: Any, module: Any) -> Any:
 
 def _name_member(original: Any, self: Any, value: Any) -> Any:
     """Name tests after members of the submission's enumerations as after any other's."""
-    if isinstance(type(value), Kind):
+    if isinstance(type(value), StandInType):
         if "_assay" not in space_of(value):
             return None  # asked for a name it would be made, which tells what is expected
         if type(value)._assay_form["equal"] == "enum":

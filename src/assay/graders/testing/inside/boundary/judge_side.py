@@ -33,7 +33,7 @@ from assay.graders.testing.inside.boundary.judge_state import (
     state,
     the_ref,
 )
-from assay.graders.testing.inside.boundary.modules import Module, make_module
+from assay.graders.testing.inside.boundary.modules import SubmissionModule, make_module
 from assay.graders.testing.inside.boundary.talk import LOOKS, Talk
 from assay.graders.testing.inside.boundary.wire import WireError, refill
 
@@ -48,7 +48,7 @@ _WIDE = (BaseException, Exception, AssertionError)
 """Errors that every failure of the judge is, too."""
 
 
-class Reading:
+class TrailReading:
     """What is read that a test came to: by which trails, and whether it is values alone.
 
     What has a name in a module, ``is_named``, is looked at where that is read.
@@ -170,7 +170,7 @@ class JudgeSide(Talk):
 
     def others(self, node: list[Any]) -> Any:
         found = self.reference(node)
-        reading: Reading | None = self.doing.reading
+        reading: TrailReading | None = self.doing.reading
         is_error = node[0] == "J" and issubclass(type(found), BaseException)
         if reading is None or is_error or node[0] in ("L", "K"):
             return found
@@ -219,7 +219,7 @@ class JudgeSide(Talk):
         ``looks``: whether it counts as what the submission gave; ``is_named``: whether it is an
         attribute of a module or a class.
         """
-        reading = Reading(trails, only_values=only_values, is_named=is_named)
+        reading = TrailReading(trails, only_values=only_values, is_named=is_named)
         with self.doing.but(reading=reading):
             found = self.decode(node)
         if looks and reading.is_plain and type(found) is not contract.Inert:
@@ -236,7 +236,7 @@ class JudgeSide(Talk):
 
     def checked(self, found: Any) -> Any:
         """A NaN or an infinity, or what has one in it, is nothing where the reference has none."""
-        reading: Reading | None = self.doing.reading
+        reading: TrailReading | None = self.doing.reading
         if reading is None or not _is_unbounded(found) or contract.may("nan", reading.trails):
             return found
         return contract.Inert(found, reading.trails[0], "nan")
@@ -261,7 +261,7 @@ class JudgeSide(Talk):
             cls = cls if isinstance(cls, stands.StandKind) else stands.plain_kind(cls)
             return self.known.setdefault(number, self._stand(number, cls))
         held = self.known[number]
-        reading: Reading | None = self.doing.reading
+        reading: TrailReading | None = self.doing.reading
         if reading is None or _is_code(held):
             return held
         via = reading.trails
@@ -305,7 +305,7 @@ class JudgeSide(Talk):
     def module(self, number: int, name: str, doc: Any = None) -> Any:
         if number not in self.known:
             made = sys.modules.get(name)
-            if not isinstance(made, Module):
+            if not isinstance(made, SubmissionModule):
                 return make_module(self, number, name, doc)
             self.known[number] = made
         return self.known[number]

@@ -39,7 +39,7 @@ class BoundaryError(AssertionError):
     """Something cannot cross the boundary, or must not happen in the judge."""
 
 
-class State:
+class JudgeState:
     """What is the same for a whole run, and what is known of the test that runs."""
 
     def __init__(self) -> None:
@@ -151,7 +151,7 @@ class Ref:
         return ".".join(self.path) if self.path else "a call"
 
 
-class Kind(type):
+class StandInType(type):
     """What the classes of stand-ins are; see `stands`."""
 
 
@@ -166,7 +166,7 @@ def ref_of(value: Any) -> Ref | None:
         return type.__getattribute__(value, "__dict__").get("_assay_kind")
     if issubclass(kind, ModuleType):
         return own_space(value).get("_assay")
-    if isinstance(kind, Kind) or issubclass(kind, BaseException):
+    if isinstance(kind, StandInType) or issubclass(kind, BaseException):
         space = space_of(value)
         if "_assay" not in space and "_assay_recipe" in space:
             space["_assay_recipe"].make(value)
@@ -296,4 +296,4 @@ def is_module_of_both(value: Any) -> bool:
 
 
 doors = Doors()
-state = State()
+state = JudgeState()

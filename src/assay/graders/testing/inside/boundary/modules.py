@@ -36,7 +36,7 @@ _LARGEST = 1 << 20
 class _Space(dict[str, Any]):
     """What a stand-in of a module has as its ``__dict__``: tools that patch look there first."""
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: SubmissionModule) -> None:
         super().__init__()
         self._module = module
 
@@ -50,7 +50,7 @@ class _Space(dict[str, Any]):
         return getattr(self._module, name, default)
 
 
-class Module(Remote, ModuleType):
+class SubmissionModule(Remote, ModuleType):
     """Stands for a module of the submission's."""
 
     @property
@@ -64,7 +64,7 @@ class Module(Remote, ModuleType):
             return self._all()
         child = sys.modules.get(f"{self.__name__}.{name}")
         found = super().__getattr__(name)
-        return child if isinstance(found, Module) and child is not None else found
+        return child if isinstance(found, SubmissionModule) and child is not None else found
 
     def _all(self) -> list[str]:
         """What it lists; for ``import *`` without names that the test has, or pytest looks for."""
@@ -82,13 +82,15 @@ class Module(Remote, ModuleType):
     def __setattr__(self, name: str, value: Any) -> None:
         if _is_pythons(name) or type(value) is ModuleType:
             ModuleType.__setattr__(self, name, value)
-        elif not (isinstance(value, Module) and value.__name__ == f"{self.__name__}.{name}"):
+        elif not (
+            isinstance(value, SubmissionModule) and value.__name__ == f"{self.__name__}.{name}"
+        ):
             Remote.__setattr__(self, name, value)
 
 
-def make_module(talk: Any, number: int, name: str, doc: Any = None) -> Module:
+def make_module(talk: Any, number: int, name: str, doc: Any = None) -> SubmissionModule:
     """Make what stands for a module of the host's."""
-    made = talk.known[number] = Module(name, doc if type(doc) is str else None)
+    made = talk.known[number] = SubmissionModule(name, doc if type(doc) is str else None)
     ModuleType.__setattr__(made, "_assay", Ref(talk, number, (name,)))
     return made
 
@@ -102,7 +104,7 @@ _STAR = ("IMPORT_STAR", "CALL_INTRINSIC_1")
 _OF_SOURCES = ("__version__", "__all__", "__author__", "__doc__", "__title__")
 
 
-class Finder:
+class SubmissionFinder:
     """Finds the submission's modules in the host, and leaves all others to Python."""
 
     def __init__(self, hidden: frozenset[str]) -> None:
@@ -138,7 +140,7 @@ class Finder:
     def _is_submissions(self, fullname: str, spec: ModuleSpec | None) -> bool:
         parent = fullname.rpartition(".")[0]
         if spec is None:
-            return not parent or isinstance(sys.modules.get(parent), Module)
+            return not parent or isinstance(sys.modules.get(parent), SubmissionModule)
         place = os.path.realpath(spec.origin) if spec.origin and spec.has_location else ""
         if state.is_shared(place):
             raise barred(f"{spec.name} was written while tests ran: it is not run here")
@@ -177,7 +179,7 @@ class Finder:
         is_helper = _HELPER_NAMES.fullmatch(name[: -len(".py")]) and _ASSERTS.search(text)
         return bool(is_helper or _USES_TESTS.search(text))
 
-    def create_module(self, spec: ModuleSpec) -> Module:
+    def create_module(self, spec: ModuleSpec) -> SubmissionModule:
         """Have the host import it; anew, if the tests have taken it out of ``sys.modules``."""
         talk = current()
         key = (talk.number, spec.name)
@@ -187,5 +189,5 @@ class Finder:
             raise WireError("an import makes no sense")
         return make_module(talk, node[1], spec.name, node[3])
 
-    def exec_module(self, module: Module) -> None:
+    def exec_module(self, module: SubmissionModule) -> None:
         """Nothing: it was run in the host."""

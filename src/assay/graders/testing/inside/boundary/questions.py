@@ -21,7 +21,7 @@ from typing import Any
 
 from assay.graders.testing.inside.boundary import contract
 from assay.graders.testing.inside.boundary.judge_state import (
-    Kind,
+    StandInType,
     forward,
     ref_of,
     space_of,
@@ -43,7 +43,7 @@ _LETTERS, _DIGITS = "abcdefghijklmnopqrstuvwxyz", "0123456789"
 
 def is_stand(value: Any) -> bool:
     """Whether a value stands for an object of the submission's."""
-    return isinstance(type(value), Kind)
+    return isinstance(type(value), StandInType)
 
 
 def _how(value: Any) -> str:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from assay.graders.testing.inside.boundary import aliasing, contract, questions
 from assay.graders.testing.inside.boundary.judge_state import (
-    Kind,
     Ref,
+    StandInType,
     barred,
     space_of,
     state,
@@ -63,7 +63,7 @@ class Recipe:
 
 def recipe_of(value: Any) -> Recipe | None:
     """How something came to be, as far as that is known."""
-    return space_of(value).get("_assay_recipe") if isinstance(type(value), Kind) else None
+    return space_of(value).get("_assay_recipe") if isinstance(type(value), StandInType) else None
 
 
 def unmade(value: Any) -> Recipe | None:
@@ -90,7 +90,7 @@ def construct(talk: JudgeSide, cls: Any, arguments: tuple[Any, ...], named: dict
     except BaseException:
         contract.may("raises", trails)
         raise
-    if isinstance(type(made), Kind):
+    if isinstance(type(made), StandInType):
         space_of(made)["_assay_recipe"] = recipe
     if type(made) is not cls or len(talk.known) == before:
         contract.may("told", trails)  # as an enumeration finds a member

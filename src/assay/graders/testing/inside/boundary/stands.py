@@ -17,8 +17,8 @@ from typing import Any
 
 from assay.graders.testing.inside.boundary import contract, questions
 from assay.graders.testing.inside.boundary.judge_state import (
-    Kind,
     Ref,
+    StandInType,
     barred,
     forward,
     is_authors,
@@ -80,7 +80,7 @@ class Remote:
         return inspect.Signature(parameters)
 
 
-class StandKind(Remote, Kind):
+class StandKind(Remote, StandInType):
     """The class of the stand-ins for one class of the submission, and the one for that class."""
 
     _assay_form: dict[str, Any]

@@ -1,0 +1,122 @@
+"""A run broken down by a field of its cases' metadata, or of its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from assay.errors import InputError, nearest
+from assay.graders.from_row import value_at
+from assay.reports.plain import natural, one_line
+from assay.reports.run_records import Breakdown, Slice
+from assay.reports.totals import Group, totals_of
+from assay.scoring.json_safe import Json
+from assay.store.records import ABOUT, CellRecord, RunRecord
+from assay.store.runs import Store
+from assay.tasks.rows import read_row
+
+NONE = "(none)"
+"""What stands for cells without the field."""
+
+_MOST_SLICES = 200
+_MOST_VALUES = 10_000
+_MOST_NAMES = 200
+_LONGEST = 100
+
+Values: TypeAlias = "Callable[[CellRecord], tuple[str, ...]]"
+"""Gives the slices that a cell belongs to: one, or of a list such as tags one for each."""
+
+
+class Grouping:
+    """What a field says of each cell of a run."""
+
+    def __init__(self, store: Store, run: RunRecord, field: str) -> None:
+        """Begin.
+
+        Args:
+            store: Where the run is.
+            run: The run.
+            field: The field: ``topic``, ``about.topic``, ``tags``.
+        """
+        self._store, self._run = store, run
+        self.field = field.removeprefix("metadata.")
+        self._are_rows = run.config.get("kind") == "dataset"
+        self._names: dict[str, None] = {}
+        self._is_known = False
+
+    def values(self, cell: CellRecord) -> tuple[str, ...]:
+        """The values of a cell."""
+        metadata = self._metadata(cell)
+        if len(self._names) < _MOST_NAMES:
+            self._names.update(dict.fromkeys(list(metadata)[:_MOST_NAMES]))
+        try:
+            value = value_at(dict(metadata), self.field, "metadata")
+        except InputError:
+            return (NONE,)
+        found = value if isinstance(value, list) else [value]
+        texts = dict.fromkeys(_text(one) for one in found if one not in (None, ""))
+        self._is_known |= bool(texts)
+        return tuple(texts) or (NONE,)
+
+    def require(self) -> None:
+        """Refuse a field that no cell had.
+
+        Raises:
+            InputError: Naming those that there are.
+        """
+        if not self._is_known:
+            names = [name for name in self._names if len(name) <= _LONGEST]
+            raise InputError(
+                f"no cell of run {self._run.id} has a field {self.field!r:.100}",
+                hint=nearest(self.field, names) or "rows and the metadata of cases may have some",
+            )
+
+    def _metadata(self, cell: CellRecord) -> Mapping[str, Json]:
+        if not self._are_rows:
+            about = cell.notes.get(ABOUT)
+            return about if isinstance(about, dict) else {}
+        row = self._store.detail(self._run.id, cell.key).get("row")
+        try:
+            return read_row(row).submission.metadata if isinstance(row, dict) else {}
+        except InputError:
+            return {}
+
+
+def _text(value: Json) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return one_line(f"{value:g}" if isinstance(value, float) else str(value), _LONGEST)
+
+
+def breakdown_of(store: Store, run: RunRecord, field: str) -> Breakdown:
+    """Read the cells of a run, and say what those of each value come to.
+
+    Raises:
+        InputError: If no cell has the field.
+    """
+    grouping, slices = Grouping(store, run, field), dict[str, dict[tuple[str, str, str], Group]]()
+    are_rows = run.config.get("kind") == "dataset"
+    for cell in store.cells(run.id):
+        key = ("", "", "") if are_rows else (cell.case, cell.harness, cell.model)
+        for value in grouping.values(cell):
+            if value not in slices and len(slices) >= _MOST_VALUES:
+                raise InputError(
+                    f"{field!r:.100} has more than {_MOST_VALUES:,} values",
+                    hint="name a field whose cells have something in common",
+                )
+            groups = slices.setdefault(value, {})
+            if (group := groups.get(key)) is None:
+                group = groups[key] = Group(*key)
+            group.add(cell)
+    grouping.require()
+    found = [
+        Slice(value=value, totals=totals_of(list(groups.values()), apart=are_rows))
+        for value, groups in slices.items()
+    ]
+    found.sort(key=_rank)
+    return Breakdown(by=field, slices=tuple(found[:_MOST_SLICES]), more=len(found[_MOST_SLICES:]))
+
+
+def _rank(one: Slice) -> tuple[float, list[tuple[int, str]]]:
+    mean = one.totals.reward.mean
+    return 2.0 if mean is None else mean, natural(one.value)
