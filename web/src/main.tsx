@@ -3,9 +3,10 @@ import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { BrowserRouter } from "react-router";
-import { isRetryable, Problem } from "./api/problem";
+import { isRetryable } from "./api/problem";
 import { App } from "./app/App";
 import { applyTheme } from "./app/theme";
+import { ROOT } from "./parts/Panel";
 
 const queries = new QueryClient({
   defaultOptions: {
@@ -23,12 +24,7 @@ const queries = new QueryClient({
 applyTheme();
 const root = document.getElementById("root");
 if (root) {
-  createRoot(root, {
-    // A boundary shows what it caught; the console is told of mistakes of the page alone.
-    onCaughtError: (error) => {
-      if (!(error instanceof Problem)) console.error(error);
-    },
-  }).render(
+  createRoot(root, ROOT).render(
     <StrictMode>
       <QueryClientProvider client={queries}>
         <BrowserRouter>

@@ -4,6 +4,7 @@ import { Navigate, useLocation, useRoutes, useSearchParams } from "react-router"
 import { useConnection } from "../api/connection";
 import { useMe } from "../api/me";
 import { Problem } from "../api/problem";
+import { buttonClass } from "../parts/Button";
 import { Loading } from "../parts/Loading";
 import { Boundary } from "../parts/Panel";
 import { ProblemBox } from "../parts/ProblemBox";
@@ -14,7 +15,6 @@ import { Navigation } from "./Navigation";
 import { routes } from "./routes";
 import { ServerLost } from "./ServerLost";
 import { SessionEnded } from "./SessionEnded";
-import "./shell.css";
 
 export function App() {
   const me = useMe();
@@ -44,17 +44,15 @@ function Frame() {
   const { pathname } = useLocation();
   if (pathname === "/login" && me.data) return <LoggedIn />;
   return (
-    <div className="shell">
-      <a className="button skip" href="#main">
+    <div className="max-md:pb-16">
+      <a className={`${buttonClass("primary")} fixed -top-16 left-2 z-30 focus:top-2`} href="#main">
         Skip to the page
       </a>
       <Navigation />
       <ServerLost />
-      <main id="main" tabIndex={-1}>
+      <main id="main" tabIndex={-1} className="outline-none">
         {me.error && !me.data ? (
-          <div className="page">
-            <ProblemBox problem={me.error} />
-          </div>
+          <ProblemBox problem={me.error} />
         ) : (
           <Boundary place={pathname}>{me.data ? page : <Loading />}</Boundary>
         )}

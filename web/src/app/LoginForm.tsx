@@ -3,6 +3,8 @@ import { type FormEvent, useState } from "react";
 import { api, ask } from "../api/client";
 import { noteLoggedIn } from "../api/connection";
 import { meQuery } from "../api/me";
+import { Button } from "../parts/Button";
+import { INPUT } from "../parts/Field";
 
 /** Asks for an API key, and logs in with it. */
 export function LoginForm() {
@@ -28,12 +30,13 @@ export function LoginForm() {
   };
 
   return (
-    <form className="stack login-form" onSubmit={logIn}>
+    <form className="grid gap-3" onSubmit={logIn}>
       <input type="text" autoComplete="username" value="assay" readOnly hidden />
-      <label>
-        <span>API key</span>
+      <label className="grid gap-1 font-medium">
+        API key
         <input
           type="password"
+          data-rac=""
           autoComplete="current-password"
           placeholder="assay_…"
           maxLength={500}
@@ -43,18 +46,17 @@ export function LoginForm() {
           aria-invalid={refusal !== ""}
           aria-describedby={refusal ? "refusal" : undefined}
           onChange={(event) => setKey(event.target.value)}
+          className={`${INPUT} font-normal`}
         />
       </label>
       {refusal && (
-        <p role="alert" id="refusal" className="refusal">
+        <p role="alert" id="refusal" className="m-0 text-fail">
           {refusal}
         </p>
       )}
-      <div>
-        <button type="submit" className="primary" disabled={isBusy || key.trim() === ""}>
-          Log in
-        </button>
-      </div>
+      <Button type="submit" tone="primary" isDisabled={isBusy || key.trim() === ""}>
+        Log in
+      </Button>
     </form>
   );
 }

@@ -1,4 +1,5 @@
 import { Command } from "../parts/Command";
+import { Notice } from "../parts/Page";
 import { usePageTitle } from "../parts/title";
 import { LoginForm } from "./LoginForm";
 
@@ -11,36 +12,43 @@ export function LoginPage({ hasEnded }: { hasEnded: boolean }) {
   usePageTitle("Log in");
   const isUsed = new URLSearchParams(window.location.search).has("once");
   return (
-    <main className="page login stack">
-      <h1 className="brand">
-        <img src="/assets/icon.svg" alt="" />
-        Log in to assay
-      </h1>
-      {isUsed && (
-        <p role="alert" className="panel notice">
-          This link was used already, or is of another start of the server. A link works once.
-        </p>
-      )}
-      {hasEnded && !isUsed && (
-        <p role="alert" className="panel notice">
-          Your session has ended. All do when the server ends or their key is revoked; log in again
-          and this page goes on where it was.
-        </p>
+    <main className="mx-auto grid max-w-md gap-6 px-4 py-[12vh]">
+      <div>
+        <img src="/assets/icon.svg" alt="" className="mb-4 size-10" />
+        <h1 className="m-0 text-xl font-semibold tracking-tight">Log in to assay</h1>
+      </div>
+      {(isUsed || hasEnded) && (
+        <div role="alert">
+          <Notice>
+            {isUsed
+              ? "This link was used already, or is of another start of the server. A link works once."
+              : "Your session has ended. All do when the server ends or their key is revoked; log in again and this page goes on where it was."}
+          </Notice>
+        </div>
       )}
       <LoginForm />
-      <section className="panel">
-        <h2>With the link</h2>
-        <p>
-          A server on your own machine prints a link when it starts, which logs in once. For a new
-          link, start it again:
-        </p>
-        <Command text="assay view" />
-      </section>
-      <section className="panel">
-        <h2>Without a key</h2>
-        <p>Whoever runs the server makes one, for you to read, to grade or to manage it:</p>
-        <Command text="assay server create keys NAME --role editor" />
-      </section>
+      <dl
+        className="m-0 grid gap-5 border-t border-line pt-6 text-sm text-soft [&_dd]:m-0 [&_dd]:mt-1 [&_dt]:font-medium
+        [&_dt]:text-ink"
+      >
+        <div>
+          <dt>With the link</dt>
+          <dd>
+            A server on your own machine prints a link when it starts, which logs in once. For a new
+            one, start it again:
+          </dd>
+          <dd>
+            <Command text="assay view" />
+          </dd>
+        </div>
+        <div>
+          <dt>Without a key</dt>
+          <dd>Whoever runs the server makes one, for you to read, to grade or to manage it:</dd>
+          <dd>
+            <Command text="assay server create keys NAME --role editor" />
+          </dd>
+        </div>
+      </dl>
     </main>
   );
 }

@@ -1,14 +1,10 @@
-import { Link } from "react-router";
-import { usePageTitle } from "../parts/title";
+import { ButtonLink } from "../parts/Button";
+import { Page } from "../parts/Page";
 
 export default function Missing() {
-  usePageTitle("No such page");
   return (
-    <div className="page stack">
-      <h1>There is no such page</h1>
-      <p>
-        <Link to="/">Go to the overview</Link>
-      </p>
-    </div>
+    <Page title="There is no such page" tab="No such page">
+      <ButtonLink to="/">Go to the overview</ButtonLink>
+    </Page>
   );
 }

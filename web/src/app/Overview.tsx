@@ -1,268 +1,264 @@
-import { useQuery } from "@tanstack/react-query";
+import { useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
 import { Link } from "react-router";
-import { api, ask, type Schemas } from "../api/client";
+import { $api, type Schemas } from "../api/client";
 import { useEvents } from "../api/live";
 import { useMay, useProject } from "../api/me";
+import { useJobs } from "../data/queries";
 import { KIND_TITLES } from "../graders/queries";
 import { Command } from "../parts/Command";
 import { Empty } from "../parts/Empty";
-import { EndCounts } from "../parts/Ends";
-import { between, count, moment, percent, priced, score, whole } from "../parts/figures";
-import { Loading } from "../parts/Loading";
+import { EndBar } from "../parts/Ends";
+import { between, count, moment, score, whole } from "../parts/figures";
+import { remember, remembered } from "../parts/memory";
 import { Flag, Outcome } from "../parts/Outcome";
-import { ProblemBox } from "../parts/ProblemBox";
-import { usePageTitle } from "../parts/title";
-import { runName, suiteName } from "../runs/names";
-import "./overview.css";
+import { Badge, Page, Stack } from "../parts/Page";
+import { Panel } from "../parts/Panel";
+import { Below, type Shown, Table } from "../parts/Table";
+import { When } from "../parts/When";
+import { cellsAddress, runName } from "../runs/names";
+import { Beginning } from "./Beginning";
+import { Trends } from "./Trends";
+import { Verdicts } from "./Verdicts";
 
-const SHOWN = 8;
+type Run = Schemas["RunRow"];
 
+/** Runs that trends are made of, and of those how many are listed. */
+const KNOWN = { params: { query: { limit: 50 } } };
+const LISTED = 8;
+
+const GRADERS = (project: string) => ({
+  params: { path: { project }, query: { limit: LISTED } },
+});
+
+/** What changed since one last looked, what waits for somebody, and what is at work. */
 export default function Overview() {
-  usePageTitle("Overview");
   const project = useProject();
   const seesRuns = useMay("viewer", "default");
-  const runs = useQuery({
-    queryKey: ["overview", "runs"],
-    enabled: seesRuns,
-    queryFn: ({ signal }) =>
-      ask(api.GET("/api/v1/runs", { signal, params: { query: { limit: SHOWN } } })),
-  });
-  useEvents(seesRuns ? "/api/v1/run-events" : null, ["runs"], () => void runs.refetch());
-  const graders = useQuery({
-    queryKey: ["overview", "graders", project],
-    queryFn: ({ signal }) =>
-      ask(
-        api.GET("/api/v1/projects/{project}/graders", {
-          signal,
-          params: { path: { project }, query: { limit: SHOWN } },
-        }),
-      ),
-  });
+  const since = useState(lastLook)[0];
+  const queries = useQueryClient();
+  useEvents(
+    seesRuns ? "/api/v1/run-events" : null,
+    ["runs"],
+    () => void queries.invalidateQueries({ queryKey: ["get", "/api/v1/runs"] }),
+  );
+  const runs = $api.useQuery("get", "/api/v1/runs", KNOWN, { enabled: seesRuns });
+  const graders = $api.useQuery("get", "/api/v1/projects/{project}/graders", GRADERS(project));
   const total = runs.data?.total ?? 0;
   const isNew = runs.data?.total === 0 && graders.data?.items.length === 0;
-  return (
-    <div className="page stack">
-      <h1>Overview</h1>
-      {isNew && <Beginning project={project} />}
-      {seesRuns && !isNew && (
-        <section aria-labelledby="last-runs">
-          <div className="page-head">
-            <h2 id="last-runs">Last runs</h2>
-            {total > 0 && <Link to="/runs">All {count(total, "run")}</Link>}
-          </div>
-          {runs.error && <ProblemBox problem={runs.error} retry={() => void runs.refetch()} />}
-          {runs.isPending && <Loading what="Loading runs" />}
-          {runs.data?.total === 0 && (
-            <Empty title="No runs yet" command="assay run CASES">
-              <p>Cases, their agents and models, graded and stored. To see one at once:</p>
-              <Command text="assay demo" />
-              <p>or, of your own:</p>
-            </Empty>
-          )}
-          {runs.data && total > 0 && <RunTable runs={runs.data.items} />}
-        </section>
-      )}
-      {!isNew && (
-        <section aria-labelledby="graders">
-          <div className="page-head">
-            <h2 id="graders">Graders in {project}</h2>
-            <Link to={`/p/${encodeURIComponent(project)}/graders`}>All graders</Link>
-          </div>
-          {graders.error && (
-            <ProblemBox problem={graders.error} retry={() => void graders.refetch()} />
-          )}
-          {graders.isPending && <Loading what="Loading graders" />}
-          {graders.data?.items.length === 0 && (
-            <Empty title="No stored graders yet" command="assay graders create KEY grade.py">
-              <p>A stored grader has versions, and every score names the one that gave it.</p>
-            </Empty>
-          )}
-          {graders.data && graders.data.items.length > 0 && (
-            <GraderTable graders={graders.data.items} project={project} />
-          )}
-        </section>
-      )}
-    </div>
-  );
-}
-
-/** What to do with an empty store. */
-function Beginning({ project }: { project: string }) {
-  const mayStore = useMay("editor", project);
-  return (
-    <div className="first-steps">
-      <section className="panel">
-        <h2>See it work</h2>
-        <p>Grades the example suite: no key, nothing to configure. Its runs appear here.</p>
-        <Command text="assay demo" />
-      </section>
-      <section className="panel">
-        <h2>Grade what you have</h2>
-        <p>Recorded answers as JSON lines, by graders of a file; or runs of another store.</p>
-        <Command text="assay grade answers.jsonl graders.yaml" />
-        <Command text="assay runs import FILE" />
-      </section>
-      <section className="panel">
-        <h2>Write a grader</h2>
-        <p>
-          A function, a judge or a comparison, tried on samples before it is stored
-          {mayStore ? "." : "; for this you need the role editor."}
-        </p>
-        {mayStore ? (
-          <Link className="button primary" to={`/p/${encodeURIComponent(project)}/graders/new`}>
-            New grader
-          </Link>
-        ) : (
-          <Command text="assay server create keys NAME --role editor" />
-        )}
-        <Command text="assay init my-suite" />
-      </section>
-    </div>
-  );
-}
-
-function RunTable({ runs }: { runs: readonly Schemas["RunRow"][] }) {
-  return (
-    <div className="scrolls">
-      <table className="overview-table">
-        <thead>
-          <tr>
-            <th>Run</th>
-            <th>Outcome</th>
-            <th className="number">Pass rate</th>
-            <th className="number">Mean reward</th>
-            <th className="number">Cost</th>
-            <th className="number">Began</th>
-          </tr>
-        </thead>
-        <tbody>
-          {runs.map((run) => (
-            <RunLine key={run.id} run={run} />
-          ))}
-        </tbody>
-      </table>
-    </div>
-  );
-}
-
-function RunLine({ run }: { run: Schemas["RunRow"] }) {
-  return (
-    <tr>
-      <td className="name">
-        <Link to={`/runs/${encodeURIComponent(run.id)}`} title={run.suite}>
-          {runName(run)}
-        </Link>
-        <span className="below">{run.label ? run.id : suiteName(run.suite) || run.kind}</span>
-      </td>
-      <td>
-        <span className="row tight">
-          <EndCounts ends={run.ends} />
-          {run.flagged > 0 && <Flag text={`${whole(run.flagged)} flagged`} />}
-          {run.state !== "finished" && (
-            <span className="soft">
-              {run.state === "unfinished" ? "not finished" : run.state}: {whole(run.total)} of{" "}
-              {whole(run.planned)}
-            </span>
-          )}
-        </span>
-      </td>
-      <td className="number">
-        <PassRate run={run} />
-      </td>
-      <td className="number">
-        {score(run.reward)}
-        <span className="below">{count(run.cases, "case")}</span>
-      </td>
-      <td className="number">{priced(run.cost_usd, run.cost_unknown)}</td>
-      <td className="number soft">{moment(run.created_at)}</td>
-    </tr>
-  );
-}
-
-/** Its interval rests on cases, not on cells, so that it comes from the run's own overview. */
-function PassRate({ run }: { run: Schemas["RunRow"] }) {
-  const { passed, failed } = run.ends;
-  const hasVerdicts = passed + failed > 0;
-  // While results come in, twice a second, it would be counted anew each time.
-  const isStill = run.state === "finished" || run.state === "interrupted";
-  const found = useQuery({
-    queryKey: ["overview", "run", run.id, run.total],
-    enabled: hasVerdicts && isStill,
-    staleTime: 60_000,
-    queryFn: ({ signal }) =>
-      ask(api.GET("/api/v1/runs/{run}/overview", { signal, params: { path: { run: run.id } } })),
-  });
-  if (!hasVerdicts) return <span className="soft">–</span>;
-  if (!isStill) {
+  if (isNew) {
     return (
-      <span className="soft">
-        {whole(passed)} of {whole(passed + failed)} so far
-      </span>
+      <Page title="Overview">
+        <Beginning project={project} />
+      </Page>
     );
   }
-  const rate = found.data?.totals.pass_rate;
-  if (!rate) return <span className="soft">…</span>;
-  const range = between(rate.low, rate.high, percent);
+  return (
+    <Page title="Overview" facts={runs.data && <News runs={runs.data.items} since={since} />}>
+      <Stack>
+        {seesRuns && (
+          <div className="grid gap-10 xl:grid-cols-[minmax(0,1fr)_320px] xl:gap-14">
+            <Panel
+              title="Newest verdicts"
+              what="Loading runs"
+              beside={total > 0 && <Link to="/runs">All {count(total, "run")}</Link>}
+            >
+              <Runs since={since} />
+            </Panel>
+            <div className="grid content-start gap-10">
+              <Panel title="Waits for somebody">
+                <Waiting />
+              </Panel>
+              <Panel title="At work now">
+                <AtWork project={project} />
+              </Panel>
+            </div>
+          </div>
+        )}
+        {seesRuns && runs.data && <Trends runs={runs.data.items} />}
+        <Panel
+          title={`Graders in ${project}`}
+          what="Loading graders"
+          beside={<Link to={`/p/${encodeURIComponent(project)}/graders`}>All graders</Link>}
+        >
+          <Graders project={project} />
+        </Panel>
+      </Stack>
+    </Page>
+  );
+}
+
+const LOOKED = "assay.looked";
+let looked: string | null | undefined;
+
+/** When this browser showed the overview before this tab did. */
+function lastLook(): string | null {
+  if (looked === undefined) {
+    looked = remembered(LOOKED);
+    remember(LOOKED, new Date().toISOString());
+  }
+  return looked;
+}
+
+function News({ runs, since }: { runs: readonly Run[]; since: string | null }) {
+  const news = since === null ? [] : runs.filter((run) => run.created_at > since);
+  const running = runs.filter((run) => run.state === "running");
   return (
     <>
-      {percent(rate.mean)}
-      <span className="below">
-        {range ? `95 %: ${range}; ` : ""}
-        {whole(passed)} of {whole(passed + failed)}
-      </span>
+      {since !== null && (
+        <span title={moment(since)}>
+          <b>{count(news.length, "run")}</b> since you last looked, <When at={since} />
+        </span>
+      )}
+      {running.length > 0 && (
+        <span>
+          <b>{whole(running.length)}</b> running
+        </span>
+      )}
     </>
   );
 }
 
-interface GraderTableProps {
-  graders: readonly Schemas["ListedGrader"][];
-  project: string;
-}
-
-function GraderTable({ graders, project }: GraderTableProps) {
+function Runs({ since }: { since: string | null }) {
+  const runs = $api.useSuspenseQuery("get", "/api/v1/runs", KNOWN).data;
+  if (runs.items.length > 0) return <Verdicts runs={runs.items.slice(0, LISTED)} since={since} />;
   return (
-    <div className="scrolls">
-      <table className="overview-table">
-        <thead>
-          <tr>
-            <th>Grader</th>
-            <th>Kind</th>
-            <th className="number">Version</th>
-            <th>Agreement with people</th>
-            <th className="number">Last used</th>
-          </tr>
-        </thead>
-        <tbody>
-          {graders.map((grader) => (
-            <tr key={grader.key}>
-              <td className="name">
-                <Link
-                  to={`/p/${encodeURIComponent(project)}/graders/${encodeURIComponent(grader.key)}`}
-                >
-                  {grader.key}
-                </Link>
-                {grader.name && grader.name !== grader.key && (
-                  <span className="below">{grader.name}</span>
-                )}
-              </td>
-              <td>{KIND_TITLES[grader.latest.kind] ?? grader.latest.kind}</td>
-              <td className="number">
-                {grader.latest.number}
-                {grader.locked && <span className="below">locked</span>}
-              </td>
-              <td>
-                <Agreement card={grader.calibration} />
-              </td>
-              <td className="number soft">{moment(grader.use.last_used_at)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <Empty title="No runs yet" command="assay run CASES">
+      <p>Cases, their agents and models, graded and stored. To see one at once:</p>
+      <Command text="assay demo" />
+      <p>or, of your own:</p>
+    </Empty>
   );
 }
 
+/** Runs and jobs that are not over, each with how far it is. */
+function AtWork({ project }: { project: string }) {
+  const runs = $api
+    .useSuspenseQuery("get", "/api/v1/runs", KNOWN)
+    .data.items.filter((run) => run.state === "running");
+  const jobs = useJobs(project, { status: "running" }).data?.items ?? [];
+  if (runs.length + jobs.length === 0) return <p className="m-0 text-soft">Nothing.</p>;
+  return (
+    <ul className="m-0 grid list-none gap-4 p-0">
+      {runs.map((run) => (
+        <li key={run.id} className="grid gap-1.5">
+          <span className="flex justify-between gap-3">
+            <Link to={`/runs/${encodeURIComponent(run.id)}`} className="truncate">
+              {runName(run)}
+            </Link>
+            <span className="whitespace-nowrap text-soft tabular-nums">
+              {whole(run.total)} of {whole(run.planned)}
+            </span>
+          </span>
+          <EndBar ends={run.ends} planned={run.planned} />
+        </li>
+      ))}
+      {jobs.map((job) => (
+        <li key={job.id} className="flex justify-between gap-3">
+          <Link to={`/p/${project}/jobs/${job.id}`} className="truncate">
+            {job.grader} on {job.dataset}
+          </Link>
+          <span className="whitespace-nowrap text-soft tabular-nums">
+            {whole(job.done)} of {whole(job.total)}
+          </span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** Cells that look tampered with, or that a person has to decide. */
+function Waiting() {
+  const runs = $api.useSuspenseQuery("get", "/api/v1/runs", KNOWN).data.items;
+  const found = runs.filter((run) => run.flagged + run.held > 0).slice(0, LISTED);
+  if (found.length === 0) {
+    return <p className="m-0 text-soft">Nothing: no cell is flagged or held.</p>;
+  }
+  return (
+    <ul className="m-0 grid list-none gap-3 p-0">
+      {found.map((run) => {
+        const there = `/runs/${encodeURIComponent(run.id)}`;
+        const only: Record<string, string> = run.held > 0 ? { held: "true" } : { flagged: "true" };
+        return (
+          <li key={run.id} className="flex items-baseline justify-between gap-3">
+            <Link to={`${there}${cellsAddress(only)}`} className="truncate">
+              {runName(run)}
+            </Link>
+            <span className="flex gap-3">
+              {run.flagged > 0 && <Flag text={`${whole(run.flagged)} flagged`} />}
+              {run.held > 0 && <Badge tone="flag">{whole(run.held)} to decide</Badge>}
+            </span>
+          </li>
+        );
+      })}
+    </ul>
+  );
+}
+
+type Listed = Schemas["ListedGrader"];
+
+function Graders({ project }: { project: string }) {
+  const found = $api.useSuspenseQuery("get", "/api/v1/projects/{project}/graders", GRADERS(project))
+    .data.items;
+  if (found.length === 0) {
+    return (
+      <Empty title="No stored graders yet" command="assay graders create KEY grade.py">
+        <p>A stored grader has versions, and every score names the one that gave it.</p>
+      </Empty>
+    );
+  }
+  const columns: readonly Shown<Listed>[] = [
+    {
+      name: "Grader",
+      kind: "name",
+      show: (one) => (
+        <>
+          <Link
+            to={`/p/${encodeURIComponent(project)}/graders/${encodeURIComponent(one.key)}`}
+            className="text-ink no-underline hover:underline"
+          >
+            {one.key}
+          </Link>
+          {one.name && one.name !== one.key && <Below>{one.name}</Below>}
+        </>
+      ),
+    },
+    { name: "Agreement with people", show: (one) => <Agreement card={one.calibration} /> },
+    { name: "Kind", from: "md", show: (one) => KIND_TITLES[one.latest.kind] ?? one.latest.kind },
+    {
+      name: "Version",
+      kind: "number",
+      from: "md",
+      show: (one) => (
+        <>
+          {one.latest.number}
+          {one.locked && <Below>locked</Below>}
+        </>
+      ),
+    },
+    {
+      name: "Last used",
+      kind: "number",
+      from: "md",
+      show: (one) => <When at={one.use.last_used_at} />,
+    },
+  ];
+  return <Table columns={columns} items={found} keyOf={(one) => one.key} />;
+}
+
 function Agreement({ card }: { card: Schemas["Calibration"] | null }) {
-  if (!card) return <span className="soft">never calibrated</span>;
-  return card.stale ? <Outcome state="error" text={card.line} /> : card.line;
+  if (!card) return <span className="text-soft">never calibrated</span>;
+  const [low, high] = card.kappa_interval ?? [null, null];
+  const range = between(low ?? null, high ?? null);
+  return (
+    <span title={card.line} className="tabular-nums">
+      kappa {score(card.kappa)}
+      {range && <span className="text-soft"> ({range})</span>}
+      {card.stale && (
+        <span className="ml-3">
+          <Outcome state="error" text="measured before a change" />
+        </span>
+      )}
+    </span>
+  );
 }

@@ -17,12 +17,12 @@ export function SessionEnded() {
   }, [queries]);
   return (
     <Dialog title="Your session has ended">
-      <p>
+      <p className="mt-0 mb-4">
         The server was started again, or the key was revoked or has expired. Log in to go on; the
         page is as you left it.
       </p>
       <LoginForm />
-      <p className="soft aside">
+      <p className="mt-4 text-sm text-soft">
         Or open the new link that the server printed, in another tab, and come back here.
       </p>
     </Dialog>

@@ -1,89 +1,80 @@
-import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { useNavigate, useParams, useSearchParams } from "react-router";
-import { api, ask, type Schemas } from "../api/client";
+import { Link, useNavigate, useParams, useSearchParams } from "react-router";
+import { $api, api, ask, type Schemas } from "../api/client";
 import { useMay } from "../api/me";
+import { Button, buttonClass } from "../parts/Button";
 import { Command } from "../parts/Command";
-import { moment, whole } from "../parts/figures";
+import { whole } from "../parts/figures";
 import { type Column, Grid, type Wanted } from "../parts/Grid";
-import { Loading } from "../parts/Loading";
 import { Outcome } from "../parts/Outcome";
-import { ProblemBox } from "../parts/ProblemBox";
+import { Page } from "../parts/Page";
+import { Boundary } from "../parts/Panel";
 import { Tabs } from "../parts/Tabs";
-import { usePageTitle } from "../parts/title";
-import { DataTabs } from "./DataTabs";
+import { When } from "../parts/When";
+import { Beside } from "./DataPage";
 import { DeleteDataset } from "./DeleteDataset";
 import { GradeDialog } from "./GradeDialog";
 import { JobTable } from "./JobTable";
-import { OpenedRow } from "./OpenedRow";
-import { type Dataset, size, useDataset, useJobs } from "./queries";
+import { Opened, OpenedRow } from "./Opened";
+import { type Dataset, NEEDS, size, useJobs } from "./queries";
 
 export default function DatasetPage() {
   const { project = "", key = "" } = useParams();
-  usePageTitle(key);
-  const dataset = useDataset(project, key);
   return (
-    <div className="page">
-      <DataTabs />
-      {dataset.isPending && <Loading what="Loading the dataset" />}
-      {dataset.error && <ProblemBox problem={dataset.error} retry={() => dataset.refetch()} />}
-      {dataset.data && <Shown project={project} dataset={dataset.data} />}
-    </div>
+    <Boundary place={`${project}/${key}`} what="Loading the dataset">
+      <Shown project={project} name={key} />
+    </Boundary>
   );
 }
 
 type Doing = "" | "grade" | "delete";
 
-function Shown({ project, dataset }: { project: string; dataset: Dataset }) {
+function Shown({ project, name }: { project: string; name: string }) {
   const [doing, setDoing] = useState<Doing>("");
   const [view, setView] = useSearchParams();
   const go = useNavigate();
   const mayEdit = useMay("editor", project);
+  const dataset = $api.useSuspenseQuery("get", "/api/v1/projects/{project}/datasets/{key}", {
+    params: { path: { project, key: name } },
+  }).data;
   const jobs = useJobs(project, { dataset: dataset.key });
   const tab = view.get("tab") === "jobs" ? "jobs" : "rows";
-  const needs = mayEdit ? undefined : "This needs the role editor";
+  const close = () => setDoing("");
   return (
-    <>
-      <div className="page-head">
-        <h1 className="anywhere">{dataset.key}</h1>
-        <div className="row">
-          <a className="button" href={fileOf(project, dataset.key)} download>
+    <Page
+      title={dataset.key}
+      crumbs={<Link to={`/p/${project}/datasets`}>Datasets</Link>}
+      facts={
+        <>
+          {dataset.name !== dataset.key && <span>{dataset.name}</span>}
+          <span>
+            <b>{whole(dataset.rows)}</b> {dataset.rows === 1 ? "row" : "rows"}
+          </span>
+          <span>
+            <b>{size(dataset.size)}</b>
+          </span>
+          <span>
+            stored <When at={dataset.created_at} />
+          </span>
+          <span title={dataset.digest}>
+            digest <code>{dataset.digest.slice(0, 12)}</code>
+          </span>
+        </>
+      }
+      actions={
+        <span title={mayEdit ? undefined : NEEDS} className="flex flex-wrap gap-2">
+          <Button tone="quiet" isDisabled={!mayEdit} onPress={() => setDoing("delete")}>
+            Delete …
+          </Button>
+          <a className={buttonClass()} href={fileOf(project, dataset.key)} download>
             Download
           </a>
-          <button
-            type="button"
-            className="danger"
-            disabled={!mayEdit}
-            title={needs}
-            onClick={() => setDoing("delete")}
-          >
-            Delete …
-          </button>
-          <button
-            type="button"
-            className="primary"
-            disabled={!mayEdit}
-            title={needs}
-            onClick={() => setDoing("grade")}
-          >
+          <Button tone="primary" isDisabled={!mayEdit} onPress={() => setDoing("grade")}>
             Grade with …
-          </button>
-        </div>
-      </div>
-      <p className="facts">
-        {dataset.name !== dataset.key && <span className="anywhere">{dataset.name}</span>}
-        <span>
-          <b>{whole(dataset.rows)}</b> {dataset.rows === 1 ? "row" : "rows"}
+          </Button>
         </span>
-        <span>
-          <b>{size(dataset.size)}</b>
-        </span>
-        <span>stored {moment(dataset.created_at)}</span>
-        <span title={dataset.digest}>
-          digest <code>{dataset.digest.slice(0, 12)}</code>
-        </span>
-        <Command text={exportCommand(project, dataset.key)} />
-      </p>
+      }
+    >
       <Tabs
         label="Parts of the dataset"
         tabs={[
@@ -92,21 +83,20 @@ function Shown({ project, dataset }: { project: string; dataset: Dataset }) {
         ]}
         chosen={tab}
         choose={(key) => setView(key === "jobs" ? { tab: key } : {})}
+        beside={<Command text={exportCommand(project, dataset.key)} />}
       >
         {tab === "jobs" ? <JobTable project={project} jobs={jobs} /> : <Rows dataset={dataset} />}
       </Tabs>
-      {doing === "grade" && (
-        <GradeDialog project={project} dataset={dataset} close={() => setDoing("")} />
-      )}
+      {doing === "grade" && <GradeDialog project={project} dataset={dataset} close={close} />}
       {doing === "delete" && (
         <DeleteDataset
           project={project}
           dataset={dataset}
-          close={() => setDoing("")}
+          close={close}
           done={() => go(`/p/${project}/datasets`)}
         />
       )}
-    </>
+    </Page>
   );
 }
 
@@ -123,8 +113,8 @@ function exportCommand(project: string, key: string): string {
 type Glimpse = Schemas["RowGlimpse"];
 
 const COLUMNS: readonly Column<Glimpse>[] = [
-  { name: "Row", track: "52px", kind: "number", show: (row) => whole(row.number) },
-  { name: "Id", track: "minmax(60px, 0.6fr)", show: (row) => row.id },
+  { name: "Row", track: "52px", kind: "number", from: "md", show: (row) => whole(row.number) },
+  { name: "Id", track: "minmax(60px, 0.6fr)", from: "md", show: (row) => row.id },
   {
     name: "Question",
     track: "minmax(120px, 2fr)",
@@ -146,49 +136,38 @@ function Rows({ dataset }: { dataset: Dataset }) {
       }),
     );
   return (
-    <div className={number ? "data-split open" : "data-split"}>
-      <Grid
-        label="Rows"
-        name={["rows", dataset.project, dataset.key, dataset.digest]}
-        total={dataset.rows}
-        columns={COLUMNS}
-        load={load}
-        chosen={number ? number - 1 : null}
-        choose={(at, isNext) => setView({ row: String(at + 1) }, { replace: isNext })}
-      />
-      {number && <Opened place={place} number={number} close={() => setView({})} />}
-    </div>
+    <Beside
+      list={
+        <Grid
+          label="Rows"
+          name={["rows", dataset.project, dataset.key, dataset.digest]}
+          total={dataset.rows}
+          columns={COLUMNS}
+          load={load}
+          chosen={number ? number - 1 : null}
+          choose={(at, isNext) => setView({ row: String(at + 1) }, { replace: isNext })}
+        />
+      }
+    >
+      {number && (
+        <Opened label={`Row ${whole(number)}`} place={`${number}`} close={() => setView({})}>
+          <Row place={place} number={number} />
+        </Opened>
+      )}
+    </Beside>
   );
 }
 
-function Opened({ place, number, close }: OpenedProps) {
-  const row = useQuery({
-    queryKey: ["row", place.project, place.key, number],
-    queryFn: ({ signal }) =>
-      ask(
-        api.GET("/api/v1/projects/{project}/datasets/{key}/rows/{number}", {
-          params: { path: { ...place, number } },
-          signal,
-        }),
-      ),
-  });
+function Row({ place, number }: { place: { project: string; key: string }; number: number }) {
+  const row = $api.useSuspenseQuery(
+    "get",
+    "/api/v1/projects/{project}/datasets/{key}/rows/{number}",
+    { params: { path: { ...place, number } } },
+  ).data;
   return (
-    <aside className="panel data-opened" aria-label={`Row ${number}`}>
-      <div className="spread">
-        <h2>{row.data ? `Row ${whole(number)}: ${row.data.id}` : `Row ${whole(number)}`}</h2>
-        <button type="button" className="quiet" onClick={close}>
-          Close
-        </button>
-      </div>
-      {row.isPending && <Loading what="Loading the row" />}
-      {row.error && <ProblemBox problem={row.error} />}
-      {row.data && <OpenedRow row={row.data} />}
-    </aside>
+    <>
+      <p className="m-0 font-mono text-sm text-soft wrap-anywhere">{row.id}</p>
+      <OpenedRow row={row} />
+    </>
   );
-}
-
-interface OpenedProps {
-  place: { project: string; key: string };
-  number: number;
-  close: () => void;
 }

@@ -1,32 +1,25 @@
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { api, ask } from "../api/client";
+import { useQueryClient } from "@tanstack/react-query";
+import { $api } from "../api/client";
 import { Confirm } from "../parts/Dialog";
 import { count, whole } from "../parts/figures";
 import { Loading } from "../parts/Loading";
 import { ProblemBox } from "../parts/ProblemBox";
-import type { Dataset } from "./queries";
+import { DATASETS, type Dataset } from "./queries";
 
 /** Says what would be lost with a dataset, and deletes it. */
 export function DeleteDataset({ project, dataset, close, done }: Props) {
   const known = useQueryClient();
   const path = { project, key: dataset.key };
-  const use = useQuery({
-    queryKey: ["dataset-use", project, dataset.key],
-    queryFn: ({ signal }) =>
-      ask(api.GET("/api/v1/projects/{project}/datasets/{key}/use", { params: { path }, signal })),
-    staleTime: 0,
-  });
-  const remove = useMutation({
-    mutationFn: (force: boolean) =>
-      ask(
-        api.DELETE("/api/v1/projects/{project}/datasets/{key}", {
-          params: { path, query: { force } },
-        }),
-      ),
+  const use = $api.useQuery(
+    "get",
+    "/api/v1/projects/{project}/datasets/{key}/use",
+    { params: { path } },
+    { staleTime: 0 },
+  );
+  const remove = $api.useMutation("delete", "/api/v1/projects/{project}/datasets/{key}", {
     onSuccess: async () => {
-      known.removeQueries({ queryKey: ["dataset", project, dataset.key] });
-      await known.invalidateQueries({ queryKey: ["datasets", project] });
       done();
+      await known.invalidateQueries(DATASETS);
     },
   });
   const isUsed = (use.data?.jobs ?? 0) > 0;
@@ -36,12 +29,12 @@ export function DeleteDataset({ project, dataset, close, done }: Props) {
       action="Delete"
       disabled={!use.data || remove.isPending}
       close={close}
-      confirm={() => remove.mutate(isUsed)}
+      confirm={() => remove.mutate({ params: { path, query: { force: isUsed } } })}
     >
       {use.isPending && <Loading what="Looking who uses it" />}
       {use.error && <ProblemBox problem={use.error} />}
       {use.data && (
-        <ul>
+        <ul className="m-0 list-disc pl-5">
           <li>{count(dataset.rows, "row")} will be gone for good.</li>
           {isUsed && (
             <li>

@@ -1,14 +1,16 @@
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useNavigate } from "react-router";
-import { api, ask } from "../api/client";
+import { $api, api, ask } from "../api/client";
 import { every } from "../api/pages";
-import { Dialog } from "../parts/Dialog";
+import { Button } from "../parts/Button";
+import { Choice } from "../parts/Choice";
+import { Actions, Dialog } from "../parts/Dialog";
 import { Empty } from "../parts/Empty";
 import { count } from "../parts/figures";
 import { Loading } from "../parts/Loading";
 import { ProblemBox } from "../parts/ProblemBox";
-import type { Dataset } from "./queries";
+import { type Dataset, JOBS } from "./queries";
 
 /** Chooses the grader that a job runs over a dataset. */
 export function GradeDialog({ project, dataset, close }: Props) {
@@ -18,10 +20,10 @@ export function GradeDialog({ project, dataset, close }: Props) {
   const graders = useQuery({
     queryKey: ["graders-to-run", project],
     queryFn: ({ signal }) =>
-      every((how) =>
+      every((query) =>
         ask(
           api.GET("/api/v1/projects/{project}/graders", {
-            params: { path: { project }, query: how },
+            params: { path: { project }, query },
             signal,
           }),
         ),
@@ -30,16 +32,9 @@ export function GradeDialog({ project, dataset, close }: Props) {
   // Scores of the kind `custom` come from elsewhere: there is nothing to run.
   const able = graders.data?.filter((one) => one.latest.kind !== "custom");
   const grader = chosen || able?.[0]?.key || "";
-  const start = useMutation({
-    mutationFn: () =>
-      ask(
-        api.POST("/api/v1/projects/{project}/jobs", {
-          params: { path: { project } },
-          body: { grader, dataset: dataset.key },
-        }),
-      ),
+  const start = $api.useMutation("post", "/api/v1/projects/{project}/jobs", {
     onSuccess: async (job) => {
-      await known.invalidateQueries({ queryKey: ["jobs", project] });
+      await known.invalidateQueries(JOBS);
       go(`/p/${project}/jobs/${job.id}`);
     },
   });
@@ -53,35 +48,33 @@ export function GradeDialog({ project, dataset, close }: Props) {
         </Empty>
       )}
       {able && able.length > 0 && (
-        <label>
-          <span>Grader</span>
-          <select value={grader} onChange={(event) => setChosen(event.target.value)}>
-            {able.map((one) => (
-              <option key={one.key} value={one.key}>
-                {one.key}@{one.latest.number} ({one.latest.kind}){one.name ? ` – ${one.name}` : ""}
-              </option>
-            ))}
-          </select>
-        </label>
+        <Choice
+          label="Grader"
+          value={grader}
+          options={able.map(
+            ({ key, name, latest }) =>
+              [key, `${key}@${latest.number} (${latest.kind})${name ? ` – ${name}` : ""}`] as const,
+          )}
+          change={setChosen}
+        />
       )}
-      <p className="soft">
+      <p className="mt-3 mb-0 text-soft">
         The newest version grades {count(dataset.rows, "row")} in the background, also while this
         page is closed.
       </p>
       {start.error && <ProblemBox problem={start.error} />}
-      <div className="row end">
-        <button type="button" onClick={close}>
-          Cancel
-        </button>
-        <button
-          type="button"
-          className="primary"
-          disabled={!grader || start.isPending}
-          onClick={() => start.mutate()}
+      <Actions>
+        <Button onPress={close}>Cancel</Button>
+        <Button
+          tone="primary"
+          isDisabled={!grader || start.isPending}
+          onPress={() =>
+            start.mutate({ params: { path: { project } }, body: { grader, dataset: dataset.key } })
+          }
         >
           Start
-        </button>
-      </div>
+        </Button>
+      </Actions>
     </Dialog>
   );
 }

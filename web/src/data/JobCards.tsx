@@ -1,6 +1,7 @@
 import { Link } from "react-router";
 import type { Schemas } from "../api/client";
 import { Histogram } from "../parts/Chart";
+import { Figure, Figures } from "../parts/Figures";
 import { count, score, whole } from "../parts/figures";
 import { Outcome } from "../parts/Outcome";
 
@@ -8,65 +9,53 @@ type Summary = Schemas["JobSummary"];
 
 /** What a job came to: each number with how many rows it rests on. */
 export function JobCards({ summary }: { summary: Summary }) {
-  const { mean, calibration } = summary;
+  const { mean, calibration, causes } = summary;
   return (
-    <>
-      <dl className="numbers">
-        <div className="panel">
-          <dt>Mean score</dt>
-          <dd className="big">{score(mean.mean)}</dd>
-          <dd className="soft">
-            {mean.low === null || mean.high === null
-              ? "too few rows for an interval"
-              : `95 % interval ${score(mean.low)}–${score(mean.high)}`}
-            ; {count(mean.n, "row")}
-          </dd>
-        </div>
-        <div className="panel">
-          <dt>How rows ended</dt>
-          <dd className="row">
-            <Outcome state="scored" text={`${whole(summary.scored)} scored`} />
+    <div className="mb-10 grid gap-8">
+      <Figures>
+        <Figure name="Mean score" value={score(mean.mean)}>
+          {mean.low === null || mean.high === null
+            ? "too few rows for an interval"
+            : `95 % interval ${score(mean.low)}–${score(mean.high)}`}
+          ; {count(mean.n, "row")}
+        </Figure>
+        <Figure name="Scored" value={whole(summary.scored)}>
+          <span className="flex flex-wrap gap-x-3">
             {summary.errors > 0 && <Outcome state="error" text={count(summary.errors, "error")} />}
             {summary.skipped > 0 && (
               <Outcome state="skipped" text={`${whole(summary.skipped)} skipped`} />
             )}
-          </dd>
-          <dd className="soft">errors and skips are no scores</dd>
-        </div>
-        <div className="panel">
-          <dt>Scores</dt>
-          <dd>{summary.bars.length > 0 ? <Histogram bars={summary.bars} /> : "no scores yet"}</dd>
-        </div>
-        <div className="panel">
-          <dt>Agreement with people</dt>
-          <dd className="anywhere">
-            {calibration ? (
-              calibration.line
-            ) : (
-              <>
-                never measured: <Link to={`/p/${summary.job.project}/labels`}>label answers</Link>
-              </>
-            )}
-          </dd>
-        </div>
-      </dl>
-      {summary.causes.length > 0 && (
-        <details open>
-          <summary>Why rows could not be graded</summary>
-          <table className="data-causes">
-            <tbody>
-              {summary.causes.map((cause) => (
-                <tr key={cause.text}>
-                  <td>
-                    <Outcome state="error" text={`${whole(cause.count)} ×`} />
-                  </td>
-                  <td className="anywhere">{cause.text}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </details>
+            errors and skips are no scores
+          </span>
+        </Figure>
+        <Figure name="Scores">
+          {summary.bars.length > 0 ? <Histogram bars={summary.bars} /> : "no scores yet"}
+        </Figure>
+        <Figure name="Agreement with people" value={calibration ? score(calibration.kappa) : "–"}>
+          {calibration ? (
+            calibration.line
+          ) : (
+            <>
+              never measured: <Link to={`/p/${summary.job.project}/labels`}>label answers</Link>
+            </>
+          )}
+        </Figure>
+      </Figures>
+      {causes.length > 0 && (
+        <section aria-labelledby="causes">
+          <h2 id="causes" className="mt-0 mb-2 text-lg font-semibold">
+            Why rows could not be graded
+          </h2>
+          <ul className="m-0 grid max-h-60 list-none gap-1 overflow-auto p-0">
+            {causes.map((cause) => (
+              <li key={cause.text} className="flex items-baseline gap-4">
+                <Outcome state="error" text={`${whole(cause.count)} ×`} />
+                <span className="wrap-anywhere">{cause.text}</span>
+              </li>
+            ))}
+          </ul>
+        </section>
       )}
-    </>
+    </div>
   );
 }

@@ -1,98 +1,90 @@
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQueryClient } from "@tanstack/react-query";
 import { useRef, useState } from "react";
 import { Link, useNavigate, useParams } from "react-router";
-import { api, ask, type Schemas } from "../api/client";
+import { $api, type Schemas } from "../api/client";
 import { useEvents } from "../api/live";
 import { useMay } from "../api/me";
+import { Button } from "../parts/Button";
 import { Confirm } from "../parts/Dialog";
-import { count, moment, whole } from "../parts/figures";
-import { Loading } from "../parts/Loading";
+import { count } from "../parts/figures";
+import { Page } from "../parts/Page";
+import { Boundary } from "../parts/Panel";
 import { ProblemBox } from "../parts/ProblemBox";
-import { usePageTitle } from "../parts/title";
-import { DataTabs } from "./DataTabs";
+import { Progress } from "../parts/Progress";
+import { When } from "../parts/When";
 import { JobCards } from "./JobCards";
 import { JobResults } from "./JobResults";
 import { JobState } from "./JobTable";
-import { isActive, type Job } from "./queries";
+import { isActive, JOBS, type Job, NEEDS } from "./queries";
+
+const SUMMARY = "/api/v1/projects/{project}/jobs/{id}/summary";
+const EVENTS = ["progress", "done"] as const;
 
 export default function JobPage() {
+  const { id = "" } = useParams();
+  return (
+    <Boundary place={id} what="Loading the job">
+      <Shown />
+    </Boundary>
+  );
+}
+
+function Shown() {
   const { project = "", id = "" } = useParams();
-  usePageTitle(`Job ${id}`);
   const known = useQueryClient();
-  const summary = useQuery({
-    queryKey: ["job", project, id, "summary"],
-    queryFn: ({ signal }) =>
-      ask(
-        api.GET("/api/v1/projects/{project}/jobs/{id}/summary", {
-          params: { path: { project, id } },
-          signal,
-        }),
-      ),
-  });
-  const active = summary.data && isActive(summary.data.job);
-  const asked = useRef(0);
+  const asked = { params: { path: { project, id } } };
+  const summary = $api.useSuspenseQuery("get", SUMMARY, asked).data;
+  const { job } = summary;
+  const last = useRef(0);
   useEvents(
-    active ? `/api/v1/projects/${project}/jobs/${id}/events` : null,
+    isActive(job) ? `/api/v1/projects/${project}/jobs/${id}/events` : null,
     EVENTS,
-    (kind, job) => {
-      known.setQueryData<Schemas["JobSummary"]>(["job", project, id, "summary"], (before) =>
-        before ? { ...before, job: kind === "done" ? before.job : (job as Job) } : before,
+    (kind, told) => {
+      known.setQueryData<Schemas["JobSummary"]>(["get", SUMMARY, asked], (before) =>
+        before ? { ...before, job: kind === "done" ? before.job : (told as Job) } : before,
       );
-      if (kind === "done" || Date.now() - asked.current > 1_000) {
-        asked.current = Date.now();
+      if (kind === "done" || Date.now() - last.current > 1_000) {
+        last.current = Date.now();
+        known.invalidateQueries({ queryKey: ["get", SUMMARY, asked] });
         known.invalidateQueries({ queryKey: ["job", project, id] });
       }
     },
   );
   return (
-    <div className="page">
-      <DataTabs />
-      {summary.isPending && <Loading what="Loading the job" />}
-      {summary.error && <ProblemBox problem={summary.error} retry={() => summary.refetch()} />}
-      {summary.data && <Shown project={project} summary={summary.data} />}
-    </div>
-  );
-}
-
-const EVENTS = ["progress", "done"] as const;
-
-function Shown({ project, summary }: { project: string; summary: Schemas["JobSummary"] }) {
-  const { job } = summary;
-  return (
-    <>
-      <div className="page-head">
-        <h1 className="row">
-          <span className="anywhere">
-            {job.grader}@{job.version} on {job.dataset}
-          </span>
+    <Page
+      title={`${job.grader}@${job.version} on ${job.dataset}`}
+      tab={`Job ${id}`}
+      crumbs={<Link to={`/p/${project}/jobs`}>Jobs</Link>}
+      facts={
+        <>
           <JobState job={job} />
-        </h1>
-        <Actions project={project} job={job} />
-      </div>
-      <p role="status">{summary.line}</p>
-      {job.message && <p className="anywhere">{job.message}</p>}
-      {isActive(job) && (
-        <progress
-          className="data-progress"
-          value={job.done}
-          max={Math.max(job.total, 1)}
-          aria-label={`${whole(job.done)} of ${whole(job.total)} rows`}
-        />
-      )}
-      <p className="facts">
-        <code>{job.id}</code>
-        <span>begun {moment(job.created_at)}</span>
-        {job.created_by && <span className="anywhere">by {job.created_by}</span>}
-        {summary.is_stored ? (
-          <Link to={`/p/${project}/datasets/${job.dataset}`}>the dataset</Link>
-        ) : (
-          <span>its dataset was deleted</span>
-        )}
-        <Link to={`/p/${project}/graders/${job.grader}`}>the grader</Link>
+          <code>{job.id}</code>
+          <span>
+            begun <When at={job.created_at} />
+          </span>
+          {job.created_by && <span>by {job.created_by}</span>}
+          {summary.is_stored ? (
+            <Link to={`/p/${project}/datasets/${job.dataset}`}>the dataset</Link>
+          ) : (
+            <span>its dataset was deleted</span>
+          )}
+          <Link to={`/p/${project}/graders/${job.grader}`}>the grader</Link>
+        </>
+      }
+      actions={<Actions project={project} job={job} />}
+    >
+      <p role="status" className="mt-0 mb-6 text-lg">
+        {summary.line}
       </p>
+      {job.message && <p className="mt-0 mb-6 wrap-anywhere">{job.message}</p>}
+      {isActive(job) && (
+        <div className="mb-8">
+          <Progress done={job.done} total={job.total} noun="rows" />
+        </div>
+      )}
       <JobCards summary={summary} />
       <JobResults project={project} summary={summary} />
-    </>
+    </Page>
   );
 }
 
@@ -102,60 +94,45 @@ function Actions({ project, job }: { project: string; job: Job }) {
   const go = useNavigate();
   const [isAsking, setAsking] = useState(false);
   const params = { params: { path: { project, id: job.id } } };
-  const changed = () =>
-    Promise.all([
-      known.invalidateQueries({ queryKey: ["jobs", project] }),
-      known.invalidateQueries({ queryKey: ["job", project, job.id] }),
-    ]);
-  const cancel = useMutation({
-    mutationFn: () => ask(api.POST("/api/v1/projects/{project}/jobs/{id}/cancel", params)),
-    onSettled: changed,
+  const changed = () => known.invalidateQueries(JOBS);
+  const cancel = $api.useMutation("post", "/api/v1/projects/{project}/jobs/{id}/cancel", {
+    onSettled: () =>
+      Promise.all([changed(), known.invalidateQueries({ queryKey: ["get", SUMMARY] })]),
   });
-  const remove = useMutation({
-    mutationFn: () => ask(api.DELETE("/api/v1/projects/{project}/jobs/{id}", params)),
+  const remove = $api.useMutation("delete", "/api/v1/projects/{project}/jobs/{id}", {
     onSuccess: async () => {
-      await known.invalidateQueries({ queryKey: ["jobs", project] });
+      await changed();
       go(`/p/${project}/jobs`);
     },
   });
-  const needs = mayEdit ? undefined : "This needs the role editor";
   return (
-    <div className="row">
+    <>
       {cancel.error && <ProblemBox problem={cancel.error} />}
-      {isActive(job) ? (
-        <button
-          type="button"
-          disabled={!mayEdit || cancel.isPending}
-          title={needs ?? "What is graded stays"}
-          onClick={() => cancel.mutate()}
-        >
-          Cancel the job
-        </button>
-      ) : (
-        <button
-          type="button"
-          className="danger"
-          disabled={!mayEdit}
-          title={needs}
-          onClick={() => setAsking(true)}
-        >
-          Delete …
-        </button>
-      )}
+      <span title={mayEdit ? undefined : NEEDS}>
+        {isActive(job) ? (
+          <Button isDisabled={!mayEdit || cancel.isPending} onPress={() => cancel.mutate(params)}>
+            Cancel the job
+          </Button>
+        ) : (
+          <Button tone="danger" isDisabled={!mayEdit} onPress={() => setAsking(true)}>
+            Delete …
+          </Button>
+        )}
+      </span>
       {isAsking && (
         <Confirm
           title="Delete this job?"
           action="Delete"
           disabled={remove.isPending}
           close={() => setAsking(false)}
-          confirm={() => remove.mutate()}
+          confirm={() => remove.mutate(params)}
         >
-          <p>
+          <p className="m-0">
             Its {count(job.done, "result")} will be gone for good. The dataset and the grader stay.
           </p>
           {remove.error && <ProblemBox problem={remove.error} />}
         </Confirm>
       )}
-    </div>
+    </>
   );
 }

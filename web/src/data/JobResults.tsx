@@ -1,15 +1,14 @@
-import { useQuery } from "@tanstack/react-query";
+import { useSuspenseQuery } from "@tanstack/react-query";
 import { useSearchParams } from "react-router";
 import { api, ask, type Schemas } from "../api/client";
 import { Choice } from "../parts/Choice";
 import { score, whole } from "../parts/figures";
 import { type Column, Grid, type Wanted } from "../parts/Grid";
-import { Loading } from "../parts/Loading";
 import { Flag, Outcome } from "../parts/Outcome";
-import { ProblemBox } from "../parts/ProblemBox";
 import { Tabs } from "../parts/Tabs";
 import { TextBlock } from "../parts/TextBlock";
-import { OpenedRow } from "./OpenedRow";
+import { Beside } from "./DataPage";
+import { Opened, OpenedRow } from "./Opened";
 
 type Glimpse = Schemas["ResultGlimpse"];
 type Status = Glimpse["status"];
@@ -26,8 +25,8 @@ export function ScoreMark({ status, value }: { status: Status; value: number | n
 }
 
 const COLUMNS: readonly Column<Glimpse>[] = [
-  { name: "Row", track: "52px", kind: "number", show: (one) => whole(one.number) },
-  { name: "Id", track: "minmax(60px, 0.8fr)", show: (one) => one.item },
+  { name: "Row", track: "44px", kind: "number", from: "md", show: (one) => whole(one.number) },
+  { name: "Id", track: "minmax(64px, 0.8fr)", show: (one) => one.item },
   {
     name: "Score",
     track: "96px",
@@ -75,26 +74,26 @@ export function JobResults({ project, summary }: Props) {
       }),
     );
   return (
-    <section className="stack">
-      <Tabs
-        label="Results"
-        tabs={[
-          ["", `all ${whole(all)}`] as const,
-          ...STATUSES.map((one) => [one, `${one} ${whole(counts[one])}`] as const),
-        ]}
-        chosen={status ?? ""}
-        choose={(one) => change({ status: one })}
-        beside={
-          <Choice
-            label="Order"
-            isInline
-            value={order}
-            options={ORDERS}
-            change={(key) => change({ order: key === "row" ? "" : key })}
-          />
-        }
-      >
-        <div className={at === null ? "data-split" : "data-split open"}>
+    <Tabs
+      label="Results"
+      tabs={[
+        ["", `all ${whole(all)}`] as const,
+        ...STATUSES.map((one) => [one, `${one} ${whole(counts[one])}`] as const),
+      ]}
+      chosen={status ?? ""}
+      choose={(one) => change({ status: one })}
+      beside={
+        <Choice
+          label="Order"
+          isInline
+          value={order}
+          options={ORDERS}
+          change={(key) => change({ order: key === "row" ? "" : key })}
+        />
+      }
+    >
+      <Beside
+        list={
           <Grid
             label="Results"
             name={["job", project, job.id, "results", status ?? "", order]}
@@ -104,23 +103,21 @@ export function JobResults({ project, summary }: Props) {
             chosen={at}
             choose={(place, isNext) => change({ at: String(place) }, isNext)}
           />
-          {at !== null && at < total && (
-            <Opened
-              project={project}
-              id={job.id}
-              query={{ ...query, offset: at, limit: 1 }}
-              close={() => change({})}
-            />
-          )}
-        </div>
-      </Tabs>
-    </section>
+        }
+      >
+        {at !== null && at < total && (
+          <Opened label="Result" place={`${status} ${order} ${at}`} close={() => change({})}>
+            <Result project={project} id={job.id} query={{ ...query, offset: at, limit: 1 }} />
+          </Opened>
+        )}
+      </Beside>
+    </Tabs>
   );
 }
 
-function Opened({ project, id, query, close }: OpenedProps) {
+function Result({ project, id, query }: ResultProps) {
   const path = { project, id };
-  const found = useQuery({
+  const found = useSuspenseQuery({
     queryKey: ["job", project, id, "result", query],
     queryFn: async ({ signal }) => {
       const part = await ask(
@@ -131,37 +128,24 @@ function Opened({ project, id, query, close }: OpenedProps) {
       );
       const number = part.items[0]?.number;
       if (number === undefined) return null;
-      const opened = await ask(
+      return ask(
         api.GET("/api/v1/projects/{project}/jobs/{id}/results/{number}", {
           params: { path: { ...path, number } },
           signal,
         }),
       );
-      return { number, opened };
     },
   });
-  return (
-    <aside className="panel data-opened" aria-label="Result">
-      <div className="spread">
-        <h2>{found.data ? `Row ${whole(found.data.number)}` : "Row"}</h2>
-        <button type="button" className="quiet" onClick={close}>
-          Close
-        </button>
-      </div>
-      {found.isPending && <Loading what="Loading the result" />}
-      {found.error && <ProblemBox problem={found.error} />}
-      {found.data && <ResultText opened={found.data.opened} />}
-    </aside>
-  );
+  return found.data && <ResultText opened={found.data} />;
 }
 
 export function ResultText({ opened }: { opened: Schemas["ResultDetail"] }) {
   const { graded, item } = opened.result;
   return (
     <>
-      <p className="row">
+      <p className="m-0 flex flex-wrap items-center gap-x-3 gap-y-1">
         <ScoreMark status={graded.status} value={graded.score} />
-        <span className="anywhere">{item}</span>
+        <span className="wrap-anywhere">{item}</span>
         {graded.flags.map((flag) => (
           <Flag key={flag} text={flag} />
         ))}
@@ -169,18 +153,18 @@ export function ResultText({ opened }: { opened: Schemas["ResultDetail"] }) {
       {graded.error && <TextBlock title="What went wrong" text={graded.error} />}
       {graded.reason && <TextBlock title="Why" text={graded.reason} />}
       {graded.assurance && (
-        <p className="soft">
+        <p className="m-0 text-soft">
           assurance <b>{graded.assurance}</b>, by {graded.grader}
         </p>
       )}
       {opened.row ? (
         <OpenedRow row={opened.row} />
       ) : (
-        <p className="soft">Its dataset was deleted: the row cannot be read any more.</p>
+        <p className="m-0 text-soft">Its dataset was deleted: the row cannot be read any more.</p>
       )}
       {opened.details && (
         <details>
-          <summary>Evidence</summary>
+          <summary className="min-h-8 cursor-pointer text-soft">Evidence</summary>
           <TextBlock title="Details" text={opened.details} />
         </details>
       )}
@@ -193,9 +177,8 @@ interface Props {
   summary: Schemas["JobSummary"];
 }
 
-interface OpenedProps {
+interface ResultProps {
   project: string;
   id: string;
   query: { status?: Status; order: (typeof ORDERS)[number][0]; offset: number; limit: number };
-  close: () => void;
 }

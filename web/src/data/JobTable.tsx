@@ -1,12 +1,13 @@
-import type { UseQueryResult } from "@tanstack/react-query";
 import { Link } from "react-router";
-import type { Schemas } from "../api/client";
 import { Empty } from "../parts/Empty";
-import { moment, whole } from "../parts/figures";
+import { whole } from "../parts/figures";
 import { Loading } from "../parts/Loading";
 import { type Ended, Outcome } from "../parts/Outcome";
 import { ProblemBox } from "../parts/ProblemBox";
-import type { Job } from "./queries";
+import { Progress } from "../parts/Progress";
+import { Below, type Shown, Table } from "../parts/Table";
+import { When } from "../parts/When";
+import { isActive, type Job, type useJobs } from "./queries";
 
 const SHAPES: Record<Job["status"], Ended> = {
   queued: "skipped",
@@ -18,17 +19,6 @@ const SHAPES: Record<Job["status"], Ended> = {
 
 export function JobState({ job }: { job: Job }) {
   return <Outcome state={SHAPES[job.status]} text={job.status} />;
-}
-
-export function JobProgress({ job }: { job: Job }) {
-  return (
-    <progress
-      className="data-progress short"
-      value={job.done}
-      max={Math.max(job.total, 1)}
-      aria-label={`${whole(job.done)} of ${whole(job.total)} rows`}
-    />
-  );
 }
 
 /** Jobs, newest first. */
@@ -45,60 +35,54 @@ export function JobTable({ project, jobs }: { project: string; jobs: Jobs }) {
       </Empty>
     );
   }
+  const columns: readonly Shown<Job>[] = [
+    {
+      name: "Job",
+      kind: "name",
+      show: (job) => (
+        <>
+          {job.grader}@{job.version} on {job.dataset}
+          <Below>
+            <Link to={`/p/${project}/jobs/${job.id}`} className="font-mono">
+              {job.id}
+            </Link>
+          </Below>
+        </>
+      ),
+    },
+    { name: "State", show: (job) => <JobState job={job} /> },
+    {
+      name: "Rows",
+      kind: "number",
+      show: (job) => (
+        <>
+          {isActive(job) ? `${whole(job.done)} of ${whole(job.total)}` : whole(job.done)}
+          {isActive(job) && <Progress done={job.done} total={job.total} noun="rows" />}
+        </>
+      ),
+    },
+    {
+      name: "Errors",
+      kind: "number",
+      show: (job) => (job.errors > 0 ? <Outcome state="error" text={whole(job.errors)} /> : 0),
+    },
+    {
+      name: "Begun",
+      kind: "number",
+      from: "md",
+      show: (job) => (
+        <>
+          <When at={job.created_at} />
+          <Below>{job.created_by}</Below>
+        </>
+      ),
+    },
+  ];
   return (
     <>
-      <div className="scrolls">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">State</th>
-              <th scope="col">Job</th>
-              <th scope="col">Grader</th>
-              <th scope="col">Dataset</th>
-              <th scope="col">Progress</th>
-              <th scope="col" className="number">
-                Rows
-              </th>
-              <th scope="col" className="number">
-                Errors
-              </th>
-              <th scope="col">Begun</th>
-              <th scope="col">By</th>
-            </tr>
-          </thead>
-          <tbody>
-            {jobs.data.items.map((job) => (
-              <tr key={job.id}>
-                <td>
-                  <JobState job={job} />
-                </td>
-                <td>
-                  <Link className="mono nowrap" to={`/p/${project}/jobs/${job.id}`}>
-                    {job.id}
-                  </Link>
-                </td>
-                <td className="anywhere">
-                  {job.grader}@{job.version}
-                </td>
-                <td className="anywhere">{job.dataset}</td>
-                <td>
-                  <JobProgress job={job} />
-                </td>
-                <td className="number">
-                  {whole(job.done)} of {whole(job.total)}
-                </td>
-                <td className="number">
-                  {job.errors > 0 ? <Outcome state="error" text={whole(job.errors)} /> : 0}
-                </td>
-                <td className="nowrap soft">{moment(job.created_at)}</td>
-                <td className="anywhere soft">{job.created_by}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table columns={columns} items={jobs.data.items} keyOf={(job) => job.id} />
       {jobs.data.next && (
-        <p className="soft">
+        <p className="mt-4 text-soft">
           Only the newest {whole(jobs.data.items.length)} are shown. Narrow them by state, or list
           all on the command line: <code>assay server list jobs</code>
         </p>
@@ -107,4 +91,4 @@ export function JobTable({ project, jobs }: { project: string; jobs: Jobs }) {
   );
 }
 
-type Jobs = UseQueryResult<Schemas["JobPage"]>;
+type Jobs = ReturnType<typeof useJobs>;

@@ -1,46 +1,70 @@
-import { useInfiniteQuery } from "@tanstack/react-query";
-import { api, ask } from "../api/client";
+import { $api, type Schemas } from "../api/client";
 import { useProject } from "../api/me";
+import { IN_PARTS } from "../api/pages";
 import { Command } from "../parts/Command";
 import { Empty } from "../parts/Empty";
-import { moment, whole } from "../parts/figures";
+import { whole } from "../parts/figures";
 import { Loading } from "../parts/Loading";
+import { More } from "../parts/More";
 import { Outcome } from "../parts/Outcome";
 import { ProblemBox } from "../parts/ProblemBox";
-import { usePageTitle } from "../parts/title";
-import { DataTabs } from "./DataTabs";
+import { Below, type Shown, Table } from "../parts/Table";
+import { When } from "../parts/When";
+import { DataPage } from "./DataPage";
 import { size } from "./queries";
+
+const COLUMNS: readonly Shown<Schemas["TraceRecord"]>[] = [
+  {
+    name: "Trace",
+    kind: "name",
+    show: (one) => (
+      <>
+        {one.name || "–"}
+        <Below>
+          <code>{one.id}</code>
+        </Below>
+      </>
+    ),
+  },
+  {
+    name: "State",
+    show: (one) => (
+      <>
+        {one.whole ? "whole" : <span className="text-soft">its outermost span is missing</span>}
+        {!one.gen_ai && <span className="text-soft">, nothing of a model in it</span>}
+        {one.refused > 0 && <Outcome state="error" text={`${whole(one.refused)} spans refused`} />}
+      </>
+    ),
+  },
+  { name: "Spans", kind: "number", show: (one) => whole(one.spans) },
+  { name: "Size", kind: "number", from: "md", show: (one) => size(one.size) },
+  {
+    name: "Last heard of",
+    kind: "number",
+    from: "md",
+    show: (one) => <When at={one.updated_at} />,
+  },
+];
 
 /** What tracers sent, until datasets are made of it. */
 export default function TracesPage() {
-  usePageTitle("Traces");
   const project = useProject();
-  const found = useInfiniteQuery({
-    queryKey: ["traces", project],
-    initialPageParam: "",
-    queryFn: ({ signal, pageParam }) =>
-      ask(
-        api.GET("/api/v1/projects/{project}/traces", {
-          params: {
-            path: { project },
-            query: { limit: 100, ...(pageParam ? { after: pageParam } : {}) },
-          },
-          signal,
-        }),
-      ),
-    getNextPageParam: (last) => last.next ?? undefined,
-  });
+  const found = $api.useInfiniteQuery(
+    "get",
+    "/api/v1/projects/{project}/traces",
+    { params: { path: { project }, query: { limit: 100 } } },
+    IN_PARTS,
+  );
   const traces = found.data?.pages.flatMap((part) => part.items);
   const where = project === "default" ? "" : ` --project ${project}`;
   return (
-    <div className="page">
-      <DataTabs />
-      <div className="page-head">
-        <h1>Traces</h1>
-        {traces && traces.length > 0 && (
-          <Command text={`assay server collect traces answers${where}`} />
-        )}
-      </div>
+    <DataPage
+      title="Traces"
+      actions={
+        traces &&
+        traces.length > 0 && <Command text={`assay server collect traces answers${where}`} />
+      }
+    >
       {found.isPending && <Loading what="Loading traces" />}
       {found.error && <ProblemBox problem={found.error} retry={() => found.refetch()} />}
       {traces?.length === 0 && (
@@ -55,50 +79,9 @@ export default function TracesPage() {
         </Empty>
       )}
       {traces && traces.length > 0 && (
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Trace</th>
-              <th scope="col">Name</th>
-              <th scope="col">State</th>
-              <th scope="col" className="number">
-                Spans
-              </th>
-              <th scope="col" className="number">
-                Size
-              </th>
-              <th scope="col">Last heard of</th>
-            </tr>
-          </thead>
-          <tbody>
-            {traces.map((one) => (
-              <tr key={one.id}>
-                <td className="mono">{one.id}</td>
-                <td className="anywhere">{one.name || "–"}</td>
-                <td>
-                  {one.whole ? (
-                    "whole"
-                  ) : (
-                    <span className="soft">its outermost span is missing</span>
-                  )}
-                  {!one.gen_ai && <span className="soft">, nothing of a model in it</span>}
-                  {one.refused > 0 && (
-                    <Outcome state="error" text={`${whole(one.refused)} spans refused`} />
-                  )}
-                </td>
-                <td className="number">{whole(one.spans)}</td>
-                <td className="number">{size(one.size)}</td>
-                <td className="nowrap soft">{moment(one.updated_at)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+        <Table columns={COLUMNS} items={traces} keyOf={(one) => one.id} />
       )}
-      {found.hasNextPage && (
-        <button type="button" disabled={found.isFetching} onClick={() => found.fetchNextPage()}>
-          Show older ones
-        </button>
-      )}
-    </div>
+      <More found={found} what="Show older ones" />
+    </DataPage>
   );
 }

@@ -2,14 +2,19 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useRef, useState } from "react";
 import { useNavigate } from "react-router";
 import { api, ask, type Schemas } from "../api/client";
+import { Button } from "../parts/Button";
 import { Command } from "../parts/Command";
-import { Dialog } from "../parts/Dialog";
+import { Actions, Dialog } from "../parts/Dialog";
 import { Drop } from "../parts/Drop";
+import { INPUT } from "../parts/Field";
 import { count, percent, whole } from "../parts/figures";
+import { FORM_ROW, Input } from "../parts/Input";
 import { Loading } from "../parts/Loading";
 import { Outcome } from "../parts/Outcome";
 import { ProblemBox } from "../parts/ProblemBox";
-import { size } from "./queries";
+import { Progress } from "../parts/Progress";
+import { type Shown, Table } from "../parts/Table";
+import { DATASETS, size } from "./queries";
 import { headOf, keyOf, type Sending, sendFile } from "./upload";
 
 const AS_LINES =
@@ -43,7 +48,7 @@ export function UploadDialog({ project, close }: { project: string; close: () =>
     try {
       sending.current = sendFile({ project, key, name, renames }, file, setSent);
       const made = await sending.current.done;
-      await known.invalidateQueries({ queryKey: ["datasets", project] });
+      await known.invalidateQueries(DATASETS);
       go(`/p/${project}/datasets/${made.key}`);
     } catch (error) {
       setProblem(error as Error);
@@ -57,7 +62,7 @@ export function UploadDialog({ project, close }: { project: string; close: () =>
   };
   return (
     <Dialog title="Upload a dataset" close={leave} isWide>
-      <form className="data-upload" onSubmit={send}>
+      <form className="grid grid-cols-[minmax(0,1fr)] gap-5" onSubmit={send}>
         <Drop
           words={file ? `${file.name}, ${size(file.size)}` : "Drop a file of JSON lines, or"}
           label="File of JSON lines"
@@ -66,60 +71,54 @@ export function UploadDialog({ project, close }: { project: string; close: () =>
         />
         {file && (
           <>
-            <div className="row">
-              <label>
-                <span>Key</span>
-                <input
-                  required
-                  value={key}
-                  pattern="[a-z0-9][a-z0-9._\-]{0,63}"
-                  title="Small letters, digits, dots, dashes"
-                  onChange={(event) => setKey(event.target.value)}
-                />
-              </label>
-              <label>
-                <span>Name for people (optional)</span>
-                <input
-                  value={name}
-                  maxLength={200}
-                  onChange={(event) => setName(event.target.value)}
-                />
-              </label>
+            <div className={FORM_ROW}>
+              <Input
+                label="Key"
+                required
+                pattern="[a-z0-9][a-z0-9._\-]{0,63}"
+                title="Small letters, digits, dots, dashes"
+                value={key}
+                change={setKey}
+              />
+              <Input
+                label="Name for people (optional)"
+                maxLength={200}
+                value={name}
+                change={setName}
+              />
             </div>
-            {isTable ? <Table /> : <Preview file={file} renames={renames} rename={setRenames} />}
+            {isTable ? <OfTable /> : <Preview file={file} renames={renames} rename={setRenames} />}
           </>
         )}
         {problem && <ProblemBox problem={problem} />}
         {sent !== null && (
-          <div>
-            <progress value={sent} max={1} aria-label="Sent" />
-            <span className="soft" role="status">
+          <div className="grid gap-1">
+            <Progress done={Math.round(100 * sent)} total={100} noun="percent" />
+            <span className="text-soft" role="status">
               {sent < 1 ? `${percent(sent)} sent` : "Every row is checked …"}
             </span>
           </div>
         )}
-        <div className="row end">
-          <button type="button" onClick={leave}>
-            Cancel
-          </button>
-          <button
+        <Actions>
+          <Button onPress={leave}>Cancel</Button>
+          <Button
             type="submit"
-            className="primary"
-            disabled={!file || isTable || !key || sent !== null}
+            tone="primary"
+            isDisabled={!file || isTable || !key || sent !== null}
           >
             Store
-          </button>
-        </div>
+          </Button>
+        </Actions>
       </form>
     </Dialog>
   );
 }
 
 /** What to do with a table. */
-function Table() {
+function OfTable() {
   return (
-    <div role="status" className="stack tight">
-      <p>
+    <div role="status" className="grid justify-items-start gap-2">
+      <p className="m-0">
         <Outcome state="error" text="This is a table; a dataset is lines of JSON." /> To make them
         of a file with a line of headings:
       </p>
@@ -144,14 +143,16 @@ function Preview({ file, renames, rename }: PreviewProps) {
   const guesses = Object.entries(likely).filter(([ours]) => !renames[ours]);
   return (
     <>
-      <div className="row">
+      <div className="grid grid-cols-2 gap-3 md:grid-cols-6">
         {FIELDS.map((ours) => (
-          <label key={ours}>
-            <span>{ours}</span>
+          <label key={ours} className="grid gap-1">
+            <span className="font-mono text-sm">{ours}</span>
             <select
+              data-rac=""
               aria-label={`${ours} is called`}
               value={renames[ours] ?? ""}
               onChange={(event) => rename(changed(renames, ours, event.target.value))}
+              className={INPUT}
             >
               <option value="">{fields.includes(ours) ? "as it is" : "none"}</option>
               {fields
@@ -164,13 +165,13 @@ function Preview({ file, renames, rename }: PreviewProps) {
         ))}
       </div>
       {guesses.length > 0 && (
-        <p className="row">
-          <button type="button" onClick={() => rename({ ...renames, ...likely })}>
+        <span>
+          <Button onPress={() => rename({ ...renames, ...likely })}>
             Take {guesses.map(([ours, theirs]) => `${theirs} as ${ours}`).join(", ")}
-          </button>
-        </p>
+          </Button>
+        </span>
       )}
-      <p role="status">
+      <p role="status" className="m-0">
         {wrong > 0 ? (
           <Outcome
             state="error"
@@ -180,61 +181,52 @@ function Preview({ file, renames, rename }: PreviewProps) {
           <Outcome state="pass" text={`the first ${count(rows.length, "row")} can be stored`} />
         )}
       </p>
-      <div className="data-scroll" tabIndex={0} role="region" aria-label="First rows">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col" className="narrow">
-                Line
-              </th>
-              <th scope="col">Question</th>
-              <th scope="col">Answer</th>
-              <th scope="col">Expected</th>
-              <th scope="col">Metadata</th>
-            </tr>
-          </thead>
-          <tbody>
-            {rows.map((row) => (
-              <Read key={row.number} row={row} />
-            ))}
-          </tbody>
-        </table>
+      <div
+        role="region"
+        tabIndex={0}
+        aria-label="First rows"
+        className="max-h-64 overflow-auto rounded-md border border-line px-2"
+      >
+        <Table columns={COLUMNS} items={rows} keyOf={(row) => row.number} lookOf={lookOf} />
       </div>
     </>
   );
 }
 
-function Read({ row }: { row: Schemas["RowGlimpse"] }) {
-  if (row.fault) {
-    return (
-      <tr className="wrong">
-        <td className="number">{row.number}</td>
-        <td colSpan={4} className="anywhere">
-          <Outcome state="error" text="" />
-          {row.fault}
-          {row.hint && <span className="soft"> – {row.hint}</span>}
-        </td>
-      </tr>
-    );
-  }
-  return (
-    <tr>
-      <td className="number">{row.number}</td>
-      <td className="clip">{row.question}</td>
-      <td className="clip">{row.answer}</td>
-      <td className="clip">{row.expected}</td>
-      <td className="clip soft">
-        {[
-          row.turns ? count(row.turns, "message") : "",
-          row.steps ? count(row.steps, "step") : "",
-          ...row.others,
-        ]
-          .filter(Boolean)
-          .join(", ")}
-      </td>
-    </tr>
-  );
-}
+type Row = Schemas["RowGlimpse"];
+
+const lookOf = (row: Row) => (row.fault ? "bg-error-soft" : "");
+const cut = (text: string) => <span className="line-clamp-2 min-w-24 wrap-anywhere">{text}</span>;
+
+const COLUMNS: readonly Shown<Row>[] = [
+  { name: "Line", kind: "number", show: (row) => row.number },
+  {
+    name: "Question",
+    show: (row) =>
+      row.fault ? (
+        <>
+          <Outcome state="error" text="" /> {row.fault}
+          {row.hint && <span className="text-soft"> – {row.hint}</span>}
+        </>
+      ) : (
+        cut(row.question)
+      ),
+  },
+  { name: "Answer", show: (row) => cut(row.answer) },
+  { name: "Expected", from: "md", show: (row) => cut(row.expected) },
+  {
+    name: "Metadata",
+    from: "md",
+    show: (row) =>
+      [
+        row.turns ? count(row.turns, "message") : "",
+        row.steps ? count(row.steps, "step") : "",
+        ...row.others,
+      ]
+        .filter(Boolean)
+        .join(", "),
+  },
+];
 
 function changed(renames: Record<string, string>, ours: string, theirs: string) {
   const { [ours]: _, ...rest } = renames;

@@ -1,5 +1,5 @@
-import { useQuery } from "@tanstack/react-query";
-import { api, ask, type Schemas } from "../api/client";
+import { useSuspenseQuery } from "@tanstack/react-query";
+import { $api, api, ask, type Schemas } from "../api/client";
 import { every } from "../api/pages";
 
 export type Dataset = Schemas["DatasetRecord"];
@@ -7,14 +7,20 @@ export type Job = Schemas["JobRecord"];
 
 export const isActive = (job: Job) => job.status === "queued" || job.status === "running";
 
-export function useDatasets(project: string) {
-  return useQuery({
-    queryKey: ["datasets", project],
+export const NEEDS = "This needs the role editor";
+
+/** What queries of these begin with, for what changes them. */
+export const DATASETS = { queryKey: ["datasets"] };
+export const JOBS = { queryKey: ["get", "/api/v1/projects/{project}/jobs"] };
+
+export function useAllDatasets(project: string) {
+  return useSuspenseQuery({
+    queryKey: [...DATASETS.queryKey, project],
     queryFn: ({ signal }) =>
-      every((how) =>
+      every((query) =>
         ask(
           api.GET("/api/v1/projects/{project}/datasets", {
-            params: { path: { project }, query: how },
+            params: { path: { project }, query },
             signal,
           }),
         ),
@@ -22,32 +28,14 @@ export function useDatasets(project: string) {
   });
 }
 
-export function useDataset(project: string, key: string) {
-  return useQuery({
-    queryKey: ["dataset", project, key],
-    queryFn: ({ signal }) =>
-      ask(
-        api.GET("/api/v1/projects/{project}/datasets/{key}", {
-          params: { path: { project, key } },
-          signal,
-        }),
-      ),
-  });
-}
-
 /** The newest jobs, asked for again while one of them is at work. */
 export function useJobs(project: string, only: { status?: Job["status"]; dataset?: string }) {
-  return useQuery({
-    queryKey: ["jobs", project, only.status ?? "", only.dataset ?? ""],
-    queryFn: ({ signal }) =>
-      ask(
-        api.GET("/api/v1/projects/{project}/jobs", {
-          params: { path: { project }, query: { limit: 200, ...only } },
-          signal,
-        }),
-      ),
-    refetchInterval: (query) => (query.state.data?.items.some(isActive) ? 1_500 : false),
-  });
+  return $api.useQuery(
+    "get",
+    "/api/v1/projects/{project}/jobs",
+    { params: { path: { project }, query: { limit: 200, ...only } } },
+    { refetchInterval: (query) => (query.state.data?.items.some(isActive) ? 1_500 : false) },
+  );
 }
 
 const UNITS = ["bytes", "kB", "MB", "GB"] as const;

@@ -121,7 +121,7 @@ def test_rows_are_read_by_keyboard_however_many_and_whatever_they_say(
     page.keyboard.press("End")
     expect(opened).to_contain_text("r9999")
     expect(grid).to_contain_text("r9999")
-    assert page.locator(".window-row").count() < 80
+    assert grid.get_by_role("row").count() < 80
     page.go_back()
     expect(opened).to_have_count(0)
     assert page.title() == "many · assay"
@@ -150,7 +150,7 @@ def test_a_job_is_begun_watched_and_read(
     expect(said).to_contain_text("Finished: 200 of 200", timeout=60_000)
     expect(said).to_contain_text("10 could not be graded")
     expect(page.get_by_text("; 190 rows")).to_be_visible()
-    expect(page.locator(".data-causes")).to_contain_text("10")
+    expect(page.get_by_role("region", name="Why rows could not")).to_contain_text("10")
     expect(page.get_by_text("never measured")).to_be_visible()
     no_serious_findings(page)
 

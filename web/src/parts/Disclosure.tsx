@@ -28,7 +28,7 @@ export function Disclosure({ head, children, tone = "", isOpen = false }: Disclo
         className="flex min-h-9 w-full cursor-pointer items-center gap-2 px-1 py-1 text-left outline-offset-[-2px] hover:bg-sunk
           pointer-coarse:min-h-11"
       >
-        <span className={`text-soft transition-transform ${open ? "rotate-90" : ""}`}>
+        <span className={`text-soft motion-safe:transition-transform ${open ? "rotate-90" : ""}`}>
           <Icon name="right" size={12} />
         </span>
         {head}

@@ -14,7 +14,9 @@ export function Figure({ name, value, children }: FigureProps) {
   return (
     <div className="min-w-0">
       <dt className="text-sm text-soft">{name}</dt>
-      <dd className="m-0 text-2xl font-semibold tracking-tight tabular-nums">{value}</dd>
+      {value !== undefined && (
+        <dd className="m-0 text-2xl font-semibold tracking-tight tabular-nums">{value}</dd>
+      )}
       {children && <dd className="m-0 mt-1 text-sm text-soft tabular-nums">{children}</dd>}
     </div>
   );
@@ -22,6 +24,6 @@ export function Figure({ name, value, children }: FigureProps) {
 
 interface FigureProps {
   name: ReactNode;
-  value: ReactNode;
+  value?: ReactNode;
   children?: ReactNode;
 }

@@ -1,4 +1,4 @@
-import type { ReactElement } from "react";
+import type { ReactElement, ReactNode } from "react";
 import { Menu as Base, MenuItem, MenuTrigger, Popover } from "react-aria-components";
 import { useNavigate } from "react-router";
 import { Button, IconButton } from "./Button";
@@ -64,6 +64,6 @@ export function Menu({ label, offers, name, button }: MenuProps) {
 interface MenuProps {
   label: string;
   offers: readonly Offer[];
-  name?: string;
+  name?: ReactNode;
   button?: ReactElement;
 }

@@ -36,6 +36,7 @@ export function Flag({ text }: { text: string }) {
 function Mark({ look, children }: { look: Ended | "flag"; children: ReactNode }) {
   return (
     <span
+      data-outcome={look}
       className={`inline-flex items-center gap-1.5 font-medium whitespace-nowrap tabular-nums ${LOOKS[look]}`}
     >
       <i className="inline-grid size-4.5 shrink-0 place-items-center rounded-full not-italic">

@@ -35,6 +35,13 @@ class Catching extends Component<BoundaryProps, { error: unknown; place: string 
   }
 }
 
+/** For React's root: what the server said is shown by a boundary, and no fault of the page. */
+export const ROOT = {
+  onCaughtError: (error: unknown) => {
+    if (!(error instanceof Problem)) console.error(error);
+  },
+};
+
 /** What is in it is waited for, and what it throws is shown in its place: the rest of the page stands. */
 export function Boundary({ place, what, children }: Waiting) {
   return (

@@ -3,7 +3,7 @@ import type { ReactNode } from "react";
 /** A recorded text, as it is: never HTML, never a link. */
 export function TextBlock({ title, text, aside }: TextProps) {
   return (
-    <section className="my-4">
+    <section className="mt-4">
       <h3 className="m-0 mb-1 text-sm font-medium text-soft">
         {title} {aside}
       </h3>

@@ -68,6 +68,15 @@ export function moment(iso: string | null | undefined): string {
   });
 }
 
+/** The same, shorter: the hour alone today, without the year this year. */
+export function lately(iso: string, now = new Date()): string {
+  const then = new Date(iso);
+  if (then.toDateString() === now.toDateString()) return moment(iso).split(", ")[1] ?? "";
+  return then.getFullYear() === now.getFullYear()
+    ? moment(iso).replace(` ${then.getFullYear()}`, "")
+    : moment(iso);
+}
+
 /** A difference with its sign, with a digit more than scores have: drops are small. */
 export function signed(value: number | null | undefined): string {
   if (value === null || value === undefined) return DASH;

@@ -4,6 +4,7 @@ import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { HashRouter, MemoryRouter } from "react-router";
 import { applyTheme } from "../app/theme";
+import { ROOT } from "../parts/Panel";
 import { readData } from "./data";
 import { Report } from "./Report";
 
@@ -26,7 +27,7 @@ function hasAddress(): boolean {
 async function show(root: HTMLElement): Promise<void> {
   const data = await readData();
   const Router = hasAddress() ? HashRouter : MemoryRouter;
-  createRoot(root).render(
+  createRoot(root, ROOT).render(
     <StrictMode>
       <QueryClientProvider client={queries}>
         <Router>

@@ -17,9 +17,9 @@ from tests.command_line import COMMAND, environment, write_case
 from web.conftest import Opener, Site
 from web.src.runs.made_runs import HOSTILE, add_run, big_run, mixed_run
 
-from assay.conversation.turns import Reply, Turn
+from assay.conversation.turns import AssistantTurn, Turn
 from assay.eval.journals import journal_of, label_of
-from assay.gateway.journal import Answered, Asked, Begun, append, encoded
+from assay.gateway.journal import Answered, AskedEvent, Begun, append, encoded
 from assay.store.decisions import Decision, decide
 from assay.store.records import CellKey
 from assay.store.runs import Store
@@ -176,13 +176,13 @@ def _is_seen_at_work(page: Page, home: Path, run: str, cell: CellKey) -> None:
     journal.parent.mkdir(parents=True)
     append(journal, encoded(Begun(of=label_of(cell), at=at)))
     asked = Turn.of("user", f"Mend it. {HOSTILE}")
-    append(journal, encoded(Asked(number=1, at=at, line=0, kept=0, turns=(asked,))))
+    append(journal, encoded(AskedEvent(number=1, at=at, line=0, kept=0, turns=(asked,))))
     page.get_by_role("tab", name="Overview").click()
     page.get_by_role("table", name="Cells under way").get_by_role("link", name="waits").click()
     expect(page.get_by_text("The agent is at work: 1 step so far.")).to_be_visible()
     expect(page.get_by_role("article", name="Step 1", exact=True)).to_contain_text("Mend it.")
     said = Turn.of("assistant", "I look at the parser first.")
-    append(journal, encoded(Answered(number=1, at=at, reply=Reply(turn=said))))
+    append(journal, encoded(Answered(number=1, at=at, reply=AssistantTurn(turn=said))))
     expect(page.get_by_role("article", name="Step 2")).to_contain_text("I look at the parser")
     journal.unlink()
     page.go_back()

@@ -1,125 +1,133 @@
-import { useInfiniteQuery } from "@tanstack/react-query";
 import { useSearchParams } from "react-router";
-import { api, ask, type Schemas } from "../api/client";
+import { $api, type Schemas } from "../api/client";
+import { IN_PARTS } from "../api/pages";
+import { Button } from "../parts/Button";
 import { Empty } from "../parts/Empty";
-import { moment } from "../parts/figures";
 import { Loading } from "../parts/Loading";
+import { More } from "../parts/More";
 import { ProblemBox } from "../parts/ProblemBox";
+import { Below, type Shown, Table } from "../parts/Table";
+import { When } from "../parts/When";
 import { Needs, type Part, where } from "./MePart";
 
 type Change = Schemas["ChangeRecord"];
 
 /** Who changed what, newest first. */
 export function ChangesPart({ me }: Part) {
-  const isAdmin = me.role === "admin";
+  if (me.role !== "admin") return <Needs what="The log of changes is for admins." />;
+  return me.project === "*" ? <All /> : <OfProject project={me.project} />;
+}
+
+function All() {
+  const [query, narrow] = useNarrowed();
+  const found = $api.useInfiniteQuery("get", "/api/v1/changes", { params: { query } }, IN_PARTS);
+  return <Log found={found} query={query} narrow={narrow} />;
+}
+
+function OfProject({ project }: { project: string }) {
+  const [query, narrow] = useNarrowed();
+  const found = $api.useInfiniteQuery(
+    "get",
+    "/api/v1/projects/{project}/changes",
+    { params: { path: { project }, query } },
+    IN_PARTS,
+  );
+  return <Log found={found} query={query} narrow={narrow} />;
+}
+
+/** What the address says is looked at, and what changes that. */
+function useNarrowed(): [Query, Narrow] {
   const [view, setView] = useSearchParams();
-  const what = view.get("what") ?? "";
-  const by = view.get("by") ?? "";
-  const only = { ...(what ? { what } : {}), ...(by ? { by } : {}) };
-  const changes = useInfiniteQuery({
-    queryKey: ["changes", me.project, only],
-    enabled: isAdmin,
-    initialPageParam: "",
-    queryFn: ({ signal, pageParam }) => {
-      const query = { limit: 100, ...only, ...(pageParam ? { after: pageParam } : {}) };
-      if (me.project === "*") return ask(api.GET("/api/v1/changes", { params: { query }, signal }));
-      return ask(
-        api.GET("/api/v1/projects/{project}/changes", {
-          params: { path: { project: me.project }, query },
-          signal,
-        }),
-      );
-    },
-    getNextPageParam: (last) => last.next ?? undefined,
-  });
-  if (!isAdmin) return <Needs what="The log of changes is for admins." />;
-  const found = changes.data?.pages.flatMap((part) => part.items);
+  const only = {
+    ...(view.get("what") ? { what: view.get("what") ?? "" } : {}),
+    ...(view.get("by") ? { by: view.get("by") ?? "" } : {}),
+  };
   const narrow = (more: Record<string, string>) => {
     const next = { tab: "changes", ...only, ...more };
     setView(Object.fromEntries(Object.entries(next).filter(([, value]) => value !== "")));
   };
+  return [{ limit: 100, ...only }, narrow];
+}
+
+function Log({ found, query, narrow }: LogProps) {
+  const { what, by } = query;
+  if (found.isPending) return <Loading what="Loading the log" />;
+  if (found.error) return <ProblemBox problem={found.error} retry={() => found.refetch()} />;
+  const changes = found.data?.pages.flatMap((part) => part.items) ?? [];
   return (
-    <div className="stack">
+    <>
       {(what || by) && (
-        <p className="row">
+        <p className="mt-0 mb-4 flex items-center gap-2">
           Only
           {what && (
-            <button type="button" onClick={() => narrow({ what: "" })}>
-              {what.replaceAll("_", " ")} ✕
-            </button>
+            <Button icon="close" onPress={() => narrow({ what: "" })}>
+              {what.replaceAll("_", " ")}
+            </Button>
           )}
           {by && (
-            <button type="button" onClick={() => narrow({ by: "" })}>
-              by {by} ✕
-            </button>
+            <Button icon="close" onPress={() => narrow({ by: "" })}>
+              by {by}
+            </Button>
           )}
         </p>
       )}
-      {changes.isPending && <Loading what="Loading the log" />}
-      {changes.error && <ProblemBox problem={changes.error} retry={() => changes.refetch()} />}
-      {found?.length === 0 && (
+      {changes.length === 0 ? (
         <Empty title="Nothing was changed" command="assay server list audit">
           <p>Every change of graders, datasets, jobs, keys and labels is written down here.</p>
         </Empty>
+      ) : (
+        <Table columns={columnsOf(narrow)} items={changes} keyOf={(one) => one.seq} />
       )}
-      {found && found.length > 0 && <Changes changes={found} narrow={narrow} />}
-      {changes.hasNextPage && (
-        <button type="button" disabled={changes.isFetching} onClick={() => changes.fetchNextPage()}>
-          Show older changes
-        </button>
-      )}
-    </div>
+      <More found={found} what="Show older changes" />
+    </>
   );
 }
 
-function Changes({ changes, narrow }: { changes: readonly Change[]; narrow: Narrow }) {
-  return (
-    <div className="scrolls">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Time</th>
-            <th scope="col">What</th>
-            <th scope="col">Of what</th>
-            <th scope="col">Project</th>
-            <th scope="col">By</th>
-            <th scope="col">From</th>
-          </tr>
-        </thead>
-        <tbody>
-          {changes.map((one) => (
-            <tr key={one.seq}>
-              <td className="nowrap soft">{moment(one.time)}</td>
-              <td className="anywhere">
-                <button
-                  type="button"
-                  className="link"
-                  title="Only these"
-                  onClick={() => narrow({ what: one.operation })}
-                >
-                  {one.operation.replaceAll("_", " ")}
-                </button>
-              </td>
-              <td className="anywhere mono">{said(one.what)}</td>
-              <td>{where(one.project)}</td>
-              <td className="anywhere">
-                <button
-                  type="button"
-                  className="link"
-                  title="Only theirs"
-                  onClick={() => narrow({ by: one.by })}
-                >
-                  {one.by}
-                </button>
-                <span className="soft"> {one.role}</span>
-              </td>
-              <td className="soft nowrap">{one.address || "command line"}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
-  );
+const LINK = "cursor-pointer text-left text-ink hover:underline pointer-coarse:min-h-10";
+
+function columnsOf(narrow: Narrow): readonly Shown<Change>[] {
+  return [
+    {
+      name: "What",
+      kind: "name",
+      show: (one) => (
+        <>
+          <button
+            type="button"
+            data-rac=""
+            className={LINK}
+            title="Only these"
+            onClick={() => narrow({ what: one.operation })}
+          >
+            {one.operation.replaceAll("_", " ")}
+          </button>
+          <Below>
+            <code className="wrap-anywhere">{said(one.what)}</code>
+          </Below>
+        </>
+      ),
+    },
+    {
+      name: "By",
+      show: (one) => (
+        <>
+          <button
+            type="button"
+            data-rac=""
+            className={`${LINK} wrap-anywhere`}
+            title="Only theirs"
+            onClick={() => narrow({ by: one.by })}
+          >
+            {one.by}
+          </button>
+          <Below>{one.role}</Below>
+        </>
+      ),
+    },
+    { name: "Project", from: "md", show: (one) => where(one.project) },
+    { name: "From", from: "lg", show: (one) => one.address || "command line" },
+    { name: "Time", kind: "number", show: (one) => <When at={one.time} /> },
+  ];
 }
 
 function said(what: Readonly<Record<string, unknown>>): string {
@@ -130,3 +138,18 @@ function said(what: Readonly<Record<string, unknown>>): string {
 }
 
 type Narrow = (more: Record<string, string>) => void;
+type Query = { limit: number; what?: string; by?: string };
+
+interface LogProps {
+  found: {
+    isPending: boolean;
+    error: unknown;
+    refetch: () => void;
+    data: { pages: { items: Change[] }[] } | undefined;
+    hasNextPage: boolean;
+    isFetching: boolean;
+    fetchNextPage: () => Promise<unknown>;
+  };
+  query: Query;
+  narrow: Narrow;
+}

@@ -1,82 +1,68 @@
-import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
-import { api, ask, type Schemas } from "../api/client";
+import { $api, type Schemas } from "../api/client";
+import { IN_PARTS } from "../api/pages";
+import { Button } from "../parts/Button";
+import { Choice } from "../parts/Choice";
 import { Command } from "../parts/Command";
 import { Confirm } from "../parts/Dialog";
 import { Empty } from "../parts/Empty";
 import { moment } from "../parts/figures";
+import { FORM_ROW, Input } from "../parts/Input";
 import { Loading } from "../parts/Loading";
+import { More } from "../parts/More";
 import { Outcome } from "../parts/Outcome";
+import { Stack } from "../parts/Page";
 import { ProblemBox } from "../parts/ProblemBox";
+import { Below, type Shown, Table } from "../parts/Table";
+import { When } from "../parts/When";
 import { Needs, type Part, where } from "./MePart";
 
 type Key = Schemas["KeyRecord"];
 type Role = Key["role"];
 
+const KEYS = { queryKey: ["get", "/api/v1/keys"] };
+
 /** The keys of people and programs: made, shown once, revoked. */
 export function KeysPart({ me }: Part) {
-  const isAdmin = me.role === "admin";
   const [made, setMade] = useState<Schemas["MadeKey"] | null>(null);
-  const [leaving, setLeaving] = useState<Key | null>(null);
-  const keys = useInfiniteQuery({
-    queryKey: ["keys"],
-    enabled: isAdmin,
-    initialPageParam: "",
-    queryFn: ({ signal, pageParam }) =>
-      ask(
-        api.GET("/api/v1/keys", {
-          params: { query: { limit: 100, ...(pageParam ? { after: pageParam } : {}) } },
-          signal,
-        }),
-      ),
-    getNextPageParam: (last) => last.next ?? undefined,
-  });
-  if (!isAdmin) return <Needs what="Keys are managed by admins." />;
-  const found = keys.data?.pages.flatMap((part) => part.items);
+  if (me.role !== "admin") return <Needs what="Keys are managed by admins." />;
   return (
-    <div className="stack">
+    <Stack>
       <NewKey me={me} made={setMade} />
       {made && <Token made={made} close={() => setMade(null)} />}
-      {keys.isPending && <Loading what="Loading keys" />}
-      {keys.error && <ProblemBox problem={keys.error} retry={() => keys.refetch()} />}
-      {found?.length === 0 && (
-        <Empty
-          title="No keys yet"
-          command="assay server create keys ci --role editor --expires 90d"
-        >
-          <p>People and programs elsewhere need one; this machine's one-time link needs none.</p>
-        </Empty>
-      )}
-      {found && found.length > 0 && (
-        <div className="scrolls">
-          <table className="keys-table">
-            <thead>
-              <tr>
-                <th scope="col">Name</th>
-                <th scope="col">Begins with</th>
-                <th scope="col">Role</th>
-                <th scope="col">Project</th>
-                <th scope="col">Made</th>
-                <th scope="col">Last used</th>
-                <th scope="col">State</th>
-                <th scope="col">
-                  <span className="sr">Revoke</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {found.map((key) => (
-                <KeyRow key={key.id} one={key} revoke={() => setLeaving(key)} />
-              ))}
-            </tbody>
-          </table>
-        </div>
-      )}
-      {keys.hasNextPage && (
-        <button type="button" disabled={keys.isFetching} onClick={() => keys.fetchNextPage()}>
-          Show more keys
-        </button>
-      )}
+      <Keys me={me} />
+    </Stack>
+  );
+}
+
+function Keys({ me }: Part) {
+  const [leaving, setLeaving] = useState<Key | null>(null);
+  const keys = $api.useInfiniteQuery(
+    "get",
+    "/api/v1/keys",
+    { params: { query: { limit: 100 } } },
+    IN_PARTS,
+  );
+  if (keys.isPending) return <Loading what="Loading keys" />;
+  if (keys.error) return <ProblemBox problem={keys.error} retry={() => keys.refetch()} />;
+  const found = keys.data.pages.flatMap((part) => part.items);
+  if (found.length === 0) {
+    return (
+      <Empty title="No keys yet" command="assay server create keys ci --role editor --expires 90d">
+        <p>People and programs elsewhere need one; this machine's one-time link needs none.</p>
+      </Empty>
+    );
+  }
+  return (
+    <div>
+      <Table
+        columns={[...COLUMNS, revoking(setLeaving)]}
+        items={found}
+        keyOf={(one) => one.id}
+        lookOf={(one) => (isGone(one) ? "text-soft [&_.name]:line-through" : "")}
+      />
+      <More found={keys} what="Show more keys" />
       {leaving && (
         <Revoke one={leaving} isOwn={leaving.id === me.id} close={() => setLeaving(null)} />
       )}
@@ -84,114 +70,111 @@ export function KeysPart({ me }: Part) {
   );
 }
 
-function KeyRow({ one, revoke }: { one: Key; revoke: () => void }) {
-  const isOver = one.expires_at !== "" && new Date(one.expires_at).getTime() <= Date.now();
-  const isGone = one.revoked_at !== "" || isOver;
+const isOver = (one: Key) =>
+  one.expires_at !== "" && new Date(one.expires_at).getTime() <= Date.now();
+const isGone = (one: Key) => one.revoked_at !== "" || isOver(one);
+
+const COLUMNS: readonly Shown<Key>[] = [
+  {
+    name: "Name",
+    kind: "name",
+    show: (one) => (
+      <>
+        <span className="name">{one.name}</span>
+        <Below>
+          <code>{one.prefix}…</code>
+        </Below>
+      </>
+    ),
+  },
+  { name: "State", show: (one) => <State one={one} /> },
+  { name: "Role", from: "md", show: (one) => one.role },
+  { name: "Project", from: "md", show: (one) => where(one.project) },
+  { name: "Made", kind: "number", from: "lg", show: (one) => <When at={one.created_at} /> },
+  {
+    name: "Last used",
+    kind: "number",
+    from: "md",
+    show: (one) => (one.last_used_at ? <When at={one.last_used_at} /> : "never"),
+  },
+];
+
+function revoking(revoke: (one: Key) => void): Shown<Key> {
+  return {
+    name: "Revoke",
+    kind: "number",
+    isMute: true,
+    show: (one) =>
+      !isGone(one) && (
+        <Button tone="quiet" onPress={() => revoke(one)}>
+          Revoke …<span className="sr-only"> {one.name}</span>
+        </Button>
+      ),
+  };
+}
+
+function State({ one }: { one: Key }) {
+  if (one.revoked_at) return <Outcome state="fail" text={`revoked ${moment(one.revoked_at)}`} />;
+  if (isOver(one)) return <Outcome state="skipped" text={`expired ${moment(one.expires_at)}`} />;
   return (
-    <tr className={isGone ? "gone" : ""}>
-      <td className="name anywhere">{one.name}</td>
-      <td className="mono">{one.prefix}…</td>
-      <td>{one.role}</td>
-      <td>{where(one.project)}</td>
-      <td className="nowrap">{moment(one.created_at)}</td>
-      <td className="nowrap">{one.last_used_at ? moment(one.last_used_at) : "never"}</td>
-      <td className="nowrap">
-        {one.revoked_at ? (
-          <Outcome state="fail" text={`revoked ${moment(one.revoked_at)}`} />
-        ) : isOver ? (
-          <Outcome state="skipped" text={`expired ${moment(one.expires_at)}`} />
-        ) : one.expires_at ? (
-          <Outcome state="pass" text={`until ${moment(one.expires_at)}`} />
-        ) : (
-          <Outcome state="pass" text="for ever" />
-        )}
-      </td>
-      <td>
-        {!isGone && (
-          <button type="button" className="danger" onClick={revoke}>
-            Revoke …<span className="sr"> {one.name}</span>
-          </button>
-        )}
-      </td>
-    </tr>
+    <Outcome state="pass" text={one.expires_at ? `until ${moment(one.expires_at)}` : "for ever"} />
   );
 }
+
+const ROLES = [
+  ["viewer", "viewer: reads"],
+  ["editor", "editor: stores and grades"],
+  ["admin", "admin: manages keys, too"],
+] as const;
+const TERMS = [
+  ["1", "a day"],
+  ["30", "30 days"],
+  ["90", "90 days"],
+  ["365", "a year"],
+  ["", "ever"],
+] as const;
 
 function NewKey({ me, made }: Part & { made: (key: Schemas["MadeKey"]) => void }) {
   const known = useQueryClient();
   const [name, setName] = useState("");
   const [role, setRole] = useState<Role>("editor");
   const [project, setProject] = useState(me.project);
-  const [days, setDays] = useState("90");
-  const projects = useQuery({
-    queryKey: ["projects"],
-    queryFn: ({ signal }) =>
-      ask(api.GET("/api/v1/projects", { params: { query: { limit: 200 } }, signal })),
-  });
-  const make = useMutation({
-    mutationFn: () =>
-      ask(
-        api.POST("/api/v1/keys", {
-          body: { name, role, project, days: days === "" ? null : Number(days) },
-        }),
-      ),
+  const [days, setDays] = useState<(typeof TERMS)[number][0]>("90");
+  const projects = $api.useQuery("get", "/api/v1/projects", { params: { query: { limit: 200 } } });
+  const make = $api.useMutation("post", "/api/v1/keys", {
     onSuccess: async (key) => {
       made(key);
       setName("");
-      await known.invalidateQueries({ queryKey: ["keys"] });
+      await known.invalidateQueries(KEYS);
     },
   });
   const send = (event: FormEvent) => {
     event.preventDefault();
-    make.mutate();
+    make.mutate({ body: { name, role, project, days: days === "" ? null : Number(days) } });
   };
+  const named = (projects.data?.items ?? []).map(({ key }) => [key, key] as const);
   return (
-    <form className="panel" onSubmit={send} aria-label="New key">
-      <div className="row">
-        <label>
-          <span>Name</span>
-          <input
-            required
-            maxLength={200}
-            placeholder="who or what uses it"
-            value={name}
-            onChange={(event) => setName(event.target.value)}
-          />
-        </label>
-        <label>
-          <span>Role</span>
-          <select value={role} onChange={(event) => setRole(event.target.value as Role)}>
-            <option value="viewer">viewer: reads</option>
-            <option value="editor">editor: stores and grades</option>
-            <option value="admin">admin: manages keys, too</option>
-          </select>
-        </label>
-        <label>
-          <span>Project</span>
-          <select value={project} onChange={(event) => setProject(event.target.value)}>
-            {me.project === "*" && <option value="*">all projects</option>}
-            {projects.data?.items.map((one) => (
-              <option key={one.key}>{one.key}</option>
-            ))}
-          </select>
-        </label>
-        <label>
-          <span>Good for</span>
-          <select value={days} onChange={(event) => setDays(event.target.value)}>
-            <option value="1">a day</option>
-            <option value="30">30 days</option>
-            <option value="90">90 days</option>
-            <option value="365">a year</option>
-            <option value="">ever</option>
-          </select>
-        </label>
-        <button
-          type="submit"
-          className="primary settings-form-end"
-          disabled={!name || make.isPending}
-        >
+    <form onSubmit={send} aria-label="New key">
+      <div className={FORM_ROW}>
+        <Input
+          label="Name"
+          required
+          maxLength={200}
+          placeholder="who or what uses it"
+          value={name}
+          change={setName}
+        />
+        <Choice label="Role" value={role} options={ROLES} change={setRole} />
+        <Choice
+          label="Project"
+          value={project}
+          options={me.project === "*" ? [["*", "all projects"], ...named] : named}
+          change={setProject}
+        />
+        <Choice label="Good for" value={days} options={TERMS} change={setDays} />
+        <Button type="submit" tone="primary" isDisabled={!name || make.isPending}>
           Make a key
-        </button>
+        </Button>
       </div>
       {make.error && <ProblemBox problem={make.error} />}
     </form>
@@ -201,27 +184,25 @@ function NewKey({ me, made }: Part & { made: (key: Schemas["MadeKey"]) => void }
 /** The token of a new key; whoever leaves has seen it for the last time. */
 function Token({ made, close }: { made: Schemas["MadeKey"]; close: () => void }) {
   return (
-    <section className="panel key-token" aria-label="The new key">
-      <h2>The key of {made.name}</h2>
-      <p role="status">It is shown this once and stored nowhere. Copy it now.</p>
-      <div>
-        <Command text={made.token} />
-      </div>
-      <div>
-        <button type="button" onClick={close}>
-          I have copied it
-        </button>
-      </div>
+    <section
+      aria-label="The new key"
+      className="grid justify-items-start gap-3 rounded-lg bg-pass-soft p-5"
+    >
+      <h2 className="m-0 text-lg font-semibold wrap-anywhere">The key of {made.name}</h2>
+      <p role="status" className="m-0">
+        It is shown this once and stored nowhere. Copy it now.
+      </p>
+      <Command text={made.token} />
+      <Button onPress={close}>I have copied it</Button>
     </section>
   );
 }
 
 function Revoke({ one, isOwn, close }: { one: Key; isOwn: boolean; close: () => void }) {
   const known = useQueryClient();
-  const revoke = useMutation({
-    mutationFn: () => ask(api.DELETE("/api/v1/keys/{id}", { params: { path: { id: one.id } } })),
+  const revoke = $api.useMutation("delete", "/api/v1/keys/{id}", {
     onSuccess: async () => {
-      await known.invalidateQueries({ queryKey: ["keys"] });
+      await known.invalidateQueries(KEYS);
       close();
     },
   });
@@ -231,9 +212,9 @@ function Revoke({ one, isOwn, close }: { one: Key; isOwn: boolean; close: () => 
       action="Revoke"
       disabled={revoke.isPending}
       close={close}
-      confirm={() => revoke.mutate()}
+      confirm={() => revoke.mutate({ params: { path: { id: one.id } } })}
     >
-      <p>
+      <p className="m-0">
         Whatever uses this key is refused from now on. It cannot be undone; a new key can be made.
       </p>
       {isOwn && <p>This is the key that you are logged in with: you will be logged out.</p>}

@@ -1,4 +1,6 @@
 import type { Schemas } from "../api/client";
+import { Empty } from "../parts/Empty";
+import { Named } from "../parts/Page";
 
 export interface Part {
   me: Schemas["Identity"];
@@ -14,32 +16,30 @@ export const where = (project: string) => (project === "*" ? "all projects" : pr
 
 /** Who is asking. */
 export function MePart({ me }: Part) {
+  const isLocal = me.id === "local";
   return (
-    <dl className="named">
-      <dt>You are</dt>
-      <dd>
-        <b>{me.name}</b>
-        {me.id === "local" && " (whoever used this server's one-time link)"}
-      </dd>
-      <dt>Role</dt>
-      <dd>
-        {me.role}: you may {MAY[me.role]}
-      </dd>
-      <dt>In</dt>
-      <dd>{where(me.project)}</dd>
-      {me.id !== "local" && (
-        <>
-          <dt>Key</dt>
-          <dd>
-            <code>{me.id}</code>
-          </dd>
-        </>
-      )}
-    </dl>
+    <Named
+      rows={[
+        [
+          "You are",
+          <>
+            <b className="font-medium">{me.name}</b>
+            {isLocal && " (whoever used this server's one-time link)"}
+          </>,
+        ],
+        ["Role", `${me.role}: you may ${MAY[me.role]}`],
+        ["In", where(me.project)],
+        ...(isLocal ? [] : [["Key", <code key="key">{me.id}</code>] as const]),
+      ]}
+    />
   );
 }
 
 /** Shown in place of what needs more than the caller has. */
 export function Needs({ what }: { what: string }) {
-  return <p className="empty">{what} Ask whoever gave you your key for one that may.</p>;
+  return (
+    <Empty title={what}>
+      <p>Ask whoever gave you your key for one that may.</p>
+    </Empty>
+  );
 }

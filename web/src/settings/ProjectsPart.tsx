@@ -1,121 +1,114 @@
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { Link } from "react-router";
-import { api, ask, type Schemas } from "../api/client";
-import { Dialog } from "../parts/Dialog";
-import { moment, whole } from "../parts/figures";
-import { Loading } from "../parts/Loading";
+import { $api, type Schemas } from "../api/client";
+import { Button } from "../parts/Button";
+import { Actions, Dialog } from "../parts/Dialog";
+import { whole } from "../parts/figures";
+import { FORM_ROW, Input } from "../parts/Input";
+import { Stack } from "../parts/Page";
 import { ProblemBox } from "../parts/ProblemBox";
+import { Below, type Shown, Table } from "../parts/Table";
+import { When } from "../parts/When";
 import type { Part } from "./MePart";
 
 type Project = Schemas["ProjectRecord"];
+
+const PROJECTS = { queryKey: ["get", "/api/v1/projects"] };
 
 /** Projects, and how much of a server each may ask for. */
 export function ProjectsPart({ me }: Part) {
   const rules = me.role === "admin" && me.project === "*";
   const [limited, setLimited] = useState<Project | null>(null);
-  const projects = useQuery({
-    queryKey: ["projects"],
-    queryFn: ({ signal }) =>
-      ask(api.GET("/api/v1/projects", { params: { query: { limit: 200 } }, signal })),
-  });
+  const projects = $api.useSuspenseQuery("get", "/api/v1/projects", {
+    params: { query: { limit: 200 } },
+  }).data.items;
+  const limiting: Shown<Project> = {
+    name: "Limits",
+    kind: "number",
+    isMute: true,
+    show: (one) => (
+      <Button tone="quiet" onPress={() => setLimited(one)}>
+        Limits …<span className="sr-only"> of {one.key}</span>
+      </Button>
+    ),
+  };
   return (
-    <div className="stack">
+    <Stack>
       {rules && <NewProject />}
-      {projects.isPending && <Loading what="Loading projects" />}
-      {projects.error && <ProblemBox problem={projects.error} retry={() => projects.refetch()} />}
-      {projects.data && (
-        <div className="scrolls">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Project</th>
-                <th scope="col">Name</th>
-                <th scope="col" className="number">
-                  Requests a minute
-                </th>
-                <th scope="col" className="number">
-                  Gradings at once
-                </th>
-                <th scope="col">Made</th>
-                {rules && (
-                  <th scope="col">
-                    <span className="sr">Limits</span>
-                  </th>
-                )}
-              </tr>
-            </thead>
-            <tbody>
-              {projects.data.items.map((one) => (
-                <tr key={one.key}>
-                  <td>
-                    <Link to={`/p/${one.key}/graders`}>{one.key}</Link>
-                  </td>
-                  <td className="anywhere">{one.name === one.key ? "" : one.name}</td>
-                  <td className="number">{limit(one.requests_per_minute)}</td>
-                  <td className="number">{limit(one.gradings_at_once)}</td>
-                  <td className="nowrap soft">{moment(one.created_at)}</td>
-                  {rules && (
-                    <td>
-                      <button type="button" onClick={() => setLimited(one)}>
-                        Limits …<span className="sr"> of {one.key}</span>
-                      </button>
-                    </td>
-                  )}
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+      <Table
+        columns={rules ? [...COLUMNS, limiting] : COLUMNS}
+        items={projects}
+        keyOf={(one) => one.key}
+      />
+      {!rules && (
+        <p className="m-0 text-soft">Admins of all projects make projects and limit them.</p>
       )}
-      {!rules && <p className="soft">Admins of all projects make projects and limit them.</p>}
       {limited && <Limits project={limited} close={() => setLimited(null)} />}
-    </div>
+    </Stack>
   );
 }
 
 const limit = (value: number | null) => (value === null ? "no limit" : whole(value));
 
+const COLUMNS: readonly Shown<Project>[] = [
+  {
+    name: "Project",
+    kind: "name",
+    show: (one) => (
+      <>
+        <Link to={`/p/${one.key}/graders`} className="text-ink no-underline hover:underline">
+          {one.key}
+        </Link>
+        {one.name !== one.key && <Below>{one.name}</Below>}
+      </>
+    ),
+  },
+  {
+    name: "Requests a minute",
+    kind: "number",
+    from: "md",
+    show: (one) => limit(one.requests_per_minute),
+  },
+  {
+    name: "Gradings at once",
+    kind: "number",
+    from: "md",
+    show: (one) => limit(one.gradings_at_once),
+  },
+  { name: "Made", kind: "number", show: (one) => <When at={one.created_at} /> },
+];
+
 function NewProject() {
   const known = useQueryClient();
   const [key, setKey] = useState("");
   const [name, setName] = useState("");
-  const make = useMutation({
-    mutationFn: () => ask(api.POST("/api/v1/projects", { body: { key, name } })),
+  const make = $api.useMutation("post", "/api/v1/projects", {
     onSuccess: async () => {
       setKey("");
       setName("");
-      await known.invalidateQueries({ queryKey: ["projects"] });
+      await known.invalidateQueries(PROJECTS);
     },
   });
   const send = (event: FormEvent) => {
     event.preventDefault();
-    make.mutate();
+    make.mutate({ body: { key, name } });
   };
   return (
-    <form className="panel" onSubmit={send} aria-label="New project">
-      <div className="row">
-        <label>
-          <span>Key</span>
-          <input
-            required
-            pattern="[a-z0-9][a-z0-9._\-]{0,63}"
-            title="Small letters, digits, dots, dashes"
-            value={key}
-            onChange={(event) => setKey(event.target.value)}
-          />
-        </label>
-        <label>
-          <span>Name for people (optional)</span>
-          <input maxLength={200} value={name} onChange={(event) => setName(event.target.value)} />
-        </label>
-        <button
-          type="submit"
-          className="primary settings-form-end"
-          disabled={!key || make.isPending}
-        >
+    <form onSubmit={send} aria-label="New project">
+      <div className={FORM_ROW}>
+        <Input
+          label="Key"
+          required
+          pattern="[a-z0-9][a-z0-9._\-]{0,63}"
+          title="Small letters, digits, dots, dashes"
+          value={key}
+          change={setKey}
+        />
+        <Input label="Name for people (optional)" maxLength={200} value={name} change={setName} />
+        <Button type="submit" tone="primary" isDisabled={!key || make.isPending}>
           Make a project
-        </button>
+        </Button>
       </div>
       {make.error && <ProblemBox problem={make.error} />}
     </form>
@@ -126,56 +119,43 @@ function Limits({ project, close }: { project: Project; close: () => void }) {
   const known = useQueryClient();
   const [requests, setRequests] = useState(String(project.requests_per_minute ?? ""));
   const [gradings, setGradings] = useState(String(project.gradings_at_once ?? ""));
-  const save = useMutation({
-    mutationFn: () =>
-      ask(
-        api.PUT("/api/v1/projects/{project}/limits", {
-          params: { path: { project: project.key } },
-          body: { requests_per_minute: number(requests), gradings_at_once: number(gradings) },
-        }),
-      ),
+  const save = $api.useMutation("put", "/api/v1/projects/{project}/limits", {
     onSuccess: async () => {
-      await known.invalidateQueries({ queryKey: ["projects"] });
+      await known.invalidateQueries(PROJECTS);
       close();
     },
   });
   const send = (event: FormEvent) => {
     event.preventDefault();
-    save.mutate();
+    save.mutate({
+      params: { path: { project: project.key } },
+      body: { requests_per_minute: number(requests), gradings_at_once: number(gradings) },
+    });
   };
+  const bounds = { type: "number", min: 1, max: 1_000_000 };
   return (
     <Dialog title={`Limits of ${project.key}`} close={close}>
-      <form className="stack" onSubmit={send}>
-        <p className="soft">They hold on each server within seconds. Empty is no limit.</p>
-        <label>
-          <span>Requests a minute; more are refused</span>
-          <input
-            type="number"
-            min={1}
-            max={1_000_000}
-            value={requests}
-            onChange={(event) => setRequests(event.target.value)}
-          />
-        </label>
-        <label>
-          <span>Gradings of a sort, and jobs, at once; more wait</span>
-          <input
-            type="number"
-            min={1}
-            max={1_000_000}
-            value={gradings}
-            onChange={(event) => setGradings(event.target.value)}
-          />
-        </label>
+      <form className="grid gap-4" onSubmit={send}>
+        <p className="m-0 text-soft">They hold on each server within seconds. Empty is no limit.</p>
+        <Input
+          {...bounds}
+          label="Requests a minute; more are refused"
+          value={requests}
+          change={setRequests}
+        />
+        <Input
+          {...bounds}
+          label="Gradings of a sort, and jobs, at once; more wait"
+          value={gradings}
+          change={setGradings}
+        />
         {save.error && <ProblemBox problem={save.error} />}
-        <div className="row end">
-          <button type="button" onClick={close}>
-            Cancel
-          </button>
-          <button type="submit" className="primary" disabled={save.isPending}>
+        <Actions>
+          <Button onPress={close}>Cancel</Button>
+          <Button type="submit" tone="primary" isDisabled={save.isPending}>
             Save
-          </button>
-        </div>
+          </Button>
+        </Actions>
       </form>
     </Dialog>
   );

@@ -1,86 +1,68 @@
-import { useQuery } from "@tanstack/react-query";
-import { api, ask } from "../api/client";
+import { $api, type Schemas } from "../api/client";
 import { Command } from "../parts/Command";
-import { Loading } from "../parts/Loading";
 import { Outcome } from "../parts/Outcome";
-import { ProblemBox } from "../parts/ProblemBox";
+import { Named, Stack } from "../parts/Page";
+import { Panel } from "../parts/Panel";
+import { Below, type Shown, Table } from "../parts/Table";
+
+type Server = Schemas["ServerShown"];
 
 /** What answers here, and whether it can isolate what it grades. */
 export function ServerPart() {
-  const server = useQuery({
-    queryKey: ["server"],
-    queryFn: ({ signal }) => ask(api.GET("/api/v1/server", { signal })),
-  });
-  if (server.isPending) return <Loading what="Trying the sandboxes" />;
-  if (server.error) return <ProblemBox problem={server.error} retry={() => server.refetch()} />;
-  const one = server.data;
+  const one = $api.useSuspenseQuery("get", "/api/v1/server").data;
   return (
-    <div className="stack">
-      <dl className="named">
-        <dt>Version</dt>
-        <dd>
-          assay {one.version}, Python {one.python}, {one.platform}
-        </dd>
-        <dt>Database</dt>
-        <dd>
-          {one.database} {one.location && <code>{one.location}</code>}
-        </dd>
-        <dt>Reached from</dt>
-        <dd>{one.is_local ? "this machine only" : "other machines, with keys"}</dd>
-        <dt>Commands run in</dt>
-        <dd>
-          <Tier name={one.commands} />
-        </dd>
-        <dt>Functions run in</dt>
-        <dd>
-          <Tier name={one.functions} />
-        </dd>
-        <dt>Allowed</dt>
-        <dd>
-          {one.allowed.map((line) => (
-            <div key={line}>{line}</div>
-          ))}
-        </dd>
-      </dl>
-      <section>
-        <h2>Isolation</h2>
-        <table>
-          <tbody>
-            {one.checks.map((check) => (
-              <tr key={check.name}>
-                <td>
-                  <Outcome state={check.ok ? "pass" : "error"} />
-                </td>
-                <td className="nowrap">{check.name}</td>
-                <td className="anywhere">
-                  {check.detail}
-                  {check.fix && <div className="soft">fix: {check.fix}</div>}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-        <p>
-          The rest of this machine: <Command text="assay doctor" />
-        </p>
-      </section>
-      <section>
-        <h2>Limits</h2>
-        <table>
-          <tbody>
-            {one.limits.map((limit) => (
-              <tr key={limit.name}>
-                <td>{limit.name}</td>
-                <td className="number">{limit.value}</td>
-                <td className="soft">{limit.about}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </section>
-    </div>
+    <Stack>
+      <Named
+        rows={[
+          ["Version", `assay ${one.version}, Python ${one.python}, ${one.platform}`],
+          [
+            "Database",
+            <>
+              {one.database} {one.location && <code>{one.location}</code>}
+            </>,
+          ],
+          ["Reached from", one.is_local ? "this machine only" : "other machines, with keys"],
+          ["Commands run in", <Tier key="commands" name={one.commands} />],
+          ["Functions run in", <Tier key="functions" name={one.functions} />],
+          ["Allowed", one.allowed.map((line) => <div key={line}>{line}</div>)],
+        ]}
+      />
+      <Panel
+        title="Isolation"
+        beside={
+          <span className="text-soft">
+            The rest of this machine: <Command text="assay doctor" />
+          </span>
+        }
+      >
+        <Table columns={CHECKS} items={one.checks} keyOf={(check) => check.name} />
+      </Panel>
+      <Panel title="Limits">
+        <Table columns={LIMITS} items={one.limits} keyOf={(limit) => limit.name} />
+      </Panel>
+    </Stack>
   );
 }
+
+const CHECKS: readonly Shown<Server["checks"][number]>[] = [
+  { name: "What", kind: "name", show: (check) => check.name },
+  { name: "Works", show: (check) => <Outcome state={check.ok ? "pass" : "error"} /> },
+  {
+    name: "Because",
+    show: (check) => (
+      <span className="wrap-anywhere">
+        {check.detail}
+        {check.fix && <Below>fix: {check.fix}</Below>}
+      </span>
+    ),
+  },
+];
+
+const LIMITS: readonly Shown<Server["limits"][number]>[] = [
+  { name: "What", kind: "name", show: (limit) => limit.name },
+  { name: "At most", kind: "number", show: (limit) => limit.value },
+  { name: "Then", show: (limit) => <span className="text-soft">{limit.about}</span> },
+];
 
 function Tier({ name }: { name: string }) {
   if (name) return <Outcome state="pass" text={name} />;

@@ -1,9 +1,8 @@
 import { useSearchParams } from "react-router";
 import { useMe } from "../api/me";
-import { Loading } from "../parts/Loading";
+import { Page } from "../parts/Page";
+import { Boundary } from "../parts/Panel";
 import { Tabs } from "../parts/Tabs";
-import { usePageTitle } from "../parts/title";
-import "./settings.css";
 import { ChangesPart } from "./ChangesPart";
 import { KeysPart } from "./KeysPart";
 import { MePart } from "./MePart";
@@ -19,24 +18,19 @@ const TABS = [
 ] as const;
 
 export default function SettingsPage() {
-  usePageTitle("Settings");
   const me = useMe().data;
   const [view, setView] = useSearchParams();
   const [at, , Part] = TABS.find(([key]) => key === view.get("tab")) ?? TABS[0];
-  if (!me) return <Loading />;
   return (
-    <div className="page">
-      <div className="page-head">
-        <h1>Settings</h1>
-      </div>
+    <Page title="Settings">
       <Tabs
         label="Settings"
         tabs={TABS.map(([key, name]) => [key, name] as const)}
         chosen={at}
         choose={(key) => setView(key ? { tab: key } : {})}
       >
-        <Part me={me} />
+        <Boundary place={at}>{me && <Part me={me} />}</Boundary>
       </Tabs>
-    </div>
+    </Page>
   );
 }

@@ -1,0 +1,60 @@
+import { Link } from "react-router";
+import type { Schemas } from "../api/client";
+import { Trend } from "../parts/Chart";
+import { Figure, Figures } from "../parts/Figures";
+import { count, percent } from "../parts/figures";
+import { Panel } from "../parts/Panel";
+import { When } from "../parts/When";
+import { suiteName } from "../runs/names";
+
+type Run = Schemas["RunRow"];
+
+const SHOWN = 8;
+
+/** How the pass rate of each suite went on; those that were run once have no trend. */
+export function Trends({ runs }: { runs: readonly Run[] }) {
+  const suites = [...bySuite(runs)].filter(([, found]) => found.length > 1).slice(0, SHOWN);
+  if (suites.length === 0) return null;
+  return (
+    <Panel title="Pass rate by suite" note="of finished runs, oldest to newest">
+      <Figures>
+        {suites.map(([suite, found]) => (
+          <Suite key={suite} suite={suite} runs={found} />
+        ))}
+      </Figures>
+    </Panel>
+  );
+}
+
+function Suite({ suite, runs }: { suite: string; runs: readonly Run[] }) {
+  const points = runs.map((run) => ({ mean: rateOf(run), low: null, high: null })).reverse();
+  const [last, before] = runs;
+  if (!last || !before) return null;
+  const rates = points.map((one) => percent(one.mean)).join(", ");
+  const pair = new URLSearchParams({ a: before.id, b: last.id });
+  return (
+    <Figure name={<span title={suite}>{suiteName(suite)}</span>} value={percent(rateOf(last))}>
+      <span className="my-2 block max-w-64">
+        <Trend points={points} said={`Pass rate of ${suiteName(suite)}: ${rates}`} />
+      </span>
+      {count(runs.length, "run")}, newest <When at={last.created_at} />
+      <br />
+      <Link to={`/compare?${pair}`}>Compare the last two</Link>
+    </Figure>
+  );
+}
+
+/** Finished runs that could fail, newest first, by what was run. */
+function bySuite(runs: readonly Run[]): Map<string, Run[]> {
+  const found = new Map<string, Run[]>();
+  for (const run of runs) {
+    if (run.state !== "finished" || run.ends.passed + run.ends.failed === 0) continue;
+    const key = run.suite || run.kind;
+    found.set(key, [...(found.get(key) ?? []), run]);
+  }
+  return found;
+}
+
+function rateOf({ ends }: Run): number {
+  return ends.passed / (ends.passed + ends.failed);
+}

@@ -1,0 +1,99 @@
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "react-router";
+import { api, ask, type Schemas } from "../api/client";
+import { EndCounts } from "../parts/Ends";
+import { between, count, percent, score, whole } from "../parts/figures";
+import { Flag } from "../parts/Outcome";
+import { Below, type Shown, Table } from "../parts/Table";
+import { When } from "../parts/When";
+import { runName, suiteName } from "../runs/names";
+
+type Run = Schemas["RunRow"];
+
+/** Runs, newest first; those that came since somebody looked are marked. */
+export function Verdicts({ runs, since }: { runs: readonly Run[]; since: string | null }) {
+  const columns: readonly Shown<Run>[] = [
+    {
+      name: "Run",
+      kind: "name",
+      show: (run) => (
+        <>
+          <Link
+            to={`/runs/${encodeURIComponent(run.id)}`}
+            title={run.id}
+            className="line-clamp-2 text-ink no-underline hover:underline"
+          >
+            {since !== null && run.created_at > since && (
+              <span className="mr-2 inline-block size-2 rounded-full bg-accent">
+                <span className="sr-only">new: </span>
+              </span>
+            )}
+            {runName(run)}
+          </Link>
+          <Below>{suiteName(run.suite) || run.kind}</Below>
+        </>
+      ),
+    },
+    {
+      name: "Outcome",
+      show: (run) => (
+        <>
+          <span className="flex flex-wrap gap-x-3 gap-y-1 lg:min-w-52">
+            <EndCounts ends={run.ends} />
+            {run.flagged > 0 && <Flag text={`${whole(run.flagged)} flagged`} />}
+          </span>
+          {run.state !== "finished" && (
+            <Below>
+              {run.state === "unfinished" ? "not finished" : run.state}: {whole(run.total)} of{" "}
+              {whole(run.planned)}
+            </Below>
+          )}
+        </>
+      ),
+    },
+    { name: "Pass rate", kind: "number", show: (run) => <PassRate run={run} /> },
+    {
+      name: "Mean reward",
+      kind: "number",
+      from: "lg",
+      show: (run) => (
+        <>
+          {score(run.reward)}
+          <Below>{count(run.cases, "case")}</Below>
+        </>
+      ),
+    },
+    { name: "Began", kind: "number", from: "md", show: (run) => <When at={run.created_at} /> },
+  ];
+  return <Table columns={columns} items={runs} keyOf={(run) => run.id} />;
+}
+
+/** Its interval rests on cases, not on cells, so that it comes from the run's own overview. */
+function PassRate({ run }: { run: Run }) {
+  const { passed, failed } = run.ends;
+  const hasVerdicts = passed + failed > 0;
+  // While results come in, twice a second, it would be counted anew each time.
+  const isStill = run.state === "finished" || run.state === "interrupted";
+  const found = useQuery({
+    queryKey: ["overview", "run", run.id, run.total],
+    enabled: hasVerdicts && isStill,
+    staleTime: 60_000,
+    queryFn: ({ signal }) =>
+      ask(api.GET("/api/v1/runs/{run}/overview", { signal, params: { path: { run: run.id } } })),
+  });
+  if (!hasVerdicts) return <span className="text-soft">–</span>;
+  const counted = `${whole(passed)} of ${whole(passed + failed)}`;
+  if (!isStill) return <span className="text-soft">{counted} so far</span>;
+  const rate = found.data?.totals.pass_rate;
+  if (!rate) return <span className="text-soft">…</span>;
+  const range = between(rate.low, rate.high, percent);
+  return (
+    <>
+      {percent(rate.mean)}
+      <Below>
+        <span className="max-md:hidden">{range ? `95 %: ${range}; ` : ""}</span>
+        {counted}
+      </Below>
+    </>
+  );
+}
