@@ -217,6 +217,7 @@ def test_nothing_of_the_answer_says_how_it_is_graded(place: Json, said: str, hin
             "for the author",
         ),
         ({"type": "function", "source": {"from": "metadata.x"}}, "for the author"),
+        ({"type": "tests", "isolation": {"from": "metadata.x"}}, "for the author"),
         ({"type": "external_endpoint", "url": {"from": "metadata.x"}}, "for the author"),
         (
             {
