@@ -82,7 +82,6 @@ function ProjectSwitch() {
         /
       </span>
       <select
-        data-rac=""
         aria-label="Project"
         value={project}
         onChange={(event) => navigate(`/p/${encodeURIComponent(event.target.value)}/${section}`)}

@@ -32,7 +32,6 @@ export function Choice<Key extends string>({
       <select
         {...rest}
         id={id}
-        data-rac=""
         value={value}
         onChange={(event) => change(event.target.value as Key)}
         className={isInline ? `${INPUT} w-auto` : INPUT}
