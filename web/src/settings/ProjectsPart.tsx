@@ -58,9 +58,7 @@ const COLUMNS: readonly Shown<Project>[] = [
     kind: "name",
     show: (one) => (
       <>
-        <Link to={`/p/${one.key}/graders`} className="text-ink no-underline hover:underline">
-          {one.key}
-        </Link>
+        <Link to={`/p/${one.key}/graders`}>{one.key}</Link>
         {one.name !== one.key && <Below>{one.name}</Below>}
       </>
     ),
