@@ -439,15 +439,9 @@ def test_arguments_nested_beyond_reading_are_kept_as_text() -> None:
     assert call.call.arguments == {"_": deep}
 
 
-def test_the_older_function_call() -> None:
-    read = chat(
-        {"role": "assistant", "function_call": {"name": "ls", "arguments": "{}"}},
-        {"role": "function", "name": "ls", "content": "a.py"},
-        {"role": "assistant", "refusal": "I will not."},
-    )
-    (call,) = calls(read.trace)
-    assert call.result is not None
-    assert (call.result.content, read.trace.content) == ("a.py", "I will not.")
+def test_a_refusal_is_the_answer() -> None:
+    read = chat(asked("{}"), {"role": "assistant", "refusal": "I will not."})
+    assert read.trace.content == "I will not."
 
 
 def test_a_message_to_a_line() -> None:
@@ -466,6 +460,7 @@ def test_a_transcript_is_of_one_conversation() -> None:
     [
         {"role": "tool", "tool_call_id": "nobody", "content": "x"},
         {"role": "function", "name": "nobody", "content": "x"},
+        {"role": "assistant", "function_call": {"name": "ls", "arguments": "{}"}},
         {"role": "assistant", "tool_calls": {"0": {}}},
         {"role": "narrator"},
     ],

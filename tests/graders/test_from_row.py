@@ -113,7 +113,7 @@ async def test_an_option_is_what_the_row_says(
 async def test_each_row_of_a_batch_is_graded_by_its_own_option_and_names_it() -> None:
     spec = spec_of(type="contains", substring={"from": "expected"})
     rows = [read_row({"answer": "a b", "expected": one}).submission for one in ("a", "z", "b")]
-    found = await grade_many(spec, [(str(n), row) for n, row in enumerate(rows)])
+    found = await grade_many([spec], [(str(n), row) for n, row in enumerate(rows)])
     assert [one.score for one in found] == [1.0, 0.0, 1.0]
     nodes = [await grade_alone(spec, row) for row in rows]
     told = [cast("dict[str, Json]", node.metadata) for node in nodes]
@@ -217,6 +217,7 @@ def test_nothing_of_the_answer_says_how_it_is_graded(place: Json, said: str, hin
             "for the author",
         ),
         ({"type": "function", "source": {"from": "metadata.x"}}, "for the author"),
+        ({"type": "tests", "isolation": {"from": "metadata.x"}}, "for the author"),
         ({"type": "external_endpoint", "url": {"from": "metadata.x"}}, "for the author"),
         (
             {

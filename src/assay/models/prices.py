@@ -12,18 +12,19 @@ own adds rows and replaces them::
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import cast
+from typing import Annotated, Any, TypeAlias, cast
 
 from assay.conversation.messages import ReplyUsage, Request
 from assay.conversation.schemas import schema_text
 from assay.errors import InputError, Location
 from assay.frozen import frozen
-from assay.scoring.json_safe import Json
+from assay.scoring.json_safe import Json, plain
+from assay.types.codec import Path as CodecPath
+from assay.types.codec import Problem, Within, read
 
 _MILLION = 1_000_000
 _STORED, _STORED_HOUR = 0.25, 1.0
@@ -36,12 +37,12 @@ _CHARACTERS_PER_TOKEN = 3
 _OVERHEAD_TOKENS = 200  # roles and the frame of tools, which no message shows
 _IMAGE_TOKENS = 3_000
 _REMEMBERED = 1_024
-_KEYS = ("model", "input", "cached_input", "output", "source", "date", "from", "above")
+_Dollars: TypeAlias = Annotated[float, Within(0)]
 
 
 @frozen(kw_only=True)
 class Price:
-    """One row of the table.
+    """One row of the table, as it stands in a file; beside it ``from`` says when it begins to hold.
 
     Attributes:
         model: The provider's name for it; a last ``*`` stands for anything.
@@ -49,16 +50,20 @@ class Price:
         cached_input: Likewise for those from the provider's own cache; None if that is not known,
             when they are counted as any others.
         output: US dollars per million tokens written.
-        above_tokens: From how many tokens read the price is `above`.
+        tokens: Of the row of long requests, how many are read by more than these.
         above: The row for long requests.
+        source: The page it was read on, for people.
+        date: When it was, for people.
     """
 
-    model: str
-    input: float
-    cached_input: float | None
-    output: float
-    above_tokens: int = 0
+    model: str = ""
+    input: _Dollars
+    cached_input: _Dollars | None = None
+    output: _Dollars
+    tokens: Annotated[int, Within(0)] = 0
     above: Price | None = None
+    source: str = ""
+    date: str = ""
 
     def of(
         self, read: int, cached: int, written: int, *, stored: int = 0, stored_hour: int = 0
@@ -72,7 +77,7 @@ class Price:
             stored: Of those read, kept in the provider's cache for minutes.
             stored_hour: Likewise for an hour.
         """
-        if self.above is not None and read > self.above_tokens:
+        if self.above is not None and read > self.above.tokens:
             return self.above.of(read, cached, written, stored=stored, stored_hour=stored_hour)
         cached = min(max(cached, 0), read)
         stored = min(max(stored, 0), read - cached)
@@ -193,8 +198,14 @@ def _this_day() -> str:
 
 def _packaged(today: str) -> dict[str, Price]:
     packaged = Path(__file__).with_name("prices.json")
-    document = cast("Json", json.loads(packaged.read_text("utf-8")))
-    return _rows(document, file=packaged.name, today=today)
+    rows: list[dict[str, Any]] = json.loads(packaged.read_text("utf-8"))["prices"]
+    # It is ours: what a stranger's file is asked takes longer than all else that a client does.
+    return {row["model"]: _made(row) for row in rows if row.pop("from", "") <= today}
+
+
+def _made(row: dict[str, Any]) -> Price:
+    above = row.pop("above", None)
+    return Price(**row, above=above and _made(above))
 
 
 def _tokens(text: str) -> int:
@@ -224,43 +235,20 @@ def _rows(document: Json, *, file: str, today: str) -> dict[str, Price]:
         )
     rows: dict[str, Price] = {}
     for index, entry in enumerate(entries):
-        place = Location(file=file, field=f"prices[{index}]")
-        if not isinstance(entry, dict) or not entry.keys() <= set(_KEYS):
-            raise InputError(f"a price has the keys {', '.join(_KEYS)}", location=place)
-        name = entry.get("model")
-        if not isinstance(name, str) or not name:
-            raise InputError("a price needs the name of its model", location=place)
+        place: CodecPath = ("prices", index)
+        given = plain(entry)
+        since = given.pop("from", "") if isinstance(given, dict) else ""
+        problems: list[Problem] = []
+        price = read(Price, given, place, problems)
+        if isinstance(price, Price):
+            if not price.model:
+                problems.append(Problem(place, "a price needs the name of its model"))
+            if price.above is not None and not price.above.tokens:
+                problems.append(Problem((*place, "above"), "'above' needs 'tokens' and prices"))
+        if problems:
+            where = Location(file=file, field=problems[0].field)
+            raise InputError(problems[0].message, location=where, hint=problems[0].hint)
         # Of several rows for a model the last one that holds already counts.
-        if str(entry.get("from", "")) <= today:
-            rows[name] = _price(name, entry, place)
+        if isinstance(price, Price) and str(since) <= today:
+            rows[price.model] = price
     return rows
-
-
-def _price(name: str, entry: dict[str, Json], place: Location) -> Price:
-    above, tokens = entry.get("above"), 0
-    if above is not None:
-        if not isinstance(above, dict) or not isinstance(above.get("tokens"), int):
-            raise InputError("'above' needs 'tokens' and prices", location=place)
-        tokens = cast("int", above["tokens"])
-    cached = entry.get("cached_input")
-    return Price(
-        model=name,
-        input=_dollars(entry.get("input"), "input", place),
-        cached_input=None if cached is None else _dollars(cached, "cached_input", place),
-        output=_dollars(entry.get("output"), "output", place),
-        above_tokens=tokens,
-        above=None if above is None else _price(name, above, place),
-    )
-
-
-def _dollars(value: Json, key: str, place: Location) -> float:
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float)
-        or not math.isfinite(value)
-        or value < 0
-    ):
-        raise InputError(
-            f"'{key}' is US dollars per million tokens, from 0, not {value!r}", location=place
-        )
-    return float(value)

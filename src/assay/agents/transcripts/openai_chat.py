@@ -18,7 +18,6 @@ from assay.agents.transcripts.document import (
     texts_of,
 )
 from assay.agents.transcripts.transcript import (
-    CallDraft,
     Calls,
     Drafts,
     Transcript,
@@ -75,9 +74,7 @@ class _Chat:
         self.notes = notes
         self.calls = Calls(notes)
         self.drafts = Drafts(self.calls)
-        self.by_name: dict[str, list[CallDraft]] = {}
         self.answer: str | None = None
-        self.legacy_calls = 0
 
     def take(self, message: Mapping[str, Json]) -> None:
         """Take in one message."""
@@ -87,8 +84,6 @@ class _Chat:
         elif role == "tool":
             call_id = text_of(message.get("tool_call_id")) or ""
             self.calls.answer(call_id, message.get("content"), is_error=False)
-        elif role == "function":
-            self._answer_by_name(message)
         elif role in _ROLES:
             shown: Json = {"role": role, "content": texts_of(message.get("content"))}
             self.drafts.add(Step(source=_ROLES[role], messages=(shown,)))
@@ -109,7 +104,7 @@ class _Chat:
         for call in listing(message.get("tool_calls")):
             self._call(turn, mapping(call))
         if message.get("function_call") is not None:
-            self._legacy_call(turn, mapping(message["function_call"]))
+            self.notes.lack("a call in the form of 2023, function_call, was not read")
         self.answer = said or turn.refusal or self.answer
 
     def _call(self, turn: TurnDraft, call: Mapping[str, Json]) -> None:
@@ -124,24 +119,6 @@ class _Chat:
             arguments=arguments_of(given, self.notes),
             call_id=text_of(call.get("id")) or "",
         )
-
-    def _legacy_call(self, turn: TurnDraft, function: Mapping[str, Json]) -> None:
-        name = text_of(function.get("name")) or ""
-        self.legacy_calls += 1
-        draft = self.drafts.call(
-            turn,
-            name=name,
-            arguments=arguments_of(function.get("arguments"), self.notes),
-            call_id=f"function call {self.legacy_calls}",
-        )
-        self.by_name.setdefault(name, []).append(draft)
-
-    def _answer_by_name(self, message: Mapping[str, Json]) -> None:
-        drafts = self.by_name.get(text_of(message.get("name")) or "", [])
-        if drafts:
-            drafts[-1].answer(message.get("content"), is_error=False, notes=self.notes)
-        else:
-            self.notes.lack("a function's answer belongs to a call that is not there")
 
     def finish(self, usage: Mapping[str, Json]) -> Transcript:
         """The transcript, after the last message."""
