@@ -1,7 +1,7 @@
-import { useSuspenseInfiniteQuery } from "@tanstack/react-query";
 import { useDeferredValue, useRef, useState } from "react";
 import { Link } from "react-router";
 import { api, ask } from "../api/client";
+import { useList } from "../api/lists";
 import { useMay, useProject } from "../api/me";
 import { useAddress } from "../parts/address";
 import { Button, ButtonLink } from "../parts/Button";
@@ -80,23 +80,13 @@ export default function GradersPage() {
 
 function List({ project, query, kind, showAll }: ListProps) {
   const mayEdit = useMay("editor", project);
-  const list = useSuspenseInfiniteQuery({
-    queryKey: ["get", "/api/v1/projects/{project}/graders", project, query, kind],
-    queryFn: ({ signal, pageParam }) => {
-      const wanted = {
-        limit: 100,
-        query,
-        ...(kind && { kind }),
-        ...(pageParam && { after: pageParam }),
-      };
-      const params = { path: { project }, query: wanted };
-      return ask(api.GET("/api/v1/projects/{project}/graders", { params, signal }));
-    },
-    initialPageParam: "",
-    getNextPageParam: (last) => last.next,
+  const path = "/api/v1/projects/{project}/graders";
+  const list = useList(["get", path, project, query, kind], (rest, signal) => {
+    const wanted = { limit: 100, query, ...(kind && { kind }), ...rest };
+    return ask(api.GET(path, { params: { path: { project }, query: wanted }, signal }));
   });
-  const rows = list.data.pages.flatMap((page) => page.items);
-  const end = useSeen(() => list.hasNextPage && !list.isFetching && list.fetchNextPage());
+  const rows = list.items;
+  const end = useSeen(list.more);
   if (rows.length === 0 && (query || kind)) {
     return (
       <Empty title="Nothing matches">

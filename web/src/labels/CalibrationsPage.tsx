@@ -2,7 +2,7 @@ import { Link } from "react-router";
 import { $api, type Schemas } from "../api/client";
 import { useProject } from "../api/me";
 import { useAddress } from "../parts/address";
-import { Button } from "../parts/Button";
+import { Button, ButtonLink } from "../parts/Button";
 import { Empty } from "../parts/Empty";
 import { moment, money, whole } from "../parts/figures";
 import { Outcome } from "../parts/Outcome";
@@ -56,6 +56,7 @@ function Cards({ project, grader, isNew }: CardsProps) {
           A card says how far a grader agrees with people, and stands beside every score that it
           gives. Label some answers first, then calibrate.
         </p>
+        <ButtonLink to={`/p/${project}/labels/queue?goal=20`}>Label 20 examples</ButtonLink>
       </Empty>
     );
   }
