@@ -10,6 +10,7 @@ import { Empty } from "../parts/Empty";
 import { count, money, whole } from "../parts/figures";
 import { Boundary, Panel } from "../parts/Panel";
 import { ProblemBox } from "../parts/ProblemBox";
+import { Progress } from "../parts/Progress";
 import { TextField } from "../parts/TextField";
 import { type Asked, calibrate, forget, nameOf, stop, useRunning } from "./calibrating";
 import { useSets } from "./sets";
@@ -150,7 +151,9 @@ function Planned({ project, asked }: { project: string; asked: Asked }) {
         )}
         {(isRunning || done > 0) && (
           <>
-            <progress max={judgements || 1} value={done} aria-label="Judged" />
+            <span className="w-40">
+              <Progress done={done} total={judgements} noun="judged" />
+            </span>
             <span role="status" className="tabular-nums">
               {whole(done)} of {whole(judgements)} judged
               {work && work.errors > 0 && `, ${whole(work.errors)} could not be`}
