@@ -159,7 +159,7 @@ async def test_what_a_kind_scores_has_its_word(
     result = await grade_submission([spec], submission)
     node = next(iter(result.subscores or ()))
     assert (node.status, node.assurance, result.assurance) == ("scored", word, word)
-    (graded,) = await grade_many(spec, [("1", submission)])
+    (graded,) = await grade_many([spec], [("1", submission)])
     assert graded.assurance == word
 
 

@@ -51,17 +51,13 @@ def grade(
     given: Sequence[Mapping[str, Json]] | None = None,
     timeout_s: float = 30.0,
 ) -> SubScore:
-    parameters: dict[str, object] = {
-        "workspace": Workspace(path=str(workspace)),
-        "probe": PROBE,
-        "checks": checks(name) if given is None else given,
-        "timeout_s": timeout_s,
-    }
-    empty = SubScore.error("behaviour", "")
-    (found,) = asyncio.run(Behaviour.score_each(empty, [parameters], {}))
-    if isinstance(found, GraderError):
-        raise found
-    return found
+    graded = Behaviour.grade(
+        workspace=Workspace(path=str(workspace)),
+        probe=PROBE,
+        checks=checks(name) if given is None else given,
+        timeout_s=timeout_s,
+    )
+    return asyncio.run(graded)
 
 
 def lay_out(workspace: Path, files: Mapping[str, str]) -> Path:

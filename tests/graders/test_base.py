@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import json
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import pytest
 
@@ -389,3 +392,129 @@ async def test_a_compute_score_may_be_a_static_method() -> None:
             return float(answer == "yes")
 
     assert (await Static.grade(answer="yes")).value == 1.0
+
+
+_SETTING: ContextVar[str] = ContextVar("setting", default="nobody's")
+
+
+class Setting(Grader):
+    """Leaves something in its context; one that is slow does so after it has waited."""
+
+    name = "setting"
+
+    @classmethod
+    async def compute_score(cls, value: str) -> tuple[float, dict[str, object]]:
+        seen = _SETTING.get()
+        _SETTING.set(value)
+        return 1.0, {"seen": seen}
+
+
+class SlowSetting(Setting):
+    @classmethod
+    def compute_score(cls, value: str) -> Awaitable[tuple[float, dict[str, object]]]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        seen = _SETTING.get()
+        _SETTING.set(value)
+
+        async def score() -> tuple[float, dict[str, object]]:
+            task = id(asyncio.current_task())  # as `asyncio.timeout` takes hold of it
+            await asyncio.sleep(0)
+            return 1.0, {"seen": seen, "kept": _SETTING.get(), "task": task}
+
+        return score()
+
+
+def _all_tasks(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    loop, made = asyncio.get_running_loop(), list[object]()
+    create = loop.create_task
+
+    def counted(*given: Any, **named: Any) -> asyncio.Task[Any]:
+        made.append(given)
+        return create(*given, **named)
+
+    monkeypatch.setattr(loop, "create_task", counted)
+    return made
+
+
+async def test_graders_that_wait_for_nothing_need_no_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = _all_tasks(monkeypatch)
+    result = await combine(
+        Giving.grade(score=0.5), Plain.grade(answer="yes"), LongEnough.grade(answer="", target=1)
+    )
+    assert [node.value for node in result.subscores or ()] == [0.5, 1.0, 0.0]
+    assert made == []
+
+
+async def test_what_a_grader_sets_in_its_context_no_other_one_sees() -> None:
+    for kinds in ((Setting, Setting), (SlowSetting, Setting), (Setting, SlowSetting)):
+        nodes = (await combine(*(kind.grade(value="mine") for kind in kinds))).subscores or ()
+        assert [(node.metadata or {})["seen"] for node in nodes] == ["nobody's"] * 2
+        assert _SETTING.get() == "nobody's"
+
+
+async def test_graders_that_wait_do_so_side_by_side_each_in_a_task_and_a_context_of_its_own() -> (
+    None
+):
+    graded = [SlowSetting.grade(value=value) for value in ("a", "b", "c")]
+    nodes = (await combine(Giving.grade(), *graded)).subscores or ()
+    told = [dict(node.metadata or {}) for node in list(nodes)[1:]]
+    assert [one["kept"] for one in told] == ["a", "b", "c"]
+    assert len({str(one["task"]) for one in told} | {str(id(asyncio.current_task()))}) == 4
+
+
+async def test_graders_begin_in_their_order_whatever_waits() -> None:
+    begun: list[str] = []
+
+    class Noted(Grader):
+        @classmethod
+        async def compute_score(cls, note: str) -> float:
+            begun.append(note)
+            return 1.0
+
+    class Waits(Noted):
+        @classmethod
+        async def compute_score(cls, note: str) -> float:
+            begun.append(note)
+            await asyncio.sleep(0)
+            return 1.0
+
+    async def foreign() -> SubScore:
+        begun.append("foreign")
+        return SubScore(name="foreign", value=1.0)
+
+    await combine(Noted.grade(note="1"), Waits.grade(note="2"), Noted.grade(note="3"))
+    await combine(foreign(), Noted.grade(note="4"))
+    assert begun == ["1", "2", "3", "foreign", "4"]
+
+
+async def test_a_grader_that_is_given_twice_is_graded_once() -> None:
+    once = Giving.grade(score=0.5)
+    result = await combine(once, once)
+    assert [node.value for node in result.subscores or ()] == [0.5, 0.5]
+
+
+async def test_what_is_interrupted_between_graders_leaves_nothing_that_was_not_awaited() -> None:
+    class Waits(Grader):
+        @classmethod
+        async def compute_score(cls) -> float:
+            await asyncio.sleep(60)
+            return 1.0
+
+    for steps in range(1, 5):  # a warning of what nobody awaited is an error
+        task = asyncio.create_task(combine(Waits.grade(), Waits.grade()))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    gc.collect()
+
+
+async def test_what_ends_the_work_is_passed_on_and_leaves_nothing_that_was_not_awaited() -> None:
+    class Stops(Grader):
+        @classmethod
+        async def compute_score(cls) -> float:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        await combine(Giving.grade(), Stops.grade(), Giving.grade())
+    gc.collect()

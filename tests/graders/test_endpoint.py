@@ -205,7 +205,7 @@ async def test_a_batch_that_fails_takes_no_other_with_it() -> None:
 async def test_a_declared_grader_grades_many_in_few_requests() -> None:
     with faulty(graded) as server:
         items = [(f"row-{n}", Submission(answer=str(n))) for n in range(100)]
-        found = await grade_many(spec(server.url, batch=50), items)
+        found = await grade_many([spec(server.url, batch=50)], items)
         assert [outcome.id for outcome in found] == [name for name, _ in items]
         assert {outcome.score for outcome in found} == {0.5}
         assert len(server.asked) == 2
@@ -279,7 +279,7 @@ async def test_a_remote_error_keeps_its_code_and_message() -> None:
     long = "x" * 100_000
     error: Json = {"code": "judge_failed", "message": long}
     with faulty(answering(lambda _: {"results": [{"id": "0", "error": error}]})) as server:
-        (found,) = await grade_many(spec(server.url), [("a", PLAIN)])
+        (found,) = await grade_many([spec(server.url)], [("a", PLAIN)])
     assert (found.status, found.outcome) == ("error", "error")
     assert found.error.startswith("the endpoint could not grade it: judge_failed: xxx")
     assert len(found.error) < 2_200
@@ -295,7 +295,7 @@ async def test_a_reason_details_and_flags_are_kept_and_bounded() -> None:
         "flags": ["odd", "f" * 1_000, *["more"] * 100],
     }
     with faulty(answering(lambda _: {"results": [result]})) as server:
-        (found,) = await grade_many(spec(server.url), [("a", PLAIN)])
+        (found,) = await grade_many([spec(server.url)], [("a", PLAIN)])
     assert found.score == 0.5
     assert len(found.reason) == 2_000
     assert found.flags[0] == "odd"
@@ -311,7 +311,7 @@ async def test_details_do_not_stand_for_what_is_known_here() -> None:
         {"id": "1", "error": "no", "details": details},
     ]
     with faulty(answering(lambda _: {"results": results})) as server:
-        found = await grade_many(spec(server.url), [("a", PLAIN), ("b", PLAIN)])
+        found = await grade_many([spec(server.url)], [("a", PLAIN), ("b", PLAIN)])
     assert [(one.score, one.outcome) for one in found] == [(0.5, "ok"), (None, "error")]
     assert found[0].digest == found[1].digest != "0"
     assert found[0].details["score"] == 0.5
@@ -322,21 +322,21 @@ async def test_details_do_not_stand_for_what_is_known_here() -> None:
 async def test_what_an_endpoint_knows_to_be_weaker_is_believed(told: Json, word: str) -> None:
     results: Json = [{**GOOD, "assurance": told}]
     with faulty(answering(lambda _: {"results": results})) as server:
-        (found,) = await grade_many(spec(server.url), [("a", PLAIN)])
+        (found,) = await grade_many([spec(server.url)], [("a", PLAIN)])
     assert (found.score, found.assurance) == (1.0, word)
 
 
 async def test_a_skip_is_no_score() -> None:
     result: Json = {"id": "0", "status": "skipped", "reason": "no code", "score": None}
     with faulty(answering(lambda _: {"results": [result]})) as server:
-        (found,) = await grade_many(spec(server.url), [("a", PLAIN)])
+        (found,) = await grade_many([spec(server.url)], [("a", PLAIN)])
     assert (found.status, found.score, found.reason) == ("skipped", None, "no code")
 
 
 @pytest.mark.parametrize(("score", "value"), [(-1, 0.0), (0, 0.5), (1, 1.0), (0.5, 0.75)])
 async def test_a_score_is_moved_from_its_range(score: float, value: float) -> None:
     with faulty(answering(lambda _: {"results": [{"id": "0", "score": score}]})) as server:
-        (found,) = await grade_many(spec(server.url, range=[-1, 1]), [("a", PLAIN)])
+        (found,) = await grade_many([spec(server.url, range=[-1, 1])], [("a", PLAIN)])
     assert found.score == value
     assert found.details["score"] == score
 
@@ -474,7 +474,7 @@ async def test_a_request_can_be_signed(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_the_secret_is_not_in_what_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASSAY_SECRET_R", "hunter2")
     with faulty(graded) as server:
-        (found,) = await grade_many(spec(server.url, secret_env="ASSAY_SECRET_R"), [("a", PLAIN)])
+        (found,) = await grade_many([spec(server.url, secret_env="ASSAY_SECRET_R")], [("a", PLAIN)])
         node = await EndpointGrader.grade(
             url=server.url, answer="x", allow_internal=True, secret_env="ASSAY_SECRET_R"
         )

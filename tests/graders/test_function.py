@@ -130,7 +130,7 @@ async def test_a_question_that_nobody_answered_earns_nothing() -> None:
     assert {g.error for g in found[:3]} == {
         "there is nothing to grade: no answer, and no assistant turn"
     }
-    declared = await grade_many(spec(kind), items[:1])
+    declared = await grade_many([spec(kind)], items[:1])
     assert (declared[0].status, declared[0].score, declared[0].outcome) == (
         "error",
         None,
@@ -262,7 +262,7 @@ async def test_no_grader_sees_what_another_call_left_behind() -> None:
 @sandbox
 async def test_many_are_graded_as_each_would_be() -> None:
     items = [GOOD, BAD, ("none", Submission(question="?"))]
-    many = await grade_many(spec(), items)
+    many = await grade_many([spec()], items)
     for (item, submission), graded in zip(items, many, strict=True):
         alone = await grade_submission([spec()], submission)
         assert (graded.id, graded.score, graded.status) == (item, alone.reward, alone.status)
@@ -422,7 +422,7 @@ class Short(Grader):
 
 async def test_a_batch_that_loses_scores_is_an_error_and_never_shifts_them() -> None:
     grader = GraderSpec(type=f"python:{__file__}:Short")
-    graded = await grade_many(grader, [GOOD, BAD])
+    graded = await grade_many([grader], [GOOD, BAD])
     assert [g.status for g in graded] == ["error", "error"]
     assert "gave 1 scores for 2 submissions" in graded[0].error
 
@@ -430,7 +430,7 @@ async def test_a_batch_that_loses_scores_is_an_error_and_never_shifts_them() -> 
 async def test_a_grader_that_fails_in_a_batch_keeps_its_reason() -> None:
     items = [("a", Submission(answer="0.5")), ("b", Submission(answer="boom"))]
     graded = await grade_many(
-        GraderSpec(type=f"python:{__file__}:Slow", gate=True, weight=9), items
+        [GraderSpec(type=f"python:{__file__}:Slow", gate=True, weight=9)], items
     )
     assert [g.score for g in graded] == [0.5, None]
     assert graded[1].error.startswith("ValueError: boom (tests/graders/test_function.py:")

@@ -175,7 +175,7 @@ def scorer_of_graders(specs: Sequence[GraderSpec]) -> Scorer:
 
     async def score(items: Sequence[tuple[str, Submission]]) -> Sequence[Graded]:
         if len(specs) == 1:
-            return await grade_many(specs[0], items)
+            return await grade_many(specs, items)
 
         async def one(item: tuple[str, Submission]) -> Graded:
             name, submission = item

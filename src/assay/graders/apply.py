@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import cast
 
 from assay.errors import AssayError, GraderError, InputError
+from assay.graders.base import AskedNode
 from assay.graders.comparison import Comparison
 from assay.graders.digest import grader_digest
 from assay.graders.kinds import KINDS
@@ -15,7 +16,7 @@ from assay.graders.spec import GraderSpec
 from assay.scoring.combine import combine_scores
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
-from assay.scoring.results import EvaluationResult, SubScore
+from assay.scoring.results import EvaluationResult, SubScore, checked_weight
 from assay.turns import current_turn
 from assay.types.submission import SUBMISSION_PARTS, Submission
 
@@ -23,7 +24,6 @@ __all__ = [
     "explained",
     "grade_alone",
     "grade_batch",
-    "grade_items",
     "grade_many",
     "grade_submission",
     "require_parts",
@@ -93,40 +93,31 @@ async def grade_alone(spec: GraderSpec, submission: Submission) -> SubScore:
     return (await _grade_each(spec, [submission], explained=True))[0]
 
 
-async def grade_many(spec: GraderSpec, items: Sequence[tuple[str, Submission]]) -> list[Graded]:
-    """Grade many submissions with one declared grader, as `grade_submission` would each of them.
-
-    They are handed to the grader as one batch (`Grader.compute_many`); give it thousands at a
-    time, not millions.
-    """
-    return await grade_items([spec], items)
-
-
-async def grade_items(
+async def grade_many(
     specs: Sequence[GraderSpec], items: Sequence[tuple[str, Submission]]
 ) -> list[Graded]:
     """Grade many submissions, each as `grade_submission` would; the parts of several are details.
 
-    In a turn (`assay.turns`) the seconds of the single items are put down, where they are known.
+    They are handed to each grader as one batch; give it thousands at a time, not millions. In a
+    turn (`assay.turns`) the seconds of the single items are put down, where they are known.
     """
-    if len(specs) == 1:
+    alone = len(specs) == 1
+    if alone:
         specs = [replace(specs[0], weight=1.0, gate=False)]
-    submissions = [submission for _, submission in items]
-    columns = [await _grade_each(spec, submissions) for spec in specs]
-    known: dict[tuple[int, ...], Graded] = {}
+    results = await grade_batch(specs, [submission for _, submission in items])
+    known: dict[int, Graded] = {}
     graded: list[Graded] = []
-    for (name, _), nodes in zip(items, zip(*columns, strict=True), strict=True):
-        key = tuple(map(id, nodes))
-        if (alike := known.get(key)) is None:
-            result = _combined(specs, list(nodes))
-            alone = len(specs) == 1
-            alike = _graded(name, nodes[0], result) if alone else Graded.of_result(name, result)
-            known[key] = alike
+    for (name, _), result in zip(items, results, strict=True):
+        if (alike := known.get(id(result))) is None:
+            alike = _graded(name, result) if alone else Graded.of_result(name, result)
+            known[id(result)] = alike
         graded.append(alike if alike.id == name else alike.called(name))
     return graded
 
 
-def _graded(item: str, node: SubScore, result: EvaluationResult) -> Graded:
+def _graded(item: str, result: EvaluationResult) -> Graded:
+    """What came of an item with a single grader, whose node is the first: gates in it follow."""
+    node = next(iter(result.subscores or ()))
     graded = Graded.of(item, node)
     if result.reward is None or graded.status == "error":
         return graded
@@ -194,7 +185,8 @@ async def _grade_each(
     spec: GraderSpec, submissions: Sequence[Submission], *, explained: bool = False
 ) -> list[SubScore]:
     """One grader's node for each submission; what it needs and they lack makes an error node."""
-    node = SubScore.error(spec.label, "not graded", weight=spec.weight, gate=spec.gate)
+    weight = checked_weight(spec.weight, spec.label)
+    node: AskedNode = {"name": spec.label, "weight": weight, "gate": spec.gate}
     grader = spec.kind.grader
     filling = _Filling(spec)
     calls = [filling.call(submission) for submission in submissions]
@@ -208,7 +200,7 @@ async def _grade_each(
     if (turn := current_turn()) is not None:
         turn.put_down([not isinstance(call, str) for call in calls])
     nodes = [
-        replace(node, reason=call) if isinstance(call, str) else _node(next(scored))
+        SubScore.error(**node, reason=call) if isinstance(call, str) else _node(next(scored))
         for call in calls
     ]
     return list(map(filling.noted, nodes, calls)) if spec.open else nodes

@@ -5,17 +5,17 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import MISSING, fields, is_dataclass, replace
+from dataclasses import MISSING, fields, is_dataclass
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypedDict, cast
 
 from assay.errors import GraderError, InputError, is_fault, nearest, reason_of, traceback_of
 from assay.frozen import frozen
 from assay.graders.batched import Batched
-from assay.scoring.combine import combine_all, combine_any
+from assay.scoring.combine import begun_in_place, combine_all, combine_any, own_task
 from assay.scoring.json_safe import Json, record_evidence, record_parameters
-from assay.scoring.results import Assurance, SubScore, finite_number, weakest
-from assay.turns import WorkTurn, current_turn
+from assay.scoring.results import Assurance, SubScore, checked_weight, finite_number, weakest
+from assay.turns import current_turn
 from assay.types.codec import check_fields
 from assay.types.thread import StringThread
 
@@ -38,6 +38,14 @@ class Parameter:
     annotation: object = object
     required: bool = False
     default: object = None
+
+
+class AskedNode(TypedDict):
+    """What a node has from who asks for the score, and not from its grader."""
+
+    name: str
+    weight: float
+    gate: bool
 
 
 class Grader(Batched):
@@ -149,9 +157,10 @@ class Grader(Batched):
     def _has_fields(cls) -> bool:
         """Whether its fields are its options: a dataclass that has no other ``compute_score``."""
         own = getattr(cls.compute_score, "__func__", None)  # a static method has none
-        return is_dataclass(cls) and own is cast("Any", Grader.compute_score).__func__
+        return own is _SCORE_OF_FIELDS and is_dataclass(cls)
 
     @classmethod
+    @begun_in_place
     async def grade(
         cls,
         weight: float = 1.0,
@@ -173,14 +182,15 @@ class Grader(Batched):
             InputError: For a parameter that ``compute_score`` does not take.
             GraderError: If the grader failed; `combine` turns it into a node of its own.
         """
-        node = SubScore.error(name or cls.name, "not graded", weight=weight, gate=gate)
+        label = name or cls.name
+        node: AskedNode = {"name": label, "weight": checked_weight(weight, label), "gate": gate}
         try:
             cls.check_parameters(parameters)
         except InputError as error:
-            error.subscore = replace(node, reason=str(error))
+            error.subscore = SubScore.error(**node, reason=str(error))
             raise
-        record = cls.record(parameters)
-        (scored,) = await cls.score_each(node, [parameters], record, explained=True)
+        recorded: dict[str, Json] = {"_parameters": cls.record(parameters)}
+        scored = cls._settle(await cls._compute(parameters), node, recorded, parameters)
         if isinstance(scored, GraderError):
             raise scored
         return scored
@@ -189,12 +199,12 @@ class Grader(Batched):
     def record(cls, parameters: Mapping[str, object]) -> dict[str, Json]:
         """What is kept of the parameters beside the score, safe and bounded; override for less."""
         threads = {k: v.to_dict() for k, v in parameters.items() if isinstance(v, StringThread)}
-        return record_parameters({**parameters, **threads})
+        return record_parameters({**parameters, **threads} if threads else parameters)
 
     @classmethod
     async def score_each(
         cls,
-        node: SubScore,
+        node: AskedNode,
         calls: Sequence[Mapping[str, object]],
         record: Mapping[str, Json],
         told: Mapping[str, Json] | None = None,
@@ -203,7 +213,7 @@ class Grader(Batched):
     ) -> list[SubScore | GraderError]:
         """Compute many scores and put each into a node; the one place where graders are called.
 
-        ``node``: Gives name, weight and gate of all.
+        ``node``: What all nodes have in common.
         ``calls``: What ``compute_score`` is called with, already checked.
         ``record``: What is kept in the metadata under ``_parameters``, and beside it ``told``.
         ``explained``: Whether each bare number gets its evidence now. Of many, equal numbers make
@@ -214,7 +224,8 @@ class Grader(Batched):
         """
         recorded: dict[str, Json] = {"_parameters": dict(record), **(told or {})}
         try:
-            scores = await cls.compute_many(calls)
+            alone = len(calls) == 1
+            scores = [await cls._compute(calls[0])] if alone else await cls.compute_many(calls)
         except BaseException as error:
             if not is_fault(error):
                 raise
@@ -224,11 +235,9 @@ class Grader(Batched):
             scores = [GraderError(wrong)] * len(calls)
         settled: dict[float, SubScore | GraderError] = {}
         found: list[SubScore | GraderError] = []
-        for number, score in enumerate(scores):
-            if type(score) is float and explained:
-                score = (score, cls.explained(score, calls[number]))  # noqa: PLW2901 - the same, told
-            if type(score) is not float:
-                found.append(cls._settle(score, node, recorded))
+        for call, score in zip(calls, scores, strict=True):
+            if explained or type(score) is not float:
+                found.append(cls._settle(score, node, recorded, call))
                 continue
             if score not in settled:  # equal numbers make equal nodes: one does for all
                 settled[score] = cls._settle(score, node, recorded)
@@ -239,15 +248,14 @@ class Grader(Batched):
     async def compute_many(
         cls, calls: Sequence[Mapping[str, object]]
     ) -> Sequence[Score | BaseException]:
-        """What came of many calls, in order; override where a batch costs less than its items.
+        """What came of several calls, in order; override where a batch costs less than its items.
 
         It is what ``compute_score`` returned or raised; `most_at_once` are under way at a time.
         """
-        if len(calls) == 1:
-            return [await cls._compute(calls[0])]
         if cls.is_pure:
+            if (turn := current_turn()) is None:
+                return [await cls._compute(call) for call in calls]
             found: list[Score | BaseException] = []
-            turn = current_turn() or WorkTurn()
             turn.begin()
             for call in calls:
                 found.append(await cls._compute(call))
@@ -265,8 +273,10 @@ class Grader(Batched):
             else:  # what may take long holds up none of the other items
                 from assay.graders.threads import in_thread
 
-                returned = await in_thread(partial(cls.compute_score, **call))
-            return await returned if inspect.isawaitable(returned) else returned
+                returned = await own_task(in_thread(partial(cls.compute_score, **call)))
+            if type(returned) is not float and inspect.isawaitable(returned):
+                returned = await own_task(returned)
+            return cast("Score", returned)
         except BaseException as error:
             if not is_fault(error):
                 raise
@@ -377,10 +387,17 @@ class Grader(Batched):
 
     @classmethod
     def _settle(
-        cls, score: Score | BaseException, node: SubScore, recorded: Mapping[str, Json]
+        cls,
+        score: Score | BaseException,
+        node: AskedNode,
+        recorded: Mapping[str, Json],
+        call: Mapping[str, object] | None = None,
     ) -> SubScore | GraderError:
+        """The node of a score; with the call that it is of, a bare number is explained."""
         if isinstance(score, BaseException):
             return cls._failure(score, node, recorded)
+        if call is not None and type(score) is float and (why := cls.explained(score, call)):
+            score = score, why
         try:
             packaged = cls._package(score, node, recorded)
         except BaseException as error:
@@ -394,20 +411,18 @@ class Grader(Batched):
         return packaged
 
     @classmethod
-    def _package(cls, score: object, node: SubScore, recorded: Mapping[str, Json]) -> SubScore:
+    def _package(cls, score: object, node: AskedNode, recorded: Mapping[str, Json]) -> SubScore:
         if isinstance(score, SubScore):
             assurance = score.assurance
             if assurance is None and score.status == "scored":
                 own = score.weakest_assurance
                 assurance = cls.assurance if own is None else weakest((cls.assurance, own))
             return SubScore(  # written out: `replace` takes three times as long
-                name=node.name,
+                **node,
                 value=score.value,
-                weight=node.weight,
                 metadata={**(score.metadata or {}), **recorded},
                 children=score.children,
                 status=score.status,
-                gate=node.gate,
                 reason=score.reason,
                 passed=score.passed,
                 flags=score.flags,
@@ -428,24 +443,25 @@ class Grader(Batched):
                 evidence = record_evidence({str(key): item for key, item in entries.items()})
         value = finite_number(score, what=f"the score of {cls.__name__}")
         return SubScore(
-            name=node.name,
+            **node,
             value=value,
-            weight=node.weight,
             metadata={**evidence, **recorded} if evidence else recorded,
-            gate=node.gate,
             assurance=cls.assurance,
         )
 
     @classmethod
     def _failure(
-        cls, error: BaseException, node: SubScore, recorded: Mapping[str, Json]
+        cls, error: BaseException, node: AskedNode, recorded: Mapping[str, Json]
     ) -> GraderError:
         reason, trace = reason_of(error), traceback_of(error)
-        failure = GraderError(f"{node.name}: {reason}")
+        failure = GraderError(f"{node['name']}: {reason}")
         told = {**({"traceback": trace} if trace else {}), **recorded}
-        failure.subscore = replace(node, reason=reason, metadata=told)
+        failure.subscore = SubScore.error(**node, reason=reason, metadata=told)
         failure.__cause__ = error
         return failure
+
+
+_SCORE_OF_FIELDS = vars(Grader)["compute_score"].__func__
 
 
 def _kind(pair: tuple[object, ...]) -> str:

@@ -9,22 +9,25 @@ from __future__ import annotations
 
 import importlib
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import islice
 from math import fsum
 from numbers import Real
 from typing import Literal, TypeAlias, cast, get_args
 
 from assay.errors import GraderError, InputError, reason_of
 from assay.frozen import frozen
-from assay.graders.apply import grade_items
-from assay.graders.driver import in_batches, run_batches
+from assay.graders.apply import grade_many
+from assay.graders.driver import OutOfTimeError, in_batches, run_batches, within
 from assay.graders.spec import GraderSpec, pass_mark
 from assay.graders.threads import on_own_loop, wait_for
-from assay.graders.within import OutOfTimeError, within
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json, plain
+from assay.shown import DASH, element, joined, one_line
+from assay.shown import score as shown_score
 from assay.statistics.quantiles import nearest_rank
 from assay.turns import WorkTurn
 from assay.types.references import is_missing, reference_of
@@ -66,6 +69,10 @@ _PURE = 256
 _WINDOW = 10_000
 """Items of an iterator that are held at once."""
 _NOT_YET = Graded.failed("", "it was not graded")
+_MAX_LINES = 20
+_MAX_CAUSES = 5
+_WHY = 80
+_TITLES = ("item", "time", "reward", "why")
 
 
 @frozen(kw_only=True)
@@ -85,14 +92,31 @@ class Batch:
         return f"<{str(self).partition(chr(10))[0]}>"  # not thousands of outcomes at a prompt
 
     def __str__(self) -> str:
-        from assay.graders.batch_shown import batch_text
-
-        return batch_text(self)
+        rows = [_TITLES, *islice(_rows(self), _MAX_LINES)]
+        widths = [max(len(row[place]) for row in rows) for place in range(len(_TITLES))]
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in rows
+        ]
+        if (left := len(self) - _MAX_LINES) > 0:
+            lines.append(f"... and {left:,} more")
+        causes = [f"  {number:,} x {why}" for why, number in _causes(self)]
+        return "\n".join([_summary(self), *causes, *(lines if len(self) else ())])
 
     def _repr_html_(self) -> str:
-        from assay.graders.batch_shown import batch_html
+        from assay.scoring.notebook import mark, state_of, table
 
-        return batch_html(self)
+        summary = element("p", element("b", _summary(self)))
+        causes = [(why, f"{number:,}") for why, number in _causes(self)]
+        shown = (
+            (*row[:2], mark(state_of(one.status, passed=None), row[2]), row[3])
+            for one, row in zip(self.graded, _rows(self), strict=True)
+        )
+        return joined(
+            summary,
+            table(("cause", "items"), causes, len(causes), numbers=(1,)) if causes else None,
+            table(_TITLES, shown, len(self), numbers=(1,)) if len(self) else None,
+        )
 
     def __len__(self) -> int:
         return len(self.graded)
@@ -184,7 +208,7 @@ def way_of(graders: Sequence[GraderSpec]) -> Way:
         raise InputError("no grader was given")
 
     async def score(items: Sequence[tuple[str, Submission]]) -> Sequence[Graded]:
-        return await grade_items(specs, items)
+        return await grade_many(specs, items)
 
     if all(spec.kind.grader.is_pure for spec in specs):
         size, at_once = _PURE, 1
@@ -404,3 +428,34 @@ def _parts(graded: Graded) -> dict[str, float | None]:
             value = node.get("value")
             found[name] = float(value) if isinstance(value, int | float) else None
     return found
+
+
+def _summary(batch: Batch) -> str:
+    known = [one for one in batch.rewards if one is not None]
+    mean = f"reward {shown_score(sum(known) / len(known))}" if known else "no reward"
+    said = f"batch: {mean}; {len(known):,} of {len(batch):,} graded"
+    middle, slow = batch.quantile(0.5), batch.quantile(0.99)
+    return said if middle is None else f"{said}; p50 {_time(middle)}, p99 {_time(slow)}"
+
+
+def _causes(batch: Batch) -> list[tuple[str, int]]:
+    """The commonest errors; what differs in numbers alone is told apart."""
+    errors = Counter(one_line(one.error, _WHY) for one in batch.graded if one.status == "error")
+    causes = errors.most_common(_MAX_CAUSES)
+    rest = errors.total() - sum(number for _, number in causes)
+    return [*causes, ("other errors", rest)] if rest else causes
+
+
+def _rows(batch: Batch) -> Iterator[tuple[str, ...]]:
+    for one, seconds in zip(batch.graded, batch.seconds, strict=True):
+        reward = shown_score(one.score) if one.score is not None else one.status
+        why = one_line(one.error or one.reason, _WHY)
+        yield one_line(one.id, 40), _time(seconds), reward, why
+
+
+def _time(seconds: float | None) -> str:
+    if seconds is None:
+        return DASH
+    if seconds < 0.001:
+        return f"{seconds * 1e6:.0f} µs"
+    return f"{seconds * 1e3:.0f} ms" if seconds < 1 else f"{seconds:,.1f} s"

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, TypeVar, cast
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import assay.text
 from assay.errors import MissingExtraError, is_fault
 from assay.graders.base import Grader, Parameter, Score, signature_parameters
 from assay.scoring.json_safe import Json
-from assay.turns import current_turn
 
 __all__ = ["Comparison"]
-
-T = TypeVar("T")
 
 _FAR_APART = ("0", "-7", "987654321.5")
 
@@ -24,8 +22,7 @@ class Comparison(Grader):
 
     function: ClassVar[Callable[..., float]]
     slow: ClassVar[bool] = False
-    """Whether the helper may wait for another process, where `quick` does not decide."""
-    quick: ClassVar[Callable[..., float | None]]
+    """Whether the helper may wait for another process."""
     filled_from: ClassVar[Mapping[str, str]] = {"reference": "expected"}
 
     @classmethod
@@ -68,34 +65,9 @@ class Comparison(Grader):
         return ()
 
     @classmethod
-    async def compute_score(cls, **parameters: object) -> float:
-        """Compare; a helper that may wait for another process does so in a thread."""
-        if cls.slow:
-            from functools import partial
-
-            from assay.graders.threads import in_thread
-
-            return await in_thread(partial(cls.function, **parameters))
+    def compute_score(cls, **parameters: object) -> Score | Awaitable[Score]:
+        """Compare."""
         return cls.function(**parameters)
-
-    @classmethod
-    async def compute_many(
-        cls, calls: Sequence[Mapping[str, object]]
-    ) -> Sequence[Score | BaseException]:
-        """Compare many; what is decided at once needs no coroutine, and no thread."""
-        if cls.slow:
-            decided = [_called(cls.quick, call) for call in calls]
-            rest = [call for call, value in zip(calls, decided, strict=True) if value is None]
-            waited = iter(await super().compute_many(rest) if rest else ())
-            return [next(waited) if value is None else value for value in decided]
-        if len(calls) == 1 or (turn := current_turn()) is None:
-            return [_called(cls.function, call) for call in calls]
-        found: list[Score | BaseException] = []
-        turn.begin()
-        for call in calls:
-            found.append(_called(cls.function, call))
-            turn.next()
-        return found
 
     @classmethod
     def explain(cls, value: float, parameters: Mapping[str, object]) -> dict[str, Json]:
@@ -105,13 +77,38 @@ class Comparison(Grader):
         return dict[str, Json](explain(cls.name, value, parameters))
 
 
-def _called(function: Callable[..., T], call: Mapping[str, object]) -> T | BaseException:
-    try:
-        return function(**call)
-    except BaseException as error:
-        if not is_fault(error):
-            raise
-        return error
+class _Slow(Comparison):
+    """A comparison that waits in a thread where ``quick`` does not decide."""
+
+    slow = True
+    quick: ClassVar[Callable[..., float | None]]
+
+    @classmethod
+    async def compute_score(cls, **parameters: object) -> float:
+        from assay.graders.threads import in_thread
+
+        if (value := cls.quick(**parameters)) is not None:
+            return value
+        return await in_thread(partial(cls.function, **parameters))
+
+    @classmethod
+    async def compute_many(
+        cls, calls: Sequence[Mapping[str, object]]
+    ) -> Sequence[Score | BaseException]:
+        """Decide what can be decided at once; for that alone no task is made."""
+        found = [cls._decided(call) for call in calls]
+        rest = [call for call, value in zip(calls, found, strict=True) if value is None]
+        waited = iter(await super().compute_many(rest) if rest else ())
+        return [next(waited) if value is None else value for value in found]
+
+    @classmethod
+    def _decided(cls, call: Mapping[str, object]) -> float | BaseException | None:
+        try:
+            return cls.quick(**call)
+        except BaseException as error:
+            if not is_fault(error):
+                raise
+            return error
 
 
 def _comparison(name: str) -> type[Comparison]:
@@ -120,7 +117,6 @@ def _comparison(name: str) -> type[Comparison]:
     members: dict[str, object] = {
         "name": name,
         "function": staticmethod(function),
-        "slow": slow,
         "is_pure": not slow,
         "computes": True,
         "batch_size": 64 if slow else 256,
@@ -131,7 +127,7 @@ def _comparison(name: str) -> type[Comparison]:
         from assay.text.math import math_decided
 
         members["quick"] = staticmethod(math_decided)
-    return cast("type[Comparison]", type(name, (Comparison,), members))
+    return cast("type[Comparison]", type(name, (_Slow if slow else Comparison,), members))
 
 
 if not TYPE_CHECKING:

@@ -23,6 +23,9 @@ from assay.types.submission import SUBMISSION_PARTS, Submission
 SOURCES = ("expected", "question", "metadata")
 """What of a row may be named: what its author wrote, and nothing of the answer."""
 
+_OF_AUTHOR = frozenset({"pass_threshold", "isolation", "contract", "fresh"})
+"""What holds for a whole run, and how a judge is kept apart from what it judges."""
+
 _VALID = "valid: expected, question, metadata.FIELD"
 
 FROM_SCHEMA: dict[str, Json] = {
@@ -71,7 +74,7 @@ def refused(kind: Kind, name: str) -> str:
     if name in SUBMISSION_PARTS and name not in SOURCES:
         return f"{name!r} is what is graded, which no other field stands for"
     permitted = kind.grader.from_rows
-    if name == "pass_threshold" or (permitted is not None and name not in permitted):
+    if name in _OF_AUTHOR or (permitted is not None and name not in permitted):
         return f"{name!r} is for the author of the grader to say, not for a row"
     parameter = kind.parameters.get(name)
     if parameter is not None and names_path(parameter.annotation):

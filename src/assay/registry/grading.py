@@ -169,14 +169,14 @@ async def grade_items(
     else:
         (spec,) = definition.graders
         if definition.path:
-            graded = await grade_many(spec, items)
+            graded = await grade_many([spec], items)
             return [one.by(name or one.grader, one.digest) for one in graded]
         if definition.kind == "function":  # its score on its own scale
             from assay.graders.function import FunctionGrader, grade_functions
 
             graded = await grade_functions(FunctionGrader.of(spec.options).function(), items)
         else:
-            graded = await grade_many(spec, items)
+            graded = await grade_many([spec], items)
     digest = definition.digest()
     return [one.by(name or one.grader, digest) for one in graded]
 

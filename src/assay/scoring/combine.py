@@ -11,8 +11,12 @@ and 0 if any gate is below 1. The reward is not clamped here; a case clamps its 
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Coroutine, Iterable, Sequence
-from typing import cast
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from contextvars import copy_context
+from functools import lru_cache
+from opcode import opmap
+from types import CodeType, CoroutineType, FunctionType
+from typing import TypeVar, cast
 
 from assay.errors import AssayError, ScoreError
 from assay.frozen import changed
@@ -41,9 +45,7 @@ async def combine(*items: SubScore | Awaitable[SubScore]) -> EvaluationResult:
     waiting = _awaitables(items)
     if not waiting:
         return presented(combine_scores(cast("Sequence[SubScore]", items)))
-    import asyncio
-
-    results = iter(await asyncio.gather(*waiting, return_exceptions=True))
+    results = iter(await _all_of(waiting))
     nodes = [
         item if isinstance(item, SubScore) else _settled(next(results), item, number)
         for number, item in enumerate(items, 1)
@@ -147,40 +149,40 @@ def unique_names(subscores: Sequence[SubScore]) -> list[SubScore]:
 
     Suffixes that are taken by another subscore's own name are left out.
     """
-    if len({subscore.name for subscore in subscores}) == len(subscores):
-        return list(subscores)
     counts: dict[str, int] = {}
     for subscore in subscores:
         counts[subscore.name] = counts.get(subscore.name, 0) + 1
+    if len(counts) == len(subscores):
+        return list(subscores)
     taken = set(counts)
     last: dict[str, int] = {}
     renamed: list[SubScore] = []
     for subscore in subscores:
-        name = subscore.name
-        if counts[name] == 1:
+        if counts[name := subscore.name] > 1:
+            number = last.get(name, 0) + 1
+            while (suffixed := f"{name}-{number}") in taken:
+                number += 1
+            last[name] = number
+            taken.add(suffixed)
+            renamed.append(changed(subscore, name=suffixed))
+        else:
             renamed.append(subscore)
-            continue
-        number = last.get(name, 0) + 1
-        while f"{name}-{number}" in taken:
-            number += 1
-        last[name] = number
-        taken.add(f"{name}-{number}")
-        renamed.append(changed(subscore, name=f"{name}-{number}"))
     return renamed
 
 
 def _weighted(nodes: Sequence[SubScore]) -> float | None:
     """The weighted sum over scored nodes, or None when no credit-giving one was scored."""
-    nodes = [n for n in nodes if n.status == "scored" and not n.gate]
-    total = math.fsum(n.weight for n in nodes if n.weight > 0)
+    counted = [(n.score, n.weight) for n in nodes if n.status == "scored" and not n.gate]
+    given = [(score, weight) for score, weight in counted if weight > 0]
+    total = math.fsum(weight for _, weight in given)
     if total <= 0:
         return None
     # Summed before it is divided, and exactly: ten full scores are 1.0, not 0.9999999999999999.
-    credit = math.fsum(n.score * n.weight for n in nodes if n.weight > 0) / total
-    values = {n.score for n in nodes if n.weight > 0}
+    credit = math.fsum(score * weight for score, weight in given) / total
+    values = {score for score, _ in given}
     if len(values) == 1:  # which rounding would miss: 0.2 * 0.1 / 0.1 is 0.20000000000000004
         (credit,) = values
-    return credit + math.fsum(n.score * n.weight for n in nodes if n.weight < 0)
+    return credit + math.fsum(score * weight for score, weight in counted if weight < 0)
 
 
 def _collapse(weight: float, subscores: list[SubScore], *, name: str, best: bool) -> SubScore:
@@ -214,6 +216,75 @@ def _collapse(weight: float, subscores: list[SubScore], *, name: str, best: bool
     )
 
 
+_IN_PLACE: set[CodeType] = set()
+"""The code of what is `begun_in_place`."""
+
+_Function = TypeVar("_Function", bound=Callable[..., Coroutine[object, object, SubScore]])
+_T = TypeVar("_T")
+
+
+def begun_in_place(function: _Function) -> _Function:
+    """Mark a coroutine function that awaits nothing but `own_task`: a task is made where it waits.
+
+    `combine` begins it in its own task, since one of its own costs more than most graders do.
+    """
+    _IN_PLACE.add(cast("FunctionType", function).__code__)
+    return function
+
+
+async def own_task(work: Awaitable[_T]) -> _T:
+    """Await something; where it may wait, `combine` has made a task for it before it begins."""
+    code = _code_of(work)
+    if code is None or not _never_waits(code):
+        import asyncio
+
+        try:
+            await asyncio.sleep(0)
+        except BaseException:  # nobody will await it now
+            _close([work])
+            raise
+    return await work
+
+
+def _code_of(work: object) -> CodeType | None:
+    return work.cr_code if isinstance(work, CoroutineType) else None
+
+
+@lru_cache(maxsize=1024)
+def _never_waits(code: CodeType) -> bool:
+    """Whether a coroutine has no ``await`` at all, so that it ends as soon as it begins."""
+    return opmap["SEND"] not in code.co_code[::2]
+
+
+async def _all_of(waiting: Sequence[Awaitable[SubScore]]) -> list[object]:
+    """What each returned or raised. They run side by side from the first that waits."""
+    ended: list[object] = []
+    left = list(waiting)
+    are_different = len(set(waiting)) == len(waiting)
+    while left and are_different and _code_of(left[0]) in _IN_PLACE:
+        work, context = cast("Coroutine[None, None, SubScore]", left[0]), copy_context()
+        try:
+            context.run(work.send, None)
+        except StopIteration as done:
+            ended.append(done.value)
+        except Exception as error:
+            ended.append(error)
+        except BaseException:
+            _close(left)
+            raise
+        else:
+            import asyncio
+
+            left[0] = asyncio.create_task(work, context=context)
+            break
+        del left[0]
+    if left:
+        import asyncio
+
+        ended += await asyncio.gather(*left, return_exceptions=True)
+    return ended
+
+
 def _settled(result: object, item: Awaitable[SubScore], number: int) -> SubScore:
     """The node for what came of an awaitable."""
     if isinstance(result, SubScore):
@@ -239,9 +310,14 @@ def _awaitables(items: Sequence[SubScore | Awaitable[SubScore]]) -> list[Awaitab
     """The items that have to be awaited, if all are what they should be."""
     waiting = [item for item in items if not isinstance(item, SubScore)]
     for item in waiting:
-        if not isinstance(cast("object", item), Awaitable):
-            for other in waiting:  # no coroutine that will not be awaited may leak
-                if isinstance(other, Coroutine):
-                    other.close()
+        if not isinstance(cast("object", item), (CoroutineType, Awaitable)):  # the first is quick
+            _close(waiting)
             raise TypeError(f"Expected SubScore or Awaitable[SubScore], got {type(item).__name__}")
     return waiting
+
+
+def _close(waiting: Iterable[Awaitable[object]]) -> None:
+    """No coroutine that will not be awaited may leak."""
+    for item in waiting:
+        if isinstance(item, Coroutine):
+            item.close()

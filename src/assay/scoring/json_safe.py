@@ -126,6 +126,8 @@ class _Copier:
         self._left -= 8
         if type(value) is str:  # as most are, and nothing can fail
             return self._text(value)
+        if type(value) is float and math.isfinite(value):
+            return value
         try:
             return self._copy(value, depth=depth)
         except Exception:  # an object of a stranger may fail at whatever it is asked

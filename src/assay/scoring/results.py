@@ -81,6 +81,17 @@ def finite_number(value: object, *, what: str) -> float:
     return number or 0.0
 
 
+def checked_weight(weight: float, name: str) -> float:
+    """The weight of what is called so, if it can be one."""
+    if type(weight) is float and 0.0 < weight <= _HEAVIEST:  # as most are
+        return weight
+    if not _is_usable(weight):
+        weight = finite_number(weight, what=f"the weight of {name!r}")
+    if not -_HEAVIEST <= weight <= _HEAVIEST:
+        raise ScoreError(f"the weight of {name!r} is {weight}", hint="at most 1e100")
+    return weight
+
+
 def _is_usable(value: float) -> bool:
     """Whether it is what `finite_number` would return."""
     if type(value) is not float or not math.isfinite(value):
@@ -139,11 +150,8 @@ class SubScore:
             object.__setattr__(self, "flags", tuple(self.flags))
         if self.children is not None:
             object.__setattr__(self, "children", tuple(self.children))
-        if not _is_usable(self.weight):
-            weight = finite_number(self.weight, what=f"the weight of {self.name!r}")
+        if (weight := checked_weight(self.weight, self.name)) is not self.weight:
             object.__setattr__(self, "weight", weight)
-        if not -_HEAVIEST <= self.weight <= _HEAVIEST:
-            raise ScoreError(f"the weight of {self.name!r} is {self.weight}", hint="at most 1e100")
         value = self.value
         if self.status == "scored":
             if value is None or not _is_usable(value):
