@@ -1,7 +1,7 @@
 import { useSuspenseInfiniteQuery } from "@tanstack/react-query";
 import type { Page } from "./pages";
 
-/** A list that is asked for part by part: what is known of it so far, and how there is more. */
+/** A list that is asked for part by part: its `items` so far, and the query for `More`. */
 export function useList<T>(queryKey: readonly unknown[], load: Load<T>) {
   const list = useSuspenseInfiniteQuery({
     queryKey,
@@ -9,14 +9,7 @@ export function useList<T>(queryKey: readonly unknown[], load: Load<T>) {
     initialPageParam: "",
     getNextPageParam: (last) => last.next,
   });
-  return {
-    items: list.data.pages.flatMap((page) => page.items),
-    hasMore: list.hasNextPage,
-    isAsking: list.isFetching,
-    more: () => {
-      if (list.hasNextPage && !list.isFetching) void list.fetchNextPage();
-    },
-  };
+  return { ...list, items: list.data.pages.flatMap((page) => page.items) };
 }
 
 type Load<T> = (rest: { after?: string }, signal: AbortSignal) => Promise<Page<T>>;

@@ -8,13 +8,14 @@ import { Button, ButtonLink } from "../parts/Button";
 import { Choice } from "../parts/Choice";
 import { Rows } from "../parts/Disclosure";
 import { Empty } from "../parts/Empty";
-import { count, moment, whole } from "../parts/figures";
+import { count, whole } from "../parts/figures";
 import { useKeys } from "../parts/keys";
 import { Menu } from "../parts/Menu";
 import { Page } from "../parts/Page";
 import { Boundary } from "../parts/Panel";
 import { Search } from "../parts/Search";
 import { Below, type Shown, Table } from "../parts/Table";
+import { When } from "../parts/When";
 import { Agreement, Locked } from "./Agreement";
 import { ImportGraders, useExport } from "./Files";
 import { KIND_TITLES, type Overview } from "./queries";
@@ -86,7 +87,7 @@ function List({ project, query, kind, showAll }: ListProps) {
     return ask(api.GET(path, { params: { path: { project }, query: wanted }, signal }));
   });
   const rows = list.items;
-  const end = useSeen(list.more);
+  const end = useSeen(() => list.hasNextPage && !list.isFetching && list.fetchNextPage());
   if (rows.length === 0 && (query || kind)) {
     return (
       <Empty title="Nothing matches">
@@ -170,7 +171,7 @@ function columnsOf(project: string): Shown<Overview>[] {
       from: "lg",
       show: (row) => (
         <>
-          {moment(row.updated_at)}
+          <When at={row.updated_at} />
           <Below>{row.latest.created_by && `by ${row.latest.created_by}`}</Below>
         </>
       ),

@@ -2,12 +2,12 @@ import { Link } from "react-router";
 import { $api, api, ask, type Schemas } from "../api/client";
 import { useList } from "../api/lists";
 import { useAddress } from "../parts/address";
-import { Button } from "../parts/Button";
 import { DiffView } from "../parts/DiffView";
-import { moment } from "../parts/figures";
+import { More } from "../parts/More";
 import { Boundary } from "../parts/Panel";
 import { Below, type Shown, Table } from "../parts/Table";
 import { Titled } from "../parts/Titled";
+import { When } from "../parts/When";
 import { KIND_TITLES } from "./queries";
 
 type Version = Schemas["GraderVersion"];
@@ -69,7 +69,7 @@ export function Versions({ project, grader, newest, shown }: VersionsProps) {
               <>
                 <span className="font-normal">{one.note || "–"}</span>
                 <Below>
-                  {moment(one.created_at)}
+                  <When at={one.created_at} />
                   {one.created_by && ` by ${one.created_by}`}
                 </Below>
               </>
@@ -78,11 +78,7 @@ export function Versions({ project, grader, newest, shown }: VersionsProps) {
           ...(versions.length > 1 ? [side("from", "From"), side("to", "To")] : []),
         ]}
       />
-      {list.hasMore && (
-        <p className="mt-3">
-          <Button onPress={list.more}>Older versions</Button>
-        </p>
-      )}
+      <More found={list} what="Older versions" />
       {from > 0 && to > 0 && from !== to && (
         <div className="mt-5">
           <Titled title={`What changed from version ${from} to ${to}`}>

@@ -4,11 +4,12 @@ import { useProject } from "../api/me";
 import { useAddress } from "../parts/address";
 import { Button, ButtonLink } from "../parts/Button";
 import { Empty } from "../parts/Empty";
-import { moment, money, whole } from "../parts/figures";
+import { money, whole } from "../parts/figures";
 import { Outcome } from "../parts/Outcome";
 import { Badge, Page, Stack } from "../parts/Page";
 import { Boundary } from "../parts/Panel";
 import { Below, type Shown, Table } from "../parts/Table";
+import { When } from "../parts/When";
 import { CalibrationStart } from "./CalibrationStart";
 import { figureText, IntervalBar } from "./IntervalBar";
 import { LabelTabs } from "./sets";
@@ -82,7 +83,9 @@ function columnsOf(project: string): Shown<Schemas["CardSummary"]>[] {
         <>
           <Link to={`/p/${project}/calibrations/${card.id}`}>{card.grader}</Link>{" "}
           <State card={card} />
-          <Below>{moment(card.created_at)}</Below>
+          <Below>
+            <When at={card.created_at} />
+          </Below>
         </>
       ),
     },

@@ -7,6 +7,7 @@ import { Button, ButtonLink } from "../parts/Button";
 import { Command } from "../parts/Command";
 import { Empty } from "../parts/Empty";
 import { count, percent } from "../parts/figures";
+import { More } from "../parts/More";
 import { Page } from "../parts/Page";
 import { Boundary } from "../parts/Panel";
 import { Segments } from "../parts/Segments";
@@ -100,13 +101,7 @@ function Items({ project, field, which }: { project: string; field: string; whic
           { name: "Item", from: "md", show: (row) => <code>{row.id}</code> },
         ]}
       />
-      {list.hasMore && (
-        <p className="mt-3">
-          <Button onPress={list.more} isDisabled={list.isAsking}>
-            Show more
-          </Button>
-        </p>
-      )}
+      <More found={list} what="Show more" />
     </>
   );
 }

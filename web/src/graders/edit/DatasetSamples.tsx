@@ -7,6 +7,7 @@ import { Button } from "../../parts/Button";
 import { Choice } from "../../parts/Choice";
 import { Empty } from "../../parts/Empty";
 import { whole } from "../../parts/figures";
+import { More } from "../../parts/More";
 import { Boundary } from "../../parts/Panel";
 import { ProblemBox } from "../../parts/ProblemBox";
 import { TextField } from "../../parts/TextField";
@@ -124,8 +125,8 @@ function ChosenRows({ project, dataset, chosen, choose }: ChosenProps) {
           </li>
         ))}
       </ul>
-      <div className="flex flex-wrap items-center gap-2">
-        {rows.hasMore && <Button onPress={rows.more}>More rows</Button>}
+      <div className="flex flex-wrap items-end gap-2">
+        <More found={rows} what="More rows" />
         <span className="text-soft">{chosen.length} chosen</span>
         {chosen.length > 0 && (
           <Button tone="quiet" onPress={() => choose([])}>
