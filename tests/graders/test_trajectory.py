@@ -288,7 +288,8 @@ def test_attack_input_too_deep_or_too_long_to_print_is_no_error(name: str) -> No
     for value in values:
         steps = trace(did("mcp__a__b", None, **{name: value}))
         assert checked(steps, forbid_tools=[{"path_glob": "tests/*"}]).status == "scored"
-    assert checked(steps, forbid_tools=[{"kind": "fetch"}]).value == 0.0
+    linked = trace(did("mcp__a__b", None, **{name: values[-1]}))
+    assert checked(linked, forbid_tools=[{"kind": "fetch"}]).value == 0.0
 
 
 # Nothing, and not everything
