@@ -57,7 +57,7 @@ def _try(page: Page) -> None:
 
 
 def _down(page: Page) -> None:
-    page.get_by_role("heading", name="Agents", exact=True).evaluate(
+    page.get_by_role("heading", name=re.compile("^Agents")).evaluate(
         "one => scrollTo(0, one.getBoundingClientRect().top + scrollY - 64)"
     )
 

@@ -71,4 +71,15 @@ const report: UserConfig = {
   },
 };
 
-export default defineConfig(({ mode }) => (mode === "report" ? report : page));
+// Every part in every state, on one page: what tests and reviewers look at, and nobody is sent.
+const gallery: UserConfig = {
+  root: here("gallery"),
+  base: "/",
+  plugins: [react(), tailwindcss()],
+  publicDir: false,
+  build: { outDir: here("node_modules/.gallery"), emptyOutDir: true },
+};
+
+const BY_MODE: Record<string, UserConfig> = { report, gallery };
+
+export default defineConfig(({ mode }) => BY_MODE[mode] ?? page);

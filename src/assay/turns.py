@@ -1,6 +1,6 @@
 """Turns: an item that is worked on has so many seconds, which do not run while it waits in a queue.
 
-Whoever grades many items gives each of them a turn (`assay.graders.within`). Whatever makes an item
+Whoever grades many items gives each of them a turn (`assay.graders.driver`). Whatever makes an item
 wait for others says so (`queueing`), and what can end work by itself, in another process, asks how
 long the turn still lasts (`seconds_left`). Nobody else need know of turns.
 

@@ -199,3 +199,13 @@ def test_cases_are_told_apart_by_their_metadata(tmp_path: Path) -> None:
     assay("regrade", "latest", cwd=tmp_path)
     found = cast("dict[str, Any]", result(assay("report", "--json", "--by", "tags", cwd=tmp_path)))
     assert _slices(found["overview"])["a"] == (2, 2, 0.5)
+
+
+def test_what_nothing_can_be_said_of_is_not_blamed_on_the_field(root: Path) -> None:
+    store_run(root, "three", {"c": []})
+    found = cast(
+        "dict[str, Any]", result(assay("report", "three", "--json", "--by", "x", cwd=root))
+    )
+    assert found["overview"]["broken_down"] == {"by": "x", "slices": [], "more": 0}
+    done = assay("compare", "one", "two", "--model", "b", "--case", "c7", "--by", "x", cwd=root)
+    assert (done.returncode, "NO VERDICT" in done.stdout) == (3, True), done.stderr

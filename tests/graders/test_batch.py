@@ -23,8 +23,8 @@ from assay.errors import InputError
 from assay.graders import FunctionGrader, Grader
 from assay.graders.batch import Batch
 from assay.graders.batched import Batched
+from assay.graders.driver import within
 from assay.graders.spec import GraderSpec
-from assay.graders.within import within
 from assay.scoring.json_safe import Json
 from assay.tasks.grader_files import load_graders
 from assay.testing import Asked, FakeJudge

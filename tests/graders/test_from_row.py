@@ -10,6 +10,7 @@ from typing import cast
 import jsonschema_rs
 import pytest
 
+from assay.cli.options import file_warnings
 from assay.errors import InputError
 from assay.eval.sent_graders import SentGraders
 from assay.graders import LLMJudgeGrader
@@ -22,8 +23,9 @@ from assay.graders.apply import (
 )
 from assay.graders.comparison import Comparison
 from assay.graders.digest import grader_digest
+from assay.graders.judges.base import JudgeGrader
 from assay.graders.kinds import KINDS, kind_of
-from assay.graders.spec import GraderSpec, declared, read_spec, spec_schema
+from assay.graders.spec import GraderSpec, declared, pass_mark, read_spec, spec_schema
 from assay.models import Request
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
@@ -31,6 +33,7 @@ from assay.tasks.rows import read_row
 from assay.training import Reward
 from assay.types import Submission
 from assay.types.codec import Problem, ShapeError
+from tests.graders.test_spec import GOOD
 from tests.judge_models import asked_text, model
 
 
@@ -433,3 +436,48 @@ def test_a_submission_without_metadata_has_none() -> None:
     with pytest.raises(InputError, match="there is no question here"):
         spec.given_by(Submission(answer="a"))
     assert spec.given_by(Submission(answer="a", question="a?")) == {"substring": "a?"}
+
+
+_JUDGES: list[dict[str, Json]] = [
+    {"type": "llm_judge", "criteria": ["a"], "reference": "b", "model": "fake"},
+    {"type": "binary_judge", "criteria": "a", "examples": [], "model": "fake"},
+    {"type": "model_judge", "words": "a", "model": "fake"},
+    {"type": "pairwise", "criteria": "a", "other": "b", "model": "fake"},
+    {"type": "context_relevancy", "documents": ["a"], "model": "fake"},
+]
+
+
+@pytest.mark.parametrize(
+    ("declaration", "option"),
+    [
+        pytest.param(one, option, id=f"{one['type']}-{option}-{number}")
+        for number, one in enumerate([*GOOD, *_JUDGES])
+        for option in one
+        if option not in ("type", "name", "weight", "gate")
+        and not str(one["type"]).startswith("py")
+    ],
+)
+async def test_whatever_is_asked_of_a_grader_before_its_rows_are_there_has_an_answer(
+    declaration: dict[str, Json], option: str, tmp_path: Path
+) -> None:
+    """A judge whose criterion came from rows broke the warnings about its templates."""
+    problems: list[Problem] = []
+    data: dict[str, Json] = {**declaration, option: {"from": "metadata.x"}}
+    (tmp_path / "wanted").mkdir()
+    (tmp_path / "rubric.md").write_text("It is polite.")
+    spec = read_spec(data, (), problems, base=str(tmp_path))
+    if spec is None:
+        assert {problem.path[0] for problem in problems} == {option}
+        return
+    file_warnings([spec])
+    kind = spec.kind.grader
+    assert grader_digest(spec)
+    kind.handed(spec.options)
+    kind.best_assurance(spec.options)
+    kind.separable(spec.options)
+    pass_mark([spec])
+    if issubclass(kind, JudgeGrader):
+        kind.models_missing(spec.options)
+    (graded,) = await grade_many([spec], [("a", Submission(answer="a", metadata={"y": 1}))])
+    assert graded.status == "error"
+    assert "'x'" in graded.error or "needs" in graded.error, graded.error

@@ -361,14 +361,11 @@ SCOPE = TemplateScope({"answer": "Paris"}, sample_of("{{ item.answer }}"))
 def test_what_is_sent_to_a_judge() -> None:
     (spec,) = load_graders(json.dumps([{**SCORE, "fence": False}]))
     judge = cast("ModelDefinition", ScoreModelGrader.defined(spec.options))
-    request = judge.request(SCOPE)
-    assert request.model == "gpt-4.1-2025-04-14"
-    assert request.messages[1]["content"] == [
-        {"type": "input_text", "text": "{{ item.answer }}"},
-        {"type": "input_image", "image_url": "u"},
-    ]
-    assert request.sampling == {"temperature": 0.0, "seed": 3, "max_completions_tokens": 100}
-    schema = cast("dict[str, dict[str, Json]]", request.response_format)
+    assert judge.prompt(SCOPE).messages[1].content == (
+        {"type": "text", "text": "{{ item.answer }}"},
+        {"type": "image_url", "image_url": {"url": "u"}},
+    )
+    schema = cast("dict[str, dict[str, Json]]", judge.response_format)
     assert schema["properties"]["result"] == {"type": "number"}
     labelled = cast("ModelDefinition", read_definition(LABEL)).response_format
     assert json.dumps(labelled).count('["polite", "rude"]') == 1

@@ -33,8 +33,8 @@ from assay.errors import (
 )
 from assay.eval.moves import Moves
 from assay.frozen import frozen
+from assay.graders.driver import OutOfTimeError, within
 from assay.graders.usage import USAGE, totals_of
-from assay.graders.within import OutOfTimeError, within
 from assay.scoring.graded import Grade
 from assay.scoring.json_safe import Json, plain
 from assay.scoring.results import EvaluationResult

@@ -7,9 +7,9 @@ from typing import TypeVar, cast
 
 from assay.errors import reason_of
 from assay.graders.apply import grade_batch
+from assay.graders.driver import OutOfTimeError, within
 from assay.graders.spec import GraderSpec
 from assay.graders.usage import missing_part, untold_part
-from assay.graders.within import OutOfTimeError, within
 from assay.scoring.results import EvaluationResult
 from assay.tasks.rows import Row
 from assay.types.submission import Submission

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import cast
 
 from assay.errors import AssayError, GraderError, InputError
-from assay.graders.base import Node
+from assay.graders.base import AskedNode
 from assay.graders.comparison import Comparison
 from assay.graders.digest import grader_digest
 from assay.graders.kinds import KINDS
@@ -186,7 +186,7 @@ async def _grade_each(
 ) -> list[SubScore]:
     """One grader's node for each submission; what it needs and they lack makes an error node."""
     weight = checked_weight(spec.weight, spec.label)
-    node: Node = {"name": spec.label, "weight": weight, "gate": spec.gate}
+    node: AskedNode = {"name": spec.label, "weight": weight, "gate": spec.gate}
     grader = spec.kind.grader
     filling = _Filling(spec)
     calls = [filling.call(submission) for submission in submissions]

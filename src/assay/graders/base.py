@@ -40,7 +40,7 @@ class Parameter:
     default: object = None
 
 
-class Node(TypedDict):
+class AskedNode(TypedDict):
     """What a node has from who asks for the score, and not from its grader."""
 
     name: str
@@ -183,7 +183,7 @@ class Grader(Batched):
             GraderError: If the grader failed; `combine` turns it into a node of its own.
         """
         label = name or cls.name
-        node: Node = {"name": label, "weight": checked_weight(weight, label), "gate": gate}
+        node: AskedNode = {"name": label, "weight": checked_weight(weight, label), "gate": gate}
         try:
             cls.check_parameters(parameters)
         except InputError as error:
@@ -204,7 +204,7 @@ class Grader(Batched):
     @classmethod
     async def score_each(
         cls,
-        node: Node,
+        node: AskedNode,
         calls: Sequence[Mapping[str, object]],
         record: Mapping[str, Json],
         told: Mapping[str, Json] | None = None,
@@ -389,7 +389,7 @@ class Grader(Batched):
     def _settle(
         cls,
         score: Score | BaseException,
-        node: Node,
+        node: AskedNode,
         recorded: Mapping[str, Json],
         call: Mapping[str, object] | None = None,
     ) -> SubScore | GraderError:
@@ -411,7 +411,7 @@ class Grader(Batched):
         return packaged
 
     @classmethod
-    def _package(cls, score: object, node: Node, recorded: Mapping[str, Json]) -> SubScore:
+    def _package(cls, score: object, node: AskedNode, recorded: Mapping[str, Json]) -> SubScore:
         if isinstance(score, SubScore):
             assurance = score.assurance
             if assurance is None and score.status == "scored":
@@ -451,7 +451,7 @@ class Grader(Batched):
 
     @classmethod
     def _failure(
-        cls, error: BaseException, node: Node, recorded: Mapping[str, Json]
+        cls, error: BaseException, node: AskedNode, recorded: Mapping[str, Json]
     ) -> GraderError:
         reason, trace = reason_of(error), traceback_of(error)
         failure = GraderError(f"{node['name']}: {reason}")

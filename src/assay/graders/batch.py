@@ -21,10 +21,9 @@ from typing import Literal, TypeAlias, cast, get_args
 from assay.errors import GraderError, InputError, reason_of
 from assay.frozen import frozen
 from assay.graders.apply import grade_many
-from assay.graders.driver import in_batches, run_batches
+from assay.graders.driver import OutOfTimeError, in_batches, run_batches, within
 from assay.graders.spec import GraderSpec, pass_mark
 from assay.graders.threads import on_own_loop, wait_for
-from assay.graders.within import OutOfTimeError, within
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json, plain
 from assay.shown import DASH, element, joined, one_line

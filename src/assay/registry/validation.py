@@ -200,7 +200,9 @@ def _judge_warnings(spec: GraderSpec) -> Iterator[str]:
     if spec.type == "binary_judge":
         from assay.graders.binary_judge import BinaryJudgeGrader
 
-        yield from BinaryJudgeGrader.of(spec.options).warnings()
+        # A criterion that comes from rows is not there yet, and its templates are.
+        options = {"criteria": "What the row asks for.", **spec.options}
+        yield from BinaryJudgeGrader.of(options).warnings()
 
 
 def version_warnings(version: GraderVersion) -> tuple[str, ...]:

@@ -108,7 +108,8 @@ def breakdown_of(store: Store, run: RunRecord, field: str) -> Breakdown:
             if (group := groups.get(key)) is None:
                 group = groups[key] = Group(*key)
             group.add(cell)
-    grouping.require()
+    if slices:  # else no cell is there yet, of a run that has just begun
+        grouping.require()
     found = [
         Slice(value=value, totals=totals_of(list(groups.values()), apart=are_rows))
         for value, groups in slices.items()

@@ -70,7 +70,7 @@ class ScoreNode:
 
     Attributes:
         name: What was graded.
-        kind: Kind of the grader; empty where nothing says.
+        kind: Kind of the grader, of a file its name alone; empty where nothing says.
         state: What became of it.
         value: In [0, 1]; None where nothing was scored.
         weight: Share of the credit, as declared.
@@ -137,7 +137,7 @@ def _nodes(
         kind = said.get("type") if isinstance(said, dict) else None
         yield ScoreNode(
             name=one_line(node.name, 200),
-            kind=one_line(kind, 60) if isinstance(kind, str) else "",
+            kind=one_line(kind.rpartition("/")[2], 60) if isinstance(kind, str) else "",
             state=_state(node),
             value=node.value,
             weight=node.weight if node.raw_weight is None else node.raw_weight,

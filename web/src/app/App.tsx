@@ -50,7 +50,7 @@ function Frame() {
       </a>
       <Navigation />
       <ServerLost />
-      <main id="main" tabIndex={-1} className="outline-none">
+      <main id="main" tabIndex={-1} className="outline-none [&>[role=alert]]:m-8 [&>output]:p-8">
         {me.error && !me.data ? (
           <ProblemBox problem={me.error} />
         ) : (

@@ -36,7 +36,6 @@ export function LoginForm() {
         API key
         <input
           type="password"
-          data-rac=""
           autoComplete="current-password"
           placeholder="assay_…"
           maxLength={500}

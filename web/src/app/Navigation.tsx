@@ -13,7 +13,8 @@ import { useTheme } from "./theme";
 export function Navigation() {
   return (
     <header
-      className="sticky top-0 z-20 flex h-13 items-center gap-1 border-b border-line bg-page px-4 max-md:static md:gap-2 md:px-8
+      className="sticky top-0 z-20 flex h-13 items-center gap-1 border-b border-line bg-page px-4 max-md:static md:gap-2
+          md:px-[max(32px,calc(50vw-688px))]
         print:static"
     >
       <Link
@@ -82,7 +83,6 @@ function ProjectSwitch() {
         /
       </span>
       <select
-        data-rac=""
         aria-label="Project"
         value={project}
         onChange={(event) => navigate(`/p/${encodeURIComponent(event.target.value)}/${section}`)}

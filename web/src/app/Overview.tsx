@@ -213,10 +213,7 @@ function Graders({ project }: { project: string }) {
       kind: "name",
       show: (one) => (
         <>
-          <Link
-            to={`/p/${encodeURIComponent(project)}/graders/${encodeURIComponent(one.key)}`}
-            className="text-ink no-underline hover:underline"
-          >
+          <Link to={`/p/${encodeURIComponent(project)}/graders/${encodeURIComponent(one.key)}`}>
             {one.key}
           </Link>
           {one.name && one.name !== one.key && <Below>{one.name}</Below>}

@@ -18,11 +18,7 @@ export function Verdicts({ runs, since }: { runs: readonly Run[]; since: string 
       kind: "name",
       show: (run) => (
         <>
-          <Link
-            to={`/runs/${encodeURIComponent(run.id)}`}
-            title={run.id}
-            className="line-clamp-2 text-ink no-underline hover:underline"
-          >
+          <Link to={`/runs/${encodeURIComponent(run.id)}`} title={run.id} className="line-clamp-2">
             {since !== null && run.created_at > since && (
               <span className="mr-2 inline-block size-2 rounded-full bg-accent">
                 <span className="sr-only">new: </span>

@@ -59,12 +59,7 @@ function Datasets({ project }: { project: string }) {
       kind: "name",
       show: (one) => (
         <>
-          <Link
-            to={`/p/${project}/datasets/${one.key}`}
-            className="text-ink no-underline hover:underline"
-          >
-            {one.key}
-          </Link>
+          <Link to={`/p/${project}/datasets/${one.key}`}>{one.key}</Link>
           {one.name !== one.key && <Below>{one.name}</Below>}
         </>
       ),

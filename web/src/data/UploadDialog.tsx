@@ -6,14 +6,14 @@ import { Button } from "../parts/Button";
 import { Command } from "../parts/Command";
 import { Actions, Dialog } from "../parts/Dialog";
 import { Drop } from "../parts/Drop";
-import { INPUT } from "../parts/Field";
+import { FORM_ROW, INPUT } from "../parts/Field";
 import { count, percent, whole } from "../parts/figures";
-import { FORM_ROW, Input } from "../parts/Input";
 import { Loading } from "../parts/Loading";
 import { Outcome } from "../parts/Outcome";
 import { ProblemBox } from "../parts/ProblemBox";
 import { Progress } from "../parts/Progress";
 import { type Shown, Table } from "../parts/Table";
+import { TextField } from "../parts/TextField";
 import { DATASETS, size } from "./queries";
 import { headOf, keyOf, type Sending, sendFile } from "./upload";
 
@@ -72,7 +72,7 @@ export function UploadDialog({ project, close }: { project: string; close: () =>
         {file && (
           <>
             <div className={FORM_ROW}>
-              <Input
+              <TextField
                 label="Key"
                 required
                 pattern="[a-z0-9][a-z0-9._\-]{0,63}"
@@ -80,7 +80,7 @@ export function UploadDialog({ project, close }: { project: string; close: () =>
                 value={key}
                 change={setKey}
               />
-              <Input
+              <TextField
                 label="Name for people (optional)"
                 maxLength={200}
                 value={name}
@@ -148,7 +148,6 @@ function Preview({ file, renames, rename }: PreviewProps) {
           <label key={ours} className="grid gap-1">
             <span className="font-mono text-sm">{ours}</span>
             <select
-              data-rac=""
               aria-label={`${ours} is called`}
               value={renames[ours] ?? ""}
               onChange={(event) => rename(changed(renames, ours, event.target.value))}

@@ -6,11 +6,11 @@ import { useMay, useProject } from "../api/me";
 import { useAddress } from "../parts/address";
 import { Button, ButtonLink } from "../parts/Button";
 import { Command } from "../parts/Command";
-import { moment } from "../parts/figures";
 import { Menu } from "../parts/Menu";
 import { Notice, Page, Stack } from "../parts/Page";
 import { Panel } from "../parts/Panel";
 import { ProblemBox } from "../parts/ProblemBox";
+import { When } from "../parts/When";
 import { Agreement, Locked } from "./Agreement";
 import { CopyAs } from "./CopyAs";
 import { DefinitionView } from "./DefinitionView";
@@ -79,7 +79,7 @@ function Known({ grader }: { grader: Grader }) {
       </span>
       {locked && <Locked />}
       <span>
-        {moment(latest.created_at)}
+        <When at={latest.created_at} />
         {latest.created_by && ` by ${latest.created_by}`}
       </span>
       {latest.note && <span>“{latest.note}”</span>}

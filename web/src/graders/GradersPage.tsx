@@ -1,20 +1,21 @@
-import { useSuspenseInfiniteQuery } from "@tanstack/react-query";
 import { useDeferredValue, useRef, useState } from "react";
 import { Link } from "react-router";
 import { api, ask } from "../api/client";
+import { useList } from "../api/lists";
 import { useMay, useProject } from "../api/me";
 import { useAddress } from "../parts/address";
 import { Button, ButtonLink } from "../parts/Button";
 import { Choice } from "../parts/Choice";
 import { Rows } from "../parts/Disclosure";
 import { Empty } from "../parts/Empty";
-import { count, moment, whole } from "../parts/figures";
+import { count, whole } from "../parts/figures";
 import { useKeys } from "../parts/keys";
 import { Menu } from "../parts/Menu";
 import { Page } from "../parts/Page";
 import { Boundary } from "../parts/Panel";
 import { Search } from "../parts/Search";
 import { Below, type Shown, Table } from "../parts/Table";
+import { When } from "../parts/When";
 import { Agreement, Locked } from "./Agreement";
 import { ImportGraders, useExport } from "./Files";
 import { KIND_TITLES, type Overview } from "./queries";
@@ -80,22 +81,12 @@ export default function GradersPage() {
 
 function List({ project, query, kind, showAll }: ListProps) {
   const mayEdit = useMay("editor", project);
-  const list = useSuspenseInfiniteQuery({
-    queryKey: ["get", "/api/v1/projects/{project}/graders", project, query, kind],
-    queryFn: ({ signal, pageParam }) => {
-      const wanted = {
-        limit: 100,
-        query,
-        ...(kind && { kind }),
-        ...(pageParam && { after: pageParam }),
-      };
-      const params = { path: { project }, query: wanted };
-      return ask(api.GET("/api/v1/projects/{project}/graders", { params, signal }));
-    },
-    initialPageParam: "",
-    getNextPageParam: (last) => last.next,
+  const path = "/api/v1/projects/{project}/graders";
+  const list = useList(["get", path, project, query, kind], (rest, signal) => {
+    const wanted = { limit: 100, query, ...(kind && { kind }), ...rest };
+    return ask(api.GET(path, { params: { path: { project }, query: wanted }, signal }));
   });
-  const rows = list.data.pages.flatMap((page) => page.items);
+  const rows = list.items;
   const end = useSeen(() => list.hasNextPage && !list.isFetching && list.fetchNextPage());
   if (rows.length === 0 && (query || kind)) {
     return (
@@ -180,7 +171,7 @@ function columnsOf(project: string): Shown<Overview>[] {
       from: "lg",
       show: (row) => (
         <>
-          {moment(row.updated_at)}
+          <When at={row.updated_at} />
           <Below>{row.latest.created_by && `by ${row.latest.created_by}`}</Below>
         </>
       ),

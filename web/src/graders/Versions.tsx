@@ -1,13 +1,13 @@
-import { useSuspenseInfiniteQuery } from "@tanstack/react-query";
 import { Link } from "react-router";
 import { $api, api, ask, type Schemas } from "../api/client";
+import { useList } from "../api/lists";
 import { useAddress } from "../parts/address";
-import { Button } from "../parts/Button";
 import { DiffView } from "../parts/DiffView";
-import { moment } from "../parts/figures";
+import { More } from "../parts/More";
 import { Boundary } from "../parts/Panel";
 import { Below, type Shown, Table } from "../parts/Table";
 import { Titled } from "../parts/Titled";
+import { When } from "../parts/When";
 import { KIND_TITLES } from "./queries";
 
 type Version = Schemas["GraderVersion"];
@@ -16,17 +16,12 @@ type Version = Schemas["GraderVersion"];
 export function Versions({ project, grader, newest, shown }: VersionsProps) {
   const [compared, change] = useAddress({ from: 0, to: 0 });
   const { from, to } = compared;
-  const list = useSuspenseInfiniteQuery({
-    queryKey: ["get", "/api/v1/projects/{project}/graders/{key}/versions", project, grader],
-    queryFn: ({ signal, pageParam }) => {
-      const query = { limit: 20, ...(pageParam && { after: pageParam }) };
-      const params = { path: { project, key: grader }, query };
-      return ask(api.GET("/api/v1/projects/{project}/graders/{key}/versions", { params, signal }));
-    },
-    initialPageParam: "",
-    getNextPageParam: (last) => last.next,
+  const path = "/api/v1/projects/{project}/graders/{key}/versions";
+  const list = useList(["get", path, project, grader], (rest, signal) => {
+    const params = { path: { project, key: grader }, query: { limit: 20, ...rest } };
+    return ask(api.GET(path, { params, signal }));
   });
-  const versions = list.data.pages.flatMap((page) => page.items);
+  const versions = list.items;
   const choose = (name: "from" | "to", number: number) => {
     const next = { from, to, [name]: number };
     change({ from: next.from || number - 1, to: next.to || newest });
@@ -74,7 +69,7 @@ export function Versions({ project, grader, newest, shown }: VersionsProps) {
               <>
                 <span className="font-normal">{one.note || "–"}</span>
                 <Below>
-                  {moment(one.created_at)}
+                  <When at={one.created_at} />
                   {one.created_by && ` by ${one.created_by}`}
                 </Below>
               </>
@@ -83,11 +78,7 @@ export function Versions({ project, grader, newest, shown }: VersionsProps) {
           ...(versions.length > 1 ? [side("from", "From"), side("to", "To")] : []),
         ]}
       />
-      {list.hasNextPage && (
-        <p className="mt-3">
-          <Button onPress={() => list.fetchNextPage()}>Older versions</Button>
-        </p>
-      )}
+      <More found={list} what="Older versions" />
       {from > 0 && to > 0 && from !== to && (
         <div className="mt-5">
           <Titled title={`What changed from version ${from} to ${to}`}>

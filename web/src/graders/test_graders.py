@@ -204,7 +204,7 @@ def test_a_judge_is_written_with_its_prompt_beside_it(
 
     page.get_by_role("button", name="Add a failing example").click()
     page.keyboard.press("Control+s")  # an example of nothing would teach it something wrong
-    expect(page.get_by_label("Answer", exact=True)).to_be_focused()
+    expect(page.get_by_label("Answer (required)", exact=True)).to_be_focused()
     page.get_by_label("Question", exact=True).fill("Capital of France?")
     page.get_by_label("Answer", exact=True).fill("I like trains.")
     page.get_by_label("Why", exact=True).fill("It is about something else.")

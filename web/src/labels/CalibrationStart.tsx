@@ -10,8 +10,9 @@ import { Empty } from "../parts/Empty";
 import { count, money, whole } from "../parts/figures";
 import { Boundary, Panel } from "../parts/Panel";
 import { ProblemBox } from "../parts/ProblemBox";
+import { Progress } from "../parts/Progress";
 import { TextField } from "../parts/TextField";
-import { type Asked, calibrate, forget, nameOf, stop, useRunning } from "./calibrating";
+import { type Asked, useCalibration } from "./calibrating";
 import { useSets } from "./sets";
 
 const REPEATS = [1, 2, 3, 5, 10];
@@ -108,16 +109,15 @@ function Planned({ project, asked }: { project: string; asked: Asked }) {
   const navigate = useNavigate();
   const queries = useQueryClient();
   const may = useMay("editor", project);
-  const name = nameOf(project, asked);
-  const { work = null, isRunning = false, problem = null } = useRunning(name) ?? {};
+  const { work, isRunning, problem, start, stop, forget } = useCalibration(project, asked);
   const card = work?.card;
   useEffect(() => {
     if (!card) return;
-    forget(name);
+    forget();
     const queryKey = ["get", "/api/v1/projects/{project}/calibrations"];
     void queries.invalidateQueries({ queryKey });
     navigate(`/p/${project}/calibrations/${card}`);
-  }, [card, name, project, navigate, queries]);
+  }, [card, forget, project, navigate, queries]);
   const plan = $api.useSuspenseQuery(
     "get",
     "/api/v1/projects/{project}/calibrations/plan",
@@ -142,15 +142,17 @@ function Planned({ project, asked }: { project: string; asked: Asked }) {
       {problem && <ProblemBox problem={problem} />}
       <div className="flex flex-wrap items-center gap-3">
         {isRunning ? (
-          <Button onPress={() => stop(project, asked)}>Stop after this stretch</Button>
+          <Button onPress={stop}>Stop after this stretch</Button>
         ) : (
-          <Button tone="primary" isDisabled={!may} onPress={() => calibrate(project, asked)}>
+          <Button tone="primary" isDisabled={!may} onPress={start}>
             {done > 0 ? "Go on" : "Calibrate"}
           </Button>
         )}
         {(isRunning || done > 0) && (
           <>
-            <progress max={judgements || 1} value={done} aria-label="Judged" />
+            <span className="w-40">
+              <Progress done={done} total={judgements} noun="judged" />
+            </span>
             <span role="status" className="tabular-nums">
               {whole(done)} of {whole(judgements)} judged
               {work && work.errors > 0 && `, ${whole(work.errors)} could not be`}

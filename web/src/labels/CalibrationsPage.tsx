@@ -2,13 +2,14 @@ import { Link } from "react-router";
 import { $api, type Schemas } from "../api/client";
 import { useProject } from "../api/me";
 import { useAddress } from "../parts/address";
-import { Button } from "../parts/Button";
+import { Button, ButtonLink } from "../parts/Button";
 import { Empty } from "../parts/Empty";
-import { moment, money, whole } from "../parts/figures";
+import { money, whole } from "../parts/figures";
 import { Outcome } from "../parts/Outcome";
 import { Badge, Page, Stack } from "../parts/Page";
 import { Boundary } from "../parts/Panel";
 import { Below, type Shown, Table } from "../parts/Table";
+import { When } from "../parts/When";
 import { CalibrationStart } from "./CalibrationStart";
 import { figureText, IntervalBar } from "./IntervalBar";
 import { LabelTabs } from "./sets";
@@ -56,6 +57,7 @@ function Cards({ project, grader, isNew }: CardsProps) {
           A card says how far a grader agrees with people, and stands beside every score that it
           gives. Label some answers first, then calibrate.
         </p>
+        <ButtonLink to={`/p/${project}/labels/queue?goal=20`}>Label 20 examples</ButtonLink>
       </Empty>
     );
   }
@@ -81,7 +83,9 @@ function columnsOf(project: string): Shown<Schemas["CardSummary"]>[] {
         <>
           <Link to={`/p/${project}/calibrations/${card.id}`}>{card.grader}</Link>{" "}
           <State card={card} />
-          <Below>{moment(card.created_at)}</Below>
+          <Below>
+            <When at={card.created_at} />
+          </Below>
         </>
       ),
     },

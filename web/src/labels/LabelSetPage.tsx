@@ -1,12 +1,13 @@
-import { useSuspenseInfiniteQuery } from "@tanstack/react-query";
 import { Link } from "react-router";
 import { api, ask, type Schemas } from "../api/client";
+import { useList } from "../api/lists";
 import { useProject } from "../api/me";
 import { useAddress } from "../parts/address";
 import { Button, ButtonLink } from "../parts/Button";
 import { Command } from "../parts/Command";
 import { Empty } from "../parts/Empty";
 import { count, percent } from "../parts/figures";
+import { More } from "../parts/More";
 import { Page } from "../parts/Page";
 import { Boundary } from "../parts/Panel";
 import { Segments } from "../parts/Segments";
@@ -78,17 +79,12 @@ export default function LabelSetPage() {
 }
 
 function Items({ project, field, which }: { project: string; field: string; which: Which }) {
-  const items = useSuspenseInfiniteQuery({
-    queryKey: ["get", "/api/v1/projects/{project}/labels/items", project, field, which],
-    queryFn: ({ signal, pageParam }) => {
-      const query = { field, which, limit: 50, ...(pageParam && { after: pageParam }) };
-      const params = { path: { project }, query };
-      return ask(api.GET("/api/v1/projects/{project}/labels/items", { params, signal }));
-    },
-    initialPageParam: "",
-    getNextPageParam: (page) => page.next,
+  const path = "/api/v1/projects/{project}/labels/items";
+  const list = useList(["get", path, project, field, which], (rest, signal) => {
+    const params = { path: { project }, query: { field, which, limit: 50, ...rest } };
+    return ask(api.GET(path, { params, signal }));
   });
-  const rows = items.data.pages.flatMap((page) => page.items);
+  const rows = list.items;
   if (rows.length === 0) return <Nothing which={which} field={field} />;
   return (
     <>
@@ -105,13 +101,7 @@ function Items({ project, field, which }: { project: string; field: string; whic
           { name: "Item", from: "md", show: (row) => <code>{row.id}</code> },
         ]}
       />
-      {items.hasNextPage && (
-        <p className="mt-3">
-          <Button onPress={() => items.fetchNextPage()} isDisabled={items.isFetchingNextPage}>
-            {items.isFetchingNextPage ? "Loading …" : "Show more"}
-          </Button>
-        </p>
-      )}
+      <More found={list} what="Show more" />
     </>
   );
 }

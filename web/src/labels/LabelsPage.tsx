@@ -3,11 +3,12 @@ import type { Schemas } from "../api/client";
 import { useProject } from "../api/me";
 import { ButtonLink } from "../parts/Button";
 import { Empty } from "../parts/Empty";
-import { moment, whole } from "../parts/figures";
+import { whole } from "../parts/figures";
 import { Menu } from "../parts/Menu";
 import { Badge, Page } from "../parts/Page";
 import { Boundary } from "../parts/Panel";
 import { Below, type Shown, Table } from "../parts/Table";
+import { When } from "../parts/When";
 import { useExport } from "./exporting";
 import { Agreement, LabelTabs, useSets } from "./sets";
 
@@ -65,7 +66,7 @@ function columnsOf(project: string): Shown<Schemas["LabelSet"]>[] {
           </Link>
           <Below>
             <span className="line-clamp-2">{set.criterion}</span>
-            {whole(set.items)} items, last {moment(set.last_at)}
+            {whole(set.items)} items, last <When at={set.last_at} />
           </Below>
         </>
       ),

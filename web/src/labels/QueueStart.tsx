@@ -3,9 +3,9 @@ import { Link } from "react-router";
 import { $api } from "../api/client";
 import { useMay, useMe } from "../api/me";
 import { Button } from "../parts/Button";
-import { Pick } from "../parts/Choice";
+import { Choice, Pick } from "../parts/Choice";
 import { Empty } from "../parts/Empty";
-import { Field, INPUT } from "../parts/Field";
+import { Field } from "../parts/Field";
 import { count } from "../parts/figures";
 import { Page } from "../parts/Page";
 import { TextField } from "../parts/TextField";
@@ -61,33 +61,20 @@ export function QueueStart({ project, address, begin }: StartProps) {
   return (
     <Page title="Label answers" crumbs={crumbs}>
       <form className="grid max-w-3xl gap-5" onSubmit={submit}>
-        <Field id={`${id}-from`} label="Answers" path="dataset">
-          <select
-            id={`${id}-from`}
-            className={INPUT}
-            value={chosen}
-            onChange={({ target }) => change(take(target.value))}
-          >
-            {stored.length > 0 && (
-              <optgroup label="Datasets">
-                {stored.map(({ key, rows }) => (
-                  <option key={key} value={`d:${key}`}>
-                    {key} ({count(rows, "row")})
-                  </option>
-                ))}
-              </optgroup>
-            )}
-            {ran.length > 0 && (
-              <optgroup label="Runs">
-                {ran.map(({ id: run, label, planned }) => (
-                  <option key={run} value={`r:${run}`}>
-                    {label || run} ({count(planned, "cell")})
-                  </option>
-                ))}
-              </optgroup>
-            )}
-          </select>
-        </Field>
+        <Choice
+          label="Answers"
+          value={chosen}
+          options={[
+            ...stored.map(
+              ({ key, rows }) => [`d:${key}`, `${key} (${count(rows, "row")})`] as const,
+            ),
+            ...ran.map(
+              ({ id, label, planned }) =>
+                [`r:${id}`, `run ${label || id} (${count(planned, "cell")})`] as const,
+            ),
+          ]}
+          change={(place) => change(take(place))}
+        />
         <TextField
           label="What is asked of every answer"
           lines={2}

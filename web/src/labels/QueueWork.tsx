@@ -10,6 +10,7 @@ import { isTyped } from "../parts/keys";
 import { Loading } from "../parts/Loading";
 import { Page } from "../parts/Page";
 import { ProblemBox } from "../parts/ProblemBox";
+import { Progress } from "../parts/Progress";
 import { usePageTitle } from "../parts/title";
 import type { QueueAddress } from "./QueuePage";
 import { SeenText } from "./SeenText";
@@ -106,7 +107,9 @@ export function QueueWork({ project, address }: { project: string; address: Queu
           <span>
             <strong className="font-semibold">{whole(done)}</strong> of {whole(total)}
           </span>
-          <progress max={total || 1} value={done} aria-label="Labelled" className="w-32" />
+          <span className="w-32">
+            <Progress done={done} total={total} noun="labelled" />
+          </span>
         </div>
       </header>
       {criterion && (

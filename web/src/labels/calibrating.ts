@@ -1,8 +1,12 @@
-import { useSyncExternalStore } from "react";
+import {
+  skipToken,
+  useMutation,
+  useMutationState,
+  useQuery,
+  useQueryClient,
+} from "@tanstack/react-query";
 import { api, ask, type Schemas } from "../api/client";
 import { isRetryable } from "../api/problem";
-
-// A calibration goes on while the page is open, also while something else is looked at.
 
 export interface Asked {
   grader: string;
@@ -12,79 +16,52 @@ export interface Asked {
   levels: string;
 }
 
-export interface Running {
-  name: string;
-  work: Schemas["CalibrationWork"] | null;
-  isRunning: boolean;
-  problem: Error | null;
-}
-
-let running: readonly Running[] = [];
 const stopped = new Set<string>();
-const listeners = new Set<() => void>();
 
-export function nameOf(project: string, asked: Asked): string {
-  return JSON.stringify([project, asked]);
-}
-
-function change(name: string, part: Partial<Running>): void {
-  const before = running.find((one) => one.name === name);
-  const now = { name, work: null, isRunning: false, problem: null, ...before, ...part };
-  running = [...running.filter((one) => one.name !== name), now];
-  for (const listener of listeners) listener();
-}
-
-/** Asks for stretch after stretch until there is a card. */
-export async function calibrate(project: string, asked: Asked): Promise<void> {
-  const name = nameOf(project, asked);
-  if (running.some((one) => one.name === name && one.isRunning)) return;
-  stopped.delete(name);
-  change(name, { isRunning: true, problem: null, work: null });
-  try {
-    while (!stopped.has(name)) {
-      const work = await stretch(project, asked, name);
-      if (work) change(name, { work });
-      if (work?.card) break;
-    }
-    change(name, { isRunning: false });
-  } catch (error) {
-    change(name, { isRunning: false, problem: error as Error });
-  }
-}
-
-async function stretch(project: string, body: Schemas["CalibrateGraderBody"], name: string) {
-  for (;;) {
-    try {
-      return await ask(
-        api.POST("/api/v1/projects/{project}/calibrations", {
-          params: { path: { project } },
-          body,
-        }),
-      );
-    } catch (error) {
-      if (!isRetryable(error)) throw error;
-      await new Promise((done) => window.setTimeout(done, 1_500)); // the server is away
-      if (stopped.has(name)) return null;
-    }
-  }
-}
-
-/** Asks for no further stretch. */
-export function stop(project: string, asked: Asked): void {
-  stopped.add(nameOf(project, asked));
-}
-
-/** Forgets one that has ended. */
-export function forget(name: string): void {
-  running = running.filter((one) => one.name !== name);
-  for (const listener of listeners) listener();
-}
-
-function listen(listener: () => void): () => void {
-  listeners.add(listener);
-  return () => listeners.delete(listener);
-}
-
-export function useRunning(name: string): Running | undefined {
-  return useSyncExternalStore(listen, () => running).find((one) => one.name === name);
+/** A calibration, which goes on while the page is open, also while something else is looked at. */
+export function useCalibration(project: string, asked: Asked) {
+  const queries = useQueryClient();
+  const key = ["calibrate", project, asked];
+  const name = JSON.stringify(key);
+  const work = useQuery({
+    queryKey: key,
+    queryFn: skipToken,
+    initialData: null as Schemas["CalibrationWork"] | null,
+    gcTime: Number.POSITIVE_INFINITY,
+  }).data;
+  const states = useMutationState({
+    filters: { mutationKey: key },
+    select: ({ state }) => state,
+  });
+  const { mutate } = useMutation({
+    mutationKey: key,
+    // Asks for stretch after stretch until there is a card.
+    mutationFn: async () => {
+      while (!stopped.has(name)) {
+        const done = await ask(
+          api.POST("/api/v1/projects/{project}/calibrations", {
+            params: { path: { project } },
+            body: asked,
+          }),
+        );
+        queries.setQueryData(key, done);
+        if (done.card) return;
+      }
+    },
+    retry: (_, error) => isRetryable(error) && !stopped.has(name), // the server is away
+    retryDelay: 1_500,
+  });
+  const now = states.at(-1);
+  return {
+    work,
+    isRunning: now?.status === "pending",
+    problem: now?.status === "error" ? now.error : null,
+    start: () => {
+      stopped.delete(name);
+      mutate();
+    },
+    /** Asks for no further stretch. */
+    stop: () => stopped.add(name),
+    forget: () => queries.setQueryData(key, null),
+  };
 }

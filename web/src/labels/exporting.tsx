@@ -1,6 +1,6 @@
 import { useMutation } from "@tanstack/react-query";
 import { api, ask } from "../api/client";
-import { every } from "../api/pages";
+import { filled } from "../api/pages";
 import { Dialog } from "../parts/Dialog";
 import { ProblemBox } from "../parts/ProblemBox";
 import { saveFile } from "../parts/saveFile";
@@ -8,14 +8,13 @@ import { saveFile } from "../parts/saveFile";
 /** Saves the labelled rows as JSON lines, which `assay calibrate` reads. */
 export function useExport(project: string, field: string) {
   const exported = useMutation({
-    mutationFn: () =>
-      every((part) =>
-        ask(
-          api.GET("/api/v1/projects/{project}/labels/export", {
-            params: { path: { project }, query: { field, ...part } },
-          }),
-        ),
-      ),
+    mutationFn: async () => {
+      const path = "/api/v1/projects/{project}/labels/export";
+      const part = (rest: { limit: number; after?: string }) =>
+        ask(api.GET(path, { params: { path: { project }, query: { field, ...rest } } }));
+      const whole = await filled(await part({ limit: 200 }), Number.POSITIVE_INFINITY, part);
+      return whole.items;
+    },
     onSuccess: (items) => {
       const lines = items.map(({ row }) => `${JSON.stringify(row)}\n`);
       const name = `${field.replace(/[^A-Za-z0-9._-]+/g, "-")}.jsonl`;

@@ -32,7 +32,6 @@ export function Choice<Key extends string>({
       <select
         {...rest}
         id={id}
-        data-rac=""
         value={value}
         onChange={(event) => change(event.target.value as Key)}
         className={isInline ? `${INPUT} w-auto` : INPUT}
@@ -82,16 +81,18 @@ export function Pick({
         <Icon name="down" size={14} />
       </Base>
       <Popover className={`${POPOVER} w-(--trigger-width)`}>
-        <ListBox
-          className="max-h-72 overflow-auto outline-none"
-          items={options.map((name) => ({ name }))}
-        >
-          {({ name }) => (
-            <ListBoxItem id={name} textValue={name} className={`${OPTION} justify-between`}>
+        <ListBox className="max-h-72 overflow-auto outline-none">
+          {options.map((name) => (
+            <ListBoxItem
+              key={name}
+              id={name}
+              textValue={name}
+              className={`${OPTION} justify-between`}
+            >
               <span className="truncate">{name}</span>
               {note && <span className="text-sm text-soft">{note(name)}</span>}
             </ListBoxItem>
-          )}
+          ))}
         </ListBox>
       </Popover>
     </ComboBox>

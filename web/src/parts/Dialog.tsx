@@ -23,7 +23,7 @@ export function Dialog({ title, close, isWide = false, children }: DialogProps) 
         className={`w-full rounded-lg bg-page text-ink shadow-over max-md:max-h-[92vh] max-md:overflow-y-auto
           max-md:rounded-b-none ${isWide ? "max-w-5xl" : "max-w-xl"}`}
       >
-        <Base className="dialog-body p-5 outline-none max-md:pb-8">
+        <Base className="p-5 outline-none max-md:pb-8">
           <div className="mb-3 flex items-start justify-between gap-4">
             <Heading slot="title" className="m-0 text-lg font-semibold wrap-anywhere">
               {title}

@@ -21,7 +21,6 @@ export function Disclosure({ head, children, tone = "", isOpen = false }: Disclo
       <button
         type="button"
         data-row=""
-        data-rac=""
         aria-expanded={open}
         aria-controls={open ? body : undefined}
         onClick={() => setOpen(!open)}

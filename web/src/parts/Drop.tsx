@@ -22,7 +22,6 @@ export function Drop({ words, label, accept, multiple = false, take }: DropProps
       <span>{words}</span>
       <input
         type="file"
-        data-rac=""
         aria-label={label}
         accept={accept}
         multiple={multiple}

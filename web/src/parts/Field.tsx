@@ -30,6 +30,10 @@ export const AREA = `${INPUT} block max-h-120 max-w-none! field-sizing-content`;
 export const NESTED =
   "m-0 min-w-0 rounded-lg bg-sunk p-4 [&>legend]:float-left [&>legend]:mb-2 [&>legend]:w-full [&>legend]:font-medium [&>legend+*]:clear-both";
 
+/** Fields beside each other with the button that they are for; below each other on a phone. */
+export const FORM_ROW =
+  "grid items-end gap-3 md:flex md:flex-wrap md:[&>*]:min-w-44 md:[&>button]:min-w-0";
+
 /** A label, its control, what it is for, and what is wrong with it. */
 export function Field({ id, label, path, about, required, children }: FieldProps) {
   return (

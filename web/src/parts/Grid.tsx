@@ -170,7 +170,6 @@ function Head<T>({ column, sorting, look }: HeadProps<T>) {
       {sort !== undefined && sorting ? (
         <button
           type="button"
-          data-rac=""
           onClick={() => sorting.change(sort)}
           className="cursor-pointer py-1.5 outline-offset-[-2px] hover:text-ink"
         >

@@ -14,8 +14,10 @@ export function Page({ title, tab, crumbs, facts, actions, children }: PageProps
     <div className="mx-auto max-w-[1440px] px-4 pt-5 pb-16 md:px-8 md:pt-8">
       <header className="mb-6 flex flex-wrap items-start justify-between gap-x-6 gap-y-3">
         <div className="min-w-0 flex-[1_1_360px]">
-          {crumbs && <p className="m-0 mb-1 text-sm text-soft">{crumbs}</p>}
-          <h1 className="m-0 text-xl font-semibold tracking-tight wrap-anywhere">{title}</h1>
+          {crumbs && <p className="m-0 mb-1 text-sm text-soft [&_a]:no-underline">{crumbs}</p>}
+          {title && (
+            <h1 className="m-0 text-xl font-semibold tracking-tight wrap-anywhere">{title}</h1>
+          )}
           {facts && <Facts>{facts}</Facts>}
         </div>
         {actions && <div className="flex flex-wrap items-center gap-2">{actions}</div>}

@@ -18,7 +18,6 @@ export function Search({ label, placeholder, value, change }: SearchProps) {
       </span>
       <input
         type="search"
-        data-rac=""
         aria-label={label}
         placeholder={placeholder}
         maxLength={200}

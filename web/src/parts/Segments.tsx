@@ -12,7 +12,6 @@ export function Segments<Key extends string>({ label, options, isOn, press }: Se
         <button
           key={key}
           type="button"
-          data-rac=""
           aria-pressed={isOn(key)}
           onClick={() => press(key)}
           className="min-h-7 shrink-0 cursor-pointer rounded-[5px] px-2.5 text-sm text-soft outline-offset-[-2px] hover:text-ink

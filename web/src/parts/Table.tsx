@@ -11,6 +11,9 @@ export interface Shown<T> {
   isMute?: boolean;
 }
 
+// A link in it is as high as a finger is wide, and takes no more room for that.
+const NAME = `min-w-36 font-medium wrap-anywhere pointer-coarse:[&_a]:-my-2.5 pointer-coarse:[&_a]:inline-block
+  pointer-coarse:[&_a]:py-2.5`;
 const FROM = { md: "max-md:hidden", lg: "max-lg:hidden" };
 
 /** A list of some rows: what is sought first, how it ended second. One of thousands is a `Grid`. */
@@ -18,7 +21,7 @@ export function Table<T>({ label, columns, items, keyOf, lookOf }: TableProps<T>
   const look = (one: Shown<T>) =>
     [
       one.kind === "number" ? "text-right tabular-nums whitespace-nowrap" : "text-left",
-      one.kind === "name" ? "min-w-36 font-medium wrap-anywhere" : "font-normal",
+      one.kind === "name" ? NAME : "font-normal",
       one.from ? FROM[one.from] : "",
     ].join(" ");
   return (

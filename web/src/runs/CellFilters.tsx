@@ -110,7 +110,6 @@ function Taken({ what, text, drop }: { what: string; text: string; drop: () => v
   return (
     <button
       type="button"
-      data-rac=""
       onClick={drop}
       title={text}
       className="inline-flex min-h-8 max-w-80 cursor-pointer items-center gap-1.5 rounded-md bg-fill px-2.5 hover:bg-line

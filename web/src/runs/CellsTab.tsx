@@ -2,7 +2,7 @@ import { keepPreviousData } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link, useNavigate } from "react-router";
 import { $api, api, ask, type Schemas } from "../api/client";
-import { type Change, useAddress } from "../parts/address";
+import type { Change } from "../parts/address";
 import { Empty } from "../parts/Empty";
 import { count, duration, money, score, whole } from "../parts/figures";
 import { type Column, Grid } from "../parts/Grid";
@@ -21,7 +21,7 @@ const PART = 100;
 
 /** The cells of a run. While it goes on, what somebody looks at stays until they ask for more. */
 export function CellsTab({ run, now, causes }: CellsTabProps) {
-  const [chosen, change] = useChosen();
+  const [chosen, change, at, keep] = useChosen();
   const params = { path: { run }, query: { ...queryOf(chosen), limit: PART, offset: 0 } };
   const first = $api.useQuery(
     "get",
@@ -47,6 +47,8 @@ export function CellsTab({ run, now, causes }: CellsTabProps) {
           run={run}
           chosen={chosen}
           change={change}
+          at={at}
+          keep={keep}
           first={first.data}
           total={total}
         />
@@ -70,10 +72,9 @@ interface CellsTabProps {
 }
 
 /** All cells that suit: as many rows as fit are there, whatever their number. */
-function Cells({ run, chosen, change, first, total }: CellsProps) {
+function Cells({ run, chosen, change, at, keep, first, total }: CellsProps) {
   const navigate = useNavigate();
-  const [{ at }, keep] = useAddress({ at: null as string | null });
-  const [place, setPlace] = useState(Math.min(Number(at) || 0, total - 1));
+  const [place, setPlace] = useState(Math.min(at, total - 1));
   const sort = (by: Sort) => {
     const isSame = chosen.sort === by;
     const descending = isSame ? !chosen.descending : by !== "case" && by !== "trial";
@@ -102,7 +103,7 @@ function Cells({ run, chosen, change, first, total }: CellsProps) {
       chosen={place}
       choose={setPlace}
       open={(index, cell) => {
-        keep({ at: String(index) }); // so that the way back leads to the same row
+        keep(index); // so that the way back leads to the same row
         window.setTimeout(() => navigate(cellAddress(run, cell)));
       }}
       sorting={{
@@ -119,6 +120,8 @@ interface CellsProps {
   run: string;
   chosen: Chosen;
   change: Change<Chosen>;
+  at: number;
+  keep: (row: number) => void;
   first: Schemas["CellPage"];
   total: number;
 }

@@ -140,7 +140,7 @@ function Shown({ told, now }: { told: Schemas["RunOverview"]; now: RunRow }) {
           {tab === "overview" && (
             <Stack>
               <RunSummary told={told} />
-              {now.state === "running" && <UnderWay run={id} />}
+              {now.state === "running" && !IN_FILE && <UnderWay run={id} />}
               {told.run.kind !== "dataset" && (
                 <MatrixPanel run={id} leaderboard={told.leaderboard} />
               )}

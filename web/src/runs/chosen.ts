@@ -19,13 +19,15 @@ const ALL = {
 /** Which cells are looked at, as it stands in the address. */
 export type Chosen = typeof ALL;
 
-export function useChosen(): [Chosen, Change<Chosen>] {
-  const [found, change] = useAddress({ ...ALL, at: null as string | null });
-  const { at: _, ...chosen } = found;
+/** With how to change it, the row that was opened last, and how to remember another. */
+export function useChosen(): [Chosen, Change<Chosen>, number, (row: number) => void] {
+  const [{ at, ...chosen }, change] = useAddress({ ...ALL, at: 0 });
   const isKnown = SORTS.includes(chosen.sort);
   return [
     isKnown ? chosen : { ...chosen, sort: "case" },
-    (changes, how) => change({ ...changes, at: null }, how),
+    (changes, how) => change({ ...changes, at: 0 }, how),
+    at,
+    (row) => change({ at: row }),
   ];
 }
 

@@ -212,24 +212,27 @@ def test_a_run_is_deleted_after_its_consequences_are_read(stored: Site, open_pag
     other = open_page(f"/runs/{doomed}")  # as a colleague has it open
     expect(other.locator("h1")).to_contain_text("doomed")
     page = open_page(f"/runs/{doomed}")
-    _delete(page)
+    page.get_by_role("button", name="More about run doomed").click()
+    page.get_by_role("menuitem", name="Delete …").click()
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("48 results")
     page.keyboard.press("Escape")
     expect(dialog).not_to_be_visible()
-    _delete(page)
-    dialog.get_by_role("button", name="Delete for good").click()
+    # And all of it by keyboard.
+    page.get_by_role("button", name="More about run doomed").focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Enter")
+    expect(dialog.get_by_label("Keep the files")).to_be_focused()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    expect(dialog.get_by_role("button", name="Delete for good")).to_be_focused()
+    page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Runs", exact=True)).to_be_visible()
     expect(page.locator("tr", has_text=doomed)).to_have_count(0)
     expect(other.get_by_role("heading", name="This run was deleted")).to_be_visible()
     other.close()
     # What the colleague's page asked for in that moment is not there: the browser notes it.
     open_page.watch.faults[:] = [one for one in open_page.watch.faults if "404" not in one]
-
-
-def _delete(page: Page) -> None:
-    page.get_by_role("button", name="More about run doomed").click()
-    page.get_by_role("menuitem", name="Delete …").click()
 
 
 def test_two_runs_are_chosen_and_compared(stored: Site, open_page: Opener) -> None:

@@ -94,7 +94,6 @@ function columnsOf(narrow: Narrow): readonly Shown<Change>[] {
         <>
           <button
             type="button"
-            data-rac=""
             className={LINK}
             title="Only these"
             onClick={() => narrow({ what: one.operation })}
@@ -113,7 +112,6 @@ function columnsOf(narrow: Narrow): readonly Shown<Change>[] {
         <>
           <button
             type="button"
-            data-rac=""
             className={`${LINK} wrap-anywhere`}
             title="Only theirs"
             onClick={() => narrow({ by: one.by })}

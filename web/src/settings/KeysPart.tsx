@@ -7,14 +7,15 @@ import { Choice } from "../parts/Choice";
 import { Command } from "../parts/Command";
 import { Confirm } from "../parts/Dialog";
 import { Empty } from "../parts/Empty";
+import { FORM_ROW } from "../parts/Field";
 import { moment } from "../parts/figures";
-import { FORM_ROW, Input } from "../parts/Input";
 import { Loading } from "../parts/Loading";
 import { More } from "../parts/More";
 import { Outcome } from "../parts/Outcome";
 import { Stack } from "../parts/Page";
 import { ProblemBox } from "../parts/ProblemBox";
 import { Below, type Shown, Table } from "../parts/Table";
+import { TextField } from "../parts/TextField";
 import { When } from "../parts/When";
 import { Needs, type Part, where } from "./MePart";
 
@@ -156,7 +157,7 @@ function NewKey({ me, made }: Part & { made: (key: Schemas["MadeKey"]) => void }
   return (
     <form onSubmit={send} aria-label="New key">
       <div className={FORM_ROW}>
-        <Input
+        <TextField
           label="Name"
           required
           maxLength={200}

@@ -4,11 +4,12 @@ import { Link } from "react-router";
 import { $api, type Schemas } from "../api/client";
 import { Button } from "../parts/Button";
 import { Actions, Dialog } from "../parts/Dialog";
+import { FORM_ROW } from "../parts/Field";
 import { whole } from "../parts/figures";
-import { FORM_ROW, Input } from "../parts/Input";
 import { Stack } from "../parts/Page";
 import { ProblemBox } from "../parts/ProblemBox";
 import { Below, type Shown, Table } from "../parts/Table";
+import { TextField } from "../parts/TextField";
 import { When } from "../parts/When";
 import type { Part } from "./MePart";
 
@@ -57,9 +58,7 @@ const COLUMNS: readonly Shown<Project>[] = [
     kind: "name",
     show: (one) => (
       <>
-        <Link to={`/p/${one.key}/graders`} className="text-ink no-underline hover:underline">
-          {one.key}
-        </Link>
+        <Link to={`/p/${one.key}/graders`}>{one.key}</Link>
         {one.name !== one.key && <Below>{one.name}</Below>}
       </>
     ),
@@ -97,7 +96,7 @@ function NewProject() {
   return (
     <form onSubmit={send} aria-label="New project">
       <div className={FORM_ROW}>
-        <Input
+        <TextField
           label="Key"
           required
           pattern="[a-z0-9][a-z0-9._\-]{0,63}"
@@ -105,7 +104,12 @@ function NewProject() {
           value={key}
           change={setKey}
         />
-        <Input label="Name for people (optional)" maxLength={200} value={name} change={setName} />
+        <TextField
+          label="Name for people (optional)"
+          maxLength={200}
+          value={name}
+          change={setName}
+        />
         <Button type="submit" tone="primary" isDisabled={!key || make.isPending}>
           Make a project
         </Button>
@@ -137,13 +141,13 @@ function Limits({ project, close }: { project: Project; close: () => void }) {
     <Dialog title={`Limits of ${project.key}`} close={close}>
       <form className="grid gap-4" onSubmit={send}>
         <p className="m-0 text-soft">They hold on each server within seconds. Empty is no limit.</p>
-        <Input
+        <TextField
           {...bounds}
           label="Requests a minute; more are refused"
           value={requests}
           change={setRequests}
         />
-        <Input
+        <TextField
           {...bounds}
           label="Gradings of a sort, and jobs, at once; more wait"
           value={gradings}

@@ -1,18 +1,21 @@
 """``score_model`` and ``label_model``: what is asked of a judge, and what its reply is worth.
 
-`request` renders what to send, `verdict` reads what comes back, and `reward` asks in between
-(`assay.graders.openai.messages`).
+`prompt` renders what to ask (`assay.graders.openai.messages`), `verdict` reads what comes back, and
+`reward` asks in between.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import ClassVar, Literal, TypeAlias, cast
+from typing import ClassVar, Literal, TypeAlias
 
+from assay.conversation.messages import Reply, Request
+from assay.errors import InputError, ModelError, ModelFault
+from assay.graders.judges.fence import Prompt
 from assay.graders.judges.gate import emptiness
 from assay.graders.openai.base import (
     OpenAIDefinition,
@@ -21,18 +24,17 @@ from assay.graders.openai.base import (
     template_of,
     wrong,
 )
-from assay.graders.openai.messages import Fences, JudgeMessage, JudgeRequest, described, send
-from assay.graders.openai.rewards import FaultError, GivenReward, SubmissionFaultError
+from assay.graders.openai.messages import Fences, JudgeMessage, described, reference_of
+from assay.graders.openai.rewards import FaultError, Flag, GivenReward, SubmissionFaultError
 from assay.graders.openai.template import TemplateScope
+from assay.models import current_client
 from assay.scoring.json_safe import Json
 from assay.scoring.results import Assurance
 from assay.scoring.strict_json import NotJsonError, decode_json
-from assay.types.codec import to_json
 
 __all__ = [
     "Fence",
     "JudgeMessage",
-    "JudgeRequest",
     "LabelModel",
     "LabelModelGrader",
     "ModelDefinition",
@@ -55,6 +57,16 @@ _STEPS: Json = {
         "additionalProperties": False,
     },
 }
+
+_FLAGS: Mapping[ModelFault, Flag] = {
+    "refused": "model_grader_refusal_error",
+    "truncated": "model_grader_parse_error",
+    "unreadable": "model_grader_parse_error",
+    "unbelievable": "model_grader_parse_error",
+}
+"""Anything else is an error of the server's: also that it has no time for us, or no room."""
+
+_MOST_TOKENS = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,20 +105,13 @@ class ModelDefinition(OpenAIDefinition):
         """What a judge's reply is worth."""
         raise NotImplementedError
 
-    def request(self, scope: TemplateScope) -> JudgeRequest:
+    def prompt(self, scope: TemplateScope) -> Prompt:
         """What to ask about a sample."""
-        sampling = cast("dict[str, Json]", to_json(self.sampling_params or SamplingParams()))
         fences = Fences(of_items=self.fence == "all") if self.fence else None
         messages = [message.render(scope, fences) for message in self.input]
         if fences is not None and fences.names:
             messages.insert(0, fences.explained())
-        return JudgeRequest(
-            model=self.model,
-            messages=tuple(messages),
-            response_format=self.response_format,
-            sampling=sampling,
-            fences=tuple(fences.names) if fences is not None else (),
-        )
+        return Prompt(tuple(messages), tuple(fences.names) if fences is not None else ())
 
     async def reward(self, scope: TemplateScope) -> GivenReward:
         """Ask the judge.
@@ -114,15 +119,40 @@ class ModelDefinition(OpenAIDefinition):
         Nobody is asked about a sample whose text is shown to the judge and has no content. That is
         the grader's lowest reward; of a formula it is the whole, so that it saves no penalty.
         """
-        request = self.request(scope)
+        prompt = self.prompt(scope)
         if self._shows_text and (why := _silence(scope)):
             details = {"model": self.model, "asked": False, "why": why}
             raise SubmissionFaultError(
                 why, flag="sample_parse_error", outcome="empty", details=details
             )
-        reply = await send(request)
+        reply = await self._ask(prompt)
         found = self.verdict(json.dumps(reply.data))
         return replace(found, details={**found.details, **described(reply)})
+
+    async def _ask(self, prompt: Prompt) -> Reply:
+        sampling = self.sampling_params or SamplingParams()
+        limit = sampling.max_completions_tokens or sampling.max_completion_tokens
+        try:
+            return await current_client().ask(
+                Request(
+                    model=reference_of(self.model),
+                    messages=prompt.messages,
+                    schema=self.response_format,
+                    schema_name="grade",
+                    max_tokens=limit or _MOST_TOKENS,
+                    temperature=sampling.temperature,
+                    top_p=sampling.top_p,
+                    seed=sampling.seed,
+                    reasoning_effort=sampling.reasoning_effort,
+                    volatile=prompt.volatile,
+                )
+            )
+        except ModelError as error:
+            flag = _FLAGS.get(error.kind, "model_grader_server_error")
+            details = {"model": self.model, "error_kind": error.kind, "status": error.status}
+            raise FaultError(str(error), flag=flag, outcome=error.kind, details=details) from error
+        except InputError as error:
+            raise FaultError(str(error), flag="model_grader_server_error") from error
 
     @property
     def _shows_text(self) -> bool:

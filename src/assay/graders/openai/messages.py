@@ -1,4 +1,4 @@
-"""`JudgeMessage`: what a judge of OpenAI's is asked, as templates, and how it is sent."""
+"""`JudgeMessage`: what a judge of OpenAI's is asked, as templates; and which model that is."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, cast
 
-from assay.conversation.messages import Message as Turn
-from assay.conversation.messages import Reply, Request, Role
-from assay.errors import InputError, ModelError, ModelFault
+from assay.conversation.messages import Message, Reply, Role
+from assay.errors import InputError
 from assay.graders.judges.fence import FencedText
 from assay.graders.openai.base import template_of, wrong
-from assay.graders.openai.rewards import FaultError, Flag
 from assay.graders.openai.template import Reference, TemplateScope, TextTemplate
-from assay.models import current_client, parse_reference, unconfigured
+from assay.models import parse_reference, unconfigured
 from assay.scoring.json_safe import Json
 
 _EXPLAINED = """\
@@ -49,9 +47,9 @@ class Fences:
         self.names += text.volatile
         return str(text)
 
-    def explained(self) -> dict[str, Json]:
+    def explained(self) -> Message:
         """The message that says what fences are."""
-        return {"role": "system", "content": [{"type": "input_text", "text": _EXPLAINED}]}
+        return Message("system", _EXPLAINED)
 
     def _is_material(self, reference: Reference) -> bool:
         return self._of_items or reference.namespace == "sample"
@@ -123,20 +121,29 @@ class JudgeMessage:
                     "show it in a part of type input_text, where it stands in a fence",
                 )
 
-    def render(self, scope: TemplateScope, fences: Fences | None = None) -> dict[str, Json]:
+    def render(self, scope: TemplateScope, fences: Fences | None = None) -> Message:
         """The message with its templates filled in, what nobody trusts between fences."""
-        content: list[Json] = []
-        for part in self.parts():
-            text, image = part.get("text"), part.get("image_url")
-            if isinstance(text, str):
-                template = template_of("content", text)
-                shown = template.render(scope) if fences is None else fences.render(template, scope)
-                content.append({**part, "text": shown})
-            elif isinstance(image, str):
-                content.append({**part, "image_url": template_of("content", image).render(scope)})
-            else:
-                content.append(dict(part))
-        return {"role": self.role, "content": content}
+        role: Role = "system" if self.role == "developer" else self.role
+        parts = [_rendered(part, scope, fences) for part in self.parts()]
+        if all(part["type"] == "text" for part in parts):
+            return Message(role, "\n".join(str(part["text"]) for part in parts))
+        return Message(role, tuple(parts))
+
+
+def _rendered(
+    part: Mapping[str, Json], scope: TemplateScope, fences: Fences | None
+) -> dict[str, Json]:
+    """A part of a message as chat completions have it."""
+    if part["type"] == "input_audio":
+        return {"type": "input_audio", "input_audio": part.get("input_audio")}
+    if part["type"] == "input_image":
+        url = part.get("image_url")
+        url = template_of("content", url).render(scope) if isinstance(url, str) else url
+        detail = {} if part.get("detail") is None else {"detail": part["detail"]}
+        return {"type": "image_url", "image_url": {"url": url, **detail}}
+    template = template_of("content", str(part["text"]))
+    shown = template.render(scope) if fences is None else fences.render(template, scope)
+    return {"type": "text", "text": shown}
 
 
 def _names_in(value: Json) -> set[str]:
@@ -152,55 +159,6 @@ def _names_in(value: Json) -> set[str]:
         elif isinstance(inside, str):
             found.update(_NAMED.findall(inside))
     return found
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeRequest:
-    """What is to be sent to a judge."""
-
-    model: str
-    messages: tuple[Mapping[str, Json], ...]
-    response_format: Mapping[str, Json]
-    sampling: Mapping[str, Json]
-    fences: tuple[str, ...] = ()
-
-
-_FLAGS: Mapping[ModelFault, Flag] = {
-    "refused": "model_grader_refusal_error",
-    "truncated": "model_grader_parse_error",
-    "unreadable": "model_grader_parse_error",
-    "unbelievable": "model_grader_parse_error",
-}
-"""Anything else is an error of the server's: also that it has no time for us, or no room."""
-
-_MOST_TOKENS = 4096
-
-
-async def send(request: JudgeRequest) -> Reply:
-    """Ask."""
-    sampling = request.sampling
-    limit = sampling.get("max_completions_tokens") or sampling.get("max_completion_tokens")
-    try:
-        return await current_client().ask(
-            Request(
-                model=reference_of(request.model),
-                messages=tuple(map(_message, request.messages)),
-                schema=request.response_format,
-                schema_name="grade",
-                max_tokens=cast("int | None", limit) or _MOST_TOKENS,
-                temperature=cast("float | None", sampling.get("temperature")),
-                top_p=cast("float | None", sampling.get("top_p")),
-                seed=cast("int | None", sampling.get("seed")),
-                reasoning_effort=cast("str | None", sampling.get("reasoning_effort")),
-                volatile=request.fences,
-            )
-        )
-    except ModelError as error:
-        flag = _FLAGS.get(error.kind, "model_grader_server_error")
-        details = {"model": request.model, "error_kind": error.kind, "status": error.status}
-        raise FaultError(str(error), flag=flag, outcome=error.kind, details=details) from error
-    except InputError as error:
-        raise FaultError(str(error), flag="model_grader_server_error") from error
 
 
 def reference_of(model: str) -> str:
@@ -245,25 +203,3 @@ def described(reply: Reply) -> dict[str, Json]:
             "cached_tokens": usage.cached_tokens,
         },
     }
-
-
-def _message(said: Mapping[str, Json]) -> Turn:
-    role = cast("str", said["role"])
-    ours = cast("Role", {"developer": "system"}.get(role, role))
-    parts = [_part(part) for part in cast("list[dict[str, Json]]", said["content"])]
-    if all(part["type"] == "text" for part in parts):
-        return Turn(ours, "\n".join(str(part["text"]) for part in parts))
-    return Turn(ours, tuple(parts))
-
-
-def _part(part: Mapping[str, Json]) -> dict[str, Json]:
-    """A part of a message as chat completions have it."""
-    kind = part["type"]
-    if kind == "input_image":
-        image: dict[str, Json] = {"url": part.get("image_url")}
-        if part.get("detail") is not None:
-            image["detail"] = part["detail"]
-        return {"type": "image_url", "image_url": image}
-    if kind == "input_audio":
-        return {"type": "input_audio", "input_audio": part.get("input_audio")}
-    return {"type": "text", "text": part["text"]}

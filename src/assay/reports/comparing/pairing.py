@@ -84,9 +84,9 @@ def compare(before: Side, after: Side, *, max_drop: float | None = None) -> RunC
     work = _Work(before, after)
     for case, one, other in _by_case(before.cells, after.cells):
         work.case(case, one, other)
-    if (asked := after.grouping) is not None:
-        asked.require()
     found = work.comparison()
+    if found.pairs and after.grouping is not None:
+        after.grouping.require()
     decided = comparison_verdict(found, max_drop=max_drop)
     return replace(
         found,

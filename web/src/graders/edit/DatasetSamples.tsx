@@ -1,17 +1,19 @@
-import { keepPreviousData } from "@tanstack/react-query";
-import { useEffect, useState } from "react";
+import { useEffect } from "react";
 import { Link } from "react-router";
-import { $api, type Schemas } from "../../api/client";
+import { $api, api, ask, type Schemas } from "../../api/client";
+import { useList } from "../../api/lists";
 import type { Change } from "../../parts/address";
 import { Button } from "../../parts/Button";
 import { Choice } from "../../parts/Choice";
 import { Empty } from "../../parts/Empty";
 import { whole } from "../../parts/figures";
+import { More } from "../../parts/More";
+import { Boundary } from "../../parts/Panel";
 import { ProblemBox } from "../../parts/ProblemBox";
 import { TextField } from "../../parts/TextField";
 
 const MOST = 200;
-const PAGE = 8;
+const PAGE = 20;
 
 /** Which rows of which dataset, as the address says where it says nothing. */
 export const CHOICE = { dataset: "", mode: "first", rows: [] as readonly string[], take: 5 };
@@ -80,39 +82,35 @@ export function DatasetSamples({ project, choice, change }: SamplesProps) {
         )}
       </div>
       {mode === "chosen" && dataset && (
-        <ChosenRows
-          key={dataset}
-          project={project}
-          dataset={dataset}
-          chosen={rowsOf(choice)?.rows ?? []}
-          choose={(rows) => change({ rows: rows.map(String) })}
-        />
+        <Boundary what="Loading rows" place={dataset}>
+          <ChosenRows
+            project={project}
+            dataset={dataset}
+            chosen={rowsOf(choice)?.rows ?? []}
+            choose={(rows) => change({ rows: rows.map(String) })}
+          />
+        </Boundary>
       )}
     </div>
   );
 }
 
 function ChosenRows({ project, dataset, chosen, choose }: ChosenProps) {
-  const [cursors, setCursors] = useState<(string | null)[]>([null]);
-  const after = cursors.at(-1) ?? null;
-  const rows = $api.useQuery(
-    "get",
-    "/api/v1/projects/{project}/datasets/{key}/rows",
-    { params: { path: { project, key: dataset }, query: { limit: PAGE, after } } },
-    { placeholderData: keepPreviousData },
-  );
+  const path = "/api/v1/projects/{project}/datasets/{key}/rows";
+  const rows = useList(["get", path, project, dataset, "excerpts"], (rest, signal) => {
+    const params = { path: { project, key: dataset }, query: { limit: PAGE, ...rest } };
+    return ask(api.GET(path, { params, signal }));
+  });
   const toggle = (number: number) =>
     choose(
       chosen.includes(number)
         ? chosen.filter((one) => one !== number)
         : [...chosen, number].sort((a, b) => a - b),
     );
-  if (rows.error) return <ProblemBox problem={rows.error} retry={rows.refetch} />;
-  const next = rows.data?.next;
   return (
     <div>
-      <ul className="m-0 list-none p-0 mb-2">
-        {rows.data?.items.map((row) => (
+      <ul className="mb-2 max-h-80 overflow-auto">
+        {rows.items.map((row) => (
           <li key={row.number} className="border-b border-line">
             <label className="flex min-h-8 cursor-pointer items-center gap-3 hover:bg-sunk pointer-coarse:min-h-10">
               <input
@@ -127,13 +125,8 @@ function ChosenRows({ project, dataset, chosen, choose }: ChosenProps) {
           </li>
         ))}
       </ul>
-      <div className="flex flex-wrap items-center gap-2">
-        <Button isDisabled={cursors.length === 1} onPress={() => setCursors(cursors.slice(0, -1))}>
-          Back
-        </Button>
-        <Button isDisabled={!next} onPress={() => next && setCursors([...cursors, next])}>
-          More rows
-        </Button>
+      <div className="flex flex-wrap items-end gap-2">
+        <More found={rows} what="More rows" />
         <span className="text-soft">{chosen.length} chosen</span>
         {chosen.length > 0 && (
           <Button tone="quiet" onPress={() => choose([])}>

@@ -84,8 +84,7 @@ export function GraderEditor({ project, kinds, kind, grader, start, slot }: Edit
 
   return (
     <Page
-      tab={base ? `Edit ${base.key}` : `New ${title} grader`}
-      title={base?.key ?? `New ${title} grader`}
+      title={base ? `Edit ${base.key}` : `New ${title} grader`}
       crumbs={stored ? [graders, " / ", stored] : graders}
       facts={base && `version ${base.latest.number}`}
       actions={
@@ -98,11 +97,7 @@ export function GraderEditor({ project, kinds, kind, grader, start, slot }: Edit
               Discard
             </Button>
           )}
-          {base && (
-            <Button aria-pressed={isComparing} onPress={compare}>
-              Changes
-            </Button>
-          )}
+          {base && <Button onPress={compare}>{isComparing ? "Back to editing" : "Changes"}</Button>}
           <Button tone="primary" type="submit" form={id} isDisabled={!isDirty || save.isPending}>
             {base ? "Save" : "Create grader"} <Keys>{META}S</Keys>
           </Button>
@@ -126,7 +121,9 @@ export function GraderEditor({ project, kinds, kind, grader, start, slot }: Edit
       )}
       {save.error && !save.isPending && !isConflict && <ProblemBox problem={save.error} />}
       <Faults.Provider value={faults}>
-        <div className={kind === "custom" ? "max-w-3xl" : "grid items-start gap-10 lg:grid-cols-2"}>
+        <div
+          className={`grid items-start gap-10 ${kind === "custom" ? "max-w-3xl" : isComparing ? "" : "lg:grid-cols-2"}`}
+        >
           <form
             id={id}
             ref={form}

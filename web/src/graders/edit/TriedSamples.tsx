@@ -3,6 +3,7 @@ import { Button } from "../../parts/Button";
 import { INPUT } from "../../parts/Field";
 import { score } from "../../parts/figures";
 import { Flag, Outcome } from "../../parts/Outcome";
+import { Below, type Shown, Table } from "../../parts/Table";
 import { Checks } from "./Checks";
 import type { Trial } from "./trial";
 
@@ -10,8 +11,8 @@ type Sample = Schemas["TriedSample"];
 type Tried = Schemas["Tried"];
 
 /** What came of each sample: those that were missed or changed first, as the API sorts them. */
-export function TriedSamples({ trial, hasChecks, isOld, wanted, want, onLine }: SamplesProps) {
-  const names = ["Sample", trial.saved ? "Draft" : "Score", ...(trial.saved ? [trial.saved] : [])];
+export function TriedSamples(props: SamplesProps) {
+  const { trial, hasChecks, isOld, onLine } = props;
   return (
     <>
       {hasChecks && <Checks trial={trial} onLine={onLine} />}
@@ -23,133 +24,82 @@ export function TriedSamples({ trial, hasChecks, isOld, wanted, want, onLine }: 
               <span className="font-normal text-soft"> (of an earlier draft: run it again)</span>
             )}
           </p>
-          <div className="-mx-2 overflow-x-auto" role="region" aria-label="Scores" tabIndex={0}>
-            <table className="w-full border-collapse">
-              <thead>
-                <tr>
-                  {[...names, "ms", "Wanted"].map((name) => (
-                    <th
-                      key={name}
-                      className={`border-b border-line px-2 py-1.5 text-sm font-normal whitespace-nowrap text-soft ${
-                        name === "ms" ? "text-right" : "text-left"
-                      }`}
-                    >
-                      {name}
-                    </th>
-                  ))}
-                </tr>
-              </thead>
-              {trial.samples.map((one) => (
-                <SampleRows
-                  key={one.id}
-                  sample={one}
-                  hasSaved={trial.saved !== ""}
-                  wanted={wanted[one.id] ?? null}
-                  want={(value) => want(one.id, value)}
-                  onLine={onLine}
-                />
-              ))}
-            </table>
-          </div>
+          <Table
+            label="Scores"
+            columns={columnsOf(props)}
+            items={trial.samples}
+            keyOf={(one) => one.id}
+            lookOf={lookOf}
+          />
         </>
       )}
     </>
   );
 }
 
-function SampleRows({ sample, hasSaved, wanted, want, onLine }: RowProps) {
-  const { draft, saved } = sample;
-  const isSaid = draft !== null && (draft.reason || draft.output || draft.line !== null);
-  const cell = "px-2 pt-2 pb-1 align-top";
-  const mark = sample.miss
-    ? "border-l-fail"
-    : sample.change
-      ? "border-l-accent"
-      : "border-l-transparent";
-  return (
-    <tbody className="border-b border-line">
-      <tr>
-        <th
-          scope="row"
-          className={`${cell} max-w-60 min-w-36 border-l-2 text-left font-normal ${mark}`}
-        >
-          <span className="block truncate" title={sample.id}>
-            {sample.row === null ? sample.id : `${sample.row}: ${sample.id}`}
-          </span>
-          <span className="block truncate text-sm text-soft" title={sample.answer.slice(0, 2_000)}>
-            {sample.answer === "" ? "(empty answer)" : sample.answer.slice(0, 120)}
-          </span>
-        </th>
-        <td className={cell}>
+function lookOf({ miss, change }: Sample): string {
+  if (miss) return "shadow-[inset_2px_0_var(--color-fail)]";
+  return change ? "shadow-[inset_2px_0_var(--color-accent)]" : "";
+}
+
+function columnsOf({ trial, wanted, want, onLine }: SamplesProps): Shown<Sample>[] {
+  return [
+    { name: "Sample", kind: "name", show: (one) => <Answered sample={one} onLine={onLine} /> },
+    {
+      name: trial.saved ? "Draft" : "Score",
+      show: ({ draft, change }) => (
+        <>
           <Result tried={draft} />
-          {sample.change && (
-            <span className="block pl-6 text-sm font-medium text-accent tabular-nums">
-              {sample.change}
-            </span>
-          )}
-        </td>
-        {hasSaved && (
-          <td className={cell}>
-            <Result tried={saved} />
-          </td>
-        )}
-        <td className={`${cell} text-right text-soft tabular-nums`}>
-          {draft?.milliseconds?.toFixed(1) ?? "–"}
-        </td>
-        <td className={cell}>
+          {change && <span className="block font-medium text-accent tabular-nums">{change}</span>}
+        </>
+      ),
+    },
+    ...(trial.saved
+      ? [{ name: trial.saved, show: ({ saved }: Sample) => <Result tried={saved} /> }]
+      : []),
+    {
+      name: "Wanted",
+      show: ({ id, miss, wanted: asked }) => (
+        <>
           <input
             type="number"
             step="any"
             className={`${INPUT} w-18!`}
-            aria-label={`Score that ${sample.id} should get`}
-            value={wanted ?? ""}
+            aria-label={`Score that ${id} should get`}
+            value={wanted[id] ?? ""}
             placeholder="any"
-            onChange={({ target }) => want(target.value === "" ? null : Number(target.value))}
+            onChange={({ target }) => want(id, target.value === "" ? null : Number(target.value))}
           />
-          {wanted !== sample.wanted ? (
-            <span className="block text-sm text-soft">run again</span>
+          {(wanted[id] ?? null) !== asked ? (
+            <Below>run again</Below>
           ) : (
-            sample.miss && <span className="block text-sm text-fail">{sample.miss}</span>
+            miss && <span className="block text-sm text-fail">{miss}</span>
           )}
-        </td>
-      </tr>
-      {isSaid && (
-        <tr>
-          <td
-            colSpan={hasSaved ? 5 : 4}
-            className={`border-l-2 px-2 pb-2 text-sm wrap-anywhere ${mark}`}
-          >
-            <Said tried={draft} onLine={onLine} />
-          </td>
-        </tr>
-      )}
-    </tbody>
-  );
+        </>
+      ),
+    },
+    {
+      name: "ms",
+      kind: "number",
+      from: "md",
+      show: ({ draft }) => draft?.milliseconds?.toFixed(1) ?? "–",
+    },
+  ];
 }
 
-function Result({ tried }: { tried: Tried | null }) {
-  if (tried === null) return <span className="text-soft">not run</span>;
+/** A sample, what was answered, and what the draft says of it. */
+function Answered({ sample, onLine }: { sample: Sample; onLine: SamplesProps["onLine"] }) {
+  const { id, row, answer, draft } = sample;
+  const line = draft?.line ?? null;
   return (
-    <span className="flex flex-wrap gap-x-2">
-      {tried.status === "scored" ? (
-        <Outcome state="scored" text={score(tried.score)} />
-      ) : (
-        <Outcome state={tried.status} text={tried.status} />
-      )}
-      {tried.flags.map((flag) => (
-        <Flag key={flag} text={flag.replaceAll("_", " ")} />
-      ))}
-    </span>
-  );
-}
-
-function Said({ tried, onLine }: { tried: Tried; onLine: SamplesProps["onLine"] }) {
-  const line = tried.line;
-  return (
-    <>
-      {tried.reason && (
-        <p className={`m-0 ${tried.status === "error" ? "text-error" : "text-soft"}`}>
-          {tried.reason.slice(0, 2_000)}{" "}
+    <div className="font-normal">
+      {row === null ? id : `${row}: ${id}`}
+      <Below>
+        <span className="line-clamp-2">{answer.slice(0, 120) || "(empty answer)"}</span>
+      </Below>
+      {draft?.reason && (
+        <p className={`m-0 text-sm ${draft.status === "error" ? "text-error" : "text-soft"}`}>
+          {draft.reason.slice(0, 2_000)}{" "}
           {line !== null && onLine && (
             <Button tone="quiet" onPress={() => onLine(line)}>
               line {line}
@@ -157,17 +107,30 @@ function Said({ tried, onLine }: { tried: Tried; onLine: SamplesProps["onLine"] 
           )}
         </p>
       )}
-      {tried.output && (
-        <details>
-          <summary className="cursor-pointer truncate text-soft">
-            stdout <code>{tried.output.split("\n", 1)[0]?.slice(0, 200)}</code>
+      {draft?.output && (
+        <details className="text-sm">
+          <summary className="cursor-pointer text-soft">
+            stdout <code>{draft.output.split("\n", 1)[0]?.slice(0, 200)}</code>
           </summary>
           <pre className="mt-1 max-h-60 overflow-auto rounded-md bg-sunk px-3 py-2 whitespace-pre-wrap">
-            {tried.output}
+            {draft.output}
           </pre>
         </details>
       )}
-    </>
+    </div>
+  );
+}
+
+function Result({ tried }: { tried: Tried | null }) {
+  if (tried === null) return <span className="text-soft">not run</span>;
+  const isScored = tried.status === "scored";
+  return (
+    <span className="flex flex-wrap gap-x-2">
+      <Outcome state={tried.status} text={isScored ? score(tried.score) : tried.status} />
+      {tried.flags.map((flag) => (
+        <Flag key={flag} text={flag.replaceAll("_", " ")} />
+      ))}
+    </span>
   );
 }
 
@@ -178,12 +141,4 @@ interface SamplesProps {
   wanted: Record<string, number>;
   want: (id: string, score: number | null) => void;
   onLine: ((line: number) => void) | undefined;
-}
-
-interface RowProps {
-  sample: Sample;
-  hasSaved: boolean;
-  wanted: number | null;
-  want: (score: number | null) => void;
-  onLine: SamplesProps["onLine"];
 }

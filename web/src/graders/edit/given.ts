@@ -42,46 +42,35 @@ export interface Own {
 
 /** Reads pasted samples: one JSON object, an array of them, or one on each line. */
 export function readOwn(text: string): Own {
-  if (!text.trim()) return { samples: [], fault: "" };
-  const whole = parsed(text);
-  if (whole.fault === "") return numbered(Array.isArray(whole.value) ? whole.value : [whole.value]);
-  const found: unknown[] = [];
-  for (const [place, line] of text.split("\n").entries()) {
-    if (!line.trim()) continue;
-    const one = parsed(line);
-    if (one.fault) {
-      const isJsonl = text.trimStart().startsWith("{") && found.length > 0;
-      const where = isJsonl || !text.trimStart().startsWith("[") ? `line ${place + 1}: ` : "";
-      return { samples: [], fault: `${where}${where ? one.fault : whole.fault}` };
-    }
-    found.push(one.value);
-  }
-  return numbered(found);
-}
-
-function parsed(text: string): { value: unknown; fault: string } {
   try {
-    return { value: JSON.parse(text), fault: "" };
+    return { samples: valuesOf(text).map(sampleOf), fault: "" };
   } catch (error) {
-    return { value: null, fault: error instanceof Error ? error.message : "not JSON" };
+    return { samples: [], fault: error instanceof Error ? error.message : "not JSON" };
   }
 }
 
-function numbered(values: unknown[]): Own {
-  const samples: Sample[] = [];
-  for (const [place, value] of values.entries()) {
-    if (typeof value !== "object" || value === null || Array.isArray(value)) {
-      return {
-        samples: [],
-        fault: `sample ${place + 1} is not an object, such as {"answer": "4"}`,
-      };
+function valuesOf(text: string): unknown[] {
+  if (!text.trim()) return [];
+  try {
+    const whole: unknown = JSON.parse(text);
+    return Array.isArray(whole) ? whole : [whole];
+  } catch (error) {
+    if (text.trimStart().startsWith("[")) throw error;
+  }
+  return text.split("\n").flatMap((line, place) => {
+    try {
+      return line.trim() ? [JSON.parse(line) as unknown] : [];
+    } catch (error) {
+      throw new Error(`line ${place + 1}: ${error instanceof Error ? error.message : "not JSON"}`);
     }
-    samples.push({ ...value, id: idOf(value as Record<string, unknown>, place + 1) });
-  }
-  return { samples, fault: "" };
+  });
 }
 
-function idOf(value: Record<string, unknown>, number: number): string {
-  const { id } = value;
-  return typeof id === "string" || typeof id === "number" ? String(id) : `own: ${number}`;
+function sampleOf(value: unknown, place: number): Sample {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    throw new Error(`sample ${place + 1} is not an object, such as {"answer": "4"}`);
+  }
+  const { id = `own: ${place + 1}` } = value as { id?: unknown };
+  const isName = typeof id === "string" || typeof id === "number";
+  return { ...value, id: isName ? String(id) : `own: ${place + 1}` };
 }

@@ -48,7 +48,7 @@ def write(page: Page, source: str) -> None:
 
 
 def row_of(page: Page, name: str) -> Locator:
-    return page.get_by_role("region", name="Scores").locator("tbody").filter(has_text=name)
+    return page.get_by_role("table", name="Scores").get_by_role("row").filter(has_text=name)
 
 
 def ran(page: Page, summary: str) -> None:
@@ -117,9 +117,9 @@ def test_a_draft_stands_beside_the_saved_version(open_page: Opener) -> None:
     write(page, EXACT.replace("1.0 if", "0.5 if"))
     page.get_by_role("button", name="Run").click()
     ran(page, "4 samples: 4 scored, 3 changed since exact@1")
-    scores = page.get_by_role("region", name="Scores")
-    expect(scores.locator("tbody").first).to_contain_text("-0.5")
-    expect(scores.locator("tbody").last).to_contain_text("sum 3")
+    scores = page.get_by_role("table", name="Scores")
+    expect(scores.get_by_role("row").nth(1)).to_contain_text("-0.5")
+    expect(scores.get_by_role("row").last).to_contain_text("sum 3")
     expect(scores).to_contain_text(HTML)
 
     page.get_by_label("Score that sum 1 should get").fill("1")
@@ -130,7 +130,7 @@ def test_a_draft_stands_beside_the_saved_version(open_page: Opener) -> None:
     page.get_by_role("button", name="Changes").click()
     expect(page.locator(".cm-merge-b .cm-changedText").first).to_contain_text("0.5")
     expect(page).to_have_url(re.compile("view=changes"))
-    page.get_by_role("button", name="Changes").click()
+    page.get_by_role("button", name="Back to editing").click()
 
     page.get_by_role("combobox", name="Rows").select_option("chosen")
     page.get_by_role("checkbox").nth(1).check()

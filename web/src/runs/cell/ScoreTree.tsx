@@ -104,8 +104,7 @@ function isShort({ text }: Fact): boolean {
 function tagsOf(node: Node): string {
   const weight = `${node.weight < 0 ? "penalty" : "weight"} ${score(Math.abs(node.weight))}`;
   const counts = node.gate ? "gate" : node.weight === 1 ? "" : weight;
-  const kind = node.kind.replace(/^python:.*\//, ""); // of one's own: its file, not where that is
-  return [kind, counts, node.assurance].filter(Boolean).join(" · ");
+  return [node.kind, counts, node.assurance].filter(Boolean).join(" · ");
 }
 
 function Findings({ node }: { node: Node }) {

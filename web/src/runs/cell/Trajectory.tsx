@@ -137,7 +137,6 @@ function Outline({ steps, at, places, go }: OutlineProps) {
             >
               <button
                 type="button"
-                data-rac=""
                 aria-current={row.index === at ? "step" : undefined}
                 onClick={() => go(row.index)}
                 className={`flex h-full w-full cursor-pointer items-center gap-2 px-3 text-left text-sm outline-offset-[-2px]

