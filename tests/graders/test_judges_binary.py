@@ -9,6 +9,7 @@ from typing import cast
 import pytest
 
 from assay.errors import InputError
+from assay.graders.base import AskedNode
 from assay.graders.binary_judge import DEFAULT_USER_TEMPLATE, BinaryJudgeGrader
 from assay.graders.judges.template import render
 from assay.graders.judges.template_context import (
@@ -51,7 +52,7 @@ def says(
 async def graded(fake: FakeJudge, answer: str, **options: object) -> SubScore:
     """The node, also of an error."""
     given: dict[str, object] = {"criteria": CRITERIA, "model": fake.model, **options}
-    node = SubScore.error("judge", "not graded")
+    node: AskedNode = {"name": "judge", "weight": 1.0, "gate": False}
     (found,) = await BinaryJudgeGrader.score_each(node, [{"answer": answer, **given}], {})
     return found if isinstance(found, SubScore) else cast("SubScore", found.subscore)
 

@@ -279,6 +279,19 @@ def test_a_banned_path_behind_more_words_than_are_read(monkeypatch: pytest.Monke
     assert checked(steps, forbid_tools=[{"kind": "write", "path_glob": "tests/*"}]).value == 1.0
 
 
+@pytest.mark.parametrize("name", ["input", "command"])
+def test_attack_input_too_deep_or_too_long_to_print_is_no_error(name: str) -> None:
+    deep: Json = 10**5_000
+    for _ in range(100_000):
+        deep = [deep]
+    values: list[Json] = [deep, 10**5_000, [10**5_000, deep, ["http://x.org"]]]
+    for value in values:
+        steps = trace(did("mcp__a__b", None, **{name: value}))
+        assert checked(steps, forbid_tools=[{"path_glob": "tests/*"}]).status == "scored"
+    linked = trace(did("mcp__a__b", None, **{name: values[-1]}))
+    assert checked(linked, forbid_tools=[{"kind": "fetch"}]).value == 0.0
+
+
 # Nothing, and not everything
 
 

@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from assay.errors import GraderError
+from assay.graders.base import AskedNode
 from assay.graders.kinds import kind_of
 from assay.models import ModelClient, ModelSettings, using
 from assay.reports.html import write_html
@@ -77,7 +78,7 @@ async def test_every_call_of_every_kind_is_found(
         (tmp_path / _RUBRIC).write_text("The answer names Canberra.", "utf-8")
         options = {**options, "rubric": str(tmp_path / _RUBRIC)}
     with FakeJudge() as fake, using(ModelClient(ModelSettings())):
-        empty = SubScore.error("judge", "not graded")
+        empty: AskedNode = {"name": "judge", "weight": 1.0, "gate": False}
         given = {"model": fake.model, **options}
         (found,) = await kind_of(kind).grader.score_each(empty, [given], {}, explained=True)
         node = cast("SubScore", found.subscore) if isinstance(found, GraderError) else found

@@ -2,29 +2,40 @@
 
 from __future__ import annotations
 
+import json
 import posixpath
 import re
 import typing
 import unicodedata
 from collections import deque
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import cast
 
 from assay.errors import GraderError, InputError
 from assay.graders.globs import LIVE, compiled, overlap
+from assay.graders.tool_arguments import (
+    ArgumentMatching,
+    ArgumentMode,
+    ArgumentRule,
+    check_arguments,
+    looks_at_arguments,
+)
 from assay.graders.tool_effects import (
     Touch,
     command_line,
     does_nothing,
     is_scratch,
     possible_kinds,
+    texts_in,
     touches,
     undone_edits,
     works_at,
 )
 from assay.graders.usage import untold_part, walk
 from assay.scoring.json_safe import Json
+from assay.types.codec import from_json, to_json
 from assay.types.trace import AgentStep, ToolCall, ToolKind, ToolStep, Trace
 
 TOOL_KINDS: tuple[str, ...] = typing.get_args(ToolKind)
@@ -33,6 +44,7 @@ TOOL_KINDS: tuple[str, ...] = typing.get_args(ToolKind)
 _WORKSPACE = "/workspace"
 _LONGEST_PATH = 4_096
 _MOST_WORDS = 1_000_000
+_MOST_TOLD_OF = 50
 _CWD = re.compile(r"^/proc/(?:self|thread-self|\d+)/cwd(?=/|$)")
 _BETWEEN_WORDS = re.compile(r"[\s;|&<>()'\"`=,:]+")
 
@@ -47,21 +59,28 @@ class ToolMatcher:
         raw_name: The harness's own tool name.
         path_glob: Glob over any path in the tool's input, absolute or relative to the workspace;
             ``*`` also matches ``/``.
+        args: Arguments by name, each compared as JSON: 1 is 1.0, and not "1".
+        args_mode: Whether a call has just these arguments, some of them, these and perhaps
+            others, or whether nobody looks at them.
+        args_rules: How single arguments are compared, by name.
     """
 
     kind: ToolKind | None = None
     name: str | None = None
     raw_name: str | None = None
     path_glob: str | None = None
+    args: dict[str, Json] | None = None
+    args_mode: ArgumentMode = "exact"
+    args_rules: dict[str, ArgumentRule] = field(default_factory=dict[str, ArgumentRule])
 
     def __post_init__(self) -> None:
         if not any((self.kind, self.name, self.raw_name, self.path_glob)):
             raise InputError("a tool matcher needs kind, name, raw_name or path_glob")
+        check_arguments(self)
 
     def __str__(self) -> str:
-        fields = ("kind", "name", "raw_name", "path_glob")
-        given = {field: getattr(self, field) for field in fields}
-        return ", ".join(f"{field}: {value}" for field, value in given.items() if value)
+        given = cast("dict[str, Json]", to_json(self))
+        return ", ".join(f"{key}: {_told(said)}" for key, said in given.items() if said != "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,8 +106,6 @@ def as_matcher(data: ToolMatcher | Mapping[str, Json]) -> ToolMatcher:
     """A matcher as a case declares it, or one that is already made."""
     if isinstance(data, ToolMatcher):
         return data
-    from assay.types.codec import from_json
-
     return from_json(ToolMatcher, dict(data))
 
 
@@ -144,6 +161,7 @@ class CallMatching:
         self._roots = roots
         self._untold = untold_part(trace)
         self._undone = undone_edits([one.call for one in observed_calls(trace) if one.ran])
+        self._arguments = ArgumentMatching()
         self._left = _MOST_WORDS
         self._touched: dict[int, tuple[ToolCall, list[Touch]]] = {}
 
@@ -155,11 +173,12 @@ class CallMatching:
         return id(call) in self._undone or does_nothing(call)
 
     def require_told(self, matcher: ToolMatcher, *, is_ban: bool) -> None:
-        """Refuse what cannot be judged: a path, or what calls are not to do, without their input.
+        """Refuse what cannot be judged without the input of calls: it, or what they are not to do.
 
         It depends on the harness and the matcher alone, never on the calls.
         """
-        if self._untold and (matcher.path_glob or (is_ban and matcher.kind)):
+        rests_on_input = matcher.path_glob or looks_at_arguments(matcher)
+        if self._untold and (rests_on_input or (is_ban and matcher.kind)):
             raise GraderError(
                 f"{matcher}: {self._untold}, and so nothing of the input of calls",
                 hint="let the tracer keep contents: for OpenTelemetry's own instrumentations, "
@@ -176,6 +195,8 @@ class CallMatching:
         kind_fits = matcher.kind is None or matcher.kind == observed.kind
         if not (observed.ran and kind_fits and _is_named(matcher, observed)):
             return False
+        if not self._arguments.fits(matcher, observed.call.arguments):
+            return False
         glob = matcher.path_glob
         if glob is None:
             return not self.idles(observed)
@@ -186,12 +207,28 @@ class CallMatching:
             works_at(text, partial(self._is_at, glob=glob))
             if text and text == line
             else self._is_at(text, glob)
-            for text in _texts(observed.call.arguments)
+            for text in texts_in(observed.call.arguments)
         )
+
+    def why_not(self, matcher: ToolMatcher, calls: Sequence[ObservedCall]) -> str:
+        """Why none of the calls meets a matcher: what is wrong with the one that is nearest."""
+        bare = replace(matcher, args=None, args_mode="exact", args_rules={})
+        tried = [call for call in calls if self.breaks(bare, call)]
+        alike = [call.call.arguments for call in tried if self.meets(bare, call)]
+        if alike and looks_at_arguments(matcher):
+            found = [self._arguments.faults(matcher, one) for one in alike[:_MOST_TOLD_OF]]
+            return "; ".join(min(found, key=len))
+        if any(call.denied for call in tried):
+            return "only a call that was denied"
+        if any(call.failed for call in tried):
+            return "only a call that failed"
+        idle = any(call.ran and self.idles(call) for call in tried)
+        return "only a call that did nothing" if idle else "no such call"
 
     def breaks(self, matcher: ToolMatcher, observed: ObservedCall) -> bool:
         """Whether a call is what is banned; to have asked for it is enough."""
-        if not _is_named(matcher, observed):
+        arguments = observed.call.arguments
+        if not (_is_named(matcher, observed) and self._arguments.may_be(matcher, arguments)):
             return False
         kind, glob = matcher.kind, matcher.path_glob
         kinds = possible_kinds(observed.call)
@@ -221,7 +258,7 @@ class CallMatching:
         return known[1]
 
     def _words(self, arguments: Mapping[str, Json]) -> Iterator[str]:
-        for text in _texts(arguments):
+        for text in texts_in(arguments):
             yield text
             for word in _BETWEEN_WORDS.split(text):
                 self._left -= 1
@@ -266,6 +303,10 @@ class CallMatching:
                 yield absolute.removeprefix(inside)
 
 
+def _told(said: Json) -> str:
+    return said if isinstance(said, str) else json.dumps(said)[:200]
+
+
 def _is_named(matcher: ToolMatcher, observed: ObservedCall) -> bool:
     call = observed.call
     return (matcher.name is None or matcher.name == call.name) and (
@@ -275,15 +316,3 @@ def _is_named(matcher: ToolMatcher, observed: ObservedCall) -> bool:
 
 def _folded(path: str) -> str:
     return unicodedata.normalize("NFKC", path).casefold()
-
-
-def _texts(arguments: Mapping[str, Json]) -> Iterator[str]:
-    waiting: list[Json] = [dict(arguments)]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, dict):
-            waiting.extend(value.values())
-        elif isinstance(value, list):
-            waiting.extend(value)

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from itertools import islice
 from typing import Annotated, ClassVar, Literal
 
 from assay.errors import InputError, nearest
 from assay.graders.base import Grader, Score
+from assay.graders.tool_arguments import looks_at_arguments
 from assay.graders.tool_calls import (
     TOOL_KINDS,
     CallMatching,
@@ -24,6 +27,7 @@ from assay.types.codec import Filled
 from assay.types.trace import Trace
 
 _MOST_EXPECTED = 1_000
+_MOST_TOLD = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +78,8 @@ class ToolCorrectnessGrader(Grader):
         masks = _masks(matchers, calls, matching)
         paired = largest_matching(len(matchers), masks)
         in_order = longest_in_order(len(matchers), masks) if self.ordered else paired
+        met = reduce(int.__or__, masks, 0)
+        unmet = ((n + 1, one) for n, one in enumerate(matchers) if not met >> n & 1)
         missing = missing_part(trace)
         observed = len(calls) + (1 if missing else 0)
         value = 2 * paired / (observed + len(matchers))
@@ -87,6 +93,10 @@ class ToolCorrectnessGrader(Grader):
             "calls": [f"{c.kind}: {c.call.name}{'' if c.ran else ' (failed)'}" for c in calls[:50]],
             "missing": missing,
             "untold": untold_part(trace),
+            "unmet": [
+                f"{place}. {matcher}: {matching.why_not(matcher, calls)}"
+                for place, matcher in islice(unmet, _MOST_TOLD)
+            ],
         }
         return value, evidence
 
@@ -160,16 +170,18 @@ def _masks(
     matchers: Sequence[ToolMatcher], calls: Sequence[ObservedCall], matching: CallMatching
 ) -> list[int]:
     """For each call the matchers that it meets, as bits; like calls are looked at once."""
-    bits: dict[ToolMatcher, int] = {}
+    bits: dict[str, int] = {}
     for number, matcher in enumerate(matchers):
-        bits[matcher] = bits.get(matcher, 0) | 1 << number
-    plain = [matcher for matcher in bits if matcher.path_glob is None]
-    pathed = [matcher for matcher in bits if matcher.path_glob is not None]
+        bits[repr(matcher)] = bits.get(repr(matcher), 0) | 1 << number
+    unlike = {repr(matcher): matcher for matcher in matchers}
+    reads = {key: m.path_glob is not None or looks_at_arguments(m) for key, m in unlike.items()}
+    plain = [(bits[key], matcher) for key, matcher in unlike.items() if not reads[key]]
+    reading = [(bits[key], matcher) for key, matcher in unlike.items() if reads[key]]
     known: dict[tuple[object, ...], int] = {}
     masks: list[int] = []
     for call in calls:
         key = (call.kind, call.call.name, call.call.raw_name, call.ran, matching.idles(call))
         if key not in known:
-            known[key] = sum(bits[m] for m in plain if matching.meets(m, call))
-        masks.append(known[key] | sum(bits[m] for m in pathed if matching.meets(m, call)))
+            known[key] = sum(bit for bit, m in plain if matching.meets(m, call))
+        masks.append(known[key] | sum(bit for bit, m in reading if matching.meets(m, call)))
     return masks

@@ -8,11 +8,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import get_args
+from typing import cast, get_args
 
 from assay.graders.shell_flow import simple_commands
 from assay.graders.shell_lines import Simple, without_remarks
 from assay.scoring.json_safe import Json
+from assay.text.normal_form import as_text
 from assay.types.trace import ToolCall, ToolKind
 
 _VERBS: Mapping[str, str] = {
@@ -170,9 +171,30 @@ def _kinds_given(arguments: Mapping[str, Json]) -> frozenset[str]:
         found |= {"read", "write", "search"}
     if named & {*_LINES, "code", "args", "argv"}:
         found.add("execute")
-    if named & {"url", "uri", "host", "address"} or any("://" in str(text) for text in texts):
+    if named & {"url", "uri", "host", "address"} or any(
+        "://" in text for text in texts_in(arguments, names=True)
+    ):
         found.add("fetch")
     return frozenset(found)
+
+
+def _word(given: Json) -> str:
+    """A word of a command; what is a list or an object there is of any depth."""
+    return " ".join(texts_in(given)) if isinstance(given, dict | list) else as_text(given)
+
+
+def texts_in(value: Json | Mapping[str, Json], *, names: bool = False) -> Iterator[str]:
+    """Every text in the input of a call, however deep; also the ``names`` of its fields."""
+    waiting: list[object] = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str):
+            yield one
+        elif isinstance(one, Mapping):
+            fields = cast("Mapping[str, Json]", one)
+            waiting.extend([*fields, *fields.values()] if names else fields.values())
+        elif isinstance(one, list):
+            waiting.extend(cast("list[Json]", one))
 
 
 def _kinds_named(name: str) -> frozenset[str]:
@@ -191,7 +213,7 @@ def command_line(arguments: Mapping[str, Json]) -> str:
         if isinstance(given, str):
             return given
         if isinstance(given, list) and given:
-            words = [str(word) for word in given]
+            words = [_word(word) for word in given]
             return words[-1] if len(words) > 2 and words[1].endswith("c") else " ".join(words)
     return ""
 

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, cast
 
-from assay.errors import GraderError, InputError, nearest
+from assay.errors import GraderError, InputError, Location, nearest
 from assay.graders.base import Grader, Score
+from assay.graders.tool_arguments import looks_at_arguments
 from assay.graders.tool_calls import (
     TOOL_KINDS,
     CallMatching,
@@ -164,6 +165,13 @@ class TraceGrader(Grader):
     def __post_init__(self) -> None:
         super().__post_init__()
         demanded, banned = self._matchers()
+        for place, ban in enumerate(banned):
+            if looks_at_arguments(ban) and ban.args_mode != "superset":
+                raise InputError(
+                    f"one argument more, or one less, evades a ban with args_mode: {ban.args_mode}",
+                    location=Location(field=f"forbid_tools[{place}].args_mode"),
+                    hint="args_mode: superset",
+                )
         count = len(demanded) + len(banned)
         if count > _MOST_MATCHERS:
             raise InputError(f"trace takes at most {_MOST_MATCHERS} tool matchers, got {count}")
@@ -232,7 +240,7 @@ class _Seen:
         for matcher in matchers:
             self.matching.require_told(matcher, is_ban=False)
             ran = any(self.matching.meets(matcher, call) for call in self.calls)
-            why = "" if ran else self._why_not(matcher)
+            why = "" if ran else self.matching.why_not(matcher, self.calls)
             yield _check("require_tools", str(matcher), why)
         if ordered:
             coming = iter(self.calls)
@@ -241,15 +249,6 @@ class _Seen:
                 None,
             )
             yield _check("ordered", "", "" if late is None else f"no call in its turn for {late}")
-
-    def _why_not(self, matcher: ToolMatcher) -> str:
-        tried = [call for call in self.calls if self.matching.breaks(matcher, call)]
-        if any(call.denied for call in tried):
-            return "only a call that was denied"
-        if any(call.failed for call in tried):
-            return "only a call that failed"
-        idle = any(call.ran and self.matching.idles(call) for call in tried)
-        return "only a call that did nothing" if idle else "no such call"
 
     def bans(self, matchers: list[ToolMatcher]) -> Iterator[Check]:
         for matcher in matchers:

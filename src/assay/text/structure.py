@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import importlib
 import json
-from collections.abc import Iterator, Mapping
+import operator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Protocol, cast
 
 from assay.errors import InputError
@@ -52,13 +53,13 @@ def json_match(
     Raises:
         InputError: ``expected`` is not JSON, or an option is invalid.
     """
-    wanted = _expected(expected)
+    wanted = expected_json(expected)
     slack = check_finite("tolerance", tolerance)
     parsed = json_of(answer, strict=strict, pick=pick, extract=extract)
     if not parsed.ok:
         return 0.0
     if not partial:
-        return float(_equal(parsed.value, wanted, slack))
+        return float(equal_json(parsed.value, wanted, slack))
     matching, leaves = _count(parsed.value, wanted, slack)
     return matching / leaves
 
@@ -79,7 +80,12 @@ def json_of(
     return parse_json(text, strict=strict)
 
 
-def _expected(expected: object) -> Json:
+def expected_json(expected: object) -> Json:
+    """What an author expects as plain JSON, no deeper than `parse_json` reads.
+
+    Raises:
+        InputError: If it is not JSON.
+    """
     if isinstance(expected, str):
         parsed = parse_json(expected, strict=True)
         if not parsed.ok:
@@ -98,15 +104,23 @@ def _expected(expected: object) -> Json:
     return parsed.value
 
 
-def _equal(one: Json, other: Json, tolerance: float) -> bool:
+def equal_json(
+    one: Json,
+    other: Json,
+    tolerance: float = 0.0,
+    same_text: Callable[[str, str], bool] = operator.eq,
+) -> bool:
+    """Whether two values of JSON are equal; neither is read deeper than the other goes."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(
-            _equal(item, other[key], tolerance) for key, item in one.items()
+            equal_json(item, other[key], tolerance, same_text) for key, item in one.items()
         )
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(
-            _equal(*pair, tolerance) for pair in zip(one, other, strict=True)
+            equal_json(*pair, tolerance, same_text) for pair in zip(one, other, strict=True)
         )
+    if isinstance(one, str) and isinstance(other, str):
+        return same_text(one, other)
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, int | float) and isinstance(other, int | float):
@@ -124,7 +138,7 @@ def _close(one: float, other: float, tolerance: float) -> bool:
 
 def differences(found: Json, expected: Json, tolerance: float = 0.0) -> Iterator[str]:
     """Where the JSON of an answer is not what `json_match` expects, a line for each place."""
-    wanted = _expected(expected)
+    wanted = expected_json(expected)
     waiting: list[tuple[str, Json, Json]] = [("", found, wanted)]
     while waiting:
         place, one, other = waiting.pop()
@@ -139,7 +153,7 @@ def differences(found: Json, expected: Json, tolerance: float = 0.0) -> Iterator
             pairs = zip(one, other, strict=False)
             both = [(f"{place}[{n}]", mine, theirs) for n, (mine, theirs) in enumerate(pairs)]
             waiting.extend(reversed(both))
-        elif not _equal(one, other, tolerance):
+        elif not equal_json(one, other, tolerance):
             yield f"{place or 'the value'} is {json.dumps(one)} instead of {json.dumps(other)}"
 
 
@@ -154,7 +168,7 @@ def _count(one: Json, wanted: Json, tolerance: float) -> tuple[int, int]:
             for place in longest
         ]
     else:
-        return int(_equal(one, wanted, tolerance)), _leaves(wanted)
+        return int(equal_json(one, wanted, tolerance)), _leaves(wanted)
     matching = leaves = 0
     for mine, theirs, here, there in pairs:
         if here and there:

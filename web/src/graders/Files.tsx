@@ -76,7 +76,7 @@ export function ImportGraders({ project, close }: { project: string; close: () =
           setFiles(chosen.filter((file) => /\.(ya?ml|py)$/.test(file.name)));
         }}
       />
-      <ul className="m-0 list-none p-0 mt-3 text-soft">
+      <ul className="mt-3 text-soft">
         {files.slice(0, 8).map((file) => (
           <li key={file.name}>{file.name}</li>
         ))}

@@ -53,7 +53,7 @@ export function Preview({ preview }: { preview: Shown }) {
   return (
     <>
       {preview.mistakes.length > 0 && (
-        <ul className="m-0 list-none p-0 mb-3 grid gap-1 wrap-anywhere" aria-live="polite">
+        <ul className="mb-3 grid gap-1 wrap-anywhere" aria-live="polite">
           {preview.mistakes.map((one) => (
             <li
               key={`${one.field} ${one.line} ${one.message}`}

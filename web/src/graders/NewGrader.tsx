@@ -62,7 +62,7 @@ export default function NewGrader() {
     <Page title="New grader" crumbs={<Link to={`/p/${project}/graders`}>Graders</Link>}>
       {!mayEdit && <Notice>Storing a grader needs the role editor.</Notice>}
       <Stack>
-        <ul className="m-0 list-none p-0 grid gap-3 sm:grid-cols-2 lg:grid-cols-3">
+        <ul className="grid gap-3 sm:grid-cols-2 lg:grid-cols-3">
           {CARDS.map(([to, title, told]) => (
             <li key={to}>
               <Link
@@ -108,7 +108,7 @@ function Declared({ project }: { project: string }) {
             listed.length > 0 && (
               <div key={title} className="mb-6 break-inside-avoid">
                 <Titled title={title}>
-                  <ul className="m-0 list-none p-0 grid gap-2">
+                  <ul className="grid gap-2">
                     {listed.map((kind) => (
                       <li key={kind.name}>
                         <Link to={`/p/${project}/graders/new/declared?type=${kind.name}`}>

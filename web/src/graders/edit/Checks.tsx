@@ -13,7 +13,7 @@ export function Checks({ trial, onLine }: ChecksProps) {
   const line = failed?.line ?? null;
   return (
     <div className="grid gap-2">
-      <ul aria-label="Checks" className="m-0 list-none p-0 flex flex-wrap gap-x-4 gap-y-1">
+      <ul aria-label="Checks" className="flex flex-wrap gap-x-4 gap-y-1">
         {(made.has("syntax") ? OF_FUNCTIONS : [...made.keys()]).map((name) => {
           const check = made.get(name);
           const state = check ? (check.passed ? "pass" : "fail") : "skipped";

@@ -109,7 +109,7 @@ function ChosenRows({ project, dataset, chosen, choose }: ChosenProps) {
     );
   return (
     <div>
-      <ul className="m-0 mb-2 max-h-80 list-none overflow-auto p-0">
+      <ul className="mb-2 max-h-80 overflow-auto">
         {rows.items.map((row) => (
           <li key={row.number} className="border-b border-line">
             <label className="flex min-h-8 cursor-pointer items-center gap-3 hover:bg-sunk pointer-coarse:min-h-10">
