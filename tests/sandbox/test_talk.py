@@ -13,7 +13,7 @@ from typing import cast
 import pytest
 
 from assay.errors import InputError, SandboxError
-from assay.sandbox import Door, Limits, OpenCommand, open_command, probe, run
+from assay.sandbox import Door, Limits, OpenCommand, interactive, open_command, probe, run
 from tests.children import alone, until
 from tests.doors import PORT, Keeper, converse
 from tests.ordinary_user import ordinary_user, surroundings
