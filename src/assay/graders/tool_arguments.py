@@ -140,7 +140,7 @@ class ArgumentMatching:
         fields, told = self._fields_of(wanted), list[str]()
         for (name,) in islice(self._wrong(wanted, given), _MOST_TOLD):
             if name not in fields:
-                told.append(f"{name!s:.60} is not expected")
+                told.append(f"{_shown(name)} is not expected")
             elif name not in given:
                 told.append(f"{name} is missing")
             else:
@@ -215,7 +215,7 @@ class ArgumentMatching:
                     return True
             elif text and any(_is_found(rule.pattern, t) for t in (text, _folded(text))):
                 return True
-        return self._is_spent(0)
+        return False
 
 
 _PLAIN = ArgumentRule()
