@@ -26,7 +26,7 @@ from assay.graders.digest import grader_digest
 from assay.graders.spec import GraderSpec
 from assay.scoring.results import EvaluationResult, SubScore
 from assay.store.decisions import add_graded
-from assay.store.kept import at_work
+from assay.store.kept_files import at_work
 from assay.store.records import ABOUT, CellKey, CellRecord, RunRecord
 from assay.store.runs import Store
 from assay.tasks.case import Case

@@ -19,7 +19,7 @@ from assay.store.records import CellRecord, CellStatus, RunRecord
 from assay.store.runs import Store
 
 if TYPE_CHECKING:
-    from assay.reports.standing import Shelf
+    from assay.reports.grader_cards import Shelf
 
 
 @frozen
