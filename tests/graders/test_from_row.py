@@ -348,14 +348,14 @@ async def test_one_rubric_for_each_prompt() -> None:
             }
         ],
         {"criteria": [{"requirement": "names Rome", "polarity": "absence"}]},
-        {"prompt_id": "a", "rubrics": [{"criterion": "names no Rome", "points": 2, "tags": []}]},
-        {"id": "a", "requirements": "names no Rome", "weight": 1, "sub_tasks": []},
+        {"prompt_id": "a", "rubrics": [{"criterion": "names no Rome", "points": 2}]},
+        {"id": "a", "requirements": "names no Rome", "weight": 1},
     ],
 )
 async def test_a_row_may_say_what_a_file_may(rubric: Json, tmp_path: Path) -> None:
     file = tmp_path / "rubric.json"
     file.write_text(json.dumps(rubric))
-    met = {"evidence": [], "reasoning": "", "verdict": "MET"}
+    met: Json = {"evidence": [], "reasoning": "", "verdict": "MET"}
     with model(lambda _: met) as (name, asked):
         of_row = spec_of(type="llm_judge", criteria={"from": "metadata.r"}, model=name)
         of_file = spec_of(type="llm_judge", rubric=str(file), model=name)
