@@ -75,7 +75,8 @@ def rates_of(groups: Iterable[Group]) -> Iterator[Rate]:
                 passed=passed,
                 graded=graded,
                 found=found,
-                met=found.mean is not None and found.mean >= needed - _ROUNDING,
+                # A rate may be smaller than rounding, and what is 0 reaches none.
+                met=bool(found.mean) and found.mean >= needed - _ROUNDING,
             )
 
 
