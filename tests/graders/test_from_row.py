@@ -221,6 +221,13 @@ def test_nothing_of_the_answer_says_how_it_is_graded(place: Json, said: str, hin
         ),
         ({"type": "function", "source": {"from": "metadata.x"}}, "for the author"),
         ({"type": "tests", "isolation": {"from": "metadata.x"}}, "for the author"),
+        ({"type": "tests", "cmd": {"from": "metadata.x"}}, "for the author"),
+        ({"type": "command", "cmd": {"from": "metadata.x"}}, "for the author"),
+        (
+            {"type": "command", "cmd": "a", "workspace": {"from": "metadata.x"}},
+            "is what is graded",
+        ),
+        ({"type": "files", "files": {"from": "metadata.x"}}, "for the author"),
         ({"type": "external_endpoint", "url": {"from": "metadata.x"}}, "for the author"),
         (
             {
@@ -377,6 +384,26 @@ async def test_a_rubric_of_a_row_that_is_none_names_its_place(rubric: Json, said
     )
     assert (node.status, node.value) == ("error", None)
     assert said in node.reason
+
+
+@pytest.mark.parametrize("other", ["", " ", [], {}, 0, 1.5, False])
+async def test_attack_a_row_without_a_text_to_beat_pays_nobody(other: Json) -> None:
+    spec = spec_of(type="pairwise", other={"from": "metadata.r"}, model="fake")
+    for node in (
+        await graded(spec, "a", r=other),
+        await graded(spec_of(type="pairwise", model="fake"), "a", expected=other),
+    ):
+        assert (node.status, node.value) == ("error", None)
+        assert "and no text" in node.reason
+
+
+@pytest.mark.parametrize("blank", [" ", "\n", "\u3000"])
+async def test_attack_a_row_looks_for_a_blank(blank: str) -> None:
+    one = spec_of(type="contains", substring={"from": "metadata.r"})
+    several = spec_of(type="contains_any", substrings={"from": "metadata.r"})
+    nodes = [await graded(one, "a b\nc", r=blank), await graded(several, "a b", r=["x", blank])]
+    assert [(node.status, node.value) for node in nodes] == [("error", None)] * 2
+    assert "contains a blank text" in nodes[0].reason
 
 
 async def test_what_an_author_asks_is_asked_as_before() -> None:
