@@ -117,7 +117,7 @@ def test_a_run_loads_what_its_case_uses(tmp_path: Path) -> None:
         "assay.graders.tool_calls",
         "assay.models.client",
         "assay.registry",
-        "assay.reports.standing",
+        "assay.reports.grader_cards",
         "assay.statistics.agreement",
         "assay.store.catalog",
         "assay.testing",

@@ -7,7 +7,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
-from tools.size import above, lines_of_code, sizes, table, written
+from tools.size import above, files, lines_of_code, sizes, table, with_files, written
 from tools.walks import walked
 
 from assay.graders import exact_match
@@ -93,3 +93,13 @@ def test_a_public_class_name_stands_once() -> None:
                 places[node.name].append(path.relative_to(ROOT).as_posix())
     twice = {name: where for name, where in places.items() if len(where) > 1}
     assert twice.keys() == {"Grade", "Row", "Message"}, twice
+
+
+def test_the_files_are_named_folder_by_folder(tmp_path: Path) -> None:
+    for name in ("one/b.py", "one/a.py", "one/__init__.py", "c.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    names = files(tmp_path)
+    assert names == "- `./`: c\n- `one/`: a, b\n"
+    laws = "before\n<!-- files -->\n- old\n<!-- end of files -->\nafter\n"
+    assert with_files(names, laws) == laws.replace("- old\n", names)

@@ -4,6 +4,9 @@ The table in ``AGENTS.md`` has a ceiling for each room: the lines that it had wh
 written last. What is above one fails. ``--write`` lowers them; to raise one is an edit by hand, in
 a commit that says what for, and what went in return.
 
+Below the table stand the names of all modules, folder by folder, so that a reader finds a file by
+what is in it; ``--write`` brings them up to date, and names that are not fail.
+
 A line of code has something on it that runs or declares: no blank line, comment or docstring.
 """
 
@@ -30,6 +33,8 @@ _ROW = re.compile(
     r"^\| (?P<name>[^|]+) \| [\d,]+ \| (?P<most>[\d,]+) \| [\d,]+ \| (?P<goal>[^|]+) \|$",
     re.MULTILINE,
 )
+
+_FILES = re.compile(r"(?<=<!-- files -->\n).*(?=<!-- end of files -->)", re.DOTALL)
 
 Sizes = dict[str, list[int]]
 
@@ -91,6 +96,21 @@ def written(found: Sizes, laws: str) -> str:
     return _ROW.sub(row, laws)
 
 
+def files(source: Path) -> str:
+    """The modules of each folder by their names, a line a folder."""
+    folders: dict[str, list[str]] = {}
+    for path in sorted(source.rglob("*.py")):
+        if path.stem != "__init__":
+            folder = path.relative_to(source).parent.as_posix()
+            folders.setdefault(folder, []).append(path.stem)
+    return "".join(f"- `{folder}/`: {', '.join(names)}\n" for folder, names in folders.items())
+
+
+def with_files(names: str, laws: str) -> str:
+    """The text with these names of modules."""
+    return _FILES.sub(lambda _: names, laws)
+
+
 def table(found: Sizes) -> str:
     """The sizes as lines of text, and their sums."""
     whole = [sum(column) for column in zip(*found.values(), strict=True)]
@@ -101,11 +121,12 @@ def table(found: Sizes) -> str:
 
 
 def main() -> int:
-    """Print the sizes and the walks; 1 if a room is above its ceiling."""
+    """Print the sizes and the walks; 1 if a room is above its ceiling or a file is not named."""
     laws = _LAWS.read_text("utf-8")
     found = sizes(_SOURCE, [row["name"] for row in _ROW.finditer(laws)])
     if "--write" in sys.argv[1:]:
-        _LAWS.write_text(written(found, laws), "utf-8")
+        laws = with_files(files(_SOURCE), written(found, laws))
+        _LAWS.write_text(laws, "utf-8")
     print(table(found))
     print(f"\n{'walk':<44}{'modules':>9}{'functions':>11}")
     for name in WALKS:
@@ -113,9 +134,11 @@ def main() -> int:
         told = subprocess.run(command, cwd=_HOME, capture_output=True, text=True, check=True)
         modules, functions = map(int, told.stdout.split()[-2:])
         print(f"{name:<44}{modules:>9,}{functions:>11,}")
-    too_large = above(found, laws)
-    print("\n".join(too_large), file=sys.stderr, end="\n" if too_large else "")
-    return 1 if too_large else 0
+    wrong = above(found, laws)
+    if with_files(files(_SOURCE), laws) != laws:
+        wrong.append("AGENTS.md names other files than there are: python -m tools.size --write")
+    print("\n".join(wrong), file=sys.stderr, end="\n" if wrong else "")
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

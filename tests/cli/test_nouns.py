@@ -12,11 +12,11 @@ from typing import Any, cast
 import pytest
 
 from assay.agents.transcripts.otlp import sent_spans
-from assay.cli.nouns import operation_of
 from assay.cli.stored import DEEDS, NOUNS, OF_SERVER
+from assay.cli.stored_commands import operation_of
 from assay.scoring.graded import Graded
 from assay.scoring.records import as_json
-from assay.service.here import ask, local_desk
+from assay.service.local import ask, local_desk
 from assay.service.traces import new_spans, receive
 from assay.store import Catalog, Database, Datasets, Jobs, ScoreRecord, Scores, TraceLimits
 from assay.store.records import RunRecord

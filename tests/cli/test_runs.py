@@ -19,8 +19,8 @@ from assay.errors import ConflictError, InputError
 from assay.eval.matrix import launch
 from assay.eval.planning import MatrixRequest
 from assay.eval.regrade import plan_regrade
-from assay.store import kept
-from assay.store.kept import at_work, delete_run, run_state
+from assay.store import kept_files
+from assay.store.kept_files import at_work, delete_run, run_state
 from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store
 from assay.types.codec import from_json
@@ -64,7 +64,7 @@ def rewards(done: Any) -> dict[str, float]:
     return {cell["model"]: cell["reward"] for cell in found(done)["cells"]}
 
 
-def kept_files(root: Path) -> set[str]:
+def files_kept(root: Path) -> set[str]:
     home = root / ".assay"
     rooms = ("blobs", "snapshots", "sources")
     return {
@@ -228,7 +228,7 @@ def test_an_export_can_be_read_and_imported_and_graded_again(tmp_path: Path) -> 
     taken = assay("runs", "import", "out", cwd=tmp_path)
     assert (taken.returncode, f"there is already a run {run}" in taken.stderr) == (3, True)
     assay("runs", "delete", run, "--yes", cwd=tmp_path)
-    assert kept_files(tmp_path) == set()
+    assert files_kept(tmp_path) == set()
     assert found(assay("runs", "import", "out", "--json", cwd=tmp_path)) == {"run": run}
     assert rewards(assay("report", run, "--json", cwd=tmp_path)) == before
     assert rewards(assay("regrade", run, "--json", cwd=tmp_path)) == before
@@ -303,26 +303,26 @@ def test_deleting_a_forged_import_removes_nothing_outside_the_store(
 def test_what_another_run_needs_outlives_a_deletion(tmp_path: Path) -> None:
     write_suite(tmp_path, own="first")
     assay("run", "evals", "--name", "first", cwd=tmp_path)
-    alone = kept_files(tmp_path)
+    alone = files_kept(tmp_path)
     write_suite(tmp_path, own="second")
     before = rewards(assay("run", "evals", "--name", "second", "--json", cwd=tmp_path))
-    both = kept_files(tmp_path)
+    both = files_kept(tmp_path)
     done = found(assay("runs", "delete", "first", "--yes", "--json", cwd=tmp_path))
     assert done["files"] == 2  # the second recording's file, and its workspace's manifest
     (noted,) = found(assay("server", "list", "audit", "--json", cwd=tmp_path))["items"]
     assert (noted["operation"], noted["what"]["run"]) == ("delete_run", done["deleted"][0])
-    assert both - kept_files(tmp_path) == {f for f in alone if f not in kept_files(tmp_path)}
+    assert both - files_kept(tmp_path) == {f for f in alone if f not in files_kept(tmp_path)}
     assert rewards(assay("regrade", "second", "--json", cwd=tmp_path)) == before
     assay("runs", "delete", "second", "--yes", cwd=tmp_path)
-    assert kept_files(tmp_path) == set()
+    assert files_kept(tmp_path) == set()
 
 
 def test_files_stay_where_that_is_asked_for(tmp_path: Path) -> None:
     write_suite(tmp_path)
     assay("run", "evals", cwd=tmp_path)
-    before = kept_files(tmp_path)
+    before = files_kept(tmp_path)
     assert assay("runs", "delete", "latest", "--yes", "--keep-files", cwd=tmp_path).returncode == 0
-    assert (kept_files(tmp_path), ids(tmp_path)) == (before, [])
+    assert (files_kept(tmp_path), ids(tmp_path)) == (before, [])
 
 
 def test_nothing_is_deleted_unasked(listed: Path) -> None:
@@ -385,7 +385,7 @@ def test_a_run_under_way_keeps_the_files_of_all(
 def test_a_run_is_deleted_while_somebody_looks_whether_it_is_at_work(
     listed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ask = kept.is_held
+    ask = kept_files.is_held
     with contextlib.ExitStack() as looking, Store.open(str(listed / ".assay")) as store:
         file = looking.enter_context((listed / ".assay" / "at-work.lock").open("ab"))
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -395,7 +395,7 @@ def test_a_run_is_deleted_while_somebody_looks_whether_it_is_at_work(
                 looking.close()
             return ask(path, shared=shared)
 
-        monkeypatch.setattr(kept, "is_held", ends_to_look)
+        monkeypatch.setattr(kept_files, "is_held", ends_to_look)
         delete_run(store, "20261123-d")
 
 

@@ -32,7 +32,7 @@ from assay.eval.row_store import RowStore
 from assay.graders.spec import GraderSpec
 from assay.scoring import Json
 from assay.store import Store
-from assay.store.kept import delete_run, run_state
+from assay.store.kept_files import delete_run, run_state
 from assay.store.records import RunRecord
 from tests.children import Children
 from tests.command_line import COMMAND, assay, environment

@@ -26,7 +26,7 @@ from assay.eval.records import record_of
 from assay.sandbox import run_command_sync
 from assay.scoring.json_safe import Json
 from assay.store import Store
-from assay.store.kept import at_work
+from assay.store.kept_files import at_work
 from assay.tasks.blocks import ContainerSpec, Expect
 from assay.tasks.case import load_case
 from assay.testing import FakeModel, calls

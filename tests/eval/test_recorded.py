@@ -257,7 +257,7 @@ def test_without_room_for_hashes_on_the_disk_nothing_is_graded(
         with Path("/dev/full").open("r+b") as file:
             yield file, ""
 
-    monkeypatch.setattr("assay.eval.twins.unnamed", full)
+    monkeypatch.setattr("assay.eval.repeated_ids.unnamed", full)
     file, graders = tmp_path / "rows.jsonl", [GraderSpec(type="math_equal")]
     file.write_text('{"id": "a", "answer": "1"}\n' * 2)
     for to in (RowStore(store), PartDirectory(str(tmp_path / "out"))):

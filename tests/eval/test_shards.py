@@ -364,7 +364,7 @@ def test_each_row_is_read_once_before_the_first_is_graded(
         return read_shard(shard)
 
     monkeypatch.setattr("assay.eval.datasets.read_shard", counted)
-    monkeypatch.setattr("assay.eval.twins.read_shard", counted)
+    monkeypatch.setattr("assay.eval.repeated_ids.read_shard", counted)
     folder = tmp_path / "data"
     folder.mkdir()
     for name in "ab":

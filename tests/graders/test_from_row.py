@@ -337,6 +337,48 @@ async def test_one_rubric_for_each_prompt() -> None:
     assert (node.status, node.value) == ("error", None)
 
 
+@pytest.mark.parametrize(
+    "rubric",
+    [
+        [{"requirement": "names Rome", "polarity": "absence"}],
+        [
+            {
+                "requirement": "of Rome",
+                "children": [{"requirement": "names Rome", "polarity": "absence"}],
+            }
+        ],
+        {"criteria": [{"requirement": "names Rome", "polarity": "absence"}]},
+        {"prompt_id": "a", "rubrics": [{"criterion": "names no Rome", "points": 2}]},
+        {"id": "a", "requirements": "names no Rome", "weight": 1},
+    ],
+)
+async def test_a_row_may_say_what_a_file_may(rubric: Json, tmp_path: Path) -> None:
+    file = tmp_path / "rubric.json"
+    file.write_text(json.dumps(rubric))
+    met: Json = {"evidence": [], "reasoning": "", "verdict": "MET"}
+    with model(lambda _: met) as (name, asked):
+        of_row = spec_of(type="llm_judge", criteria={"from": "metadata.r"}, model=name)
+        of_file = spec_of(type="llm_judge", rubric=str(file), model=name)
+        found = [await graded(spec, "It is Paris.", r=rubric) for spec in (of_row, of_file)]
+    assert [(node.status, node.value) for node in found] == [("scored", 1.0)] * 2
+    assert "POLARITY: absence" in asked_text(asked[0])
+
+
+@pytest.mark.parametrize(
+    ("rubric", "said"),
+    [
+        ({"rubrics": [{"criterion": "a"}]}, "criteria.rubrics[0].points: is required"),
+        ([{"requirement": "a", "polarity": "maybe"}], "criteria[0].polarity: 'maybe' is not valid"),
+    ],
+)
+async def test_a_rubric_of_a_row_that_is_none_names_its_place(rubric: Json, said: str) -> None:
+    node = await graded(
+        spec_of(type="llm_judge", criteria={"from": "metadata.r"}, model="fake"), "a", r=rubric
+    )
+    assert (node.status, node.value) == ("error", None)
+    assert said in node.reason
+
+
 async def test_what_an_author_asks_is_asked_as_before() -> None:
     with model(lambda _: {"evidence": [], "reasoning": "", "verdict": "UNMET"}) as (name, asked):
         await graded(spec_of(type="llm_judge", criteria=["names Rome"], model=name), "Rome")

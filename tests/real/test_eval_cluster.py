@@ -19,8 +19,8 @@ import pytest
 from assay.errors import GraderError, InputError, MissingExtraError
 from assay.eval.actors import Actors, EndsWorkersError
 from assay.eval.cluster import Cluster, connected, engine_address
-from assay.eval.heads import Parts, require_head
 from assay.eval.part_directory import PartDirectory
+from assay.eval.ray_parts import Parts, require_head
 from assay.eval.recorded import grade_rows, plan_rows
 from assay.eval.sent_graders import SentGraders
 from assay.graders.spec import GraderSpec

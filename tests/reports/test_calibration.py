@@ -30,8 +30,8 @@ from assay.reports.calibration_card import (
     print_cards,
     usd_per_thousand,
 )
+from assay.reports.grader_cards import Shelf, differences
 from assay.reports.page import TextPage
-from assay.reports.standing import Shelf, differences
 from assay.scoring.json_safe import Json
 from assay.store.cards import CardRecord
 from assay.store.records import CellRecord

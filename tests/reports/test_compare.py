@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from assay.errors import InputError
-from assay.reports.comparing.found import RunComparison, chance, comparison_verdict, signed
+from assay.reports.comparing.comparison import RunComparison, chance, comparison_verdict, signed
 from assay.reports.comparing.pairing import Side, compare
 from assay.reports.summary import summarize
 from assay.statistics.intervals import mean_interval

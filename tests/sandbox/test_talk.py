@@ -13,7 +13,7 @@ from typing import cast
 import pytest
 
 from assay.errors import InputError, SandboxError
-from assay.sandbox import Door, Limits, OpenCommand, open_command, probe, run, talk
+from assay.sandbox import Door, Limits, OpenCommand, interactive, open_command, probe, run
 from tests.children import alone, until
 from tests.doors import PORT, Keeper, converse
 from tests.ordinary_user import ordinary_user, surroundings
@@ -224,7 +224,7 @@ async def test_a_sandbox_that_failed_is_not_a_silent_server(
     def faulty(*argv: object, **options: object) -> dict[str, object]:
         return {**whole(*argv, **options), "arguments": ["--ro-bind", "/no/such", "/usr"]}
 
-    monkeypatch.setattr(talk, "make_plan", faulty)
+    monkeypatch.setattr(interactive, "make_plan", faulty)
     with pytest.raises(SandboxError, match="No such file"):
         await use(shell(UPPER))
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from assay.store import kept
+from assay.store import kept_files
 from assay.store.database import Database, Row, Scalar
 from assay.store.regrades import Regrades, RegradeState
 from assay.store.runs import Store
@@ -203,7 +203,7 @@ def test_a_regrade_that_changes_while_it_is_looked_at_was_never_interrupted(
 def test_a_run_that_is_only_looked_at_can_be_held(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lock, ask = tmp_path / "run.lock", kept.is_held
+    lock, ask = tmp_path / "run.lock", kept_files.is_held
     lock.touch()
     with ExitStack() as looking:
         file = looking.enter_context(lock.open("rb"))
@@ -213,7 +213,7 @@ def test_a_run_that_is_only_looked_at_can_be_held(
             looking.close()
             return ask(path)
 
-        monkeypatch.setattr(kept, "is_held", ends_to_look)
-        with kept.held(lock) as descriptor:
+        monkeypatch.setattr(kept_files, "is_held", ends_to_look)
+        with kept_files.held(lock) as descriptor:
             assert descriptor is not None
             assert ask(lock)

@@ -19,8 +19,8 @@ from assay.endpoint.problems import ProblemError
 from assay.graders.batch import Batch
 from assay.scoring.json_safe import Json
 from assay.server.app import context_of
+from assay.server.concurrency import QUICK_BYTES, SLOTS, Lane, is_quick
 from assay.server.context import Context, Item, ServerSettings
-from assay.server.lanes import QUICK_BYTES, SLOTS, Lane, is_quick
 from assay.server.limits import ProjectSlots
 from assay.store.catalog import GraderVersion
 from assay.text import killable

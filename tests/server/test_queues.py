@@ -22,8 +22,8 @@ from assay.graders import Grader
 from assay.graders.batch import Batch
 from assay.scoring.json_safe import Json
 from assay.server.app import context_of
+from assay.server.concurrency import QUICK_BYTES
 from assay.server.context import Context, Item, ServerSettings
-from assay.server.lanes import QUICK_BYTES
 from assay.server.limits import ProjectSlots
 from assay.server.metrics import Metrics
 from assay.store.catalog import GraderVersion

@@ -20,7 +20,7 @@ from assay.client import Client
 from assay.errors import ConflictError, InputError, NotFoundError
 from assay.scoring.json_safe import Json
 from assay.server.context import ServerSettings
-from assay.service.here import local_desk
+from assay.service.local import local_desk
 from assay.service.traces import new_spans, receive
 from assay.store.database import Database
 from assay.store.traces import TraceLimits

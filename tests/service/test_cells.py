@@ -21,7 +21,7 @@ from assay.reports.figures import TIMES
 from assay.scoring.json_safe import Json
 from assay.service import cells, runs
 from assay.service.cells import key_of
-from assay.service.here import ask, do, local_desk
+from assay.service.local import ask, do, local_desk
 from assay.service.operation import Desk, Identity
 from assay.store.database import Database
 from assay.store.records import CellKey, CellRecord, RunRecord

@@ -17,7 +17,7 @@ from assay.scoring.json_safe import Json
 from assay.scoring.records import as_json
 from assay.scoring.results import SubScore
 from assay.service import compare
-from assay.service.here import ask
+from assay.service.local import ask
 from assay.service.operation import LOCAL, Desk
 from assay.statistics.intervals import Interval
 from assay.store.database import Database

@@ -14,7 +14,7 @@ from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.service import datasets, graders, site
 from assay.service import jobs as job_operations
-from assay.service.here import ask
+from assay.service.local import ask
 from assay.service.operation import LOCAL, Desk
 from assay.store.database import Database
 from assay.store.datasets import Datasets

@@ -13,7 +13,7 @@ from assay.registry.policy import ForbiddenError, Permissions
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.service import graders, jobs, kinds, uses
-from assay.service.here import ask
+from assay.service.local import ask
 from assay.service.operation import LOCAL, Desk
 from assay.store.database import Database
 from assay.store.datasets import Datasets

@@ -16,8 +16,8 @@ from assay.registry.policy import ForbiddenError, Permissions
 from assay.scoring.json_safe import Json
 from assay.scoring.records import as_json
 from assay.service import calibrations, graders, labels
-from assay.service.here import ask, do
 from assay.service.labels import QueueItem
+from assay.service.local import ask, do
 from assay.service.operation import LOCAL, Desk, Identity
 from assay.store.cards import Cards
 from assay.store.database import Database

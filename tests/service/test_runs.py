@@ -20,7 +20,7 @@ from assay.service import runs
 from assay.service.operation import LOCAL, Desk
 from assay.store.database import Database
 from assay.store.decisions import Decision, decide
-from assay.store.kept import at_work, run_state
+from assay.store.kept_files import at_work, run_state
 from assay.store.records import CellRecord, Packer, RunRecord, cell_row
 from assay.store.runs import Store
 from tests.postgres import KINDS, new_location

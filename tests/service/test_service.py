@@ -13,7 +13,7 @@ from assay.errors import ConflictError, InputError, LockedError, NotFoundError, 
 from assay.registry.policy import ForbiddenError, Permissions
 from assay.scoring.json_safe import Json
 from assay.service import graders, jobs, scores, site
-from assay.service.here import ask
+from assay.service.local import ask
 from assay.service.operation import LOCAL, Desk, Identity
 from assay.service.table import OPERATIONS
 from assay.store.database import Database

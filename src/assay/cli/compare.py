@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from assay.cli.options import BY, RUN, add_db, add_json, check_targets, explain, share, store_there
 from assay.errors import InputError
+from assay.reports.comparing.compared_cells import are_same, side_of
 from assay.reports.comparing.pairing import compare
-from assay.reports.comparing.sides import are_same, side_of
 from assay.scoring.records import as_json
 from assay.store.database import Database
 from assay.store.runs import Store

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from assay.cli import nouns
+from assay.cli import stored_commands
 from assay.cli.options import add_set, positive
 
 _DEFINED = """\
@@ -40,7 +40,7 @@ changed. A KEY.py that defines `grade` needs its KEY.yaml; other files are ignor
 
 def add(parser: ArgumentParser) -> None:
     """Add the commands below ``assay graders``."""
-    action = nouns.add_verbs(parser, "graders")
+    action = stored_commands.add_verbs(parser, "graders")
     _add_definition(action("create", "store a new grader", _DEFINED, _CREATE))
     about = "store a new version of a grader, or change its description"
     update = action("update", about, _UPDATE_MORE, _UPDATE)
@@ -70,8 +70,8 @@ def add(parser: ArgumentParser) -> None:
 
 def run(given: Namespace) -> int:
     """Run one of the actions."""
-    if nouns.is_verb(given):
-        return nouns.run(given)
+    if stored_commands.is_verb(given):
+        return stored_commands.run(given)
     from assay.cli.graders_actions import run_action
 
     return run_action(given)

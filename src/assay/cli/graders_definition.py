@@ -48,7 +48,7 @@ def opened(
     """
     with store_of(given, make=make) as database:
         if make and given.project not in {p.key for p in Projects(database).all()}:
-            from assay.service.here import do, local_desk
+            from assay.service.local import do, local_desk
             from assay.service.site import create_project
 
             do(create_project, local_desk(database), given.project)
@@ -60,7 +60,7 @@ def opened(
             allow_internal=trusted is not False,
         )
         if change:
-            from assay.service.here import local_desk
+            from assay.service.local import local_desk
 
             local_desk(database, given.project).note(change, what)
 

@@ -55,7 +55,7 @@ COMMANDS = {
     ),
     "doctor": ("doctor", "say what works on this machine, and how to fix what does not"),
     "server": (
-        "nouns:server",
+        "stored_commands:server",
         "list and change what servers store: datasets, jobs, scores, projects, keys and so on",
     ),
 }

@@ -36,13 +36,13 @@ from assay.reports.review import Review, changes_of, review, review_rows
 from assay.reports.summary import Summary, summarize, verdict
 from assay.store.cards import Cards
 from assay.store.database import Database
-from assay.store.kept import run_state
+from assay.store.kept_files import run_state
 from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store
 
 if TYPE_CHECKING:
+    from assay.reports.grader_cards import Shelf
     from assay.reports.run_records import Breakdown
-    from assay.reports.standing import Shelf
 
 
 def add(parser: ArgumentParser) -> None:
@@ -204,9 +204,9 @@ def _shelf(*, as_json: bool) -> Shelf | None:
         cards = Cards(database).newest()
     if not cards and not as_json:
         return None
-    from assay.reports import standing
+    from assay.reports import grader_cards
 
-    return standing.Shelf(cards)
+    return grader_cards.Shelf(cards)
 
 
 def _html(outputs: Outputs, found: Review, store: Store) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from argparse import ArgumentParser, Namespace
 
-from assay.cli import nouns
+from assay.cli import stored_commands
 from assay.cli.options import (
     named_store,
     store_place,
@@ -28,7 +28,7 @@ against their digests. The run can be reported, compared and, where its cases ar
 
 def add(parser: ArgumentParser) -> None:
     """Add the commands below ``assay runs``."""
-    action = nouns.add_verbs(parser, "runs")
+    action = stored_commands.add_verbs(parser, "runs")
     export = action("export", "write a run as files that anything can read", _EXPORT_MORE)
     export.add_argument("run", metavar="RUN")
     export.add_argument(
@@ -49,8 +49,8 @@ def add(parser: ArgumentParser) -> None:
 
 def run(given: Namespace) -> int:
     """Run one of the actions."""
-    if nouns.is_verb(given):
-        return nouns.run(given)
+    if stored_commands.is_verb(given):
+        return stored_commands.run(given)
     if given.action == "export":
         with Store.open(store_there()) as store:
             return _export(given, store)
@@ -99,7 +99,7 @@ def _export_traces(given: Namespace, store: Store, run_id: str) -> int:
 
 
 def _import(given: Namespace, store: Store) -> int:
-    from assay.service.here import local_desk
+    from assay.service.local import local_desk
     from assay.store.exported import import_run
 
     run = import_run(store, given.path)

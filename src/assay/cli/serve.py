@@ -192,7 +192,7 @@ def log_changes(file: str | None) -> None:
 
 def make_key(where: str, name: str, role: KeyRole, project: str) -> str:
     """Make a key; its token."""
-    from assay.service.here import do, local_desk
+    from assay.service.local import do, local_desk
     from assay.service.site import create_key
     from assay.store.database import Database
 

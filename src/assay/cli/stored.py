@@ -7,7 +7,7 @@ from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from assay.cli.nouns import Column, Item, Noun, Verb
+from assay.cli.stored_commands import Column, Item, Noun, Verb
 from assay.cli.verbs import say_fields, to_minute
 from assay.reports.figures import count
 from assay.reports.page import TextPage

@@ -13,7 +13,6 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, cast
 
-from assay.cli.nouns import BEFORE, Column, Item, Reply, Verb, noun_of, operation_of, verb_of
 from assay.cli.options import (
     check_targets,
     is_shared,
@@ -23,6 +22,16 @@ from assay.cli.options import (
     store_place,
     store_there,
 )
+from assay.cli.stored_commands import (
+    BEFORE,
+    Column,
+    Item,
+    Reply,
+    Verb,
+    noun_of,
+    operation_of,
+    verb_of,
+)
 from assay.errors import InputError, LockedError, NotFoundError
 from assay.reports.figures import count
 from assay.reports.page import TextPage, page_on
@@ -30,7 +39,7 @@ from assay.reports.plain import one_line
 from assay.scoring.json_safe import Json
 from assay.scoring.records import as_json
 from assay.service.arguments import check
-from assay.service.here import ask, do, local_desk
+from assay.service.local import ask, do, local_desk
 from assay.service.operation import MAX_LIMIT
 from assay.store.database import Database
 from assay.store.database import moment as written

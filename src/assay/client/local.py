@@ -13,9 +13,9 @@ from assay.client.scope import Rows
 from assay.errors import InputError, Location, StoreError
 from assay.scoring.json_safe import Json
 from assay.service.graders import create_grader, import_graders
-from assay.service.here import ask, local_desk
 from assay.service.job_work import JobWork
 from assay.service.jobs import show_job
+from assay.service.local import ask, local_desk
 from assay.service.operation import Desk, Operation
 from assay.service.scores import add_scores
 from assay.store import (

@@ -10,7 +10,7 @@ from assay.service import compare as comparing
 from assay.service import runs
 
 if TYPE_CHECKING:
-    from assay.reports.comparing.found import RunComparison
+    from assay.reports.comparing.comparison import RunComparison
 
 
 class RunsPart(Part[M_co]):

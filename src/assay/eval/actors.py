@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, cast, runtime_
 
 from assay.cores import keep_to
 from assay.errors import AssayError, GraderError, MissingExtraError, reason_of
-from assay.eval.heads import Parts
+from assay.eval.ray_parts import Parts
 from assay.graders.threads import in_thread
 from assay.version import __version__
 

@@ -24,7 +24,7 @@ from typing import Any
 
 from assay.errors import InputError
 from assay.eval.actors import cores, ray
-from assay.eval.heads import require_head
+from assay.eval.ray_parts import require_head
 from assay.scratch import scratch
 
 _LEAST_ROOM = 16

@@ -22,6 +22,7 @@ from assay.cores import cores
 from assay.errors import InputError, nearest
 from assay.eval.batch import Processes, run_batches
 from assay.eval.columns import Column, add_kinds, column_kinds, columns_of
+from assay.eval.repeated_ids import Twins, hashes_of, kept_hashes, twins_of
 from assay.eval.shards import (
     RowStretch,
     Shard,
@@ -33,7 +34,6 @@ from assay.eval.shards import (
     survey,
     version_of,
 )
-from assay.eval.twins import Twins, hashes_of, kept_hashes, twins_of
 from assay.frozen import frozen
 from assay.tasks.json_rows import parse_line
 from assay.tasks.row_files import MOST_NAMES, RowReading, no_field, opened, renamed

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from assay.eval.records import record_of
-from assay.store.kept import alone_with
+from assay.store.kept_files import alone_with
 from assay.store.records import CellKey
 from assay.store.runs import Store
 from assay.tasks.blocks import Expect

@@ -26,7 +26,7 @@ from assay.eval.work import (
 )
 from assay.frozen import frozen
 from assay.scoring.json_safe import Json
-from assay.store.kept import at_work
+from assay.store.kept_files import at_work
 from assay.store.records import CellKey, CellRecord, RunRecord
 from assay.store.runs import Store
 from assay.tasks.case import Case

@@ -31,7 +31,7 @@ from assay.eval.shards import Shard, ShardSource, Version
 from assay.graders.spec import GraderSpec
 from assay.scoring.json_safe import Json
 from assay.shown import Ended
-from assay.store.kept import held
+from assay.store.kept_files import held
 from assay.tasks.formats import TABLE_FORMS, Form
 from assay.tasks.tables import ColumnFile
 from assay.version import __version__

@@ -20,7 +20,7 @@ from assay.eval.case_session import Kept
 from assay.scoring.json_safe import Json
 from assay.scratch import remove
 from assay.shown import command
-from assay.store.kept import source_of
+from assay.store.kept_files import source_of
 from assay.store.records import CellRecord
 from assay.store.restore import read_snapshot, restore_entries
 from assay.store.runs import Store, listed

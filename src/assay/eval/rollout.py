@@ -31,7 +31,7 @@ from assay.errors import (
     reason_of,
     traceback_of,
 )
-from assay.eval.moves import Moves
+from assay.eval.task_actions import Moves
 from assay.frozen import frozen
 from assay.graders.driver import OutOfTimeError, within
 from assay.graders.usage import USAGE, totals_of

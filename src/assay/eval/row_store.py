@@ -34,7 +34,7 @@ from assay.scoring.results import EvaluationResult
 from assay.scoring.strict_json import json_encoding
 from assay.shown import Ended
 from assay.store.checks import plain
-from assay.store.kept import held, rows_lock
+from assay.store.kept_files import held, rows_lock
 from assay.store.records import CellColumns, Packer, RunRecord, StoredCell, cell_row
 from assay.store.runs import Store
 from assay.tasks.rows import Row

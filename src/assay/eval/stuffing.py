@@ -10,7 +10,7 @@ from pathlib import Path
 from assay.agents.scripted import Deeds
 from assay.errors import InputError
 from assay.eval.scene import Scene
-from assay.graders.hollow import words_in
+from assay.graders.empty_answers import words_in
 from assay.graders.kinds import KINDS
 from assay.scoring.json_safe import Json
 from assay.text.pattern import compile_pattern

@@ -25,7 +25,7 @@ from assay.eval.runner import OnBegin, OnCell, Plan
 from assay.eval.scene import Scene, read_scene
 from assay.eval.work import open_work, stop_environments, with_cases
 from assay.sandbox import remove_tree
-from assay.store.kept import at_work
+from assay.store.kept_files import at_work
 from assay.store.records import CellRecord
 from assay.tasks.case import Case
 from assay.tasks.task import Agent, Task

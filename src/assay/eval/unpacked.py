@@ -12,7 +12,7 @@ from pathlib import Path
 
 from assay.errors import ConflictError, InputError
 from assay.frozen import frozen
-from assay.store.kept import alone_with
+from assay.store.kept_files import alone_with
 
 _ID = re.compile(r"[0-9a-f]{64}")
 

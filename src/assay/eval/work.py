@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from assay.errors import InputError, nearest
-from assay.eval.moves import act_again
 from assay.eval.rollout import ANSWERED, MOVES
+from assay.eval.task_actions import act_again
 from assay.graders.apply import grade_submission
 from assay.scoring.json_safe import Json, plain
 from assay.scoring.results import EvaluationResult, SubScore

@@ -74,7 +74,7 @@ class ArgumentRule:
         return self.ignore or self.pattern is not None or self.any_of is not None
 
 
-class Wanted(Protocol):
+class WantedCall(Protocol):
     """The arguments that a matcher of tools means."""
 
     @property
@@ -93,12 +93,12 @@ class Wanted(Protocol):
         ...
 
 
-def looks_at_arguments(wanted: Wanted) -> bool:
+def looks_at_arguments(wanted: WantedCall) -> bool:
     """Whether a matcher asks for arguments at all."""
     return wanted.args_mode != "ignore" and (wanted.args is not None or bool(wanted.args_rules))
 
 
-def check_arguments(wanted: Wanted) -> None:
+def check_arguments(wanted: WantedCall) -> None:
     """Refuse what an author cannot mean.
 
     Raises:
@@ -129,13 +129,13 @@ class ArgumentMatching:
 
     def __init__(self) -> None:
         self._left = _MOST_READ
-        self._known: dict[int, tuple[Wanted, _Fields]] = {}
+        self._known: dict[int, tuple[WantedCall, _Fields]] = {}
 
-    def fits(self, wanted: Wanted, given: Mapping[str, Json]) -> bool:
+    def fits(self, wanted: WantedCall, given: Mapping[str, Json]) -> bool:
         """Whether the arguments of a call are what is demanded."""
         return not looks_at_arguments(wanted) or not any(self._wrong(wanted, given))
 
-    def faults(self, wanted: Wanted, given: Mapping[str, Json]) -> list[str]:
+    def faults(self, wanted: WantedCall, given: Mapping[str, Json]) -> list[str]:
         """Why the arguments of a call are not what is demanded: the first reasons."""
         fields, told = self._fields_of(wanted), list[str]()
         for (name,) in islice(self._wrong(wanted, given), _MOST_TOLD):
@@ -148,7 +148,7 @@ class ArgumentMatching:
                 told.append(f"{name} is {_shown(given[name])} instead of {right}")
         return told
 
-    def _wrong(self, wanted: Wanted, given: Mapping[str, Json]) -> Iterator[tuple[str]]:
+    def _wrong(self, wanted: WantedCall, given: Mapping[str, Json]) -> Iterator[tuple[str]]:
         """The names of what is wrong."""
         fields = self._fields_of(wanted)
         if wanted.args_mode != "superset":
@@ -162,13 +162,13 @@ class ArgumentMatching:
             elif wanted.args_mode != "subset" and not rule.optional:
                 yield (name,)
 
-    def _fields_of(self, wanted: Wanted) -> _Fields:
+    def _fields_of(self, wanted: WantedCall) -> _Fields:
         """What `_fields` says, found once: many calls are compared with one matcher."""
         if (known := self._known.get(id(wanted))) is None:
             known = self._known[id(wanted)] = (wanted, _fields(wanted))
         return known[1]
 
-    def may_be(self, wanted: Wanted, given: Mapping[str, Json]) -> bool:
+    def may_be(self, wanted: WantedCall, given: Mapping[str, Json]) -> bool:
         """Whether the arguments of a call may be what a ban means, whatever else it has.
 
         Any text or number inside of an argument counts, and texts by what they say.
@@ -222,7 +222,7 @@ _PLAIN = ArgumentRule()
 _Fields: TypeAlias = dict[str, tuple[ArgumentRule, list[Json]]]
 
 
-def _fields(wanted: Wanted) -> _Fields:
+def _fields(wanted: WantedCall) -> _Fields:
     """For each argument that is named its rule, and the values that are right."""
     fields = {name: (_PLAIN, [value]) for name, value in (wanted.args or {}).items()}
     for name, rule in wanted.args_rules.items():

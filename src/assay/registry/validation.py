@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from assay.errors import InputError
-from assay.graders.hollow import doubts, hollow_items
+from assay.graders.empty_answers import doubts, hollow_items
 from assay.graders.kinds import kind_of
 from assay.graders.spec import GraderSpec
 from assay.registry.definitions import Definition, definition_from, lacking_parts

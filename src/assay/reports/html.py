@@ -29,7 +29,7 @@ from assay.reports.scores import ScoreTable, score_table
 from assay.reports.summary import RunVerdict, Summary, cause_key, cause_text, verdict
 from assay.reports.trainability import Trainability, trainability
 from assay.scoring.json_safe import Json
-from assay.store.kept import RunState, run_state
+from assay.store.kept_files import RunState, run_state
 from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store
 

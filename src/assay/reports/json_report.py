@@ -16,12 +16,12 @@ from assay.reports.run_view import matrix_of, overview_of, run_row, sums_of, who
 from assay.reports.summary import Summary, Tally, verdict
 from assay.scoring.json_safe import Json
 from assay.scoring.records import as_json
-from assay.store.kept import RunState
+from assay.store.kept_files import RunState
 from assay.store.records import CellRecord, RunRecord
 
 if TYPE_CHECKING:
+    from assay.reports.grader_cards import Shelf
     from assay.reports.run_records import Breakdown
-    from assay.reports.standing import Shelf
 
 
 def cells_json(

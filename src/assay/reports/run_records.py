@@ -10,7 +10,7 @@ from assay.reports.summary import AgentRow, Cause
 from assay.reports.totals import Totals
 from assay.scoring.json_safe import Json
 from assay.shown import Ended
-from assay.store.kept import RunState
+from assay.store.kept_files import RunState
 from assay.store.pages import Page
 from assay.store.records import CellRecord
 from assay.store.windows import Ends

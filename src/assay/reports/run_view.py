@@ -20,7 +20,7 @@ from assay.reports.statistics import statistics
 from assay.reports.summary import AgentRow, RunVerdict, Summary
 from assay.reports.totals import Totals
 from assay.store.decisions import HELD, decision_of
-from assay.store.kept import RunState
+from assay.store.kept_files import RunState
 from assay.store.records import CellRecord, RunRecord
 from assay.store.windows import Sums
 

@@ -20,8 +20,8 @@ from assay.statistics.intervals import Interval
 from assay.store.records import NOT_GRADED, CellRecord, RunRecord
 
 if TYPE_CHECKING:
+    from assay.reports.grader_cards import Shelf, Standing
     from assay.reports.run_records import Breakdown
-    from assay.reports.standing import Shelf, Standing
     from assay.statistics.agreement import Agreement
 
 

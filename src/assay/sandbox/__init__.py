@@ -18,8 +18,8 @@ if TYPE_CHECKING:
         run_on_host,
         run_on_host_sync,
     )
+    from assay.sandbox.interactive import OpenCommand, open_command
     from assay.sandbox.run import run_command, run_command_sync
-    from assay.sandbox.talk import OpenCommand, open_command
 
 __all__ = [
     "CommandResult",
@@ -48,11 +48,11 @@ _HOMES = {
     "Door": ".command",
     "Limits": ".command",
     "Mount": ".command",
-    "OpenCommand": ".talk",
+    "OpenCommand": ".interactive",
     "SandboxReport": ".checks",
     "let_us_in": ".host",
     "make_directory_inside": ".host",
-    "open_command": ".talk",
+    "open_command": ".interactive",
     "open_inside": ".host",
     "probe": ".checks",
     "remove_inside": ".host",

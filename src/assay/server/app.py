@@ -19,10 +19,10 @@ from assay.errors import AssayError
 from assay.server import dataset_files, events, login, otlp, page, status, wire_forms
 from assay.server.admission import Admission
 from assay.server.cluster import JobCluster
+from assay.server.concurrency import Lanes
 from assay.server.context import Context, ServerSettings
 from assay.server.document import describe
 from assay.server.jobs import JobWorkers
-from assay.server.lanes import Lanes
 from assay.server.limits import Allowances
 from assay.server.metrics import Metrics
 from assay.server.middleware import Middleware

@@ -17,7 +17,7 @@ from assay.graders.batch import Batch
 from assay.registry.grading import grade_timed
 from assay.registry.policy import Permissions
 from assay.scoring.graded import Graded
-from assay.server.lanes import Lane, Lanes, lane_of
+from assay.server.concurrency import Lane, Lanes, lane_of
 from assay.server.limits import OpenReplies
 from assay.service.operation import LOCAL, Desk, Identity
 from assay.store.catalog import GraderVersion

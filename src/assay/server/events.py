@@ -28,7 +28,7 @@ from assay.service.jobs import ENDED, show_job
 from assay.service.runs import run_rows, show_run
 from assay.store.database import Database
 from assay.store.jobs import JobRecord
-from assay.store.kept import RunState, run_state
+from assay.store.kept_files import RunState, run_state
 from assay.store.pages import Stretch
 from assay.store.runs import Store
 from assay.store.windows import Windows

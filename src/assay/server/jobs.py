@@ -20,8 +20,8 @@ from assay.eval.actors import DEPTH
 from assay.registry.grading import Items
 from assay.scoring.graded import Graded
 from assay.server.cluster import REST_SECONDS, ClusterAwayError
+from assay.server.concurrency import lane_of
 from assay.server.context import Context
-from assay.server.lanes import lane_of
 from assay.server.limits import ProjectSlots
 from assay.service.job_work import JobWork
 from assay.service.operation import Desk

@@ -24,9 +24,9 @@ from assay.registry.policy import Permissions
 from assay.scoring.json_safe import Json
 from assay.scoring.records import as_json
 from assay.server.bodies import arguments_of, body_of, field_options, inputs_of
+from assay.server.concurrency import QUICK_BYTES, is_quick
 from assay.server.context import Context, Item, address_of, caller, context
 from assay.server.document import describe_reply
-from assay.server.lanes import QUICK_BYTES, is_quick
 from assay.server.repeats import Keep, StoredReply, carry_out
 from assay.server.routes import DirectRoute, needs
 from assay.service import graders, jobs, site

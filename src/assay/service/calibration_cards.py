@@ -197,7 +197,7 @@ def card_summary(desk: Desk, record: CardRecord, card: Card) -> CardSummary:
 def _state(desk: Desk, record: CardRecord) -> tuple[State, tuple[str, ...]]:
     """Whether the stored grader of a card is still what it was made with."""
     from assay.registry.definitions import definition_of
-    from assay.reports.standing import differences
+    from assay.reports.grader_cards import differences
 
     try:
         version = desk.graders.version(record.grader)
@@ -229,7 +229,7 @@ def _before(desk: Desk, record: CardRecord) -> tuple[CardRecord, Card] | None:
 
 
 def _comparison(card: Card, before: CardRecord, earlier: Card) -> CardComparison:
-    from assay.reports.standing import differences
+    from assay.reports.grader_cards import differences
 
     verdict, sentence = compare_cards(card, earlier)
     is_same = earlier.digest == card.digest

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated
 
 from assay.errors import InputError, Location
-from assay.reports.comparing.found import RunComparison
+from assay.reports.comparing.comparison import RunComparison
 from assay.reports.run_records import AgentName
 from assay.reports.scores import ScoreTable, score_table
 from assay.reports.trainability import Trainability, trainability_of
@@ -86,8 +86,8 @@ def compare_runs(
 
     Harness and model have to be the same, too, unless each side has only one.
     """
+    from assay.reports.comparing.compared_cells import are_same, side_of
     from assay.reports.comparing.pairing import compare
-    from assay.reports.comparing.sides import are_same, side_of
 
     runs = [show_run.function(desk, run) for run in (before, after or before)]
     one = side_of(desk.database, runs[0], harness=before_harness, model=before_model, by=by)

@@ -492,7 +492,7 @@ def calibration_of(
         version: The version.
         graded: What it gave; without any, the card is for what it would give now.
     """
-    from assay.reports.standing import stored_standing
+    from assay.reports.grader_cards import stored_standing
 
     found = stored_standing(desk.database, version, (one.digest for one in graded))
     return None if found is None else found.shown

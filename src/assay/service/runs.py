@@ -31,8 +31,8 @@ from assay.service.operation import (
 )
 from assay.shown import Ended
 from assay.store.cards import Cards
-from assay.store.kept import Freed, run_state
-from assay.store.kept import delete_run as remove_run
+from assay.store.kept_files import Freed, run_state
+from assay.store.kept_files import delete_run as remove_run
 from assay.store.pages import Stretch, every, page_of
 from assay.store.records import RunRecord
 from assay.store.runs import Store
@@ -127,8 +127,8 @@ def show_run_overview(
     by: By = "",
 ) -> RunOverview:
     """One run with all that its cells come down to."""
+    from assay.reports.grader_cards import Shelf
     from assay.reports.review import run_summary
-    from assay.reports.standing import Shelf
     from assay.reports.summary import verdict
 
     found, store = show_run.function(desk, run), Store(desk.database)

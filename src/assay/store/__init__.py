@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from assay.store.datasets import DatasetRecord, DatasetRow, Datasets
     from assay.store.exported import export_run, import_run
     from assay.store.jobs import JobRecord, Jobs, JobStatus
-    from assay.store.kept import delete_run
+    from assay.store.kept_files import delete_run
     from assay.store.projects import ApiKeys, KeyRecord, KeyRole, ProjectRecord, Projects
     from assay.store.records import CellKey, CellRecord, CellStatus, Counts, RunRecord
     from assay.store.replies import Replies
@@ -101,7 +101,7 @@ _HOMES = {
     "TraceLimits": ".traces",
     "TraceRecord": ".traces",
     "Traces": ".traces",
-    "delete_run": ".kept",
+    "delete_run": ".kept_files",
     "export_run": ".exported",
     "import_run": ".exported",
     "new_run_id": ".runs",

@@ -28,7 +28,7 @@ from assay.errors import InputError, Location, StoreError
 from assay.scoring.json_safe import Json, plain
 from assay.scoring.strict_json import NotJsonError, decode_json
 from assay.store.blobs import CHUNK, Blobs, disk_faults, is_digest
-from assay.store.kept import at_work, source_of
+from assay.store.kept_files import at_work, source_of
 from assay.store.records import CellRecord, RunRecord
 from assay.store.restore import File, checked_tree, read_snapshot, restore_entries
 from assay.store.runs import Store

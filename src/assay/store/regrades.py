@@ -15,7 +15,7 @@ from typing import Literal
 from assay.errors import ConflictError
 from assay.frozen import frozen
 from assay.store.database import Database
-from assay.store.kept import held, is_held
+from assay.store.kept_files import held, is_held
 from assay.store.table import Table
 
 

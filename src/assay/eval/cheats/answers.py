@@ -8,7 +8,7 @@ from assay.agents.scripted import Deeds
 from assay.eval.cheats.cheat import FAKE_SUMMARIES, Cheat
 from assay.eval.scene import Scene
 from assay.eval.stuffing import keywords, stuffed, stuffed_code
-from assay.graders.hollow import HOLLOW, Hollow
+from assay.graders.empty_answers import HOLLOW, Hollow
 
 _cheat = partial(Cheat, family="answers")
 

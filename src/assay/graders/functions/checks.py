@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
 from assay.errors import SandboxError
+from assay.graders.empty_answers import Hollow, doubts, hollow_items
 from assay.graders.functions.apart import examined_apart
 from assay.graders.functions.grading import call_of, graded_from, payload_of
 from assay.graders.functions.source import MAX_SOURCE_BYTES, FunctionSource, Isolation
-from assay.graders.hollow import Hollow, doubts, hollow_items
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.scoring.validation import PLACE_NAMED, Check, ValidationReport
@@ -60,7 +60,7 @@ async def validate_function(
     example and for every sample. What a sample alone is to blame for (it has no answer, or the
     function ran out of time on it) is a warning. Where a sample's error has a line, it is among
     its details. The first sample, or the example, is also tried with answers that say nothing
-    (`assay.graders.hollow`): those that are paid, or cannot be graded, are named in a warning.
+    (`assay.graders.empty_answers`): a warning names those that are paid, or cannot be graded.
 
     Args:
         source: The function's source.

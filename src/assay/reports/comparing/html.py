@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from io import StringIO
 
-from assay.reports.comparing.found import RunComparison
+from assay.reports.comparing.comparison import RunComparison
 from assay.reports.comparing.page import ending_of, render_comparison
 from assay.reports.files import replacing
 from assay.reports.one_file import safe_json, write_document

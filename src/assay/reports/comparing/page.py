@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from assay.reports.comparing.found import (
+from assay.reports.comparing.comparison import (
     ComparedCase,
     ComparedSide,
     RunComparison,

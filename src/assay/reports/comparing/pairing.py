@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from assay.errors import InputError
 from assay.reports.breakdown import Grouping
-from assay.reports.comparing.found import (
+from assay.reports.comparing.comparison import (
     FEWEST,
     ComparedCase,
     ComparedCell,

@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 from web.conftest import Opener, Site
 from web.src.runs.graded_runs import cell, noisy, store_run
 
-from assay.reports.comparing.found import signed
+from assay.reports.comparing.comparison import signed
 
 HOSTILE = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>'
 
