@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -150,6 +151,18 @@ def test_a_run_is_broken_down_by_a_field_of_its_rows(tmp_path: Path) -> None:
     }
     assert set(_slices(report("about.level")["overview"])) == {"2", "(none)"}
     assert _graded(tmp_path, _ROWS.replace("7", "6"))["broken_down"] is None
+
+
+def test_long_values_that_begin_alike_are_told_apart(tmp_path: Path) -> None:
+    begin = "What is the sum of these numbers, " * 6
+    rows = [
+        {"topic": begin + end, "answer": "4", "expected": expected}
+        for end, expected in (("a", 4), ("b", 5))
+    ]
+    overview = _graded(tmp_path, "\n".join(map(json.dumps, rows)), "--by", "topic")
+    assert [found[1:] for found in _slices(overview).values()] == [(1, 0.0), (1, 1.0)]
+    shown = [one["text"] for one in overview["lines"] if "What is the sum" in one["text"]]
+    assert len({text.partition(": ")[0] for text in shown}) == 2
 
 
 def test_a_field_that_no_cell_has_is_named_with_the_nearest(tmp_path: Path) -> None:

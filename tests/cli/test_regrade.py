@@ -81,6 +81,28 @@ def test_a_changed_grader_changes_what_was_kept_and_says_why(suite: Path) -> Non
     assert "Graded again: 2  2 changed" in shown
 
 
+def test_what_counts_as_passing_is_what_the_case_says_now(suite: Path) -> None:
+    change_case(suite, "graders:", "expect: {pass_threshold: 0.3}\ngraders:")
+    before = result(suite, "run", "evals", "--trials", "2")
+    assert verdicts(before) == {True}
+    change_case(suite, "pass_threshold: 0.3", "pass_threshold: 0.9")
+    after = result(suite, "regrade", "latest")
+    assert rewards(after) == rewards(before)
+    assert verdicts(after) == {True, False}
+    reasons = [reason for change in after["changes"] for reason in change["reasons"]]
+    assert "it passes at 0.90, not at 0.30" in reasons
+    change_case(suite, "pass_threshold: 0.9", "pass_threshold: 0.3, pass_rate: 0.5")
+    rated = result(suite, "run", "--resume", "latest", "--regrade")
+    assert {rate["needed"] for rate in rated["overview"]["rates"]} == {0.5}
+    change_case(suite, ", pass_rate: 0.5", ", min_assurance: separate")
+    unsure = result(suite, "regrade", "latest")
+    assert (unsure["overview"]["rates"], verdicts(unsure)) == ([], {False})
+
+
+def verdicts(found: dict[str, Any]) -> set[bool]:
+    return {cell["passed"] for cell in found["cells"]}
+
+
 def test_only_one_grader_runs_and_the_others_are_taken_over(suite: Path) -> None:
     result(suite, "run", "evals")
     change_case(suite, "grep -q 2", "grep -q 3")

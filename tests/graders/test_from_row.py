@@ -221,6 +221,13 @@ def test_nothing_of_the_answer_says_how_it_is_graded(place: Json, said: str, hin
         ),
         ({"type": "function", "source": {"from": "metadata.x"}}, "for the author"),
         ({"type": "tests", "isolation": {"from": "metadata.x"}}, "for the author"),
+        ({"type": "tests", "cmd": {"from": "metadata.x"}}, "for the author"),
+        ({"type": "command", "cmd": {"from": "metadata.x"}}, "for the author"),
+        (
+            {"type": "command", "cmd": "a", "workspace": {"from": "metadata.x"}},
+            "is what is graded",
+        ),
+        ({"type": "files", "files": {"from": "metadata.x"}}, "for the author"),
         ({"type": "external_endpoint", "url": {"from": "metadata.x"}}, "for the author"),
         (
             {
@@ -335,6 +342,68 @@ async def test_one_rubric_for_each_prompt() -> None:
     assert node.value == 0.0
     node = await graded(spec, "It is Canberra.", rubric="names Rome")
     assert (node.status, node.value) == ("error", None)
+
+
+@pytest.mark.parametrize(
+    "rubric",
+    [
+        [{"requirement": "names Rome", "polarity": "absence"}],
+        [
+            {
+                "requirement": "of Rome",
+                "children": [{"requirement": "names Rome", "polarity": "absence"}],
+            }
+        ],
+        {"criteria": [{"requirement": "names Rome", "polarity": "absence"}]},
+        {"prompt_id": "a", "rubrics": [{"criterion": "names no Rome", "points": 2}]},
+        {"id": "a", "requirements": "names no Rome", "weight": 1},
+    ],
+)
+async def test_a_row_may_say_what_a_file_may(rubric: Json, tmp_path: Path) -> None:
+    file = tmp_path / "rubric.json"
+    file.write_text(json.dumps(rubric))
+    met: Json = {"evidence": [], "reasoning": "", "verdict": "MET"}
+    with model(lambda _: met) as (name, asked):
+        of_row = spec_of(type="llm_judge", criteria={"from": "metadata.r"}, model=name)
+        of_file = spec_of(type="llm_judge", rubric=str(file), model=name)
+        found = [await graded(spec, "It is Paris.", r=rubric) for spec in (of_row, of_file)]
+    assert [(node.status, node.value) for node in found] == [("scored", 1.0)] * 2
+    assert "POLARITY: absence" in asked_text(asked[0])
+
+
+@pytest.mark.parametrize(
+    ("rubric", "said"),
+    [
+        ({"rubrics": [{"criterion": "a"}]}, "criteria.rubrics[0].points: is required"),
+        ([{"requirement": "a", "polarity": "maybe"}], "criteria[0].polarity: 'maybe' is not valid"),
+    ],
+)
+async def test_a_rubric_of_a_row_that_is_none_names_its_place(rubric: Json, said: str) -> None:
+    node = await graded(
+        spec_of(type="llm_judge", criteria={"from": "metadata.r"}, model="fake"), "a", r=rubric
+    )
+    assert (node.status, node.value) == ("error", None)
+    assert said in node.reason
+
+
+@pytest.mark.parametrize("other", ["", " ", [], {}, 0, 1.5, False])
+async def test_attack_a_row_without_a_text_to_beat_pays_nobody(other: Json) -> None:
+    spec = spec_of(type="pairwise", other={"from": "metadata.r"}, model="fake")
+    for node in (
+        await graded(spec, "a", r=other),
+        await graded(spec_of(type="pairwise", model="fake"), "a", expected=other),
+    ):
+        assert (node.status, node.value) == ("error", None)
+        assert "and no text" in node.reason
+
+
+@pytest.mark.parametrize("blank", [" ", "\n", "\u3000"])
+async def test_attack_a_row_looks_for_a_blank(blank: str) -> None:
+    one = spec_of(type="contains", substring={"from": "metadata.r"})
+    several = spec_of(type="contains_any", substrings={"from": "metadata.r"})
+    nodes = [await graded(one, "a b\nc", r=blank), await graded(several, "a b", r=["x", blank])]
+    assert [(node.status, node.value) for node in nodes] == [("error", None)] * 2
+    assert "contains a blank text" in nodes[0].reason
 
 
 async def test_what_an_author_asks_is_asked_as_before() -> None:

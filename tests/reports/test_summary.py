@@ -314,6 +314,10 @@ def test_one_flake_fails_no_run_where_its_case_asks_for_a_rate() -> None:
         "PASS: a: 9 of 10 trials passed, pass rate 0.90 "
         "(95 % interval 0.60\N{EN DASH}0.98) reaches 0.90"
     )
+    found = verdict(summarize(_trials("a", 0, 2, pass_rate=1e-9)))
+    assert (found.code, "is below" in found.line) == (1, True)
+    found = verdict(summarize(_trials("a", 0, 1, pass_rate=0.5)))
+    assert (found.code, "1 graded trial is too few for pass rate" in found.line) == (3, True)
     found = verdict(summarize(_trials("a", 8, 2, pass_rate=0.9)))
     assert (found.code, "pass rate 0.80" in found.line) == (1, True)
     assert verdict(summarize(_trials("a", 9, 1))).code == 1

@@ -540,3 +540,15 @@ def test_cases_are_frozen(tmp_path: Path) -> None:
     case: Case = load_case(write_case(tmp_path / "c", MINIMAL))
     with pytest.raises(AttributeError):
         case.id = "other"  # type: ignore[misc]  # that it cannot be set is what is tested
+
+
+def test_attack_a_rate_of_trials_that_pass_for_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "case.yaml"
+    for rate in ("pass_rate: 0.5", "pass_at_k: {k: 2, rate: 0.5}", "pass_hat_k: {k: 2, rate: 1}"):
+        file.write_text(
+            "id: kit\ntask: {prompt: Solve it.}\ngraders: [{type: exact_match, expected: a}]\n"
+            f"expect: {{pass_threshold: 0, {rate}}}\n"
+        )
+        with pytest.raises(DocumentError, match="no rate can be missed") as error:
+            load_case(str(file))
+        assert "expect.pass_threshold" in str(error.value)

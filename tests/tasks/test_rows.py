@@ -290,3 +290,14 @@ def test_a_row_that_is_json_already_is_read_like_a_line() -> None:
         read_row({}, 2, Location(file="rows.jsonl", line=2))
     with pytest.raises(InputError, match=r"^line 2: a row needs"):
         read_row({}, 2, Location(line=2))
+
+
+@pytest.mark.parametrize("field", ["topic", "group"])
+def test_a_field_that_a_row_gives_twice_has_to_be_the_same(field: str) -> None:
+    data: dict[str, Json] = {"answer": "4", field: "a", "metadata": {field: "b"}}
+    with pytest.raises(InputError) as caught:
+        read_row(data)
+    assert f"'{field}' is 'a', and 'metadata.{field}' is 'b'" in str(caught.value)
+    for one, other in (("a", "a"), ("a", None), (None, "a")):
+        row = read_row({"answer": "4", field: one, "metadata": {field: other}})
+        assert row.submission.metadata[field] == "a"

@@ -27,9 +27,8 @@ from assay.graders.spec import GraderSpec
 from assay.scoring.results import EvaluationResult, SubScore
 from assay.store.decisions import add_graded
 from assay.store.kept_files import at_work
-from assay.store.records import ABOUT, RATES, CellKey, CellRecord, RunRecord
+from assay.store.records import ABOUT, CellKey, CellRecord, RunRecord
 from assay.store.runs import Store
-from assay.tasks.blocks import Expect
 from assay.tasks.case import Case
 from assay.tasks.rows import Row, read_row
 from assay.tasks.task import Task
@@ -77,15 +76,11 @@ class Regrade:
                 run,
                 run_id=self.run.id,
                 case=before.case,
-                expect=Expect(
-                    pass_threshold=before.threshold,
-                    min_assurance=before.min_assurance,
-                    min_coverage=before.min_coverage,
-                ),
+                expect=planned.task.conditions.expect,
                 version=planned.version,
                 file=before.file,
             )
-            said = {name: before.notes[name] for name in (ABOUT, RATES) if name in before.notes}
+            said = {ABOUT: before.notes[ABOUT]} if ABOUT in before.notes else {}
             # The seconds are the agent's, not this pass's.
             record = replace(record, seconds=before.seconds, notes={**record.notes, **said})
             return add_graded(store, record, run.to_dict(), str(run.metadata.get("snapshot") or ""))

@@ -23,8 +23,9 @@ from assay.types.submission import SUBMISSION_PARTS, Submission
 SOURCES = ("expected", "question", "metadata")
 """What of a row may be named: what its author wrote, and nothing of the answer."""
 
-_OF_AUTHOR = frozenset({"pass_threshold", "isolation", "contract", "fresh"})
-"""What holds for a whole run, and how a judge is kept apart from what it judges."""
+_OF_AUTHOR = frozenset({"pass_threshold", "isolation", "contract", "fresh", "cmd", "files"})
+"""What holds for a whole run, how a judge is kept apart from what it judges, and what it runs and
+looks at."""
 
 _VALID = "valid: expected, question, metadata.FIELD"
 

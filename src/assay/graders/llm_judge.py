@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, cast
 
 from assay.errors import InputError
 from assay.graders.judges.base import JudgeGrader, answer_in, text_of
@@ -14,7 +14,7 @@ from assay.graders.judges.rubric import Material, judge_criteria, rubric_node
 from assay.graders.paths import CasePath
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
-from assay.types.codec import Share, Within
+from assay.types.codec import ShapeError, Share, Within
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +26,7 @@ class LLMJudgeGrader(JudgeGrader):
 
     Attributes:
         criteria: Requirements, ``(requirement, weight)`` pairs, or mappings with the fields of a
-            `Criterion`. Negative weights are faults.
+            `Criterion`. Negative weights are faults. Or a mapping that could stand in a file.
         rubric: A file of criteria instead; see `assay.graders.judges.rubric_files`.
         example: Of a file of many rubrics, the id of the one that is meant.
         min_coverage: Share of the weight, in (0, 1], that must have been judged.
@@ -99,7 +99,20 @@ def _read(criteria: object, rubric: object, example: str) -> tuple[Criterion, ..
         raise InputError("example: picks a rubric from a file, and no file is given")
     if criteria is None:
         raise InputError("criteria: is required", hint="give at least one requirement")
+    if isinstance(criteria, Mapping):
+        return _in_form(dict(cast("Mapping[str, Json]", criteria)))
     return read_criteria(criteria)
+
+
+def _in_form(criteria: dict[str, Json]) -> tuple[Criterion, ...]:
+    """Criteria in a form that files have: ours, HealthBench's or PaperBench's."""
+    from assay.graders.judges.rubric_files import rubric_of
+
+    try:
+        return rubric_of(criteria)
+    except ShapeError as error:
+        first = error.problems[0]
+        raise ShapeError([replace(first, path=("criteria", *first.path))]) from None
 
 
 def _load(file: str, example: str) -> tuple[Criterion, ...]:

@@ -240,6 +240,11 @@ class PairwiseGrader(JudgeGrader):
         if against is None:
             hint = "give it as 'other' or 'expected'"
             raise GraderError("there is no other answer to compare with", hint=hint)
+        if not isinstance(against, str | list | dict) or not text_of(against or "").strip():
+            # Any answer is better than nothing: it would be paid for a slip of the row.
+            raise GraderError(
+                f"the other answer is {against!r:.60}, and no text", hint="give the text of one"
+            )
         answer, against = answer_in(answer), text_of(against)
         found = await compared(
             answer, against, self.panel, criteria=self.criteria or "", question=question or ""

@@ -24,9 +24,9 @@ from assay.types.codec import Within, check_fields
 
 ArgumentMode: TypeAlias = Literal["exact", "subset", "superset", "ignore"]
 
-_MOST_READ = 50_000_000
-"""How much the comparisons of one trace may read: a character is 1, a comparison as much as 20."""
-_COMPARISON = 20
+_MOST_READ = 20_000_000
+"""How much the comparisons of one trace may read: a character is 1, a comparison as much as 8."""
+_COMPARISON = 8
 _MOST_TOLD = 3
 _UNREAD = "_"
 """The name under which recordings keep arguments that are no mapping, or broken JSON."""

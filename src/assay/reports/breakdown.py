@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
@@ -22,6 +23,8 @@ _MOST_SLICES = 200
 _MOST_VALUES = 10_000
 _MOST_NAMES = 200
 _LONGEST = 100
+_LONGEST_VALUE = 60
+"""As much as tables show of one."""
 
 Values: TypeAlias = "Callable[[CellRecord], tuple[str, ...]]"
 """Gives the slices that a cell belongs to: one, or of a list such as tags one for each."""
@@ -85,7 +88,12 @@ class Grouping:
 def _text(value: Json) -> str:
     if isinstance(value, bool):
         return str(value).lower()
-    return one_line(f"{value:g}" if isinstance(value, float) else str(value), _LONGEST)
+    text = f"{value:g}" if isinstance(value, float) else str(value)
+    if len(text) <= _LONGEST_VALUE:
+        return one_line(text, _LONGEST_VALUE)
+    # Values that begin alike stay apart, and begin with what tells them apart where they are cut.
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"{digest} {one_line(text, _LONGEST_VALUE - 9)}"
 
 
 def breakdown_of(store: Store, run: RunRecord, field: str) -> Breakdown:

@@ -49,7 +49,8 @@ class Rate:
         names = (one_line(name, 60) for name in (self.case, self.harness, self.model) if name)
         who = " · ".join(names)
         if self.found.mean is None:
-            few = f"{self.graded} graded trials are too few"
+            are = "trial is" if self.graded == 1 else "trials are"
+            few = f"{self.graded} graded {are} too few"
             return f"{who}: {few} for {self.what}"
         mean, bar = apart(self.found.mean, self.needed)
         relation = "reaches" if self.met else "is below"
@@ -75,7 +76,8 @@ def rates_of(groups: Iterable[Group]) -> Iterator[Rate]:
                 passed=passed,
                 graded=graded,
                 found=found,
-                met=found.mean is not None and found.mean >= needed - _ROUNDING,
+                # A rate may be smaller than rounding, and what is 0 reaches none.
+                met=bool(found.mean) and found.mean >= needed - _ROUNDING,
             )
 
 
@@ -83,7 +85,7 @@ def _found(what: str, passed: int, graded: int, share: Interval) -> Interval:
     """What trials come to; the ends are what the ends of the share would give."""
     sign, k = what[4:5], int(what[5:]) if what[5:].isdecimal() else 0
     if sign not in ("@", "^") or k < 1:
-        return share
+        return share if graded > 1 else Interval(None, None, None, graded)
     mean = (pass_at_k if sign == "@" else pass_hat_k)(graded, passed, k)
     if mean is None or share.low is None or share.high is None:
         return Interval(None, None, None, graded)

@@ -202,6 +202,8 @@ def _reasons(before: CellRecord, after: CellRecord) -> list[str]:
     said: list[str] = []
     if before.status == "error" and after.status != "error":
         said.append(f"it could not be graded before: {before.error}")
+    if _apart(before.threshold, after.threshold):
+        said.append(f"it passes at {score(after.threshold)}, not at {score(before.threshold)}")
     old, new = _by_name(nodes(before)), _by_name(nodes(after))
     for name, node in new.items():
         earlier = old.get(name)

@@ -328,6 +328,10 @@ def _rate_problems(name: str, rate: float) -> Iterator[Problem]:
         yield Problem((name,), f"must be above 0 and at most 1, got {rate}")
 
 
+_ROUNDING = 1e-9
+"""By how much less a reward still reaches its threshold."""
+
+
 @frozen(kw_only=True)
 class Expect(Ruled):
     """What counts as passing.
@@ -372,6 +376,9 @@ class Expect(Ruled):
         for name, share in shares.items():
             if share is not None and not 0.0 <= share <= 1.0:
                 yield Problem((name,), f"must be between 0 and 1, got {share}")
+        if self.rates and self.pass_threshold <= _ROUNDING:
+            message = f"is {self.pass_threshold:g}, so every trial passes and no rate can be missed"
+            yield Problem(("pass_threshold",), message, "say which reward a trial needs to pass")
         if self.pass_rate is not None:
             yield from _rate_problems("pass_rate", self.pass_rate)
 

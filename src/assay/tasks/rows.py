@@ -296,7 +296,10 @@ def _row(
     trace = _trace(fields)
     own = OWN_FIELDS if trace is None else OWN_FIELDS | {"trace"}
     if not fields.keys() <= own:
-        metadata = {**metadata, **{key: fields[key] for key in fields if key not in own}}
+        metadata = {
+            **metadata,
+            **{key: _given_once(key, fields, metadata) for key in fields if key not in own},
+        }
     answer, thread = _answer(fields)
     question = fields.get("question")
     if question is None and thread is not None:
@@ -376,12 +379,17 @@ def _shown(where: Location) -> Location:
 
 def _expected(data: Mapping[str, Json], metadata: Mapping[str, Json]) -> Json:
     """What every grader takes as the reference answer, wherever the row has it."""
-    given, other = data.get("expected"), metadata.get("expected")
+    return _given_once("expected", data, metadata)
+
+
+def _given_once(field: str, data: Mapping[str, Json], metadata: Mapping[str, Json]) -> Json:
+    """What a row or its metadata says; whoever says it twice has to say the same."""
+    given, other = data.get(field), metadata.get(field)
     if given is None or other is None:
         return other if given is None else given
     if _canonical(given) != _canonical(other):
         raise InputError(
-            f"'expected' is {given!r:.60}, and 'metadata.expected' is {other!r:.60}",
+            f"{field!r:.60} is {given!r:.60}, and 'metadata.{field:.50}' is {other!r:.60}",
             hint="give it once",
         )
     return given

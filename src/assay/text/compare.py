@@ -127,7 +127,7 @@ def contains(
         1.0 or 0.0.
 
     Raises:
-        InputError: ``substring`` is empty or None: every answer contains it.
+        InputError: ``substring`` is blank or None: every answer contains it.
     """
     wanted = [_substring(substring, case_sensitive=case_sensitive)]
     text = answer_text(answer, extract, pick)
@@ -145,7 +145,7 @@ def contains_any(
     """Whether the answer contains any of some texts; arguments and errors as for `contains`.
 
     Raises:
-        InputError: ``substrings`` is a string, is empty, or holds an empty text.
+        InputError: ``substrings`` is a string, is empty, or holds a blank text.
     """
     wanted = _substrings("contains_any", substrings, case_sensitive=case_sensitive)
     text = answer_text(answer, extract, pick)
@@ -163,7 +163,7 @@ def contains_all(
     """Whether the answer contains all of some texts; arguments and errors as for `contains`.
 
     Raises:
-        InputError: ``substrings`` is a string, is empty, or holds an empty text.
+        InputError: ``substrings`` is a string, is empty, or holds a blank text.
     """
     wanted = _substrings("contains_all", substrings, case_sensitive=case_sensitive)
     text = answer_text(answer, extract, pick)
@@ -184,8 +184,9 @@ def _comparable(text: str, *, case_sensitive: bool) -> str:
 
 def _substring(substring: object, *, case_sensitive: bool) -> str:
     text = _comparable(reference_text("substring", substring), case_sensitive=case_sensitive)
-    if not text:
-        raise InputError("every answer contains the empty text", hint="write what to look for")
+    if not text.strip():
+        what = "a blank" if text else "the empty"
+        raise InputError(f"every answer contains {what} text", hint="write what to look for")
     return text
 
 

@@ -168,6 +168,8 @@ def _whole(item: object, path: Path, depth: int) -> Json:
         return {"requirement": item}
     if isinstance(item, Mapping):
         given = {_NAMES.get(k, k): v for k, v in cast("Mapping[str, Json]", item).items()}
+        if isinstance(polarity := given.get("polarity"), RowText):
+            given["polarity"] = str(polarity)  # one of three words, which no judge is shown
         if "levels" in given:
             given["levels"] = _levels(given["levels"])
         if "children" in given:

@@ -68,7 +68,7 @@ def _loaded(path: str, example: str, *stamp: int) -> tuple[Criterion, ...]:
     del stamp
     found = _picked(list(_rubrics(path)), example, path)
     try:
-        return _criteria(found.data)
+        return rubric_of(found.data)
     except ShapeError as error:
         first = error.problems[0]
         place = found.document.locate(replace(first, path=(*found.path, *first.path)))
@@ -138,7 +138,11 @@ def _id_of(example: Json) -> str:
     return next((one for key in _EXAMPLE_IDS if isinstance(one := given.get(key), str)), "")
 
 
-def _criteria(data: Json) -> tuple[Criterion, ...]:
+def rubric_of(data: Json) -> tuple[Criterion, ...]:
+    """Read what a file holds, or a row, in any of the forms of `load_rubric`.
+
+    Raises `ShapeError`, whose paths begin in ``data``.
+    """
     if isinstance(data, list):
         read = read_criteria(data, path=())
     elif not isinstance(data, dict):
