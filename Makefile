@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup agents run web test slow versions real soak coverage check format bench docs lock prices clean
+.PHONY: help setup agents run web test slow versions real soak coverage check format bench docs sheet lock prices clean
 
 # `make test PYTHON=3.12` (or the path of a Python) has an environment of its own, .venv-3.12.
 ASKED := $(if $(filter command line,$(origin PYTHON)),$(PYTHON))
@@ -60,8 +60,11 @@ bench: setup ## Print speed as ratios against peers, measured in one run
 
 # Pictures of the page are committed; one that is missing is taken, where there is a chromium.
 docs: setup ## Build the documentation into site/, with the pictures of the page that are missing
-	@$(BIN)/pytest -q --no-header -p no:randomly web/pictures.py
+	@$(BIN)/pytest -q --no-header -p no:randomly web/pictures.py -k picture_is_taken
 	@$(BIN)/zensical build --clean --strict
+
+sheet: setup ## Take every screen of the page, at three widths in light and dark: build/sheet/index.html
+	@$(BIN)/pytest -q --no-header -p no:randomly web/pictures.py -k put_on_the_sheet
 
 lock: ## Pin every dependency by hash after pyproject.toml changed
 	@UV=$$(command -v uv || echo .tools/bin/uv); $$UV pip compile --quiet --universal --generate-hashes \

@@ -3,15 +3,18 @@
 A picture is taken where there is none: `rm -r docs/images && make docs` takes all of them anew. On
 them is what was really run, graded and labelled here; times are made up and
 ids replaced, so that pictures taken again are the same.
+
+`make sheet` shows every screen instead, in each width and scheme, on one page for who reviews it.
 """
 
 from __future__ import annotations
 
+import html
 import json
 import random
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -25,9 +28,13 @@ from web.pictured.desk import CASES, write_cases
 
 ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "docs" / "images"
+SHEET = ROOT / "build" / "sheet"
+WIDTHS = (390, 768, 1280)
 NOW = "2026-11-20T10:24:00+00:00"
 _POLITE = re.sub(r"  # noqa.*", "", (ROOT / "web" / "pictured" / "polite.py").read_text("utf-8"))
 _CARD = re.compile(r"/calibrations/[0-9a-f-]+$")
+Scheme = Literal["light", "dark"]
+SCHEMES: tuple[Scheme, ...] = ("light", "dark")
 _TIME = re.compile(r'"20\d\d-\d\d-\d\dT[0-9:.]+(?:\+00:00|Z)"')
 
 
@@ -77,11 +84,31 @@ PICTURES = (
     Picture("calibration", "/p/default/calibrations", "polite",
             lambda page: page.get_by_role("link", name="polite").first.click()),
 )  # fmt: skip
+SCREENS = (
+    Picture("overview", "/", "Newest verdicts"),
+    Picture("runs", "/runs", "shorter-prompt"),
+    *(one for one in PICTURES if one.name != "matrix"),
+    Picture("cells", "/runs/main?tab=cells", "48 of 48 cells",
+            lambda page: expect(page.get_by_role("row").nth(1)).to_be_visible()),
+    Picture("training", "/runs/main?tab=training", "What groups would teach"),
+    Picture("config", "/runs/main?tab=config", "Commands"),
+    Picture("grader", "/p/default/graders/polite", "Pleasant, and no shouting."),
+    Picture("new-grader", "/p/default/graders/new", "Any built-in grader, as a form"),
+    Picture("new-judge", "/p/default/graders/new/binary_judge", "Test Payload"),
+    Picture("label-sets", "/p/default/labels", "labels"),
+    Picture("calibrations", "/p/default/calibrations", "polite"),
+    Picture("datasets", "/p/default/datasets", "replies"),
+    Picture("dataset", "/p/default/datasets/replies", "r00"),
+    Picture("jobs", "/p/default/jobs", "Jobs"),
+    Picture("traces", "/p/default/traces", "Traces"),
+    Picture("settings", "/settings", "Settings"),
+)  # fmt: skip
 
 
-def _wanted() -> list[tuple[Picture, Literal["light", "dark"]]]:
-    both: tuple[Literal["light", "dark"], ...] = ("light", "dark")
-    return [(one, scheme) for one in PICTURES for scheme in both if not _file(one, scheme).exists()]
+def _wanted() -> list[tuple[Picture, Scheme]]:
+    return [
+        (one, scheme) for one in PICTURES for scheme in SCHEMES if not _file(one, scheme).exists()
+    ]
 
 
 def _file(picture: Picture, scheme: str) -> Path:
@@ -226,8 +253,32 @@ def _steady(context: BrowserContext) -> None:
     ("picture", "scheme"), _wanted(), ids=lambda one: getattr(one, "name", one)
 )
 def test_a_picture_is_taken(
-    filled: Site, open_page: Opener, picture: Picture, scheme: Literal["light", "dark"]
+    filled: Site, open_page: Opener, picture: Picture, scheme: Scheme
 ) -> None:
+    page = _shown(filled, open_page, picture, scheme)
+    IMAGES.mkdir(exist_ok=True)
+    page.screenshot(path=_file(picture, scheme), animations="disabled", caret="hide")
+
+
+@pytest.mark.parametrize("screen", SCREENS, ids=lambda one: one.name)
+def test_a_screen_is_put_on_the_sheet(filled: Site, open_page: Opener, screen: Picture) -> None:
+    page = _shown(filled, open_page, screen, "light")
+    SHEET.mkdir(parents=True, exist_ok=True)
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 800})
+        # As high as all that is in it: what stands at the bottom of a screen stays there.
+        height = int(page.evaluate("document.documentElement.scrollHeight"))
+        page.set_viewport_size({"width": width, "height": height})
+        for scheme in SCHEMES:
+            page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+            page.wait_for_timeout(250)
+            file = SHEET / f"{screen.name}-{width}-{scheme}.png"
+            page.screenshot(path=file, animations="disabled", caret="hide")
+    (SHEET / "index.html").write_text("".join(_sheet()), "utf-8")
+
+
+def _shown(filled: Site, open_page: Opener, picture: Picture, scheme: Scheme) -> Page:
+    """The page of a picture when all is there."""
     _steady(open_page.context)
     page = open_page.context.new_page()
     open_page.watch.on(page)
@@ -237,5 +288,20 @@ def test_a_picture_is_taken(
     expect(page.get_by_text(picture.shows).first).to_be_visible()
     picture.prepare(page)
     page.wait_for_timeout(400)
-    IMAGES.mkdir(exist_ok=True)
-    page.screenshot(path=_file(picture, scheme), animations="disabled", caret="hide")
+    return page
+
+
+def _sheet() -> Iterator[str]:
+    """The page with all of them: a row for a screen in a scheme, half as large as they are."""
+    yield '<!doctype html><html lang="en"><meta charset="utf-8"><title>Every screen</title><style>'
+    yield "body{font:14px system-ui;background:#888;margin:16px}"
+    yield "div{display:flex;gap:16px;align-items:start;margin-bottom:16px}</style>"
+    for one in SCREENS:
+        yield f"<h2>{one.name} <code>{html.escape(one.path)}</code></h2>"
+        for scheme in SCHEMES:
+            names = [(f"{one.name}-{width}-{scheme}.png", width) for width in WIDTHS]
+            yield "<div>"
+            for name, width in names:
+                image = f'<img loading="lazy" width="{width // 2}" src="{name}" alt="{name}">'
+                yield f'<a href="{name}">{image}</a>'
+            yield "</div>"
