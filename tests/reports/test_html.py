@@ -119,7 +119,7 @@ def test_a_file_whose_script_was_not_built_says_so(
 def test_what_every_file_carries_is_small(tmp_path: Path) -> None:
     found = report(tmp_path, cell())
     carried = found.inside["script"][1] + found.inside["style"][0]
-    assert len(gzip.compress(carried.encode())) < 200_000
+    assert len(gzip.compress(carried.encode())) < 195_000
 
 
 def test_every_score_is_there_down_to_its_evidence(tmp_path: Path) -> None:

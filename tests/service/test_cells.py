@@ -165,6 +165,13 @@ def test_what_an_agent_does_is_told_before_its_cell_has_a_result(desk: Desk) -> 
     assert not do(cells.outline_steps, desk, "kit", FIX).under_way
 
 
+def test_where_nothing_is_under_way_no_results_are_read(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(Store, "finished")
+    assert do(cells.list_cells_under_way, desk, "kit").cells == ()
+
+
 def test_files_are_told_with_their_diffs(desk: Desk) -> None:
     found = do(cells.list_changed_files, desk, "kit", FIX)
     assert [(one.path, one.how) for one in found.files] == [

@@ -78,6 +78,9 @@ function Gallery() {
             <Button tone="danger">Danger</Button>
             <Button icon="plus">With a sign</Button>
             <Button isDisabled>Disabled</Button>
+            <Button tone="quiet" isDisabled>
+              Quiet, disabled
+            </Button>
             <ButtonLink to="/">A link</ButtonLink>
             <IconButton icon="close" label="Close" />
             <Menu

@@ -73,8 +73,9 @@ def under_way(store: Store, run_id: str) -> Iterator[tuple[CellKey, str]]:
     """The cells of a run that have a journal and no result, each with when its agent began."""
     from assay.gateway.journal import Begun, decoded
 
-    done = store.finished(run_id)
-    for file in sorted(Path(store.home, "wire", run_id).glob("*.jsonl")):
+    files = sorted(Path(store.home, "wire", run_id).glob("*.jsonl"))
+    done = store.finished(run_id) if files else ()  # a page that is open asks each second
+    for file in files:
         with suppress(OSError, ValueError):  # its cell has just ended, or it has no line yet
             with file.open("rb") as lines:
                 begun = decoded(lines.readline())

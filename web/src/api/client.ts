@@ -7,8 +7,22 @@ import type { components, paths } from "./schema";
 /** The types of the server's JSON, generated from its OpenAPI document. */
 export type Schemas = components["schemas"];
 
+type Success = 200 | 201 | 202 | 204;
+type Throwing<Operation> = Operation extends { responses: infer All }
+  ? Omit<Operation, "responses"> & {
+      responses: Pick<All, keyof All & Success> & {
+        default: { content: { "application/json": Problem } };
+      };
+    }
+  : Operation;
+
+/** What the server can be asked: whatever its answer to a failure holds, a `Problem` is thrown. */
+type Asked = {
+  [Path in keyof paths]: { [Part in keyof paths[Path]]: Throwing<paths[Path][Part]> };
+};
+
 /** Asks the server. What is no success throws a `Problem`; a lost server or session is noted. */
-export const api = createClient<paths>({ baseUrl: window.location.origin });
+export const api = createClient<Asked>({ baseUrl: window.location.origin });
 
 /** The same as queries and mutations: `$api.useQuery("get", PATH, {params})`. */
 export const $api = createQueries(api);

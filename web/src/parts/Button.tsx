@@ -5,10 +5,11 @@ import { Icon, type IconName } from "./Icon";
 
 const TONES = {
   /** What one comes to a screen for: one of it. */
-  primary: "bg-ink text-page hover:bg-ink/85 pressed:bg-ink/75",
-  plain: "bg-fill text-ink hover:bg-line pressed:bg-line",
-  quiet: "bg-transparent text-soft hover:bg-fill hover:text-ink pressed:bg-fill",
-  danger: "bg-fail-soft text-fail hover:bg-fail hover:text-page",
+  primary: "bg-ink text-page hover:bg-ink/85 pressed:bg-ink/75 disabled:bg-fill",
+  plain: "bg-fill text-ink hover:bg-line pressed:bg-line disabled:bg-fill",
+  quiet:
+    "bg-transparent text-soft hover:bg-fill hover:text-ink pressed:bg-fill disabled:bg-transparent disabled:opacity-60",
+  danger: "bg-fail-soft text-fail hover:bg-fail hover:text-page disabled:bg-fill",
 } as const;
 
 export type Tone = keyof typeof TONES;
@@ -17,7 +18,7 @@ export type Tone = keyof typeof TONES;
 export function buttonClass(tone: Tone = "plain", isIcon = false): string {
   return `inline-flex min-h-8 shrink-0 cursor-pointer items-center justify-center gap-1.5 rounded-md border-0 text-base
     font-medium whitespace-nowrap no-underline motion-safe:transition-colors select-none disabled:cursor-not-allowed
-    disabled:bg-fill disabled:text-soft pointer-coarse:min-h-10 ${TONES[tone]} ${
+    disabled:text-soft pointer-coarse:min-h-10 ${TONES[tone]} ${
       isIcon ? "min-w-8 px-1 pointer-coarse:min-w-10" : "px-3"
     }`;
 }

@@ -12,10 +12,15 @@ interface BoundaryProps {
   children: ReactNode;
 }
 
-class Catching extends Component<BoundaryProps, { error: unknown; place: string | undefined }> {
-  override state = { error: undefined as unknown, place: this.props.place };
+interface State {
+  error: Error | undefined;
+  place: string | undefined;
+}
 
-  static getDerivedStateFromError(error: unknown) {
+class Catching extends Component<BoundaryProps, State> {
+  override state: State = { error: undefined, place: this.props.place };
+
+  static getDerivedStateFromError(error: Error) {
     return { error };
   }
 

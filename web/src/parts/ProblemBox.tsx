@@ -2,8 +2,8 @@ import { Problem } from "../api/problem";
 import { Button } from "./Button";
 
 /** What went wrong, where, and what to do about it. */
-export function ProblemBox({ problem, retry }: { problem: unknown; retry?: () => void }) {
-  const message = problem instanceof Error ? problem.message : String(problem);
+export function ProblemBox({ problem, retry }: { problem: Error; retry?: () => void }) {
+  const { message } = problem;
   const told = problem instanceof Problem ? problem.faults : [];
   const isSaid = told.length === 1 && told[0] && message.includes(told[0].field);
   const faults = isSaid ? [] : told;

@@ -3,7 +3,6 @@ import { useEffect, useRef, useState } from "react";
 import { Link, useParams, useSearchParams } from "react-router";
 import { $api, type Schemas } from "../api/client";
 import { useEvents } from "../api/live";
-import { Problem } from "../api/problem";
 import { useAddress } from "../parts/address";
 import { ButtonLink } from "../parts/Button";
 import { Command } from "../parts/Command";
@@ -47,7 +46,7 @@ export default function RunPage() {
   const named = useParams().run ?? "";
   const { overview, now, isGone } = useLive(named);
   const told = overview.data;
-  if (isGone || (overview.error instanceof Problem && overview.error.status === 404)) {
+  if (isGone || overview.error?.status === 404) {
     return <Gone named={named} was={told !== undefined} />;
   }
   if (!told || !now) {

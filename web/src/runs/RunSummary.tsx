@@ -23,7 +23,7 @@ export function RunSummary({ told }: { told: Overview }) {
         <Numbers told={told} />
         <details className="mt-5">
           <summary className="cursor-pointer text-sm text-soft">
-            The numbers in words, as `assay report` prints them
+            The numbers in words, as <code>assay report</code> prints them
           </summary>
           <Lines lines={told.lines} />
         </details>

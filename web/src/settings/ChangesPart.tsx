@@ -141,7 +141,7 @@ type Query = { limit: number; what?: string; by?: string };
 interface LogProps {
   found: {
     isPending: boolean;
-    error: unknown;
+    error: Error | null;
     refetch: () => void;
     data: { pages: { items: Change[] }[] } | undefined;
     hasNextPage: boolean;

@@ -1,7 +1,6 @@
 import { useCallback } from "react";
 import { Link, useNavigate, useParams } from "react-router";
 import { $api } from "../../api/client";
-import { Problem } from "../../api/problem";
 import { useAddress } from "../../parts/address";
 import { ButtonLink } from "../../parts/Button";
 import { count } from "../../parts/figures";
@@ -52,10 +51,9 @@ export default function CellPage() {
       </Page>
     );
   }
-  const isGone = found.error instanceof Problem && found.error.status === 404;
   return (
     <WholeText.Provider value={IN_FILE ? null : all}>
-      {isGone && <ProblemBox problem={found.error} />}
+      {found.error?.status === 404 && <ProblemBox problem={found.error} />}
       <Opened cell={found.data} tab={tab} isStale={found.isPlaceholderData} />
     </WholeText.Provider>
   );
