@@ -169,8 +169,13 @@ def test_a_field_that_no_cell_has_is_named_with_the_nearest(tmp_path: Path) -> N
     (tmp_path / "rows.jsonl").write_text(_ROWS.lstrip())
     (tmp_path / "g.yaml").write_text("- {type: numeric_match}\n")
     done = assay("grade", "rows.jsonl", "g.yaml", "--by", "topc", cwd=tmp_path)
-    assert "warning: --by: no cell of run" in done.stderr  # what was graded is not lost for it
+    assert "no row has a field 'topc' (did you mean 'topic'?)" in done.stderr
+    assert (done.returncode, assay("runs", cwd=tmp_path).stdout.count("rows.jsonl")) == (2, 0)
+    done = assay("grade", "rows.jsonl", "g.yaml", cwd=tmp_path)
     assert (done.returncode, "NO VERDICT" in done.stdout) == (3, True)
+    for words in (("report",), ("compare", "latest"), ("grade", "rows.jsonl", "g.yaml")):
+        done = assay(*words, "--by", "", cwd=tmp_path)
+        assert (done.returncode, "names no field" in done.stderr) == (2, True)
     done = assay("report", "--by", "topc", cwd=tmp_path)
     assert (done.returncode, "did you mean 'topic'?" in done.stderr) == (2, True)
     done = assay("grade", "rows.jsonl", "g.yaml", "--by", "topic", "--out", "x/", cwd=tmp_path)

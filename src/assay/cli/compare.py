@@ -7,7 +7,17 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
-from assay.cli.options import BY, RUN, add_db, add_json, check_targets, explain, share, store_there
+from assay.cli.options import (
+    BY,
+    RUN,
+    add_db,
+    add_json,
+    check_targets,
+    explain,
+    field,
+    share,
+    store_there,
+)
 from assay.errors import InputError
 from assay.reports.comparing.compared_cells import are_same, side_of
 from assay.reports.comparing.pairing import compare
@@ -55,7 +65,7 @@ def add(parser: ArgumentParser) -> None:
         metavar="X",
         help="exit with 1 if the mean reward, as measured, dropped by more than X",
     )
-    option("--by", default="", metavar="FIELD", help=BY)
+    option("--by", type=field, metavar="FIELD", help=BY)
     option("--all", action="store_true", help="open every case that changed")
     option("--html", metavar="FILE", help="also write it as one HTML file")
     add_db(parser)
@@ -80,7 +90,12 @@ def run(given: Namespace) -> int:
         runs, refs = Store(database), (given.before, given.after or given.before)
         before, after = (
             side_of(
-                database, runs.run(ref), harness=harness, model=model, cases=given.case, by=given.by
+                database,
+                runs.run(ref),
+                harness=harness,
+                model=model,
+                cases=given.case,
+                by=given.by or "",
             )
             for ref, harness, model in zip(refs, harnesses, models, strict=True)
         )

@@ -143,6 +143,8 @@ def _grade(
 ) -> int:
     from assay.eval.recorded import plan_rows
 
+    if given.by:
+        _require_by(given.by, rows)
     with plan_rows(
         rows.path,
         graders,
@@ -159,6 +161,21 @@ def _grade(
             print(f"interrupted; {way.interrupted(plan)}", file=sys.stderr)
             return INTERRUPTED
         return way.conclude(plan)
+
+
+def _require_by(field: str, rows: RowsGiven) -> None:
+    """Refuse a field that no row has: most often the first row has it, and is all that is read."""
+    from assay.reports.breakdown import require_field
+    from assay.tasks.rows import read_rows
+
+    def left_out(error: InputError) -> None:
+        """It is counted where rows are planned."""
+
+    reading = rows.reading
+    if reading.on_bad_row is not None:
+        reading = replace(reading, on_bad_row=left_out)
+    read = read_rows(rows.path, graders=(), reading=reading)
+    require_field(field, (row.submission.metadata for row in read))
 
 
 def _carry_out(given: Namespace, plan: RowPlan) -> bool:

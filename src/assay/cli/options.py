@@ -391,7 +391,7 @@ def add_outputs(parser: ArgumentParser) -> None:
     add("--junit", metavar="FILE", help="also write a JUnit XML report")
     add("--fail-under", type=share, metavar="X", help="pass if the mean reward is at least X")
     add("--strict", action="store_true", help="exit 3 where a grader was skipped")
-    add("--by", metavar="FIELD", help=BY)
+    add("--by", type=field, metavar="FIELD", help=BY)
 
 
 def add_json(parser: ArgumentParser) -> None:
@@ -426,6 +426,15 @@ def port(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) < 6 and int(text) < 65_536):
         raise ArgumentTypeError(f"{text!r} is not a port, 0 to 65535")
     return int(text)
+
+
+def field(text: str) -> str:
+    """The name of a field, which a shell's variable that is not set would leave empty."""
+    from argparse import ArgumentTypeError
+
+    if not text.strip():
+        raise ArgumentTypeError(f"{text!r} names no field")
+    return text
 
 
 def share(text: str) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
 from assay.errors import InputError, nearest
@@ -52,14 +52,9 @@ class Grouping:
         metadata = self._metadata(cell)
         if len(self._names) < _MOST_NAMES:
             self._names.update(dict.fromkeys(list(metadata)[:_MOST_NAMES]))
-        try:
-            value = value_at(dict(metadata), self.field, "metadata")
-        except InputError:
-            return (NONE,)
-        found = value if isinstance(value, list) else [value]
-        texts = dict.fromkeys(_text(one) for one in found if one not in (None, ""))
+        texts = _values_in(metadata, self.field)
         self._is_known |= bool(texts)
-        return tuple(texts) or (NONE,)
+        return texts or (NONE,)
 
     def require(self) -> None:
         """Refuse a field that no cell had.
@@ -68,11 +63,7 @@ class Grouping:
             InputError: Naming those that there are.
         """
         if not self._is_known:
-            names = [name for name in self._names if len(name) <= _LONGEST]
-            raise InputError(
-                f"no cell of run {self._run.id} has a field {self.field!r:.100}",
-                hint=nearest(self.field, names) or "rows and the metadata of cases may have some",
-            )
+            raise _unknown(f"no cell of run {self._run.id}", self.field, self._names)
 
     def _metadata(self, cell: CellRecord) -> Mapping[str, Json]:
         if not self._are_rows:
@@ -83,6 +74,38 @@ class Grouping:
             return read_row(row).submission.metadata if isinstance(row, dict) else {}
         except InputError:
             return {}
+
+
+def require_field(field: str, rows: Iterable[Mapping[str, Json]]) -> None:
+    """Refuse a field that no row has, before any of them is graded.
+
+    Raises:
+        InputError: Naming those that there are.
+    """
+    field, names, is_any = field.removeprefix("metadata."), dict[str, None](), False
+    for metadata in rows:
+        if _values_in(metadata, field):
+            return
+        if len(names) < _MOST_NAMES:
+            names.update(dict.fromkeys(list(metadata)[:_MOST_NAMES]))
+        is_any = True
+    if is_any:  # that there is no row at all is told where they are planned
+        raise _unknown("no row", field, names)
+
+
+def _unknown(who: str, field: str, names: Iterable[str]) -> InputError:
+    near = nearest(field, [name for name in names if len(name) <= _LONGEST])
+    hint = near or "rows and the metadata of cases may have some"
+    return InputError(f"{who} has a field {field!r:.100}", hint=hint)
+
+
+def _values_in(metadata: Mapping[str, Json], field: str) -> tuple[str, ...]:
+    try:
+        value = value_at(dict(metadata), field, "metadata")
+    except InputError:
+        return ()
+    found = value if isinstance(value, list) else [value]
+    return tuple(dict.fromkeys(_text(one) for one in found if one not in (None, "")))
 
 
 def _text(value: Json) -> str:
