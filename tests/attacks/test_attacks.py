@@ -21,12 +21,12 @@ from assay.graders import (
     Grader,
     choice_match,
     combine,
+    driver,
     exact_match,
     json_match,
     json_schema,
     math_equal,
     numeric_match,
-    within,
 )
 from assay.tasks import Agent
 from tests.command_line import COMMAND, assay, cells, environment, write_case
@@ -106,7 +106,7 @@ def test_an_answer_that_calls_itself_equal_is_compared_as_text() -> None:
 
 
 def test_swallowing_the_cancellation_does_not_buy_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(within, "GRACE_SECONDS", 0.05)
+    monkeypatch.setattr(driver, "GRACE_SECONDS", 0.05)
 
     async def stubborn(run: Run) -> None:
         for _ in range(2):  # once at our limit, once when the loop is closed

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from assay.errors import InputError
-from assay.eval import datasets
-from assay.eval import twins as twins_module
+from assay.eval import datasets, repeated_ids
 from assay.eval.grades import RowTally
 from assay.eval.part_directory import PartDirectory
 from assay.eval.recorded import grade_rows, plan_rows
@@ -144,8 +143,8 @@ def test_many_ids_are_compared_in_parts_by_several_processes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(datasets, "_FEW", 10)
-    monkeypatch.setattr(twins_module, "_AT_ONCE", 100)
-    monkeypatch.setattr(twins_module, "_READ", 64)
+    monkeypatch.setattr(repeated_ids, "_AT_ONCE", 100)
+    monkeypatch.setattr(repeated_ids, "_READ", 64)
     rows = [row("a", f"r{n % 1_990}") for n in range(2_000)]
     write(tmp_path / "data", "rows.jsonl", rows)
     found, tally = grade(tmp_path, SKIP, rows=150)
@@ -156,7 +155,7 @@ def test_ids_of_one_hash_are_no_twins(tmp_path: Path, monkeypatch: pytest.Monkey
     def same(_: object) -> int:
         return 7
 
-    monkeypatch.setattr(twins_module, "hash", same, raising=False)
+    monkeypatch.setattr(repeated_ids, "hash", same, raising=False)
     write(tmp_path / "data", "rows.jsonl", [row(one, one) for one in "abcd"])
     assert grade(tmp_path)[0] == "abcd"
     write(tmp_path / "data", "rows.jsonl", [row(one, one) for one in "abcda"])
