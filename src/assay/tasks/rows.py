@@ -295,10 +295,15 @@ def _row(
         raise InputError("'metadata' must be an object")
     trace = _trace(fields)
     own = OWN_FIELDS if trace is None else OWN_FIELDS | {"trace"}
+    labels = {"label", "labels", label}  # what people say is no grader's, and may stand twice
     if not fields.keys() <= own:
         metadata = {
             **metadata,
-            **{key: _given_once(key, fields, metadata) for key in fields if key not in own},
+            **{
+                key: fields[key] if key in labels else _given_once(key, fields, metadata)
+                for key in fields
+                if key not in own
+            },
         }
     answer, thread = _answer(fields)
     question = fields.get("question")
