@@ -20,7 +20,7 @@ TOTAL = 240
 HARNESS = """
 import asyncio, hashlib, os, sys
 from assay.models.cache import ReplyCache
-from assay.conversation.messages import Reply, Usage
+from assay.conversation.messages import Reply, ReplyUsage
 
 def digest_of(number):
     return hashlib.sha256(b"%d" % number).hexdigest()
@@ -30,7 +30,7 @@ async def judge(cache, number):
     async with cache.sharing(digest):
         if await cache.get(digest) is None:
             os.write(1, b"paid %d\\n" % number)
-            reply = Reply(text="x" * 3_000, data={"n": number}, usage=Usage(output_tokens=number))
+            reply = Reply(text="x" * 3_000, data={"n": number}, usage=ReplyUsage(output_tokens=number))
             await cache.put(digest, reply)
             os.write(1, b"kept %d\\n" % number)
 
