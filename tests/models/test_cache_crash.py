@@ -30,7 +30,8 @@ async def judge(cache, number):
     async with cache.sharing(digest):
         if await cache.get(digest) is None:
             os.write(1, b"paid %d\\n" % number)
-            reply = Reply(text="x" * 3_000, data={"n": number}, usage=ReplyUsage(output_tokens=number))
+            used = ReplyUsage(output_tokens=number)
+            reply = Reply(text="x" * 3_000, data={"n": number}, usage=used)
             await cache.put(digest, reply)
             os.write(1, b"kept %d\\n" % number)
 
