@@ -251,6 +251,8 @@ def _copy(lines: Iterator[tuple[int, bytes]], to: IO[bytes]) -> None:
 OWN_FIELDS = frozenset(
     {"id", "answer", "messages", "completion", "question", "expected", "metadata"}
 )
+LABEL_FIELDS = ("label", "labels")
+"""Where labels stand unless another field is named."""
 
 
 def read_row(
@@ -295,16 +297,12 @@ def _row(
         raise InputError("'metadata' must be an object")
     trace = _trace(fields)
     own = OWN_FIELDS if trace is None else OWN_FIELDS | {"trace"}
-    labels = {"label", "labels", label}  # what people say is no grader's, and may stand twice
     if not fields.keys() <= own:
-        metadata = {
-            **metadata,
-            **{
-                key: fields[key] if key in labels else _given_once(key, fields, metadata)
-                for key in fields
-                if key not in own
-            },
-        }
+        labels = {*LABEL_FIELDS, label}  # what people say is no grader's, and may stand twice
+        metadata = dict(metadata)
+        for key in [key for key in fields if key not in own]:
+            said = fields[key] if key in labels else _given_once(key, fields, metadata)
+            metadata[key] = said
     answer, thread = _answer(fields)
     question = fields.get("question")
     if question is None and thread is not None:

@@ -12,11 +12,8 @@ from assay.eval.calibration.scale import Label, Scale, raters_of, scale_of, writ
 from assay.graders.digest import framed
 from assay.scoring.json_safe import Json
 from assay.tasks.row_files import AS_IT_IS, RowReading
-from assay.tasks.rows import Row, read_row, read_rows
+from assay.tasks.rows import LABEL_FIELDS, Row, read_row, read_rows
 from assay.types.submission import Submission
-
-LABEL_FIELDS = ("label", "labels")
-"""Where labels stand unless another field is named."""
 
 _NO_CONTENT = frozenset({"id", "grade", *LABEL_FIELDS})
 
