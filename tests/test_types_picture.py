@@ -7,6 +7,7 @@ import hashlib
 import pytest
 
 from assay.errors import InputError
+from assay.scoring.json_safe import Json
 from assay.types.picture import MOST_BYTES, Picture
 from assay.types.thread import StringThread
 from tests.pictures import chunk, jpeg, png, url, webp
@@ -61,7 +62,7 @@ def test_what_is_no_such_picture_is_refused(given: str, why: str) -> None:
 
 def test_a_thread_keeps_its_pictures() -> None:
     """Turn by turn, through JSON and back, beside a text that they are no part of."""
-    parts = [{"type": "text", "text": "What is it?"}, Picture(png()).part]
+    parts: list[Json] = [{"type": "text", "text": "What is it?"}, Picture(png()).part]
     thread = StringThread.from_messages(
         [{"role": "user", "content": parts}, {"role": "assistant", "content": "red"}]
     )
@@ -77,8 +78,8 @@ def test_a_thread_keeps_its_pictures() -> None:
 def test_other_protocols_parts_are_pictures_too() -> None:
     """Anthropic's and that of OpenAI's responses; a mere place of one is none."""
     source = {"type": "base64", "media_type": "image/png", "data": url(png()).partition(",")[2]}
-    content = [
-        {"type": "image", "source": source},
+    content: list[Json] = [
+        {"type": "image", "source": dict[str, Json](source)},
         {"type": "input_image", "image_url": url(jpeg(), "image/jpg")},
         {"type": "image"},
     ]
@@ -88,7 +89,7 @@ def test_other_protocols_parts_are_pictures_too() -> None:
 
 def test_a_part_that_holds_no_picture_is_named() -> None:
     """With its place, and what to write instead."""
-    bad = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
+    bad: Json = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
     with pytest.raises(InputError, match=r"messages\[0\].content\[1\]: .*fetched") as failure:
         StringThread.from_messages(
             [{"role": "user", "content": [{"type": "text", "text": "x"}, bad]}]

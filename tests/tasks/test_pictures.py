@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from assay.errors import InputError
+from assay.scoring.json_safe import Json
 from assay.tasks.row_files import RowReading
 from assay.tasks.rows import Row, read_row, read_rows
 from assay.types.picture import MOST_BYTES, Picture
@@ -52,12 +53,12 @@ def test_a_row_may_call_it_otherwise(tmp_path: Path) -> None:
 
 def test_messages_have_places_for_them() -> None:
     """As datasets for vision models do; without a place they belong to what the user says last."""
-    asked = [{"type": "image"}, {"type": "text", "text": "and"}, {"type": "image"}]
-    said = [{"role": "user", "content": asked}, {"role": "assistant", "content": "both"}]
+    asked: list[Json] = [{"type": "image"}, {"type": "text", "text": "and"}, {"type": "image"}]
+    said: Json = [{"role": "user", "content": asked}, {"role": "assistant", "content": "both"}]
     other = url(jpeg(), "image/jpeg")
     read = read_row({"messages": said, "images": [RED.url, {"bytes": other, "path": None}]})
     assert pictures_of(read) == [(0, RED.digest), (0, Picture(jpeg()).digest)]
-    plain = [{"role": "user", "content": "a"}, {"role": "user", "content": "b"}]
+    plain: Json = [{"role": "user", "content": "a"}, {"role": "user", "content": "b"}]
     read = read_row({"messages": plain, "completion": "c", "images": RED.url})
     assert pictures_of(read) == [(1, RED.digest)]
 
@@ -103,16 +104,16 @@ def test_the_bytes_of_all_pictures_of_a_row_are_bounded() -> None:
     """Three that are small enough each may be too much together."""
     large = url(png() + b"\0" * (MOST_BYTES - 1_000))
     with pytest.raises(InputError, match="at most 10,485,760 may be in a row"):
-        read_row({"answer": "a", "images": [large] * 3})
+        read_row({"answer": "a", "images": list[Json]([large] * 3)})
 
 
 @pytest.mark.parametrize("many", [1, 3])
 def test_places_and_pictures_must_agree(many: int) -> None:
     """Else nobody knows which is where."""
-    asked = [{"type": "image"}, {"type": "image"}]
-    row = {"messages": [{"role": "user", "content": asked}], "completion": "x"}
+    asked: list[Json] = [{"type": "image"}, {"type": "image"}]
+    row: dict[str, Json] = {"messages": [{"role": "user", "content": asked}], "completion": "x"}
     with pytest.raises(InputError, match="places for"):
-        read_row({**row, "images": [RED.url] * many})
+        read_row({**row, "images": list[Json]([RED.url] * many)})
 
 
 def test_a_path_is_no_picture_where_there_is_no_directory() -> None:
