@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, cast
 
 from assay.errors import InputError
-from assay.graders.judges.base import JudgeGrader, answer_in, text_of
+from assay.graders.judges.base import SeeingJudge, answer_in, text_of
 from assay.graders.judges.criteria import Criterion, leaves, read_criteria
 from assay.graders.judges.gate import unasked
 from assay.graders.judges.rubric import Material, judge_criteria, rubric_node
@@ -15,10 +15,11 @@ from assay.graders.paths import CasePath
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.types.codec import ShapeError, Share, Within
+from assay.types.thread import StringThread
 
 
 @dataclass(frozen=True, kw_only=True)
-class LLMJudgeGrader(JudgeGrader):
+class LLMJudgeGrader(SeeingJudge):
     """Weighted criteria, each judged by a model: met, unmet, or a level of a scale.
 
     An answer without content is worth 0, and no model is asked. A criterion that could not be
@@ -60,33 +61,42 @@ class LLMJudgeGrader(JudgeGrader):
         """As `Grader.grade`; an answer that is not given is an empty one."""
         return await super().grade(weight, name, gate=gate, **{"answer": "", **parameters})
 
-    async def score(self, answer: str, question: str = "", reference: Json = None) -> SubScore:
+    async def score(
+        self,
+        answer: str,
+        question: str = "",
+        reference: Json = None,
+        thread: StringThread | None = None,
+    ) -> SubScore:
         """Judge an answer.
 
         Args:
             answer: What is judged.
             question: What was asked for; shown to the judge.
             reference: An answer that is known to be right; shown to the judge.
+            thread: The conversation, for its pictures.
 
         Raises:
             InputError: For a file of criteria that cannot be read any more.
         """
         # Read for each answer: the file may be another one by now.
         read = _read(self.criteria, self.rubric, self.example)
-        answer, models = answer_in(answer), self.panel.models
+        panel, seen = self.looking_at(thread)
+        answer, models = answer_in(answer), panel.models
         if not isinstance(answer, str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers may be untyped
             raise InputError(f"answer must be text, got {type(answer).__name__}")
         material = Material(answer=answer, question=question or "", reference=text_of(reference))
         beside = len(material.question) + len(material.reference)
-        if found := unasked(answer, openers=self.openers, beside=beside):
+        found = unasked(answer, openers=self.openers, beside=beside)
+        if found and panel.leaves(found):
             # Also a rubric of faults alone is worth 0: else silence would be paid.
             children = [
                 SubScore(one.label, 0.0, one.weight, reason=found.why, passed=one.weight < 0)
                 for one in leaves(read)
             ]
             return found.node(self.name, {"models": list(models)}, children=children)
-        judged = await judge_criteria(read, material, self.panel, canary=self.canary)
-        metadata: dict[str, Json] = {"model": models[0], "models": list(models)}
+        judged = await judge_criteria(read, material, panel, canary=self.canary)
+        metadata: dict[str, Json] = {"model": models[0], "models": list(models), **seen}
         return rubric_node(self.name, judged, metadata, min_coverage=self.min_coverage)
 
 

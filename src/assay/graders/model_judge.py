@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import ClassVar, cast
 
 from assay.errors import GraderError, InputError, ModelError
-from assay.graders.judges.base import JudgeGrader, answer_in
+from assay.graders.judges.base import SeeingJudge, answer_in
 from assay.graders.judges.criteria import Criterion
 from assay.graders.judges.fence import Prompt, asking, compose
 from assay.graders.judges.gate import Unasked
@@ -28,6 +28,7 @@ from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.types.codec import Share
 from assay.types.submission import Workspace
+from assay.types.thread import StringThread
 from assay.types.trace import Trace
 
 __all__ = ["ModelJudgeGrader"]
@@ -46,7 +47,7 @@ number from 0 to 1."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelJudgeGrader(JudgeGrader):
+class ModelJudgeGrader(SeeingJudge):
     """Open-ended quality by a rubric: judged by one model, or the mean of a jury.
 
     The rubric is words (Markdown) for one score in [0, 1], or a file of criteria (YAML, JSON) that
@@ -122,13 +123,14 @@ class ModelJudgeGrader(JudgeGrader):
             raise InputError(f"words: {error.message}", hint=error.hint)
         return self.words
 
-    async def score(
+    async def score(  # noqa: PLR0917 - a grader names what it reads
         self,
         answer: str | None = None,
         question: str | None = None,
         trace: Trace | None = None,
         workspace: Workspace | None = None,
         metadata: Mapping[str, Json] | None = None,
+        thread: StringThread | None = None,
     ) -> SubScore:
         """Judge work.
 
@@ -138,13 +140,14 @@ class ModelJudgeGrader(JudgeGrader):
             trace: What was done.
             workspace: What was left, and what was given.
             metadata: Of the sample; its ``model`` is who did the work, if the trace does not say.
+            thread: The conversation, for its pictures.
 
         Raises:
             InputError: For a rubric that cannot be read.
             GraderError: If the workspace is to be shown, and there is none.
         """
-        rubric, panel = self._rubric(), self.panel
-        include_diff = self.include_diff or bool(self.preset)
+        rubric, include_diff = self._rubric(), self.include_diff or bool(self.preset)
+        panel, seen = self.looking_at(thread, workspace if include_diff else None)
         if why := _unasked(panel):
             return SubScore.skipped(self.name, why)
         if include_diff and workspace is None:
@@ -165,7 +168,8 @@ class ModelJudgeGrader(JudgeGrader):
             return told.nothing(Unasked(str(error), is_overlong=True))
         except ModelError as error:
             return told.node(PanelDecision(error=error))
-        if found := work.unasked():
+        told.metadata.update(seen)
+        if (found := work.unasked()) and panel.leaves(found):
             return told.nothing(found)
         if self.include_trace:
             work = work.with_note_of_trace()
