@@ -44,9 +44,10 @@ class JudgeGrader(Grader):
     """The client has limits of its own, by endpoint."""
     default_model: ClassVar[str] = DEFAULT_MODEL
     from_rows: ClassVar[frozenset[str] | None] = frozenset(
-        {"criteria", "documents", "example", "examples", "other", "reference", "words"}
+        {"criteria", "documents", "example", "examples", "other", "reference", "turns", "words"}
     )
-    """What stands in fences, and which rubric of a file is meant: not who is asked, nor how."""
+    """What stands in fences, which rubric of a file is meant, and which turns it is about: not who
+    is asked, nor how."""
 
     model: str | None = None
     models: list[str] | None = None
