@@ -82,22 +82,25 @@ class LLMJudgeGrader(DialogueJudge):
         """
         # Read for each answer: the file may be another one by now.
         read = _read(self.criteria, self.rubric, self.example)
-        dialogue, models = Dialogue.of(answer, question, thread), self.panel.models
+        models = self.panel.models
         metadata: dict[str, Json] = {"model": models[0], "models": list(models)}
 
         async def judge(spoken: Spoken) -> SubScore:
-            if found := spoken.unasked(openers=self.openers):
+            panel, seen = self.looking_at(spoken.pictures)
+            found = spoken.unasked(openers=self.openers)
+            if found and panel.leaves(found):
                 # Also a rubric of faults alone is worth 0: else silence would be paid.
                 children = [
                     SubScore(one.label, 0.0, one.weight, reason=found.why, passed=one.weight < 0)
                     for one in leaves(read)
                 ]
                 return found.node(self.name, {"models": list(models)}, children=children)
-            judged = await judge_criteria(read, spoken, self.panel, canary=self.canary)
-            return rubric_node(self.name, judged, metadata, min_coverage=self.min_coverage)
+            judged = await judge_criteria(read, spoken, panel, canary=self.canary)
+            kept = {**metadata, **seen}
+            return rubric_node(self.name, judged, kept, min_coverage=self.min_coverage)
 
         return await self.judged(
-            dialogue,
+            Dialogue.of(answer, question, thread),
             judge,
             metadata,
             reference=text_of(reference),

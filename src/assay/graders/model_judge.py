@@ -153,9 +153,8 @@ class ModelJudgeGrader(DialogueJudge):
             InputError: For a rubric that cannot be read.
             GraderError: If the workspace is to be shown, and there is none.
         """
-        rubric, panel = self._rubric(), self.panel
-        include_diff = self.include_diff or bool(self.preset)
-        if why := _unasked(panel):
+        rubric, include_diff = self._rubric(), self.include_diff or bool(self.preset)
+        if why := _unasked(self.panel):
             return SubScore.skipped(self.name, why)
         if include_diff and workspace is None:
             raise GraderError(
@@ -167,6 +166,7 @@ class ModelJudgeGrader(DialogueJudge):
             answer = ""
 
         async def judge(spoken: Spoken) -> SubScore:
+            panel, seen = self.looking_at(spoken.pictures, workspace if include_diff else None)
             told = _About.of(panel, self.pass_threshold, trace, metadata)
             try:
                 work = await JudgedWork.of(
@@ -178,7 +178,8 @@ class ModelJudgeGrader(DialogueJudge):
                 return told.nothing(Unasked(str(error), is_overlong=True))
             except ModelError as error:
                 return told.node(PanelDecision(error=error))
-            if found := work.unasked():
+            told.metadata.update(seen)
+            if (found := work.unasked()) and panel.leaves(found):
                 return told.nothing(found)
             if self.include_trace:
                 work = work.with_note_of_trace()
@@ -187,7 +188,7 @@ class ModelJudgeGrader(DialogueJudge):
                 return await _by_words(told, rubric, work, panel, self.canary)
             return await _by_criteria(told, rubric, work, panel, self.canary)
 
-        about = _About.of(panel, self.pass_threshold, trace, metadata)
+        about = _About.of(self.panel, self.pass_threshold, trace, metadata)
         return await self.judged(
             Dialogue.of(answer, question, thread),
             judge,

@@ -16,15 +16,17 @@ from typing import Literal, TypeAlias, cast
 
 from assay.errors import GraderError, InputError, Location, ModelError, ModelFault
 from assay.graders.driver import each
-from assay.graders.judges.base import JudgeGrader, answer_in
+from assay.graders.judges.base import SeeingJudge, answer_in
 from assay.graders.judges.criteria import MOST
 from assay.graders.judges.fence import Part, Untrusted, suspicions
 from assay.graders.judges.gate import Unasked, unasked, uncommented
+from assay.graders.judges.pictures import Shown
 from assay.graders.judges.rubric import Material
 from assay.graders.judges.votes import PanelDecision, node_of
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.types.codec import Problem, ShapeError, read
+from assay.types.picture import Picture
 from assay.types.thread import StringThread
 
 __all__ = ["Dialogue", "DialogueJudge", "PerTurn", "Spoken"]
@@ -78,6 +80,7 @@ class Spoken(Material):
     beside: int = 0
     # The first turn that was meant and never came.
     missing: int = 0
+    pictures: tuple[Shown, ...] = ()
 
     @property
     def quotable(self) -> str:
@@ -130,7 +133,7 @@ class _Exchange:
                 yield f"{where} Somebody else says, whose role stands first:"
                 yield Untrusted("question", f"{role}: {text}")
         if not self.said:
-            yield f"{where} The assistant says nothing in the end."
+            yield f"{where} The assistant says nothing in words."
 
 
 class Dialogue:
@@ -140,10 +143,16 @@ class Dialogue:
     saying it in several messages makes no more turns of it.
     """
 
-    def __init__(self, turns: Sequence[tuple[str, str]], question: str = "") -> None:
+    def __init__(
+        self,
+        turns: Sequence[tuple[str, str]],
+        question: str = "",
+        pictures: Sequence[tuple[int, Picture]] = (),
+    ) -> None:
         self.exchanges = tuple(_exchanges(turns))
         self._turns = turns
         self._question = question
+        self._pictures = pictures
 
     @classmethod
     def of(cls, answer: str | None, question: str | None, thread: StringThread | None) -> Dialogue:
@@ -168,7 +177,7 @@ class Dialogue:
                     hint="whoever is judged is called 'assistant'; an answer that is empty is \"\"",
                 )
             turns.append(("assistant", ""))  # it was at work, and said nothing in the end
-        return cls(turns, question)
+        return cls(turns, question, () if thread is None else thread.pictures)
 
     @property
     def is_plain(self) -> bool:
@@ -206,6 +215,7 @@ class Dialogue:
                 found=suspicions(answer),
                 beside=beside,
                 missing=min(missing, default=0),
+                pictures=self._shown(judged),
             )
         last = judged[-1].number if judged else 0
         numbers = {one.number for one in judged}
@@ -226,6 +236,17 @@ class Dialogue:
             found=tuple(dict.fromkeys(name for found in self._signs[:last] for name in found)),
             beside=size - sum(map(len, said)) + len(asked) + len(reference),
             missing=min(missing, default=0),
+            pictures=self._shown(judged),
+        )
+
+    def _shown(self, judged: Sequence[_Exchange]) -> tuple[Shown, ...]:
+        """The pictures up to there; what is said later shows nothing of its own."""
+        numbers = {one.number for one in judged}
+        at = [one.number for one in self.exchanges for _ in one.turns]
+        return tuple(
+            Shown.by(self._turns[place][0], picture, is_judged=at[place] in numbers)
+            for place, picture in self._pictures
+            if at[place] <= max(numbers, default=0)
         )
 
     @cached_property
@@ -268,7 +289,7 @@ def _told(numbers: Sequence[int], missing: Sequence[int]) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DialogueJudge(JudgeGrader):
+class DialogueJudge(SeeingJudge):
     """A judge that can be asked about the turns of a conversation.
 
     Attributes:

@@ -30,6 +30,7 @@ from assay.graders.judges.panel import (
     object_schema,
     together,
 )
+from assay.graders.judges.pictures import quotable
 from assay.graders.judges.votes import PanelDecision, node_of, poll, probed
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
@@ -118,7 +119,8 @@ async def judge_criteria(
     ``canary``: Share of answers, in [0, 1], about which a question is asked whose answer is known
     to be no. Answers that show a pattern of attack are always among them.
     """
-    asked, sought, parts = list(signed(criteria)), Sought(material.quotable), material.parts()
+    asked, parts = list(signed(criteria)), material.parts()
+    sought = Sought(quotable(material.quotable, panel.pictures))
     found = material.signs()
     decisions, probe, error = await probed(
         together(_decide(one, parts, sought, panel, is_fault=is_fault) for one, is_fault in asked),
