@@ -32,7 +32,10 @@ from assay.sandbox.functions import Outcome, OutcomeStatus
 from assay.scoring import Json
 from assay.scoring.results import SubScore
 from assay.tasks.grader_files import load_graders
+from assay.tasks.rows import read_row
 from assay.types import StringThread, Submission
+from assay.types.picture import Picture
+from tests.pictures import png, url
 
 HEAD = "async def grade(thread: StringThread) -> float:\n"
 EXACT = HEAD + "    return float(thread.completion() == thread.metadata.get('expected'))\n"
@@ -242,6 +245,20 @@ async def test_items_are_graded_with_raw_scores_and_their_evidence() -> None:
     assert len({g.digest for g in graded}) == 1
     with pytest.raises(ProgramError):
         await grade_functions(FunctionSource(text="x = 1 / 0"), [GOOD])
+
+
+@sandbox
+async def test_a_function_is_given_pictures_byte_for_byte() -> None:
+    """The digest is taken in there, of what came in."""
+    told = HEAD + (
+        "    [one] = thread.images()\n"
+        "    print(one.digest, one.media_type, one.width, one.height)\n"
+        "    return float(one.data[:4] == b'\\x89PNG' and thread.completion() == 'red')\n"
+    )
+    shown = read_row({"answer": "red", "images": [url(png())]}).submission
+    [graded] = await grade_functions(FunctionSource(text=told), [("a", shown)])
+    assert graded.score == 1.0, graded
+    assert graded.details["output"] == f"{Picture(png()).digest} image/png 2 2\n"
 
 
 @sandbox
