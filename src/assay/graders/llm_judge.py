@@ -47,7 +47,7 @@ class LLMJudgeGrader(SeeingJudge):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _read(self.criteria, self.rubric, self.example)
+        criteria_of(self.criteria, self.rubric, self.example)
 
     @classmethod
     async def grade(
@@ -80,7 +80,7 @@ class LLMJudgeGrader(SeeingJudge):
             InputError: For a file of criteria that cannot be read any more.
         """
         # Read for each answer: the file may be another one by now.
-        read = _read(self.criteria, self.rubric, self.example)
+        read = criteria_of(self.criteria, self.rubric, self.example)
         panel, seen = self.looking_at(thread)
         answer, models = answer_in(answer), panel.models
         if not isinstance(answer, str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers may be untyped
@@ -100,7 +100,8 @@ class LLMJudgeGrader(SeeingJudge):
         return rubric_node(self.name, judged, metadata, min_coverage=self.min_coverage)
 
 
-def _read(criteria: object, rubric: object, example: str) -> tuple[Criterion, ...]:
+def criteria_of(criteria: object, rubric: object, example: str) -> tuple[Criterion, ...]:
+    """The criteria that are given as an option, or by a file."""
     if rubric is not None:
         if criteria is not None:
             raise InputError("rubric: give 'criteria' or 'rubric', not both")
