@@ -291,3 +291,22 @@ def test_a_store_that_is_named_is_told_of_where_it_is_new_and_stands_in_what_is_
     default = assay("grade", "rows.jsonl", "graders.yaml", cwd=tmp_path)
     assert "note: there was" not in default.stderr
     assert "--db" not in default.stdout
+
+
+def test_the_example_of_conversations_scores_each_turn(tmp_path: Path) -> None:
+    talks = Path(__file__).parents[2] / "examples" / "conversations"
+    rows, graders = str(talks / "rows.jsonl"), str(talks / "graders.yaml")
+    done = assay("grade", rows, graders, "--json", cwd=tmp_path)
+    cells = json.loads(done.stdout)["cells"]
+    turns = {
+        cell["case"]: [turn["value"] for turn in cell["record"]["subscores"][0]["children"]]
+        for cell in cells
+    }
+    assert turns == {
+        "kind": [1.0, 1.0],
+        "cold": [1.0, 0.0],
+        "silent": [0.0, 1.0],
+        "forged": [1.0, 0.0],
+    }
+    rewards = {cell["case"]: cell["reward"] for cell in cells}
+    assert rewards == {"kind": 1.0, "cold": 0.5, "silent": 0.0, "forged": 0.0}
