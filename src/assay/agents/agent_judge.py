@@ -168,7 +168,8 @@ class AgentJudgeGrader(JudgeGrader):
                     await agent(run)
                 finally:
                     run.gateway = None
-                    voter.calls.append(_call_of(gateway, voter.model))
+                    if gateway.spent.calls:
+                        voter.calls.append(_call_of(gateway, voter.model))
         except AgentTimeoutError as error:
             raise ModelError(str(error), kind="timeout", hint="raise timeout_seconds") from error
         except AgentError as error:
