@@ -47,3 +47,13 @@ def webp(width: int = 7, height: int = 9) -> bytes:
 def url(data: bytes, kind: str = "image/png") -> str:
     """A data URL."""
     return f"data:{kind};base64,{base64.b64encode(data).decode()}"
+
+
+def colours_in(shown: str) -> list[bytes]:
+    """The colours of squares side by side, of 64 pixels each, in a data URL of a PNG of ours."""
+    data = base64.b64decode(shown.partition(",")[2])
+    width = int.from_bytes(data[16:20], "big")
+    at = data.index(b"IDAT")
+    size = int.from_bytes(data[at - 4 : at], "big")
+    row = zlib.decompress(data[at + 4 : at + 4 + size])[1 : 1 + 3 * width]
+    return [row[place : place + 3] for place in range(0, len(row), 3 * 64)]

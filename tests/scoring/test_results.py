@@ -6,6 +6,7 @@ import contextlib
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -88,6 +89,11 @@ def test_passed_is_full_value_unless_the_grader_says(
 
 def test_info_is_another_name_for_metadata() -> None:
     assert SubScore(name="x", value=1.0, metadata={"a": 1}).info == {"a": 1}
+    one = SubScore(name="x", value=1.0, info={"a": 1})
+    assert one == SubScore(name="x", value=1.0, metadata={"a": 1})
+    assert replace(one, metadata=None).info is None
+    with pytest.raises(ScoreError, match="one thing"):
+        SubScore(name="x", value=1.0, metadata={}, info={})
 
 
 def test_fields_and_defaults_of_a_result() -> None:
