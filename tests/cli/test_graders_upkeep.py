@@ -325,47 +325,6 @@ def test_a_key_and_a_version_can_be_one_word(totals: Command) -> None:
 # Stores
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("list",),
-        ("show", "x"),
-        ("list", "x"),
-        ("diff", "x"),
-        ("export",),
-        ("lock", "x"),
-        ("delete", "x"),
-        ("update", "x", "--set", "name=n"),
-    ],
-)
-def test_what_only_reads_makes_no_store(
-    graders: Command, arguments: tuple[str, ...], tmp_path: Path
-) -> None:
-    before = sorted(tmp_path.iterdir())
-    code, out, err = graders(*arguments)
-    assert (code, out) == (2, "")
-    assert f"there is no store at {tmp_path / '.assay'}" in err
-    assert "assay graders create" in err
-    code, _, err = graders(*arguments, "--db", str(tmp_path / "none" / "x"))
-    assert code == 2
-    assert f"there is no store at {tmp_path / 'none' / 'x'}" in err
-    assert sorted(tmp_path.iterdir()) == before
-
-
-def test_a_grader_that_is_not_there_is_told_with_the_store(totals: Command, tmp_path: Path) -> None:
-    code, _, err = totals("show", "totls")
-    assert code == 2
-    assert "no grader 'totls'" in err
-    assert f"{tmp_path / '.assay'}" in err
-    assert "did you mean 'totals'" in err
-
-
-def test_an_unknown_kind_is_no_empty_list(totals: Command) -> None:
-    code, out, err = totals("list", "--kind", "fuction")
-    assert (code, out) == (2, "")
-    assert "did you mean 'function'?" in err
-
-
 def test_what_is_locked_is_told_with_the_command_that_unlocks_it(totals: Command) -> None:
     totals.ok("lock", "totals")
     assert "assay graders lock totals --unlock" in totals("delete", "totals")[2]

@@ -18,6 +18,7 @@ from assay.errors import GraderError, InputError, ScoreError
 from assay.graders import Grader, combine
 from assay.graders.base import Score
 from assay.scoring import SubScore
+from tests.each import each
 
 if TYPE_CHECKING:
     from decimal import Decimal as Unimportable
@@ -55,7 +56,7 @@ class Open(Grader):
         return 1.0, {"rest": sorted(rest)}
 
 
-@pytest.mark.parametrize(
+@each(
     ("returned", "value", "evidence"),
     [
         (0.25, 0.25, {}),
@@ -92,7 +93,7 @@ NOT_RETURNABLE: list[tuple[object, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("returned", "why"), NOT_RETURNABLE)
+@each(("returned", "why"), NOT_RETURNABLE)
 async def test_whatever_else_a_grader_returns_is_an_error_never_a_score(
     returned: object, why: str
 ) -> None:
@@ -161,7 +162,7 @@ async def test_an_empty_name_falls_back_to_the_graders_own() -> None:
     assert (await Giving.grade(name="")).name == "giving"
 
 
-@pytest.mark.parametrize("weight", [math.nan, math.inf, True, "1"])
+@each("weight", [math.nan, math.inf, True, "1"])
 async def test_a_weight_that_is_none_is_refused(weight: object) -> None:
     with pytest.raises(ScoreError, match="weight of 'giving'"):
         await Giving.grade(weight=cast("float", weight))

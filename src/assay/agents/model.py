@@ -26,6 +26,7 @@ from assay.tasks.blocks import SimulatedUser
 from assay.tasks.task import Task
 from assay.types.run import Observation, OfferedTool, Run
 from assay.types.trace import (
+    TOLD_BY,
     AgentStep,
     Source,
     Step,
@@ -307,14 +308,14 @@ class _Work:
                     return
                 said, self._said = self._see(seen), ""
                 continue
-            following = next(scripted, None)
+            following, by = next(scripted, None), "turns"
             if following is None:
-                following = await self._answer_of_user(number - len(self._agent.turns))
+                following, by = await self._answer_of_user(number - len(self._agent.turns)), "user"
             if following is None:
                 trace.stop_reason = "done"
                 return
             said, self._said = following, ""
-            self._tell(said)
+            self._tell(said, extra={TOLD_BY: by})
 
     def _instructions(self) -> str:
         agent = self._agent
@@ -355,10 +356,11 @@ class _Work:
         self._turns += turns
         return "\n\n".join(turn.text for turn in turns)
 
-    def _tell(self, said: str, *, source: Source = "user") -> None:
+    def _tell(self, said: str, *, source: Source = "user", extra: Mapping[str, Json] = {}) -> None:
         """What the model is told now."""
         self._turns.append(Turn.of("user", said))
-        self._run.record(Step(source=source, messages=({"role": "user", "content": said},)))
+        messages: tuple[Json, ...] = ({"role": "user", "content": said},)
+        self._run.record(Step(source=source, messages=messages, extra=extra))
 
     async def _answer_of_user(self, number: int) -> str | None:
         """What a played user says after so many messages of theirs; None when they are done."""
