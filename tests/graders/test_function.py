@@ -35,6 +35,7 @@ from assay.tasks.grader_files import load_graders
 from assay.tasks.rows import read_row
 from assay.types import StringThread, Submission
 from assay.types.picture import Picture
+from tests.each import each
 from tests.pictures import png, url
 
 HEAD = "async def grade(thread: StringThread) -> float:\n"
@@ -52,7 +53,7 @@ def spec(source: str = EXACT, **options: Json) -> GraderSpec:
 ASKED = StringThread([("user", "2+2?")], {"own": 1})
 
 
-@pytest.mark.parametrize(
+@each(
     ("submission", "turns", "metadata"),
     [
         (GOOD[1], [("user", "2+2?"), ("assistant", "4")], {"expected": "4"}),
@@ -156,7 +157,7 @@ OUTCOMES: list[tuple[OutcomeStatus, str, float | None, tuple[str, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize(("outcome", "status", "score", "flags"), OUTCOMES)
+@each(("outcome", "status", "score", "flags"), OUTCOMES)
 def test_an_outcome_is_blamed_on_whose_fault_it_is(
     outcome: OutcomeStatus, status: str, score: float | None, flags: tuple[str, ...]
 ) -> None:
@@ -324,7 +325,7 @@ async def test_one_by_hand_and_what_is_recorded_of_it() -> None:
     assert (node.metadata or {})["output"] == "x\n"
 
 
-@pytest.mark.parametrize(
+@each(
     ("yaml", "why"),
     [
         ("- {type: function}", "file or source is needed"),

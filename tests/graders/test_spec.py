@@ -14,6 +14,7 @@ from assay.graders.kinds import KINDS, kind_of
 from assay.graders.spec import GraderSpec, read_spec, spec_schema
 from assay.scoring import Json
 from assay.types.codec import Problem
+from tests.each import each
 from tests.mistakes import mistakes
 
 EXAMPLE: Json = {"input": "a", "output": "b", "pass": True}
@@ -47,6 +48,7 @@ GOOD: list[dict[str, Json]] = [
     {"type": "swebench", "fail_to_pass": ["t::a"]},
     {"type": "implemented", "gate": True},
     {"type": "model_judge", "rubric": "rubric.md", "models": ["m"]},
+    {"type": "agent_judge", "criteria": ["a"], "model": "m", "steps": 20, "max_cost_usd": 0.5},
     {"type": "trace", "require_tools": [{"kind": "write"}], "max_tool_calls": {"read": 3}},
     {"type": "tool_correctness", "expected": ["read", {"name": "Edit"}]},
     {"type": "efficiency", "target_cost_usd": 0.5},
@@ -217,7 +219,7 @@ def test_a_grader_that_takes_any_option_gets_any(base: str) -> None:
     assert spec.options == {"whatever": [1]}
 
 
-@pytest.mark.parametrize("name", KINDS)
+@each("name", KINDS)
 def test_every_kind_in_the_table_exists_and_is_described(name: str) -> None:
     kind = kind_of(name)
     assert kind.name == name

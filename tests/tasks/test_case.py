@@ -283,7 +283,7 @@ def test_whatever_no_block_can_be_is_refused_with_its_place(block: str, tmp_path
             continue  # what a grader can be, is asked of each kind
         if place == ("source", "commit"):
             continue  # empty, it is none
-        other = {name: one for name, one in RIGHT.items() if name != block}
+        other = changed(**{block: None})
         file = write_case(tmp_path, json.dumps({**other, **cast("dict[str, Json]", wrong)}))
         with pytest.raises(DocumentError) as caught:
             load_case(file)

@@ -25,7 +25,7 @@ from assay.graders.judges.fence import (
 )
 from assay.graders.judges.gate import Unasked, unasked, uncommented
 from assay.graders.judges.panel import TEXT, Form, Opinion, object_schema
-from assay.graders.judges.pictures import quotable
+from assay.graders.judges.pictures import quotable, shown_of
 from assay.graders.judges.rubric import verdict_form
 from assay.graders.judges.template import MAX_OUTPUT, check_template, names_used
 from assay.graders.judges.template_context import (
@@ -169,7 +169,7 @@ class BinaryJudgeGrader(SeeingJudge):
             thread: The conversation.
             metadata: What belongs to the sample; templates may show it.
         """
-        panel, seen = self.looking_at(thread)
+        panel, seen = self.looking_at(shown_of(thread))
         asked = conversation(answer, question, thread, metadata)
         completion = asked.completion() or ""
         kept: dict[str, Json] = {"model": panel.models[0], "models": list(panel.models), **seen}

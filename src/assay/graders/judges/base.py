@@ -12,7 +12,7 @@ from assay.errors import GraderError, InputError
 from assay.graders.base import Grader, field_parameters
 from assay.graders.judges.fence import row_text
 from assay.graders.judges.panel import DEFAULT_MODEL, Aggregate, Panel, Tie
-from assay.graders.judges.pictures import left_in, shown_of
+from assay.graders.judges.pictures import Shown, left_in
 from assay.models import current_client, parse_reference, unconfigured
 from assay.scoring.json_safe import Json, record_parameters
 from assay.scoring.results import Assurance
@@ -45,9 +45,10 @@ class JudgeGrader(Grader):
     """The client has limits of its own, by endpoint."""
     default_model: ClassVar[str] = DEFAULT_MODEL
     from_rows: ClassVar[frozenset[str] | None] = frozenset(
-        {"criteria", "documents", "example", "examples", "other", "reference", "words"}
+        {"criteria", "documents", "example", "examples", "other", "reference", "turns", "words"}
     )
-    """What stands in fences, and which rubric of a file is meant: not who is asked, nor how."""
+    """What stands in fences, which rubric of a file is meant, and which turns it is about: not who
+    is asked, nor how."""
 
     model: str | None = None
     models: list[str] | None = None
@@ -142,13 +143,13 @@ class SeeingJudge(JudgeGrader):
     images: bool = False
 
     def looking_at(
-        self, thread: StringThread | None, workspace: Workspace | None = None
+        self, pictures: Sequence[Shown], workspace: Workspace | None = None
     ) -> tuple[Panel, dict[str, Json]]:
         """Who is asked, with what is shown to them, and what is kept of that with the score."""
         if not self.images:
             return self.panel, {}
         left, unshown = left_in(workspace)
-        shown = (*shown_of(thread), *left)
+        shown = (*pictures, *left)
         told: dict[str, Json] = {"images": [one.to_json() for one in shown]}
         if unshown:
             told["images_left_out"] = unshown

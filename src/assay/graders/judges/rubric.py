@@ -67,8 +67,15 @@ class Material:
             ]
         for name, text in self.more:
             parts += [f"The {name.replace('-', ' ')}:", Untrusted(name, text)]
-        parts += ["The answer to be graded:", Untrusted("answer", self.answer)]
-        return parts
+        return [*parts, *self.said_parts()]
+
+    def said_parts(self) -> list[Part]:
+        """What of it is to be graded."""
+        return ["The answer to be graded:", Untrusted("answer", self.answer)]
+
+    def signs(self) -> tuple[str, ...]:
+        """Patterns of attack in it; noted, never scored."""
+        return suspicions(self.answer)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +121,7 @@ async def judge_criteria(
     """
     asked, parts = list(signed(criteria)), material.parts()
     sought = Sought(quotable(material.quotable, panel.pictures))
-    found = suspicions(material.answer)
+    found = material.signs()
     decisions, probe, error = await probed(
         together(_decide(one, parts, sought, panel, is_fault=is_fault) for one, is_fault in asked),
         lambda said: _asked("criterion", parts, Criterion(requirement=said, polarity="presence")),

@@ -1,6 +1,8 @@
 import { DiffView } from "../../parts/DiffView";
+import { Boundary } from "../../parts/Panel";
+import { Pictures } from "../../parts/Picture";
 import { Titled } from "../../parts/Titled";
-import type { CellView } from "./asking";
+import { type CellView, usePictures } from "./asking";
 import { Folded } from "./Folded";
 
 /** Prompt, answer and what was expected, with what differs. */
@@ -12,6 +14,7 @@ export function Texts({ cell }: { cell: CellView }) {
           <Folded text={cell.prompt} />
         </Titled>
       )}
+      <PicturesPart cell={cell} />
       <Titled title="Answer">
         {cell.answer.text ? <Folded text={cell.answer} /> : "There is none."}
       </Titled>
@@ -27,4 +30,20 @@ export function Texts({ cell }: { cell: CellView }) {
       )}
     </div>
   );
+}
+
+/** The pictures of what was said and done, if there are any. */
+export function PicturesPart({ cell }: { cell: CellView }) {
+  if (cell.pictures === 0) return null;
+  return (
+    <Titled title="Pictures">
+      <Boundary what="Reading the pictures">
+        <PicturesOf cell={cell} />
+      </Boundary>
+    </Titled>
+  );
+}
+
+function PicturesOf({ cell }: { cell: CellView }) {
+  return <Pictures pictures={usePictures(cell.run, cell.place).pictures} />;
 }
