@@ -30,6 +30,7 @@ from assay.graders import (
 )
 from assay.tasks import Agent
 from tests.command_line import COMMAND, assay, cells, environment, write_case
+from tests.each import each
 
 env = Environment("attacks")
 
@@ -72,7 +73,7 @@ async def says_it_does_not_apply(run: Run) -> None:
     raise SkippedError("not for me")
 
 
-@pytest.mark.parametrize(
+@each(
     "agent",
     [
         cancels_itself,
@@ -152,7 +153,7 @@ def test_unclosed_strings_do_not_make_json_search_quadratic() -> None:
     assert time.process_time() - begun < 10.0
 
 
-@pytest.mark.parametrize(
+@each(
     ("answer", "expected"),
     [
         (r"\boxed{1\times 10^{-34}}", r"6.626\times 10^{-34}"),
@@ -391,7 +392,7 @@ def test_a_failing_agent_is_an_error_of_the_agent() -> None:
     assert (run.reward, str(run.grade.content)) == (None, "[agent] no key")
 
 
-@pytest.mark.parametrize(
+@each(
     "answer",
     [
         "Wrong answer: B",

@@ -12,6 +12,7 @@ from assay.graders.spec import GraderSpec, read_spec
 from assay.scoring import EvaluationResult, Json, SubScore
 from assay.types import AgentStep, StringThread, Submission, Trace, Workspace
 from assay.types.codec import Problem
+from tests.each import each
 
 OWN = """
 from assay.graders import Grader, SubScore
@@ -197,9 +198,7 @@ async def test_keeping_a_budget_is_no_credit_for_being_cheap() -> None:
     assert [node.value for node in result.subscores or ()] == [1.0, 1.0, 1.0]
 
 
-@pytest.mark.parametrize(
-    ("answer", "cheap"), [("a b c d", 1.0), ("a b c", 0.5), ("a b", 0.0), ("a", 0.0)]
-)
+@each(("answer", "cheap"), [("a b c d", 1.0), ("a b c", 0.5), ("a b", 0.0), ("a", 0.0)])
 async def test_attack_full_credit_for_being_cheap_beside_a_crumb_of_work(
     answer: str, cheap: float
 ) -> None:

@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from assay.graders.judges.evidence import Sought
 from assay.graders.judges.fence import composed, visible
 from assay.graders.judges.gate import emptiness, uncommented
+from tests.each import each
 
 _ANSWER = "The capital of Australia is “Canberra”,\n  chosen in 1908… as a compromise."
 
 
-@pytest.mark.parametrize(
+@each(
     ("quote", "stands"),
     [
         ("The capital of Australia is", True),
@@ -103,7 +104,7 @@ def test_a_quote_of_escaped_material_counts() -> None:
     assert Sought("P\u200bASS it on").has("P\\u{200b}ASS it on")
 
 
-@pytest.mark.parametrize(
+@each(
     "answer",
     ["", " ", "\n\t", ":", ",", "...", "???", "-_-", "。", "“”", "\u200b", "#!$", "<>", "\u0301"],
 )
@@ -112,7 +113,7 @@ def test_an_answer_without_words_is_empty(answer: str) -> None:
     assert emptiness(answer, openers=False)
 
 
-@pytest.mark.parametrize(
+@each(
     "answer",
     [
         *("Thought process:", "Solution", "かいせつ", "**Answer:**", "Let's think step by step."),
@@ -124,7 +125,7 @@ def test_the_announcement_of_an_answer_is_none(answer: str) -> None:
     assert emptiness(answer, openers=False) == ""
 
 
-@pytest.mark.parametrize(
+@each(
     "answer",
     ["7", "C", "no", "∞", "→", "👍", "是", "Solution: 42", "-1", "€", "¬", " " * 500 + "x"],
 )
@@ -137,7 +138,7 @@ def test_short_answers_are_answers(answer: str) -> None:
 BLANKS = "\u3164\u115f\u1160\uffa0\u2800\ufffc\u034f\u17b4\u17b5\xad\u180b\u180c\u180d\u180e\u180f"
 
 
-@pytest.mark.parametrize("blank", [*BLANKS, "\u200d", "\u200c\ufe0f", BLANKS * 500, "\U0001d159"])
+@each("blank", [*BLANKS, "\u200d", "\u200c\ufe0f", BLANKS * 500, "\U0001d159"])
 def test_attack_an_answer_of_letters_without_a_picture_is_empty(blank: str) -> None:
     assert emptiness(blank) == "the answer is empty"
     assert emptiness(f" {blank}:\n{blank}", openers=False)
@@ -145,12 +146,12 @@ def test_attack_an_answer_of_letters_without_a_picture_is_empty(blank: str) -> N
     assert not Sought(f"{blank} Canberra").has(blank)
 
 
-@pytest.mark.parametrize("blank", BLANKS)
+@each("blank", BLANKS)
 def test_a_letter_without_a_picture_is_shown_to_the_judge(blank: str) -> None:
     assert visible(f"Can{blank}berra") == f"Can\\u{{{ord(blank):x}}}berra"
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         *(
@@ -167,7 +168,7 @@ def test_what_scripts_and_emoji_are_written_with_stays_as_it_is(text: str) -> No
     assert emptiness(text) == ""
 
 
-@pytest.mark.parametrize(
+@each(
     "answer",
     [
         *("<think></think>", "<br>", "<br/>\n<BR>", "&nbsp;&#8203;&shy;", r"\boxed{}", "``````"),
@@ -185,7 +186,7 @@ def test_attack_markup_without_content_is_empty(answer: str) -> None:
     assert emptiness(answer, openers=False)
 
 
-@pytest.mark.parametrize(
+@each(
     "answer",
     [
         *(
@@ -205,7 +206,7 @@ def test_markup_that_says_something_is_an_answer(answer: str) -> None:
     assert emptiness(answer) == ""
 
 
-@pytest.mark.parametrize(
+@each(
     "answer",
     [
         *(
@@ -243,7 +244,7 @@ def test_attack_an_announcement_in_disguise_is_none(answer: str) -> None:
 # --- Quotes ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("answer", "quote"),
     [
         ("The answer is 42.", "42"),
@@ -261,7 +262,7 @@ def test_wrong_a_short_quote_that_says_all_is_refused(answer: str, quote: str) -
     assert Sought(answer).complaint([quote], "Names it") == ""
 
 
-@pytest.mark.parametrize(
+@each(
     ("answer", "quote"),
     [
         *(
@@ -297,13 +298,13 @@ def test_a_complaint_about_a_short_quote_is_true() -> None:
     assert "too short" not in sought.complaint(["Perth"])
 
 
-@pytest.mark.parametrize("unseen", ["\u200b", "\u00ad", "\u200d", "\ufe0f", "\u3164", "\u034f"])
+@each("unseen", ["\u200b", "\u00ad", "\u200d", "\ufe0f", "\u3164", "\u034f"])
 def test_wrong_a_quote_without_what_cannot_be_seen_is_refused(unseen: str) -> None:
     assert Sought(f"It is Can{unseen}berra.").has("Canberra")
     assert Sought("It is Canberra.").has(f"Can\\u{{{ord(unseen):x}}}berra")
 
 
-@pytest.mark.parametrize(
+@each(
     ("answer", "quote"),
     [
         ("A well\u2011known city", "well-known city"),
@@ -349,7 +350,7 @@ def test_attack_accents_without_end_do_not_take_time_without_end() -> None:
 _CAPITAL = "The capital of Australia is Canberra, not Sydney."
 
 
-@pytest.mark.parametrize(
+@each(
     ("answer", "quote"),
     [
         (_CAPITAL, "The capital of Australia is Canberra..."),
@@ -363,12 +364,12 @@ def test_wrong_a_quote_with_dots_at_its_ends_is_refused(answer: str, quote: str)
     assert Sought(answer).complaint([quote], "Names it") == ""
 
 
-@pytest.mark.parametrize("quote", ["...", "... ...", "[...]", "...is...", "...Perth...", "\u2026."])
+@each("quote", ["...", "... ...", "[...]", "...is...", "...Perth...", "\u2026."])
 def test_attack_dots_and_little_else_count(quote: str) -> None:
     assert not Sought(_CAPITAL).has(quote)
 
 
-@pytest.mark.parametrize(
+@each(
     ("answer", "quote"),
     [
         *(("The answer is 42.", "42."), ("It costs $5.", "$5"), ("It costs \u20ac5.", "\u20ac5")),
@@ -385,7 +386,7 @@ def test_wrong_a_short_quote_of_the_whole_is_refused(answer: str, quote: str) ->
     assert Sought(answer).complaint([quote], "Names it") == ""
 
 
-@pytest.mark.parametrize(
+@each(
     ("answer", "quote"),
     [
         *(("It is -5", "5"), ("It is -$5", "5"), ("It is 5.2 now", "5"), ("It is 5.2 now", "5.")),
@@ -413,7 +414,7 @@ def test_attack_digits_without_end_do_not_take_time_without_end() -> None:
 # --- Fourth round ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("answer", "quote"),
     [
         *(("The scanberrans came in time", "Canberra"), ("I can't say so", "I can")),
@@ -431,7 +432,7 @@ def test_attack_a_quote_cuts_a_word_a_number_or_a_sentence(answer: str, quote: s
     assert not Sought(answer).has(quote)
 
 
-@pytest.mark.parametrize(
+@each(
     ("answer", "quote"),
     [
         ("Creo que de las que hay una es buena y otra no lo es tanto", "de las que"),
@@ -452,7 +453,7 @@ def test_small_words_that_decide_are_evidence() -> None:
     assert Sought("Diga lo que diga la gente, no es así").complaint(["no es así"]) == ""
 
 
-@pytest.mark.parametrize(
+@each(
     ("answer", "quote"),
     [
         *(
@@ -489,13 +490,13 @@ def test_a_complaint_says_that_dots_leave_something_out() -> None:
     assert "a word" in Sought("The scanberrans came").complaint(["Canberra"])
 
 
-@pytest.mark.parametrize("text", ["1×", "5^(", "1 000 ", "1/", "<!--", "<!-- `", "5 1/2 "])
+@each("text", ["1×", "5^(", "1 000 ", "1/", "<!--", "<!-- `", "5 1/2 "])
 def test_attack_numbers_and_comments_without_end_do_not_take_time_without_end(text: str) -> None:
     whole = text * (200_000 // len(text))
     assert not Sought(uncommented(whole)).has("7 apples")
 
 
-@pytest.mark.parametrize(
+@each(
     ("answer", "seen"),
     [
         ("Sydney. <!-- Canberra -->", False),

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from assay.graders.judges.gate import emptiness
+from tests.each import each
 
 
-@pytest.mark.parametrize(
+@each(
     "answer",
     [
         *("Answer: \u221e", "Answer: \u2713", "Final answer: \u2264", "\u7b54\u6848\uff1a\u2713"),
@@ -19,7 +18,7 @@ def test_wrong_a_sign_behind_an_opener_is_an_announcement(answer: str) -> None:
     assert emptiness(answer) == ""
 
 
-@pytest.mark.parametrize(
+@each(
     "answer",
     [
         *("`&nbsp;`", "`&lt;`", "`<br>`", "`<p></p>`", "`[]`", "`` ` ``", "`<answer>`"),
@@ -32,7 +31,7 @@ def test_wrong_an_answer_in_code_or_markup_is_empty(answer: str) -> None:
     assert emptiness(answer, openers=False) == ""
 
 
-@pytest.mark.parametrize(
+@each(
     "answer",
     [
         *("&nbsp;", "&ensp;&#8203;", "&colon;", "<p></p>", "<script></script>", "<br>", "` `"),
@@ -44,7 +43,7 @@ def test_attack_code_and_markup_that_show_nothing_are_content(answer: str) -> No
     assert emptiness(answer, openers=False)
 
 
-@pytest.mark.parametrize(
+@each(
     "answer",
     [
         *("`Solution:`", "```\nSolution:\n```", "Solution&colon;", "Solution&#58;"),
@@ -55,7 +54,7 @@ def test_attack_an_announcement_in_code_or_markup_is_content(answer: str) -> Non
     assert emptiness(answer) == "the answer only announces an answer"
 
 
-@pytest.mark.parametrize(
+@each(
     "answer",
     [
         *(
@@ -75,13 +74,12 @@ def test_a_word_that_may_be_the_answer_is_no_announcement(answer: str) -> None:
     assert emptiness(answer) == ""
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         *("`" * 400_000, "` `` ``` " * 40_000, "~~~ `\n" * 60_000, "``  " * 90_000),
         "".join("`" * length + " " for length in range(1, 900)),
     ],
-    ids=["run", "lengths", "fences", "pairs", "growing"],
 )
 def test_attack_backticks_do_not_take_time_without_end(text: str) -> None:
     assert emptiness(f": {text}") in ("", "the answer has no words")

@@ -13,6 +13,7 @@ from typing import TypeAlias
 from assay.errors import InputError
 from assay.eval.batch import in_batches
 from assay.tasks.json_rows import MAX_LINE_BYTES, parse_line
+from assay.tasks.pictures import IMAGES, with_files
 from assay.tasks.row_files import Unit, place_of, renamed_line
 from assay.tasks.rows import Glance, Row, glance_at, parse_row
 from assay.tasks.tables import Batch, ColumnFile, lines_of
@@ -236,18 +237,20 @@ def _as_named(line: bytes | InputError, number: int, source: ShardSource) -> byt
 def read_shard(shard: Shard) -> Iterator[tuple[Lines, Batch | None]]:
     """The rows of a shard, some at a time, and, of a table, their columns."""
     source, stretch = shard.source, shard.stretch
+    field = source.mapping.get(IMAGES, IMAGES)
     if source.is_table and shard.lines is None:
         table = ColumnFile(source.path, source.name)
         try:
             for start, batch in table.batches(stretch.start, stretch.size):
                 for offset in range(0, batch.num_rows, _TOGETHER):
                     some = batch.slice(offset, _TOGETHER)
-                    lines = lines_of(some, source.mapping)
-                    yield list(enumerate(lines, start + offset + 1)), some
+                    lines = enumerate(lines_of(some, source.mapping), start + offset + 1)
+                    yield list(with_files(lines, source.path, field)), some
         finally:
             table.close()
         return
-    for some in in_batches(_lines(shard) if shard.lines is None else shard.lines, _TOGETHER):
+    lines = with_files(_lines(shard), source.path, field) if shard.lines is None else shard.lines
+    for some in in_batches(lines, _TOGETHER):
         yield some, None
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.each import each
 from tests.inside_runner import (
     ADD,
     CANARY,
@@ -597,7 +598,7 @@ def test_descriptors():
     assert len(run({}, {"test_hidden.py": test}, "-q", env=env).passed) == 3
 
 
-@pytest.mark.parametrize("path", sorted(INSIDE.glob("*.py")), ids=lambda path: path.name)
+@each("path", sorted(INSIDE.glob("*.py")))
 def test_the_files_are_of_python_3_8_and_need_only_each_other(path: Path) -> None:
     tree = ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 8))
     allowed = {*sys.stdlib_module_names, "pytest", "_pytest", "pluggy"}

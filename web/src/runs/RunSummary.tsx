@@ -8,7 +8,7 @@ import { between, count, duration, percent, priced, score, whole } from "../part
 import { Flag, Outcome } from "../parts/Outcome";
 import { Notice } from "../parts/Page";
 import { Panel } from "../parts/Panel";
-import { Below, Table } from "../parts/Table";
+import { Below, type Shown, Table } from "../parts/Table";
 import { Lines } from "./Lines";
 import { agentName, cellsAddress } from "./names";
 
@@ -30,6 +30,11 @@ export function RunSummary({ told }: { told: Overview }) {
       </div>
       {told.causes.length > 0 && <Causes told={told} />}
       {told.leaderboard.length > 1 && <Leaderboard rows={told.leaderboard} />}
+      {told.broken_down && (
+        <Panel title={`By ${told.broken_down.by}`}>
+          <Slices found={told.broken_down} />
+        </Panel>
+      )}
     </>
   );
 }
@@ -136,62 +141,87 @@ function Leaderboard({ rows }: { rows: Overview["leaderboard"] }) {
               </>
             ),
           },
-          {
-            name: "Outcome",
-            show: ({ totals }) => (
-              <span className="flex min-w-32 flex-wrap gap-x-3">
-                <EndCounts ends={totals.ends} />
-                {totals.flagged > 0 && <Flag text={whole(totals.flagged)} />}
-              </span>
-            ),
-          },
-          {
-            name: "Mean reward",
-            kind: "number",
-            show: ({ totals }) => (
-              <>
-                {score(totals.reward.mean)}
-                <Below>{between(totals.reward.low, totals.reward.high)}</Below>
-              </>
-            ),
-          },
-          {
-            name: "Interval",
-            isMute: true,
-            from: "md",
-            show: ({ totals }) => (
-              <span className="block min-w-28 pt-1.5">
-                <EstimateBar value={totals.reward} />
-              </span>
-            ),
-          },
-          {
-            name: "Pass rate",
-            kind: "number",
-            show: ({ totals: { has_verdicts: isJudged, pass_rate: rate, graded } }) =>
-              isJudged ? (
-                <>
-                  {percent(rate.mean)} of {whole(graded)}
-                  <Below>{between(rate.low, rate.high, percent)}</Below>
-                </>
-              ) : (
-                "–"
-              ),
-          },
-          {
-            name: "Cost",
-            kind: "number",
-            show: ({ totals }) => priced(totals.cost_usd, totals.cost_unknown),
-          },
-          {
-            name: "Tokens",
-            kind: "number",
-            from: "lg",
-            show: ({ totals }) => (totals.tokens === null ? "unknown" : whole(totals.tokens)),
-          },
-          { name: "Time", kind: "number", show: ({ totals }) => duration(totals.seconds) },
+          ...OF_TOTALS,
         ]}
       />
     </Panel>
+  );
+}
+
+/** What the cells of an agent, or with one value of a field, come to. */
+const OF_TOTALS: readonly Shown<{ totals: Schemas["Totals"] }>[] = [
+  {
+    name: "Outcome",
+    show: ({ totals }) => (
+      <span className="flex min-w-32 flex-wrap gap-x-3">
+        <EndCounts ends={totals.ends} />
+        {totals.flagged > 0 && <Flag text={whole(totals.flagged)} />}
+      </span>
+    ),
+  },
+  {
+    name: "Mean reward",
+    kind: "number",
+    show: ({ totals }) => (
+      <>
+        {score(totals.reward.mean)}
+        <Below>{between(totals.reward.low, totals.reward.high)}</Below>
+      </>
+    ),
+  },
+  {
+    name: "Interval",
+    isMute: true,
+    from: "lg",
+    show: ({ totals }) => (
+      <span className="block min-w-28 pt-1.5">
+        <EstimateBar value={totals.reward} />
+      </span>
+    ),
+  },
+  {
+    name: "Pass rate",
+    kind: "number",
+    show: ({ totals: { has_verdicts: isJudged, pass_rate: rate, graded } }) =>
+      isJudged ? (
+        <>
+          {percent(rate.mean)} of {whole(graded)}
+          <Below>{between(rate.low, rate.high, percent)}</Below>
+        </>
+      ) : (
+        "–"
+      ),
+  },
+  {
+    name: "Cost",
+    kind: "number",
+    show: ({ totals }) => priced(totals.cost_usd, totals.cost_unknown),
+  },
+  {
+    name: "Tokens",
+    kind: "number",
+    from: "lg",
+    show: ({ totals }) => (totals.tokens === null ? "unknown" : whole(totals.tokens)),
+  },
+  {
+    name: "Time",
+    kind: "number",
+    from: "lg",
+    show: ({ totals }) => duration(totals.seconds),
+  },
+];
+
+/** The cells of each value of a field, the lowest mean reward first. */
+export function Slices({ found: { by, slices, more } }: { found: Schemas["Breakdown"] }) {
+  return (
+    <>
+      <Table
+        label={`Cells by ${by}`}
+        items={slices}
+        keyOf={(one) => one.value}
+        columns={[{ name: by, kind: "name", show: (one) => one.value }, ...OF_TOTALS]}
+      />
+      {more > 0 && <p className="text-soft">and {count(more, "more value")}</p>}
+    </>
   );
 }

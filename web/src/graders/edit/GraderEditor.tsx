@@ -161,6 +161,7 @@ export function GraderEditor({ project, kinds, kind, grader, start, slot }: Edit
                   />
                 )}
                 <DefinitionForm
+                  project={project}
                   kinds={kinds}
                   kind={kind}
                   value={draft.definition}

@@ -1,6 +1,8 @@
 import type { ReactNode } from "react";
 import { DiffView } from "../../parts/DiffView";
-import type { CellView } from "./asking";
+import { Boundary } from "../../parts/Panel";
+import { Pictures } from "../../parts/Picture";
+import { type CellView, usePictures } from "./asking";
 import { Folded } from "./Folded";
 
 /** Prompt, answer and what was expected, with what differs. */
@@ -12,6 +14,7 @@ export function Texts({ cell }: { cell: CellView }) {
           <Folded text={cell.prompt} />
         </Part>
       )}
+      <PicturesPart cell={cell} />
       <Part name="Answer">
         {cell.answer.text ? <Folded text={cell.answer} /> : "There is none."}
       </Part>
@@ -27,6 +30,22 @@ export function Texts({ cell }: { cell: CellView }) {
       )}
     </div>
   );
+}
+
+/** The pictures of what was said and done, if there are any. */
+export function PicturesPart({ cell }: { cell: CellView }) {
+  if (cell.pictures === 0) return null;
+  return (
+    <Part name="Pictures">
+      <Boundary what="Reading the pictures">
+        <PicturesOf cell={cell} />
+      </Boundary>
+    </Part>
+  );
+}
+
+function PicturesOf({ cell }: { cell: CellView }) {
+  return <Pictures pictures={usePictures(cell.run, cell.place).pictures} />;
 }
 
 function Part({ name, children }: { name: string; children: ReactNode }) {
