@@ -21,10 +21,10 @@ from assay.interop.openai_suite import Fidelity
 from assay.interop.promptfoo_graders import OF_TRACES, Declaration, asked_of, declared
 from assay.interop.promptfoo_read import (
     Config,
+    ConfigPart,
     Left,
     PromptfooTest,
     PromptText,
-    ConfigPart,
     model_of,
     number_of,
     provider_of,
