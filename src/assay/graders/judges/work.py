@@ -148,6 +148,17 @@ def _added(diffs: Sequence[Sequence[str]]) -> str:
     return "\n@@\n".join([*marked, *("\n".join(block) for block in new)])
 
 
+def own_lines(workspace: Workspace, name: str) -> str | None:
+    """What of a file that was left is the work's own; None where it has none that can be read."""
+    left, given = Path(workspace.submitted or workspace.path), workspace.source
+    after = _content(left, name)
+    before = None if given is None else _content(Path(given), name)
+    if after is None or _text_of(after) is None or after == before:
+        return None
+    lines, _ = file_diff(name, before, after, _EFFORT)
+    return _added([lines])
+
+
 def trace_view(trace: Trace) -> View:
     """What was said and done, step by step, each in a line that nothing in it can begin.
 
