@@ -13,6 +13,7 @@ from assay.scoring.json_safe import Json
 from assay.tasks.row_files import RowReading
 from assay.tasks.rows import Row, read_row, read_rows
 from assay.types.picture import MOST_BYTES, Picture
+from tests.command_line import assay, cells
 from tests.pictures import jpeg, png, url
 
 RED = Picture(png())
@@ -138,3 +139,13 @@ def test_parquet_holds_the_bytes(tmp_path: Path) -> None:
     parquet.write_table(pa.table({"answer": ["a"], "image": [b"no"]}), tmp_path / "c.parquet")
     with pytest.raises(InputError, match="'image' holds bytes of which, as a picture, it is no"):
         list(read_rows(str(tmp_path / "c.parquet"), graders=(), reading=reading))
+
+
+@pytest.mark.sandbox
+def test_the_example_tells_right_colours_from_wrong(tmp_path: Path) -> None:
+    """A function reads them from the bytes, in the sandbox."""
+    examples = Path(__file__).parents[2] / "examples" / "pictures"
+    done = assay("grade", f"{examples}/rows.jsonl", f"{examples}/colour.py", "--json", cwd=tmp_path)
+    rewards = {cell["case"]: cell["reward"] for cell in cells(done)}
+    assert rewards == {"red": 1.0, "wrong": 0.0, "drawn": 1.0}
+    assert assay("validate", f"{examples}/judge.yaml", cwd=tmp_path).returncode == 0

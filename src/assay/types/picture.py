@@ -148,6 +148,23 @@ class Picture:
             raise wrong(f"its base64 is broken: {error}") from None
         return cls(data, declared)
 
+    @classmethod
+    def of_value(cls, value: object) -> Picture | None:
+        """The picture that Python holds: bytes, or one of Pillow's; None for anything else.
+
+        Raises:
+            InputError: As `Picture` does.
+        """
+        if isinstance(value, bytes | bytearray):
+            return cls(bytes(value))
+        if not (callable(save := getattr(value, "save", None)) and hasattr(value, "getbands")):
+            return None
+        from io import BytesIO
+
+        file = BytesIO()
+        save(file, "PNG")
+        return cls(file.getvalue())
+
 
 def url_of(part: dict[str, object]) -> str | None:
     """Where a part of a message says that its picture is; None for a mere place of one.
