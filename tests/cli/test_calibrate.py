@@ -22,6 +22,7 @@ from assay.store.database import Database
 from assay.store.labels import LabelRecord, Labels
 from assay.testing import Asked, FakeJudge
 from tests.children import Children, until
+from tests.command_line import Command
 from tests.definitions import definition
 from tests.postgres import new_location
 
@@ -52,30 +53,9 @@ def _labels(n: int, *, wrong: int = 2) -> None:
     Path("labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
 
 
-class Command:
-    """Calls `assay calibrate` in this process."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self._capsys = capsys
-
-    def __call__(self, *arguments: str) -> tuple[int, str, str]:
-        self._capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main(["calibrate", *arguments])
-        status = cast("int", ended.value.code)
-        said = self._capsys.readouterr()
-        return status, said.out, said.err
-
-    def json(self, *arguments: str, status: int = 0) -> dict[str, Json]:
-        code, out, err = self(*arguments, "--json")
-        assert code == status, err
-        assert out.count("\n") == 1
-        return cast("dict[str, Json]", json.loads(out))
-
-
 @pytest.fixture
 def calibrate(capsys: pytest.CaptureFixture[str]) -> Command:
-    return Command(capsys)
+    return Command(capsys, "calibrate")
 
 
 def _measure(card: dict[str, Json], name: str) -> Json:

@@ -8,9 +8,8 @@ from typing import cast
 
 import pytest
 
-from assay.cli.main import main
 from assay.scoring.json_safe import Json
-from tests.command_line import assay, numbers_of
+from tests.command_line import Command, assay, numbers_of
 
 _TOTALS = "- {type: exact_match}\n- {type: contains, substring: '4', weight: 3}\n"
 _ROWS: list[dict[str, Json]] = [
@@ -41,29 +40,9 @@ def rows(file: str, data: list[dict[str, Json]]) -> None:
     Path(file).write_text("".join(json.dumps(row) + "\n" for row in data), "utf-8")
 
 
-class Command:
-    """Calls `assay graders` in this process."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self._capsys = capsys
-
-    def __call__(self, *arguments: str) -> tuple[int, str, str]:
-        self._capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main(arguments if arguments[0] in ("validate", "grade") else ("graders", *arguments))
-        said = self._capsys.readouterr()
-        return cast("int", ended.value.code), said.out, said.err
-
-    def json(self, *arguments: str, status: int = 0) -> dict[str, Json]:
-        code, out, err = self(*arguments, "--json")
-        assert code == status, err
-        assert out.count("\n") == 1
-        return cast("dict[str, Json]", json.loads(out))
-
-
 @pytest.fixture
 def graders(capsys: pytest.CaptureFixture[str]) -> Command:
-    return Command(capsys)
+    return Command(capsys, "graders", "validate", "grade")
 
 
 @pytest.fixture

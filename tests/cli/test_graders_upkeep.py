@@ -9,34 +9,12 @@ from typing import cast
 
 import pytest
 
-from assay.cli.main import main
 from assay.scoring.json_safe import Json
+from tests.command_line import Command
 
 _TOTALS = "- {type: exact_match}\n- {type: contains, substring: '4', weight: 3}\n"
 _GOOD = "async def grade(thread: StringThread) -> float:\n    return 1.0\n"
 _OTHER = _GOOD.replace("1.0", "0.5")
-
-
-class Command:
-    """Calls `assay graders` in this process."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self._capsys = capsys
-
-    def __call__(self, *arguments: str) -> tuple[int, str, str]:
-        self._capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main(arguments if arguments[0] in ("validate", "grade") else ("graders", *arguments))
-        said = self._capsys.readouterr()
-        return cast("int", ended.value.code), said.out, said.err
-
-    def ok(self, *arguments: str) -> str:
-        code, out, err = self(*arguments)
-        assert code == 0, err
-        return out
-
-    def json(self, *arguments: str) -> dict[str, Json]:
-        return cast("dict[str, Json]", json.loads(self.ok(*arguments, "--json")))
 
 
 @pytest.fixture
@@ -50,7 +28,7 @@ def graders(
     Path("graders.yaml").write_text(_TOTALS, "utf-8")
     Path("good.py").write_text(_GOOD, "utf-8")
     Path("other.py").write_text(_OTHER, "utf-8")
-    return Command(capsys)
+    return Command(capsys, "graders", "validate", "grade")
 
 
 @pytest.fixture

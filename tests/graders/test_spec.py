@@ -48,6 +48,7 @@ GOOD: list[dict[str, Json]] = [
     {"type": "swebench", "fail_to_pass": ["t::a"]},
     {"type": "implemented", "gate": True},
     {"type": "model_judge", "rubric": "rubric.md", "models": ["m"]},
+    {"type": "agent_judge", "criteria": ["a"], "model": "m", "steps": 20, "max_cost_usd": 0.5},
     {"type": "trace", "require_tools": [{"kind": "write"}], "max_tool_calls": {"read": 3}},
     {"type": "tool_correctness", "expected": ["read", {"name": "Edit"}]},
     {"type": "efficiency", "target_cost_usd": 0.5},

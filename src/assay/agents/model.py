@@ -88,6 +88,7 @@ class ModelAgent:
             then at work at once; the others one after the other, in their order.
         allowance: Limits of a gateway of its own; those of a run's gateway are the run's.
         network: Whether its tools over the workspace may use the network.
+        keeps_changes: Whether what a call of these tools changes is there for the next one.
         turns: What the user says after the prompt, each when the model has stopped.
         user: Who answers after these.
         name: What it is called in a run.
@@ -111,6 +112,7 @@ class ModelAgent:
     parallel: bool = True
     allowance: Allowance = field(default_factory=Allowance)
     network: bool = False
+    keeps_changes: bool = True
     turns: tuple[str, ...] = ()
     user: SimulatedUser | None = None
     name: str = "agent"
@@ -220,7 +222,10 @@ class ModelAgent:
         found: list[AgentTool] = []
         if run.workspace is not None:
             over = WorkspaceTools(
-                workspace=run.workspace, network=self.network, seconds=self.tool_seconds
+                workspace=run.workspace,
+                network=self.network,
+                seconds=self.tool_seconds,
+                keeps_changes=self.keeps_changes,
             )
             found += [over.tool(name) for name in self.tools if isinstance(name, str)]
         found += [

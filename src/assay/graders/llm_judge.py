@@ -47,7 +47,7 @@ class LLMJudgeGrader(DialogueJudge):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _read(self.criteria, self.rubric, self.example)
+        criteria_of(self.criteria, self.rubric, self.example)
 
     @classmethod
     async def grade(
@@ -81,7 +81,7 @@ class LLMJudgeGrader(DialogueJudge):
             InputError: For a file of criteria that cannot be read any more.
         """
         # Read for each answer: the file may be another one by now.
-        read = _read(self.criteria, self.rubric, self.example)
+        read = criteria_of(self.criteria, self.rubric, self.example)
         models = self.panel.models
         metadata: dict[str, Json] = {"model": models[0], "models": list(models)}
 
@@ -108,7 +108,8 @@ class LLMJudgeGrader(DialogueJudge):
         )
 
 
-def _read(criteria: object, rubric: object, example: str) -> tuple[Criterion, ...]:
+def criteria_of(criteria: object, rubric: object, example: str) -> tuple[Criterion, ...]:
+    """The criteria that are given as an option, or by a file."""
     if rubric is not None:
         if criteria is not None:
             raise InputError("rubric: give 'criteria' or 'rubric', not both")

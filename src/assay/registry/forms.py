@@ -30,6 +30,7 @@ _FAMILIES: Mapping[str, Family] = {
     "relevancy": "judge",
     "pairwise": "judge",
     "model_judge": "judge",
+    "agent_judge": "judge",
     "command": "code",
     "files": "code",
     "tests": "code",

@@ -148,6 +148,17 @@ def _added(diffs: Sequence[Sequence[str]]) -> str:
     return "\n@@\n".join([*marked, *("\n".join(block) for block in new)])
 
 
+def own_lines(workspace: Workspace, name: str) -> str | None:
+    """What of a file that was left is the work's own; None where it has none that can be read."""
+    left, given = Path(workspace.submitted or workspace.path), workspace.source
+    after = _content(left, name)
+    before = None if given is None else _content(Path(given), name)
+    if after is None or _text_of(after) is None or after == before:
+        return None
+    lines, _ = file_diff(name, before, after, _EFFORT)
+    return _added([lines])
+
+
 def trace_view(trace: Trace) -> View:
     """What was said and done, step by step, each in a line that nothing in it can begin.
 
@@ -386,7 +397,7 @@ class JudgedWork(Material):
     def unasked(self) -> Unasked | None:
         """Why nobody is asked about it. What was merely done is no work of its own."""
         views = sum(len(view.text) for view in (self.diff, self.trace) if view is not None)
-        own, beside = len(self.spoken.answer) + views, self.spoken.beside
+        own, beside = self.spoken.own + views, self.spoken.beside
         if own + beside > MAX_MATERIAL > 2 * beside:
             why = f"the work makes a prompt of more than {MAX_MATERIAL:,} characters"
             return Unasked(f"{why}, and a judge reads all of it or nothing", is_overlong=True)
