@@ -79,8 +79,15 @@ def keys(root: Path, *words: str) -> list[str]:
 # What holds of every command
 
 
-@pytest.mark.parametrize(("noun", "verb"), VERBS)
-def test_help_teaches(tmp_path: Path, noun: str, verb: str) -> None:
+def test_every_parameter_of_an_operation_can_be_given(
+    tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    for noun, verb in VERBS:
+        with subtests.test(f"{noun} {verb}"):
+            _check_help(tmp_path, noun, verb)
+
+
+def _check_help(tmp_path: Path, noun: str, verb: str) -> None:
     said = " ".join(assay(*_below(noun, verb)[:2], "--help", cwd=tmp_path).stdout.split())
     asked = operation_of(noun, NOUNS[noun].verbs[verb].asks)
     about = NOUNS[noun].verbs[verb].about or cast("str", asked.function.__doc__)
@@ -146,10 +153,13 @@ def _with_names(root: Path, value: Any) -> Any:
     return json.loads(text)
 
 
-@pytest.mark.parametrize(("words", "given"), READS)
-def test_json_is_the_operations_reply(
-    root: Path, words: tuple[str, ...], given: dict[str, object]
-) -> None:
+def test_json_is_the_operations_reply(root: Path, subtests: pytest.Subtests) -> None:
+    for words, given in READS:
+        with subtests.test(" ".join(words)):
+            _check_reply(root, words, given)
+
+
+def _check_reply(root: Path, words: tuple[str, ...], given: dict[str, object]) -> None:
     words, given = _with_names(root, [words, given])
     printed = found(root, *words)
     noun, verb = words[0], words[1]

@@ -339,38 +339,39 @@ def closed(tmp_path: Path) -> Iterator[Path]:
     folder.chmod(0o700)
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        "run closed/case.yaml",
-        "run closed",
-        "validate closed/case.yaml",
-        "validate closed/graders.yaml",
-        "selftest closed/case.yaml",
-        "attack closed",
-        "list closed",
-        "list closed/case.yaml",
-        "serve grader closed/grade.py",
-        "serve grader closed/graders.yaml",
-        "grade closed/rows.jsonl closed/graders.yaml",
-        "grade rows.jsonl closed/grade.py",
-        "report --junit closed/r.xml",
-        "report --html closed/r.html",
-        "grade rows.jsonl graders.yaml --out closed/o.jsonl",
-        "calibrate graders.yaml closed/rows.jsonl",
-        "calibrate label closed/rows.jsonl",
-        "init closed/new",
-    ],
-)
+_CLOSED = """
+run closed/case.yaml
+run closed
+validate closed/case.yaml
+validate closed/graders.yaml
+selftest closed/case.yaml
+attack closed
+list closed
+list closed/case.yaml
+serve grader closed/grade.py
+serve grader closed/graders.yaml
+grade closed/rows.jsonl closed/graders.yaml
+grade rows.jsonl closed/grade.py
+report --junit closed/r.xml
+report --html closed/r.html
+grade rows.jsonl graders.yaml --out closed/o.jsonl
+calibrate graders.yaml closed/rows.jsonl
+calibrate label closed/rows.jsonl
+init closed/new
+"""
+
+
 def test_what_may_not_be_read_or_written_is_told_without_a_traceback(
-    words: str, closed: Path
+    closed: Path, subtests: pytest.Subtests
 ) -> None:
     (closed / "rows.jsonl").write_text('{"answer": "a", "expected": "a"}')
     (closed / "graders.yaml").write_text("- {type: exact_match}")
-    done = assay(*words.split(), cwd=closed)
-    assert done.returncode == 2, done.stderr
-    assert "Traceback" not in done.stderr
-    assert "closed" in done.stderr
+    for line in _CLOSED.split("\n")[1:-1]:
+        with subtests.test(line):
+            done = assay(*line.split(), cwd=closed)
+            assert done.returncode == 2, done.stderr
+            assert "Traceback" not in done.stderr
+            assert "closed" in done.stderr
 
 
 def test_validate_refuses_two_cases_of_one_id_as_run_does(tmp_path: Path) -> None:

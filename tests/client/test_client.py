@@ -354,43 +354,36 @@ def test_graders_go_to_files_and_back(client: Client, tmp_path: Path) -> None:
 Act = Callable[[Client], object]
 
 
-def _wrong(error: type[AssayError], act: Act) -> tuple[type[AssayError], Act]:
-    return error, act
+REFUSED: list[tuple[type[AssayError], Act]] = [
+    (NotFoundError, lambda c: c.graders.version("nope", 1)),
+    (NotFoundError, lambda c: c.graders.grade("nope", [{"answer": "a"}])),
+    (NotFoundError, lambda c: c.datasets.get("nope")),
+    (NotFoundError, lambda c: c.jobs.get("nope")),
+    (NotFoundError, lambda c: c.jobs.create("nope", "nope")),
+    (NotFoundError, lambda c: c.graders.list(project="no-such-project")),
+    (ConflictError, lambda c: c.graders.create.custom(key="taken")),
+    (InputError, lambda c: c.graders.create.custom(key="No Key")),
+    (InputError, lambda c: c.graders.create.external_endpoint(key="e", url="ftp://x")),
+    (
+        InputError,
+        lambda c: cast("Any", c.graders.create).external_endpoint(key="e", url="u", tme=1),
+    ),
+    (InputError, lambda c: c.graders.create.prebuilt_judge(key="p", type="X", judge_model="m")),
+    (InputError, lambda c: c.graders.grade("judge", [{"answer": "a"}])),
+    (InputError, lambda c: c.graders.grade("taken", [{"metadata": {}}])),
+    (InputError, lambda c: c.graders.list(project=" ")),
+    (InputError, lambda c: c.datasets.create("empty", [])),
+]
 
 
-@pytest.mark.parametrize(
-    ("error", "act"),
-    [
-        _wrong(NotFoundError, lambda c: c.graders.version("nope", 1)),
-        _wrong(NotFoundError, lambda c: c.graders.grade("nope", [{"answer": "a"}])),
-        _wrong(NotFoundError, lambda c: c.datasets.get("nope")),
-        _wrong(NotFoundError, lambda c: c.jobs.get("nope")),
-        _wrong(NotFoundError, lambda c: c.jobs.create("nope", "nope")),
-        _wrong(NotFoundError, lambda c: c.graders.list(project="no-such-project")),
-        _wrong(ConflictError, lambda c: c.graders.create.custom(key="taken")),
-        _wrong(InputError, lambda c: c.graders.create.custom(key="No Key")),
-        _wrong(InputError, lambda c: c.graders.create.external_endpoint(key="e", url="ftp://x")),
-        _wrong(
-            InputError,
-            lambda c: cast("Any", c.graders.create).external_endpoint(key="e", url="u", tme=1),
-        ),
-        _wrong(
-            InputError,
-            lambda c: c.graders.create.prebuilt_judge(key="p", type="X", judge_model="m"),
-        ),
-        _wrong(InputError, lambda c: c.graders.grade("judge", [{"answer": "a"}])),
-        _wrong(InputError, lambda c: c.graders.grade("taken", [{"metadata": {}}])),
-        _wrong(InputError, lambda c: c.graders.list(project=" ")),
-        _wrong(InputError, lambda c: c.datasets.create("empty", [])),
-    ],
-)
 def test_what_is_wrong_is_refused_by_the_same_error(
-    client: Client, error: type[AssayError], act: Act
+    client: Client, subtests: pytest.Subtests
 ) -> None:
     client.graders.create.custom(key="taken")
     client.graders.create.binary_judge(key="judge", criteria="good", judge_model="m")
-    with pytest.raises(error):
-        act(client)
+    for number, (error, act) in enumerate(REFUSED):
+        with subtests.test(error.__name__, number=number), pytest.raises(error):
+            act(client)
 
 
 def _grade(client: Client, **row: object) -> object:

@@ -94,7 +94,7 @@ function NewProject() {
     <form onSubmit={send} aria-label="New project">
       <div className={FORM_ROW}>
         <KeyFields called={called} change={setCalled} />
-        <Button type="submit" tone="primary" isDisabled={!called.key || make.isPending}>
+        <Button type="submit" tone="primary" isDisabled={!called.key} isPending={make.isPending}>
           Make a project
         </Button>
       </div>
@@ -140,7 +140,7 @@ function Limits({ project, close }: { project: Project; close: () => void }) {
         {save.error && <ProblemBox problem={save.error} />}
         <Actions>
           <Button onPress={close}>Cancel</Button>
-          <Button type="submit" tone="primary" isDisabled={save.isPending}>
+          <Button type="submit" tone="primary" isPending={save.isPending}>
             Save
           </Button>
         </Actions>
