@@ -173,7 +173,7 @@ function NewKey({ me, made }: Part & { made: (key: Schemas["MadeKey"]) => void }
           change={setProject}
         />
         <Choice label="Good for" value={days} options={TERMS} change={setDays} />
-        <Button type="submit" tone="primary" isDisabled={!name || make.isPending}>
+        <Button type="submit" tone="primary" isDisabled={!name} isPending={make.isPending}>
           Make a key
         </Button>
       </div>
@@ -211,7 +211,7 @@ function Revoke({ one, isOwn, close }: { one: Key; isOwn: boolean; close: () => 
     <Confirm
       title={`Revoke ${one.name}?`}
       action="Revoke"
-      disabled={revoke.isPending}
+      isPending={revoke.isPending}
       close={close}
       confirm={() => revoke.mutate({ params: { path: { id: one.id } } })}
     >

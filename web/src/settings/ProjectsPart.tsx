@@ -110,7 +110,7 @@ function NewProject() {
           value={name}
           change={setName}
         />
-        <Button type="submit" tone="primary" isDisabled={!key || make.isPending}>
+        <Button type="submit" tone="primary" isDisabled={!key} isPending={make.isPending}>
           Make a project
         </Button>
       </div>
@@ -156,7 +156,7 @@ function Limits({ project, close }: { project: Project; close: () => void }) {
         {save.error && <ProblemBox problem={save.error} />}
         <Actions>
           <Button onPress={close}>Cancel</Button>
-          <Button type="submit" tone="primary" isDisabled={save.isPending}>
+          <Button type="submit" tone="primary" isPending={save.isPending}>
             Save
           </Button>
         </Actions>
