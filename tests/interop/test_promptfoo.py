@@ -366,7 +366,20 @@ def test_hostile_configurations_are_refused(text: str, said: str, tmp_path: Path
     assert not (tmp_path / "promptfoo").exists()
 
 
-def test_a_link_out_of_the_directory_and_names_in_results_lead_nowhere(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("provider", "directory"),
+    [
+        ("../../../evil", "evil"),
+        ("openai:../../../evil", "openai:-evil"),
+        ("openai:org/../../../../evil", "openai:org-evil"),
+        ("/etc/evil", "etc-evil"),
+        ("openai:org/gpt-5.1", "openai:org/gpt-5.1"),
+        ("..", "model"),
+    ],
+)
+def test_a_link_out_of_the_directory_and_names_in_results_lead_nowhere(
+    provider: str, directory: str, tmp_path: Path
+) -> None:
     inner = tmp_path / "inner"
     inner.mkdir()
     (tmp_path / "secret.txt").write_text("secret")
@@ -378,7 +391,7 @@ def test_a_link_out_of_the_directory_and_names_in_results_lead_nowhere(tmp_path:
     one: dict[str, Json] = {
         "testCase": test,
         "prompt": {"raw": "y", "label": "{{q}}"},
-        "provider": {"id": "../../../evil"},
+        "provider": {"id": provider},
         "response": {"output": "hm"},
         "success": True,
     }
@@ -389,5 +402,5 @@ def test_a_link_out_of_the_directory_and_names_in_results_lead_nowhere(tmp_path:
     )
     assert "secret" not in done.stdout
     assert [case.id for case in load_cases([str(inner / "promptfoo")])] == ["y"]
-    (answer,) = inner.rglob("answer.txt")
-    assert answer.relative_to(inner).as_posix() == "promptfoo/y/recordings/evil/answer.txt"
+    (answer,) = tmp_path.rglob("answer.txt")
+    assert answer.relative_to(inner).as_posix() == f"promptfoo/y/recordings/{directory}/answer.txt"
