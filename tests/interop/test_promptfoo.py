@@ -303,6 +303,13 @@ async def test_sets_share_their_weight_and_a_lone_threshold_is_the_cases(tmp_pat
     assert (alone.cases[0].threshold, alone.left) == (0.5, [])
 
 
+async def test_a_threshold_that_nothing_reaches_is_no_lower_one(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("q,__expected,__threshold\na,x,nan\nb,x,2\nc,x,0.5\n")
+    found = await of_text(tmp_path, "prompts: ['{{q}}']\ntests: t.csv\n")
+    assert [(case.id, case.threshold) for case in found.cases] == [("a", 1.0), ("c", 0.5)]
+    assert any("no score reaches its threshold of 2" in one.what for one in found.left)
+
+
 @pytest.mark.sandbox
 async def test_python_that_has_more_than_the_standard_library_is_left(tmp_path: Path) -> None:
     marker = tmp_path / "ran"

@@ -286,6 +286,9 @@ async def _graders(
     threshold, asserts = test.threshold, list(test.asserts)
     if len(asserts) == 1 and threshold is None and asserts[0].parts:
         threshold = number_of(asserts[0].get("threshold"))
+    if threshold is not None and threshold > 1.0:
+        left.append(Left(test.place, f"no score reaches its threshold of {threshold:g}"))
+        return [], 1.0, left
     found: list[ImportedGrader] = []
     for said, weight in _flat(asserts, alone=len(asserts) == 1, left=left):
         try:
