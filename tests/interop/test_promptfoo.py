@@ -303,6 +303,13 @@ async def test_sets_share_their_weight_and_a_lone_threshold_is_the_cases(tmp_pat
     assert (alone.cases[0].threshold, alone.left) == (0.5, [])
 
 
+async def test_a_threshold_that_nothing_reaches_is_no_lower_one(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("q,__expected,__threshold\na,x,nan\nb,x,2\nc,x,0.5\n")
+    found = await of_text(tmp_path, "prompts: ['{{q}}']\ntests: t.csv\n")
+    assert [(case.id, case.threshold) for case in found.cases] == [("a", 1.0), ("c", 0.5)]
+    assert any("no score reaches its threshold of 2" in one.what for one in found.left)
+
+
 @pytest.mark.sandbox
 async def test_python_that_has_more_than_the_standard_library_is_left(tmp_path: Path) -> None:
     marker = tmp_path / "ran"
@@ -366,7 +373,20 @@ def test_hostile_configurations_are_refused(text: str, said: str, tmp_path: Path
     assert not (tmp_path / "promptfoo").exists()
 
 
-def test_a_link_out_of_the_directory_and_names_in_results_lead_nowhere(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("provider", "directory"),
+    [
+        ("../../../evil", "evil"),
+        ("openai:../../../evil", "openai:-evil"),
+        ("openai:org/../../../../evil", "openai:org-evil"),
+        ("/etc/evil", "etc-evil"),
+        ("openai:org/gpt-5.1", "openai:org/gpt-5.1"),
+        ("..", "model"),
+    ],
+)
+def test_a_link_out_of_the_directory_and_names_in_results_lead_nowhere(
+    provider: str, directory: str, tmp_path: Path
+) -> None:
     inner = tmp_path / "inner"
     inner.mkdir()
     (tmp_path / "secret.txt").write_text("secret")
@@ -378,7 +398,7 @@ def test_a_link_out_of_the_directory_and_names_in_results_lead_nowhere(tmp_path:
     one: dict[str, Json] = {
         "testCase": test,
         "prompt": {"raw": "y", "label": "{{q}}"},
-        "provider": {"id": "../../../evil"},
+        "provider": {"id": provider},
         "response": {"output": "hm"},
         "success": True,
     }
@@ -389,5 +409,5 @@ def test_a_link_out_of_the_directory_and_names_in_results_lead_nowhere(tmp_path:
     )
     assert "secret" not in done.stdout
     assert [case.id for case in load_cases([str(inner / "promptfoo")])] == ["y"]
-    (answer,) = inner.rglob("answer.txt")
-    assert answer.relative_to(inner).as_posix() == "promptfoo/y/recordings/evil/answer.txt"
+    (answer,) = tmp_path.rglob("answer.txt")
+    assert answer.relative_to(inner).as_posix() == f"promptfoo/y/recordings/{directory}/answer.txt"

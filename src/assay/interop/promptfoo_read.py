@@ -635,7 +635,7 @@ def _of_row(said: ConfigPart) -> ConfigPart:
 
 def _number(text: str) -> float | None:
     try:
-        return float(text)
+        return float(text) if math.isfinite(float(text)) else None
     except ValueError:
         return None
 

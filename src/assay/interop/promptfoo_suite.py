@@ -286,6 +286,9 @@ async def _graders(
     threshold, asserts = test.threshold, list(test.asserts)
     if len(asserts) == 1 and threshold is None and asserts[0].parts:
         threshold = number_of(asserts[0].get("threshold"))
+    if threshold is not None and threshold > 1.0:
+        left.append(Left(test.place, f"no score reaches its threshold of {threshold:g}"))
+        return [], 1.0, left
     found: list[ImportedGrader] = []
     for said, weight in _flat(asserts, alone=len(asserts) == 1, left=left):
         try:
@@ -477,6 +480,9 @@ def read_results(file: str, imported: ImportedTests, config: Config) -> list[Rec
         InputError: For a file that holds none.
     """
     found: list[RecordedTest] = []
+    known: dict[str, list[ImportedCase]] = {}
+    for case in imported.cases:
+        known.setdefault(_key(case.test.variables), []).append(case)
     for around, whole in documents_of(file):
         inner = whole.get("results") if isinstance(whole, dict) else None
         listed = inner.get("results") if isinstance(inner, dict) else [whole]
@@ -485,7 +491,7 @@ def read_results(file: str, imported: ImportedTests, config: Config) -> list[Rec
                 place = Location(file=file, line=around.line)
                 hint = "promptfoo eval -o results.json"
                 raise InputError("this is no result of promptfoo", location=place, hint=hint)
-            case = _case_of(result, imported.cases)
+            case = _case_of(result, known)
             if case is None:
                 imported.not_run["no case has these variables and this prompt"] += 1
                 continue
@@ -493,14 +499,14 @@ def read_results(file: str, imported: ImportedTests, config: Config) -> list[Rec
     return found
 
 
-def _case_of(result: Mapping[str, Json], cases: Sequence[ImportedCase]) -> ImportedCase | None:
+def _case_of(
+    result: Mapping[str, Json], known: Mapping[str, Sequence[ImportedCase]]
+) -> ImportedCase | None:
+    """The case of a result, of cases by their variables."""
     test, prompt = result.get("testCase"), result.get("prompt")
     variables = test.get("vars") if isinstance(test, dict) else None
     said = prompt if isinstance(prompt, dict) else {}
-    key = _key(variables or {})
-    same = [case for case in cases if _key(case.test.variables) == key] or [
-        case for case in cases if _key(case.test.variables) == _key(result.get("vars") or {})
-    ]
+    same = known.get(_key(variables or {})) or known.get(_key(result.get("vars") or {})) or ()
     labels, raw = (said.get("label"), said.get("raw")), str(said.get("raw"))
     with contextlib.suppress(InputError):
         raw = "\n".join(_parted(raw, {}))
@@ -528,7 +534,7 @@ def _recorded(result: Mapping[str, Json], case: ImportedCase, config: Config) ->
     passed = result.get("success")
     return RecordedTest(
         case=case,
-        model=config.providers.get(name) or model_of(name) or _directory(name),
+        model=_directory(config.providers.get(name) or model_of(name) or name),
         output=output if isinstance(output, str) or output is None else json.dumps(output),
         passed=passed if isinstance(passed, bool) else None,
         parts=tuple(_part(p) for p in parts if isinstance(p, dict))
@@ -541,9 +547,17 @@ def _recorded(result: Mapping[str, Json], case: ImportedCase, config: Config) ->
     )
 
 
+_WORDS = re.compile(r"(?!\.)[\w:@+.-]+(?:/(?!\.)[\w:@+.-]+)*", re.ASCII)
+
+
 def _directory(name: str) -> str:
-    """A name that is a directory below the recordings, and no more than that."""
-    return re.sub(r"[^\w:@+-]+", "-", name, flags=re.ASCII).strip("-")[:100] or "model"
+    """A name that is a directory below the recordings, and leads nowhere else."""
+    if len(name) <= _LONGEST_NAME and _WORDS.fullmatch(name) and "/.." not in f"/{name}":
+        return name
+    return re.sub(r"[^\w:@+-]+", "-", name, flags=re.ASCII).strip("-")[:_LONGEST_NAME] or "model"
+
+
+_LONGEST_NAME = 100
 
 
 def _part(part: Mapping[str, Json]) -> tuple[RecordedResult, str]:
