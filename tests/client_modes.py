@@ -42,9 +42,17 @@ class Server:
 
 
 @contextmanager
-def running(location: str) -> Generator[Server]:
-    """Run a server in a thread, on a port that the system chooses."""
-    app = create_app(ServerSettings(location=location, poll_seconds=0.02))
+def running(location: str, *, internal: bool = False) -> Generator[Server]:
+    """Run a server in a thread, on a port that the system chooses.
+
+    Args:
+        location: Its store.
+        internal: Whether its graders may call addresses of its own network.
+    """
+    settings = ServerSettings(
+        location=location, poll_seconds=0.02, allow_internal_endpoints=internal
+    )
+    app = create_app(settings)
     listening = listen("127.0.0.1", 0)
     listening.listen()  # who connects before the server takes over waits, and is not refused
     server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
@@ -59,11 +67,14 @@ def running(location: str) -> Generator[Server]:
 
 
 @contextmanager
-def client_of(mode: str, location: str) -> Generator[Client]:
+def client_of(mode: str, location: str, *, internal: bool = False) -> Generator[Client]:
     """A client in one of the modes, on a store at a location."""
     if mode == "store":
         with Client(store=location) as client:
             yield client
         return
-    with running(location) as server, Client(server.url, server.key()) as client:
+    with (
+        running(location, internal=internal) as server,
+        Client(server.url, server.key()) as client,
+    ):
         yield client

@@ -22,11 +22,14 @@ from pathlib import Path
 from typing import Any, TextIO, cast
 from unittest import mock
 
+import pytest
+
 from assay.models import client as model_client
 from assay.scoring.json_safe import Json
 
 __all__ = [
     "COMMAND",
+    "Command",
     "assay",
     "assay_process",
     "cells",
@@ -76,6 +79,42 @@ def assay_process(
         timeout=120,
         check=False,
     )
+
+
+class Command:
+    """Calls `assay` in this process, in the test's own directory and environment.
+
+    Args:
+        capsys: What it prints is read from it.
+        first: The word of the command, which need not be said.
+        but: Words of other commands, which may be called as well.
+    """
+
+    def __init__(self, capsys: pytest.CaptureFixture[str], first: str = "", *but: str) -> None:
+        self._capsys = capsys
+        self._first = [first] if first else []
+        self._but = but
+
+    def __call__(self, *words: str) -> tuple[int, str, str]:
+        """The exit status, and what is on standard output and on standard error."""
+        from assay.cli.main import main
+
+        self._capsys.readouterr()
+        code = _exit_status(lambda: main([*([] if words[0] in self._but else self._first), *words]))
+        said = self._capsys.readouterr()
+        return code, said.out, said.err
+
+    def ok(self, *words: str) -> str:
+        """What is on standard output of a command that succeeds."""
+        code, out, err = self(*words)
+        assert code == 0, err
+        return out
+
+    def json(self, *words: str, status: int = 0) -> dict[str, Json]:
+        """The one JSON object that it prints."""
+        code, out, err = self(*words, "--json")
+        assert code == status, err
+        return cast("dict[str, Json]", json.loads(out))
 
 
 def _exit_status(call: Callable[[], None]) -> int:

@@ -57,7 +57,7 @@ RUN = RunRecord(id="r1", created_at="2026-11-21T09:08:30Z")
 
 _READ = ("audit", "files", "implemented", "trace", "tool_correctness", "efficiency")
 _MODEL = ("llm_judge", "binary_judge", "faithfulness", "context_relevancy", "answer_relevancy")
-_ASKED = ("pairwise", "model_judge", "score_model", "label_model")
+_ASKED = ("pairwise", "agent_judge", "model_judge", "score_model", "label_model")
 _TESTS = ("tests", "pytest", "swebench")
 
 _LABEL: Json = {

@@ -462,6 +462,7 @@ def test_input_and_output_types_are_in_the_manifest() -> None:
     assert sort.needs_arguments is False
 
 
-def test_an_older_name_says_what_it_is_called_now() -> None:
-    with pytest.raises(ImportError, match=r"use combine, or assay\.native\.Grade"):
-        from assay.graders import Grade  # type: ignore[attr-defined] # noqa: F401
+def test_grade_is_found_where_users_of_hud_look_for_it() -> None:
+    from assay.graders import Grade as Found
+
+    assert Found is Combiner

@@ -24,10 +24,10 @@ from assay.graders.llm_judge import LLMJudgeGrader
 from assay.testing import Asked, FakeJudge, heuristic_verdict
 from assay.testing.asked import Said
 from assay.testing.heuristic import CriterionFinding, find_words
+from tests.each import each
 
 _FILE = Path(__file__).parents[1] / "judge_attacks.jsonl"
 _ROWS: list[dict[str, str]] = [json.loads(line) for line in _FILE.read_text("utf-8").splitlines()]
-_IDS = [row["id"] for row in _ROWS]
 _NO_ORDERS = frozenset(
     {"echo", "template", "hedge", "verbosity", "null_model", "denial", "rag_flood", "rag_merge"}
     | {"reference_forgery", "control", "threat", "polarity"}
@@ -66,14 +66,14 @@ def value(row: dict[str, str], model: str, **more: Any) -> float | None:
     return asyncio.run(grade())
 
 
-@pytest.mark.parametrize("row", _ROWS, ids=_IDS)
+@each("row", _ROWS)
 def test_an_attack_gains_nothing_from_a_rubric(row: dict[str, str], fake: FakeJudge) -> None:
     deserved = float(row["expected"] == "MET")
     assert value(row, fake.model, canary=0.0) == deserved
     assert value(row, fake.anthropic_model, canary=1.0) == deserved
 
 
-@pytest.mark.parametrize("row", _ROWS, ids=_IDS)
+@each("row", _ROWS)
 def test_an_attack_gains_nothing_from_a_binary_judge(row: dict[str, str], fake: FakeJudge) -> None:
     async def grade() -> float | None:
         found = await BinaryJudgeGrader.grade(
@@ -87,10 +87,9 @@ def test_an_attack_gains_nothing_from_a_binary_judge(row: dict[str, str], fake: 
     assert asyncio.run(grade()) == float(row["expected"] == "MET")
 
 
-@pytest.mark.parametrize(
+@each(
     "row",
     [row for row in _ROWS if row["family"] not in _NO_ORDERS],
-    ids=lambda row: row["id"],
 )
 def test_without_fences_the_order_is_obeyed(row: dict[str, str]) -> None:
     told = (
@@ -146,7 +145,7 @@ def test_a_flood_of_true_claims_hides_no_false_one(fake: FakeJudge) -> None:
 
 def test_the_attacks_are_many_and_of_many_kinds() -> None:
     families = Counter(row["family"] for row in _ROWS)
-    assert len(set(_IDS)) == len(_ROWS)
+    assert len({row["id"] for row in _ROWS}) == len(_ROWS)
     assert sum(families.values()) - families["control"] >= 60
     assert families["control"] >= 10
     assert len(families) >= 20

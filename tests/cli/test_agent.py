@@ -68,24 +68,6 @@ def test_a_model_that_is_named_twice_is_asked_once(tmp_path: Path) -> None:
     assert (done.returncode, summary(done)["total"]) == (0, 1)
 
 
-def test_a_case_without_a_matrix_needs_a_model(tmp_path: Path) -> None:
-    write_case(tmp_path, _CASE)
-    done = assay("run", "evals", cwd=tmp_path)
-    assert done.returncode == 2
-    assert "has no matrix" in done.stderr
-    assert "--model" in done.stderr
-
-
-def test_a_model_that_cannot_be_asked_is_refused_before_anything_is_run(tmp_path: Path) -> None:
-    write_case(tmp_path, _CASE)
-    env = {"OPENAI_API_KEY": "", "OPENAI_BASE_URL": ""}
-    done = assay("run", "evals", "--model", "openai:gpt-5", cwd=tmp_path, env=env)
-    assert done.returncode == 2
-    assert "cannot ask 'openai:gpt-5'" in done.stderr
-    assert "OPENAI_API_KEY" in done.stderr
-    assert "no runs" in assay("runs", cwd=tmp_path).stdout.lower()
-
-
 def test_a_model_that_no_recording_is_called_is_refused_with_the_harness_that_is_meant(
     tmp_path: Path,
 ) -> None:

@@ -22,6 +22,7 @@ from assay.store.database import Database
 from assay.store.labels import LabelRecord, Labels
 from assay.testing import Asked, FakeJudge
 from tests.children import Children, until
+from tests.command_line import Command
 from tests.definitions import definition
 from tests.postgres import new_location
 
@@ -52,30 +53,9 @@ def _labels(n: int, *, wrong: int = 2) -> None:
     Path("labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
 
 
-class Command:
-    """Calls `assay calibrate` in this process."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self._capsys = capsys
-
-    def __call__(self, *arguments: str) -> tuple[int, str, str]:
-        self._capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main(["calibrate", *arguments])
-        status = cast("int", ended.value.code)
-        said = self._capsys.readouterr()
-        return status, said.out, said.err
-
-    def json(self, *arguments: str, status: int = 0) -> dict[str, Json]:
-        code, out, err = self(*arguments, "--json")
-        assert code == status, err
-        assert out.count("\n") == 1
-        return cast("dict[str, Json]", json.loads(out))
-
-
 @pytest.fixture
 def calibrate(capsys: pytest.CaptureFixture[str]) -> Command:
-    return Command(capsys)
+    return Command(capsys, "calibrate")
 
 
 def _measure(card: dict[str, Json], name: str) -> Json:
@@ -98,14 +78,6 @@ def test_every_sort_of_grader(calibrate: Command, grader: str) -> None:
     assert _measure(card, "accuracy") == 0.9
     assert cast("dict[str, Json]", card["coverage"])["compared"] == 20
     assert card["confusion"] == [[9, 1], [1, 9]]
-
-
-def test_a_threshold_that_no_score_reaches_is_refused(calibrate: Command) -> None:
-    Path("both.yaml").write_text(_GRADERS, "utf-8")
-    for threshold in ("2", "-0.1", "nan"):
-        code, _, said = calibrate("both.yaml", "labels.jsonl", f"--threshold={threshold}")
-        assert code == 2
-        assert "is not a number from 0 to 1" in said
 
 
 def test_several_graders_are_calibrated_together(calibrate: Command) -> None:
@@ -176,37 +148,6 @@ def test_a_grader_that_fails_on_many_rows_gets_no_verdict(calibrate: Command) ->
     assert "\x1b]0;" not in out + err
     code, _, _ = calibrate("some.py", "some.jsonl")
     assert code == 0
-
-
-_REFUSED: list[tuple[list[str], str]] = [
-    (["graders.yaml", "none.jsonl"], "cannot read none.jsonl"),
-    (
-        ["graders.yaml", "labels.jsonl", "--label", "human"],
-        "no row of labels.jsonl has a label in 'human'; the first has 'id', 'answer', 'label'",
-    ),
-    (["none.yaml", "labels.jsonl"], "none.yaml"),
-    (["none.py", "labels.jsonl"], "there is no file none.py"),
-    (["nobody", "labels.jsonl"], "there is no grader 'nobody'"),
-    (["says@x", "labels.jsonl"], "'x' is not a version"),
-    (["graders.yaml", "labels.jsonl", "--cluster", "case"], "cannot name a cluster"),
-    (["graders.yaml", "labels.jsonl", "--attacks", "none.jsonl"], "cannot read none.jsonl"),
-    (["graders.yaml"], "the store has no labels 'label'"),
-    (["cards", "none"], "there is no calibration card 'none'"),
-    (["labels.jsonl"], "assay calibrate GRADER labels.jsonl"),
-    (["graders.yaml", "graders.yaml"], "graders.yaml is not a file of rows"),
-    (["--list"], "it is `assay calibrate cards`"),
-    (["graders.yaml", "--labels-from-store"], "it is so where no LABELS are named"),
-]
-
-
-@pytest.mark.parametrize(("arguments", "said"), _REFUSED)
-def test_what_cannot_be_used_is_refused(
-    calibrate: Command, arguments: list[str], said: str
-) -> None:
-    Database.open(os.environ["ASSAY_DB"]).close()
-    code, out, err = calibrate(*arguments)
-    assert (code, out) == (2, "")
-    assert said in err
 
 
 def test_where_nothing_could_be_graded_there_is_no_card(calibrate: Command) -> None:
@@ -594,43 +535,6 @@ def test_graders_show_tells_the_card(
     made = calibrate.json("says", "labels.jsonl")
     assert "agreement with people: kappa 0.80 [" in " ".join(shown().split())
     assert json.loads(shown("--json"))["calibration"]["card"] == made["id"]
-
-
-_MISTAKEN: list[tuple[tuple[str, ...], str]] = [
-    (("grade", "labels.jsonl", "-g", "graders.yaml"), "name the grader after the rows"),
-    (("grade", "labels.jsonl", "graders.yaml", "--judge-cache", "off"), "ASSAY_CACHE"),
-    (("grade", "labels.jsonl"), "the following arguments are required: GRADER"),
-    (("graders", "validate", "graders.yaml"), "it is `assay validate FILE`"),
-    (
-        ("calibrate", "label", "labels.jsonl", "--label", "lable", "--out", "x.jsonl"),
-        "no labels 'lable'",
-    ),
-    (("calibrate", "graders.yaml", "labels.jsonl", "--htm", "x"), "try: assay calibrate --help"),
-    (("graders", "show", "says", "--wat"), "try: assay graders show --help"),
-]
-
-
-@pytest.mark.parametrize(("words", "said"), _MISTAKEN)
-def test_what_was_mistaken_is_refused_with_the_fix(
-    words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(words)
-    err = capsys.readouterr().err
-    assert ended.value.code == 2
-    assert said in err
-    assert "did you mean --html" not in err
-    assert not Path("x.jsonl").exists()
-
-
-def test_a_run_of_grade_is_not_resumed(capsys: pytest.CaptureFixture[str]) -> None:
-    _grade(capsys)
-    with pytest.raises(SystemExit) as ended:
-        main(("run", "--resume", "latest"))
-    assert ended.value.code == 2
-    err = capsys.readouterr().err
-    assert "was made by `assay grade`" in err
-    assert "give the `assay grade` command again" in err
 
 
 @pytest.mark.parametrize(

@@ -92,22 +92,6 @@ def test_rows_of_grade_compare_too(tmp_path: Path) -> None:
     assert "old.jsonl → " in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (("one",), "nothing to compare it with"),
-        (("one", "tow"), "did you mean 'two'"),
-        (("two", "latest", "--max-drop", "0"), "two and latest are the same run"),
-        (("one", "two", "--model", "aa"), "did you mean 'a'"),
-        (("one", "two", "--model", "a", "--model", "b", "--model", "a"), "given 3 times"),
-        (("one", "two", "--case", "none"), "no cell in common"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(root: Path, words: tuple[str, ...], says: str) -> None:
-    done = assay("compare", *words, cwd=root)
-    assert (done.returncode, says in done.stderr) == (2, True), done.stderr
-
-
 _ROWS = """
 {"id": "s1", "answer": "4", "expected": 4, "topic": "sums", "tags": ["easy"]}
 {"id": "s2", "answer": "5", "expected": 5, "topic": "sums", "tags": ["easy", "short"]}

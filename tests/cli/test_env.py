@@ -16,7 +16,6 @@ from assay.types import Run
 from tests.channels import serve_process, write_env
 from tests.children import Children, until
 from tests.command_line import COMMAND, environment
-from tests.command_line import assay as command
 
 _TWO = """
 from assay import Environment
@@ -30,47 +29,6 @@ async def t():
     yield "p"
     yield 1.0
 """
-
-
-@pytest.mark.parametrize(
-    ("source", "options", "said"),
-    [
-        ("x = 1", (), "has no environment (make one: env = Environment('name'))"),
-        ("1/0", (), "cannot be loaded: ZeroDivisionError: division by zero (env.py:1"),
-        ("import sys; sys.exit(0)", (), "cannot be loaded: SystemExit"),
-        ("import os; os._exit(0)", (), "ended the process that loaded it"),
-        ("def (", (), "SyntaxError"),
-        (_TWO, (), "has several environments (name one"),
-        (_TWO, (":one",), "env.py: the environment 'first' has no template to be served"),
-        (_TWO + "t(x=1)", (), "cannot be loaded: template 't': got an unexpected"),
-        (_TWO + "t(x=1)", (), "(env.py:12 in <module>)"),
-        (_TWO, (":thrid",), "has no environment 'thrid'"),
-        (_TWO, (":two", "--host", "0.0.0.0"), "others can reach 0.0.0.0"),
-        (_TWO, (":two", "--token-env", "NO_SUCH"), "NO_SUCH is not set"),
-        (_TWO, (":two", "--token-env", "SHORT"), "has 5 characters"),
-        (_TWO, (":two", "--workers", "0"), "--workers"),
-        (_TWO, (":two", "--host", "nowhere.invalid", "--token-env", "LONG"), "cannot listen"),
-        (_TWO, (":two", "--set", "log=/nowhere/at/all"), "cannot write /nowhere/at/all"),
-        (_TWO, (":two", "--set", "with_parent=true"), "wants a pipe"),
-    ],
-)
-def test_what_cannot_be_served_is_said(
-    tmp_path: Path, source: str, options: tuple[str, ...], said: str
-) -> None:
-    write_env(tmp_path, source)
-    name = options[0] if options and options[0].startswith(":") else ""
-    rest = options[1:] if name else options
-    env = {"SHORT": "abcde", "LONG": "0123456789abcdef"}
-    done = command("serve", "env", f"env.py{name}", *rest, cwd=tmp_path, env=env)
-    assert done.returncode in (2, 3), done
-    assert said in done.stderr
-    assert "Traceback" not in done.stderr
-    assert done.stdout == ""
-
-
-def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
-    done = command("serve", "env", "missing.py", cwd=tmp_path)
-    assert (done.returncode, "there is no file" in done.stderr) == (2, True)
 
 
 def test_ctrl_c_ends_it_while_the_file_is_loaded(children: Children, tmp_path: Path) -> None:

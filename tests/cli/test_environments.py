@@ -204,56 +204,6 @@ def test_cases_are_listed_as_tasks(place: Path) -> None:
     assert (row["slug"], row["kind"]) == ("c1", "case")
 
 
-_NEEDS = """from assay import Environment
-env = Environment("needs")
-@env.template()
-async def add(a: int):
-    yield "p"
-    yield 1.0
-"""
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ("run env.py", "env.py: task 'France': nothing says who does its work"),
-        ("run env.py --harness agent", "nothing says which model the harness 'agent' asks"),
-        ("run env.py --harness agent.py:solv", "has no agent 'solv' (did you mean 'solve'?)"),
-        ("run env.py --harness agent.py --model m", "an agent of it is agent.py:NAME"),
-        ("run env.py --harness no.py:solve", "there is no file no.py"),
-        ("run env.py --harness ecko --model m", "unknown harness 'ecko'"),
-        ("run env.py --harness echo --task Keny", "no task 'Keny' (did you mean 'Kenya'?)"),
-        ("run env.py --harness echo --env agent.py", "--env goes with rows"),
-        ("run agent.py --harness echo", "agent.py defines no tasks"),
-        ("run quits.py --harness echo", "quits.py cannot be imported: SystemExit: 0"),
-        ("run broken.py --harness echo", "broken.py cannot be imported: ZeroDivisionError"),
-        ("run env.py env.py twin.py --harness echo", "two tasks"),
-        ("list agent.py", "agent.py defines no tasks"),
-        ("list broken.py", "broken.py cannot be imported"),
-        ("list env.py --out env.py", "env.py"),
-        ("list env.py --out rows.txt", "must end in .jsonl"),
-        ("list typo.py", "typo.py cannot be imported: template 'add': argument 'a' is 'x'"),
-        ("run typo.py", "(typo.py:7 in <module>)"),
-        ("run needs.py --harness echo", "no tasks, and no template that needs no arguments"),
-        ("selftest agent.py", "agent.py defines no tasks"),
-        ("selftest empty.jsonl --env env.py", "empty.jsonl has no tasks"),
-        ("run empty.jsonl --env env.py --harness echo", "empty.jsonl has no tasks"),
-        ("regrade latest", "there is no store"),
-    ],
-)
-def test_bad_input_is_2_and_says_what_to_do(place: Path, words: str, said: str) -> None:
-    _write(place, "quits.py", "import sys\nsys.exit(0)\n")
-    _write(place, "broken.py", "1 / 0\n")
-    _write(place, "twin.py", _ENV)
-    _write(place, "empty.jsonl", "")
-    _write(place, "needs.py", _NEEDS)
-    _write(place, "typo.py", f"{_NEEDS}tasks = [add(a='x')]\n")
-    done = assay(*words.split(), cwd=place)
-    assert (done.returncode, done.stdout) == (2, ""), done.stderr
-    assert said in done.stderr
-    assert "Traceback" not in done.stderr
-
-
 def test_what_was_answered_is_graded_again_by_the_template_as_it_is_now(place: Path) -> None:
     assay("run", "env.py", "--harness", "agent.py:better", cwd=place)
     _change(place, "env.py", '"Nairobi"', '"Mombasa"')

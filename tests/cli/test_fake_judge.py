@@ -65,44 +65,6 @@ def test_a_port_that_is_taken_is_named() -> None:
             serve(parsed("--port", port))
 
 
-@pytest.mark.parametrize(
-    ("text", "told"), [("nonsense", "line 1 is not JSON"), ('"a"\n{', "line 2 is not JSON")]
-)
-def test_answers_that_are_none_are_refused(tmp_path: Path, text: str, told: str) -> None:
-    file = tmp_path / "replies.jsonl"
-    file.write_text(text)
-    with pytest.raises(InputError, match=told):
-        serve(parsed(str(file)))
-
-
-@pytest.mark.parametrize(
-    ("given", "told"),
-    [
-        (("--fault", "nonsense"), "unknown fault 'nonsense'"),
-        (
-            ("/nowhere/replies.jsonl",),
-            r"replies\.jsonl cannot be read: No such file or directory$",
-        ),
-    ],
-)
-def test_what_cannot_be_served_is_told(given: tuple[str, ...], told: str) -> None:
-    with pytest.raises(InputError, match=told):
-        serve(parsed(*given))
-
-
-@pytest.mark.parametrize("port", ["-1", "65536", "x"])
-def test_a_port_is_a_port(port: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        parsed("--port", port)
-    assert "--port" in capsys.readouterr().err
-
-
-def parsed_model(*given: str) -> Namespace:
-    parser = ArgumentParser()
-    add_fake(parser)
-    return parser.parse_args(given)
-
-
 def test_it_serves_an_agents_model(tmp_path: Path) -> None:
     file = tmp_path / "turns.jsonl"
     lines = [
@@ -118,20 +80,3 @@ def test_it_serves_an_agents_model(tmp_path: Path) -> None:
         with pytest.raises(OSError, match="529"):
             ask(url)
         assert [ask(url) for _ in range(3)] == ["None", "So.", '{"verdict": "MET"}']
-
-
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("nonsense", "line 1 is not JSON"),
-        ('"a"\n{"calls": ["ls"]}', "line 2 is not a turn"),
-        ('{"calls": [{"name": "x", "arguments": {}, "id": 1}]}', "line 1 is not a turn"),
-        ('{"text": 3}', "line 1 is not a turn"),
-        ('{"fault": "nonsense"}', "unknown fault"),
-    ],
-)
-def test_a_script_that_is_none_is_refused(tmp_path: Path, text: str, told: str) -> None:
-    file = tmp_path / "turns.jsonl"
-    file.write_text(text)
-    with pytest.raises(InputError, match=told):
-        serve(parsed_model(str(file)))

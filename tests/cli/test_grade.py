@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import os
 import signal
 import subprocess
 from pathlib import Path
@@ -108,53 +107,6 @@ def test_out_keeps_every_row_with_its_grade(tmp_path: Path) -> None:
     assert (row["source"], row["grade"]["reward"]) == ("quiz", 1.0)
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("{", "rows.jsonl:2"),
-        ('{"answer": 5.0}', "'answer' must be text"),
-        ('{"question": "?"}', "needs 'answer' or 'messages'"),
-        ('{"answer": "x", "expected": NaN}', "NaN is not"),
-        ("[]", "must be a JSON object"),
-    ],
-)
-def test_a_malformed_row_is_named_and_nothing_is_graded(
-    tmp_path: Path, line: str, said: str
-) -> None:
-    write(tmp_path, [{"answer": "1", "expected": 1}])
-    with (tmp_path / "rows.jsonl").open("a", encoding="utf-8") as file:
-        file.write(line + "\n")
-    done = assay("grade", "rows.jsonl", "graders.yaml", "--json", cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert said in done.stderr
-    assert "rows.jsonl:2" in done.stderr
-
-
-def test_a_mistyped_grader_option_is_refused_with_its_line(tmp_path: Path) -> None:
-    write(tmp_path, [{"answer": "1", "expected": 1}], "- {type: numeric_match, pik: last}\n")
-    done = assay("grade", "rows.jsonl", "graders.yaml", cwd=tmp_path)
-    assert done.returncode == 2
-    assert "graders.yaml:1:" in done.stderr
-    assert "did you mean 'pick'?" in done.stderr
-
-
-def test_graders_that_could_only_give_0_are_refused_before_a_row_is_graded(tmp_path: Path) -> None:
-    (tmp_path / "rows.jsonl").write_text('{"answer": "a"}\n')
-    (tmp_path / "g.yaml").write_text("- {type: contains, substring: a, gate: true}\n")
-    for command in (["grade", "rows.jsonl", "g.yaml"], ["validate", "g.yaml"]):
-        done = assay(*command, cwd=tmp_path)
-        assert done.returncode == 2, done.stdout
-        assert "g.yaml:1:1: no grader adds credit" in done.stderr
-
-
-def test_what_graders_read_is_no_label(tmp_path: Path) -> None:
-    (tmp_path / "rows.jsonl").write_text('{"answer": "a", "expected": "a"}\n')
-    (tmp_path / "g.yaml").write_text("- {type: exact_match}\n")
-    done = assay("grade", "rows.jsonl", "g.yaml", "--label", "expected", cwd=tmp_path)
-    assert done.returncode == 2
-    assert "'expected' cannot be the label: graders read it" in done.stderr
-
-
 def test_extract_and_pick_work_in_yaml(tmp_path: Path) -> None:
     graders = "- {type: exact_match, extract: boxed, pick: only}\n"
     rows: list[dict[str, Json]] = [
@@ -217,23 +169,6 @@ def test_rows_and_graders_may_stand_in_each_others_place(tmp_path: Path) -> None
     assert "it is a file of rows, and graders are YAML" in done.stderr
 
 
-def test_a_map_that_makes_no_sense_is_refused(tmp_path: Path) -> None:
-    write(tmp_path, [{"answer": "1"}])
-    by = ("grade", "rows.jsonl", "graders.yaml", "--map")
-    assert "'answer' is not OURS=THEIRS" in assay(*by, "answer", cwd=tmp_path).stderr
-    twice = assay(*by, "answer=a", "--map", "answer=b", cwd=tmp_path)
-    assert "--map names a field twice" in twice.stderr
-
-
-def test_attack_a_pipe_as_a_dataset_is_refused_and_does_not_wait(tmp_path: Path) -> None:
-    write(tmp_path, [{"answer": "1"}])
-    os.mkfifo(tmp_path / "pipe")
-    done = assay("grade", "pipe", "graders.yaml", cwd=tmp_path)
-    assert done.returncode == 2
-    assert "pipe is not a regular file" in done.stderr
-    assert "- for standard input" in done.stderr
-
-
 def test_nothing_is_left_of_rows_on_standard_input_though_it_is_told_to_end(tmp_path: Path) -> None:
     scratch = tmp_path / "tmp"
     scratch.mkdir()
@@ -251,33 +186,6 @@ def test_nothing_is_left_of_rows_on_standard_input_though_it_is_told_to_end(tmp_
     assert list(scratch.iterdir()) == []
 
 
-def test_a_file_that_is_no_utf_8_is_refused_whole_also_where_bad_rows_are_left_out(
-    tmp_path: Path,
-) -> None:
-    write(tmp_path, [])
-    rows = "".join(f'{{"answer": "{n}", "expected": {n}}}\n' for n in range(3))
-    (tmp_path / "rows.jsonl").write_bytes(rows.encode("utf-16"))
-    told = assay("grade", "rows.jsonl", "graders.yaml", "--on-bad-row", "skip", cwd=tmp_path)
-    assert (told.returncode, told.stdout) == (2, "")
-    assert "rows.jsonl:1:1: UTF-16, not UTF-8 (save the file as UTF-8)" in told.stderr
-
-
-@pytest.mark.parametrize(
-    ("options", "why"),
-    [
-        (("--project", "mine"), "--project is of stored graders, and graders.yaml is a file"),
-        (("--threshold", "0.5", "--threshold", "0.9"), "--threshold is given twice"),
-    ],
-)
-def test_an_option_that_would_be_ignored_is_refused(
-    tmp_path: Path, options: tuple[str, ...], why: str
-) -> None:
-    write(tmp_path, [{"answer": "4", "expected": 4}])
-    told = assay("grade", "rows.jsonl", "graders.yaml", *options, cwd=tmp_path)
-    assert (told.returncode, told.stdout) == (2, "")
-    assert why in told.stderr
-
-
 def test_a_store_that_is_named_is_told_of_where_it_is_new_and_stands_in_what_is_next(
     tmp_path: Path,
 ) -> None:
@@ -291,3 +199,22 @@ def test_a_store_that_is_named_is_told_of_where_it_is_new_and_stands_in_what_is_
     default = assay("grade", "rows.jsonl", "graders.yaml", cwd=tmp_path)
     assert "note: there was" not in default.stderr
     assert "--db" not in default.stdout
+
+
+def test_the_example_of_conversations_scores_each_turn(tmp_path: Path) -> None:
+    talks = Path(__file__).parents[2] / "examples" / "conversations"
+    rows, graders = str(talks / "rows.jsonl"), str(talks / "graders.yaml")
+    done = assay("grade", rows, graders, "--json", cwd=tmp_path)
+    cells = json.loads(done.stdout)["cells"]
+    turns = {
+        cell["case"]: [turn["value"] for turn in cell["record"]["subscores"][0]["children"]]
+        for cell in cells
+    }
+    assert turns == {
+        "kind": [1.0, 1.0],
+        "cold": [1.0, 0.0],
+        "silent": [0.0, 1.0],
+        "forged": [1.0, 0.0],
+    }
+    rewards = {cell["case"]: cell["reward"] for cell in cells}
+    assert rewards == {"kind": 1.0, "cold": 0.5, "silent": 0.0, "forged": 0.0}

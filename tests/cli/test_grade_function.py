@@ -188,27 +188,6 @@ def test_an_invalid_function_is_refused_with_its_checks(
         assert done.stdout == ""
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("{", "not a JSON object"),
-        ('{"question": "?"}', "needs 'answer' or 'messages'"),
-        ('{"messages": ["hi"]}', "messages[0] needs a 'role'"),
-        ('{"messages": [], "completion": 3}', "'completion' must be text, got int"),
-    ],
-)
-def test_a_malformed_row_is_named_and_nothing_is_graded(
-    tmp_path: Path, line: str, said: str
-) -> None:
-    write(tmp_path, [message("4", "4")])
-    with (tmp_path / "rows.jsonl").open("a", encoding="utf-8") as file:
-        file.write(line + "\n")
-    done = assay("grade", "rows.jsonl", "grade.py", "--json", cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "rows.jsonl:2" in done.stderr
-    assert said in done.stderr
-
-
 def test_many_rows_keep_their_order_and_go_to_a_file(tmp_path: Path) -> None:
     rows: list[dict[str, Json]] = [{"answer": "x" * (n % 5), "n": n} for n in range(2_100)]
     write(tmp_path, rows, HEAD + "    return len(thread.completion())\n")
@@ -246,24 +225,3 @@ def test_a_score_beyond_an_undeclared_range_is_an_error_that_says_what_to_write(
     code, found, _ = graded(tmp_path)
     assert (code, [r["reward"] for r in found]) == (3, [None, 1.0, 0.0])
     assert "grade returned 3, outside [0, 1]; declare its range" in str(found[0]["error"])
-
-
-def test_what_a_file_of_graders_says_has_no_option(tmp_path: Path) -> None:
-    write(tmp_path, [message("4", "4")])
-    for option in ("--range", "--isolation"):
-        done = assay("grade", "rows.jsonl", "grade.py", option, "1", cwd=tmp_path)
-        assert done.returncode == 2
-        assert "write {type: function, file: FILE.py, range: [LOW, HIGH]" in done.stderr
-    done = assay("grade", "rows.jsonl", "grade.py", "--out", "rows.jsonl", cwd=tmp_path)
-    assert "would be overwritten" in done.stderr
-
-
-def test_a_row_that_expects_two_things_is_refused_before_anything_is_graded(tmp_path: Path) -> None:
-    write(tmp_path, [message("4", "4"), message("4", "4") | {"expected": "5"}])
-    done = assay("grade", "rows.jsonl", "grade.py", cwd=tmp_path)
-    assert done.returncode == 2
-    assert "rows.jsonl:2: 'expected' is '5', and 'metadata.expected' is '4'" in done.stderr
-    write(tmp_path, [message("4", "4")])
-    (tmp_path / "graders.yaml").write_text("- type: exact_match\n")
-    done = assay("grade", "rows.jsonl", "graders.yaml", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr

@@ -105,43 +105,6 @@ def test_rows_that_parts_leave_out_are_told_with_the_first_of_them(tmp_path: Pat
     assert (said["overview"]["malformed"], said["parts"]["graded_now"]) == (2, 0)
 
 
-def test_rows_that_are_all_malformed_are_bad_input(tmp_path: Path) -> None:
-    (tmp_path / "rows.jsonl").write_text("{\n{\n", "utf-8")
-    (tmp_path / "graders.yaml").write_text("- {type: numeric_match}\n", "utf-8")
-    command = ("grade", "rows.jsonl", "graders.yaml", "--out", "p/", "--on-bad-row", "skip")
-    done = assay(*command, cwd=tmp_path)
-    assert done.returncode == 2, done.stdout
-    assert "no row of rows.jsonl is well-formed: rows.jsonl:1:2: not a JSON object" in done.stderr
-    assert not (tmp_path / "p").exists()
-
-
-def test_standard_input_without_rows_is_called_by_its_name(tmp_path: Path) -> None:
-    (tmp_path / "graders.yaml").write_text("- {type: numeric_match}\n", "utf-8")
-    done = assay("grade", "-", "graders.yaml", "--out", "p/", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (2, "error: stdin has no rows\n")
-
-
-def test_options_that_go_with_parts_alone_or_with_a_run_alone_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "rows.jsonl").write_text('{"answer": "4", "expected": 4}\n', "utf-8")
-    (tmp_path / "graders.yaml").write_text("- {type: numeric_match}\n", "utf-8")
-    for options, said in (
-        (("--shard-rows", "2"), "--shard-rows goes with --out DIR/"),
-        (("--retry-errors",), "the same command grades again what could not be graded"),
-        (("--html", "p.html"), "assay report latest --html FILE"),
-        (("--out", "p/", "--junit", "p.xml"), "--junit goes with a stored run"),
-        (("--out", "p.csv"), "rows cannot be written as the one file p.csv"),
-        (("--out", "p.parquet"), "or p/, a directory of parts, which may be Parquet"),
-        (("--out", "p"), "rows cannot be written as the one file p (call it .jsonl, "),
-        (("--out", "p/", "--engine", "ray://127.0.0.1:9"), "there is no Ray cluster"),
-        (("--engine", "ray://127.0.0.1:9"), "there is no Ray cluster"),
-    ):
-        done = assay("grade", "rows.jsonl", "graders.yaml", *options, cwd=tmp_path)
-        assert done.returncode == 2
-        assert said in done.stderr
-    assert not (tmp_path / "p").exists()
-    assert "no runs yet" in assay("runs", cwd=tmp_path).stdout
-
-
 def test_parts_are_a_dataset_again_and_the_directory_around_them_says_so(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text('{"answer": "4", "expected": 4}\n', "utf-8")
     (tmp_path / "graders.yaml").write_text("- {type: numeric_match}\n", "utf-8")

@@ -8,9 +8,8 @@ from typing import cast
 
 import pytest
 
-from assay.cli.main import main
 from assay.scoring.json_safe import Json
-from tests.command_line import assay, numbers_of
+from tests.command_line import Command, assay, numbers_of
 
 _TOTALS = "- {type: exact_match}\n- {type: contains, substring: '4', weight: 3}\n"
 _ROWS: list[dict[str, Json]] = [
@@ -41,29 +40,9 @@ def rows(file: str, data: list[dict[str, Json]]) -> None:
     Path(file).write_text("".join(json.dumps(row) + "\n" for row in data), "utf-8")
 
 
-class Command:
-    """Calls `assay graders` in this process."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self._capsys = capsys
-
-    def __call__(self, *arguments: str) -> tuple[int, str, str]:
-        self._capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main(arguments if arguments[0] in ("validate", "grade") else ("graders", *arguments))
-        said = self._capsys.readouterr()
-        return cast("int", ended.value.code), said.out, said.err
-
-    def json(self, *arguments: str, status: int = 0) -> dict[str, Json]:
-        code, out, err = self(*arguments, "--json")
-        assert code == status, err
-        assert out.count("\n") == 1
-        return cast("dict[str, Json]", json.loads(out))
-
-
 @pytest.fixture
 def graders(capsys: pytest.CaptureFixture[str]) -> Command:
-    return Command(capsys)
+    return Command(capsys, "graders", "validate", "grade")
 
 
 @pytest.fixture
@@ -138,68 +117,6 @@ def test_every_kind_is_created_from_options(
     assert (latest["kind"], latest["number"], latest["note"]) == (kind, 1, "n")
     assert definition.items() <= cast("dict[str, Json]", latest["definition"]).items()
     assert (made["name"], made["description"], made["feedback_key"]) == ("Mine", "why", "f")
-
-
-ENDPOINT = ["create", "x", "--set", "kind=external_endpoint"]
-WRONG: list[tuple[list[str], str]] = [
-    (["create", "Bad Key", "--set", "kind=custom"], "cannot be a key"),
-    (["create", "x"], "no definition of the grader was given"),
-    (["create", "x", "good.py", "--set", "kind=custom"], "is of the kind function, not custom"),
-    (["create", "x", "--set", "kind=binary_judge", "--set", "criteria= "], "criteria: must not be"),
-    (["create", "x", "--set", "kind=custom", "--set", "judge_model=m"], "unknown"),
-    (["create", "x", "--set", "kind=custm"], "did you mean 'custom'?"),
-    (["create", "x", "graders.yaml", "--set", "batch=3"], "batch: unknown"),
-    (["create", "x", "--set", "kind=custom", "--set", "path"], "takes FIELD=VALUE, not 'path'"),
-    (["create", "x", "good.py", "--set", "range=[1,0]"], "error: range: range [1.0, 0.0] must be"),
-    (["create", "x", "--set", "kind=custom", "--set", "path=@absent"], "cannot read absent"),
-    (["create", "x", "mine.yaml", "--set", "path=x"], "is a whole definition"),
-    (
-        ["create", "x", "--set", "kind=prebuilt_judge", "--set", "type=FAITH"],
-        "'FAITH' is not valid",
-    ),
-    (["create", "x", "--set", "kind=prebuilt_judge", "--set", "type=faithfulness"], "FAITHFULNESS"),
-    ([*ENDPOINT, "--set", "url=http://127.0.0.1:9/"], "allow_internal: true permits it"),
-    ([*ENDPOINT, "--set", "url=https://u:p@x.com"], "url holds credentials"),
-    ([*ENDPOINT, "--set", "url=https://x.com", "--set", "secret_env=HOME"], "secret_env: must"),
-    (["create", "x", "bad.yaml"], "bad.yaml:2:10: [1].type: unknown grader type"),
-    (["create", "x", "files.yaml"], "files.yaml:2:31: graders[0].expect_dir"),
-    (["create", "x", "row.yaml"], "row.yaml:1:1: answer: unknown field 'answer'"),
-    (["create", "x", "absent.yaml"], "there is no 'absent.yaml'"),
-    (["create", "x", "absent.py"], "cannot read absent.py"),
-    (
-        ["create", "x", "--set", "kind=custom", "--sample", "absent.jsonl"],
-        "cannot read absent.jsonl",
-    ),
-    (["create", "x", "."], "is a directory"),
-    (["create", "x", "--function", "good.py"], "no --function: name the file after the key"),
-    (["create", "x", "--kind", "custom"], "it is --set kind=KIND"),
-    (["create", "x", "good.py", "--set", "name=1"], "--set name must be text, got 1"),
-    (["validate", "absent.py"], "absent.py: does not exist"),
-    (
-        ["validate", "graders.yaml", "--sample", "rows.jsonl"],
-        "--sample is for functions and stored",
-    ),
-    (["update", "totals"], "no change was given"),
-    (["update", "totals", "--set", "kind=custom", "--expected", "7"], "at version 1, not 7"),
-    (["test", "totals", "rows.jsonl"], "it is `assay grade DATA KEY`"),
-    (["show", "totals", "--version", "1"], "name it KEY@N"),
-    (["list", "--project", "absent"], "no project 'absent'"),
-    (["list", "--db", "mysql://x"], "a directory, or postgresql://"),
-    (["import", "absent"], "there is no 'absent'"),
-    (["shw"], "did you mean show?"),
-]
-
-
-@pytest.mark.parametrize(("arguments", "said"), WRONG)
-def test_bad_input_is_told_with_the_fix(totals: Command, arguments: list[str], said: str) -> None:
-    Path("bad.yaml").write_text("- {type: exact_match}\n- {type: exact_mach}\n", "utf-8")
-    Path("files.yaml").write_text("graders:\n  - {type: files, expect_dir: /etc}\n", "utf-8")
-    Path("row.yaml").write_text("answer: 4\n", "utf-8")
-    Path("mine.yaml").write_text("kind: custom\n", "utf-8")
-    Path("empty.jsonl").write_text("\n", "utf-8")
-    code, out, err = totals(*arguments)
-    assert (code, out) == (2, "")
-    assert said in err
 
 
 def test_list_and_show_print_what_is_worth_reading(totals: Command) -> None:
@@ -325,12 +242,6 @@ def test_attack_escape_sequences_do_not_reach_the_terminal(graders: Command, pla
         assert "\x1b" not in out
         assert "\u202e" not in out
     assert "\x1b" not in graders("grade", "rows.jsonl", "totals")[1]
-
-
-@pytest.mark.parametrize("action", ["create", "update", "validate", "export", "import"])
-def test_help_teaches(graders: Command, action: str) -> None:
-    code, out, _ = graders(action, "--help")
-    assert (code, "examples:" in out) == (0, True)
 
 
 @pytest.mark.sandbox

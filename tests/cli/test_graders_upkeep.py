@@ -9,34 +9,12 @@ from typing import cast
 
 import pytest
 
-from assay.cli.main import main
 from assay.scoring.json_safe import Json
+from tests.command_line import Command
 
 _TOTALS = "- {type: exact_match}\n- {type: contains, substring: '4', weight: 3}\n"
 _GOOD = "async def grade(thread: StringThread) -> float:\n    return 1.0\n"
 _OTHER = _GOOD.replace("1.0", "0.5")
-
-
-class Command:
-    """Calls `assay graders` in this process."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self._capsys = capsys
-
-    def __call__(self, *arguments: str) -> tuple[int, str, str]:
-        self._capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main(arguments if arguments[0] in ("validate", "grade") else ("graders", *arguments))
-        said = self._capsys.readouterr()
-        return cast("int", ended.value.code), said.out, said.err
-
-    def ok(self, *arguments: str) -> str:
-        code, out, err = self(*arguments)
-        assert code == 0, err
-        return out
-
-    def json(self, *arguments: str) -> dict[str, Json]:
-        return cast("dict[str, Json]", json.loads(self.ok(*arguments, "--json")))
 
 
 @pytest.fixture
@@ -50,7 +28,7 @@ def graders(
     Path("graders.yaml").write_text(_TOTALS, "utf-8")
     Path("good.py").write_text(_GOOD, "utf-8")
     Path("other.py").write_text(_OTHER, "utf-8")
-    return Command(capsys)
+    return Command(capsys, "graders", "validate", "grade")
 
 
 @pytest.fixture
@@ -323,47 +301,6 @@ def test_a_key_and_a_version_can_be_one_word(totals: Command) -> None:
 
 
 # Stores
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("list",),
-        ("show", "x"),
-        ("list", "x"),
-        ("diff", "x"),
-        ("export",),
-        ("lock", "x"),
-        ("delete", "x"),
-        ("update", "x", "--set", "name=n"),
-    ],
-)
-def test_what_only_reads_makes_no_store(
-    graders: Command, arguments: tuple[str, ...], tmp_path: Path
-) -> None:
-    before = sorted(tmp_path.iterdir())
-    code, out, err = graders(*arguments)
-    assert (code, out) == (2, "")
-    assert f"there is no store at {tmp_path / '.assay'}" in err
-    assert "assay graders create" in err
-    code, _, err = graders(*arguments, "--db", str(tmp_path / "none" / "x"))
-    assert code == 2
-    assert f"there is no store at {tmp_path / 'none' / 'x'}" in err
-    assert sorted(tmp_path.iterdir()) == before
-
-
-def test_a_grader_that_is_not_there_is_told_with_the_store(totals: Command, tmp_path: Path) -> None:
-    code, _, err = totals("show", "totls")
-    assert code == 2
-    assert "no grader 'totls'" in err
-    assert f"{tmp_path / '.assay'}" in err
-    assert "did you mean 'totals'" in err
-
-
-def test_an_unknown_kind_is_no_empty_list(totals: Command) -> None:
-    code, out, err = totals("list", "--kind", "fuction")
-    assert (code, out) == (2, "")
-    assert "did you mean 'function'?" in err
 
 
 def test_what_is_locked_is_told_with_the_command_that_unlocks_it(totals: Command) -> None:

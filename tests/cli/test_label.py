@@ -94,26 +94,6 @@ def test_a_class_that_is_called_none_is_exported_as_it_is(here: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "why"),
-    [
-        (("gone.jsonl",), "No such file"),
-        (("empty.jsonl",), "has no rows"),
-        (("data.jsonl", "--classes", "ONE"), "is not 2 to 9 names"),
-        (
-            ("data.jsonl", "--out", "out.jsonl"),
-            "`assay calibrate label DATA.jsonl` collects them",
-        ),
-    ],
-)
-def test_what_is_wrong_is_said_before_a_page_is_opened(
-    here: Path, arguments: tuple[str, ...], why: str
-) -> None:
-    (here / "empty.jsonl").write_text("\n")
-    done = assay("calibrate", "label", *arguments, cwd=here)
-    assert (done.returncode, why in done.stderr) == (2, True), done.stderr
-
-
-@pytest.mark.parametrize(
     ("classes", "keys"),
     [
         (["PASS", "FAIL", "NA"], "pfn"),

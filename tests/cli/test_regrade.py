@@ -198,21 +198,6 @@ def test_attack_a_row_whose_id_comes_first_keeps_none_from_being_graded_again(
     assert told(again) == told(first) == [("a", None), ("z", 1.0)]
 
 
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (("regrade", "none"), "there is no run 'none'"),
-        (("regrade", "latest", "--only", "sloved"), "did you mean 'solved'"),
-        (("regrade", "latest", "none.yaml"), "none.yaml"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(suite: Path, words: tuple[str, ...], says: str) -> None:
-    result(suite, "run", "evals")
-    done = assay(*words, cwd=suite)
-    assert done.returncode == 2
-    assert says in done.stderr
-
-
 def test_who_deletes_a_tool_of_the_task_s_own_is_worth_nothing_the_second_time_too(
     suite: Path,
 ) -> None:

@@ -120,35 +120,6 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root / "out"
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("report",),
-        ("runs",),
-        ("runs", "export", "latest"),
-        ("compare", "latest", "latest"),
-        ("regrade", "latest"),
-        ("run", "--resume", "latest"),
-        ("runs", "review", "latest"),
-        ("runs", "trainability", "latest"),
-        ("runs", "promote", "latest", "c", "--name", "x"),
-        ("view", "--no-open"),
-        ("graders", "list"),
-        ("calibrate", "cards"),
-        ("view", "--no-open", "--db", "typo"),
-        ("graders", "show", "g", "--db", "typo"),
-        ("serve", "grader", "exact", "--db", "typo"),
-    ],
-)
-def test_a_store_that_is_not_there_is_told_by_what_reads_it_and_is_not_made(
-    tmp_path: Path, words: tuple[str, ...]
-) -> None:
-    """A name that was mistyped made a store, and an empty page on it."""
-    done = assay(*words, cwd=tmp_path, env={"ASSAY_DB": "typo"})
-    assert (done.returncode, "there is no store at typo" in done.stderr) == (2, True), done.stderr
-    assert not (tmp_path / "typo").exists()
-
-
 def test_runs_are_listed_newest_first_with_how_they_ended(listed: Path) -> None:
     lines = assay("runs", cwd=listed).stdout.splitlines()
     names = [line.split()[0] for line in lines[1:]]
@@ -323,12 +294,6 @@ def test_files_stay_where_that_is_asked_for(tmp_path: Path) -> None:
     before = files_kept(tmp_path)
     assert assay("runs", "delete", "latest", "--yes", "--keep-files", cwd=tmp_path).returncode == 0
     assert (files_kept(tmp_path), ids(tmp_path)) == (before, [])
-
-
-def test_nothing_is_deleted_unasked(listed: Path) -> None:
-    done = assay("runs", "delete", "20261120-a", cwd=listed)
-    assert (done.returncode, "--yes" in done.stderr) == (2, True)
-    assert len(ids(listed)) == 4
 
 
 @pytest.mark.parametrize(("said", "is_gone"), [("y\n", True), ("no\n", False), ("", False)])

@@ -136,24 +136,6 @@ def test_a_run_s_traces_leave_in_each_format_and_are_graded_again(tmp_path: Path
         "user", "assistant", "tool", "assistant"]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        (["--format", "atif", "--no-files"], "--format atif has no files"),
-        (["--into", "x"], "no --into: it is --out"),
-        (["--format", "atif", "--json"], "--json would mix"),
-    ],
-)
-def test_options_of_one_export_are_refused_for_the_other(
-    tmp_path: Path, more: list[str], said: str
-) -> None:
-    (tmp_path / "rows.jsonl").write_text('{"answer": "x"}\n')
-    (tmp_path / "graders.yaml").write_text("- {type: contains, substring: x}\n")
-    assay("grade", "rows.jsonl", "graders.yaml", cwd=tmp_path)
-    done = assay("runs", "export", "latest", *more, cwd=tmp_path)
-    assert (done.returncode, said in done.stderr) == (2, True)
-
-
 def test_attack_names_in_a_trace_act_on_no_terminal_and_no_page(tmp_path: Path) -> None:
     """A tool's, an argument's and a model's name are the agent's words, as its answer is."""
     evil = "\x1b[2J\x07\u202e\r\x9b31m<script>alert(1)</script>"

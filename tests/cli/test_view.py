@@ -18,7 +18,7 @@ import pytest
 from assay.cli.view import _place
 from assay.store.records import RunRecord
 from assay.store.runs import Store
-from tests.command_line import COMMAND, assay, environment
+from tests.command_line import COMMAND, environment
 from tests.pages import SILENT
 
 RUN = "20261123-040506-ab12"
@@ -95,23 +95,6 @@ def test_without_a_screen_it_prints_the_link_and_says_it_to_programs(home: Path)
         assert httpx.get(said["login"]).headers["location"] == "/"
         process.terminate()
         assert process.wait(30) == 0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("nigthly",), "did you mean 'nightly'?"),
-        (("--port", "70000"), "not a port"),
-        (("--db", "mysql://x"), "a store cannot be at"),
-        (("--hots", "x"), "unrecognized arguments"),
-    ],
-)
-def test_what_is_wrong_is_said_before_anything_starts(
-    home: Path, arguments: tuple[str, ...], said: str
-) -> None:
-    done = assay("view", *arguments, cwd=home)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert said in done.stderr
 
 
 def test_another_store_is_named_by_db(home: Path, tmp_path: Path) -> None:

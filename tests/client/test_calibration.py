@@ -18,6 +18,7 @@ from tests.calibrated import LINE, SAYS_NO, SAYS_YES, calibrated, says_yes
 from tests.client_modes import MODES, client_of
 from tests.definitions import definition
 from tests.judge_models import model
+from tests.postgres import KINDS, new_location
 
 ROWS: list[dict[str, Json]] = [{"id": "a", "answer": "yes"}, {"id": "b", "answer": "no"}]
 YES = cast("list[dict[str, Json]]", SAYS_YES["graders"])
@@ -29,15 +30,22 @@ def location(tmp_path: Path) -> str:
     return str(tmp_path / "store")
 
 
+_WHERE = dict(zip(MODES, KINDS, strict=True))
+"""Cards of a store are read of SQLite, those of a server of PostgreSQL."""
+
+
 @pytest.fixture(params=MODES)
-def client(request: pytest.FixtureRequest, location: str) -> Generator[Client]:
-    with client_of(str(request.param), location) as made:
-        yield made
+def at(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[tuple[Client, str]]:
+    """A client, and where its store is."""
+    where = new_location(request, _WHERE[request.param], tmp_path)
+    with client_of(str(request.param), where) as made:
+        yield made, where
 
 
 def test_a_calibrated_judge_s_scores_come_with_its_card_which_a_change_makes_stale(
-    client: Client, location: str
+    at: tuple[Client, str],
 ) -> None:
+    client, location = at
     with model(says_yes) as (name, _):
         criteria = "The answer says yes."
         client.graders.create.binary_judge(key="says", criteria=criteria, judge_model=name)
@@ -62,13 +70,15 @@ def test_a_calibrated_judge_s_scores_come_with_its_card_which_a_change_makes_sta
         stale = client.graders.grade("says", ROWS).calibration
         assert stale is not None
         assert (stale.stale, stale.card) == (True, record.id)
+        assert stale.line.endswith(f"STALE, measured before a change: {stale.changed[0]}")
         assert stale.changed == ("criteria The answer says yes. → The answer says no.",)
         assert client.graders.calibration("says") == stale
         assert client.graders.grade("says", ROWS, version=1).calibration == card
         assert client.graders.calibration("says", version=1) == card
 
 
-def test_a_job_s_scores_come_with_the_card_of_its_version(client: Client, location: str) -> None:
+def test_a_job_s_scores_come_with_the_card_of_its_version(at: tuple[Client, str]) -> None:
+    client, location = at
     client.graders.create.declared(key="says", graders=YES)
     client.datasets.create("rows", ROWS)
     first = client.jobs.wait(client.jobs.create("says", "rows").id).id
@@ -89,11 +99,14 @@ def test_a_job_s_scores_come_with_the_card_of_its_version(client: Client, locati
     client.graders.update("says", definition("declared", graders=tuple(NO), threshold=0.25))
     assert client.jobs.results(first).calibration == part.calibration
     assert client.jobs.results(second).calibration == stale
+    client.graders.delete("says")
+    assert client.jobs.results(first).calibration == part.calibration, "scores outlive graders"
 
 
 def test_scores_keep_their_card_when_assay_itself_changes(
-    client: Client, location: str, monkeypatch: pytest.MonkeyPatch
+    at: tuple[Client, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    client, location = at
     client.graders.create.declared(key="says", graders=YES)
     client.datasets.create("rows", ROWS)
     job = client.jobs.wait(client.jobs.create("says", "rows").id).id
@@ -112,7 +125,8 @@ def test_scores_keep_their_card_when_assay_itself_changes(
     assert (client.jobs.results(job).calibration, card.stale) == (card, False)
 
 
-def test_another_project_s_card_is_never_shown(client: Client, location: str) -> None:
+def test_another_project_s_card_is_never_shown(at: tuple[Client, str]) -> None:
+    client, location = at
     client.projects.create("other")
     for project in ("default", "other"):
         client.graders.create.declared(key="says", graders=YES, project=project)
@@ -123,7 +137,8 @@ def test_another_project_s_card_is_never_shown(client: Client, location: str) ->
     assert client.graders.grade("says", ROWS).calibration is None
 
 
-def test_what_more_than_one_request_graded_has_one_card(client: Client, location: str) -> None:
+def test_what_more_than_one_request_graded_has_one_card(at: tuple[Client, str]) -> None:
+    client, location = at
     client.graders.create.declared(key="says", graders=YES)
     record = calibrated(location, "says")
     graded = client.graders.grade("says", [{"answer": "yes"} for _ in range(1_001)])
@@ -133,7 +148,8 @@ def test_what_more_than_one_request_graded_has_one_card(client: Client, location
     assert client.graders.grade("says", []).calibration is None, "nothing was graded"
 
 
-def test_there_is_no_card_of_a_grader_that_is_not_there(client: Client) -> None:
+def test_there_is_no_card_of_a_grader_that_is_not_there(at: tuple[Client, str]) -> None:
+    client, _ = at
     client.graders.create.declared(key="says", graders=YES)
     for key, version in (("none", None), ("says", 2)):
         with pytest.raises(NotFoundError):

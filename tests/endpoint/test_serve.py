@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
 import signal
 import socket
@@ -180,47 +179,16 @@ def test_serve_is_one_call(tmp_path: Path) -> None:
         assert "Traceback" not in said
 
 
-REFUSED: list[tuple[list[str], str]] = [
-    (["gone.py"], "there is no file gone.py"),
-    (["broken.py"], "broken.py cannot be loaded: SyntaxError"),
-    (["exits.py"], "exits.py cannot be loaded: SystemExit"),
-    (["many.py"], "has no function 'grade'"),
-    (["many.py:gade"], "has no function 'gade'"),
-    (["odd.py"], "has a parameter 'anser'"),
-    (["gone.yaml"], "gone.yaml"),
-    (["files.yaml"], "needs 'workspace'"),
-    (["no-such-key"], "no-such-key"),
-    (["key@new"], "'new' is not a version"),
-    (["good.py", "--host", "0.0.0.0"], "others can reach 0.0.0.0"),
-    (["good.py", "--host", "::"], "others can reach ::"),
-    (["good.py", "--token-env", "NOT_SET"], "NOT_SET holds no secret"),
-    (["good.py", "--set", "score_range=[1,0]"], "score_range must be the lower score"),
-    (["good.py", "--set", "score_range=1"], "--set score_range: "),
-    (["files.yaml", "--set", "score_range=[0,1]"], "score_range is for functions"),
-    (["good.py", "--port", "65536"], "not a port"),
-    (["good.py", "--set", "max_batch=0"], "--set max_batch: must be above 0"),
-    (["good.py", "--host", "192.0.2.1", "--without-auth"], "cannot listen on 192.0.2.1"),
-]
-
-
-def test_what_cannot_be_served_is_bad_input(
+def test_an_address_that_is_not_of_this_machine_is_named(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from assay.cli.main import main
 
     (tmp_path / "good.py").write_text("def grade(answer): return 1.0")
-    (tmp_path / "broken.py").write_text("def grade(")
-    (tmp_path / "exits.py").write_text("raise SystemExit(0)")
-    (tmp_path / "many.py").write_text("def one(answer): ...\ndef two(answer): ...")
-    (tmp_path / "odd.py").write_text("def grade(anser, expected): return 1.0")
-    (tmp_path / "files.yaml").write_text("- {type: files, patterns: [x]}")
     monkeypatch.chdir(tmp_path)
-    Database.open(os.environ["ASSAY_DB"]).close()
-    for arguments, said in REFUSED:
-        with pytest.raises(SystemExit) as ended:
-            main(["serve", "grader", *arguments])
-        shown = capfd.readouterr()
-        assert (ended.value.code, said in shown.err) == (2, True), (arguments, shown.err)
+    with pytest.raises(SystemExit) as ended:
+        main(["serve", "grader", "good.py", "--host", "192.0.2.1", "--without-auth"])
+    assert (ended.value.code, "cannot listen on 192.0.2.1" in capfd.readouterr().err) == (2, True)
 
 
 JUDGE: Json = {"type": "score_model", "model": "m", "input": [{"role": "user", "content": "?"}]}
@@ -250,7 +218,6 @@ def test_a_grader_that_can_never_grade_here_is_not_served(
     from assay.cli.main import main
     from assay.registry import Registry
     from assay.registry.definitions import definition_from
-    from assay.store.database import Database
 
     multi: Json = {"type": "multi", "graders": {"a": JUDGE}, "calculate_output": "a"}
     graders: dict[str, Json] = {"judged": JUDGE, "combined": multi, "cosine": COSINE}

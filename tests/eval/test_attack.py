@@ -340,7 +340,7 @@ async def _judged_naively(
 
 
 # Not "replace-tests": it races the tests, and which of them wins is up to the machine.
-_FOOLS_PYTEST = (
+FOOLS_PYTEST = (
     *("conftest-rewrite", "conftest-deselect", "conftest-exit", "pytest-options", "pytest-plugin"),
     *("runner-shadow", "standard-shadow", "exit-at-import", "exit-at-call", "exit-at-end"),
     *("become-true", "skip-tests", "expect-failure", "yes", "equal-subclass"),
@@ -351,7 +351,7 @@ _FOOLS_PYTEST = (
 
 @pytest.mark.slow
 @pytest.mark.sandbox
-@pytest.mark.parametrize("ident", _FOOLS_PYTEST)
+@pytest.mark.parametrize("ident", FOOLS_PYTEST)
 def test_the_cheat_fools_a_judge_who_believes_pytest(ident: str, tmp_path: Path) -> None:
     scene = _scene(tmp_path, _PYTHON, _HIDDEN, "pytest")
     deeds = select_cheats([ident])[0].deeds(scene)

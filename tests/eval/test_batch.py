@@ -36,6 +36,7 @@ from assay.store.kept_files import delete_run, run_state
 from assay.store.records import RunRecord
 from tests.children import Children
 from tests.command_line import COMMAND, assay, environment
+from tests.each import each
 
 
 async def test_no_more_is_under_way_than_may_be_and_all_of_it_is_kept() -> None:
@@ -107,7 +108,7 @@ async def test_when_all_processes_have_died_nobody_waits_for_one() -> None:
         )
 
 
-@pytest.mark.parametrize(
+@each(
     "error",
     [
         StoreError("the disk is full", hint="free some"),

@@ -29,6 +29,7 @@ from assay.types import (
     Trace,
     Workspace,
 )
+from tests.each import each
 
 SOON = 0.05
 """Seconds after which a limit of these tests strikes; what it strikes waits for ever."""
@@ -143,7 +144,7 @@ async def test_what_fails_before_it_is_live_is_a_synthesized_run(error: Exceptio
     assert run.grade.content == run.trace.error
 
 
-@pytest.mark.parametrize(
+@each(
     "error", [AgentError("no key"), KeyError("x"), TimeoutError("model is slow"), SystemError("x")]
 )
 async def test_an_agent_that_fails_keeps_its_run_and_is_not_graded(error: Exception) -> None:
@@ -171,8 +172,8 @@ async def test_an_agent_that_is_no_async_function_is_told() -> None:
     )
 
 
-@pytest.mark.parametrize("limits", [{}, {"agent_timeout": 60}, {"rollout_timeout": 60}])
-@pytest.mark.parametrize("where", ["agent", "grading", "starting task"])
+@each("limits", [{}, {"agent_timeout": 60}, {"rollout_timeout": 60}])
+@each("where", ["agent", "grading", "starting task"])
 async def test_a_time_out_of_the_code_itself_is_not_taken_for_ours(
     where: str, limits: dict[str, Any]
 ) -> None:
@@ -262,7 +263,7 @@ def _sets(path: str, value: object) -> Any:
     return agent
 
 
-@pytest.mark.parametrize(
+@each(
     ("path", "value", "said"),
     [
         ("trace", "x", "run.trace must be a Trace, got str"),
@@ -277,7 +278,7 @@ def _sets(path: str, value: object) -> Any:
         ("cost_usd", math.nan, "run.cost_usd must be a finite number, got float"),
     ],
 )
-@pytest.mark.parametrize("ends", ["well", "badly"])
+@each("ends", ["well", "badly"])
 async def test_what_an_agent_leaves_of_another_type_is_an_error_of_its_run(
     path: str, value: object, said: str, ends: str
 ) -> None:
@@ -293,7 +294,7 @@ async def test_what_an_agent_leaves_of_another_type_is_an_error_of_its_run(
     assert str(run.trace.error).startswith(f"[agent] {said}")
 
 
-@pytest.mark.parametrize("said", [5, 0, ["5"], {"answer": "5"}, b"5"])
+@each("said", [5, 0, ["5"], {"answer": "5"}, b"5"])
 async def test_what_an_agent_returns_that_is_no_text_is_an_error_and_no_empty_answer(
     said: object,
 ) -> None:
@@ -441,7 +442,7 @@ BROKEN: list[tuple[list[object], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("values", "error"), BROKEN)
+@each(("values", "error"), BROKEN)
 async def test_a_template_that_breaks_its_contract_is_an_error(
     values: list[object], error: str
 ) -> None:

@@ -29,6 +29,7 @@ from assay.tasks.case import load_case
 from assay.tasks.task import case_task
 from assay.text.pattern import compile_pattern
 from tests.command_line import assay, result
+from tests.each import each
 
 _REPAIR = Path(__file__).parents[2] / "examples" / "repair" / "parse-number-base"
 _STAND_IN = Path(__file__).parents[1] / "standins" / "parse.py"
@@ -323,7 +324,7 @@ def test_a_gate_that_never_closes_is_told(tmp_path: Path) -> None:
     assert any("gate wide was open" in sentence for sentence in proof.cases[0].open)
 
 
-@pytest.mark.parametrize(
+@each(
     ("pattern", "text"),
     [
         ("retry", "retry"),

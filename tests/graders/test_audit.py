@@ -23,6 +23,7 @@ from assay.scoring.results import Assurance, EvaluationResult, SubScore
 from assay.tasks.blocks import Expect
 from assay.types.submission import Submission, Workspace
 from assay.types.trace import ToolCall, ToolStep, Trace
+from tests.each import each
 from tests.judge_models import asked_text, met, model
 
 Files = Mapping[str, str]
@@ -391,7 +392,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     return said
 
 
-@pytest.mark.parametrize("number", range(len(CASES)))
+@each("number", range(len(CASES)))
 def test_code_that_speaks_to_its_judge_and_honest_code_near_it(
     found: dict[str, list[str]], number: int
 ) -> None:

@@ -30,6 +30,7 @@ from assay.tasks.grader_files import load_graders
 from assay.testing import Asked, FakeJudge
 from assay.training import Reward
 from assay.types.submission import Submission, Workspace
+from tests.each import each
 from tests.endpoint_servers import faulty, graded
 
 Rewards: TypeAlias = "list[float | None]"
@@ -458,7 +459,7 @@ def test_options_of_a_class_are_given_beside_the_rows() -> None:
         Length.grade_batch_now(ROWS, tagret=2)
 
 
-@pytest.mark.parametrize(
+@each(
     ("rows", "options", "said"),
     [
         (ROWS, {"deadline": 0.0}, "deadline is 0.0"),

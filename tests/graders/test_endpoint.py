@@ -22,6 +22,7 @@ from assay.models.pace import Timing
 from assay.scoring import Json, SubScore
 from assay.types import StringThread, Submission
 from assay.types.codec import Problem
+from tests.each import each
 from tests.endpoint_servers import Asked, answering, faulty, graded, raw, reset
 
 THREAD = StringThread([("system", "S"), ("user", "Q"), ("assistant", "A")])
@@ -123,7 +124,7 @@ async def test_what_is_sent_to_nemo_gym() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@each(
     ("url", "protocol", "base"),
     [
         ("http://h", "assay", "http://h"),
@@ -252,9 +253,7 @@ BELIEVED: list[tuple[str, Json, float | None, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("name", "results", "score", "said"), BELIEVED, ids=[name for name, *_ in BELIEVED]
-)
+@each(("name", "results", "score", "said"), BELIEVED)
 async def test_only_a_well_formed_result_is_a_score(
     name: str, results: Json, score: float | None, said: str
 ) -> None:
@@ -333,7 +332,7 @@ async def test_a_skip_is_no_score() -> None:
     assert (found.status, found.score, found.reason) == ("skipped", None, "no code")
 
 
-@pytest.mark.parametrize(("score", "value"), [(-1, 0.0), (0, 0.5), (1, 1.0), (0.5, 0.75)])
+@each(("score", "value"), [(-1, 0.0), (0, 0.5), (1, 1.0), (0.5, 0.75)])
 async def test_a_score_is_moved_from_its_range(score: float, value: float) -> None:
     with faulty(answering(lambda _: {"results": [{"id": "0", "score": score}]})) as server:
         (found,) = await grade_many([spec(server.url, range=[-1, 1])], [("a", PLAIN)])
@@ -409,10 +408,9 @@ OPENRLHF: list[tuple[str, Json, list[float | None]]] = [
 ]
 
 
-@pytest.mark.parametrize(
+@each(
     ("protocol", "reply", "scores"),
     [("adaptive", r, s) for _, r, s in ADAPTIVE] + [("openrlhf", r, s) for _, r, s in OPENRLHF],
-    ids=[name for name, *_ in ADAPTIVE] + [f"openrlhf-{name}" for name, *_ in OPENRLHF],
 )
 async def test_what_other_forms_reply(
     protocol: Protocol, reply: Json, scores: list[float | None]
@@ -502,7 +500,7 @@ WRONG: list[tuple[dict[str, Json], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("options", "said"), WRONG, ids=[str(options) for options, _ in WRONG])
+@each(("options", "said"), WRONG)
 def test_options_that_make_no_sense_are_refused(options: dict[str, Json], said: str) -> None:
     problems: list[Problem] = []
     declared: dict[str, Json] = {"type": "external_endpoint", "url": "https://example.com"}

@@ -16,6 +16,7 @@ from assay.models.pace import Timing
 from assay.models.transport import MAX_REPLY_BYTES
 from assay.scoring.graded import Graded
 from assay.types import Submission
+from tests.each import each
 from tests.endpoint_servers import (
     Asked,
     FaultServer,
@@ -64,7 +65,7 @@ AGAIN: list[tuple[str, Reply]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "fault"), AGAIN, ids=[name for name, _ in AGAIN])
+@each(("name", "fault"), AGAIN)
 async def test_what_was_not_graded_is_tried_again(name: str, fault: Reply) -> None:
     clock = Clock()
     with faulty(fault, fault, graded) as server:
@@ -74,7 +75,7 @@ async def test_what_was_not_graded_is_tried_again(name: str, fault: Reply) -> No
     assert clock.pauses == [0.25, 0.5]  # full jitter: at most this long
 
 
-@pytest.mark.parametrize(("name", "fault"), AGAIN, ids=[name for name, _ in AGAIN])
+@each(("name", "fault"), AGAIN)
 async def test_tries_are_bounded(name: str, fault: Reply) -> None:
     clock = Clock()
     with faulty(fault) as server:
@@ -210,9 +211,7 @@ FINAL: list[tuple[str, Reply, str, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("name", "fault", "outcome", "said"), FINAL, ids=[name for name, *_ in FINAL]
-)
+@each(("name", "fault", "outcome", "said"), FINAL)
 async def test_a_reply_that_is_none_is_an_error_and_not_tried_again(
     name: str, fault: Reply, outcome: str, said: str
 ) -> None:

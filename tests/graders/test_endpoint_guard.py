@@ -14,6 +14,7 @@ from assay.graders.endpoints.calling import grade_remote
 from assay.graders.endpoints.guard import check_url, refusal
 from assay.graders.endpoints.settings import EndpointSettings
 from assay.types import Submission
+from tests.each import each
 from tests.endpoint_servers import faulty, graded
 
 INTERNAL = [
@@ -82,21 +83,19 @@ NEVER = [
 ]
 
 
-@pytest.mark.parametrize(("address", "kind"), INTERNAL)
+@each(("address", "kind"), INTERNAL)
 def test_internal_addresses_are_called_only_if_that_is_allowed(address: str, kind: str) -> None:
     assert refusal(address) == f"a {kind} address"
     assert refusal(address, allow_internal=True) == ""
 
 
-@pytest.mark.parametrize(("address", "kind"), NEVER)
+@each(("address", "kind"), NEVER)
 def test_some_addresses_are_never_called(address: str, kind: str) -> None:
     assert refusal(address) == f"a {kind} address"
     assert refusal(address, allow_internal=True) == f"a {kind} address"
 
 
-@pytest.mark.parametrize(
-    "address", ["8.8.8.8", "1.1.1.1", "100.63.255.255", "172.32.0.1", "2606:4700::1111"]
-)
+@each("address", ["8.8.8.8", "1.1.1.1", "100.63.255.255", "172.32.0.1", "2606:4700::1111"])
 def test_public_addresses_are_called(address: str) -> None:
     assert refusal(address) == ""
 
@@ -113,7 +112,7 @@ def test_an_ipv4_address_means_the_same_however_it_is_wrapped(
         assert refusal(str(tunnelled)) == plain
 
 
-@pytest.mark.parametrize(
+@each(
     "url",
     [
         "http://0x7f000001/",
@@ -162,9 +161,7 @@ def test_a_url_that_is_odd_or_internal_is_refused(url: str) -> None:
         check_url(url)
 
 
-@pytest.mark.parametrize(
-    "url", ["http://2130706433/", "http://127.1/", "http://0x7f.1/", "http://169.254.169.254/"]
-)
+@each("url", ["http://2130706433/", "http://127.1/", "http://0x7f.1/", "http://169.254.169.254/"])
 def test_numbers_that_are_no_plain_address_are_refused_even_where_internal_is_allowed(
     url: str,
 ) -> None:
@@ -172,7 +169,7 @@ def test_numbers_that_are_no_plain_address_are_refused_even_where_internal_is_al
         check_url(url, allow_internal=True)
 
 
-@pytest.mark.parametrize(
+@each(
     "url",
     [
         "https://rewards.example.com",
@@ -216,7 +213,7 @@ IN_CLEAR = [
 ]
 
 
-@pytest.mark.parametrize("url", IN_CLEAR)
+@each("url", IN_CLEAR)
 def test_a_secret_is_not_sent_where_the_network_can_read_it(url: str) -> None:
     with pytest.raises(InputError, match="over http"):
         EndpointSettings(url=url, secret_env="ASSAY_SECRET_R", allow_internal=True)
@@ -224,7 +221,7 @@ def test_a_secret_is_not_sent_where_the_network_can_read_it(url: str) -> None:
     EndpointSettings(url=url, allow_internal=True)
 
 
-@pytest.mark.parametrize(
+@each(
     "url",
     [
         "https://rewards.example.com",
@@ -254,7 +251,7 @@ class Changing:
 ONE = [Submission(answer="x")]
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1", "10.0.0.1", "169.254.169.254", "::1"])
+@each("address", ["127.0.0.1", "10.0.0.1", "169.254.169.254", "::1"])
 async def test_a_name_of_an_internal_address_is_not_called(address: str) -> None:
     settings = EndpointSettings(url="http://rewards.example.com", retries=0)
     (outcome,) = await grade_remote(settings, ONE, lookup=Changing([address]))

@@ -17,6 +17,7 @@ from assay.graders.spec import read_spec
 from assay.scoring import Json, SubScore
 from assay.types import Submission, Workspace
 from assay.types.codec import Problem
+from tests.each import each
 
 TASK = "Add exponential retry to client.py, e.g. with a limit; see README."
 PATTERNS = ["retry", r"backoff\s*\*=\s*2", "max_retries"]
@@ -290,7 +291,7 @@ LANGUAGES = {
 }
 
 
-@pytest.mark.parametrize(("file", "text", "code"), LEXED)
+@each(("file", "text", "code"), LEXED)
 def test_comments_are_blanked(file: str, text: str, code: str) -> None:
     assert without_comments(text, LANGUAGES[Path(file).suffix]) == code
 
@@ -303,7 +304,7 @@ def test_blanking_keeps_every_place(text: str, suffix: str) -> None:
     assert code.count("\n") == text.count("\n")
 
 
-@pytest.mark.parametrize("text", ["=/[", "'\\", "/*", "=/", "`", "'a 'b", "--[[", "\n=begin", "{-"])
+@each("text", ["=/[", "'\\", "/*", "=/", "`", "'a 'b", "--[[", "\n=begin", "{-"])
 def test_attack_text_that_a_lexer_needs_quadratic_time_for(text: str) -> None:
     """A minute instead of a moment, if one of the expressions may look too far."""
     hostile = text * (200_000 // len(text))

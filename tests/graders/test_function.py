@@ -32,7 +32,11 @@ from assay.sandbox.functions import Outcome, OutcomeStatus
 from assay.scoring import Json
 from assay.scoring.results import SubScore
 from assay.tasks.grader_files import load_graders
+from assay.tasks.rows import read_row
 from assay.types import StringThread, Submission
+from assay.types.picture import Picture
+from tests.each import each
+from tests.pictures import png, url
 
 HEAD = "async def grade(thread: StringThread) -> float:\n"
 EXACT = HEAD + "    return float(thread.completion() == thread.metadata.get('expected'))\n"
@@ -49,7 +53,7 @@ def spec(source: str = EXACT, **options: Json) -> GraderSpec:
 ASKED = StringThread([("user", "2+2?")], {"own": 1})
 
 
-@pytest.mark.parametrize(
+@each(
     ("submission", "turns", "metadata"),
     [
         (GOOD[1], [("user", "2+2?"), ("assistant", "4")], {"expected": "4"}),
@@ -153,7 +157,7 @@ OUTCOMES: list[tuple[OutcomeStatus, str, float | None, tuple[str, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize(("outcome", "status", "score", "flags"), OUTCOMES)
+@each(("outcome", "status", "score", "flags"), OUTCOMES)
 def test_an_outcome_is_blamed_on_whose_fault_it_is(
     outcome: OutcomeStatus, status: str, score: float | None, flags: tuple[str, ...]
 ) -> None:
@@ -245,6 +249,20 @@ async def test_items_are_graded_with_raw_scores_and_their_evidence() -> None:
 
 
 @sandbox
+async def test_a_function_is_given_pictures_byte_for_byte() -> None:
+    """The digest is taken in there, of what came in."""
+    told = HEAD + (
+        "    [one] = thread.images()\n"
+        "    print(one.digest, one.media_type, one.width, one.height)\n"
+        "    return float(one.data[:4] == b'\\x89PNG' and thread.completion() == 'red')\n"
+    )
+    shown = read_row({"answer": "red", "images": [url(png())]}).submission
+    [graded] = await grade_functions(FunctionSource(text=told), [("a", shown)])
+    assert graded.score == 1.0, graded
+    assert graded.details["output"] == f"{Picture(png()).digest} image/png 2 2\n"
+
+
+@sandbox
 async def test_no_grader_sees_what_another_call_left_behind() -> None:
     source = (
         "seen = []\n" + HEAD + "    thread.metadata['k'] = 1\n    seen.append(1)\n"
@@ -307,7 +325,7 @@ async def test_one_by_hand_and_what_is_recorded_of_it() -> None:
     assert (node.metadata or {})["output"] == "x\n"
 
 
-@pytest.mark.parametrize(
+@each(
     ("yaml", "why"),
     [
         ("- {type: function}", "file or source is needed"),

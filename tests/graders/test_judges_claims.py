@@ -18,6 +18,7 @@ from assay.graders.judges.panel import Panel, Voter
 from assay.graders.judges.passages import alike, left_out, same
 from assay.scoring.json_safe import Json
 from assay.types import StringThread
+from tests.each import each
 from tests.judge_forms import Shown, by_form, claims, sentence_claims
 from tests.judge_models import model
 
@@ -62,9 +63,7 @@ async def test_a_span_that_is_not_in_the_answer_is_mended_once() -> None:
     assert [one.text for one in found.items] == ["It beats."]
 
 
-@pytest.mark.parametrize(
-    ("span", "stands"), [("C", True), ('"ok"', True), ("o", False), (".", False), ("", False)]
-)
+@each(("span", "stands"), [("C", True), ('"ok"', True), ("o", False), (".", False), ("", False)])
 async def test_a_span_may_be_a_single_word(span: str, stands: bool) -> None:  # noqa: FBT001 - a table's column
     answer, said = "It was written in C by Ken, ok.", claims(("It is in C.", span))
     if stands:
@@ -95,7 +94,7 @@ async def test_a_complaint_quotes_nothing_that_an_answer_could_have_planted() ->
     assert "mark everything" not in complaint
 
 
-@pytest.mark.parametrize(
+@each(
     ("texts", "distinct"),
     [
         (["A b c."] * 60, 1),
@@ -185,7 +184,7 @@ async def test_a_decorated_flood_counts_once(copies: list[str]) -> None:
     assert found.items[0].text.startswith(copies[0].rstrip("."))
 
 
-@pytest.mark.parametrize(
+@each(
     ("true", "false"),
     [
         ("5 > 3", "5 < 3"),
@@ -232,7 +231,7 @@ async def test_a_false_claim_is_not_dropped_for_one_that_is_alike(true: str, fal
     assert [one.text for one in each_of(found.items)] == [true, false]
 
 
-@pytest.mark.parametrize(
+@each(
     ("one", "other"),
     [
         ("Paris is big [1].", "Paris is big [2] [3]"),
@@ -251,7 +250,7 @@ def test_decoration_tells_nothing_apart(one: str, other: str) -> None:
     assert alike(one) == alike(other)
 
 
-@pytest.mark.parametrize(
+@each(
     ("one", "other"),
     [
         ("1.5 mg are enough", "2.5 mg are enough"),
@@ -275,7 +274,7 @@ def test_attack_a_claim_with_ever_more_sources() -> None:
     assert len({alike("Paris is big" + " [7]" * n) for n in range(60)}) == 1
 
 
-@pytest.mark.parametrize("text", ["...", "\u200b", "", "\u3164", "\u2800 -", "**", "\U0001f389"])
+@each("text", ["...", "\u200b", "", "\u3164", "\u2800 -", "**", "\U0001f389"])
 async def test_a_claim_without_words_is_asked_for_again(text: str) -> None:
     def say(one: Shown) -> Json:
         return claims(("It beats.", "beats") if one.is_repair else (text, "beats"))
@@ -287,7 +286,7 @@ async def test_a_claim_without_words_is_asked_for_again(text: str) -> None:
     assert raised.value.kind == "unbelievable"
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "_" * 50_000,
@@ -323,7 +322,7 @@ def splitting(*parts: tuple[str, str]) -> object:
     return say
 
 
-@pytest.mark.parametrize(
+@each(
     ("parts", "texts"),
     [
         (
@@ -334,7 +333,6 @@ def splitting(*parts: tuple[str, str]) -> object:
         ([("It was long ago.", "no such passage")], [MERGED]),
         ([], [MERGED]),
     ],
-    ids=["split", "loses-a-number", "made-up", "nothing"],
 )
 async def test_a_merged_claim_is_split_or_kept_whole(
     parts: list[tuple[str, str]], texts: list[str]
@@ -345,7 +343,7 @@ async def test_a_merged_claim_is_split_or_kept_whole(
     assert found.merged == ((1,) if texts == [MERGED] else ())
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "It began on 6 August 1991.",
@@ -388,7 +386,7 @@ async def test_what_was_left_out_is_asked_for_once_more() -> None:
     assert found.to_json() == {}
 
 
-@pytest.mark.parametrize(
+@each(
     ("answer", "said", "left"),
     [
         ("Ants eat figs daily.", [("Ants eat figs.", "Ants eat figs daily")], []),
@@ -445,7 +443,7 @@ async def test_no_claim_breaks_out_of_its_line() -> None:
     assert fenced_claims([forged]).text == "1. a 2. b 3. c"
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "complaint"),
     [
         ([2, 1, 3], ""),
@@ -496,7 +494,7 @@ THREAD = StringThread(
 )
 
 
-@pytest.mark.parametrize(
+@each(
     ("thread", "metadata", "given_documents", "texts"),
     [
         (None, None, None, []),
@@ -523,13 +521,13 @@ def test_documents_stand_in_turns_and_metadata(
     assert [one.text for one in documents_of(thread, metadata, given_documents)] == texts
 
 
-@pytest.mark.parametrize("wrong", [{"a": 1}, 3, [1], [{"title": "t"}], [["a"]]])
+@each("wrong", [{"a": 1}, 3, [1], [{"title": "t"}], [["a"]]])
 def test_documents_that_are_none_are_refused(wrong: Json) -> None:
     with pytest.raises(InputError, match=r"metadata\[\"documents\"\]"):
         documents_of(None, {"documents": wrong})
 
 
-@pytest.mark.parametrize("sign", ["\u200b", "\u200d", ".", "\u3164", "*", " -", "\ufe0f", "#"])
+@each("sign", ["\u200b", "\u200d", ".", "\u3164", "*", " -", "\ufe0f", "#"])
 def test_a_decorated_copy_of_a_document_is_none(sign: str) -> None:
     copies: list[Json] = [f"A good chunk{sign * n}" for n in range(9)]
     found = documents_of(None, None, [*copies, "A good chunk of 5", "A good chunk of -5"])

@@ -6,6 +6,7 @@ import pytest
 
 from assay.errors import InputError
 from assay.graders.judges.criteria import Criterion, leaves, read_criteria
+from tests.each import each
 
 
 def test_a_text_a_pair_and_a_mapping_are_criteria() -> None:
@@ -45,7 +46,7 @@ def test_groups_nest() -> None:
     assert [one.requirement for one in leaves(read)] == ["runs", "is tested", "is documented"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("requirement", "is_presence"),
     [
         ("The response names the capital.", True),
@@ -87,7 +88,7 @@ _REFUSED: list[tuple[object, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("written", "message"), _REFUSED)
+@each(("written", "message"), _REFUSED)
 def test_what_is_no_criterion_is_refused_by_its_place(written: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
         read_criteria(written)

@@ -22,6 +22,7 @@ from assay.testing import FakeJudge
 from assay.types.submission import Submission
 from assay.types.thread import StringThread
 from assay.types.trace import AgentStep, Trace
+from tests.each import each
 
 JUDGES: dict[type[Grader], dict[str, Any]] = {
     LLMJudgeGrader: {"criteria": ["Names Canberra"]},
@@ -32,8 +33,8 @@ JUDGES: dict[type[Grader], dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("given", [{}, {"answer": None}], ids=["left out", "None"])
-@pytest.mark.parametrize("grader", JUDGES, ids=lambda grader: grader.__name__)
+@each("given", [{}, {"answer": None}])
+@each("grader", JUDGES)
 async def test_a_missing_answer_is_an_error_and_no_zero(
     grader: type[Grader], given: dict[str, Any]
 ) -> None:
@@ -45,9 +46,7 @@ async def test_a_missing_answer_is_an_error_and_no_zero(
         assert (empty.status, empty.value, fake.count) == ("scored", 0.0, 0)
 
 
-@pytest.mark.parametrize(
-    "kind", ["llm_judge", "binary_judge", "pairwise", "faithfulness", "answer_relevancy"]
-)
+@each("kind", ["llm_judge", "binary_judge", "pairwise", "faithfulness", "answer_relevancy"])
 async def test_a_row_without_an_answer_is_an_error(kind: str) -> None:
     options = next(o for g, o in JUDGES.items() if g.name.lower().startswith(kind.replace("_", "")))
     with FakeJudge() as fake:

@@ -18,6 +18,7 @@ from assay.graders.judges.rubric import Combined, combined
 from assay.graders.judges.rubric_files import load_rubric
 from assay.graders.judges.votes import PanelDecision
 from assay.scoring.json_safe import Json
+from tests.each import each
 
 MET, UNMET = PanelDecision(word="MET", value=1.0), PanelDecision(word="UNMET", value=0.0)
 HALF, NA = PanelDecision(word="2", value=0.5), PanelDecision(word="NA")
@@ -50,7 +51,7 @@ ARITHMETIC: list[tuple[Sequence[Criterion], Sequence[PanelDecision], float | Non
 ]
 
 
-@pytest.mark.parametrize(("criteria", "decisions", "value"), ARITHMETIC)
+@each(("criteria", "decisions", "value"), ARITHMETIC)
 def test_the_arithmetic(
     criteria: Sequence[Criterion], decisions: Sequence[PanelDecision], value: float | None
 ) -> None:

@@ -29,6 +29,7 @@ from assay.graders.judges.template_context import (
 from assay.scoring.json_safe import Json
 from assay.testing.asked import split_fences
 from assay.types.thread import StringThread
+from tests.each import each
 
 THREAD = StringThread(
     [("system", "S"), ("document", "D"), ("user", "Q"), ("assistant", "A")], {"domain": "math"}
@@ -57,7 +58,7 @@ CONTEXT: dict[str, Json] = {
 }
 
 
-@pytest.mark.parametrize(
+@each(
     ("template", "expected"),
     [
         ("{{completion}}", "A"),
@@ -94,7 +95,7 @@ def test_the_form_of_the_reply_names_what_it_may_say() -> None:
     assert "NA" in render("{{output_schema}}", variables(THREAD, criteria="c", allow_na=True))
 
 
-@pytest.mark.parametrize(
+@each(
     ("thread", "last", "without"),
     [
         (conversation("A"), None, ""),
@@ -119,7 +120,7 @@ _RECORDED = [
 ]
 
 
-@pytest.mark.parametrize(("template", "expected"), _RECORDED)
+@each(("template", "expected"), _RECORDED)
 def test_templates_mean_what_they_mean_elsewhere(template: str, expected: str) -> None:
     """The texts were recorded from another renderer of Handlebars, asked for plain text."""
     assert render(template, CONTEXT) == expected
@@ -129,7 +130,7 @@ def test_a_tag_behind_an_odd_else_keeps_its_place() -> None:
     assert render("{{#if no}}a{{else  if yes}}b{{/if}}{{zero}}", CONTEXT) == "b0"
 
 
-@pytest.mark.parametrize(
+@each(
     ("template", "expected"),
     [
         ("{{turns.length}} {{none.length}}", "2 0"),
@@ -143,7 +144,7 @@ def test_lists_have_a_length_and_are_written_as_json(template: str, expected: st
     assert render(template, CONTEXT) == expected
 
 
-@pytest.mark.parametrize(
+@each(
     ("template", "said"),
     [
         ("\n{{x", "line 2: a tag is not closed"),
@@ -223,7 +224,7 @@ def test_attack_a_template_is_too_large() -> None:
         render("{{x}}" * 17, {"x": "y" * (MAX_OUTPUT // 16)})
 
 
-@pytest.mark.parametrize(
+@each(
     "template",
     [
         "{{#if a}}" * 3_000 + "{{/if}}" * 3_000,
@@ -295,7 +296,7 @@ EVERYWHERE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("template", EVERYWHERE)
+@each("template", EVERYWHERE)
 def test_attack_no_word_of_material_stands_outside_a_fence(template: str) -> None:
     thread = StringThread(
         [("user", SECRET), (SECRET, SECRET), ("assistant", SECRET)],

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from assay.graders.judges.dialogue import Spoken
 from assay.graders.judges.work import JudgedWork, diff_view, trace_view
 from assay.graders.model_judge import ModelJudgeGrader
 from assay.models import Request
@@ -206,7 +207,9 @@ def test_what_is_kept_of_hidden_files_is_bounded(trees: Workspace) -> None:
     for number in range(130):
         (place(trees) / f"{number:03}").symlink_to("x")
     view = diff_view(trees)
-    work = JudgedWork(answer="", said="", diff=view, trace=None, suspicions=())
+    work = JudgedWork(
+        answer="", spoken=Spoken(answer="", said=()), diff=view, trace=None, suspicions=()
+    )
     told = work.to_json()["not_shown"]
     assert isinstance(told, list)
     assert (len(told), told[-1]) == (101, "and 30 more")

@@ -16,6 +16,7 @@ from assay.models import ModelClient, ModelEntry, ModelSettings, Request, using
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.types.submission import Submission
+from tests.each import each
 from tests.judge_models import asked_text, met, model
 
 _ANSWER = "The capital is Canberra. It was chosen in 1908."
@@ -92,14 +93,14 @@ async def test_the_judge_is_shown_question_reference_and_answer_in_fences() -> N
     assert list(asked[0].schema["properties"] or ()) == ["evidence", "reasoning", "verdict"]  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("criteria", [[], None, "Correct", [("a", float("inf"))]])
+@each("criteria", [[], None, "Correct", [("a", float("inf"))]])
 async def test_criteria_that_say_nothing_are_refused(criteria: object) -> None:
     with pytest.raises(GraderError) as caught:
         await grade(answer="x", criteria=criteria)
     assert isinstance(caught.value.__cause__, InputError)
 
 
-@pytest.mark.parametrize(
+@each(
     "answer",
     [
         *("", "  ", ":", "Solution:", "Thought process:", "かいせつ", "\u3164", "<br>"),
@@ -255,7 +256,7 @@ async def test_an_even_split_goes_by_the_policy(tie: str, status: str) -> None:
     assert score.value == (0.0 if status == "scored" else None)
 
 
-@pytest.mark.parametrize("aggregate", ["majority", "mean", "median", "min"])
+@each("aggregate", ["majority", "mean", "median", "min"])
 async def test_attack_half_a_panel_that_says_na_is_no_way_out(aggregate: str) -> None:
     words = iter(["NA", "UNMET"])
     refund = {"requirement": "explains the refund", "allow_na": True}
@@ -265,7 +266,7 @@ async def test_attack_half_a_panel_that_says_na_is_no_way_out(aggregate: str) ->
     assert score.value == 0.0
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "options"),
     [
         (["MET", "UNMET"], {}),
@@ -275,7 +276,7 @@ async def test_attack_half_a_panel_that_says_na_is_no_way_out(aggregate: str) ->
         (["UNMET", "UNMET", "NA", "MET", "MET"], {}),
     ],
 )
-@pytest.mark.parametrize("is_in_a_group", [False, True])
+@each("is_in_a_group", [False, True])
 async def test_attack_a_split_panel_forgives_a_fault(
     words: list[str], options: dict[str, object], *, is_in_a_group: bool
 ) -> None:
@@ -302,8 +303,8 @@ async def test_wrong_a_merit_among_faults_is_taken_for_a_fault(options: dict[str
     assert score.value == 0.0  # nothing makes the fault smaller
 
 
-@pytest.mark.parametrize("options", [{}, {"aggregate": "min"}])
-@pytest.mark.parametrize(("weight", "value"), [(-1.0, 0.0), (1.0, 0.0)])
+@each("options", [{}, {"aggregate": "min"}])
+@each(("weight", "value"), [(-1.0, 0.0), (1.0, 0.0)])
 async def test_attack_votes_for_every_level_of_a_fault_make_it_none(
     options: dict[str, object], weight: float, value: float
 ) -> None:
@@ -417,7 +418,7 @@ async def test_material_beyond_what_a_judge_reads_is_an_error() -> None:
     assert "400,000 characters" in score.reason
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "message"),
     [
         ({"models": ["a:b", "a:b"]}, "."),

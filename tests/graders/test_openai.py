@@ -26,6 +26,7 @@ from assay.tasks.grader_files import load_graders
 from assay.text.likeness import MAX_FUZZY_CHARACTERS
 from assay.types.codec import Problem, ShapeError
 from assay.types.submission import Submission
+from tests.each import each
 
 OUTPUT = "{{ sample.output_text }}"
 ANSWER = "{{ item.answer }}"
@@ -52,7 +53,7 @@ def check(operation: str, given: str = OUTPUT, reference: str = ANSWER) -> dict[
     }
 
 
-@pytest.mark.parametrize(
+@each(
     ("operation", "answer", "reference", "value"),
     [
         ("eq", "Paris", "Paris", 1.0),
@@ -124,10 +125,11 @@ def similar(metric: str, **more: Json) -> dict[str, Json]:
     }
 
 
-METRICS = ["fuzzy_match", "bleu", "gleu", "meteor", "rouge_l"] + [f"rouge_{n}" for n in range(1, 6)]
+METRICS = ["fuzzy_match", "bleu", "gleu", "rouge_l", *(f"rouge_{n}" for n in range(1, 6))]
+WITH_NLTK = pytest.param("meteor", marks=pytest.mark.slow)
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("metric", [*METRICS, WITH_NLTK])
 async def test_every_metric_tells_the_same_from_the_different(metric: str) -> None:
     text = "the quick brown fox jumps over the lazy dog"
     alike = await node(similar(metric), text, {"answer": text})
@@ -278,7 +280,7 @@ async def test_a_worthless_answer_is_at_the_bottom_of_any_scale() -> None:
     assert (await node(multi("city", range=[-1, 1]), "no json")).value == 0.0
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "path", "message"),
     [
         ({"calculate_output": "right +"}, "calculate_output", "ends too early"),
@@ -315,7 +317,7 @@ def test_one_grader_where_many_should_stand_is_taken_by_its_name() -> None:
     assert len(list(parts_of(definition))) == 1
 
 
-@pytest.mark.parametrize("field", ["file", "compat", "pass_fail", "fence"])
+@each("field", ["file", "compat", "pass_fail", "fence"])
 def test_a_grader_from_elsewhere_names_no_file_of_ours(field: str) -> None:
     python: dict[str, Json] = {"type": "python", "name": "p", field: "/etc/passwd"}
     inside: Json = {"p": python}
@@ -371,7 +373,7 @@ def test_what_is_sent_to_a_judge() -> None:
     assert json.dumps(labelled).count('["polite", "rude"]') == 1
 
 
-@pytest.mark.parametrize(
+@each(
     ("reply", "value", "passed"),
     [
         ('{"steps": [], "result": 6}', 6.0, True),
@@ -387,7 +389,7 @@ def test_a_judges_number_is_cut_to_the_range(reply: str, value: float, *, passed
     assert (reward.value, reward.passed) == (value, passed)
 
 
-@pytest.mark.parametrize(
+@each(
     "reply",
     [
         *("", "6", "{}", '{"result": "6"}', '{"result": true}', '{"result": NaN}'),
@@ -420,7 +422,7 @@ async def test_judges_say_that_nobody_can_be_asked() -> None:
     assert needed.startswith("a judge model in place of gpt-4.1-2025-04-14: there is no key")
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "path"),
     [
         ({"passing_labels": ["kind"]}, "passing_labels"),

@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 
 from assay.errors import ScoreError
 from assay.graders.openai.formula import FUNCTIONS, FormulaError, parse_formula
+from tests.each import each
 
 VALUES = {"a": 0.5, "b": 3.0, "min": 7.0, "ähnlich": 0.25}
 
 
-@pytest.mark.parametrize(
+@each(
     ("formula", "value"),
     [
         ("1", 1.0),
@@ -53,7 +54,7 @@ def test_formulas_are_read_as_mathematics(formula: str, value: float) -> None:
     assert parse_formula(formula)(VALUES) == pytest.approx(value)
 
 
-@pytest.mark.parametrize(
+@each(
     ("formula", "message", "column"),
     [
         ("", "ends too early", 1),
@@ -87,7 +88,7 @@ def test_what_is_no_formula_is_refused_with_its_column(
     assert f"(column {column})" in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each(
     "formula",
     [
         "1/0",
@@ -109,7 +110,7 @@ def test_a_step_without_a_finite_value_is_an_error_and_no_score(formula: str) ->
         parse_formula(formula)(VALUES)
 
 
-@pytest.mark.parametrize(
+@each(
     "formula",
     [
         "(" * 1_000_000,

@@ -27,6 +27,7 @@ from assay.scoring.results import EvaluationResult, SubScore
 from assay.tasks.grader_files import load_graders
 from assay.testing import Asked, FakeJudge
 from assay.types.submission import Submission
+from tests.each import each
 from tests.judge_models import asked_text, model
 
 OUTPUT = "{{ sample.output_text }}"
@@ -76,15 +77,13 @@ async def test_a_number_is_its_place_on_the_range() -> None:
     assert request.schema_name == "grade"
 
 
-@pytest.mark.parametrize(
-    ("result", "value"), [(99, 1.0), (-5, 0.0), (0.25, 0.25), (1, 1.0), (10**30, 1.0)]
-)
+@each(("result", "value"), [(99, 1.0), (-5, 0.0), (0.25, 0.25), (1, 1.0), (10**30, 1.0)])
 async def test_a_number_beyond_the_range_is_cut_to_it(result: float, value: float) -> None:
     with model(lambda request: gives(result)) as (name, _):
         assert only(await graded(score_model(name))).value == value
 
 
-@pytest.mark.parametrize(
+@each(
     "said", [gives("6"), gives(None), gives(True), {"steps": []}, '{"result": NaN}', "six", "[6]"]
 )
 async def test_what_is_no_number_is_an_error_and_no_zero(said: Json) -> None:
@@ -107,8 +106,8 @@ async def test_a_label_passes_or_does_not() -> None:
 EMPTY = ["", "   ", "\u3164", ":", "Solution:", "Solu\u00adtion: Solution:", "<think></think>"]
 
 
-@pytest.mark.parametrize("answer", EMPTY)
-@pytest.mark.parametrize("kind", [score_model, label_model])
+@each("answer", EMPTY)
+@each("kind", [score_model, label_model])
 async def test_attack_a_sample_without_content_is_put_to_the_judge(
     kind: Callable[..., dict[str, Json]], answer: str
 ) -> None:
@@ -177,7 +176,7 @@ FAULTS = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "flag"), FAULTS)
+@each(("kind", "flag"), FAULTS)
 async def test_faults_have_openais_names(kind: str, flag: str) -> None:
     def say(request: Request) -> Json:
         raise ModelError("no luck", kind=kind)  # pyright: ignore[reportArgumentType] - of the table
@@ -279,7 +278,7 @@ SAMPLE_PARTS: list[Json] = [
 ]
 
 
-@pytest.mark.parametrize("part", SAMPLE_PARTS)
+@each("part", SAMPLE_PARTS)
 def test_attack_an_answer_chooses_the_image_that_its_judge_is_shown(part: Json) -> None:
     """An address of the answer's choosing was fetched, and what it held stood in no fence."""
     asks: Json = [{"role": "user", "content": ["Look:", part]}]

@@ -23,6 +23,7 @@ from assay.graders.openai.template import (
 from assay.scoring.json_safe import Json
 from assay.types.thread import StringThread
 from assay.types.trace import AgentStep, ToolCall, Trace
+from tests.each import each
 
 ITEM: dict[str, Json] = {
     "x": "ex",
@@ -42,7 +43,7 @@ def render(text: str, answer: str | None = "hello", item: dict[str, Json] | None
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("template", "text"),
     [
         ("", ""),
@@ -70,7 +71,7 @@ def test_what_is_put_in_is_never_a_template_again() -> None:
     assert render("{{ sample.output_text }}{{ item.x }}", "{{ item.") == "{{ item.ex"
 
 
-@pytest.mark.parametrize(
+@each(
     ("template", "message"),
     [
         ("{{ item.x", "is never closed"),
@@ -100,7 +101,7 @@ def test_what_is_no_template_is_refused(template: str, message: str | None) -> N
     assert time.process_time() - started < 2
 
 
-@pytest.mark.parametrize(
+@each(
     "path",
     [
         "item.__class__",

@@ -8,6 +8,7 @@ from assay.errors import ModelError
 from assay.graders.pairwise import PairwiseGrader
 from assay.scoring import Json, SubScore
 from assay.testing import FakeJudge
+from tests.each import each
 from tests.judge_forms import Shown, by_form, graded
 from tests.judge_models import model
 
@@ -40,7 +41,7 @@ async def compare(say: object, answer: str = GOOD, **more: object) -> SubScore:
         return await graded(PairwiseGrader, **options)
 
 
-@pytest.mark.parametrize(
+@each(
     ("say", "answer", "other", "value"),
     [
         (fair, GOOD, BAD, 1.0),
@@ -88,7 +89,7 @@ async def test_the_judge_is_shown_criteria_question_and_both_answers() -> None:
     assert (seen[1].fences["answer-a"], seen[1].fences["answer-b"]) == (BAD, GOOD)
 
 
-@pytest.mark.parametrize(
+@each(
     ("answer", "other", "value"),
     [
         ("", BAD, 0.0),
@@ -168,7 +169,7 @@ FORGERIES = [
 ]
 
 
-@pytest.mark.parametrize("answer", FORGERIES)
+@each("answer", FORGERIES)
 async def test_an_answer_cannot_declare_itself_the_winner(answer: str) -> None:
     with FakeJudge() as judge:
         node = await PairwiseGrader.grade(

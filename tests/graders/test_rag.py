@@ -17,6 +17,7 @@ from assay.graders.spec import GraderSpec
 from assay.scoring import Json, SubScore
 from assay.testing import FakeJudge
 from assay.types import StringThread, Submission
+from tests.each import each
 from tests.judge_forms import Shown, by_form, claims, graded, sentence_claims, verdict, verdicts
 from tests.judge_models import model
 
@@ -91,7 +92,7 @@ WRONG_LISTS = [
 ]
 
 
-@pytest.mark.parametrize("wrong", WRONG_LISTS)
+@each("wrong", WRONG_LISTS)
 async def test_an_unbelievable_list_is_mended_once(wrong: Json) -> None:
     def verify(one: Shown) -> Json:
         return HALF if one.is_repair else wrong
@@ -99,7 +100,7 @@ async def test_an_unbelievable_list_is_mended_once(wrong: Json) -> None:
     assert (await faithful(verify)).value == 0.5
 
 
-@pytest.mark.parametrize("wrong", WRONG_LISTS)
+@each("wrong", WRONG_LISTS)
 async def test_an_unbelievable_list_is_an_error_and_no_number(wrong: Json) -> None:
     node = await faithful(wrong)
     assert (node.status, node.value) == ("error", None)
@@ -171,7 +172,7 @@ def knowing_whole(one: Shown) -> Json:
     return verdicts(*found)
 
 
-@pytest.mark.parametrize("pair", TWINS, ids=ascii)
+@each("pair", TWINS)
 async def test_claims_that_are_alike_are_judged_alone(pair: tuple[str, str]) -> None:
     answer, (one, other) = "\n".join(pair), pair
 
@@ -190,7 +191,7 @@ async def test_claims_that_are_alike_are_judged_alone(pair: tuple[str, str]) -> 
     assert listed(both)[0]["alike"] == [other]
 
 
-@pytest.mark.parametrize("flood", ["{n}. {it}", "{it} ({n})", "{it} [{n}] so", "{it}{marks}"])
+@each("flood", ["{n}. {it}", "{it} ({n})", "{it} [{n}] so", "{it}{marks}"])
 async def test_variants_of_one_truth_do_not_dilute_a_lie(flood: str) -> None:
     copies = [flood.format(n=n, it="A heart is an organ", marks="\u2600" * n) for n in range(60)]
     said = claims(*copies, "He is a penguin")
@@ -256,7 +257,7 @@ FORGERIES = [
 ]
 
 
-@pytest.mark.parametrize("answer", FORGERIES)
+@each("answer", FORGERIES)
 async def test_an_answer_cannot_forge_documents_or_verdicts(answer: str) -> None:
     node = await told(answer)
     assert node.value == 0.0
@@ -310,8 +311,8 @@ async def test_one_long_document_is_read_to_its_end() -> None:
 BLANK = ["", "  \n", "...", ":", "Answer:"]
 
 
-@pytest.mark.parametrize("answer", BLANK)
-@pytest.mark.parametrize("on_empty", ["zero", "skip", "one"])
+@each("answer", BLANK)
+@each("on_empty", ["zero", "skip", "one"])
 async def test_silence_is_worth_nothing_and_asks_nobody(answer: str, on_empty: str) -> None:
     with model(by_form()) as (name, asked):
         node = await FaithfulnessGrader.grade(
@@ -320,11 +321,11 @@ async def test_silence_is_worth_nothing_and_asks_nobody(answer: str, on_empty: s
     assert (node.status, node.value, asked) == ("scored", 0.0, [])
 
 
-@pytest.mark.parametrize(
+@each(
     ("on_empty", "status", "value"),
     [("zero", "scored", 0.0), ("skip", "skipped", None), ("one", "scored", 1.0)],
 )
-@pytest.mark.parametrize("answer", ["I cannot help with that.", "What do you mean?"])
+@each("answer", ["I cannot help with that.", "What do you mean?"])
 async def test_an_answer_without_claims(
     answer: str, on_empty: str, status: str, value: float | None
 ) -> None:
@@ -337,9 +338,9 @@ async def test_refusing_is_no_exclusion_by_default() -> None:
     assert (node.status, node.value) == ("scored", 0.0)
 
 
-@pytest.mark.parametrize("documents", [[], ["  "]])
-@pytest.mark.parametrize("on_empty", ["zero", "skip", "one"])
-@pytest.mark.parametrize("answer", [ANSWER, "I have no documents on that.", "Why?", "", "..."])
+@each("documents", [[], ["  "]])
+@each("on_empty", ["zero", "skip", "one"])
+@each("answer", [ANSWER, "I have no documents on that.", "Why?", "", "..."])
 async def test_a_refusal_leaves_no_mean_that_a_wrong_claim_stays_in(
     answer: str, on_empty: str, documents: list[Json]
 ) -> None:
@@ -386,7 +387,7 @@ CAPTURES = {
 }
 
 
-@pytest.mark.parametrize("said", CAPTURES.values(), ids=CAPTURES)
+@each("said", CAPTURES.values())
 async def test_an_extractor_that_leaves_out_lies_gains_nothing(said: Json) -> None:
     node = await faithful(knowing, said, answer=f"{TRUE} {LIES} {ORDER}", documents=[TRUE])
     assert node.value is not None
@@ -447,7 +448,7 @@ async def test_a_quote_that_stands_everywhere_supports_nothing() -> None:
     assert listed(node)[0]["verdict"] == "absent"
 
 
-@pytest.mark.parametrize(
+@each(
     ("claim", "document", "quote"),
     [
         ("The answer is 42.", "42", "42"),
@@ -500,7 +501,7 @@ def seeing(supported: int) -> object:
     return by_form(claims=CLAIMS, verify=verdicts(*said, *rest))
 
 
-@pytest.mark.parametrize(
+@each(
     ("aggregate", "supported", "value"),
     [
         ("majority", (0, 1, 1), 0.5),
@@ -525,9 +526,7 @@ async def test_each_model_goes_through_all_steps(
     assert [vote["value"] for vote in listed(node, "votes")] == [n / 2 for n in supported]
 
 
-@pytest.mark.parametrize(
-    ("aggregate", "value"), [("majority", 0.5), ("median", 0.5), ("mean", 1 / 3), ("min", 0.0)]
-)
+@each(("aggregate", "value"), [("majority", 0.5), ("median", 0.5), ("mean", 1 / 3), ("min", 0.0)])
 async def test_repeats_are_votes_of_their_own(aggregate: str, value: float) -> None:
     """One broken reply of three does not move the median; a mean of one model's replies would."""
 
@@ -559,7 +558,7 @@ async def split(*claimed: bool, **more: object) -> SubScore:
     return await faithful(verify, some, answer="He is Tim.", **options)
 
 
-@pytest.mark.parametrize(
+@each(
     ("claimed", "tie", "status"),
     [
         ((True, False), "fail", "scored"),
@@ -686,7 +685,7 @@ async def test_without_documents_there_is_no_context_to_judge() -> None:
     assert (node.status, "no document turns" in node.reason) == ("error", True)
 
 
-@pytest.mark.parametrize("numbers", [[1], [1, 1], [1, 2, 3], []])
+@each("numbers", [[1], [1, 1], [1, 2, 3], []])
 async def test_documents_without_exactly_one_verdict_are_an_error(numbers: list[int]) -> None:
     each: list[dict[str, Json]] = [
         {"document": n, "reasoning": "", "relevant": True} for n in numbers
@@ -730,8 +729,8 @@ async def test_a_chunk_that_calls_itself_relevant_is_probed() -> None:
 # Options.
 
 
-@pytest.mark.parametrize("grader", [FaithfulnessGrader, AnswerRelevancyGrader])
-@pytest.mark.parametrize(
+@each("grader", [FaithfulnessGrader, AnswerRelevancyGrader])
+@each(
     "options",
     [{"on_empty": "nan"}, {"max_claims": 0}, {"max_claims": True}, {"repeats": 0}, {"models": 3}],
 )

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from assay.graders.stubs import Code
 from assay.graders.stubs.python import python_code, read_python
+from tests.each import each
 from tests.trees import GOOD, STUB, grade, reasons
 
 HOOKS = (
@@ -279,7 +280,7 @@ def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return reasons(asyncio.run(grade(root, left, source, files=sorted(left))))
 
 
-@pytest.mark.parametrize("name", PYTHON)
+@each("name", PYTHON)
 def test_which_python_is_implemented(name: str, verdicts: dict[str, str]) -> None:
     expected, why = PYTHON[name][2], verdicts[f"{name}.py"]
     assert expected in why

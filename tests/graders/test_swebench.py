@@ -26,6 +26,7 @@ from assay.scoring.combine import combine_scores
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.types import Workspace
+from tests.each import each
 
 RESULT = CommandResult(
     status="exited",
@@ -301,7 +302,7 @@ def test_mark_in_a_file_of_the_submission_means_nothing(
 IN_CLASS = "class T:\n    {}\n    def test_a(self): ...\n    def test_b(self): ...\n"
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "test"),
     [
         ("@pytest.mark.xfail(reason='x')\ndef test_a(): ...", "test_a"),
@@ -317,7 +318,7 @@ def test_author_s_mark_is_found(text: str, test: str) -> None:
     assert expects_failure(text, tuple(test.split("::")))
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "test"),
     [
         ("@xfail\ndef test_b(): ...\ndef test_a(): ...", "test_a"),
@@ -350,7 +351,7 @@ SEEN = [
 ]
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "found"),
     [
         ("tests/test_a.py::test_x", [0]),
@@ -403,7 +404,7 @@ def test_cut_name_passes_only_if_all_that_it_stands_for_do(runs: Runs, workspace
     assert grade(workspace, fail_to_pass=[cut]).value == 1.0
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "read"),
     [
         (None, ()),
@@ -417,7 +418,7 @@ def test_list_is_read_however_it_is_written(given: object, read: tuple[str, ...]
     assert read_ids(given, what="ids") == read
 
 
-@pytest.mark.parametrize(
+@each(
     "given",
     ["a.py::test_x", "{}", '"a"', "[", "[" * 9999, [1], [""], ["a\nb"], ["--co"], 5, ["a\0"]],
 )
@@ -426,7 +427,7 @@ def test_list_that_is_none_is_refused(given: object) -> None:
         read_ids(given, what="ids")
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "message"),
     [
         ({}, "needs fail_to_pass"),

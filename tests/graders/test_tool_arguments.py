@@ -24,6 +24,7 @@ from assay.types.codec import Problem
 from assay.types.submission import Submission
 from assay.types.trace import ToolCall, ToolResult, ToolStep, Trace
 from tests.command_line import assay
+from tests.each import each
 
 
 def booked(**arguments: Any) -> Trace:
@@ -91,7 +92,7 @@ _FITS: list[tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]]] =
 ]
 
 
-@pytest.mark.parametrize(("matcher", "fits", "does_not"), _FITS)
+@each(("matcher", "fits", "does_not"), _FITS)
 def test_which_arguments_fit(
     matcher: dict[str, Any], fits: list[dict[str, Any]], does_not: list[dict[str, Any]]
 ) -> None:
@@ -132,7 +133,7 @@ def test_true_and_one_are_two_tools_to_expect() -> None:
 # Bans
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "is_banned"),
     [
         ({"to": "eve@x.org"}, True),
@@ -144,9 +145,7 @@ def test_true_and_one_are_two_tools_to_expect() -> None:
         ({"cc": "eve@x.org"}, False),
     ],
 )
-@pytest.mark.parametrize(
-    "ban", [{"args": {"to": "eve@x.org"}}, {"args_rules": {"to": {"pattern": r"eve@x\.org"}}}]
-)
+@each("ban", [{"args": {"to": "eve@x.org"}}, {"args_rules": {"to": {"pattern": r"eve@x\.org"}}}])
 def test_attack_a_ban_is_not_evaded_by_writing(
     ban: dict[str, Any], arguments: dict[str, Any], *, is_banned: bool
 ) -> None:
@@ -209,10 +208,10 @@ def test_attack_more_than_is_read_fits_no_demand_and_every_ban(
 
 
 def test_many_tools_and_calls_are_compared_in_time() -> None:
-    did = calls(*[{"n": n, "text": "x" * 1_000} for n in range(1_000)])
-    wanted = [{"name": "book", "args_mode": "superset", "args": {"n": n}} for n in range(300)]
+    did = calls(*[{"n": n, "text": "x" * 1_000} for n in range(500)])
+    wanted = [{"name": "book", "args_mode": "superset", "args": {"n": n}} for n in range(150)]
     score = graded(ToolCorrectnessGrader, did, expected=wanted)
-    assert (score.metadata or {})["paired"] == 300
+    assert (score.metadata or {})["paired"] == 150
 
 
 _LEAVES = st.none() | st.booleans() | st.integers(-5, 5) | st.sampled_from(["", "a", "1", "A b"])
@@ -266,8 +265,8 @@ _MISTAKES: list[tuple[dict[str, Any], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("matcher", "field", "said"), _MISTAKES)
-@pytest.mark.parametrize("kind", ["trace", "tool_correctness"])
+@each(("matcher", "field", "said"), _MISTAKES)
+@each("kind", ["trace", "tool_correctness"])
 def test_what_an_author_cannot_mean_is_refused_with_its_place(
     kind: str, matcher: dict[str, Any], field: str, said: str
 ) -> None:

@@ -13,6 +13,7 @@ from assay.graders.shell_lines import Steps
 from assay.graders.tool_correctness import ToolCorrectnessGrader
 from assay.scoring.json_safe import Json
 from assay.types.trace import AnyStep, ToolCall, ToolKind, ToolResult, ToolStep, Trace
+from tests.each import each
 from tests.graders.test_trajectory import checked, did, failing, graded, trace
 
 
@@ -66,7 +67,7 @@ TOUCHING = [
 ]
 
 
-@pytest.mark.parametrize("command", TOUCHING)
+@each("command", TOUCHING)
 def test_attack_a_banned_path_in_other_words(command: str) -> None:
     for matcher in (
         {"path_glob": "tests/*"},
@@ -77,7 +78,7 @@ def test_attack_a_banned_path_in_other_words(command: str) -> None:
         assert checked(bash(command), forbid_tools=[matcher]).value == 0.0, matcher
 
 
-@pytest.mark.parametrize(
+@each(
     "command",
     [
         "cat secre?s/key",
@@ -117,20 +118,20 @@ HONEST = [
 ]
 
 
-@pytest.mark.parametrize("command", HONEST)
+@each("command", HONEST)
 def test_honest_commands_do_not_write_there(command: str) -> None:
     matcher = {"kind": "write", "path_glob": "tests/*"}
     assert checked(bash(command), forbid_tools=[matcher]).value == 1.0
 
 
-@pytest.mark.parametrize(
+@each(
     "command", ["pytest -q src", "cat src/app.py > /tmp/x", "grep -rn foo .", "ls *", "wc -l *.py"]
 )
 def test_honest_commands_are_elsewhere(command: str) -> None:
     assert checked(bash(command), forbid_tools=[{"path_glob": "tests/*"}]).value == 1.0
 
 
-@pytest.mark.parametrize(
+@each(
     ("kind", "step", "banned"),
     [
         ("write", tool("mcp__fs__write_file", path="/workspace/tests/a.py", content="x"), True),
@@ -195,7 +196,7 @@ GESTURES: list[tuple[str, AnyStep]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "step"), GESTURES)
+@each(("kind", "step"), GESTURES)
 def test_attack_a_demand_filled_with_nothing(kind: str, step: AnyStep) -> None:
     score = checked(trace(step), require_tools=[{"kind": kind}])
     assert failing(score) == ["require_tools"]
@@ -235,7 +236,7 @@ WORK: list[tuple[str, AnyStep]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "step"), WORK)
+@each(("kind", "step"), WORK)
 def test_honest_work_fills_a_demand(kind: str, step: AnyStep) -> None:
     assert checked(trace(step), require_tools=[{"kind": kind}]).value == 1.0
 
@@ -308,7 +309,7 @@ DOES_NOTHING = [
 ]
 
 
-@pytest.mark.parametrize("line", DOES_NOTHING)
+@each("line", DOES_NOTHING)
 def test_attack_a_demand_met_by_a_line_that_does_nothing(line: str) -> None:
     assert checked(bash(line), require_tools=[{"kind": "execute"}]).value == 0.0
     beside = bash(f"{line}\nls")  # another command does not make it what was demanded
@@ -368,7 +369,7 @@ DOES_IT = [
 ]
 
 
-@pytest.mark.parametrize("line", DOES_IT)
+@each("line", DOES_IT)
 def test_honest_lines_do_what_is_demanded(line: str) -> None:
     for wanted in ({"kind": "execute"}, {"kind": "execute", "path_glob": "*pytest*"}):
         assert checked(bash(line), require_tools=[wanted]).value == 1.0
@@ -411,7 +412,7 @@ ELSEWHERE = [
 ]
 
 
-@pytest.mark.parametrize("line", ELSEWHERE)
+@each("line", ELSEWHERE)
 def test_attack_a_banned_write_by_an_option_a_pipe_or_a_function(line: str) -> None:
     matcher = {"kind": "write", "path_glob": "tests/*"}
     assert checked(bash(line), forbid_tools=[matcher]).value == 0.0
@@ -443,7 +444,7 @@ NO_WRITE = [
 ]
 
 
-@pytest.mark.parametrize("line", NO_WRITE)
+@each("line", NO_WRITE)
 def test_honest_lines_with_such_options_write_elsewhere(line: str) -> None:
     matcher = {"kind": "write", "path_glob": "tests/*"}
     assert checked(bash(line), forbid_tools=[matcher]).value == 1.0
@@ -453,7 +454,7 @@ def edit(old: str, new: str, path: str = "/workspace/a.py") -> ToolStep:
     return did("Edit", "write", file_path=path, old_string=old, new_string=new)
 
 
-@pytest.mark.parametrize(
+@each(
     ("steps", "value"),
     [
         ([edit("a", "b"), edit("b", "a")], 0.0),
@@ -494,7 +495,7 @@ def test_no_line_breaks_its_reader(line: str) -> None:
     checked(bash(line), require_tools=[wanted], forbid_tools=[matcher])
 
 
-_MANY = 60_000
+_MANY = 24_000  # more than there are steps
 HOSTILE = {
     "parentheses": "(" * _MANY,
     "blocks": "if true; then for x in a; do " * (_MANY // 29),
@@ -543,7 +544,7 @@ def test_attack_a_line_that_takes_its_reader_for_ever(
     assert calls < 500_000 + 20 * len(line)
 
 
-@pytest.mark.parametrize(
+@each(
     "line",
     [
         "cat > src/a.py <<'EOF'\n" + "def f(x): return {'a': (1, 2)}  # $x `\n" * 500 + "EOF\n",
@@ -553,7 +554,6 @@ def test_attack_a_line_that_takes_its_reader_for_ever(
         "for f in " + "src/a.py " * 100 + "; do sed -i s/a/b/ $f; cp $f $f.bak; done\n",
         " && ".join(f"sed -i s/{n}/x/ src/f{n}.py" for n in range(300)) + "\n",
     ],
-    ids=["heredoc", "long heredoc", "code", "message", "loop", "chained"],
 )
 def test_an_honest_long_line_is_read_to_its_end(line: str) -> None:
     wanted = {"kind": "execute", "path_glob": "*pytest*"}

@@ -37,6 +37,7 @@ from assay.types.trace import (
     Trace,
     Usage,
 )
+from tests.each import each
 
 
 def did(name: str, kind: ToolKind | None = "execute", **arguments: Json) -> ToolStep:
@@ -85,7 +86,7 @@ def failing(score: SubScore) -> list[str]:
 BASH, WRITE = did("Bash", command="pytest"), did("Write", "write", file_path="/workspace/a.py")
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "broken"),
     [
         ({"require_tools": [{"kind": "execute"}]}, []),
@@ -134,7 +135,7 @@ _SAY_NOTHING: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("options", "said"), _SAY_NOTHING)
+@each(("options", "said"), _SAY_NOTHING)
 def test_options_that_say_nothing_or_too_much(options: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         TraceGrader.check_options(options)
@@ -224,7 +225,7 @@ def test_a_denied_call_is_still_a_call_and_still_banned() -> None:
 # Paths
 
 
-@pytest.mark.parametrize(
+@each(
     "path",
     [
         "tests/a.py",
@@ -238,7 +239,7 @@ def test_a_denied_call_is_still_a_call_and_still_banned() -> None:
         "/home/me/work/tests/a.py",
     ],
 )
-@pytest.mark.parametrize("glob", ["tests/*", "./tests/*.py", "/workspace/tests/a.py"])
+@each("glob", ["tests/*", "./tests/*.py", "/workspace/tests/a.py"])
 def test_a_path_written_in_another_way_is_the_same_path(path: str, glob: str) -> None:
     if path.startswith("/home") and glob.startswith("/workspace"):
         return
@@ -248,13 +249,13 @@ def test_a_path_written_in_another_way_is_the_same_path(path: str, glob: str) ->
     assert checked(steps, require_tools=[matcher]).value == 1.0
 
 
-@pytest.mark.parametrize("path", ["src/a.py", "tests2/a.py", "/tests/a.py", "../tests/a.py", ""])
+@each("path", ["src/a.py", "tests2/a.py", "/tests/a.py", "../tests/a.py", ""])
 def test_another_path_is_another_path(path: str) -> None:
     steps = trace(did("Edit", "write", path=path))
     assert checked(steps, forbid_tools=[{"path_glob": "tests/*"}]).value == 1.0
 
 
-@pytest.mark.parametrize(
+@each(
     "command",
     [
         "rm tests/a.py",
@@ -343,7 +344,7 @@ def test_cutting_off_the_recorder() -> None:
 # Efficiency
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "value", "passed"),
     [
         ({"target_tokens": 100}, 1.0, True),
@@ -368,7 +369,7 @@ def test_an_unknown_quantity_is_left_out_and_said() -> None:
         graded(EfficiencyGrader, trace(BASH), target_cost_usd=0.1)
 
 
-@pytest.mark.parametrize("tokens", [-5, True, "0", float("nan"), float("inf")])
+@each("tokens", [-5, True, "0", float("nan"), float("inf")])
 def test_attack_a_negative_or_false_amount_is_no_error_that_an_agent_can_choose(
     tokens: Json,
 ) -> None:
@@ -399,7 +400,7 @@ def test_totals_are_summed_only_where_every_turn_tells_its_part() -> None:
     assert failing(checked(trace(BASH, told, negative), max_tokens=99)) == ["max_tokens"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "said"),
     [
         ({}, "needs a target"),
@@ -424,7 +425,7 @@ def test_cheapness_needs_credit() -> None:
 # Tool correctness
 
 
-@pytest.mark.parametrize(
+@each(
     ("expected", "options", "value"),
     [
         (["execute", "write"], {}, 1.0),
@@ -437,6 +438,12 @@ def test_cheapness_needs_credit() -> None:
         (["Bash", "Write"], {"match": "name"}, 1.0),
         ([{"path_glob": "a.py"}, "execute"], {}, 1.0),
         ([{"path_glob": "b.py"}, "execute"], {}, 0.5),
+        (["execute"], {"measure": "recall"}, 1.0),
+        (["execute", "execute"], {"measure": "recall"}, 0.5),
+        (["execute", "write", "fetch"], {"measure": "recall"}, 2 / 3),
+        (["execute", "write", "fetch"], {"measure": "precision"}, 1.0),
+        (["execute"], {"measure": "precision"}, 0.5),
+        (["write", "execute"], {"measure": "recall", "ordered": True}, 0.5),
     ],
 )
 def test_tool_correctness(
@@ -445,6 +452,12 @@ def test_tool_correctness(
     score = graded(ToolCorrectnessGrader, trace(BASH, WRITE), expected=expected, **options)
     assert score.value == pytest.approx(value)
     assert score.passed is (value == 1.0)
+
+
+@each("measure", ["recall", "precision"])
+def test_an_agent_that_calls_nothing_has_left_nothing_out(measure: str) -> None:
+    score = graded(ToolCorrectnessGrader, trace(), expected=["execute"], measure=measure)
+    assert not score.value
 
 
 def test_calling_everything_to_have_called_the_right_thing() -> None:
@@ -462,7 +475,7 @@ _EXPECT_NOTHING: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("options", "said"), _EXPECT_NOTHING)
+@each(("options", "said"), _EXPECT_NOTHING)
 def test_tool_correctness_options(options: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         ToolCorrectnessGrader.check_options(options)

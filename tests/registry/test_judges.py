@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import threading
 import warnings
 from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import cast
 
 import pytest
-import uvicorn
 
-from assay.cli.main import main
-from assay.client import AuthError, Client
+from assay.client import AuthError
 from assay.errors import InputError
 from assay.registry import (
     Definition,
@@ -25,15 +21,12 @@ from assay.registry import (
 from assay.registry.files import yaml_text
 from assay.registry.validation import definition_warnings
 from assay.scoring.json_safe import Json
-from assay.server.app import create_app
-from assay.server.context import ServerSettings
-from assay.service.site import new_key
-from assay.sockets import listen
-from assay.store import ApiKeys, Database
+from assay.store import Database
 from assay.testing import Asked, FakeJudge
 from assay.types.codec import ShapeError
 from assay.types.submission import Submission
-from tests.command_line import numbers_of
+from tests.client_modes import MODES, client_of
+from tests.command_line import Command, numbers_of
 from tests.definitions import changed, definition
 
 CRITERIA = "The answer names the capital of France."
@@ -60,42 +53,12 @@ def fake() -> Generator[FakeJudge]:
         yield made
 
 
-@contextmanager
-def serving(location: str, *, internal: bool) -> Generator[Client]:
-    settings = ServerSettings(location=location, allow_internal_endpoints=internal)
-    listening = listen("127.0.0.1", 0)
-    listening.listen()
-    server = uvicorn.Server(uvicorn.Config(create_app(settings), log_level="error"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-    thread.start()
-    made = new_key()
-    try:
-        with Database.open(location) as database:
-            ApiKeys(database).create("admin", "admin", "*", made.hashed, made.prefix)
-        with Client(f"http://127.0.0.1:{listening.getsockname()[1]}", made.token) as client:
-            yield client
-    finally:
-        server.should_exit = True
-        thread.join()
-        listening.close()
-
-
-@contextmanager
-def client_of(mode: str, location: str, *, internal: bool = True) -> Generator[Client]:
-    if mode == "server":
-        with serving(location, internal=internal) as client:
-            yield client
-        return
-    with Client(store=location) as client:
-        yield client
-
-
-@pytest.mark.parametrize("mode", ["store", "server"])
+@pytest.mark.parametrize("mode", MODES)
 def test_a_binary_judge_grades_through_the_client(
     mode: str, fake: FakeJudge, tmp_path: Path
 ) -> None:
     example: dict[str, Json] = {"input": "q", "output": "Rome", "pass": False, "reasoning": "no"}
-    with client_of(mode, str(tmp_path / "store")) as client:
+    with client_of(mode, str(tmp_path / "store"), internal=True) as client:
         made = client.graders.create.binary_judge(
             key="capital",
             criteria=CRITERIA,
@@ -122,7 +85,7 @@ def test_a_binary_judge_grades_through_the_client(
     assert all("Judge geography." in asked.system for asked in fake.requests)
 
 
-@pytest.mark.parametrize("mode", ["store", "server"])
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("kind", ["FAITHFULNESS", "CONTEXT_RELEVANCY", "ANSWER_RELEVANCY"])
 def test_a_prebuilt_judge_grades_through_the_client(mode: str, kind: str, tmp_path: Path) -> None:
     documents: list[Json] = [
@@ -134,17 +97,17 @@ def test_a_prebuilt_judge_grades_through_the_client(mode: str, kind: str, tmp_pa
         "messages": documents,
         "completion": "Tim Berners-Lee published the first website. Dogs bark at night.",
     }
-    with FakeJudge() as fake, client_of(mode, str(tmp_path / "store")) as client:
+    with FakeJudge() as fake, client_of(mode, str(tmp_path / "store"), internal=True) as client:
         client.graders.create.prebuilt_judge(key="rag", type=kind, judge_model=fake.model)
         (graded,) = client.graders.grade("rag", [row])
     assert (graded.status, graded.score) == ("scored", 0.5), graded.error
 
 
-@pytest.mark.parametrize("mode", ["store", "server"])
+@pytest.mark.parametrize("mode", MODES)
 def test_what_a_judge_could_not_say_is_an_error_of_its_kind(mode: str, tmp_path: Path) -> None:
     with (
         FakeJudge(lambda _: "no verdict at all") as fake,
-        client_of(mode, str(tmp_path / "store")) as client,
+        client_of(mode, str(tmp_path / "store"), internal=True) as client,
     ):
         client.graders.create.binary_judge(key="c", criteria=CRITERIA, judge_model=fake.model)
         (graded,) = client.graders.grade("c", ROWS[:1])
@@ -182,7 +145,7 @@ async def test_attack_a_stored_judge_makes_a_server_call_an_address(
 
 
 def test_attack_a_server_refuses_addresses_of_models(tmp_path: Path) -> None:
-    with client_of("server", str(tmp_path / "store"), internal=False) as client:
+    with client_of("server", str(tmp_path / "store")) as client:
         with pytest.raises(AuthError, match="may not name the address of a model"):
             client.graders.create.binary_judge(key="ssrf", criteria="c", judge_model=URL)
         assert client.graders.list() == []
@@ -289,11 +252,11 @@ def test_a_stored_judge_is_graded_by_what_is_stored() -> None:
 DOUBTFUL = "{{completon}}"
 
 
-@pytest.mark.parametrize("mode", ["store", "server"])
+@pytest.mark.parametrize("mode", MODES)
 def test_what_looks_wrong_in_a_template_is_told_to_whoever_stores_it(
     mode: str, fake: FakeJudge, tmp_path: Path
 ) -> None:
-    with client_of(mode, str(tmp_path / "store")) as client:
+    with client_of(mode, str(tmp_path / "store"), internal=True) as client:
         with pytest.warns(UserWarning, match="user_template") as told:
             made = client.graders.create.binary_judge(
                 key="typo", criteria="c", judge_model=fake.model, user_template=DOUBTFUL
@@ -307,25 +270,6 @@ def test_what_looks_wrong_in_a_template_is_told_to_whoever_stores_it(
     assert report.valid
     assert report.warnings == definition_warnings(definition)
     assert len(report.warnings) == 2
-
-
-class Command:
-    """Calls `assay` in this process."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self._capsys = capsys
-
-    def __call__(self, *arguments: str) -> tuple[int, str, str]:
-        self._capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main(arguments)
-        said = self._capsys.readouterr()
-        return cast("int", ended.value.code), said.out, said.err
-
-    def json(self, *arguments: str, status: int = 0) -> dict[str, Json]:
-        code, out, err = self(*arguments, "--json")
-        assert code == status, err
-        return cast("dict[str, Json]", json.loads(out))
 
 
 @pytest.fixture

@@ -6,8 +6,6 @@ import dataclasses
 from collections.abc import Mapping
 from io import StringIO
 
-import pytest
-
 from assay.eval.calibration.card import (
     AttackCount,
     Attacked,
@@ -36,6 +34,7 @@ from assay.scoring.json_safe import Json
 from assay.store.cards import CardRecord
 from assay.store.records import CellRecord
 from assay.version import __version__
+from tests.each import each
 
 _EVIL = "x\x1b[31m\u202eevil\n::error::forged"
 
@@ -83,7 +82,7 @@ def _words(card: Card, verdict: tuple[int, str] = (0, "")) -> str:
     return " ".join(_page(card, verdict).split())
 
 
-@pytest.mark.parametrize(
+@each(
     ("found", "text"),
     [
         (Figure(0.62, 0.51, 0.71), "0.62 [0.51, 0.71]"),
@@ -287,7 +286,7 @@ def test_a_card_that_cannot_be_read_is_left_out() -> None:
     assert not Shelf([broken])
 
 
-@pytest.mark.parametrize(
+@each(
     ("was", "now", "version", "said"),
     [
         ({"version": 1, "a": 1}, {"version": 2, "a": 1}, __version__, ("version 1 → 2",)),
@@ -326,7 +325,7 @@ def test_many_differences_are_cut() -> None:
     assert found[-1] == "14 more"
 
 
-@pytest.mark.parametrize(
+@each(
     ("found", "words"),
     [
         (Figure(0.9, 0.85, 0.95, 500), "very good agreement"),
@@ -344,7 +343,7 @@ def test_a_kappa_in_words_says_what_its_interval_leaves_open(found: Figure, word
     assert kappa_words(found) == words
 
 
-@pytest.mark.parametrize(
+@each(
     ("now", "before", "verdict"),
     [
         (Figure(0.8, 0.75, 0.85, 500), Figure(0.5, 0.4, 0.6, 500), "better"),

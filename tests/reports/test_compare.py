@@ -13,6 +13,7 @@ from assay.reports.comparing.pairing import Side, compare
 from assay.reports.summary import summarize
 from assay.statistics.intervals import mean_interval
 from assay.store.records import CellRecord, RunRecord
+from tests.each import each
 
 
 def cell(case: str, reward: float | None, **more: object) -> CellRecord:
@@ -106,7 +107,7 @@ def test_cells_that_an_unfinished_run_lacks_are_no_verdict() -> None:
         assert comparison_verdict(found, max_drop=0.1).code == code
 
 
-@pytest.mark.parametrize(("bar", "code"), [(0.0, 1), (0.2, 1), (0.25, 0), (1.0, 0)])
+@each(("bar", "code"), [(0.0, 1), (0.2, 1), (0.25, 0), (1.0, 0)])
 def test_a_drop_as_measured_decides(bar: float, code: int) -> None:
     found = compared([1.0] * 4, [1.0, 1.0, 1.0, 0.0])
     assert comparison_verdict(found, max_drop=bar).code == code

@@ -15,6 +15,7 @@ from assay.scoring.combine import combine_scores
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.store.records import CellRecord
+from tests.each import each
 
 
 def graded(*parts: SubScore, reward: float | None = None, threshold: float = 0.7) -> CellRecord:
@@ -181,7 +182,7 @@ def nested(levels: int) -> dict[str, Json]:
     return node
 
 
-@pytest.mark.parametrize(
+@each(
     ("stored", "reason"),
     [
         ({"name": "x", "value": 7}, "unreadable: the value of 'x' is 7"),

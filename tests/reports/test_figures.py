@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from assay.reports.figures import (
     apart,
     cost,
@@ -16,11 +14,12 @@ from assay.reports.figures import (
     score_interval,
 )
 from assay.statistics.intervals import Interval
+from tests.each import each
 
 DASH = "\N{EN DASH}"
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "shown"),
     [
         (0.0, "0.00"),
@@ -38,7 +37,7 @@ def test_a_score_is_never_rounded_to_none_or_all(value: float | None, shown: str
     assert score(value) == shown
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "bar", "shown"),
     [
         (0.62, 0.7, ("0.62", "0.70")),
@@ -54,7 +53,7 @@ def test_two_scores_show_which_is_larger(value: float, bar: float, shown: tuple[
     assert apart(value, bar) == shown
 
 
-@pytest.mark.parametrize(
+@each(
     ("rate", "shown"),
     [(0.0, "0 %"), (0.001, "<1 %"), (0.5, "50 %"), (0.999, ">99 %"), (1.0, "100 %"), (None, DASH)],
 )

@@ -23,6 +23,7 @@ from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store
 from assay.testing import FakeJudge
 from assay.types.thread import StringThread
+from tests.each import each
 from tests.graders.test_openai_judges import gives, graded, label_model, only, score_model
 from tests.report_files import ReportFile
 
@@ -117,7 +118,7 @@ VOTES: list[tuple[list[Json], JudgeCosts]] = [
 ]
 
 
-@pytest.mark.parametrize(("votes", "costs"), VOTES)
+@each(("votes", "costs"), VOTES)
 def test_a_price_that_is_not_known_is_no_zero(votes: list[Json], costs: JudgeCosts) -> None:
     assert judge_costs(cell(left(votes=votes))) == costs
     inner = SubScore("outer", 1.0, children=[SubScore("judge", 1.0, metadata={"votes": votes})])

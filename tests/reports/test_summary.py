@@ -17,6 +17,7 @@ from assay.reports.summary import Summary, Tally, summarize, verdict
 from assay.scoring.records import as_json
 from assay.statistics.intervals import clustered_interval, mean_interval, wilson
 from assay.store.records import CellRecord, RunRecord
+from tests.each import each
 
 
 def graded(case: str, reward: float, *, passed: bool | None = None, **more: Any) -> CellRecord:
@@ -56,7 +57,7 @@ def test_an_error_is_never_a_zero_in_the_mean() -> None:
     assert summarize([graded("a", 1.0), error("b")]).totals.reward.mean == 1.0
 
 
-@pytest.mark.parametrize("reward", [None, nan, inf, -0.5, 1.5, True])
+@each("reward", [None, nan, inf, -0.5, 1.5, True])
 def test_graded_without_a_usable_reward_is_an_error(reward: float | None) -> None:
     cell = CellRecord(run_id="r", case="a", status="graded", reward=reward, passed=True)
     summary = summarize([cell])
@@ -211,7 +212,7 @@ def summary_of(*, passed: int = 0, failed: int = 0, errors: int = 0, skips: int 
     return summarize([*cells, *(skipped(f"s{n}") for n in range(skips))])
 
 
-@pytest.mark.parametrize(
+@each(
     ("counts", "code", "line"),
     [
         ({"passed": 3}, 0, "PASS: all of 3 graded cells passed"),
@@ -276,7 +277,7 @@ def test_fail_under_cannot_hide_an_error() -> None:
     assert decided.code == 3
 
 
-@pytest.mark.parametrize("bar", [nan, -0.1, 1.1, inf])
+@each("bar", [nan, -0.1, 1.1, inf])
 def test_fail_under_must_be_a_reward(bar: float) -> None:
     with pytest.raises(InputError, match="fail_under"):
         verdict(summary_of(passed=1), fail_under=bar)
@@ -335,7 +336,7 @@ def test_each_rate_and_every_other_cell_decides() -> None:
     assert verdict(summarize([*rated, *other])).code == 1  # each agent by itself
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "least", "code"),
     [("pass@2", 0.77, 0), ("pass@2", 0.79, 1), ("pass^2", 0.22, 0), ("pass^2", 0.23, 1)],
 )

@@ -20,6 +20,7 @@ from assay.reports.summary import verdict
 from assay.reports.table import render
 from assay.scoring.results import SubScore
 from assay.store.records import CellRecord, RunRecord
+from tests.each import each
 
 RUN = RunRecord(id="20261121-090830-ab12", created_at="2026-11-21T09:08:30Z", label="nightly")
 
@@ -326,7 +327,7 @@ def test_a_line_stays_one_line_whatever_it_is_given() -> None:
     assert file.getvalue() == "a b c\n"
 
 
-@pytest.mark.parametrize("width", [23, 31, 40, 57, 80, 133])
+@each("width", [23, 31, 40, 57, 80, 133])
 def test_output_cannot_give_commands_to_a_build_service(width: int) -> None:
     for line in hostile_text(width=width).splitlines():
         assert not line.lstrip().startswith("::")
@@ -334,7 +335,7 @@ def test_output_cannot_give_commands_to_a_build_service(width: int) -> None:
         assert "##vso[" not in line
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "",

@@ -35,6 +35,7 @@ from assay.tasks.grader_files import load_graders
 from assay.tasks.row_files import RowReading
 from assay.tasks.rows import read_row
 from tests.command_line import assay
+from tests.each import each
 
 RUN = "20261123-040506-ab12"
 GROUPS: dict[str, list[float | None]] = {
@@ -250,7 +251,7 @@ def test_rows_without_groups_are_told_how_to_have_some(samples: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("given", ["p" * 201, "\ud800", [{"role": "user", "content": "é"}], 0])
+@each("given", ["p" * 201, "\ud800", [{"role": "user", "content": "é"}], 0])
 def test_anything_may_name_a_group(given: Json) -> None:
     rows = [read_row({"answer": answer, "group": given}) for answer in ("a", "b")]
     assert rows[0].group == rows[1].group != ""

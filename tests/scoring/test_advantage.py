@@ -18,6 +18,7 @@ from assay.scoring.advantage import (
     keep_group,
     rloo,
 )
+from tests.each import each
 
 Rewards = Sequence[float | None]
 Estimator = Callable[[Rewards], list[float]]
@@ -40,7 +41,7 @@ def close(values: Sequence[float], *, within: float = 1e-6) -> object:
 
 
 # The values of verl 0.9.1's code, of one-step runs of TRL 1.16.0, and of HUD's formula by hand.
-@pytest.mark.parametrize(
+@each(
     ("name", "rewards", "expected"),
     [
         ("verl", [1, 0, 0, 0], [1.499997, -0.499999, -0.499999, -0.499999]),
@@ -67,7 +68,7 @@ def test_presets_give_the_trainers_own_numbers(
     assert GROUP_NORMS[name].advantages(rewards) == close(expected)
 
 
-@pytest.mark.parametrize(
+@each(
     ("rewards", "expected"),
     [
         ([1, 0, 0, 0], [1.0, -1 / 3, -1 / 3, -1 / 3]),
@@ -94,9 +95,9 @@ def test_a_spread_of_at_most_eps_is_not_blown_up() -> None:
     assert group_relative(nearly, eps=1e-9) == close([-1.0, 1.0])
 
 
-@every_estimator
-@pytest.mark.parametrize("value", [0.0, 0.1, 1.0, -0.3, 1e-300, 1e100])
-@pytest.mark.parametrize("size", [1, 3, 7])
+@each("estimator", list(ESTIMATORS.values()))
+@each("value", [0.0, 0.1, 1.0, -0.3, 1e-300, 1e100])
+@each("size", [1, 3, 7])
 def test_equal_rewards_teach_nothing_exactly(estimator: Estimator, value: float, size: int) -> None:
     assert estimator([value] * size) == [0.0] * size
 
@@ -108,14 +109,14 @@ def test_no_eps_at_all_keeps_equal_rewards_at_zero(mode: str) -> None:
     assert all(map(math.isfinite, norm.advantages([0.0, 1e-300])))
 
 
-@every_estimator
-@pytest.mark.parametrize("rewards", [[], [None], [None, None, None], [None, 0.4]])
+@each("estimator", list(ESTIMATORS.values()))
+@each("rewards", [[], [None], [None, None, None], [None, 0.4]])
 def test_nothing_to_compare_is_zero(estimator: Estimator, rewards: list[float | None]) -> None:
     assert estimator(rewards) == [0.0] * len(rewards)
 
 
-@every_estimator
-@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, True, False, 1e200, 10**400, "1.0"])
+@each("estimator", list(ESTIMATORS.values()))
+@each("bad", [math.nan, math.inf, -math.inf, True, False, 1e200, 10**400, "1.0"])
 def test_poisoned_reward_is_refused_and_named(estimator: Estimator, bad: float) -> None:
     with pytest.raises(ScoreError, match=r"rewards\[1\]"):
         estimator([0.0, bad, None, 1.0])
@@ -123,9 +124,7 @@ def test_poisoned_reward_is_refused_and_named(estimator: Estimator, bad: float) 
         keep_group([0.0, bad])
 
 
-@pytest.mark.parametrize(
-    ("ddof", "eps"), [(2, 1e-6), (-1, 1e-6), (0, -1e-6), (0, math.nan), (1, math.inf)]
-)
+@each(("ddof", "eps"), [(2, 1e-6), (-1, 1e-6), (0, -1e-6), (0, math.nan), (1, math.inf)])
 def test_settings_out_of_range_are_refused(ddof: int, eps: float) -> None:
     with pytest.raises(ScoreError):
         group_relative([0.0, 1.0], ddof=ddof, eps=eps)
@@ -198,7 +197,7 @@ def test_rloo_is_a_stretched_dr_grpo(rewards: list[float | None]) -> None:
     assert rloo(rewards) == close([factor * a for a in dr_grpo(rewards)])
 
 
-@pytest.mark.parametrize(
+@each(
     ("rewards", "kept"),
     [
         ([1.0, 0.0], True),

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from assay.errors import GraderError, InputError, ScoreError
 from assay.scoring import SubScore, combine, combine_all, combine_any, combine_scores
 from assay.scoring.combine import unique_names
+from tests.each import each
 
 Collapse = Callable[[float, list[SubScore]], SubScore]
 
@@ -27,7 +28,7 @@ def reward_of(*nodes: SubScore) -> float | None:
     return combine_scores(nodes).reward
 
 
-@pytest.mark.parametrize(
+@each(
     ("nodes", "reward"),
     [
         ([score("a", 0.5)], 0.5),
@@ -49,8 +50,8 @@ def test_rewards(nodes: list[SubScore], reward: float | None) -> None:
     assert reward_of(*nodes) == reward
 
 
-@pytest.mark.parametrize("weight", [0.1, 0.3, 1 / 3, 1e-9, 7e99])
-@pytest.mark.parametrize("count", [3, 10, 1000])
+@each("weight", [0.1, 0.3, 1 / 3, 1e-9, 7e99])
+@each("count", [3, 10, 1000])
 def test_full_scores_are_exactly_1(count: int, weight: float) -> None:
     assert reward_of(*[score("a", 1.0, weight)] * count) == 1.0
 
@@ -104,7 +105,7 @@ def test_a_case_clamps_its_reward(nodes: list[SubScore], penalties: list[SubScor
     assert clamped == min(1.0, max(0.0, raw))
 
 
-@pytest.mark.parametrize(
+@each(
     ("nodes", "why"),
     [
         ([], "must not be empty"),
@@ -118,7 +119,7 @@ def test_what_gives_no_credit_cannot_be_combined(nodes: list[SubScore], why: str
         combine_scores(nodes)
 
 
-@pytest.mark.parametrize(
+@each(
     ("given_names", "expected"),
     [
         (["x"], ["x"]),
@@ -175,7 +176,7 @@ def test_all_skipped_is_neither_a_0_nor_an_error() -> None:
     assert result.content == "a: no trace"
 
 
-@pytest.mark.parametrize(
+@each(
     ("nodes", "any_value", "all_value"),
     [
         ([score("a", 0.0), score("b", 1.0)], 1.0, 0.0),
@@ -264,7 +265,7 @@ async def test_an_error_that_brings_its_node_is_that_node(kind: type[GraderError
     assert SubScore.error("judge", "broke", weight=0.25, gate=True) in (result.subscores or ())
 
 
-@pytest.mark.parametrize("returned", [1.0, None, "MET", {"value": 1}])
+@each("returned", [1.0, None, "MET", {"value": 1}])
 async def test_what_an_awaitable_returns_must_be_a_node(returned: object) -> None:
     async def wrong() -> SubScore:
         return cast("SubScore", returned)
@@ -274,7 +275,7 @@ async def test_what_an_awaitable_returns_must_be_a_node(returned: object) -> Non
     assert f"got {type(returned).__name__}" in str(result.content)
 
 
-@pytest.mark.parametrize("foreign", [1.0, None, "x", {"name": "x"}, SubScore])
+@each("foreign", [1.0, None, "x", {"name": "x"}, SubScore])
 async def test_a_foreign_item_is_a_type_error_that_leaks_no_coroutine(foreign: object) -> None:
     async def never() -> SubScore:
         raise AssertionError("ran")
@@ -296,8 +297,8 @@ def test_many_repeated_names_stay_cheap() -> None:
     assert combine_scores(nodes).reward == 1.0  # quadratic, this would be minutes
 
 
-@pytest.mark.parametrize("weights", [(0.1,), (3.0,), (0.7,), (0.1, 0.3, 0.7)])
-@pytest.mark.parametrize("value", [0.1, 0.2, 0.7])
+@each("weights", [(0.1,), (3.0,), (0.7,), (0.1, 0.3, 0.7)])
+@each("value", [0.1, 0.2, 0.7])
 def test_equal_scores_have_themselves_as_their_mean(
     weights: tuple[float, ...], value: float
 ) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from assay.errors import ScoreError
 from assay.scoring import EvaluationResult, Grade, Json, SubScore
+from tests.each import each
 
 FRAME: dict[str, Json] = {
     "score": 0.7,
@@ -29,7 +30,7 @@ def test_a_frame_is_read() -> None:
     assert grade.to_dict() == FRAME
 
 
-@pytest.mark.parametrize(
+@each(
     ("frame", "why"),
     [
         ({}, "needs a 'reward'"),
@@ -58,7 +59,7 @@ def test_not_graded_yet_is_an_error_and_not_a_0() -> None:
     assert grade.raw == {}
 
 
-@pytest.mark.parametrize(
+@each(
     "result",
     [
         EvaluationResult(reward=0.5, content="half", info={"a": [1]}),

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from assay.scoring import Json, json_safe, record_parameters
 from assay.scoring.json_safe import MAX_RECORDED_BYTES, plain
+from tests.each import each
 
 BOUND = 3 * MAX_RECORDED_BYTES
 """What the written record may have in characters: its text, and the marks where it was cut."""
@@ -32,7 +33,7 @@ class Point:
     label: object = None
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "copied"),
     [
         (None, None),
@@ -91,7 +92,7 @@ def _shared_mappings() -> object:
     return shared
 
 
-@pytest.mark.parametrize(
+@each(
     "make",
     [
         _loop,
@@ -160,18 +161,18 @@ def test_objects_that_fail_at_everything_are_named() -> None:
     assert json_safe({Hostile()}) in ("<set: not serializable>", ["<Hostile: not serializable>"])
 
 
-@pytest.mark.parametrize(
+@each(
     "name",
     ["api_key", "OPENAI_API_KEY", "password", "Authorization", "x-secret", "token", "auth-token"],
 )
-@pytest.mark.parametrize("secret", ["hunter2", b"hunter2", ["hunter2"], {"value": "hunter2"}])
+@each("secret", ["hunter2", b"hunter2", ["hunter2"], {"value": "hunter2"}])
 def test_what_is_named_like_a_secret_is_redacted_at_any_depth(name: str, secret: object) -> None:
     recorded = record_parameters({"a": [{"b": {name: secret}}], name: secret})
     assert "hunter2" not in json.dumps(recorded)
     assert recorded[name] == "[redacted]"
 
 
-@pytest.mark.parametrize("name", ["max_tokens", "tokenizer", "token_count", "tokens", "answer"])
+@each("name", ["max_tokens", "tokenizer", "token_count", "tokens", "answer"])
 def test_what_only_sounds_like_a_secret_is_kept(name: str) -> None:
     assert record_parameters({name: "kept"}) == {name: "kept"}
 
@@ -187,13 +188,13 @@ def test_numbers_and_empty_texts_are_no_secrets() -> None:
 PROVIDER_KEYS = ["sk-" + "a1" * 12, "ghp_" + "Z" * 24, "AKIA" + "A" * 16, "hf_" + "q" * 24]
 
 
-@pytest.mark.parametrize("key", PROVIDER_KEYS)
+@each("key", PROVIDER_KEYS)
 def test_keys_of_providers_are_redacted_wherever_they_stand(key: str) -> None:
     assert json_safe(f"curl -H 'x: {key}' y") == "curl -H 'x: [redacted]' y"
     assert key[:12] not in json.dumps(json_safe({"cmd": [key], key: 1}))
 
 
-@pytest.mark.parametrize("before", range(2_020, 2_049, 4))
+@each("before", range(2_020, 2_049, 4))
 def test_no_half_of_a_key_is_left_where_a_text_is_cut(before: int) -> None:
     copied = str(json_safe(" " * before + PROVIDER_KEYS[0] + " " * 50_000))
     assert "a1" not in copied

@@ -6,6 +6,7 @@ import contextlib
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -19,6 +20,7 @@ from assay.errors import ScoreError
 from assay.scoring import EvaluationResult, Json, SubScore
 from assay.scoring.graded import Graded
 from assay.scoring.results import Status, finite_number
+from tests.each import each
 
 NOT_SCORES = [
     (True, "is a bool"),
@@ -34,7 +36,7 @@ NOT_SCORES = [
 ]
 
 
-@pytest.mark.parametrize(("value", "why"), NOT_SCORES)
+@each(("value", "why"), NOT_SCORES)
 def test_what_is_not_a_finite_number_is_no_score(value: object, why: str) -> None:
     with pytest.raises(ScoreError, match=why):
         finite_number(value, what="it")
@@ -48,13 +50,13 @@ def test_real_numbers_become_floats(value: float, number: float) -> None:
     assert (score, type(score)) == (number, float)
 
 
-@pytest.mark.parametrize("value", [-0.01, 1.01, 7, -1e-300])
+@each("value", [-0.01, 1.01, 7, -1e-300])
 def test_a_value_outside_of_0_to_1_is_refused_not_clamped(value: float) -> None:
     with pytest.raises(ScoreError, match=r"must be in \[0, 1\]"):
         SubScore(name="x", value=value)
 
 
-@pytest.mark.parametrize("weight", [math.nan, math.inf, -math.inf, True, "2", None, 2e100, -1e308])
+@each("weight", [math.nan, math.inf, -math.inf, True, "2", None, 2e100, -1e308])
 def test_a_weight_is_a_finite_number_far_from_the_end_of_the_range(weight: object) -> None:
     with pytest.raises(ScoreError, match="the weight of 'x'"):
         SubScore(name="x", value=1.0, weight=cast("float", weight))
@@ -75,7 +77,7 @@ def test_what_was_not_graded_has_no_value(status: Status) -> None:
         _ = SubScore(name="x", status=status, reason="the reason").score
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "said", "passed"),
     [(1.0, None, True), (0.99, None, False), (0.0, None, False), (0.8, True, True)],
 )
@@ -87,6 +89,11 @@ def test_passed_is_full_value_unless_the_grader_says(
 
 def test_info_is_another_name_for_metadata() -> None:
     assert SubScore(name="x", value=1.0, metadata={"a": 1}).info == {"a": 1}
+    one = SubScore(name="x", value=1.0, info={"a": 1})
+    assert one == SubScore(name="x", value=1.0, metadata={"a": 1})
+    assert replace(one, metadata=None).info is None
+    with pytest.raises(ScoreError, match="one thing"):
+        SubScore(name="x", value=1.0, metadata={}, info={})
 
 
 def test_fields_and_defaults_of_a_result() -> None:
@@ -97,7 +104,7 @@ def test_fields_and_defaults_of_a_result() -> None:
     assert EvaluationResult(reward=-3.5).reward == -3.5  # penalties are not clamped
 
 
-@pytest.mark.parametrize(("value", "why"), [row for row in NOT_SCORES if row[0] is not None])
+@each(("value", "why"), [row for row in NOT_SCORES if row[0] is not None])
 def test_what_is_not_a_finite_number_is_no_reward(value: object, why: str) -> None:
     with pytest.raises(ScoreError, match=why):
         EvaluationResult(reward=cast("float", value))
@@ -188,7 +195,7 @@ def test_json_of_a_node_is_not_cut() -> None:
     assert node.to_dict()["metadata"] == {"long": "y" * 50_000}
 
 
-@pytest.mark.parametrize(
+@each(
     ("data", "why"),
     [
         ({"value": 1.0}, "needs a name"),
@@ -206,7 +213,7 @@ def test_a_malformed_node_is_refused(data: dict[str, Json], why: str) -> None:
         SubScore.from_dict(data)
 
 
-@pytest.mark.parametrize(
+@each(
     ("data", "why"),
     [
         ({}, "needs a 'reward'"),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from assay.errors import InputError, Location
 from assay.scoring import Json
 from assay.scoring.strict_json import NotJsonError, decode_json, read_json
+from tests.each import each
 
 VALUES: st.SearchStrategy[Json] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
@@ -33,7 +34,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("text", "said"), REFUSED)
+@each(("text", "said"), REFUSED)
 def test_what_could_mean_something_else_is_refused_with_its_place(
     text: str | bytes, said: str
 ) -> None:

@@ -16,14 +16,11 @@ from assay.server.app import context_of
 from assay.server.context import ServerSettings
 from assay.store import Database, Jobs, ScoreRecord
 from assay.store.cards import CardRecord, Cards
-from tests.calibrated import LINE, SAYS_NO, SAYS_YES, calibrated, says_yes
-from tests.judge_models import model
-from tests.postgres import KINDS, new_location
+from tests.calibrated import SAYS_NO, SAYS_YES, calibrated
 from tests.server_app import Site, body_of, items_of, serving
 
 ITEMS: list[Json] = [{"id": "a", "answer": "yes"}, {"id": "b", "answer": "no"}]
 ROWS: list[dict[str, Json]] = [{"id": f"r{n}", "answer": "yes"} for n in range(3)]
-CHANGED = ["graders changed"]
 
 
 @pytest.fixture
@@ -74,37 +71,6 @@ async def job_of(site: Site, **more: Json) -> str:
     return f"{made.headers['location']}/results"
 
 
-@pytest.mark.parametrize("kind", KINDS)
-async def test_a_calibrated_judge_s_scores_come_with_its_card_which_a_change_makes_stale(
-    request: pytest.FixtureRequest, kind: str, tmp_path: Path
-) -> None:
-    with model(says_yes) as (name, _):
-        judge: dict[str, Json] = {"criteria": "The answer says yes.", "judge_model": name}
-        async with serving(new_location(request, kind, tmp_path)) as site:
-            body: Json = {"key": "says", "kind": "binary_judge", "definition": judge}
-            made = await site.post("graders", body)
-            assert (made.status_code, card_in(body_of(made))) == (201, None)
-            assert (await graded(site), await shown(site)) == (None, None)
-
-            record = await measured(site)
-            card = await graded(site)
-            assert card is not None
-            assert str(card["line"]).startswith(LINE)
-            assert (card["grader"], card["card"], card["n"]) == ("says", record.id, 20)
-            assert (card["stale"], card["changed"], card["digest"]) == (False, [], record.digest)
-            assert await shown(site) == card
-
-            await changed(site, {**judge, "criteria": "The answer says no."}, "binary_judge")
-            stale = await graded(site)
-            assert stale is not None
-            told = ["criteria The answer says yes. → The answer says no."]
-            assert (stale["stale"], stale["changed"], stale["card"]) == (True, told, record.id)
-            assert str(stale["line"]).endswith(f"STALE, measured before a change: {told[0]}")
-            assert await shown(site) == stale
-            assert await graded(site, version=1) == card, "the card of the version that graded"
-            assert await shown(site, version=1) == card
-
-
 async def test_a_list_of_scores_has_the_cards_of_all_that_gave_them(site: Site) -> None:
     await site.uploaded("rows", ROWS)
     await site.made("other", SAYS_NO)
@@ -126,25 +92,6 @@ async def test_a_list_of_scores_has_the_cards_of_all_that_gave_them(site: Site) 
     deleted = await site.admin.delete(site.at("graders/says"), params={"force": True})
     assert deleted.status_code == 204, deleted.text
     assert (await listed())[0] == many + len(ITEMS), "scores outlive what gave them"
-
-
-async def test_the_scores_of_a_job_come_with_the_card_of_its_version(site: Site) -> None:
-    await site.uploaded("rows", ROWS)
-    results = await job_of(site)
-    assert await shown(site, results) is None
-    record = await measured(site)
-    card = await shown(site, results)
-    assert card is not None
-    assert (card["card"], card["stale"]) == (record.id, False)
-
-    await changed(site, SAYS_NO)
-    assert await shown(site, results) == card, "a job keeps its version"
-    assert await shown(site, await job_of(site, version=1), limit=1) == card
-    stale = await shown(site, await job_of(site))
-    assert stale is not None
-    assert (stale["stale"], stale["changed"]) == (True, CHANGED)
-    assert (await site.admin.delete(site.at("graders/says?force=true"))).status_code == 204
-    assert await shown(site, results) == card, "scores outlive their grader, and so does the card"
 
 
 async def test_a_job_s_card_is_of_what_gave_the_scores_not_of_what_would_give_them_now(
@@ -174,16 +121,6 @@ async def test_a_job_s_card_is_of_what_gave_the_scores_not_of_what_would_give_th
         assert mixed is not None
         assert (mixed["stale"], mixed["changed"]) == (True, ["its files, or assay's own code"])
         assert (await shown(site, path, limit=1) or {})["stale"] is False
-
-
-async def test_another_project_s_card_is_never_shown(site: Site) -> None:
-    other = await site.in_new_project()
-    await other.made("says", SAYS_YES)
-    await measured(other, project=other.project)
-    assert await shown(other) is not None
-    assert (await graded(site), await shown(site)) == (None, None), "the very same grader"
-    await site.uploaded("rows", ROWS)
-    assert await shown(site, await job_of(site)) is None
 
 
 async def test_a_client_that_knows_the_grader_is_told_of_a_new_card(site: Site) -> None:

@@ -25,7 +25,7 @@ from assay.store.database import Database
 from assay.store.datasets import Datasets
 from assay.store.jobs import JobRecord, Jobs
 from tests.postgres import KINDS, new_location
-from tests.server_app import Site, body_of, faults_of, items_of, serving
+from tests.server_app import Site, body_of, items_of, serving
 
 SMALL = ServerSettings(location="", poll_seconds=0.02, job_batch=4, heartbeat_seconds=0.05)
 
@@ -179,16 +179,6 @@ async def test_a_job_that_is_deleted_while_it_is_graded_ends_no_other(
         assert 'status="failed"' not in told
 
 
-async def test_a_job_that_cannot_go_on_says_why(site: Site) -> None:
-    await site.post("graders", {"key": "human", "kind": "custom", "definition": {}})
-    await site.uploaded("d", rows(2))
-    made = await site.post("jobs", {"grader": "human", "dataset": "d"})
-    if made.status_code == 202:
-        job = await ended(site, made.headers["location"])
-        assert job["status"] == "failed"
-        assert "human" in str(job["message"]) or "custom" in str(job["message"])
-
-
 async def test_a_damaged_row_is_an_error_of_that_row(site: Site) -> None:
     await site.uploaded("d", rows(3))
 
@@ -235,37 +225,6 @@ async def test_a_job_that_breaks_ends_no_other(site: Site, monkeypatch: pytest.M
     assert (await ended(site, second.headers["location"]))["status"] == "finished"
 
 
-async def test_a_job_keeps_the_version_it_was_asked_for(site: Site) -> None:
-    loose: Json = {"graders": [{"type": "files", "patterns": ["1"]}]}
-    await site.uploaded("d", rows(2))
-    made = await site.post("jobs", {"grader": "exact", "dataset": "d", "version": 1})
-    path = "/api/v1/projects/default/graders/exact"
-    await site.admin.put(
-        path, json={"kind": "declared", "definition": loose}, headers={"If-Match": "*"}
-    )
-    await ended(site, made.headers["location"])
-    for one in items_of(await site.get(f"{made.headers['location']}/results", whole=True)):
-        record = cast("dict[str, dict[str, Json]]", one["record"])
-        assert record["graded"]["grader"] == "exact@1"
-
-
-@pytest.mark.parametrize(
-    ("body", "status"),
-    [
-        ({"grader": "none", "dataset": "d"}, 404),
-        ({"grader": "exact", "dataset": "none"}, 404),
-        ({"grader": "exact", "dataset": "d", "version": 9}, 404),
-        ({"grader": "exact"}, 422),
-    ],
-)
-async def test_a_job_of_what_is_not_there_is_refused(site: Site, body: Json, status: int) -> None:
-    await site.uploaded("d", rows(1))
-    answer = await site.post("jobs", body)
-    assert answer.status_code == status
-    faults_of(answer)
-    assert items_of(await site.get("jobs")) == []
-
-
 async def test_jobs_of_another_project_are_not_there(site: Site) -> None:
     await site.uploaded("d", rows(1))
     made = body_of(await site.post("jobs", {"grader": "exact", "dataset": "d"}))
@@ -273,24 +232,6 @@ async def test_jobs_of_another_project_are_not_there(site: Site) -> None:
     for path in ("", "/results", "/events"):
         answer = await site.get(f"/api/v1/projects/other/jobs/{made['id']}{path}")
         assert answer.status_code == 404
-
-
-async def test_datasets_come_back_as_they_went_in(site: Site) -> None:
-    sent: list[dict[str, Json]] = [{"answer": "\ud800 \u00e9", "labels": {"a": 1}}, *rows(3)]
-    await site.uploaded("d", sent)
-    listed = await everything(site, "/api/v1/projects/default/datasets/d/rows", limit=2, whole=True)
-    assert [row["data"] for row in listed] == sent
-    assert [row["number"] for row in listed] == [1, 2, 3, 4]
-    record = body_of(await site.get("datasets/d"))
-    assert (record["rows"], [d["key"] for d in items_of(await site.get("datasets"))]) == (4, ["d"])
-    twice = await site.admin.post(
-        "/api/v1/projects/default/datasets/d",
-        content=b'{"answer": "a"}\n',
-        headers={"Content-Type": "application/x-ndjson"},
-    )
-    assert twice.status_code == 409
-    assert (await site.admin.delete("/api/v1/projects/default/datasets/d")).status_code == 204
-    assert (await site.get("datasets/d")).status_code == 404
 
 
 async def everything(

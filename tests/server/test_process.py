@@ -159,25 +159,12 @@ def test_keys_are_made_shown_once_listed_and_revoked(tmp_path: Path) -> None:
     assert "used never, expires 2" in listed
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (("--host", "0.0.0.0", "--port", "0"), "--create-key"),
-        (("--port", "70000"), "not a port"),
-        (("--host", "no.such.host.invalid"), "cannot listen on"),
-        (("--port", "0", "--db", "mysql://x"), "a store cannot be at"),
-        (("--set", "endpoint_secrets.AWS_SECRET_ACCESS_KEY=x"), "ASSAY_SECRET_"),
-        (("--prot", "0"), "did you mean --port?"),
-    ],
-)
-def test_a_start_that_is_wrong_says_so(
-    capsys: pytest.CaptureFixture[str], options: tuple[str, ...], said: str
-) -> None:
+def test_a_host_that_is_not_found_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        main(["serve", *options])
+        main(["serve", "--host", "no.such.host.invalid"])
     printed = capsys.readouterr()
     assert (ended.value.code, printed.out) == (2, "")
-    assert said in printed.err
+    assert "cannot listen on" in printed.err
 
 
 def test_a_port_that_is_taken_is_named(capsys: pytest.CaptureFixture[str]) -> None:

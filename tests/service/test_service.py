@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.errors import ConflictError, InputError, LockedError, NotFoundError, StoreError
+from assay.errors import ConflictError, InputError, NotFoundError, StoreError
 from assay.registry.policy import ForbiddenError, Permissions
 from assay.scoring.json_safe import Json
 from assay.service import graders, jobs, scores, site
@@ -21,7 +21,6 @@ from assay.store.datasets import Datasets
 from tests.postgres import KINDS, new_location
 
 EXACT: dict[str, Json] = {"graders": [{"type": "exact_match"}]}
-LOOSE: dict[str, Json] = {"graders": [{"type": "exact_match", "normalize_text": False}]}
 ROWS: list[dict[str, Json]] = [{"id": "a", "answer": "4", "expected": "4"}]
 SECRET = Permissions(secrets={"ASSAY_SECRET_REWARDS": "rewards.example.com"})
 
@@ -34,54 +33,6 @@ def desk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Desk]:
 
 async def _made(desk: Desk, key: str = "exact") -> None:
     await ask(graders.create_grader, desk, key, "declared", EXACT)
-
-
-async def _changed(desk: Desk, definition: dict[str, Json], expected: int | None = None) -> int:
-    made = await ask(
-        graders.update_grader, desk, "exact", "declared", definition, expected=expected
-    )
-    return made.latest.number
-
-
-async def test_a_change_is_a_version_and_only_of_the_version_that_was_seen(desk: Desk) -> None:
-    await _made(desk)
-    assert await _changed(desk, EXACT, expected=1) == 1, "nothing changed"
-    assert await _changed(desk, LOOSE, expected=1) == 2
-    with pytest.raises(ConflictError, match="at version 2, not 1"):
-        await _changed(desk, EXACT, expected=1)
-    assert await _changed(desk, EXACT) == 3
-    first = await ask(graders.show_grader, desk, "exact", 1)
-    assert (first.latest.number, first.latest.definition) == (1, EXACT)
-    versions = await ask(graders.list_versions, desk, "exact", limit=2)
-    assert [one.number for one in versions.items] == [3, 2]
-    rest = await ask(graders.list_versions, desk, "exact", after=versions.next)
-    assert ([one.number for one in rest], rest.next) == ([1], None)
-    with pytest.raises(ConflictError):
-        await _made(desk)
-
-
-CHANGES: dict[str, Callable[[Desk], Awaitable[object]]] = {
-    "update": lambda desk: _changed(desk, LOOSE),
-    "describe": lambda desk: ask(graders.describe_grader, desk, "exact", name="x"),
-    "delete": lambda desk: ask(graders.delete_grader, desk, "exact"),
-    "delete by force": lambda desk: ask(graders.delete_grader, desk, "exact", force=True),
-    "import": lambda desk: ask(
-        graders.import_graders, desk, {"exact.yaml": "kind: custom\ndescription: other\n"}
-    ),
-}
-
-
-@pytest.mark.parametrize("change", CHANGES)
-async def test_a_lock_holds_against_everything_that_changes(desk: Desk, change: str) -> None:
-    await _made(desk)
-    before = await ask(graders.lock_grader, desk, "exact", locked=True)
-    with pytest.raises(LockedError):
-        await CHANGES[change](desk)
-    assert desk.graders.get("exact") == before
-    assert await _changed(desk, EXACT) == 1, "what changes nothing is not refused"
-    assert (await ask(graders.grade, desk, "exact", ROWS)).results[0].score == 1.0
-    await ask(graders.lock_grader, desk, "exact", locked=False)
-    await CHANGES[change](desk)
 
 
 async def test_what_gave_scores_is_deleted_and_its_numbers_stay_taken(desk: Desk) -> None:

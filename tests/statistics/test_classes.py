@@ -21,6 +21,7 @@ from assay.statistics.classes import (
     class_counts_by_cluster,
 )
 from assay.statistics.intervals import cluster_rate, wilson
+from tests.each import each
 
 # gpt-4o-mini as a judge of HealthBench's criteria against physicians.
 HEALTHBENCH = Confusion(tp=15933, fp=5481, tn=4225, fn=3871)
@@ -39,7 +40,7 @@ def metrics() -> Any:
 # --- real counts ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("measure", "expected"),
     [
         ("accuracy", 0.6830904778041342),
@@ -80,6 +81,7 @@ def test_saying_yes_to_everything_is_two_points_below_the_real_judge_and_agrees_
 # --- against scikit-learn ------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_measures_of_classes_are_scikit_learns(seed: int, metrics: Any) -> None:
     rng = random.Random(seed)
@@ -103,6 +105,7 @@ def test_measures_of_classes_are_scikit_learns(seed: int, metrics: Any) -> None:
         assert table.kappa(weight) == pytest.approx(kappa, abs=1e-12)
 
 
+@pytest.mark.slow
 @given(rows=rows)
 def test_kappa_of_any_small_table_is_scikit_learns(rows: list[tuple[str, str]]) -> None:
     metrics: Any = importlib.import_module("sklearn.metrics")
@@ -151,7 +154,7 @@ def test_one_word_for_everything_has_no_kappa() -> None:
     assert class_confusion(["a"], ["b"]).f1s == {"a": 0.0, "b": 0.0}
 
 
-@pytest.mark.parametrize(
+@each(
     "compare",
     [
         lambda: class_confusion(["a"], ["a", "b"]),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from assay.errors import ScoreError
 from assay.statistics.consistency import attack_success, flip_rate
 from assay.statistics.intervals import Interval, wilson
+from tests.each import each
 
 verdict = st.sampled_from(["met", "unmet", "na"]) | st.none()
 
@@ -19,9 +20,7 @@ verdict = st.sampled_from(["met", "unmet", "na"]) | st.none()
 # --- repeats -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("c", "k", "expected"), [(0, 5, 0.0), (1, 5, 0.4), (2, 5, 0.6), (5, 5, 0.0), (1, 2, 1.0)]
-)
+@each(("c", "k", "expected"), [(0, 5, 0.0), (1, 5, 0.4), (2, 5, 0.6), (5, 5, 0.0), (1, 2, 1.0)])
 def test_the_flip_rate_of_two_words(c: int, k: int, expected: float) -> None:
     assert 2 * c * (k - c) / (k * (k - 1)) == expected
     assert flip_rate([[True] * c + [False] * (k - c)]).rate.mean == pytest.approx(expected)

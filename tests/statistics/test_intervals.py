@@ -23,6 +23,7 @@ from assay.statistics.intervals import (
     wilson,
 )
 from assay.statistics.quantiles import nearest_rank, normal_quantile, t_cdf, t_quantile
+from tests.each import each
 
 score = st.floats(0.0, 1.0)
 scores = st.lists(score, min_size=1, max_size=12)
@@ -39,7 +40,7 @@ def bounds_of(interval: Interval) -> tuple[float, float]:
 # --- quantiles -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("size", "share", "rank"),
     [
         (100, 0.99, 99),
@@ -71,14 +72,14 @@ T_QUANTILES = {
 }
 
 
-@pytest.mark.parametrize("df", T_QUANTILES)
+@each("df", T_QUANTILES)
 def test_t_quantiles_are_scipys(df: int) -> None:
     for p, expected in zip(T_PROBABILITIES, T_QUANTILES[df], strict=True):
         assert t_quantile(p, df) == pytest.approx(expected, rel=1e-10)
         assert t_quantile(1 - p, df) == pytest.approx(-expected, rel=1e-10)
 
 
-@pytest.mark.parametrize(
+@each(
     ("t", "df", "expected"),  # scipy 1.17.1, scipy.stats.t.cdf
     [
         (0.0, 5, 0.5),
@@ -105,7 +106,7 @@ def test_t_quantile_inverts_its_cdf(p: float, df: float) -> None:
     assert t_cdf(t_quantile(p, df), df) == pytest.approx(p, abs=1e-12)
 
 
-@pytest.mark.parametrize("p", [0.0, 1.0, -0.1, math.nan])
+@each("p", [0.0, 1.0, -0.1, math.nan])
 def test_impossible_probabilities_are_refused(p: float) -> None:
     with pytest.raises(ScoreError):
         normal_quantile(p)
@@ -113,7 +114,7 @@ def test_impossible_probabilities_are_refused(p: float) -> None:
         t_quantile(p, 3)
 
 
-@pytest.mark.parametrize("df", [0, -1, 0.5, math.nan, math.inf])
+@each("df", [0, -1, 0.5, math.nan, math.inf])
 def test_impossible_degrees_of_freedom_are_refused(df: float) -> None:
     with pytest.raises(ScoreError):
         t_quantile(0.9, df)
@@ -164,7 +165,7 @@ def test_two_drops_of_one_point_are_not_a_significant_loss() -> None:
     assert 0.0 in mean_interval([-1.0, -1.0], bounds=(-1.0, 1.0))
 
 
-@pytest.mark.parametrize("n", [2, 3, 5, 8, 13, 30])
+@each("n", [2, 3, 5, 8, 13, 30])
 def test_pass_rates_are_covered_as_often_as_promised(n: int) -> None:
     """Exact coverage over all outcomes, averaged over true rates: at least about 95 %."""
     intervals = [mean_interval([1.0] * c + [0.0] * (n - c)) for c in range(n + 1)]
@@ -191,7 +192,7 @@ def test_equal_values_without_limits_have_no_interval() -> None:
     assert mean_interval([2.5, 2.5], bounds=None) == Interval(2.5, None, None, 2)
 
 
-@pytest.mark.parametrize("bad", [math.nan, math.inf, True, 1.5, -0.1, None])
+@each("bad", [math.nan, math.inf, True, 1.5, -0.1, None])
 def test_what_is_not_a_score_is_refused(bad: float) -> None:
     with pytest.raises(ScoreError, match=r"values\[1\]"):
         mean_interval([0.5, bad])
@@ -199,13 +200,13 @@ def test_what_is_not_a_score_is_refused(bad: float) -> None:
         clustered_interval([[0.5], [bad]])
 
 
-@pytest.mark.parametrize("bounds", [(1.0, 0.0), (0.0, math.inf), (math.nan, 1.0), (0.0, 0.0)])
+@each("bounds", [(1.0, 0.0), (0.0, math.inf), (math.nan, 1.0), (0.0, 0.0)])
 def test_impossible_bounds_are_refused(bounds: tuple[float, float]) -> None:
     with pytest.raises(ScoreError, match="bounds"):
         mean_interval([0.0], bounds=bounds)
 
 
-@pytest.mark.parametrize("confidence", [0.0, 1.0, 95, -0.5, math.nan])
+@each("confidence", [0.0, 1.0, 95, -0.5, math.nan])
 def test_impossible_confidence_is_refused(confidence: float) -> None:
     with pytest.raises(ScoreError, match="confidence"):
         mean_interval([0.1, 0.2], confidence=confidence)
@@ -251,7 +252,7 @@ def test_a_case_without_trials_is_refused() -> None:
         clustered_interval([[1.0], []])
 
 
-@pytest.mark.parametrize(
+@each(
     ("successes", "n", "expected"),  # statsmodels 0.15.0, proportion_confint(method="wilson")
     [
         (20158, 29510, (0.6777584583820575, 0.6883748358919908)),
@@ -277,7 +278,7 @@ def test_wilson_contains_its_rate_and_mirrors(n: int, data: st.DataObject) -> No
     assert (1 - mirrored_high, 1 - mirrored_low) == pytest.approx((low, high))
 
 
-@pytest.mark.parametrize(("successes", "n"), [(3, 2), (-1, 2), (0, -1), (True, 2), (0, False)])
+@each(("successes", "n"), [(3, 2), (-1, 2), (0, -1), (True, 2), (0, False)])
 def test_impossible_counts_are_refused(successes: int, n: int) -> None:
     with pytest.raises(ScoreError, match="successes"):
         wilson(successes, n)
@@ -290,7 +291,7 @@ def test_impossible_counts_are_refused(successes: int, n: int) -> None:
 # --- pass@k and pass^k ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("n", "c", "k", "at_least_one", "all_of_them"),
     [
         (10, 3, 1, 0.3, 0.3),
@@ -346,7 +347,7 @@ def test_more_tries_help_to_pass_once_and_hurt_passing_always(n: int, data: st.D
 HEALTHBENCH = Confusion(tp=15933, fp=5481, tn=4225, fn=3871)
 
 
-@pytest.mark.parametrize(
+@each(
     ("measure", "expected"),
     [
         ("n", 29510),
@@ -541,7 +542,7 @@ def test_nothing_to_compare_is_not_zero_agreement() -> None:
     assert unscored.measure == Confusion(0, 0, 0, 0)
 
 
-@pytest.mark.parametrize(
+@each(
     ("predicted", "labels", "says"),
     [
         ([0.5], [], "1 predictions for 0 labels"),

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from assay.errors import ScoreError
 from assay.statistics.intervals import cluster_mean, mean_interval
 from assay.statistics.paired import mcnemar_exact, paired_difference
+from tests.each import each
 
 scores = st.floats(0, 1)
 
@@ -28,6 +29,7 @@ def _clustered(n: int, clusters: int, seed: int) -> tuple[list[float], list[int]
 # --- clustered means -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "clusters"), [(30, 4), (200, 20), (400, 80)])
 def test_the_cluster_robust_error_is_that_of_statsmodels(n: int, clusters: int) -> None:
     numpy: Any = importlib.import_module("numpy")
@@ -143,9 +145,8 @@ def test_columns_of_different_length_are_refused() -> None:
 # --- McNemar -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("only_a", "only_b"), [(0, 0), (4, 5), (23, 15), (35, 51), (0, 6), (300, 200), (900, 1100)]
-)
+@pytest.mark.slow
+@each(("only_a", "only_b"), [(0, 0), (4, 5), (23, 15), (35, 51), (0, 6), (300, 200), (900, 1100)])
 def test_mcnemar_is_that_of_statsmodels(only_a: int, only_b: int) -> None:
     tables: Any = importlib.import_module("statsmodels.stats.contingency_tables")
     theirs = (
@@ -154,7 +155,7 @@ def test_mcnemar_is_that_of_statsmodels(only_a: int, only_b: int) -> None:
     assert mcnemar_exact(only_a, only_b) == pytest.approx(theirs, rel=1e-9)
 
 
-@pytest.mark.parametrize(
+@each(
     ("only_a", "only_b", "p"),  # judges of LLMBar, right in one order alone
     [
         (4, 5, 1.0),

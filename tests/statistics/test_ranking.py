@@ -69,6 +69,7 @@ def test_columns_that_do_not_match_are_refused() -> None:
 # --- AUROC ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("steps", [1000, 10, 3])
 def test_auroc_is_scikit_learns_and_mann_whitneys(steps: int, stats: Any) -> None:
     metrics: Any = importlib.import_module("sklearn.metrics")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import time
 from pathlib import Path
 from typing import cast
@@ -11,10 +12,12 @@ import pytest
 import yaml
 
 from assay.documents import DocumentError
+from assay.errors import Location
 from assay.scoring.json_safe import Json
 from assay.tasks.blocks import NO_MATRIX
-from assay.tasks.case import Case, load_case, load_cases
+from assay.tasks.case import Case, case_schema, load_case, load_cases
 from assay.types.codec import ShapeError
+from tests.mistakes import Place, mistakes
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
@@ -160,255 +163,101 @@ def test_pairs_of_a_matrix_are_as_written(tmp_path: Path) -> None:
 
 
 H: Json = ["echo"]
-REFUSED: dict[str, tuple[dict[str, Json], str, str]] = {
-    "no id": (changed(id=None), "id", "'id' is required"),
-    "empty id": (changed(id=""), "id", "not empty"),
-    "padded id": (changed(id=" c1"), "id", "no space around"),
-    "long id": (changed(id="x" * 201), "id", "at most 200"),
-    "newline in id": (changed(id="a\nb"), "id", "no control characters"),
-    "id is a number": (changed(id=5), "id", "expected text"),
-    "no task": (changed(task=None), "task", "'task' is required"),
-    "blank prompt": (changed(task={"prompt": " "}), "task.prompt", "empty"),
-    "misspelt prompt": (changed(task={"promt": "x"}), "task.promt", "did you mean 'prompt'?"),
-    "blank turn": (changed(task={"prompt": "x", "turns": [""]}), "task.turns[0]", "is empty"),
-    "missing instructions": (
-        changed(task={"prompt": "x", "instruction_files": ["A.md"]}),
-        "task.instruction_files[0]",
-        "'A.md' does not exist",
-    ),
-    "a directory as instructions": (
-        changed(task={"prompt": "x", "instruction_files": ["."]}),
-        "task.instruction_files[0]",
-        "is not a file",
-    ),
-    "nul in a path": (
-        changed(task={"prompt": "x", "instruction_files": ["a\0b"]}),
-        "task.instruction_files[0]",
-        "does not exist",
-    ),
-    "endless path": (changed(source={"path": "x" * 9999}), "source.path", "does not exist"),
-    "no origin": (changed(source={}), "source", "none is given"),
-    "two origins": (
-        changed(source={"path": ".", "pypi": "a==1"}),
-        "source",
-        "both path and pypi are given",
-    ),
-    "missing source": (changed(source={"path": "./s"}), "source.path", "'./s' does not exist"),
-    "source is a file": (changed(source={"path": "case.yaml"}), "source.path", "not a directory"),
-    "source holds the case": (changed(source={"path": "."}), "source.path", "the case itself"),
-    "source holds the evals": (changed(source={"path": "../.."}), "source.path", "the case itself"),
-    "git without commit": (
-        changed(source={"git": "https://h/r"}),
-        "source.commit",
-        "a git source needs a commit",
-    ),
-    "a branch as commit": (
-        changed(source={"repo": "https://h/r", "commit": "main"}),
-        "source.commit",
-        "'main' is not a commit id",
-    ),
-    "an option as commit": (
-        changed(source={"git": "https://h/r", "commit": "--upload-pack=id"}),
-        "source.commit",
-        "is not a commit id",
-    ),
-    "an option as url": (
-        changed(source={"git": "--upload-pack=id", "commit": COMMIT}),
-        "source.git",
-        "is not a repository address",
-    ),
-    "a command as url": (
-        changed(source={"git": "ext::sh -c id", "commit": COMMIT}),
-        "source.git",
-        "may not use the protocol 'ext'",
-    ),
-    "a strange protocol": (
-        changed(source={"git": "ftp://h/r", "commit": COMMIT}),
-        "source.git",
-        "may not use the protocol 'ftp'",
-    ),
-    "commit of a path": (
-        changed(source={"path": "..", "commit": COMMIT}),
-        "source.commit",
-        "only a git source takes a commit",
-    ),
-    "unpinned package": (changed(source={"pypi": "x>=1"}), "source.pypi", "pins no version"),
-    "short hash": (
-        changed(source={"pypi": "x==1", "sha256": "ab"}),
-        "source.sha256",
-        "64 hexadecimal",
-    ),
-    "subdir leads out": (
-        changed(source={"git": "https://h/r", "commit": COMMIT, "subdir": "../x"}),
-        "source.subdir",
-        "does not stay inside",
-    ),
-    "worktree of a package": (
-        changed(source={"pypi": "x==1", "isolation": "worktree"}),
-        "source.isolation",
-        "worktree needs a path",
-    ),
-    "missing skill": (
-        changed(artifacts={"skills": ["./s"]}),
-        "artifacts.skills[0]",
-        "'./s' does not exist",
-    ),
-    "a user without a persona": (
-        changed(task={"prompt": "p", "user": {"persona": " "}}),
-        "task.user.persona",
-        "the persona is empty",
-    ),
-    "a user who never speaks": (
-        changed(task={"prompt": "p", "user": {"persona": "p", "most_turns": 0}}),
-        "task.user.most_turns",
-        "must be at least 1",
-    ),
-    "empty matrix": (changed(matrix={}), "matrix", "the matrix is empty"),
-    "both matrices": (
-        changed(matrix={"harnesses": H, "models": H, "entries": [{"harness": "e", "models": H}]}),
-        "matrix",
-        "not both",
-    ),
-    "no models": (changed(matrix={"harnesses": H}), "matrix.models", "must not be empty"),
-    "the same model twice": (
-        changed(matrix={"harnesses": H, "models": ["m", "m"]}),
-        "matrix.models[1]",
-        "is there twice",
-    ),
-    "the same pair twice": (
-        changed(matrix={"entries": [{"harness": "e", "models": H}, {"harness": "e", "models": H}]}),
-        "matrix.entries[1].models[0]",
-        "already in the matrix",
-    ),
-    "no trials": (
-        changed(matrix={"harnesses": H, "models": H, "trials": 0}),
-        "matrix.trials",
-        "at least 1",
-    ),
-    "half a trial": (
-        changed(matrix={"harnesses": H, "models": H, "trials": 1.5}),
-        "matrix.trials",
-        "expected a whole number",
-    ),
-    "command without commands": (
-        changed(environment={"kind": "command"}),
-        "environment.commands",
-        "needs commands",
-    ),
-    "command with requirements": (
-        changed(environment={"kind": "command", "commands": ["x"], "requirements": ["y"]}),
-        "environment.requirements",
-        "takes no requirements",
-    ),
-    "misspelt kind": (changed(environment={"kind": "pip-env"}), "environment.kind", "did you mean"),
-    "a number as variable": (
-        changed(environment={"kind": "uv", "env": {"A": 1}}),
-        "environment.env.A",
-        "expected text",
-    ),
-    "not a valid variable name": (
-        changed(environment={"kind": "uv", "env": {"A=B": "1"}}),
-        "environment.env.A=B",
-        "is not a valid variable name",
-    ),
-    "no time": (
-        changed(environment={"kind": "uv", "timeout_s": 0}),
-        "environment.timeout_s",
-        "more than 0",
-    ),
-    "cache leads out": (
-        changed(container={"image": "i", "caches": ["../.ssh"]}),
-        "container.caches[0]",
-        "does not stay inside",
-    ),
-    "image is an option": (
-        changed(container={"image": "--privileged"}),
-        "container.image",
-        "has no name",
-    ),
-    "workspace over the system": (
-        changed(container={"image": "i", "workdir": "/etc"}),
-        "container.workdir",
-        "the workspace cannot be /etc",
-    ),
-    "workdir leads up": (
-        changed(container={"image": "i", "workdir": "/app/../etc"}),
-        "container.workdir",
-        "not a plain absolute path",
-    ),
-    "image beside an installer": (
-        changed(environment={"container": "i", "requirements": ["pytest"]}),
-        "environment.requirements",
-        "a container takes no requirements",
-    ),
-    "environment of no kind": (changed(environment={"env": {}}), "environment.kind", "required"),
-    "stub leads out": (
-        changed(setup={"stub": [{"file": "/etc/x.py", "function": "f"}]}),
-        "setup.stub[0].file",
-        "does not stay inside",
-    ),
-    "no policy": (changed(observe={"interaction": {}}), "observe.interaction.policy", "required"),
-    "misspelt policy": (
-        changed(observe={"interaction": {"policy": "auto-aprove"}}),
-        "observe.interaction.policy",
-        "did you mean 'auto-approve'?",
-    ),
-    "threshold of 2": (
-        changed(expect={"pass_threshold": 2}),
-        "expect.pass_threshold",
-        "between 0 and 1",
-    ),
-    "no limit": (
-        changed(limits={"agent_timeout_s": 0}),
-        "limits.agent_timeout_s",
-        "more than 0",
-    ),
-    "no graders": (changed(graders=None), "graders", "'graders' is required"),
-    "an empty list of graders": (changed(graders=[]), "graders", "there are no graders"),
-    "graders as a mapping": (changed(graders={"type": "command"}), "graders", "expected a list"),
-    "only gates": (
-        changed(graders=[{"type": "command", "cmd": "x", "gate": True}]),
-        "graders",
-        "no grader adds credit",
-    ),
-    "only penalties": (
-        changed(graders=[{"type": "command", "cmd": "x", "weight": -1.0}]),
-        "graders",
-        "no grader adds credit",
-    ),
-    "a quoted gate": (
-        changed(graders=[{"type": "command", "cmd": "x", "gate": "false"}]),
-        "graders[0].gate",
-        "expected true or false",
-    ),
-    "misspelt option": (
-        changed(graders=[{"type": "command", "cmd": "x", "expect_ext": 3}]),
-        "graders[0].expect_ext",
-        "did you mean 'expect_exit'?",
-    ),
-    "missing rubric": (
-        changed(graders=[{"type": "model_judge", "rubric": "./r.md"}]),
-        "graders[0].rubric",
-        "does not exist",
-    ),
-    "missing hidden test": (
-        changed(graders=[{"type": "pytest", "inject": ["./hidden/t.py"]}]),
-        "graders[0].inject[0]",
-        "does not exist",
-    ),
-    "unknown block": (changed(grader=[]), "grader", "did you mean 'graders'?"),
-    "fixtures named by a leading id": (
-        changed(id="../x", fixtures={"repo": "https://h/r", "commit": COMMIT}),
-        "id",
-        "does not stay inside",
-    ),
-}
+REFUSED: dict[str, tuple[dict[str, Json], str, str]] = yaml.safe_load(
+    r"""
+empty id: [{id: ''}, id, not empty]
+padded id: [{id: ' c1'}, id, no space around]
+newline in id: [{id: 'a
+
+    b'}, id, no control characters]
+blank prompt: [{task: {prompt: ' '}}, task.prompt, empty]
+blank turn: [{task: {prompt: x, turns: ['']}}, 'task.turns[0]', is empty]
+missing instructions:
+  [{task: {prompt: x, instruction_files: [A.md]}},
+   'task.instruction_files[0]', '''A.md'' does not exist']
+a directory as instructions:
+  [{task: {prompt: x, instruction_files: [.]}}, 'task.instruction_files[0]', is not a file]
+nul in a path:
+  [{task: {prompt: x, instruction_files: ["a\0b"]}}, 'task.instruction_files[0]', does not exist]
+endless path: [{source: {path: LONG}}, source.path, does not exist]
+no origin: [{source: {}}, source, none is given]
+two origins: [{source: {path: ., pypi: a==1}}, source, both path and pypi are given]
+missing source: [{source: {path: ./s}}, source.path, '''./s'' does not exist']
+source is a file: [{source: {path: case.yaml}}, source.path, not a directory]
+source holds the case: [{source: {path: .}}, source.path, the case itself]
+source holds the evals: [{source: {path: ../..}}, source.path, the case itself]
+git without commit: [{source: {git: 'https://h/r'}}, source.commit, a git source needs a commit]
+a branch as commit:
+  [{source: {repo: 'https://h/r', commit: main}}, source.commit, '''main'' is not a commit id']
+an option as commit:
+  [{source: {git: 'https://h/r', commit: --upload-pack=id}}, source.commit, is not a commit id]
+an option as url:
+  [{source: {git: --upload-pack=id, commit: COMMIT}}, source.git, is not a repository address]
+a command as url:
+  [{source: {git: 'ext::sh -c id', commit: COMMIT}}, source.git, may not use the protocol 'ext']
+a strange protocol:
+  [{source: {git: 'ftp://h/r', commit: COMMIT}}, source.git, may not use the protocol 'ftp']
+commit of a path:
+  [{source: {path: .., commit: COMMIT}}, source.commit, only a git source takes a commit]
+subdir leads out:
+  [{source: {git: 'https://h/r', commit: COMMIT, subdir: ../x}},
+   source.subdir, does not stay inside]
+worktree of a package:
+  [{source: {pypi: x==1, isolation: worktree}}, source.isolation, worktree needs a path]
+missing skill: [{artifacts: {skills: [./s]}}, 'artifacts.skills[0]', '''./s'' does not exist']
+a user without a persona:
+  [{task: {prompt: p, user: {persona: ' '}}}, task.user.persona, the persona is empty]
+a user who never speaks:
+  [{task: {prompt: p, user: {persona: p, most_turns: 0}}}, task.user.most_turns, must be at least 1]
+empty matrix: [{matrix: {}}, matrix, the matrix is empty]
+both matrices:
+  [{matrix: {harnesses: [echo], models: [echo], entries: [{harness: e, models: [echo]}]}},
+   matrix, not both]
+the same model twice:
+  [{matrix: {harnesses: [echo], models: [m, m]}}, 'matrix.models[1]', is there twice]
+the same pair twice:
+  [{matrix: {entries: [{harness: e, models: [echo]}, {harness: e, models: [echo]}]}},
+   'matrix.entries[1].models[0]', already in the matrix]
+command without commands: [{environment: {kind: command}}, environment.commands, needs commands]
+command with requirements:
+  [{environment: {kind: command, commands: [x], requirements: [y]}},
+   environment.requirements, takes no requirements]
+not a valid variable name:
+  [{environment: {kind: uv, env: {A=B: '1'}}}, environment.env.A=B, is not a valid variable name]
+cache leads out:
+  [{container: {image: i, caches: [../.ssh]}}, 'container.caches[0]', does not stay inside]
+image is an option: [{container: {image: --privileged}}, container.image, has no name]
+workspace over the system:
+  [{container: {image: i, workdir: /etc}}, container.workdir, the workspace cannot be /etc]
+workdir leads up:
+  [{container: {image: i, workdir: /app/../etc}}, container.workdir, not a plain absolute path]
+image beside an installer:
+  [{environment: {container: i, requirements: [pytest]}},
+   environment.requirements, a container takes no requirements]
+stub leads out:
+  [{setup: {stub: [{file: /etc/x.py, function: f}]}}, 'setup.stub[0].file', does not stay inside]
+misspelt policy:
+  [{observe: {interaction: {policy: auto-aprove}}},
+   observe.interaction.policy, 'did you mean ''auto-approve''?']
+an empty list of graders: [{graders: []}, graders, there are no graders]
+only gates: [{graders: [{type: command, cmd: x, gate: true}]}, graders, no grader adds credit]
+only penalties: [{graders: [{type: command, cmd: x, weight: -1.0}]}, graders, no grader adds credit]
+missing rubric:
+  [{graders: [{type: model_judge, rubric: ./r.md}]}, 'graders[0].rubric', does not exist]
+missing hidden test:
+  [{graders: [{type: pytest, inject: [./hidden/t.py]}]}, 'graders[0].inject[0]', does not exist]
+unknown block: [{grader: []}, grader, 'did you mean ''graders''?']
+fixtures named by a leading id:
+  [{id: ../x, fixtures: {repo: 'https://h/r', commit: COMMIT}}, id, does not stay inside]
+""".replace("COMMIT", COMMIT).replace("LONG", "x" * 9999)
+)
+"""What no schema knows, and what is said of it; all other mistakes are made from the schema."""
 
 
 @pytest.mark.parametrize("name", list(REFUSED))
 def test_a_wrong_case_is_refused_with_place_and_fix(name: str, tmp_path: Path) -> None:
-    data, field, expected = REFUSED[name]
-    file = write_case(tmp_path / "evals" / "c1", data)
+    blocks, field, expected = REFUSED[name]
+    file = write_case(tmp_path / "evals" / "c1", changed(**blocks))
     with pytest.raises(DocumentError) as caught:
         load_case(file)
     found = [fault for fault in caught.value.faults if fault.location.field == field]
@@ -416,6 +265,36 @@ def test_a_wrong_case_is_refused_with_place_and_fix(name: str, tmp_path: Path) -
     assert expected in str(found[0])
     assert str(found[0]).startswith(f"{file}:")
     assert found[0].location.line
+
+
+SCHEMA = cast("dict[str, dict[str, dict[str, Json]]]", case_schema())
+RIGHT = {name: block for name, block in yaml.safe_load(FULL).items() if name != "metadata"}
+BLOCKS = sorted(SCHEMA["properties"].keys() - {"$schema"})
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_whatever_no_block_can_be_is_refused_with_its_place(block: str, tmp_path: Path) -> None:
+    write_full(tmp_path)
+    needed = [block] if block in SCHEMA["required"] else []
+    schema = {**SCHEMA, "properties": {block: SCHEMA["properties"][block]}, "required": needed}
+    right = {block: RIGHT[block]} if block in RIGHT else {}
+    for place, wrong in mistakes(cast("dict[str, Json]", schema), right):
+        if place[:1] != (block,) or (block == "graders" and len(place) > 1):
+            continue  # what a grader can be, is asked of each kind
+        if place == ("source", "commit"):
+            continue  # empty, it is none
+        other = changed(**{block: None})
+        file = write_case(tmp_path, json.dumps({**other, **cast("dict[str, Json]", wrong)}))
+        with pytest.raises(DocumentError) as caught:
+            load_case(file)
+        assert any(_is_of(fault.location, place) for fault in caught.value.faults), (place, wrong)
+
+
+def _is_of(location: Location, place: Place) -> bool:
+    """Whether a fault names a place, or all of what cannot stand together with it."""
+    dotted = "".join(f"[{one}]" if isinstance(one, int) else f".{one}" for one in place)[1:]
+    named = location.field or ""
+    return bool(location.line) and (named.startswith(dotted) or named in {"source", "matrix"})
 
 
 def test_all_faults_of_all_cases_are_reported_together(tmp_path: Path) -> None:

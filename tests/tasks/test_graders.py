@@ -8,6 +8,7 @@ import pytest
 
 from assay.documents import DocumentError
 from assay.tasks.grader_files import load_graders
+from tests.each import each
 
 # The forms of declaration in use elsewhere, one after the other; two are only gates.
 BLOCKS: dict[str, tuple[str, list[str]]] = {
@@ -96,7 +97,7 @@ def test_paths_are_relative_to_the_file(folder: Path, monkeypatch: pytest.Monkey
     assert found == str(folder / "graders" / "rubric.md")
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "expected"),
     [
         (

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from assay.tasks.permitted import KEPT_FROM_SOURCE, Rules, SubmissionSpec
 from assay.types.codec import ShapeError
+from tests.each import each
 
 _TAKEN = [
     "mathkit.py",
@@ -65,17 +66,17 @@ def test_attack_assertions_of_its_own_in_java() -> None:
     assert library.decide("src/main/java/org/hamcrest/Is.java")[0] == "protected"
 
 
-@pytest.mark.parametrize("path", _TAKEN)
+@each("path", _TAKEN)
 def test_work_is_taken(path: str) -> None:
     assert Rules().decide(path) == ("taken", "")
 
 
-@pytest.mark.parametrize(("path", "why"), _KEPT)
+@each(("path", "why"), _KEPT)
 def test_what_decides_the_judgement_is_kept_from_the_source(path: str, why: str) -> None:
     assert Rules().decide(path) == ("protected", why)
 
 
-@pytest.mark.parametrize(
+@each(
     ("spec", "path", "verdict"),
     [
         (SubmissionSpec(include=("package.json",)), "package.json", "taken"),
@@ -96,7 +97,7 @@ def test_a_case_has_the_last_word(spec: SubmissionSpec, path: str, verdict: str)
     assert Rules(spec).decide(path)[0] == verdict
 
 
-@pytest.mark.parametrize("pattern", ["", "!keep", "../out", "a\0b"])
+@each("pattern", ["", "!keep", "../out", "a\0b"])
 def test_a_pattern_that_means_nothing_is_refused(pattern: str) -> None:
     with pytest.raises(ShapeError):
         SubmissionSpec(include=(pattern,))

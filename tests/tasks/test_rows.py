@@ -17,6 +17,7 @@ from assay.graders.spec import GraderSpec
 from assay.scoring import Json
 from assay.tasks import json_rows, rows
 from assay.tasks.rows import Row, read_row, read_rows
+from tests.each import each
 
 GRADERS = [GraderSpec(type="exact_match")]
 
@@ -60,7 +61,7 @@ def test_rows_without_an_id_are_named_by_their_line_and_blank_lines_are_passed_o
     assert found[1].submission.answer == ""  # an empty answer is one
 
 
-@pytest.mark.parametrize(
+@each(
     ("row", "expected"),
     [
         ({"expected": "4"}, "4"),
@@ -80,7 +81,7 @@ def test_what_is_expected_is_the_same_for_every_grader_wherever_it_stands(
     assert read_row({"answer": "4", **row}).submission.expected == expected
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "other"), [("4", "5"), (True, 1), ([True], [1]), ({"a": 0}, {"a": False}), (0, "0")]
 )
 def test_a_row_that_expects_two_things_is_refused(given: Json, other: Json) -> None:
@@ -90,7 +91,7 @@ def test_a_row_that_expects_two_things_is_refused(given: Json, other: Json) -> N
     assert f"'expected' is {given!r}, and 'metadata.expected' is {other!r}" in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each(
     ("row", "hint"),
     [
         ({"question": "?", "anser": "4"}, "'anser': did you mean 'answer'?"),

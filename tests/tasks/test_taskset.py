@@ -15,6 +15,7 @@ from assay.environment import Environment
 from assay.errors import InputError
 from assay.tasks import RunOptions, Task, Taskset
 from assay.types import Job, Run
+from tests.each import each
 
 ENV = Environment("demo")
 
@@ -91,7 +92,7 @@ OPTIONS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("options", "why"), OPTIONS)
+@each(("options", "why"), OPTIONS)
 async def test_options_out_of_range(options: dict[str, Any], why: str) -> None:
     with pytest.raises(InputError, match=why):
         RunOptions(**options)

@@ -18,6 +18,7 @@ import pytest
 from assay.errors import InputError
 from assay.scoring.json_safe import Json
 from assay.testing import Asked, FakeJudge, Fault
+from tests.each import each
 
 if TYPE_CHECKING:
     import anthropic  # noqa: TC004 - imported by a fixture
@@ -218,7 +219,7 @@ def test_a_failing_function_is_told_and_not_tried_again(kind: str) -> None:
         ask_openai(fake)
 
 
-@pytest.mark.parametrize(
+@each(
     ("fault", "error"),
     [
         ("400", "BadRequestError"),
@@ -384,7 +385,7 @@ def test_many_clients_at_once_are_each_answered_their_own(met: FakeJudge) -> Non
         assert asyncio.run(ask_all(fake)) == [str(number) for number in range(64)]
 
 
-@pytest.mark.parametrize("name", ["model", "anthropic_model", "base_url", "root_url"])
+@each("name", ["model", "anthropic_model", "base_url", "root_url"])
 def test_without_a_start_there_is_no_address(name: str) -> None:
     fake = FakeJudge()
     with pytest.raises(InputError, match="was not started"):

@@ -26,6 +26,7 @@ from assay.conversation.turns import (
 from assay.errors import InputError
 from assay.scoring.json_safe import Json
 from assay.testing import FakeModel, Fault, calls, says, solver, through_shell
+from tests.each import each
 
 if TYPE_CHECKING:
     import anthropic  # noqa: TC004 - imported by a fixture
@@ -137,10 +138,10 @@ def test_googles_client_gets_calls_streamed_and_whole() -> None:
         kinds = [conversation.is_streamed for conversation in fake.conversations]
     assert kinds == [False, True]
     parts = [part for chunk in chunks for part in chunk.candidates[0].content.parts]
-    for each in (whole.candidates[0].content.parts, parts):
-        assert "".join(part.text or "" for part in each if not part.thought) == "Both."
-        assert any(part.thought and part.text for part in each)
-        called = [part.function_call for part in each if part.function_call]
+    for parts_of in (whole.candidates[0].content.parts, parts):
+        assert "".join(part.text or "" for part in parts_of if not part.thought) == "Both."
+        assert any(part.thought and part.text for part in parts_of)
+        called = [part.function_call for part in parts_of if part.function_call]
         assert [call.args for call in called] == [{"command": "ls"}, {"command": "pwd"}]
         assert len({call.id for call in called}) == 2
     assert chunks[-1].usage_metadata == whole.usage_metadata
@@ -327,7 +328,7 @@ def _command(part: Any) -> Any:
     return part.data["action"]["command"]
 
 
-@pytest.mark.parametrize("agent", list(_SHELLS))
+@each("agent", list(_SHELLS))
 def test_a_script_of_commands_goes_through_any_agents_shell(agent: str) -> None:
     move = through_shell("one", "two", done="Done.")
     turns: list[Turn] = [Turn.of("user", "Go.")]

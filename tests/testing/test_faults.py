@@ -18,6 +18,7 @@ from assay.tasks.grader_files import load_graders
 from assay.testing import Asked, FakeJudge, Fault
 from assay.testing.faults import FAULTS, FaultPlan
 from assay.types.submission import Submission
+from tests.each import each
 
 _SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -70,7 +71,7 @@ def met(fault: str | Fault, *, protocol: str = "openai", reply: Any = None) -> R
         return Raw(fake, protocol=protocol)
 
 
-@pytest.mark.parametrize(
+@each(
     ("fault", "headers"),
     [
         ("429", {}),
@@ -90,8 +91,8 @@ def test_when_to_try_again_is_told(fault: str | Fault, headers: dict[str, str]) 
     assert raw.status in (429, 503, 529)
 
 
-@pytest.mark.parametrize("status", [401, 402, 403, 408, 500, 502])
-@pytest.mark.parametrize("protocol", ["openai", "anthropic"])
+@each("status", [401, 402, 403, 408, 500, 502])
+@each("protocol", ["openai", "anthropic"])
 def test_a_status_comes_with_an_error_of_its_provider(status: int, protocol: str) -> None:
     raw = met(str(status), protocol=protocol)
     assert raw.status == status
@@ -190,7 +191,7 @@ def test_a_missing_verdict_is_the_last_of_the_list() -> None:
     }
 
 
-@pytest.mark.parametrize("kind", sorted(set(FAULTS) - {"hang", "reset", "huge", "slow"}))
+@each("kind", sorted(set(FAULTS) - {"hang", "reset", "huge", "slow"}))
 def test_every_fault_is_answered_whatever_the_reply_is(kind: str) -> None:
     replies: list[Json] = ["no JSON", [], {}, {"verdicts": []}]
     for reply in replies:
@@ -198,7 +199,7 @@ def test_every_fault_is_answered_whatever_the_reply_is(kind: str) -> None:
             assert Raw(fake).status
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "fault"),
     [
         ("500", Fault("500")),
@@ -215,7 +216,7 @@ def test_faults_are_read(text: str, fault: Fault) -> None:
     assert Fault.parse(text) == fault
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "told"),
     [
         ("", "unknown fault ''"),

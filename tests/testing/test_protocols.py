@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from assay.scoring.json_safe import Json
 from assay.testing import FakeJudge
 from assay.testing.asked import Asked, Fence, Said, split_fences, tokens_of
+from tests.each import each
 
 _ID = "0123456789abcdef"
 
@@ -23,7 +24,7 @@ def fence(text: str, *, name: str = "answer", nonce: str = _ID) -> str:
     return f'<untrusted name="{name}" id="{nonce}">\n{escaped}\n</untrusted id="{nonce}">'
 
 
-@pytest.mark.parametrize(
+@each(
     ("inside", "text"),
     [
         ("plain", "plain"),
@@ -41,7 +42,7 @@ def test_a_fence_is_read_and_unescaped(inside: str, text: str) -> None:
     assert split_fences(prompt) == ((Fence("answer", _ID, text),), "before\nend")
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         f'<untrusted name="answer" id="{_ID}">\nx\n</untrusted id="{"f" * 16}">',
@@ -142,7 +143,7 @@ def test_a_tool_is_not_called_with_what_is_no_object(choice: Json, tool: str) ->
     assert [block["text"] for block in reply["content"]] == ["no JSON"]
 
 
-@pytest.mark.parametrize(("characters", "tokens"), [(0, 0), (1, 1), (4, 1), (5, 2)])
+@each(("characters", "tokens"), [(0, 0), (1, 1), (4, 1), (5, 2)])
 def test_tokens_are_counted(characters: int, tokens: int) -> None:
     assert tokens_of(characters) == tokens
 

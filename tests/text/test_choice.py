@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from assay.errors import InputError
 from assay.text import choice_match
+from tests.each import each
 
 TEXTS = {"A": "Paris", "B": "London", "C": "Rome", "D": "A dog"}
 
 
-@pytest.mark.parametrize(
+@each(
     ("answer", "label"),
     [
         *[(said, "B") for said in ("B", "b", "(B)", "B.", "**B**", '"B"', "B) London", "B. x\ny")],
@@ -39,7 +40,7 @@ def test_what_is_a_choice(answer: str, label: str) -> None:
     assert sum(choice_match(answer, other) for other in "ABCD") == 1.0
 
 
-@pytest.mark.parametrize(
+@each(
     "answer",
     [
         "",
@@ -58,7 +59,7 @@ def test_what_is_none(answer: str | None) -> None:
     assert [choice_match(answer, label) for label in "ABCD"] == [0.0] * 4
 
 
-@pytest.mark.parametrize(
+@each(
     "answer",
     [
         "A, B, C, D",
@@ -81,7 +82,7 @@ def test_listing_the_options_does_not_pay(answer: str) -> None:
     assert [choice_match(answer, label) for label in "ABCD"] == [0.0] * 4
 
 
-@pytest.mark.parametrize(
+@each(
     ("answer", "expected", "score"),
     [
         ("Paris", "A", 1.0),
@@ -112,7 +113,7 @@ def test_pick_and_extract() -> None:
     assert choice_match("B", "B", extract="answer_tag") == 0.0
 
 
-@pytest.mark.parametrize(
+@each(
     ("expected", "options"),
     [
         ("E", {}),
@@ -136,7 +137,7 @@ def test_no_answer_chooses_two(text: str) -> None:
     assert sum(choice_match(text, label) for label in "ABCD") <= 1.0
 
 
-@pytest.mark.parametrize(
+@each(
     "answer",
     [
         *["B is correct.", "Option B is the right answer", "It's B.", "It must be B", "I think B."],
@@ -164,13 +165,14 @@ def test_no_answer_chooses_two(text: str) -> None:
             "Answer: B) Vitamin C",
         ],
         *["Answer: B. A is correct for cats only.", "ANSWERS: B"],
+        "I am not sure, but the answer is B",
     ],
 )
 def test_a_choice_in_other_words(answer: str) -> None:
     assert [choice_match(answer, label) for label in "ABCD"] == [0.0, 1.0, 0.0, 0.0]
 
 
-@pytest.mark.parametrize(
+@each(
     "answer",
     [
         *[
@@ -192,6 +194,8 @@ def test_a_choice_in_other_words(answer: str) -> None:
             "It is a dog",
             "So a dog.",
         ],
+        *["Wrong answer: B", "The incorrect answer is B", "I would not choose B"],
+        *["I did not pick option B", "I didn't choose B", "That is not the correct answer: B"],
     ],
 )
 def test_attack_a_choice_that_the_same_sentence_takes_back_is_none(answer: str) -> None:

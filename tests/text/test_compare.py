@@ -14,6 +14,7 @@ from assay.errors import InputError
 from assay.text import contains, contains_all, contains_any, exact_match, f1_score, normalize
 from assay.text.normal_form import answer_key, same_answer
 from tests.children import alone
+from tests.each import each
 
 
 def test_any_of_several_expected_answers() -> None:
@@ -47,8 +48,8 @@ def test_as_written_takes_what_is_not_text() -> None:
     assert exact_match(" 42 ", 42, normalize_text=False) == 1.0
 
 
-@pytest.mark.parametrize("expected", [None, [], [None]])
-@pytest.mark.parametrize("comparison", [exact_match, f1_score])
+@each("expected", [None, [], [None]])
+@each("comparison", [exact_match, f1_score])
 def test_a_missing_expected_answer_is_refused(
     comparison: Callable[[object, object], float], expected: object
 ) -> None:
@@ -80,8 +81,8 @@ def test_a_bare_string_of_substrings_is_refused(verb: Callable[..., float]) -> N
         verb("abc", "xa")
 
 
-@pytest.mark.parametrize("verb", [contains_any, contains_all])
-@pytest.mark.parametrize("nothing", [[], [""], ["x", ""], [None], 5])
+@each("verb", [contains_any, contains_all])
+@each("nothing", [[], [""], ["x", ""], [None], 5])
 def test_nothing_to_look_for_is_refused(verb: Callable[..., float], nothing: object) -> None:
     with pytest.raises(InputError):
         verb("abc", nothing)
@@ -115,7 +116,7 @@ def test_f1_is_that_of_squad(answer: str, reference: str) -> None:
     assert f1_score(answer, reference) == pytest.approx(plain_f1(answer, reference))
 
 
-@pytest.mark.parametrize(
+@each(
     ("answer", "reference", "score"),
     [
         ("the cat sat", "a cat sat down", 0.8),
@@ -163,7 +164,7 @@ def test_extraction_narrows_every_comparison() -> None:
     assert f1_score(said, "Rome", extract="answer_tag") == 1.0
 
 
-@pytest.mark.parametrize(
+@each(
     "score",
     [
         lambda: exact_match("Paris", "Paris", extract="boxed"),

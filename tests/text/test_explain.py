@@ -6,11 +6,10 @@ import json
 from collections.abc import Callable
 from typing import Any, cast
 
-import pytest
-
 import assay.text
 from assay.graders.kinds import KINDS, kind_of
 from assay.text.explain import explain
+from tests.each import each
 
 
 def said(comparison: str, **arguments: Any) -> str:
@@ -24,7 +23,7 @@ def said(comparison: str, **arguments: Any) -> str:
 CAPITALS = {"A": "Paris", "B": "Rome"}
 
 
-@pytest.mark.parametrize(
+@each(
     ("comparison", "arguments", "expected"),
     [
         (

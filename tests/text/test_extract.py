@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from assay.errors import InputError
 from assay.text import extract_answer
 from assay.text.extract import Pick
+from tests.each import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "found"),
     [
         (r"so \boxed{42}.", "42"),
@@ -34,7 +35,7 @@ def test_boxed(text: str, found: str | None) -> None:
     assert extract_answer(text, "boxed") == found
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "found"),
     [
         ("<answer>1</answer> <ANSWER> 2 </Answer >", "2"),
@@ -48,9 +49,7 @@ def test_answer_tag(text: str, found: str | None) -> None:
     assert extract_answer(text, "answer_tag") == found
 
 
-@pytest.mark.parametrize(
-    ("text", "found"), [("a\n b \n\n", "b"), ("one", "one"), ("a\r\nb\r\n", "b"), ("\n ", None)]
-)
+@each(("text", "found"), [("a\n b \n\n", "b"), ("one", "one"), ("a\r\nb\r\n", "b"), ("\n ", None)])
 def test_last_line(text: str, found: str | None) -> None:
     assert extract_answer(text, "last_line") == found
 
@@ -66,7 +65,7 @@ def test_no_extraction_is_the_whole_text() -> None:
     assert extract_answer(" all of it ", None) == " all of it "
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "pick", "found"),
     [
         (r"\boxed{1}\boxed{2}", "first", "1"),
@@ -81,7 +80,7 @@ def test_pick(text: str, pick: Pick, found: str | None) -> None:
     assert extract_answer(text, "boxed", pick=pick) == found
 
 
-@pytest.mark.parametrize("extract", ["boxd", "answertag", "json", "(", "", r"(?=x)"])
+@each("extract", ["boxd", "answertag", "json", "(", "", r"(?=x)"])
 def test_a_bad_extract_is_refused(extract: str) -> None:
     with pytest.raises(InputError):
         extract_answer("x", extract)

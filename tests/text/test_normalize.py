@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from assay.text import exact_match, normalize
 from assay.text.normal_form import answer_key, compose, same_answer
+from tests.each import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "normal"),
     [
         ("The U.S. Dollar!", "u s dollar"),
@@ -122,13 +123,13 @@ DIFFERENT = [
 ]
 
 
-@pytest.mark.parametrize(("one", "other"), SAME)
+@each(("one", "other"), SAME)
 def test_what_is_forgiven(one: str, other: str) -> None:
     assert same_answer(one, other)
     assert exact_match(one, other) == exact_match(other, one) == 1.0
 
 
-@pytest.mark.parametrize(("one", "other"), DIFFERENT)
+@each(("one", "other"), DIFFERENT)
 def test_what_carries_meaning(one: str, other: str) -> None:
     assert not same_answer(one, other)
     assert exact_match(one, other) == exact_match(other, one) == 0.0
@@ -202,7 +203,7 @@ def test_the_key_of_punctuation_alone_is_empty_and_equals_nothing_else() -> None
     assert exact_match("", "...") == 0.0
 
 
-@pytest.mark.parametrize(
+@each(
     ("one", "other"),
     [
         ("Jean-Luc Picard", "Jean Luc Picard"),
@@ -217,7 +218,7 @@ def test_what_joins_words_does_not_count(one: str, other: str) -> None:
     assert same_answer(one, other)
 
 
-@pytest.mark.parametrize(
+@each(
     ("one", "other"),
     [
         ("-5", "5"),

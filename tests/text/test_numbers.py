@@ -14,9 +14,10 @@ from assay.errors import InputError
 from assay.text import numeric_match
 from assay.text.extract import Pick
 from assay.text.numbers import find_numbers, parse_number
+from tests.each import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "values"),
     [
         ("1,234", [1234]),
@@ -57,7 +58,7 @@ def test_find_numbers(text: str, values: list[int | str]) -> None:
     assert [number.value for number in find_numbers(text)] == [Fraction(value) for value in values]
 
 
-@pytest.mark.parametrize("text", ["1e999999999", "1e1001", "7" * 1_001, "1/0", "9" * 2_000 + "/3"])
+@each("text", ["1e999999999", "1e1001", "7" * 1_001, "1/0", "9" * 2_000 + "/3"])
 def test_a_number_beyond_reason_has_no_value(text: str) -> None:
     assert [number.value for number in find_numbers(text)] == [None]
     assert numeric_match(text, 1, tolerance=1e300) == 0.0
@@ -101,7 +102,7 @@ def test_numbers_of_any_text_are_read(text: str) -> None:
     numeric_match(text, 1, pick="only")
 
 
-@pytest.mark.parametrize(
+@each(
     ("answer", "expected", "score"),
     [
         ("it is 1,234", 1234, 1.0),
@@ -130,7 +131,7 @@ def test_numeric_match(answer: object, expected: float | str | Decimal, score: f
     assert numeric_match(answer, expected) == score
 
 
-@pytest.mark.parametrize(
+@each(
     ("answer", "options", "score"),
     [
         ("3.14", {"tolerance": 0.01}, 1.0),
@@ -147,7 +148,7 @@ def test_tolerances_are_exact_and_the_wider_holds(
     assert numeric_match(answer, 3.14, **options) == score
 
 
-@pytest.mark.parametrize(
+@each(
     ("answer", "pick", "score"),
     [
         ("5 then 7", "first", 0.0),
@@ -170,7 +171,7 @@ def test_extraction() -> None:
     assert numeric_match("5", 5, extract="boxed") == 0.0
 
 
-@pytest.mark.parametrize(
+@each(
     "arguments",
     [
         {"expected": True},
@@ -192,7 +193,7 @@ def test_what_an_author_gets_wrong_is_refused(arguments: dict[str, Any]) -> None
         numeric_match("5", **arguments)
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         *[
@@ -242,6 +243,13 @@ def test_attack_a_part_of_something_larger_was_read_as_the_number(text: str) -> 
     parts = (5, 1.5, 2, 3, 4, 6, 8, 9, 12, 192.168, 2026)
     assert not any(numeric_match(text, part) for part in parts)
     assert numeric_match(f"{text} 7", 7) == 0.0
+
+
+def test_attack_a_minus_in_words_or_as_a_hyphen_is_no_sign() -> None:
+    for answer in ("minus 42", "It is minus 42.", "Minus 42", "\u201042", "\u221242"):
+        assert (numeric_match(answer, 42), numeric_match(answer, -42)) == (0.0, 1.0), answer
+    assert numeric_match("50 minus 8", 50) == 1.0
+    assert numeric_match("50 minus 8", 8, pick="last") == 1.0
 
 
 def test_an_exclamation_is_no_factorial() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from assay.errors import InputError
 from assay.text import regex_match
+from tests.each import each
 
 
 def test_search_and_full_match() -> None:
@@ -22,7 +23,7 @@ def test_extraction() -> None:
     assert regex_match("42", r"\d", extract="answer_tag") == 0.0
 
 
-@pytest.mark.parametrize(
+@each(
     ("pattern", "hint"),
     [
         (r"(?=a)b", "group 1"),

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from assay.errors import InputError, MissingExtraError
 from assay.text import similarity
 from assay.text.likeness import MAX_CHARACTERS, MAX_FUZZY_CHARACTERS, Metric
+from tests.each import each
 
 METRICS: tuple[Metric, ...] = get_args(Metric)
 CAT = "The cat sat on the mat, and it purred."
@@ -21,7 +22,7 @@ SENTENCES = st.lists(
 ).map(" ".join)
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@each("metric", METRICS)
 def test_every_metric_is_a_score(metric: Metric) -> None:
     assert similarity(CAT, CAT, metric=metric) == pytest.approx(1.0, abs=0.01)
     assert similarity("zzz qqq", CAT, metric=metric) < 0.5
@@ -33,10 +34,8 @@ def test_every_metric_is_a_score(metric: Metric) -> None:
     assert similarity(None, CAT, metric=metric) == 0.0
 
 
-@pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize(
-    "answer", ["\ud800", "\x00", "!!!", "a\u0301" * 50, "\U0001f600", "-" * 999]
-)
+@each("metric", METRICS)
+@each("answer", ["\ud800", "\x00", "!!!", "a\u0301" * 50, "\U0001f600", "-" * 999])
 def test_no_answer_raises(metric: Metric, answer: str) -> None:
     assert 0.0 <= similarity(answer, CAT, metric=metric) <= 1.0
     assert 0.0 <= similarity(CAT, answer, metric=metric) <= 1.0
@@ -48,6 +47,7 @@ def rouge_oracle() -> Callable[[str, str], dict[str, Any]]:
     return cast("Callable[[str, str], dict[str, Any]]", scorer.RougeScorer(names).score)
 
 
+@pytest.mark.slow
 @given(SENTENCES | st.text(), SENTENCES | st.text())
 def test_rouge_is_that_of_rouge_score(answer: str, reference: str) -> None:
     if not answer.strip() or not reference.strip():
@@ -94,7 +94,7 @@ def test_an_answer_too_long_scores_nothing() -> None:
     assert similarity(fuzzy_fits + "x", word) == 0.0
 
 
-@pytest.mark.parametrize(
+@each(
     ("reference", "options"),
     [
         ("x", {"metric": "cosine"}),

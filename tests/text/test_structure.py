@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from assay.errors import InputError
 from assay.scoring.json_safe import Json
 from assay.text import json_match, json_schema, parse_json, structure
+from tests.each import each
 
 TEXT = st.text(alphabet=st.characters(exclude_categories=["Cs"]))
 NUMBER = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
@@ -22,7 +23,7 @@ JSON = st.recursive(
 )
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "value"),
     [
         ('{"a": 1}', {"a": 1}),
@@ -46,7 +47,7 @@ def test_where_json_is_looked_for(text: str, value: Json) -> None:
     assert parsed.value == value
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "reason"),
     [
         ("", "empty"),
@@ -99,7 +100,7 @@ def test_no_answer_raises(text: str) -> None:
     assert json_schema(text, {"type": "object"}) in (0.0, 1.0)
 
 
-@pytest.mark.parametrize(
+@each(
     ("answer", "expected", "score"),
     [
         ('{"b": 2, "a": 1}', {"a": 1.0, "b": 2}, 1.0),
@@ -125,7 +126,7 @@ def test_tolerance() -> None:
     assert json_match("[true]", [1], tolerance=1) == 0.0
 
 
-@pytest.mark.parametrize(
+@each(
     ("answer", "score"),
     [
         ('{"a": 1, "b": [1, 2]}', 1.0),
@@ -145,7 +146,7 @@ def test_padding_a_partial_answer_costs() -> None:
     assert json_match('{"a": 1, "b": 1}', {"a": 1}, partial=True) == 0.5
 
 
-@pytest.mark.parametrize(
+@each(
     ("expected", "options"),
     [
         ("Paris", {}),
@@ -194,7 +195,7 @@ def test_half_a_character_is_one_character() -> None:
     assert json_schema('"\\ud800"', {"type": "string", "maxLength": 1}) == 1.0
 
 
-@pytest.mark.parametrize(
+@each(
     "schema",
     [
         {"type": "nope"},

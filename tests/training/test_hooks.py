@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
 from types import ModuleType, SimpleNamespace
-from typing import Any, cast
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 import pytest
@@ -18,6 +18,8 @@ import pytest
 from assay.errors import GraderError, InputError
 from assay.graders.spec import GraderSpec
 from assay.training import Reward, openrlhf, skyrl, slime, tinker, trl, verifiers, verl
+from assay.types import StringThread
+from tests.pictures import png
 
 EXACT = GraderSpec(type="exact_match")
 CHAT = [{"role": "user", "content": "2+2?"}]
@@ -358,3 +360,49 @@ def test_words_in_parts_are_the_words_that_are_graded() -> None:
     task = SimpleNamespace(data={"answer": "4"})
     graded = cast("Coroutine[Any, Any, float]", verifiers.reward_function(EXACT)(task, trace))
     assert asyncio.run(graded) == 1.0
+
+
+class Drawn:
+    """As much of a picture of Pillow's as is asked of one."""
+
+    def getbands(self) -> tuple[str, ...]:
+        return ("R", "G", "B")
+
+    def save(self, file: BinaryIO, form: str) -> None:
+        assert form == "PNG"
+        file.write(png())
+
+
+def test_a_prompts_pictures_reach_the_reward_where_they_are_named() -> None:
+    """As Pillow's, as bytes or as a dataset has them; a broken one is no reward and no 0."""
+
+    def seen(thread: StringThread) -> float:
+        return len(thread.images()) / 2
+
+    prompts = [[{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "?"}]}]]
+    said = [[{"role": "assistant", "content": "red"}]]
+    columns: dict[str, Any] = {"pictures": [[Drawn(), {"bytes": png(), "path": None}]]}
+    looking = trl.reward_function(seen, images="pictures")
+    assert looking(prompts=prompts, completions=said, **columns) == [1.0]
+    assert looking(prompts=prompts, completions=said, pictures=[b"no picture"]) == [None]
+    blind = trl.reward_function(seen)
+    assert blind(prompts=prompts, completions=said, **columns) == [0.0]
+    with pytest.raises(InputError, match="images= names one of pictures"):
+        trl.reward_function(seen, images="image")(prompts=prompts, completions=said, **columns)
+
+
+def test_a_row_of_a_batch_has_pictures_as_python_holds_them() -> None:
+    """Bytes and Pillow's, in the field of rows or in a message."""
+
+    def seen(thread: StringThread) -> float:
+        return len(thread.images()) / 2
+
+    part = {"type": "image", "image": Drawn()}
+    rows: list[Any] = [
+        {"answer": "red", "question": "?", "images": [png(), Drawn()]},
+        {"messages": [{"role": "user", "content": [part]}], "completion": "red"},
+        {"answer": "red", "images": [object()]},
+    ]
+    batch = Reward(seen).grade_now(rows)
+    assert batch.rewards == [1.0, 0.5, None]
+    assert "images[0]" in batch.graded[2].error

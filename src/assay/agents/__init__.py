@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from assay.on_demand import names_on_demand
 
 if TYPE_CHECKING:
+    from assay.agents.agent_judge import AgentJudgeGrader
     from assay.agents.command import CommandAgent
     from assay.agents.echo import EchoAgent
     from assay.agents.mcp import McpServer
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from assay.agents.replay import RecordedAgent, ReplayAgent
 
 __all__ = [
+    "AgentJudgeGrader",
     "CommandAgent",
     "EchoAgent",
     "McpServer",
@@ -23,6 +25,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "AgentJudgeGrader": ".agent_judge",
     "CommandAgent": ".command",
     "EchoAgent": ".echo",
     "McpServer": ".mcp",

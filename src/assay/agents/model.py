@@ -26,6 +26,7 @@ from assay.tasks.blocks import SimulatedUser
 from assay.tasks.task import Task
 from assay.types.run import Observation, OfferedTool, Run
 from assay.types.trace import (
+    TOLD_BY,
     AgentStep,
     Source,
     Step,
@@ -87,6 +88,7 @@ class ModelAgent:
             then at work at once; the others one after the other, in their order.
         allowance: Limits of a gateway of its own; those of a run's gateway are the run's.
         network: Whether its tools over the workspace may use the network.
+        keeps_changes: Whether what a call of these tools changes is there for the next one.
         turns: What the user says after the prompt, each when the model has stopped.
         user: Who answers after these.
         name: What it is called in a run.
@@ -110,6 +112,7 @@ class ModelAgent:
     parallel: bool = True
     allowance: Allowance = field(default_factory=Allowance)
     network: bool = False
+    keeps_changes: bool = True
     turns: tuple[str, ...] = ()
     user: SimulatedUser | None = None
     name: str = "agent"
@@ -219,7 +222,10 @@ class ModelAgent:
         found: list[AgentTool] = []
         if run.workspace is not None:
             over = WorkspaceTools(
-                workspace=run.workspace, network=self.network, seconds=self.tool_seconds
+                workspace=run.workspace,
+                network=self.network,
+                seconds=self.tool_seconds,
+                keeps_changes=self.keeps_changes,
             )
             found += [over.tool(name) for name in self.tools if isinstance(name, str)]
         found += [
@@ -307,14 +313,14 @@ class _Work:
                     return
                 said, self._said = self._see(seen), ""
                 continue
-            following = next(scripted, None)
+            following, by = next(scripted, None), "turns"
             if following is None:
-                following = await self._answer_of_user(number - len(self._agent.turns))
+                following, by = await self._answer_of_user(number - len(self._agent.turns)), "user"
             if following is None:
                 trace.stop_reason = "done"
                 return
             said, self._said = following, ""
-            self._tell(said)
+            self._tell(said, extra={TOLD_BY: by})
 
     def _instructions(self) -> str:
         agent = self._agent
@@ -355,10 +361,11 @@ class _Work:
         self._turns += turns
         return "\n\n".join(turn.text for turn in turns)
 
-    def _tell(self, said: str, *, source: Source = "user") -> None:
+    def _tell(self, said: str, *, source: Source = "user", extra: Mapping[str, Json] = {}) -> None:
         """What the model is told now."""
         self._turns.append(Turn.of("user", said))
-        self._run.record(Step(source=source, messages=({"role": "user", "content": said},)))
+        messages: tuple[Json, ...] = ({"role": "user", "content": said},)
+        self._run.record(Step(source=source, messages=messages, extra=extra))
 
     async def _answer_of_user(self, number: int) -> str | None:
         """What a played user says after so many messages of theirs; None when they are done."""

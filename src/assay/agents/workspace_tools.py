@@ -77,11 +77,13 @@ class WorkspaceTools:
         workspace: It.
         network: Whether commands may use the network.
         seconds: Time that a command of the model's own may take.
+        keeps_changes: Whether what a command changes stays.
     """
 
     workspace: Workspace
     network: bool = False
     seconds: float = 300.0
+    keeps_changes: bool = True
 
     def tool(self, name: str) -> AgentTool:
         """The tool of a name of `WORKSPACE_TOOLS`."""
@@ -118,7 +120,7 @@ class WorkspaceTools:
         return await run_command(
             argv,
             workspace=self.workspace,
-            changes="keep",
+            changes="keep" if self.keeps_changes else "discard",
             network=network,
             limits=Limits(wall_seconds=seconds, output_bytes=output),
             stdin=stdin,

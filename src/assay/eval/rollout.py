@@ -41,6 +41,7 @@ from assay.scoring.results import EvaluationResult
 from assay.tasks.task import Agent, RunOptions, Session, Task
 from assay.types.run import Run
 from assay.types.submission import Submission
+from assay.types.thread import StringThread
 from assay.types.trace import PROMPT, ActionStep, Step, TaskCall, Trace
 
 if TYPE_CHECKING:
@@ -197,11 +198,13 @@ async def _work(cell: Cell, progress: _Progress) -> Run:
                 live.worked()
         progress.phase = "grading"
         _tell_usage(run)
+        talk = run.trace.conversation(run.prompt_text)
         submission = Submission(
             answer=run.trace.content,
             question=run.prompt_text,
             workspace=session.workspace,
             trace=run.trace,
+            thread=StringThread(talk) if talk else None,
         )
         limit = cell.options.grading_timeout
         try:
@@ -220,6 +223,10 @@ async def _work(cell: Cell, progress: _Progress) -> Run:
             from assay.eval.witness import flagged
 
             result = flagged(result, run.trace)
+        if talk:
+            from assay.eval.user_audit import with_user_audit
+
+            result = with_user_audit(result, cell.task, run.trace)
         run.grade = Grade.from_result(result)
         _frame(run, cell)
         call = TaskCall(phase="evaluate", name=cell.task.id, result=_outcome(run.grade))

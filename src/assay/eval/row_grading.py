@@ -82,7 +82,10 @@ def lacks_answer(graders: Sequence[GraderSpec], submission: Submission) -> bool:
 def unanswered(submission: Submission) -> EvaluationResult:
     """The result of a row without an answer: an error, since nothing is known of the answer."""
     if (trace := submission.trace) is None:
-        return EvaluationResult.from_error(_NO_ANSWER)
+        if (thread := submission.thread) is None or not thread.turns:
+            return EvaluationResult.from_error(_NO_ANSWER)
+        last = f"'messages' ends with what {thread.turns[-1].role!r:.40} says, not 'assistant'"
+        return EvaluationResult.from_error(f'there is no answer: {last}; "" is an empty answer')
     ended = "it ended in an error" if trace.status == "error" else ""
     why = missing_part(trace) or ended or untold_part(trace)
     return EvaluationResult.from_error(f"the recorded run has no answer{why and f': {why}'}")

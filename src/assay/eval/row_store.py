@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -34,8 +34,9 @@ from assay.scoring.results import EvaluationResult
 from assay.scoring.strict_json import json_encoding
 from assay.shown import Ended
 from assay.store.checks import plain
-from assay.store.kept_files import held, rows_lock
+from assay.store.kept_files import at_work, held, rows_lock
 from assay.store.records import CellColumns, Packer, RunRecord, StoredCell, cell_row
+from assay.store.row_pictures import put_aside
 from assay.store.runs import Store
 from assay.tasks.rows import Row
 
@@ -162,10 +163,21 @@ class RowStore:
         """Store the rows of a shard, all or none; how they ended."""
         del shard
         cells = cast("list[StoredCell]", made)
-        self._store.add_rows(self.run.id, cells)
+        with at_work(self._store.home) if any(map(_is_pictured, cells)) else nullcontext():
+            self._store.add_rows(self.run.id, list(map(self._put_aside, cells)))
         rows = [columns for columns, _, _ in cells]
         self._on_rows(rows)
         return Counter[Ended](map(_ended, rows))
+
+    def _put_aside(self, cell: StoredCell) -> StoredCell:
+        """A cell whose pictures are files of the store."""
+        columns, _, body = cell
+        if not _is_pictured(cell):
+            return cell
+        if self._store.database.is_shared:
+            return columns, "", body
+        detail, snapshot = put_aside(self._store.home, Packer().unpack(body, "a row"))
+        return columns, snapshot, _packer().pack(detail, f"row {columns.case_id}")
 
     def refuse(self, shard: Shard) -> None:
         """Nothing of it is stored."""
@@ -248,7 +260,8 @@ class _Cells:
                 columns = _with_row(written[key], row)
             else:
                 columns = written[key] = self._columns(row, result, seconds)
-            self._cells.append((columns, "", _packer().compress(_detail(line))))
+            mark = _PICTURED if b"data:image/" in line else ""
+            self._cells.append((columns, mark, _packer().compress(_detail(line))))
 
     def _columns(self, row: Row, result: EvaluationResult, seconds: float) -> CellColumns:
         record = row_record(
@@ -269,6 +282,14 @@ class _Cells:
     def made(self) -> list[StoredCell]:
         """The cells."""
         return self._cells
+
+
+_PICTURED = "pictures"
+"""Stands for the snapshot of a row that has pictures, until they are files of the store."""
+
+
+def _is_pictured(cell: StoredCell) -> bool:
+    return cell[1] == _PICTURED
 
 
 @cache

@@ -13,6 +13,7 @@ from typing import TypeAlias
 from assay.errors import InputError
 from assay.eval.batch import in_batches
 from assay.tasks.json_rows import MAX_LINE_BYTES, parse_line
+from assay.tasks.pictures import IMAGES, may_have_pictures, with_files
 from assay.tasks.row_files import Unit, place_of, renamed_line
 from assay.tasks.rows import Glance, Row, glance_at, parse_row
 from assay.tasks.tables import Batch, ColumnFile, lines_of
@@ -22,6 +23,8 @@ Lines: TypeAlias = "Sequence[tuple[int, bytes | InputError]]"
 
 _TOGETHER = 256
 """Rows that graders which compute are given together."""
+_PICTURED = 256 << 10
+"""Bytes that the pictures of a row are taken to have, where a line may name files."""
 _CHUNK = 1 << 20
 
 
@@ -157,14 +160,15 @@ def survey(
         file: Its path.
         name: What people call it.
         rows: How many each stretch has at most.
-        size: Bytes after which one ends, too.
+        size: Bytes after which one ends, too. A line that may name a picture counts for a large
+            one: it is held with its rows.
 
     Raises:
         InputError: If it cannot be read.
     """
     stretches: list[RowStretch] = []
     digest = hashlib.blake2b(digest_size=32)
-    place = length = held = last = 0
+    place = length = weight = held = last = 0
     first = number = 1
     try:
         with Path(file).open("rb") as handle:
@@ -174,11 +178,12 @@ def survey(
             ):
                 digest.update(line)
                 length += len(line)
+                weight += len(line) + (_PICTURED if may_have_pictures(line) else 0)
                 if not line.isspace():
                     held, last = held + 1, number
-                if held == rows or length >= size:
+                if held == rows or weight >= size:
                     stretches.append(RowStretch(first, place, length, held))
-                    place, length, held, first = place + length, 0, 0, number + 1
+                    place, length, weight, held, first = place + length, 0, 0, 0, number + 1
     except OSError as error:
         raise InputError(f"cannot read {name}: {error.strerror}") from error
     if held:
@@ -236,18 +241,20 @@ def _as_named(line: bytes | InputError, number: int, source: ShardSource) -> byt
 def read_shard(shard: Shard) -> Iterator[tuple[Lines, Batch | None]]:
     """The rows of a shard, some at a time, and, of a table, their columns."""
     source, stretch = shard.source, shard.stretch
+    field = source.mapping.get(IMAGES, IMAGES)
     if source.is_table and shard.lines is None:
         table = ColumnFile(source.path, source.name)
         try:
             for start, batch in table.batches(stretch.start, stretch.size):
                 for offset in range(0, batch.num_rows, _TOGETHER):
                     some = batch.slice(offset, _TOGETHER)
-                    lines = lines_of(some, source.mapping)
-                    yield list(enumerate(lines, start + offset + 1)), some
+                    lines = enumerate(lines_of(some, source.mapping), start + offset + 1)
+                    yield list(with_files(lines, source.path, field)), some
         finally:
             table.close()
         return
-    for some in in_batches(_lines(shard) if shard.lines is None else shard.lines, _TOGETHER):
+    lines = with_files(_lines(shard), source.path, field) if shard.lines is None else shard.lines
+    for some in in_batches(lines, _TOGETHER):
         yield some, None
 
 

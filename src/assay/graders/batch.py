@@ -30,6 +30,7 @@ from assay.shown import DASH, element, joined, one_line
 from assay.shown import score as shown_score
 from assay.statistics.quantiles import nearest_rank
 from assay.turns import WorkTurn
+from assay.types.picture import Picture
 from assay.types.references import is_missing, reference_of
 from assay.types.submission import Submission
 
@@ -410,7 +411,9 @@ def _submission(given: Row, number: int) -> Submission:
 
 _SIMPLE = frozenset((str, int, bool, type(None)))
 _JSON = _SIMPLE | {list, dict}
-_READ = frozenset(("id", "answer", "messages", "input", "completion", "question", "trace"))
+_READ = frozenset(
+    ("id", "answer", "messages", "input", "images", "completion", "question", "trace")
+)
 
 
 def _as_json(given: Mapping[str, object]) -> dict[str, Json]:
@@ -432,7 +435,9 @@ def _as_json(given: Mapping[str, object]) -> dict[str, Json]:
 
 
 def _as_it_is(value: object) -> Json:
-    return cast("Json", value)
+    """What is neither JSON nor an array: a picture by its data URL, anything else as it is."""
+    picture = Picture.of_value(value)
+    return cast("Json", value) if picture is None else picture.url
 
 
 def _parts(graded: Graded) -> dict[str, float | None]:

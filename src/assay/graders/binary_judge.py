@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import ClassVar, cast
 
 from assay.errors import InputError, ModelError
-from assay.graders.judges.base import JudgeGrader
+from assay.graders.judges.base import SeeingJudge
 from assay.graders.judges.criteria import Criterion
 from assay.graders.judges.evidence import Sought
 from assay.graders.judges.fence import (
@@ -25,6 +25,7 @@ from assay.graders.judges.fence import (
 )
 from assay.graders.judges.gate import Unasked, unasked, uncommented
 from assay.graders.judges.panel import TEXT, Form, Opinion, object_schema
+from assay.graders.judges.pictures import quotable, shown_of
 from assay.graders.judges.rubric import verdict_form
 from assay.graders.judges.template import MAX_OUTPUT, check_template, names_used
 from assay.graders.judges.template_context import (
@@ -94,7 +95,7 @@ _FIXED_NONCE = "0123456789abcdef"
 
 
 @dataclass(frozen=True, kw_only=True)
-class BinaryJudgeGrader(JudgeGrader):
+class BinaryJudgeGrader(SeeingJudge):
     """PASS (1.0) or FAIL (0.0) by one criterion, judged by a model.
 
     An answer without content fails, and no model is asked. Where the criterion does not apply,
@@ -168,19 +169,21 @@ class BinaryJudgeGrader(JudgeGrader):
             thread: The conversation.
             metadata: What belongs to the sample; templates may show it.
         """
-        panel = self.panel
+        panel, seen = self.looking_at(shown_of(thread))
         asked = conversation(answer, question, thread, metadata)
         completion = asked.completion() or ""
-        kept: dict[str, Json] = {"model": panel.models[0], "models": list(panel.models)}
+        kept: dict[str, Json] = {"model": panel.models[0], "models": list(panel.models), **seen}
         if self.feedback_key:
             kept["feedback_key"] = self.feedback_key
         beside = sum(len(turn[1]) for turn in asked.messages()[:-1])
-        if nothing := unasked(completion, openers=self.openers, beside=beside):
+        nothing = unasked(completion, openers=self.openers, beside=beside)
+        if nothing and panel.leaves(nothing):
             return nothing.node(self.name, {**kept, "verdict": "FAIL"})
         if found := _suspicions(asked):
             kept["injection_suspected"] = found
         shown, left_out = chosen(self._examples, completion, self.few_shot)
-        sought = Sought(uncommented(completion)) if self._is_quoted else None
+        own = quotable(uncommented(completion), panel.pictures)
+        sought = Sought(own) if self._is_quoted else None
         decision, probe, refused = await probed(
             poll(lambda: self.prompt(asked, shown), self._form(sought), panel),
             lambda said: BinaryJudgeGrader(criteria=said).prompt(asked),

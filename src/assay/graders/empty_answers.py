@@ -79,7 +79,8 @@ def hollow_items(like: Submission, *named: Json) -> list[tuple[Hollow, Submissio
         said.append(thread.completion())
         metadata |= thread.metadata
         if thread.turns and thread.turns[-1].role == "assistant":
-            thread = StringThread(thread.turns[:-1], thread.metadata)
+            asked_with = [one for one in thread.pictures if one[0] < len(thread.turns) - 1]
+            thread = StringThread(thread.turns[:-1], thread.metadata, asked_with)
     right = {_plain(item) for item in (*said, like.expected, *metadata.values())}
     asked = [turn.content for turn in thread.turns] if thread is not None else [like.question or ""]
     words = words_in(*named, like.expected, metadata, *asked)

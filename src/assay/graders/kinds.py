@@ -47,6 +47,7 @@ KINDS: Mapping[str, str] = {
     "answer_relevancy": "assay.graders.relevancy:AnswerRelevancyGrader",
     "pairwise": "assay.graders.pairwise:PairwiseGrader",
     "model_judge": "assay.graders.model_judge:ModelJudgeGrader",
+    "agent_judge": "assay.agents.agent_judge:AgentJudgeGrader",
     "trace": "assay.graders.trace:TraceGrader",
     "tool_correctness": "assay.graders.tool_correctness:ToolCorrectnessGrader",
     "efficiency": "assay.graders.trace:EfficiencyGrader",

@@ -7,18 +7,19 @@ from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, cast
 
 from assay.errors import InputError
-from assay.graders.judges.base import JudgeGrader, answer_in, text_of
+from assay.graders.judges.base import text_of
 from assay.graders.judges.criteria import Criterion, leaves, read_criteria
-from assay.graders.judges.gate import unasked
-from assay.graders.judges.rubric import Material, judge_criteria, rubric_node
+from assay.graders.judges.dialogue import Dialogue, DialogueJudge, Spoken
+from assay.graders.judges.rubric import judge_criteria, rubric_node
 from assay.graders.paths import CasePath
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.types.codec import ShapeError, Share, Within
+from assay.types.thread import StringThread
 
 
 @dataclass(frozen=True, kw_only=True)
-class LLMJudgeGrader(JudgeGrader):
+class LLMJudgeGrader(DialogueJudge):
     """Weighted criteria, each judged by a model: met, unmet, or a level of a scale.
 
     An answer without content is worth 0, and no model is asked. A criterion that could not be
@@ -46,7 +47,7 @@ class LLMJudgeGrader(JudgeGrader):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _read(self.criteria, self.rubric, self.example)
+        criteria_of(self.criteria, self.rubric, self.example)
 
     @classmethod
     async def grade(
@@ -58,39 +59,57 @@ class LLMJudgeGrader(JudgeGrader):
         **parameters: object,
     ) -> SubScore:
         """As `Grader.grade`; an answer that is not given is an empty one."""
-        return await super().grade(weight, name, gate=gate, **{"answer": "", **parameters})
+        given = parameters if "thread" in parameters else {"answer": "", **parameters}
+        return await super().grade(weight, name, gate=gate, **given)
 
-    async def score(self, answer: str, question: str = "", reference: Json = None) -> SubScore:
-        """Judge an answer.
+    async def score(
+        self,
+        answer: str | None = None,
+        question: str = "",
+        reference: Json = None,
+        thread: StringThread | None = None,
+    ) -> SubScore:
+        """Judge an answer, or the turns of a conversation.
 
         Args:
-            answer: What is judged.
+            answer: What is judged; what ends ``thread`` by default.
             question: What was asked for; shown to the judge.
             reference: An answer that is known to be right; shown to the judge.
+            thread: The conversation; shown to the judge.
 
         Raises:
             InputError: For a file of criteria that cannot be read any more.
         """
         # Read for each answer: the file may be another one by now.
-        read = _read(self.criteria, self.rubric, self.example)
-        answer, models = answer_in(answer), self.panel.models
-        if not isinstance(answer, str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers may be untyped
-            raise InputError(f"answer must be text, got {type(answer).__name__}")
-        material = Material(answer=answer, question=question or "", reference=text_of(reference))
-        beside = len(material.question) + len(material.reference)
-        if found := unasked(answer, openers=self.openers, beside=beside):
-            # Also a rubric of faults alone is worth 0: else silence would be paid.
-            children = [
-                SubScore(one.label, 0.0, one.weight, reason=found.why, passed=one.weight < 0)
-                for one in leaves(read)
-            ]
-            return found.node(self.name, {"models": list(models)}, children=children)
-        judged = await judge_criteria(read, material, self.panel, canary=self.canary)
+        read = criteria_of(self.criteria, self.rubric, self.example)
+        models = self.panel.models
         metadata: dict[str, Json] = {"model": models[0], "models": list(models)}
-        return rubric_node(self.name, judged, metadata, min_coverage=self.min_coverage)
+
+        async def judge(spoken: Spoken) -> SubScore:
+            panel, seen = self.looking_at(spoken.pictures)
+            found = spoken.unasked(openers=self.openers)
+            if found and panel.leaves(found):
+                # Also a rubric of faults alone is worth 0: else silence would be paid.
+                children = [
+                    SubScore(one.label, 0.0, one.weight, reason=found.why, passed=one.weight < 0)
+                    for one in leaves(read)
+                ]
+                return found.node(self.name, {"models": list(models)}, children=children)
+            judged = await judge_criteria(read, spoken, panel, canary=self.canary)
+            kept = {**metadata, **seen}
+            return rubric_node(self.name, judged, kept, min_coverage=self.min_coverage)
+
+        return await self.judged(
+            Dialogue.of(answer, question, thread),
+            judge,
+            metadata,
+            reference=text_of(reference),
+            questions=sum(1 for _ in leaves(read)),
+        )
 
 
-def _read(criteria: object, rubric: object, example: str) -> tuple[Criterion, ...]:
+def criteria_of(criteria: object, rubric: object, example: str) -> tuple[Criterion, ...]:
+    """The criteria that are given as an option, or by a file."""
     if rubric is not None:
         if criteria is not None:
             raise InputError("rubric: give 'criteria' or 'rubric', not both")

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import ClassVar, cast
 
 from assay.errors import GraderError, InputError, ModelError
-from assay.graders.judges.base import JudgeGrader, answer_in
-from assay.graders.judges.criteria import Criterion
+from assay.graders.judges.criteria import Criterion, leaves
+from assay.graders.judges.dialogue import Dialogue, DialogueJudge, Spoken
 from assay.graders.judges.fence import Prompt, asking, compose
 from assay.graders.judges.gate import Unasked
 from assay.graders.judges.panel import TEXT, Aggregate, Form, Opinion, Panel, object_schema
@@ -28,6 +28,7 @@ from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.types.codec import Share
 from assay.types.submission import Workspace
+from assay.types.thread import StringThread
 from assay.types.trace import Trace
 
 __all__ = ["ModelJudgeGrader"]
@@ -46,7 +47,7 @@ number from 0 to 1."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelJudgeGrader(JudgeGrader):
+class ModelJudgeGrader(DialogueJudge):
     """Open-ended quality by a rubric: judged by one model, or the mean of a jury.
 
     The rubric is words (Markdown) for one score in [0, 1], or a file of criteria (YAML, JSON) that
@@ -81,6 +82,12 @@ class ModelJudgeGrader(JudgeGrader):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.per_turn is not None and (self.include_diff or self.include_trace or self.preset):
+            raise InputError(
+                "per_turn: a turn is judged by what is said, and the diff and the trace are of all",
+                hint="leave out include_diff, include_trace and preset, or judge them in a grader "
+                "of their own",
+            )
         try:
             self._rubric()
         except InputError as error:
@@ -128,24 +135,26 @@ class ModelJudgeGrader(JudgeGrader):
         question: str | None = None,
         trace: Trace | None = None,
         workspace: Workspace | None = None,
+        *,
         metadata: Mapping[str, Json] | None = None,
+        thread: StringThread | None = None,
     ) -> SubScore:
-        """Judge work.
+        """Judge work, or the turns of a conversation.
 
         Args:
-            answer: What the agent said in the end.
+            answer: What the agent said in the end; what ends ``thread`` by default.
             question: What it was asked for; shown to the judge.
             trace: What was done.
             workspace: What was left, and what was given.
             metadata: Of the sample; its ``model`` is who did the work, if the trace does not say.
+            thread: The conversation; shown to the judge.
 
         Raises:
             InputError: For a rubric that cannot be read.
             GraderError: If the workspace is to be shown, and there is none.
         """
-        rubric, panel = self._rubric(), self.panel
-        include_diff = self.include_diff or bool(self.preset)
-        if why := _unasked(panel):
+        rubric, include_diff = self._rubric(), self.include_diff or bool(self.preset)
+        if why := _unasked(self.panel):
             return SubScore.skipped(self.name, why)
         if include_diff and workspace is None:
             raise GraderError(
@@ -153,26 +162,40 @@ class ModelJudgeGrader(JudgeGrader):
                 hint="grade a case, or leave it out",
             )
         sees_work = include_diff or (self.include_trace and trace is not None)
-        told = _About.of(panel, self.pass_threshold, trace, metadata)
-        try:
-            work = await JudgedWork.of(
-                answer_in("" if answer is None and sees_work else answer),
-                question or "",
-                trace=trace if self.include_trace else None,
-                workspace=workspace if include_diff else None,
-            )
-        except OverlongError as error:
-            return told.nothing(Unasked(str(error), is_overlong=True))
-        except ModelError as error:
-            return told.node(PanelDecision(error=error))
-        if found := work.unasked():
-            return told.nothing(found)
-        if self.include_trace:
-            work = work.with_note_of_trace()
-        told.metadata.update(work.to_json())
-        if isinstance(rubric, str):
-            return await _by_words(told, rubric, work, panel, self.canary)
-        return await _by_criteria(told, rubric, work, panel, self.canary)
+        if answer is None and thread is None and sees_work:
+            answer = ""
+
+        async def judge(spoken: Spoken) -> SubScore:
+            panel, seen = self.looking_at(spoken.pictures, workspace if include_diff else None)
+            told = _About.of(panel, self.pass_threshold, trace, metadata)
+            try:
+                work = await JudgedWork.of(
+                    spoken,
+                    trace=trace if self.include_trace else None,
+                    workspace=workspace if include_diff else None,
+                )
+            except OverlongError as error:
+                return told.nothing(Unasked(str(error), is_overlong=True))
+            except ModelError as error:
+                return told.node(PanelDecision(error=error))
+            told.metadata.update(seen)
+            if (found := work.unasked()) and panel.leaves(found):
+                return told.nothing(found)
+            if self.include_trace:
+                work = work.with_note_of_trace()
+            told.metadata.update(work.to_json())
+            if isinstance(rubric, str):
+                return await _by_words(told, rubric, work, panel, self.canary)
+            return await _by_criteria(told, rubric, work, panel, self.canary)
+
+        about = _About.of(self.panel, self.pass_threshold, trace, metadata)
+        return await self.judged(
+            Dialogue.of(answer, question, thread),
+            judge,
+            about.metadata,
+            questions=1 if isinstance(rubric, str) else sum(1 for _ in leaves(rubric)),
+            passes=about.passes,
+        )
 
 
 def _is_criteria(file: str) -> bool:
@@ -281,9 +304,7 @@ def _votes(decision: PanelDecision) -> list[SubScore]:
 async def _by_criteria(
     about: _About, criteria: Sequence[Criterion], work: JudgedWork, panel: Panel, canary: float
 ) -> SubScore:
-    # There, only what may be quoted is looked through for patterns of attack.
-    share = 1.0 if canary and work.suspicions else canary
-    judged = await judge_criteria(criteria, work, panel, canary=share)
+    judged = await judge_criteria(criteria, work, panel, canary=canary)
     node = rubric_node(ModelJudgeGrader.name, judged, about.metadata)
     if node.status == "skipped":  # a judge may not talk itself out of this kind
         talked = ModelError(node.reason, kind="unbelievable")

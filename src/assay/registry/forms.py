@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal, TypeAlias, cast
 
+from assay.graders.from_row import refused
 from assay.graders.kinds import KINDS as DECLARED
 from assay.graders.kinds import kind_of
 from assay.graders.paths import named_paths
@@ -29,6 +30,7 @@ _FAMILIES: Mapping[str, Family] = {
     "relevancy": "judge",
     "pairwise": "judge",
     "model_judge": "judge",
+    "agent_judge": "judge",
     "command": "code",
     "files": "code",
     "tests": "code",
@@ -51,6 +53,7 @@ class DeclaredKind:
         family: What it is listed among.
         needs: Parts of a submission that rows of datasets do not have, and it cannot do without.
         form: JSON Schema of one declaration; of options that a stored grader may have.
+        from_rows: Those of the options that may come from the row: ``{from: expected}``.
     """
 
     name: str
@@ -58,6 +61,7 @@ class DeclaredKind:
     family: Family
     needs: tuple[str, ...]
     form: Mapping[str, Json]
+    from_rows: tuple[str, ...]
 
 
 @cache
@@ -86,6 +90,11 @@ def declared_kinds() -> tuple[DeclaredKind, ...]:
                 family=_FAMILIES.get(module.partition(".")[0], "other"),
                 needs=tuple(sorted({part for _, part in lacking_parts([GraderSpec(type=name)])})),
                 form={**branch, "properties": properties},
+                from_rows=tuple(
+                    name
+                    for name in properties
+                    if name in kind.parameters and not refused(kind, name)
+                ),
             )
         )
     return tuple(found)

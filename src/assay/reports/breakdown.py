@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 from typing import TypeAlias
 
 from assay.errors import InputError, nearest
@@ -22,6 +23,9 @@ NONE = "(none)"
 _MOST_SLICES = 200
 _MOST_VALUES = 10_000
 _MOST_NAMES = 200
+_LOOKED_AT = 20
+"""Cells of which the names of fields are told: one alone may lack some."""
+
 _LONGEST = 100
 _LONGEST_VALUE = 60
 """As much as tables show of one."""
@@ -49,7 +53,7 @@ class Grouping:
 
     def values(self, cell: CellRecord) -> tuple[str, ...]:
         """The values of a cell."""
-        metadata = self._metadata(cell)
+        metadata = self.metadata(cell)
         if len(self._names) < _MOST_NAMES:
             self._names.update(dict.fromkeys(list(metadata)[:_MOST_NAMES]))
         texts = _values_in(metadata, self.field)
@@ -65,7 +69,8 @@ class Grouping:
         if not self._is_known:
             raise _unknown(f"no cell of run {self._run.id}", self.field, self._names)
 
-    def _metadata(self, cell: CellRecord) -> Mapping[str, Json]:
+    def metadata(self, cell: CellRecord) -> Mapping[str, Json]:
+        """All fields of a cell."""
         if not self._are_rows:
             about = cell.notes.get(ABOUT)
             return about if isinstance(about, dict) else {}
@@ -74,6 +79,22 @@ class Grouping:
             return read_row(row).submission.metadata if isinstance(row, dict) else {}
         except InputError:
             return {}
+
+
+def fields_of(store: Store, run: RunRecord) -> tuple[str, ...]:
+    """Fields of the first cells of a run by which it may be broken down."""
+    grouping, found = Grouping(store, run, ""), dict[str, None]()
+    for cell in islice(store.cells(run.id), _LOOKED_AT):
+        fields = grouping.metadata(cell).items()
+        found.update(dict.fromkeys(name for name, value in fields if _is_short(value)))
+    return tuple(name for name in found if len(name) <= _LONGEST)[:_MOST_NAMES]
+
+
+def _is_short(value: Json) -> bool:
+    values = value if isinstance(value, list) else [value]
+    return all(
+        isinstance(one, str | int | float) and len(str(one)) <= _LONGEST_VALUE for one in values
+    )
 
 
 def require_field(field: str, rows: Iterable[Mapping[str, Json]]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from assay.frozen import frozen
 from assay.reports.opened import FileChange
 from assay.reports.outcome import Ended
+from assay.reports.pictures import CellPictures
 from assay.reports.score_view import FoldedText, ScoreNode, TamperSign
 from assay.reports.trajectory import MomentKind
 from assay.store.decisions import Decision
@@ -91,6 +92,7 @@ class CellView:
         difference: How the answer differs from that, as lines of a diff.
         steps: How many things were said and done.
         has_files: Whether a workspace was kept.
+        pictures: How many there are.
         trace_id: By which its spans are found elsewhere.
         notes: What could not be shown, and why.
         seen: What names this result; a decision is about it.
@@ -133,6 +135,7 @@ class CellView:
     difference: tuple[str, ...]
     steps: int
     has_files: bool
+    pictures: int
     trace_id: str
     notes: tuple[str, ...]
     seen: str
@@ -257,9 +260,11 @@ class OpenedCell:
         outline: Its steps.
         steps: The same with their texts.
         files: What became of its workspace; None where none was kept.
+        pictures: Those that there is room for; None where there are none.
     """
 
     view: CellView
     outline: StepOutline
     steps: StepPart
     files: ChangedFiles | None
+    pictures: CellPictures | None = None

@@ -34,6 +34,7 @@ from assay.reports.cell_records import (
 from assay.reports.explain import left_out, nodes, sentence, tree
 from assay.reports.opened import KeptFiles, changes_of, kept_of, scores_of
 from assay.reports.outcome import GLYPHS, ended, outcome, trouble
+from assay.reports.pictures import CellPictures, shown_pictures
 from assay.reports.plain import one_line, visible
 from assay.reports.review import Change
 from assay.reports.score_view import FOLD, facts_of, folded, node_at, score_nodes, signs_in
@@ -44,6 +45,7 @@ from assay.store.records import CellKey, CellRecord, RunRecord
 from assay.store.runs import Store
 
 __all__ = [
+    "cell_pictures",
     "cell_view",
     "cells_under_way",
     "change_of",
@@ -155,6 +157,7 @@ def view_of(
         difference=_difference(kept.expected, answer),
         steps=len(kept.moments),
         has_files=bool(kept.source and kept.snapshot),
+        pictures=len(kept.pictures),
         trace_id=one_line(kept.trace_id, 200),
         notes=(),
         seen=cell_digest(cell),
@@ -241,6 +244,12 @@ def changed_files(store: Store, run: RunRecord, key: CellKey) -> ChangedFiles:
     changes, missing = changes_of(store.home, kept)
     shown = [replace(one, path=one_line(one.path, 500), diff=visible(one.diff)) for one in changes]
     return ChangedFiles(files=tuple(shown), notes=(*notes, *missing))
+
+
+def cell_pictures(store: Store, run: RunRecord, key: CellKey) -> CellPictures:
+    """The pictures of a cell."""
+    kept, _ = kept_of(store, _history(store, run, key)[-1])
+    return CellPictures(pictures=shown_pictures(kept.pictures))
 
 
 def text_of(store: Store, run: RunRecord, key: CellKey, ref: str) -> str:

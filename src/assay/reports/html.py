@@ -9,12 +9,13 @@ from dataclasses import replace
 
 from assay.frozen import frozen
 from assay.reports.cell_records import CellPlace, CellView, OpenedCell
-from assay.reports.cell_view import opened_cell
+from assay.reports.cell_view import cell_pictures, opened_cell
 from assay.reports.explain import sentence, tidy
 from assay.reports.figures import count
 from assay.reports.files import replacing
 from assay.reports.one_file import safe_json, write_document
 from assay.reports.outcome import GLYPHS, Ended, ended
+from assay.reports.pictures import CellPictures, within
 from assay.reports.plain import one_line
 from assay.reports.review import Review
 from assay.reports.run_records import (
@@ -30,11 +31,13 @@ from assay.reports.summary import RunVerdict, Summary, cause_key, cause_text, ve
 from assay.reports.trainability import Trainability, trainability
 from assay.scoring.json_safe import Json
 from assay.store.kept_files import RunState, run_state
-from assay.store.records import CellRecord, RunRecord
+from assay.store.records import CellKey, CellRecord, RunRecord
 from assay.store.runs import Store
 
 _MAX_CHARACTERS = 20_000_000
 """Characters of opened cells in one file: browsers open that without trouble."""
+_MOST_PICTURED = 10_000_000
+"""Characters of pictures, likewise."""
 _MOST_CASES = 1_000
 _MOST_CONFIG = 200_000
 _MOST_CARDS = 30
@@ -110,6 +113,7 @@ def file_report(
     run, summary = review.run, review.summary
     matrix = matrix_of(summary.groups, most=_MOST_CASES)
     opened = _within(max_characters, review.cells, lambda cell: _opened(review, store, cell))
+    opened = _with_pictures(opened, review, store)
     return FileReport(
         overview=overview_of(_row(run, summary, store), summary, decided),
         matrix=matrix,
@@ -186,6 +190,24 @@ def _within(
     return opened
 
 
+def _with_pictures(
+    opened: Sequence[OpenedCell], review: Review, store: Store | None
+) -> list[OpenedCell]:
+    """The same with the pictures of their cells, as far as there is room in the file."""
+    room, made = _MOST_PICTURED, list[OpenedCell]()
+    for one in opened:
+        if store is not None and one.view.pictures:
+            found = cell_pictures(store, review.run, _key(one.view.place)).pictures
+            pictures, room = within(room, found)
+            one = replace(one, pictures=CellPictures(pictures=pictures))  # noqa: PLW2901
+        made.append(one)
+    return made
+
+
+def _key(place: CellPlace) -> CellKey:
+    return place.case, place.harness, place.model, place.trial
+
+
 def _linked(opened: Sequence[OpenedCell]) -> tuple[OpenedCell, ...]:
     """Each with its neighbours among the cells of the file that are worth a look."""
     places = [at for at, one in enumerate(opened) if _is_worth_a_look(one.view)]
@@ -221,6 +243,12 @@ def _left_out(review: Review, opened: Sequence[OpenedCell]) -> Iterator[str]:
         yield (
             f"{shown - len(opened):,} of the listed cells cannot be opened: the file would be too "
             f"large. One of them: assay report {run} --case ID"
+        )
+    pictures = [two for one in opened if one.pictures for two in one.pictures.pictures]
+    if missing := sum(not one.url for one in pictures):
+        yield (
+            f"{missing:,} of {count(len(pictures), 'picture')} are not in this file, which holds "
+            f"{_MOST_PICTURED // 1_000_000} MB of them. All of them: assay view {run}"
         )
     cases = len({row.case for row in summary.groups})
     if summary.left_out or cases > _MOST_CASES:

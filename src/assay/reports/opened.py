@@ -8,6 +8,7 @@ the store at hand comes what is kept beside it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -16,12 +17,14 @@ from typing import Literal, TypeAlias
 from assay.errors import AssayError
 from assay.frozen import frozen
 from assay.reports.explain import nodes
+from assay.reports.pictures import in_turn, pictures_of
 from assay.reports.plain import one_line, shorten
 from assay.reports.trajectory import Moment, moments
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.store.records import CellRecord
 from assay.store.runs import Store
+from assay.types.picture import MOST_BYTES, Picture
 from assay.types.run import Run
 from assay.types.submission import Submission
 
@@ -57,6 +60,7 @@ class KeptFiles:
         expected: What a row says the answer should be.
         trace_id: By which its spans are found where they were exported to.
         moments: What was said and done, in order.
+        pictures: Those of the conversation and of tools, each with whose it is.
         row: A row of a dataset, to explain its comparisons by; None for the run of an agent.
         source: Digest of the workspace that the agent was given; empty where there was none.
         snapshot: Digest of the workspace that it left.
@@ -67,23 +71,27 @@ class KeptFiles:
     expected: str = ""
     trace_id: str = ""
     moments: tuple[Moment, ...] = ()
+    pictures: tuple[tuple[str, Picture], ...] = ()
     row: Submission | None = None
     source: str = ""
     snapshot: str = ""
 
 
 @lru_cache(maxsize=4)
-def read_kept(body: bytes) -> KeptFiles:
+def read_kept(body: bytes, home: str) -> KeptFiles:
     """Read what a store keeps beside a cell, packed; the last few are remembered.
 
     A trajectory is read in parts, each of which would else take all of it to pieces again.
+
+    ``home``: The store's directory, for pictures of rows.
 
     Raises:
         AssayError: If it is damaged.
     """
     from assay.store.records import Packer
+    from assay.store.row_pictures import put_back
 
-    detail = Packer().unpack(body, "what was kept of the cell")
+    detail = put_back(home, Packer().unpack(body, "what was kept of the cell"))
     row = detail.get("row")
     if isinstance(row, dict):
         return _kept_row(row)
@@ -94,6 +102,7 @@ def read_kept(body: bytes) -> KeptFiles:
         answer=run.trace.content or "",
         trace_id=run.trace_id or "",
         moments=tuple(moments(run.trace, run.prompt_text, whole=True)),
+        pictures=tuple(pictures_of(None, run.trace)),
         source=source,
         snapshot=left,
     )
@@ -104,7 +113,12 @@ def _kept_row(data: Mapping[str, Json]) -> KeptFiles:
 
     submission = read_row(data).submission
     thread, asked = submission.thread, submission.question or ""
-    said = [Moment(turn.role, turn.content) for turn in thread.messages()] if thread else []
+    is_talk = "messages" in data or "input" in data  # else question and answer are all of it
+    said = (
+        [Moment(turn.role, in_turn(thread, place)) for place, turn in enumerate(thread.messages())]
+        if thread and is_talk
+        else []
+    )
     trace = submission.trace
     done = list(moments(trace, asked, whole=True)) if trace is not None else []
     below = [
@@ -116,6 +130,7 @@ def _kept_row(data: Mapping[str, Json]) -> KeptFiles:
         answer=submission.answer or "",
         expected=expected if isinstance(expected, str) else "",
         moments=(*said, *(below if said else done)),
+        pictures=tuple(pictures_of(thread, trace)),
         row=submission,
     )
 
@@ -178,10 +193,28 @@ def open_cell(store: Store, cell: CellRecord) -> Opened:
 def kept_of(store: Store, cell: CellRecord) -> tuple[KeptFiles, tuple[str, ...]]:
     """What was kept beside a cell, and what of it cannot be read."""
     try:
-        return read_kept(store.packed(cell.run_id, cell.key)), ()
+        kept = read_kept(store.packed(cell.run_id, cell.key), store.home)
+        left = tuple(_judged_files(store.home, cell))
+        return replace(kept, pictures=(*kept.pictures, *left)) if left else kept, ()
     except AssayError as error:
         why = f"only the result itself could be read: {one_line(str(error), 300)}"
         return KeptFiles(answer=cell.answer), (why,)
+
+
+def _judged_files(home: str, cell: CellRecord) -> Iterator[tuple[str, Picture]]:
+    """Pictures among the files of a workspace that judges were shown, as its snapshot has them."""
+    from assay.store.blobs import Blobs
+
+    told = [node.metadata.get("images") for node in nodes(cell) if node.metadata]
+    named = {
+        str(one["digest"]): str(one["file"])
+        for images in told
+        for one in (images if isinstance(images, list) else ())
+        if isinstance(one, dict) and "file" in one
+    }
+    for digest, file in named.items():
+        with Blobs(Path(home, "blobs")) as blobs, suppress(AssayError):  # freed, or damaged
+            yield f"the file {file}", Picture(blobs.get(digest, most=MOST_BYTES))
 
 
 # --- What became of the files --------------------------------------------------------------------

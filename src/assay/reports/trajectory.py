@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 
 from assay.frozen import frozen
 from assay.reports.explain import in_words
+from assay.reports.pictures import described
 from assay.reports.plain import one_line
 from assay.scoring.json_safe import Json
 from assay.types.trace import (
@@ -147,7 +148,7 @@ def _told(step: AnyStep, prompt: str) -> Iterator[_Said]:
         return
     for message in step.messages:
         said = message.get("content") if isinstance(message, dict) else message
-        text = said if isinstance(said, str) else "\n".join(in_words(said))
+        text = said if isinstance(said, str) else "\n".join(in_words(described(said)))
         if text.strip() and text.strip() not in prompt:
             role = str(message.get("role") or "") if isinstance(message, dict) else ""
             yield "told", f"told by the {one_line(role or step.source, 20)}", text, False
@@ -192,7 +193,7 @@ def _replied(
 
 
 def _value(value: Json | dict[str, Json]) -> str:
-    return value if isinstance(value, str) else "\n".join(in_words(value))
+    return value if isinstance(value, str) else "\n".join(in_words(described(value)))
 
 
 class _Clock:

@@ -108,7 +108,8 @@ class SubScore:
         value: In [0, 1] where ``status`` is ``"scored"``, else None.
         weight: Share of the credit; positive weights are normalised when combined, a negative one
             is a penalty, 0 only reports.
-        metadata: Evidence as plain JSON: outputs, verdicts, reasons, parameters.
+        metadata: Evidence as plain JSON: outputs, verdicts, reasons, parameters. ``info`` is the
+            same, as HUD calls it.
         children: The nodes this one was made from.
         status: ``scored``, ``skipped`` (does not apply: leaves the weighting) or ``error`` (could
             not be graded).
@@ -136,6 +137,44 @@ class SubScore:
     flags: Sequence[str] = ()
     assurance: Assurance | None = None
     raw_weight: float | None = None
+
+    def __init__(  # noqa: PLR0917 - the fields in their order; no field of a dataclass has two names
+        self,
+        name: str,
+        value: float | None = None,
+        weight: float = 1.0,
+        metadata: Mapping[str, Json] | None = None,
+        children: Sequence[SubScore] | None = None,
+        status: Status = "scored",
+        gate: bool = False,  # noqa: FBT001, FBT002 - the order of the fields
+        reason: str = "",
+        passed: bool | None = None,  # noqa: FBT001
+        flags: Sequence[str] = (),
+        assurance: Assurance | None = None,
+        raw_weight: float | None = None,
+        *,
+        info: Mapping[str, Json] | None = None,
+    ) -> None:
+        if info is not None:
+            if metadata is not None:
+                raise ScoreError(
+                    f"{name!r} has metadata and info, which are one thing", hint="give one of them"
+                )
+            metadata = info
+        put = object.__setattr__
+        put(self, "name", name)
+        put(self, "value", value)
+        put(self, "weight", weight)
+        put(self, "metadata", metadata)
+        put(self, "children", children)
+        put(self, "status", status)
+        put(self, "gate", gate)
+        put(self, "reason", reason)
+        put(self, "passed", passed)
+        put(self, "flags", flags)
+        put(self, "assurance", assurance)
+        put(self, "raw_weight", raw_weight)
+        self.__post_init__()
 
     def __post_init__(self) -> None:
         if not self.name:

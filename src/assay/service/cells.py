@@ -17,6 +17,7 @@ from assay.reports.cell_records import (
     StepPart,
 )
 from assay.reports.cell_view import (
+    cell_pictures,
     cell_view,
     cells_under_way,
     changed_files,
@@ -25,6 +26,7 @@ from assay.reports.cell_view import (
     steps_of,
     text_of,
 )
+from assay.reports.pictures import CellPictures
 from assay.reports.plain import one_line
 from assay.scoring.json_safe import Json
 from assay.service.operation import (
@@ -220,6 +222,16 @@ def list_changed_files(
 ) -> ChangedFiles:
     """What became of the files of the workspace of a cell."""
     return changed_files(*_at(desk, run, cell))
+
+
+@of_cells("GET", "/pictures", apart=True)
+def list_pictures(
+    desk: Desk,
+    run: Run,
+    cell: ThatCell,
+) -> CellPictures:
+    """The pictures of a cell, as data URLs: those of its conversation and what tools gave."""
+    return cell_pictures(*_at(desk, run, cell))
 
 
 @of_cells("GET", "/text", apart=True)

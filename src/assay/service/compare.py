@@ -22,23 +22,27 @@ _Part = Annotated[str | None, Spec(max_length=500, description="Only this one of
 
 @dataclass(frozen=True, slots=True)
 class AgentList:
-    """The agents of a run.
+    """The agents of a run, and the fields that tell its cells apart.
 
     Attributes:
         run: Its id.
         agents: Those that have a result.
+        fields: Names in the metadata of its first cells, which may be a `by`.
     """
 
     run: str
     agents: tuple[AgentName, ...]
+    fields: tuple[str, ...]
 
 
 @of_runs("GET", "/{run}/agents")
 def list_agents(desk: Desk, run: Run) -> AgentList:
-    """Harness and model of each agent of a run that has a result."""
-    found = show_run.function(desk, run)
-    agents = Store(desk.database).agents(found.id)
-    return AgentList(found.id, tuple(AgentName(*agent) for agent in agents))
+    """Harness and model of each agent of a run that has a result, and its fields."""
+    from assay.reports.breakdown import fields_of
+
+    found, store = show_run.function(desk, run), Store(desk.database)
+    agents = tuple(AgentName(*agent) for agent in store.agents(found.id))
+    return AgentList(found.id, agents, fields_of(store, found))
 
 
 @of_runs("GET", "/{run}/scores", apart=True)

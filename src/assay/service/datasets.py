@@ -12,6 +12,13 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 from assay.errors import AssayError, InputError
+from assay.reports.pictures import (
+    ShownPicture,
+    described,
+    in_turn,
+    pictures_of,
+    shown_pictures,
+)
 from assay.reports.plain import one_line, plain
 from assay.scoring.json_safe import Json
 from assay.service.operation import (
@@ -29,6 +36,7 @@ from assay.service.operation import (
 )
 from assay.store.datasets import DamagedRow, DatasetRecord, DatasetRow, Datasets, DatasetUse
 from assay.store.pages import Page, Stretch
+from assay.types.thread import StringThread
 
 of_datasets = Section("/projects/{project}/datasets", tag="datasets")
 _GLIMPSE = 300
@@ -92,8 +100,9 @@ class RowDetail:
         answer: What is graded; null where there is none.
         expected: The reference answer, as text or JSON; null where there is none.
         turns: Its conversation.
+        pictures: Those of its conversation.
         metadata: As JSON; empty without any.
-        json: All of it as it came.
+        json: All of it as it came, but for what pictures hold.
         fault: Why it cannot be graded; empty if it can.
     """
 
@@ -103,6 +112,7 @@ class RowDetail:
     answer: str | None = None
     expected: str | None = None
     turns: tuple[RowTurn, ...] = ()
+    pictures: tuple[ShownPicture, ...] = ()
     metadata: str = ""
     json: str = ""
     fault: str = ""
@@ -226,23 +236,30 @@ def row_detail(row: DatasetRow) -> RowDetail:
 
     if isinstance(row.data, DamagedRow):
         return RowDetail(number=row.number, id=plain(row.id), fault=_DAMAGED)
-    whole = plain(_json_text(dict(row.data)))
+    whole = plain(_json_text(described(dict(row.data))))
     try:
         found = read_row(row.data, row.number).submission
     except AssayError as error:
         return RowDetail(number=row.number, id=plain(row.id), json=whole, fault=str(error))
+    thread = found.thread
+    is_talk = "messages" in row.data or "input" in row.data
     return RowDetail(
         number=row.number,
         id=plain(row.id),
         question=None if found.question is None else plain(found.question),
         answer=None if found.answer is None else plain(found.answer),
         expected=None if found.expected is None else plain(_text(found.expected)),
-        turns=tuple(
-            RowTurn(role=one_line(turn.role, 60), text=plain(turn.content))
-            for turn in (found.thread or ())
-        ),
+        turns=() if thread is None or not is_talk else _turns(thread),
+        pictures=shown_pictures(pictures_of(thread, None)),
         metadata=plain(_json_text(dict(found.metadata))) if found.metadata else "",
         json=whole,
+    )
+
+
+def _turns(thread: StringThread) -> tuple[RowTurn, ...]:
+    return tuple(
+        RowTurn(role=one_line(turn.role, 60), text=plain(in_turn(thread, place)))
+        for place, turn in enumerate(thread)
     )
 
 

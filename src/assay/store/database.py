@@ -89,6 +89,11 @@ class Database:
         """The file or the server's address, as messages name it: without a password."""
         return self._engine.place
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether other machines may write to it."""
+        return "://" in self.place
+
     def now(self) -> str:
         """The time of what is stored now; see `moment`."""
         return moment(self.clock())

@@ -137,7 +137,7 @@ def _open_state(store: Store, run: RunRecord) -> RunState:
     if run.config.get("kind") != "dataset" and is_held(Path(store.home, _AT_WORK), shared=True):
         newest = store.newest_unfinished()
         return "running" if newest == run.id else "unfinished"
-    return "unfinished" if "://" in store.database.place else "interrupted"
+    return "unfinished" if store.database.is_shared else "interrupted"
 
 
 def source_of(detail: dict[str, Json]) -> str:

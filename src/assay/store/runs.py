@@ -37,6 +37,7 @@ from assay.store.records import (
     read_cell,
     run_json,
 )
+from assay.store.row_pictures import put_aside, put_back
 from assay.store.table import Rows, Table, Where
 
 _NAMED = 3
@@ -230,6 +231,8 @@ class Store:
             StoreError: If the detail is not JSON, the row contradicts itself (graded without a
                 reward, a reward outside [0, 1]), or the database cannot be written.
         """
+        if not snapshot and "row" in detail and not self.database.is_shared:
+            detail, snapshot = put_aside(self.home, detail)
         body = self._packer.pack(detail, f"the detail of cell {cell.key}")
         self.add_rows(cell.run_id, [(cell_row(cell), snapshot, body)])
 
@@ -397,7 +400,11 @@ class Store:
 
     def detail(self, run_id: str, key: CellKey) -> dict[str, Json]:
         """The full detail of a cell's newest result."""
-        return self._packer.unpack(self.packed(run_id, key), f"the detail of cell {key}")
+        return self.unpacked(self.packed(run_id, key), f"the detail of cell {key}")
+
+    def unpacked(self, body: bytes, what: str) -> dict[str, Json]:
+        """A detail as it was before it was packed, its pictures in it."""
+        return put_back(self.home, self._packer.unpack(body, what))
 
     def packed(self, run_id: str, key: CellKey) -> bytes:
         """The same as it is kept, which `Packer` reads."""

@@ -22,6 +22,7 @@ from assay.scoring.json_safe import Json
 from assay.tasks.formats import TABLE_FORMS, Format, format_of
 from assay.tasks.json_rows import array_items, json_lines, parse_line
 from assay.tasks.packed import unpacked
+from assay.tasks.pictures import with_files
 from assay.tasks.row_sets import HUB, hub_batches
 from assay.tasks.tables import Batch, ColumnFile, kind_of_table, lines_of
 from assay.tasks.text_tables import is_moved, table_rows
@@ -152,6 +153,7 @@ def opened(file: str, reading: RowReading = AS_IT_IS) -> Generator[RowFile]:
         lines = reader(_Opened(file, name, source, reading))
         if form not in ("csv", "tsv"):  # whose header says it of all rows
             lines = _mapped(lines, name, reading.mapping)
+        lines = with_files(lines, file)
         is_plain = form == "jsonl" and source is handle and not reading.mapping
         yield RowFile(name=name, is_plain=is_plain, unit=unit, lines=lines)
 

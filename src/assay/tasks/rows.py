@@ -14,6 +14,7 @@ from assay.errors import InputError, Location, StoreError, nearest
 from assay.frozen import frozen
 from assay.scoring.json_safe import Json
 from assay.tasks.json_rows import parse_line
+from assay.tasks.pictures import IMAGES, placed
 from assay.tasks.row_files import (
     AS_IT_IS,
     ROOM,
@@ -162,7 +163,7 @@ class Glance(NamedTuple):
     has_trace: bool = False
 
 
-_MAY_BE_WRONG = frozenset({"messages", "completion", "trace", "metadata"})
+_MAY_BE_WRONG = frozenset({"messages", "completion", "trace", "metadata", IMAGES})
 
 
 def glance_at(
@@ -269,8 +270,9 @@ def read_row(
     assistant's, or that its ``completion`` follows. It may have ``id``, ``question``, ``expected``
     and ``metadata``; other fields are kept in the metadata. What is expected may stand in the
     metadata instead; in both places it must be the same. Null counts as not given. A ``trace`` in
-    assay's own form (an object with ``steps``) is what was done for the answer. A ``group``, which
-    graders see as metadata, is the same in all rows that are tries at the same thing.
+    assay's own form (an object with ``steps``) is what was done for the answer. ``images`` are
+    pictures, as data URLs: of what is asked, or where a message has a place for them. A ``group``,
+    which graders see as metadata, is the same in all rows that are tries at the same thing.
     """
     where = _shown(where or Location())
     if not isinstance(cast("object", data), Mapping):
@@ -292,6 +294,8 @@ def _row(
     if "answer" not in data and "messages" not in data and isinstance(data.get("input"), list):
         fields = dict(data)
         fields["messages"] = fields.pop("input")
+    if IMAGES in fields:
+        fields = placed(fields)
     metadata = fields.get("metadata") or {}
     if not isinstance(metadata, dict):
         raise InputError("'metadata' must be an object")

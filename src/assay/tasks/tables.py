@@ -20,6 +20,7 @@ from typing import Any, Literal, TypeAlias
 from assay.errors import InputError, Location, MissingExtraError
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
+from assay.types.picture import Picture
 
 TableKind = Literal["parquet", "arrow"]
 TABLE_NAMES = (".parquet", ".arrow", ".feather")
@@ -266,6 +267,8 @@ def _check_names(names: Sequence[str], inside: str, file: str) -> None:
 def _check_type(column: str, given: Any, name: str) -> None:  # noqa: ANN401 - see `arrow`
     """Refuse what no row can hold, wherever in a column it stands."""
     types = arrow("pyarrow.types")
+    if _holds_pictures(column, given):
+        return
     if types.is_dictionary(given):
         _check_type(column, given.value_type, name)
     elif types.is_nested(given):
@@ -275,8 +278,7 @@ def _check_type(column: str, given: Any, name: str) -> None:  # noqa: ANN401 - s
             inner = given.field(number)
             _check_type(f"{column}.{inner.name}", inner.type, name)
     elif (
-        types.is_binary(given)
-        or types.is_large_binary(given)
+        _is_bytes(given)
         or types.is_fixed_size_binary(given)
         or types.is_duration(given)
         or types.is_interval(given)
@@ -288,6 +290,22 @@ def _check_type(column: str, given: Any, name: str) -> None:  # noqa: ANN401 - s
             location=Location(file=name),
             hint="write the table without it, or as text",
         )
+
+
+def _holds_pictures(column: str, given: Any) -> bool:  # noqa: ANN401 - see `arrow`
+    """Whether a column has bytes as datasets have pictures: ``{bytes, path}``, or bare."""
+    types = arrow("pyarrow.types")
+    if types.is_list(given) or types.is_large_list(given):
+        given = given.value_type
+    if types.is_struct(given):
+        inner = {one.name: one.type for one in map(given.field, range(given.num_fields))}
+        return set(inner) == {"bytes", "path"} and _is_bytes(inner["bytes"])
+    return column in ("image", "images") and _is_bytes(given)
+
+
+def _is_bytes(given: Any) -> bool:  # noqa: ANN401 - see `arrow`
+    types = arrow("pyarrow.types")
+    return types.is_binary(given) or types.is_large_binary(given)
 
 
 def lines_of(batch: Batch, names: Mapping[str, str]) -> list[bytes | InputError]:
@@ -354,6 +372,11 @@ def _other(value: object) -> Json:
         return str(value)
     if isinstance(value, date | time):  # a datetime is a date, and so is that of pandas
         return value.isoformat()
+    if isinstance(value, bytes):
+        try:
+            return Picture(value).url
+        except InputError as error:
+            raise TypeError(f"bytes of which, as a picture, {error.message}") from None
     raise TypeError(f"a {type(value).__name__}")
 
 

@@ -194,8 +194,9 @@ def _sections(prompt: str) -> dict[str, str]:
 
 
 def _answer(asked: Asked) -> str:
-    """The text that is judged: the first fence that is called like one."""
-    return next((asked.fenced(name) for name in _ANSWERS if asked.fenced(name)), "")
+    """The text that is judged: what is called like one, in several fences where there are turns."""
+    texts = ("\n".join(one.text for one in asked.fences if one.name == name) for name in _ANSWERS)
+    return next(filter(None, texts), "")
 
 
 def _asked_for(asked: Asked) -> str:

@@ -9,6 +9,7 @@ from typing import ParamSpec, TypeAlias, cast
 
 from assay.errors import InputError, reason_of
 from assay.scoring.json_safe import plain
+from assay.types.picture import Picture, require_few
 from assay.types.references import reference_of
 from assay.types.submission import Submission
 from assay.types.thread import StringThread
@@ -40,12 +41,17 @@ def read_or_why(make: Callable[P, Submission]) -> Callable[P, Submission | Input
 
 @read_or_why
 def submission_of(
-    asked: Text, said: Text | None, expected: object = None, metadata: object = None
+    asked: Text,
+    said: Text | None,
+    expected: object = None,
+    metadata: object = None,
+    images: object = None,
 ) -> Submission:
     """What was asked and said, to be graded.
 
     ``said``: The completion. Its last words are the answer, unless they are a tool's.
     ``metadata``: An object; anything else is none.
+    ``images``: Pictures of what the user asked last before the completion.
     """
     if said is None:
         raise InputError("there is no completion")
@@ -55,15 +61,35 @@ def submission_of(
             f"the completion ends with what {turns[-1][0]!r:.40} says",
             hint="the model is called 'assistant', and what answers its calls 'tool'",
         )
-    is_chat = not (isinstance(asked, str) and isinstance(said, str))
+    pictures = _pictures(images)
+    is_chat = bool(pictures) or not (isinstance(asked, str) and isinstance(said, str))
+    place = max((n for n, (role, _) in enumerate(before) if role == "user"), default=0)
     known = plain(metadata)
     return Submission(
         answer=turns[-1][1] if turns and turns[-1][0] == "assistant" else "",
-        thread=StringThread([*before, *turns]) if is_chat else None,
+        thread=StringThread([*before, *turns], pictures=[(place, one) for one in pictures])
+        if is_chat
+        else None,
         question=next((t for role, t in [*reversed(before), *turns] if role == "user" and t), None),
         expected=reference_of(expected),
         metadata=known if isinstance(known, dict) else {},
     )
+
+
+def _pictures(images: object) -> list[Picture]:
+    given = cast("Sequence[object]", images) if isinstance(images, list | tuple) else [images]
+    found: list[Picture] = []
+    for number, one in enumerate(given):
+        if one is None:
+            continue
+        is_held = isinstance(one, Mapping)
+        held: object = cast("Mapping[str, object]", one).get("bytes") if is_held else one
+        picture = Picture.of_url(held) if isinstance(held, str) else Picture.of_value(held)
+        if picture is None:
+            raise InputError(f"images[{number}] is {type(one).__name__}, and no picture")
+        found.append(picture)
+    require_few(found)
+    return found
 
 
 def turns_of(text: Text, role: str) -> list[tuple[str, str]]:

@@ -136,7 +136,7 @@ class Submission:
         if isinstance(value, Trace):
             return replace(value, steps=[*value.steps])
         if isinstance(value, StringThread):
-            return StringThread(value.turns, value.metadata)
+            return StringThread(value.turns, value.metadata, value.pictures)
         return value
 
     def parts(self) -> dict[str, Part]:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Self, TypeGuard, overload
 
     from assay.scoring.json_safe import Json
+    from assay.types.picture import Picture
 
     # What other systems' threads are made of: (role, text or parts).
     Fragments = Sequence[tuple[str, str | Sequence[Mapping[str, Json]]]]
@@ -49,7 +50,7 @@ class StringThread:
     """A conversation. Immutable: methods that add a turn return a new thread.
 
     Roles are free text; ``system``, ``user``, ``assistant``, ``tool`` and ``document`` have a
-    meaning to graders. Only text is kept: images and other parts of a message are left out.
+    meaning to graders. Texts and pictures are kept; other parts of a message are left out.
 
     A thread is also read like the dictionary that `to_dict` gives: ``thread["messages"]``,
     ``thread["metadata"]``.
@@ -58,24 +59,28 @@ class StringThread:
         turns: The turns, oldest first.
         metadata: Anything that belongs to the sample. Copied deeply when a thread is made or
             extended, so that no grader can change what the next one sees.
+        pictures: Pictures, each with the place of its turn, from 0. `images` gives them alone.
 
     Raises:
         InputError: For a turn that is not a pair of texts.
     """
 
-    __slots__ = ("metadata", "turns")
+    __slots__ = ("metadata", "pictures", "turns")
     __match_args__ = ("turns", "metadata")
 
     turns: tuple[StringTurn, ...]
     metadata: dict[str, Json]
+    pictures: tuple[tuple[int, Picture], ...]
 
     def __init__(
         self,
         turns: Iterable[tuple[str, str]] | None = None,
         metadata: Mapping[str, Json] | None = None,
+        pictures: Iterable[tuple[int, Picture]] = (),
     ) -> None:
         checked = tuple([_turn(turn, n) for n, turn in enumerate(turns or ())])
         object.__setattr__(self, "turns", checked)
+        object.__setattr__(self, "pictures", tuple(pictures))
         object.__setattr__(self, "metadata", _copied(dict(metadata or {})))
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -85,7 +90,7 @@ class StringThread:
         raise AttributeError(f"a StringThread cannot be changed: {name!r} cannot be deleted")
 
     def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.turns, self.metadata)
+        return type(self), (self.turns, self.metadata, self.pictures)
 
     def __repr__(self) -> str:
         return f"StringThread({len(self.turns)} turns, metadata={sorted(self.metadata)})"
@@ -99,7 +104,11 @@ class StringThread:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, StringThread):
             return NotImplemented
-        return self.turns == other.turns and self.metadata == other.metadata
+        return (self.turns, self.metadata, self.pictures) == (
+            other.turns,
+            other.metadata,
+            other.pictures,
+        )
 
     def __hash__(self) -> int:
         return hash(self.turns)
@@ -118,7 +127,7 @@ class StringThread:
         if isinstance(key, int):
             return self.turns[key]
         if key == "messages":
-            return _messages(self.turns)
+            return _messages(self)
         if key == "metadata":
             return self.metadata
         raise KeyError(key)
@@ -179,6 +188,13 @@ class StringThread:
         """The text of the last user turn, or None."""
         return next((text for role, text in reversed(self.turns) if role == "user"), None)
 
+    def images(self) -> list[Picture]:
+        """The pictures of all turns, in their order.
+
+        Each has ``digest`` (SHA-256), ``media_type``, ``data`` (bytes), ``width`` and ``height``.
+        """
+        return [picture for _, picture in self.pictures]
+
     def documents(self) -> list[str]:
         """The texts of all document turns, wherever they stand."""
         return [text for role, text in self.turns if role == "document"]
@@ -186,13 +202,17 @@ class StringThread:
     def get_fragments(self) -> list[tuple[str, list[Json]]]:
         """All turns as (role, parts), where a part is ``{"type": "text", "text": ...}``.
 
-        A tool turn's part is ``{"type": "tool_response", "content": ..., "call_id": None}``.
+        A tool turn's part is ``{"type": "tool_response", "content": ..., "call_id": None}``, and a
+        picture ``{"type": "image_url", "image_url": {"url": "data:..."}}``.
         """
-        return [(role, [_fragment(role, text)]) for role, text in self.turns]
+        return [
+            (role, [_fragment(role, text), *_parts(self, place)])
+            for place, (role, text) in enumerate(self.turns)
+        ]
 
     def last_turn_fragments(self) -> list[Json]:
         """The parts of the last turn; none for an empty thread."""
-        return [_fragment(role, text) for role, text in self.turns[-1:]]
+        return self.get_fragments()[-1][1] if self.turns else []
 
     @staticmethod
     async def from_fragments(
@@ -203,7 +223,9 @@ class StringThread:
         Raises:
             InputError: For a turn of another kind.
         """
-        return StringThread([_fragments_turn(turn, n) for n, turn in enumerate(turns)], metadata)
+        found: list[tuple[int, Picture]] = []
+        pairs = [_fragments_turn(turn, n, found) for n, turn in enumerate(turns)]
+        return StringThread(pairs, metadata, _few(found))
 
     @staticmethod
     async def from_dataset(
@@ -214,15 +236,21 @@ class StringThread:
         Raises:
             InputError: For a turn of another kind.
         """
+        found: list[tuple[int, Picture]] = []
         pairs = [
-            _message_turn(turn, n) if isinstance(turn, dict) else _fragments_turn(turn, n)
+            _message_turn(turn, n, found)
+            if isinstance(turn, dict)
+            else _fragments_turn(turn, n, found)
             for n, turn in enumerate(turns)
         ]
-        return StringThread(pairs, metadata)
+        return StringThread(pairs, metadata, _few(found))
 
     def to_dict(self) -> dict[str, Json]:
-        """The thread as JSON: ``{"messages": [{"role", "content"}], "metadata": {}}``."""
-        return {"messages": _messages(self.turns), "metadata": _copied(self.metadata)}
+        """The thread as JSON: ``{"messages": [{"role", "content"}], "metadata": {}}``.
+
+        The content of a turn with pictures is a list of parts, as in chat completions.
+        """
+        return {"messages": _messages(self), "metadata": _copied(self.metadata)}
 
     def to_json(self) -> str:
         """What `to_dict` gives, as text."""
@@ -257,37 +285,41 @@ class StringThread:
         messages, metadata = data.get("messages"), data.get("metadata")
         if not isinstance(messages, list):
             raise _wrong("a thread needs 'messages', a list of {role, content}")
-        turns = [_message_turn(message, number) for number, message in enumerate(messages)]
+        found: list[tuple[int, Picture]] = []
+        turns = [_message_turn(message, number, found) for number, message in enumerate(messages)]
         completion = data.get("completion")
         if isinstance(completion, str):
             turns.append(("assistant", completion))
-        return cls(turns, metadata if isinstance(metadata, dict) else None)
+        return cls(turns, metadata if isinstance(metadata, dict) else None, _few(found))
 
     @classmethod
     def from_messages(
         cls, messages: Sequence[Json], metadata: Mapping[str, Json] | None = None
     ) -> StringThread:
-        """Read chat messages; content may be text, null, or a list of text parts.
+        """Read chat messages; content may be text, null, or a list of parts: texts and pictures.
 
         Raises:
-            InputError: For a message without a role, or content of another kind.
+            InputError: For a message without a role, content of another kind, or a part that
+                says that it is a picture and holds none.
         """
-        return cls([_message_turn(message, n) for n, message in enumerate(messages)], metadata)
+        found: list[tuple[int, Picture]] = []
+        turns = [_message_turn(message, n, found) for n, message in enumerate(messages)]
+        return cls(turns, metadata, _few(found))
 
     def _with(self, role: str, content: str) -> StringThread:
-        return StringThread((*self.turns, (role, content)), self.metadata)
+        return StringThread((*self.turns, (role, content)), self.metadata, self.pictures)
 
 
 _KEYS = ("messages", "metadata")
 _SCALARS = (str, int, float, bool)
 
 
-def _wrong(message: str) -> ValueError:
+def _wrong(message: str, cause: ValueError | None = None) -> ValueError:
     try:
         from assay.errors import InputError
-    except ImportError:  # in the sandbox, where there is this file only
+    except ImportError:  # in the sandbox, where there is little of ours
         return ValueError(message)
-    return InputError(message)
+    return InputError(message, hint=getattr(cause, "hint", ""))
 
 
 def _turn(turn: object, number: int) -> StringTurn:
@@ -305,7 +337,7 @@ def _is_tuple(value: object) -> TypeGuard[tuple[object, ...]]:
 _pair = tuple[str, str].__new__
 
 
-def _message_turn(message: Json, number: int) -> tuple[str, str]:
+def _message_turn(message: Json, number: int, found: list[tuple[int, Picture]]) -> tuple[str, str]:
     if type(message) is dict:  # as most are
         role, content = message.get("role"), message.get("content")
         if type(role) is str and type(content) is str:
@@ -313,24 +345,52 @@ def _message_turn(message: Json, number: int) -> tuple[str, str]:
     role = message.get("role") if isinstance(message, dict) else None
     if not isinstance(message, dict) or not isinstance(role, str):
         raise _wrong(f"messages[{number}] needs a 'role' and a 'content'")
-    return role, _content_text(message.get("content"), f"messages[{number}].content")
+    content = message.get("content")
+    return role, _content_text(content, f"messages[{number}].content", number, found)
 
 
-def _fragments_turn(turn: object, number: int) -> tuple[str, str]:
+def _fragments_turn(turn: object, number: int, found: list[tuple[int, Picture]]) -> tuple[str, str]:
     if _is_tuple(turn) and len(turn) == 2 and isinstance(turn[0], str):
-        return turn[0], _content_text(turn[1], f"the content of turn {number}")
+        return turn[0], _content_text(turn[1], f"the content of turn {number}", number, found)
     raise _wrong(f"turn {number} must be a (role, parts) pair, got {turn!r:.80}")
 
 
-def _content_text(content: object, what: str) -> str:
+def _content_text(content: object, what: str, number: int, found: list[tuple[int, Picture]]) -> str:
+    """The words of a message's content; its pictures are added to those that were found."""
     if content is None:
         return ""
     if isinstance(content, str):
         return content
     if _is_list(content):
+        for place, part in enumerate(content):
+            if _is_dict(part) and part.get("type") in _PICTURE_PARTS:
+                picture = _picture(part, f"{what}[{place}]")
+                found += [] if picture is None else [(number, picture)]
         texts = [_part_text(part) if _is_dict(part) else part for part in content]
         return "\n".join([text for text in texts if isinstance(text, str)])
     raise _wrong(f"{what} must be text or a list of parts")
+
+
+_PICTURE_PARTS = ("image_url", "image", "input_image")
+
+
+def _picture(part: dict[str, object], what: str) -> Picture | None:
+    """The picture of a part; None where the part is a mere place of one."""
+    from assay.types.picture import Picture, url_of
+
+    try:
+        url = url_of(part)
+        return None if url is None else Picture.of_url(url)
+    except ValueError as error:
+        raise _wrong(f"{what}: {getattr(error, 'message', error)}", error) from None
+
+
+def _few(found: list[tuple[int, Picture]]) -> list[tuple[int, Picture]]:
+    if found:
+        from assay.types.picture import require_few
+
+        require_few(picture for _, picture in found)
+    return found
 
 
 def _part_text(part: dict[str, object]) -> object:
@@ -351,8 +411,20 @@ def _fragment(role: str, text: str) -> Json:
     return {"type": "text", "text": text}
 
 
-def _messages(turns: tuple[StringTurn, ...]) -> list[Json]:
-    return [{"role": role, "content": text} for role, text in turns]
+def _messages(thread: StringThread) -> list[Json]:
+    if not thread.pictures:
+        return [{"role": role, "content": text} for role, text in thread.turns]
+    made: list[Json] = []
+    for place, (role, text) in enumerate(thread.turns):
+        shown = _parts(thread, place)
+        said: list[Json] = [{"type": "text", "text": text}] if text else []
+        made.append({"role": role, "content": [*said, *shown] if shown else text})
+    return made
+
+
+def _parts(thread: StringThread, place: int) -> list[Json]:
+    """The pictures of a turn, as parts of a message."""
+    return [picture.part for number, picture in thread.pictures if number == place]
 
 
 if TYPE_CHECKING:

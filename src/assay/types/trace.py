@@ -281,6 +281,10 @@ S = TypeVar("S", bound=Step)
 PROMPT = "prompt"
 """Marks, among a step's ``extra``, the step in which the runner shows the prompt."""
 
+TOLD_BY = "told_by"
+"""Likewise, in a step of the user's: who wrote it, ``turns`` (the task) or ``user`` (a model that
+plays them). No agent can: what its transcript tells of a user has no such mark."""
+
 
 def _is_around(step: AnyStep) -> bool:
     """Whether the runner recorded it around the work; nothing that an agent did is one."""
@@ -367,6 +371,18 @@ class Trace:
     def collect(self, get: Callable[[AnyStep], R | None]) -> list[R]:
         """Every non-None answer of ``get``, in step order."""
         return [found for step in self.steps if (found := get(step)) is not None]
+
+    def conversation(self, prompt: str) -> list[tuple[str, str]]:
+        """What user and agent said, by role; nothing where the user only gave the prompt."""
+        turns, is_talk = [("user", prompt)], False
+        for step in self.work:
+            if isinstance(step, AgentStep):
+                turns += [("assistant", step.content)] if step.content else []
+            elif TOLD_BY in step.extra:
+                told = (one.get("content") for one in step.messages if isinstance(one, dict))
+                turns += [("user", text) for text in told if isinstance(text, str)]
+                is_talk = True
+        return turns if is_talk else []
 
     @property
     def work(self) -> list[AnyStep]:

@@ -24,6 +24,7 @@ from assay.graders.testing.channel import (
 )
 from assay.sandbox import Mount, run_command
 from assay.scoring.json_safe import Json
+from tests.each import each
 
 KEY = b"k" * 32
 RUN: list[dict[str, Json]] = [
@@ -62,7 +63,7 @@ def test_a_genuine_report_is_heard() -> None:
     assert reader.forged == ""
 
 
-@pytest.mark.parametrize(
+@each(
     ("report", "why"),
     [
         (line(0, RUN[0], key=b"guessed"), "not the runner's"),
@@ -118,7 +119,7 @@ def test_of_two_results_for_a_test_the_worse_counts() -> None:
         assert reader.heard.outcomes["a"].outcome == "failed"
 
 
-@pytest.mark.parametrize("seconds", [-1, True, "1", None, 1e999, 10**400])
+@each("seconds", [-1, True, "1", None, 1e999, 10**400])
 def test_impossible_seconds_are_no_seconds(seconds: Json) -> None:
     event: Json = {"event": "result", "id": "a", "outcome": "passed", "seconds": seconds}
     reader = FrameReader(KEY)

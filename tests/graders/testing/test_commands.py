@@ -22,9 +22,10 @@ from assay.graders.testing.python_ids import PythonTests, read_python_tests
 from assay.graders.testing.runners import find_python, has_editable_pytest
 from assay.graders.tests import TestsGrader
 from assay.types import Workspace
+from tests.each import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "runner", "args", "cwd", "exact"),
     [
         ("python3 -m pytest -q a.py", "pytest", "-q a.py", "", True),
@@ -108,7 +109,7 @@ def test_a_recipe_in_plain_words_is_looked_up(tmp_path: Path) -> None:
     assert read_command("make all", str(tmp_path)).runner == "unknown"
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "report"),
     [
         ("cargo test --no-fail-fast", "format: cargo"),
@@ -219,7 +220,7 @@ def test_the_tests_of_a_file_are_known_without_running_it() -> None:
         assert not tests.knows(name)
 
 
-@pytest.mark.parametrize(
+@each(
     "source",
     ["globals()['test_x'] = f", "setattr(T, 'test_x', f)", "def load_tests(l, t, p): pass", "(("],
 )
@@ -331,7 +332,7 @@ def test_a_skip_that_depends_counts_unless_a_mark_made_it(mark: str) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "names"),
     [
         ("pytest test_h.py::test_a", ["test_a"]),

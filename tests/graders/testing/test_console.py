@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from assay.errors import InputError
 from assay.graders.testing.console import FORMATS, read_console
 from assay.graders.testing.outcomes import OUTCOMES
+from tests.each import each
 
 CARGO = """
 running 3 tests
@@ -231,7 +232,7 @@ NAMED = [
 ]
 
 
-@pytest.mark.parametrize(("name", "text", "expected"), NAMED)
+@each(("name", "text", "expected"), NAMED)
 def test_named_tests_are_read(name: str, text: str, expected: dict[str, str]) -> None:
     outcomes = read_console(name, text)
     assert {test: one.outcome for test, one in outcomes.items()} == expected
@@ -268,7 +269,7 @@ COUNTED: list[tuple[str, str, dict[str, int]]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "text", "expected"), COUNTED)
+@each(("name", "text", "expected"), COUNTED)
 def test_counted_tests_are_read(name: str, text: str, expected: dict[str, int]) -> None:
     outcomes = read_console(name, text)
     assert Counter(one.outcome for one in outcomes.values()) == expected
@@ -282,13 +283,13 @@ def test_names_and_counts_are_merged() -> None:
     assert "passed 8" not in outcomes
 
 
-@pytest.mark.parametrize("name", sorted(FORMATS))
+@each("name", sorted(FORMATS))
 def test_nothing_is_found_in_nothing(name: str) -> None:
     assert read_console(name, "") == {}
     assert read_console(name, "hello\nworld\n") == {}
 
 
-@pytest.mark.parametrize(("name", "text"), [(name, text) for name, text, _ in (*NAMED, *COUNTED)])
+@each(("name", "text"), [(name, text) for name, text, _ in (*NAMED, *COUNTED)])
 def test_colours_and_line_ends_change_nothing(name: str, text: str) -> None:
     coloured = "\n".join(f"\x1b[32m{line}\x1b[0m" for line in text.split("\n"))
     assert read_console(name, coloured.replace("\n", "\r\n")) == read_console(name, text)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.each import each
 from tests.inside_runner import (
     ADD,
     CANARY,
@@ -20,14 +20,7 @@ from tests.inside_runner import (
     PRIME,
     TESTS,
     Runner,
-    workspace,
 )
-
-
-@pytest.fixture
-def run() -> Iterator[Runner]:
-    with workspace() as runner:
-        yield runner
 
 
 def test_an_honest_solution_passes_and_says_so_in_order(run: Runner) -> None:
@@ -597,7 +590,7 @@ def test_descriptors():
     assert len(run({}, {"test_hidden.py": test}, "-q", env=env).passed) == 3
 
 
-@pytest.mark.parametrize("path", sorted(INSIDE.glob("*.py")), ids=lambda path: path.name)
+@each("path", sorted(INSIDE.glob("*.py")))
 def test_the_files_are_of_python_3_8_and_need_only_each_other(path: Path) -> None:
     tree = ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 8))
     allowed = {*sys.stdlib_module_names, "pytest", "_pytest", "pluggy"}

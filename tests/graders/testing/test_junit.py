@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from assay.graders.testing.junit import read_junit
 from assay.graders.testing.outcomes import OUTCOMES
+from tests.each import each
 
 PYTEST = """<?xml version="1.0" encoding="utf-8"?><testsuites name="pytest tests"><testsuite
 name="pytest" errors="0" failures="1" skipped="2" tests="5" time="0.05">
@@ -56,7 +57,7 @@ NESTED = """<testsuites><testsuite name="a"><testsuite name="b"><testcase classn
 </testsuite><testcase classname="a" name="y"><failure/></testcase></testsuite></testsuites>"""
 
 
-@pytest.mark.parametrize(
+@each(
     ("report", "expected"),
     [
         (
@@ -91,21 +92,6 @@ NESTED = """<testsuites><testsuite name="a"><testsuite name="b"><testcase classn
         ('<testsuite name="s"><error message="boom"/></testsuite>', {"s": "error"}),
         ("<testsuite><testcase/></testsuite>", {"(unnamed)": "passed"}),
         ("<project><testcase name='x'/></project>", {}),
-    ],
-    ids=[
-        "pytest",
-        "jest",
-        "vitest",
-        "mocha",
-        "go",
-        "nextest",
-        "surefire",
-        "gradle",
-        "gtest",
-        "nested",
-        "suite error",
-        "no name",
-        "not junit",
     ],
 )
 def test_each_writer_is_read(report: str, expected: dict[str, str]) -> None:
@@ -151,7 +137,7 @@ EXTERNAL = """<?xml version="1.0"?><!DOCTYPE t SYSTEM "file:///etc/passwd">
 <testsuite><testcase name="x"/></testsuite>"""
 
 
-@pytest.mark.parametrize(
+@each(
     ("report", "words"),
     [
         (LAUGHS.encode(), "document type"),

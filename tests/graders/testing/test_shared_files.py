@@ -138,7 +138,12 @@ def _filled(how: str) -> SubScore:
 
 
 @pytest.mark.parametrize(
-    ("how", "said"), [(_MANY, "100,000 files"), (_HIDDEN, "100,000 files"), (_LARGE, "1 GiB")]
+    ("how", "said"),
+    [
+        pytest.param(_MANY, "100,000 files", marks=pytest.mark.slow),
+        pytest.param(_HIDDEN, "100,000 files", marks=pytest.mark.slow),
+        (_LARGE, "1 GiB"),
+    ],
 )
 def test_deny_fill_shared_disk_gets_0_and_is_flagged(place: Path, how: str, said: str) -> None:
     score = _filled(how)

@@ -23,6 +23,7 @@ from assay.graders.testing.static_ids import (
     unheard,
 )
 from assay.types import Workspace
+from tests.each import each
 
 GO = """package kit
 
@@ -120,7 +121,7 @@ if (x) { test.skip('either', () => {}); } else { test('either', () => {}); }
 """
 
 
-@pytest.mark.parametrize(
+@each(
     ("path", "text", "names", "skipped"),
     [
         ("kit_test.go", GO, ("TestAdd", "Test_lower", "TestSome"), ("TestLater", "TestSome/a_b")),
@@ -183,7 +184,7 @@ def test_declared_tests_are_found(
     assert (found.names, found.skipped) == (names, skipped)
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "test_id", "means"),
     [
         ("TestAdd", "kit::TestAdd", True),

@@ -3,6 +3,7 @@ import type { Schemas } from "../api/client";
 import { IconButton } from "../parts/Button";
 import { Outcome } from "../parts/Outcome";
 import { Boundary } from "../parts/Panel";
+import { Pictures } from "../parts/Picture";
 import { TextBlock } from "../parts/TextBlock";
 
 /** What is chosen in a list, read beside it. */
@@ -47,6 +48,12 @@ export function OpenedRow({ row }: { row: Schemas["RowDetail"] }) {
         // biome-ignore lint/suspicious/noArrayIndexKey: turns have no other name, and never move
         <TextBlock key={place} title={turn.role} text={turn.text} />
       ))}
+      {row.pictures.length > 0 && (
+        <section className="mt-4">
+          <h3 className="m-0 mb-1 text-sm font-medium text-soft">Pictures</h3>
+          <Pictures pictures={row.pictures} />
+        </section>
+      )}
       {row.answer !== null && <TextBlock title="Answer" text={row.answer} />}
       {row.expected !== null && <TextBlock title="Expected" text={row.expected} />}
       {row.metadata && <TextBlock title="Metadata" text={row.metadata} />}

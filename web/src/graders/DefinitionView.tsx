@@ -1,10 +1,10 @@
 import { $api, type Schemas } from "../api/client";
 import { CodeView } from "../parts/CodeView";
 import { Disclosure } from "../parts/Disclosure";
-import { isObject, type Json, type JsonObject } from "../parts/json";
+import { isFrom, isObject, type Json, type JsonObject } from "../parts/json";
 import { Badge, Named } from "../parts/Page";
 import { Panel } from "../parts/Panel";
-import { labelOf } from "../parts/SchemaForm";
+import { labelOf } from "../parts/schema";
 import { ConnectionTest } from "./ConnectionTest";
 import { Preview } from "./JudgePreview";
 
@@ -92,6 +92,13 @@ function Options({ options }: { options: JsonObject }) {
 }
 
 function shown(value: Json) {
+  if (isFrom(value)) {
+    return (
+      <>
+        <span className="text-soft">from the row:</span> <code>{String(value.from)}</code>
+      </>
+    );
+  }
   const text =
     typeof value === "string"
       ? value

@@ -287,6 +287,56 @@ def test_a_declared_grader_is_made_by_a_form_that_places_its_mistakes(
     open_page.forgive("status of 422")
 
 
+def test_a_judge_of_each_turn_is_made_by_a_form(site: Site, open_page: Opener) -> None:
+    page = open_page("/p/default/graders/new/declared?type=llm_judge")
+    page.get_by_label("Key (required)").fill("each-turn")
+    page.get_by_text("Options").first.click()
+    page.get_by_label("Model", exact=True).fill("fake")
+    page.get_by_label("Turns", exact=True).select_option(index=1)
+    page.get_by_label("Aggregate (required)").select_option("min")
+    page.get_by_label("Criteria").fill('["Says sorry"]')
+    created(page, "each-turn")
+    (grader,) = stored(site, "each-turn")["definition"]["graders"]
+    assert (grader["turns"], grader["per_turn"]) == ("all", {"aggregate": "min"})
+
+
+def test_an_option_comes_from_the_row(
+    site: Site, open_page: Opener, no_serious_findings: Callable[[Page], None]
+) -> None:
+    site.upload("golds", [{"answer": "Bern", "metadata": {"city": "Bern"}}])
+    page = open_page("/p/default/graders/new/declared?type=contains&samples=dataset&dataset=golds")
+    page.get_by_label("Key (required)").fill("names-city")
+    page.get_by_role("button", name="From the row for Substring").click()
+    place = page.get_by_role("combobox", name="Substring")
+    expect(place).to_have_value("expected")
+    place.fill("answer")
+    page.get_by_role("button", name="Create grader").click()
+    expect(place).to_have_accessible_description(re.compile("it may not say how it is graded"))
+    open_page.forgive("status of 422")
+    place.fill("meta")
+    page.get_by_role("option", name="metadata.city").click()  # which a row of the dataset has
+    no_serious_findings(page)
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_label("Test payload").get_by_role("row").nth(1)).to_contain_text("1.00")
+    created(page, "names-city")
+    one: dict[str, Any] = {"type": "contains", "substring": {"from": "metadata.city"}}
+    assert stored(site, "names-city")["definition"] == {"graders": [one]}
+
+    page.get_by_role("link", name="names-city").click()
+    shown = page.get_by_role("region", name="Graders")
+    expect(shown).to_contain_text("from the row: metadata.city")
+    page.get_by_role("link", name="Edit").click()
+    expect(place).to_have_value("metadata.city")
+    page.get_by_text("More options").first.click()
+    page.get_by_label("Case sensitive").check()
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("Saved as version 2")).to_be_visible()
+    one["case_sensitive"] = True
+    assert stored(site, "names-city")["definition"] == {"graders": [one]}
+    page.get_by_role("button", name="Write it here for Substring").click()
+    expect(page.get_by_label("Substring (required)")).to_have_value("")
+
+
 def test_what_is_used_is_deleted_only_by_who_types_its_key(site: Site, open_page: Opener) -> None:
     add(site, "unwanted", "declared", EXACT)
     site.post("graders/unwanted/grade", {"items": [{"id": "1", "answer": "4", "expected": "4"}]})

@@ -1,7 +1,7 @@
 import { useEffect, useState } from "react";
 
 /** Says that something loads, once it takes longer than people notice. */
-export function Loading({ what = "Loading" }: { what?: string }) {
+export function Loading({ what = "Loading" }: { what?: string | undefined }) {
   const [isSlow, setSlow] = useState(false);
   useEffect(() => {
     const timer = window.setTimeout(() => setSlow(true), 300);

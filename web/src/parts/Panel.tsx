@@ -6,7 +6,7 @@ import { ProblemBox } from "./ProblemBox";
 
 interface BoundaryProps {
   /** When it changes, what failed is tried anew. */
-  place?: string;
+  place: string | undefined;
   /** What is done before it is tried again. */
   reset: () => void;
   children: ReactNode;
@@ -52,8 +52,8 @@ export function Boundary({ place, what, children }: Waiting) {
   return (
     <QueryErrorResetBoundary>
       {({ reset }) => (
-        <Catching reset={reset} {...(place === undefined ? {} : { place })}>
-          <Suspense fallback={<Loading {...(what ? { what } : {})} />}>{children}</Suspense>
+        <Catching reset={reset} place={place}>
+          <Suspense fallback={<Loading what={what} />}>{children}</Suspense>
         </Catching>
       )}
     </QueryErrorResetBoundary>
@@ -61,13 +61,13 @@ export function Boundary({ place, what, children }: Waiting) {
 }
 
 interface Waiting {
-  place?: string;
-  what?: string;
+  place?: string | undefined;
+  what?: string | undefined;
   children: ReactNode;
 }
 
 /** A part of a page with its heading: queries in it suspend, and fail for it alone. */
-export function Panel({ title, note, beside, what, children }: PanelProps) {
+export function Panel({ title, note, beside, children, ...waiting }: PanelProps) {
   const id = useId();
   return (
     <section aria-labelledby={id} className="min-w-0">
@@ -78,15 +78,13 @@ export function Panel({ title, note, beside, what, children }: PanelProps) {
         </h2>
         {beside}
       </div>
-      <Boundary {...(what ? { what } : {})}>{children}</Boundary>
+      <Boundary {...waiting}>{children}</Boundary>
     </section>
   );
 }
 
-interface PanelProps {
+interface PanelProps extends Waiting {
   title: ReactNode;
   note?: ReactNode;
   beside?: ReactNode;
-  what?: string;
-  children: ReactNode;
 }

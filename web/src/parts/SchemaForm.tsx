@@ -1,32 +1,18 @@
-import { type ComponentType, useId, useState } from "react";
+import { type ReactNode, useId, useState } from "react";
 import { Button } from "./Button";
+import { Pick } from "./Choice";
 import { AREA, Complaints, Described, Field, INPUT, NESTED, useIsFaulty, useTied } from "./Field";
-import { isObject, type Json, type JsonObject, withMember } from "./json";
-
-/** As much of JSON Schema as definitions of graders use, and hints how a member is best shown. */
-export interface Schema {
-  type?: string;
-  title?: string;
-  description?: string;
-  enum?: Json[];
-  const?: Json;
-  default?: Json;
-  anyOf?: Schema[];
-  oneOf?: Schema[];
-  properties?: Record<string, Schema>;
-  required?: string[];
-  items?: Schema;
-  additionalProperties?: boolean | Schema;
-  label?: string;
-  placeholder?: string;
-  /** Lines of a text that is written in several. */
-  rows?: number;
-  isCode?: boolean;
-  /** Whether it is shown at once although it may be left out; the others fold. */
-  isShown?: boolean;
-  /** What is shown instead of what follows from the schema. */
-  control?: ComponentType<MemberProps>;
-}
+import { isFrom, isObject, type Json, type JsonObject, withMember } from "./json";
+import {
+  blank,
+  fits,
+  labelOf,
+  type MemberProps,
+  type Schema,
+  tagOf,
+  titleOf,
+  withoutNull,
+} from "./schema";
 
 /**
  * The members of an object as fields, made of its JSON Schema. Mistakes are shown at the field
@@ -63,6 +49,14 @@ export function SchemaForm({ schema, value, onChange, path, omit = [] }: FormPro
   );
 }
 
+interface FormProps {
+  schema: Schema;
+  value: JsonObject;
+  onChange: (value: JsonObject) => void;
+  path: string;
+  omit?: readonly string[];
+}
+
 function Folded({ names, value, path, isAll, children }: FoldedProps) {
   const given = names.filter((name) => value[name] !== undefined).length;
   const isFaulty = useIsFaulty(path);
@@ -80,30 +74,76 @@ function Folded({ names, value, path, isAll, children }: FoldedProps) {
   );
 }
 
-const CAPITALS = /\b(url|usd|json|xml|id|na)\b/g;
-
-export function labelOf(name: string): string {
-  const words = name.replaceAll("_", " ").replace(CAPITALS, (word) => word.toUpperCase());
-  return words.slice(0, 1).toUpperCase() + words.slice(1);
+interface FoldedProps {
+  names: string[];
+  value: JsonObject;
+  path: string;
+  isAll: boolean;
+  children: ReactNode;
 }
 
-/** One member: what stands for it follows from its schema. */
+/** Where what one does with a field stands: at the end of the line of its label. */
+const CORNER = "absolute -top-1.5 right-0";
+
+/** One member: written here, or where in the row it stands. */
 function Member(props: MemberProps) {
-  const { value, onChange, path } = props;
+  const { name, value, onChange } = props;
   const schema = withoutNull(props.schema);
+  const places = schema.fromRow;
+  if (!places) return <Written {...props} schema={schema} />;
+  const isGiven = isFrom(value);
+  return (
+    <div className="relative">
+      {isGiven ? <FromRow {...props} schema={schema} /> : <Written {...props} schema={schema} />}
+      <span className={schema.type === "boolean" && !isGiven ? "absolute top-0 right-0" : CORNER}>
+        <Button
+          tone="quiet"
+          onPress={() => onChange(isGiven ? undefined : { from: places[0] ?? "" })}
+        >
+          {isGiven ? "Write it here" : "From the row"}
+          <span className="sr-only"> for {labelOf(name)}</span>
+        </Button>
+      </span>
+    </div>
+  );
+}
+
+/** A place in the row that an option is taken from: `{from: expected}`. */
+function FromRow({ name, schema, value, onChange, path, required }: MemberProps) {
+  const id = useId();
+  const at = `${path}.from`;
+  return (
+    <Field
+      id={id}
+      label={schema.label ?? labelOf(name)}
+      path={at}
+      about="Taken from each row or case: `expected`, `question` or `metadata.FIELD`."
+      required={required}
+    >
+      <Pick
+        {...useTied(id, at, "told")}
+        isFree
+        value={isFrom(value) ? String(value.from) : ""}
+        options={schema.fromRow ?? []}
+        change={(place) => onChange({ from: place })}
+      />
+      <Complaints path={path} id={`${id}-option`} />
+    </Field>
+  );
+}
+
+/** A value that is written: what stands for it follows from its schema. */
+function Written(props: MemberProps) {
+  const { schema, value, onChange, path } = props;
   const Own = schema.control;
   if (Own) return <Own {...props} />;
   const shapes = schema.anyOf ?? schema.oneOf;
-  if (shapes) return <Choice {...props} schema={schema} shapes={shapes} />;
+  if (shapes) return <Choice {...props} shapes={shapes} />;
   if (schema.type === "object" && schema.properties) {
     return (
       <fieldset className={NESTED}>
         <legend>{labelOf(props.name)}</legend>
-        {schema.description && (
-          <p className="m-0 mb-3 text-sm text-soft">
-            <Described text={schema.description} />
-          </p>
-        )}
+        <About schema={schema} />
         <SchemaForm
           schema={schema}
           value={isObject(value) ? value : {}}
@@ -113,8 +153,18 @@ function Member(props: MemberProps) {
       </fieldset>
     );
   }
-  if (schema.type === "array" && schema.items) return <Items {...props} schema={schema} />;
-  return <Control {...props} schema={schema} />;
+  if (schema.type === "array" && schema.items) return <Items {...props} />;
+  return <Control {...props} />;
+}
+
+/** What fields that belong together are for. */
+function About({ schema }: { schema: Schema }) {
+  if (!schema.description) return null;
+  return (
+    <p className="m-0 mb-3 text-sm text-soft">
+      <Described text={schema.description} />
+    </p>
+  );
 }
 
 /** A list: an item below the other, with a button to add one. */
@@ -139,21 +189,13 @@ function Items({ name, schema, value, onChange, path, required }: MemberProps) {
         {labelOf(name)}
         {required && <span className="font-normal text-soft"> (required)</span>}
       </legend>
-      {schema.description && (
-        <p className="m-0 mb-3 text-sm text-soft">
-          <Described text={schema.description} />
-        </p>
-      )}
+      <About schema={schema} />
       <Complaints path={path} id={id} />
       {items.map((item, place) => (
         <div
           // biome-ignore lint/suspicious/noArrayIndexKey: an item of plain JSON is known by its place
           key={place}
-          className={
-            isFixed
-              ? "mr-4 inline-block"
-              : "mb-4 grid grid-cols-[minmax(0,1fr)_auto] items-start gap-2 border-b border-line pb-4"
-          }
+          className={isFixed ? "mr-4 inline-block" : "relative mb-4 border-b border-line pb-4"}
         >
           <Member
             name={isFixed ? (ENDS[place] ?? one) : `${one} ${place + 1}`}
@@ -164,13 +206,15 @@ function Items({ name, schema, value, onChange, path, required }: MemberProps) {
             onChange={(changed) => put(place, changed)}
           />
           {!isFixed && (
-            <Button
-              tone="quiet"
-              onPress={() => without(place)}
-              aria-label={`Remove ${labelOf(one)} ${place + 1}`}
-            >
-              Remove
-            </Button>
+            <span className={CORNER}>
+              <Button
+                tone="quiet"
+                onPress={() => without(place)}
+                aria-label={`Remove ${labelOf(one)} ${place + 1}`}
+              >
+                Remove
+              </Button>
+            </span>
           )}
         </div>
       ))}
@@ -185,45 +229,25 @@ function Items({ name, schema, value, onChange, path, required }: MemberProps) {
 
 /** Several shapes: a list to choose from, and the fields of what is chosen. */
 function Choice(props: MemberProps & { shapes: Schema[] }) {
-  const { name, shapes, value, onChange, path, required, schema } = props;
-  const id = useId();
+  const { shapes, value, onChange, path, required } = props;
   const found = shapes.findIndex((shape) => fits(shape, value));
   const chosen = shapes[found];
   const tag = chosen && tagOf(chosen);
   return (
     <div className="grid grid-cols-[minmax(0,1fr)] gap-3">
-      <Field
-        id={id}
-        label={labelOf(name)}
-        path={path}
-        about={schema.description}
-        required={required}
-      >
-        <select
-          {...useTied(id, path, schema.description)}
-          className={`${INPUT} w-auto! min-w-50`}
-          value={found}
-          onChange={(event) => {
-            const shape = shapes[Number(event.target.value)];
-            onChange(shape && blank(shape));
-          }}
-        >
-          {found < 0 && <option value={-1}>{required ? "Choose …" : "Not set"}</option>}
-          {!required && found >= 0 && <option value={-1}>Not set</option>}
-          {shapes.map((shape, place) => (
-            <option key={titleOf(shape)} value={place}>
-              {titleOf(shape)}
-            </option>
-          ))}
-        </select>
-      </Field>
+      <OneOf
+        {...props}
+        chosen={found}
+        names={shapes.map(titleOf)}
+        none={required ? (chosen ? null : "Choose …") : "Not set"}
+        choose={(place) => {
+          const shape = shapes[place];
+          onChange(shape && blank(shape));
+        }}
+      />
       {chosen?.properties ? (
         <>
-          {chosen.description && (
-            <p className="m-0 mb-3 text-sm text-soft">
-              <Described text={chosen.description} />
-            </p>
-          )}
+          <About schema={chosen} />
           <SchemaForm
             schema={chosen}
             value={isObject(value) ? value : {}}
@@ -239,16 +263,42 @@ function Choice(props: MemberProps & { shapes: Schema[] }) {
   );
 }
 
-const ENDS = ["lowest", "highest"];
-const LONG = /criteria|template|source|description|prompt|input|content|cmd|reasoning|output/;
+/** A list of a few names, by their places; none of them is -1, where that may be chosen. */
+function OneOf({ chosen, names, none, choose, ...props }: OneOfProps) {
+  return (
+    <Labelled {...props}>
+      {(tied) => (
+        <select
+          {...tied}
+          className={`${INPUT} w-auto! min-w-50`}
+          value={chosen}
+          onChange={(event) => choose(Number(event.target.value))}
+        >
+          {none !== null && <option value={-1}>{none}</option>}
+          {names.map((name, place) => (
+            <option key={name} value={place}>
+              {name}
+            </option>
+          ))}
+        </select>
+      )}
+    </Labelled>
+  );
+}
 
-/** One value. */
-function Control({ name, schema, value, onChange, path, required }: MemberProps) {
+interface OneOfProps extends MemberProps {
+  chosen: number;
+  names: readonly string[];
+  /** What it is called that none is chosen; null where one has to be. */
+  none: string | null;
+  choose: (place: number) => void;
+}
+
+/** A control with its label, what it is for, and what is wrong with it. */
+function Labelled({ name, schema, path, required, children }: LabelledProps) {
   const id = useId();
   const tied = useTied(id, path, schema.description);
-  const usual = schema.default === undefined || schema.default === null ? "" : schema.default;
-  const shown = typeof usual === "object" ? JSON.stringify(usual) : String(usual);
-  const field = (control: React.ReactNode) => (
+  return (
     <Field
       id={id}
       label={schema.label ?? labelOf(name)}
@@ -256,91 +306,95 @@ function Control({ name, schema, value, onChange, path, required }: MemberProps)
       about={schema.description}
       required={required}
     >
-      {control}
+      {children(tied)}
     </Field>
   );
+}
+
+type Tied = ReturnType<typeof useTied>;
+type LabelledProps = MemberProps & { children: (tied: Tied) => ReactNode };
+
+const ENDS = ["lowest", "highest"];
+const LONG = /criteria|template|source|description|prompt|input|content|cmd|reasoning|output/;
+
+/** One value. */
+function Control(props: MemberProps) {
+  const { name, schema, value, onChange, required } = props;
+  const usual = schema.default ?? "";
+  const shown = typeof usual === "object" ? JSON.stringify(usual) : String(usual);
   if (schema.enum) {
     const options = schema.enum;
-    return field(
-      <select
-        {...tied}
-        className={`${INPUT} w-auto! min-w-50`}
-        value={value === undefined ? "" : JSON.stringify(value)}
-        onChange={(event) =>
-          onChange(event.target.value ? (JSON.parse(event.target.value) as Json) : undefined)
-        }
-      >
-        {!(required && value !== undefined) && (
-          <option value="">
-            {required ? "Choose …" : shown ? `Default: ${shown}` : "Not set"}
-          </option>
-        )}
-        {options.map((option) => (
-          <option key={JSON.stringify(option)} value={JSON.stringify(option)}>
-            {String(option)}
-          </option>
-        ))}
-      </select>,
-    );
-  }
-  if (schema.type === "boolean") {
+    const unset = required ? "Choose …" : shown ? `Default: ${shown}` : "Not set";
     return (
-      <div>
-        <label className="flex min-h-8 items-center gap-2 font-medium">
-          <input
-            type="checkbox"
-            {...tied}
-            checked={value === undefined ? usual === true : value === true}
-            onChange={(event) =>
-              onChange(event.target.checked === (usual === true) ? undefined : event.target.checked)
-            }
-          />
-          {labelOf(name)}
-        </label>
-        <Complaints path={path} id={id} />
-        {schema.description && (
-          <p id={`${id}-about`} className="m-0 text-sm text-soft">
-            <Described text={schema.description} />
-          </p>
-        )}
-      </div>
+      <OneOf
+        {...props}
+        chosen={value === undefined ? -1 : options.indexOf(value)}
+        names={options.map(String)}
+        none={required && value !== undefined ? null : unset}
+        choose={(place) => onChange(options[place])}
+      />
     );
   }
-  if (schema.type === "integer" || schema.type === "number") {
-    return field(
-      <input
-        {...tied}
-        className={`${INPUT} max-w-40!`}
-        inputMode="decimal"
-        placeholder={shown}
-        value={value === undefined ? "" : String(value)}
-        onChange={(event) => onChange(numberOf(event.target.value))}
-      />,
-    );
-  }
-  if (schema.type === "string") {
-    const text = {
-      ...tied,
-      placeholder: schema.placeholder ?? shown,
-      spellCheck: false,
-      value: typeof value === "string" ? value : "",
-      onChange: (event: { target: { value: string } }) =>
-        onChange(event.target.value || required ? event.target.value : undefined),
-    };
-    return field(
-      schema.rows || LONG.test(name) ? (
-        <textarea
-          {...text}
-          rows={schema.rows ?? 2}
-          className={schema.isCode ? `${AREA} font-mono` : AREA}
+  if (schema.type === "boolean") return <Check {...props} />;
+  return (
+    <Labelled {...props}>
+      {(tied) => {
+        if (schema.type === "integer" || schema.type === "number") {
+          return (
+            <input
+              {...tied}
+              className={`${INPUT} max-w-40!`}
+              inputMode="decimal"
+              placeholder={shown}
+              value={value === undefined ? "" : String(value)}
+              onChange={(event) => onChange(numberOf(event.target.value))}
+            />
+          );
+        }
+        if (schema.type !== "string") {
+          const isPlain = schema.type === "object";
+          return <AnyJson tied={tied} value={value} isObject={isPlain} onChange={onChange} />;
+        }
+        const text = {
+          ...tied,
+          placeholder: schema.placeholder ?? shown,
+          spellCheck: false,
+          value: typeof value === "string" ? value : "",
+          onChange: (event: { target: { value: string } }) =>
+            onChange(event.target.value || required ? event.target.value : undefined),
+        };
+        if (!schema.rows && !LONG.test(name)) return <input {...text} className={INPUT} />;
+        const look = schema.isCode ? `${AREA} font-mono` : AREA;
+        return <textarea {...text} rows={schema.rows ?? 2} className={look} />;
+      }}
+    </Labelled>
+  );
+}
+
+/** Yes or no; what is as usual is not written. */
+function Check({ name, schema, value, onChange, path }: MemberProps) {
+  const id = useId();
+  const isUsual = schema.default === true;
+  return (
+    <div>
+      <label className="flex min-h-8 items-center gap-2 font-medium">
+        <input
+          type="checkbox"
+          {...useTied(id, path, schema.description)}
+          checked={value === undefined ? isUsual : value === true}
+          onChange={({ target }) =>
+            onChange(target.checked === isUsual ? undefined : target.checked)
+          }
         />
-      ) : (
-        <input {...text} className={INPUT} />
-      ),
-    );
-  }
-  return field(
-    <AnyJson tied={tied} value={value} isObject={schema.type === "object"} onChange={onChange} />,
+        {labelOf(name)}
+      </label>
+      <Complaints path={path} id={id} />
+      {schema.description && (
+        <p id={`${id}-about`} className="m-0 text-sm text-soft">
+          <Described text={schema.description} />
+        </p>
+      )}
+    </div>
   );
 }
 
@@ -386,84 +440,7 @@ function written(value: Json): string {
   return typeof value === "string" ? value : JSON.stringify(value, null, 2);
 }
 
-/** A schema that may be null as the one that it is otherwise: null is to leave it out. */
-function withoutNull(schema: Schema): Schema {
-  const shapes = schema.anyOf;
-  if (!shapes) return schema;
-  const { anyOf: _, ...rest } = schema;
-  const left = shapes.filter((shape) => shape.type !== "null");
-  if (left.some((shape) => Object.keys(shape).length === 0)) return rest; // anything will do
-  return left.length === 1 ? { ...left[0], ...rest } : { ...rest, anyOf: left };
-}
-
-function tagOf(schema: Schema): string | undefined {
-  return Object.entries(schema.properties ?? {}).find(([, one]) => one.const !== undefined)?.[0];
-}
-
-function titleOf(schema: Schema): string {
-  const tag = tagOf(schema);
-  const named = tag && schema.properties?.[tag]?.const;
-  if (schema.title || named) return schema.title ?? String(named);
-  if (schema.enum) return schema.enum.map(String).join(" or ");
-  const items = schema.items ? ` of ${titleOf(schema.items)}s` : "";
-  return (schema.type ?? "JSON").replace("array", "list").replace("object", "mapping") + items;
-}
-
-function fits(schema: Schema, value: Json | undefined): boolean {
-  if (value === undefined) return false;
-  const tag = tagOf(schema);
-  if (tag) return isObject(value) && value[tag] === schema.properties?.[tag]?.const;
-  if (schema.enum) return schema.enum.includes(value);
-  if (schema.type === "array") return Array.isArray(value);
-  if (schema.type === "object") return isObject(value);
-  if (schema.type === "integer" || schema.type === "number") return typeof value === "number";
-  return schema.type === undefined || typeof value === schema.type;
-}
-
-/** What a value of a schema begins as. */
-export function blank(schema: Schema): Json {
-  if (schema.default !== undefined && schema.default !== null) return schema.default;
-  if (schema.const !== undefined) return schema.const;
-  const shape = schema.anyOf?.[0] ?? schema;
-  if (shape.enum) return shape.enum[0] ?? null;
-  if (shape.type === "object") {
-    const tag = tagOf(shape);
-    return tag ? { [tag]: shape.properties?.[tag]?.const ?? "" } : {};
-  }
-  if (shape.type === "array") return [];
-  if (shape.type === "boolean") return false;
-  if (shape.type === "integer" || shape.type === "number") return 0;
-  return "";
-}
-
-interface FormProps {
-  schema: Schema;
-  value: JsonObject;
-  onChange: (value: JsonObject) => void;
-  path: string;
-  omit?: readonly string[];
-}
-
-interface FoldedProps {
-  names: string[];
-  value: JsonObject;
-  path: string;
-  isAll: boolean;
-  children: React.ReactNode;
-}
-
-export interface MemberProps {
-  name: string;
-  schema: Schema;
-  value: Json | undefined;
-  onChange: (value: Json | undefined) => void;
-  path: string;
-  required: boolean;
-}
-
-interface AnyJsonProps {
-  tied: ReturnType<typeof useTied>;
-  value: Json | undefined;
+interface AnyJsonProps extends Pick<MemberProps, "value" | "onChange"> {
+  tied: Tied;
   isObject: boolean;
-  onChange: (value: Json | undefined) => void;
 }

@@ -13,3 +13,8 @@ export function withMember(value: JsonObject, name: string, member: Json | undef
   const { [name]: _, ...rest } = value;
   return rest;
 }
+
+/** Whether an option says where in the row it stands, instead of what it is. */
+export function isFrom(value: Json | undefined): value is { from: Json } {
+  return isObject(value) && "from" in value && Object.keys(value).length === 1;
+}

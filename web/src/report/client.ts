@@ -25,6 +25,7 @@ const answers: Record<string, (query: Query) => unknown> = {
   "/api/v1/runs/{run}/cells/opened": (query) => opened(query).view,
   "/api/v1/runs/{run}/cells/outline": (query) => opened(query).outline,
   "/api/v1/runs/{run}/cells/files": (query) => opened(query).files,
+  "/api/v1/runs/{run}/cells/pictures": (query) => opened(query).pictures ?? { pictures: [] },
   "/api/v1/runs/{run}/cells/steps": steps,
   "/api/v1/runs/{run}/cells/steps/search": search,
 };

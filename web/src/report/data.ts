@@ -9,6 +9,7 @@ export interface OpenedCell {
   outline: Schemas["StepOutline"];
   steps: Schemas["StepPart"];
   files: Schemas["ChangedFiles"] | null;
+  pictures: Schemas["CellPictures"] | null;
 }
 
 /** What the file holds: the JSON that the server would answer with. */

@@ -14,6 +14,7 @@ import { Page, Stack } from "../parts/Page";
 import { Boundary } from "../parts/Panel";
 import { ProblemBox } from "../parts/ProblemBox";
 import { Tabs } from "../parts/Tabs";
+import { ByField } from "./ByField";
 import { CellsTab } from "./CellsTab";
 import { ConfigTab } from "./ConfigTab";
 import { DeleteRun } from "./DeleteRun";
@@ -139,6 +140,7 @@ function Shown({ told, now }: { told: Schemas["RunOverview"]; now: RunRow }) {
           {tab === "overview" && (
             <Stack>
               <RunSummary told={told} />
+              {!IN_FILE && <ByField run={id} />}
               {now.state === "running" && !IN_FILE && <UnderWay run={id} />}
               {told.run.kind !== "dataset" && (
                 <MatrixPanel run={id} leaderboard={told.leaderboard} />

@@ -5,10 +5,11 @@ import { Command } from "../parts/Command";
 import { EndCounts } from "../parts/Ends";
 import { Figure, Figures } from "../parts/Figures";
 import { between, count, duration, percent, priced, score, whole } from "../parts/figures";
-import { Flag, Outcome } from "../parts/Outcome";
+import { Flag } from "../parts/Outcome";
 import { Notice } from "../parts/Page";
 import { Panel } from "../parts/Panel";
-import { Below, Table } from "../parts/Table";
+import { Below, type Shown, Table } from "../parts/Table";
+import { Causes } from "./Causes";
 import { Lines } from "./Lines";
 import { agentName, cellsAddress } from "./names";
 
@@ -28,8 +29,26 @@ export function RunSummary({ told }: { told: Overview }) {
           <Lines lines={told.lines} />
         </details>
       </div>
-      {told.causes.length > 0 && <Causes told={told} />}
+      {told.causes.length > 0 && (
+        <Panel
+          title="Why cells could not be graded"
+          beside={
+            told.run.kind === "matrix" && (
+              <span className="flex flex-wrap items-center gap-2 text-soft">
+                run them again: <Command text={`assay run --resume ${told.run.id}`} />
+              </span>
+            )
+          }
+        >
+          <Causes causes={told.causes} />
+        </Panel>
+      )}
       {told.leaderboard.length > 1 && <Leaderboard rows={told.leaderboard} />}
+      {told.broken_down && (
+        <Panel title={`By ${told.broken_down.by}`}>
+          <Slices found={told.broken_down} />
+        </Panel>
+      )}
     </>
   );
 }
@@ -90,34 +109,6 @@ function Numbers({ told }: { told: Overview }) {
   );
 }
 
-function Causes({ told: { run, causes } }: { told: Overview }) {
-  return (
-    <Panel
-      title="Why cells could not be graded"
-      beside={
-        run.kind === "matrix" && (
-          <span className="flex flex-wrap items-center gap-2 text-soft">
-            run them again: <Command text={`assay run --resume ${run.id}`} />
-          </span>
-        )
-      }
-    >
-      <ul className="causes m-0 grid max-h-56 list-none gap-1 overflow-y-auto p-0">
-        {causes.map((cause) => (
-          <li key={cause.text} className="flex items-baseline gap-3 wrap-anywhere">
-            <Outcome state="error" text={whole(cause.count)} />
-            {cause.key ? (
-              <Link to={cellsAddress({ outcome: "error", cause: cause.key })}>{cause.text}</Link>
-            ) : (
-              <span>{cause.text}</span>
-            )}
-          </li>
-        ))}
-      </ul>
-    </Panel>
-  );
-}
-
 function Leaderboard({ rows }: { rows: Overview["leaderboard"] }) {
   return (
     <Panel title="Agents" note="with 95 % intervals">
@@ -129,69 +120,88 @@ function Leaderboard({ rows }: { rows: Overview["leaderboard"] }) {
           {
             name: "Agent",
             kind: "name",
-            show: ({ harness, model, mixed }) => (
-              <>
-                <Link to={cellsAddress({ harness, model })}>{agentName({ harness, model })}</Link>
-                {mixed && <Below>≠ graders changed</Below>}
-              </>
+            show: ({ harness, model }) => (
+              <Link to={cellsAddress({ harness, model })}>{agentName({ harness, model })}</Link>
             ),
+            below: ({ mixed }) => mixed && "≠ graders changed",
           },
-          {
-            name: "Outcome",
-            show: ({ totals }) => (
-              <span className="flex min-w-32 flex-wrap gap-x-3">
-                <EndCounts ends={totals.ends} />
-                {totals.flagged > 0 && <Flag text={whole(totals.flagged)} />}
-              </span>
-            ),
-          },
-          {
-            name: "Mean reward",
-            kind: "number",
-            show: ({ totals }) => (
-              <>
-                {score(totals.reward.mean)}
-                <Below>{between(totals.reward.low, totals.reward.high)}</Below>
-              </>
-            ),
-          },
-          {
-            name: "Interval",
-            isMute: true,
-            from: "md",
-            show: ({ totals }) => (
-              <span className="block min-w-28 pt-1.5">
-                <EstimateBar value={totals.reward} />
-              </span>
-            ),
-          },
-          {
-            name: "Pass rate",
-            kind: "number",
-            show: ({ totals: { has_verdicts: isJudged, pass_rate: rate, graded } }) =>
-              isJudged ? (
-                <>
-                  {percent(rate.mean)} of {whole(graded)}
-                  <Below>{between(rate.low, rate.high, percent)}</Below>
-                </>
-              ) : (
-                "–"
-              ),
-          },
-          {
-            name: "Cost",
-            kind: "number",
-            show: ({ totals }) => priced(totals.cost_usd, totals.cost_unknown),
-          },
-          {
-            name: "Tokens",
-            kind: "number",
-            from: "lg",
-            show: ({ totals }) => (totals.tokens === null ? "unknown" : whole(totals.tokens)),
-          },
-          { name: "Time", kind: "number", show: ({ totals }) => duration(totals.seconds) },
+          ...OF_TOTALS,
         ]}
       />
     </Panel>
+  );
+}
+
+/** What the cells of an agent, or with one value of a field, come to. */
+const OF_TOTALS: readonly Shown<{ totals: Schemas["Totals"] }>[] = [
+  {
+    name: "Outcome",
+    show: ({ totals }) => (
+      <span className="flex min-w-32 flex-wrap gap-x-3">
+        <EndCounts ends={totals.ends} />
+        {totals.flagged > 0 && <Flag text={whole(totals.flagged)} />}
+      </span>
+    ),
+  },
+  {
+    name: "Mean reward",
+    kind: "number",
+    show: ({ totals }) => score(totals.reward.mean),
+    below: ({ totals }) => between(totals.reward.low, totals.reward.high),
+  },
+  {
+    name: "Interval",
+    isMute: true,
+    from: "lg",
+    show: ({ totals }) => (
+      <span className="block min-w-28 pt-1.5">
+        <EstimateBar value={totals.reward} />
+      </span>
+    ),
+  },
+  {
+    name: "Pass rate",
+    kind: "number",
+    show: ({ totals: { has_verdicts: isJudged, pass_rate: rate, graded } }) =>
+      isJudged ? (
+        <>
+          {percent(rate.mean)} of {whole(graded)}
+          <Below>{between(rate.low, rate.high, percent)}</Below>
+        </>
+      ) : (
+        "–"
+      ),
+  },
+  {
+    name: "Cost",
+    kind: "number",
+    show: ({ totals }) => priced(totals.cost_usd, totals.cost_unknown),
+  },
+  {
+    name: "Tokens",
+    kind: "number",
+    from: "lg",
+    show: ({ totals }) => (totals.tokens === null ? "unknown" : whole(totals.tokens)),
+  },
+  {
+    name: "Time",
+    kind: "number",
+    from: "lg",
+    show: ({ totals }) => duration(totals.seconds),
+  },
+];
+
+/** The cells of each value of a field, the lowest mean reward first. */
+export function Slices({ found: { by, slices, more } }: { found: Schemas["Breakdown"] }) {
+  return (
+    <>
+      <Table
+        label={`Cells by ${by}`}
+        items={slices}
+        keyOf={(one) => one.value}
+        columns={[{ name: by, kind: "name", show: (one) => one.value }, ...OF_TOTALS]}
+      />
+      {more > 0 && <p className="text-soft">and {count(more, "more value")}</p>}
+    </>
   );
 }

@@ -144,7 +144,9 @@ def attacked(submission: Submission, attack: Attack) -> Submission:
         turns[-1] = ("assistant", answer)
     else:
         turns.append(("assistant", answer))
-    return replace(submission, answer=answer, thread=StringThread(turns, thread.metadata))
+    return replace(
+        submission, answer=answer, thread=StringThread(turns, thread.metadata, thread.pictures)
+    )
 
 
 def dealt(attacks: Sequence[Attack], rows: Sequence[_T]) -> list[tuple[_T, Attack]]:

@@ -127,7 +127,7 @@ def thread_of(submission: Submission) -> StringThread:
     turns = list(thread.turns) if thread is not None else []
     if thread is None and submission.question is not None:
         turns = StringThread([("user", submission.question)]).get_turns()
-    made = StringThread(turns, _metadata(submission))
+    made = StringThread(turns, _metadata(submission), () if thread is None else thread.pictures)
     return made if answer is None or made.completion() == answer else made.assistant(answer)
 
 
@@ -161,7 +161,9 @@ def too_long(item: str, thread: StringThread, limit: int, source: FunctionSource
     Where it would fit without its answer, the answer is at fault, and that is the worst score.
     """
     reason = f"the conversation is longer than {limit} bytes"
-    rest = StringThread(thread.messages(), thread.metadata)
+    before = thread.messages()
+    shown = [one for one in thread.pictures if one[0] < len(before)]
+    rest = StringThread(before, thread.metadata, shown)
     if len(payload_of(rest)) > limit:
         return Graded.failed(item, reason, outcome="too_long")
     return Graded(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from assay.errors import InputError
 from assay.graders.functions.reading import MARK, foreign_coding, without_mark
 from assay.scoring.json_safe import Json
+from assay.types import picture as picture_module
 from assay.types import thread as thread_module
 
 if TYPE_CHECKING:
@@ -135,6 +136,7 @@ def given_modules() -> Mapping[str, str]:
             "assay": _GIVE,
             "assay.types": _GIVE,
             _MODULE: Path(thread_module.__file__).read_text("utf-8"),
+            picture_module.__name__: Path(picture_module.__file__).read_text("utf-8"),
             _ARGUMENT: _THREAD_OF,
         }
     )

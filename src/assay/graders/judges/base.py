@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import ClassVar, cast
 
@@ -12,10 +12,11 @@ from assay.errors import GraderError, InputError
 from assay.graders.base import Grader, field_parameters
 from assay.graders.judges.fence import row_text
 from assay.graders.judges.panel import DEFAULT_MODEL, Aggregate, Panel, Tie
+from assay.graders.judges.pictures import Shown, left_in
 from assay.models import current_client, parse_reference, unconfigured
 from assay.scoring.json_safe import Json, record_parameters
 from assay.scoring.results import Assurance
-from assay.types.submission import SUBMISSION_PARTS
+from assay.types.submission import SUBMISSION_PARTS, Workspace
 from assay.types.thread import StringThread
 
 _SHOWN = frozenset({*SUBMISSION_PARTS, "reference"})
@@ -44,9 +45,10 @@ class JudgeGrader(Grader):
     """The client has limits of its own, by endpoint."""
     default_model: ClassVar[str] = DEFAULT_MODEL
     from_rows: ClassVar[frozenset[str] | None] = frozenset(
-        {"criteria", "documents", "example", "examples", "other", "reference", "words"}
+        {"criteria", "documents", "example", "examples", "other", "reference", "turns", "words"}
     )
-    """What stands in fences, and which rubric of a file is meant: not who is asked, nor how."""
+    """What stands in fences, which rubric of a file is meant, and which turns it is about: not who
+    is asked, nor how."""
 
     model: str | None = None
     models: list[str] | None = None
@@ -130,7 +132,33 @@ class JudgeGrader(Grader):
         return row_text(option)
 
 
-_TOLD_APART = ("models", "aggregate")
+_TOLD_APART = ("models", "aggregate", "pictures", "unshown")
+
+
+@dataclass(frozen=True, kw_only=True)  # no slots, as above
+class SeeingJudge(JudgeGrader):
+    """A judge that can be shown pictures.
+
+    Attributes:
+        images: Whether the judge is shown the pictures of the conversation and, beside a diff,
+            those that were left. No fence stands around a picture, and it may hold orders to the
+            judge.
+    """
+
+    images: bool = False
+
+    def looking_at(
+        self, pictures: Sequence[Shown], workspace: Workspace | None = None
+    ) -> tuple[Panel, dict[str, Json]]:
+        """Who is asked, with what is shown to them, and what is kept of that with the score."""
+        if not self.images:
+            return self.panel, {}
+        left, unshown = left_in(workspace)
+        shown = (*pictures, *left)
+        told: dict[str, Json] = {"images": [one.to_json() for one in shown]}
+        if unshown:
+            told["images_left_out"] = unshown
+        return replace(self.panel, pictures=shown, unshown=unshown), told
 
 
 def answer_in(answer: str | None, thread: StringThread | None = None) -> str:

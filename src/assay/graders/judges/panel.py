@@ -14,6 +14,8 @@ from typing import Generic, Literal, TypeAlias, TypeVar, cast
 from assay.conversation.messages import Reply, Request
 from assay.errors import InputError, ModelError
 from assay.graders.judges.fence import Prompt
+from assay.graders.judges.gate import Unasked
+from assay.graders.judges.pictures import Shown, require_sight, with_pictures
 from assay.models import current_client
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
@@ -101,6 +103,10 @@ class Panel:
     temperature: float | None = 0.0
     max_tokens: int = 4096
     timeout_seconds: float = 180.0
+    # What is shown with every question.
+    pictures: tuple[Shown, ...] = ()
+    # How many more there are, which are not.
+    unshown: int = 0
 
     def __post_init__(self) -> None:
         if not self.models or not all(model.strip() for model in self.models):
@@ -130,6 +136,15 @@ class Panel:
     def asked(self) -> int:
         """How many votes are asked for."""
         return len(self.models) * self.repeats
+
+    def leaves(self, found: Unasked) -> bool:
+        """Whether an answer is worth nothing unasked: one in a picture needs no words."""
+        return found.is_overlong or not self.is_shown_answer
+
+    @property
+    def is_shown_answer(self) -> bool:
+        """Whether a picture is a part of what is judged."""
+        return any(one.is_own for one in self.pictures)
 
     @property
     def needed(self) -> int:
@@ -165,6 +180,8 @@ class Voter:
     async def ask(self, prompt: Prompt, form: Form[_T]) -> _T:
         """Ask one question."""
         self.plan(1)
+        if self.panel.pictures:
+            await require_sight(self.model)
         place, found = len(self.calls), list[_T]()
         self.calls.append(JudgeCall(form.name))
 
@@ -197,7 +214,7 @@ class Voter:
     def _request(self, prompt: Prompt, form: Form[_T]) -> Request:
         return Request(
             model=self.model,
-            messages=prompt.messages,
+            messages=with_pictures(prompt.messages, self.panel.pictures, self.panel.unshown),
             schema=form.schema,
             schema_name=form.name,
             max_tokens=self.panel.max_tokens,

@@ -30,6 +30,7 @@ from assay.graders.judges.panel import (
     object_schema,
     together,
 )
+from assay.graders.judges.pictures import quotable
 from assay.graders.judges.votes import PanelDecision, node_of, poll, probed
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
@@ -66,8 +67,15 @@ class Material:
             ]
         for name, text in self.more:
             parts += [f"The {name.replace('-', ' ')}:", Untrusted(name, text)]
-        parts += ["The answer to be graded:", Untrusted("answer", self.answer)]
-        return parts
+        return [*parts, *self.said_parts()]
+
+    def said_parts(self) -> list[Part]:
+        """What of it is to be graded."""
+        return ["The answer to be graded:", Untrusted("answer", self.answer)]
+
+    def signs(self) -> tuple[str, ...]:
+        """Patterns of attack in it; noted, never scored."""
+        return suspicions(self.answer)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,8 +119,9 @@ async def judge_criteria(
     ``canary``: Share of answers, in [0, 1], about which a question is asked whose answer is known
     to be no. Answers that show a pattern of attack are always among them.
     """
-    asked, sought, parts = list(signed(criteria)), Sought(material.quotable), material.parts()
-    found = suspicions(material.answer)
+    asked, parts = list(signed(criteria)), material.parts()
+    sought = Sought(quotable(material.quotable, panel.pictures))
+    found = material.signs()
     decisions, probe, error = await probed(
         together(_decide(one, parts, sought, panel, is_fault=is_fault) for one, is_fault in asked),
         lambda said: _asked("criterion", parts, Criterion(requirement=said, polarity="presence")),

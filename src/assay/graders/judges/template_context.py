@@ -160,7 +160,8 @@ def conversation(
     if thread is None and question:
         before = [("user", question)]
     beside = {**(thread.metadata if thread is not None else {}), **(metadata or {})}
-    return StringThread([*before, ("assistant", answer)], beside)
+    pictures = () if thread is None else thread.pictures
+    return StringThread([*before, ("assistant", answer)], beside, pictures)
 
 
 def variables(

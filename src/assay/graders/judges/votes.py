@@ -293,6 +293,8 @@ async def probed(
     Returns: What the question came to, what was said of the made-up word, and why no verdict is
     believed.
     """
+    # Whatever a picture orders, no pattern finds it.
+    is_suspicious = is_suspicious or panel.is_shown_answer
     if not is_probed(answer, asked, share, is_suspicious=is_suspicious):
         return await question, None, None
     said, word = untruth(answer, what=what)

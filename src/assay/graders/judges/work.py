@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import cast
 
 from assay.errors import ModelError
+from assay.graders.judges.dialogue import Spoken
 from assay.graders.judges.fence import MAX_MATERIAL, Part, Untrusted, suspicions
-from assay.graders.judges.gate import Unasked, unasked, uncommented
+from assay.graders.judges.gate import Unasked
 from assay.graders.judges.rubric import Material
 from assay.graders.tree import SKIPPED_DIRECTORIES, read_regular, regular_files
 from assay.graders.usage import missing_part, untold_part, walk
@@ -145,6 +146,17 @@ def _added(diffs: Sequence[Sequence[str]]) -> str:
     # Apart from each other, so that no quote goes from one block into the next.
     marked = ["\n".join(f"+{line}" for line in block) for block in new]
     return "\n@@\n".join([*marked, *("\n".join(block) for block in new)])
+
+
+def own_lines(workspace: Workspace, name: str) -> str | None:
+    """What of a file that was left is the work's own; None where it has none that can be read."""
+    left, given = Path(workspace.submitted or workspace.path), workspace.source
+    after = _content(left, name)
+    before = None if given is None else _content(Path(given), name)
+    if after is None or _text_of(after) is None or after == before:
+        return None
+    lines, _ = file_diff(name, before, after, _EFFORT)
+    return _added([lines])
 
 
 def trace_view(trace: Trace) -> View:
@@ -337,7 +349,7 @@ _ABOUT_DIFF = (
 class JudgedWork(Material):
     """What is judged. Its ``answer`` is what evidence may be quoted from: the work's own parts."""
 
-    said: str
+    spoken: Spoken
     diff: View | None
     trace: View | None
     # Patterns of attack in any of them; noted, never scored.
@@ -346,18 +358,18 @@ class JudgedWork(Material):
 
     @classmethod
     async def of(
-        cls, answer: str, question: str, *, trace: Trace | None, workspace: Workspace | None
+        cls, spoken: Spoken, *, trace: Trace | None, workspace: Workspace | None
     ) -> JudgedWork:
         """Look at work."""
         diff = None if workspace is None else await asyncio.to_thread(diff_view, workspace)
         done = None if trace is None else await asyncio.to_thread(trace_view, trace)
         views = [view for view in (diff, done) if view is not None]
-        own = [text for text in (uncommented(answer), *(view.own for view in views)) if text]
-        found = [name for text in (answer, *(v.text for v in views)) for name in suspicions(text)]
+        own = [text for text in (spoken.quotable, *(view.own for view in views)) if text]
+        found = [*spoken.found, *(name for view in views for name in suspicions(view.text))]
         return cls(
             answer="\n@@\n".join(own),
-            question=question,
-            said=answer,
+            question=spoken.question,
+            spoken=spoken,
             diff=diff,
             trace=done,
             suspicions=tuple(dict.fromkeys(found)),
@@ -367,6 +379,10 @@ class JudgedWork(Material):
     def quotable(self) -> str:
         """The work's own parts; a comment in a file is a line of it as any other."""
         return self.answer
+
+    def signs(self) -> tuple[str, ...]:
+        """Those that were found when it was looked at."""
+        return self.suspicions
 
     def to_json(self) -> dict[str, Json]:
         """What is kept of it with the score."""
@@ -381,10 +397,11 @@ class JudgedWork(Material):
     def unasked(self) -> Unasked | None:
         """Why nobody is asked about it. What was merely done is no work of its own."""
         views = sum(len(view.text) for view in (self.diff, self.trace) if view is not None)
-        if len(self.said) + views + len(self.question) > MAX_MATERIAL > 2 * len(self.question):
+        own, beside = self.spoken.own + views, self.spoken.beside
+        if own + beside > MAX_MATERIAL > 2 * beside:
             why = f"the work makes a prompt of more than {MAX_MATERIAL:,} characters"
             return Unasked(f"{why}, and a judge reads all of it or nothing", is_overlong=True)
-        found = unasked(self.said)
+        found = self.spoken.unasked()
         if found is None or self.diff is None:
             return found
         return None if self.diff.text else Unasked(f"{found.why}, and no file was changed")
@@ -416,8 +433,9 @@ class JudgedWork(Material):
                 )
         elif self.diff is not None:
             parts.append("No file was changed.")
-        if self.said.strip():
-            parts += ["The final answer, to be graded:", Untrusted("answer", self.said)]
+        if self.spoken.answer.strip():
+            parts += self.spoken.said_parts()
         else:
+            parts += self.spoken.talk
             parts.append("There is no final answer in words; what was left is to be graded.")
         return parts

@@ -22,10 +22,12 @@ _NEVER = frozenset({"trainer_state", "environments", "prompts", "completions", "
 class RewardFunction:
     """What TRL calls, also in a spawned process: lists of texts and columns in, rewards out."""
 
-    def __init__(self, reward: Reward, expected: str | None, metadata: str | None) -> None:
+    def __init__(
+        self, reward: Reward, expected: str | None, metadata: str | None, images: str | None
+    ) -> None:
         self.reward = reward
         self.__name__ = reward.name  # TRL's logs call it so, and merge those of one name
-        self._expected, self._metadata = expected, metadata
+        self._expected, self._metadata, self._images = expected, metadata, images
 
     def __call__(
         self,
@@ -53,12 +55,13 @@ class RewardFunction:
         for name, values in columns.items():
             if name not in _NEVER and (column := _column(values, size)) is not None:
                 known[name] = column
-        if self._expected is not None and self._expected not in known:
-            raise InputError(
-                f"the dataset has no column {self._expected!r} with a value for each of the "
-                f"{size} completions",
-                hint=f"expected= names one of {', '.join(sorted(known)) or 'none'}",
-            )
+        for option, name in (("expected", self._expected), ("images", self._images)):
+            if name is not None and name not in known:
+                raise InputError(
+                    f"the dataset has no column {name!r} with a value for each of the "
+                    f"{size} completions",
+                    hint=f"{option}= names one of {', '.join(sorted(known)) or 'none'}",
+                )
         if prompts is not None and len(prompts) not in (0, size):
             raise InputError(f"there are {len(prompts)} prompts for {size} completions")
         return [
@@ -74,8 +77,9 @@ class RewardFunction:
         self, prompt: Text, completion: Text, row: dict[str, object]
     ) -> Submission | InputError:
         expected = row.pop(self._expected) if self._expected is not None else None
+        images = row.pop(self._images) if self._images is not None else None
         metadata = row if self._metadata is None else row.get(self._metadata)
-        return submission_of(prompt, completion, expected, metadata)
+        return submission_of(prompt, completion, expected, metadata, images)
 
 
 class AsyncRewardFunction(RewardFunction):
@@ -100,6 +104,7 @@ def reward_function(
     *,
     expected: str | None = None,
     metadata: str | None = None,
+    images: str | None = None,
     asynchronous: bool = False,
     **options: Unpack[RewardOptions],
 ) -> RewardFunction:
@@ -109,11 +114,13 @@ def reward_function(
         grader: As `assay.training.Reward` takes it.
         expected: Column of the reference answers.
         metadata: Column of the metadata, as objects; by default all columns are the metadata.
+        images: Column of the prompts' pictures, one or several, as Pillow's or as bytes; without
+            it graders see none.
         asynchronous: Whether TRL awaits it together with others of this kind, not one by one.
         **options: Further ones of `assay.training.Reward`.
     """
     made = AsyncRewardFunction if asynchronous else RewardFunction
-    return made(Reward(grader, **options), expected, metadata)
+    return made(Reward(grader, **options), expected, metadata, images)
 
 
 def _column(values: object, size: int) -> Sequence[object] | None:

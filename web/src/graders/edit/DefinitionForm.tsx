@@ -1,8 +1,10 @@
 import type { JsonObject } from "../../parts/json";
-import { type Schema, SchemaForm } from "../../parts/SchemaForm";
+import { SchemaForm } from "../../parts/SchemaForm";
+import type { Schema } from "../../parts/schema";
 import type { Kinds } from "../queries";
 import { Examples } from "./Examples";
 import { ModelField } from "./ModelField";
+import { useMetadataKeys } from "./metadata";
 import { Procedures } from "./Procedures";
 
 const SHOWN = { isShown: true };
@@ -49,12 +51,13 @@ const HINTS: Record<string, Record<string, Schema>> = {
 };
 
 /** The fields of a definition, as its kind is best written; a function's source stands elsewhere. */
-export function DefinitionForm({ kinds, kind, value, onChange }: DefinitionProps) {
+export function DefinitionForm({ project, kinds, kind, value, onChange }: DefinitionProps) {
+  const keys = useMetadataKeys(project);
   const found = kinds.kinds.find((one) => one.name === kind);
   const form = (found?.form ?? {}) as Schema;
   return (
     <SchemaForm
-      schema={hinted(kind === "declared" ? withKinds(form, kinds) : form, HINTS[kind] ?? {})}
+      schema={hinted(kind === "declared" ? withKinds(form, kinds, keys) : form, HINTS[kind] ?? {})}
       value={value}
       onChange={onChange}
       path="definition"
@@ -75,14 +78,20 @@ function without(all: Record<string, Schema>, those: object): Record<string, Sch
 }
 
 /** The schema of a definition that declares graders, with every kind that it may declare. */
-function withKinds(schema: Schema, kinds: Kinds): Schema {
+function withKinds(schema: Schema, kinds: Kinds, keys: readonly string[]): Schema {
   const graders = schema.properties?.graders ?? {};
-  const oneOf = kinds.declared.map((kind) => ({
-    ...(kind.form as Schema),
-    description: kind.needs.length
-      ? `${kind.description} It needs a ${kind.needs.join(" and a ")}, which rows of datasets do not have.`
-      : kind.description,
-  }));
+  const fromRow = ["expected", "question", ...keys.map((key) => `metadata.${key}`)];
+  const oneOf = kinds.declared.map(({ form, needs, description, from_rows: options }) => {
+    const written = (form as Schema).properties ?? {};
+    const given = options.map((name) => [name, { ...written[name], fromRow }]);
+    return {
+      ...(form as Schema),
+      properties: { ...written, ...Object.fromEntries(given) },
+      description: needs.length
+        ? `${description} It needs a ${needs.join(" and a ")}, which rows of datasets do not have.`
+        : description,
+    };
+  });
   return {
     ...schema,
     properties: { ...schema.properties, graders: { ...graders, items: { oneOf } } },
@@ -90,6 +99,7 @@ function withKinds(schema: Schema, kinds: Kinds): Schema {
 }
 
 interface DefinitionProps {
+  project: string;
   kinds: Kinds;
   kind: string;
   value: JsonObject;

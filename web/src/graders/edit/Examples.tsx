@@ -2,7 +2,7 @@ import { useId } from "react";
 import { Button } from "../../parts/Button";
 import { Complaints, INPUT, NESTED } from "../../parts/Field";
 import { isObject, type Json, type JsonObject } from "../../parts/json";
-import type { MemberProps } from "../../parts/SchemaForm";
+import type { MemberProps } from "../../parts/schema";
 import { TextField } from "../../parts/TextField";
 
 const PARTS = [

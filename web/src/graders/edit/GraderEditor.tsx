@@ -98,7 +98,13 @@ export function GraderEditor({ project, kinds, kind, grader, start, slot }: Edit
             </Button>
           )}
           {base && <Button onPress={compare}>{isComparing ? "Back to editing" : "Changes"}</Button>}
-          <Button tone="primary" type="submit" form={id} isDisabled={!isDirty || save.isPending}>
+          <Button
+            tone="primary"
+            type="submit"
+            form={id}
+            isDisabled={!isDirty}
+            isPending={save.isPending}
+          >
             {base ? "Save" : "Create grader"} <Keys>{META}S</Keys>
           </Button>
         </>
@@ -161,6 +167,7 @@ export function GraderEditor({ project, kinds, kind, grader, start, slot }: Edit
                   />
                 )}
                 <DefinitionForm
+                  project={project}
                   kinds={kinds}
                   kind={kind}
                   value={draft.definition}

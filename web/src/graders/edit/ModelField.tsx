@@ -3,7 +3,7 @@ import { $api } from "../../api/client";
 import { useMay, useProject } from "../../api/me";
 import { Pick } from "../../parts/Choice";
 import { Field, useTied } from "../../parts/Field";
-import type { MemberProps } from "../../parts/SchemaForm";
+import type { MemberProps } from "../../parts/schema";
 
 const SOURCES: Record<string, string> = {
   used: "used by other graders",

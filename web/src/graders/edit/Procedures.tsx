@@ -1,4 +1,4 @@
-import type { MemberProps } from "../../parts/SchemaForm";
+import type { MemberProps } from "../../parts/schema";
 
 const PROCEDURES = [
   [

@@ -1,12 +1,11 @@
 import { type Ref, Suspense, useImperativeHandle, useRef, useState } from "react";
-import { $api } from "../../api/client";
-import { useAddress } from "../../parts/address";
 import { Complaints } from "../../parts/Field";
 import { Keys, META } from "../../parts/Hint";
 import type { JsonObject } from "../../parts/json";
 import { Loading } from "../../parts/Loading";
 import { later } from "../../parts/later";
 import { Checks } from "./Checks";
+import { useMetadataKeys } from "./metadata";
 import type { SourceHandle } from "./SourceEditor";
 import { type Definition, type Mark, type Trial, tryDraft } from "./trial";
 
@@ -15,8 +14,7 @@ const SourceEditor = later(() => import("./SourceEditor"));
 /** The source of a function, checked as it is typed, and marked by what a run of it found. */
 export function SourceField({ project, definition, change, isReadOnly, ref }: SourceProps) {
   const [checked, setChecked] = useState<Pick<Trial, "checks" | "warnings"> | null>(null);
-  const [{ dataset }] = useAddress({ dataset: "" });
-  const keys = useMetadataKeys(project, dataset);
+  const keys = useMetadataKeys(project);
   const editor = useRef<SourceHandle>(null);
   const now = useRef(definition);
   now.current = definition;
@@ -56,7 +54,7 @@ export function SourceField({ project, definition, change, isReadOnly, ref }: So
             source={String(definition.source ?? "")}
             change={change}
             check={check}
-            keys={keys}
+            keys={[...keys, "expected"]}
             readOnly={isReadOnly}
           />
         </Suspense>
@@ -69,22 +67,6 @@ export function SourceField({ project, definition, change, isReadOnly, ref }: So
     </section>
   );
 }
-
-/** Keys that the first row of a dataset has for `thread.metadata`. */
-function useMetadataKeys(project: string, dataset: string): readonly string[] {
-  const rows = $api.useQuery(
-    "get",
-    "/api/v1/projects/{project}/datasets/{key}/rows",
-    { params: { path: { project, key: dataset }, query: { limit: 1, whole: true } } },
-    { enabled: dataset !== "", staleTime: Number.POSITIVE_INFINITY },
-  );
-  const data = rows.data?.items[0]?.data ?? {};
-  const metadata = typeof data.metadata === "object" && data.metadata ? data.metadata : {};
-  const own = Object.keys(data).filter((field) => !ROW_FIELDS.includes(field));
-  return [...new Set([...Object.keys(metadata), ...own, "expected"])];
-}
-
-const ROW_FIELDS = ["id", "answer", "messages", "completion", "question", "expected", "metadata"];
 
 export interface SourceFieldHandle {
   /** Shows a line and puts the cursor there. */

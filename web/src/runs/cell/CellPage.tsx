@@ -24,7 +24,7 @@ import { Promote } from "./Promote";
 import { Raw } from "./Raw";
 import { Regrade } from "./Regrade";
 import { ScoreTree } from "./ScoreTree";
-import { Texts } from "./Texts";
+import { PicturesPart, Texts } from "./Texts";
 import { Trajectory } from "./Trajectory";
 
 const USUAL = { case: "", harness: "", model: "", trial: 1, tab: "", live: false };
@@ -221,7 +221,12 @@ function Done({ cell }: { cell: CellView }) {
         choose={(tab) => change({ tab })}
       >
         <Boundary place={open}>
-          {open === "trajectory" && <TrajectoryTab cell={cell} />}
+          {open === "trajectory" && (
+            <>
+              <PicturesPart cell={cell} />
+              <TrajectoryTab cell={cell} />
+            </>
+          )}
           {open === "files" && <FilesTab cell={cell} />}
           {open === "texts" && <Texts cell={cell} />}
           {!IN_FILE && open === "raw" && <RawTab cell={cell} />}

@@ -1,6 +1,8 @@
-import type { ReactNode } from "react";
 import { DiffView } from "../../parts/DiffView";
-import type { CellView } from "./asking";
+import { Boundary } from "../../parts/Panel";
+import { Pictures } from "../../parts/Picture";
+import { Titled } from "../../parts/Titled";
+import { type CellView, usePictures } from "./asking";
 import { Folded } from "./Folded";
 
 /** Prompt, answer and what was expected, with what differs. */
@@ -8,32 +10,40 @@ export function Texts({ cell }: { cell: CellView }) {
   return (
     <div className="grid grid-cols-[minmax(0,1fr)] gap-6">
       {cell.prompt.text && (
-        <Part name="Prompt">
+        <Titled title="Prompt">
           <Folded text={cell.prompt} />
-        </Part>
+        </Titled>
       )}
-      <Part name="Answer">
+      <PicturesPart cell={cell} />
+      <Titled title="Answer">
         {cell.answer.text ? <Folded text={cell.answer} /> : "There is none."}
-      </Part>
+      </Titled>
       {cell.expected.text && (
-        <Part name="Expected">
+        <Titled title="Expected">
           <Folded text={cell.expected} />
-        </Part>
+        </Titled>
       )}
       {cell.difference.length > 0 && (
-        <Part name="From expected to answer">
+        <Titled title="From expected to answer">
           <DiffView lines={cell.difference} label="How the answer differs" />
-        </Part>
+        </Titled>
       )}
     </div>
   );
 }
 
-function Part({ name, children }: { name: string; children: ReactNode }) {
+/** The pictures of what was said and done, if there are any. */
+export function PicturesPart({ cell }: { cell: CellView }) {
+  if (cell.pictures === 0) return null;
   return (
-    <section>
-      <h3 className="m-0 mb-1 text-sm font-medium text-soft">{name}</h3>
-      {children}
-    </section>
+    <Titled title="Pictures">
+      <Boundary what="Reading the pictures">
+        <PicturesOf cell={cell} />
+      </Boundary>
+    </Titled>
   );
+}
+
+function PicturesOf({ cell }: { cell: CellView }) {
+  return <Pictures pictures={usePictures(cell.run, cell.place).pictures} />;
 }

@@ -55,6 +55,14 @@ export function useOutline(run: string, cell: CellName) {
   }).data;
 }
 
+/** The pictures of a cell. */
+export function usePictures(run: string, cell: CellName) {
+  const init = { params: asked(run, cell) };
+  return $api.useSuspenseQuery("get", "/api/v1/runs/{run}/cells/pictures", init, {
+    staleTime: FRESH_MS,
+  }).data;
+}
+
 /** What was shown of cells and runs is asked for again: a result or a decision is new. */
 export function forgetCells(client: QueryClient): Promise<unknown> {
   return client.invalidateQueries({

@@ -12,6 +12,7 @@ import { Loading } from "../../parts/Loading";
 import { Page } from "../../parts/Page";
 import { Boundary } from "../../parts/Panel";
 import { Search } from "../../parts/Search";
+import { FieldChoice, useFields } from "../ByField";
 import { runName } from "../names";
 import { Comparison } from "./Comparison";
 import { type Asked, commandOf, markdownOf } from "./copies";
@@ -23,6 +24,7 @@ const USUAL = {
   a_model: "",
   b_harness: "",
   b_model: "",
+  by: "",
   q: "",
   all: false,
 };
@@ -180,9 +182,10 @@ function Start({ runs, isLoaded, at, change }: StartProps) {
 }
 
 /** What is asked, without what is not. */
-function sidesOf({ a, b, a_harness, a_model, b_harness, b_model }: Asked) {
+function sidesOf({ a, b, a_harness, a_model, b_harness, b_model, by }: Asked) {
   return {
     before: a,
+    by,
     ...(b && { after: b }),
     ...(a_harness && { before_harness: a_harness }),
     ...(a_model && { before_model: a_model }),
@@ -194,6 +197,7 @@ function sidesOf({ a, b, a_harness, a_model, b_harness, b_model }: Asked) {
 function Compared({ at, change }: { at: At; change: Change }) {
   const init = { params: { query: sidesOf(at) } };
   const { data: found } = $api.useSuspenseQuery("get", "/api/v1/compare", init);
+  const fields = useFields(at.b || at.a, at.by);
   return (
     <>
       <div className="mb-6 flex flex-wrap items-center gap-x-4 gap-y-2">
@@ -211,6 +215,9 @@ function Compared({ at, change }: { at: At; change: Change }) {
           />
           only changed
         </label>
+        {fields.length > 0 && (
+          <FieldChoice fields={fields} by={at.by} choose={(by) => change({ by })} />
+        )}
         <span className="ml-auto flex flex-wrap items-center gap-2">
           <Command text={commandOf(at, found)} />
           <CopyText name="Copy as Markdown" text={() => markdownOf(found)} />

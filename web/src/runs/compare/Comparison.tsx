@@ -61,6 +61,7 @@ export function Comparison({ found, cases }: { found: Found; cases?: CasesShown 
           )}
         </Panel>
       </div>
+      {found.slices.length > 0 && <Slices found={found} />}
       <CaseList found={found} {...cases} />
     </Stack>
   );
@@ -170,6 +171,37 @@ function SideName({ name, side, hasPages }: { name: string; side: Side; hasPages
         </Below>
       </span>
     </div>
+  );
+}
+
+/** The cases of each value of a field, those that differ most first. */
+function Slices({ found: { by, slices } }: { found: Found }) {
+  return (
+    <Panel title={`By ${by}`} note="those that differ most first">
+      <Table
+        label={`Cases by ${by}`}
+        items={slices}
+        keyOf={(one) => one.value}
+        columns={[
+          { name: by, kind: "name", show: (one) => one.value },
+          { name: "Cases", kind: "number", show: (one) => whole(one.cases) },
+          { name: "Before", kind: "number", from: "md", show: (one) => score(one.before) },
+          { name: "After", kind: "number", from: "md", show: (one) => score(one.after) },
+          {
+            name: "Difference",
+            kind: "number",
+            show: (one) => signed(one.after - one.before),
+            below: (one) => (
+              <>
+                {one.low === null || one.high === null
+                  ? "too few for an interval"
+                  : `${signed(one.low)} to ${signed(one.high)}`}
+              </>
+            ),
+          },
+        ]}
+      />
+    </Panel>
   );
 }
 

@@ -11,6 +11,7 @@ export interface Asked {
   a_model: string;
   b_harness: string;
   b_model: string;
+  by: string;
 }
 
 /** The command that says the same. */
@@ -24,6 +25,7 @@ export function commandOf(asked: Asked, found: Found): string {
     if (one && one === other) options.push(`--${part}=${one}`);
     else if (one && other) options.push(`--${part}=${one}`, `--${part}=${other}`);
   }
+  if (asked.by) options.push(`--by=${asked.by}`);
   return ["assay", "compare", ...runs, ...options].map(quoted).join(" ");
 }
 

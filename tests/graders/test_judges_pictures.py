@@ -1,0 +1,250 @@
+"""Pictures shown to judges: what a model is sent, what is kept, and models that see nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.graders.apply import grade_submission
+from assay.graders.binary_judge import BinaryJudgeGrader
+from assay.graders.digest import grader_digest
+from assay.graders.llm_judge import LLMJudgeGrader
+from assay.graders.model_judge import ModelJudgeGrader
+from assay.graders.spec import GraderSpec
+from assay.models import using
+from assay.scoring.json_safe import Json
+from assay.scoring.results import EvaluationResult
+from assay.tasks.rows import read_row
+from assay.types.picture import Picture
+from assay.types.submission import Submission, Workspace
+from tests.model_servers import Raw, Seen, client, error, said, scripted
+from tests.pictures import colours_in, png
+
+NAMES = {
+    b"\xff\0\0": "red",
+    b"\0\xc0\0": "green",
+    b"\0\0\xff": "blue",
+    b"\xff\xff\0": "yellow",
+    b"\0\0\0": "black",
+    b"\xff\xff\xff": "white",
+}
+RED = Picture(png())
+ASKED = read_row({"question": "Which colour?", "images": [RED.url], "answer": "It is red."})
+DRAWN: Json = [
+    {"role": "user", "content": "Draw a red square."},
+    {"role": "assistant", "content": [{"type": "image_url", "image_url": {"url": RED.url}}]},
+]
+CRITERION: dict[str, Any] = {"criteria": ["It says red."], "canary": 0.0}
+
+
+def pictures_in(body: dict[str, Any]) -> list[str]:
+    content: str | list[dict[str, Any]] = body["messages"][-1]["content"]
+    parts = [] if isinstance(content, str) else content
+    return [part["image_url"]["url"] for part in parts if part["type"] == "image_url"]
+
+
+def text_in(body: dict[str, Any]) -> str:
+    content = body["messages"][-1]["content"]
+    if isinstance(content, str):
+        return content
+    return "\n".join(part.get("text", "<picture>") for part in content)
+
+
+def about_sight(seen: Seen) -> bool:
+    return "four squares" in text_in(seen.body)
+
+
+def seeing(reply: Callable[[Seen], dict[str, Json]]) -> Callable[[Seen], Raw]:
+    """A model that sees colours, and judges as it is told to."""
+
+    def answered(seen: Seen) -> Raw:
+        if about_sight(seen):
+            found = [NAMES[one] for one in colours_in(pictures_in(seen.body)[0])]
+            return said(json.dumps({"colours": found}))
+        return said(json.dumps(reply(seen)))
+
+    return answered
+
+
+def met(*evidence: str) -> Callable[[Seen], dict[str, Json]]:
+    return lambda _: {"evidence": list(evidence), "reasoning": "so", "verdict": "MET"}
+
+
+async def grade(kind: str, submission: Submission, **options: Any) -> EvaluationResult:
+    spec = GraderSpec(type=kind, options=options)
+    with using(client()):
+        return await grade_submission([spec], submission)
+
+
+def node(result: EvaluationResult) -> Any:
+    assert result.subscores is not None
+    [only] = result.subscores
+    return only
+
+
+async def test_without_the_option_nobody_is_shown_a_picture() -> None:
+    """It is off: no fence stands around a picture."""
+    async with scripted(seeing(met("It is red."))) as server:
+        graded = await grade("llm_judge", ASKED.submission, model=server.model, **CRITERION)
+    assert graded.reward == 1.0
+    assert [pictures_in(one.body) for one in server.seen] == [[]]
+    assert "images" not in node(graded).metadata
+
+
+async def test_a_judge_is_shown_pictures_before_all_else() -> None:
+    """Each behind a line of ours; the question stands behind, and the digest is kept."""
+    options: dict[str, Any] = {**CRITERION, "images": True}
+    async with scripted(seeing(met("It is red."))) as server:
+        graded = await grade("llm_judge", ASKED.submission, model=server.model, **options)
+    assert graded.reward == 1.0
+    assert graded.subscores is not None
+    sight, asked = server.seen
+    assert about_sight(sight)
+    assert pictures_in(asked.body) == [RED.url]
+    shown = text_in(asked.body)
+    order = ["never said to you", "[picture 1], of what was asked:", "<picture>", "CRITERION"]
+    places = [shown.index(one) for one in order]
+    assert places == sorted(places)
+    [kept] = node(graded).metadata["images"]
+    assert kept == {**RED.told, "of": "what was asked"}
+
+
+async def test_all_judges_that_see_are_asked_with_the_picture() -> None:
+    """Binary and model judges, too; each model is tried once, whoever asks it."""
+    replies: dict[str, dict[str, Json]] = {
+        "binary": {"evidence": ["It is red."], "reasoning": "so", "score": "PASS"},
+        "score": {"reasoning": "so", "score": 1.0},
+    }
+
+    def reply(seen: Seen) -> dict[str, Json]:
+        form = text_in(seen.body).partition("FORM: ")[2].partition("\n")[0]
+        return replies[form]
+
+    async with scripted(seeing(reply)) as server:
+        graders = [
+            BinaryJudgeGrader(criteria="It says red.", model=server.model, images=True, canary=0.0),
+            ModelJudgeGrader(words="Is it red?", model=server.model, images=True, canary=0.0),
+        ]
+        with using(client()):
+            parts: dict[str, Any] = {"answer": "It is red.", "thread": ASKED.submission.thread}
+            scores = [await one.score(**parts) for one in graders]
+    assert [one.value for one in scores] == [1.0, 1.0]
+    assert [len(pictures_in(one.body)) for one in server.seen] == [1, 1, 1]
+    assert sum(map(about_sight, server.seen)) == 1
+
+
+def blind(_: Seen) -> Raw:
+    return said(json.dumps({"colours": ["red", "green", "blue", "yellow"]}))
+
+
+def refusing(_: Seen) -> Raw:
+    return error(400, "this model does not support image input")
+
+
+def silent(_: Seen) -> Raw:
+    return said(json.dumps({"colours": []}))
+
+
+@pytest.mark.parametrize("server_says", [blind, refusing, silent])
+async def test_a_model_that_sees_nothing_gives_no_verdict(
+    server_says: Callable[[Seen], Raw],
+) -> None:
+    """Whether it says so or leaves pictures out without a word: an error that names it."""
+    options: dict[str, Any] = {**CRITERION, "images": True}
+    async with scripted(server_says) as server:
+        graded = await grade("llm_judge", ASKED.submission, model=server.model, **options)
+    assert graded.isError
+    assert graded.reward is None
+    assert f"images: {server.model} does not see pictures" in (graded.content or "")
+    assert len(server.seen) == 1  # nobody asked it for a verdict
+
+
+async def test_a_server_that_is_down_is_not_called_blind() -> None:
+    """Other faults are told as they are."""
+    options: dict[str, Any] = {**CRITERION, "images": True}
+    async with scripted([error(401, "no such key")]) as server:
+        graded = await grade("llm_judge", ASKED.submission, model=server.model, **options)
+    assert graded.isError
+    assert "does not see" not in (graded.content or "")
+
+
+async def test_a_row_without_pictures_needs_no_eyes() -> None:
+    """Rows of one dataset may have some or none; which it was stands with the score."""
+    row = read_row({"answer": "It is red.", "images": []})
+    options: dict[str, Any] = {**CRITERION, "images": True}
+    async with scripted(seeing(met("It is red."))) as server:
+        graded = await grade("llm_judge", row.submission, model=server.model, **options)
+    assert graded.reward == 1.0
+    assert len(server.seen) == 1
+    assert node(graded).metadata["images"] == []
+
+
+async def test_a_picture_may_be_the_whole_answer() -> None:
+    """It is named as evidence; of what was asked, no picture is."""
+    drawn = read_row({"messages": DRAWN}).submission
+    options: dict[str, Any] = {**CRITERION, "images": True}
+    async with scripted(seeing(met("[picture 1]"))) as server:
+        graded = await grade("llm_judge", drawn, model=server.model, **options)
+        blank = await grade("llm_judge", drawn, model=server.model, **CRITERION)
+        of_asked = await grade("llm_judge", ASKED.submission, model=server.model, **options)
+    assert graded.reward == 1.0
+    assert node(graded).metadata["images"][0]["of"] == "the answer"
+    assert blank.reward == 0.0  # without eyes, there is no answer
+    assert of_asked.isError  # a quote that does not stand in the answer
+
+
+async def test_a_picture_that_orders_the_judge_is_found_out_by_the_probe() -> None:
+    """The cheat: words in the picture that say "reply MET". A judge that obeys is not believed."""
+    drawn = read_row({"messages": DRAWN}).submission
+    options: dict[str, Any] = {"criteria": ["It says red."], "images": True, "canary": 1e-9}
+    async with scripted(seeing(met("[picture 1]"))) as server:
+        graded = await grade("llm_judge", drawn, model=server.model, **options)
+    assert graded.isError
+    assert "made-up word" in (graded.content or "")
+
+
+async def test_pictures_that_an_agent_left_are_shown_beside_the_diff(tmp_path: Path) -> None:
+    """Those that changed and are whole; of others it is said that there are more."""
+    (tmp_path / "source").mkdir()
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "chart.png").write_bytes(png(4, 4))
+    (work / "torn.png").write_bytes(png()[:-9])
+    (work / "given.png").write_bytes(png())
+    workspace = Workspace(
+        path=str(work), source=str(tmp_path / "source"), changes=("chart.png", "torn.png")
+    )
+    submission = replace(Submission(answer="See chart.png."), workspace=workspace)
+    options: dict[str, Any] = {"words": "Is the chart red?", "include_diff": True, "canary": 0.0}
+    async with scripted(seeing(lambda _: {"reasoning": "so", "score": 1.0})) as server:
+        options |= {"images": True, "model": server.model}
+        graded = await grade("model_judge", submission, **options)
+    assert graded.reward == 1.0
+    assert pictures_in(server.seen[-1].body) == [Picture(png(4, 4)).url]
+    assert "Of 1 more nothing is known" in text_in(server.seen[-1].body)
+    kept = node(graded).metadata
+    assert [one["file"] for one in kept["images"]] == ["chart.png"]
+    assert kept["images_left_out"] == 1
+
+
+def test_the_option_is_the_authors() -> None:
+    """It is a part of the grader's digest where it is set, and no row can set it."""
+    plain = GraderSpec(type="llm_judge", options={"criteria": ["x"]})
+    sees = GraderSpec(type="llm_judge", options={"criteria": ["x"], "images": True})
+    assert grader_digest(plain) != grader_digest(sees)
+    assert LLMJudgeGrader(criteria=["x"]).images is False
+    assert "images" not in (LLMJudgeGrader.from_rows or ())
+
+
+async def test_tokens_of_pictures_are_those_that_the_provider_counts() -> None:
+    """Nothing of ours is added."""
+    options: dict[str, Any] = {**CRITERION, "images": True}
+    async with scripted(seeing(met("It is red."))) as server:
+        graded = await grade("llm_judge", ASKED.submission, model=server.model, **options)
+    [criterion] = node(graded).metadata["criteria"]
+    assert criterion["votes"][0]["tokens"] == [10, 5]

@@ -1,0 +1,82 @@
+"""Wrong input for whatever has a JSON Schema: each place of a right document made wrong in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TypeAlias, cast
+
+import jsonschema_rs
+
+from assay.scoring.json_safe import Json
+
+__all__ = ["Place", "mistakes"]
+
+Place: TypeAlias = "tuple[str | int, ...]"
+
+_VALUES: tuple[Json, ...] = (
+    *(None, True, -1, 0, 2, 0.5, 1e308, "", "nonsense", "x" * 10_000),
+    *([], [3], {}, {"nonsense": 3}),
+)
+"""Of every type, of every size."""
+
+
+def mistakes(schema: Mapping[str, Json], right: Json) -> Iterator[tuple[Place, Json]]:
+    """Documents with one mistake each, and the place where that is.
+
+    A value of a wrong type, out of range, too long or too short stands where the schema knows
+    another one; a name that it does not know stands beside those that it knows; and what it
+    requires is not there.
+
+    Args:
+        schema: What a document may say.
+        right: A document that it takes; the more there is in it, the more is made wrong.
+    """
+    root = {"$defs": schema["$defs"]} if "$defs" in schema else {}
+    for place, wrong in _wrong(schema, right, (), root):
+        yield place, _with(right, place, wrong)
+
+
+_GONE: Json = ["this is taken out"]
+
+
+def _wrong(
+    schema: Mapping[str, Json], right: Json, place: Place, root: Mapping[str, Json]
+) -> Iterator[tuple[Place, Json]]:
+    def takes(one: Mapping[str, Json], value: Json) -> bool:
+        return jsonschema_rs.is_valid({**root, **one}, value)
+
+    yield from ((place, value) for value in _VALUES if not takes(schema, value))
+    branches = cast("list[dict[str, Json]]", schema.get("anyOf") or schema.get("oneOf") or [schema])
+    branch = next(one for one in branches if takes(one, right))
+    if isinstance(right, list):
+        items = cast("dict[str, Json]", branch.get("items", {}))
+        for number, item in enumerate(right):
+            yield from _wrong(items, item, (*place, number), root)
+    if not isinstance(right, dict):
+        return
+    known = cast("dict[str, dict[str, Json]]", branch.get("properties", {}))
+    others = branch.get("additionalProperties", True)
+    if others is False:
+        yield (*place, "nonsense"), 3
+    for name in cast("list[str]", branch.get("required", [])):
+        yield (*place, name), _GONE
+    for name in {**known, **right}:
+        inner = known.get(name, others if isinstance(others, dict) else {})
+        if name in right:
+            yield from _wrong(inner, right[name], (*place, name), root)
+        else:
+            yield from (((*place, name), one) for one in _VALUES if not takes(inner, one))
+
+
+def _with(document: Json, place: Place, value: Json) -> Json:
+    """A copy of a document with another value in one place."""
+    if not place:
+        return value
+    first, *rest = place
+    if isinstance(document, list) and isinstance(first, int):
+        changed = _with(document[first], tuple(rest), value)
+        return [*document[:first], changed, *document[first + 1 :]]
+    found = cast("dict[str, Json]", document)
+    if value is _GONE and not rest:
+        return {name: one for name, one in found.items() if name != first}
+    return {**found, str(first): _with(found.get(str(first)), tuple(rest), value)}
