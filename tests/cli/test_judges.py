@@ -138,6 +138,19 @@ def test_what_it_will_cost_is_said_before_and_after_ten_calls(suite: Path) -> No
         assert f"1 rows ask; {_ROWS} replies from the cache" in more.stderr
 
 
+def test_a_judge_that_looks_costs_so_much_or_more(suite: Path) -> None:
+    (suite / "agent.yaml").write_text(
+        "- {type: agent_judge, model: 'openai:gpt-4o-mini', criteria: [names it], steps: 1}\n"
+    )
+    with FakeJudge() as fake:
+        env = {**fake.environment()}
+        done = assay("grade", "rows.jsonl", "agent.yaml", cwd=suite, env=env)
+    first = done.stderr.splitlines()[0]
+    assert first.startswith(f"models: {_ROWS} rows will cost $")
+    assert " or more: " in first
+    assert first.endswith("what follows from the replies comes on top")
+
+
 def test_it_is_said_that_a_budget_may_not_do(suite: Path) -> None:
     with FakeJudge() as fake:
         grader, env = priced(suite, fake)

@@ -188,9 +188,10 @@ class ModelClient:
         from assay.models.passing import Passing, tokens_asked
 
         route = self.route(model)
-        if self.told is not None:
-            raise self._not_asked(model, None)
         read = tokens_asked(asked, body) if tokens is None else tokens
+        if self.told is not None:
+            most = self.cost_of(model, asked, body)
+            raise self._not_asked(model, None if most is None else (0.0, most))
         sending = self._sending(
             route,
             model=model,
