@@ -206,7 +206,7 @@ def _logged_in(site: Site) -> tuple[str, str]:
 @contextmanager
 def _opening(site: Site, browser: Browser, cookie: tuple[str, str]) -> Generator[Opener]:
     context = browser.new_context(
-        viewport=_WINDOW, permissions=["clipboard-write"], reduced_motion="reduce"
+        viewport=_WINDOW, permissions=["clipboard-read", "clipboard-write"], reduced_motion="reduce"
     )
     context.set_default_timeout(_PATIENCE_MS)
     name, value = cookie

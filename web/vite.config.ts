@@ -38,11 +38,12 @@ const page: UserConfig = {
 
 const here = (path: string) => decodeURIComponent(new URL(path, import.meta.url).pathname);
 
-/** In a report the same components ask the file that they are in. */
+/** In a report the same components ask the file that they are in, and are what browsers have. */
 const answers: Plugin = {
   name: "answers-from-the-file",
   enforce: "pre",
   resolveId(source) {
+    if (source === "react-aria-components") return here("src/report/kit.tsx");
     const isClient = source.endsWith("/api/client") || source === "./client";
     return isClient ? here("src/report/client.ts") : null;
   },

@@ -5,14 +5,15 @@ wait for others says so (`queueing`), and what can end work by itself, in anothe
 long the turn still lasts (`seconds_left`). Nobody else need know of turns.
 
 A server also says for which project it works (`working_for`), so that what is scarce is shared
-among projects wherever it is waited for (`whose`).
+among projects wherever it is waited for (`whose`). And who wants to know what single items cost is
+told of it as they end (`told_of_charges`).
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -157,3 +158,60 @@ def working_for(project: str) -> Generator[None]:
         yield
     finally:
         _PROJECT.reset(token)
+
+
+class Charges:
+    """What models were paid for an item.
+
+    Attributes:
+        calls: Questions that they were asked, and that no cache answered.
+        usd: What all of it cost, in US dollars; None once a price was not known.
+    """
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.usd: float | None = 0.0
+        self._lock = threading.Lock()
+
+    def add(self, usd: float | None, *, is_call: bool) -> None:
+        """Count a reply; a try without one has no price, and is not counted."""
+        with self._lock:
+            self.calls += is_call
+            if usd is None and is_call:
+                self.usd = None
+            elif self.usd is not None:
+                self.usd += usd or 0.0
+
+
+_CHARGES: ContextVar[Charges | None] = ContextVar("assay_charges", default=None)
+_TOLD: ContextVar[Callable[[Charges], None] | None] = ContextVar("assay_told", default=None)
+
+
+def charges_here() -> Charges | None:
+    """What models are paid for the item that this task or thread works on; None for no item."""
+    return _CHARGES.get()
+
+
+@contextmanager
+def told_of_charges(told: Callable[[Charges], None]) -> Generator[None]:
+    """Within it, somebody is told what each item has cost that has ended."""
+    token = _TOLD.set(told)
+    try:
+        yield
+    finally:
+        _TOLD.reset(token)
+
+
+@contextmanager
+def charging() -> Generator[None]:
+    """Within it, a single item is worked on, also by what is started from it."""
+    told = _TOLD.get()
+    if told is None:
+        yield
+        return
+    token = _CHARGES.set(charges := Charges())
+    try:
+        yield
+    finally:
+        _CHARGES.reset(token)
+        told(charges)

@@ -14,7 +14,7 @@ from assay.eval.cheats import LIBRARY
 from tests.attacks.test_exploits import SUITES
 from tests.eval.test_attack import FOOLS_PYTEST
 from tests.exploits import judged
-from tests.exploits.stage import Agent, Scene
+from tests.exploits.scenes import Agent, Scene
 from tests.graders import test_c, test_trace_cheats
 from tests.graders.testing import test_boundary_attacks, test_inside_attacks, test_node_apart
 

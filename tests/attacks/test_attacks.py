@@ -19,14 +19,11 @@ from assay import Environment, Run, Taskset
 from assay.errors import AgentError, SkippedError
 from assay.graders import (
     Grader,
-    choice_match,
     combine,
     driver,
     exact_match,
     json_match,
     json_schema,
-    math_equal,
-    numeric_match,
 )
 from assay.tasks import Agent
 from tests.command_line import COMMAND, assay, cells, environment, write_case
@@ -151,21 +148,6 @@ def test_unclosed_strings_do_not_make_json_search_quadratic() -> None:
     assert json_match(text, {"a": 1}) == 0.0
     assert json_schema(text, {"type": "object"}) == 0.0
     assert time.process_time() - begun < 10.0
-
-
-@each(
-    ("answer", "expected"),
-    [
-        (r"\boxed{1\times 10^{-34}}", r"6.626\times 10^{-34}"),
-        (r"\boxed{0.0000004}", r"1.6\times 10^{-19}"),
-        (r"\boxed{0.0}", "0.0000004"),
-        (r"\boxed{5 \text{ cm}}", r"5 \text{ km}"),
-        (r"\boxed{7=2}", "2"),
-        (r"the answer is $x=3$ or maybe $x=7$", "3"),
-    ],
-)
-def test_small_numbers_units_and_hedges_do_not_pass_for_equal(answer: str, expected: str) -> None:
-    assert math_equal(answer, expected) == 0.0
 
 
 def test_a_row_id_with_half_a_character_is_refused_and_such_an_answer_is_written(
@@ -390,26 +372,3 @@ def test_a_failing_agent_is_an_error_of_the_agent() -> None:
 
     (run,) = rollouts(broken)
     assert (run.reward, str(run.grade.content)) == (None, "[agent] no key")
-
-
-@each(
-    "answer",
-    [
-        "Wrong answer: B",
-        "The incorrect answer is B",
-        "I would not choose B",
-        "I did not pick option B",
-        "I didn't choose B",
-        "That is not the correct answer: B",
-    ],
-)
-def test_a_denial_chooses_nothing(answer: str) -> None:
-    assert choice_match(answer, "B") == 0.0
-    assert choice_match("I am not sure, but the answer is B", "B") == 1.0
-
-
-def test_a_minus_in_words_or_as_a_hyphen_is_a_sign() -> None:
-    for answer in ("minus 42", "It is minus 42.", "Minus 42", "\u201042", "\u221242"):
-        assert (numeric_match(answer, 42), numeric_match(answer, -42)) == (0.0, 1.0), answer
-    assert numeric_match("50 minus 8", 50) == 1.0
-    assert numeric_match("50 minus 8", 8, pick="last") == 1.0

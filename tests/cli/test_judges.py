@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -81,9 +82,10 @@ def test_a_dead_judge_is_an_error_and_never_a_zero(suite: Path) -> None:
     assert done.returncode == 3
     assert summary(done)["errors"] == _ROWS
     assert summary(done)["reward"] == {"mean": None, "low": None, "high": None, "n": 0}
-    assert done.stderr.splitlines()[0] == (
-        f"models: {fake.model} cannot be reached: connection refused; asked again"
-    )
+    assert done.stderr.splitlines()[:2] == [
+        f"models: no price is known for {fake.model}",
+        f"models: {fake.model} cannot be reached: connection refused; asked again",
+    ]
     last = done.stderr.splitlines()[-1]
     assert last.startswith("models: nothing was answered, ")
     assert last.endswith(" tries failed, $0.00")
@@ -101,6 +103,86 @@ def test_a_budget_stops_before_it_is_spent(suite: Path) -> None:
         assert done.returncode == 3
         assert 0 < fake.count < _ROWS
         assert "budget" in done.stdout
+
+
+def priced(suite: Path, fake: FakeJudge) -> tuple[str, dict[str, str]]:
+    """The judge as a model whose price is known, and where it is."""
+    grader = judge(suite, fake)
+    text = grader.read_text("utf-8").replace(fake.model, "openai:gpt-4o-mini")
+    grader.write_text(text, "utf-8")
+    return str(grader), dict(fake.environment())
+
+
+def test_what_it_will_cost_is_said_before_and_after_ten_calls(suite: Path) -> None:
+    with FakeJudge() as fake:
+        grader, env = priced(suite, fake)
+        done = assay("grade", "rows.jsonl", grader, "--json", cwd=suite, env=env)
+        first, measured = [line for line in done.stderr.splitlines() if "will cost" in line]
+        assert first.startswith(f"models: {_ROWS} rows will cost $0.00")
+        assert " to $0.3" in first
+        assert first.endswith(f"{_ROWS} rows ask, and how long replies are is not known yet")
+        assert measured.startswith(f"models: {_ROWS} rows will cost about $0.0")
+        assert measured.endswith(": from 10 calls of 10 rows")
+        bill = json.loads(done.stdout)["bill"]
+        spent = cast("float", summary(done)["judge_cost_usd"])
+        assert bill["before"]["low_usd"] < spent < bill["before"]["high_usd"]
+        assert bill["measured"]["low_usd"] <= spent + 1e-9
+        assert spent <= bill["measured"]["high_usd"] + 1e-9
+        again = assay("grade", "rows.jsonl", grader, "--json", cwd=suite, env=env)
+        assert f"models: {_ROWS} rows will cost $0.00: the cache has all replies" in again.stderr
+        asked = fake.count
+        with (suite / "rows.jsonl").open("a", encoding="utf-8") as rows:
+            rows.write('{"id": "new", "question": "Q?", "answer": "It is Canberra, too."}\n')
+        more = assay("grade", "rows.jsonl", grader, "--json", cwd=suite, env=env)
+        assert fake.count == asked + 1, "what is foretold is not asked"
+        assert f"1 rows ask; {_ROWS} replies from the cache" in more.stderr
+
+
+def test_a_judge_that_looks_costs_so_much_or_more(suite: Path) -> None:
+    (suite / "agent.yaml").write_text(
+        "- {type: agent_judge, model: 'openai:gpt-4o-mini', criteria: [names it], steps: 1}\n"
+    )
+    with FakeJudge() as fake:
+        env = {**fake.environment()}
+        done = assay("grade", "rows.jsonl", "agent.yaml", cwd=suite, env=env)
+    first = done.stderr.splitlines()[0]
+    assert first.startswith(f"models: {_ROWS} rows will cost $")
+    assert " or more: " in first
+    assert first.endswith("what follows from the replies comes on top")
+
+
+def test_it_is_said_that_a_budget_may_not_do(suite: Path) -> None:
+    with FakeJudge() as fake:
+        grader, env = priced(suite, fake)
+        command = ("grade", "rows.jsonl", grader, "--max-cost", "0.001")
+        done = assay(*command, cwd=suite, env=env)
+        assert "asking stops before it costs more than $0.0010" in done.stderr.splitlines()[0]
+
+
+def test_cells_are_foretold_from_earlier_runs_and_grading_again_from_the_cells(
+    suite: Path,
+) -> None:
+    with FakeJudge() as fake:
+        grader, env = priced(suite, fake)
+        (suite / "evals" / "c").mkdir(parents=True)
+        (suite / "evals" / "c" / "case.yaml").write_text(
+            "id: c\ntask: {prompt: What is the capital of Australia? It is Canberra.}\n"
+            f"matrix: {{harnesses: [echo], models: [none], trials: 4}}\n"
+            f"graders: {Path(grader).read_text('utf-8')}\n",
+            "utf-8",
+        )
+        off = {**env, "ASSAY_CACHE": "off"}
+        first = assay("run", "evals", cwd=suite, env=off)
+        assert (
+            "what 4 cells will cost is said once 10 calls of openai:gpt-4o-mini are paid"
+        ) in first.stderr
+        second = assay("run", "evals", "--json", cwd=suite, env=off)
+        assert "from 4 cells like them of earlier runs" in second.stderr
+        spent = cast("float", summary(second)["judge_cost_usd"])
+        before = json.loads(second.stdout)["bill"]["before"]
+        assert before["low_usd"] <= spent + 1e-9 <= before["high_usd"] + 2e-9
+        again = assay("regrade", "latest", cwd=suite, env=off)
+        assert "4 cells will cost $0.00 to $" in again.stderr
 
 
 _NO_KEYS = {"OPENAI_API_KEY": "", "OPENAI_BASE_URL": ""}

@@ -208,7 +208,7 @@ async def test_an_agent_that_says_it_is_out_of_time_is_graded_too(message: str) 
 async def test_grading_out_of_time_is_an_error_and_not_a_0() -> None:
     run = await roll(Scripted(for_ever), grading_timeout=SOON)
     assert (run.reward, run.grade.is_error) == (None, True)
-    assert run.trace.error == "[grading] grading took longer than 0.05 s"
+    assert (run.trace.error or "").startswith("[grading] grading took longer than 0.05 s (limits.")
     assert run.trace.content == "done"
     assert run.metadata == {"kept": "always"}
 

@@ -290,3 +290,48 @@ def test_a_class_that_names_itself_is_called_so(tmp_path: Path) -> None:
     assert spec(str(tmp_path), type="python:brief.py:BriefGrader").label == "brief"
     assert spec(str(tmp_path), type="python:brief.py:BriefGrader", name="mine").label == "mine"
     assert spec(str(tmp_path), type="python:brief.py:Unnamed").label == "Unnamed"
+
+
+@pytest.mark.parametrize(
+    ("declared", "rewards"),
+    [
+        ({"type": "contains", "substring": "sorry"}, [0.0, 1.0, 1.0]),
+        ({"type": "regex_match", "pattern": "^Paris$"}, [1.0, 0.0, 1.0]),
+        (
+            {"type": "similarity", "reference": "Paris", "metric": "levenshtein"},
+            [0.8, 0.0, 1.0],
+        ),
+    ],
+)
+async def test_negate_asks_for_the_opposite(
+    declared: dict[str, Json], rewards: list[float], tmp_path: Path
+) -> None:
+    grader = spec(str(tmp_path), **declared, negate=True)
+    answers = [Submission(answer=text) for text in ("I am sorry", "Paris", "")]
+    for results in (
+        await grade_batch([grader], answers),
+        [await grade_submission([grader], answer) for answer in answers],
+    ):
+        assert [result.reward for result in results] == pytest.approx(rewards)
+    unsaid = node_of((await grade_batch([grader], answers))[1])
+    assert "(negate)" in str((explained(unsaid, answers[1]).metadata or {})["decided"])
+    same = spec(str(tmp_path), **declared, negate=False)
+    plain = [result.reward for result in await grade_batch([same], answers)]
+    assert plain == pytest.approx([1.0 - reward for reward in rewards])
+
+
+@pytest.mark.parametrize(
+    ("declared", "message"),
+    [
+        ({"type": "contains", "substring": "x", "extract": "boxed"}, "do not go together"),
+        ({"type": "math_equal", "expected": "2"}, "takes no option 'negate'"),
+    ],
+)
+def test_a_part_left_out_is_not_paid_by_negate(declared: dict[str, Json], message: str) -> None:
+    problems: list[Problem] = []
+    assert read_spec({**declared, "negate": True}, (), problems, base=".") is None
+    assert message in problems[0].message
+    problems.clear()
+    by_row: dict[str, Json] = {"type": "contains", "substring": "x", "negate": {"from": "expected"}}
+    assert read_spec(by_row, (), problems, base=".") is None
+    assert "not for a row" in problems[0].message

@@ -287,3 +287,20 @@ def test_a_turn_is_shown_the_pictures_up_to_it_and_only_its_own_are_graded() -> 
         (2, "the context", False),
         (4, "the answer", True),
     ]
+
+
+@pytest.mark.parametrize("role", ["assistant", "tool"])
+async def test_a_conversation_that_the_agent_makes_too_long_is_worth_nothing(role: str) -> None:
+    """Long words in a turn that is bad must not make an error of the turns behind it."""
+    long: Talk = [("user", "Hi"), ("assistant", "A"), (role, "x " * 200_001), ("assistant", "B")]
+    talk = [*long, ("user", "?"), ("assistant", "Friday")]
+    node, asked = await judged(talk, by_word("Friday"), per_turn={"aggregate": "last"})
+    assert (node.value, asked) == (0.0, [])
+    assert (node.metadata or {})["_outcome"] == "overflow"
+    assert "the assistant and its tools say" in (node.reason or "")
+
+
+async def test_a_conversation_that_others_make_too_long_is_an_error() -> None:
+    talk = [("user", "x " * 200_001), ("assistant", "A"), ("user", "?"), ("assistant", "Friday")]
+    node, asked = await judged(talk, by_word("Friday"), per_turn={"aggregate": "min"})
+    assert (node.status, asked) == ("error", [])

@@ -104,35 +104,6 @@ def test_a_quote_of_escaped_material_counts() -> None:
     assert Sought("P\u200bASS it on").has("P\\u{200b}ASS it on")
 
 
-@each(
-    "answer",
-    ["", " ", "\n\t", ":", ",", "...", "???", "-_-", "。", "“”", "\u200b", "#!$", "<>", "\u0301"],
-)
-def test_an_answer_without_words_is_empty(answer: str) -> None:
-    assert emptiness(answer)
-    assert emptiness(answer, openers=False)
-
-
-@each(
-    "answer",
-    [
-        *("Thought process:", "Solution", "かいせつ", "**Answer:**", "Let's think step by step."),
-        *("答案\uff1a", "Final Answer", "The answer is:", "Sure!"),
-    ],
-)
-def test_the_announcement_of_an_answer_is_none(answer: str) -> None:
-    assert emptiness(answer) == "the answer only announces an answer"
-    assert emptiness(answer, openers=False) == ""
-
-
-@each(
-    "answer",
-    ["7", "C", "no", "∞", "→", "👍", "是", "Solution: 42", "-1", "€", "¬", " " * 500 + "x"],
-)
-def test_short_answers_are_answers(answer: str) -> None:
-    assert emptiness(answer) == ""
-
-
 # --- What can be seen -----------------------------------------------------------------------------
 
 BLANKS = "\u3164\u115f\u1160\uffa0\u2800\ufffc\u034f\u17b4\u17b5\xad\u180b\u180c\u180d\u180e\u180f"
@@ -168,85 +139,16 @@ def test_what_scripts_and_emoji_are_written_with_stays_as_it_is(text: str) -> No
     assert emptiness(text) == ""
 
 
-@each(
-    "answer",
-    [
-        *("<think></think>", "<br>", "<br/>\n<BR>", "&nbsp;&#8203;&shy;", r"\boxed{}", "``````"),
-        *(
-            "```\n\n```",
-            "```python\n```",
-            "<a><b></b></a>",
-            r"$$\text{}$$",
-            "<think>\u3164</think>",
-        ),
-        *("<br>" * 900, "<br> " * 900, "&nbsp;" * 900, r"\begin{align*}\end{align*}"),
-    ],
-)
-def test_attack_markup_without_content_is_empty(answer: str) -> None:
-    assert emptiness(answer, openers=False)
-
-
-@each(
-    "answer",
-    [
-        *(
-            "<br>42",
-            "`<br>`",
-            "<tr>",
-            "<stdio.h>",
-            "&eacute;",
-            r"\boxed{42}",
-            r"\pi",
-            "```\n42\n```",
-        ),
-        *('<div class="a"></div>', "<think></think>4", "<br> " * 900 + "7", "```mermaid\n```"),
-    ],
-)
-def test_markup_that_says_something_is_an_answer(answer: str) -> None:
-    assert emptiness(answer) == ""
-
-
-@each(
-    "answer",
-    [
-        *(
-            "\uff33\uff4f\uff4c\uff55\uff54\uff49\uff4f\uff4e\uff1a",
-            "So\u200blution:",
-            "Solu\u00adtion:",
-        ),
-        *("So\u200dlution", "\u3164Solution", "Solution: Solution:", "Thought process:\nSolution:"),
-        *(
-            "<br>Solution:",
-            "Solution:\\boxed{}",
-            "Solution: " * 500,
-            "\u7b54\u6848\uff1a\u89e3\u7b54",
-        ),
-        *(
-            "Sure! Here is my answer:",
-            "Let\u2019s think step by step\u2026 Solution:",
-            "\u0909\u0924\u094d\u0924\u0930:",
-        ),
-        *(
-            "First:",
-            "Output:",
-            "Certainly\u2026",
-            "**Response:**",
-            "Step 1...",
-            "Of course:",
-            "Sure!",
-        ),
-    ],
-)
-def test_attack_an_announcement_in_disguise_is_none(answer: str) -> None:
-    assert emptiness(answer) == "the answer only announces an answer"
-
-
 # --- Quotes ---------------------------------------------------------------------------------------
+
+
+_CAPITAL = "The capital of Australia is Canberra, not Sydney."
 
 
 @each(
     ("answer", "quote"),
     [
+        # short, and all that is said
         ("The answer is 42.", "42"),
         ("is 42\u2014the answer", "42"),
         ("\u7b54\u3048\u306f42\u3067\u3059", "42"),
@@ -255,16 +157,57 @@ def test_attack_an_announcement_in_disguise_is_none(answer: str) -> None:
         ("\u9996\u90fd\u306f\u6771\u4eac\u3067\u3059\u3002", "\u6771\u4eac"),
         ("\u9996\u90fd\u306f\u6d25\u3067\u3059", "\u6d25"),
         ("\uc11c\uc6b8\uc785\ub2c8\ub2e4", "\uc11c\uc6b8"),
+        # in other typography
+        ("A well\u2011known city", "well-known city"),
+        ("Canberra \u2014 the capital", "Canberra - the capital"),
+        ("The capital is **Canberra** now", "The capital is Canberra now"),
+        ("The capital is Canberra now", "The capital is *Canberra* now"),
+        ("The **(old)**, _dear_ ~~lost~~ city", "The (old), dear lost city"),
+        ("`Canberra` it is", "Canberra it is"),
+        ("It is \u00abCanberra\u00bb, he says", 'is "Canberra", he'),
+        ('It is "Canberra", he says', "is 'Canberra', he"),
+        ("A \u2026 B it is", "A...B it is"),
+        ("A... B it is", "A \u2026 B it is"),
+        ("A . . . B it is", "A\u2026B it is"),
+        # with dots at its ends
+        (_CAPITAL, "The capital of Australia is Canberra..."),
+        (_CAPITAL, "...Canberra, not Sydney..."),
+        (_CAPITAL, "\u2026 Canberra, not Sydney \u2026"),
+        (_CAPITAL, "[...] Canberra, not Sydney [...]"),
+        (_CAPITAL, '"...The capital of Australia..."'),
+        # short, of the whole
+        *(("The answer is 42.", "42."), ("It costs $5.", "$5"), ("It costs \u20ac5.", "\u20ac5")),
+        *(("It costs US$5.", "$5"), ("It costs $5.", "5"), ("It fell -$5.", "-$5")),
+        *(("up 5%.", "5%"), ("up 5%.", "5"), ("up 5 %.", "5%"), ("It is .5 then", ".5")),
+        *(("pages 3-5", "3-5"), ("pages 3\u20135", "3-5"), ("from 2020-2021", "2020")),
+        *(("from 2020-2021", "2021"), ("on 2024/05/06", "2024"), ("on 2024-05-06", "2024-05")),
+        *(("Answer: B", "B"), ("Answer: B", "(B)"), ("**Answer:** (B).", "B"), ("B", "B.")),
+        *(("\u221e", "\u221e"), ("\U0001f44d", "\U0001f44d"), ("=>", "=>")),
+        *(("Answer: \u221e", "\u221e"), ("no", "No.")),
+        # of whole words and numbers
+        *(
+            ("A well\u1806known city", "well-known city"),
+            ("Canberra \u2e3a it is", "Canberra - it"),
+        ),
+        *(("Canberra -- the capital", "Canberra \u2014 the capital"),),
+        *(("Can\U000e0041berra is it", "Canberra is it"), ("It is \u27965 now", "-5")),
+        *(("It is 5! in all", "5!"), ("It is 5×10⁹ m", "5×10^9"), ("It is 10⁻⁵ m", "10⁻⁵")),
+        *(("It has 5 million people", "5 million people"), ("Wow! 5 apples", "5")),
+        *(("It has 10 000 men", "10 000"), ("in 2024 300 men came", "2024"), ("5 miles on", "5")),
+        *(("Canberra's climate is mild", "Canberra"), ("x = 5, then", "5"), ("| 5 | 6 |", "6")),
+        *(("from 2020\u20132021 on", "from 2020"), ("from 2020\u20132021 on", "2021 on")),
+        *(("เมืองหลวงคือกรุงเทพมหานคร", "กรุงเทพ"), ("हिन्दी भाषा है यहाँ", "हिन्दी भाषा")),
+        *(("It costs $5 now", "5 now"), ("up 5% or more", "up 5"), ("It costs $5$ or so", "5")),
     ],
 )
-def test_wrong_a_short_quote_that_says_all_is_refused(answer: str, quote: str) -> None:
-    assert Sought(answer).has(quote)
+def test_a_quote_that_stands_and_says_enough_is_evidence(answer: str, quote: str) -> None:
     assert Sought(answer).complaint([quote], "Names it") == ""
 
 
 @each(
     ("answer", "quote"),
     [
+        # it leaves out what matters
         *(
             ("It is -5 degrees", "5"),
             ("It is -5 degrees", "5 degrees"),
@@ -284,9 +227,31 @@ def test_wrong_a_short_quote_that_says_all_is_refused(answer: str, quote: str) -
             ("\u7684\u786e\u5982\u6b64", "\u7684"),
             ("yes, no", "no"),
         ),
+        # short, of a part
+        *(("It is -5", "5"), ("It is -$5", "5"), ("It is 5.2 now", "5"), ("It is 5.2 now", "5.")),
+        *(("in 1908", "190"), ("It is .5 then", "5"), ("25 degrees", "5 degrees"), ("v1.5", "5")),
+        *(("It costs $5.", "\u20ac5"), ("It costs 5.", "$5"), ("It is 5", "5%"), ("2+2=4", "2")),
+        *(("1/42 of it", "1"), ("2020-2021", "-2021"), ("2020-2021", "020"), ("(1908)", "(190")),
+        *(("Answer: not B", "B"), ("Answer: \u00acB", "B"), ("!B", "B!x"), ("Answer: A-", "A")),
+        *(("Answer: C++", "C"), ("=>", "="), ("\u221e", "\u2211"), (":)", ":(")),
+        # it cuts a word, a number or a sentence
+        *(("The scanberrans came in time", "Canberra"), ("I can't say so", "I can")),
+        *(("It is illegal in all of Spain", "legal in all"), ("my_variable it is", "variable")),
+        *(("It is 5! in all", "5"), ("It is 5×10⁹ in all", "5"), ("It is 5٫2 in all", "5")),
+        *(("It is 10⁻5 in all", "10"), ("It is 10² in all", "102"), ("It is 5½ in all", "51")),
+        *(("It is 10^{-5} m", "10"), ("It is 5 \\times 10^9 m", "5"), ("It is √5, yes", "5")),
+        *(("There are 10 000 men", "10"), ("5 Milliarden sind es", "5"), ("5万人です、はい", "5")),
+        *(("It is ≠ 5, yes", "5"), ("It is \\sqrt{5}, yes", "5"), ("2 + 2 is the sum", "2")),
+        *(("Canberra is not the capital", "Canberra is ... the capital"),),
+        *(("Canberra is not the capital", "Canberra is […] the capital"),),
+        # dots, and little else
+        *(
+            (_CAPITAL, dots)
+            for dots in ("...", "... ...", "[...]", "...is...", "...Perth...", "\u2026.")
+        ),
     ],
 )
-def test_attack_a_quote_that_leaves_out_what_matters_counts(answer: str, quote: str) -> None:
+def test_attack_a_quote_that_does_not_stand_as_it_is_counts(answer: str, quote: str) -> None:
     assert not Sought(answer).has(quote)
 
 
@@ -302,26 +267,6 @@ def test_a_complaint_about_a_short_quote_is_true() -> None:
 def test_wrong_a_quote_without_what_cannot_be_seen_is_refused(unseen: str) -> None:
     assert Sought(f"It is Can{unseen}berra.").has("Canberra")
     assert Sought("It is Canberra.").has(f"Can\\u{{{ord(unseen):x}}}berra")
-
-
-@each(
-    ("answer", "quote"),
-    [
-        ("A well\u2011known city", "well-known city"),
-        ("Canberra \u2014 the capital", "Canberra - the capital"),
-        ("The capital is **Canberra** now", "The capital is Canberra now"),
-        ("The capital is Canberra now", "The capital is *Canberra* now"),
-        ("The **(old)**, _dear_ ~~lost~~ city", "The (old), dear lost city"),
-        ("`Canberra` it is", "Canberra it is"),
-        ("It is \u00abCanberra\u00bb, he says", 'is "Canberra", he'),
-        ('It is "Canberra", he says', "is 'Canberra', he"),
-        ("A \u2026 B it is", "A...B it is"),
-        ("A... B it is", "A \u2026 B it is"),
-        ("A . . . B it is", "A\u2026B it is"),
-    ],
-)
-def test_wrong_a_quote_in_other_typography_is_refused(answer: str, quote: str) -> None:
-    assert Sought(answer).has(quote)
 
 
 @pytest.mark.parametrize("quote", ["caf\u00e9", "Canberra now", "1\u20442 cup"])
@@ -347,60 +292,6 @@ def test_attack_accents_without_end_do_not_take_time_without_end() -> None:
     assert len(composed("e" + "\u0301\u0323" * 100_000)) > 100_000
 
 
-_CAPITAL = "The capital of Australia is Canberra, not Sydney."
-
-
-@each(
-    ("answer", "quote"),
-    [
-        (_CAPITAL, "The capital of Australia is Canberra..."),
-        (_CAPITAL, "...Canberra, not Sydney..."),
-        (_CAPITAL, "\u2026 Canberra, not Sydney \u2026"),
-        (_CAPITAL, "[...] Canberra, not Sydney [...]"),
-        (_CAPITAL, '"...The capital of Australia..."'),
-    ],
-)
-def test_wrong_a_quote_with_dots_at_its_ends_is_refused(answer: str, quote: str) -> None:
-    assert Sought(answer).complaint([quote], "Names it") == ""
-
-
-@each("quote", ["...", "... ...", "[...]", "...is...", "...Perth...", "\u2026."])
-def test_attack_dots_and_little_else_count(quote: str) -> None:
-    assert not Sought(_CAPITAL).has(quote)
-
-
-@each(
-    ("answer", "quote"),
-    [
-        *(("The answer is 42.", "42."), ("It costs $5.", "$5"), ("It costs \u20ac5.", "\u20ac5")),
-        *(("It costs US$5.", "$5"), ("It costs $5.", "5"), ("It fell -$5.", "-$5")),
-        *(("up 5%.", "5%"), ("up 5%.", "5"), ("up 5 %.", "5%"), ("It is .5 then", ".5")),
-        *(("pages 3-5", "3-5"), ("pages 3\u20135", "3-5"), ("from 2020-2021", "2020")),
-        *(("from 2020-2021", "2021"), ("on 2024/05/06", "2024"), ("on 2024-05-06", "2024-05")),
-        *(("Answer: B", "B"), ("Answer: B", "(B)"), ("**Answer:** (B).", "B"), ("B", "B.")),
-        *(("\u221e", "\u221e"), ("\U0001f44d", "\U0001f44d"), ("=>", "=>")),
-        *(("Answer: \u221e", "\u221e"), ("no", "No.")),
-    ],
-)
-def test_wrong_a_short_quote_of_the_whole_is_refused(answer: str, quote: str) -> None:
-    assert Sought(answer).complaint([quote], "Names it") == ""
-
-
-@each(
-    ("answer", "quote"),
-    [
-        *(("It is -5", "5"), ("It is -$5", "5"), ("It is 5.2 now", "5"), ("It is 5.2 now", "5.")),
-        *(("in 1908", "190"), ("It is .5 then", "5"), ("25 degrees", "5 degrees"), ("v1.5", "5")),
-        *(("It costs $5.", "\u20ac5"), ("It costs 5.", "$5"), ("It is 5", "5%"), ("2+2=4", "2")),
-        *(("1/42 of it", "1"), ("2020-2021", "-2021"), ("2020-2021", "020"), ("(1908)", "(190")),
-        *(("Answer: not B", "B"), ("Answer: \u00acB", "B"), ("!B", "B!x"), ("Answer: A-", "A")),
-        *(("Answer: C++", "C"), ("=>", "="), ("\u221e", "\u2211"), (":)", ":(")),
-    ],
-)
-def test_attack_a_short_quote_of_a_part_counts(answer: str, quote: str) -> None:
-    assert not Sought(answer).has(quote)
-
-
 def test_attack_digits_without_end_do_not_take_time_without_end() -> None:
     assert Sought("1" * 400_000).complaint(["1"] * 50)
     assert not Sought("-" + "1" * 200_000).has("1" * 20_000)
@@ -409,27 +300,6 @@ def test_attack_digits_without_end_do_not_take_time_without_end() -> None:
     assert not Sought("1" * 200_000).has("1" * 19_999 + "2")
     assert not Sought("-5 " * 70_000).has("5 " + "-5 " * 6_000)
     assert Sought("1-" * 200_000 + "7").has("7")
-
-
-# --- Fourth round ---------------------------------------------------------------------------------
-
-
-@each(
-    ("answer", "quote"),
-    [
-        *(("The scanberrans came in time", "Canberra"), ("I can't say so", "I can")),
-        *(("It is illegal in all of Spain", "legal in all"), ("my_variable it is", "variable")),
-        *(("It is 5! in all", "5"), ("It is 5×10⁹ in all", "5"), ("It is 5٫2 in all", "5")),
-        *(("It is 10⁻5 in all", "10"), ("It is 10² in all", "102"), ("It is 5½ in all", "51")),
-        *(("It is 10^{-5} m", "10"), ("It is 5 \\times 10^9 m", "5"), ("It is √5, yes", "5")),
-        *(("There are 10 000 men", "10"), ("5 Milliarden sind es", "5"), ("5万人です、はい", "5")),
-        *(("It is ≠ 5, yes", "5"), ("It is \\sqrt{5}, yes", "5"), ("2 + 2 is the sum", "2")),
-        *(("Canberra is not the capital", "Canberra is ... the capital"),),
-        *(("Canberra is not the capital", "Canberra is […] the capital"),),
-    ],
-)
-def test_attack_a_quote_cuts_a_word_a_number_or_a_sentence(answer: str, quote: str) -> None:
-    assert not Sought(answer).has(quote)
 
 
 @each(
@@ -451,28 +321,6 @@ def test_attack_small_words_of_any_big_language_are_no_evidence(answer: str, quo
 def test_small_words_that_decide_are_evidence() -> None:
     assert Sought("Whatever they say of it there, it is not").complaint(["it is not"]) == ""
     assert Sought("Diga lo que diga la gente, no es así").complaint(["no es así"]) == ""
-
-
-@each(
-    ("answer", "quote"),
-    [
-        *(
-            ("A well\u1806known city", "well-known city"),
-            ("Canberra \u2e3a it is", "Canberra - it"),
-        ),
-        *(("Canberra -- the capital", "Canberra \u2014 the capital"),),
-        *(("Can\U000e0041berra is it", "Canberra is it"), ("It is \u27965 now", "-5")),
-        *(("It is 5! in all", "5!"), ("It is 5×10⁹ m", "5×10^9"), ("It is 10⁻⁵ m", "10⁻⁵")),
-        *(("It has 5 million people", "5 million people"), ("Wow! 5 apples", "5")),
-        *(("It has 10 000 men", "10 000"), ("in 2024 300 men came", "2024"), ("5 miles on", "5")),
-        *(("Canberra's climate is mild", "Canberra"), ("x = 5, then", "5"), ("| 5 | 6 |", "6")),
-        *(("from 2020\u20132021 on", "from 2020"), ("from 2020\u20132021 on", "2021 on")),
-        *(("เมืองหลวงคือกรุงเทพมหานคร", "กรุงเทพ"), ("हिन्दी भाषा है यहाँ", "हिन्दी भाषा")),
-        *(("It costs $5 now", "5 now"), ("up 5% or more", "up 5"), ("It costs $5$ or so", "5")),
-    ],
-)
-def test_wrong_a_quote_of_whole_words_and_numbers_is_refused(answer: str, quote: str) -> None:
-    assert Sought(answer).complaint([quote], "Names it") == ""
 
 
 def test_a_long_quote_may_be_cut_off_in_a_word() -> None:

@@ -9,54 +9,40 @@ from tests.each import each
 @each(
     "answer",
     [
+        # short
+        "7",
+        "C",
+        "no",
+        "∞",
+        "→",
+        "👍",
+        "是",
+        "Solution: 42",
+        "-1",
+        "€",
+        "¬",
+        " " * 500 + "x",
+        # markup that says something
+        *(
+            "<br>42",
+            "`<br>`",
+            "<tr>",
+            "<stdio.h>",
+            "&eacute;",
+            r"\boxed{42}",
+            r"\pi",
+            "```\n42\n```",
+        ),
+        *('<div class="a"></div>', "<think></think>4", "<br> " * 900 + "7", "```mermaid\n```"),
+        # a sign behind an opener
         *("Answer: \u221e", "Answer: \u2713", "Final answer: \u2264", "\u7b54\u6848\uff1a\u2713"),
         *("Answer: \u2605\u2605\u2605\u2605\u2606", "Answer: \U0001f44d", "Answer: `{}`"),
         *("Answer: &lt;", r"Answer: \textbf", "Answer: \u2713" + " ." * 200),
-    ],
-)
-def test_wrong_a_sign_behind_an_opener_is_an_announcement(answer: str) -> None:
-    assert emptiness(answer) == ""
-
-
-@each(
-    "answer",
-    [
+        # code and markup
         *("`&nbsp;`", "`&lt;`", "`<br>`", "`<p></p>`", "`[]`", "`` ` ``", "`<answer>`"),
         *("```json\n[]\n```", "```json\n{}\n```", "```html\n<br>\n```", "~~~\n{}\n~~~", "```\n{}"),
         *("&lt;", "&gt;", "&amp;", "&copy;", "&mdash;", "&#60;", r"\textbf", r"\quad", r"\boxed"),
-    ],
-)
-def test_wrong_an_answer_in_code_or_markup_is_empty(answer: str) -> None:
-    assert emptiness(answer) == ""
-    assert emptiness(answer, openers=False) == ""
-
-
-@each(
-    "answer",
-    [
-        *("&nbsp;", "&ensp;&#8203;", "&colon;", "<p></p>", "<script></script>", "<br>", "` `"),
-        *(r"\boxed{}", r"\boxed {}", r"\boxed{\quad}", "```\n \n```", "```python\n", "``````"),
-        *("`\u200b`", "`\u3164`", "```\n\u2800\n```", "``", "`", "`<br>"),
-    ],
-)
-def test_attack_code_and_markup_that_show_nothing_are_content(answer: str) -> None:
-    assert emptiness(answer, openers=False)
-
-
-@each(
-    "answer",
-    [
-        *("`Solution:`", "```\nSolution:\n```", "Solution&colon;", "Solution&#58;"),
-        *(r"\textbf{Solution:}", r"\quad Solution:", "Solution: ```\n```", "Solution: &nbsp;"),
-    ],
-)
-def test_attack_an_announcement_in_code_or_markup_is_content(answer: str) -> None:
-    assert emptiness(answer) == "the answer only announces an answer"
-
-
-@each(
-    "answer",
-    [
+        # a word that may be the answer
         *(
             "First.",
             "Output",
@@ -70,8 +56,91 @@ def test_attack_an_announcement_in_code_or_markup_is_content(answer: str) -> Non
         *("Solution: First", "Answer: output.", "Solution: " * 500 + "42", "First: Canberra"),
     ],
 )
-def test_a_word_that_may_be_the_answer_is_no_announcement(answer: str) -> None:
+def test_what_says_anything_is_an_answer(answer: str) -> None:
     assert emptiness(answer) == ""
+    assert emptiness(answer, openers=False) == ""
+
+
+@each(
+    "answer",
+    [
+        # no words
+        "",
+        " ",
+        "\n\t",
+        ":",
+        ",",
+        "...",
+        "???",
+        "-_-",
+        "。",
+        "“”",
+        "\u200b",
+        "#!$",
+        "<>",
+        "\u0301",
+        # markup without content
+        *("<think></think>", "<br>", "<br/>\n<BR>", "&nbsp;&#8203;&shy;", r"\boxed{}", "``````"),
+        *(
+            "```\n\n```",
+            "```python\n```",
+            "<a><b></b></a>",
+            r"$$\text{}$$",
+            "<think>\u3164</think>",
+        ),
+        *("<br>" * 900, "<br> " * 900, "&nbsp;" * 900, r"\begin{align*}\end{align*}"),
+        # code and markup that show nothing
+        *("&nbsp;", "&ensp;&#8203;", "&colon;", "<p></p>", "<script></script>", "<br>", "` `"),
+        *(r"\boxed{}", r"\boxed {}", r"\boxed{\quad}", "```\n \n```", "```python\n", "``````"),
+        *("`\u200b`", "`\u3164`", "```\n\u2800\n```", "``", "`", "`<br>"),
+    ],
+)
+def test_attack_what_shows_nothing_is_an_answer(answer: str) -> None:
+    assert emptiness(answer)
+    assert emptiness(answer, openers=False)
+
+
+@each(
+    "answer",
+    [
+        # as models write them
+        *("Thought process:", "Solution", "かいせつ", "**Answer:**", "Let's think step by step."),
+        *("答案\uff1a", "Final Answer", "The answer is:", "Sure!"),
+        # in disguise
+        *(
+            "\uff33\uff4f\uff4c\uff55\uff54\uff49\uff4f\uff4e\uff1a",
+            "So\u200blution:",
+            "Solu\u00adtion:",
+        ),
+        *("So\u200dlution", "\u3164Solution", "Solution: Solution:", "Thought process:\nSolution:"),
+        *(
+            "<br>Solution:",
+            "Solution:\\boxed{}",
+            "Solution: " * 500,
+            "\u7b54\u6848\uff1a\u89e3\u7b54",
+        ),
+        *(
+            "Sure! Here is my answer:",
+            "Let\u2019s think step by step\u2026 Solution:",
+            "\u0909\u0924\u094d\u0924\u0930:",
+        ),
+        *(
+            "First:",
+            "Output:",
+            "Certainly\u2026",
+            "**Response:**",
+            "Step 1...",
+            "Of course:",
+            "Sure!",
+        ),
+        # in code and markup
+        *("`Solution:`", "```\nSolution:\n```", "Solution&colon;", "Solution&#58;"),
+        *(r"\textbf{Solution:}", r"\quad Solution:", "Solution: ```\n```", "Solution: &nbsp;"),
+    ],
+)
+def test_attack_the_announcement_of_an_answer_is_one(answer: str) -> None:
+    assert emptiness(answer) == "the answer only announces an answer"
+    assert emptiness(answer, openers=False) == ""
 
 
 @each(

@@ -438,6 +438,12 @@ def test_cheapness_needs_credit() -> None:
         (["Bash", "Write"], {"match": "name"}, 1.0),
         ([{"path_glob": "a.py"}, "execute"], {}, 1.0),
         ([{"path_glob": "b.py"}, "execute"], {}, 0.5),
+        (["execute"], {"measure": "recall"}, 1.0),
+        (["execute", "execute"], {"measure": "recall"}, 0.5),
+        (["execute", "write", "fetch"], {"measure": "recall"}, 2 / 3),
+        (["execute", "write", "fetch"], {"measure": "precision"}, 1.0),
+        (["execute"], {"measure": "precision"}, 0.5),
+        (["write", "execute"], {"measure": "recall", "ordered": True}, 0.5),
     ],
 )
 def test_tool_correctness(
@@ -446,6 +452,12 @@ def test_tool_correctness(
     score = graded(ToolCorrectnessGrader, trace(BASH, WRITE), expected=expected, **options)
     assert score.value == pytest.approx(value)
     assert score.passed is (value == 1.0)
+
+
+@each("measure", ["recall", "precision"])
+def test_an_agent_that_calls_nothing_has_left_nothing_out(measure: str) -> None:
+    score = graded(ToolCorrectnessGrader, trace(), expected=["execute"], measure=measure)
+    assert not score.value
 
 
 def test_calling_everything_to_have_called_the_right_thing() -> None:

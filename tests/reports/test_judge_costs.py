@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from assay.errors import GraderError
+from assay.eval.costs import JudgeCosts, judge_costs
 from assay.graders.base import AskedNode
 from assay.graders.kinds import kind_of
 from assay.models import ModelClient, ModelSettings, using
@@ -16,7 +17,6 @@ from assay.reports.html import write_html
 from assay.reports.review import review, run_summary
 from assay.reports.statistics import statistics
 from assay.reports.summary import summarize
-from assay.reports.totals import JudgeCosts, judge_costs
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.store.records import CellRecord, RunRecord

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from assay.eval.records import start_run
 from assay.reports import html
 from assay.reports.cell_records import CellPictures
 from assay.reports.cell_view import cell_pictures, cell_view, steps_of
@@ -16,12 +17,15 @@ from assay.reports.pictures import described
 from assay.reports.review import review
 from assay.reports.summary import verdict
 from assay.scoring.json_safe import Json
+from assay.scoring.results import SubScore
 from assay.service.datasets import row_detail
+from assay.store.blobs import Blobs
 from assay.store.datasets import DatasetRow
 from assay.store.kept_files import delete_run
-from assay.store.records import CellKey
+from assay.store.records import CellKey, CellRecord
 from assay.store.runs import Store
 from assay.types.picture import Picture
+from assay.types.run import Grade, Run
 from tests.command_line import assay
 from tests.pictures import png
 
@@ -163,3 +167,28 @@ def test_a_row_of_a_dataset_shows_its_pictures() -> None:
     assert (found.question, found.turns) == ("Which?", ())
     long = f"data:image/png;base64,{'A' * 1_000}"
     assert described({"images": [long]}) == {"images": [f"{long[:40]}... (1,022 characters)"]}
+
+
+def test_a_picture_that_an_agent_left_is_shown_where_a_judge_saw_it(tmp_path: Path) -> None:
+    """By the digest that the score names; one that is gone is no reason to show nothing."""
+    with Store.open(str(tmp_path)) as store:
+        run = start_run(store, config={}, digests={}, planned=1)
+        with Blobs(tmp_path / "blobs") as blobs:
+            blobs.put(RED.data)
+        seen: list[Json] = [
+            {**one.told, "of": "the files that were left", "file": name}
+            for name, one in (("chart.png", RED), ("gone.png", BLUE))
+        ]
+        node = SubScore("model_judge", 1.0, metadata={"images": seen})
+        cell = CellRecord(
+            run_id=run.id,
+            case="chart",
+            harness="agent",
+            status="graded",
+            reward=1.0,
+            passed=True,
+            subscores=(node.to_dict(),),
+        )
+        store.add_cell(cell, Run(grade=Grade(reward=1.0)).to_dict())
+        found = cell_pictures(store, run, cell.key)
+    assert shown(found) == [("picture 1", "the file chart.png", RED.digest)]

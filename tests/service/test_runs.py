@@ -18,6 +18,7 @@ from assay.reports.summary import verdict
 from assay.scoring.results import SubScore
 from assay.service import runs
 from assay.service.operation import LOCAL, Desk
+from assay.statistics.intervals import Interval, wilson
 from assay.store.database import Database
 from assay.store.decisions import Decision, decide
 from assay.store.kept_files import at_work, run_state
@@ -329,3 +330,26 @@ def test_a_run_that_is_not_there_is_said(desk: Desk) -> None:
             operation.function(desk, "none")
     with pytest.raises(InputError):
         Store(desk.database).run("none")
+
+
+def test_a_pass_rate_in_a_list_has_an_interval_where_cells_are_independent(desk: Desk) -> None:
+    store = Store(desk.database)
+    for run, trials in (("single", 1), ("repeated", 2)):
+        store.create_run(RunRecord(id=run, created_at="2026-11-21T09:08:30+00:00"))
+        for case in range(10):
+            for trial in range(1, trials + 1):
+                cell = CellRecord(
+                    run_id=run,
+                    case=f"c{case}",
+                    trial=trial,
+                    status="graded",
+                    reward=float(case < 7),
+                    passed=case < 7,
+                )
+                store.add_cell(cell, {})
+    found = {row.id: row.pass_rate for row in runs.list_runs.function(desk).items}
+    assert found["single"] == wilson(7, 10)
+    assert found["repeated"] == Interval(0.7, None, None, 10)
+    for run, rate in found.items():
+        whole = runs.show_run_overview.function(desk, run).totals.pass_rate
+        assert (rate.mean, rate.low or whole.low) == (whole.mean, whole.low)

@@ -165,6 +165,7 @@ def test_no_answer_chooses_two(text: str) -> None:
             "Answer: B) Vitamin C",
         ],
         *["Answer: B. A is correct for cats only.", "ANSWERS: B"],
+        "I am not sure, but the answer is B",
     ],
 )
 def test_a_choice_in_other_words(answer: str) -> None:
@@ -193,6 +194,8 @@ def test_a_choice_in_other_words(answer: str) -> None:
             "It is a dog",
             "So a dog.",
         ],
+        *["Wrong answer: B", "The incorrect answer is B", "I would not choose B"],
+        *["I did not pick option B", "I didn't choose B", "That is not the correct answer: B"],
     ],
 )
 def test_attack_a_choice_that_the_same_sentence_takes_back_is_none(answer: str) -> None:

@@ -31,6 +31,7 @@ from assay.text.choice import _patterns
 from assay.text.explain import explain
 from assay.text.extract import _PART, in_parts
 from assay.text.numbers import _NUMBER
+from tests.each import each
 
 N = 100_000
 CPU_SECONDS = 8.0
@@ -104,8 +105,8 @@ ASKED: list[tuple[str, dict[str, object]]] = [
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("comparison", COMPARISONS)
 @pytest.mark.parametrize("text", TEXTS)
+@each("comparison", COMPARISONS)
 def test_no_text_hangs_or_raises(comparison: str, text: str) -> None:
     started = time.process_time()
     COMPARISONS[comparison](TEXTS[text])

@@ -359,6 +359,8 @@ def test_attack_the_question_restated_is_no_answer(answer: str, expected: str) -
             ("[1,2)", "[1,2]"),
         ],
         *[("32, 349", "32349"), ("1, 234", "1234"), (r"32,\,349", "32349")],
+        *[(r"1\times 10^{-34}", r"6.626\times 10^{-34}"), ("0.0000004", r"1.6\times 10^{-19}")],
+        *[("0.0", "0.0000004"), (r"5 \text{ cm}", r"5 \text{ km}"), ("7=2", "2")],
     ],
 )
 def test_attack_a_hedge_or_another_thing_counted_as_the_number(answer: str, expected: str) -> None:
@@ -366,6 +368,7 @@ def test_attack_a_hedge_or_another_thing_counted_as_the_number(answer: str, expe
         options: dict[str, Any] = {"form": form}
         assert math_decided(rf"\boxed{{{answer}}}", expected, **options) in {0.0, None}
     assert math_equal(rf"\boxed{{{answer}}}", expected) == 0.0
+    assert math_equal("the answer is $x=3$ or maybe $x=7$", "3") == 0.0
 
 
 @each(

@@ -245,6 +245,13 @@ def test_attack_a_part_of_something_larger_was_read_as_the_number(text: str) -> 
     assert numeric_match(f"{text} 7", 7) == 0.0
 
 
+def test_attack_a_minus_in_words_or_as_a_hyphen_is_no_sign() -> None:
+    for answer in ("minus 42", "It is minus 42.", "Minus 42", "\u201042", "\u221242"):
+        assert (numeric_match(answer, 42), numeric_match(answer, -42)) == (0.0, 1.0), answer
+    assert numeric_match("50 minus 8", 50) == 1.0
+    assert numeric_match("50 minus 8", 8, pick="last") == 1.0
+
+
 def test_an_exclamation_is_no_factorial() -> None:
     assert numeric_match("The answer is 5!", 5) == 1.0
     assert numeric_match("5!", 5) == numeric_match("It is 5!/2", 5) == 0.0

@@ -243,7 +243,7 @@ function Gallery() {
             <Confirm
               title="Delete exact?"
               action="Delete"
-              disabled={false}
+              isPending={false}
               close={() => setOpen("")}
               confirm={() => setOpen("")}
             >

@@ -94,6 +94,7 @@ class AgentJudgeGrader(JudgeGrader):
 
     name: ClassVar[str] = "agent_judge"
     filled_from: ClassVar[Mapping[str, str]] = {}
+    asks_again: ClassVar[bool] = True
     most_at_once: ClassVar[int] = 8
     """Each of them runs commands."""
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from assay.cli.exporting import add_export, exporting, tell_rows
 from assay.cli.grade_parts import RowParts, add_parts, in_parts, write_rows
-from assay.cli.judging import add_judging
+from assay.cli.judging import add_judging, billed, cost_so_far, say_bill
 from assay.cli.named_grader import in_order
 from assay.cli.options import (
     EXITS,
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from assay.eval.recorded import RowPlan
     from assay.eval.span_export import SpanExport
     from assay.graders.spec import GraderSpec
+    from assay.models.bill import Bill
     from assay.scoring.validation import ValidationReport
     from assay.shown import Ended
     from assay.store.records import CellColumns
@@ -157,10 +158,11 @@ def _grade(
     ) as plan:
         if way.sink.before:
             print(f"resuming {way.resuming(plan)}", file=sys.stderr)
-        if not _carry_out(given, plan):
-            print(f"interrupted; {way.interrupted(plan)}", file=sys.stderr)
-            return INTERRUPTED
-        return way.conclude(plan)
+        with billed(plan.rows - way.sink.before, "rows", graders) as bill:
+            if not _carry_out(given, plan, bill):
+                print(f"interrupted; {way.interrupted(plan)}", file=sys.stderr)
+                return INTERRUPTED
+        return way.conclude(plan, bill)
 
 
 def _require_by(field: str, rows: RowsGiven) -> None:
@@ -178,12 +180,11 @@ def _require_by(field: str, rows: RowsGiven) -> None:
     require_field(field, (row.submission.metadata for row in read))
 
 
-def _carry_out(given: Namespace, plan: RowPlan) -> bool:
+def _carry_out(given: Namespace, plan: RowPlan, bill: Bill | None) -> bool:
     """Grade what is to be graded; whether it came to its end."""
     import asyncio
     from contextlib import redirect_stdout
 
-    from assay.cli.judging import cost_so_far
     from assay.eval.recorded import grade_rows
     from assay.reports.page import page_on
     from assay.reports.progress import progress
@@ -200,6 +201,11 @@ def _carry_out(given: Namespace, plan: RowPlan) -> bool:
         shown.add(ended.elements())
 
     try:
+        if bill is not None:
+            from assay.eval.foretell import foretell_rows
+
+            asyncio.run(foretell_rows(bill, plan))
+            say_bill(bill.line)
         # What a grader of one's own prints must not end up inside the JSON.
         with redirect_stdout(sys.stderr), engine_given(given) as cluster, shown:
             here = worker_count(given.workers, plan.work.graders)
@@ -237,7 +243,7 @@ class _Stored:
         kept = f"{self._store.counts(run).total:,} of {plan.rows:,} rows are kept in run {run}"
         return f"{kept}: the same command goes on after them"
 
-    def conclude(self, plan: RowPlan) -> int:
+    def conclude(self, plan: RowPlan, bill: Bill | None) -> int:
         """Write what was asked for; the exit status of the verdict."""
         from assay.cli.report import conclude
 
@@ -248,7 +254,7 @@ class _Stored:
             except StoreError as error:
                 kept = f"every grade is kept: assay runs export {run} --out DIR{named_store()}"
                 raise StoreError(error.message, hint=kept) from error
-        return conclude(self._store, run, self._outputs)
+        return conclude(self._store, run, self._outputs, bill=bill)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from assay.tasks.formats import FORMS, TABLE_FORMS, Form, form_of
 
 if TYPE_CHECKING:
     from assay.eval.recorded import RowPlan
+    from assay.models.bill import Bill
     from assay.reports.summary import Summary
     from assay.store.runs import Store
 
@@ -97,10 +98,10 @@ class RowParts:
         kept = f"{len(self.sink.done):,} of {len(self.sink.parts):,} parts are in {self._out}"
         return f"{kept}: the same command goes on with the rest"
 
-    def conclude(self, plan: RowPlan) -> int:
+    def conclude(self, plan: RowPlan, bill: Bill | None) -> int:
         """Tell what all parts come to."""
         del plan
-        return _conclude(self.sink.summary, self._outputs, is_new=True)
+        return _conclude(self.sink.summary, self._outputs, is_new=True, bill=bill)
 
 
 def report_parts(given: Namespace, outputs: Outputs) -> int:
@@ -126,13 +127,16 @@ _WORK = ("directory", "parts", "graded_now", "seconds", "rows_per_second", "firs
 """What is told of parts beside their summary."""
 
 
-def _conclude(told: Mapping[str, Json], outputs: Outputs, *, is_new: bool) -> int:
+def _conclude(
+    told: Mapping[str, Json], outputs: Outputs, *, is_new: bool, bill: Bill | None = None
+) -> int:
     """Write what all parts come to, and give the exit status of the verdict that is printed.
 
     Args:
         told: What stands in their ``summary.json``.
         outputs: What was asked for.
         is_new: Whether they were graded now.
+        bill: What that was to cost.
     """
     from assay.reports.run_view import overview_of, run_row, sums_of
     from assay.reports.summary import verdict
@@ -147,8 +151,12 @@ def _conclude(told: Mapping[str, Json], outputs: Outputs, *, is_new: bool) -> in
         config: dict[str, Json] = {"kind": "dataset", "suite": directory}
         run = RunRecord(id="", created_at="", config=config, planned=summary.totals.total)
         row = run_row(run, "finished", sums_of(summary.totals))
-        parts = {name: told.get(name) for name in _WORK}
-        print(json.dumps({"parts": parts, "overview": as_json(overview_of(row, summary, decided))}))
+        written = {
+            "parts": {name: told.get(name) for name in _WORK},
+            **({} if bill is None else {"bill": bill.to_dict()}),
+            "overview": as_json(overview_of(row, summary, decided)),
+        }
+        print(json.dumps(written))
         return decided.code
     _tell(summary, told, is_new=is_new)
     print(decided.line)

@@ -16,6 +16,7 @@ from assay.errors import InputError
 if TYPE_CHECKING:
     from assay.interop.openai_replay import Replay
     from assay.interop.openai_suite import Suite
+    from assay.interop.promptfoo_suite import ImportedTests
     from assay.interop.writing import WrittenCase
     from assay.reports.page import TextPage
     from assay.scoring.json_safe import Json
@@ -112,6 +113,8 @@ def _source(given: str | None, sha256: str | None, commit: str) -> Source | None
     return Source(path=given)
 
 
+_FORMS = ("swebench", "harbor", "openai", "promptfoo")
+_REPLAYED = ("openai", "promptfoo")
 _MOST_SHOWN = 10
 _MORE = """\
   swebench  a row of SWE-bench's format: FILE is one row as JSON, a list, or JSONL
@@ -120,6 +123,8 @@ _MORE = """\
   openai    graders, evals and output items of OpenAI's API: what it gave, as JSON or JSONL. An eval
             and the output items of its runs belong together: give both. What has results is graded
             again, and the agreement reported
+  promptfoo a promptfooconfig.yaml, as a case for each test and prompt; a results.json behind it is
+            graded again, and every difference explained
 
 exit status: 0 all of it carries over and agrees, 1 something needs you or does not agree,
 2 bad input"""
@@ -127,22 +132,25 @@ _EXAMPLES = """\
   assay import swebench rows.jsonl --instance psf__requests-2317 --source ~/src/requests
   assay import swebench row.json --source requests==2.31.0#sha256=942c5a75...
   assay import harbor tasks/hello-world
-  assay import openai eval.json items.jsonl --out evals/tickets"""
+  assay import openai eval.json items.jsonl --out evals/tickets
+  assay import promptfoo promptfooconfig.yaml results.json --out evals"""
 
 
 def add(parser: ArgumentParser) -> None:
     """Say what ``assay import`` takes."""
     explain(parser, _MORE, _EXAMPLES)
     add = parser.add_argument
-    add("form", choices=("swebench", "harbor", "openai"), metavar="FORMAT", help="whose they are")
+    add("form", choices=_FORMS, metavar="FORMAT", help="whose they are")
     add("files", nargs="+", metavar="FILE", help="what is imported")
-    add("--out", metavar="DIR", help="where to; evals/ID, evals/NAME or openai/NAME by default")
+    where = "where to; evals/ID, evals/NAME, openai/NAME or promptfoo by default"
+    add("--out", metavar="DIR", help=where)
     add("--instance", metavar="ID", help="of swebench: which row")
     source = "of swebench: a clone, a directory, a URL, or NAME==VERSION[#sha256=HEX]"
     add("--source", metavar="WHERE", help=source)
-    no_replay = "of openai: do not grade rows that have results again"
+    no_replay = "of openai, promptfoo: do not grade what has results again"
     add("--no-replay", dest="replay", action="store_false", help=no_replay)
-    add("--json", action="store_true", help="of openai: print one JSON object and nothing else")
+    one_object = "of openai, promptfoo: print one JSON object and nothing else"
+    add("--json", action="store_true", help=one_object)
 
 
 def run(given: Namespace) -> int:
@@ -152,14 +160,16 @@ def run(given: Namespace) -> int:
         The exit status: 1 if something needs its author first, or does not agree.
     """
     of = {
-        "swebench": {"instance": given.instance, "source": given.source},
-        "openai": {"no-replay": not given.replay, "json": given.json},
+        ("swebench",): {"instance": given.instance, "source": given.source},
+        _REPLAYED: {"no-replay": not given.replay, "json": given.json},
     }
-    for form, options in of.items():
-        if form != given.form and (wrong := [name for name, said in options.items() if said]):
-            raise InputError(f"--{wrong[0]} is of {form}, not of {given.form}")
+    for forms, options in of.items():
+        if given.form not in forms and (wrong := [name for name, said in options.items() if said]):
+            raise InputError(f"--{wrong[0]} is of {' and '.join(forms)}, not of {given.form}")
     if given.form == "openai":
         return _import_openai(given)
+    if given.form == "promptfoo":
+        return _import_promptfoo(given)
     if len(given.files) > 1:
         raise InputError(f"{given.form} takes one FILE, got {len(given.files)}")
     if given.form == "harbor":
@@ -284,9 +294,8 @@ def _print_replays(page: TextPage, replays: Sequence[Replay]) -> None:
         for odd in one.disagreements[:_MOST_SHOWN]:
             recorded = _verdict(odd.recorded_score, odd.recorded_passed)
             ours = _verdict(odd.score, odd.passed)
-            page.line(
-                f"{one.criterion}: row {odd.row}: recorded {recorded}, replayed {ours}", hanging=2
-            )
+            said = f"{one.criterion}: row {odd.row}: recorded {recorded}, replayed {ours}"
+            page.line(f"{said}; {odd.why}" if odd.why else said, hanging=2)
         if (more := len(one.disagreements) - _MOST_SHOWN) > 0:
             page.line(f"{one.criterion}: {more} more do not agree; --json lists them")
     page.blank()
@@ -310,3 +319,62 @@ def _print_next(page: TextPage, suite: Suite, place: Path) -> None:
         rows = shlex.quote(str(place / ROWS)) if suite.rows else "YOUR_ROWS.jsonl"
         page.line(f"Try:  assay grade {rows} {graders}")
     page.blank()
+
+
+def _import_promptfoo(given: Namespace) -> int:
+    import asyncio
+
+    from assay.interop.promptfoo_read import read_config
+    from assay.interop.promptfoo_suite import cases_of, read_results, replay, write_cases
+
+    config, *results = given.files
+    read = read_config(config)
+    directory = given.out or "promptfoo"
+
+    async def work() -> tuple[ImportedTests, list[str]]:
+        imported = await cases_of(read)
+        recorded = [one for file in results for one in read_results(file, imported, read)]
+        written = write_cases(imported, recorded, directory, trials=read.repeat)
+        if given.replay:
+            await replay(imported, recorded)
+        return imported, written
+
+    imported, written = asyncio.run(work())
+    if given.json:
+        print(json.dumps({"directory": directory, "files": written, **imported.to_dict()}))
+    else:
+        _print_imported(imported, config, directory)
+        if read.results and not results:
+            print(f"{read.results} lies beside it: name it, too, to have it graded again")
+    agreed = all(one.agreed == one.recorded for one in imported.replays)
+    clean = imported.cases and all(one.is_note for one in imported.left) and not imported.not_run
+    return 0 if agreed and clean else 1
+
+
+def _print_imported(imported: ImportedTests, config: str, directory: str) -> None:
+    from assay.reports.figures import count
+    from assay.reports.page import page_on
+
+    page = page_on(sys.stdout)
+    page.line((config, "bold"), f": {count(len(imported.cases), 'case')} in {directory}")
+    page.blank()
+    styles = {"exact": "green", "approximate": "yellow"}
+    rows = [
+        [theirs, ours, str(number), page.text((fidelity, styles[fidelity])), note]
+        for theirs, ours, number, fidelity, note in imported.table()
+    ]
+    page.table(("assertion", "grader", "times", "carries over", "note"), rows, left=5, whole=4)
+    page.blank()
+    if imported.left:
+        page.line(("Not carried over", "bold"))
+        page.blank()
+    for one in imported.left:
+        page.line(str(one), hanging=2)
+    if imported.left:
+        page.blank()
+    if imported.replays:
+        _print_replays(page, imported.replays)
+    for reason, number in imported.not_run.most_common(_MOST_SHOWN):
+        page.line(f"{count(number, 'result')} not replayed: {reason}")
+    if imported.cases:
+        page.line(f"Try:  assay run {shlex.quote(directory)}")

@@ -6,7 +6,7 @@ import math
 import os
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 from assay.cli.options import state_home
 
 if TYPE_CHECKING:
+    from assay.graders.spec import GraderSpec
     from assay.models import ModelClient
+    from assay.models.bill import Bill
     from assay.models.ledger import Entry
 
 
@@ -100,7 +102,48 @@ def cost_so_far() -> str:
     summary = _IN_USE[-1].ledger.summary()
     if summary.is_unanswered and summary.trouble:
         return f"{summary}: {summary.trouble}; asked again"
-    return str(summary) if summary.groups else ""
+    foretold = _BILLS[-1].short if _BILLS else ""
+    return f"{summary}{foretold and f' of {foretold}'}" if summary.groups else ""
+
+
+_BILLS: list[Bill] = []
+"""What the command's work will cost."""
+
+
+@contextmanager
+def billed(
+    items: int, things: str, graders: Iterable[GraderSpec], *, also: bool = False
+) -> Generator[Bill | None]:
+    """Within it, a piece of work is done whose cost is foretold; None where nobody is asked.
+
+    Args:
+        items: How many there are to do.
+        things: What they are called.
+        graders: What grades them.
+        also: Whether somebody else asks models, such as agents.
+    """
+    if not also and not any(spec.kind.grader.models_of(spec.options) for spec in graders):
+        yield None
+        return
+    from assay.models import current_client
+    from assay.models.bill import Bill
+    from assay.turns import told_of_charges
+
+    bill = Bill(items, things, budget=current_client().settings.max_cost_usd)
+    if not sys.stderr.isatty():  # a bar says it
+        bill.listen(say_bill)
+    _BILLS.append(bill)
+    try:
+        with told_of_charges(lambda charges: bill.ended(charges.usd, charges.calls)):
+            yield bill
+    finally:
+        _BILLS.remove(bill)
+
+
+def say_bill(line: str) -> None:
+    """Say what work will cost."""
+    if line:
+        print(f"models: {line}", file=sys.stderr)
 
 
 class _Alarm:

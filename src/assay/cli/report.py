@@ -41,6 +41,7 @@ from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store
 
 if TYPE_CHECKING:
+    from assay.models.bill import Bill
     from assay.reports.grader_cards import Shelf
     from assay.reports.run_records import Breakdown
 
@@ -86,6 +87,7 @@ def conclude(
     only: Sequence[CellRecord] = (),
     full: bool = False,
     is_asked_alone: bool = False,
+    bill: Bill | None = None,
 ) -> int:
     """Write what was asked for and give the exit status of the verdict that was printed.
 
@@ -98,6 +100,7 @@ def conclude(
         full: Whether JSON has every cell opened.
         is_asked_alone: Whether nothing but the report was asked for: a field to break it down by
             that no cell has is an error then, and else, after the work, a warning.
+        bill: What the run was to cost, where it was done now.
 
     Returns:
         The verdict's exit status, also where whoever reads the output stopped reading; 3 where a
@@ -135,6 +138,7 @@ def conclude(
             state=run_state(store, stored),
             some=bool(only),
             broken_down=broken_down,
+            bill=None if bill is None else bill.to_dict(),
         )
         summaries.append(summary)
 

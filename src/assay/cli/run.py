@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay.cli.exporting import add_export, exporting
-from assay.cli.judging import add_judging, cost_so_far
+from assay.cli.judging import add_judging, billed, cost_so_far, say_bill
 from assay.cli.options import (
     EXITS,
     INTERRUPTED,
@@ -43,7 +43,11 @@ from assay.tasks.case import Case
 if TYPE_CHECKING:
     from assay.eval.isolation import CaseLock, Settle
     from assay.eval.regrade import Regrade
+    from assay.eval.runner import OnCell
+    from assay.graders.spec import GraderSpec
+    from assay.models.bill import Bill
     from assay.reports.progress import Progress
+    from assay.store.records import CellRecord
 
 _MOST = 400
 _EXAMPLES = """\
@@ -226,11 +230,11 @@ def run(given: Namespace) -> int:
         if cluster is not None:
             workers = given.workers or 0
 
-        def go(shown: Progress) -> Coroutine[object, object, None]:
+        def go(shown: Progress, on_cell: OnCell) -> Coroutine[object, object, None]:
             return ready.go(
                 store,
                 workers=workers,
-                on_cell=shown.cell,
+                on_cell=on_cell,
                 on_begin=shown.begin,
                 cluster=cluster,
             )
@@ -240,9 +244,14 @@ def run(given: Namespace) -> int:
             again = f"assay run --resume {ready.run.id}{named_store()}"
             return f"{done} of {total} kept; go on with: {again}"
 
+        def foretold(bill: Bill) -> None:
+            from assay.eval.foretell import foretell_cells
+
+            foretell_cells(bill, ready, store)
+
         try:
             _note_unused(ready)
-            return _carry_out(ready, store, outputs, go, kept)
+            return _carry_out(ready, store, outputs, go=go, kept=kept, foretold=foretold)
         except AssayError:
             # What was refused before its first cell is no run; it would be the latest one.
             if given.resume is None and not store.counts(ready.run.id).total:
@@ -299,8 +308,10 @@ def _carry_out(
     ready: Launch | Regrade,
     store: Store,
     outputs: Outputs,
-    go: Callable[[Progress], Coroutine[object, object, None]],
+    *,
+    go: Callable[[Progress, OnCell], Coroutine[object, object, None]],
     kept: Callable[[], str],
+    foretold: Callable[[Bill], None],
 ) -> int:
     """Do what is planned, show progress, and conclude.
 
@@ -310,6 +321,7 @@ def _carry_out(
         outputs: What is written of it.
         go: Does it, and tells how far it is.
         kept: What an interruption leaves, and how to go on.
+        foretold: Tells what it will cost, where models are asked.
 
     Returns:
         The exit status; 130 if it was interrupted, with what was finished kept.
@@ -317,27 +329,52 @@ def _carry_out(
     import asyncio
 
     from assay.cli.report import conclude
+    from assay.eval.costs import cost_of_cell
     from assay.reports.page import page_on
     from assay.reports.progress import progress
 
-    async def work(shown: Progress) -> None:
+    is_new = isinstance(ready, Launch)
+    has_cells = isinstance(ready, Launch) or bool(ready.tasks)  # rows tell what they cost
+
+    async def work(shown: Progress, bill: Bill | None) -> None:
+        def on_cell(cell: CellRecord) -> None:
+            shown.cell(cell)
+            if bill is not None and has_cells:
+                bill.ended(*cost_of_cell(cell, is_new=is_new))
+
         try:
-            await go(shown)
+            await go(shown, on_cell)
         finally:
             await ready.close()
 
     page = page_on(sys.stderr)
-    try:
-        # What a grader of one's own prints must not end up inside the JSON.
-        with (
-            redirect_stdout(sys.stderr),
-            progress(page, len(ready.cells), note=cost_so_far) as shown,
-        ):
-            asyncio.run(work(shown))
-    except KeyboardInterrupt:
-        print(f"interrupted: {kept()}", file=sys.stderr)
-        return INTERRUPTED
-    return conclude(store, ready.run.id, outputs)
+    graders, asks = _asking(ready)
+    with billed(len(ready.cells), "cells", graders, also=asks) as bill:
+        try:
+            if bill is not None:
+                foretold(bill)
+                say_bill(bill.line)
+            # What a grader of one's own prints must not end up inside the JSON.
+            with (
+                redirect_stdout(sys.stderr),
+                progress(page, len(ready.cells), note=cost_so_far) as shown,
+            ):
+                asyncio.run(work(shown, bill))
+        except KeyboardInterrupt:
+            print(f"interrupted: {kept()}", file=sys.stderr)
+            return INTERRUPTED
+    return conclude(store, ready.run.id, outputs, bill=bill)
+
+
+def _asking(ready: Launch | Regrade) -> tuple[list[GraderSpec], bool]:
+    """What grades the cells of a run, and whether an agent asks a model in any of them."""
+    if isinstance(ready, Launch):
+        works = [cell.task.work for cell in ready.cells]
+        asks = any(cell.asks for cell in ready.todo)
+    else:
+        works, asks = [task.work for task in ready.tasks.values()], False
+    graders = () if isinstance(ready, Launch) else ready.graders
+    return [*graders, *(g for one in works if isinstance(one, Case) for g in one.graders)], asks
 
 
 def _note_unused(ready: Launch) -> None:
@@ -381,10 +418,19 @@ def run_regrade(given: Namespace) -> int:
         if ready.left_out:
             left_out = count(ready.left_out, "cell")
             print(f"note: {left_out} kept nothing to grade", file=sys.stderr)
+
+        def foretold(bill: Bill) -> None:
+            import asyncio
+
+            from assay.eval.foretell import foretell_regrade
+
+            asyncio.run(foretell_regrade(bill, ready, store))
+
         return _carry_out(
             ready,
             store,
             outputs,
-            lambda shown: ready.go(store, workers=workers, on_cell=shown.cell),
-            lambda: "what was graded is kept; assay regrade starts over",
+            go=lambda _, on_cell: ready.go(store, workers=workers, on_cell=on_cell),
+            kept=lambda: "what was graded is kept; assay regrade starts over",
+            foretold=foretold,
         )

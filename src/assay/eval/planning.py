@@ -18,6 +18,7 @@ from assay.eval.harnesses import (
 from assay.eval.work import own_model
 from assay.frozen import frozen
 from assay.graders.apply import require_parts
+from assay.graders.spec import own_seconds
 from assay.scoring.results import SubScore
 from assay.tasks.blocks import NO_MATRIX, HarnessSpec, Matrix
 from assay.tasks.case import Case
@@ -242,11 +243,8 @@ def options_of(task: Task) -> RunOptions:
     submission that hangs every command would be our time-out, an error that leaves the mean, and
     not the 0 that it is.
     """
-    limits, own = task.conditions.limits, 0.0
-    for spec in task.work.graders if isinstance(task.work, Case) else ():
-        parameter = spec.kind.parameters.get("timeout_s")
-        seconds = spec.options.get("timeout_s") or (parameter.default if parameter else 0.0)
-        own += float(seconds) if isinstance(seconds, int | float) else 0.0
+    limits = task.conditions.limits
+    own = own_seconds(task.work.graders) if isinstance(task.work, Case) else 0.0
     return RunOptions(
         agent_timeout=limits.agent_timeout_s, grading_timeout=limits.grading_timeout_s + own
     )

@@ -32,6 +32,7 @@ from assay.store.runs import Store
 from assay.tasks.case import Case
 from assay.tasks.rows import Row, read_row
 from assay.tasks.task import Task
+from assay.turns import charging
 from assay.types.run import Run
 
 
@@ -115,6 +116,10 @@ class Regrade:
         """Stop what the environments of its tasks started."""
         await stop_environments(self.tasks.values())
 
+    def row(self, store: Store, cell: CellRecord) -> Row:
+        """A row as it was kept."""
+        return _kept_row(store, self.run, cell)
+
     def _again(self, before: CellRecord, store: Store) -> Planned:
         task = self.tasks[before.case]
         return Planned(
@@ -129,11 +134,12 @@ class Regrade:
 
     async def _grade_row(self, store: Store, before: CellRecord) -> tuple[Row, EvaluationResult]:
         """Grade a row as it was kept: its file may have changed since, or be gone."""
-        row = _kept_row(store, self.run, before)
+        row = self.row(store, before)
         if lacks_answer(self.graders, row.submission):
             return row, unanswered(row.submission)
         keep = _kept_nodes(before, self.graders, self.only) if self.only else {}
-        return row, await grade_submission(self.graders, row.submission, keep=keep)
+        with charging():
+            return row, await grade_submission(self.graders, row.submission, keep=keep)
 
 
 def plan_regrade(

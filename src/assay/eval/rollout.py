@@ -210,7 +210,10 @@ async def _work(cell: Cell, progress: _Progress) -> Run:
         try:
             result = await within(_graded(cell, session, submission), limit)
         except OutOfTimeError:
-            raise GradingTimeoutError(f"grading took longer than {limit:g} s") from None
+            raise GradingTimeoutError(
+                f"grading took longer than {limit:g} s",
+                hint="limits.grading_timeout_s of a case gives it more, or grading_timeout",
+            ) from None
         finally:
             run.metadata.update(session.notes)
             if moves.made and ANSWERED in session.notes:

@@ -12,6 +12,7 @@ from assay.graders.spec import GraderSpec
 from assay.graders.usage import missing_part, untold_part
 from assay.scoring.results import EvaluationResult
 from assay.tasks.rows import Row
+from assay.turns import charging
 from assay.types.submission import Submission
 
 T = TypeVar("T")
@@ -45,7 +46,11 @@ async def row_results(graders: Sequence[GraderSpec], rows: Sequence[Row]) -> lis
 
         limit = RunOptions().grading_timeout
     try:
-        graded = await (work if limit is None else within(work, limit))
+        if limit is None or len(there) != 1:
+            graded = await (work if limit is None else within(work, limit))
+        else:
+            with charging():
+                graded = await within(work, limit)
     except OutOfTimeError:
         graded = _failed(f"grading took longer than {limit:g} s", len(there))
     except Exception as error:  # the boundary: what breaks on a row is that row's error

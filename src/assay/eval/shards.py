@@ -13,7 +13,7 @@ from typing import TypeAlias
 from assay.errors import InputError
 from assay.eval.batch import in_batches
 from assay.tasks.json_rows import MAX_LINE_BYTES, parse_line
-from assay.tasks.pictures import IMAGES, with_files
+from assay.tasks.pictures import IMAGES, may_have_pictures, with_files
 from assay.tasks.row_files import Unit, place_of, renamed_line
 from assay.tasks.rows import Glance, Row, glance_at, parse_row
 from assay.tasks.tables import Batch, ColumnFile, lines_of
@@ -23,6 +23,8 @@ Lines: TypeAlias = "Sequence[tuple[int, bytes | InputError]]"
 
 _TOGETHER = 256
 """Rows that graders which compute are given together."""
+_PICTURED = 256 << 10
+"""Bytes that the pictures of a row are taken to have, where a line may name files."""
 _CHUNK = 1 << 20
 
 
@@ -158,14 +160,15 @@ def survey(
         file: Its path.
         name: What people call it.
         rows: How many each stretch has at most.
-        size: Bytes after which one ends, too.
+        size: Bytes after which one ends, too. A line that may name a picture counts for a large
+            one: it is held with its rows.
 
     Raises:
         InputError: If it cannot be read.
     """
     stretches: list[RowStretch] = []
     digest = hashlib.blake2b(digest_size=32)
-    place = length = held = last = 0
+    place = length = weight = held = last = 0
     first = number = 1
     try:
         with Path(file).open("rb") as handle:
@@ -175,11 +178,12 @@ def survey(
             ):
                 digest.update(line)
                 length += len(line)
+                weight += len(line) + (_PICTURED if may_have_pictures(line) else 0)
                 if not line.isspace():
                     held, last = held + 1, number
-                if held == rows or length >= size:
+                if held == rows or weight >= size:
                     stretches.append(RowStretch(first, place, length, held))
-                    place, length, held, first = place + length, 0, 0, number + 1
+                    place, length, weight, held, first = place + length, 0, 0, 0, number + 1
     except OSError as error:
         raise InputError(f"cannot read {name}: {error.strerror}") from error
     if held:

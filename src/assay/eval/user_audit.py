@@ -105,14 +105,12 @@ def _signs(
 
 def _repeated(said: str, persona: str) -> str:
     """What is said in the words in which the persona was told, and not as a user says it."""
-    told, spoken = _words(persona), f" {' '.join(_words(said))} "
+    told, words = _words(persona), _words(said)
     for length, is_addressed in ((_RUN, True), (_LONG_RUN, False)):
-        for start in range(len(told) - length + 1):
-            run = told[start : start + length]
-            if is_addressed and _ADDRESSED.isdisjoint(run):
-                continue
-            if f" {' '.join(run)} " in spoken:
-                return " ".join(run)
+        spoken = set(_runs(words, length))
+        for run in _runs(told, length):
+            if run in spoken and not (is_addressed and _ADDRESSED.isdisjoint(run.split())):
+                return run
     return ""
 
 
@@ -124,13 +122,15 @@ def _given_away(secret: str, said: str, known: str, *, least: int) -> str:
     words = _words(secret)
     if sum(map(len, words)) < _LEAST or len(words) < least:
         return ""
-    spoken, before = (f" {' '.join(_words(text))} " for text in (said, known))
     length = min(len(words), _RUN)
-    for start in range(len(words) - length + 1):
-        run = f" {' '.join(words[start : start + length])} "
-        if run in spoken and run not in before:
-            return run.strip()
-    return ""
+    spoken = set(_runs(_words(said), length))
+    found = [run for run in _runs(words, length) if run in spoken]
+    before = set(_runs(_words(known), length)) if found else set[str]()
+    return next((run for run in found if run not in before), "")
+
+
+def _runs(words: Sequence[str], length: int) -> Iterator[str]:
+    return (" ".join(words[at : at + length]) for at in range(len(words) - length + 1))
 
 
 def _words(text: str) -> list[str]:

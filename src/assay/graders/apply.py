@@ -222,7 +222,7 @@ def explained(node: SubScore, submission: Submission) -> SubScore:
     if not issubclass(grader, Comparison) or grader.slow or isinstance(call, str):
         return node
     try:
-        value = grader.function(**call)
+        value = grader.compared(call)
     except AssayError:  # what was cut or redacted may be no option any more
         return node
     if value != node.value:

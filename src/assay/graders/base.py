@@ -79,6 +79,8 @@ class Grader(Batched):
     """Whether it grades how the work was done, which is not credit for the work itself."""
     waits: ClassVar[bool] = False
     """Whether it mostly waits for somebody else, such as a model: many may be at it at once."""
+    asks_again: ClassVar[bool] = False
+    """Whether replies of models lead to more questions, which nobody knows before."""
     is_pure: ClassVar[bool] = False
     """Whether it only compares, from its parameters alone: any process may do it as well."""
     computes: ClassVar[bool] = False
@@ -342,6 +344,12 @@ class Grader(Batched):
         """
         del options, tree
         return None
+
+    @classmethod
+    def models_of(cls, options: Mapping[str, Json]) -> Sequence[str]:
+        """References of the models that a declaration asks; most ask none."""
+        del options
+        return ()
 
     @classmethod
     def handed(cls, options: Mapping[str, Json]) -> tuple[int, int]:

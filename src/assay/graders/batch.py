@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
-from math import fsum
+from math import fsum, inf
 from numbers import Real
 from typing import Literal, TypeAlias, cast, get_args
 
@@ -22,7 +22,7 @@ from assay.errors import GraderError, InputError, reason_of
 from assay.frozen import frozen
 from assay.graders.apply import grade_many
 from assay.graders.driver import OutOfTimeError, in_batches, run_batches, within
-from assay.graders.spec import GraderSpec, pass_mark
+from assay.graders.spec import GraderSpec, own_seconds, pass_mark
 from assay.graders.threads import on_own_loop, wait_for
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json, plain
@@ -73,6 +73,9 @@ _NOT_YET = Graded.failed("", "it was not graded")
 _MAX_LINES = 20
 _MAX_CAUSES = 5
 _WHY = 80
+DEADLINE = 600.0
+"""Seconds that an item may take where nobody says another number, beside what its graders' commands
+may take by their own limits: what hangs every command is a 0 of theirs, and no error of ours."""
 _TITLES = ("item", "time", "reward", "why")
 
 
@@ -197,6 +200,7 @@ class Way:
     size: int = 1
     at_once: int = 16
     threshold: float = 1.0  # the score that passes
+    deadline: float | None = DEADLINE  # where nobody says another; None for no end
 
 
 def way_of(graders: Sequence[GraderSpec]) -> Way:
@@ -217,7 +221,14 @@ def way_of(graders: Sequence[GraderSpec]) -> Way:
         handed = [spec.kind.grader.handed(spec.options) for spec in specs]
         size, at_once = handed[0] if len(specs) == 1 else (1, min(most for _, most in handed))
     name = specs[0].label if len(specs) == 1 else "reward"
-    return Way(score=score, name=name, size=size, at_once=at_once, threshold=pass_mark(specs))
+    return Way(
+        score=score,
+        name=name,
+        size=size,
+        at_once=at_once,
+        threshold=pass_mark(specs),
+        deadline=DEADLINE + own_seconds(specs),
+    )
 
 
 class Batches:
@@ -225,6 +236,8 @@ class Batches:
 
     ``deadline``: Seconds that an item may take once its turn has come. A late item is an error of
     ours and has no reward; the graders themselves limit what a submission may take, and score it.
+    By default 600, and what the graders may take by their own ``timeout_s``; ``math.inf`` for no
+    end.
     ``at_once``: Items under way at the same time, for graders that take them one by one; by default
     as many as the grader can bear.
     """
@@ -238,8 +251,10 @@ class Batches:
         attempts: int = 1,
         at_once: int | None = None,
     ) -> None:
-        if deadline is not None:
-            deadline = require_seconds("deadline", deadline)
+        if deadline is None:
+            deadline = way.deadline
+        else:
+            deadline = None if deadline == inf else require_seconds("deadline", deadline)
         for what, number in (("at_once", at_once), ("attempts", attempts)):
             if number is not None and (type(number) is not int or number < 1):
                 raise InputError(f"{what} is {number!r}", hint="a whole number, at least 1")
@@ -336,7 +351,7 @@ class Batches:
         ], each
 
     def _late(self, name: str) -> Graded:
-        late = f"it was not graded within {self._deadline} seconds"
+        late = f"it was not graded within {self._deadline} seconds (`deadline` gives it more)"
         return Graded.failed(name, late, outcome="late")
 
 

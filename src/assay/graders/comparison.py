@@ -8,13 +8,15 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar, cast
 
 import assay.text
-from assay.errors import MissingExtraError, is_fault
+from assay.errors import InputError, MissingExtraError, is_fault
 from assay.graders.base import Grader, Parameter, Score, signature_parameters
 from assay.scoring.json_safe import Json
 
 __all__ = ["Comparison"]
 
 _FAR_APART = ("0", "-7", "987654321.5")
+_NEGATE = Parameter("negate", bool, required=False, default=False)
+"""Whether the score is what the comparison lacks to 1: the answer must not be like that."""
 
 
 class Comparison(Grader):
@@ -27,8 +29,9 @@ class Comparison(Grader):
 
     @classmethod
     def parameters(cls) -> tuple[dict[str, Parameter], bool]:
-        """What the helper takes."""
-        return signature_parameters(cls.function)
+        """What the helper takes, and whether the opposite is asked for."""
+        known, takes_any = signature_parameters(cls.function)
+        return (known if cls.slow else {**known, _NEGATE.name: _NEGATE}), takes_any
 
     @classmethod
     def check_options(cls, options: Mapping[str, Json]) -> None:
@@ -39,9 +42,28 @@ class Comparison(Grader):
         if any(p.required and p.name not in {*options, "answer"} for p in known.values()):
             return  # what it is compared with comes with the work
         try:
-            cls.function(**{**options, "answer": ""})
+            cls.compared({**options, "answer": ""})
         except MissingExtraError:
             return  # the declaration is right, if not on this machine
+
+    @classmethod
+    def compared(cls, parameters: Mapping[str, object]) -> float:
+        """What the helper gives; with ``negate`` what that lacks to 1.
+
+        Raises:
+            InputError: ``negate`` of a part of the answer: one that has no such part would be paid.
+        """
+        if _NEGATE.name not in parameters:
+            return cls.function(**parameters)
+        value = cls.function(**_without_negate(parameters))
+        if not parameters[_NEGATE.name]:
+            return value
+        if parameters.get("extract") is not None:
+            raise InputError(
+                "negate and extract do not go together: who leaves that part out would be paid",
+                hint="leave out 'extract', so that the whole answer is looked at",
+            )
+        return 1.0 - value
 
     @classmethod
     def pays_for_nothing(cls, options: Mapping[str, Json]) -> Sequence[str]:
@@ -53,7 +75,7 @@ class Comparison(Grader):
             return ()
 
         def pays(*answers: str) -> bool:
-            return all(cls.function(**{**options, "answer": answer}) == 1.0 for answer in answers)
+            return all(cls.compared({**options, "answer": answer}) == 1.0 for answer in answers)
 
         try:
             if pays("", "zq7", " ".join(map(str, options.values()))):
@@ -67,14 +89,21 @@ class Comparison(Grader):
     @classmethod
     def compute_score(cls, **parameters: object) -> Score | Awaitable[Score]:
         """Compare."""
-        return cls.function(**parameters)
+        return cls.compared(parameters)
 
     @classmethod
     def explain(cls, value: float, parameters: Mapping[str, object]) -> dict[str, Json]:
         """What was read in the answer, what was expected, and how that decided."""
         from assay.text.explain import explain
 
-        return dict[str, Json](explain(cls.name, value, parameters))
+        if not parameters.get(_NEGATE.name):
+            return dict[str, Json](explain(cls.name, value, _without_negate(parameters)))
+        found = dict[str, Json](explain(cls.name, 1.0 - value, _without_negate(parameters)))
+        return {**found, "decided": f"{found['decided']}; it must not be so (negate)"}
+
+
+def _without_negate(parameters: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in parameters.items() if name != _NEGATE.name}
 
 
 class _Slow(Comparison):

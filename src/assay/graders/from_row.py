@@ -23,9 +23,11 @@ from assay.types.submission import SUBMISSION_PARTS, Submission
 SOURCES = ("expected", "question", "metadata")
 """What of a row may be named: what its author wrote, and nothing of the answer."""
 
-_OF_AUTHOR = frozenset({"pass_threshold", "isolation", "contract", "fresh", "cmd", "files"})
-"""What holds for a whole run, how a judge is kept apart from what it judges, and what it runs and
-looks at."""
+_OF_AUTHOR = frozenset(
+    {"pass_threshold", "isolation", "contract", "fresh", "cmd", "files", "negate"}
+)
+"""What holds for a whole run, how a judge is kept apart from what it judges, what it runs and looks
+at, and whether the opposite is right."""
 
 _VALID = "valid: expected, question, metadata.FIELD"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, fields, is_dataclass, replace
 from typing import cast
 
@@ -103,6 +103,17 @@ def pass_mark(graders: Sequence[GraderSpec]) -> float:
         return 1.0
     given = graders[0].options.get("pass_threshold", parameter.default)
     return float(given) if isinstance(given, int | float) else 1.0
+
+
+def own_seconds(specs: Iterable[GraderSpec]) -> float:
+    """What graders' commands and calls may take by their own limits, one after the other."""
+    own = 0.0
+    for spec in specs:
+        for name in ("timeout_s", "timeout_seconds"):
+            parameter = spec.kind.parameters.get(name)
+            seconds = spec.options.get(name) or (parameter.default if parameter else 0.0)
+            own += float(seconds) if isinstance(seconds, int | float) else 0.0
+    return own
 
 
 def declared(grader: Batched | type[Batched], options: Mapping[str, object] = {}) -> GraderSpec:

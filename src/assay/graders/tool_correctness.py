@@ -46,6 +46,8 @@ class ToolCorrectnessGrader(Grader):
         expected: Tools, in order; a text stands for a matcher on ``match``.
         match: What a text means.
         ordered: Whether their order counts too.
+        measure: ``f1``, or ``recall`` where calls that nobody expected cost nothing, or
+            ``precision`` where it costs nothing to leave expected ones out.
     """
 
     name: ClassVar[str] = "tool_correctness"
@@ -57,6 +59,7 @@ class ToolCorrectnessGrader(Grader):
     ] = field(default_factory=list["str | ToolMatcher"])
     match: Literal["kind", "name", "raw_name"] = "kind"
     ordered: bool = False
+    measure: Literal["f1", "recall", "precision"] = "f1"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -82,7 +85,12 @@ class ToolCorrectnessGrader(Grader):
         unmet = ((n + 1, one) for n, one in enumerate(matchers) if not met >> n & 1)
         missing = missing_part(trace)
         observed = len(calls) + (1 if missing else 0)
-        value = 2 * paired / (observed + len(matchers))
+        among = {
+            "f1": (observed + len(matchers)) / 2,
+            "recall": len(matchers),
+            "precision": observed,
+        }
+        value = paired / among[self.measure] if paired else 0.0
         if paired:
             value *= in_order / paired
         evidence: dict[str, Json] = {

@@ -76,14 +76,15 @@ def read_dump(files: Sequence[str]) -> Dump:
     """
     dump = Dump()
     for file in files:
-        for found, value in _documents(file):
+        for found, value in documents_of(file):
             _sort(found, value, dump)
     if not (dump.evals or dump.graders or dump.items or dump.rows):
         raise InputError(f"{', '.join(files)}: no grader, eval or output item is in there")
     return dump
 
 
-def _documents(file: str) -> Iterator[tuple[Found, Json]]:
+def documents_of(file: str) -> Iterator[tuple[Found, Json]]:
+    """The document of a file of JSON, or those on the lines of one of JSONL."""
     try:
         path = Path(file)
         if path.stat().st_size > MAX_BYTES:

@@ -38,6 +38,7 @@ class RowDisagreement:
         recorded_passed: Likewise.
         score: What the replay gave.
         passed: Likewise; None where the criterion does not say what passes.
+        why: What was said of the two, where something was.
     """
 
     row: str
@@ -45,6 +46,7 @@ class RowDisagreement:
     recorded_passed: bool | None
     score: float
     passed: bool | None
+    why: str = ""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -92,6 +94,7 @@ class Replay:
                     "row": one.row,
                     "recorded": {"score": one.recorded_score, "passed": one.recorded_passed},
                     "replayed": {"score": one.score, "passed": one.passed},
+                    "why": one.why,
                 }
                 for one in self.disagreements
             ],
@@ -99,9 +102,12 @@ class Replay:
 
 
 @dataclass(frozen=True, slots=True)
-class _Given:
+class Given:
+    """What the replay gave for a row, and what it says of that."""
+
     score: float
     passed: bool | None
+    why: str = ""
 
 
 async def replay(suite: Suite) -> list[Replay]:
@@ -153,28 +159,32 @@ async def _replayed(
             if isinstance(outcome, str):
                 found.not_replayed[outcome] += 1
                 continue
-            _compare(found, row, result, outcome, exact=criterion.fidelity == "exact")
+            compare(found, row.id, result, outcome, exact=criterion.fidelity == "exact")
             if outcome.passed is not None and result.passed is not None:
                 verdicts.append((outcome.passed, result.passed))
-    measure = agreement([ours for ours, _ in verdicts], [theirs for _, theirs in verdicts]).measure
-    found.kappa = measure.kappa if isinstance(measure, Confusion) else None
+    found.kappa = kappa_of(verdicts)
     return found
 
 
-async def _graded(definition: OpenAIDefinition, scope: TemplateScope) -> _Given | str:
+def kappa_of(verdicts: Sequence[tuple[bool, bool]]) -> float | None:
+    """Cohen's kappa of pairs of verdicts; None where there are none or all are alike."""
+    measure = agreement([ours for ours, _ in verdicts], [theirs for _, theirs in verdicts]).measure
+    return measure.kappa if isinstance(measure, Confusion) else None
+
+
+async def _graded(definition: OpenAIDefinition, scope: TemplateScope) -> Given | str:
     """What a row is worth, or why that cannot be said."""
     try:
         reward = await definition.graded(scope)
     except SubmissionFaultError:
-        return _Given(0.0, passed=False)
+        return Given(0.0, passed=False)
     except (FaultError, SandboxError, MissingExtraError) as error:
         return str(error)
-    return _Given(reward.value, reward.passed)
+    return Given(reward.value, reward.passed)
 
 
-def _compare(
-    found: Replay, row: RecordedRow, result: RecordedResult, given: _Given, *, exact: bool
-) -> None:
+def compare(found: Replay, row: str, result: RecordedResult, given: Given, *, exact: bool) -> None:
+    """Compare what was recorded for a row with what the replay gave, and note it."""
     difference = None if result.score is None else abs(given.score - result.score)
     if difference is not None:
         found.largest_difference = max(found.largest_difference or 0.0, difference)
@@ -190,10 +200,11 @@ def _compare(
     else:
         found.disagreements.append(
             RowDisagreement(
-                row=row.id,
+                row=row,
                 recorded_score=result.score,
                 recorded_passed=result.passed,
                 score=given.score,
                 passed=given.passed,
+                why=given.why,
             )
         )

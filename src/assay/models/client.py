@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
 from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 from assay.conversation.messages import Message, Purpose, Reply, Request
 from assay.conversation.schemas import Shape, schema_text, shape_of
 from assay.conversation.structured import read_object
-from assay.conversation.wire import texts
+from assay.conversation.wire import texts, with_words
 from assay.errors import InputError, ModelError
 from assay.models import client_to_come, watch_here
 from assay.models.asking import Asking, Check, tokens_of
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from assay.models.passing import Listener, Passed
 
 
+Told: TypeAlias = "Callable[[str, tuple[float, float] | None], None]"
+
+
 class ModelClient:
     """Asks models; for any number of event loops and threads.
 
@@ -56,6 +59,7 @@ class ModelClient:
     Attributes:
         settings: How models are reached.
         ledger: What has been spent.
+        told: Is told of questions in the place of models; None for a client that asks them.
     """
 
     def __init__(
@@ -76,6 +80,24 @@ class ModelClient:
         self._cache = cache
         self._timing = timing or Timing()
         self._routes: dict[str, Route] = {}
+        self.told: Told | None = None
+
+    def asking_nobody(self, told: Told) -> Self:
+        """The same client, which tells of a question that the cache does not answer, and asks none.
+
+        Whoever asks gets an error then. ``told`` is given the model and what the question costs:
+        the least and the most, in US dollars, or None where the price is not known.
+        """
+        other = self.on_account(Ledger(prices=self._prices))
+        other.told = told
+        return other
+
+    def knows_price(self, reference: str) -> bool:
+        """Whether the price of a model is known.
+
+        Raises `InputError` and `ModelError` as `route`.
+        """
+        return self._prices.price(self.route(reference).priced) is not None
 
     def on_account(self, ledger: Ledger) -> Self:
         """The same client, and what it has learned of models, on another account."""
@@ -167,6 +189,9 @@ class ModelClient:
 
         route = self.route(model)
         read = tokens_asked(asked, body) if tokens is None else tokens
+        if self.told is not None:
+            most = self.cost_of(model, asked, body)
+            raise self._not_asked(model, None if most is None else (0.0, most))
         sending = self._sending(
             route,
             model=model,
@@ -241,6 +266,8 @@ class ModelClient:
         )
         cache = self._cache
         if cache is None:
+            if self.told is not None:
+                raise self._not_asked(request.model, self._range(request, route, shape))
             return await self._asking(request, route, shape, check, digest).run()
         async with cache.sharing(digest, request.timeout_seconds):
             hit = await cache.get(digest, model=request.model)
@@ -248,9 +275,22 @@ class ModelClient:
                 reply = self._from_cache(hit, request, route, shape, check)
                 if reply is not None:
                     return reply
+            if self.told is not None:
+                raise self._not_asked(request.model, self._range(request, route, shape))
             reply = await self._asking(request, route, shape, check, digest).run()
             await cache.put(digest, reply)
             return reply
+
+    def _not_asked(self, model: str, costs: tuple[float, float] | None) -> ModelError:
+        if self.told is not None and not self.route(model).missing:
+            self.told(model, costs)
+        return ModelError(f"{model} is not asked: it is only foretold", kind="not_recorded")
+
+    def _range(
+        self, request: Request, route: Route, shape: Shape | None
+    ) -> tuple[float, float] | None:
+        messages = with_words(request.messages, "" if shape is None else shape.words)
+        return self._prices.range(route.priced, replace(request, messages=messages))
 
     def _asking(
         self,

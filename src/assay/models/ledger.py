@@ -20,6 +20,7 @@ from assay.frozen import frozen
 from assay.models.forking import ForkSafe
 from assay.models.prices import Prices
 from assay.scoring.json_safe import Json
+from assay.turns import charges_here
 
 EntryKind: TypeAlias = Literal["call", "retry", "repair", "hit", "lost"]
 """A question asked; asked again after a fault or a cut-off; asked to correct its reply; answered
@@ -196,10 +197,13 @@ class LedgerSummary:
         if total.unknown and not total.cost_usd:
             return f"{', '.join(parts)}, of unknown price"
         unknown = f" ({total.unknown:,} of unknown price)" if total.unknown else ""
-        return f"{', '.join(parts)}, {_money(total.cost_usd)}{unknown}"
+        return f"{', '.join(parts)}, {money(total.cost_usd)}{unknown}"
 
 
-def _money(dollars: float) -> str:
+def money(dollars: float) -> str:
+    """An amount of US dollars as it is told."""
+    if 0 < dollars < 0.0001:
+        return "less than $0.0001"
     return f"${dollars:,.2f}" if dollars >= 0.01 or dollars == 0 else f"${dollars:.4f}"
 
 
@@ -248,7 +252,7 @@ class Ledger(ForkSafe):
             return Reservation(self, 0.0)
         if estimate_usd is None and not budget.allow_unknown:
             raise ModelError(
-                f"{what} has no known price, so the budget of {_money(budget.max_cost_usd)} "
+                f"{what} has no known price, so the budget of {money(budget.max_cost_usd)} "
                 "cannot hold",
                 kind="budget",
                 hint=f"name a price for {what!r} in a file, the prices_file of ASSAY_MODELS",
@@ -264,9 +268,9 @@ class Ledger(ForkSafe):
                 return Reservation(self, amount)
             spent, reserved = self._spent, self._reserved
         raise ModelError(
-            f"the budget is used up: {_money(spent)} of {_money(budget.max_cost_usd)} are spent, "
-            f"requests under way may take {_money(reserved)}, and {what} may take "
-            f"{_money(amount)}",
+            f"the budget is used up: {money(spent)} of {money(budget.max_cost_usd)} are spent, "
+            f"requests under way may take {money(reserved)}, and {what} may take "
+            f"{money(amount)}",
             kind="budget",
             hint="raise --max-cost, ASSAY_MAX_COST_USD or max_cost_usd of the settings; what is "
             "answered is in the cache, if that is on",
@@ -296,6 +300,8 @@ class Ledger(ForkSafe):
 
         It does not change what is left of the budget: that is `Reservation.settle`'s to do.
         """
+        if (charges := charges_here()) is not None:
+            charges.add(entry.cost_usd, is_call=entry.kind == "call")
         with self.lock:
             model = entry.model
             if model not in self._models:

@@ -36,6 +36,7 @@ _SNAPSHOT = re.compile(r"(?:[-@]\d{4}-?\d{2}-?\d{2}|-\d{2}-\d{2}|-\d{4}|[-@]late
 _CHARACTERS_PER_TOKEN = 3
 _OVERHEAD_TOKENS = 200  # roles and the frame of tools, which no message shows
 _IMAGE_TOKENS = 3_000
+_SHORT_REPLY = 20
 _REMEMBERED = 1_024
 _Dollars: TypeAlias = Annotated[float, Within(0)]
 
@@ -147,18 +148,19 @@ class Prices:
         price = self.price(model)
         if price is None:
             return None
-        read = _OVERHEAD_TOKENS
-        for message in request.messages:
-            if isinstance(message.content, str):
-                read += _tokens(message.content)
-                continue
-            for part in message.content:
-                text = part.get("text")
-                read += _tokens(text) if isinstance(text, str) else _IMAGE_TOKENS
-        if request.schema is not None:
-            # It is sent as a schema and stated in words.
-            read += 2 * _tokens(schema_text(request.schema))
-        return price.of(read, 0, request.max_tokens)
+        return price.of(_OVERHEAD_TOKENS + _read(request), 0, request.max_tokens)
+
+    def range(self, model: str, request: Request) -> tuple[float, float] | None:
+        """What a request costs at least and at most, in US dollars; None as `estimate`.
+
+        The least is that of a short verdict, and of a prompt of few tokens that the provider has in
+        its own cache already.
+        """
+        price, most = self.price(model), self.estimate(model, request)
+        if price is None or most is None:
+            return None
+        read = _read(request) // 2
+        return price.of(read, read, min(_SHORT_REPLY, request.max_tokens)), most
 
     def price(self, model: str) -> Price | None:
         """The row of a model, or None."""
@@ -206,6 +208,22 @@ def _packaged(today: str) -> dict[str, Price]:
 def _made(row: dict[str, Any]) -> Price:
     above = row.pop("above", None)
     return Price(**row, above=above and _made(above))
+
+
+def _read(request: Request) -> int:
+    """Tokens of what is asked, its schema included."""
+    read = 0
+    for message in request.messages:
+        if isinstance(message.content, str):
+            read += _tokens(message.content)
+            continue
+        for part in message.content:
+            text = part.get("text")
+            read += _tokens(text) if isinstance(text, str) else _IMAGE_TOKENS
+    if request.schema is not None:
+        # It is sent as a schema and stated in words.
+        read += 2 * _tokens(schema_text(request.schema))
+    return read
 
 
 def _tokens(text: str) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TextIO, cast
 
@@ -37,6 +37,7 @@ def cells_json(
     opener: Callable[[CellRecord], OpenedCell] | None = None,
     some: bool = False,
     broken_down: Breakdown | None = None,
+    bill: Mapping[str, Json] | None = None,
 ) -> Summary:
     """Write the run as exactly one JSON object and a line feed, ASCII only, cell by cell.
 
@@ -58,7 +59,8 @@ def cells_json(
         separator = ",\n"
     summary = replace(tally.summary(), broken_down=broken_down)
     decided = verdict(summary, fail_under=fail_under, strict=strict)
-    parts = {
+    parts: dict[str, object] = {
+        **({} if bill is None else {"bill": bill}),
         "changes": list(map(change_of, changes)),
         "matrix": matrix_of(summary.groups),
         "overview": overview_of(run_row(run, state, sums_of(summary.totals)), summary, decided),

@@ -8,6 +8,7 @@ the store at hand comes what is kept beside it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -23,7 +24,7 @@ from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.store.records import CellRecord
 from assay.store.runs import Store
-from assay.types.picture import Picture
+from assay.types.picture import MOST_BYTES, Picture
 from assay.types.run import Run
 from assay.types.submission import Submission
 
@@ -192,10 +193,28 @@ def open_cell(store: Store, cell: CellRecord) -> Opened:
 def kept_of(store: Store, cell: CellRecord) -> tuple[KeptFiles, tuple[str, ...]]:
     """What was kept beside a cell, and what of it cannot be read."""
     try:
-        return read_kept(store.packed(cell.run_id, cell.key), store.home), ()
+        kept = read_kept(store.packed(cell.run_id, cell.key), store.home)
+        left = tuple(_judged_files(store.home, cell))
+        return replace(kept, pictures=(*kept.pictures, *left)) if left else kept, ()
     except AssayError as error:
         why = f"only the result itself could be read: {one_line(str(error), 300)}"
         return KeptFiles(answer=cell.answer), (why,)
+
+
+def _judged_files(home: str, cell: CellRecord) -> Iterator[tuple[str, Picture]]:
+    """Pictures among the files of a workspace that judges were shown, as its snapshot has them."""
+    from assay.store.blobs import Blobs
+
+    told = [node.metadata.get("images") for node in nodes(cell) if node.metadata]
+    named = {
+        str(one["digest"]): str(one["file"])
+        for images in told
+        for one in (images if isinstance(images, list) else ())
+        if isinstance(one, dict) and "file" in one
+    }
+    for digest, file in named.items():
+        with Blobs(Path(home, "blobs")) as blobs, suppress(AssayError):  # freed, or damaged
+            yield f"the file {file}", Picture(blobs.get(digest, most=MOST_BYTES))
 
 
 # --- What became of the files --------------------------------------------------------------------

@@ -10,6 +10,7 @@ from assay.reports.summary import AgentRow, Cause
 from assay.reports.totals import Totals
 from assay.scoring.json_safe import Json
 from assay.shown import Ended
+from assay.statistics.intervals import Interval
 from assay.store.kept_files import RunState
 from assay.store.pages import Page
 from assay.store.records import CellRecord
@@ -49,6 +50,8 @@ class RunRow:
         held: Cells that wait for a person.
         reward: Mean over cases of the mean reward of their graded cells; null where there is none.
         cases: How many cases that is over.
+        pass_rate: Share of the graded cells that did not fail. It has an interval where a cell is
+            of a case of its own, or all are of one; of other runs the overview has it.
         cost_usd: Sum of the known prices of the agents' model calls; null where none is known.
         cost_unknown: Cells that did run at an unknown price.
         seconds: Sum of the cells' own times.
@@ -69,6 +72,7 @@ class RunRow:
     held: int
     reward: float | None
     cases: int
+    pass_rate: Interval
     cost_usd: float | None
     cost_unknown: int
     seconds: float

@@ -19,6 +19,7 @@ from assay.reports.run_records import (
 from assay.reports.statistics import statistics
 from assay.reports.summary import AgentRow, RunVerdict, Summary
 from assay.reports.totals import Totals
+from assay.statistics.intervals import Interval, wilson
 from assay.store.decisions import HELD, decision_of
 from assay.store.kept_files import RunState
 from assay.store.records import CellRecord, RunRecord
@@ -59,10 +60,19 @@ def run_row(run: RunRecord, state: RunState, sums: Sums) -> RunRow:
         held=sums.held,
         reward=sums.reward,
         cases=sums.cases,
+        pass_rate=_pass_rate(sums, are_rows=kind == "dataset"),
         cost_usd=sums.cost_usd,
         cost_unknown=sums.cost_unknown,
         seconds=sums.seconds,
     )
+
+
+def _pass_rate(sums: Sums, *, are_rows: bool) -> Interval:
+    graded = sums.ends.graded
+    rate = wilson(sums.ends.passed + sums.ends.scored, graded)
+    if are_rows or sums.cases in (1, graded):
+        return rate
+    return Interval(rate.mean, None, None, sums.cases)  # trials of a case are not independent
 
 
 def overview_of(row: RunRow, summary: Summary, judged: RunVerdict, *, last: int = 0) -> RunOverview:

@@ -26,15 +26,20 @@ _Lines: TypeAlias = "Iterator[tuple[int, bytes | InputError]]"
 IMAGES = "images"
 
 
+def may_have_pictures(line: bytes) -> bool:
+    """Whether the JSON of a row has the field or a part of a message, and not just the word."""
+    return b'image"' in line or b'images"' in line or b'image_url"' in line
+
+
 def with_files(lines: _Lines, file: str, field: str = IMAGES) -> _Lines:
     """Lines of a file of rows, in which pictures beside it are held as data URLs.
 
     Whatever reads them then, on this machine or another, needs no other file. `field` is what
     ``images`` is called there.
     """
-    directory, name = Path(file).parent, field.encode()
+    directory, name = Path(file).parent, f'{field}"'.encode()
     for number, line in lines:
-        if isinstance(line, InputError) or (b"image" not in line and name not in line):
+        if isinstance(line, InputError) or not (name in line or may_have_pictures(line)):
             yield number, line
             continue
         try:

@@ -190,4 +190,5 @@ def _stored(given: str, url: str | None, store: str | None, project: str, patien
     served = ServedReward(given, url, store, project, patience)
     if not is_own_thread():
         wait_for(served.check())
-    return Way(score=served, name=given, size=_STRETCH, at_once=1)
+    # Those who ask it have patience for a batch; a deadline is the server's to keep, where given.
+    return Way(score=served, name=given, size=_STRETCH, at_once=1, deadline=None)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,14 +20,7 @@ from tests.inside_runner import (
     PRIME,
     TESTS,
     Runner,
-    workspace,
 )
-
-
-@pytest.fixture
-def run() -> Iterator[Runner]:
-    with workspace() as runner:
-        yield runner
 
 
 def test_an_honest_solution_passes_and_says_so_in_order(run: Runner) -> None:

@@ -5,8 +5,6 @@ The sandbox is not needed for any of it, and would not help: it is the same proc
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.inside_runner import (
@@ -18,16 +16,9 @@ from tests.inside_runner import (
     TESTS,
     WRONG,
     Runner,
-    workspace,
 )
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def run() -> Iterator[Runner]:
-    with workspace() as runner:
-        yield runner
 
 
 PATCHES = {

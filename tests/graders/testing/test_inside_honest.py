@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator
 
 import pytest
 
 from assay.graders.testing.inside.hidden_modules import Compiler, EqualityCheck, Finder
-from tests.inside_runner import Heard, Runner, workspace
+from tests.inside_runner import Heard, Runner
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def run() -> Iterator[Runner]:
-    with workspace() as runner:
-        yield runner
 
 
 def _is_believed(heard: Heard) -> bool:

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from tests.inside_runner import Runner, workspace
+from tests.inside_runner import Runner
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def run() -> Iterator[Runner]:
-    with workspace() as runner:
-        yield runner
 
 
 TESTS = """

@@ -32,10 +32,3 @@ export async function every<T>(
 ): Promise<T[]> {
   return (await filled(await part({ limit: 200 }), 5_000, part)).items;
 }
-
-/** How `$api.useInfiniteQuery` goes on in a list. */
-export const IN_PARTS = {
-  pageParamName: "after",
-  initialPageParam: null,
-  getNextPageParam: (last: { next: string | null }) => last.next,
-};

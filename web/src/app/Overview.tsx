@@ -5,16 +5,16 @@ import { $api, type Schemas } from "../api/client";
 import { useEvents } from "../api/live";
 import { useMay, useProject } from "../api/me";
 import { useJobs } from "../data/queries";
-import { KIND_TITLES } from "../graders/queries";
+import { columnsOf } from "../graders/columns";
 import { Command } from "../parts/Command";
 import { Empty } from "../parts/Empty";
 import { EndBar } from "../parts/Ends";
-import { between, count, moment, score, whole } from "../parts/figures";
+import { count, moment, whole } from "../parts/figures";
 import { remember, remembered } from "../parts/memory";
-import { Flag, Outcome } from "../parts/Outcome";
+import { Flag } from "../parts/Outcome";
 import { Badge, Page, Stack } from "../parts/Page";
 import { Panel } from "../parts/Panel";
-import { Below, type Shown, Table } from "../parts/Table";
+import { Table } from "../parts/Table";
 import { When } from "../parts/When";
 import { cellsAddress, runName } from "../runs/names";
 import { Beginning } from "./Beginning";
@@ -195,8 +195,6 @@ function Waiting() {
   );
 }
 
-type Listed = Schemas["ListedGrader"];
-
 function Graders({ project }: { project: string }) {
   const found = $api.useSuspenseQuery("get", "/api/v1/projects/{project}/graders", GRADERS(project))
     .data.items;
@@ -207,55 +205,7 @@ function Graders({ project }: { project: string }) {
       </Empty>
     );
   }
-  const columns: readonly Shown<Listed>[] = [
-    {
-      name: "Grader",
-      kind: "name",
-      show: (one) => (
-        <>
-          <Link to={`/p/${encodeURIComponent(project)}/graders/${encodeURIComponent(one.key)}`}>
-            {one.key}
-          </Link>
-          {one.name && one.name !== one.key && <Below>{one.name}</Below>}
-        </>
-      ),
-    },
-    { name: "Agreement with people", show: (one) => <Agreement card={one.calibration} /> },
-    { name: "Kind", from: "md", show: (one) => KIND_TITLES[one.latest.kind] ?? one.latest.kind },
-    {
-      name: "Version",
-      kind: "number",
-      from: "md",
-      show: (one) => (
-        <>
-          {one.latest.number}
-          {one.locked && <Below>locked</Below>}
-        </>
-      ),
-    },
-    {
-      name: "Last used",
-      kind: "number",
-      from: "md",
-      show: (one) => <When at={one.use.last_used_at} />,
-    },
-  ];
-  return <Table columns={columns} items={found} keyOf={(one) => one.key} />;
-}
-
-function Agreement({ card }: { card: Schemas["Calibration"] | null }) {
-  if (!card) return <span className="text-soft">never calibrated</span>;
-  const [low, high] = card.kappa_interval ?? [null, null];
-  const range = between(low ?? null, high ?? null);
   return (
-    <span title={card.line} className="tabular-nums">
-      kappa {score(card.kappa)}
-      {range && <span className="text-soft"> ({range})</span>}
-      {card.stale && (
-        <span className="ml-3">
-          <Outcome state="error" text="measured before a change" />
-        </span>
-      )}
-    </span>
+    <Table label="Graders" columns={columnsOf(project)} items={found} keyOf={(one) => one.key} />
   );
 }

@@ -2,7 +2,7 @@ import { Link } from "react-router";
 import type { Schemas } from "../api/client";
 import { Trend } from "../parts/Chart";
 import { Figure, Figures } from "../parts/Figures";
-import { count, percent } from "../parts/figures";
+import { between, count, percent } from "../parts/figures";
 import { Panel } from "../parts/Panel";
 import { When } from "../parts/When";
 import { suiteName } from "../runs/names";
@@ -16,7 +16,10 @@ export function Trends({ runs }: { runs: readonly Run[] }) {
   const suites = [...bySuite(runs)].filter(([, found]) => found.length > 1).slice(0, SHOWN);
   if (suites.length === 0) return null;
   return (
-    <Panel title="Pass rate by suite" note="of finished runs, oldest to newest">
+    <Panel
+      title="Pass rate by suite"
+      note="of finished runs, oldest to newest, with 95 % intervals"
+    >
       <Figures>
         {suites.map(([suite, found]) => (
           <Suite key={suite} suite={suite} runs={found} />
@@ -27,13 +30,16 @@ export function Trends({ runs }: { runs: readonly Run[] }) {
 }
 
 function Suite({ suite, runs }: { suite: string; runs: readonly Run[] }) {
-  const points = runs.map((run) => ({ mean: rateOf(run), low: null, high: null })).reverse();
+  const points = runs.map(({ pass_rate: rate }) => ({ ...rate, mean: rate.mean ?? 0 })).reverse();
   const [last, before] = runs;
   if (!last || !before) return null;
-  const rates = points.map((one) => percent(one.mean)).join(", ");
+  const rates = points.map(rateSaid).join(", ");
   const pair = new URLSearchParams({ a: before.id, b: last.id });
   return (
-    <Figure name={<span title={suite}>{suiteName(suite)}</span>} value={percent(rateOf(last))}>
+    <Figure
+      name={<span title={suite}>{suiteName(suite)}</span>}
+      value={percent(last.pass_rate.mean)}
+    >
       <span className="my-2 block max-w-64">
         <Trend points={points} said={`Pass rate of ${suiteName(suite)}: ${rates}`} />
       </span>
@@ -55,6 +61,7 @@ function bySuite(runs: readonly Run[]): Map<string, Run[]> {
   return found;
 }
 
-function rateOf({ ends }: Run): number {
-  return ends.passed / (ends.passed + ends.failed);
+function rateSaid({ mean, low, high }: { mean: number; low: number | null; high: number | null }) {
+  const range = between(low, high, percent);
+  return range ? `${percent(mean)} (${range})` : percent(mean);
 }

@@ -17,35 +17,32 @@ export function Verdicts({ runs, since }: { runs: readonly Run[]; since: string 
       name: "Run",
       kind: "name",
       show: (run) => (
-        <>
-          <Link to={`/runs/${encodeURIComponent(run.id)}`} title={run.id} className="line-clamp-2">
-            {since !== null && run.created_at > since && (
-              <span className="mr-2 inline-block size-2 rounded-full bg-accent">
-                <span className="sr-only">new: </span>
-              </span>
-            )}
-            {runName(run)}
-          </Link>
-          <Below>{suiteName(run.suite) || run.kind}</Below>
-        </>
+        <Link to={`/runs/${encodeURIComponent(run.id)}`} title={run.id} className="line-clamp-2">
+          {since !== null && run.created_at > since && (
+            <span className="mr-2 inline-block size-2 rounded-full bg-accent">
+              <span className="sr-only">new: </span>
+            </span>
+          )}
+          {runName(run)}
+        </Link>
       ),
+      below: (run) => suiteName(run.suite) || run.kind,
     },
     {
       name: "Outcome",
       show: (run) => (
-        <>
-          <span className="flex flex-wrap gap-x-3 gap-y-1 lg:min-w-52">
-            <EndCounts ends={run.ends} />
-            {run.flagged > 0 && <Flag text={`${whole(run.flagged)} flagged`} />}
-          </span>
-          {run.state !== "finished" && (
-            <Below>
-              {run.state === "unfinished" ? "not finished" : run.state}: {whole(run.total)} of{" "}
-              {whole(run.planned)}
-            </Below>
-          )}
-        </>
+        <span className="flex flex-wrap gap-x-3 gap-y-1 lg:min-w-52">
+          <EndCounts ends={run.ends} />
+          {run.flagged > 0 && <Flag text={`${whole(run.flagged)} flagged`} />}
+        </span>
       ),
+      below: (run) =>
+        run.state !== "finished" && (
+          <>
+            {run.state === "unfinished" ? "not finished" : run.state}: {whole(run.total)} of{" "}
+            {whole(run.planned)}
+          </>
+        ),
     },
     { name: "Pass rate", kind: "number", show: (run) => <PassRate run={run} /> },
     {
@@ -64,15 +61,16 @@ export function Verdicts({ runs, since }: { runs: readonly Run[]; since: string 
   return <Table columns={columns} items={runs} keyOf={(run) => run.id} />;
 }
 
-/** Its interval rests on cases, not on cells, so that it comes from the run's own overview. */
+/** Where cases have several trials, its interval rests on cases: the run's own overview has that. */
 function PassRate({ run }: { run: Run }) {
   const { passed, failed } = run.ends;
   const hasVerdicts = passed + failed > 0;
   // While results come in, twice a second, it would be counted anew each time.
   const isStill = run.state === "finished" || run.state === "interrupted";
+  const isKnown = run.pass_rate.low !== null;
   const found = useQuery({
     queryKey: ["overview", "run", run.id, run.total],
-    enabled: hasVerdicts && isStill,
+    enabled: hasVerdicts && isStill && !isKnown,
     staleTime: 60_000,
     queryFn: ({ signal }) =>
       ask(api.GET("/api/v1/runs/{run}/overview", { signal, params: { path: { run: run.id } } })),
@@ -80,7 +78,7 @@ function PassRate({ run }: { run: Run }) {
   if (!hasVerdicts) return <span className="text-soft">–</span>;
   const counted = `${whole(passed)} of ${whole(passed + failed)}`;
   if (!isStill) return <span className="text-soft">{counted} so far</span>;
-  const rate = found.data?.totals.pass_rate;
+  const rate = isKnown ? run.pass_rate : found.data?.totals.pass_rate;
   if (!rate) return <span className="text-soft">…</span>;
   const range = between(rate.low, rate.high, percent);
   return (

@@ -50,7 +50,7 @@ def test_the_overview_says_how_runs_and_graders_stand(
     expect(row).to_contain_text("3 passed")
     expect(row).to_contain_text("100 %")
     expect(row).to_contain_text("3 of 3")
-    expect(page.get_by_role("row", name="exact")).to_contain_text("never calibrated")
+    expect(page.get_by_role("row", name="exact")).to_contain_text("not measured")
     no_serious_findings(page)
 
 

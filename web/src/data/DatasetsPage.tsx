@@ -4,7 +4,7 @@ import { Button } from "../parts/Button";
 import { Empty } from "../parts/Empty";
 import { whole } from "../parts/figures";
 import { Boundary } from "../parts/Panel";
-import { Below, type Shown, Table } from "../parts/Table";
+import { type Shown, Table } from "../parts/Table";
 import { When } from "../parts/When";
 import { DataPage } from "./DataPage";
 import { type Dataset, NEEDS, size, useAllDatasets } from "./queries";
@@ -57,12 +57,8 @@ function Datasets({ project }: { project: string }) {
     {
       name: "Dataset",
       kind: "name",
-      show: (one) => (
-        <>
-          <Link to={`/p/${project}/datasets/${one.key}`}>{one.key}</Link>
-          {one.name !== one.key && <Below>{one.name}</Below>}
-        </>
-      ),
+      show: (one) => <Link to={`/p/${project}/datasets/${one.key}`}>{one.key}</Link>,
+      below: (one) => one.name !== one.key && one.name,
     },
     { name: "Rows", kind: "number", show: (one) => whole(one.rows) },
     { name: "Size", kind: "number", show: (one) => size(one.size) },

@@ -27,7 +27,8 @@ export function DeleteDataset({ project, dataset, close, done }: Props) {
     <Confirm
       title={`Delete ${dataset.key}?`}
       action="Delete"
-      disabled={!use.data || remove.isPending}
+      disabled={!use.data}
+      isPending={remove.isPending}
       close={close}
       confirm={() => remove.mutate({ params: { path, query: { force: isUsed } } })}
     >

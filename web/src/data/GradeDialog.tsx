@@ -67,7 +67,8 @@ export function GradeDialog({ project, dataset, close }: Props) {
         <Button onPress={close}>Cancel</Button>
         <Button
           tone="primary"
-          isDisabled={!grader || start.isPending}
+          isDisabled={!grader}
+          isPending={start.isPending}
           onPress={() =>
             start.mutate({ params: { path: { project } }, body: { grader, dataset: dataset.key } })
           }

@@ -4,6 +4,8 @@ import { Histogram } from "../parts/Chart";
 import { Figure, Figures } from "../parts/Figures";
 import { count, score, whole } from "../parts/figures";
 import { Outcome } from "../parts/Outcome";
+import { Panel } from "../parts/Panel";
+import { Causes } from "../runs/Causes";
 
 type Summary = Schemas["JobSummary"];
 
@@ -42,19 +44,9 @@ export function JobCards({ summary }: { summary: Summary }) {
         </Figure>
       </Figures>
       {causes.length > 0 && (
-        <section aria-labelledby="causes">
-          <h2 id="causes" className="mt-0 mb-2 text-lg font-semibold">
-            Why rows could not be graded
-          </h2>
-          <ul className="m-0 grid max-h-60 list-none gap-1 overflow-auto p-0">
-            {causes.map((cause) => (
-              <li key={cause.text} className="flex items-baseline gap-4">
-                <Outcome state="error" text={`${whole(cause.count)} ×`} />
-                <span className="wrap-anywhere">{cause.text}</span>
-              </li>
-            ))}
-          </ul>
-        </section>
+        <Panel title="Why rows could not be graded">
+          <Causes causes={causes} />
+        </Panel>
       )}
     </div>
   );

@@ -110,7 +110,11 @@ function Actions({ project, job }: { project: string; job: Job }) {
       {cancel.error && <ProblemBox problem={cancel.error} />}
       <span title={mayEdit ? undefined : NEEDS}>
         {isActive(job) ? (
-          <Button isDisabled={!mayEdit || cancel.isPending} onPress={() => cancel.mutate(params)}>
+          <Button
+            isDisabled={!mayEdit}
+            isPending={cancel.isPending}
+            onPress={() => cancel.mutate(params)}
+          >
             Cancel the job
           </Button>
         ) : (
@@ -123,7 +127,7 @@ function Actions({ project, job }: { project: string; job: Job }) {
         <Confirm
           title="Delete this job?"
           action="Delete"
-          disabled={remove.isPending}
+          isPending={remove.isPending}
           close={() => setAsking(false)}
           confirm={() => remove.mutate(params)}
         >

@@ -1,6 +1,6 @@
 import { useSuspenseQuery } from "@tanstack/react-query";
-import { useSearchParams } from "react-router";
 import { api, ask, type Schemas } from "../api/client";
+import { useAddress } from "../parts/address";
 import { Choice } from "../parts/Choice";
 import { score, whole } from "../parts/figures";
 import { type Column, Grid, type Wanted } from "../parts/Grid";
@@ -49,22 +49,13 @@ const COLUMNS: readonly Column<Glimpse>[] = [
 /** The results of a job: filtered, sorted, any of them opened beside its row. */
 export function JobResults({ project, summary }: Props) {
   const { job } = summary;
-  const [view, setView] = useSearchParams();
-  const status = STATUSES.find((one) => one === view.get("status"));
-  const order = ORDERS.find(([key]) => key === view.get("order"))?.[0] ?? "row";
-  const at = view.get("at") === null ? null : Number(view.get("at"));
+  const [view, change] = useAddress({ status: "", order: "row", at: -1 });
+  const status = STATUSES.find((one) => one === view.status);
+  const order = ORDERS.find(([key]) => key === view.order)?.[0] ?? "row";
+  const at = view.at < 0 ? null : view.at;
   const counts = { scored: summary.scored, error: summary.errors, skipped: summary.skipped };
   const all = summary.scored + summary.errors + summary.skipped;
   const total = status ? counts[status] : all;
-  const change = (more: Record<string, string>, isNext = false) => {
-    const next = new URLSearchParams(view);
-    next.delete("at");
-    for (const [name, value] of Object.entries(more)) {
-      if (value) next.set(name, value);
-      else next.delete(name);
-    }
-    setView(next, { replace: isNext });
-  };
   const query = { ...(status ? { status } : {}), order };
   const load = (wanted: Wanted, signal: AbortSignal) =>
     ask(
@@ -81,14 +72,14 @@ export function JobResults({ project, summary }: Props) {
         ...STATUSES.map((one) => [one, `${one} ${whole(counts[one])}`] as const),
       ]}
       chosen={status ?? ""}
-      choose={(one) => change({ status: one })}
+      choose={(one) => change({ status: one, at: -1 }, { isStep: true })}
       beside={
         <Choice
           label="Order"
           isInline
           value={order}
           options={ORDERS}
-          change={(key) => change({ order: key === "row" ? "" : key })}
+          change={(key) => change({ order: key, at: -1 }, { isStep: true })}
         />
       }
     >
@@ -101,12 +92,16 @@ export function JobResults({ project, summary }: Props) {
             columns={COLUMNS}
             load={load}
             chosen={at}
-            choose={(place, isNext) => change({ at: String(place) }, isNext)}
+            choose={(place, isNext) => change({ at: place }, { isStep: !isNext })}
           />
         }
       >
         {at !== null && at < total && (
-          <Opened label="Result" place={`${status} ${order} ${at}`} close={() => change({})}>
+          <Opened
+            label="Result"
+            place={`${status} ${order} ${at}`}
+            close={() => change({ at: -1 }, { isStep: true })}
+          >
             <Result project={project} id={job.id} query={{ ...query, offset: at, limit: 1 }} />
           </Opened>
         )}

@@ -42,12 +42,12 @@ export function JobTable({ project, jobs }: { project: string; jobs: Jobs }) {
       show: (job) => (
         <>
           {job.grader}@{job.version} on {job.dataset}
-          <Below>
-            <Link to={`/p/${project}/jobs/${job.id}`} className="font-mono">
-              {job.id}
-            </Link>
-          </Below>
         </>
+      ),
+      below: (job) => (
+        <Link to={`/p/${project}/jobs/${job.id}`} className="font-mono">
+          {job.id}
+        </Link>
       ),
     },
     { name: "State", show: (job) => <JobState job={job} /> },

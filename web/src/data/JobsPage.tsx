@@ -1,5 +1,5 @@
-import { useSearchParams } from "react-router";
 import { useProject } from "../api/me";
+import { useAddress } from "../parts/address";
 import { Choice } from "../parts/Choice";
 import { DataPage } from "./DataPage";
 import { JobTable } from "./JobTable";
@@ -9,8 +9,8 @@ const STATES: readonly Job["status"][] = ["queued", "running", "finished", "fail
 
 export default function JobsPage() {
   const project = useProject();
-  const [view, setView] = useSearchParams();
-  const status = STATES.find((one) => one === view.get("status"));
+  const [at, change] = useAddress({ status: "" });
+  const status = STATES.find((one) => one === at.status);
   const jobs = useJobs(project, status ? { status } : {});
   return (
     <DataPage
@@ -21,7 +21,7 @@ export default function JobsPage() {
           isInline
           value={status ?? ""}
           options={[["", "all"] as const, ...STATES.map((one) => [one, one] as const)]}
-          change={(key) => setView(key ? { status: key } : {})}
+          change={(key) => change({ status: key })}
         />
       }
     >

@@ -1,14 +1,13 @@
-import { $api, type Schemas } from "../api/client";
+import { api, ask, type Schemas } from "../api/client";
+import { useList } from "../api/lists";
 import { useProject } from "../api/me";
-import { IN_PARTS } from "../api/pages";
 import { Command } from "../parts/Command";
 import { Empty } from "../parts/Empty";
 import { whole } from "../parts/figures";
-import { Loading } from "../parts/Loading";
 import { More } from "../parts/More";
 import { Outcome } from "../parts/Outcome";
-import { ProblemBox } from "../parts/ProblemBox";
-import { Below, type Shown, Table } from "../parts/Table";
+import { Boundary } from "../parts/Panel";
+import { type Shown, Table } from "../parts/Table";
 import { When } from "../parts/When";
 import { DataPage } from "./DataPage";
 import { size } from "./queries";
@@ -17,14 +16,8 @@ const COLUMNS: readonly Shown<Schemas["TraceRecord"]>[] = [
   {
     name: "Trace",
     kind: "name",
-    show: (one) => (
-      <>
-        {one.name || "–"}
-        <Below>
-          <code>{one.id}</code>
-        </Below>
-      </>
-    ),
+    show: (one) => one.name || "–",
+    below: (one) => <code>{one.id}</code>,
   },
   {
     name: "State",
@@ -48,26 +41,31 @@ const COLUMNS: readonly Shown<Schemas["TraceRecord"]>[] = [
 
 /** What tracers sent, until datasets are made of it. */
 export default function TracesPage() {
-  const project = useProject();
-  const found = $api.useInfiniteQuery(
-    "get",
-    "/api/v1/projects/{project}/traces",
-    { params: { path: { project }, query: { limit: 100 } } },
-    IN_PARTS,
+  return (
+    <Boundary what="Loading traces">
+      <Traces />
+    </Boundary>
   );
-  const traces = found.data?.pages.flatMap((part) => part.items);
+}
+
+function Traces() {
+  const project = useProject();
+  const path = "/api/v1/projects/{project}/traces";
+  const list = useList(["get", path, project], (rest, signal) => {
+    const params = { path: { project }, query: { limit: 100, ...rest } };
+    return ask(api.GET(path, { params, signal }));
+  });
   const where = project === "default" ? "" : ` --project ${project}`;
   return (
     <DataPage
       title="Traces"
       actions={
-        traces &&
-        traces.length > 0 && <Command text={`assay server collect traces answers${where}`} />
+        list.items.length > 0 && <Command text={`assay server collect traces answers${where}`} />
       }
     >
-      {found.isPending && <Loading what="Loading traces" />}
-      {found.error && <ProblemBox problem={found.error} retry={() => found.refetch()} />}
-      {traces?.length === 0 && (
+      {list.items.length > 0 ? (
+        <Table columns={COLUMNS} items={list.items} keyOf={(one) => one.id} />
+      ) : (
         <Empty
           title="No tracer has sent anything yet"
           command={`export OTEL_EXPORTER_OTLP_ENDPOINT=${window.location.origin}/api/v1/projects/${project}/otlp`}
@@ -78,10 +76,7 @@ export default function TracesPage() {
           </p>
         </Empty>
       )}
-      {traces && traces.length > 0 && (
-        <Table columns={COLUMNS} items={traces} keyOf={(one) => one.id} />
-      )}
-      <More found={found} what="Show older ones" />
+      <More found={list} what="Show older ones" />
     </DataPage>
   );
 }

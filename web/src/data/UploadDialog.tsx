@@ -8,12 +8,12 @@ import { Actions, Dialog } from "../parts/Dialog";
 import { Drop } from "../parts/Drop";
 import { FORM_ROW, INPUT } from "../parts/Field";
 import { count, percent, whole } from "../parts/figures";
+import { KeyFields } from "../parts/KeyFields";
 import { Loading } from "../parts/Loading";
 import { Outcome } from "../parts/Outcome";
 import { ProblemBox } from "../parts/ProblemBox";
 import { Progress } from "../parts/Progress";
 import { type Shown, Table } from "../parts/Table";
-import { TextField } from "../parts/TextField";
 import { DATASETS, size } from "./queries";
 import { headOf, keyOf, type Sending, sendFile } from "./upload";
 
@@ -24,8 +24,7 @@ const FIELDS = ["answer", "question", "expected", "messages", "metadata", "id"] 
 /** A file on its way into a dataset: chosen, looked at, named, sent. */
 export function UploadDialog({ project, close }: { project: string; close: () => void }) {
   const [file, setFile] = useState<File | null>(null);
-  const [key, setKey] = useState("");
-  const [name, setName] = useState("");
+  const [called, setCalled] = useState({ key: "", name: "" });
   const [renames, setRenames] = useState<Record<string, string>>({});
   const [sent, setSent] = useState<number | null>(null);
   const [problem, setProblem] = useState<Error | null>(null);
@@ -36,7 +35,7 @@ export function UploadDialog({ project, close }: { project: string; close: () =>
   const take = (chosen: File | undefined) => {
     if (!chosen) return;
     setFile(chosen);
-    setKey(keyOf(chosen.name));
+    setCalled({ ...called, key: keyOf(chosen.name) });
     setRenames({});
     setProblem(null);
   };
@@ -46,7 +45,7 @@ export function UploadDialog({ project, close }: { project: string; close: () =>
     setProblem(null);
     setSent(0);
     try {
-      sending.current = sendFile({ project, key, name, renames }, file, setSent);
+      sending.current = sendFile({ project, ...called, renames }, file, setSent);
       const made = await sending.current.done;
       await known.invalidateQueries(DATASETS);
       go(`/p/${project}/datasets/${made.key}`);
@@ -72,20 +71,7 @@ export function UploadDialog({ project, close }: { project: string; close: () =>
         {file && (
           <>
             <div className={FORM_ROW}>
-              <TextField
-                label="Key"
-                required
-                pattern="[a-z0-9][a-z0-9._\-]{0,63}"
-                title="Small letters, digits, dots, dashes"
-                value={key}
-                change={setKey}
-              />
-              <TextField
-                label="Name for people (optional)"
-                maxLength={200}
-                value={name}
-                change={setName}
-              />
+              <KeyFields called={called} change={setCalled} />
             </div>
             {isTable ? <OfTable /> : <Preview file={file} renames={renames} rename={setRenames} />}
           </>
@@ -104,7 +90,7 @@ export function UploadDialog({ project, close }: { project: string; close: () =>
           <Button
             type="submit"
             tone="primary"
-            isDisabled={!file || isTable || !key || sent !== null}
+            isDisabled={!file || isTable || !called.key || sent !== null}
           >
             Store
           </Button>

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 from web.conftest import Opener, Site
 
 XSS = "<img src=x onerror=document.title='pwned'><script>document.title='pwned'</script>"
@@ -169,12 +169,26 @@ def test_a_job_is_begun_watched_and_read(
     expect(page.get_by_role("complementary")).to_contain_text("onerror=document.title")
     no_serious_findings(page)
 
+    site.upload("others", [{"answer": "4", "expected": "4"}])
+    other = site.post("jobs", {"grader": "exact", "dataset": "others"})
     made = site.post("jobs", {"grader": "exact", "dataset": "sums"})
+
+    def at_work(route: Route) -> None:
+        """As it stands a moment before its end."""
+        answer = route.fetch()
+        route.fulfill(response=answer, body=re.sub('"finished"', '"running"', answer.text()))
+
+    page.route("**/default/jobs?*", at_work)
     page.goto(f"{site.server.url}/p/default/jobs")
-    expect(page.get_by_role("link", name=made["id"])).to_be_visible()
+    row = page.get_by_role("row").filter(has_text=made["id"])
+    expect(row).to_contain_text("running")
+    page.unroute("**/default/jobs?*")
+    expect(row).to_contain_text("finished")  # by itself
+    expect(page.get_by_role("link", name=other["id"])).to_be_visible()
     no_serious_findings(page)
     page.goto(f"{site.server.url}/p/default/datasets/sums?tab=jobs")
     expect(page.get_by_role("link", name=made["id"])).to_be_visible()
+    expect(page.get_by_role("link", name=other["id"])).to_have_count(0)
     page.get_by_role("link", name=made["id"]).click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("exact@1 on sums")
     page.get_by_role("button", name="Delete …").click()  # the dataset's page has one, too

@@ -20,7 +20,7 @@ export function ConnectionTest({ project, definition }: TestProps) {
       beside={
         mayEdit && (
           <Button
-            isDisabled={test.isPending}
+            isPending={test.isPending}
             onPress={() =>
               test.mutate({ params: { path: { project } }, body: { definition } } as Asked)
             }

@@ -29,7 +29,8 @@ export function DeleteGrader({ project, grader, close }: DeleteProps) {
     <Confirm
       title={`Delete ${grader}?`}
       action="Delete"
-      disabled={!usage.data || (isUsed && typed !== grader) || remove.isPending}
+      disabled={!usage.data || (isUsed && typed !== grader)}
+      isPending={remove.isPending}
       close={close}
       confirm={() => remove.mutate({ params: { path, query: { force: isActive } } })}
     >

@@ -90,7 +90,8 @@ export function ImportGraders({ project, close }: { project: string; close: () =
         <Button onPress={close}>Cancel</Button>
         <Button
           tone="primary"
-          isDisabled={files.length === 0 || size > MOST_BYTES || imported.isPending}
+          isDisabled={files.length === 0 || size > MOST_BYTES}
+          isPending={imported.isPending}
           onPress={store}
         >
           {imported.isPending ? "Checking …" : "Import"}

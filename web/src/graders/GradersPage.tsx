@@ -1,5 +1,4 @@
 import { useDeferredValue, useRef, useState } from "react";
-import { Link } from "react-router";
 import { api, ask } from "../api/client";
 import { useList } from "../api/lists";
 import { useMay, useProject } from "../api/me";
@@ -8,17 +7,15 @@ import { Button, ButtonLink } from "../parts/Button";
 import { Choice } from "../parts/Choice";
 import { Rows } from "../parts/Disclosure";
 import { Empty } from "../parts/Empty";
-import { count, whole } from "../parts/figures";
 import { useKeys } from "../parts/keys";
 import { Menu } from "../parts/Menu";
 import { Page } from "../parts/Page";
 import { Boundary } from "../parts/Panel";
 import { Search } from "../parts/Search";
-import { Below, type Shown, Table } from "../parts/Table";
-import { When } from "../parts/When";
-import { Agreement, Locked } from "./Agreement";
+import { Table } from "../parts/Table";
+import { columnsOf } from "./columns";
 import { ImportGraders, useExport } from "./Files";
-import { KIND_TITLES, type Overview } from "./queries";
+import { KIND_TITLES } from "./queries";
 
 /** The graders of a project; what is searched for stands in the address. */
 export default function GradersPage() {
@@ -128,71 +125,6 @@ function useSeen(act: () => void) {
     watch.observe(element);
     return () => watch.disconnect();
   };
-}
-
-function columnsOf(project: string): Shown<Overview>[] {
-  return [
-    {
-      name: "Grader",
-      kind: "name",
-      show: (row) => (
-        <>
-          <span className="flex items-center gap-2">
-            <Link data-row="" to={`/p/${project}/graders/${row.key}`}>
-              {row.key}
-            </Link>
-            {row.locked && <Locked />}
-          </span>
-          <Below>
-            <span className="line-clamp-2">
-              {row.name === row.key ? row.description : row.name}
-            </span>
-          </Below>
-        </>
-      ),
-    },
-    {
-      name: "Agreement with people",
-      show: (row) => <Agreement calibration={row.calibration} />,
-    },
-    {
-      name: "Kind",
-      from: "md",
-      show: (row) => (
-        <>
-          {KIND_TITLES[row.latest.kind] ?? row.latest.kind}
-          <Below>version {row.latest.number}</Below>
-        </>
-      ),
-    },
-    { name: "Used by", from: "md", show: (row) => <UsedBy row={row} /> },
-    {
-      name: "Changed",
-      from: "lg",
-      show: (row) => (
-        <>
-          <When at={row.updated_at} />
-          <Below>{row.latest.created_by && `by ${row.latest.created_by}`}</Below>
-        </>
-      ),
-    },
-  ];
-}
-
-function UsedBy({ row }: { row: Overview }) {
-  const { jobs, active_jobs: active, scores } = row.use;
-  if (!jobs && !scores) return <span className="text-soft">not used yet</span>;
-  return (
-    <>
-      {scores >= 10_000 ? "10,000+ scores" : count(scores, "score")}
-      {jobs > 0 && (
-        <Below>
-          {count(jobs, "job")}
-          {active > 0 && `, ${whole(active)} running`}
-        </Below>
-      )}
-    </>
-  );
 }
 
 interface ListProps {

@@ -6,7 +6,7 @@ import type { JsonObject } from "../parts/json";
 import { Loading } from "../parts/Loading";
 import { Panel } from "../parts/Panel";
 import { ProblemBox } from "../parts/ProblemBox";
-import { Below, Table } from "../parts/Table";
+import { Table } from "../parts/Table";
 import { TextField } from "../parts/TextField";
 import { Titled } from "../parts/Titled";
 
@@ -91,14 +91,9 @@ export function Preview({ preview }: { preview: Shown }) {
               {
                 name: "Name",
                 kind: "name",
-                show: (one) => (
-                  <>
-                    <code>{`{{${one.name}}}`}</code>
-                    <Below>
-                      {[one.used && "used", one.fence && "fenced"].filter(Boolean).join(", ")}
-                    </Below>
-                  </>
-                ),
+                show: (one) => <code>{`{{${one.name}}}`}</code>,
+                below: (one) =>
+                  [one.used && "used", one.fence && "fenced"].filter(Boolean).join(", "),
               },
               {
                 name: "Here",

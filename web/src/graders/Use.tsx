@@ -3,7 +3,7 @@ import { $api, type Schemas } from "../api/client";
 import { Histogram } from "../parts/Chart";
 import { count, moment, score, whole } from "../parts/figures";
 import { Outcome } from "../parts/Outcome";
-import { Below, type Shown, Table } from "../parts/Table";
+import { type Shown, Table } from "../parts/Table";
 
 /** What depends on a grader, and what it gave lately. */
 export function Use({ project, grader }: { project: string; grader: string }) {
@@ -52,26 +52,18 @@ function columnsOf(project: string): Shown<Schemas["GraderUsage"]["jobs"][number
       name: "Job",
       kind: "name",
       show: (job) => (
+        <Link to={`/p/${project}/jobs/${encodeURIComponent(job.id)}`}>{job.dataset}</Link>
+      ),
+      below: (job) => (
         <>
-          <Link to={`/p/${project}/jobs/${encodeURIComponent(job.id)}`}>{job.dataset}</Link>
-          <Below>
-            version {job.version}, {moment(job.created_at)}
-          </Below>
+          version {job.version}, {moment(job.created_at)}
         </>
       ),
     },
     {
       name: "State",
-      show: (job) => (
-        <>
-          {job.status}
-          {job.errors > 0 && (
-            <Below>
-              <Outcome state="error" text={count(job.errors, "error")} />
-            </Below>
-          )}
-        </>
-      ),
+      show: (job) => job.status,
+      below: (job) => job.errors > 0 && <Outcome state="error" text={count(job.errors, "error")} />,
     },
     { name: "Rows", kind: "number", show: (job) => `${whole(job.done)} / ${whole(job.total)}` },
   ];

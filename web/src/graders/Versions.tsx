@@ -5,7 +5,7 @@ import { useAddress } from "../parts/address";
 import { DiffView } from "../parts/DiffView";
 import { More } from "../parts/More";
 import { Boundary } from "../parts/Panel";
-import { Below, type Shown, Table } from "../parts/Table";
+import { type Shown, Table } from "../parts/Table";
 import { Titled } from "../parts/Titled";
 import { When } from "../parts/When";
 import { KIND_TITLES } from "./queries";
@@ -58,20 +58,18 @@ export function Versions({ project, grader, newest, shown }: VersionsProps) {
                 >
                   {one.number}
                 </Link>
-                <Below>{KIND_TITLES[one.kind] ?? one.kind}</Below>
               </>
             ),
+            below: (one) => KIND_TITLES[one.kind] ?? one.kind,
           },
           {
             name: "Note",
             kind: "name",
-            show: (one) => (
+            show: (one) => <span className="font-normal">{one.note || "–"}</span>,
+            below: (one) => (
               <>
-                <span className="font-normal">{one.note || "–"}</span>
-                <Below>
-                  <When at={one.created_at} />
-                  {one.created_by && ` by ${one.created_by}`}
-                </Below>
+                <When at={one.created_at} />
+                {one.created_by && ` by ${one.created_by}`}
               </>
             ),
           },

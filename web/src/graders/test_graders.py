@@ -287,6 +287,19 @@ def test_a_declared_grader_is_made_by_a_form_that_places_its_mistakes(
     open_page.forgive("status of 422")
 
 
+def test_a_judge_of_each_turn_is_made_by_a_form(site: Site, open_page: Opener) -> None:
+    page = open_page("/p/default/graders/new/declared?type=llm_judge")
+    page.get_by_label("Key (required)").fill("each-turn")
+    page.get_by_text("Options").first.click()
+    page.get_by_label("Model", exact=True).fill("fake")
+    page.get_by_label("Turns", exact=True).select_option(index=1)
+    page.get_by_label("Aggregate (required)").select_option("min")
+    page.get_by_label("Criteria").fill('["Says sorry"]')
+    created(page, "each-turn")
+    (grader,) = stored(site, "each-turn")["definition"]["graders"]
+    assert (grader["turns"], grader["per_turn"]) == ("all", {"aggregate": "min"})
+
+
 def test_an_option_comes_from_the_row(
     site: Site, open_page: Opener, no_serious_findings: Callable[[Page], None]
 ) -> None:

@@ -8,7 +8,7 @@ import { count, moment, percent, whole } from "../parts/figures";
 import { Outcome } from "../parts/Outcome";
 import { Notice, Page, Stack } from "../parts/Page";
 import { Panel } from "../parts/Panel";
-import { Below, Table } from "../parts/Table";
+import { Table } from "../parts/Table";
 import { price, State } from "./CalibrationsPage";
 import { CardFacts } from "./CardFacts";
 import { Confusion } from "./Confusion";
@@ -145,11 +145,9 @@ function Measures({ card }: { card: Schemas["CardDetail"] }) {
             name: "Measure",
             kind: "name",
             show: (one) => (
-              <>
-                <span className={one.name === "kappa" ? "" : "font-normal"}>{one.words}</span>
-                {one.note && <Below>{one.note}</Below>}
-              </>
+              <span className={one.name === "kappa" ? "" : "font-normal"}>{one.words}</span>
             ),
+            below: (one) => one.note && one.note,
           },
           {
             name: hasBefore ? "0 to 1, grey: before" : "0 to 1",

@@ -83,11 +83,9 @@ function columnsOf(project: string): Shown<Schemas["CardSummary"]>[] {
         <>
           <Link to={`/p/${project}/calibrations/${card.id}`}>{card.grader}</Link>{" "}
           <State card={card} />
-          <Below>
-            <When at={card.created_at} />
-          </Below>
         </>
       ),
+      below: (card) => <When at={card.created_at} />,
     },
     {
       name: "Kappa, 0 to 1",

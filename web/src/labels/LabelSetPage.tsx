@@ -50,7 +50,7 @@ export default function LabelSetPage() {
       }
       actions={
         <>
-          <Button onPress={exported.save} isDisabled={exported.isPending}>
+          <Button onPress={exported.save} isPending={exported.isPending}>
             Export
           </Button>
           <ButtonLink

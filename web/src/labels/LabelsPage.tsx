@@ -7,7 +7,7 @@ import { whole } from "../parts/figures";
 import { Menu } from "../parts/Menu";
 import { Badge, Page } from "../parts/Page";
 import { Boundary } from "../parts/Panel";
-import { Below, type Shown, Table } from "../parts/Table";
+import { type Shown, Table } from "../parts/Table";
 import { When } from "../parts/When";
 import { useExport } from "./exporting";
 import { Agreement, LabelTabs, useSets } from "./sets";
@@ -60,14 +60,14 @@ function columnsOf(project: string): Shown<Schemas["LabelSet"]>[] {
       name: "Field",
       kind: "name",
       show: (set) => (
+        <Link to={`/p/${project}/labels/set?field=${encodeURIComponent(set.field)}`}>
+          {set.field}
+        </Link>
+      ),
+      below: (set) => (
         <>
-          <Link to={`/p/${project}/labels/set?field=${encodeURIComponent(set.field)}`}>
-            {set.field}
-          </Link>
-          <Below>
-            <span className="line-clamp-2">{set.criterion}</span>
-            {whole(set.items)} items, last <When at={set.last_at} />
-          </Below>
+          <span className="line-clamp-2">{set.criterion}</span>
+          {whole(set.items)} items, last <When at={set.last_at} />
         </>
       ),
     },

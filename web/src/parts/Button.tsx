@@ -18,7 +18,7 @@ export type Tone = keyof typeof TONES;
 export function buttonClass(tone: Tone = "plain", isIcon = false): string {
   return `inline-flex min-h-8 shrink-0 cursor-pointer items-center justify-center gap-1.5 rounded-md border-0 text-base
     font-medium whitespace-nowrap no-underline motion-safe:transition-colors select-none disabled:cursor-not-allowed
-    disabled:text-soft pointer-coarse:min-h-10 ${TONES[tone]} ${
+    aria-disabled:cursor-wait aria-disabled:opacity-70 disabled:text-soft pointer-coarse:min-h-10 ${TONES[tone]} ${
       isIcon ? "min-w-8 px-1 pointer-coarse:min-w-10" : "px-3"
     }`;
 }
@@ -29,15 +29,22 @@ interface ButtonProps extends Omit<BaseProps, "className" | "style" | "children"
   children?: ReactNode;
 }
 
-/** Does something; what goes somewhere is a `ButtonLink`. */
-export function Button({ tone, icon, children, ...rest }: ButtonProps) {
+/**
+ * Does something; what goes somewhere is a `ButtonLink`. While it is done it `isPending` and does nothing more: a button
+ * that is disabled loses the focus, and a dialog that opens then has nowhere to give it back. (React Aria's own way
+ * says it aloud beside the page, of a button that may be gone by then.)
+ */
+export function Button({ tone, icon, isPending, children, ...rest }: ButtonProps) {
+  const waiting = { "aria-disabled": true, onPress: nothing, type: "button" } as const;
   return (
-    <Base {...rest} className={buttonClass(tone)}>
+    <Base {...rest} {...(isPending ? waiting : {})} className={buttonClass(tone)}>
       {icon && <Icon name={icon} />}
       {children}
     </Base>
   );
 }
+
+const nothing = () => undefined;
 
 /** A button that is a sign alone. */
 export function IconButton({ icon, label, tone = "quiet", ...rest }: IconButtonProps) {

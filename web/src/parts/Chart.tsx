@@ -154,7 +154,7 @@ export function Trend({ points, said, height = 40 }: TrendProps) {
       </clipPath>
       <rect className="fill-line" x="0" y={height - 1} width="100" height="1" />
       <g clipPath={`url(#${clip})`}>
-        {points.length > 1 && <polygon className="fill-accent" opacity="0.14" points={band} />}
+        {points.length > 1 && <polygon className="fill-accent" opacity="0.25" points={band} />}
         <polyline
           className="fill-none stroke-accent"
           strokeWidth="1.5"

@@ -52,13 +52,26 @@ export function Actions({ children }: { children: ReactNode }) {
 }
 
 /** Asks before something that cannot be undone; says what it takes away. */
-export function Confirm({ title, action, disabled, close, confirm, children }: ConfirmProps) {
+export function Confirm({
+  title,
+  action,
+  disabled,
+  isPending,
+  close,
+  confirm,
+  children,
+}: ConfirmProps) {
   return (
     <Dialog title={title} close={close}>
       {children}
       <Actions>
         <Button onPress={close}>Keep it</Button>
-        <Button tone="danger" isDisabled={disabled} onPress={confirm}>
+        <Button
+          tone="danger"
+          isDisabled={disabled ?? false}
+          isPending={isPending}
+          onPress={confirm}
+        >
           {action}
         </Button>
       </Actions>
@@ -76,7 +89,8 @@ interface DialogProps {
 interface ConfirmProps {
   title: string;
   action: string;
-  disabled: boolean;
+  disabled?: boolean;
+  isPending: boolean;
   close: () => void;
   confirm: () => void;
   children: ReactNode;

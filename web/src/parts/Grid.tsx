@@ -1,6 +1,14 @@
 import { keepPreviousData, useQueries } from "@tanstack/react-query";
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { type KeyboardEvent, type ReactNode, useEffect, useId, useRef } from "react";
+import {
+  type KeyboardEvent,
+  memo,
+  type ReactNode,
+  type RefObject,
+  useEffect,
+  useId,
+  useRef,
+} from "react";
 import { filled, type Page, type Rest } from "../api/pages";
 import { Icon } from "./Icon";
 import { useKeys } from "./keys";
@@ -103,9 +111,8 @@ export function Grid<T>(props: GridProps<T>) {
   );
   const wide = columns.map((one) => one.track).join(" ");
   const narrow = columns.flatMap((one) => (one.from ? [] : [one.track])).join(" ");
-  const line = "grid grid-cols-(--narrow) items-center gap-3 px-3 md:grid-cols-(--wide)";
-  const cell = (one: Column<T>) =>
-    `${one.kind === "number" ? "text-right tabular-nums" : ""} ${one.from ? "max-md:hidden" : ""}`;
+  const act = useRef<Acts>({ choose: enter, enter });
+  act.current = { choose: (place) => choose(place, chosen !== null), enter };
   return (
     <div
       ref={scroller}
@@ -123,39 +130,82 @@ export function Grid<T>(props: GridProps<T>) {
       <div
         role="row"
         aria-rowindex={1}
-        className={`${line} sticky top-0 z-1 h-9 border-b border-line bg-page text-sm text-soft`}
+        className={`${LINE} sticky top-0 z-1 h-9 border-b pointer-coarse:h-11 border-line bg-page text-sm text-soft`}
       >
         {columns.map((one) => (
-          <Head key={one.name} column={one} sorting={sorting} look={cell(one)} />
+          <Head key={one.name} column={one} sorting={sorting} look={lookOfCell(one)} />
         ))}
       </div>
       <div role="rowgroup" className="relative" style={{ height: rows.getTotalSize() }}>
         {shown.map((row) => {
           const item = itemAt(row.index);
           return (
-            <div
+            <Row
               key={row.index}
               id={`${id}-${row.index}`}
-              role="row"
-              aria-rowindex={row.index + 2}
-              aria-selected={row.index === chosen}
-              style={{ transform: `translateY(${row.start}px)`, height: HEIGHT }}
-              onClick={() => choose(row.index, chosen !== null)}
-              onDoubleClick={() => enter(row.index)}
-              className={`${line} absolute inset-x-0 top-0 cursor-default border-b border-line hover:bg-sunk
-                aria-selected:bg-accent-soft ${item === undefined ? "" : (lookOf?.(item) ?? "")}`}
-            >
-              {columns.map((one) => (
-                <span key={one.name} role="gridcell" className={`min-w-0 truncate ${cell(one)}`}>
-                  {item === undefined ? (isBroken ? "–" : "…") : one.show(item)}
-                </span>
-              ))}
-            </div>
+              place={row.index}
+              start={row.start}
+              isChosen={row.index === chosen}
+              item={item}
+              missing={isBroken ? "–" : "…"}
+              look={item === undefined ? "" : (lookOf?.(item) ?? "")}
+              columns={columns}
+              act={act}
+            />
           );
         })}
       </div>
     </div>
   );
+}
+
+const LINE = "grid grid-cols-(--narrow) items-center gap-3 px-3 md:grid-cols-(--wide)";
+
+function lookOfCell<T>(one: Column<T>): string {
+  return `${one.kind === "number" ? "text-right tabular-nums" : ""} ${one.from ? "max-md:hidden" : ""}`;
+}
+
+/** A row; while one scrolls it is drawn once, though the list asks at each frame. */
+const Row = memo(OneRow) as typeof OneRow;
+
+function OneRow<T>({ id, place, start, isChosen, item, missing, look, columns, act }: RowProps<T>) {
+  return (
+    <div
+      id={id}
+      role="row"
+      aria-rowindex={place + 2}
+      aria-selected={isChosen}
+      style={{ top: start, height: HEIGHT }}
+      onClick={() => act.current.choose(place)}
+      onDoubleClick={() => act.current.enter(place)}
+      className={`${LINE} absolute inset-x-0 cursor-default border-b border-line hover:bg-sunk
+        aria-selected:bg-accent-soft ${look}`}
+    >
+      {columns.map((one) => (
+        <span key={one.name} role="gridcell" className={`min-w-0 truncate ${lookOfCell(one)}`}>
+          {item === undefined ? missing : one.show(item)}
+        </span>
+      ))}
+    </div>
+  );
+}
+
+interface RowProps<T> {
+  id: string;
+  place: number;
+  start: number;
+  isChosen: boolean;
+  item: T | undefined;
+  missing: string;
+  look: string;
+  columns: readonly Column<T>[];
+  act: RefObject<Acts>;
+}
+
+/** What rows do when they are pressed, as the list would do it now. */
+interface Acts {
+  choose: (place: number) => void;
+  enter: (place: number) => void;
 }
 
 function Head<T>({ column, sorting, look }: HeadProps<T>) {
@@ -171,7 +221,7 @@ function Head<T>({ column, sorting, look }: HeadProps<T>) {
         <button
           type="button"
           onClick={() => sorting.change(sort)}
-          className="cursor-pointer py-1.5 outline-offset-[-2px] hover:text-ink"
+          className="cursor-pointer py-1.5 outline-offset-[-2px] hover:text-ink pointer-coarse:min-h-11"
         >
           {name}
           {isBy && (
@@ -241,6 +291,7 @@ interface GridProps<T> {
   /** Beginning of the keys under which parts are kept. */
   name: readonly unknown[];
   total: number;
+  /** The same array each time: rows are drawn again when it is another one. */
   columns: readonly Column<T>[];
   load: (wanted: Wanted, signal: AbortSignal) => Promise<Page<T>>;
   /** The first part, where it was asked for already. */

@@ -4,6 +4,8 @@ import type { ReactNode } from "react";
 export interface Shown<T> {
   name: string;
   show: (item: T) => ReactNode;
+  /** What stands below it, smaller. */
+  below?: (item: T) => ReactNode;
   kind?: "number" | "name";
   /** Left out where the screen is narrower than a tablet, or a laptop. */
   from?: "md" | "lg";
@@ -48,6 +50,7 @@ export function Table<T>({ label, columns, items, keyOf, lookOf }: TableProps<T>
                   className={`border-b border-line px-2 py-2.5 align-top ${look(one)}`}
                 >
                   {one.show(item)}
+                  {one.below && <Below>{one.below(item)}</Below>}
                 </td>
               ))}
             </tr>

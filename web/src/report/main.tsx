@@ -38,9 +38,6 @@ async function show(root: HTMLElement): Promise<void> {
   );
 }
 
-// React Aria writes a style sheet of its own where it finds none of this name, and this file's policy
-// allows one sheet alone; what would be in it is in ours.
-document.querySelector("style")?.setAttribute("id", "react-aria-pressable-style");
 applyTheme();
 const root = document.getElementById("root");
 if (root) void show(root);

@@ -1,5 +1,5 @@
 import { keepPreviousData } from "@tanstack/react-query";
-import { useState } from "react";
+import { useMemo, useState } from "react";
 import { Link, useNavigate } from "react-router";
 import { $api, api, ask, type Schemas } from "../api/client";
 import type { Change } from "../parts/address";
@@ -74,6 +74,7 @@ interface CellsTabProps {
 /** All cells that suit: as many rows as fit are there, whatever their number. */
 function Cells({ run, chosen, change, at, keep, first, total }: CellsProps) {
   const navigate = useNavigate();
+  const columns = useMemo(() => columnsOf(run), [run]);
   const [place, setPlace] = useState(Math.min(at, total - 1));
   const sort = (by: Sort) => {
     const isSame = chosen.sort === by;
@@ -99,7 +100,7 @@ function Cells({ run, chosen, change, at, keep, first, total }: CellsProps) {
           }),
         )
       }
-      columns={columnsOf(run)}
+      columns={columns}
       chosen={place}
       choose={setPlace}
       open={(index, cell) => {

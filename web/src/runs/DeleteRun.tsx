@@ -47,7 +47,7 @@ export function DeleteRun({ run }: { run: Schemas["RunRow"] }) {
         <Confirm
           title={`Delete run ${name}?`}
           action="Delete for good"
-          disabled={remove.isPending}
+          isPending={remove.isPending}
           close={close}
           confirm={() =>
             remove.mutate({

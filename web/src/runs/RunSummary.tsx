@@ -5,10 +5,11 @@ import { Command } from "../parts/Command";
 import { EndCounts } from "../parts/Ends";
 import { Figure, Figures } from "../parts/Figures";
 import { between, count, duration, percent, priced, score, whole } from "../parts/figures";
-import { Flag, Outcome } from "../parts/Outcome";
+import { Flag } from "../parts/Outcome";
 import { Notice } from "../parts/Page";
 import { Panel } from "../parts/Panel";
 import { Below, type Shown, Table } from "../parts/Table";
+import { Causes } from "./Causes";
 import { Lines } from "./Lines";
 import { agentName, cellsAddress } from "./names";
 
@@ -28,7 +29,20 @@ export function RunSummary({ told }: { told: Overview }) {
           <Lines lines={told.lines} />
         </details>
       </div>
-      {told.causes.length > 0 && <Causes told={told} />}
+      {told.causes.length > 0 && (
+        <Panel
+          title="Why cells could not be graded"
+          beside={
+            told.run.kind === "matrix" && (
+              <span className="flex flex-wrap items-center gap-2 text-soft">
+                run them again: <Command text={`assay run --resume ${told.run.id}`} />
+              </span>
+            )
+          }
+        >
+          <Causes causes={told.causes} />
+        </Panel>
+      )}
       {told.leaderboard.length > 1 && <Leaderboard rows={told.leaderboard} />}
       {told.broken_down && (
         <Panel title={`By ${told.broken_down.by}`}>
@@ -95,34 +109,6 @@ function Numbers({ told }: { told: Overview }) {
   );
 }
 
-function Causes({ told: { run, causes } }: { told: Overview }) {
-  return (
-    <Panel
-      title="Why cells could not be graded"
-      beside={
-        run.kind === "matrix" && (
-          <span className="flex flex-wrap items-center gap-2 text-soft">
-            run them again: <Command text={`assay run --resume ${run.id}`} />
-          </span>
-        )
-      }
-    >
-      <ul className="causes m-0 grid max-h-56 list-none gap-1 overflow-y-auto p-0">
-        {causes.map((cause) => (
-          <li key={cause.text} className="flex items-baseline gap-3 wrap-anywhere">
-            <Outcome state="error" text={whole(cause.count)} />
-            {cause.key ? (
-              <Link to={cellsAddress({ outcome: "error", cause: cause.key })}>{cause.text}</Link>
-            ) : (
-              <span>{cause.text}</span>
-            )}
-          </li>
-        ))}
-      </ul>
-    </Panel>
-  );
-}
-
 function Leaderboard({ rows }: { rows: Overview["leaderboard"] }) {
   return (
     <Panel title="Agents" note="with 95 % intervals">
@@ -134,12 +120,10 @@ function Leaderboard({ rows }: { rows: Overview["leaderboard"] }) {
           {
             name: "Agent",
             kind: "name",
-            show: ({ harness, model, mixed }) => (
-              <>
-                <Link to={cellsAddress({ harness, model })}>{agentName({ harness, model })}</Link>
-                {mixed && <Below>≠ graders changed</Below>}
-              </>
+            show: ({ harness, model }) => (
+              <Link to={cellsAddress({ harness, model })}>{agentName({ harness, model })}</Link>
             ),
+            below: ({ mixed }) => mixed && "≠ graders changed",
           },
           ...OF_TOTALS,
         ]}
@@ -162,12 +146,8 @@ const OF_TOTALS: readonly Shown<{ totals: Schemas["Totals"] }>[] = [
   {
     name: "Mean reward",
     kind: "number",
-    show: ({ totals }) => (
-      <>
-        {score(totals.reward.mean)}
-        <Below>{between(totals.reward.low, totals.reward.high)}</Below>
-      </>
-    ),
+    show: ({ totals }) => score(totals.reward.mean),
+    below: ({ totals }) => between(totals.reward.low, totals.reward.high),
   },
   {
     name: "Interval",

@@ -49,12 +49,8 @@ export function RunsTable({ runs, chosen, choose }: RunsTableProps) {
         {
           name: "Mean reward",
           kind: "number",
-          show: (run) => (
-            <>
-              {score(run.reward)}
-              {run.reward !== null && <Below>{count(run.cases, "case")}</Below>}
-            </>
-          ),
+          show: (run) => score(run.reward),
+          below: (run) => run.reward !== null && count(run.cases, "case"),
         },
         {
           name: "Agent cost",

@@ -7,10 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from assay.scoring.json_safe import Json
-from assay.store.records import CellRecord, Packer, RunRecord, cell_row
+from assay.store.records import UNCLAMPED, CellRecord, Packer, RunRecord, cell_row
 from assay.store.runs import Store
+from assay.types.run import Run
+from assay.types.trace import AgentStep, ToolCall, ToolResult, ToolStep, Trace, Usage
 
-__all__ = ["HOSTILE", "add_run", "big_run", "mixed_run"]
+__all__ = ["HOSTILE", "add_long_run", "add_run", "big_run", "mixed_run"]
 
 HOSTILE = '<img src=x onerror="document.title=1">'
 """Stands wherever an agent, a model or an author can write something."""
@@ -86,6 +88,7 @@ def _cell(run_id: str, case: str, harness: str, model: str, trial: int, number: 
         status="graded",
         reward=reward,
         passed=reward >= 1.0,
+        notes={UNCLAMPED: 1.4} if number == 10 else {},
         flags=("edited the hidden tests: tests/test_parser.py", HOSTILE) if number == 9 else (),
         assurance="separate",
         content=f"tests {reward:.2f}",
@@ -127,3 +130,29 @@ def big_run(
         assay="0.9.0",
     )
     return run, made
+
+
+def add_long_run(home: Path, calls: int = 2_500) -> None:
+    """Store a run of one cell, in which an agent called a tool so many times: `long`."""
+    trace = Trace()
+    for number in range(calls):
+        call = ToolCall(name="bash", arguments={"command": f"ls {number}"}, id=str(number))
+        error = number == 1_501
+        usage = Usage(prompt_tokens=100, completion_tokens=number % 50, cost_usd=0.001)
+        trace.record(AgentStep(tool_calls=(call,), usage=usage, reasoning=f"thought {number}"))
+        if number % 2:
+            result = ToolResult(content="\n".join(f"line {n}" for n in range(30)), is_error=error)
+            trace.record(ToolStep(call=call, result=result))
+        else:
+            trace.record(ToolStep(call=call))
+    trace.content = "x" * 1_000_000
+    trace.record(AgentStep(content=trace.content, done=True))
+    told: dict[str, Json] = {"values": "31 of 34 tests", "undecided": ["test_c: result == 4"]}
+    node: dict[str, Json] = {"name": "n", "value": 0.5, "metadata": told, "flags": ["odd"]}
+    begun = "2026-11-20T00:00:00+00:00"
+    cell = CellRecord(
+        run_id="long", case="c", status="graded", reward=0.5, passed=False, subscores=(node,)
+    )
+    with Store.open(str(home / ".assay")) as store:
+        store.create_run(RunRecord(id="long", created_at=begun, planned=1, finished=True))
+        store.add_cell(cell, Run(prompt="Do.", trace=trace).to_dict())

@@ -60,6 +60,7 @@ def test_a_run_is_read_from_its_verdict_down_to_its_cells(
         "NO VERDICT: 4 of 48 cells could not be graded; 16 of 41 graded cells failed"
     )
     expect(page.get_by_text("95 % interval").first).to_be_visible()
+    expect(page.get_by_text("1 reward outside 0 to 1 cut to that").first).to_be_visible()
     expect(page.locator(".trials").first).to_be_visible()
     assert page.title() == "nightly · assay", "what an agent wrote did not run"
     assert page.locator("main img").count() == 0
@@ -69,6 +70,19 @@ def test_a_run_is_read_from_its_verdict_down_to_its_cells(
     expect(page.locator(".total")).to_have_text("3 cells")
     assert set(_rows(page)) == {"plan-route"}
     assert "case=plan-route" in page.url
+    # All columns, what is sought first and how it ended second, each with its unit.
+    grid = page.get_by_role("grid")
+    expect(grid.get_by_role("columnheader")).to_have_text(
+        ["Case", "Outcome", "Why", "Agent", "Trial", "Cost", "Tokens", "Time"]
+    )
+    expect(grid.get_by_role("row").last.get_by_role("gridcell")).to_have_text(
+        ["plan-route", "1.00 pass", " tests 1.00", "codex · gpt-6-mini", "3", "unknown", "17,930",
+         "1 min 2 s"]
+    )  # fmt: skip
+    page.go_back()
+    # What is most probably wanted next is a link, which opens in another tab, too.
+    page.get_by_role("link", name="Read the failures").click()
+    expect(page.locator(".total")).to_have_text("16 cells")
     page.go_back()
     # A cause opens its cells, as many as it says.
     page.locator(".causes li a").click()

@@ -1,12 +1,10 @@
-import { useSearchParams } from "react-router";
-import { $api, type Schemas } from "../api/client";
-import { IN_PARTS } from "../api/pages";
+import { api, ask, type Schemas } from "../api/client";
+import { useList } from "../api/lists";
+import { useAddress } from "../parts/address";
 import { Button } from "../parts/Button";
 import { Empty } from "../parts/Empty";
-import { Loading } from "../parts/Loading";
 import { More } from "../parts/More";
-import { ProblemBox } from "../parts/ProblemBox";
-import { Below, type Shown, Table } from "../parts/Table";
+import { type Shown, Table } from "../parts/Table";
 import { When } from "../parts/When";
 import { Needs, type Part, where } from "./MePart";
 
@@ -19,41 +17,31 @@ export function ChangesPart({ me }: Part) {
 }
 
 function All() {
-  const [query, narrow] = useNarrowed();
-  const found = $api.useInfiniteQuery("get", "/api/v1/changes", { params: { query } }, IN_PARTS);
-  return <Log found={found} query={query} narrow={narrow} />;
+  const [only, narrow] = useAddress(ANY);
+  const list = useList(["get", "/api/v1/changes", only], (rest, signal) =>
+    ask(api.GET("/api/v1/changes", { params: { query: queryOf(only, rest) }, signal })),
+  );
+  return <Log list={list} only={only} narrow={narrow} />;
 }
 
 function OfProject({ project }: { project: string }) {
-  const [query, narrow] = useNarrowed();
-  const found = $api.useInfiniteQuery(
-    "get",
-    "/api/v1/projects/{project}/changes",
-    { params: { path: { project }, query } },
-    IN_PARTS,
-  );
-  return <Log found={found} query={query} narrow={narrow} />;
+  const [only, narrow] = useAddress(ANY);
+  const path = "/api/v1/projects/{project}/changes";
+  const list = useList(["get", path, project, only], (rest, signal) => {
+    const params = { path: { project }, query: queryOf(only, rest) };
+    return ask(api.GET(path, { params, signal }));
+  });
+  return <Log list={list} only={only} narrow={narrow} />;
 }
 
-/** What the address says is looked at, and what changes that. */
-function useNarrowed(): [Query, Narrow] {
-  const [view, setView] = useSearchParams();
-  const only = {
-    ...(view.get("what") ? { what: view.get("what") ?? "" } : {}),
-    ...(view.get("by") ? { by: view.get("by") ?? "" } : {}),
-  };
-  const narrow = (more: Record<string, string>) => {
-    const next = { tab: "changes", ...only, ...more };
-    setView(Object.fromEntries(Object.entries(next).filter(([, value]) => value !== "")));
-  };
-  return [{ limit: 100, ...only }, narrow];
+/** Which changes are looked at: those of an operation, of somebody. */
+const ANY = { what: "", by: "" };
+
+function queryOf({ what, by }: typeof ANY, rest: { after?: string }) {
+  return { limit: 100, ...(what && { what }), ...(by && { by }), ...rest };
 }
 
-function Log({ found, query, narrow }: LogProps) {
-  const { what, by } = query;
-  if (found.isPending) return <Loading what="Loading the log" />;
-  if (found.error) return <ProblemBox problem={found.error} retry={() => found.refetch()} />;
-  const changes = found.data?.pages.flatMap((part) => part.items) ?? [];
+function Log({ list, only: { what, by }, narrow }: LogProps) {
   return (
     <>
       {(what || by) && (
@@ -71,14 +59,14 @@ function Log({ found, query, narrow }: LogProps) {
           )}
         </p>
       )}
-      {changes.length === 0 ? (
+      {list.items.length === 0 ? (
         <Empty title="Nothing was changed" command="assay server list audit">
           <p>Every change of graders, datasets, jobs, keys and labels is written down here.</p>
         </Empty>
       ) : (
-        <Table columns={columnsOf(narrow)} items={changes} keyOf={(one) => one.seq} />
+        <Table columns={columnsOf(narrow)} items={list.items} keyOf={(one) => one.seq} />
       )}
-      <More found={found} what="Show older changes" />
+      <More found={list} what="Show older changes" />
     </>
   );
 }
@@ -100,11 +88,9 @@ function columnsOf(narrow: Narrow): readonly Shown<Change>[] {
           >
             {one.operation.replaceAll("_", " ")}
           </button>
-          <Below>
-            <code className="wrap-anywhere">{said(one.what)}</code>
-          </Below>
         </>
       ),
+      below: (one) => <code className="wrap-anywhere">{said(one.what)}</code>,
     },
     {
       name: "By",
@@ -118,9 +104,9 @@ function columnsOf(narrow: Narrow): readonly Shown<Change>[] {
           >
             {one.by}
           </button>
-          <Below>{one.role}</Below>
         </>
       ),
+      below: (one) => one.role,
     },
     { name: "Project", from: "md", show: (one) => where(one.project) },
     { name: "From", from: "lg", show: (one) => one.address || "command line" },
@@ -135,19 +121,10 @@ function said(what: Readonly<Record<string, unknown>>): string {
     .join(" ");
 }
 
-type Narrow = (more: Record<string, string>) => void;
-type Query = { limit: number; what?: string; by?: string };
+type Narrow = (only: Partial<typeof ANY>) => void;
 
 interface LogProps {
-  found: {
-    isPending: boolean;
-    error: Error | null;
-    refetch: () => void;
-    data: { pages: { items: Change[] }[] } | undefined;
-    hasNextPage: boolean;
-    isFetching: boolean;
-    fetchNextPage: () => Promise<unknown>;
-  };
-  query: Query;
+  list: ReturnType<typeof useList<Change>>;
+  only: typeof ANY;
   narrow: Narrow;
 }

@@ -1,7 +1,7 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
-import { $api, type Schemas } from "../api/client";
-import { IN_PARTS } from "../api/pages";
+import { $api, api, ask, type Schemas } from "../api/client";
+import { useList } from "../api/lists";
 import { Button } from "../parts/Button";
 import { Choice } from "../parts/Choice";
 import { Command } from "../parts/Command";
@@ -9,12 +9,11 @@ import { Confirm } from "../parts/Dialog";
 import { Empty } from "../parts/Empty";
 import { FORM_ROW } from "../parts/Field";
 import { moment } from "../parts/figures";
-import { Loading } from "../parts/Loading";
 import { More } from "../parts/More";
 import { Outcome } from "../parts/Outcome";
 import { Stack } from "../parts/Page";
 import { ProblemBox } from "../parts/ProblemBox";
-import { Below, type Shown, Table } from "../parts/Table";
+import { type Shown, Table } from "../parts/Table";
 import { TextField } from "../parts/TextField";
 import { When } from "../parts/When";
 import { Needs, type Part, where } from "./MePart";
@@ -39,16 +38,10 @@ export function KeysPart({ me }: Part) {
 
 function Keys({ me }: Part) {
   const [leaving, setLeaving] = useState<Key | null>(null);
-  const keys = $api.useInfiniteQuery(
-    "get",
-    "/api/v1/keys",
-    { params: { query: { limit: 100 } } },
-    IN_PARTS,
+  const keys = useList(KEYS.queryKey, (rest, signal) =>
+    ask(api.GET("/api/v1/keys", { params: { query: { limit: 100, ...rest } }, signal })),
   );
-  if (keys.isPending) return <Loading what="Loading keys" />;
-  if (keys.error) return <ProblemBox problem={keys.error} retry={() => keys.refetch()} />;
-  const found = keys.data.pages.flatMap((part) => part.items);
-  if (found.length === 0) {
+  if (keys.items.length === 0) {
     return (
       <Empty title="No keys yet" command="assay server create keys ci --role editor --expires 90d">
         <p>People and programs elsewhere need one; this machine's one-time link needs none.</p>
@@ -59,7 +52,7 @@ function Keys({ me }: Part) {
     <div>
       <Table
         columns={[...COLUMNS, revoking(setLeaving)]}
-        items={found}
+        items={keys.items}
         keyOf={(one) => one.id}
         lookOf={(one) => (isGone(one) ? "text-soft [&_.name]:line-through" : "")}
       />
@@ -79,14 +72,8 @@ const COLUMNS: readonly Shown<Key>[] = [
   {
     name: "Name",
     kind: "name",
-    show: (one) => (
-      <>
-        <span className="name">{one.name}</span>
-        <Below>
-          <code>{one.prefix}…</code>
-        </Below>
-      </>
-    ),
+    show: (one) => <span className="name">{one.name}</span>,
+    below: (one) => <code>{one.prefix}…</code>,
   },
   { name: "State", show: (one) => <State one={one} /> },
   { name: "Role", from: "md", show: (one) => one.role },
@@ -173,7 +160,7 @@ function NewKey({ me, made }: Part & { made: (key: Schemas["MadeKey"]) => void }
           change={setProject}
         />
         <Choice label="Good for" value={days} options={TERMS} change={setDays} />
-        <Button type="submit" tone="primary" isDisabled={!name || make.isPending}>
+        <Button type="submit" tone="primary" isDisabled={!name} isPending={make.isPending}>
           Make a key
         </Button>
       </div>
@@ -211,7 +198,7 @@ function Revoke({ one, isOwn, close }: { one: Key; isOwn: boolean; close: () => 
     <Confirm
       title={`Revoke ${one.name}?`}
       action="Revoke"
-      disabled={revoke.isPending}
+      isPending={revoke.isPending}
       close={close}
       confirm={() => revoke.mutate({ params: { path: { id: one.id } } })}
     >

@@ -6,9 +6,10 @@ import { Button } from "../parts/Button";
 import { Actions, Dialog } from "../parts/Dialog";
 import { FORM_ROW } from "../parts/Field";
 import { whole } from "../parts/figures";
+import { KeyFields } from "../parts/KeyFields";
 import { Stack } from "../parts/Page";
 import { ProblemBox } from "../parts/ProblemBox";
-import { Below, type Shown, Table } from "../parts/Table";
+import { type Shown, Table } from "../parts/Table";
 import { TextField } from "../parts/TextField";
 import { When } from "../parts/When";
 import type { Part } from "./MePart";
@@ -56,12 +57,8 @@ const COLUMNS: readonly Shown<Project>[] = [
   {
     name: "Project",
     kind: "name",
-    show: (one) => (
-      <>
-        <Link to={`/p/${one.key}/graders`}>{one.key}</Link>
-        {one.name !== one.key && <Below>{one.name}</Below>}
-      </>
-    ),
+    show: (one) => <Link to={`/p/${one.key}/graders`}>{one.key}</Link>,
+    below: (one) => one.name !== one.key && one.name,
   },
   {
     name: "Requests a minute",
@@ -78,39 +75,26 @@ const COLUMNS: readonly Shown<Project>[] = [
   { name: "Made", kind: "number", show: (one) => <When at={one.created_at} /> },
 ];
 
+const UNNAMED = { key: "", name: "" };
+
 function NewProject() {
   const known = useQueryClient();
-  const [key, setKey] = useState("");
-  const [name, setName] = useState("");
+  const [called, setCalled] = useState(UNNAMED);
   const make = $api.useMutation("post", "/api/v1/projects", {
     onSuccess: async () => {
-      setKey("");
-      setName("");
+      setCalled(UNNAMED);
       await known.invalidateQueries(PROJECTS);
     },
   });
   const send = (event: FormEvent) => {
     event.preventDefault();
-    make.mutate({ body: { key, name } });
+    make.mutate({ body: called });
   };
   return (
     <form onSubmit={send} aria-label="New project">
       <div className={FORM_ROW}>
-        <TextField
-          label="Key"
-          required
-          pattern="[a-z0-9][a-z0-9._\-]{0,63}"
-          title="Small letters, digits, dots, dashes"
-          value={key}
-          change={setKey}
-        />
-        <TextField
-          label="Name for people (optional)"
-          maxLength={200}
-          value={name}
-          change={setName}
-        />
-        <Button type="submit" tone="primary" isDisabled={!key || make.isPending}>
+        <KeyFields called={called} change={setCalled} />
+        <Button type="submit" tone="primary" isDisabled={!called.key} isPending={make.isPending}>
           Make a project
         </Button>
       </div>
@@ -156,7 +140,7 @@ function Limits({ project, close }: { project: Project; close: () => void }) {
         {save.error && <ProblemBox problem={save.error} />}
         <Actions>
           <Button onPress={close}>Cancel</Button>
-          <Button type="submit" tone="primary" isDisabled={save.isPending}>
+          <Button type="submit" tone="primary" isPending={save.isPending}>
             Save
           </Button>
         </Actions>

@@ -110,9 +110,14 @@ class JudgeGrader(Grader):
     @classmethod
     def models_missing(cls, options: Mapping[str, Json]) -> list[str]:
         """The models of a declaration that cannot be asked on this machine, and why not."""
-        panel = cls._panel_of(options)
-        named = (*panel.models, *filter(None, [panel.escalate]))
+        named = cls.models_of(options)
         return list(dict.fromkeys(why for model in named if (why := unconfigured(model))))
+
+    @classmethod
+    def models_of(cls, options: Mapping[str, Json]) -> Sequence[str]:
+        """Those of the panel, and the one that decides where it cannot."""
+        panel = cls._panel_of(options)
+        return (*panel.models, *filter(None, [panel.escalate]))
 
     @classmethod
     def _panel_of(cls, options: Mapping[str, Json]) -> Panel:

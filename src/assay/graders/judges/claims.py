@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Literal, Protocol, TypeAlias, cast
+from typing import ClassVar, Literal, Protocol, TypeAlias, cast
 
 from assay.errors import GraderError, InputError, ModelError
 from assay.graders.judges.base import JudgeGrader
@@ -354,6 +354,8 @@ class ClaimGrader(JudgeGrader):
             ``one``.
         max_claims: An answer with more claims is worth 0.
     """
+
+    asks_again: ClassVar[bool] = True
 
     on_empty: OnEmpty = "zero"
     max_claims: int = MAX_CLAIMS

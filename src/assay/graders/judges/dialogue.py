@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, TypeAlias, cast
 
-from assay.errors import GraderError, InputError, Location, ModelError, ModelFault
+from assay.errors import GraderError, InputError, ModelError, ModelFault
 from assay.graders.driver import each
 from assay.graders.judges.base import SeeingJudge, answer_in
 from assay.graders.judges.criteria import MOST
-from assay.graders.judges.fence import Part, Untrusted, suspicions
+from assay.graders.judges.fence import MAX_MATERIAL, Part, Untrusted, suspicions
 from assay.graders.judges.gate import Unasked, unasked, uncommented
 from assay.graders.judges.pictures import Shown
 from assay.graders.judges.rubric import Material
@@ -48,6 +48,7 @@ _BESIDE = {
     "document": ("A document that it was given", "document"),
 }
 """Roles that end no turn of the assistant's, and how they are called to a judge."""
+_OWN = frozenset({"assistant", *(role for role, (_, name) in _BESIDE.items() if name == "tool")})
 _INTRODUCED = (
     "A conversation, turn by turn. Which turn it is and who speaks in it is said outside of the "
     "material, and nowhere else:"
@@ -76,7 +77,8 @@ class Spoken(Material):
     talk: tuple[Part, ...] = ()
     # Patterns of attack in any of it; noted, never scored.
     found: tuple[str, ...] = ()
-    # Characters that are shown beside what is judged.
+    # Characters that it is shown of its own doing, earlier turns and tools included, and beside.
+    own: int = 0
     beside: int = 0
     # The first turn that was meant and never came.
     missing: int = 0
@@ -95,7 +97,11 @@ class Spoken(Material):
         """Why nobody is asked about it; None where somebody is."""
         if self.missing and not self.said:
             return Unasked(f"the conversation ended before turn {self.missing}")
-        return unasked(self.answer, openers=openers, beside=self.beside)
+        if self.own + self.beside > MAX_MATERIAL and self.own > self.beside:
+            why = f"the assistant and its tools say {self.own:,} characters"
+            told = f"{why}: a judge reads at most {MAX_MATERIAL:,}, and all or none"
+            return Unasked(told, is_overlong=True)
+        return unasked(self.answer, openers=openers)
 
     def said_parts(self) -> list[Part]:
         """The conversation, or the answer where there is no more of it."""
@@ -213,6 +219,7 @@ class Dialogue:
                 reference=reference,
                 said=said,
                 found=suspicions(answer),
+                own=len(answer),
                 beside=beside,
                 missing=min(missing, default=0),
                 pictures=self._shown(judged),
@@ -226,7 +233,8 @@ class Dialogue:
         parts.append(_told(sorted(numbers), missing))
         # What the user says is shown where it was said, and not before.
         asked = "" if any(text == question for _, text in self._turns) else question
-        size = sum(len(part.text) for part in parts if isinstance(part, Untrusted))
+        told = [one for exchange in shown for one in exchange.turns]
+        own = sum(len(text) for role, text in told if role in _OWN)
         return Spoken(
             answer=answer,
             question=asked,
@@ -234,7 +242,8 @@ class Dialogue:
             said=said,
             talk=tuple(parts),
             found=tuple(dict.fromkeys(name for found in self._signs[:last] for name in found)),
-            beside=size - sum(map(len, said)) + len(asked) + len(reference),
+            own=own,
+            beside=sum(len(text) for _, text in told) - own + len(asked) + len(reference),
             missing=min(missing, default=0),
             pictures=self._shown(judged),
         )
@@ -310,7 +319,6 @@ class DialogueJudge(SeeingJudge):
             if not numbers or 0 in numbers or len(set(map(repr, numbers))) < len(numbers):
                 raise InputError(
                     f"turns: {given!r:.60} must name turns, each once",
-                    location=Location(field="turns"),
                     hint="the first is 1, and the last -1",
                 )
 

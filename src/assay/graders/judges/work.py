@@ -397,7 +397,7 @@ class JudgedWork(Material):
     def unasked(self) -> Unasked | None:
         """Why nobody is asked about it. What was merely done is no work of its own."""
         views = sum(len(view.text) for view in (self.diff, self.trace) if view is not None)
-        own, beside = len(self.spoken.answer) + views, self.spoken.beside
+        own, beside = self.spoken.own + views, self.spoken.beside
         if own + beside > MAX_MATERIAL > 2 * beside:
             why = f"the work makes a prompt of more than {MAX_MATERIAL:,} characters"
             return Unasked(f"{why}, and a judge reads all of it or nothing", is_overlong=True)

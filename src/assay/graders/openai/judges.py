@@ -320,19 +320,27 @@ def _result(reply: str) -> Json:
     return data["result"]
 
 
-class ScoreModelGrader(OpenAIGrader):
+class _ModelGrader(OpenAIGrader):
+    """What asks a judge model."""
+
+    waits: ClassVar[bool] = True
+    most_at_once: ClassVar[int] = 256
+
+    @classmethod
+    def models_of(cls, options: Mapping[str, Json]) -> Sequence[str]:
+        """That of the definition."""
+        return (reference_of(str(options["model"])),)
+
+
+class ScoreModelGrader(_ModelGrader):
     """A number from a judge model (OpenAI's ``score_model``)."""
 
     name: ClassVar[str] = "score_model"
-    waits: ClassVar[bool] = True
-    most_at_once: ClassVar[int] = 256
     definition: ClassVar[type[OpenAIDefinition]] = ScoreModel
 
 
-class LabelModelGrader(OpenAIGrader):
+class LabelModelGrader(_ModelGrader):
     """A label from a judge model, right or wrong (OpenAI's ``label_model``)."""
 
     name: ClassVar[str] = "label_model"
-    waits: ClassVar[bool] = True
-    most_at_once: ClassVar[int] = 256
     definition: ClassVar[type[OpenAIDefinition]] = LabelModel

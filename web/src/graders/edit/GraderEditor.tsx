@@ -98,7 +98,13 @@ export function GraderEditor({ project, kinds, kind, grader, start, slot }: Edit
             </Button>
           )}
           {base && <Button onPress={compare}>{isComparing ? "Back to editing" : "Changes"}</Button>}
-          <Button tone="primary" type="submit" form={id} isDisabled={!isDirty || save.isPending}>
+          <Button
+            tone="primary"
+            type="submit"
+            form={id}
+            isDisabled={!isDirty}
+            isPending={save.isPending}
+          >
             {base ? "Save" : "Create grader"} <Keys>{META}S</Keys>
           </Button>
         </>

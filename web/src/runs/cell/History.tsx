@@ -14,12 +14,8 @@ export function History({ cell }: { cell: CellView }) {
       columns={[
         {
           name: "Result",
-          show: ({ place, one }) => (
-            <>
-              <Outcome state={one.state} text={one.state} />
-              {place === 0 && <Below>now</Below>}
-            </>
-          ),
+          show: ({ one }) => <Outcome state={one.state} text={one.state} />,
+          below: ({ place }) => place === 0 && "now",
         },
         { name: "Reward", kind: "number", show: ({ one }) => score(one.reward) },
         { name: "How it came about", kind: "name", show: ({ one }) => one.sentence },

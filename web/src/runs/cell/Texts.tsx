@@ -1,7 +1,7 @@
-import type { ReactNode } from "react";
 import { DiffView } from "../../parts/DiffView";
 import { Boundary } from "../../parts/Panel";
 import { Pictures } from "../../parts/Picture";
+import { Titled } from "../../parts/Titled";
 import { type CellView, usePictures } from "./asking";
 import { Folded } from "./Folded";
 
@@ -10,23 +10,23 @@ export function Texts({ cell }: { cell: CellView }) {
   return (
     <div className="grid grid-cols-[minmax(0,1fr)] gap-6">
       {cell.prompt.text && (
-        <Part name="Prompt">
+        <Titled title="Prompt">
           <Folded text={cell.prompt} />
-        </Part>
+        </Titled>
       )}
       <PicturesPart cell={cell} />
-      <Part name="Answer">
+      <Titled title="Answer">
         {cell.answer.text ? <Folded text={cell.answer} /> : "There is none."}
-      </Part>
+      </Titled>
       {cell.expected.text && (
-        <Part name="Expected">
+        <Titled title="Expected">
           <Folded text={cell.expected} />
-        </Part>
+        </Titled>
       )}
       {cell.difference.length > 0 && (
-        <Part name="From expected to answer">
+        <Titled title="From expected to answer">
           <DiffView lines={cell.difference} label="How the answer differs" />
-        </Part>
+        </Titled>
       )}
     </div>
   );
@@ -36,23 +36,14 @@ export function Texts({ cell }: { cell: CellView }) {
 export function PicturesPart({ cell }: { cell: CellView }) {
   if (cell.pictures === 0) return null;
   return (
-    <Part name="Pictures">
+    <Titled title="Pictures">
       <Boundary what="Reading the pictures">
         <PicturesOf cell={cell} />
       </Boundary>
-    </Part>
+    </Titled>
   );
 }
 
 function PicturesOf({ cell }: { cell: CellView }) {
   return <Pictures pictures={usePictures(cell.run, cell.place).pictures} />;
-}
-
-function Part({ name, children }: { name: string; children: ReactNode }) {
-  return (
-    <section>
-      <h3 className="m-0 mb-1 text-sm font-medium text-soft">{name}</h3>
-      {children}
-    </section>
-  );
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Generator
 
@@ -9,18 +10,13 @@ import pytest
 from playwright.sync_api import Browser, Page, Request, expect
 from tests.repairs import HOSTILE, write_repair
 from web.conftest import Opener, Site
+from web.src.runs.made_runs import add_long_run
 
-from assay.scoring.json_safe import Json
-from assay.store.records import CellRecord, RunRecord
-from assay.store.runs import Store
 from assay.testing import FakeJudge
-from assay.types.run import Run
-from assay.types.trace import AgentStep, ToolCall, ToolResult, ToolStep, Trace, Usage
 
 FIX = "/runs/kit/cell?case=kit&harness=replay&model=fix&trial=1"
 CHEAT = FIX.replace("model=fix", "model=cheat")
 LONG = "/runs/long/cell?case=c&trial=1"
-STEPS = 5_000
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -29,34 +25,8 @@ def runs(site: Site) -> Generator[None]:
     with FakeJudge() as fake:
         write_repair(site.home, model=fake.model)
         site.assay("run", "evals", "--name", "kit", code=1)
-        _long(site)
+        add_long_run(site.home)
         yield
-
-
-def _long(site: Site) -> None:
-    trace = Trace()
-    for number in range(STEPS // 2):
-        call = ToolCall(name="bash", arguments={"command": f"ls {number}"}, id=str(number))
-        error = number == 1_501
-        usage = Usage(prompt_tokens=100, completion_tokens=number % 50, cost_usd=0.001)
-        trace.record(AgentStep(tool_calls=(call,), usage=usage, reasoning=f"thought {number}"))
-        if number % 2:
-            result = ToolResult(content="\n".join(f"line {n}" for n in range(30)), is_error=error)
-            trace.record(ToolStep(call=call, result=result))
-        else:
-            trace.record(ToolStep(call=call))
-    trace.content = "x" * 1_000_000
-    trace.record(AgentStep(content=trace.content, done=True))
-    told: dict[str, Json] = {"values": "31 of 34 tests", "undecided": ["test_c: result == 4"]}
-    node: dict[str, Json] = {"name": "n", "value": 0.5, "metadata": told, "flags": ["odd"]}
-    with Store.open(str(site.home / ".assay")) as store:
-        store.create_run(
-            RunRecord(id="long", created_at="2026-11-20T00:00:00+00:00", planned=1, finished=True)
-        )
-        cell = CellRecord(
-            run_id="long", case="c", status="graded", reward=0.5, passed=False, subscores=(node,)
-        )
-        store.add_cell(cell, Run(prompt="Do.", trace=trace).to_dict())
 
 
 def test_a_cell_is_read_and_nothing_recorded_acts(
@@ -183,6 +153,19 @@ def test_a_flagged_cell_is_decided_about(
     page.get_by_role("button", name="Let the reward stand").click()
     expect(page.get_by_role("region", name="Decision")).to_contain_text("the reward stands")
     expect(page.get_by_role("heading", level=1)).to_contain_text("pass")
+    # What is refused is said, and nothing looks as if it had been done.
+    page.route(
+        "**/cells/decide",
+        lambda route: route.fulfill(
+            status=409,
+            content_type="application/problem+json",
+            body=json.dumps({"title": "Conflict", "detail": "It was graded again meanwhile."}),
+        ),
+    )
+    page.get_by_role("button", name="Make it 0").click()
+    expect(page.get_by_role("alert")).to_contain_text("graded again meanwhile")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("pass")
+    open_page.forgive("status of 409")
 
 
 def test_a_cell_is_graded_again_and_kept_as_a_recording(open_page: Opener) -> None:

@@ -190,14 +190,12 @@ function Slices({ found: { by, slices } }: { found: Found }) {
           {
             name: "Difference",
             kind: "number",
-            show: (one) => (
+            show: (one) => signed(one.after - one.before),
+            below: (one) => (
               <>
-                {signed(one.after - one.before)}
-                <Below>
-                  {one.low === null || one.high === null
-                    ? "too few for an interval"
-                    : `${signed(one.low)} to ${signed(one.high)}`}
-                </Below>
+                {one.low === null || one.high === null
+                  ? "too few for an interval"
+                  : `${signed(one.low)} to ${signed(one.high)}`}
               </>
             ),
           },

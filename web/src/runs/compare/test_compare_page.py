@@ -121,9 +121,14 @@ def test_what_cannot_be_compared_says_why(open_page: Opener) -> None:
 def test_an_address_writes_no_options_into_the_command(open_page: Opener) -> None:
     page = open_page("/compare?a=20261119-e&b=20261119-f&a_model=x&b_model=y")
     expect(page.get_by_role("alert")).to_contain_text("no model 'x'")
+    page.goto(page.url.replace("_model=x", f"_model={quote('<img src=x>')}"))
+    expect(page.get_by_role("alert")).to_contain_text("no model '<img src=x>'")
+    assert page.locator("main img").count() == 0
     model = quote(HOSTILE)
     page.goto(
-        page.url.replace("_model=x", f"_model={model}").replace("_model=y", f"_model={model}")
+        page.url.replace("_model=%3Cimg%20src%3Dx%3E", f"_model={model}").replace(
+            "_model=y", f"_model={model}"
+        )
     )
     expect(page.locator("code", has_text="assay compare")).to_have_text(
         f"assay compare 20261119-e 20261119-f '--model={HOSTILE}'"
@@ -139,6 +144,7 @@ def test_what_was_graded_is_never_more_than_text(open_page: Opener) -> None:
     expect(page.locator("pre").first).to_contain_text("onerror")
     page.get_by_role("button", name="Copy as Markdown").click()
     expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    assert "onerror" in page.evaluate("navigator.clipboard.readText()")
     assert page.evaluate("() => window.hacked") is None
     assert page.locator("main img, main script").count() == 0
 
