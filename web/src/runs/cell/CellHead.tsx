@@ -106,7 +106,7 @@ export function Siblings({ cell }: { cell: CellView }) {
     <nav className="flex flex-wrap items-center gap-1.5" aria-label="Other cells of the case">
       {own.length > 1 && <span className="text-sm text-soft">trials</span>}
       {own.length > 1 && own.map((one) => link(cell, one, String(one.place.trial)))}
-      {others.length > 0 && <span className="ml-2 text-sm text-soft">others</span>}
+      {others.length > 0 && <span className="text-sm text-soft">others</span>}
       {others.map((one) => link(cell, one, trialName(one.place)))}
     </nav>
   );

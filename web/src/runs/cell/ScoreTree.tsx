@@ -42,7 +42,7 @@ function Score({ node }: { node: Node }) {
           <span className="min-w-0 font-medium wrap-anywhere" title={node.name}>
             {node.name}
           </span>
-          <span className="ml-auto text-sm text-soft">{tagsOf(node)}</span>
+          <span className="w-full pl-6 text-sm text-soft">{tagsOf(node)}</span>
         </summary>
         <div className="grid grid-cols-[minmax(0,1fr)] gap-2 pb-3 pl-6">
           {(node.reason || values) && (
