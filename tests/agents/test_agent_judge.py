@@ -153,6 +153,15 @@ async def test_a_verdict_without_a_quote_that_stands_there_never_counts(
     assert "it was not accepted" in told(fake)[0]
 
 
+async def test_a_block_that_was_moved_to_another_file_earns_nothing(work: Workspace) -> None:
+    left = Path(work.path)
+    left.joinpath("moved.py").write_text((left / "given.py").read_text())
+    left.joinpath("given.py").write_text("")
+    moved = submits({"retries": ("MET", "moved.py", "return 'kept as it was'")})
+    score, _ = await judged(moved, workspace=work, steps=1)
+    assert (score.status, score.value) == ("error", None)
+
+
 async def test_a_refused_judge_may_look_again(work: Workspace) -> None:
     wrong = submits({"retries": ("MET", "client.py", "for attempt in range(4):")})
     score, _ = await judged(wrong, submits({"retries": ("MET", *_QUOTE)}), workspace=work)

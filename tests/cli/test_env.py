@@ -13,9 +13,9 @@ import pytest
 
 import assay
 from assay.types import Run
-from tests.channels import serve_process, write_env
 from tests.children import Children, until
 from tests.command_line import COMMAND, environment
+from tests.served_environment import serve_process, write_env
 
 _TWO = """
 from assay import Environment

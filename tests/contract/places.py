@@ -223,6 +223,7 @@ serve env two.py:thrid
 serve env two.py:two --host 0.0.0.0
 serve env two.py:two --token-env NO_SUCH
 SHORT=abcde serve env two.py:two --token-env SHORT
+LONG=0123456789abcdef serve env two.py:two --host 192.0.2.1 --token-env LONG
 serve env two.py:two --workers 0
 serve env two.py:two --set log=/nowhere/at/all
 serve env two.py:two --set with_parent=true

@@ -20,8 +20,8 @@ from assay.environment.channel.worker import MOST_BEGINS, Begins
 from assay.environment.channel.workers import Worker
 from assay.errors import GradingTimeoutError
 from assay.scoring.json_safe import Json
-from tests.channels import ServedProcess, error_of, raw, serve_process, write_env
 from tests.children import Children, until
+from tests.served_environment import ServedProcess, error_of, raw, serve_process, write_env
 
 
 @pytest.fixture(scope="module")

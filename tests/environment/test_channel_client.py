@@ -38,9 +38,9 @@ from assay.types import Run, Submission
 from assay.types.codec import to_json
 from assay.types.run import Stepping
 from assay.types.trace import ToolStep
-from tests.channels import Relay, ServedProcess, raw, serve_process, write_env
 from tests.children import Children, until
 from tests.command_line import assay as assay_command
+from tests.served_environment import Relay, ServedProcess, raw, serve_process, write_env
 
 _TOKEN = "0123456789abcdef"
 

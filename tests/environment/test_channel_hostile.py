@@ -16,8 +16,8 @@ from assay.environment.channel.frames import MOST_BYTES
 from assay.environment.channel.serve import serve
 from assay.environment.channel.sessions import ChannelLimits
 from assay.scoring.json_safe import Json
-from tests.channels import Raw, ServedProcess, error_of, raw, serve_process, write_env
 from tests.children import Children
+from tests.served_environment import Raw, ServedProcess, error_of, raw, serve_process, write_env
 
 
 @pytest.fixture(scope="module")

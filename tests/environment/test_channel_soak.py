@@ -18,7 +18,7 @@ from assay.environment.channel import serve as serving
 from assay.environment.channel.sessions import ChannelLimits
 from assay.environment.channel.workers import Workers
 from assay.scoring.json_safe import Json
-from tests.channels import Raw, raw, write_env
+from tests.served_environment import Raw, raw, write_env
 
 _ENV = """
 import asyncio

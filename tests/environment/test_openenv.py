@@ -23,8 +23,8 @@ from assay.errors import InputError
 from assay.scoring.json_safe import Json
 from assay.testing import FakeModel
 from assay.types import Run
-from tests.channels import ServedProcess, serve_process, write_env
 from tests.children import Children, until
+from tests.served_environment import ServedProcess, serve_process, write_env
 
 _ENV = '''
 import asyncio

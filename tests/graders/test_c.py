@@ -24,7 +24,7 @@ from assay.tasks import Taskset
 from assay.tasks.case import load_case
 from assay.tasks.task import case_task
 from assay.types import Workspace
-from tests.trees import lay
+from tests.implemented_trees import lay
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
 

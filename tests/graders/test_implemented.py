@@ -13,7 +13,7 @@ from assay.graders.implemented import ImplementedGrader
 from assay.graders.stubs import reader, treesitter
 from assay.graders.stubs.treesitter import can_read
 from assay.scoring import Json
-from tests.trees import GOOD, STUB, Tree, grade, lay, reasons
+from tests.implemented_trees import GOOD, STUB, Tree, grade, lay, reasons
 
 BROKEN = {
     "parentheses": "(" * 200_000,

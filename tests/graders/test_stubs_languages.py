@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from assay.graders.stubs.treesitter import can_read
-from tests.trees import grade, reasons
+from tests.implemented_trees import grade, reasons
 
 # The source, what was left, and what is wrong with it ("": nothing).
 OTHERS: dict[str, list[tuple[str, str, str]]] = {

@@ -19,10 +19,10 @@ from assay.errors import ChannelError
 from assay.scoring.json_safe import Json
 from assay.store.runs import Store
 from assay.types import Run
-from tests.channels import ENV, Relay, ServedProcess, serve_process, write_env
 from tests.children import Children, until
 from tests.command_line import COMMAND
 from tests.command_line import assay as assay_command
+from tests.served_environment import ENV, Relay, ServedProcess, serve_process, write_env
 
 pytestmark = pytest.mark.real
 

@@ -15,8 +15,8 @@ import pytest
 
 from assay.environment import openenv
 from assay.types import Run
-from tests.channels import serve_process, write_env
 from tests.children import Children
+from tests.served_environment import serve_process, write_env
 
 pytestmark = pytest.mark.real
 

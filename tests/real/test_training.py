@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from tests.channels import serve_process
 from tests.children import Children
+from tests.served_environment import serve_process
 
 _ROOT = Path(__file__).parents[2]
 _EXAMPLES = _ROOT / "examples" / "training"

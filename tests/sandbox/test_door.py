@@ -28,7 +28,7 @@ from assay.sandbox import (
     supervisor,
 )
 from tests.children import alone, until
-from tests.doors import PORT, Keeper, behind_a_door
+from tests.door_keepers import PORT, Keeper, behind_a_door
 from tests.ordinary_user import Drive, ordinary_user
 from tests.processes import living, marker
 

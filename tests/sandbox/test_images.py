@@ -20,7 +20,7 @@ from assay.errors import InputError, SandboxUnavailableError
 from assay.sandbox import CommandResult, Limits, Mount, open_command, run, run_command_sync
 from assay.types.submission import UnpackedImage, Workspace
 from tests.containers import make_root
-from tests.doors import PORT, Keeper, behind_a_door
+from tests.door_keepers import PORT, Keeper, behind_a_door
 from tests.sandbox.test_run import NOBODY, Drive, drive
 
 __all__ = ["drive"]

@@ -327,11 +327,14 @@ async def test_rows_of_other_systems_are_stored_under_our_names(site: Site) -> N
             headers={"Content-Type": "application/x-ndjson"},
         )
 
-    theirs: list[dict[str, Json]] = [{"output": "4", "target": "4"}, {"output": "5"}]
+    theirs: list[dict[str, Json]] = [{"output": "4", "target": "4"}, {"output": "\ud800 é"}]
     stored = await sent(theirs, "theirs", "answer=output", "expected=target")
     assert stored.status_code == 201, stored.text
     kept = items_of(await site.get("datasets/theirs/rows", whole=True))
-    assert [row["data"] for row in kept] == [{"answer": "4", "expected": "4"}, {"answer": "5"}]
+    assert [row["data"] for row in kept] == [
+        {"answer": "4", "expected": "4"},
+        {"answer": "\ud800 é"},
+    ]
     for given in ("answer", "=x", "answer="):
         refused = await sent(theirs, "x", given)
         assert (refused.status_code, faults_of(refused)[0]["field"]) == (422, "map")

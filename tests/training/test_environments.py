@@ -16,8 +16,8 @@ import pytest
 from assay.environment import Environment
 from assay.errors import InputError
 from assay.training.trl import EnvironmentFactory, environment_factory
-from tests.channels import serve_process
 from tests.children import Children, until
+from tests.served_environment import serve_process
 
 ENV = '''
 import asyncio

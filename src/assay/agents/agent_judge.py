@@ -5,6 +5,7 @@ It stands here because it is an agent: graders know none. Its table of kinds fin
 
 from __future__ import annotations
 
+import asyncio
 import zlib
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,7 +27,7 @@ from assay.graders.judges.gate import unasked, uncommented
 from assay.graders.judges.panel import JudgeCall, Opinion, Panel, Voter
 from assay.graders.judges.rubric import Judged, rubric_node
 from assay.graders.judges.votes import PanelDecision, captured, scored_by, untruth
-from assay.graders.judges.work import own_lines
+from assay.graders.judges.work import lines_gone, own_lines
 from assay.graders.llm_judge import criteria_of
 from assay.graders.paths import CasePath
 from assay.scoring.json_safe import Json
@@ -140,8 +141,11 @@ class AgentJudgeGrader(JudgeGrader):
             ]
             told: dict[str, Json] = {"models": list(self.panel.models)}
             return found.node(self.name, told, children=children)
+        gone = frozenset[str]()
+        if workspace is not None:
+            gone = await asyncio.to_thread(lines_gone, workspace)
         with _shown(workspace, said) as place:
-            work = _Work(place, workspace, said, question or "", read)
+            work = _Work(place, workspace, gone, said, question or "", read)
             node = await scored_by(self.name, self.panel, lambda voter: self._judge(voter, work))
         if node.value is None:
             return node
@@ -214,16 +218,18 @@ _WHY_ENDED: Mapping[str, str] = {
 class _Work:
     """What one piece of work is asked about, and what may be quoted of it."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - what one piece of work is
         self,
         place: Workspace,
         given: Workspace | None,
+        gone: frozenset[str],
         answer: str,
         question: str,
         criteria: Sequence[Criterion],
     ) -> None:
         self.place = place
         self._given = given
+        self._gone = gone
         self._answer = answer
         self._criteria = tuple(criteria)
         self._asked = list(leaves(criteria))
@@ -279,7 +285,7 @@ class _Work:
         """What may be quoted of a file; as text, why nothing may be."""
         if not file or (self._given is None and file == _ANSWER):
             return Sought(uncommented(self._answer))
-        found = own_lines(self.place if self._given is None else self._given, file)
+        found = own_lines(self._given or self.place, file, self._gone)
         return (
             "of a file that evidence names, nothing may be quoted"
             if found is None

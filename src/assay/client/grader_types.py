@@ -92,6 +92,7 @@ class BinaryJudgeOptions(PrebuiltJudgeOptions, Sampled, total=False):
     few_shot: int | None
     canary: float | None
     openers: bool | None
+    images: bool | None
 
 
 class EndpointOptions(GraderOptions, total=False):

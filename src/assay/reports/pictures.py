@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from assay.errors import InputError
 from assay.frozen import frozen
 from assay.reports.plain import one_line
 from assay.scoring.json_safe import Json
-from assay.types.picture import PICTURE_PARTS, Picture, url_of
-from assay.types.thread import StringThread
-from assay.types.trace import ToolStep, Trace
+
+if TYPE_CHECKING:  # lists of what is stored load none of it
+    from assay.types.picture import Picture
+    from assay.types.thread import StringThread
+    from assay.types.trace import Trace
 
 
 @frozen(kw_only=True)
@@ -85,7 +88,11 @@ def pictures_of(thread: StringThread | None, trace: Trace | None) -> list[tuple[
             (f"{thread.turns[place].role}, turn {place + 1}", picture)
             for place, picture in thread.pictures
         ]
-    for step in trace.steps if trace is not None else ():
+    if trace is None:
+        return found
+    from assay.types.trace import ToolStep
+
+    for step in trace.steps:
         if isinstance(step, ToolStep) and step.result is not None:
             found += [(f"got by {step.call.name}", one) for one in _held(step.result.content)]
     return found
@@ -127,6 +134,8 @@ def _held(value: Json) -> Iterator[Picture]:
 
 def _picture(part: Mapping[str, Json]) -> Picture | None:
     """The picture of a part of a message; None where it is none, or holds none."""
+    from assay.types.picture import PICTURE_PARTS, Picture, url_of
+
     if part.get("type") not in PICTURE_PARTS:
         return None
     try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from assay.errors import AssayError, InputError
 from assay.reports.pictures import (
@@ -36,7 +36,9 @@ from assay.service.operation import (
 )
 from assay.store.datasets import DamagedRow, DatasetRecord, DatasetRow, Datasets, DatasetUse
 from assay.store.pages import Page, Stretch
-from assay.types.thread import StringThread
+
+if TYPE_CHECKING:
+    from assay.types.thread import StringThread
 
 of_datasets = Section("/projects/{project}/datasets", tag="datasets")
 _GLIMPSE = 300

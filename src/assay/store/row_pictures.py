@@ -14,7 +14,6 @@ from pathlib import Path
 from assay.errors import AssayError, StoreError
 from assay.scoring.json_safe import Json
 from assay.store.blobs import Blobs, is_digest
-from assay.types.picture import MOST_BYTES, Picture
 
 _KEPT = "kept:sha256:"
 _DATA = "data:image/"
@@ -31,6 +30,8 @@ def put_aside(home: str, detail: Mapping[str, Json]) -> tuple[dict[str, Json], s
         def put(url: str) -> str:
             if url[: len(_DATA)].lower() != _DATA:
                 return url
+            from assay.types.picture import Picture
+
             try:
                 picture = Picture.of_url(url)
             except AssayError:  # nobody was shown it
@@ -60,6 +61,8 @@ def put_back(home: str, detail: dict[str, Json]) -> dict[str, Json]:
     def back(url: str) -> str:
         if not url.startswith(_KEPT) or not is_digest(digest := url.removeprefix(_KEPT)):
             return url
+        from assay.types.picture import MOST_BYTES, Picture
+
         with Blobs(Path(home, "blobs")) as blobs:
             content = blobs.get(digest, most=MOST_BYTES)
         try:

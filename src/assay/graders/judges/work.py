@@ -127,10 +127,13 @@ def diff_view(workspace: Workspace) -> View:
     return View(text=text, own=_added(shown), hidden=tuple(hidden))
 
 
-def _added(diffs: Sequence[Sequence[str]]) -> str:
-    """Lines that were added, with their ``+`` and without; of a block that was moved, nothing."""
+def _added(diffs: Sequence[Sequence[str]], gone: frozenset[str] = frozenset()) -> str:
+    """Lines that were added, with their ``+`` and without; of a block that was moved, nothing.
+
+    ``gone``: Lines that were taken out of other files.
+    """
     blocks: list[list[str]] = []
-    removed: set[str] = set()
+    removed = set(gone)
     for lines in diffs:
         block: list[str] = []
         for line in lines[2:]:  # behind the names of the file
@@ -148,15 +151,32 @@ def _added(diffs: Sequence[Sequence[str]]) -> str:
     return "\n@@\n".join([*marked, *("\n".join(block) for block in new)])
 
 
-def own_lines(workspace: Workspace, name: str) -> str | None:
-    """What of a file that was left is the work's own; None where it has none that can be read."""
+def lines_gone(workspace: Workspace) -> frozenset[str]:
+    """Lines that were taken out of the files that were given: where they stand now is no work."""
+    if workspace.source is None:
+        return frozenset()
+    given, left = Path(workspace.source), Path(workspace.submitted or workspace.path)
+    gone: set[str] = set()
+    for name in _names(given):
+        before, after = _content(given, name), _content(left, name)
+        if before != after:
+            gone |= {line.strip() for line in _text_of(before) or ()}
+            gone -= {line.strip() for line in _text_of(after) or ()}
+    return frozenset(gone)
+
+
+def own_lines(workspace: Workspace, name: str, gone: frozenset[str]) -> str | None:
+    """What of a file that was left is the work's own; None where it has none that can be read.
+
+    ``gone``: As `lines_gone` finds them.
+    """
     left, given = Path(workspace.submitted or workspace.path), workspace.source
     after = _content(left, name)
     before = None if given is None else _content(Path(given), name)
     if after is None or _text_of(after) is None or after == before:
         return None
     lines, _ = file_diff(name, before, after, _EFFORT)
-    return _added([lines])
+    return _added([lines], gone)
 
 
 def trace_view(trace: Trace) -> View:
