@@ -255,14 +255,14 @@ def _steady(context: BrowserContext) -> None:
 def test_a_picture_is_taken(
     filled: Site, open_page: Opener, picture: Picture, scheme: Scheme
 ) -> None:
-    page = _shown(filled, open_page, picture, scheme)
+    page = shown(filled, open_page, picture, scheme)
     IMAGES.mkdir(exist_ok=True)
     page.screenshot(path=_file(picture, scheme), animations="disabled", caret="hide")
 
 
 @pytest.mark.parametrize("screen", SCREENS, ids=lambda one: one.name)
 def test_a_screen_is_put_on_the_sheet(filled: Site, open_page: Opener, screen: Picture) -> None:
-    page = _shown(filled, open_page, screen, "light")
+    page = shown(filled, open_page, screen, "light")
     SHEET.mkdir(parents=True, exist_ok=True)
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 800})
@@ -277,7 +277,7 @@ def test_a_screen_is_put_on_the_sheet(filled: Site, open_page: Opener, screen: P
     (SHEET / "index.html").write_text("".join(_sheet()), "utf-8")
 
 
-def _shown(filled: Site, open_page: Opener, picture: Picture, scheme: Scheme) -> Page:
+def shown(filled: Site, open_page: Opener, picture: Picture, scheme: Scheme) -> Page:
     """The page of a picture when all is there."""
     _steady(open_page.context)
     page = open_page.context.new_page()

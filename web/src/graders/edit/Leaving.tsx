@@ -1,4 +1,4 @@
-import { useEffect, useState } from "react";
+import { useLayoutEffect, useState } from "react";
 import { useNavigate } from "react-router";
 import { Button } from "../../parts/Button";
 import { Actions, Dialog } from "../../parts/Dialog";
@@ -7,7 +7,8 @@ import { Actions, Dialog } from "../../parts/Dialog";
 export function Leaving({ isDirty, discard }: { isDirty: boolean; discard: () => void }) {
   const [target, setTarget] = useState<string | null>(null);
   const navigate = useNavigate();
-  useEffect(() => {
+  // Before the next page is shown, not after: a link of it pressed at once would be held up by what is no longer there.
+  useLayoutEffect(() => {
     if (!isDirty) return;
     const close = (event: BeforeUnloadEvent) => event.preventDefault();
     const click = (event: MouseEvent) => {

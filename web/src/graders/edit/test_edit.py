@@ -238,3 +238,18 @@ def test_completion_knows_the_class() -> None:
         expected.append({"name": name, "kind": "method", "detail": signature, "info": info})
     table = json.loads(Path(__file__).with_name("thread.json").read_text("utf-8"))
     assert table == expected
+
+
+def test_what_is_pressed_the_moment_that_one_has_left_is_not_lost(open_page: Opener) -> None:
+    page = open_page("/p/default/graders/exact/edit")
+    page.get_by_label("Name", exact=True).fill("Mine.")
+    page.get_by_role("link", name="exact", exact=True).click()
+    page.evaluate("""() => new MutationObserver((_, watch) => {
+        const edit = [...document.querySelectorAll("main a")].find(a => a.textContent === "Edit");
+        if (!edit) return;
+        watch.disconnect();
+        edit.click();
+    }).observe(document, {childList: true, subtree: true})""")
+    page.get_by_role("button", name="Leave and keep them").click()
+    expect(page).to_have_url(re.compile("/edit$"))
+    expect(page.get_by_label("Name", exact=True)).to_have_value("Mine.")
