@@ -1,3 +1,4 @@
+import { useState } from "react";
 import { Link, useSearchParams } from "react-router";
 import { useMay, useProject } from "../api/me";
 import { Button } from "../parts/Button";
@@ -13,14 +14,19 @@ import { UploadDialog } from "./UploadDialog";
 export default function DatasetsPage() {
   const project = useProject();
   const mayUpload = useMay("editor", project);
-  const [shown, setShown] = useSearchParams();
-  const upload = (open: boolean) => setShown(open ? { upload: "" } : {});
+  const [asked, setAsked] = useSearchParams();
+  // Not kept in the address, which follows later: the button that has the focus then gets it back.
+  const [isUploading, setUploading] = useState(asked.has("upload"));
+  const close = () => {
+    setUploading(false);
+    if (asked.has("upload")) setAsked({}, { replace: true });
+  };
   return (
     <DataPage
       title="Datasets"
       actions={
         <span title={mayUpload ? undefined : NEEDS}>
-          <Button tone="primary" icon="up" isDisabled={!mayUpload} onPress={() => upload(true)}>
+          <Button tone="primary" icon="up" isDisabled={!mayUpload} onPress={() => setUploading(true)}>
             Upload
           </Button>
         </span>
@@ -29,9 +35,7 @@ export default function DatasetsPage() {
       <Boundary what="Loading datasets">
         <Datasets project={project} />
       </Boundary>
-      {mayUpload && shown.has("upload") && (
-        <UploadDialog project={project} close={() => upload(false)} />
-      )}
+      {mayUpload && isUploading && <UploadDialog project={project} close={close} />}
     </DataPage>
   );
 }

@@ -222,14 +222,14 @@ def test_completion_knows_the_class() -> None:
     """`thread.json` is what `StringThread` has; write it anew from what this test expects."""
     doc = inspect.getdoc(StringThread) or ""
     expected: list[dict[str, str]] = []
-    for name in ("turns", "metadata"):
+    for name in ("turns", "metadata", "pictures"):
         found = re.search(rf"^    {name}: (.*?)(?=^    \w|^\S|\n\n)", doc, re.MULTILINE | re.DOTALL)
         assert found
         detail = f": {StringThread.__annotations__[name]}"
         info = " ".join(found[1].split())
         expected.append({"name": name, "kind": "property", "detail": detail, "info": info})
     for name, member in vars(StringThread).items():
-        if name.startswith("_") or name in ("turns", "metadata"):
+        if name.startswith("_") or name in ("turns", "metadata", "pictures"):
             continue
         function = getattr(member, "__func__", member)
         signature = str(inspect.signature(function)).replace("'", "")
