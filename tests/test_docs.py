@@ -39,6 +39,12 @@ _WORKED = [page for page in _PAGES if any(m[2] for m in _STEP.finditer(page.read
 _PYTHON = [page for page in _PAGES if _blocks(page, "python") and page not in _WORKED]
 
 
+@pytest.fixture(autouse=True)
+def own_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a page registers is a model of that page, and of no test behind it."""
+    monkeypatch.setattr("assay.models.reference._REGISTERED", {})
+
+
 @pytest.mark.parametrize("page", _PYTHON, ids=_named(_PYTHON))
 @pytest.mark.sandbox
 def test_every_python_block_of_a_page_runs(

@@ -26,7 +26,12 @@ export default function DatasetsPage() {
       title="Datasets"
       actions={
         <span title={mayUpload ? undefined : NEEDS}>
-          <Button tone="primary" icon="up" isDisabled={!mayUpload} onPress={() => setUploading(true)}>
+          <Button
+            tone="primary"
+            icon="up"
+            isDisabled={!mayUpload}
+            onPress={() => setUploading(true)}
+          >
             Upload
           </Button>
         </span>
