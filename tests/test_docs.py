@@ -10,11 +10,13 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Generator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from assay.models import register_model
 from assay.tasks.grader_files import load_graders
 from assay.testing import FakeJudge
 from tests.children import Children
@@ -40,9 +42,10 @@ _PYTHON = [page for page in _PAGES if _blocks(page, "python") and page not in _W
 
 
 @pytest.fixture(autouse=True)
-def own_models(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a page registers is a model of that page, and of no test behind it."""
-    monkeypatch.setattr("assay.models.reference._REGISTERED", {})
+def own_model() -> Generator[None]:
+    """The model that a page registers is there for no test behind it."""
+    yield
+    register_model("my-judge", None)
 
 
 @pytest.mark.parametrize("page", _PYTHON, ids=_named(_PYTHON))
