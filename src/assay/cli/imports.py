@@ -325,7 +325,8 @@ def _import_promptfoo(given: Namespace) -> int:
     import asyncio
 
     from assay.interop.promptfoo_read import read_config
-    from assay.interop.promptfoo_suite import cases_of, read_results, replay, write_cases
+    from assay.interop.promptfoo_replay import read_results, replay
+    from assay.interop.promptfoo_suite import cases_of, write_cases
 
     config, *results = given.files
     read = read_config(config)
