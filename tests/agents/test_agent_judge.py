@@ -11,10 +11,10 @@ import pytest
 
 from assay.conversation.turns import Conversation
 from assay.errors import GraderError, InputError
+from assay.eval.costs import judge_costs
 from assay.graders.apply import grade_submission
 from assay.graders.kinds import kind_of
 from assay.models import ModelClient, ModelSettings, using
-from assay.reports.totals import judge_costs
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.store.records import CellRecord

@@ -25,8 +25,8 @@ from assay.graders.judges.evidence import Sought
 from assay.graders.judges.fence import Part, Prompt, RowText, Untrusted, compose, suspicions
 from assay.graders.judges.gate import unasked, uncommented
 from assay.graders.judges.panel import JudgeCall, Opinion, Panel, Voter
-from assay.graders.judges.rubric import Judged, rubric_node
-from assay.graders.judges.votes import PanelDecision, captured, scored_by, untruth
+from assay.graders.judges.rubric import Judged, nothing_met, rubric_node, words_of, worth_of
+from assay.graders.judges.votes import PanelDecision, captured, is_pass, scored_by, untruth
 from assay.graders.judges.work import lines_gone, own_lines
 from assay.graders.llm_judge import criteria_of
 from assay.graders.paths import CasePath
@@ -39,7 +39,6 @@ from assay.types.submission import Workspace
 from assay.types.thread import StringThread
 from assay.types.trace import ToolStep
 
-_NEAR = 1e-9
 _MOST_KEPT = 200
 _KEPT_CHARACTERS = 300
 _ANSWER = "ANSWER.md"
@@ -135,12 +134,8 @@ class AgentJudgeGrader(JudgeGrader):
         said = answer_in("" if answer is None and workspace is not None else answer, thread)
         is_untouched = workspace is None or (workspace.changes == () and not workspace.left_out)
         if is_untouched and (found := unasked(said)):
-            children = [
-                SubScore(one.label, 0.0, one.weight, reason=found.why, passed=one.weight < 0)
-                for one in leaves(read)
-            ]
             told: dict[str, Json] = {"models": list(self.panel.models)}
-            return found.node(self.name, told, children=children)
+            return found.node(self.name, told, children=nothing_met(read, found.why))
         gone = frozenset[str]()
         if workspace is not None:
             gone = await asyncio.to_thread(lines_gone, workspace)
@@ -149,7 +144,7 @@ class AgentJudgeGrader(JudgeGrader):
             node = await scored_by(self.name, self.panel, lambda voter: self._judge(voter, work))
         if node.value is None:
             return node
-        return replace(node, passed=node.value >= self.pass_threshold - _NEAR)
+        return replace(node, passed=is_pass(node.value, self.pass_threshold))
 
     async def _judge(self, voter: Voter, work: _Work) -> Opinion:
         """Have one judge look."""
@@ -262,7 +257,7 @@ class _Work:
             return f"give each number from 1 to {len(self._all)} exactly once"
         for one in verdicts:
             criterion = self._all[one.criterion - 1]
-            words = _words(criterion)
+            words = words_of(criterion)
             if one.verdict not in words:
                 return f"criterion {one.criterion}: the verdict is one of {', '.join(words)}"
             if one.criterion - 1 == self._probe or one.verdict != "MET" or criterion.levels:
@@ -301,7 +296,7 @@ class _Work:
         decisions = tuple(
             PanelDecision(
                 one.verdict,
-                _worth(criterion).get(one.verdict),
+                worth_of(criterion).get(one.verdict),
                 one.reasoning,
                 tuple(f"{quote.file}: {quote.quote}" for quote in one.evidence),
             )
@@ -333,21 +328,10 @@ def _shown(workspace: Workspace | None, answer: str) -> Generator[Workspace]:
 def _told(number: int, criterion: Criterion) -> str:
     polarity = "presence" if criterion.is_presence else "absence"
     fault = "; it describes a fault: MET says that the work has it" if criterion.weight < 0 else ""
-    words = ", ".join(_words(criterion))
+    words = ", ".join(words_of(criterion))
     lines = [f"{number}. {criterion.requirement.strip()}"]
     lines += [f"   {one.name}: {one.description}".rstrip(": ") for one in criterion.levels]
     return "\n".join([*lines, f"   (polarity {polarity}{fault}; verdict: {words})"])
-
-
-def _worth(criterion: Criterion) -> Mapping[str, float]:
-    if criterion.levels:
-        return {one.name: one.value for one in criterion.levels}
-    return {"MET": 1.0, "UNMET": 0.0}
-
-
-def _words(criterion: Criterion) -> tuple[str, ...]:
-    worth = tuple(_worth(criterion))
-    return (*worth, "NA") if criterion.allow_na and "NA" not in worth else worth
 
 
 def _relative(file: str) -> str:

@@ -10,7 +10,7 @@ from assay.errors import InputError
 from assay.graders.judges.base import text_of
 from assay.graders.judges.criteria import Criterion, leaves, read_criteria
 from assay.graders.judges.dialogue import Dialogue, DialogueJudge, Spoken
-from assay.graders.judges.rubric import judge_criteria, rubric_node
+from assay.graders.judges.rubric import judge_criteria, nothing_met, rubric_node
 from assay.graders.paths import CasePath
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
@@ -90,10 +90,7 @@ class LLMJudgeGrader(DialogueJudge):
             found = spoken.unasked(openers=self.openers)
             if found and panel.leaves(found):
                 # Also a rubric of faults alone is worth 0: else silence would be paid.
-                children = [
-                    SubScore(one.label, 0.0, one.weight, reason=found.why, passed=one.weight < 0)
-                    for one in leaves(read)
-                ]
+                children = nothing_met(read, found.why)
                 return found.node(self.name, {"models": list(models)}, children=children)
             judged = await judge_criteria(read, spoken, panel, canary=self.canary)
             kept = {**metadata, **seen}

@@ -21,7 +21,7 @@ from assay.graders.judges.rubric_files import (
     read_words,
     wrong_words,
 )
-from assay.graders.judges.votes import PanelDecision, node_of, poll, probed
+from assay.graders.judges.votes import PanelDecision, is_pass, node_of, poll, probed
 from assay.graders.judges.work import JudgedWork, OverlongError, judged_model, kin
 from assay.graders.paths import CasePath
 from assay.scoring.json_safe import Json
@@ -32,9 +32,6 @@ from assay.types.thread import StringThread
 from assay.types.trace import Trace
 
 __all__ = ["ModelJudgeGrader"]
-
-_NEAR = 1e-9
-"""How far below its threshold a score still passes: what a mean of decimals may lose."""
 
 _SCHEMA = object_schema(reasoning=TEXT, score={"type": "number", "minimum": 0, "maximum": 1})
 _ASKED = """\
@@ -251,7 +248,7 @@ class _About:
         return found.node(ModelJudgeGrader.name, self.metadata, passed=False)
 
     def passes(self, value: float) -> bool:
-        return value >= self.threshold - _NEAR
+        return is_pass(value, self.threshold)
 
 
 async def _by_words(

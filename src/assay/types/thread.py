@@ -362,16 +362,15 @@ def _content_text(content: object, what: str, number: int, found: list[tuple[int
     if isinstance(content, str):
         return content
     if _is_list(content):
+        from assay.types.picture import PICTURE_PARTS
+
         for place, part in enumerate(content):
-            if _is_dict(part) and part.get("type") in _PICTURE_PARTS:
+            if _is_dict(part) and part.get("type") in PICTURE_PARTS:
                 picture = _picture(part, f"{what}[{place}]")
                 found += [] if picture is None else [(number, picture)]
         texts = [_part_text(part) if _is_dict(part) else part for part in content]
         return "\n".join([text for text in texts if isinstance(text, str)])
     raise _wrong(f"{what} must be text or a list of parts")
-
-
-_PICTURE_PARTS = ("image_url", "image", "input_image")
 
 
 def _picture(part: dict[str, object], what: str) -> Picture | None:

@@ -35,7 +35,17 @@ from assay.graders.judges.votes import PanelDecision, node_of, poll, probed
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 
-__all__ = ["Combined", "Judged", "Material", "combined", "judge_criteria", "rubric_node"]
+__all__ = [
+    "Combined",
+    "Judged",
+    "Material",
+    "combined",
+    "judge_criteria",
+    "nothing_met",
+    "rubric_node",
+    "words_of",
+    "worth_of",
+]
 
 _MET = ("MET", "UNMET")
 _WORTH = {"MET": 1.0, "UNMET": 0.0}
@@ -174,9 +184,28 @@ def _asked(name: str, parts: Sequence[Part], criterion: Criterion) -> Prompt:
     return compose(name, [*parts, *shown], "\n".join(lines))
 
 
+def worth_of(criterion: Criterion) -> Mapping[str, float]:
+    """What each verdict on a criterion is worth: of its levels, or of MET and UNMET."""
+    return {level.name: level.value for level in criterion.levels} or _WORTH
+
+
+def words_of(criterion: Criterion) -> tuple[str, ...]:
+    """The verdicts that a judge may give on a criterion."""
+    words = tuple(worth_of(criterion))
+    return (*words, "NA") if criterion.allow_na and "NA" not in words else words
+
+
+def nothing_met(criteria: Sequence[Criterion], why: str) -> list[SubScore]:
+    """The nodes of criteria that nobody is asked about, as there is nothing to be judged."""
+    return [
+        SubScore(one.label, 0.0, one.weight, reason=why, passed=one.weight < 0)
+        for one in leaves(criteria)
+    ]
+
+
 def _criterion_form(criterion: Criterion, sought: Sought) -> Form[Opinion]:
     """MET or UNMET, with quotes that are looked up."""
-    words = (*_MET, "NA") if criterion.allow_na else _MET
+    words = words_of(criterion)
     quoted = sought if criterion.is_presence else None
     schema = _schema("verdict", words)
     return verdict_form("verdict", schema, _WORTH, quoted, criterion.requirement)
@@ -206,9 +235,7 @@ def verdict_form(
 
 
 def _levels_form(criterion: Criterion) -> Form[Opinion]:
-    values = {level.name: level.value for level in criterion.levels}
-    words = (*values, "NA") if criterion.allow_na and "NA" not in values else tuple(values)
-    return verdict_form("level", _schema("level", words), values)
+    return verdict_form("level", _schema("level", words_of(criterion)), worth_of(criterion))
 
 
 @lru_cache(maxsize=1_000)

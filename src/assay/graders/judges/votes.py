@@ -27,6 +27,7 @@ from assay.scoring.results import SubScore
 
 _T = TypeVar("_T")
 
+_ROUNDING = 1e-9
 _FAR_APART = 0.25
 """Scores whose range is more than this disagree."""
 
@@ -144,6 +145,11 @@ def node_of(
         passed=passed,
         flags=flags_of(metadata),
     )
+
+
+def is_pass(value: float, threshold: float) -> bool:
+    """Whether a score passes; a mean of decimals may lose a little."""
+    return value >= threshold - _ROUNDING
 
 
 def flags_of(metadata: Mapping[str, Json]) -> tuple[str, ...]:
