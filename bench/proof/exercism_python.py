@@ -1,0 +1,53 @@
+"""Exercism's Python exercises: every published solution against the tests of its exercise."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench.proof.material import Case, Difference, Source
+from bench.proof.suites import Exercise, proven
+
+ABOUT = "the example solution of 140 exercises gets everything, and no stub passes"
+SOURCE = Source("exercism/python", "9eb657d4507d91efef99f484e7f2a1f4074911b5", "MIT")
+DIFFERENCES = (
+    Difference(
+        "ledger/floor *",
+        "theirs",
+        "The exercise is to rewrite code that passes its tests as it is given.",
+    ),
+    Difference(
+        "markdown/floor *",
+        "theirs",
+        "The exercise is to rewrite code that passes its tests as it is given.",
+    ),
+    Difference(
+        "paasio/apart",
+        "by design",
+        "The tests replace `super` in the solution's module by a class of their own.",
+    ),
+    Difference("pov/apart", "by design", "The solution has a method that is called `__dict__`."),
+)
+
+
+def cases(directory: Path) -> Iterator[Case]:
+    """Each check of each exercise."""
+    practice = directory / "exercises" / "practice"
+    return proven(_exercise(place) for place in sorted(practice.iterdir()) if place.is_dir())
+
+
+def _exercise(place: Path) -> Exercise:
+    files = json.loads((place / ".meta/config.json").read_text("utf-8"))["files"]
+    read = {
+        name: (place / name).read_text("utf-8")
+        for kind in ("solution", "test", "editor", "example")
+        for name in files.get(kind, ())
+    }
+    examples = [read[name] for name in files["example"]]
+    return Exercise(
+        place.name,
+        {name: read[name] for name in (*files["solution"], *files.get("editor", ()))},
+        {name: read[name] for name in files["test"]},
+        dict(zip(files["solution"], examples, strict=False)),
+    )

@@ -1,0 +1,177 @@
+"""A proof: whose material it reads, what became of each case, and whose every difference is."""
+
+from __future__ import annotations
+
+import subprocess
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Literal, Protocol, TypeAlias
+
+Whose: TypeAlias = Literal["assay", "theirs", "by design"]
+"""Whose a difference is: a weakness of assay's, a matter of the material's, a choice of assay's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where the material is from.
+
+    Attributes:
+        repository: Its owner and name on GitHub.
+        commit: The commit that the figures are of.
+        licence: Its licence, as SPDX names it.
+    """
+
+    repository: str
+    commit: str
+    licence: str
+
+    @property
+    def clone(self) -> str:
+        """The commands that bring it, for a shell."""
+        name = self.repository.partition("/")[2]
+        return (
+            f"git clone https://github.com/{self.repository}\n"
+            f"git -C {name} checkout --quiet {self.commit}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One case of the material.
+
+    Attributes:
+        id: Its name, made of the file and the place in it.
+        agrees: Whether assay says what the material expects.
+        said: What was expected and what assay said, where they differ.
+    """
+
+    id: str
+    agrees: bool
+    said: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Why some cases differ.
+
+    Attributes:
+        of: A pattern of their ids (``*`` and ``?``).
+        whose: Whose the difference is.
+        why: The reason, as a sentence.
+        said: A pattern of what assay said there.
+    """
+
+    of: str
+    whose: Whose
+    why: str
+    said: str = "*"
+
+    def explains(self, case: Case) -> bool:
+        """Whether this is the reason for a case."""
+        return fnmatchcase(case.id, self.of) and fnmatchcase(case.said, self.said)
+
+
+class Proof(Protocol):
+    """A module that proves something by the material of one repository."""
+
+    ABOUT: str
+    SOURCE: Source
+    DIFFERENCES: Sequence[Difference]
+
+    @staticmethod
+    def cases(directory: Path) -> Iterator[Case]:
+        """Every case in a clone of the repository."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a proof showed.
+
+    Attributes:
+        name: The proof's name.
+        commit: The commit of the directory that was read; empty where it is no clone.
+        total: How many cases there were.
+        agreed: How many agree.
+        explained: How many differ for each reason, with one of the cases.
+        unexplained: The cases that differ for no known reason.
+    """
+
+    name: str
+    commit: str
+    total: int
+    agreed: int
+    explained: Mapping[Difference, tuple[int, str]] = field(
+        default_factory=dict[Difference, tuple[int, str]]
+    )
+    unexplained: Sequence[Case] = ()
+
+    @property
+    def holds(self) -> bool:
+        """Whether there were cases, and every difference has a known reason."""
+        return self.total > 0 and not self.unexplained
+
+    def line(self) -> str:
+        """The result in one line."""
+        whose = Counter[str]()
+        for known, (count, _) in self.explained.items():
+            whose[known.whose] += count
+        if self.unexplained:
+            whose["unexplained"] = len(self.unexplained)
+        told = ", ".join(f"{count:,} {of}" for of, count in whose.items()) or "none"
+        return f"{self.name}: {self.agreed:,} of {self.total:,}; differences: {told}"
+
+    def table(self) -> str:
+        """Every difference, in Markdown; empty where there is none."""
+        rows = [
+            f"| {count:,} | {known.whose} | {known.why} | `{example}` |"
+            for known, (count, example) in self.explained.items()
+        ]
+        rows += [
+            f"| 1 | unexplained | {case.said.replace('|', chr(92) + '|')} | `{case.id}` |"
+            for case in self.unexplained
+        ]
+        if not rows:
+            return ""
+        return "\n".join(["| cases | whose | why | such as |", "|---|---|---|---|", *rows])
+
+
+def prove(name: str, proof: Proof, directory: Path) -> Result:
+    """Try every case of a proof.
+
+    Args:
+        name: The proof's name.
+        proof: Its module.
+        directory: A clone of its repository.
+    """
+    total = agreed = 0
+    explained: dict[Difference, tuple[int, str]] = {}
+    unexplained: list[Case] = []
+    for case in proof.cases(directory):
+        total += 1
+        if case.agrees:
+            agreed += 1
+            continue
+        known = next((one for one in proof.DIFFERENCES if one.explains(case)), None)
+        if known is None:
+            unexplained.append(case)
+        else:
+            count, example = explained.get(known, (0, case.id))
+            explained[known] = (count + 1, example)
+    return Result(name, commit_of(directory), total, agreed, explained, unexplained)
+
+
+def commit_of(directory: Path) -> str:
+    """The commit that a clone is at; empty for a directory that is none."""
+    if not (directory / ".git").exists():
+        return ""
+    asked = subprocess.run(
+        ["git", "-C", str(directory), "rev-parse", "HEAD"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return asked.stdout.strip()

@@ -1,0 +1,92 @@
+"""``python -m bench.proof``: what it says of material, on clones made here of the same shape."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from bench.proof.__main__ import PROOFS, load, main
+
+_PAGE = Path(__file__).parent.parent / "docs" / "proof.md"
+_NO_NUMBER = {"description": "a number", "schema": {"type": "integer"}}
+
+
+def _clone(place: Path, files: Mapping[str, object]) -> str:
+    for name, content in files.items():
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        text = content if isinstance(content, str) else json.dumps(content)
+        (place / name).write_text(text, "utf-8")
+    return str(place)
+
+
+def _schema_test(*, valid: bool) -> list[object]:
+    return [{**_NO_NUMBER, "tests": [{"description": "a", "data": "x", "valid": valid}]}]
+
+
+def test_material_that_agrees_proves(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    clone = _clone(tmp_path, {"tests/draft7/type.json": _schema_test(valid=False)})
+    assert main(["json_schema", clone]) == 0
+    assert capsys.readouterr().out.startswith("json_schema: 1 of 1; differences: none")
+
+
+def test_a_difference_without_a_known_reason_fails(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clone = _clone(tmp_path, {"tests/draft7/type.json": _schema_test(valid=True)})
+    assert main(["json_schema", clone]) == 1
+    said = capsys.readouterr().out
+    assert "| 1 | unexplained | valid expected, invalid | `draft7/type/a number/a` |" in said
+
+
+def test_a_difference_with_a_known_reason_says_whose_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = {
+        "test_parsing/y_object_duplicated_key.json": '{"a": 1, "a": 2}',
+        "test_parsing/n_array_comma.json": "[1,]",
+        "test_parsing/i_any.json": "whatever",
+    }
+    assert main(["json_parsing", _clone(tmp_path, files)]) == 0
+    assert "1 of 2; differences: 1 by design" in capsys.readouterr().out
+
+
+def test_another_directory_proves_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["json_schema", str(tmp_path)]) == 1
+    assert "has no case. Is it a clone of json-schema-org/" in capsys.readouterr().err
+    assert main(["json_schema", str(tmp_path / "gone")]) == 2
+    assert "git clone https://github.com/json-schema-org/" in capsys.readouterr().err
+
+
+@pytest.mark.sandbox
+@pytest.mark.slow
+def test_a_solution_that_fails_its_own_tests_is_seen(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files: dict[str, object] = {}
+    for name, right in (("double", "2 * n"), ("triple", "n")):
+        place = f"exercises/practice/{name}"
+        told = {"solution": [f"{name}.py"], "test": [f"{name}_test.py"]}
+        files |= {
+            f"{place}/.meta/config.json": {"files": {**told, "example": [".meta/example.py"]}},
+            f"{place}/.meta/example.py": f"def of(n):\n    return {right}\n",
+            f"{place}/{name}.py": "def of(n):\n    pass\n",
+            f"{place}/{name}_test.py": f"from {name} import of\n\n\ndef test_it():\n"
+            f"    assert of(2) == {4 if name == 'double' else 6}\n",
+        }
+    assert main(["exercism_python", _clone(tmp_path, files)]) == 1
+    said = capsys.readouterr().out
+    assert "`triple/isolation`" in said
+    assert "`double/" not in said
+
+
+def test_the_page_has_every_proof_with_its_commit() -> None:
+    page = _PAGE.read_text("utf-8")
+    for name in PROOFS:
+        source = load(name).SOURCE
+        assert f"`{name}`" in page
+        assert source.commit[:7] in page
+        assert source.licence in page
