@@ -8,6 +8,7 @@ import itertools
 import os
 import re
 import signal
+import sys
 from collections.abc import Generator
 from pathlib import Path
 
@@ -32,7 +33,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """Tests begin alike, whoever starts them."""
     # Where the parent ignores Ctrl-C, so would every process that a test starts and interrupts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    if not hasattr(config, "workerinput") and "MUTANT_UNDER_TEST" not in os.environ:
+    if "MUTANT_UNDER_TEST" in os.environ:
+        sys.setrecursionlimit(4000)  # each call that may be another's is three
+    elif not hasattr(config, "workerinput"):
         watch()
     gc.disable()  # collecting makes a great many objects, and no garbage
 
