@@ -28,7 +28,11 @@ _PLACE = _HOME / "build" / "mutants"
 PARTS: dict[str, tuple[str, str]] = {
     "scoring": ("scoring/*", "tests/scoring tests/test_notebook.py tests/graders/test_base.py"),
     "text": ("text/*", "tests/text"),
-    "verdict": ("reports/summary", "tests/reports/test_summary.py tests/cli/test_run.py"),
+    "verdict": ("reports/summary", "tests/reports/test_summary.py"),
+    "boundary": (
+        "graders/testing/inside/boundary/contract graders/testing/inside/boundary/aliasing",
+        "tests/graders/testing/test_boundary_decisions.py",
+    ),
     "rows": (
         "eval/row_grading eval/runner eval/rollout eval/records",
         "tests/eval/test_rollout.py tests/eval/test_row_sinks.py tests/eval/test_recorded.py",
