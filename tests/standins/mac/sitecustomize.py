@@ -35,7 +35,7 @@ for module, names in LINUX_ALONE.items():
         if hasattr(module, name):
             delattr(module, name)
 if hasattr(os, "process_cpu_count"):
-    os.process_cpu_count = os.cpu_count  # as where no process is kept to some processors
+    os.__dict__["process_cpu_count"] = os.cpu_count  # as where no process is kept to some
 # What describes the build of this interpreter has the name of the system that it is really on.
 multiarch = getattr(sys.implementation, "_multiarch", "")
 os.environ["_PYTHON_SYSCONFIGDATA_NAME"] = f"_sysconfigdata_{sys.abiflags}_linux_{multiarch}"
