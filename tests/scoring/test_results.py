@@ -194,6 +194,30 @@ def test_json_of_a_node_holds_whatever_was_put_into_its_metadata() -> None:
     assert json.dumps(result.to_dict(), allow_nan=False)
 
 
+def test_json_of_a_node_has_what_was_declared_and_older_names_are_read() -> None:
+    node = SubScore("x", 1.0, 0.25, {"a": 1}, raw_weight=3.0, assurance="read", passed=True)
+    written = node.to_dict()
+    assert (list(written)[4], written["raw_weight"]) == ("raw_weight", 3.0)
+    assert SubScore.from_dict(written) == node
+    assert "raw_weight" not in replace(node, raw_weight=None).to_dict()
+    info = written.pop("metadata")
+    assert SubScore.from_dict({**written, "info": info}) == node
+    assert SubScore.from_dict({"name": "x", "value": 1}) == SubScore("x", 1.0)
+    odd: dict[str, Json] = {"metadata": [1], "children": {}, "gate": 1, "passed": 1, "flags": "a"}
+    assert SubScore.from_dict({"name": "x", "value": 1, "reason": None, **odd}) == SubScore(
+        "x", 1.0
+    )
+    assert SubScore.from_dict({"name": "x", "value": 1, "children": [1]}).children == ()
+
+
+def test_what_was_not_graded_keeps_its_weight_and_its_gate() -> None:
+    said = {"weight": 2.0, "gate": True, "reason": "why"}
+    skipped = SubScore.skipped("x", "why", weight=2.0, gate=True)
+    assert skipped == SubScore("x", status="skipped", **said)
+    failed = SubScore.error("x", "why", weight=2.0, gate=True, metadata={"a": 1})
+    assert failed == SubScore("x", status="error", metadata={"a": 1}, **said)
+
+
 def test_json_of_a_node_is_not_cut() -> None:
     node = SubScore(name="x", value=1.0, metadata={"long": "y" * 50_000})
     assert node.to_dict()["metadata"] == {"long": "y" * 50_000}
