@@ -52,7 +52,8 @@ def test_real_numbers_become_floats(value: float, number: float) -> None:
 
 @each("value", [-0.01, 1.01, 7, -1e-300])
 def test_a_value_outside_of_0_to_1_is_refused_not_clamped(value: float) -> None:
-    with pytest.raises(ScoreError, match=r"must be in \[0, 1\]"):
+    said = rf"^the value of 'x' is {float(value)} \(it must be in \[0, 1\]\)$"
+    with pytest.raises(ScoreError, match=said):
         SubScore(name="x", value=value)
 
 
@@ -63,10 +64,17 @@ def test_a_weight_is_a_finite_number_far_from_the_end_of_the_range(weight: objec
 
 
 def test_a_name_is_needed_and_a_status_known() -> None:
-    with pytest.raises(ScoreError, match="needs a name"):
+    with pytest.raises(ScoreError, match=r"^a SubScore needs a name$"):
         SubScore(name="", value=1.0)
-    with pytest.raises(ScoreError, match="'fine'"):
+    said = r"^status of 'x' is 'fine' \(scored, skipped or error\)$"
+    with pytest.raises(ScoreError, match=said):
         SubScore(name="x", value=1.0, status=cast("Status", "fine"))
+    with pytest.raises(ScoreError, match=r"^the weight of 'x' is 2e\+100 \(at most 1e100\)$"):
+        SubScore(name="x", value=1.0, weight=2e100)
+    with pytest.raises(ScoreError, match=r"^the value of 'x' is a bool \(give 1\.0 or 0\.0\)$"):
+        SubScore(name="x", value=True)
+    with pytest.raises(ScoreError, match=r"^the value of 'x' is inf \(a score must be finite\)$"):
+        SubScore(name="x", value=math.inf)
 
 
 @pytest.mark.parametrize("status", ["skipped", "error"])
@@ -92,7 +100,8 @@ def test_info_is_another_name_for_metadata() -> None:
     one = SubScore(name="x", value=1.0, info={"a": 1})
     assert one == SubScore(name="x", value=1.0, metadata={"a": 1})
     assert replace(one, metadata=None).info is None
-    with pytest.raises(ScoreError, match="one thing"):
+    said = r"^'x' has metadata and info, which are one thing \(give one of them\)$"
+    with pytest.raises(ScoreError, match=said):
         SubScore(name="x", value=1.0, metadata={}, info={})
 
 

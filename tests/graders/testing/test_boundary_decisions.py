@@ -228,7 +228,8 @@ def test_what_cannot_be_copied_is_one_inert_object(begin: Callable[..., Run]) ->
     for plain in (3, KeyError("x"), int, operator):
         made = contract.as_value(plain, ["kit.p()", "kit.q()"], {})
         assert (type(made), contract.held_by(made)) == (Inert, plain)
-    assert "object:kit.p()" in run.hints
+    here = "kit.p() is a value in the reference, and here an object of int"
+    assert run.hints["object:kit.p()"] == here
     error = contract.WireError("gone")
     with pytest.raises(contract.WireError):
         contract.as_value(stand_in(Host({"base": error})), ["kit.f()"], {})
@@ -246,6 +247,7 @@ def test_an_iterator_gives_its_values_few_at_first_and_then_many(
     found = contract.as_value(stand_in(host, also="__next__"), ["kit.f()"], {})
     assert list(found) == [("x", ["kit.f()"])] * sum(sizes)
     assert [many for _, _, many, _ in host.asked] == sizes
+    assert [node for _, node, *_ in host.asked] == [["R", 7]] * len(sizes)
     assert [first for *_, first in host.asked] == [True] + [False] * (len(sizes) - 1)
     assert run.leaves == {"kit.f()": False}
 
@@ -276,7 +278,9 @@ def test_what_is_empty_here_and_never_in_the_reference_is_told(begin: Callable[.
         contract.look([1], ["kit.g()"])
         ref = Ref(cast("Any", Host()), 1, ("kit", "rows"))
         contract.look_at_items(ref)
+        assert run.leaves.pop("kit.rows[]") is False
         contract.look_at_items(ref, "", 1)
+        assert run.leaves["kit.rows[]"] is True
         contract.empties()
         assert run.leaves == {}
         return [(*said, *map(str, run.failures)) for said in run.told]
