@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -50,6 +51,13 @@ def begin(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Run]:
         return run
 
     return begun
+
+
+class _Sized:
+    """Has a length and no items, as few things have."""
+
+    def __len__(self) -> int:
+        return 0
 
 
 @dataclass
@@ -257,6 +265,8 @@ def test_an_iterator_gives_its_values_few_at_first_and_then_many(
     [
         *[(value, False) for value in ("", b"", bytearray(), {}, [], (), set(), [[], ("", {})])],
         *[(value, True) for value in (0, None, False, "x", {"": ""}, [0], [[], [None]], object)],
+        *[(value, True) for value in (np.ones(2), np.zeros((1, 1)), np.float64(0), _Sized())],
+        *[(value, False) for value in (np.zeros(0), np.zeros((0, 2)))],
     ],
 )
 def test_a_value_that_holds_nothing_is_told_from_one_that_does(
