@@ -71,15 +71,19 @@ def put_in_order(items: list[pytest.Item]) -> Generator[None]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Each worker begins with the slow tests of its share: none ends on one while others idle."""
+    """Each worker begins with the slow tests of its share: none ends on one while others idle.
+
+    The first one has all that are alone with Ray, which workers would wait for each other with.
+    """
+    items.sort(key=lambda item: "alone_with_ray" not in getattr(item, "fixturenames", ()))
     workers = getattr(config, "workerinput", {"workercount": 1})["workercount"]
     share = max(1, -(-len(items) // workers))
     shares = [items[at : at + share] for at in range(0, len(items), share)]
-    items[:] = [
-        item
-        for part in shares
-        for item in sorted(part, key=lambda item: item.get_closest_marker("slow") is None)
-    ]
+    items[:] = [item for part in shares for item in sorted(part, key=_is_quick)]
+
+
+def _is_quick(item: pytest.Item) -> bool:
+    return not any(item.get_closest_marker(name) for name in ("slow", "soak", "real"))
 
 
 def pytest_collection_finish() -> None:
