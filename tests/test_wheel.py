@@ -16,6 +16,7 @@ from typing import Any
 
 import httpx
 import pytest
+import yaml
 from packaging.requirements import Requirement
 
 from tests.children import Children
@@ -101,21 +102,29 @@ class Installed:
     """An environment into which the wheel was installed, and an empty directory to work in.
 
     Args:
-        home: Where both are made.
+        home: Where both are made, by the first step of `action.yml`.
         wheel: What is installed, by pip and without an index.
         children: Start what runs longer.
     """
 
     def __init__(self, home: Path, wheel: Path, children: Children) -> None:
-        self.work, self._venv, self._children = home / "work", home / "venv", children
+        self.work, self._venv, self._children = home / "work", home / "assay", children
         self.work.mkdir()
-        self._run(sys.executable, "-m", "venv", str(self._venv))
-        self._run("pip", "install", "--quiet", "--no-index", "--no-deps", str(wheel))
-
-    @property
-    def _environment(self) -> dict[str, str]:
-        path = f"{self._venv}/bin:/usr/bin:/bin"
-        return {"PATH": path, "HOME": str(self.work), "COLUMNS": "100", "PIP_NO_INDEX": "1"}
+        (home / "bin").mkdir()
+        (home / "bin" / "python3").symlink_to(sys.executable)
+        self._environment = {
+            "PATH": f"{home}/bin:/usr/bin:/bin",
+            "HOME": str(self.work),
+            "COLUMNS": "100",
+            "PIP_NO_INDEX": "1",
+            "PIP_NO_DEPS": "1",
+            "PIP_FIND_LINKS": str(wheel.parent),
+            "RUNNER_TEMP": str(home),
+            "ASSAY_VERSION": wheel.name.split("-")[1],
+        }
+        first = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))["runs"]["steps"][0]
+        self._run("bash", "-eo", "pipefail", "-c", first["run"])
+        self._environment["PATH"] = f"{self._venv}/bin:/usr/bin:/bin"
 
     def bring(self, extra: str = "") -> None:
         """Have what the wheel asks for, out of the tests' own environment."""
@@ -185,7 +194,7 @@ def test_the_wheel_needs_no_clone(installed: Installed) -> None:
     installed.bring()
     code = "import assay, sys; print(assay.__file__); sys.exit('fastapi' in sys.modules)"
     where = installed.run("python", "-c", code)
-    assert where.stdout.startswith(str(installed.work.parent / "venv"))
+    assert where.stdout.startswith(str(installed.work.parent / "assay"))
 
     assert installed.run("assay", "init", "suite").returncode == 0
     assert installed.run("assay", "validate", "suite").returncode == 0
