@@ -131,4 +131,5 @@ async def main(manager: str) -> None:
 
 if __name__ == "__main__":
     logging.getLogger("verl").setLevel(logging.CRITICAL)  # it shows each exception
-    asyncio.run(main(sys.argv[1] if len(sys.argv) > 1 else "naive"))
+    for manager in sys.argv[1:] or ["naive"]:
+        asyncio.run(main(manager))
