@@ -6,8 +6,6 @@ import asyncio
 import hashlib
 import json
 import sqlite3
-import subprocess
-import sys
 import threading
 import zlib
 from collections.abc import Iterator
@@ -607,11 +605,3 @@ def test_a_file_that_is_not_ours_is_refused(tmp_path: Path, spoil: object, mode:
 async def test_a_place_that_cannot_be_written_is_named(file: str) -> None:
     with pytest.raises(StoreError, match=r"replies\.sqlite"):
         await ReplyCache(file, "readwrite").put(digest_of(1), REPLY)
-
-
-# --- A cache costs nothing until it is used ------------------------------------------------------
-
-
-def test_sqlite_is_not_loaded_before_it_is_needed() -> None:
-    code = "import sys, assay.models.cache; sys.exit('sqlite3' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True)
