@@ -126,7 +126,7 @@ def install(wanted: Wanted, *, offline: bool = False) -> Peer:
     shutil.rmtree(place, ignore_errors=True)
     uv = _find_uv()
     _uv([uv, "venv", "--quiet", "--python", _python_for(wanted), str(place)])
-    get = [uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", peer.python]
+    get = [uv, "pip", "install", "--quiet", "--python", peer.python]
     if wanted.alone:
         _uv([*get, *wanted.extra])
         _uv([*get, "--no-deps", f"{wanted.distribution}=={wanted.version}"])

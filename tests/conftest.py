@@ -12,7 +12,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 from tests.children import Children
 from tests.leftovers import watch
@@ -20,6 +20,9 @@ from tests.raylets import tokens_as_set
 
 settings.register_profile("assay", deadline=None, derandomize=True, max_examples=25)
 settings.register_profile("thorough", settings.get_profile("assay"), max_examples=60)
+# For `make mutants`: what fails fails, and its smallest example does not matter.
+noticing = [Phase.explicit, Phase.reuse, Phase.generate]
+settings.register_profile("noticing", settings.get_profile("assay"), phases=noticing)
 settings.load_profile("assay")
 
 _NUMBERS = itertools.count()
@@ -29,7 +32,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Tests begin alike, whoever starts them."""
     # Where the parent ignores Ctrl-C, so would every process that a test starts and interrupts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    if not hasattr(config, "workerinput"):
+    if not hasattr(config, "workerinput") and "MUTANT_UNDER_TEST" not in os.environ:
         watch()
     gc.disable()  # collecting makes a great many objects, and no garbage
 

@@ -55,7 +55,7 @@ fi
 uv=$(command -v uv || echo .tools/bin/uv)
 "$uv" venv --quiet --clear --python .venv/bin/python "$place/mini"
 # Its model client imports `mcp` and does not declare it.
-"$uv" pip install --quiet --compile-bytecode --python "$place/mini/bin/python" \
+"$uv" pip install --quiet --python "$place/mini/bin/python" \
   "mini-swe-agent==$mini" mcp ||
   { echo "mini-SWE-agent could not be installed: its test is skipped" >&2; exit 0; }
 echo "$codex $opencode $gemini $mini" >"$stamp"
