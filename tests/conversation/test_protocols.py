@@ -239,7 +239,8 @@ def test_tools_that_take_text_are_kept(name: Protocol) -> None:
     )
     asked = _asked(name, turns=(turn,), tools=tools, choice="patch")
     assert _read_back(name, asked) == asked
-    assert _given_back(name, AssistantTurn(turn=turn, stop="tool"), tools=tools).turn == turn
+    reply = AssistantTurn(turn=turn, stop="tool")
+    assert _given_back(name, reply, tools=tools, choice="patch").turn == turn
 
 
 @each("name", ["anthropic", "google"])
@@ -355,7 +356,7 @@ _REFUSED: dict[Protocol, list[Json]] = {
 }
 
 
-@pytest.mark.parametrize("name", _NAMES)
+@each("name", _NAMES)
 def test_what_no_server_takes_is_refused_by_its_field(
     name: Protocol, snapshot: SnapshotAssertion
 ) -> None:
@@ -370,7 +371,7 @@ def test_what_no_server_takes_is_refused_by_its_field(
             codec.read_request({**known, **changed} if isinstance(changed, dict) else changed)
         assert error.value.status == 400
         told.append(f"{error.value.parameter}: {json.dumps(codec.write_error(error.value))}")
-    assert "\n".join(told) == snapshot
+    assert "\n".join(told) == snapshot(name=name)
 
 
 # --- Replies -------------------------------------------------------------------------------------

@@ -7,11 +7,10 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-import pytest
-
 from assay.conversation.protocols import codec_at, codec_of
 from assay.conversation.turns import Call, Image, Text
 from assay.scoring.json_safe import Json
+from tests.each import each
 from tests.protocol_bodies import serving
 
 chat = codec_of("chat")
@@ -146,7 +145,7 @@ def test_servers_that_number_all_calls_alike_are_understood() -> None:
     assert reply.stop == "tool"
 
 
-@pytest.mark.parametrize(
+@each(
     "line", [b'data: {"a": 1, "a": 2}', b"data: nonsense", b"data: \xff", b"data: " + b"[" * 5000]
 )
 def test_an_event_that_means_nothing_spoils_the_stream(line: bytes) -> None:

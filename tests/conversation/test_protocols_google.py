@@ -7,7 +7,6 @@ import sys
 from types import ModuleType
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,6 +24,7 @@ from assay.conversation.turns import (
     Turn,
 )
 from assay.scoring.json_safe import Json
+from tests.each import each
 from tests.protocol_bodies import Served, read_back, said, serving
 
 codec = codec_of("google")
@@ -203,8 +203,8 @@ def test_fields_by_their_other_names_are_read_and_limited() -> None:
     assert codec.read_request(module.limited(bare, 5)).max_tokens == 5
 
 
-@pytest.mark.parametrize(
-    ("mode", "allowed", "choice", "tools"),
+@each(
+    "mode, allowed, choice, tools",
     [
         ("AUTO", None, "auto", ["a", "b", "c"]),
         ("NONE", None, "none", ["a", "b", "c"]),
@@ -269,7 +269,7 @@ def test_results_are_joined_to_calls_by_id_else_in_order() -> None:
     assert read(_answers("of nobody")) == [("ls:0", "of nobody")]
 
 
-@pytest.mark.parametrize("reason", ["SAFETY", "PROHIBITED_CONTENT", "RECITATION"])
+@each("reason", ["SAFETY", "PROHIBITED_CONTENT", "RECITATION"])
 def test_what_was_blocked_is_a_refusal(reason: str) -> None:
     reply = codec.read_reply({"candidates": [{"finishReason": reason, "index": 0}]})
     assert reply is not None
@@ -303,8 +303,8 @@ def test_what_tokens_are_counted_of() -> None:
         assert module.read_count(body).turns == (Turn.of("user", "x"),)
 
 
-@pytest.mark.parametrize(
-    ("path", "model"),
+@each(
+    "path, model",
     [
         ("/v1beta/models/gemini-2.5-pro:generateContent", "gemini-2.5-pro"),
         ("/v1/models/org/models/x:8b:streamGenerateContent", "org/models/x:8b"),
@@ -338,7 +338,7 @@ def _effort(body: Json) -> int:
     return count
 
 
-@pytest.mark.parametrize("how", ["in reverse", "never called", "allowed"])
+@each("how", ["in reverse", "never called", "allowed"])
 def test_attack_many_calls_take_no_longer_each(how: str) -> None:
     # A request of 1 MiB kept the gateways of all cells from answering for a minute.
     def asked(count: int) -> Json:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.models import ModelClient, ModelSettings
-from assay.models.faults import asked_pause, broken_reply, fault_of, redacted
+from assay.models.faults import broken_reply, fault_of, redacted
 from assay.models.settings import ModelEntry
 from assay.scoring.json_safe import Json
 from assay.testing import FakeJudge, Fault
@@ -76,26 +76,6 @@ def test_a_refusal_is_told_by_its_kind(
     found = fault(status, message, code=code)
     assert (found.kind, found.may_repeat) == (kind, again)
     assert not fault(status, message, code=code, headers={"x-should-retry": "false"}).may_repeat
-
-
-@each(
-    "headers, pause",
-    [
-        ({}, None),
-        ({"retry-after": "7"}, 7.0),
-        ({"retry-after": "1.5"}, 1.5),
-        ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
-        ({"retry-after": "Thu, 01 Jan 1970 00:00:30 GMT"}, 10.0),
-        ({"retry-after": "Thu, 01 Jan 1970 00:00:01 GMT"}, 0.0),
-        ({"retry-after": "-5"}, 0.0),
-        ({"retry-after": "nan"}, None),
-        ({"retry-after": "inf"}, None),
-        ({"retry-after": "soon"}, None),
-        ({"retry-after-ms": "x", "retry-after": "2"}, 2.0),
-    ],
-)
-def test_how_long_to_wait_is_read(headers: dict[str, str], pause: float | None) -> None:
-    assert asked_pause(headers, 20.0) == pause
 
 
 def test_a_pause_that_stands_in_the_message_is_read() -> None:
