@@ -31,6 +31,8 @@ has_chromium || echo "chromium is missing: tests of the web page are skipped" >&
   echo "HUD's SDK could not be installed: the tests of environments with it are skipped" >&2
 .venv/bin/python -m bench.peers openenv ||
   echo "OpenEnv could not be installed: the tests of environments with it are skipped" >&2
+.venv/bin/python -m bench.peers evaluators ||
+  echo "Inspect, pydantic-evals, DeepEval and MLflow could not be installed: the tests of graders in them are skipped" >&2
 
 for trainer in trl verl verifiers skyrl-gym openrlhf tinker-cookbook adaptive-sdk; do
   .venv/bin/python -m bench.peers "$trainer" ||
