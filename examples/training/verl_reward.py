@@ -131,5 +131,4 @@ async def main(manager: str) -> None:
 
 if __name__ == "__main__":
     logging.getLogger("verl").setLevel(logging.CRITICAL)  # it shows each exception
-    for manager in sys.argv[1:] or ["naive"]:
-        asyncio.run(main(manager))
+    asyncio.run(main(sys.argv[1] if len(sys.argv) > 1 else "naive"))
