@@ -344,6 +344,19 @@ def test_a_log_of_inspect() -> None:
         read_transcript(json.dumps(log(sample(), sample(epoch=2))))
 
 
+def test_what_an_agent_of_inspect_submits_is_its_answer() -> None:
+    submitted: Fields = {
+        "completion": "5",
+        "choices": [{"message": {"content": "no more read than this"}}],
+    }
+    older: Fields = {"choices": [{"message": {"content": [{"type": "text", "text": "5"}]}}]}
+    silent: Fields = {"choices": [], "completion": ""}
+    outputs = (submitted, older, silent)
+    found = read_recordings(json.dumps(log(*(sample(output=output) for output in outputs))))
+    said = [one.transcript.trace.content for one in found]
+    assert said == ["5", "5", "fixed"]
+
+
 @pytest.mark.parametrize("zstd", [False, True])
 def test_an_archive_of_inspect_packed_then_and_now(tmp_path: Path, zstd: bool) -> None:  # noqa: FBT001
     file = archive(tmp_path / "log", [sample(), b"{"], zstd=zstd)

@@ -144,7 +144,7 @@ class Peer:
         self.socket = socket
 
     async def read(self) -> dict[str, Any]:
-        return cast("dict[str, Any]", json.loads(await self.socket.receive_str(timeout=30)))
+        return cast("dict[str, Any]", json.loads(await self.socket.receive_str(timeout=60)))
 
     async def ask(self, kind: str, data: Json = None) -> dict[str, Any]:
         message = {"type": kind} if data is None else {"type": kind, "data": data}

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from assay.errors import ScoreError
 from assay.scoring import EvaluationResult, Json, SubScore
 from assay.scoring.graded import Graded
-from assay.scoring.results import Status, finite_number
+from assay.scoring.results import ASSURANCES, Status, finite_number
 from tests.each import each
 
 NOT_SCORES = [
@@ -147,10 +147,14 @@ def _nodes(children: st.SearchStrategy[SubScore]) -> st.SearchStrategy[SubScore]
         "reason": TEXT,
         "flags": st.lists(TEXT, max_size=2),
         "children": st.none() | st.lists(children, max_size=2),
+        "assurance": st.none() | st.sampled_from(ASSURANCES),
     }
+    passed = st.none() | st.booleans()
     finite = st.dictionaries(TEXT, st.integers() | TEXT | st.lists(st.booleans()), max_size=3)
     return st.one_of(
-        st.builds(SubScore, value=st.floats(0, 1), metadata=st.none() | finite, **common),
+        st.builds(
+            SubScore, value=st.floats(0, 1), metadata=st.none() | finite, passed=passed, **common
+        ),
         st.builds(SubScore, status=st.sampled_from(["skipped", "error"]), **common),
     )
 

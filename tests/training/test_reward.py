@@ -261,6 +261,17 @@ def test_what_cannot_be_a_reward_is_said(
         Reward(grader, **options)  # pyright: ignore[reportArgumentType]
 
 
+def test_graders_of_traces_are_rewards_where_there_are_traces() -> None:
+    spec = GraderSpec(type="trace", options={"require_tools": [{"name": "add"}]})
+    with pytest.raises(InputError, match="needs 'trace'"):
+        Reward(spec)
+    reward = pickle.loads(pickle.dumps(Reward(spec, traced=True)))
+    call: Json = {"type": "tool", "step_id": 1, "call": {"name": "add", "arguments": {}}}
+    traces: list[Json] = [{"steps": []}, {"steps": [call]}]
+    batch = reward.grade_now([{"answer": "5", "trace": trace} for trace in traces])
+    assert batch.rewards == [0.0, 1.0]
+
+
 def test_a_stored_grader_that_there_is_not_is_told_before_the_first_batch(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="has no grader 'unknown'"):
         Reward("unknown", store=str(tmp_path))
