@@ -124,6 +124,9 @@ def test_groups_know_their_trials_and_whether_they_are_flaky() -> None:
     assert row.flaky
     assert not summarize(cells[:1]).groups[0].flaky
     assert not summarize([cells[0], cells[2]]).groups[0].flaky
+    assert not summarize([cells[1], replace(cells[1], trial=4)]).groups[0].flaky
+    scored = [graded("a", 0.5, threshold=0.0), error("a", trial=2)]
+    assert summarize(scored).groups[0].ended == ("scored", "error")
 
 
 def test_leaderboard_is_by_mean_reward_and_ungraded_agents_come_last() -> None:
@@ -173,7 +176,9 @@ def test_a_flood_of_different_errors_is_bounded() -> None:
     causes = summarize([error("c", word) for word in words]).causes
     assert len(causes) == 101
     assert sum(cause.count for cause in causes) == 300
-    assert causes[0].text == "other causes"
+    assert (causes[0].text, causes[0].key) == ("other causes", "")
+    (cause,) = summarize([error("c", "why " * 99)]).causes
+    assert cause.text == one_line("why " * 99, 300)
 
 
 @given(st.permutations(list(range(12))))
@@ -217,6 +222,9 @@ def test_labels_measure_verdicts() -> None:
 
 
 def test_labels_measure_scores() -> None:
+    alone = summarize([graded("a", 1.0, notes={"label": True})]).agreement
+    assert alone is not None
+    assert alone["kappa_interval"] is None
     said = {0.1: 0.2, 0.5: 0.6, 1.0: 0.9}
     cells = [graded(f"c{score}", score, notes={"label": label}) for score, label in said.items()]
     found = summarize(cells).agreement
@@ -278,6 +286,10 @@ def test_the_first_rows_of_each_outcome_have_groups() -> None:
     assert (found.groups[-1].case, found.groups[-1].ended) == ("f", ("fail",))
     assert tally.summary(with_groups=False) == replace(found, groups=())
     assert not Tally().has("pass")
+    tally.show(graded("x", 1.0, content="fine"))
+    assert tally.summary().skipped == ""
+    tally.show(skipped("x"))
+    assert tally.summary().skipped == "no trace"
 
 
 @each(
@@ -445,7 +457,7 @@ def test_fail_under_cannot_hide_an_error() -> None:
 
 @each("bar", [nan, -0.1, 1.1, inf])
 def test_fail_under_must_be_a_reward(bar: float) -> None:
-    with pytest.raises(InputError, match="fail_under"):
+    with pytest.raises(InputError, match=r"^fail_under is .* \(a mean reward in \[0, 1\]\)$"):
         verdict(summary_of(passed=1), fail_under=bar)
 
 
@@ -500,13 +512,18 @@ def test_each_rate_and_every_other_cell_decides() -> None:
     assert (found.code, "1 of 2 pass rates missed: b: 5 of 10" in found.line) == (1, True)
     other = [replace(cell, harness="x") for cell in _trials("a", 1, 9, pass_rate=0.8)]
     assert verdict(summarize([*rated, *other])).code == 1  # each agent by itself
-    for many, more in ((3, ""), (5, "; and 2 more")):
+    told = [
+        f"c{n}: 9 of 10 trials passed, pass rate 0.90 "
+        "(95 % interval 0.60\N{EN DASH}0.98) reaches 0.80"
+        for n in range(5)
+    ]
+    for many, more in ((1, ""), (2, ""), (3, ""), (4, "; and 1 more"), (5, "; and 2 more")):
         cells = [cell for n in range(many) for cell in _trials(f"c{n}", 9, 1, pass_rate=0.8)]
-        found = verdict(summarize(cells))
-        assert (found.code, found.line.count("trials passed")) == (0, 3)
-        assert found.line.endswith(f"reaches 0.80{more}")
+        assert verdict(summarize(cells)).line == f"PASS: {'; '.join(told[:many][:3])}{more}"
+    assert verdict(summarize(_trials("a", 5, 5, pass_rate=0.8))).line.startswith("FAIL: a: 5 of")
     found = verdict(summarize([*rated, graded("b", 1.0), graded("c", 0.0), graded("d", 0.0)]))
-    assert (found.code, found.line.endswith("; 2 of 3 other graded cells failed")) == (1, True)
+    rate = told[0].replace("c0", "a")
+    assert found.line == f"FAIL: {rate}; 2 of 3 other graded cells failed"
 
 
 @each(
