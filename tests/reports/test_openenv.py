@@ -137,6 +137,15 @@ def test_a_task_of_an_environment_without_right_work_fails(tmp_path: Path) -> No
     assert all(one["signature"] == "openenv.yaml" for one in found.values())
 
 
+def test_a_link_in_a_case_is_followed_into_no_digest(tmp_path: Path) -> None:
+    write_set(tmp_path / "evals")
+    one = ("evals", "--case", "sound-1")
+    digest = str(reports(tmp_path, *one)[1]["sound-1"]["source_digest"])
+    assert len(digest) == 64
+    (tmp_path / "evals/sound-1/more").symlink_to("/etc")
+    assert reports(tmp_path, *one)[1]["sound-1"]["source_digest"] == ""
+
+
 def test_two_forms_of_one_report_are_bad_input(tmp_path: Path) -> None:
     write_set(tmp_path / "evals")
     done = assay("selftest", "evals", "--format", "openenv", "--json", cwd=tmp_path)

@@ -90,7 +90,7 @@ def _report(case: CaseProof) -> dict[str, Json]:
     verdict = "fail" if found & {"fail", "error"} else "warn" if "skip" in found else "pass"
     return {
         "report_schema_version": _SCHEMA,
-        "target": str(Path(case.file).parent) if is_case else f"{case.file}#{case.case}",
+        "target": _target(case, is_case=is_case),
         "source_digest": _source_digest(case.file, whole=is_case) if is_file else "",
         # Their list of package formats has neither of assay's: where it is from says `target`.
         "signature": "task.toml" if is_case else "openenv.yaml",
@@ -101,6 +101,12 @@ def _report(case: CaseProof) -> dict[str, Json]:
         "results": [check.to_dict() for check in checks],
         "verdict": verdict,
     }
+
+
+def _target(case: CaseProof, *, is_case: bool) -> str:
+    if is_case:
+        return str(Path(case.file).parent)
+    return f"{case.file}#{case.case}" if case.file else case.case
 
 
 def _checks(case: CaseProof) -> list[_Check]:
@@ -119,7 +125,7 @@ def _checks(case: CaseProof) -> list[_Check]:
         why = f"unmet dependency: {_ALIKE}"
         told = [_skipped(one.id, why) if one.status in by_chance else one for one in told]
     return [
-        _skipped(_MANIFEST, "a case of assay declares no manifest of OpenEnv's"),
+        _skipped(_MANIFEST, "what assay proves declares no manifest of OpenEnv's"),
         *told,
         _sight(case),
         alike,
@@ -263,7 +269,9 @@ def _sight(case: CaseProof) -> _Check:
 
 
 def _source_digest(file: str, *, whole: bool) -> str:
-    """Their digest of a package: its files by path, each path and content behind it a NUL.
+    """Their digest of a package: its files by path, each path and content with a NUL behind it.
+
+    Empty, as theirs, where there is a symbolic link: what it leads to may be any file.
 
     Raises:
         InputError: A file of it cannot be read.
@@ -271,8 +279,10 @@ def _source_digest(file: str, *, whole: bool) -> str:
     digest = hashlib.sha256()
     root = Path(file).parent
     try:
-        paths = sorted(_files(root)) if whole else [Path(file).name]
-        for path in paths:
+        paths = _files(root) if whole else [Path(file).name]
+        if any((root / path).is_symlink() for path in paths):
+            return ""
+        for path in sorted(paths):
             digest.update(path.encode("utf-8", "surrogateescape") + b"\0")
             digest.update((root / path).read_bytes() + b"\0")
     except OSError as error:
@@ -284,6 +294,6 @@ def _files(root: Path) -> list[str]:
     found: list[str] = []
     for folder, folders, names in os.walk(root):
         folders[:] = [name for name in folders if name not in _PASSED_OVER]
-        paths = [Path(folder, name) for name in names]
-        found += [p.relative_to(root).as_posix() for p in paths if p.is_file()]
+        links = [name for name in folders if Path(folder, name).is_symlink()]
+        found += [Path(folder, name).relative_to(root).as_posix() for name in [*names, *links]]
     return found
