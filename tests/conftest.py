@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 
 from tests.children import Children
 from tests.leftovers import watch
@@ -31,6 +32,11 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput"):
         watch()
+    # Texts of the modules that happen to be loaded are no examples: which these are, the order of
+    # tests decides, and to look each of them through takes a quarter of the time of a property.
+    if config.getoption("--hypothesis-profile") != "thorough":
+        none = providers._local_constants  # pyright: ignore[reportPrivateUsage]
+        providers._get_local_constants = lambda: none  # pyright: ignore[reportPrivateUsage]
     gc.disable()  # collecting makes a great many objects, and no garbage
 
 

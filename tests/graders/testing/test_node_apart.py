@@ -9,7 +9,6 @@ import json
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -30,6 +29,7 @@ const assert = require('node:assert');
 CHEATS = sorted(path.stem for path in (HERE / "cheats").glob("*.js"))
 TWINS = sorted(path.stem for path in (HERE / "twins").glob("*.js"))
 HONEST = ("values", "classes", "errors", "calls", "mocks")
+MODULES = "hidden.test.mjs::"
 LIES = sorted(path.stem for path in (HERE / "lies").glob("*.js"))
 FORGED = re.findall(
     r"^  ['\"](.+)['\"]: \(n\)", (HERE / "forged.js").read_text("utf-8"), re.MULTILINE
@@ -45,33 +45,34 @@ def failed(told: Told) -> dict[str, str]:
 class TestHonest:
     """What holds in one process holds in two."""
 
-    @pytest.mark.parametrize("name", HONEST)
-    def test_commonjs(self, name: str) -> None:
-        hidden, kit = HERE / f"{name}.test.js", HERE / "kit.js"
-        told = judge_apart(
-            {"hidden.test.js": hidden.read_text("utf-8")},
-            {"kit.js": kit.read_text("utf-8")},
-            "hidden.test.js",
-        )
-        assert failed(told) == {}, told.output
+    @pytest.fixture(scope="class")
+    @classmethod
+    def told(cls) -> Told:
+        suites = [(HERE / f"{name}.test.js").read_text("utf-8") for name in HONEST]
+        named = zip(HONEST, suites, strict=True)
+        hidden = {
+            "hidden.test.js": "const { describe } = require('node:test');\n"
+            + "".join(f"describe('{name}', () => {{\n{text}}});\n" for name, text in named),
+            "hidden.test.mjs": (HERE / "modules.test.mjs").read_text("utf-8"),
+            "helper.mjs": "import { add } from './kit.mjs';\n"
+            "export const helped = (n) => add(n, 1);\n",
+        }
+        solution = {
+            "kit.js": (HERE / "kit.js").read_text("utf-8"),
+            "kit.mjs": "export const add = (a, b) => a + b;\n"
+            "export class Point { constructor(x) { this.x = x; } }\n"
+            "export default () => 'default';\n"
+            "export const fail = () => { throw new Error(); };\n",
+            "old.cjs": "exports.twice = (n) => 2 * n;\n",
+            "bad.mjs": "throw new Error('at once');\n",
+        }
+        return judge_apart(hidden, solution, "hidden.test.js", "hidden.test.mjs")
 
-    def test_modules(self) -> None:
-        told = judge_apart(
-            {
-                "hidden.test.mjs": (HERE / "modules.test.mjs").read_text("utf-8"),
-                "helper.mjs": "import { add } from './kit.mjs';\n"
-                "export const helped = (n) => add(n, 1);\n",
-            },
-            {
-                "kit.mjs": "export const add = (a, b) => a + b;\n"
-                "export class Point { constructor(x) { this.x = x; } }\n"
-                "export default () => 'default';\n"
-                "export const fail = () => { throw new Error(); };\n",
-                "old.cjs": "exports.twice = (n) => 2 * n;\n",
-                "bad.mjs": "throw new Error('at once');\n",
-            },
-            "hidden.test.mjs",
-        )
+    @pytest.mark.parametrize("start", [*(f"hidden.test.js::{name} > " for name in HONEST), MODULES])
+    def test_it_passes(self, told: Told, start: str) -> None:
+        assert set(told.of(start).values()) == {"passed"}, (told.messages, told.output)
+
+    def test_nothing_else_is_told(self, told: Told) -> None:
         assert failed(told) == {}, told.output
 
 
@@ -107,46 +108,49 @@ class TestContract:
 
     @pytest.fixture(scope="class")
     @classmethod
-    def cheats(cls) -> Told:
-        return _judge_by_references("cheats", CHEATS)
-
-    @pytest.fixture(scope="class")
-    @classmethod
-    def twins(cls) -> Told:
-        return _judge_by_references("twins", TWINS)
+    def told(cls) -> Told:
+        """All cases at once: a folder is a file of tests, and each case has a module of its own."""
+        tests, references, kits = dict[str, str](), dict[str, str](), dict[str, str]()
+        for folder, names in (("cheats", CHEATS), ("twins", TWINS)):
+            text = HEAD
+            for name in names:
+                reference, kit, case = _parts(folder, name)
+                case = case.replace("./kit.js", f"./{name}.js").replace("test('", f"test('{name}: ")
+                text += f"{{{case}}}\n"
+                references[f"{name}.js"], kits[f"{name}.js"] = reference, kit
+            tests[f"{folder}.test.js"] = text
+        assert len(kits) == len(CHEATS) + len(TWINS)
+        tests["callbacks.test.js"] = f"""{HEAD}
+        const kit = require('./each.js');
+        test('each', () => kit.each([1], (one) => assert.strictEqual(one, 1)));
+        test('own', () => kit.each([], () => {{}}));
+        """
+        kits["each.js"] = "exports.each = () => {};"
+        references["each.js"] = "exports.each = (list, fn) => list.forEach((one) => fn(one));"
+        return judge_apart(tests, kits, *tests, reference=references)
 
     @pytest.mark.parametrize("name", CHEATS)
-    def test_a_cheat_fails(self, cheats: Told, name: str) -> None:
-        outcomes = _outcomes_of(cheats, name)
-        assert set(outcomes.values()) == {"failed"}, (outcomes, cheats.output)
+    def test_a_cheat_fails(self, told: Told, name: str) -> None:
+        outcomes = told.of(f"cheats.test.js::{name}: ")
+        assert set(outcomes.values()) == {"failed"}, (outcomes, told.output)
 
     @pytest.mark.parametrize("name", TWINS)
-    def test_an_honest_twin_passes(self, twins: Told, name: str) -> None:
-        outcomes = _outcomes_of(twins, name)
-        assert set(outcomes.values()) == {"passed"}, (failed(twins), twins.output)
+    def test_an_honest_twin_passes(self, told: Told, name: str) -> None:
+        outcomes = told.of(f"twins.test.js::{name}: ")
+        assert set(outcomes.values()) == {"passed"}, (failed(told), told.output)
 
-    def test_a_failed_test_says_why(self, cheats: Told) -> None:
-        assert "object:a_value_that_changes.mean()" in cheats.undecided
-        said = cheats.messages["hidden.test.js::a_value_that_changes: mean"]
+    def test_a_failed_test_says_why(self, told: Told) -> None:
+        assert "object:a_value_that_changes.mean()" in told.undecided
+        said = told.messages["cheats.test.js::a_value_that_changes: mean"]
         assert said == (
             "a_value_that_changes.mean() is a value in the reference, and here an object of Object"
         )
 
-    def test_a_callback_that_nobody_called_is_told(self) -> None:
-        tests = """
-        const kit = require('./kit.js');
-        test('each', () => kit.each([1], (one) => assert.strictEqual(one, 1)));
-        test('own', () => kit.each([], () => {}));
-        """
-        told = judge_apart(
-            {"hidden.test.js": HEAD + tests},
-            {"kit.js": "exports.each = () => {};"},
-            "hidden.test.js",
-            reference={"kit.js": "exports.each = (list, fn) => list.forEach((one) => fn(one));"},
-        )
-        assert failed(told) == {}, told.output
-        said = "hidden.test.js::each: kit.each()<1> was not called, as the reference does"
-        assert told.notes == (said,)
+    def test_a_callback_that_nobody_called_is_told(self, told: Told) -> None:
+        assert set(told.of("callbacks.test.js::").values()) == {"passed"}, told.output
+        said = "callbacks.test.js::each: each.each()<1> was not called, as the reference does"
+        assert said in told.notes
+        assert not [note for note in told.notes if note.startswith("callbacks.test.js::own")]
 
     def test_what_nobody_proved_is_refused(self) -> None:
         tests = """
@@ -204,28 +208,12 @@ class TestContract:
         assert needs["hidden.test.js::fails"] >= {"raises:kit.Point()", "class:kit.Odd:RangeError"}
 
 
-def _judge_by_references(folder: str, names: Sequence[str]) -> Told:
-    """All cases of a folder in one file, each with a module of its own."""
-    tests, references, kits = HEAD, dict[str, str](), dict[str, str]()
-    for name in names:
-        reference, kit, text = _parts(folder, name)
-        text = text.replace("./kit.js", f"./{name}.js").replace("test('", f"test('{name}: ")
-        tests += f"{{{text}}}\n"
-        references[f"{name}.js"], kits[f"{name}.js"] = reference, kit
-    return judge_apart({"hidden.test.js": tests}, kits, "hidden.test.js", reference=references)
-
-
 def _parts(folder: str, name: str) -> tuple[str, str, str]:
     """A case's reference, its submission and its tests."""
     source = (HERE / folder / f"{name}.js").read_text("utf-8")
     reference, _, rest = source.partition("// ---- submission")
     kit, _, text = rest.partition("// ---- tests")
     return reference, kit, text
-
-
-def _outcomes_of(told: Told, name: str) -> dict[str, str]:
-    start = f"hidden.test.js::{name}: "
-    return {key: one for key, one in told.outcomes.items() if key.startswith(start)}
 
 
 class TestLies:
