@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.each import each
 from tests.node_pairs import INSIDE, NODE, SEED, Told, judge_apart
 
 pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="no node on this machine")
@@ -68,7 +69,7 @@ class TestHonest:
         }
         return judge_apart(hidden, solution, "hidden.test.js", "hidden.test.mjs")
 
-    @pytest.mark.parametrize("start", [*(f"hidden.test.js::{name} > " for name in HONEST), MODULES])
+    @each("start", [*(f"hidden.test.js::{name} > " for name in HONEST), MODULES])
     def test_it_passes(self, told: Told, start: str) -> None:
         assert set(told.of(start).values()) == {"passed"}, (told.messages, told.output)
 
@@ -129,12 +130,12 @@ class TestContract:
         references["each.js"] = "exports.each = (list, fn) => list.forEach((one) => fn(one));"
         return judge_apart(tests, kits, *tests, reference=references)
 
-    @pytest.mark.parametrize("name", CHEATS)
+    @each("name", CHEATS)
     def test_a_cheat_fails(self, told: Told, name: str) -> None:
         outcomes = told.of(f"cheats.test.js::{name}: ")
         assert set(outcomes.values()) == {"failed"}, (outcomes, told.output)
 
-    @pytest.mark.parametrize("name", TWINS)
+    @each("name", TWINS)
     def test_an_honest_twin_passes(self, told: Told, name: str) -> None:
         outcomes = told.of(f"twins.test.js::{name}: ")
         assert set(outcomes.values()) == {"passed"}, (failed(told), told.output)
@@ -272,7 +273,7 @@ class TestTheWire:
         words = [NODE, "-e", _ALL_AT_ONCE, str(BOUNDARY / "judge.cjs"), str(HERE / "forged.js")]
         return json.loads(subprocess.run(words, capture_output=True, check=True).stdout)
 
-    @pytest.mark.parametrize("name", [name for name in FORGED if name != "an honest one"])
+    @each("name", [name for name in FORGED if name != "an honest one"])
     def test_a_forged_frame_ends_the_conversation(
         self, told: dict[str, list[str]], name: str
     ) -> None:
@@ -320,6 +321,66 @@ ENDS = {
 }
 
 
+# A submission and tests of it, by the name of both files.
+ENDINGS = {
+    "never": (
+        "exports.never = () => new Promise(() => {});",
+        """
+        test('never', async () => { await require('./never.js').never(); });
+        test('other', () => {});
+        """,
+    ),
+    "kept": (
+        """
+        let kept;
+        exports.keep = (fn) => { kept = fn; };
+        exports.use = () => { try { return kept(); } catch (error) { return error.message; } };
+        """,
+        """
+        const kit = require('./kept.js');
+        const heard = [];
+        test('gives', () => kit.keep(() => { heard.push(1); return 'called'; }));
+        test('looks', () => {
+          assert.match(kit.use(), /has ended/);
+          assert.deepStrictEqual(heard, []);
+        });
+        test('may again', () => {
+          kit.keep(() => 'called');
+          assert.strictEqual(kit.use(), 'called');
+        });
+        """,
+    ),
+    "late": (
+        """
+        const odd = () => { throw new Error('nobody hears'); };
+        exports.later = () => { setTimeout(odd, 5); };
+        exports.call = (fn) => { setTimeout(() => fn(1), 5); };
+        """,
+        """
+        const kit = require('./late.js');
+        test('late', async () => {
+          kit.later();
+          await new Promise((resolve) => setTimeout(resolve, 300));
+        });
+        test('in a callback', (t, done) => {
+          kit.call((value) => {
+            assert.strictEqual(value, 2);
+            done();
+          });
+        });
+        """,
+    ),
+    "first": (
+        "globalThis.n = 0; exports.start = () => (globalThis.n += 1);",
+        "test('starts', () => assert.strictEqual(require('./first.js').start(), 1));",
+    ),
+    "stub": (
+        "exports.add = (a, b) => a + b;",
+        "test('is theirs', () => assert.strictEqual(require('./stub.js').add(1, 2), 3));",
+    ),
+}
+
+
 class TestTheEnd:
     """A host that is gone fails what needed it, and nothing else."""
 
@@ -349,81 +410,33 @@ class TestTheEnd:
             assert outcomes == wanted, (name, told.output)
             assert why in told.messages[f"{file}dies"], name
 
-    def test_a_promise_that_is_never_settled_fails_its_test(self) -> None:
-        tests = """
-        test('never', async () => { await require('./kit.js').never(); });
-        test('other', () => {});
-        """
-        told = judge_apart(
-            {"hidden.test.js": HEAD + tests},
-            {"kit.js": "exports.never = () => new Promise(() => {});"},
-            "hidden.test.js",
-        )
-        assert list(told.messages) == ["hidden.test.js::never"], told.output
+    @pytest.fixture(scope="class")
+    @classmethod
+    def told(cls) -> Told:
+        """The others at once, each in a file of its own."""
+        tests = {f"{name}.test.js": HEAD + test for name, (_, test) in ENDINGS.items()}
+        kits = {f"{name}.js": kit for name, (kit, _) in ENDINGS.items()}
+        source = {"stub.js": "throw new Error('the stub was loaded');"}
+        tests["again.test.js"] = tests["first.test.js"]
+        return judge_apart(tests, kits, "--test-concurrency=2", *tests, source=source)
 
-    def test_a_callback_is_dead_when_its_test_has_ended(self) -> None:
-        tests = """
-        const kit = require('./kit.js');
-        const heard = [];
-        test('gives', () => kit.keep(() => { heard.push(1); return 'called'; }));
-        test('looks', () => {
-          assert.match(kit.use(), /has ended/);
-          assert.deepStrictEqual(heard, []);
-        });
-        test('may again', () => {
-          kit.keep(() => 'called');
-          assert.strictEqual(kit.use(), 'called');
-        });
-        """
-        kit = (
-            "let kept; exports.keep = (fn) => { kept = fn; };\n"
-            "exports.use = () => {\n"
-            "  try { return kept(); } catch (error) { return error.message; }\n};"
-        )
-        told = judge_apart({"hidden.test.js": HEAD + tests}, {"kit.js": kit}, "hidden.test.js")
-        assert failed(told) == {}, told.output
+    def test_a_promise_that_is_never_settled_fails_its_test(self, told: Told) -> None:
+        outcomes = told.of("never.test.js::")
+        wanted = {"never.test.js::never": "failed", "never.test.js::other": "passed"}
+        assert outcomes == wanted, told.output
 
-    def test_an_error_outside_of_a_call_fails_the_test(self) -> None:
-        tests = """
-        const kit = require('./kit.js');
-        test('late', async () => {
-          kit.later();
-          await new Promise((resolve) => setTimeout(resolve, 300));
-        });
-        test('in a callback', (t, done) => {
-          kit.call((value) => {
-            assert.strictEqual(value, 2);
-            done();
-          });
-        });
-        """
-        kit = (
-            "const odd = () => { throw new Error('nobody hears'); };\n"
-            "exports.later = () => { setTimeout(odd, 5); };\n"
-            "exports.call = (fn) => { setTimeout(() => fn(1), 5); };"
-        )
-        told = judge_apart({"hidden.test.js": HEAD + tests}, {"kit.js": kit}, "hidden.test.js")
-        assert set(told.outcomes.values()) == {"failed"}, told.output
-        assert "1 !== 2" in told.messages["hidden.test.js::in a callback"]
+    def test_a_callback_is_dead_when_its_test_has_ended(self, told: Told) -> None:
+        outcomes = told.of("kept.test.js::")
+        assert (len(outcomes), set(outcomes.values())) == (3, {"passed"}), told.output
 
-    def test_each_file_has_a_host_of_its_own(self) -> None:
-        tests = HEAD + "test('first', () => assert.strictEqual(require('./kit.js').start(), 1));"
-        told = judge_apart(
-            {"a.test.js": tests, "b.test.js": tests},
-            {"kit.js": "globalThis.n = 0; exports.start = () => (globalThis.n += 1);"},
-            "a.test.js",
-            "b.test.js",
-        )
-        assert failed(told) == {}, told.output
+    def test_an_error_outside_of_a_call_fails_the_test(self, told: Told) -> None:
+        outcomes = told.of("late.test.js::")
+        assert (len(outcomes), set(outcomes.values())) == (2, {"failed"}), told.output
+        assert "1 !== 2" in told.messages["late.test.js::in a callback"]
 
-    def test_a_source_s_own_version_is_not_loaded_by_the_judge(self) -> None:
-        told = judge_apart(
-            {
-                "hidden.test.js": HEAD
-                + "test('is theirs', () => assert.strictEqual(require('./kit.js').add(1, 2), 3));"
-            },
-            {"kit.js": "exports.add = (a, b) => a + b;"},
-            "hidden.test.js",
-            source={"kit.js": "throw new Error('the stub was loaded');"},
-        )
-        assert failed(told) == {}, told.output
+    def test_each_file_has_a_host_of_its_own(self, told: Told) -> None:
+        for name in ("first", "again"):
+            assert told.outcomes[f"{name}.test.js::starts"] == "passed", told.output
+
+    def test_a_source_s_own_version_is_not_loaded_by_the_judge(self, told: Told) -> None:
+        assert told.of("stub.test.js::") == {"stub.test.js::is theirs": "passed"}, told.output
