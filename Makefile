@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup agents run web test slow versions real soak coverage check format bench docs sheet lock prices clean
+.PHONY: help setup agents run web test slow versions real soak every coverage mutants check format bench docs sheet lock prices clean
 
 # `make test PYTHON=3.12` (or the path of a Python) has an environment of its own, .venv-3.12.
 ASKED := $(if $(filter command line,$(origin PYTHON)),$(PYTHON))
@@ -40,8 +40,17 @@ real: agents web ## Run the tests with programs of others: agents, peers, a brow
 soak: setup ## Run the tests that repeat something many times, and more examples of each property
 	@$(BIN)/pytest -q -n 3 -m "soak or hypothesis" --hypothesis-profile=thorough
 
+# At once, they import and collect once, and no core waits for the last test of each; a fourth
+# worker computes while Ray, browsers and agents start.
+every: agents web ## Run all of them: what `test`, `slow`, `real` and `soak` run, in one
+	@$(BIN)/pytest -q -n 4 --hypothesis-profile=thorough
+
 coverage: setup ## Run every test, and say what none of them reached
 	@$(BIN)/pytest -q -n 3 --cov --cov-report=term:skip-covered
+
+# Not in the gate: it takes minutes. OF is a row of tools/mutants.py; also SAMPLE=400, AGAIN=1.
+mutants: setup ## Make small mistakes in a part, `make mutants OF=scoring`: do its tests notice?
+	@$(BIN)/python -m tools.mutants $(OF) $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(AGAIN),--again)
 
 check: setup ## Formatting, lint, types, import rules, whether the built page is current; then sizes
 	@$(BIN)/ruff format --check --quiet .

@@ -71,11 +71,14 @@ TRAINERS = (
 """Large: installed for what needs them."""
 SERVERS = (Wanted("nemo-gym", "nemo-gym", "0.4.0", oldest_python=12, extra=_ASSAY),)
 """Likewise; later ones want a Python that few have."""
+_EVALUATORS = ("pydantic-evals==2.62.0", "deepeval==4.3.1", "mlflow==3.17.2")
+"""Those that agree on what they depend on share an environment."""
 _TESTED = (
     *PEERS,
     *TRAINERS,
     *SERVERS,
-    Wanted("openenv", "openenv", "0.10.0"),
+    Wanted("openenv", "openenv", "0.10.0", extra=_ASSAY),
+    Wanted("evaluators", "inspect-ai", "0.3.285", extra=(*_EVALUATORS, *_ASSAY)),
     Wanted("verifiers", "verifiers", "0.4.0", extra=_ASSAY),
     Wanted("skyrl-gym", "skyrl-gym", "0.4.0", extra=_ASSAY),
     Wanted("tinker-cookbook", "tinker-cookbook", "0.5.8", extra=("torch==2.13.0", *_ASSAY)),
@@ -126,7 +129,7 @@ def install(wanted: Wanted, *, offline: bool = False) -> Peer:
     shutil.rmtree(place, ignore_errors=True)
     uv = _find_uv()
     _uv([uv, "venv", "--quiet", "--python", _python_for(wanted), str(place)])
-    get = [uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", peer.python]
+    get = [uv, "pip", "install", "--quiet", "--python", peer.python]
     if wanted.alone:
         _uv([*get, *wanted.extra])
         _uv([*get, "--no-deps", f"{wanted.distribution}=={wanted.version}"])

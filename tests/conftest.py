@@ -8,11 +8,13 @@ import itertools
 import os
 import re
 import signal
+import sys
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 from hypothesis.internal.conjecture import providers
 
 from tests.children import Children
@@ -21,6 +23,9 @@ from tests.raylets import tokens_as_set
 
 settings.register_profile("assay", deadline=None, derandomize=True, max_examples=25)
 settings.register_profile("thorough", settings.get_profile("assay"), max_examples=60)
+# For `make mutants`: what fails fails, and its smallest example does not matter.
+noticing = [Phase.explicit, Phase.reuse, Phase.generate]
+settings.register_profile("noticing", settings.get_profile("assay"), phases=noticing)
 settings.load_profile("assay")
 
 _NUMBERS = itertools.count()
@@ -30,13 +35,15 @@ def pytest_configure(config: pytest.Config) -> None:
     """Tests begin alike, whoever starts them."""
     # Where the parent ignores Ctrl-C, so would every process that a test starts and interrupts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    if not hasattr(config, "workerinput"):
+    if "MUTANT_UNDER_TEST" in os.environ:
+        sys.setrecursionlimit(4000)  # each call that may be another's is three
+    elif not hasattr(config, "workerinput"):
         watch()
     # Texts of the modules that happen to be loaded are no examples: which these are, the order of
     # tests decides, and to look each of them through takes a quarter of the time of a property.
     if config.getoption("--hypothesis-profile") != "thorough":
-        none = providers._local_constants  # pyright: ignore[reportPrivateUsage]
-        providers._get_local_constants = lambda: none  # pyright: ignore[reportPrivateUsage]
+        none: Any = providers._local_constants
+        pytest.MonkeyPatch().setattr(providers, "_get_local_constants", lambda: none)
     gc.disable()  # collecting makes a great many objects, and no garbage
 
 
@@ -71,15 +78,19 @@ def put_in_order(items: list[pytest.Item]) -> Generator[None]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Each worker begins with the slow tests of its share: none ends on one while others idle."""
+    """Each worker begins with the slow tests of its share: none ends on one while others idle.
+
+    The first one has all that are alone with Ray, which workers would wait for each other with.
+    """
+    items.sort(key=lambda item: "alone_with_ray" not in getattr(item, "fixturenames", ()))
     workers = getattr(config, "workerinput", {"workercount": 1})["workercount"]
     share = max(1, -(-len(items) // workers))
     shares = [items[at : at + share] for at in range(0, len(items), share)]
-    items[:] = [
-        item
-        for part in shares
-        for item in sorted(part, key=lambda item: item.get_closest_marker("slow") is None)
-    ]
+    items[:] = [item for part in shares for item in sorted(part, key=_is_quick)]
+
+
+def _is_quick(item: pytest.Item) -> bool:
+    return not any(item.get_closest_marker(name) for name in ("slow", "soak", "real"))
 
 
 def pytest_collection_finish() -> None:

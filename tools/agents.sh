@@ -31,6 +31,8 @@ has_chromium || echo "chromium is missing: tests of the web page are skipped" >&
   echo "HUD's SDK could not be installed: the tests of environments with it are skipped" >&2
 .venv/bin/python -m bench.peers openenv ||
   echo "OpenEnv could not be installed: the tests of environments with it are skipped" >&2
+.venv/bin/python -m bench.peers evaluators ||
+  echo "Inspect, pydantic-evals, DeepEval and MLflow could not be installed: the tests of graders in them are skipped" >&2
 
 for trainer in trl verl verifiers skyrl-gym openrlhf tinker-cookbook adaptive-sdk; do
   .venv/bin/python -m bench.peers "$trainer" ||
@@ -55,7 +57,7 @@ fi
 uv=$(command -v uv || echo .tools/bin/uv)
 "$uv" venv --quiet --clear --python .venv/bin/python "$place/mini"
 # Its model client imports `mcp` and does not declare it.
-"$uv" pip install --quiet --compile-bytecode --python "$place/mini/bin/python" \
+"$uv" pip install --quiet --python "$place/mini/bin/python" \
   "mini-swe-agent==$mini" mcp ||
   { echo "mini-SWE-agent could not be installed: its test is skipped" >&2; exit 0; }
 echo "$codex $opencode $gemini $mini" >"$stamp"

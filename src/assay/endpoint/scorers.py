@@ -23,7 +23,8 @@ from assay.scoring.json_safe import Json, record_evidence
 from assay.scoring.results import finite_number
 from assay.types.submission import Submission
 
-_PARTS = ("thread", "answer", "question", "expected", "metadata")
+PARTS = ("thread", "answer", "question", "expected", "metadata")
+"""What an item has that comes without a trace or a workspace."""
 _MOST_TOLD = 500
 _log = logging.getLogger("assay.endpoint")
 
@@ -68,7 +69,7 @@ class _Wanted:
     def _read(self, parameters: list[inspect.Parameter]) -> None:
         named = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
         needed = [p for p in named if p.default is p.empty]
-        strange = [p for p in needed if p.name not in _PARTS or p.kind is p.POSITIONAL_ONLY]
+        strange = [p for p in needed if p.name not in PARTS or p.kind is p.POSITIONAL_ONLY]
         if (
             len(needed) == len(strange) == 1
             and strange[0].kind is not inspect.Parameter.KEYWORD_ONLY
@@ -78,15 +79,15 @@ class _Wanted:
             name = strange[0].name
             raise InputError(
                 f"the function has a parameter {name!r}, for which there is no value",
-                hint=nearest(name, list(_PARTS)),
+                hint=nearest(name, list(PARTS)),
             )
         self._named = {
             p.name: p.default is p.empty
             for p in named
-            if p.name in _PARTS and p.kind is not p.POSITIONAL_ONLY
+            if p.name in PARTS and p.kind is not p.POSITIONAL_ONLY
         }
         if any(p.kind is p.VAR_KEYWORD for p in parameters):
-            self._named = {**dict.fromkeys(_PARTS, False), **self._named}
+            self._named = {**dict.fromkeys(PARTS, False), **self._named}
 
     async def graded(self, name: str, submission: Submission) -> Graded:
         """What came of one item; an exception of the function is the item's error."""
@@ -186,13 +187,13 @@ def scorer_of_graders(specs: Sequence[GraderSpec]) -> Scorer:
     return score
 
 
-def require_servable(specs: Sequence[GraderSpec]) -> None:
-    """Refuse graders that would answer every request with an error."""
+def require_servable(specs: Sequence[GraderSpec], parts: Sequence[str] = PARTS) -> None:
+    """Refuse graders that would answer every request with an error: of items with these parts."""
     from assay.graders.judges.base import JudgeGrader
     from assay.graders.openai.base import OpenAIGrader
     from assay.graders.openai.definitions import models_needed
 
-    require_parts(specs, _PARTS)
+    require_parts(specs, parts)
     for spec in specs:
         grader = spec.kind.grader
         why = ""

@@ -18,9 +18,8 @@ import pytest
 
 if TYPE_CHECKING:
     from assay.graders.spec import GraderSpec
-    from assay.scoring.graded import Graded
     from assay.scoring.json_safe import Json
-    from assay.scoring.results import EvaluationResult, SubScore
+    from assay.scoring.results import EvaluationResult
     from assay.store.records import CellRecord
     from assay.training.reward import Gradable, Reward
     from assay.types.submission import Submission
@@ -78,14 +77,11 @@ class Verdict:
             raise AssertionError(str(self))
 
     def __str__(self) -> str:
-        from assay.reports.explain import evidence, heading, nodes, sentence, walk
+        from assay.plugins.outcomes import lines_of
+        from assay.reports.explain import nodes, sentence
 
-        lines = [sentence(self.cell)]
-        for depth, node in walk(nodes(self.cell)):
-            lines.append(f"{'  ' * depth}{heading(node)}")
-            for fact in evidence(node, lines=20):
-                lines += [f"{'  ' * depth}  {fact.label}: {line}" for line in fact.lines]
-        return "\n".join([*lines, *self.cell.flags])
+        lines = [sentence(self.cell), *lines_of(nodes(self.cell)), *self.cell.flags]
+        return "\n".join(lines)
 
 
 class Assay:
@@ -152,6 +148,7 @@ class Assay:
         from assay.graders.apply import grade_submission
         from assay.graders.spec import pass_mark
         from assay.graders.threads import wait_for
+        from assay.plugins.outcomes import node_of
         from assay.scoring.combine import combine_scores
         from assay.training.reward import Reward, declared_graders
 
@@ -171,7 +168,7 @@ class Assay:
         if not isinstance(found, Reward):
             return wait_for(grade_submission(found, submission)), pass_mark(found)
         (graded,) = found.grade_now([submission]).graded
-        return combine_scores([_node(found.name, graded)]), found.threshold
+        return combine_scores([node_of(found.name, graded)]), found.threshold
 
 
 _KEPT = pytest.StashKey[list[dict[str, "Json"]]]()
@@ -349,18 +346,3 @@ def _cell(one: Mapping[str, Json], result: EvaluationResult) -> CellRecord:
     row, threshold = cast("dict[str, Json]", one["row"]), cast("float", one["threshold"])
     cell = row_record(read_row(row), result, run_id="", threshold=threshold, digest="", seconds=0.0)
     return replace(cell, trial=cast("int", one["trial"]), harness="pytest")
-
-
-def _node(grader: str, graded: Graded) -> SubScore:
-    """An outcome as a node of a tree of scores; a score outside of 0 to 1 is cut to that."""
-    from assay.scoring.results import SubScore
-
-    nodes = cast("list[dict[str, Json]]", graded.details.get("subscores") or [])
-    return SubScore(
-        grader,
-        None if graded.score is None else min(1.0, max(0.0, graded.score)),
-        status=graded.status,
-        reason=graded.reason or graded.error,
-        flags=graded.flags,
-        children=[SubScore.from_dict(node) for node in nodes] or None,
-    )

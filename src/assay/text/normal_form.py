@@ -33,7 +33,7 @@ def reference_text(name: str, value: object) -> str:
         hint = "json_match compares JSON; of an answer in a field, name the field"
         raise InputError(f"{name} is an object, not text: {value!r:.80}", hint=hint)
     if isinstance(value, list | tuple | set | frozenset):
-        hint = "give one; exact_match and f1_score take a list of right answers"
+        hint = "give one; exact_match, f1_score and contains_any take a list of right answers"
         raise InputError(f"{name} is a list, not text: {value!r:.80}", hint=hint)
     return as_text(value)
 

@@ -70,6 +70,7 @@ class Reward(Batches):
         patience: Seconds that a stored grader may take for a batch, or for each thousand answers
             of a larger one, including all waiting for a server that is busy or away. What is
             not graded by then has no reward.
+        traced: Whether each submission has a trace, which graders may then need.
 
     Raises:
         InputError: If there is no such grader, or it needs more than an answer.
@@ -88,12 +89,14 @@ class Reward(Batches):
         store: str | None = None,
         project: str = "default",
         patience: float = 600.0,
+        traced: bool = False,
     ) -> None:
         patience = require_seconds("patience", patience)
         if isinstance(grader, Path):
             grader = str(grader)
         self._given = (
             grader,
+            traced,
             RewardOptions(
                 name=name,
                 deadline=deadline,
@@ -113,7 +116,7 @@ class Reward(Batches):
                     f"a grader that is not stored cannot be asked at {place!r}",
                     hint="a stored grader is named KEY or KEY@VERSION",
                 )
-            way = _way(grader)
+            way = _way(grader, traced=traced)
         super().__init__(way, name=name, deadline=deadline, attempts=attempts, at_once=at_once)
 
     @property
@@ -127,24 +130,24 @@ class Reward(Batches):
     def __reduce__(self) -> tuple[Callable[..., Reward], tuple[object, ...]]:
         from assay.training.served import ServedReward
 
-        grader, options = self._given
+        grader, traced, options = self._given
         if isinstance(self._way.score, ServedReward):  # of the same version there
             grader = self._way.score.name
-        return partial(Reward, **options), (grader,)
+        return partial(Reward, traced=traced, **options), (grader,)
 
 
 _FILES = (".yaml", ".yml", ".json", ".py")
 
 
-def _way(grader: Gradable) -> Way:
-    from assay.endpoint.scorers import require_servable, scorer_of
+def _way(grader: Gradable, *, traced: bool) -> Way:
+    from assay.endpoint.scorers import PARTS, require_servable, scorer_of
 
     specs = declared_graders(grader)
     if specs is None:
         function = cast("Callable[..., object]", grader)
         named = getattr(function, "__name__", type(function).__name__)
         return Way(score=scorer_of(function), name=named, at_once=_AT_ONCE)
-    require_servable(specs)
+    require_servable(specs, (*PARTS, "trace") if traced else PARTS)
     return way_of(specs)
 
 

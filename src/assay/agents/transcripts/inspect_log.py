@@ -1,8 +1,8 @@
 """Logs of Inspect: ``.eval`` (a ZIP, today packed with zstd) and ``.json``; a trace for a sample.
 
-What a sample's ``messages`` say is its trajectory. Texts that occur often stand apart:
-``attachment://DIGEST`` (``tc://`` in older logs) refers to them. Each scorer's verdict is kept
-beside the trace: C is 1, P a half, I and N are 0.
+What a sample's ``messages`` say is its trajectory, and its ``output`` the answer. Texts that occur
+often stand apart: ``attachment://DIGEST`` (``tc://`` in older logs) refers to them. Each scorer's
+verdict is kept beside the trace: C is 1, P a half, I and N are 0.
 """
 
 from __future__ import annotations
@@ -93,6 +93,11 @@ def samples_of_log(value: Json) -> Iterator[Sample]:
     samples = [value] if is_sample(value) else listing(log.get("samples"))
     for sample in samples[:_MOST_SAMPLES]:
         yield _sample(mapping(sample), model)
+
+
+def sample_of(value: Json) -> Sample:
+    """One sample that stands in no log."""
+    return _sample(mapping(value), None)
 
 
 def _model_of(header: Json) -> str | None:
@@ -197,6 +202,8 @@ def _sample(sample: Mapping[str, Json], model: str | None) -> Sample:
         session={"model": text_of(output.get("model")) or model},
         totals=_totals(resolved, output, notes),
     )
+    if not failed and (answer := _answer(output)):
+        transcript.trace.content, transcript.trace.status = answer, "completed"
     given = resolved.get("input")
     asked = given if isinstance(given, str) else None
     if asked is None:
@@ -212,6 +219,13 @@ def _sample(sample: Mapping[str, Json], model: str | None) -> Sample:
         target=target if target not in ("", []) else None,
         metadata={**mapping(resolved.get("metadata")), "scores": _scores(resolved)},
     )
+
+
+def _answer(output: Mapping[str, Json]) -> str | None:
+    """What Inspect's own scorers take for the answer: an agent submits one that is no message."""
+    choices = listing(output.get("choices"))
+    said = mapping(mapping(choices[0] if choices else None).get("message"))
+    return text_of(output.get("completion")) or texts_of(said.get("content"))
 
 
 def _needed(sample: Mapping[str, Json]) -> Json:

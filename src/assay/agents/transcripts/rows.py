@@ -112,6 +112,11 @@ def row_of_spans(
     return _row(recording, "")
 
 
+def row_of_sample(sample: Json) -> dict[str, Json]:
+    """The row of one sample of Inspect's, as if it stood in a log."""
+    return _row(of_sample(inspect_log.sample_of(sample)), "")
+
+
 def _files(root: Path) -> list[Path]:
     """The files of a directory, by name; none that is hidden, and no link out of it."""
     found = [

@@ -28,7 +28,7 @@ from assay.types.trace import (
 )
 
 _LONGEST_REASON = 2_000
-IMPORTER_VERSION = 2
+IMPORTER_VERSION = 3
 """Counts up whenever the same transcript would be read into another trace."""
 
 
