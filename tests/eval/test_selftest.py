@@ -26,6 +26,7 @@ from assay.eval.runner import OnCell
 from assay.eval.selftest import plan_selftest
 from assay.eval.stuffing import example_of
 from assay.eval.weights import left_open
+from assay.reports.proofs import selftest_line
 from assay.scoring.json_safe import Json
 from assay.store.records import CellRecord
 from assay.tasks.case import load_case
@@ -537,7 +538,9 @@ def test_the_worst_case_decides_the_exit_status() -> None:
         checks=(ProofCheck(name="floor", verdict="held"),),
     )
     assert Proof((case("held"), case("skipped"), untried)).code == 0
-    assert Proof((untried, case("skipped"))).code == 3
+    unproven = Proof((untried, case("skipped")))
+    assert unproven.code == 3
+    assert selftest_line(unproven) == "NO VERDICT: no right work was tried: c (1 skipped)"
     assert Proof((case("skipped"),)).code == 3
     assert Proof((case("held", "error"),)).code == 3
     assert Proof((case("error"), case("held", "failed"))).code == 1
