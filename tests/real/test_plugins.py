@@ -54,6 +54,7 @@ def test_inspect_scores_a_task_and_a_log_and_assay_grades_the_log(tmp_path: Path
     said = _printed(tmp_path, "inspect", *again, "--action", "append", "--overwrite")
     assert said.count("mean    0.500") == 2
 
-    done = assay("grade", "logs", "graders.yaml", "--json", cwd=tmp_path)
+    done = assay("grade", str(log), str(log), "graders.yaml", "--json", cwd=tmp_path)
     assert done.returncode == 3
-    assert sorted(str(cell["reward"]) for cell in cells(done)) == ["0.0", "1.0", "None"]
+    rewards = sorted(str(cell["reward"]) for cell in cells(done))
+    assert rewards == ["0.0", "0.0", "1.0", "1.0", "None", "None"]
