@@ -73,6 +73,7 @@ HOOKS: Sequence[tuple[str, str, str]] = [
     ("pydantic_evals", "evaluator", "pydantic-evals"),
     ("mlflow", "scorer", "mlflow"),
     ("deepeval", "metric", "deepeval"),
+    ("openenv", "graders", "openenv"),
 ]
 
 
@@ -80,4 +81,4 @@ HOOKS: Sequence[tuple[str, str, str]] = [
 def test_a_tool_that_is_not_installed_is_named(hook: str, name: str, package: str) -> None:
     made: Callable[..., object] = getattr(importlib.import_module(f"assay.plugins.{hook}"), name)
     with pytest.raises(InputError, match=f"{package} is not installed"):
-        made(len)
+        made(str)

@@ -17,9 +17,11 @@ _EXAMPLES = _ROOT / "examples" / "plugins"
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 
-def _printed(folder: Path, program: str, *arguments: str, ends: int = 0) -> str:
+def _printed(
+    folder: Path, program: str, *arguments: str, ends: int = 0, peer: str = "evaluators"
+) -> str:
     """What a program of the environment prints, run beside a copy of the examples."""
-    found = _ROOT / ".bench" / "evaluators" / "bin" / program
+    found = _ROOT / ".bench" / peer / "bin" / program
     if not found.exists():
         pytest.skip(f"{program} is not installed; sh tools/agents.sh installs it")
     shutil.copytree(_EXAMPLES, folder, dirs_exist_ok=True)
@@ -98,3 +100,48 @@ def test_deepeval_fails_what_is_wrong_and_raises_what_cannot_be_graded(tmp_path:
         assert (rate in said, said.count("ERRORED")) == (True, errors), said[-3000:]
         assert "GraderError: 'substring' comes from expected" in said
         assert ("MissingTestCaseParamsError: it does not apply" in said) == (errors == 2)
+
+
+_MANIFEST = """\
+name: manual
+validation:
+  reward: {floor_margin: 0.5}
+  resources: {cpu: 1, memory_mb: 256, disk_mb: 256, episode_timeout_s: 60}
+  capabilities: {verifier: {kind: reward_channel}}
+  types: {tags: [writing]}
+"""
+_CASE = """\
+id: manual
+task: {prompt: Write a README.md that says how to install the project.}
+matrix: {harnesses: [replay], models: [reference]}
+graders:
+  - {type: files, patterns: ["pip install"], files: [README.md]}
+"""
+
+
+@pytest.mark.sandbox
+def test_openenv_proves_a_package_by_its_cases(tmp_path: Path) -> None:
+    def found() -> dict[str, str]:
+        program = ["openenv_validation.py", str(package)]
+        lines = _printed(tmp_path / "beside", "python", *program, peer="openenv").splitlines()
+        words = [line.split() for line in lines]
+        return {one[0].removeprefix("semantic."): one[1] if one[1:] else "" for one in words}
+
+    package, case = tmp_path / "package", tmp_path / "package" / "evals" / "manual"
+    for name, text in (("reference", "pip install lamps"), ("bad-vague", "see the sources")):
+        (case / "recordings" / name / "files").mkdir(parents=True)
+        (case / "recordings" / name / "files" / "README.md").write_text(text)
+    (package / "openenv.yaml").write_text(_MANIFEST)
+    (case / "case.yaml").write_text(_CASE)
+    before = sorted(package.rglob("*"))
+    checks = ("canary_floor", "floor_gap", "oracle_max", "verifier_determinism")
+    assert found() == {**dict.fromkeys(checks, "pass"), "pass": ""}
+    assert sorted(package.rglob("*")) == before
+
+    (case / "case.yaml").write_text(_CASE.replace("pip install", "see"))
+    graded = {"oracle_max": "fail", "canary_floor": "fail", "floor_gap": "pass"}
+    assert found() == {**graded, "verifier_determinism": "pass", "fail": ""}
+    (case / "case.yaml").write_text(_CASE.replace("patterns", "paterns"))
+    assert found() == {**dict.fromkeys(checks, "error"), "fail": ""}
+    shutil.rmtree(case.parent)
+    assert found() == {**dict.fromkeys(checks, "skip"), "warn": ""}

@@ -65,8 +65,9 @@ def metric(
         threshold: The score that passes; by default the grader's own, else 1.
         **options: Further ones of `assay.training.Reward`; ``name`` is the metric's.
     """
+    made = _class()
     reward = Reward(grader, traced=True, **options)
-    return _class()(reward, reward.threshold if threshold is None else threshold)
+    return made(reward, reward.threshold if threshold is None else threshold)
 
 
 @lru_cache(maxsize=1)
