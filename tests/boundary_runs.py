@@ -16,6 +16,7 @@ from assay.types.submission import Workspace
 
 Outcomes = dict[str, tuple[str, str]]
 Files = Mapping[str, str]
+Needs = Mapping[str, list[str]]
 SEED = "5eed"
 
 
@@ -37,16 +38,21 @@ def grade(
         options: Of the grader. With a ``contract`` among them, none is learnt.
     """
     if "contract" not in options:
-        right = reference or submission
-        learnt = _run(right, hidden, source, {**options, "contract": _LEARNS})
-        told: Any = learnt.metadata
-        scrambled = _run(right, hidden, source, {**options, "contract": _SCRAMBLES})
-        rows: Any = (scrambled.metadata or {}).get("tests", ())
-        failed = [one["id"].partition("[")[0] for one in rows if one["outcome"] == "failed"]
-        keeps = {test: ["keeps:"] for test in failed}
-        contract = Contract.of_runs(SEED, [told.get("needs", {}), keeps])
-        options["contract"] = contract.to_json()
+        needs = learn(reference or submission, hidden, source=source, **options)
+        options["contract"] = Contract.of_runs(SEED, needs).to_json()
     return _run(submission, hidden, source, options)
+
+
+def learn(
+    right: Files, hidden: Files, *, source: Files | None = None, **options: Any
+) -> list[Needs]:
+    """What two runs of a reference need: one as it is, one whose objects are scrambled."""
+    learnt = _run(right, hidden, source, {**options, "contract": _LEARNS})
+    told: Any = learnt.metadata
+    scrambled = _run(right, hidden, source, {**options, "contract": _SCRAMBLES})
+    rows: Any = (scrambled.metadata or {}).get("tests", ())
+    failed = [one["id"].partition("[")[0] for one in rows if one["outcome"] == "failed"]
+    return [told.get("needs", {}), {test: ["keeps:"] for test in failed}]
 
 
 _LEARNS = Contract(seed=SEED, learns=True).to_json()

@@ -8,6 +8,7 @@ import itertools
 import os
 import re
 import signal
+import sys
 from collections.abc import Generator
 from pathlib import Path
 
@@ -32,7 +33,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """Tests begin alike, whoever starts them."""
     # Where the parent ignores Ctrl-C, so would every process that a test starts and interrupts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    if not hasattr(config, "workerinput") and "MUTANT_UNDER_TEST" not in os.environ:
+    if "MUTANT_UNDER_TEST" in os.environ:
+        sys.setrecursionlimit(4000)  # each call that may be another's is three
+    elif not hasattr(config, "workerinput"):
         watch()
     gc.disable()  # collecting makes a great many objects, and no garbage
 
@@ -68,15 +71,19 @@ def put_in_order(items: list[pytest.Item]) -> Generator[None]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Each worker begins with the slow tests of its share: none ends on one while others idle."""
+    """Each worker begins with the slow tests of its share: none ends on one while others idle.
+
+    The first one has all that are alone with Ray, which workers would wait for each other with.
+    """
+    items.sort(key=lambda item: "alone_with_ray" not in getattr(item, "fixturenames", ()))
     workers = getattr(config, "workerinput", {"workercount": 1})["workercount"]
     share = max(1, -(-len(items) // workers))
     shares = [items[at : at + share] for at in range(0, len(items), share)]
-    items[:] = [
-        item
-        for part in shares
-        for item in sorted(part, key=lambda item: item.get_closest_marker("slow") is None)
-    ]
+    items[:] = [item for part in shares for item in sorted(part, key=_is_quick)]
+
+
+def _is_quick(item: pytest.Item) -> bool:
+    return not any(item.get_closest_marker(name) for name in ("slow", "soak", "real"))
 
 
 def pytest_collection_finish() -> None:

@@ -9,8 +9,10 @@ from html.parser import HTMLParser
 from typing import Protocol
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from assay.scoring.graded import Grade
+from assay.scoring.notebook import MAX_ROWS
 from assay.scoring.results import EvaluationResult, SubScore
 from assay.types.run import Job, Run
 from assay.types.trace import Trace
@@ -113,6 +115,21 @@ def test_an_error_is_no_zero_and_a_skip_no_score() -> None:
     assert "\N{EN DASH} skipped1.00no files" in said
     assert read(EvaluationResult.from_error("broke")).text == "! error  broke"
     assert "0.9999" in read(EvaluationResult(reward=0.99996)).text, "never rounded to a 1"
+
+
+def test_how_a_grade_looks(snapshot: SnapshotAssertion) -> None:
+    """Whole, since a notebook shows nothing else: shapes, colours, columns and order."""
+    nodes = [
+        SubScore("tests", 0.5, 3.0, reason="1 of 2", flags=("canary", "late-report")),
+        SubScore("all", 1.0, -0.5, children=[SubScore.error("a", "gone"), SubScore("b", 0.25)]),
+        SubScore("safe", 1.0, gate=True, children=[SubScore.skipped("lint", "no files")]),
+    ]
+    shown = EvaluationResult(reward=0.25, content="half", subscores=nodes)._repr_html_()
+    assert shown.replace("<tr", "\n<tr").splitlines() == snapshot
+    many = EvaluationResult(reward=1.0, subscores=[SubScore("x", 1.0)] * (MAX_ROWS + 1))
+    assert many._repr_html_().count("<tr") == MAX_ROWS + 1
+    assert many._repr_html_().endswith('</table><p style="opacity:.75">\u2026 and 1 more</p>')
+    assert "<table" not in EvaluationResult(reward=None)._repr_html_()
 
 
 def test_large_jobs_and_trees_are_counted_and_not_shown() -> None:

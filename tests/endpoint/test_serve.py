@@ -110,7 +110,7 @@ def test_a_function_that_hangs_does_not_hold_up_ctrl_c(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         process.communicate()
         assert process.returncode == 0
-        assert time.monotonic() - started < 20
+        assert time.monotonic() - started < 120  # and not 600
 
 
 def test_a_function_is_named_and_guarded(tmp_path: Path) -> None:

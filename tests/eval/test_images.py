@@ -672,6 +672,34 @@ def test_a_row_of_swe_bench_with_an_image_needs_no_source(engine: Podman, tmp_pa
     assert "source:" not in (where / "case.yaml").read_text()
 
 
+def test_of_a_folder_of_tasks_every_one_is_imported_that_can_be(tmp_path: Path) -> None:
+    for name in ("b", "a", "torn", "untold"):
+        for file, text in {
+            "task.toml": '[environment]\ndocker_image = "localhost/small:1"\n',
+            "instruction.md": "Do it.\n",
+            "tests/test.sh": "echo 1 > /logs/verifier/reward.txt\n",
+            "solution/solve.sh": "true\n",
+        }.items():
+            (tmp_path / "tasks" / name / file).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / "tasks" / name / file).write_text(text)
+    (tmp_path / "tasks/torn/task.toml").write_text("[agent\n")
+    (tmp_path / "tasks/untold/instruction.md").unlink()
+    (tmp_path / "tasks/README.md").touch()
+    done = assay("import", "harbor", "tasks", "--out", "cases", cwd=tmp_path)
+    said = " ".join(done.stdout.split())
+    assert (done.returncode, "tasks: 2 cases in cases" in said) == (1, True), said
+    assert "Not imported: 2 of 4 tasks tasks/torn/task.toml: Expected ']'" in said
+    assert "tasks/untold/instruction.md: cannot be read" in said
+    assert "note: 2 cases, such as a: no WORKDIR is known" in done.stderr
+    assert assay("validate", "cases", cwd=tmp_path).returncode == 0
+    (tmp_path / "tasks/b/solution/solve.sh").write_text("exit 1\n")
+    again = " ".join(
+        assay("import", "harbor", "tasks", "--out", "cases", cwd=tmp_path).stdout.split()
+    )
+    assert "1 case in cases, 1 of them there already" in again
+    assert "tasks/b: cases/b is there, and not made of this" in again
+
+
 def test_a_folder_that_is_no_task_is_refused(tmp_path: Path) -> None:
     (tmp_path / "none").mkdir()
     done = assay("import", "harbor", "none", cwd=tmp_path)

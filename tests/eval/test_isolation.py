@@ -350,6 +350,24 @@ def test_what_is_no_reason_to_trust_decides_nothing_and_nothing_runs(
 
 
 @pytest.mark.sandbox
+@pytest.mark.parametrize(
+    ("right", "test", "status", "cause"),
+    [
+        (_BROKEN, _TEST, 1, "right work fails"),
+        (_RIGHT, _AT_RANDOM, 1, "is graded differently each time"),
+        (_NO_ROOM, _TEST, 3, "could not be graded"),
+    ],
+    ids=["wrong", "at random", "no room"],
+)
+def test_a_self_test_says_what_keeps_the_reference_from_deciding(
+    tmp_path: Path, right: str, test: str, status: int, cause: str
+) -> None:
+    make_case(tmp_path, right=right, test=test)
+    done = assay("selftest", "evals", "--json", cwd=tmp_path)
+    assert (done.returncode, json.loads(done.stdout)["causes"]) == (status, {cause: ["sums"]})
+
+
+@pytest.mark.sandbox
 def test_a_reference_that_cannot_be_played_decides_nothing(tmp_path: Path) -> None:
     case = make_case(tmp_path, files={"recordings/fix/trace.jsonl": "{"})
     done = assay("run", "evals", cwd=tmp_path)

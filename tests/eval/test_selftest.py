@@ -6,7 +6,10 @@ At the level of whole cases, in the real sandbox: what matters is what an author
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import shutil
+import signal
 import tempfile
 import textwrap
 from collections.abc import Mapping
@@ -28,7 +31,8 @@ from assay.store.records import CellRecord
 from assay.tasks.case import load_case
 from assay.tasks.task import case_task
 from assay.text.pattern import compile_pattern
-from tests.command_line import assay, result
+from tests.children import Children, until
+from tests.command_line import COMMAND, assay, environment, result
 from tests.each import each
 
 _REPAIR = Path(__file__).parents[2] / "examples" / "repair" / "parse-number-base"
@@ -373,6 +377,144 @@ def test_the_json_report_is_one_object(tmp_path: Path) -> None:
     assert data["proven"] is True
     case = cast("list[dict[str, Json]]", data["cases"])[0]
     assert (case["case"], case["verdict"], case["open"]) == ("sum", "held", [])
+
+
+_EASY = """
+    from assay.graders import Grader
+
+    class Easy(Grader):
+        name = "easy"
+
+        @classmethod
+        async def compute_score(cls) -> float:
+            return 1.0
+"""
+
+
+def write_set(root: Path) -> Path:
+    """Twelve sound cases, and one of every kind that a set may have among them."""
+
+    def one(name: str, answer: str = "42", *, more: str = "", **files: str) -> None:
+        text = _ANSWER.replace("id: sum", f"id: {name}") + more
+        beside = {f"{file}.py": content for file, content in files.items()}
+        if answer:
+            beside["recordings/reference/answer.txt"] = answer
+        write(root / name, text, beside)
+
+    for number in range(12):
+        one(f"sound-{number}")
+    one("gold", "41")
+    one("easy", more="    expect: {pass_threshold: 0.5}\n", own=_EASY)
+    easy = root / "easy/case.yaml"
+    easy.write_text(easy.read_text().replace("exact_match", "'python:./own.py:Easy'"), "utf-8")
+    one("unsteady", more="      - {type: 'python:./own.py:Chancy', weight: 0.0}\n", own=_CHANCY)
+    one("unsolved", "")
+    one("lost", more="    selftest: {reference: fix}\n")
+    one("gone", more="    source: {git: 'file:///nowhere/at/all.git', commit: '%s'}\n" % ("a" * 40))
+    one("torn", more="    expcet: {}\n")
+    return root
+
+
+def test_of_a_set_the_causes_are_told_and_no_bad_case_hides_the_others(tmp_path: Path) -> None:
+    write_set(tmp_path / "evals")
+    done = assay("selftest", "evals", "--json", cwd=tmp_path)
+    found = result(done)
+    assert (done.returncode, found["proven"]) == (1, False)
+    assert len(cast("list[Json]", found["cases"])) == 19
+    assert found["causes"] == {
+        "right work fails": ["gold"],
+        "has no reference": ["unsolved"],
+        "is graded differently each time": ["unsteady"],
+        "doing nothing passes": ["easy"],
+        "work that deserves nothing passes": ["easy"],
+        "cannot be loaded": ["lost", "torn"],
+        "cannot be built": ["gone"],
+    }
+    shown = assay("selftest", "evals", cwd=tmp_path).stdout
+    assert "sound" not in shown, "of a set what is proven is not shown"
+    assert "✗ right work fails (1): gold" in shown
+    said = " ".join(shown.split())
+    assert "! cannot be loaded (2): lost: " in said
+    assert "torn: evals/torn/case.yaml:8:1: expcet: unknown field 'expcet'" in said
+    assert "FAIL: not proven: 4 of 19 cases" in said
+
+
+def test_the_only_case_that_is_wrong_is_bad_input(tmp_path: Path) -> None:
+    write_set(tmp_path / "evals")
+    for name in ("torn", "lost"):
+        assert assay("selftest", "evals", "--case", name, cwd=tmp_path).returncode == 2
+    for name in ("torn", "lost"):
+        assert assay("selftest", f"evals/{name}", cwd=tmp_path).returncode == 2
+
+
+def test_what_a_file_of_proofs_keeps_is_not_tried_again_until_the_case_changes(
+    tmp_path: Path,
+) -> None:
+    root = write_set(tmp_path / "evals")
+    words = ("selftest", "evals", "--out", "proofs.jsonl", "--json")
+    first = assay(*words, cwd=tmp_path)
+    assert "from proofs.jsonl" not in first.stderr
+    again = assay(*words, cwd=tmp_path)
+    assert "16 cases from proofs.jsonl" in again.stderr, "what could not be tried is tried again"
+    assert (again.returncode, result(again)["causes"]) == (1, result(first)["causes"])
+
+    def before(*more: str) -> int:
+        said = assay(*words, *more, cwd=tmp_path).stderr
+        return int(said.partition(" case")[0].split()[-1]) if "from proofs" in said else 0
+
+    (root / "sound-1/recordings/reference/answer.txt").write_text("41")
+    assert before() == 15
+    assert before() == 16
+    assert before("--case", "sound-2") == 1
+    assert before("--repeats", "2") == 0
+    (root / "sound-3/case.lock.json").write_text("{}")
+    assert before() == 15, "a lock file decides how the tests of a case are isolated"
+
+
+def test_a_torn_line_of_a_file_of_proofs_is_dropped_and_another_file_is_left_alone(
+    tmp_path: Path,
+) -> None:
+    write_set(tmp_path / "evals")
+    words = ("selftest", "evals", "--case", "sound-1", "--case", "sound-2", "--out")
+    assert assay(*words, "proofs.jsonl", cwd=tmp_path).returncode == 0
+    file = tmp_path / "proofs.jsonl"
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-20])
+    assert "1 case from" in assay(*words, "proofs.jsonl", cwd=tmp_path).stderr
+    assert sorted(file.read_bytes().splitlines()) == sorted(whole.splitlines())
+    for name, text in (("rows.jsonl", '{"a": 1}\n'), ("notes.txt", "mine"), ("b.txt", "a\nb\n")):
+        (tmp_path / name).write_text(text)
+        done = assay(*words, name, cwd=tmp_path)
+        assert (done.returncode, name in done.stderr) == (2, True), done.stderr
+        assert (tmp_path / name).read_text() == text
+    done = assay(*words, "evals/sound-1/proofs.jsonl", cwd=tmp_path)
+    assert (done.returncode, "lies in the case 'sound-1'" in done.stderr) == (2, True)
+
+
+@pytest.mark.slow
+def test_a_self_test_that_was_killed_goes_on(tmp_path: Path) -> None:
+    root = write_set(tmp_path / "evals")
+    for name in ("easy", "gold", "gone", "lost", "torn", "unsolved", "unsteady"):
+        shutil.rmtree(root / name)
+    file = tmp_path / "proofs.jsonl"
+    words = ("selftest", "evals", "--out", "proofs.jsonl", "--workers", "1", "--json")
+    with Children() as children:
+        started = children.start([*COMMAND, *words], cwd=tmp_path, env=environment(tmp_path))
+        until(lambda: file.exists() and file.read_bytes().count(b"\n") >= 2)
+        os.kill(started.pid, signal.SIGSTOP)
+        other = assay(*words, cwd=tmp_path)
+        assert (other.returncode, "another self-test is writing it" in other.stderr) == (2, True)
+        os.kill(started.pid, signal.SIGKILL)
+        started.wait()
+    kept = file.read_bytes().count(b"\n")
+    done = assay(*words, cwd=tmp_path)
+    assert (done.returncode, result(done)["proven"]) == (0, True), done.stderr
+    assert f"{kept} cases from proofs.jsonl" in done.stderr
+    lines = file.read_text().splitlines()
+    assert sorted({json.loads(line)["proof"]["case"] for line in lines}) == sorted(
+        f"sound-{number}" for number in range(12)
+    )
+    assert len(lines) == 12
 
 
 def test_an_unknown_case_is_bad_input(tmp_path: Path) -> None:

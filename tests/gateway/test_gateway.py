@@ -28,6 +28,7 @@ from assay.models import ModelClient, ModelSettings
 from assay.testing import FakeModel, Fault, calls
 from assay.types.run import Run
 from assay.types.trace import AgentStep, ToolStep
+from tests.each import each
 from tests.model_servers import FakeTime
 
 _QUICK = ModelSettings(max_attempts=1)
@@ -190,7 +191,7 @@ async def test_dollars_are_limited_only_where_a_price_is_known() -> None:
     assert "prices_file" in {field.name for field in fields(ModelSettings)}
 
 
-@pytest.mark.parametrize("name", ["calls", "tokens", "cost_usd", "seconds"])
+@each("name", ["calls", "tokens", "cost_usd", "seconds"])
 def test_a_limit_is_more_than_nothing(name: str) -> None:
     with pytest.raises(InputError, match=f"{name} must be more than 0"):
         Allowance(**{name: 0})
@@ -226,8 +227,8 @@ async def test_attack_a_key_of_the_agents_own_never_leaves() -> None:
     assert not sent & {"x-secret", "cookie", "x-api-key", "authorization"}
 
 
-@pytest.mark.parametrize(
-    ("body", "status"),
+@each(
+    "body, status",
     [
         (b"", 400),
         (b"not JSON", 400),
@@ -372,7 +373,7 @@ async def test_attack_a_body_without_end_is_refused_by_its_length() -> None:
     assert answer.startswith(b"HTTP/1.1 413")
 
 
-@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages/count_tokens"])
+@each("path", ["/v1/chat/completions", "/v1/messages/count_tokens"])
 async def test_attack_a_body_of_many_values_stops_no_other_cell(path: str) -> None:
     said: list[Any] = [{"role": "user", "content": "hi"}]
     body: dict[str, Any] = {"model": "m", "messages": said, "more": [{}] * 300_000}
@@ -477,7 +478,7 @@ async def test_attack_idle_connections_lock_nobody_out_who_was_answered() -> Non
             await _let_go(writer for _, writer in held[10:])
 
 
-@pytest.mark.parametrize("path", ["/v1/files", "/metrics", "/v1/../etc/passwd", "/"])
+@each("path", ["/v1/files", "/metrics", "/v1/../etc/passwd", "/"])
 async def test_attack_there_is_nothing_else_to_be_had(path: str) -> None:
     with FakeModel(["yes"]) as fake:
         async with _gateway(fake) as gateway:
@@ -490,8 +491,8 @@ async def test_attack_there_is_nothing_else_to_be_had(path: str) -> None:
 # --- What is whose fault -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("fault", "status", "is_ours"),
+@each(
+    "fault, status, is_ours",
     [
         ("500", 503, True),
         ("429", 429, True),
@@ -516,7 +517,7 @@ async def test_a_failure_is_told_apart(fault: str, status: int, is_ours: bool) -
             assert gateway.failure is None  # it went on
 
 
-@pytest.mark.parametrize("fault", ["400", "html", "truncated"])
+@each("fault", ["400", "html", "truncated"])
 async def test_a_model_that_never_answers_is_nobodys_zero(fault: str) -> None:
     """As of a wrong address or name: every cell of such a run was graded, and got a 0."""
     with FakeModel(lambda _: "yes", faults=[Fault(fault, times=2)]) as fake:
@@ -534,14 +535,13 @@ _CHUNKED = (
 )
 
 
-@pytest.mark.parametrize(
-    ("first", "again"),
+@each(
+    "first, again",
     [
         (b"HTTP/1.1 200 OK\r\n", b"X: " + b"a" * 8_000 + b"\r\n"),
         (b"HTTP/1.1 200 OK\r\nX: ", b"a" * 8_000),
         (_CHUNKED, b"10000\r\n" + b" " * 0x10000 + b"\r\n"),
     ],
-    ids=["headers", "a header", "a body"],
 )
 async def test_attack_a_model_server_that_says_something_without_end(
     first: bytes, again: bytes
@@ -578,7 +578,7 @@ def _breaks(asked: Conversation, how: str = "500") -> str | Fault:
     return Fault(how) if "break" in asked.turns[-1].text else "yes"
 
 
-@pytest.mark.parametrize("breaker_after", [20, 1])
+@each("breaker_after", [20, 1])
 async def test_attack_a_request_that_breaks_its_server_is_the_agents_own(
     breaker_after: int,
 ) -> None:
@@ -617,7 +617,7 @@ async def test_attack_a_request_that_is_made_to_last_is_the_agents_own(
     assert gateway.recorded().flags == ("its last request makes the model's server fail",)
 
 
-@pytest.mark.parametrize("fails", [1, 2, 9], ids=["once", "for a while", "for good"])
+@each("fails", [1, 2, 9])
 async def test_a_server_that_fails_with_others_too_is_nobodys_zero(fails: int) -> None:
     with FakeModel(lambda _: "yes", faults=[Fault("500", times=fails)]) as fake:
         async with _gateway(fake) as gateway, _client(gateway) as agent:
@@ -629,7 +629,7 @@ async def test_a_server_that_fails_with_others_too_is_nobodys_zero(fails: int) -
     assert gateway.recorded().flags == ()
 
 
-@pytest.mark.parametrize("kind", ["503", "401", "429"])
+@each("kind", ["503", "401", "429"])
 async def test_only_what_a_request_can_break_is_looked_into(kind: str) -> None:
     with FakeModel(lambda _: "yes", faults=[kind]) as fake:
         async with _gateway(fake) as gateway, _client(gateway) as agent:
@@ -640,7 +640,7 @@ async def test_only_what_a_request_can_break_is_looked_into(kind: str) -> None:
         assert (fake.count, gateway.failure is None) == (1, False)
 
 
-@pytest.mark.parametrize("how", ["500", "400"])
+@each("how", ["500", "400"])
 async def test_attack_an_error_is_not_to_be_had_for_a_bad_grade(how: str) -> None:
     run = Run()
     with FakeModel(lambda asked: _breaks(asked, how)) as fake:

@@ -389,7 +389,7 @@ def test_what_is_interrupted_is_cancelled() -> None:
         while Clocked.at_work:  # noqa: ASYNC110 - as above
             await asyncio.sleep(0)
 
-    asyncio.run(asyncio.wait_for(main(), 30))
+    asyncio.run(asyncio.wait_for(main(), 60))
 
 
 def test_an_iterator_is_read_in_its_callers_thread_and_held_in_parts(

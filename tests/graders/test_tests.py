@@ -522,9 +522,9 @@ class TestPytest:
         hidden = case.hide("test_hidden.py", SPAWNING)
         case.submit("kit.py", HONEST)
         inject = {"src": hidden, "dest": "test_hidden.py"}
-        node = await case.grade(inject=[{**inject, "on_disk": True}], timeout_s=30.0)
+        node = await case.grade(inject=[{**inject, "on_disk": True}], timeout_s=120.0)
         assert node.value == 1.0, evidence(node)
-        node = await case.grade(inject=[inject], timeout_s=30.0, cmd="pytest -k source")
+        node = await case.grade(inject=[inject], timeout_s=120.0, cmd="pytest -k source")
         assert node.value == 0.0
         with pytest.raises(InputError, match="cannot be injected"):
             read_inject([{**inject, "on_disk": "yes"}])

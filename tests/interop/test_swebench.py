@@ -31,6 +31,7 @@ from assay.scoring.json_safe import Json
 from assay.tasks.case import load_case
 from assay.tasks.origin import Source
 from assay.types.codec import ShapeError
+from tests.command_line import assay
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "swebench"
 ROW = EXAMPLES / "row.json"
@@ -256,6 +257,52 @@ def test_case_from_a_clone_needs_neither_the_clone_nor_the_remote(
     assert not (into / "source/.git").exists()
     assert (into / "recordings/reference/files/xmltodict.py").is_file()
     assert commit in (into / "case.yaml").read_text("utf-8")
+
+
+def test_of_a_set_every_row_is_imported_that_can_be(tmp_path: Path, base: Path) -> None:
+    clones = tmp_path / "clones"
+    clones.mkdir()
+    base.rename(clones / "xmltodict")
+    lines = [
+        json.dumps(row()),
+        json.dumps(row(instance_id="second")),
+        '{"instance_id": "torn", ',
+        json.dumps(row(instance_id="third", patch="left out")),
+        json.dumps(row()),
+        json.dumps(row(instance_id="other", repo="a/b")),
+        json.dumps(row(instance_id="fifth", patch=f"{row()['patch']}".replace("xml", "XML"))),
+    ]
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text("\n".join(lines))
+    words = ("import", "swebench", "rows.jsonl", "--source", "clones/{name}")
+    done = assay(*words, cwd=tmp_path)
+    said = " ".join(done.stdout.split())
+    assert (done.returncode, "rows.jsonl: 2 cases in evals" in said) == (1, True), said
+    assert "Not imported: 5 of 7 tasks" in said
+    for part in (
+        "rows.jsonl:3: this is not JSON",
+        "rows.jsonl:4: the row of instance 'third': patch: 'patch' is required",
+        "name-injection' is already that of rows.jsonl:1",
+        "rows.jsonl:6: there is no directory 'clones/b'",
+        "rows.jsonl:7: patch of fifth cannot be applied",
+    ):
+        assert part in said
+    assert sorted(p.name for p in (tmp_path / "evals").iterdir()) == [
+        "martinblech__xmltodict-name-injection",
+        "second",
+    ]
+    assert load_case(str(tmp_path / "evals/second")).id == "second"
+
+    lines[1] = json.dumps(row(instance_id="second", problem_statement="Otherwise."))
+    rows.write_text("\n".join(lines[:2]))
+    (tmp_path / "evals/.assay-import-left/whole").mkdir(parents=True)  # of one that was killed
+    again = assay(*words, cwd=tmp_path)
+    said = " ".join(again.stdout.split())
+    assert (again.returncode, "1 case in evals, 1 of them there already" in said) == (1, True)
+    assert "rows.jsonl:2: evals/second is there, and not made of this (remove it" in said
+    shutil.rmtree(tmp_path / "evals/second")
+    assert assay(*words, cwd=tmp_path).returncode == 0
+    assert len(list((tmp_path / "evals").iterdir())) == 2, "what was left is removed"
 
 
 def test_a_project_in_src_that_nothing_put_on_the_path_got_everybody_0(tmp_path: Path) -> None:

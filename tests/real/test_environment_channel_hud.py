@@ -647,7 +647,7 @@ async def test_a_reply_of_hud_that_is_lost_gives_no_unearned_reward(
 ) -> None:
     async with Relay(int(theirs.rpartition(":")[2])).listening() as relay:
         url = f"tcp://127.0.0.1:{relay.port}"
-        async with assay.connect(url, patience=5) as client:
+        async with assay.connect(url, patience=60) as client:
             relay.drop_after = lost
             run = client.run("add")
             await run.__aenter__()
@@ -670,7 +670,7 @@ async def test_a_session_with_hud_is_resumed_while_the_agent_works(theirs: str) 
             relay.hang_up()
             run.trace.content = "3"
 
-        async with assay.connect(url, patience=5) as client:
+        async with assay.connect(url, patience=60) as client:
             job = await client.task("add").run(unlucky, group=3, max_concurrent=1)
     assert (job.reward, job.coverage) == (0.75, (3, 3))
 

@@ -13,10 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import InputError
-from assay.reports.summary import Summary, Tally, summarize, verdict
+from assay.reports.plain import one_line
+from assay.reports.summary import MAX_ROWS, NotGraded, Summary, Tally, summarize, verdict
 from assay.scoring.records import as_json
+from assay.statistics.agreement import Confusion
 from assay.statistics.intervals import clustered_interval, mean_interval, wilson
-from assay.store.records import CellRecord, RunRecord
+from assay.store.decisions import HELD
+from assay.store.records import NOT_GRADED, UNCLAMPED, CellRecord, RunRecord
 from tests.each import each
 
 
@@ -121,6 +124,9 @@ def test_groups_know_their_trials_and_whether_they_are_flaky() -> None:
     assert row.flaky
     assert not summarize(cells[:1]).groups[0].flaky
     assert not summarize([cells[0], cells[2]]).groups[0].flaky
+    assert not summarize([cells[1], replace(cells[1], trial=4)]).groups[0].flaky
+    scored = [graded("a", 0.5, threshold=0.0), error("a", trial=2)]
+    assert summarize(scored).groups[0].ended == ("scored", "error")
 
 
 def test_leaderboard_is_by_mean_reward_and_ungraded_agents_come_last() -> None:
@@ -132,6 +138,11 @@ def test_leaderboard_is_by_mean_reward_and_ungraded_agents_come_last() -> None:
     board = summarize(cells).leaderboard
     assert [row.model for row in board] == ["high", "low", "broken"]
     assert board[2].totals.reward.mean is None
+    alike = [graded("a", 0.0, harness=h, model=m) for h, m in ("bx", "by", "ax")]
+    alike.append(error("a", harness="0"))  # by its name it would be first
+    board = summarize(alike).leaderboard
+    assert [row.harness + row.model for row in board] == ["ax", "bx", "by", "0"]
+    assert {(row.case, row.ended, row.flaky) for row in board} == {("", (), False)}
 
 
 def test_coordinates_that_look_alike_when_joined_stay_apart() -> None:
@@ -154,9 +165,9 @@ def test_different_graders_never_average_silently() -> None:
 def test_errors_are_grouped_by_cause_whatever_their_numbers() -> None:
     cells = [error(f"c{n}", f"GraderError: 503 after {n} tries") for n in range(3)]
     causes = summarize([*cells, error("x", "SandboxError: no bwrap")]).causes
-    assert [(cause.count, cause.text) for cause in causes] == [
-        (3, "GraderError: 503 after 0 tries"),
-        (1, "SandboxError: no bwrap"),
+    assert [(cause.count, cause.text, cause.key) for cause in causes] == [
+        (3, "GraderError: 503 after 0 tries", "GraderError: # after # tries"),
+        (1, "SandboxError: no bwrap", "SandboxError: no bwrap"),
     ]
 
 
@@ -165,7 +176,9 @@ def test_a_flood_of_different_errors_is_bounded() -> None:
     causes = summarize([error("c", word) for word in words]).causes
     assert len(causes) == 101
     assert sum(cause.count for cause in causes) == 300
-    assert causes[0].text == "other causes"
+    assert (causes[0].text, causes[0].key) == ("other causes", "")
+    (cause,) = summarize([error("c", "why " * 99)]).causes
+    assert cause.text == one_line("why " * 99, 300)
 
 
 @given(st.permutations(list(range(12))))
@@ -192,11 +205,26 @@ def test_labels_measure_verdicts() -> None:
     found = summarize([*cells, error("d", notes=yes), graded("x", 1.0)]).agreement
     assert found is not None
     assert (found["kind"], found["n"], found["unscored"]) == ("verdict", 3, 1)
-    assert (found["tp"], found["fp"], found["tn"], found["fn"]) == (1, 1, 1, 0)
     assert found["kappa"] == pytest.approx(0.4)
+    counts = Confusion(tp=1, fp=1, tn=1, fn=0)
+    names = "tp fp tn fn accuracy majority_accuracy balanced_accuracy kappa sensitivity"
+    plain = [*names.split(), "specificity", "base_rate", "predicted_rate"]
+    ends = [counts.accuracy_interval(), counts.kappa_interval()]
+    assert found == {
+        "kind": "verdict",
+        "n": 3,
+        "unscored": 1,
+        "coverage": 0.75,
+        **{name: getattr(counts, name) for name in plain},
+        "accuracy_interval": [ends[0].low, ends[0].high],
+        "kappa_interval": None if ends[1].low is None else [ends[1].low, ends[1].high],
+    }
 
 
 def test_labels_measure_scores() -> None:
+    alone = summarize([graded("a", 1.0, notes={"label": True})]).agreement
+    assert alone is not None
+    assert alone["kappa_interval"] is None
     said = {0.1: 0.2, 0.5: 0.6, 1.0: 0.9}
     cells = [graded(f"c{score}", score, notes={"label": label}) for score, label in said.items()]
     found = summarize(cells).agreement
@@ -210,6 +238,150 @@ def summary_of(*, passed: int = 0, failed: int = 0, errors: int = 0, skips: int 
     cells += [graded(f"f{n}", 0.0) for n in range(failed)]
     cells += [error(f"e{n}") for n in range(errors)]
     return summarize([*cells, *(skipped(f"s{n}") for n in range(skips))])
+
+
+def partly(share: float = 0.25, **graders: str) -> CellRecord:
+    return graded("partly", 1.0, notes={NOT_GRADED: {"share": share, "graders": {**graders}}})
+
+
+LONG = "why " * 99
+ALIKE = [
+    *(graded("p", 1.0, threshold=0.5, cost_usd=0.5, tokens=3), graded("f", 0.2, threshold=0.5)),
+    *(graded("s", 0.4, threshold=0.0), partly(judge="no model"), partly(0.5, tests="no tests")),
+    graded("c", 1.0, flags=("canary",), assurance="model", notes={UNCLAMPED: 1.5}),
+    *(error("e", "E: 1"), error("e", "F: 2", notes={"label": True}), skipped("k")),
+    *(replace(skipped("k"), notes={HELD: {}}), graded("l", 0.0, notes={"label": False})),
+]
+DATASET = RunRecord(id="r", created_at="", planned=40, config={"kind": "dataset"})
+
+
+@given(st.lists(st.tuples(st.sampled_from(ALIKE), st.integers(1, 4)), max_size=8))
+def test_rows_that_are_alike_may_be_counted_at_once(rows: list[tuple[CellRecord, int]]) -> None:
+    one, many = Tally(run=DATASET), Tally(run=DATASET)
+    for cell, times in rows:
+        many.count(cell, times)
+        for _ in range(times):
+            one.count(cell)
+    assert many.summary() == one.summary()
+
+
+@given(st.lists(st.sampled_from(ALIKE), max_size=12))
+def test_rows_come_to_what_cells_of_as_many_cases_come_to(cells: list[CellRecord]) -> None:
+    cells = [replace(cell, case=f"{n}", harness="h", model="m") for n, cell in enumerate(cells)]
+    rows, alone = summarize(cells, run=DATASET), summarize(cells)
+    assert rows == replace(alone, missing=40 - len(cells))
+    assert verdict(replace(rows, missing=0), strict=True) == verdict(alone, strict=True)
+
+
+def test_the_first_rows_of_each_outcome_have_groups() -> None:
+    tally = Tally(run=DATASET)
+    for number in range(MAX_ROWS + 5):
+        tally.add(graded(f"p{number}", 1.0))
+    tally.count(graded("f", 0.0))
+    assert [tally.has(state) for state in ("pass", "fail", "error")] == [True, True, False]
+    assert not tally.summary().rates
+    tally.show(graded("f", 0.0))
+    found = tally.summary()
+    assert (len(found.groups), found.left_out, found.missing) == (MAX_ROWS + 1, 5, 0)
+    assert (found.groups[-1].case, found.groups[-1].ended) == ("f", ("fail",))
+    assert tally.summary(with_groups=False) == replace(found, groups=())
+    assert not Tally().has("pass")
+    tally.show(graded("x", 1.0, content="fine"))
+    assert tally.summary().skipped == ""
+    tally.show(skipped("x"))
+    assert tally.summary().skipped == "no trace"
+
+
+@each(
+    ("cells", "share", "graders", "line"),
+    [
+        (1, 0.25, {"a": "no key"}, "0.25 of the weight was not graded (a: no key)"),
+        (
+            1_200,
+            0.01,
+            "abcdefg",
+            "up to 0.01 of the weight was not graded in 1,200 cells (a, b, c, d, e and 2 more)",
+        ),
+        (2, 0.0012, "abcde", "up to 0.001 of the weight was not graded in 2 cells (a, b, c, d, e)"),
+        (
+            1,
+            0.0,
+            {"a" * 99: LONG},
+            f"a gate or penalty was not graded ({one_line('a' * 99, 60)}: {one_line(LONG, 160)})",
+        ),
+        (1, 1.0, "", "1.00 of the weight was not graded ()"),
+    ],
+)
+def test_what_was_skipped_of_graded_cells_is_told(
+    cells: int, share: float, graders: dict[str, str] | str, line: str
+) -> None:
+    said = dict.fromkeys(graders, "") if isinstance(graders, str) else graders
+    assert str(NotGraded(cells=cells, share=share, graders=said)) == line
+
+
+def test_skipped_graders_are_said_as_first_and_their_share_is_the_largest() -> None:
+    cells = [partly(0.2, a="1", b="2"), partly(0.5, b="3", c="4", d="5", e="6", f="7")]
+    cells += [partly(0.1, g="8"), graded("x", 1.0), replace(PASSED, notes={NOT_GRADED: {}})]
+    graders = dict(zip("abcdef", "124567", strict=True))
+    assert summarize(cells).not_graded == NotGraded(cells=4, share=0.5, graders=graders)
+
+
+WAITS = replace(skipped("h"), notes={HELD: {}})
+LEFT_OUT = "0.25 of the weight was not graded (judge: no key)"
+BY_PASSING = "the 1 graded cell passed"
+PASSED, PARTLY = graded("a", 1.0), partly(judge="no key")
+NOTHING = "NO VERDICT: nothing was graded: "
+HELD_ONE, LESS_ONE = "1 cell waits for review", "; 1 malformed row left out"
+
+
+@each(
+    ("cells", "planned", "malformed", "line"),
+    [
+        ([PARTLY], 0, None, f"PASS, BUT {LEFT_OUT}: {BY_PASSING}"),
+        ([PASSED], 0, {"rows": 1}, f"PASS: {BY_PASSING}; 1 malformed row left out"),
+        (
+            [graded("a", 0.5)],
+            0,
+            {"rows": 2},
+            "FAIL: 1 of 1 graded cell failed; 2 malformed rows left out",
+        ),
+        ([PASSED], 0, {"rows": "2"}, f"PASS: {BY_PASSING}"),
+        ([PASSED], 0, 2, f"PASS: {BY_PASSING}"),
+        ([], 0, {"rows": 3}, f"{NOTHING}there are no cells; 3 malformed rows left out"),
+        ([skipped("a"), WAITS], 0, None, f"{NOTHING}1 cell waits for review"),
+        (
+            [WAITS, WAITS],
+            3,
+            None,
+            f"{NOTHING}2 cells wait for review; 1 planned cell has no result",
+        ),
+        (
+            [replace(WAITS, content=LONG, notes={})],
+            0,
+            None,
+            f"{NOTHING}the cell was skipped: {one_line(LONG, 160)}",
+        ),
+        ([replace(WAITS, content="", notes={})], 0, None, f"{NOTHING}the cell was skipped"),
+        ([], 2, None, f"{NOTHING}2 planned cells have no result"),
+        (
+            [PASSED, WAITS, error("e")],
+            *(3, {"rows": 1}),
+            f"NO VERDICT: 1 of 3 cells could not be graded and {HELD_ONE}; {BY_PASSING}{LESS_ONE}",
+        ),
+        (
+            [graded("a", 0.5, threshold=0.0)],
+            0,
+            None,
+            "PASS: 1 graded cell scored, mean reward 0.50; any score passes",
+        ),
+    ],
+)
+def test_nothing_that_was_left_out_is_missing_in_the_line(
+    cells: list[CellRecord], planned: int, malformed: Any, line: str
+) -> None:
+    run = RunRecord(id="r", created_at="", planned=planned, config={"malformed": malformed})
+    decided = verdict(summarize(cells, run=run))
+    assert (decided.code, decided.line) == ({"P": 0, "F": 1, "N": 3}[line[0]], line)
 
 
 @each(
@@ -249,13 +421,19 @@ def test_strict_takes_no_skipped_cell_for_a_verdict() -> None:
     line = "NO VERDICT: 1 cell was skipped; all of 2 graded cells passed"
     assert (decided.code, decided.line) == (3, line)
     assert verdict(summary_of(passed=2), strict=True).code == 0
+    cells = [PARTLY, skipped("s"), skipped("t")]
+    line = f"NO VERDICT: {LEFT_OUT} and 2 cells were skipped; {BY_PASSING}"
+    assert verdict(summarize(cells), strict=True).line == line
+    assert verdict(summarize(cells[1:]), strict=True).line == f"{NOTHING}2 cells were skipped"
 
 
 def test_fail_under_judges_the_mean_and_not_single_cells() -> None:
     half = summary_of(passed=1, failed=1)
     assert verdict(half, fail_under=0.5).code == 0
     assert verdict(half, fail_under=0.51).code == 1
-    assert "1 failed" in verdict(half, fail_under=0.5).line
+    line = "PASS: mean reward 0.50 over 2 graded cells reaches 0.50; 1 failed"
+    assert verdict(half, fail_under=0.5).line == line
+    assert [verdict(half, fail_under=bar).code for bar in (0.0, 1.0, 0.5 + 9e-10)] == [0, 1, 0]
     low_bar = summarize([graded("a", 0.4, threshold=0.2)])
     assert verdict(low_bar, fail_under=0.5).line.startswith("FAIL: mean reward 0.40 over 1 graded")
 
@@ -279,7 +457,7 @@ def test_fail_under_cannot_hide_an_error() -> None:
 
 @each("bar", [nan, -0.1, 1.1, inf])
 def test_fail_under_must_be_a_reward(bar: float) -> None:
-    with pytest.raises(InputError, match="fail_under"):
+    with pytest.raises(InputError, match=r"^fail_under is .* \(a mean reward in \[0, 1\]\)$"):
         verdict(summary_of(passed=1), fail_under=bar)
 
 
@@ -334,6 +512,18 @@ def test_each_rate_and_every_other_cell_decides() -> None:
     assert (found.code, "1 of 2 pass rates missed: b: 5 of 10" in found.line) == (1, True)
     other = [replace(cell, harness="x") for cell in _trials("a", 1, 9, pass_rate=0.8)]
     assert verdict(summarize([*rated, *other])).code == 1  # each agent by itself
+    told = [
+        f"c{n}: 9 of 10 trials passed, pass rate 0.90 "
+        "(95 % interval 0.60\N{EN DASH}0.98) reaches 0.80"
+        for n in range(5)
+    ]
+    for many, more in ((1, ""), (2, ""), (3, ""), (4, "; and 1 more"), (5, "; and 2 more")):
+        cells = [cell for n in range(many) for cell in _trials(f"c{n}", 9, 1, pass_rate=0.8)]
+        assert verdict(summarize(cells)).line == f"PASS: {'; '.join(told[:many][:3])}{more}"
+    assert verdict(summarize(_trials("a", 5, 5, pass_rate=0.8))).line.startswith("FAIL: a: 5 of")
+    found = verdict(summarize([*rated, graded("b", 1.0), graded("c", 0.0), graded("d", 0.0)]))
+    rate = told[0].replace("c0", "a")
+    assert found.line == f"FAIL: {rate}; 2 of 3 other graded cells failed"
 
 
 @each(

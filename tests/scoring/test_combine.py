@@ -6,6 +6,7 @@ import asyncio
 import math
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import cast
 
 import pytest
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from assay.errors import GraderError, InputError, ScoreError
 from assay.scoring import SubScore, combine, combine_all, combine_any, combine_scores
-from assay.scoring.combine import unique_names
+from assay.scoring.combine import presented, unique_names
 from tests.each import each
 
 Collapse = Callable[[float, list[SubScore]], SubScore]
@@ -32,6 +33,8 @@ def reward_of(*nodes: SubScore) -> float | None:
     ("nodes", "reward"),
     [
         ([score("a", 0.5)], 0.5),
+        ([score("a", 0.5, 0.25)], 0.5),
+        ([score("a", 0.5, 0.25), score("b", 1.0, 0.75)], 0.875),
         ([score("a", 1.0, 3), score("b", 0.0, 1)], 0.75),
         ([score("a", 1.0, 0.5), score("b", 1.0, 0.3), score("c", 1.0, 0.2)], 1.0),
         ([score("a", 1.0, 2), score("p", 1.0, -0.5)], 0.5),  # a penalty is not scaled
@@ -105,18 +108,25 @@ def test_a_case_clamps_its_reward(nodes: list[SubScore], penalties: list[SubScor
     assert clamped == min(1.0, max(0.0, raw))
 
 
+NO_CREDIT = (
+    "no subscore has a positive weight "
+    "(gates and penalties give no credit: add a grader with weight > 0)"
+)
+
+
 @each(
     ("nodes", "why"),
     [
-        ([], "must not be empty"),
-        ([score("p", 1.0, -1)], "no subscore has a positive weight"),
-        ([score("z", 1.0, 0)], "no subscore has a positive weight"),
-        ([score("g", 1.0, gate=True)], "no subscore has a positive weight"),
+        ([], "subscores must not be empty"),
+        ([score("p", 1.0, -1)], NO_CREDIT),
+        ([score("z", 1.0, 0)], NO_CREDIT),
+        ([score("g", 1.0, gate=True)], NO_CREDIT),
     ],
 )
 def test_what_gives_no_credit_cannot_be_combined(nodes: list[SubScore], why: str) -> None:
-    with pytest.raises(ScoreError, match=why):
+    with pytest.raises(ScoreError) as raised:
         combine_scores(nodes)
+    assert str(raised.value) == why
 
 
 @each(
@@ -148,6 +158,79 @@ def test_a_failed_gate_is_named() -> None:
     result = combine_scores([score("a", 1.0), score("safe", 0.0, gate=True)])
     assert result.content == "gate safe did not pass"
     assert result.info == {"failed_gates": ["safe"]}
+
+
+@each(
+    ("nodes", "content"),
+    [
+        (
+            [score("g", 0.25, gate=True), score("h", 0.0, gate=True)],
+            "gate g (0.25 of 1), h did not pass",
+        ),
+        (
+            [SubScore.error("b", "is gone"), SubScore.error("c", "is late")],
+            "b: is gone; c: is late",
+        ),
+        (
+            [SubScore.skipped("b", "no key"), SubScore.skipped("c", "no trace")],
+            "b: no key; c: no trace",
+        ),
+        ([SubScore.skipped("b", "")], "every grader was skipped"),
+        ([score("p", 1.0, -1.0)], "every grader was skipped"),
+    ],
+)
+def test_what_became_of_the_graders_is_said(nodes: list[SubScore], content: str) -> None:
+    assert combine_scores([SubScore.skipped("a", ""), *nodes]).content == content
+
+
+SHOWN = st.lists(
+    st.one_of(
+        st.builds(
+            score, st.just("a"), st.floats(0, 1), st.sampled_from([-2.0, 0.0, 0.5, 1.0, 3.0])
+        ),
+        st.builds(score, st.just("g"), st.just(1.0), st.just(2.0), gate=st.just(True)),
+        st.sampled_from(
+            [SubScore.skipped("s", "no key", weight=2.0), SubScore("m", 1.0, 0.5, {"a": 1})]
+        ),
+    ),
+    max_size=5,
+)
+
+
+@given(SHOWN)
+def test_weights_are_shown_as_shares_of_the_credit(nodes: list[SubScore]) -> None:
+    result = combine_scores([score("first", 0.5, 0.5), *nodes])
+    credit = [node for node in result.subscores or () if node.weight > 0 and not node.gate]
+    total = math.fsum(node.weight for node in credit if node.status == "scored")
+    shown = presented(result)
+    for before, after in zip(result.subscores or (), shown.subscores or (), strict=True):
+        share = replace(before, weight=before.weight / total, raw_weight=before.weight)
+        assert after == (share if before in credit and total != 1.0 else before)
+    evidence = {node.name: node.metadata for node in shown.subscores or () if node.metadata}
+    assert shown == replace(result, subscores=shown.subscores, info=evidence)
+    failed = combine_scores([*nodes, score("x", 1.0, 3.0), SubScore.error("y", "gone")])
+    assert presented(failed).subscores == failed.subscores
+
+
+@pytest.mark.parametrize(("collapse", "name"), [(combine_any, "any"), (combine_all, "all")])
+def test_or_and_and_keep_the_evidence_and_the_weakest_assurance(
+    collapse: Collapse, name: str
+) -> None:
+    nodes = [
+        SubScore("x", 0.5, metadata={"a": 1}, assurance="read"),
+        SubScore("x", 0.5, assurance="model", metadata={}),
+        SubScore.error("y", "is gone"),
+        SubScore.error("z", "is late"),
+    ]
+    node = collapse(2.0, nodes[:2])
+    metadata = {"subscores": ["x-1", "x-2"], "subscore_metadata": {"x-1": {"a": 1}, "x-2": {}}}
+    assert node == SubScore(
+        name, 0.5, 2.0, metadata, unique_names(nodes[:2]), passed=False, assurance="model"
+    )
+    node = collapse(2.0, nodes[2:])
+    expected = {"subscores": ["y", "z"]}
+    reason = "y: is gone; z: is late"
+    assert node == SubScore(name, None, 2.0, expected, nodes[2:], status="error", reason=reason)
 
 
 def test_an_error_leaves_no_reward_and_keeps_its_siblings() -> None:

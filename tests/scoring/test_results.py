@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from assay.errors import ScoreError
 from assay.scoring import EvaluationResult, Json, SubScore
 from assay.scoring.graded import Graded
-from assay.scoring.results import Status, finite_number
+from assay.scoring.results import ASSURANCES, Status, finite_number
 from tests.each import each
 
 NOT_SCORES = [
@@ -52,7 +52,8 @@ def test_real_numbers_become_floats(value: float, number: float) -> None:
 
 @each("value", [-0.01, 1.01, 7, -1e-300])
 def test_a_value_outside_of_0_to_1_is_refused_not_clamped(value: float) -> None:
-    with pytest.raises(ScoreError, match=r"must be in \[0, 1\]"):
+    said = rf"^the value of 'x' is {float(value)} \(it must be in \[0, 1\]\)$"
+    with pytest.raises(ScoreError, match=said):
         SubScore(name="x", value=value)
 
 
@@ -63,10 +64,17 @@ def test_a_weight_is_a_finite_number_far_from_the_end_of_the_range(weight: objec
 
 
 def test_a_name_is_needed_and_a_status_known() -> None:
-    with pytest.raises(ScoreError, match="needs a name"):
+    with pytest.raises(ScoreError, match=r"^a SubScore needs a name$"):
         SubScore(name="", value=1.0)
-    with pytest.raises(ScoreError, match="'fine'"):
+    said = r"^status of 'x' is 'fine' \(scored, skipped or error\)$"
+    with pytest.raises(ScoreError, match=said):
         SubScore(name="x", value=1.0, status=cast("Status", "fine"))
+    with pytest.raises(ScoreError, match=r"^the weight of 'x' is 2e\+100 \(at most 1e100\)$"):
+        SubScore(name="x", value=1.0, weight=2e100)
+    with pytest.raises(ScoreError, match=r"^the value of 'x' is a bool \(give 1\.0 or 0\.0\)$"):
+        SubScore(name="x", value=True)
+    with pytest.raises(ScoreError, match=r"^the value of 'x' is inf \(a score must be finite\)$"):
+        SubScore(name="x", value=math.inf)
 
 
 @pytest.mark.parametrize("status", ["skipped", "error"])
@@ -92,7 +100,8 @@ def test_info_is_another_name_for_metadata() -> None:
     one = SubScore(name="x", value=1.0, info={"a": 1})
     assert one == SubScore(name="x", value=1.0, metadata={"a": 1})
     assert replace(one, metadata=None).info is None
-    with pytest.raises(ScoreError, match="one thing"):
+    said = r"^'x' has metadata and info, which are one thing \(give one of them\)$"
+    with pytest.raises(ScoreError, match=said):
         SubScore(name="x", value=1.0, metadata={}, info={})
 
 
@@ -147,10 +156,14 @@ def _nodes(children: st.SearchStrategy[SubScore]) -> st.SearchStrategy[SubScore]
         "reason": TEXT,
         "flags": st.lists(TEXT, max_size=2),
         "children": st.none() | st.lists(children, max_size=2),
+        "assurance": st.none() | st.sampled_from(ASSURANCES),
     }
+    passed = st.none() | st.booleans()
     finite = st.dictionaries(TEXT, st.integers() | TEXT | st.lists(st.booleans()), max_size=3)
     return st.one_of(
-        st.builds(SubScore, value=st.floats(0, 1), metadata=st.none() | finite, **common),
+        st.builds(
+            SubScore, value=st.floats(0, 1), metadata=st.none() | finite, passed=passed, **common
+        ),
         st.builds(SubScore, status=st.sampled_from(["skipped", "error"]), **common),
     )
 
@@ -188,6 +201,30 @@ def test_json_of_a_node_holds_whatever_was_put_into_its_metadata() -> None:
     assert node.to_dict()["metadata"] == {"path": "/a", "bad": ["nan"], "3": [1, 2]}
     result = EvaluationResult(reward=1.0, info=metadata, subscores=[node])
     assert json.dumps(result.to_dict(), allow_nan=False)
+
+
+def test_json_of_a_node_has_what_was_declared_and_older_names_are_read() -> None:
+    node = SubScore("x", 1.0, 0.25, {"a": 1}, raw_weight=3.0, assurance="read", passed=True)
+    written = node.to_dict()
+    assert (list(written)[4], written["raw_weight"]) == ("raw_weight", 3.0)
+    assert SubScore.from_dict(written) == node
+    assert "raw_weight" not in replace(node, raw_weight=None).to_dict()
+    info = written.pop("metadata")
+    assert SubScore.from_dict({**written, "info": info}) == node
+    assert SubScore.from_dict({"name": "x", "value": 1}) == SubScore("x", 1.0)
+    odd: dict[str, Json] = {"metadata": [1], "children": {}, "gate": 1, "passed": 1, "flags": "a"}
+    assert SubScore.from_dict({"name": "x", "value": 1, "reason": None, **odd}) == SubScore(
+        "x", 1.0
+    )
+    assert SubScore.from_dict({"name": "x", "value": 1, "children": [1]}).children == ()
+
+
+def test_what_was_not_graded_keeps_its_weight_and_its_gate() -> None:
+    said = {"weight": 2.0, "gate": True, "reason": "why"}
+    skipped = SubScore.skipped("x", "why", weight=2.0, gate=True)
+    assert skipped == SubScore("x", status="skipped", **said)
+    failed = SubScore.error("x", "why", weight=2.0, gate=True, metadata={"a": 1})
+    assert failed == SubScore("x", status="error", metadata={"a": 1}, **said)
 
 
 def test_json_of_a_node_is_not_cut() -> None:

@@ -75,3 +75,82 @@ def test_too_many_values_are_refused_before_they_are_read() -> None:
     with pytest.raises(NotJsonError, match="more than 150 values"):
         decode_json(text, max_values=150)
     assert decode_json(json.dumps({"csv": '1,[{"' * 500}), max_values=10)
+
+
+DIGITS = "9" * 5_000
+CODEC = "'utf-8' codec can't decode byte 0xff in position 3: invalid start byte"
+
+
+@each(
+    ("text", "bounds", "told", "said"),
+    [
+        (
+            '{"a": 1, "a": 2}',
+            {},
+            ("repeated key", 0, 0, 0, "a"),
+            "the key 'a' stands twice in one object",
+        ),
+        ("[1,\n NaN]", {}, ("number", 0, 0, 0, "[1]"), "NaN is not a JSON number"),
+        ("NaN", {}, ("number", 0, 0, 0, ""), "NaN is not a JSON number"),
+        ("[1, NaN", {}, ("number", 0, 0, 0, ""), "NaN is not a JSON number"),
+        (
+            '{"r": [1.5, {"s": -Infinity}]}',
+            {},
+            ("number", 0, 0, 0, "r[1].s"),
+            "-Infinity is not a JSON number",
+        ),
+        (
+            f"[1e{DIGITS[:30]}]",
+            {},
+            ("number", 0, 0, 0, "[0]"),
+            f"1e{DIGITS[:18]} is too large a number",
+        ),
+        ('{"a": 1}\n\n x', {}, ("syntax", 11, 3, 2, ""), "Extra data"),
+        ('["a\nb"]', {}, ("syntax", 3, 1, 4, ""), "Invalid control character at"),
+        (
+            b'"ab\xff"',
+            {},
+            ("encoding", 3, 0, 0, ""),
+            CODEC,
+        ),
+        (DIGITS, {}, ("digits", 0, 0, 0, ""), "a number has more than 4,300 digits"),
+        ("[[[]]]", {"max_depth": 2}, ("depth", 0, 0, 0, ""), "it is nested deeper than 2 levels"),
+        ("[" * 100_000, {}, ("depth", 0, 0, 0, ""), "it is nested too deeply"),
+        ("[1, 2, 3]", {"max_values": 3}, ("values", 0, 0, 0, ""), "it holds more than 3 values"),
+        ("[0]" * 400, {"max_values": 1_000}, ("syntax", 3, 1, 4, ""), "Extra data"),
+    ],
+)
+def test_who_asks_is_told_what_is_wrong_and_where(
+    text: str | bytes, bounds: dict[str, int], told: tuple[object, ...], said: str
+) -> None:
+    with pytest.raises(NotJsonError) as caught:
+        decode_json(text, max_depth=bounds.get("max_depth"), max_values=bounds.get("max_values"))
+    error = caught.value
+    assert (error.kind, error.offset, error.line, error.column, error.path) == told
+    assert str(error) == said
+
+
+@given(
+    VALUES,
+    st.sampled_from(
+        ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-be"]
+    ),
+)
+def test_json_is_read_in_every_encoding_that_it_may_have(value: Json, encoding: str) -> None:
+    for text in (json.dumps(value, ensure_ascii=False), json.dumps({"": value}, indent=1)):
+        if not text.isascii() or len(text) > 3:  # the encoding of less could not be told
+            assert decode_json(text.encode(encoding, "surrogatepass")) == json.loads(text)
+
+
+def test_what_is_around_a_value_and_in_a_text_is_as_json_has_it() -> None:
+    assert [decode_json(f" {text}\n\n") for text in ("[1]", '{"a": 2}', "3")] == [[1], {"a": 2}, 3]
+    assert decode_json('["a\nb"]', line_breaks=True) == ["a\nb"]
+    assert decode_json("[1, 2, 3]", max_values=4, max_depth=1) == [1, 2, 3]
+    numbers = ["9007199254740993.0", "-9007199254740993.0", "1e22", "9007199254740993.5", "0.5"]
+    assert repr(decode_json(f"[{', '.join(numbers)}]")) == (
+        "[9007199254740993, -9007199254740993, 1e+22, 9007199254740994.0, 0.5]"
+    )
+    with pytest.raises(InputError, match=r"^not a row: Extra data: line 3 column 2$"):
+        read_json("1\n\n 2", wrong="not a row")
+    with pytest.raises(InputError, match=r"^not JSON: NaN is not a JSON number$"):
+        read_json("NaN")

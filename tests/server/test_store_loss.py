@@ -67,7 +67,7 @@ async def test_a_database_that_goes_away_takes_nothing_with_it_and_is_missed_by_
         assert again.status_code == 200, "it recovers by itself"
         assert len(items_of(await site.get("scores"))) == 1
         made = await site.post("jobs", {"grader": "exact", "dataset": "d"}, Idempotency_Key="j")
-        events = await asyncio.wait_for(site.admin.get(f"{made.headers['location']}/events"), 30)
+        events = await asyncio.wait_for(site.admin.get(f"{made.headers['location']}/events"), 60)
         assert '"status":"finished","total":40,"done":40' in events.text
         assert len(items_of(await site.get("jobs"))) == 1
 
@@ -131,7 +131,7 @@ async def test_a_job_outlives_the_database(tmp_path: Path, monkeypatch: pytest.M
         await site.made()
         await site.uploaded("d", [{"id": str(n), "answer": "4"} for n in range(12)])
         made = await site.post("jobs", {"grader": "exact", "dataset": "d"})
-        events = await asyncio.wait_for(site.admin.get(f"{made.headers['location']}/events"), 30)
+        events = await asyncio.wait_for(site.admin.get(f"{made.headers['location']}/events"), 60)
         assert '"status":"finished","total":12,"done":12' in events.text
 
 

@@ -130,13 +130,13 @@ def test_attack_a_long_text_holds_up_no_other_thread(line: str) -> None:
             ended.set()
 
         thread = threading.Thread(target=work)
-        began = before = time.perf_counter()
+        began = before = time.process_time()  # a busy machine is no wait
         longest = 0.0
         thread.start()
         while not ended.wait(0.001):
-            now = time.perf_counter()
+            now = time.process_time()
             longest, before = max(longest, now - before), now
-        took = time.perf_counter() - began
+        took = time.process_time() - began
         thread.join()
         assert longest < max(0.2, took / 4)
 

@@ -7,6 +7,7 @@ import shlex
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,10 +15,12 @@ from assay.cli.options import explain, state_home
 from assay.errors import InputError
 
 if TYPE_CHECKING:
+    from assay.errors import Location
     from assay.interop.openai_replay import Replay
     from assay.interop.openai_suite import Suite
     from assay.interop.promptfoo_suite import ImportedTests
-    from assay.interop.writing import WrittenCase
+    from assay.interop.swebench import SweBenchInstance
+    from assay.interop.writing import Imported, OneOfSet, WrittenCase
     from assay.reports.page import TextPage
     from assay.scoring.json_safe import Json
     from assay.tasks.origin import Source
@@ -31,47 +34,111 @@ def import_swebench(
     source: str | None = None,
     sha256: str | None = None,
 ) -> int:
-    """Write one row of SWE-bench's format as a case.
+    """Write rows of SWE-bench's format as cases: the one that is named, or all.
 
     Args:
         file: One row as JSON, a list of rows, or JSONL.
-        instance_id: Which row; needed where there are several.
-        into: Directory of the case; ``evals/ID`` by default.
+        instance_id: Which row; all by default.
+        into: Directory of the case, ``evals/ID`` by default; of several, what they are below.
         source: Where the files of the base commit are: a directory, a clone of the repository, its
-            URL, or a source distribution as ``name==version``.
+            URL, or a source distribution as ``name==version``. In it ``{owner}`` and ``{name}``
+            stand for those of a row's repository.
         sha256: Hash of the source distribution.
 
     Returns:
-        0 if the case can be run, 1 if something has to be added first.
+        0 if the case can be run, 1 if something has to be added first or a row is malformed.
     """
-    from assay.interop.swebench import pick_instance, read_instances
+    from assay.interop.swebench import pick_instance, placed_rows, read_instances
     from assay.interop.swebench_case import write_case
 
+    if instance_id is None and len(rows := placed_rows(file)) > 1:
+        tasks = [_row_of_set(place, row, source, sha256) for place, row in rows]
+        return _import_set(tasks, file, into or "evals")
     instance = pick_instance(read_instances(file), instance_id, file=file)
     directory = into or str(Path("evals", instance.instance_id))
     written = write_case(
         instance,
         directory,
-        source=_source(source, sha256, instance.base_commit),
+        source=_source(source, sha256, instance),
         cache_dir=str(Path(state_home(), "cache")),
     )
     return _told(written)
 
 
 def import_harbor(folder: str, *, into: str | None = None) -> int:
-    """Write a task folder of Harbor or Terminal-Bench as a case in a container image.
+    """Write a task folder of Harbor or Terminal-Bench, or all below one, as cases in images.
 
     Args:
-        folder: Has a ``task.toml`` or a ``task.yaml``.
-        into: Directory of the case; ``evals/NAME`` by default.
+        folder: Has a ``task.toml`` or a ``task.yaml``, or folders that have.
+        into: Directory of the case, ``evals/NAME`` by default; of several, what they are below.
 
     Returns:
-        0 if the case can be run, 1 if its image has to be built first.
+        0 if the case can be run, 1 if its image has to be built first or a task is malformed.
     """
-    from assay.interop.harbor import write_harbor_case
+    from assay.interop.harbor import tasks_below, write_harbor_case
 
+    if tasks := tasks_below(folder):
+        return _import_set(tasks, folder, into or "evals")
     directory = into or str(Path("evals", Path(folder).resolve().name))
     return _told(write_harbor_case(folder, directory))
+
+
+def _row_of_set(
+    place: Location, row: Mapping[str, Json] | InputError, where: str | None, sha256: str | None
+) -> OneOfSet:
+    from assay.interop.swebench import read_placed
+    from assay.interop.swebench_case import origin_of, write_case
+    from assay.interop.writing import OneOfSet
+
+    try:
+        if isinstance(row, InputError):
+            raise row
+        instance = read_placed(row, place)
+        source = _source(where, sha256, instance)
+    except InputError as error:
+        said = f"{error.message} ({error.hint})" if error.hint else error.message
+        return OneOfSet(place=place, said=said)
+    write = partial(write_case, instance, source=source, cache_dir=str(Path(state_home(), "cache")))
+    origin = origin_of(instance, source)
+    return OneOfSet(name=instance.instance_id, place=place, origin=origin, write=write)
+
+
+def _import_set(tasks: Sequence[OneOfSet], given: str, directory: str) -> int:
+    """Write every task of a set as a case, and say what became of them; the exit status."""
+    from assay.interop.writing import write_set
+    from assay.reports.figures import count
+    from assay.reports.page import page_on
+    from assay.reports.progress import progress
+
+    done: list[Imported] = []
+    with progress(page_on(sys.stderr), len(tasks), things="tasks") as bar:
+        for one in write_set(tasks, directory):
+            done.append(one)
+            bar.add(["error" if one.case is None else "pass"])
+    page = page_on(sys.stdout)
+    made = [one for one in done if one.case is not None]
+    there = sum(one.was_there for one in made)
+    before = f", {there} of them there already" if there else ""
+    page.line((given, "bold"), f": {count(len(made), 'case')} in {directory}{before}")
+    lacking = [one for one in done if one.case is None]
+    if lacking:
+        page.blank()
+        page.line((f"Not imported: {len(lacking)} of {count(len(done), 'task')}", "bold"))
+        page.blank()
+    for one in lacking:
+        place = str(one.task.place)
+        page.line(one.said if one.said.startswith(place) else f"{place}: {one.said}", hanging=2)
+    notes: dict[str, list[str]] = {}
+    for one in made:
+        for note in one.case.notes if one.case else ():
+            notes.setdefault(note, []).append(one.task.name)
+    for note, names in notes.items():
+        whose = names[0] if len(names) == 1 else f"{count(len(names), 'case')}, such as {names[0]}"
+        print(f"note: {whose}: {note}", file=sys.stderr)
+    if made:
+        page.blank()
+        page.line(f"Try:  assay selftest {shlex.quote(directory)} --out proofs.jsonl")
+    return 0 if all(one.case is not None and one.case.runnable for one in done) else 1
 
 
 def _told(written: WrittenCase) -> int:
@@ -89,9 +156,13 @@ def _told(written: WrittenCase) -> int:
     return 0 if written.runnable else 1
 
 
-def _source(given: str | None, sha256: str | None, commit: str) -> Source | None:
+def _source(given: str | None, sha256: str | None, instance: SweBenchInstance) -> Source | None:
     from assay.tasks.origin import Source, is_local
 
+    commit = instance.base_commit
+    owner, _, name = instance.repo.partition("/")
+    if given is not None:
+        given = given.replace("{owner}", owner).replace("{name}", name)
     is_package = given is not None and "==" in given and not Path(given).exists()
     if sha256 is not None and not is_package:
         raise InputError(
@@ -117,9 +188,11 @@ _FORMS = ("swebench", "harbor", "openai", "promptfoo")
 _REPLAYED = ("openai", "promptfoo")
 _MOST_SHOWN = 10
 _MORE = """\
-  swebench  a row of SWE-bench's format: FILE is one row as JSON, a list, or JSONL
-  harbor    a task of Harbor or Terminal-Bench, as a case in a container image: FILE is the folder
-            with task.toml or task.yaml
+  swebench  rows of SWE-bench's format: FILE is one row as JSON, a list, or JSONL
+  harbor    tasks of Harbor or Terminal-Bench, as cases in container images: FILE is the folder
+            with task.toml or task.yaml, or one that has such folders
+            Of both, what is malformed is listed, and the others are imported; what is there
+            already is left alone, so that an interrupted import goes on
   openai    graders, evals and output items of OpenAI's API: what it gave, as JSON or JSONL. An eval
             and the output items of its runs belong together: give both. What has results is graded
             again, and the agreement reported
@@ -131,7 +204,9 @@ exit status: 0 all of it carries over and agrees, 1 something needs you or does 
 _EXAMPLES = """\
   assay import swebench rows.jsonl --instance psf__requests-2317 --source ~/src/requests
   assay import swebench row.json --source requests==2.31.0#sha256=942c5a75...
+  assay import swebench rows.jsonl --source clones/{name}
   assay import harbor tasks/hello-world
+  assay import harbor tasks
   assay import openai eval.json items.jsonl --out evals/tickets
   assay import promptfoo promptfooconfig.yaml results.json --out evals"""
 
@@ -144,8 +219,11 @@ def add(parser: ArgumentParser) -> None:
     add("files", nargs="+", metavar="FILE", help="what is imported")
     where = "where to; evals/ID, evals/NAME, openai/NAME or promptfoo by default"
     add("--out", metavar="DIR", help=where)
-    add("--instance", metavar="ID", help="of swebench: which row")
-    source = "of swebench: a clone, a directory, a URL, or NAME==VERSION[#sha256=HEX]"
+    add("--instance", metavar="ID", help="of swebench: only this row")
+    source = (
+        "of swebench: a clone, a directory, a URL, or NAME==VERSION[#sha256=HEX]; in it {owner} "
+    )
+    source += "and {name} stand for those of a row's repository"
     add("--source", metavar="WHERE", help=source)
     no_replay = "of openai, promptfoo: do not grade what has results again"
     add("--no-replay", dest="replay", action="store_false", help=no_replay)

@@ -75,6 +75,14 @@ class UndecidedIsolationError(GraderError):
     """How tests are isolated could not be decided, so nothing may be graded by them."""
 
 
+class ReferenceFailsError(UndecidedIsolationError):
+    """The reference itself does not pass its tests, however they are isolated."""
+
+
+class UnsteadyTestsError(UndecidedIsolationError):
+    """The same work did not come to the same."""
+
+
 @frozen(kw_only=True)
 class IsolationDecision:
     """What was decided for one grader.
@@ -236,11 +244,12 @@ class CaseLock:
         spec, decision = slot.spec, self._found.get(slot.place)
         said = reason.message if reason else ""
         if refused := slot.separable and self._refused(slot, decision, said):
-            raise UndecidedIsolationError(
+            kind = type(reason) if reason and refused == said else UndecidedIsolationError
+            raise kind(
                 f"case {self.case.id!r}: how to isolate the tests of {slot.name} is not decided: "
                 f"{refused}",
                 hint=_WAY_PAST.format(self._remedy),
-            )
+            ) from reason
         options = {**spec.options, "isolation": "shared"}
         if decision and not decision.shuffle:
             options["shuffle"] = False

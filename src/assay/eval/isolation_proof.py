@@ -23,7 +23,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from assay.eval.harnesses import agent_for
-from assay.eval.isolation import CaseLock, IsolationDecision, UndecidedIsolationError, Why, all_of
+from assay.eval.isolation import (
+    CaseLock,
+    IsolationDecision,
+    ReferenceFailsError,
+    UndecidedIsolationError,
+    UnsteadyTestsError,
+    Why,
+    all_of,
+)
 from assay.eval.planning import Planned
 from assay.graders.testing.contract import Contract
 from assay.scoring.json_safe import Json
@@ -171,7 +179,7 @@ class _Proof:
         for more in (0, 2):
             runs += [await self._grade(place, {**learning, **kept}) for _ in range(more)]
             if not all(run.is_whole for run in runs):
-                raise UndecidedIsolationError(_unsteady(runs))
+                raise UnsteadyTestsError(_unsteady(runs))
             eager = _by_function(tried, _EAGER)
             keeps = {test: entry for test, entry in keeps.items() if test not in eager}
             contract = _contract(seed, runs, eager, keeps)
@@ -199,7 +207,7 @@ class _Proof:
             UndecidedError: If that is not what was seen.
         """
         if one.tests != other.tests or not one.tests:
-            raise UndecidedIsolationError(_unsteady([one, other]))
+            raise UnsteadyTestsError(_unsteady([one, other]))
         if self.lock.asks_for_process(place):
             raise UndecidedIsolationError(f"it says isolation: process, but {_listed(one.failed)}")
         orders: list[dict[str, Json]] = [{}]
@@ -216,9 +224,7 @@ class _Proof:
                     shuffle=not order,
                     why=one.failed[:_MOST_TESTS],
                 )
-        raise UndecidedIsolationError(
-            f"the reference does not pass its tests: {_listed(seen.failed)}"
-        )
+        raise ReferenceFailsError(f"the reference does not pass its tests: {_listed(seen.failed)}")
 
     def _may_shuffle(self, place: int) -> bool:
         spec = self.lock.case.graders[place]

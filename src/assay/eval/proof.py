@@ -14,6 +14,26 @@ from assay.types.run import Run
 
 Verdict: TypeAlias = Literal["held", "failed", "error", "skipped"]
 
+NO_RIGHT_WORK = "no right work was tried"
+STEADY = "make the grader, or the recording's run.sh, independent of time, chance and order"
+"""What is done where the same work is graded differently."""
+LOADING, BEGINNING = "load", "begin"
+"""Checks of a case whose files are wrong, and of one that cannot be begun."""
+NO_REFERENCE = "reference"
+"""The check of a case that has no reference."""
+_NOT_GRADED, _SKIPPED = "could not be graded", "was skipped"
+_OF_FAILURES = {
+    "reference ": "right work fails",
+    NO_REFERENCE: "has no reference",
+    "repeats": "is graded differently each time",
+    "floor no-op": "doing nothing passes",
+    "floor": "work that deserves nothing passes",
+    "bad": "known bad work is not caught",
+}
+"""Causes by how the names of the checks begin that failed; the first that fits."""
+_OF_ERRORS = {LOADING: "cannot be loaded", BEGINNING: "cannot be built"}
+_CAUSES = (*_OF_FAILURES.values(), *_OF_ERRORS.values(), _NOT_GRADED, _SKIPPED, NO_RIGHT_WORK)
+
 _ROUNDING = 1e-9
 
 
@@ -69,6 +89,17 @@ class CaseProof:
         return "held"
 
     @property
+    def causes(self) -> dict[str, ProofCheck]:
+        """Why it is not proven, each with the first check that says so."""
+        found: dict[str, ProofCheck] = {}
+        for check in self.checks:
+            if check.verdict != "held":
+                found.setdefault(_cause(check), check)
+        return found or (
+            {NO_RIGHT_WORK: ProofCheck(name="", verdict="held")} if self.is_untried else {}
+        )
+
+    @property
     def is_untried(self) -> bool:
         """Whether nothing in it is wrong, and no right work, nor a cheat, was there to be tried."""
         own = [one for one in self.checks if not one.name.startswith(("floor", "bad ", "repeats "))]
@@ -82,6 +113,15 @@ class Proof:
     cases: tuple[CaseProof, ...]
 
     @property
+    def causes(self) -> dict[str, list[CaseProof]]:
+        """Why cases are not proven, in the order in which they are told, each with its cases."""
+        found: dict[str, list[CaseProof]] = {}
+        for cause in _CAUSES:
+            if cases := [case for case in self.cases if cause in case.causes]:
+                found[cause] = cases
+        return found
+
+    @property
     def code(self) -> int:
         """Exit code: 0 all is well, 1 something failed, 3 something was not graded or tried."""
         found = {case.verdict for case in self.cases}
@@ -93,6 +133,19 @@ class Proof:
     def to_dict(self) -> dict[str, Json]:
         """The findings as plain JSON."""
         return {"cases": [_case_dict(case) for case in self.cases]}
+
+    def causes_dict(self) -> dict[str, Json]:
+        """The ids of cases by why they are not proven, as plain JSON."""
+        return {cause: [case.case for case in cases] for cause, cases in self.causes.items()}
+
+
+def _cause(check: ProofCheck) -> str:
+    """Why a case is not proven, by a check that did not hold."""
+    if check.verdict == "skipped":
+        return _SKIPPED
+    if check.verdict == "error":
+        return _OF_ERRORS.get(check.name, _NOT_GRADED)
+    return next(cause for begin, cause in _OF_FAILURES.items() if check.name.startswith(begin))
 
 
 def reference_check(name: str, runs: Sequence[Run], least: Assurance | None = None) -> ProofCheck:
@@ -177,7 +230,8 @@ def repeats_check(name: str, runs: Sequence[Run]) -> ProofCheck:
     nodes = dict.fromkeys(node for reading in readings for node in reading)
     unlike = [node for node in nodes if len({str(r.get(node)) for r in readings}) > 1]
     if not unlike:
-        return ProofCheck(name=name, verdict="held", said=f"{len(runs)} times the same")
+        said = f"{len(runs)} times the same" if len(runs) > 1 else "graded once: nothing to compare"
+        return ProofCheck(name=name, verdict="held", said=said)
     shown = "; ".join(
         f"{node}: {', '.join(_shown(r.get(node)) for r in readings)}" for node in unlike[:4]
     )
@@ -185,7 +239,7 @@ def repeats_check(name: str, runs: Sequence[Run]) -> ProofCheck:
         name=name,
         verdict="failed",
         said=f"the same work is graded differently: {shown}",
-        fix="make the grader, or the recording's run.sh, independent of time, chance and order",
+        fix=STEADY,
     )
 
 

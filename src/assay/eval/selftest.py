@@ -14,7 +14,7 @@ its metadata (an answer, or a list of actions), and its floors are answers alone
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatch
 from pathlib import Path
@@ -22,13 +22,27 @@ from pathlib import Path
 from assay.agents.echo import EchoAgent
 from assay.agents.replay import recordings_of
 from assay.agents.scripted import Deeds, ScriptedAgent
-from assay.errors import InputError, nearest
+from assay.errors import AssayError, InputError, nearest
 from assay.eval.harnesses import agent_for
-from assay.eval.isolation import isolated_graders, reference_of
-from assay.eval.proof import ProofCheck, must_fail, reference_check, repeats_check
+from assay.eval.isolation import (
+    ReferenceFailsError,
+    UnsteadyTestsError,
+    isolated_graders,
+    reference_of,
+)
+from assay.eval.proof import (
+    LOADING,
+    NO_REFERENCE,
+    STEADY,
+    CaseProof,
+    ProofCheck,
+    must_fail,
+    reference_check,
+    repeats_check,
+)
 from assay.eval.scene import Scene, read_tree
 from assay.eval.stuffing import stuffed
-from assay.eval.trials import FLOOR, ProofTrial, Runs, TrialPlan, require_parts
+from assay.eval.trials import FLOOR, ProofTrial, Runs, TrialPlan, require_parts, untested
 from assay.eval.weights import left_open
 from assay.tasks.blocks import SelfTest
 from assay.tasks.case import Case
@@ -41,28 +55,70 @@ _SAID = ("answer-orders", "answer-verdict", "answer-claims")
 """Cheats that are floors where an answer is all that there is."""
 
 
-def plan_selftest(tasks: Sequence[Task], *, repeats: int | None = None) -> TrialPlan:
+def plan_selftest(
+    tasks: Sequence[Task],
+    *,
+    repeats: int | None = None,
+    unread: Mapping[str, InputError] | None = None,
+) -> TrialPlan:
     """Check what the cases say of their self-test.
 
     Args:
         tasks: What is proven.
         repeats: Repeats of the graders, instead of what the cases say.
+        unread: What is wrong with files of cases that could not be read.
 
     Raises:
-        InputError: For a case that cannot be run, recordings that do not exist, and fewer than one
-            repeat.
+        InputError: For fewer than one repeat; and for a case that cannot be run or names
+            recordings that do not exist, if there is no other.
     """
     if repeats is not None and repeats < 1:
         raise InputError(f"repeats must be at least 1, got {repeats}")
-    require_parts(tasks)
+    refused = [_refused(Path(file).parent.name, file, e) for file, e in (unread or {}).items()]
+    ready: list[Task] = []
     for task in tasks:
-        _reference_of(task)
-        _known_bad(task)
+        try:
+            require_parts([task])
+            _reference_of(task)
+            _known_bad(task)
+        except InputError as error:
+            if len(tasks) == 1:
+                raise
+            refused.append(_refused(task.slug, task.conditions.file, error))
+        else:
+            ready.append(task)
 
     def trials(scene: Scene) -> Sequence[ProofTrial]:
         return list(_trials(scene, repeats or _repeats_of(scene.task)))
 
-    return TrialPlan(tasks=tasks, trials=trials, left_open=_left_open, again=True)
+    return TrialPlan(
+        tasks=ready,
+        trials=trials,
+        left_open=_left_open,
+        again=True,
+        untried=_untried,
+        refused=refused,
+    )
+
+
+def _refused(case: str, file: str, error: InputError) -> CaseProof:
+    """What is said of a case whose files are wrong: of a whole set, the others are proven."""
+    check = ProofCheck(name=LOADING, verdict="error", said=str(error))
+    return CaseProof(case=case, file=file, threshold=1.0, checks=(check,))
+
+
+def _untried(task: Task, why: AssayError) -> ProofCheck:
+    """What is said of a task of which nothing could be tried."""
+    found = why.__cause__ if isinstance(why.__cause__, AssayError) else why
+    if isinstance(why, ReferenceFailsError):
+        fix = "correct the reference if it is wrong, else its tests"
+        name = f"reference {_reference_of(task)}"
+        return ProofCheck(name=name, verdict="failed", said=found.message, fix=fix)
+    if isinstance(why, UnsteadyTestsError):
+        return ProofCheck(
+            name="repeats on reference", verdict="failed", said=found.message, fix=STEADY
+        )
+    return untested(why)
 
 
 def _trials(scene: Scene, repeats: int) -> Iterator[ProofTrial]:
@@ -81,12 +137,12 @@ def _trials(scene: Scene, repeats: int) -> Iterator[ProofTrial]:
         )
     elif case is not None:
         missing = ProofCheck(
-            name="reference",
+            name=NO_REFERENCE,
             verdict="failed",
             said="there is no reference recording",
             fix="record right work as recordings/reference, or name it in selftest.reference",
         )
-        yield ProofTrial(name="reference", rule=lambda _: missing, times=0)
+        yield ProofTrial(name=NO_REFERENCE, rule=lambda _: missing, times=0)
 
     def floor(
         name: str, agent: Agent, reason: str = "", *, model: str = "", times: int = 1

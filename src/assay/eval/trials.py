@@ -7,12 +7,13 @@ removed in the end.
 
 from __future__ import annotations
 
+import asyncio
 import random
 import tempfile
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -20,11 +21,11 @@ from assay.agents.scripted import Deeds, ScriptedAgent
 from assay.errors import AssayError, SkippedError
 from assay.eval.isolation import CaseLock, UndecidedIsolationError, isolated_graders
 from assay.eval.planning import Planned, require_case_parts
-from assay.eval.proof import CaseProof, Proof, ProofCheck, not_graded
+from assay.eval.proof import BEGINNING, CaseProof, Proof, ProofCheck, not_graded
 from assay.eval.runner import OnBegin, OnCell, Plan
 from assay.eval.scene import Scene, read_scene
-from assay.eval.work import open_work, stop_environments, with_cases
-from assay.sandbox import remove_tree
+from assay.eval.work import open_work, stop_environments
+from assay.scratch import scratch_beside
 from assay.store.kept_files import at_work
 from assay.store.records import CellRecord
 from assay.tasks.case import Case
@@ -40,6 +41,8 @@ Runs: TypeAlias = "Mapping[str, Sequence[Run]]"
 
 
 _NOBODY = ScriptedAgent(deeds=Deeds())
+_AT_LEAST, _FOR_EACH = 4, 2
+"""Tasks on trial at a time: at least so many, and so many for each trial at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +100,7 @@ class Arena:
             ProvisionError: If its environment cannot be built.
             TemplateError: If its template does not begin as a template should.
         """
-        with tempfile.TemporaryDirectory(prefix="assay-scene-") as home:
+        with tempfile.TemporaryDirectory(prefix="scene-", dir=self.home) as home:
             async with open_work(task, cache=self.cache, home=home) as session:
                 workspace = session.workspace
                 asked = Run(prompt=session.prompt).prompt_text
@@ -107,12 +110,9 @@ class Arena:
 @asynccontextmanager
 async def arena(*, cache: str, workers: int) -> AsyncGenerator[Arena]:
     """An arena whose directory goes when it is left; what is cached stays meanwhile."""
-    home = tempfile.mkdtemp(prefix="assay-trials-")
-    try:
+    async with scratch_beside("assay-trials-") as home:
         with at_work(str(Path(cache).parent)):
-            yield Arena(home=home, cache=cache, workers=workers)
-    finally:
-        await remove_tree(home)
+            yield Arena(home=str(home), cache=cache, workers=workers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,15 +124,26 @@ class TrialPlan:
         trials: What is tried of a task, given what can be known of it.
         left_open: Sentences on what no trial closes, of a task and its runs of bad work.
         again: Whether to try ``process`` also where ``shared`` was decided before.
+        untried: What is said of a task of which nothing could be tried, and why.
+        refused: What is said of cases that are not on trial, because something is wrong with them.
     """
 
     tasks: Sequence[Task]
     trials: Callable[[Scene], Sequence[ProofTrial]]
     left_open: Callable[[Task, Runs], Iterable[str]] | None = None
     again: bool = False
+    untried: Callable[[Task, AssayError], ProofCheck] = field(default=lambda _, why: untested(why))
+    refused: Sequence[CaseProof] = ()
 
     async def go(
-        self, *, cache: str, workers: int, begin: Begin, on_begin: OnBegin = lambda _: None
+        self,
+        *,
+        cache: str,
+        workers: int,
+        begin: Begin,
+        on_begin: OnBegin = lambda _: None,
+        on_staged: Callable[[bool], None] = lambda _: None,
+        on_case: Callable[[CaseProof], None] = lambda _: None,
     ) -> Proof:
         """Run every trial, and judge what came of them.
 
@@ -142,54 +153,82 @@ class TrialPlan:
             begin: Called with the number of trials, once it is known. What it returns is called
                 with each as it finishes; it ``passed`` if it came out as it has to.
             on_begin: Called with each trial's key as it begins.
+            on_staged: Called for each task, before any trial, with whether it can be tried.
+            on_case: Called with what was found of a task, a few tasks at a time.
         """
-        async with self._staged(cache, workers) as (place, found):
+        async with self._staged(cache, workers, on_staged) as (place, found):
             subjects = {
                 task.slug: _Subject(
                     task, one, () if isinstance(one, AssayError) else self.trials(one)
                 )
                 for task, one in found
             }
-            planned = [trial for one in subjects.values() for trial in one.planned()]
+            on_cell = begin(sum(one.total for one in subjects.values()))
+            order, proofs = list(subjects.values()), dict[str, CaseProof]()
             # Trials differ in how long they take: mixed, the first stand for the rest.
-            random.Random(0).shuffle(planned)  # noqa: S311 - an order, no secret
-            on_cell = begin(len(planned))
+            mixed = random.Random(0)  # noqa: S311 - an order, no secret
+            mixed.shuffle(order)
 
             def done(trial: Planned, run: Run) -> None:
                 on_cell(subjects[trial.task.slug].took(trial, run))
 
-            for is_right in (True, False):  # what others do may depend on what right work touches
-                now = [one for one in planned if subjects[one.task.slug].is_right(one) == is_right]
-                await place.run(now, done, on_begin)
-            return Proof(tuple(one.proof(self.left_open) for one in subjects.values()))
+            # A few at a time: what is found of them is kept, and their runs are not.
+            size = max(_AT_LEAST, _FOR_EACH * workers)
+            for some in (order[at : at + size] for at in range(0, len(order), size)):
+                trials = [trial for one in some for trial in one.planned()]
+                mixed.shuffle(trials)
+                for is_right in (True, False):  # others may depend on what right work touches
+                    now = [t for t in trials if subjects[t.task.slug].is_right(t) == is_right]
+                    await place.run(now, done, on_begin)
+                for one in some:
+                    proof = proofs[one.slug] = one.proof(self.left_open, self.untried)
+                    on_case(proof)
+            tried = [proofs[slug] for slug in subjects]
+            if self.refused:
+                tried = sorted([*tried, *self.refused], key=lambda one: one.case)
+            return Proof(tuple(tried))
 
     @asynccontextmanager
     async def _staged(
-        self, cache: str, workers: int
+        self, cache: str, workers: int, on_staged: Callable[[bool], None]
     ) -> AsyncGenerator[tuple[Arena, list[tuple[Task, Scene | AssayError]]]]:
         """Where tasks are tried, and they, with what can be known of each or why it cannot begin.
 
         How their tests are isolated is resolved; what they started has ended when the block has.
         """
-        from assay.eval.isolation_proof import decide_each
+        turn = asyncio.Semaphore(workers)
+
+        async def staged(task: Task, place: Arena) -> tuple[Task, Scene | AssayError]:
+            async with turn:
+                try:
+                    task = await self._settled(task, place)
+                    found = await place.scene(task)
+                except AssayError as error:  # reported with the task, not instead of it
+                    found = error
+            on_staged(isinstance(found, Scene))
+            return task, found
 
         async with arena(cache=cache, workers=workers) as place:
             try:
-                cases = [task.work for task in self.tasks if isinstance(task.work, Case)]
-                locks = [CaseLock(case, cache) for case in cases]
-                found = await decide_each(locks, place, again=self.again)
-                settled = with_cases(self.tasks, [one for one in found if isinstance(one, Case)])
-                undecided = {
-                    case.id: one
-                    for case, one in zip(cases, found, strict=True)
-                    if isinstance(one, UndecidedIsolationError)
-                }
-                yield (
-                    place,
-                    [(one, undecided.get(one.slug) or await _scene(one, place)) for one in settled],
-                )
+                yield place, await asyncio.gather(*(staged(task, place) for task in self.tasks))
             finally:
                 await stop_environments(self.tasks)
+
+    async def _settled(self, task: Task, place: Arena) -> Task:
+        """The task, with how its tests are isolated.
+
+        Raises:
+            UndecidedIsolationError: That is not decided.
+            SourceError: What it rests on cannot be read.
+        """
+        from assay.eval.isolation_proof import decide_each
+
+        if not isinstance(task.work, Case):
+            return task
+        (found,) = await decide_each([CaseLock(task.work, place.cache)], place, again=self.again)
+        if isinstance(found, UndecidedIsolationError):
+            raise found
+        return replace(task, work=found)
 
 
 def require_parts(tasks: Sequence[Task]) -> None:
@@ -208,13 +247,6 @@ def nothing_done(runs: Runs) -> ProofCheck | None:
     return not_graded(FLOOR, runs[FLOOR][0])
 
 
-async def _scene(task: Task, place: Arena) -> Scene | AssayError:
-    try:
-        return await place.scene(task)
-    except AssayError as error:  # reported with the task, not instead of it
-        return error
-
-
 class _Subject:
     """One task, its trials and what came of them."""
 
@@ -222,6 +254,14 @@ class _Subject:
         self._task, self._found = task, found
         self._trials = {trial.name: trial for trial in trials}
         self._runs: dict[str, list[Run]] = defaultdict(list)
+
+    @property
+    def slug(self) -> str:
+        return self._task.slug
+
+    @property
+    def total(self) -> int:
+        return sum(one.times for one in self._trials.values())
 
     def planned(self) -> Iterable[Planned]:
         for name, one in self._trials.items():
@@ -239,8 +279,14 @@ class _Subject:
             row if row.passed is None else replace(row, passed=row.passed == self.is_right(planned))
         )
 
-    def proof(self, left_open: Callable[[Task, Runs], Iterable[str]] | None) -> CaseProof:
-        task, case, runs = self._task, self._task.work, self._runs
+    def proof(
+        self,
+        left_open: Callable[[Task, Runs], Iterable[str]] | None,
+        untried: Callable[[Task, AssayError], ProofCheck],
+    ) -> CaseProof:
+        """What was found; the runs are not held any longer."""
+        task, case = self._task, self._task.work
+        runs, self._runs = self._runs, defaultdict(list)
         found = CaseProof(
             case=task.slug,
             file=task.conditions.file,
@@ -249,7 +295,7 @@ class _Subject:
         if not isinstance(self._found, UndecidedIsolationError) and isinstance(case, Case):
             found = replace(found, isolation=tuple(isolated_graders(case)))
         if isinstance(self._found, AssayError):
-            return replace(found, checks=(_untested(self._found),))
+            return replace(found, checks=(untried(task, self._found),))
         bad = {name: of for name, of in runs.items() if not self._trials[name].is_right}
         checks = [trial.rule(runs) for trial in self._trials.values()]
         return replace(
@@ -260,9 +306,9 @@ class _Subject:
         )
 
 
-def _untested(trouble: AssayError) -> ProofCheck:
-    """A case of which nothing could be tried."""
+def untested(trouble: AssayError) -> ProofCheck:
+    """What is said of a case of which nothing could be tried."""
     if isinstance(trouble, UndecidedIsolationError):
         return ProofCheck(name="isolation", verdict="error", said=trouble.message, fix=trouble.hint)
     verdict = "skipped" if isinstance(trouble, SkippedError) else "error"
-    return ProofCheck(name="begin", verdict=verdict, said=str(trouble))
+    return ProofCheck(name=BEGINNING, verdict=verdict, said=str(trouble))

@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from assay.documents import DocumentError
 from assay.errors import InputError, nearest
 from assay.eval.rollout import ANSWERED, MOVES
 from assay.eval.task_actions import act_again
@@ -45,7 +46,13 @@ if TYPE_CHECKING:
 _PATIENCE_SECONDS = 15.0
 
 
-def load_tasks(paths: Sequence[str], *, env: str = "", only: Sequence[str] = ()) -> list[Task]:
+def load_tasks(
+    paths: Sequence[str],
+    *,
+    env: str = "",
+    only: Sequence[str] = (),
+    unread: dict[str, DocumentError] | None = None,
+) -> list[Task]:
     """The tasks that paths name: cases first, then those of Python files and of rows.
 
     Args:
@@ -53,6 +60,8 @@ def load_tasks(paths: Sequence[str], *, env: str = "", only: Sequence[str] = ())
             where environments are served, and ``.json`` or ``.jsonl`` files of rows.
         env: The ``.py`` file or the URL that rows belong to.
         only: Ids of cases, slugs of tasks, or ids of templates, for all of theirs; all by default.
+        unread: Takes what is wrong with single cases, by their files, if others can be read, and
+            no others are asked for.
 
     Raises:
         InputError: For whatever is wrong with one of them, for two tasks of one name, or for an id
@@ -63,7 +72,8 @@ def load_tasks(paths: Sequence[str], *, env: str = "", only: Sequence[str] = ())
     files = [path for path in paths if _has_tasks(path, env)]
     if env and all(path.endswith(".py") for path in files):
         raise InputError("--env goes with rows", hint="name a .json or .jsonl file of them")
-    cases = load_cases([path for path in paths if path not in files and path not in served])
+    folders = [path for path in paths if path not in files and path not in served]
+    cases = load_cases(folders, unread=unread)
     found = [case_task(case) for case in cases]
     provider = served_at(env) if is_served(env) else env or None
     for file in dict.fromkeys(files):
@@ -76,7 +86,12 @@ def load_tasks(paths: Sequence[str], *, env: str = "", only: Sequence[str] = ())
     for task in found:
         if isinstance(task.work, Case) and task.slug != task.work.id:
             raise InputError(f"task {task.slug!r} is the case {task.work.id!r}: it keeps its id")
-    return _select(list(Taskset("what is to be run", found)), only)
+    tasks = list(Taskset("what is to be run", found))
+    if only and unread:
+        if not {*only} <= {name for task in tasks for name in (task.slug, task.id)}:
+            raise DocumentError([fault for error in unread.values() for fault in error.faults])
+        unread.clear()
+    return _select(tasks, only)
 
 
 def is_served(path: str) -> bool:

@@ -8,12 +8,20 @@ import shlex
 import shutil
 import tomllib
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import cast
 
-from assay.errors import InputError, ProvisionError
+from assay.errors import InputError, Location, ProvisionError, SourceError
 from assay.eval.images import ContainerEngine, build_image, find_engine
-from assay.interop.writing import WrittenCase, files_below, new_directory, tidy
+from assay.interop.writing import (
+    ORIGIN,
+    OneOfSet,
+    WrittenCase,
+    files_below,
+    new_directory,
+    tidy,
+)
 from assay.registry.files import yaml_text
 from assay.scoring.json_safe import Json
 from assay.tasks.case_files import tree_digest
@@ -79,15 +87,46 @@ def write_harbor_case(folder: str, directory: str) -> WrittenCase:
         InputError: The folder is no task, or the directory is not empty.
         ProvisionError: The image cannot be built.
     """
-    task = _read(Path(folder).resolve())
+    task = _read(Path(folder))
     with new_directory(directory) as whole:
         image, runnable, workdir = _image(task)
         hidden = _copy_tests(task, whole / "hidden")
         _write_recordings(task, whole / "recordings")
         text = _case_text(task, image=image, workdir=workdir, hidden=hidden)
+        text += yaml_text({"metadata": {ORIGIN: _origin(folder)}})
         (whole / "case.yaml").write_text(text, encoding="utf-8")
         files = tuple(files_below(whole))
     return WrittenCase(directory=directory, files=files, runnable=runnable, notes=tuple(task.notes))
+
+
+def tasks_below(folder: str) -> list[OneOfSet] | None:
+    """The tasks of a folder of task folders, by name; None if it is itself a task."""
+    place = Path(folder)
+    if _is_task(place):
+        return None
+    try:
+        found = sorted(one for one in place.iterdir() if one.is_dir() and _is_task(one))
+    except OSError as error:
+        raise InputError(f"{folder} cannot be read: {error.strerror}") from error
+    return [_one_of_set(one) for one in found]
+
+
+def _one_of_set(folder: Path) -> OneOfSet:
+    place = Location(file=str(folder))
+    try:
+        origin = _origin(str(folder))
+    except SourceError as error:
+        return OneOfSet(place=place, said=error.message)
+    write = partial(write_harbor_case, str(folder))
+    return OneOfSet(name=folder.name, place=place, origin=origin, write=write)
+
+
+def _origin(folder: str) -> str:
+    return f"harbor:{tree_digest(folder)}"
+
+
+def _is_task(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in ("task.toml", "task.yaml"))
 
 
 def _read(folder: Path) -> _Task:
@@ -97,7 +136,7 @@ def _read(folder: Path) -> _Task:
         return _terminal_bench(folder)
     raise InputError(
         f"{folder} is no task folder: it has neither task.toml nor task.yaml",
-        hint="name one task's folder, not that of a dataset",
+        hint="name a task's folder, or one that has such folders",
     )
 
 
@@ -112,10 +151,10 @@ def _harbor(folder: Path) -> _Task:
     except ValueError as error:
         raise InputError(f"{file}: {error}") from error
     environment = _table(said, "environment")
-    context = folder / "environment"
+    context = folder.resolve() / "environment"
     return _Task(
         form="Harbor",
-        name=folder.name,
+        name=folder.resolve().name,
         prompt=prompt,
         agent_s=_seconds(_table(said, "agent"), "timeout_sec", 1800.0),
         tests_s=_seconds(_table(said, "verifier"), "timeout_sec", 300.0),
@@ -143,14 +182,14 @@ def _terminal_bench(folder: Path) -> _Task:
         raise InputError(f"{file}: instruction: a text is required")
     return _Task(
         form="Terminal-Bench",
-        name=folder.name,
+        name=folder.resolve().name,
         prompt=prompt,
         agent_s=_seconds(table, "max_agent_timeout_sec", 1800.0),
         tests_s=_seconds(table, "max_test_timeout_sec", 300.0),
         network=False,
         image="",
-        context=folder,
-        dockerfile=_file(folder / "Dockerfile"),
+        context=folder.resolve(),
+        dockerfile=_file(folder.resolve() / "Dockerfile"),
         script=_file(folder / "run-tests.sh"),
         solution=_file(folder / "solution.sh"),
         notes=_services(folder),

@@ -13,6 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from assay.errors import InputError, Location, nearest
 from assay.graders.swebench_ids import read_ids
@@ -142,11 +143,29 @@ def _ids(row: Mapping[str, Json], name: str, problems: list[Problem]) -> tuple[s
         return ()
 
 
+PlacedRow: TypeAlias = "tuple[Location, Mapping[str, Json] | InputError]"
+"""Where a row stands, and it, or what is wrong there."""
+
+
 def read_instances(file: str) -> list[Mapping[str, Json]]:
     """The rows of a file: one row as JSON, a list of rows, or one row to a line (JSONL).
 
     Raises:
         InputError: If it cannot be read or holds something else, with the line.
+    """
+    rows: list[Mapping[str, Json]] = []
+    for _, row in placed_rows(file):
+        if isinstance(row, InputError):
+            raise row
+        rows.append(row)
+    return rows
+
+
+def placed_rows(file: str) -> list[PlacedRow]:
+    """The rows of a file with their places, and in the place of a row what is wrong with it.
+
+    Raises:
+        InputError: If the file cannot be read.
     """
     try:
         path = Path(file)
@@ -165,25 +184,29 @@ def read_instances(file: str) -> list[Mapping[str, Json]]:
         place = Location(file=file)
         raise InputError(str(error), location=place, hint="keep one of them") from None
     rows = whole if isinstance(whole, list) else [whole]
-    return [_mapping(row, Location(file=file, field=f"[{n}]")) for n, row in enumerate(rows)]
+    places = (Location(file=file, field=f"[{number}]") for number in range(len(rows)))
+    return [(place, _mapping(row, place)) for place, row in zip(places, rows, strict=True)]
 
 
-def _lines(file: str, text: str) -> list[Mapping[str, Json]]:
-    rows: list[Mapping[str, Json]] = []
+def _lines(file: str, text: str) -> list[PlacedRow]:
+    rows: list[PlacedRow] = []
     # A line ends at a line feed alone: texts in the rows may hold every other separator.
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
         place = Location(file=file, line=number)
-        row = read_json(line, place, wrong="this is not JSON", nan=True)
-        rows.append(_mapping(row, place))
+        try:
+            row = read_json(line, place, wrong="this is not JSON", nan=True)
+        except InputError as error:
+            rows.append((place, error))
+        else:
+            rows.append((place, _mapping(row, place)))
     return rows
 
 
-def _mapping(row: Json, place: Location) -> Mapping[str, Json]:
-    if not isinstance(row, dict):
-        raise InputError("a row is a mapping with instance_id, repo and more", location=place)
-    return row
+def _mapping(row: Json, place: Location) -> Mapping[str, Json] | InputError:
+    said = "a row is a mapping with instance_id, repo and more"
+    return row if isinstance(row, dict) else InputError(said, location=place)
 
 
 def pick_instance(
@@ -200,21 +223,24 @@ def pick_instance(
         if instance_id not in names:
             hint = nearest(instance_id, names[:10_000])
             raise InputError(f"{file} has no instance {instance_id!r}", hint=hint)
-        return _read(rows[names.index(instance_id)], file)
+        return read_placed(rows[names.index(instance_id)], Location(file=file))
     if len(rows) != 1:
         such = next((f", such as {name}" for name in names if name), "")
         hint = f"name one with --instance{such}" if names else "is it empty?"
         raise InputError(f"{file} has {len(rows)} rows", hint=hint)
-    return _read(rows[0], file)
+    return read_placed(rows[0], Location(file=file))
 
 
-def _read(row: Mapping[str, Json], file: str) -> SweBenchInstance:
+def read_placed(row: Mapping[str, Json], place: Location) -> SweBenchInstance:
+    """Read one row.
+
+    Raises:
+        InputError: With everything that is wrong in it.
+    """
     try:
         return read_instance(row)
     except ShapeError as error:
         said = "; ".join(f"{one.field}: {one.message}" for one in error.problems)
         whose = f" of instance {row['instance_id']!r}" if "instance_id" in row else ""
         hint = next((one.hint for one in error.problems if one.hint), "")
-        raise InputError(
-            f"the row{whose}: {said}", location=Location(file=file), hint=hint
-        ) from error
+        raise InputError(f"the row{whose}: {said}", location=place, hint=hint) from error

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from assay.errors import InputError, ProvisionError, SourceError
 from assay.interop.swebench import SweBenchInstance
-from assay.interop.writing import WrittenCase, files_below, new_directory, tidy
+from assay.interop.writing import ORIGIN, WrittenCase, files_below, new_directory, tidy
 from assay.registry.files import yaml_text
 from assay.scoring.json_safe import Json
 from assay.tasks.archives import copy_tree, unpack
@@ -24,6 +24,7 @@ from assay.tasks.blocks import ContainerSpec
 from assay.tasks.origin import Source, is_local
 from assay.tasks.packages import fetch_sdist
 from assay.tasks.repositories import export_commit
+from assay.types.codec import to_json
 
 _SECONDS = 120.0
 _ENV = {
@@ -180,7 +181,9 @@ def write_case(
     """
     with new_directory(directory) as whole:
         parts = _write_parts(instance, whole, Path(directory), source, cache_dir)
-        (whole / "case.yaml").write_text(_case_text(instance, parts), encoding="utf-8")
+        (whole / "case.yaml").write_text(
+            _case_text(instance, parts, origin_of(instance, source)), encoding="utf-8"
+        )
         files = tuple(files_below(whole))
     return WrittenCase(
         directory=directory, files=files, runnable=parts.runnable, notes=tuple(parts.notes)
@@ -382,7 +385,13 @@ def _environment(instance: SweBenchInstance, parts: _Parts) -> str:
     return _ENVIRONMENT + (_SRC if parts.in_src else "")
 
 
-def _case_text(instance: SweBenchInstance, parts: _Parts) -> str:
+def origin_of(instance: SweBenchInstance, source: Source | None) -> str:
+    """A digest of what a case is made of: the row, and where its files are from."""
+    said = json.dumps([to_json(instance), to_json(source)], sort_keys=True)
+    return f"swebench:{hashlib.sha256(said.encode('utf-8', 'surrogateescape')).hexdigest()}"
+
+
+def _case_text(instance: SweBenchInstance, parts: _Parts, origin: str) -> str:
     grader: dict[str, Json] = {
         "type": "swebench",
         "inject": [{"src": f"hidden/{path}", "dest": path} for path in parts.hidden],
@@ -408,6 +417,6 @@ def _case_text(instance: SweBenchInstance, parts: _Parts) -> str:
             "" if parts.runnable else _NOT_THERE,
             yaml_text({"graders": [grader]}),
             "\n",
-            yaml_text({"metadata": {"swebench": said}}),
+            yaml_text({"metadata": {"swebench": said, ORIGIN: origin}}),
         )
     )

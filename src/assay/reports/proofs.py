@@ -13,6 +13,9 @@ from assay.reports.page import STYLES, Cell, TextPage
 from assay.reports.plain import one_line
 from assay.scoring.json_safe import Json
 
+SET = 10
+"""More cases than that are a set, of which only what is wrong is shown."""
+
 _OUTCOMES: dict[Verdict, Outcome] = {
     "held": "pass",
     "failed": "fail",
@@ -22,9 +25,16 @@ _OUTCOMES: dict[Verdict, Outcome] = {
 
 
 def render_proof(page: TextPage, proof: Proof, line: Callable[[Proof], str]) -> None:
-    """Write what a self-test or an attack found, and its verdict in one line."""
+    """Write what a self-test or an attack found, and its verdict in one line.
+
+    Of a whole set, only what is wrong is written, and at the end why which cases are not proven.
+    """
+    is_set = len(proof.cases) > SET and not any(map(_attempts, proof.cases))
     for case in proof.cases:
-        _case(page, case)
+        if not (is_set and case.verdict == "held"):
+            _case(page, case, brief=is_set)
+    if len(proof.cases) > 1 and not any(map(_attempts, proof.cases)):
+        _causes(page, proof)
     outcome: Outcome = "pass" if proof.code == 0 else "fail" if proof.code == 1 else "error"
     page.line((f"{GLYPHS[outcome]} {line(proof)}", STYLES[outcome]), hanging=2)
 
@@ -53,9 +63,9 @@ def selftest_line(proof: Proof) -> str:
         of[case.verdict].append(one_line(case.case, 60))
     skipped = f" ({len(of['skipped'])} skipped)" if of["skipped"] else ""
     if of["failed"]:
-        return f"FAIL: not proven: {', '.join(of['failed'])}{skipped}"
+        return f"FAIL: not proven: {_listed(of['failed'], proof)}{skipped}"
     if of["error"]:
-        return f"NO VERDICT: could not be tested: {', '.join(of['error'])}{skipped}"
+        return f"NO VERDICT: could not be tested: {_listed(of['error'], proof)}{skipped}"
     if not of["held"]:
         return "NO VERDICT: every case was skipped"
     untried = [one_line(case.case, 60) for case in proof.cases if case.is_untried]
@@ -66,12 +76,35 @@ def selftest_line(proof: Proof) -> str:
     return f"PASS: {proven} proven{but}{skipped}"
 
 
-def _case(page: TextPage, case: CaseProof) -> None:
+def _listed(names: Sequence[str], proof: Proof) -> str:
+    """The names of cases; of a set, which lists them by cause, how many there are."""
+    total = len(proof.cases)
+    return f"{len(names)} of {total} cases" if total > SET else ", ".join(names)
+
+
+def _causes(page: TextPage, proof: Proof) -> None:
+    """Why cases are not proven: their ids by cause, and of what could not be tried its reason."""
+    for cause, cases in proof.causes.items():
+        check = cases[0].causes[cause]
+        outcome: Outcome = "error" if check.verdict == "held" else _OUTCOMES[check.verdict]
+        head = (f"{GLYPHS[outcome]} {cause}", STYLES[outcome])
+        names = [one_line(case.case, 60) for case in cases]
+        if outcome == "fail" or check.verdict == "held":
+            page.line(head, f" ({len(names)}): {', '.join(names)}", hanging=4)
+            continue
+        page.line(head, f" ({len(names)}):")
+        for case, name in zip(cases, names, strict=True):
+            page.line(f"{name}: {one_line(case.causes[cause].said, 300)}", indent=4, hanging=2)
+    if proof.causes:
+        page.blank()
+
+
+def _case(page: TextPage, case: CaseProof, *, brief: bool = False) -> None:
     outcome, attempts = _OUTCOMES[case.verdict], _attempts(case)
     held = [one for one in attempts if one.outcome == "holds" and one.verdict == "held"]
     # An attack is a long list of which most gained nothing: the best paid of the others come first.
     shown = sorted(
-        (check for check in case.checks if check not in held),
+        (c for c in case.checks if c not in held and not (brief and c.verdict == "held")),
         key=lambda check: -(check.reward or 0.0) if isinstance(check, CheatTrial) else 0.0,
     )
     gets = f" · doing nothing gets {score(case.floor)}" if attempts else ""
@@ -85,7 +118,7 @@ def _case(page: TextPage, case: CaseProof) -> None:
         header = [page.text("cheat" if attempts else "check"), *does]
         header += [page.text("found"), page.text("reward")]
         page.table(header, [_row(page, check) for check in shown], left=2 + bool(attempts))
-    for one in case.isolation:
+    for one in () if brief else case.isolation:
         page.line(("isolation  ", "dim"), one_line(str(one), 400), hanging=2)
         if objects := one.contract.objects if one.contract else ():
             said = f"{one.grader}: {count(len(objects), 'test')}: {', '.join(objects)}"
@@ -101,7 +134,7 @@ def _case(page: TextPage, case: CaseProof) -> None:
         flagged = sum(bool(one.flags) for one in held)
         seen = f", {flagged} of them flagged as tampering" if flagged else ""
         page.line((f"{count(len(held), 'cheat')} gained nothing{seen}", "dim"))
-    if case.open:
+    if case.open and not brief:
         page.line(("left open", "bold"))
         for sentence in case.open:
             page.line(f"· {one_line(sentence, 400)}", indent=2, hanging=2)

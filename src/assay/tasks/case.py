@@ -211,16 +211,23 @@ def load_case(file: str) -> Case:
     return _read_case(found[0], given=file)[0]
 
 
-def load_cases(paths: Sequence[str]) -> list[Case]:
+def load_cases(
+    paths: Sequence[str], *, unread: dict[str, DocumentError] | None = None
+) -> list[Case]:
     """Read cases, sorted by id.
 
     Args:
         paths: Each a case file, the directory of a case, a directory of such directories, or a
             directory that has one in ``evals``. A case that is named twice is read once.
+        unread: Takes what is wrong with single cases, by their files, if others can be read.
+
+    Raises:
+        DocumentError: For whatever is wrong with one of them.
     """
     faults: list[DocumentFault] = []
     cases: dict[str, Case] = {}
     files: set[str] = set()
+    wrong: dict[str, DocumentError] = {}
     for given, file in _each_file(paths, faults):
         if (real := os.path.realpath(file)) in files:
             continue
@@ -228,13 +235,17 @@ def load_cases(paths: Sequence[str]) -> list[Case]:
         try:
             case, document = _read_case(file, given=given)
         except DocumentError as error:
-            faults.extend(error.faults)
+            wrong[file] = error
             continue
         if case.id in cases:
             message = f"the id {case.id!r} is already that of {cases[case.id].file}"
             problem = Problem(("id",), message, "ids must be unique")
             faults.extend(problems_to_error([problem], document).faults)
         cases.setdefault(case.id, case)
+    if unread is not None and cases:
+        unread.update(wrong)
+    else:
+        faults += [fault for error in wrong.values() for fault in error.faults]
     if faults:
         raise DocumentError(faults)
     return sorted(cases.values(), key=lambda case: case.id)

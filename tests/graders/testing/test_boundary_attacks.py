@@ -1,8 +1,9 @@
 """Cheats against the boundary of ``isolation: process``, written with its source at hand.
 
 An attack is a module of the submission, an honest one that does the same work, and a hidden test
-module that is run against both in one graded run. Every test must pass with the honest module and
-fail with the other; what the attack is honestly worth is tested by ``test_worth_...``.
+module that is run against both, in runs that have attacks beside honest work. Every test must pass
+with the honest module and fail with the other; what the attack is honestly worth is tested by
+``test_worth_...``.
 """
 
 # ruff: noqa: E501, ISC004 - programs are shown as they are
@@ -14,7 +15,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.boundary_runs import Outcomes, grade, outcomes
+from assay.graders.testing.contract import Contract
+from tests.boundary_runs import SEED, Outcomes, grade, learn, outcomes
 
 pytestmark = pytest.mark.slow
 
@@ -1480,37 +1482,45 @@ _PARTS = [[*enumerate(ATTACKS)][start::4] for start in range(4)]
 """The attacks that are tried in one run, so that each is tried once however tests are spread."""
 
 
-def _run(part: int) -> Outcomes:
-    submission = dict(EXTRA_SUBMISSION)
+def _runs(part: int) -> tuple[Outcomes, Outcomes]:
+    """Two runs of the same tests: what is an attack in one is honest work in the other."""
     reference: dict[str, str] = {}
+    attacks: dict[str, str] = {}
     hidden = dict(EXTRA_HIDDEN)
     for number, attack in _PARTS[part]:
-        fair, foul, tests = ATTACKS[attack]
-        for kind, text in (("fair", fair), ("foul", foul)):
-            name = f"{kind}_{number}"
-            submission[f"{name}.py"], reference[f"{name}.py"] = text, fair
-            hidden[f"test_{name}.py"] = re.sub(r"\bkit\b", name, tests)
-    return outcomes(grade(submission, hidden, reference=reference, timeout_s=150.0))
+        name = f"kit_{number}"
+        reference[f"{name}.py"], attacks[f"{name}.py"], tests = ATTACKS[attack]
+        hidden[f"test_{number}.py"] = re.sub(r"\bkit\b", name, tests)
+    contract = Contract.of_runs(SEED, learn(reference, hidden, timeout_s=150.0)).to_json()
+
+    def run(fouls: list[str]) -> Outcomes:
+        tree = {**reference, **{name: attacks[name] for name in fouls}, **EXTRA_SUBMISSION}
+        return outcomes(grade(tree, hidden, contract=contract, timeout_s=150.0))
+
+    names = list(attacks)
+    return run(names[::2]), run(names[1::2])
 
 
 @pytest.mark.parametrize("part", range(len(_PARTS)))
 def test_no_attack_pays(part: int) -> None:
-    found = _run(part)
-    wrong = {attack: list(_wrong(found, number, attack)) for number, attack in _PARTS[part]}
+    runs = _runs(part)
+    wrong: dict[str, list[str]] = {}
+    for place, (number, attack) in enumerate(_PARTS[part]):
+        foul, fair = runs[place % 2], runs[1 - place % 2]
+        wrong[attack] = [*_wrong("fair", fair, number), *_wrong("foul", foul, number)]
     assert {attack: told for attack, told in wrong.items() if told} == {}
 
 
-def _wrong(found: Outcomes, number: int, attack: str) -> Iterator[str]:
+def _wrong(kind: str, found: Outcomes, number: int) -> Iterator[str]:
     """What is not as it must be: honest work passes, and of the attack what is worth something."""
-    expected = len(re.findall(r"\bdef test_", ATTACKS[attack][2]))
-    for kind in ("fair", "foul"):
-        told = {n: said for n, said in found.items() if n.startswith(f"test_{kind}_{number}.py")}
-        if len(told) != expected:
-            yield f"{kind}: {len(told)} tests of {expected}"
-        for name, said in told.items():
-            passes = kind == "fair" or "::test_worth_" in name
-            if said[0] not in (("passed",) if passes else ("failed", "error", "missing")):
-                yield f"{name}: {said}"
+    tests = [*ATTACKS.values()][number][2]
+    told = {name: said for name, said in found.items() if name.startswith(f"test_{number}.py")}
+    if len(told) != (expected := len(re.findall(r"\bdef test_", tests))):
+        yield f"{kind}: {len(told)} tests of {expected}"
+    for name, said in told.items():
+        passes = kind == "fair" or "::test_worth_" in name
+        if said[0] not in (("passed",) if passes else ("failed", "error", "missing")):
+            yield f"{kind}: {name}: {said}"
 
 
 def test_a_module_whose_spec_was_asked_for_first_is_patched_all_the_same() -> None:
@@ -1545,7 +1555,7 @@ def test_a_file_named_like_what_the_library_imports_takes_no_value_from_honest_w
 
 def test_a_host_that_hangs_or_is_gone_ends_no_other_test_and_changes_no_mode() -> None:
     submission = {
-        "hangs.py": "def add(a, b):\n    while True: pass\n",
+        "hangs.py": "import time\ndef add(a, b): time.sleep(600)\n",
         "kills.py": "import os, signal\ndef add(a, b): os.kill(os.getppid(), signal.SIGKILL)\n"
         "def worth(): return 1\n",
     }
@@ -1556,7 +1566,7 @@ def test_a_host_that_hangs_or_is_gone_ends_no_other_test_and_changes_no_mode() -
         "test_3.py": alone,
     }
     reference = {f"{name}.py": ADD for name in ("hangs", "kills")}
-    score = grade(submission, hidden, reference=reference, timeout_s=24.0, shuffle=False)
+    score = grade(submission, hidden, reference=reference, timeout_s=40.0, shuffle=False)
     found = {name: said for name, (said, _) in outcomes(score).items()}
     assert found == {
         "test_1.py::test_hangs": "failed",

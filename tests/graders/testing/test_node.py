@@ -318,7 +318,7 @@ test('late', async () => strictEqual((await import('../kit.mjs')).add(1, 1), 2))
 
     async def test_a_server_left_open_does_not_hang(self, case: Case) -> None:
         files = {"kit.js": f"require('net').createServer().listen(0);{HONEST}"}
-        value, _, _, _ = await case.grade(files, timeout_s=30.0)
+        value, _, _, _ = await case.grade(files, timeout_s=120.0)
         assert value == 1.0
 
     async def test_one_file_that_does_not_load_costs_its_own_tests(self, case: Case) -> None:

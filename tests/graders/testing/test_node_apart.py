@@ -31,6 +31,10 @@ CHEATS = sorted(path.stem for path in (HERE / "cheats").glob("*.js"))
 TWINS = sorted(path.stem for path in (HERE / "twins").glob("*.js"))
 HONEST = ("values", "classes", "errors", "calls", "mocks")
 LIES = sorted(path.stem for path in (HERE / "lies").glob("*.js"))
+CHANGE_THE_PROCESS = (
+    *("builtins_replaced", "node_s_own_functions_for_callbacks", "tests_of_its_own"),
+    *("prototypes_polluted_by_what_is_copied", "an_object_that_turns_into_what_is_wanted"),
+)
 FORGED = re.findall(
     r"^  ['\"](.+)['\"]: \(n\)", (HERE / "forged.js").read_text("utf-8"), re.MULTILINE
 )
@@ -204,15 +208,18 @@ class TestContract:
         assert needs["hidden.test.js::fails"] >= {"raises:kit.Point()", "class:kit.Odd:RangeError"}
 
 
-def _judge_by_references(folder: str, names: Sequence[str]) -> Told:
-    """All cases of a folder in one file, each with a module of its own."""
-    tests, references, kits = HEAD, dict[str, str](), dict[str, str]()
+def _judge_by_references(folder: str, names: Sequence[str], alone: Sequence[str] = ()) -> Told:
+    """Cases of a folder, each with a module of its own; in one file, but for some."""
+    tests, references, kits = {"hidden.test.js": HEAD}, dict[str, str](), dict[str, str]()
     for name in names:
         reference, kit, text = _parts(folder, name)
         text = text.replace("./kit.js", f"./{name}.js").replace("test('", f"test('{name}: ")
-        tests += f"{{{text}}}\n"
+        if name in alone:
+            tests[f"{name}.test.js"] = HEAD + text
+        else:
+            tests["hidden.test.js"] += f"{{{text}}}\n"
         references[f"{name}.js"], kits[f"{name}.js"] = reference, kit
-    return judge_apart({"hidden.test.js": tests}, kits, "hidden.test.js", reference=references)
+    return judge_apart(tests, kits, *tests, reference=references)
 
 
 def _parts(folder: str, name: str) -> tuple[str, str, str]:
@@ -224,8 +231,7 @@ def _parts(folder: str, name: str) -> tuple[str, str, str]:
 
 
 def _outcomes_of(told: Told, name: str) -> dict[str, str]:
-    start = f"hidden.test.js::{name}: "
-    return {key: one for key, one in told.outcomes.items() if key.startswith(start)}
+    return {key: one for key, one in told.outcomes.items() if f".test.js::{name}: " in key}
 
 
 class TestLies:
@@ -233,17 +239,13 @@ class TestLies:
 
     @pytest.mark.slow
     def test_no_lie_passes_a_test(self) -> None:
-        """All of them at once, each in a file of its own."""
-        tests, references, kits = dict[str, str](), dict[str, str](), dict[str, str]()
-        for number, name in enumerate(LIES):
-            reference, kit, text = _parts("lies", name)
-            tests[f"{number}.test.js"] = HEAD + text.replace("./kit.js", f"./kit{number}.js")
-            references[f"kit{number}.js"], kits[f"kit{number}.js"] = reference, kit
-        told = judge_apart(tests, kits, *tests, reference=references)
-        for number, name in enumerate(LIES):
-            file = f"{number}.test.js::"
-            outcomes = {key: one for key, one in told.outcomes.items() if key.startswith(file)}
+        told = _judge_by_references("lies", LIES, alone=CHANGE_THE_PROCESS)
+        for name in LIES:
+            outcomes = _outcomes_of(told, name)
             assert set(outcomes.values()) == {"failed"}, (name, outcomes, told.output)
+        # What stands beside others has failed by itself.
+        gone = [name for name, why in told.messages.items() if "submission's process" in why]
+        assert not [name for name in gone if name.startswith("hidden.test.js")]
         assert not told.forged
         assert not told.tampering
 
@@ -314,15 +316,16 @@ test('needs it', () => { const kit = require('./kit.js'); assert.ok(kit); kit.su
 test('does not', () => assert.ok(true));
 """
 
+_SHARED = "const shared = new Int32Array(new SharedArrayBuffer(4));"
+
 # What becomes of the process of a submission in a call, and what is said of that.
 ENDS = {
     "exits": ("exports.die = () => process.reallyExit(0);", "it ended"),
     "is killed": ("exports.die = () => process.kill(process.pid, 'SIGKILL');", "it ended"),
     "aborts": ("exports.die = () => process.abort();", "it ended"),
-    "loops": ("exports.die = () => { for (;;); };", "it did not answer within"),
-    "never loads": (
-        "exports.die = () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);",
-        "not answer",
+    "loops": (
+        f"{_SHARED} exports.die = () => {{ for (;;) Atomics.wait(shared, 0, 0, 99); }};",
+        "it did not answer within",
     ),
     "floods": ("exports.die = () => 'x'.repeat(33 << 20);", "too large"),
     "throws while it is asked": (
@@ -349,7 +352,7 @@ class TestTheEnd:
             kits[f"kit{number}.js"] = f"{kit}\nexports.add = (a, b) => a + b;"
         lives = "exports.die = () => 1; exports.add = (a, b) => a + b;"
         words = ["--test-concurrency=2", *tests]
-        told = judge_apart(tests, kits, *words, patience=4.0, reference=dict.fromkeys(kits, lives))
+        told = judge_apart(tests, kits, *words, reference=dict.fromkeys(kits, lives))
         for number, (name, (_, why)) in enumerate(ENDS.items()):
             file = f"{number}.test.js::"
             outcomes = {

@@ -5,5 +5,5 @@ exports.sortedItself = (items) => { items.length = 0; return items; };
 // ---- tests
 const kit = require('./kit.js');
 for (const name of ['sorted', 'sortedItself']) {
-  test(name, () => { const items = [3, 1]; assert.deepStrictEqual(kit[name](items), [...items].sort()); });
+  test('' + name, () => { const items = [3, 1]; assert.deepStrictEqual(kit[name](items), [...items].sort()); });
 }
