@@ -40,7 +40,11 @@ PARTS: dict[str, tuple[str, str]] = {
     ),
     "rows": (
         "eval/row_grading eval/runner eval/rollout eval/records",
-        "tests/eval/test_rollout.py tests/eval/test_row_sinks.py tests/eval/test_recorded.py",
+        (
+            "tests/eval/test_rollout.py tests/eval/test_row_sinks.py tests/eval/test_recorded.py "
+            "tests/eval/test_records.py tests/eval/test_row_grading.py tests/eval/test_jobs.py "
+            "tests/eval/test_runner.py"
+        ),
     ),
     "store": (
         "store/runs store/scores store/jobs",
