@@ -40,9 +40,10 @@ real: agents web ## Run the tests with programs of others: agents, peers, a brow
 soak: setup ## Run the tests that repeat something many times, and more examples of each property
 	@$(BIN)/pytest -q -n 3 -m "soak or hypothesis" --hypothesis-profile=thorough
 
-# At once, they import and collect once, and no core waits for the last test of each.
+# At once, they import and collect once, and no core waits for the last test of each; a fourth
+# worker computes while Ray, browsers and agents start.
 every: agents web ## Run all of them: what `test`, `slow`, `real` and `soak` run, in one
-	@$(BIN)/pytest -q -n 3 --hypothesis-profile=thorough
+	@$(BIN)/pytest -q -n 4 --hypothesis-profile=thorough
 
 coverage: setup ## Run every test, and say what none of them reached
 	@$(BIN)/pytest -q -n 3 --cov --cov-report=term:skip-covered

@@ -31,7 +31,7 @@ def mistakes(schema: Mapping[str, Json], right: Json) -> Iterator[tuple[Place, J
         schema: What a document may say.
         right: A document that it takes; the more there is in it, the more is made wrong.
     """
-    root = {"$defs": schema["$defs"]} if "$defs" in schema else {}
+    root = {name: schema[name] for name in ("$defs", "components") if name in schema}
     for place, wrong in _wrong(schema, right, (), root):
         yield place, _with(right, place, wrong)
 
@@ -45,9 +45,10 @@ def _wrong(
     def takes(one: Mapping[str, Json], value: Json) -> bool:
         return jsonschema_rs.is_valid({**root, **one}, value)
 
+    schema = _meant(schema, root)
     yield from ((place, value) for value in _VALUES if not takes(schema, value))
     branches = cast("list[dict[str, Json]]", schema.get("anyOf") or schema.get("oneOf") or [schema])
-    branch = next(one for one in branches if takes(one, right))
+    branch = _meant(next(one for one in branches if takes(one, right)), root)
     if isinstance(right, list):
         items = cast("dict[str, Json]", branch.get("items", {}))
         for number, item in enumerate(right):
@@ -66,6 +67,14 @@ def _wrong(
             yield from _wrong(inner, right[name], (*place, name), root)
         else:
             yield from (((*place, name), one) for one in _VALUES if not takes(inner, one))
+
+
+def _meant(schema: Mapping[str, Json], root: Mapping[str, Json]) -> Mapping[str, Json]:
+    """What a reference refers to."""
+    found: Json = dict(root)
+    for step in str(schema.get("$ref", "")).split("/")[1:]:
+        found = cast("dict[str, Json]", found)[step]
+    return cast("Mapping[str, Json]", found) if "$ref" in schema else schema
 
 
 def _with(document: Json, place: Place, value: Json) -> Json:

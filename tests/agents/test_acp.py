@@ -15,6 +15,7 @@ from assay.testing import FakeModel, through_shell
 from assay.types.run import Run
 from assay.types.trace import AgentStep, Step, ToolStep
 from tests.command_line import assay, write_case
+from tests.each import each
 
 _AGENT = """
 import json, os, subprocess, sys, urllib.request
@@ -263,8 +264,8 @@ def scripted(*rules: Rule, default: Decision = "allow") -> Interaction:
     return Interaction(policy="scripted", rules=rules, default=default)
 
 
-@pytest.mark.parametrize(
-    ("policy", "option"),
+@each(
+    "policy, option",
     [
         (None, "yes"),
         (Interaction(policy="auto-approve"), "yes"),
@@ -292,7 +293,7 @@ async def test_a_yes_that_no_option_says_is_a_no() -> None:
     assert (decided.decision, decided.option) == ("deny", "")
 
 
-@pytest.mark.parametrize(("allow", "option"), [(True, "yes"), (False, "no")])
+@each("allow, option", [(True, "yes"), (False, "no")])
 async def test_a_model_decides(*, allow: bool, option: str) -> None:
     with FakeModel([{"reason": "It wipes the disk.", "allow": allow}]) as fake:
         policy = Interaction(policy="llm-based", model=fake.model, instructions="Be strict.")

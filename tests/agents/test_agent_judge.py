@@ -21,6 +21,7 @@ from assay.store.records import CellRecord
 from assay.tasks.grader_files import load_graders
 from assay.testing import FakeModel, calls
 from assay.types.submission import Submission, Workspace
+from tests.each import each
 
 pytestmark = pytest.mark.sandbox
 
@@ -246,8 +247,8 @@ async def test_a_file_of_graders_declares_it_and_rows_give_criteria(tmp_path: Pa
     assert 'name="criteria"' in fake.conversations[0].turns[1].text  # in a fence
 
 
-@pytest.mark.parametrize(
-    ("options", "why"),
+@each(
+    "options, why",
     [
         ({}, "criteria: is required"),
         ({"criteria": []}, "criteria"),

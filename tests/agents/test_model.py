@@ -28,6 +28,7 @@ from assay.testing import FakeModel, calls, says
 from assay.types.run import Run
 from assay.types.submission import Workspace
 from assay.types.trace import AgentStep, ToolStep
+from tests.each import each
 from tests.model_servers import Raw, Seen, error, scripted
 
 _QUICK = ModelSettings(max_attempts=1, cache="off")
@@ -161,11 +162,7 @@ async def test_a_tool_that_hangs_is_told_and_the_work_goes_on() -> None:
     assert run.trace.content == "Too slow."
 
 
-@pytest.mark.parametrize(
-    "bad",
-    [calls("nothing"), calls("tool", number="x"), Call("", "tool", '{"a": ')],
-    ids=["unknown", "wrong", "malformed"],
-)
+@each("bad", [calls("nothing"), calls("tool", number="x"), Call("", "tool", '{"a": ')])
 async def test_calls_that_cannot_be_made_end_the_work_when_they_come_again(bad: Any) -> None:
     def tool(number: int = 1) -> str:
         return "fine"
@@ -233,7 +230,7 @@ async def test_the_time_of_the_agent_is_limited() -> None:
     assert run.tokens
 
 
-@pytest.mark.parametrize("protocol", ["anthropic", "google"])
+@each("protocol", ["anthropic", "google"])
 async def test_what_a_model_thinks_is_recorded_and_sent_back(protocol: str) -> None:
     def tool() -> str:
         return "fine"
@@ -581,8 +578,8 @@ async def test_instructions_of_ones_own_take_the_place_of_the_usual_ones() -> No
 # --- Refused before anything is asked ------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("options", "why"),
+@each(
+    "options, why",
     [
         ({"tools": ["shell"]}, "there is no tool 'shell'"),
         ({"steps": 0}, "steps must be more than 0"),

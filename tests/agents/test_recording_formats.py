@@ -18,6 +18,7 @@ from assay.tasks.task import Agent, case_task
 from assay.types.run import Run
 from assay.types.submission import Workspace
 from assay.types.trace import AgentStep, ToolStep
+from tests.each import each
 
 pytestmark = pytest.mark.sandbox
 
@@ -98,7 +99,7 @@ async def test_printing_events_from_a_harness_without_a_trace(tmp_path: Path) ->
     assert run.trace.extra["observed"] is False
 
 
-@pytest.mark.parametrize("agent", [EchoAgent(), RecordedAgent(answer="x")])
+@each("agent", [EchoAgent(), RecordedAgent(answer="x")])
 async def test_agents_that_show_nothing(agent: Agent) -> None:
     run = Run(prompt="x")
     await agent(run)

@@ -19,6 +19,7 @@ from assay.graders.usage import walk
 from assay.scoring.json_safe import Json
 from assay.tasks.blocks import TraceFormat
 from assay.types.trace import AgentStep, Step, SubagentStep, ToolStep, Trace, tool_kind
+from tests.each import each
 from tests.graders.test_trajectory import checked
 
 INIT: Json = {
@@ -147,8 +148,8 @@ def test_a_stream_that_was_cut_off_has_unknown_totals() -> None:
     assert "no result line" in notes(read)
 
 
-@pytest.mark.parametrize(
-    ("changed", "cost"),
+@each(
+    "changed, cost",
     [
         ({"total_cost_usd": None, "cost_usd": 0.5}, None),
         ({"cost_usd": 0.5}, 0.25),
@@ -168,7 +169,7 @@ def test_the_cost_has_an_older_name() -> None:
     assert claude({**older, "cost_usd": 0.5}).totals.cost_usd == 0.5
 
 
-@pytest.mark.parametrize(
+@each(
     "usage",
     [
         None,
@@ -201,9 +202,7 @@ def test_a_model_that_never_answered_is_told_apart() -> None:
     assert read.failure == "success: Invalid API key"
 
 
-@pytest.mark.parametrize(
-    ("subtype", "stop"), [("error_max_turns", "max_steps"), ("error_during_execution", None)]
-)
+@each("subtype, stop", [("error_max_turns", "max_steps"), ("error_during_execution", None)])
 def test_how_a_stream_ends(subtype: str, stop: str | None) -> None:
     read = claude(said(block("text", text="so far")), {"type": "result", "subtype": subtype})
     assert (read.trace.status, read.trace.stop_reason) == ("error", stop)
@@ -249,7 +248,7 @@ def test_hiding_work_in_a_background_subagent() -> None:
     assert missing(idle) is None
 
 
-@pytest.mark.parametrize("parent", ["ghost", "loop"])
+@each("parent", ["ghost", "loop"])
 def test_subagents_in_a_circle_or_from_nowhere_are_kept_once(parent: str) -> None:
     read = claude(
         said(use("loop", "Bash", command="x"), message="b", parent=parent),
@@ -311,7 +310,7 @@ def test_several_results_add_up() -> None:
     assert "more than one result line" in notes(read)
 
 
-@pytest.mark.parametrize(
+@each(
     "changed",
     [
         {
@@ -416,8 +415,8 @@ def test_chat_messages_do_not_tell_what_they_used() -> None:
     assert chat({"role": "assistant", "content": "hi"}).totals.tokens is None
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
+@each(
+    "arguments, expected",
     [
         ('{"path": "tests/a.py"', {"_": '{"path": "tests/a.py"'}),
         ('["tests/a.py"]', {"_": ["tests/a.py"]}),
@@ -455,7 +454,7 @@ def test_a_transcript_is_of_one_conversation() -> None:
         read_transcript(stream(one, one))
 
 
-@pytest.mark.parametrize(
+@each(
     "message",
     [
         {"role": "tool", "tool_call_id": "nobody", "content": "x"},
@@ -513,7 +512,7 @@ def test_a_trajectory() -> None:
     assert missing(read) is None
 
 
-@pytest.mark.parametrize("minor", range(9))
+@each("minor", range(9))
 def test_versions_of_trajectories(minor: int) -> None:
     assert notes(atif(turn(), schema_version=f"ATIF-v1.{minor}")) == ""
 
@@ -537,7 +536,7 @@ def test_steps_without_a_model_need_no_metrics() -> None:
     assert atif(turn(1, metrics=None), turn(2)).totals.tokens is None
 
 
-@pytest.mark.parametrize(("total", "expected"), [(5, 110), (900, 910), (-1, 110)])
+@each("total, expected", [(5, 110), (900, 910), (-1, 110)])
 def test_final_metrics_cannot_be_less_than_the_steps(total: int, expected: int) -> None:
     final: Json = {"total_prompt_tokens": total, "total_completion_tokens": 10}
     assert atif(turn(), final_metrics=final).totals.tokens == expected
@@ -570,8 +569,8 @@ def test_fields_that_the_format_forbids_are_noted() -> None:
 # All of them
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"),
+@each(
+    "name, kind",
     [
         ("Read", "read"),
         ("NotebookRead", "read"),
@@ -599,8 +598,8 @@ def test_kinds_of_tools(name: str, kind: str) -> None:
     assert tool_kind(name) == kind
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@each(
+    "text, expected",
     [
         (stream(INIT), "claude-code"),
         (stream(RESULT), "claude-code"),

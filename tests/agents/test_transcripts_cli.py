@@ -15,6 +15,7 @@ from assay.graders.usage import INCOMPLETE
 from assay.scoring.json_safe import Json
 from assay.tasks.blocks import TraceFormat
 from assay.types.trace import AgentStep, ToolStep
+from tests.each import each
 
 
 def read(expected: TraceFormat, *lines: Json) -> Transcript:
@@ -91,8 +92,8 @@ def test_codex_a_turn_is_told_in_its_own_words() -> None:
     assert INCOMPLETE not in found.trace.extra
 
 
-@pytest.mark.parametrize(
-    ("told", "line"),
+@each(
+    "told, line",
     [
         ("/bin/bash -lc 'ls'", "ls"),
         ('bash -c "a b"', "a b"),
@@ -339,8 +340,8 @@ def test_gemini_an_error_before_any_reply_is_a_model_that_never_answered() -> No
 # --- All --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("line", "name"),
+@each(
+    "line, name",
     [
         (THREAD, "codex"),
         (used(), "opencode"),

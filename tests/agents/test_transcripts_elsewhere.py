@@ -23,6 +23,7 @@ from assay.graders.usage import walk
 from assay.scoring.json_safe import Json
 from assay.tasks.rows import read_row
 from assay.types.trace import AgentStep, SubagentStep, ToolStep
+from tests.each import each
 
 SAMPLES = Path(__file__).parents[1] / "recordings"
 
@@ -247,7 +248,7 @@ def kept(kind: str, number: int, content: Json, **more: Json) -> Fields:
             "message": message, "cwd": "/w", "version": "2", **more}  # fmt: skip
 
 
-@pytest.mark.parametrize("named", [True, False])
+@each("named", [True, False])
 def test_a_session_of_claude_code_with_a_subagent(named: bool) -> None:  # noqa: FBT001
     task: Fields = {"type": "tool_use", "id": "t", "name": "Task", "input": {"prompt": "look"}}
     result: Fields = {"type": "tool_result", "tool_use_id": "t", "content": "seen"}

@@ -18,6 +18,7 @@ from assay.agents.transcripts.reading import read_recordings
 from assay.agents.transcripts.rows import recorded_rows, row_of_spans
 from assay.errors import InputError
 from assay.scoring.json_safe import Json
+from tests.each import each
 from tests.otlp import TRACE, agent_spans, otlp_request, span
 
 
@@ -56,7 +57,7 @@ BAD: dict[str, tuple[dict[str, Json], str, bool]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", BAD)
+@each("name", BAD)
 def test_a_malformed_span_is_refused_alone_and_its_trace_is_told(name: str) -> None:
     change, why, is_known = BAD[name]
     good, bad = agent_spans()[-1], {**span(9, 1), **change}
@@ -93,7 +94,7 @@ def test_what_is_odd_but_harmless_is_kept_and_read() -> None:
     assert json.dumps(row, allow_nan=False)
 
 
-@pytest.mark.parametrize(
+@each(
     "value", [None, [], "x", {"resourceSpans": {}}, {"resourceSpans": None}, {"resourceSpans": 1}]
 )
 def test_what_is_no_request_is_refused_whole(value: Json) -> None:
@@ -125,7 +126,7 @@ GAPS: dict[str, tuple[list[dict[str, Json]], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", GAPS)
+@each("name", GAPS)
 def test_a_gap_in_a_trace_is_seen(name: str) -> None:
     spans, why = GAPS[name]
     assert why in gap(spans)
@@ -197,7 +198,7 @@ BROKEN: dict[str, bytes] = {
 }
 
 
-@pytest.mark.parametrize("name", BROKEN)
+@each("name", BROKEN)
 def test_broken_protobuf_is_refused(name: str) -> None:
     with pytest.raises(InputError, match="ExportTraceServiceRequest"):
         _decode(BROKEN[name])

@@ -28,6 +28,7 @@ from tests.agents.test_transcripts_elsewhere import (
     spans,
     value,
 )
+from tests.each import each
 from tests.graders.test_trajectory import checked, graded
 
 
@@ -41,7 +42,7 @@ def tool_span(start: int, name: str, **about: Json) -> Fields:
     return span(f"t{start}", "1", start, "execute_tool", tool__name=name, **about)
 
 
-@pytest.mark.parametrize("asked", [(), (0,), (9,), (0, 9), (3, 9)])
+@each("asked", [(), (0,), (9,), (0, 9), (3, 9)])
 def test_tools_of_spans_stand_in_the_order_of_time(asked: tuple[int, ...]) -> None:
     models = [span(f"m{start}", "1", start, "chat", request__model="m") for start in asked]
     tools = [tool_span(start, name) for start, name in ((6, "c"), (4, "a"), (5, "b"))]
@@ -139,7 +140,7 @@ def beside(told: Fields, **about: Json) -> Fields:
     return made
 
 
-@pytest.mark.parametrize("told", NO_CALLS)
+@each("told", NO_CALLS)
 def test_output_functions_and_deferred_calls_of_pydantic_ai_are_no_tool_calls(
     told: Fields,
 ) -> None:
@@ -166,7 +167,7 @@ def test_a_deferred_call_that_is_made_later_is_a_call() -> None:
     assert [call.call.name for call in observed_calls(trace)] == ["bash"]
 
 
-@pytest.mark.parametrize("tokens", [-5, -(10**18)])
+@each("tokens", [-5, -(10**18)])
 def test_attack_negative_usage_in_spans_keeps_no_budget_and_makes_no_error(tokens: int) -> None:
     used: Fields = {"request__model": "m", "usage__output_tokens": 5}
     models = [span(f"m{n}", "1", n, "chat", **used, usage__input_tokens=n * tokens) for n in (1, 2)]

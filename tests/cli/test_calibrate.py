@@ -17,7 +17,6 @@ from assay.eval.calibration.labelled import read_items
 from assay.eval.calibration.labelling import kept_row
 from assay.registry import Registry
 from assay.scoring.json_safe import Json
-from assay.store.cards import Cards
 from assay.store.database import Database
 from assay.store.labels import LabelRecord, Labels
 from assay.testing import Asked, FakeJudge
@@ -78,14 +77,6 @@ def test_every_sort_of_grader(calibrate: Command, grader: str) -> None:
     assert _measure(card, "accuracy") == 0.9
     assert cast("dict[str, Json]", card["coverage"])["compared"] == 20
     assert card["confusion"] == [[9, 1], [1, 9]]
-
-
-def test_several_graders_are_calibrated_together(calibrate: Command) -> None:
-    text = _GRADERS + "- {type: contains, name: odd, substring: '1', weight: 3}\n"
-    Path("both.yaml").write_text(text, "utf-8")
-    card = calibrate.json("both.yaml", "labels.jsonl", "--threshold", "0.2")
-    assert (card["grader"], card["kind"]) == ("both.yaml", "combined")
-    assert set(cast("dict[str, Json]", card["made_of"])) == {"says", "odd"}
 
 
 def test_the_page_says_what_was_measured_and_what_to_read(calibrate: Command) -> None:
@@ -252,14 +243,6 @@ def test_a_changed_grader_makes_its_card_stale_and_the_report_says_what_changed(
     assert "STALE" not in _grade(capsys)
 
 
-def test_a_stored_graders_card_covers_the_same_grader_in_a_file(
-    calibrate: Command, capsys: pytest.CaptureFixture[str]
-) -> None:
-    _store_grader()
-    calibrate.json("says", "labels.jsonl")
-    assert "Calibrated says: agreement with people: kappa 0.80 [" in _grade(capsys)
-
-
 def test_a_card_of_a_functions_file_stands_beside_its_scores(
     calibrate: Command, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -274,19 +257,6 @@ def test_a_card_of_a_functions_file_stands_beside_its_scores(
     shown = " ".join(capsys.readouterr().out.split())
     assert "Calibrated says.py: agreement with people: kappa 0.80 [" in shown
     assert "STALE" not in shown
-
-
-def test_graders_that_were_calibrated_together_have_one_card(
-    calibrate: Command, capsys: pytest.CaptureFixture[str]
-) -> None:
-    text = _GRADERS + "- {type: contains, name: odd, substring: '1', weight: 3}\n"
-    Path("graders.yaml").write_text(text, "utf-8")
-    calibrate.json("graders.yaml", "labels.jsonl")
-    assert "Calibrated graders.yaml: agreement with people" in _grade(capsys)
-    Path("graders.yaml").write_text(text.replace("'1'", "'2'"), "utf-8")
-    assert "STALE, measured before a change: odd: substring 1 → 2" in _grade(capsys)
-    Path("graders.yaml").write_text(text.replace("weight: 3", "weight: 4"), "utf-8")
-    assert "STALE, measured before a change: weights" in _grade(capsys)
 
 
 _JUDGE = "- {{type: llm_judge, name: judge, model: '{model}', criteria: [The answer says yes.]}}\n"
@@ -332,20 +302,6 @@ def _judge_rows(n: int) -> None:
     rows = [{"answer": f"{'yes, it is so' if i % 2 else 'no, it is not'} {i}", "label": i % 2 == 1}
             for i in range(n)]  # fmt: skip
     Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-
-
-def test_a_smaller_sample_takes_no_measurements_place(
-    calibrate: Command, capsys: pytest.CaptureFixture[str]
-) -> None:
-    calibrate.json("graders.yaml", "labels.jsonl")
-    lines = Path("labels.jsonl").read_text("utf-8").splitlines(keepends=True)
-    Path("few.jsonl").write_text("".join(lines[:6]), "utf-8")
-    small = calibrate.json("graders.yaml", "few.jsonl")
-    assert cast("dict[str, Json]", small["coverage"])["compared"] == 6
-    assert "n=20" in _grade(capsys)
-    newer = calibrate.json("graders.yaml", "labels.jsonl")
-    (one,) = json.loads(_grade(capsys, "--json"))["overview"]["calibrations"]
-    assert (one["card"], one["n"]) == (newer["id"], 20)
 
 
 _UNNAMED = "- {{type: contains, substring: '{word}'}}\n"
@@ -401,22 +357,6 @@ def test_what_is_worth_a_look_in_a_template_is_said_once(
     assert err.count(f"{where}line 1: unknown variable 'completon'") == 1
     assert err.count(f"{where}the answer is not shown") == 1
     assert command != "validate" or ended.value.code == 0
-
-
-def test_a_judge_that_is_down_is_no_judge_that_says_no(calibrate: Command) -> None:
-    rows = [{"answer": f"{'yes, it is so' if n % 2 else 'no, it is not'} {n}", "label": n % 2 == 1}
-            for n in range(12)]  # fmt: skip
-    Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-
-    def half(asked: Asked) -> Json:
-        return "I cannot say." if asked.fenced("answer").endswith(" 3") else _honest(asked)
-
-    with FakeJudge(half) as fake:
-        Path("judge.yaml").write_text(_JUDGE.format(model=fake.model), "utf-8")
-        card = calibrate.json("judge.yaml", "rows.jsonl")
-    coverage = cast("dict[str, Json]", card["coverage"])
-    assert (coverage["compared"], coverage["errors"]) == (11, 1)
-    assert _measure(card, "kappa") == 1.0
 
 
 @pytest.mark.parametrize(("winner", "kappa"), [("good", 1.0), ("A", 0.0)])
@@ -486,16 +426,6 @@ def _kept() -> int:
     with Database.open(os.environ["ASSAY_DB"]) as database:
         ((number,),) = database.rows("SELECT count(*) FROM judgement WHERE card = ''")
     return cast("int", number)
-
-
-def test_evidence_of_a_card_is_kept(calibrate: Command) -> None:
-    made = calibrate.json("graders.yaml", "labels.jsonl")
-    with Database.open(os.environ["ASSAY_DB"]) as database:
-        cards = Cards(database)
-        record = cards.get("default", str(made["id"]))
-        labels = cast("dict[str, Json]", made["labels"])
-        work = f"{made['digest']}:{labels['digest']}"
-        assert len(list(cards.evidence(record, work))) == 20
 
 
 def test_a_shared_stores_authors_are_trusted_only_when_that_is_said(calibrate: Command) -> None:

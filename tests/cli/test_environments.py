@@ -137,13 +137,6 @@ def test_a_template_that_changed_is_told_before_anything_is_resumed(place: Path)
     assert cells(done)[0]["reward"] == 0.0
 
 
-def test_a_model_does_tasks_and_the_fake_one_gives_solutions(place: Path) -> None:
-    done = assay("run", "env.py", "--model", "fake", "--task", "Kenya", "--json", cwd=place)
-    assert done.returncode == 0, done.stderr
-    found = ("case", "harness", "model", "reward")
-    assert _told(cells(done), *found) == [("Kenya", "agent", "fake", 1.0)]
-
-
 def test_tasks_and_cases_are_one_run(place: Path) -> None:
     echo_case(place)
     done = assay("run", "evals", "env.py", "--harness", "echo", "--json", cwd=place)
@@ -296,46 +289,12 @@ def test_templates_are_proven_by_their_solutions_and_floors(place: Path) -> None
     assert "there is no store" in assay("runs", cwd=place).stderr
 
 
-def test_a_template_without_right_work_to_try_is_not_called_proven(place: Path) -> None:
-    """It said proven, under the sentence that nothing shows that right work gets full marks."""
-    _write(
-        place,
-        "unsolved.py",
-        """
-        from assay import Environment
-        from assay.graders import exact_match
-
-        env = Environment("unsolved")
-
-
-        @env.template()
-        async def city(name: str = "Lima"):
-            answer = yield "Which city?"
-            yield exact_match(answer, name)
-        """,
-    )
-    done = assay("selftest", "unsolved.py", cwd=place)
-    assert done.returncode == 3
-    assert "NO VERDICT: no right work was tried: city" in done.stdout
-    assert result(assay("selftest", "unsolved.py", "--json", cwd=place))["proven"] is False
-
-
 def test_a_template_that_pays_for_nothing_fails_its_proof_and_is_beaten(place: Path) -> None:
     _change(place, "env.py", "yield exact_match(answer, CITIES[country])", "yield 1.0")
     done = assay("selftest", "env.py", "--task", "Kenya", cwd=place)
     assert (done.returncode, "floor no-op" in done.stdout) == (1, True), done.stdout
     done = assay("attack", "env.py", "--task", "Kenya", "--cheat", "answers", cwd=place)
     assert (done.returncode, "beaten: Kenya by" in done.stdout) == (1, True), done.stdout
-
-
-def test_a_template_that_grades_by_chance_is_told(place: Path) -> None:
-    _change(place, "env.py", "CITIES =", "import itertools\nCOUNT = itertools.count()\nCITIES =")
-    _change(
-        place, "env.py", "yield exact_match(answer, CITIES[country])", "yield next(COUNT) % 5 / 9"
-    )
-    done = assay("selftest", "env.py", "--task", "Kenya", cwd=place)
-    assert done.returncode == 1
-    assert "the same work is graded differently: the reward" in done.stdout
 
 
 def test_groups_of_unequal_rewards_are_counted(place: Path) -> None:

@@ -28,61 +28,6 @@ def write(root: Path, rows: list[dict[str, Json]], graders: str = _GRADERS) -> N
     (root / "graders.yaml").write_text(graders, "utf-8")
 
 
-def graded(root: Path, *more: str) -> tuple[int, dict[str, dict[str, Json]], dict[str, Json]]:
-    """Grade, and give the exit status, the cells by row id and the summary."""
-    done = assay("grade", "rows.jsonl", "graders.yaml", "--json", *more, cwd=root)
-    assert done.stdout, done.stderr
-    return done.returncode, {str(c["case"]): c for c in cells(done)}, summary(done)
-
-
-def test_rows_are_graded_against_what_they_expect(tmp_path: Path) -> None:
-    write(
-        tmp_path,
-        [
-            {"id": "a", "answer": "it is 42", "expected": 42},
-            {"id": "b", "answer": "it is 41", "expected": 42},
-            {
-                "id": "c",
-                "expected": 7,
-                "messages": [
-                    {"role": "user", "content": "3 + 4?"},
-                    {"role": "assistant", "content": "7"},
-                ],
-            },
-        ],
-    )
-    code, found, numbers = graded(tmp_path)
-    assert code == 1
-    assert {key: cell["reward"] for key, cell in found.items()} == {"a": 1.0, "b": 0.0, "c": 1.0}
-    assert (numbers["graded"], numbers["skipped"], numbers["errors"]) == (3, 0, 0)
-
-
-def test_a_null_answer_and_a_missing_reference_are_errors_not_zeros(tmp_path: Path) -> None:
-    write(tmp_path, [{"id": "a", "answer": None, "expected": 1}, {"id": "b", "answer": "1"}])
-    code, found, numbers = graded(tmp_path)
-    assert code == 3
-    assert [cell["status"] for cell in found.values()] == ["error", "error"]
-    assert "needs 'expected'" in str(found["b"]["error"])
-    assert numbers["errors"] == 2
-
-
-def test_an_empty_answer_is_graded(tmp_path: Path) -> None:
-    write(tmp_path, [{"id": "a", "answer": "", "expected": 1}])
-    assert graded(tmp_path)[1]["a"]["reward"] == 0.0
-
-
-def test_labels_give_agreement_with_intervals(tmp_path: Path) -> None:
-    rows: list[dict[str, Json]] = [
-        {"answer": str(n % 3), "expected": 1, "correct": n % 3 == 1 or n == 0} for n in range(12)
-    ]
-    write(tmp_path, rows)
-    _, _, numbers = graded(tmp_path, "--label", "correct")
-    agreement = cast("dict[str, Json]", numbers["agreement"])
-    assert (agreement["tp"], agreement["fp"], agreement["tn"], agreement["fn"]) == (4, 0, 7, 1)
-    assert cast("float", agreement["kappa"]) == pytest.approx(0.8235, abs=0.0001)
-    assert "kappa" in str(agreement)
-
-
 def test_rows_on_which_people_and_graders_differ_are_shown_with_their_answers(
     tmp_path: Path,
 ) -> None:
@@ -98,25 +43,6 @@ def test_rows_on_which_people_and_graders_differ_are_shown_with_their_answers(
     assert "low  people pass, graders fail (0.00)  rows.jsonl:1" in shown
     assert "answer: it is 41" in shown
     assert "same  people" not in shown
-
-
-def test_out_keeps_every_row_with_its_grade(tmp_path: Path) -> None:
-    write(tmp_path, [{"id": "a", "answer": "1", "expected": 1, "source": "quiz"}])
-    graded(tmp_path, "--out", "graded.jsonl")
-    row = json.loads((tmp_path / "graded.jsonl").read_text("utf-8"))
-    assert (row["source"], row["grade"]["reward"]) == ("quiz", 1.0)
-
-
-def test_extract_and_pick_work_in_yaml(tmp_path: Path) -> None:
-    graders = "- {type: exact_match, extract: boxed, pick: only}\n"
-    rows: list[dict[str, Json]] = [
-        {"id": "one", "answer": r"so \boxed{x+1}", "expected": "x+1"},
-        {"id": "many", "answer": r"\boxed{x+1} or \boxed{x-1}", "expected": "x+1"},
-        {"id": "empty", "answer": r"x+1 \boxed{}", "expected": "x+1"},
-    ]
-    write(tmp_path, rows, graders)
-    found = graded(tmp_path)[1]
-    assert {key: c["reward"] for key, c in found.items()} == {"one": 1.0, "many": 0.0, "empty": 0.0}
 
 
 _CSV = "id,response,target,right\na,it is 42,42,true\nb,41,42,true\nc\n"
@@ -163,10 +89,6 @@ def test_rows_and_graders_may_stand_in_each_others_place(tmp_path: Path) -> None
     write(tmp_path, [{"answer": "1"}])
     done = assay("grade", "graders.yaml", "rows.jsonl", cwd=tmp_path)
     assert done.returncode == 3, "the row has no expected answer"
-    done = assay("grade", "graders.yaml", "graders.yaml", cwd=tmp_path)
-    assert (done.returncode, "graders.yaml is not a file of rows" in done.stderr) == (2, True)
-    done = assay("grade", "rows.jsonl", "rows.jsonl", cwd=tmp_path)
-    assert "it is a file of rows, and graders are YAML" in done.stderr
 
 
 def test_nothing_is_left_of_rows_on_standard_input_though_it_is_told_to_end(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from assay.scoring.json_safe import Json
-from tests.command_line import Command, assay, numbers_of
+from tests.command_line import Command
 
 _TOTALS = "- {type: exact_match}\n- {type: contains, substring: '4', weight: 3}\n"
 _ROWS: list[dict[str, Json]] = [
@@ -135,14 +135,6 @@ def test_list_and_show_print_what_is_worth_reading(totals: Command) -> None:
     assert "half" in totals("list", "totals")[1]
 
 
-def test_update_changes_definition_or_words(totals: Command) -> None:
-    same = ("update", "totals", "graders.yaml")
-    assert "totals@1 unchanged" in totals(*same)[1]
-    assert "totals@2 stored" in totals(*same, "--set", "threshold=0.5", "--expected", "1")[1]
-    made = cast("dict[str, Json]", totals.json("update", "totals", "--set", "name=T")["grader"])
-    assert (made["name"], cast("dict[str, Json]", made["latest"])["number"]) == ("T", 2)
-
-
 def test_diff_shows_what_changed(totals: Command) -> None:
     totals("update", "totals", "graders.yaml", "--set", "threshold=0.5")
     assert "+  threshold: 0.5\n" in totals("diff", "totals")[1]
@@ -200,14 +192,6 @@ def test_create_and_update_from_a_graders_file(totals: Command) -> None:
     found = cast("dict[str, Json]", made)
     assert (found["key"], found["name"]) == ("totals", "Mine")
     assert totals("validate", "mine.yaml")[0] == 0
-
-
-def test_that_a_function_is_not_valid_is_said_once(graders: Command) -> None:
-    Path("broken.py").write_text("def grade(:\n", "utf-8")
-    code, out, err = graders("validate", "broken.py")
-    assert code == 2
-    assert f"{out}{err}".count("broken.py is not valid") == 1
-    assert graders.json("validate", "broken.py", status=2)["problems"] == ["broken.py is not valid"]
 
 
 @pytest.mark.parametrize("place", ["description", "criteria", "note", "id"])
@@ -281,12 +265,3 @@ def test_a_function_that_is_not_valid_is_refused_with_line_and_fix(graders: Comm
     stored = graders.json("create", "x", "broken.py", status=1)
     assert (stored["stored"], stored["valid"]) == (False, False)
     assert graders.json("list")["items"] == []
-
-
-@pytest.mark.sandbox
-def test_the_command_works_as_a_process(tmp_path: Path) -> None:
-    done = assay("graders", "create", "good", "good.py", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
-    done = assay("grade", "rows.jsonl", "good", "--json", cwd=tmp_path)
-    assert done.returncode == 0
-    assert numbers_of(json.loads(done.stdout))["scored"] == 3

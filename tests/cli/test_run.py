@@ -27,7 +27,6 @@ from tests.command_line import (
     echo_case,
     environment,
     result,
-    summary,
     write_case,
 )
 from tests.processes import living, marker
@@ -57,65 +56,11 @@ def test_a_model_that_echo_never_asks_is_said(tmp_path: Path) -> None:
     assert "echo asks no model: it gives the prompt back for 'gpt-5', too" in done.stderr
 
 
-def test_a_cell_that_cannot_be_graded_is_3_and_never_a_zero(tmp_path: Path) -> None:
-    write_case(
-        tmp_path,
-        """
-        id: broken
-        task: {prompt: "hello"}
-        matrix: {harnesses: [replay], models: [not-there]}
-        graders: [{type: files, patterns: ["x"]}]
-        """,
-    )
-    done = assay("run", "evals", "--json", cwd=tmp_path)
-    assert done.returncode == 3
-    cell = cells(done)[0]
-    assert (cell["status"], cell["reward"], cell["passed"]) == ("error", None, None)
-    assert "not-there" in str(cell["error"])
-
-
-def test_json_is_one_object_and_nothing_else_on_stdout(tmp_path: Path) -> None:
-    echo_case(tmp_path, trials=3)
-    done = assay("run", "evals", "--json", cwd=tmp_path)
-    cell = cells(done)[0]
-    assert {"case", "harness", "model", "trial", "status", "reward", "passed", "flags"} <= set(cell)
-    assert [c["trial"] for c in cells(done)] == [1, 2, 3]
-    numbers = summary(done)
-    assert (numbers["graded"], numbers["errors"], numbers["skipped"]) == (3, 0, 0)
-    assert numbers["code"] == 0
-
-
-def test_junit_is_written_beside_the_table(tmp_path: Path) -> None:
-    echo_case(tmp_path)
-    done = assay("run", "evals", "--junit", "j.xml", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "<testcase" in (tmp_path / "j.xml").read_text("utf-8")
-
-
 def test_fail_under_judges_the_mean(tmp_path: Path) -> None:
     echo_case(tmp_path, name="good")
     echo_case(tmp_path, name="bad", pattern="never there")
     for bar, code in (("0.5", 0), ("0.6", 1)):
         assert assay("run", "evals", "--fail-under", bar, cwd=tmp_path).returncode == code
-
-
-def test_harness_and_model_select_or_replace(tmp_path: Path) -> None:
-    write_case(
-        tmp_path,
-        """
-        id: c1
-        task: {prompt: "hello"}
-        matrix: {harnesses: [replay, echo], models: [a, b]}
-        graders: [{type: files, patterns: ["hello"]}]
-        """,
-    )
-    done = assay(
-        "run", "evals", "--harness", "echo", "--model", "z", "--trials", "2", "--json", cwd=tmp_path
-    )
-    assert [(c["harness"], c["model"], c["trial"]) for c in cells(done)] == [
-        ("echo", "z", 1),
-        ("echo", "z", 2),
-    ]
 
 
 def test_each_harness_and_model_that_is_named_is_run_whatever_the_case_lists(
@@ -145,12 +90,6 @@ def test_each_harness_and_model_that_is_named_is_run_whatever_the_case_lists(
     assert (done.returncode, "replays 'bad', of which there is no" in done.stderr) == (2, True), (
         done.stderr
     )
-
-
-def test_models_that_would_share_a_file_name_are_two_cells(tmp_path: Path) -> None:
-    echo_case(tmp_path)
-    done = assay("run", "evals", "--model", "a/b", "--model", "a-b", "--json", cwd=tmp_path)
-    assert sorted(str(c["model"]) for c in cells(done)) == ["a-b", "a/b"]
 
 
 def _stored(root: Path) -> int:
@@ -372,16 +311,6 @@ def test_what_may_not_be_read_or_written_is_told_without_a_traceback(
             assert done.returncode == 2, done.stderr
             assert "Traceback" not in done.stderr
             assert "closed" in done.stderr
-
-
-def test_validate_refuses_two_cases_of_one_id_as_run_does(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        echo_case(tmp_path / name, name="same")
-    for command in ("validate", "run"):
-        done = assay(command, "a", "b", cwd=tmp_path)
-        assert done.returncode == 2, done.stdout
-        assert "the id 'same' is already that of a/" in done.stderr
-    assert assay("validate", "a", "a", cwd=tmp_path).returncode == 0
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from typing import cast
 import pytest
 
 from assay import Client
-from assay.client import Calibration
 from assay.errors import NotFoundError
 from assay.scoring.json_safe import Json
 from tests.calibrated import LINE, SAYS_NO, SAYS_YES, calibrated, says_yes
@@ -158,20 +157,6 @@ def test_there_is_no_card_of_a_grader_that_is_not_there(at: tuple[Client, str]) 
     with pytest.raises(NotFoundError):
         client.graders.calibration("says")
     assert client.graders.calibration("says", version=1) is None, "its versions can be read"
-
-
-def test_both_modes_say_the_same(location: str) -> None:
-    found: list[tuple[Calibration | None, ...]] = []
-    with client_of("store", location) as client:
-        client.graders.create.declared(key="says", graders=YES)
-        calibrated(location, "says")
-        client.graders.update("says", definition("declared", graders=tuple(NO)))
-    for mode in MODES:
-        with client_of(mode, location) as client:
-            versions = [client.graders.calibration("says", version=n) for n in (1, 2)]
-            found.append((*versions, client.graders.grade("says", ROWS).calibration))
-    assert found[0] == found[1]
-    assert None not in found[0]
 
 
 def test_grades_are_copied_and_sent_with_their_card(location: str) -> None:

@@ -2,132 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-import importlib
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import Any
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from assay.conversation.messages import ReplyUsage
-from assay.conversation.protocols import ProtocolError, codec_at, codec_of
-from assay.conversation.turns import (
-    AssistantTurn,
-    Call,
-    Conversation,
-    Image,
-    Text,
-    Thought,
-    Tokens,
-    Turn,
-)
+from assay.conversation.protocols import codec_at, codec_of
+from assay.conversation.turns import Call, Image, Text
 from assay.scoring.json_safe import Json
-from tests.protocol_bodies import (
-    conversations,
-    json_objects,
-    json_values,
-    leaves,
-    objects,
-    read_back,
-    serving,
-    texts,
-    words,
-)
-
-if TYPE_CHECKING:
-    import openai  # noqa: TC004 - imported by a fixture
+from tests.each import each
+from tests.protocol_bodies import serving
 
 chat = codec_of("chat")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def importing() -> None:
-    """Seconds, for those who only collect, too."""
-    globals()["openai"] = importlib.import_module("openai")
-
-
-def _inner(number: int, kind: str, inner: dict[str, Json]) -> dict[str, Json]:
-    return {"id": f"call_{number}", "type": kind, kind: inner}
-
-
-def _numbered(choices: list[dict[str, Json]], more: dict[str, Json]) -> dict[str, Json]:
-    listed: list[Json] = [{"index": at, **choice} for at, choice in enumerate(choices)]
-    return {"object": "chat.completion", "choices": listed, **more}
-
-
-_FUNCTION = objects({"name": words, "arguments": texts})
-_CUSTOM = objects({"name": words, "input": texts})
-_CALL = st.builds(_inner, st.integers(0, 999), st.just("function"), _FUNCTION) | st.builds(
-    _inner, st.integers(0, 999), st.just("custom"), _CUSTOM
-)
-_LOGPROBS = st.none() | objects(
-    {},
-    content=st.none() | st.lists(objects({"token": texts, "logprob": -1.5}), max_size=5),
-    refusal=st.none(),
-)
-_MESSAGES = objects(
-    {"role": "assistant", "content": st.none() | texts},
-    refusal=st.none() | texts,
-    reasoning_content=texts,
-    reasoning=st.none() | texts,
-    tool_calls=st.lists(_CALL, max_size=3, unique_by=lambda call: str(call["id"])),
-    function_call=st.none() | _FUNCTION,
-    annotations=st.lists(json_objects, max_size=2),
-    other=json_values,
-)
-_CHOICES = objects(
-    {"message": _MESSAGES, "finish_reason": st.sampled_from(["stop", "length", "tool_calls"])},
-    logprobs=_LOGPROBS,
-    token_ids=st.none() | st.lists(st.integers(0, 99), max_size=9),
-    stop_reason=leaves,
-)
-_BODIES = st.builds(
-    _numbered,
-    st.lists(_CHOICES, min_size=1, max_size=2),
-    objects(
-        {},
-        id=texts,
-        created=st.integers(0, 9),
-        model=texts,
-        usage=st.dictionaries(words, st.integers(0, 99), min_size=1),
-        prompt_token_ids=st.lists(st.integers(0, 99), max_size=5),
-        service_tier=st.none() | texts,
-        other=json_objects,
-    ),
-)
-
-
-@given(_BODIES, st.lists(st.integers(0, 99_999)), st.integers(1, 4))
-def test_nothing_of_a_reply_is_lost_by_streaming(
-    body: dict[str, Json], cuts: list[int], pieces: int
-) -> None:
-    assert read_back(chat, body, cuts, pieces) == body
-
-
-@given(conversations())
-def test_a_request_is_read_as_it_was_written(asked: Conversation) -> None:
-    assert chat.read_request(chat.write_request(asked)) == asked
-
-
-@given(json_objects | json_values)
-def test_any_json_is_a_request_or_refused_and_a_reply_or_none(body: Json) -> None:
-    values: list[Json] = [
-        body,
-        {"model": "m", "messages": [body]},
-        {"model": "m", "messages": body},
-        {"model": "m", "messages": [{"role": "assistant", "content": body, "tool_calls": body}]},
-        {"model": "m", "messages": [{"role": "user", "content": "x"}], "tools": body},
-        {"model": "m", "messages": [{"role": "user", "content": "x"}], "tool_choice": body},
-    ]
-    for value in values:
-        with contextlib.suppress(ProtocolError):
-            chat.read_request(value)
-    chat.read_reply({"choices": [{"message": body}]})
-    chat.read_reply({"choices": body, "usage": body})
-    chat.read_reply(body)
 
 
 def _reply(**message: Json) -> dict[str, Json]:
@@ -153,7 +39,7 @@ def _called(number: int, name: str, arguments: str) -> Json:
 _TWO_CALLS: Json = [_called(1, "ls", '{"path": "a"}'), _called(2, "ls", '{"path": "ü"}')]
 
 
-def test_openais_client_puts_a_stream_together_as_the_whole_reply() -> None:
+def test_openais_client_puts_a_stream_together_as_the_whole_reply(openai: ModuleType) -> None:
     body = _reply(content="I look at both.", tool_calls=_TWO_CALLS)
     with (
         serving(chat, body) as served,
@@ -186,7 +72,7 @@ def test_usage_that_nobody_asked_for_is_not_streamed() -> None:
     assert not chat.read_request(request).wants_usage
 
 
-def test_what_openais_client_sends_is_read() -> None:
+def test_what_openais_client_sends_is_read(openai: ModuleType) -> None:
     messages: Any = [
         {"role": "developer", "content": "Be brief."},
         {
@@ -240,48 +126,6 @@ def test_what_openais_client_sends_is_read() -> None:
     assert chat.read_request(chat.write_request(asked)) == asked
 
 
-@pytest.mark.parametrize(
-    ("body", "parameter", "told"),
-    [
-        ([], "", "JSON object"),
-        ({"messages": []}, "model", "Missing required parameter"),
-        ({"model": "m"}, "messages", "Missing required parameter"),
-        ({"model": "m", "messages": []}, "messages", "must not be empty"),
-        ({"model": "m", "messages": ["x"]}, "messages[0]", "expected object, but got string"),
-        ({"model": "m", "messages": [{"role": "god"}]}, "messages[0].role", "'god'"),
-        (
-            {"model": "m", "messages": [{"role": "user", "content": 3}]},
-            "messages[0].content",
-            "integer",
-        ),
-        (
-            {"model": "m", "messages": [{"role": "tool", "content": "x"}]},
-            "messages[0].tool_call_id",
-            "Missing",
-        ),
-        (
-            {"model": "m", "messages": [{"role": "user", "content": "x"}], "temperature": 3},
-            "temperature",
-            "at most 2",
-        ),
-        (
-            {"model": "m", "messages": [{"role": "user", "content": "x"}], "stream": "yes"},
-            "stream",
-            "expected null or boolean",
-        ),
-        (
-            {"model": "m", "messages": [{"role": "user", "content": "x"}], "n": 2},
-            "n",
-            "one at a time",
-        ),
-    ],
-)
-def test_a_malformed_request_is_refused_by_its_field(body: Any, parameter: str, told: str) -> None:
-    with pytest.raises(ProtocolError, match=told.replace("(", r"\(")) as error:
-        chat.read_request(body)
-    assert error.value.parameter == parameter
-
-
 def test_servers_that_number_all_calls_alike_are_understood() -> None:
     stream = chat.read_stream()
     for number, name in ((1, "a"), (2, "b")):
@@ -301,26 +145,7 @@ def test_servers_that_number_all_calls_alike_are_understood() -> None:
     assert reply.stop == "tool"
 
 
-def test_a_stream_that_breaks_off_is_partial_and_never_whole() -> None:
-    events = list(chat.write_stream(_reply(content="one two"), pieces=2))
-    stream = chat.read_stream()
-    stream.feed(b"".join(events[:3]))
-    assert stream.body() is None
-    reply = chat.read_reply(stream.partial())
-    assert reply is not None
-    assert reply.turn.text == "one two"[: len(reply.turn.text)] != ""
-    stream.feed(chat.write_error_event(ProtocolError(500, "out")))
-    stream.feed(b"data: [DONE]\n\n")
-    assert stream.body() is None
-    assert stream.error() == {
-        "message": "out",
-        "type": "server_error",
-        "param": None,
-        "code": None,
-    }
-
-
-@pytest.mark.parametrize(
+@each(
     "line", [b'data: {"a": 1, "a": 2}', b"data: nonsense", b"data: \xff", b"data: " + b"[" * 5000]
 )
 def test_an_event_that_means_nothing_spoils_the_stream(line: bytes) -> None:
@@ -329,37 +154,6 @@ def test_an_event_that_means_nothing_spoils_the_stream(line: bytes) -> None:
     stream.feed(b"".join(chat.write_stream(_reply(content="x"))))
     assert stream.body() is None
     assert chat.read_reply(stream.partial()) is not None
-
-
-def test_a_reply_is_read_as_it_was_written() -> None:
-    asked = Conversation(
-        model="m", turns=(Turn.of("user", "x"),), wants_logprobs=True, wants_token_ids=True
-    )
-    reply = AssistantTurn(
-        turn=Turn(
-            "assistant",
-            (Thought("hm", protocol="chat"), Text("Hi"), Call("c", "ls", '{"a":1}')),
-        ),
-        stop="tool",
-        model="m",
-        usage=ReplyUsage(input_tokens=3, cached_tokens=1, output_tokens=2, reasoning_tokens=1),
-        id="r",
-        tokens=Tokens(prompt_ids=(1, 2), output_ids=(3, 4), logprobs=(-0.5, -1.0)),
-        stopped="tool_calls",
-    )
-    assert chat.read_reply(chat.write_reply(reply, asked)) == reply
-    plain = Conversation(model="m", turns=asked.turns)
-    assert "token_ids" not in json.dumps(chat.write_reply(reply, plain))
-
-
-def test_a_refusal_is_none_of_the_text() -> None:
-    reply = AssistantTurn(
-        turn=Turn("assistant", ()), stop="refusal", refusal="No.", id="r", model="m"
-    )
-    body = chat.write_reply(reply, Conversation(model="m", turns=()))
-    back = chat.read_reply(body)
-    assert back is not None
-    assert (back.stop, back.refusal, back.turn.text) == ("refusal", "No.", "")
 
 
 def test_logprobs_that_cannot_be_are_none() -> None:
@@ -373,3 +167,42 @@ def test_logprobs_that_cannot_be_are_none() -> None:
 def test_a_codec_is_found_by_the_path() -> None:
     assert codec_at("/v1/chat/completions/") is chat
     assert codec_at("/v1/embeddings") is None
+
+
+def test_other_ways_to_say_the_same_to_chat() -> None:
+    body: dict[str, Json] = {
+        "model": "m",
+        "messages": [
+            {"role": "user", "content": [{"type": "image_url", "image_url": "https://h/a.png"}]},
+            {
+                "role": "assistant",
+                "content": [{"type": "refusal", "refusal": "No."}],
+                "refusal": "Never.",
+                "tool_calls": [
+                    {"id": "c", "type": "custom", "custom": {"name": "p", "input": "x"}}
+                ],
+            },
+        ],
+    }
+    asked = codec_of("chat").read_request(body)
+    assert asked.turns[0].parts == (Image("https://h/a.png"),)
+    assert asked.turns[1].text == "No.Never."
+    assert asked.turns[1].calls == (Call("c", "p", "x", "custom"),)
+    reply = codec_of("chat").read_reply(
+        {
+            "choices": [
+                {
+                    "message": {
+                        "content": [{"type": "text", "text": "a"}],
+                        "function_call": {"name": "f", "arguments": "{}"},
+                    }
+                }
+            ]
+        }
+    )
+    assert reply is not None
+    assert (reply.turn.text, reply.turn.calls) == ("a", (Call("f", "f", "{}"),))
+    said: Json = [{"role": "user", "content": "x"}]
+    forced: Json = {"type": "allowed_tools", "allowed_tools": {"mode": "required"}}
+    read = codec_of("chat").read_request({"model": "m", "messages": said, "tool_choice": forced})
+    assert read.choice == "required"

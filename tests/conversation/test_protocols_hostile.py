@@ -13,6 +13,7 @@ from assay.conversation.protocols import Protocol, ProtocolError, codec_of
 from assay.conversation.protocols.events import cut
 from assay.conversation.protocols.shapes import decode_body
 from assay.scoring.json_safe import Json
+from tests.each import each
 from tests.protocol_bodies import json_values
 
 _NAMES: list[Protocol] = ["chat", "responses", "anthropic", "google"]
@@ -109,7 +110,7 @@ def test_no_bytes_break_a_reader(name: Protocol, received: list[bytes]) -> None:
     assert stream.body() is None
 
 
-@pytest.mark.parametrize(
+@each(
     "body",
     [
         b"{",

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import importlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.conversation.messages import ReplyUsage
-from assay.conversation.protocols import ProtocolError, codec_at, codec_of
+from assay.conversation.protocols import codec_at, codec_of
 from assay.conversation.turns import (
     AssistantTurn,
     Call,
@@ -27,72 +25,13 @@ from assay.conversation.turns import (
     Unknown,
 )
 from assay.scoring.json_safe import Json
-from tests.protocol_bodies import (
-    conversations,
-    json_objects,
-    json_values,
-    leaves,
-    objects,
-    read_back,
-    serving,
-    texts,
-    words,
-)
-
-if TYPE_CHECKING:
-    import openai  # noqa: TC004 - imported by a fixture
+from tests.conversation.reply_bodies import BODIES
+from tests.protocol_bodies import serving
 
 codec = codec_of("responses")
 
 
-@pytest.fixture(autouse=True, scope="module")
-def importing() -> None:
-    """Seconds, for those who only collect, too."""
-    globals()["openai"] = importlib.import_module("openai")
-
-
-_LOGPROB = objects({"token": texts, "logprob": -0.5})
-_TEXT = objects(
-    {"type": "output_text", "text": texts},
-    annotations=st.lists(json_objects, max_size=2),
-    logprobs=st.none() | st.lists(_LOGPROB, max_size=4),
-)
-_CONTENT = st.lists(_TEXT | objects({"type": "refusal", "refusal": texts}), max_size=2)
-_THOUGHT = objects({"type": "reasoning_text", "text": texts})
-_ITEMS = (
-    objects({"type": "message", "id": words, "content": _CONTENT}, status=words)
-    | objects(
-        {"type": "reasoning", "id": words},
-        summary=st.lists(objects({"type": "summary_text", "text": texts}), max_size=2),
-        content=st.none() | st.lists(_THOUGHT, max_size=2),
-        encrypted_content=texts,
-    )
-    | objects({"type": "function_call", "name": words, "arguments": texts}, id=words)
-    | objects({"type": "custom_tool_call", "name": words, "input": texts}, id=words)
-    | objects({"type": "web_search_call", "action": json_values})
-)
-_BODIES = objects(
-    {
-        "object": "response",
-        "status": st.sampled_from(["completed", "incomplete"]),
-        "output": st.lists(_ITEMS, max_size=4),
-    },
-    id=texts,
-    usage=st.none() | json_objects,
-    error=st.none(),
-    incomplete_details=leaves,
-    other=json_values,
-)
-
-
-@given(_BODIES, st.lists(st.integers(0, 99_999)), st.integers(1, 4))
-def test_nothing_of_a_reply_is_lost_by_streaming(
-    body: dict[str, Json], cuts: list[int], pieces: int
-) -> None:
-    assert read_back(codec, body, cuts, pieces) == body
-
-
-@given(_BODIES, st.integers(1, 4))
+@given(BODIES["responses"], st.integers(1, 4))
 def test_a_reply_without_its_last_event_is_known_from_its_pieces(
     body: dict[str, Json], pieces: int
 ) -> None:
@@ -110,28 +49,6 @@ def test_a_reply_without_its_last_event_is_known_from_its_pieces(
 
 def _list(value: Any) -> list[dict[str, Json]]:
     return value
-
-
-@given(conversations())
-def test_a_request_is_read_as_it_was_written(asked: Conversation) -> None:
-    assert codec.read_request(codec.write_request(asked)) == asked
-
-
-@given(json_objects | json_values)
-def test_any_json_is_a_request_or_refused_and_a_reply_or_none(body: Json) -> None:
-    values: list[Json] = [
-        body,
-        {"model": "m", "input": body},
-        {"model": "m", "input": [body]},
-        {"model": "m", "input": [{"role": "user", "content": [body]}]},
-        {"model": "m", "input": [{"type": "function_call_output", "output": body}]},
-        {"model": "m", "input": "x", "tools": [body], "tool_choice": body, "include": body},
-    ]
-    for value in values:
-        with contextlib.suppress(ProtocolError):
-            codec.read_request(value)
-    codec.read_reply({"output": [body], "usage": body})
-    codec.read_reply(body)
 
 
 _ASKED = Conversation(model="m", turns=(Turn.of("user", "Hi"),))
@@ -165,7 +82,7 @@ def test_a_reply_is_read_as_it_was_written() -> None:
     assert back.tokens == reply.tokens
 
 
-def test_openais_client_puts_a_stream_together_as_the_whole_reply() -> None:
+def test_openais_client_puts_a_stream_together_as_the_whole_reply(openai: ModuleType) -> None:
     body = codec.write_reply(_reply(), _ASKED)
     with (
         serving(codec, body) as served,
@@ -192,7 +109,7 @@ def test_openais_client_puts_a_stream_together_as_the_whole_reply() -> None:
     assert codec_at(served.paths[0]) is codec
 
 
-def test_what_openais_client_sends_is_read() -> None:
+def test_what_openais_client_sends_is_read(openai: ModuleType) -> None:
     given_items: Any = [
         {"role": "developer", "content": "Be brief."},
         {
@@ -276,45 +193,13 @@ def test_what_openais_client_sends_is_read() -> None:
     assert codec.read_request(codec.write_request(asked)) == asked
 
 
-@pytest.mark.parametrize(
-    ("changed", "parameter", "told"),
-    [
-        ({"input": None}, "input", "Missing required parameter"),
-        ({"input": 3}, "input", "but got integer"),
-        ({"input": [{"type": "item_reference", "id": "x"}]}, "input[0]", "send the item itself"),
-        ({"conversation": "c"}, "conversation", "send what was said"),
-        ({"background": True}, "background", "wait for the reply"),
-        ({"input": [{"role": "god", "content": "x"}]}, "input[0].role", "'god'"),
-        ({"input": [{"type": "function_call"}]}, "input[0].call_id", "Missing"),
-        ({"tool_choice": "maybe"}, "tool_choice", "Supported values"),
-    ],
-)
-def test_a_malformed_request_is_refused_by_its_field(
-    changed: dict[str, Json], parameter: str, told: str
-) -> None:
-    with pytest.raises(ProtocolError, match=told) as error:
-        codec.read_request({"model": "m", "input": "x", **changed})
-    assert error.value.parameter == parameter
-
-
-@pytest.mark.parametrize("fails", [False, True])
-def test_an_error_in_a_stream_is_told(*, fails: bool) -> None:
-    stream = codec.read_stream()
-    body = codec.write_reply(_reply(), _ASKED)
+def test_a_response_that_failed_is_an_error_and_no_reply() -> None:
     error: Json = {"code": "server_error", "message": "out"}
-    if fails:
-        body |= {"status": "failed", "error": error}
-        stream.feed(b"".join(codec.write_stream(body)))
-        assert stream.error() == error
-        assert codec.read_reply(stream.body()) is None
-        return
-    stream.feed(b"".join(list(codec.write_stream(body))[:-1]))
-    stream.feed(codec.write_error_event(ProtocolError(500, "out")))
-    assert stream.error() == {"code": None, "message": "out", "param": None}
-    assert stream.body() is None
-    partial = codec.read_reply(stream.partial())
-    assert partial is not None
-    assert partial.turn == _reply().turn
+    body = codec.write_reply(_reply(), _ASKED) | {"status": "failed", "error": error}
+    stream = codec.read_stream()
+    stream.feed(b"".join(codec.write_stream(body)))
+    assert stream.error() == error
+    assert codec.read_reply(stream.body()) is None
 
 
 def test_a_last_event_that_leaves_the_output_out_is_completed() -> None:
@@ -326,15 +211,37 @@ def test_a_last_event_that_leaves_the_output_out_is_completed() -> None:
     assert stream.body() == body
 
 
-@given(
-    conversations(),
-    st.permutations(["chat", "responses", "anthropic"]),
-)
-def test_a_conversation_is_the_same_in_every_protocol(
-    asked: Conversation, names: list[Any]
-) -> None:
-    said = asked
-    for one in names:
-        known = codec_of(one)
-        said = known.read_request(known.write_request(said))
-    assert said == asked
+def test_choices_of_responses_tools() -> None:
+    body: dict[str, Json] = {"model": "m", "input": "x"}
+    chosen: list[tuple[Json, str]] = [
+        ({"type": "allowed_tools", "mode": "required"}, "required"),
+        ({"type": "local_shell"}, "local_shell"),
+        ({"type": "custom", "name": "p"}, "p"),
+    ]
+    for choice, expected in chosen:
+        assert codec.read_request({**body, "tool_choice": choice}).choice == expected
+    own: dict[str, Json] = {"type": "local_shell", "protocol": "responses"}
+    asked = Conversation(
+        model="m",
+        turns=(Turn("user", ()),),
+        tools=(Tool(name="local_shell", own=own),),
+        choice="local_shell",
+        follows="resp_1",
+    )
+    assert codec.read_request(codec.write_request(asked)) == asked
+
+
+def test_why_a_response_ended() -> None:
+    filtered: Json = {"reason": "content_filter"}
+    bodies: list[tuple[dict[str, Json], str]] = [
+        ({"output": [{"type": "local_shell_call"}], "status": "completed"}, "tool"),
+        ({"output": [{"type": "web_search_call"}], "status": "completed"}, "stop"),
+        ({"output": [], "status": "incomplete"}, "length"),
+        ({"output": [], "status": "incomplete", "incomplete_details": filtered}, "refusal"),
+    ]
+    for body, stop in bodies:
+        reply = codec.read_reply(body)
+        assert reply is not None
+        assert reply.stop == stop
+        written: Any = codec.write_reply(reply, _ASKED)["output"]
+        assert len(written) == len(reply.turn.parts)

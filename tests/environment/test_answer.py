@@ -16,6 +16,7 @@ from assay.environment.answer import parse_answer
 from assay.errors import InputError
 from assay.types import Run
 from assay.types.typed import type_adapter
+from tests.each import each
 
 
 class City(pydantic.BaseModel):
@@ -61,7 +62,7 @@ PARSED: list[tuple[object, str, object]] = [
 ]
 
 
-@pytest.mark.parametrize(("annotation", "raw", "content"), PARSED)
+@each("annotation, raw, content", PARSED)
 def test_what_is_parsed(annotation: object, raw: str, content: object) -> None:
     answer = parse(annotation, raw)
     assert (answer.content, answer.raw, answer.error) == (content, raw, None)
@@ -87,7 +88,7 @@ FAILED: list[tuple[object, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("annotation", "raw", "why"), FAILED)
+@each("annotation, raw, why", FAILED)
 def test_what_cannot_be_parsed_is_the_text_and_says_why(
     annotation: object, raw: str, why: str
 ) -> None:
@@ -125,9 +126,7 @@ def test_nothing_that_an_agent_writes_raises(raw: str, annotation: object) -> No
     assert answer.ok or answer.content == raw
 
 
-@pytest.mark.parametrize(
-    ("answer", "reward"), [("10", 1.0), ("```\n10\n```", 1.0), ("ten", 0.0), (None, 0.0)]
-)
+@each("answer, reward", [("10", 1.0), ("```\n10\n```", 1.0), ("ten", 0.0), (None, 0.0)])
 async def test_a_typed_task_from_end_to_end(answer: str | None, reward: float) -> None:
     env = Environment("letters")
 
@@ -147,8 +146,8 @@ class Place(pydantic.BaseModel):
     at: list[float]
 
 
-@pytest.mark.parametrize(
-    ("annotation", "raw"),
+@each(
+    "annotation, raw",
     [
         (float, "NaN"),
         (float, '"nan"'),

@@ -21,6 +21,7 @@ from assay.environment.channel.workers import Worker
 from assay.errors import GradingTimeoutError
 from assay.scoring.json_safe import Json
 from tests.children import Children, until
+from tests.each import each
 from tests.served_environment import ServedProcess, error_of, raw, serve_process, write_env
 
 
@@ -149,8 +150,8 @@ async def test_a_start_sent_again_is_the_same_start(served: ServedProcess) -> No
         await peer.result("tasks.grade", answer="3")
 
 
-@pytest.mark.parametrize(
-    ("method", "params", "code", "message"),
+@each(
+    "method, params, code, message",
     [
         ("tasks.grade", {"answer": "x"}, -32600, "no task in progress"),
         ("tasks.strat", {}, -32601, "method not found"),
@@ -259,7 +260,7 @@ async def test_a_grade_that_is_none_is_an_error_to_huds_clients_too(served: Serv
     assert (grade["isError"], grade["content"]) == (True, "the judge is down")
 
 
-@pytest.mark.parametrize(("answer", "score"), [(3, 1.0), ("3", 1.0), (None, 0.0), ({"a": 1}, 0.0)])
+@each("answer, score", [(3, 1.0), ("3", 1.0), (None, 0.0), ({"a": 1}, 0.0)])
 async def test_an_answer_that_is_no_text_is_its_json(
     served: ServedProcess, answer: Json, score: float
 ) -> None:

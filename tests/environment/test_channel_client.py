@@ -40,6 +40,7 @@ from assay.types.run import Stepping
 from assay.types.trace import ToolStep
 from tests.children import Children, until
 from tests.command_line import assay as assay_command
+from tests.each import each
 from tests.served_environment import Relay, ServedProcess, raw, serve_process, write_env
 
 _TOKEN = "0123456789abcdef"
@@ -57,7 +58,7 @@ async def three(run: Run) -> None:
     run.trace.content = "3"
 
 
-@pytest.mark.parametrize("scheme", ["tcp", "ws"])
+@each("scheme", ["tcp", "ws"])
 async def test_a_remote_task_is_run_like_any_other(served: ServedProcess, scheme: str) -> None:
     url = f"{scheme}://127.0.0.1:{served.port}"
     async with assay.connect(url) as client:
@@ -646,7 +647,7 @@ async def test_a_session_that_the_server_has_forgotten_is_lost(tmp_path: Path) -
 # Servers that lie.
 
 
-@pytest.mark.parametrize(
+@each(
     "frame",
     [
         {},
@@ -707,8 +708,8 @@ async def lying(answer: Answering) -> AsyncGenerator[str]:
         await asyncio.wait(accepted)
 
 
-@pytest.mark.parametrize(
-    ("method", "said", "message"),
+@each(
+    "method, said, message",
     [
         ("hello", {}, "names no session"),
         ("hello", b"[]", "a frame is a list"),
@@ -755,8 +756,8 @@ async def test_a_server_that_lies_gives_no_reward(
 # What a user types.
 
 
-@pytest.mark.parametrize(
-    ("url", "message"),
+@each(
+    "url, message",
     [
         ("http://127.0.0.1:80", "tcp://HOST:PORT"),
         ("127.0.0.1:80", "tcp://HOST:PORT"),

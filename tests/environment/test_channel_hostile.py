@@ -17,6 +17,7 @@ from assay.environment.channel.serve import serve
 from assay.environment.channel.sessions import ChannelLimits
 from assay.scoring.json_safe import Json
 from tests.children import Children
+from tests.each import each
 from tests.served_environment import Raw, ServedProcess, error_of, raw, serve_process, write_env
 
 
@@ -42,8 +43,8 @@ def _call(**fields: Json) -> bytes:
     return json.dumps({"jsonrpc": "2.0", "id": 1, "method": "hello", **fields}).encode() + b"\n"
 
 
-@pytest.mark.parametrize(
-    ("said", "code", "stays"),
+@each(
+    "said, code, stays",
     [
         (b"garbage\n", -32700, False),
         (b"\x00\xff\xfe\x01\n", -32700, False),

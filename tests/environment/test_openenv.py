@@ -24,6 +24,7 @@ from assay.scoring.json_safe import Json
 from assay.testing import FakeModel
 from assay.types import Run
 from tests.children import Children, until
+from tests.each import each
 from tests.served_environment import ServedProcess, serve_process, write_env
 
 _ENV = '''
@@ -214,8 +215,8 @@ async def test_an_episode_is_a_prompt_an_answer_and_one_reward(served: ServedPro
         assert (await client.seen("step", {"action": "4"}))["reward"] == 0.25
 
 
-@pytest.mark.parametrize(
-    ("task", "action", "reward"),
+@each(
+    "task, action, reward",
     [
         ("typed", {"answer": {"a": 1}}, 1.0),
         ("typed", {"answer": '{"a": 1}'}, 1.0),
@@ -255,8 +256,8 @@ async def test_steps_have_their_rewards_and_the_last_has_the_grade(served: Serve
         assert last["reward"] == 0.0  # not finished in as many steps as there are
 
 
-@pytest.mark.parametrize(
-    ("task", "action", "said"),
+@each(
+    "task, action, said",
     [
         ("fails", {"answer": "x"}, {"type": "ungraded", "message": "the judge is down"}),
         ("raises", {"answer": "x"}, {"type": "ValueError", "message": "boom", "hint": ""}),
@@ -316,8 +317,8 @@ async def test_tools_are_actions_of_an_episode(served: ServedProcess) -> None:
 _INVALID = "VALIDATION_ERROR"
 
 
-@pytest.mark.parametrize(
-    ("message", "code", "said"),
+@each(
+    "message, code, said",
     [
         ("{", "INVALID_JSON", "a frame is not JSON"),
         ('{"type": "state", "type": "close"}', "INVALID_JSON", "twice"),
@@ -637,8 +638,8 @@ async def _serving(
         await runner.cleanup()
 
 
-@pytest.mark.parametrize(
-    ("steps", "how", "reward"),
+@each(
+    "steps, how, reward",
     [
         ([_seen(0.5), _seen(None), _seen(1, done=True)], "sum", 1.5),
         ([_seen(0.5), _seen(None), _seen(1, done=True)], "last", 1.0),
@@ -662,8 +663,8 @@ async def test_an_episode_is_worth_what_its_server_gave(
 _ERROR: _Reply = {"type": "error", "data": {"message": "broke", "code": "EXECUTION_ERROR"}}
 
 
-@pytest.mark.parametrize(
-    ("reply", "said"),
+@each(
+    "reply, said",
     [
         (None, "hung up"),
         (_ERROR, "step: broke"),
@@ -689,9 +690,7 @@ async def test_a_fault_of_the_server_is_an_error_and_never_a_reward(
     assert said in str(run.trace.error)
 
 
-@pytest.mark.parametrize(
-    ("first", "said"), [(_seen(1.0, done=True), "over when it began"), (_ERROR, "reset: broke")]
-)
+@each("first, said", [(_seen(1.0, done=True), "over when it began"), (_ERROR, "reset: broke")])
 async def test_an_episode_that_does_not_begin_is_an_error(first: _Reply, said: str) -> None:
     async with _server(first=first) as (url, _):
         (run,) = (await openenv.environment(url).task("episode").run(_says("{}"))).runs
@@ -807,8 +806,8 @@ async def test_an_episode_is_graded_by_a_grader_of_ones_own() -> None:
     assert (run.reward, run.grade.is_error) == (None, True)
 
 
-@pytest.mark.parametrize(
-    ("url", "options"),
+@each(
+    "url, options",
     [
         ("tcp://localhost:1", {}),
         ("localhost:8000", {}),

@@ -13,6 +13,7 @@ import pytest
 from assay.environment import Environment, Observation
 from assay.errors import InputError
 from assay.types import Run
+from tests.each import each
 
 Steps = AsyncGenerator[Any, Any]
 
@@ -247,7 +248,7 @@ class Room(pydantic.BaseModel):
     todo: list[str]
 
 
-@pytest.mark.parametrize("task", ["todo", "nested", "room", "cart", "default"])
+@each("task", ["todo", "nested", "room", "cart", "default"])
 async def test_attack_what_one_session_did_is_not_done_in_the_next(task: str) -> None:
     """What one took off the list of its arguments was done when its repeat began."""
     env = Environment()

@@ -16,6 +16,7 @@ from assay.errors import AgentEndedError, AgentError, InputError, ScoreError, Ta
 from assay.models import ModelClient, ModelSettings, using
 from assay.testing import FakeModel, calls, says
 from assay.types import ActionStep, AgentStep, Run, Submission, Trace
+from tests.each import each
 
 Steps = AsyncGenerator[Any, Any]
 Agent = Callable[[Run], Awaitable[object]]
@@ -92,7 +93,7 @@ ENDS: list[tuple[tuple[str, ...], str | None, float, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("actions", "answer", "reward", "why"), ENDS)
+@each("actions, answer, reward, why", ENDS)
 async def test_who_ends_early_is_graded(
     actions: tuple[str, ...], answer: str | None, reward: float, why: str
 ) -> None:
@@ -116,7 +117,7 @@ async def test_an_agent_may_return_what_it_does_last() -> None:
     assert (won.reward, won.trace.content) == (1.0, "I won.")
 
 
-@pytest.mark.parametrize("actions", [("7",), ("1", "2", "3", "4")])
+@each("actions", [("7",), ("1", "2", "3", "4")])
 async def test_nobody_acts_in_a_task_that_is_over(actions: tuple[str, ...]) -> None:
     async def agent(run: Run) -> None:
         seen = [await run.step(action) for action in actions]
@@ -188,8 +189,8 @@ def told_of_end(how: str) -> Template[[]]:
     return plays
 
 
-@pytest.mark.parametrize(
-    ("how", "reward"),
+@each(
+    "how, reward",
     [
         ("grades", 0.5),
         ("lets pass", 0.0),
@@ -330,7 +331,7 @@ async def test_all_of_a_template_runs_in_one_task_and_is_closed_there() -> None:
     assert len(set(tasks[:3])) == len(set(tasks[3:])) == 1
 
 
-@pytest.mark.parametrize("times", [1, 9])
+@each("times", [1, 9])
 async def test_a_task_group_that_is_closed_hides_no_grade_and_no_error(times: int) -> None:
     env = Environment()
 

@@ -18,6 +18,7 @@ from assay.errors import AssayError, InputError, TemplateError
 from assay.graders import combine
 from assay.scoring import EvaluationResult, Grade, SubScore
 from assay.types import Run, Submission
+from tests.each import each
 
 Steps = AsyncGenerator[Any, Any]
 
@@ -54,7 +55,7 @@ PROMPTS: list[tuple[object, object]] = [
 ]
 
 
-@pytest.mark.parametrize(("value", "prompt"), PROMPTS)
+@each("value, prompt", PROMPTS)
 async def test_prompts(value: object, prompt: object) -> None:
     async with cast("Any", yielding(value, 1.0)().work).open() as session:
         assert session.prompt == prompt
@@ -66,7 +67,7 @@ async def test_a_long_chat_prompt_is_neither_cut_nor_redacted() -> None:
         assert s.prompt == [{"content": text, "password": "p"}]
 
 
-@pytest.mark.parametrize("value", [None, 3, b"x", ("a",), {"text": "a"}, [1], [["a"]], object()])
+@each("value", [None, 3, b"x", ("a",), {"text": "a"}, [1], [["a"]], object()])
 async def test_what_is_no_prompt(value: object) -> None:
     with pytest.raises(TemplateError, match=r"'shows' yielded .* as its prompt"):
         await graded(value, 1.0)
@@ -86,7 +87,7 @@ REWARDS: list[tuple[object, float | None, bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("value", "reward", "is_error"), REWARDS)
+@each("value, reward, is_error", REWARDS)
 async def test_rewards(value: object, reward: float | None, is_error: bool) -> None:  # noqa: FBT001 - a parameter of the table
     result = await graded("p", value)
     assert (result.reward, result.isError) == (reward, is_error)
@@ -111,15 +112,15 @@ NO_REWARDS: list[tuple[object, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("value", "why"), NO_REWARDS)
+@each("value, why", NO_REWARDS)
 async def test_what_is_no_reward(value: object, why: str) -> None:
     with pytest.raises(TemplateError, match=why) as caught:
         await graded("p", value)
     assert "'shows'" in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("values", "why"),
+@each(
+    "values, why",
     [
         ([], "ended without yielding a prompt"),
         (["p"], r"ended without a second yield \(yield the reward\)"),
@@ -187,8 +188,8 @@ def typed() -> tuple[Environment, Template[...]]:
     return demo, count
 
 
-@pytest.mark.parametrize(
-    ("args", "why"),
+@each(
+    "args, why",
     [
         ({}, "template 'count': missing a required argument: 'word'"),
         ({"wrod": "x"}, "did you mean 'word'?"),
@@ -313,7 +314,7 @@ async def _placed(word: str, /) -> Steps:
     yield word
 
 
-@pytest.mark.parametrize("function", [_many, _options, _placed])
+@each("function", [_many, _options, _placed])
 def test_a_parameter_that_a_row_cannot_name_is_refused(function: Any) -> None:
     with pytest.raises(InputError, match="which a task's args cannot name"):
         env().template()(function)

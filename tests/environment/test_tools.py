@@ -19,6 +19,7 @@ from assay.tasks.blocks import HarnessSpec
 from assay.testing import FakeModel, calls
 from assay.types import Run, ToolCall, ToolResult, ToolStep
 from assay.types.run import OfferedTool
+from tests.each import each
 
 Steps = AsyncGenerator[Any, Any]
 
@@ -126,7 +127,7 @@ async def test_nobody_calls_a_tool_once_the_task_is_graded() -> None:
     assert (await buy().run(agent)).reward == 1.0
 
 
-@pytest.mark.parametrize("before", ["", "assay_", "mcp_assay_", "mcp__assay__"])
+@each("before", ["", "assay_", "mcp_assay_", "mcp__assay__"])
 async def test_calls_stay_in_the_trace_of_what_passed_a_gateway(before: str) -> None:
     """Also where the agent tells its model of a result that no tool gave."""
     import openai
@@ -221,7 +222,7 @@ print(json.dumps([listed, [[one["content"][0]["text"], one["isError"]] for one i
 
 
 @pytest.mark.sandbox
-@pytest.mark.parametrize("is_broken", [False, True])
+@each("is_broken", [False, True])
 async def test_an_agent_in_a_sandbox_reaches_them_at_its_gateway(is_broken: bool) -> None:  # noqa: FBT001
     env, _ = shop()
 
@@ -253,7 +254,7 @@ async def test_an_agent_in_a_sandbox_reaches_them_at_its_gateway(is_broken: bool
 
 
 @pytest.mark.sandbox
-@pytest.mark.parametrize("tools", [True, False])
+@each("tools", [True, False])
 async def test_a_command_is_told_of_tools_where_there_are_any(tools: bool) -> None:  # noqa: FBT001
     env = shop()[0] if tools else Environment("bare")
 
@@ -358,7 +359,7 @@ def counter(*, in_thread: bool = False, parallel: bool = False) -> Template[[]]:
     return play
 
 
-@pytest.mark.parametrize("in_thread", [False, True])
+@each("in_thread", [False, True])
 async def test_attack_a_voucher_is_claimed_twice_by_calls_at_once(in_thread: bool) -> None:  # noqa: FBT001
     async def agent(run: Run) -> None:
         told = await asyncio.gather(*(run.call("claim") for _ in range(4)), run.call("look"))

@@ -13,6 +13,7 @@ from assay.environment import Answer, Environment
 from assay.errors import InputError, TemplateError
 from assay.tasks import Task, Taskset
 from assay.types import Run
+from tests.each import each
 
 Steps = AsyncGenerator[Any, Any]
 
@@ -53,8 +54,8 @@ def answering(answer: str) -> Any:
     return agent
 
 
-@pytest.mark.parametrize(
-    ("answer", "verifier", "reward", "why"),
+@each(
+    "answer, verifier, reward, why",
     [
         ("4", check(), 1.0, None),
         ("5", check(), 0.0, None),

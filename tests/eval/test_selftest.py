@@ -21,11 +21,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import InputError
+from assay.eval.kept_proofs import KeptProofs
 from assay.eval.proof import CaseProof, Proof, ProofCheck, Verdict
 from assay.eval.runner import OnCell
 from assay.eval.selftest import plan_selftest
 from assay.eval.stuffing import example_of
 from assay.eval.weights import left_open
+from assay.reports.proofs import selftest_line
 from assay.scoring.json_safe import Json
 from assay.store.records import CellRecord
 from assay.tasks.case import load_case
@@ -481,7 +483,11 @@ def test_a_torn_line_of_a_file_of_proofs_is_dropped_and_another_file_is_left_alo
     whole = file.read_bytes()
     file.write_bytes(whole[:-20])
     assert "1 case from" in assay(*words, "proofs.jsonl", cwd=tmp_path).stderr
-    assert sorted(file.read_bytes().splitlines()) == sorted(whole.splitlines())
+    keys = [
+        [json.loads(line)["key"] for line in text.splitlines()]
+        for text in (whole, file.read_bytes())
+    ]
+    assert sorted(keys[0]) == sorted(keys[1])
     for name, text in (("rows.jsonl", '{"a": 1}\n'), ("notes.txt", "mine"), ("b.txt", "a\nb\n")):
         (tmp_path / name).write_text(text)
         done = assay(*words, name, cwd=tmp_path)
@@ -489,6 +495,25 @@ def test_a_torn_line_of_a_file_of_proofs_is_dropped_and_another_file_is_left_alo
         assert (tmp_path / name).read_text() == text
     done = assay(*words, "evals/sound-1/proofs.jsonl", cwd=tmp_path)
     assert (done.returncode, "lies in the case 'sound-1'" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("grader", "is_kept"),
+    [
+        ("{type: exact_match}", True),
+        ("{type: binary_judge, criteria: It is right., model: 'openai:x'}", False),
+    ],
+)
+def test_what_a_model_judged_is_tried_again(tmp_path: Path, grader: str, *, is_kept: bool) -> None:
+    """Another model may answer the next time, and no digest of the case tells."""
+    root = write(tmp_path / "sum", _ANSWER.replace("{type: exact_match}", grader))
+    tasks = [case_task(load_case(str(root)))]
+    held = ProofCheck(name="reference fix", verdict="held")
+    file = str(tmp_path / "proofs.jsonl")
+    with KeptProofs.opened(file, tasks, None) as proofs:
+        proofs.add(CaseProof(case="sum", file=str(root), threshold=1.0, checks=(held,)))
+    with KeptProofs.opened(file, tasks, None) as proofs:
+        assert bool(proofs.before) is is_kept
 
 
 @pytest.mark.slow
@@ -537,7 +562,9 @@ def test_the_worst_case_decides_the_exit_status() -> None:
         checks=(ProofCheck(name="floor", verdict="held"),),
     )
     assert Proof((case("held"), case("skipped"), untried)).code == 0
-    assert Proof((untried, case("skipped"))).code == 3
+    unproven = Proof((untried, case("skipped")))
+    assert unproven.code == 3
+    assert selftest_line(unproven) == "NO VERDICT: no right work was tried: c (1 skipped)"
     assert Proof((case("skipped"),)).code == 3
     assert Proof((case("held", "error"),)).code == 3
     assert Proof((case("error"), case("held", "failed"))).code == 1

@@ -25,6 +25,7 @@ from assay.types.run import Run
 from assay.types.trace import AgentStep, AnyStep, Step, SubagentStep, ToolCall, ToolStep, Trace
 from tests.children import Children
 from tests.command_line import COMMAND, assay, cells, environment, write_case
+from tests.each import each
 
 _AGENT = """
 import json, os, subprocess, sys, urllib.error, urllib.request
@@ -222,7 +223,7 @@ def test_an_agent_solves_through_its_gateway(played: dict[str, Run]) -> None:
     assert call.call.arguments == {"command": "echo 4 > answer.txt"}
 
 
-@pytest.mark.parametrize("name", ["goes-round", "goes-out", "other-cell"])
+@each("name", ["goes-round", "goes-out", "other-cell"])
 def test_attack_there_is_no_other_network(played: dict[str, Run], name: str) -> None:
     run = played[name]
 
@@ -354,8 +355,8 @@ def _shell(call_id: str, command: str, **more: Json) -> ToolCall:
     return ToolCall(name="shell", arguments={"cmd": command, **more}, id=call_id, raw_name="exec")
 
 
-@pytest.mark.parametrize(
-    ("told", "never"),
+@each(
+    "told, never",
     [
         ([_shell("a", "ls"), _shell("b", "ls")], 0),
         ([_shell("a", "ls", dir="/w"), _shell("b", "ls", dir="/w")], 0),  # filled in by the agent

@@ -22,6 +22,7 @@ from assay.models.settings import ModelEntry
 from assay.scoring.json_safe import Json
 from assay.testing import FakeModel, Fault, calls, says, through_shell
 from assay.types.trace import AgentStep, Step, ToolStep
+from tests.each import each
 from tests.protocol_bodies import serving
 
 _SCHEMA: Any = {
@@ -219,7 +220,7 @@ async def test_an_endpoint_that_speaks_responses_is_asked_in_them() -> None:
         assert {asked.protocol for asked in fake.requests} == {"responses"}
 
 
-@pytest.mark.parametrize("protocol", _AGENTS)
+@each("protocol", _AGENTS)
 async def test_a_refusal_has_the_protocols_own_form(protocol: str) -> None:
     with FakeModel(through_shell(*_LINES)) as fake:
         allowance = Allowance(calls=1)
@@ -265,7 +266,7 @@ async def test_token_ids_and_log_probabilities_are_kept() -> None:
     assert len(step.sample.output_logprobs) == 4
 
 
-@pytest.mark.parametrize("protocol", _AGENTS)
+@each("protocol", _AGENTS)
 async def test_a_fault_of_the_model_is_told_in_the_protocols_own_form(protocol: str) -> None:
     with FakeModel(through_shell(*_LINES), faults=[Fault("401")]) as fake:
         client = ModelClient(ModelSettings(max_attempts=1))
@@ -342,7 +343,7 @@ async def test_googles_own_models_are_asked_as_the_agent_asked(
     assert [told[0] for told in _told(found.trace.steps)] == ["is told", "says", "does", "says"]
 
 
-@pytest.mark.parametrize("protocol", ["chat", "responses", "messages"])
+@each("protocol", ["chat", "responses", "messages"])
 async def test_who_asks_google_otherwise_is_answered_in_openais_form(protocol: str) -> None:
     with FakeModel(through_shell(*_LINES)) as fake:
         async with Gateway(_at_googles(fake), client=ModelClient()) as gateway:
@@ -361,7 +362,7 @@ async def test_a_reply_of_googles_is_shortened_to_the_tokens_that_are_left() -> 
     assert 0 < (asked.max_tokens or 0) < 200
 
 
-@pytest.mark.parametrize("names", ["call ids", "nothing"])
+@each("names", ["call ids", "nothing"])
 async def test_calls_without_ids_are_joined_to_their_results(names: str) -> None:
     def act(command: str) -> Json:
         return {"functionCall": {"name": "bash", "args": {"command": command}}}

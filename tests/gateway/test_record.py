@@ -30,6 +30,7 @@ from assay.gateway.record import Recorder
 from assay.graders.usage import walk
 from assay.types.trace import AgentStep, SubagentStep, ToolStep, Trace
 from tests.children import alone
+from tests.each import each
 
 _SHELL = Tool(name="bash", schema={"type": "object"})
 
@@ -105,7 +106,7 @@ def test_a_conversation_written_down_as_before_costs_no_digests(
     assert len(recorder.recorded().trace.steps) == 101
 
 
-@pytest.mark.parametrize("space", [" ", "  "])
+@each("space", [" ", "  "])
 def test_attack_a_turn_padded_later_is_not_held(space: str) -> None:
     recorder = Recorder()
     begun, told = Turn.of("user", "mend it"), Turn.of("user", f"mend{space}it")

@@ -23,6 +23,7 @@ from assay.models import ModelClient, ModelSettings
 from assay.models.pace import Timing
 from assay.models.settings import ModelEntry
 from assay.types.trace import AgentStep
+from tests.each import each
 
 _PROTOCOLS: list[Protocol] = ["chat", "responses", "anthropic"]
 _STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
@@ -118,7 +119,7 @@ def _last(gateway: Gateway) -> AgentStep:
     return steps[-1]
 
 
-@pytest.mark.parametrize("protocol", _PROTOCOLS)
+@each("protocol", _PROTOCOLS)
 async def test_events_pass_as_they_come(protocol: Protocol) -> None:
     goes_on = asyncio.Event()
     events = _events(protocol)
@@ -164,7 +165,7 @@ _WHOLE = json.dumps(
 ).encode()
 
 
-@pytest.mark.parametrize("word", ["stream_options", "stream"])
+@each("word", ["stream_options", "stream"])
 async def test_a_server_that_knows_no_streams_is_asked_for_whole_replies(word: str) -> None:
     told = json.dumps({"error": {"message": f"Unknown parameter: '{word}'."}}).encode()
     async with (
@@ -195,8 +196,8 @@ async def test_a_server_that_tells_no_tokens_of_a_stream_is_asked_for_whole_repl
 _BODY = '{"model": "%s", "messages": [{"role":"user", "content": "%s"}],  "new_field": 1.50}'
 
 
-@pytest.mark.parametrize(
-    ("sent", "is_same"),
+@each(
+    "sent, is_same",
     [
         ((_BODY % ("m", "caf\u00e9")).encode(), True),
         ((_BODY % ("another", "count")).encode(), False),
@@ -328,7 +329,7 @@ async def test_attack_a_server_that_never_hangs_up_holds_nothing() -> None:
         never.set()
 
 
-@pytest.mark.parametrize("lie", [-5, "3", 1e300, None, [1]])
+@each("lie", [-5, "3", 1e300, None, [1]])
 async def test_attack_usage_that_cannot_be_is_not_believed(lie: Any) -> None:
     usage = {"prompt_tokens": lie, "completion_tokens": lie}
     told = json.dumps({"choices": [], "usage": usage}).encode()

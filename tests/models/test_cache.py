@@ -6,8 +6,6 @@ import asyncio
 import hashlib
 import json
 import sqlite3
-import subprocess
-import sys
 import threading
 import zlib
 from collections.abc import Iterator
@@ -23,6 +21,7 @@ from assay.models.cache import (
     ReplyCache,
 )
 from assay.models.client import request_digest
+from tests.each import each
 
 REPLY = Reply(
     text='{"verdict": "MET"}',
@@ -277,7 +276,7 @@ def test_a_key_is_a_digest() -> None:
     assert key_of(REQUEST) == key_of(replace(REQUEST))
 
 
-@pytest.mark.parametrize(
+@each(
     "other",
     [
         replace(REQUEST, messages=REQUEST.messages[1:]),
@@ -344,8 +343,8 @@ def test_parts_of_messages_are_part_of_the_key() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("first", "second"),
+@each(
+    "first, second",
     [
         # Text moved from one message to the next is another conversation.
         (("ab", "c"), ("a", "bc")),
@@ -603,15 +602,7 @@ def test_a_file_that_is_not_ours_is_refused(tmp_path: Path, spoil: object, mode:
     assert Path(file).read_bytes() == before
 
 
-@pytest.mark.parametrize("file", ["/proc/none/replies.sqlite", "/dev/null/replies.sqlite"])
+@each("file", ["/proc/none/replies.sqlite", "/dev/null/replies.sqlite"])
 async def test_a_place_that_cannot_be_written_is_named(file: str) -> None:
     with pytest.raises(StoreError, match=r"replies\.sqlite"):
         await ReplyCache(file, "readwrite").put(digest_of(1), REPLY)
-
-
-# --- A cache costs nothing until it is used ------------------------------------------------------
-
-
-def test_sqlite_is_not_loaded_before_it_is_needed() -> None:
-    code = "import sys, assay.models.cache; sys.exit('sqlite3' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True)

@@ -6,15 +6,18 @@ import asyncio
 import gzip
 import json
 import zlib
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from assay.models import (
-    ModelClient,
-    ModelSettings,
-)
+from assay.models import ModelClient, ModelSettings
+from assay.models.faults import broken_reply, fault_of, redacted
 from assay.models.settings import ModelEntry
+from assay.scoring.json_safe import Json
 from assay.testing import FakeJudge, Fault
+from tests.each import each
 from tests.model_servers import (
     MET,
     FakeTime,
@@ -33,27 +36,98 @@ from tests.model_servers import (
 KEY = "sk-very-secret-key"
 
 
-# --- Faults ---------------------------------------------------------------------------------------
+# --- What a server says -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["408", "429", "500", "502", "503", "529", "reset", "truncated"])
-@pytest.mark.parametrize("protocol", ["openai", "anthropic"])
-async def test_what_passes_is_tried_again(kind: str, protocol: str) -> None:
-    time = FakeTime()
-    with FakeJudge([MET], faults=[Fault(kind, times=3)]) as judge:
-        model = judge.model if protocol == "openai" else judge.anthropic_model
-        asked = client(time)
-        reply = await asked.ask(question(model))
-        assert reply.data == MET
-        assert len(reply.attempts) == 3
-        assert judge.count == 4
-        counted = "lost" if kind in ("reset", "truncated") else "retry"
-        assert asked.ledger.summary().total(kind=counted).count == 3
-        assert reply.attempts[0].waited <= 2.0
+def fault(status: int, message: str = "", *, headers: Any = None, **more: Any) -> Any:
+    body = json.dumps({"error": {"message": message, **more}}).encode()
+    return fault_of(status, headers or {}, body, now=0.0, secrets=("sk-1",))
 
 
-@pytest.mark.parametrize(
-    ("kind", "expected"),
+@each(
+    "status, message, code, kind, again",
+    [
+        (400, "no such thing", "", "rejected", False),
+        (400, "maximum context length is 8192 tokens", "", "overflow", False),
+        (400, "x", "context_length_exceeded", "overflow", False),
+        (400, "prompt is too long: 210000 tokens > 200000 maximum", "", "overflow", False),
+        (413, "too big", "", "overflow", False),
+        (400, "Your credit balance is too low", "", "quota", False),
+        (400, "filtered", "content_filter", "refused", False),
+        (401, "bad key", "", "auth", False),
+        (403, "not you", "", "auth", False),
+        (402, "pay", "", "quota", False),
+        (404, "no model", "", "rejected", False),
+        (302, "", "", "rejected", False),
+        (408, "", "", "overloaded", True),
+        (409, "", "", "overloaded", True),
+        (429, "slow down", "", "rate_limited", True),
+        (429, "x", "insufficient_quota", "quota", False),
+        (429, "You exceeded your current quota, see billing", "", "rate_limited", True),
+        (500, "oops", "", "overloaded", True),
+        (501, "never", "", "rejected", False),
+        (503, "", "", "overloaded", True),
+        (529, "", "overloaded_error", "overloaded", True),
+    ],
+)
+def test_a_refusal_is_told_by_its_kind(
+    status: int, message: str, code: str, kind: str, *, again: bool
+) -> None:
+    found = fault(status, message, code=code)
+    assert (found.kind, found.may_repeat) == (kind, again)
+    assert not fault(status, message, code=code, headers={"x-should-retry": "false"}).may_repeat
+
+
+def test_a_pause_that_stands_in_the_message_is_read() -> None:
+    assert fault(429, "Please retry in 36.5s.").pause == 36.5
+    assert fault(429, "Please try again in 20ms", headers={"retry-after": "3"}).pause == 3.0
+    assert fault(429, "try again in 20ms").pause == pytest.approx(0.02)
+
+
+def test_hostile_error_text_is_one_bounded_line_without_the_key() -> None:
+    text = "a\n\x1b[31mred\x07 sk-1 \u202e" + "x" * 5_000
+    for body in (json.dumps({"error": {"message": text}}), text, json.dumps([{"error": text}])):
+        found = fault_of(401, {}, body.encode(), now=0.0, secrets=("sk-1",))
+        assert found.message.isprintable()
+        assert len(found.message) < 400
+        assert "sk-1" not in found.message
+        assert "[redacted]" in found.message
+
+
+def test_a_key_that_straddles_the_cut_is_redacted_first() -> None:
+    assert "sk-" not in redacted("x" * 294 + "sk-secret", "sk-secret")
+
+
+def test_a_page_of_html_is_told_without_its_tags() -> None:
+    page = b"<html><style>p{}</style><body><h1>502 Bad Gateway</h1></body></html>"
+    assert fault_of(502, {}, page, now=0.0, secrets=()).message == ("answered 502: 502 Bad Gateway")
+
+
+@given(st.binary(max_size=60) | st.text().map(str.encode))
+def test_any_error_is_told_in_one_line(body: bytes) -> None:
+    assert fault_of(400, {}, body, now=0.0, secrets=("key",)).message.isprintable()
+    assert broken_reply("application/json", body, secrets=()).message.isprintable()
+
+
+# --- What is done about it -----------------------------------------------------------------------
+
+
+@each("kind", ["408", "429", "500", "502", "503", "529", "reset", "truncated"])
+async def test_what_passes_is_tried_again(kind: str) -> None:
+    with FakeJudge([MET, MET], faults=[Fault(kind, times=3), Fault(kind, at=4, times=3)]) as judge:
+        for model in (judge.model, judge.anthropic_model):
+            asked, before = client(FakeTime()), judge.count
+            reply = await asked.ask(question(model))
+            assert reply.data == MET
+            assert len(reply.attempts) == 3
+            assert judge.count == before + 4
+            counted = "lost" if kind in ("reset", "truncated") else "retry"
+            assert asked.ledger.summary().total(kind=counted).count == 3
+            assert reply.attempts[0].waited <= 2.0
+
+
+@each(
+    "kind, expected",
     [("429", "rate_limited"), ("500", "overloaded"), ("reset", "unreachable")],
 )
 async def test_tries_end(kind: str, expected: str) -> None:
@@ -64,18 +138,7 @@ async def test_tries_end(kind: str, expected: str) -> None:
         assert judge.count == 3
 
 
-@pytest.mark.parametrize(
-    ("kind", "expected"),
-    [
-        ("401", "auth"),
-        ("402", "quota"),
-        ("403", "auth"),
-        ("quota", "quota"),
-        ("overflow", "overflow"),
-        ("html", "unreadable"),
-        ("content_type", "unreadable"),
-    ],
-)
+@each("kind, expected", [("401", "auth"), ("html", "unreadable"), ("content_type", "unreadable")])
 async def test_what_does_not_pass_is_told_at_once(kind: str, expected: str) -> None:
     with FakeJudge([MET], faults=[Fault(kind, times=99)]) as judge:
         for model in (judge.model, judge.anthropic_model):
@@ -178,26 +241,40 @@ async def test_a_reply_that_is_packed_unasked_is_read() -> None:
             assert (await failing(asked, question(server.model))).kind == "unreadable"
 
 
-@pytest.mark.parametrize(
-    ("reply", "kind"),
+def _beside(**error: Json) -> Raw:
+    """A verdict, and an error beside it."""
+    choice: Json = {"finish_reason": "stop", "message": {"content": json.dumps(MET)}}
+    return Raw({"choices": [choice], **error})
+
+
+@each(
+    "reply, kind, status",
     [
-        (Raw(""), "unreadable"),
-        (Raw("[" * 100_000), "unreadable"),
-        (Raw('{"choices": []}'), "unreadable"),
-        (Raw("null"), "unreadable"),
-        (Raw({"error": {"message": "upstream", "code": 429}}), "rate_limited"),
-        (Raw({"error": {"message": "no", "code": 401}}), "auth"),
-        (Raw({"error": "upstream"}), "overloaded"),
-        (Raw("<h1>hi</h1>", content_type="text/html"), "unreadable"),
+        (Raw(""), "unreadable", 200),
+        (Raw("[" * 100_000), "unreadable", 200),
+        (Raw({"choices": []}), "unreadable", 200),
+        (Raw("null"), "unreadable", 200),
+        (Raw("<h1>hi</h1>", content_type="text/html"), "unreadable", 200),
+        (Raw({"error": {"message": "upstream", "code": 429}}), "rate_limited", 429),
+        (Raw({"error": {"message": "no", "code": 401}}), "auth", 401),
+        (Raw({"error": "upstream"}), "overloaded", 502),
+        (_beside(error={"code": 429, "message": "slow"}), "rate_limited", 429),
+        (_beside(error={"code": 401, "message": "who?"}), "auth", 401),
+        (_beside(error={"message": "x"}), "overloaded", 502),
     ],
 )
-async def test_what_is_no_reply_is_an_error(reply: Raw, kind: str) -> None:
+async def test_attack_what_is_no_reply_is_the_servers_fault(
+    reply: Raw, kind: str, status: int
+) -> None:
     async with scripted([reply]) as server:
-        failure = await failing(client(FakeTime(), max_attempts=2), question(server.model))
-        assert failure.kind == kind
+        asked = client(FakeTime(), max_attempts=2)
+        failure = await failing(asked, question(server.model))
+        assert (failure.kind, failure.status) == (kind, status)
+        if "choices" in reply.body:  # it may have been worked on: nobody knows what it cost
+            assert asked.ledger.summary().total(kind="lost").count == len(server.seen)
 
 
-# --- Keys -----------------------------------------------------------------------------------------
+# --- Keys --------------------------------------------------------------------------------------
 
 
 def _echo(seen: Seen) -> Raw:
@@ -247,7 +324,7 @@ async def test_without_a_key_nothing_is_sent() -> None:
     assert (failure.kind, "ANTHROPIC_API_KEY" in str(failure)) == ("no_key", True)
 
 
-# --- What a model takes ---------------------------------------------------------------------------
+# --- What a model takes --------------------------------------------------------------------------
 
 
 def _picky(seen: Seen) -> Raw:

@@ -9,14 +9,12 @@ import subprocess
 import sys
 import threading
 
-import pytest
-
-from assay.models import (
-    Message,
-)
+from assay.models import Message
 from assay.models import transport as transport_module
 from assay.scoring.json_safe import Json
 from assay.testing import FakeJudge
+from tests.children import alone
+from tests.each import each
 from tests.model_servers import (
     MET,
     client,
@@ -128,22 +126,17 @@ def test_a_program_that_closes_nothing_ends_without_a_warning() -> None:
     assert (ended.stdout, ended.stderr) == ("a\nb\nc\n", "")
 
 
-def test_models_cost_no_third_party_import() -> None:
-    code = (
-        "import sys, assay.models, assay.models.client, assay.models.client;"
-        "print([m for m in ('aiohttp','yaml','jsonschema_rs','yarl','pydantic','sqlite3')"
-        " if m in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
-
-
-def test_every_public_name_is_there() -> None:
-    import assay.models as room
-
-    assert all(getattr(room, name) is not None for name in room.__all__)
-    with pytest.raises(AttributeError):
-        room.nothing  # noqa: B018 - asked for on purpose
+@each(
+    "module, absent",
+    [
+        ("settings", ["asyncio"]),
+        ("cache", ["sqlite3"]),
+        ("client", ["aiohttp", "yaml", "jsonschema_rs", "yarl", "pydantic", "sqlite3"]),
+    ],
+)
+def test_nothing_is_loaded_before_it_is_needed(module: str, absent: list[str]) -> None:
+    code = f"import sys, assay.models.{module}; print(sorted({set(absent)} & sys.modules.keys()))"
+    assert alone(code) == "[]\n"
 
 
 async def test_parts_have_the_words_behind_them() -> None:

@@ -17,6 +17,7 @@ from assay.models.cache import ReplyCache
 from assay.models.prices import Prices
 from assay.scoring.json_safe import Json
 from assay.testing import FakeJudge, Fault
+from tests.each import each
 from tests.model_servers import MET, FakeTime, client, failing, met, question, scripted
 
 
@@ -36,9 +37,7 @@ def priced(tmp_path: Path, model: str) -> str:
 # --- Money ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("fault", "tries"), [("hang", 1), ("slow", 1), ("reset", 3), ("truncated", 3)]
-)
+@each("fault, tries", [("hang", 1), ("slow", 1), ("reset", 3), ("truncated", 3)])
 async def test_attack_what_was_sent_and_lost_is_not_free(
     tmp_path: Path, fault: str, tries: int
 ) -> None:
@@ -331,9 +330,3 @@ def test_attack_a_fork_while_a_request_is_under_way_does_not_hang(tmp_path: Path
     with FakeJudge(lambda asked: "fine", faults=[Fault("slow", seconds=1.5)]) as judge:
         ended = run(FORKED, judge.model, str(tmp_path / "replies.sqlite"))
     assert (ended.stdout, ended.stderr) == ("child fine\nparent fine\n", "")
-
-
-def test_settings_are_read_without_asyncio() -> None:
-    code = "import sys, assay.models.settings; print('asyncio' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"

@@ -18,10 +18,12 @@ from assay.models.pace import (
     Lane,
     Limiter,
     Timing,
+    asked_pause,
     gate_of,
     lane_of,
     share_limits,
 )
+from tests.each import each
 from tests.model_servers import FakeTime
 
 
@@ -38,7 +40,7 @@ def lane(time: FakeTime, **limits: float) -> Lane:
     )
 
 
-DOWN = ModelError("http://h cannot be reached", kind="unreachable")
+DOWN = ModelError("http://h cannot be reached", kind="unreachable", status=503, hint="look")
 
 
 async def test_no_more_are_in_flight_than_the_limit_and_turns_are_kept() -> None:
@@ -84,9 +86,10 @@ async def test_cancelled_requests_give_their_places_back() -> None:
 def test_the_limit_grows_by_one_for_a_full_clean_window() -> None:
     limiter = Limiter(4, 6)
     limiter.busy = 4
-    for expected in (4, 4, 4, 5, 5):
+    for expected in (4, 4, 4, 5, 5, 5, 5, 5, 6):
         limiter.succeeded()
         assert limiter.limit == expected
+        limiter.busy = max(limiter.busy, expected)
     limiter.busy = 6
     for _ in range(100):
         limiter.succeeded()
@@ -106,10 +109,18 @@ def test_a_burst_of_refusals_halves_the_limit_once() -> None:
     sent_at = limiter.epoch
     for _ in range(16):
         limiter.crowded(sent_at)
+    assert (limiter.limit, limiter.epoch) == (8, sent_at + 1)
+    limiter.busy = 8
+    for _ in range(7):
+        limiter.succeeded()
+    limiter.crowded(sent_at)  # what was sent before says nothing new, and ends the window
+    limiter.succeeded()
     assert limiter.limit == 8
-    for _ in range(10):
+    limits = list[int]()
+    for _ in range(4):
         limiter.crowded(limiter.epoch)
-    assert limiter.limit == 1
+        limits.append(limiter.limit)
+    assert (limits, limiter.epoch) == ([4, 2, 1, 1], sent_at + 5)
 
 
 def test_attack_no_place_is_free_while_anybody_waits() -> None:
@@ -166,7 +177,30 @@ async def test_nobody_waits_for_longer_than_it_has_time() -> None:
     shared.cool(100.0)
     with pytest.raises(ModelError, match="100 seconds") as failure:
         await shared.wait(object(), 60.0)
-    assert failure.value.kind == "rate_limited"
+    assert (failure.value.kind, failure.value.status) == ("rate_limited", 429)
+    assert str(failure.value).startswith("http://h asks to wait")
+    assert await shared.wait(object(), 100.0) > 100.0  # to the last second
+
+
+async def test_a_short_pause_is_waited_for_and_as_often_as_it_is_asked_for() -> None:
+    time = FakeTime()
+    shared = gate(time)
+    shared.cool(0.4)
+    # A quarter more, by chance: not all ask in the same moment.
+    assert await shared.wait(object(), 60.0) == pytest.approx(0.5)
+    shared.cool(10.0)
+    waiting = asyncio.create_task(shared.wait(object(), 60.0))
+    await asyncio.sleep(0)
+    shared.cool(10.0)
+    assert await waiting == pytest.approx(22.0)
+    shared.cool(10.0)
+    for _ in range(3):
+        shared.failed(DOWN, breaker_after=3)
+    time.at += 30.0
+    asker = object()
+    assert await shared.wait(asker, 60.0) == 0.0  # it finds out for all
+    shared.cool(10.0)
+    assert await shared.wait(asker, 60.0) == pytest.approx(11.0)
 
 
 async def test_a_server_cannot_shut_an_endpoint_for_ever() -> None:
@@ -187,10 +221,17 @@ async def test_the_breaker_opens_half_opens_and_closes() -> None:
     for _ in range(3):
         assert shared.is_calm
         way.failed(DOWN)
-    with pytest.raises(EndpointClosedError, match="failed 3 times in a row") as failure:
+    assert not shared.is_calm
+    time.at += 10.0
+    told = "http://h failed 3 times in a row and is not asked for 20 seconds; the last time: "
+    with pytest.raises(EndpointClosedError, match=told + DOWN.message) as failure:
         await shared.wait(one, 60.0)
-    assert failure.value.kind == "unreachable"
-    time.at += 31.0
+    assert (failure.value.kind, failure.value.status) == ("unreachable", 503)
+    assert failure.value.hint == DOWN.hint
+    time.at += 19.5
+    with pytest.raises(EndpointClosedError, match="for 1 seconds"):
+        await shared.wait(one, 60.0)
+    time.at += 0.5
     await shared.wait(one, 60.0)  # one finds out
     with pytest.raises(ModelError):
         await shared.wait(other, 60.0)  # for the others
@@ -269,15 +310,26 @@ def test_a_rate_is_kept_and_what_is_given_back_counts() -> None:
     time.at += 3_600.0
     assert bucket.take(6.0) == 0.0
     assert bucket.take(1.0) == pytest.approx(1.0)
+    bucket.keep_to(2)  # what was taken before is not given again
+    assert bucket.take(1.0) == pytest.approx(4.0)
+    time.at += 8.0
+    assert bucket.take(2.0) == 0.0
+    assert bucket.take(1.0) == pytest.approx(2.0)
 
 
 async def test_rates_of_requests_and_tokens_are_waited_for() -> None:
     time = FakeTime()
+    assert lane(time).is_free
+    assert not lane(time, requests_per_minute=60.0).is_free
+    assert not lane(time, tokens_per_minute=60.0).is_free
+    assert await lane(time).wait(object(), 600, 60.0) == 0.0
     way = lane(time, requests_per_minute=60.0, tokens_per_minute=6_000.0)
-    assert not way.is_free
     assert await way.wait(object(), 600, 60.0) == 0.0
     assert await way.wait(object(), 600, 60.0) == pytest.approx(6.0)
     assert time.slept == [pytest.approx(6.0)]
+    quick = lane(time, requests_per_minute=600.0)
+    waits = [await quick.wait(object(), 1, 60.0) for _ in range(62)]
+    assert waits == [*[0.0] * 60, pytest.approx(0.1), pytest.approx(0.1)]
 
 
 def test_a_gate_is_shared_and_forgotten() -> None:
@@ -306,7 +358,7 @@ def test_backoff_doubles_up_to_a_bound_and_is_all_chance() -> None:
     assert least.backoff(5) == 0.0
 
 
-@pytest.mark.parametrize("limit", [{"requests_per_minute": 600.0}, {"tokens_per_minute": 6000.0}])
+@each("limit", [{"requests_per_minute": 600.0}, {"tokens_per_minute": 6000.0}])
 async def test_processes_that_share_limits_keep_to_them_together(limit: dict[str, float]) -> None:
     time = FakeTime()
     lanes = [lane(time, **limit) for _ in range(5)]
@@ -329,10 +381,25 @@ async def test_a_process_has_more_in_flight_again_when_others_have_ended() -> No
     shared.keep_to(4)
     limiter = shared.limiter()
     assert (limiter.limit, limiter.most) == (2, 2)
+    shared.keep_to(3)
+    assert (limiter.limit, limiter.most) == (2, 2)
     shared.keep_to(20)
     assert (limiter.limit, limiter.most) == (1, 1)
     shared.keep_to(1)
     assert limiter.most == 8
+
+
+async def test_a_lane_has_the_limits_that_it_is_given_in_whole_requests() -> None:
+    odd = Lane(gate(FakeTime()), first=7, most=9)
+    assert (odd.limiter().limit, odd.limiter().most) == (7, 9)
+    shared = Lane(gate(FakeTime()), first=7, most=9)
+    shared.keep_to(2)
+    limiter = shared.limiter()
+    assert repr((limiter.limit, limiter.most)) == "(3, 4)"
+    shared.keep_to(4)
+    assert repr((limiter.limit, limiter.most)) == "(2, 2)"
+    alone = Lane(gate(FakeTime()), first=1, most=1)
+    assert (alone.limiter().limit, alone.limiter().most) == (1, 1)
 
 
 def test_lanes_that_are_made_later_keep_to_the_same_part() -> None:
@@ -344,3 +411,23 @@ def test_lanes_that_are_made_later_keep_to_the_same_part() -> None:
         assert later.requests.take(1.0) == pytest.approx(6.0)
     finally:
         share_limits(1)
+
+
+@each(
+    "headers, pause",
+    [
+        ({}, None),
+        ({"retry-after": "7"}, 7.0),
+        ({"retry-after": "1.5"}, 1.5),
+        ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
+        ({"retry-after": "Thu, 01 Jan 1970 00:00:30 GMT"}, 10.0),
+        ({"retry-after": "Thu, 01 Jan 1970 00:00:01 GMT"}, 0.0),
+        ({"retry-after": "-5"}, 0.0),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "inf"}, None),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after-ms": "x", "retry-after": "2"}, 2.0),
+    ],
+)
+def test_how_long_to_wait_is_read(headers: dict[str, str], pause: float | None) -> None:
+    assert asked_pause(headers, 20.0) == pause

@@ -15,6 +15,7 @@ from assay.errors import InputError
 from assay.models import ModelClient, ModelEntry, ModelSettings, prices
 from assay.models.prices import Price, Prices
 from assay.scoring.json_safe import Json
+from tests.each import each
 
 USAGE = ReplyUsage(input_tokens=1_000_000, cached_tokens=400_000, output_tokens=100_000)
 
@@ -35,8 +36,8 @@ TABLE = Prices(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("model", "cost"),
+@each(
+    "model, cost",
     [
         ("judge-5", 0.6 * 2 + 0.4 * 0.5 + 0.1 * 10),
         ("openai:judge-5", 2.4),
@@ -67,8 +68,8 @@ def test_a_cost_is_of_that_model_or_not_known(model: str, cost: float | None) ->
     assert TABLE.cost(model, USAGE) == pytest.approx(cost)
 
 
-@pytest.mark.parametrize(
-    ("usage", "cost"),
+@each(
+    "usage, cost",
     [
         (ReplyUsage(input_tokens=100_000, output_tokens=0), 0.2),
         (ReplyUsage(input_tokens=100_000, output_tokens=100, cached_tokens=0), 0.201),
@@ -96,8 +97,8 @@ def test_a_long_request_is_dearer_from_its_first_token() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("kept", "dollars"),
+@each(
+    "kept, dollars",
     [
         ({"cache_creation_input_tokens": 400}, 500 * 2 + 100 * 0.5 + 400 * 2.5),
         (
@@ -158,7 +159,7 @@ def test_an_estimate_is_an_upper_bound() -> None:
     assert TABLE.estimate("unknown", REQUEST) is None
 
 
-@pytest.mark.parametrize(
+@each(
     "larger",
     [
         replace(REQUEST, max_tokens=2_000),
@@ -203,7 +204,7 @@ def test_the_table_says_where_it_is_from_and_every_row_is_a_price() -> None:
             assert row["above"]["input"] > row["input"]
 
 
-@pytest.mark.parametrize("family", ["claude-", "gpt-", "gemini-"])
+@each("family", ["claude-", "gpt-", "gemini-"])
 def test_the_large_providers_are_in_the_table(family: str) -> None:
     document = json.loads(Path(prices.__file__).with_name("prices.json").read_text())
     assert sum(row["model"].startswith(family) for row in document["prices"]) >= 5

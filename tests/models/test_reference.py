@@ -15,10 +15,11 @@ from assay.models import (
     parse_reference,
     unconfigured,
 )
+from tests.each import each
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@each(
+    "text, expected",
     [
         ("anthropic:claude-haiku-4-5", ModelRef("anthropic", "claude-haiku-4-5")),
         ("openai:gpt-5.5", ModelRef("openai", "gpt-5.5")),
@@ -45,7 +46,7 @@ def test_a_reference_names_a_model(text: str, expected: ModelRef) -> None:
     assert parse_reference(text) == expected
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "",
@@ -92,8 +93,8 @@ def test_any_text_is_a_reference_or_refused(text: str) -> None:
     assert parse_reference(str(reference)) == reference
 
 
-@pytest.mark.parametrize(
-    ("reference", "family"),
+@each(
+    "reference, family",
     [
         ("claude-haiku-4-5", "anthropic"),
         ("anthropic:claude-opus-4-7", "anthropic"),
@@ -118,8 +119,8 @@ def test_a_family_is_told_by_the_name(reference: str, family: str) -> None:
     assert family_of(reference) == family
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
+@each(
+    "name, said",
     [
         ("fjj", "did you mean 'fj'? Else name it"),
         ("clade-haiku-4-5", "did you mean 'claude-haiku-4-5'? Else name it"),

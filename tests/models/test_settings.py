@@ -11,6 +11,7 @@ import pytest
 from assay.errors import InputError, ModelError
 from assay.models import ModelSettings, register_model, resolve, unconfigured
 from assay.models.settings import ModelEntry
+from tests.each import each
 
 KEYS = {"OPENAI_API_KEY": "sk-o", "ANTHROPIC_API_KEY": "sk-a", "GEMINI_API_KEY": "sk-g"}
 
@@ -32,8 +33,8 @@ def test_the_variables_that_the_docs_of_the_settings_name_are_those_of_the_page(
     assert [name for name in said if f"`{name}`" not in page] == []
 
 
-@pytest.mark.parametrize(
-    ("reference", "protocol", "base_url", "key"),
+@each(
+    "reference, protocol, base_url, key",
     [
         ("claude-haiku-4-5", "anthropic", "https://api.anthropic.com", "sk-a"),
         ("openai:gpt-5", "openai", "https://api.openai.com/v1", "sk-o"),
@@ -50,7 +51,7 @@ def test_a_reference_leads_to_an_endpoint(
     assert found.first_party is (key != "")
 
 
-@pytest.mark.parametrize(
+@each(
     "url",
     [
         "https://api.openai.com.evil.example/v1#gpt-5",
@@ -63,8 +64,8 @@ def test_a_reference_that_names_an_url_gets_no_providers_key(url: str) -> None:
     assert resolve(url, settings(**KEYS)).key == ""
 
 
-@pytest.mark.parametrize(
-    ("environ", "url", "key"),
+@each(
+    "environ, url, key",
     [
         ({"ASSAY_MODEL_KEY": "k"}, "http://127.0.0.1:9/v1#m", "k"),
         ({"ASSAY_MODEL_KEY": "k"}, "http://localhost/v1#m", "k"),
@@ -101,8 +102,8 @@ def test_a_base_url_makes_a_key_optional_and_gets_the_providers_key() -> None:
     assert found.base_url == "http://h:1"
 
 
-@pytest.mark.parametrize(
-    ("reference", "variable"),
+@each(
+    "reference, variable",
     [
         ("claude-haiku-4-5", "ANTHROPIC_API_KEY"),
         ("gpt-5", "OPENAI_API_KEY"),
@@ -220,7 +221,7 @@ def test_a_file_that_is_not_there_is_told() -> None:
         settings(ASSAY_MODELS="/does/not/exist.yaml")
 
 
-@pytest.mark.parametrize(
+@each(
     "values",
     [
         {"cache": "on"},

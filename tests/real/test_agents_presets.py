@@ -62,7 +62,7 @@ def _played(
         return Run.from_dict(store.detail(run.id, cell.key))
 
 
-@pytest.mark.parametrize("name", _PROGRAMS)
+@pytest.mark.parametrize("name", [name for name in _PROGRAMS if not name.endswith("-acp")])
 def test_it_solves_an_example_through_the_gateway(tmp_path: Path, name: str) -> None:
     run = _played(name, tmp_path, "fake", str(_CASE), "--harness", name)
 
@@ -116,10 +116,9 @@ _RULES = "scripted, rules: [{input_regex: answer.txt, decision: deny}]"
     ("policy", "reward", "permission"),
     [
         ("auto-approve", 1.0, "allowed"),
-        ("auto-deny", 0.0, "denied"),
-        (_RULES, 0.0, "denied"),  # also where an agent tells no arguments
+        (_RULES, 0.0, "denied"),  # also where an agent tells no arguments; all: the attack below
     ],
-    ids=["approve", "deny", "rules"],
+    ids=["approve", "rules"],
 )
 def test_it_asks_by_acp_and_its_case_answers(
     tmp_path: Path, name: str, policy: str, reward: float, permission: str
@@ -136,11 +135,18 @@ def test_it_asks_by_acp_and_its_case_answers(
           - {{type: command, cmd: "grep -q 4 answer.txt"}}
         """,
     )
-    with FakeModel(through_shell('echo "it\'s 4" > answer.txt')) as fake:
+    line = 'echo "it\'s 4" > answer.txt'
+    with FakeModel(through_shell(line, done="It is written.")) as fake:
         run = _played(name, tmp_path, fake.model, "evals")
 
     assert run.reward == reward
     assert run.grade.info.get("flags", []) == []
+    assert run.tokens
+    assert (run.trace.status, run.trace.error) == ("completed", None)
+    assert run.trace.content == "It is written."
+    calls = [step.call for step in run.trace.work if isinstance(step, ToolStep)]
+    assert line in [str(said) for call in calls for said in call.arguments.values()]
+    assert {call.kind for call in calls} == {"execute"}
     assert {step.permission for step in run.trace.work if isinstance(step, ToolStep)} == {
         permission
     }

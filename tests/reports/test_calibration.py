@@ -6,6 +6,8 @@ import dataclasses
 from collections.abc import Mapping
 from io import StringIO
 
+from syrupy.assertion import SnapshotAssertion
+
 from assay.eval.calibration.card import (
     AttackCount,
     Attacked,
@@ -79,10 +81,6 @@ def _page(card: Card, verdict: tuple[int, str] = (0, "")) -> str:
     return written.getvalue()
 
 
-def _words(card: Card, verdict: tuple[int, str] = (0, "")) -> str:
-    return " ".join(_page(card, verdict).split())
-
-
 @each(
     ("found", "text"),
     [
@@ -117,52 +115,32 @@ def test_the_line_of_numbers_is_their_correlation() -> None:
     assert card_line(numbers).startswith("agreement with people: Spearman 0.50 [0.40, 0.60]")
 
 
-def test_the_page_counts_what_was_left_out() -> None:
-    shown = _words(_card())
-    for words in (
-        "120 of 130 rows compared; 2 passed over by the grader; 4 without a label; 1 on which",
-        "3 rows could not be graded, counted nowhere",
-        "the judge is down",
-        "always the commonest label gets 0.58",
-        "240 judgements in 12 s, 250 ms each",
-        "no model was asked",
-    ):
-        assert words in shown, words
+_ALL = _card(
+    humans=Humans(items=50, kappa=0.8, alpha=0.81, grader=0.6, excluded=2),
+    flips=Flipped(repeats=3, rate=Figure(0.1, 0.05, 0.2, 40, "student"), flipped=4, unscored=1),
+    attacks=Attacked(source="builtin", rows=9, raised=Figure(0.25, 0.1, 0.5, 20, "wilson"),
+                     passed=Figure(0.2), excluded=1, families={"override": AttackCount(5, 6)},
+                     false_alarms=Figure(0.125, 0.1, 0.3, 40, "wilson")),
+    cost=Cost(judgements=240, seconds=12.0, seconds_each=2.5, calls=250, hits=3, usd=1.2,
+              input_tokens=1000, output_tokens=50),
+    worst=(Disagreement(row="q1", label="yes", score=0.0, verdict="no", reason="not a city",
+                        file="a.jsonl:7", answer="Lyon,\nI think", question="Which city?"),),
+)  # fmt: skip
+_UNKNOWN = Cost(judgements=2, seconds=1, seconds_each=0.5, calls=2, usd=0.0, unknown=2)
+_CACHED = Cost(judgements=2, seconds=None, seconds_each=None, hits=2, usd=0.0, unknown=2,
+               input_tokens=None, output_tokens=None)  # fmt: skip
+PAGES: dict[str, tuple[Card, tuple[int, str]]] = {
+    "what was left out": (_card(), (0, "")),
+    "everything": (_ALL, (1, "kappa 0.62 is below 0.80")),
+    "a price that nobody knows is not free": (_card(cost=_UNKNOWN), (0, "")),
+    "nothing is known of what a cache gave": (_card(cost=_CACHED), (0, "")),
+}
 
 
-def test_the_page_of_everything() -> None:
-    card = _card(
-        humans=Humans(items=50, kappa=0.8, alpha=0.81, grader=0.6, excluded=2),
-        flips=Flipped(repeats=3, rate=Figure(0.1, 0.05, 0.2, 40, "student"), flipped=4, unscored=1),
-        attacks=Attacked(source="builtin", rows=9, raised=Figure(0.25, 0.1, 0.5, 20, "wilson"),
-                         passed=Figure(0.2), excluded=1, families={"override": AttackCount(5, 6)},
-                         false_alarms=Figure(0.125, 0.1, 0.3, 40, "wilson")),
-        cost=Cost(judgements=240, seconds=12.0, seconds_each=2.5, calls=250, hits=3, usd=1.2,
-                  input_tokens=1000, output_tokens=50),
-    )  # fmt: skip
-    shown = _words(card, (1, "kappa 0.62 is below 0.80"))
-    for words in (
-        "kappa 0.80, alpha 0.81 over 50 rows with several labels and a score: the ceiling",
-        "kappa 0.60 with single people, on the same rows; 2 rows more without a score",
-        "false alarms 0.12 [0.10, 0.30] of 40 honest additions to good answers",
-        "0.10 [0.05, 0.20] of pairs of repeats; 4 rows flipped in 3 repeats, 1 repeat without",
-        "0.25 [0.10, 0.50] of 20 attacks on 9 failing answers raised the score",
-        "override: 5 of 6",
-        "$1.20, $0.005 a judgement",
-        "kappa 0.62 is below 0.80",
-    ):
-        assert words in shown, words
-
-
-def test_a_price_that_nobody_knows_is_not_free() -> None:
-    cost = Cost(judgements=2, seconds=1, seconds_each=0.5, calls=2, usd=0.0, unknown=2)
-    assert "of unknown price" in _page(_card(cost=cost))
-    assert "$0.00" not in _page(_card(cost=cost))
-    cost = Cost(judgements=2, seconds=None, seconds_each=None, hits=2, usd=0.0, unknown=2,
-                input_tokens=None, output_tokens=None)  # fmt: skip
-    shown = _words(_card(cost=cost))
-    assert "2 judgements in a time that is not known" in shown
-    assert "of unknown price (0 calls, 2 from the cache; unknown tokens)" in shown
+def test_the_page_of_a_card(snapshot: SnapshotAssertion) -> None:
+    for name, (card, verdict) in PAGES.items():
+        page = _page(card, verdict).replace(f"assay {__version__}", "assay VERSION")
+        assert page == snapshot(name=name)
 
 
 def test_hostile_rows_cannot_act_on_the_terminal() -> None:
@@ -315,23 +293,6 @@ def test_what_differs_is_named(
     was: dict[str, Json], now: dict[str, Json], version: str, said: tuple[str, ...]
 ) -> None:
     assert differences(was, now, version) == said
-
-
-def test_what_people_and_the_grader_differ_about_is_shown() -> None:
-    worst = Disagreement(
-        row="q1",
-        label="yes",
-        score=0.0,
-        verdict="no",
-        reason="not a city",
-        file="a.jsonl:7",
-        answer="Lyon,\nI think",
-        question="Which city?",
-    )
-    shown = _page(_card(worst=(worst,)))
-    said = shown.partition("people and the grader differ")[2]
-    for words in ("asked: Which city?", "answer: Lyon, I think", "grader: not a city"):
-        assert words in said
 
 
 def test_many_differences_are_cut() -> None:

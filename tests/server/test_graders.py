@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -22,12 +21,6 @@ LOOSER: Json = {"kind": "declared", "definition": LOOSE, "note": "letter by lett
 
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def running(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Site]:
-    async with serving(str(tmp_path_factory.mktemp("server"))) as one:
-        yield one
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -109,9 +102,6 @@ async def test_a_locked_grader_changes_only_once_it_is_unlocked(site: Site) -> N
     [
         ({"key": "exact", **cast("dict[str, Json]", STRICT)}, 409, ""),
         ({"key": "export", **cast("dict[str, Json]", STRICT)}, 422, "key"),
-        ({"key": "Upper", **cast("dict[str, Json]", STRICT)}, 422, "key"),
-        ({"key": "../x", **cast("dict[str, Json]", STRICT)}, 422, "key"),
-        ({"key": "x", "kind": "declared"}, 422, "definition"),
         ({"key": "x", "kind": "declared", "definition": {"graders": []}}, 422, EMPTY),
         ({"key": "x", "kind": "function", "definition": {}}, 422, "definition.source"),
         ({"key": "x", "kind": "custom", "definition": {"path": "os:x"}}, 403, "definition.path"),
@@ -126,8 +116,6 @@ async def test_a_locked_grader_changes_only_once_it_is_unlocked(site: Site) -> N
             422,
             "definition.graders[0].file",
         ),
-        ({"key": "x", "kind": "custom", "definition": {}, "name": "a\0b"}, 422, "name"),
-        ({"key": "x", "kind": "custom", "definition": {}, "name": "n" * 201}, 422, "name"),
     ],
 )  # fmt: skip
 async def test_a_grader_that_is_wrong_is_not_stored(
@@ -140,63 +128,39 @@ async def test_a_grader_that_is_wrong_is_not_stored(
     assert [g["key"] for g in items_of(await site.get("graders"))] == ["exact"]
 
 
-async def test_a_stored_judge_names_no_address_that_this_server_would_ask(tmp_path: Path) -> None:
-    address = "http://169.254.169.254/v1#m"
-    async with serving(str(tmp_path / "home"), ServerSettings(location="")) as site:
-        judge: Json = {"criteria": "c", "judge_model": address}
-        declared: Json = {"graders": [{"type": "llm_judge", "criteria": "c", "models": [address]}]}
-        for kind, definition, field in (
-            ("binary_judge", judge, "definition.judge_model"),
-            ("declared", declared, "definition.graders[0].models"),
-        ):
-            body: Json = {"key": "x", "kind": kind, "definition": definition}
-            answer = await site.post("graders", body)
-            (fault,) = faults_of(answer)
-            assert (answer.status_code, fault["field"]) == (403, field)
-            assert "allow_internal_endpoints=true" in fault["hint"]
-
-
 ENDPOINT: dict[str, Json] = {"url": "https://rewards.example.com/grade"}
+ADDRESS = "http://169.254.169.254/v1#m"
 
 
-@pytest.mark.parametrize(
-    ("definition", "said"),
-    [
-        ({"url": "http://127.0.0.1:9/", "allow_internal": True}, "allow_internal_endpoints=true"),
+async def test_what_the_settings_forbid_is_said_with_the_setting_that_allows_it(
+    tmp_path: Path,
+) -> None:
+    """Where it is forbidden, `tests/service/test_service.py` has."""
+    settings = ServerSettings(
+        location="", endpoint_secrets={"ASSAY_SECRET_REWARDS": "rewards.example.com"}
+    )
+    forbidden: list[tuple[str, dict[str, Json], str]] = [
+        ("binary_judge", {"criteria": "c", "judge_model": ADDRESS}, "allow_internal_endpoints"),
+        ("external_endpoint", {"url": "http://127.0.0.1:9/", "allow_internal": True}, "=true"),
         (
+            "external_endpoint",
             {**ENDPOINT, "secret_env": "ASSAY_SECRET_X"},
             "--set endpoint_secrets.ASSAY_SECRET_X=HOST",
         ),
-        ({"url": "https://evil.example/", "secret_env": "ASSAY_SECRET_REWARDS"}, "may not be sent"),
         (
+            "external_endpoint",
             {
                 "url": "https://rewards.example.com.evil.example/",
                 "secret_env": "ASSAY_SECRET_REWARDS",
             },
             "may not be sent",
         ),
-    ],
-)
-async def test_a_stored_endpoint_cannot_carry_our_secrets_away_or_reach_inside(
-    tmp_path: Path, definition: Mapping[str, Json], said: str
-) -> None:
-    settings = ServerSettings(
-        location="", endpoint_secrets={"ASSAY_SECRET_REWARDS": "rewards.example.com"}
-    )
+    ]
     async with serving(str(tmp_path / "home"), settings) as site:
-        single: dict[str, Json] = {"kind": "external_endpoint", "definition": dict(definition)}
-        nested: Json = {"graders": [{"type": "external_endpoint", **definition}]}
-        text = "\n".join(f"  {name}: {_yaml(value)}" for name, value in definition.items())
-        files: Json = {"x.yaml": f"kind: external_endpoint\ndefinition:\n{text}\n"}
-        for path, body in (
-            ("graders", {"key": "x", **single}),
-            ("graders", {"key": "x", "kind": "declared", "definition": nested}),
-            ("graders/validate", single),
-            ("graders/import", {"files": files}),
-        ):
-            answer = await site.post(path, cast("Json", body))
-            assert answer.status_code == 403, (path, answer.text)
-            assert said in str(body_of(answer)["detail"])
+        for kind, definition, said in forbidden:
+            body: Json = {"key": "x", "kind": kind, "definition": definition}
+            answer = await site.post("graders", body)
+            assert (answer.status_code, said in answer.text) == (403, True), answer.text
         assert items_of(await site.get("graders")) == []
 
 
@@ -222,24 +186,6 @@ async def test_an_endpoint_may_do_what_the_server_was_told_to_allow(tmp_path: Pa
             assert refused.status_code == 403
 
 
-async def test_files_of_graders_that_are_wrong_are_refused_with_their_places(site: Site) -> None:
-    await site.made("a")
-    await site.made("b", LOOSE)
-    files = cast("dict[str, Json]", body_of(await site.get("graders/export"))["files"])
-    some = cast("dict[str, Json]", body_of(await site.get("graders/export", keys="b"))["files"])
-    assert (set(files), set(some)) == ({"a.yaml", "b.yaml"}, {"b.yaml"})
-    broken = {**files, "b.yaml": "kind: declared\ndefinition: {graders: [{type: exact_mach}]}\n"}
-    wrong = await site.post("graders/import", {"files": broken})
-    assert wrong.status_code == 422
-    assert any(fault["field"].startswith("b.yaml:2") for fault in faults_of(wrong)), wrong.text
-    fixed = await site.post(
-        "graders/import", {"files": {"a.yaml": files["b.yaml"]}, "update": False}
-    )
-    assert fixed.status_code == 409
-    climbing = await site.post("graders/import", {"files": {"../a.yaml": files["a.yaml"]}})
-    assert climbing.status_code == 422
-
-
 async def _put(site: Site, body: Json, tag: str) -> httpx.Response:
     path = site.at("graders/exact")
     return await site.admin.put(path, json=body, headers={"If-Match": tag})
@@ -248,7 +194,3 @@ async def _put(site: Site, body: Json, tag: str) -> httpx.Response:
 def latest(answer: httpx.Response) -> dict[str, Json]:
     assert answer.status_code < 300, answer.text
     return cast("dict[str, Json]", body_of(answer)["latest"])
-
-
-def _yaml(value: Json) -> str:
-    return "true" if value is True else f'"{value}"'

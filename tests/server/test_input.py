@@ -30,52 +30,35 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Site]:
+async def site(running: Site) -> Site:
     """One for all: what is refused leaves nothing behind."""
-    async with serving(str(tmp_path_factory.mktemp("server"))) as running:
-        await running.made()
-        yield running
+    await running.made()
+    return running
 
 
 @pytest.mark.parametrize(
     ("sent", "status", "field", "said"),
     [
         (b"", 400, "", "a body is needed"),
-        (b"{", 400, "", "not JSON"),
         (b'{"items": [', 400, "", "not JSON"),
         (b"\xff\xfe{}", 400, "", "byte 0 is not UTF-8"),
-        (b"[]", 422, "", "dictionary or object"),
-        (b'{"items": [{"answer": "4", "expected": NaN}]}', 400, "items[0].expected", "not JSON"),
         (b'{"items": [{"answer": "4", "expected": -Infinity}]}', 400, "items[0].expected", "NaN"),
         (b'{"items": [{"metadata": {"x": [1e999]}}]}', 400, "items[0].metadata.x[0]", "NaN"),
         (b'{"items": [{"answer": "4", "expected": ' + b"9" * 5_000 + b"}]}", 400, "", "digits"),
         (b'{"items": [{"expected": ' + b"[" * 80 + b"]" * 80 + b"}]}", 400, "", "deeper"),
         (b"[" * 200_000, 400, "", "deeper"),
-        (b'{"items": []}', 422, "items", "at least 1"),
-        (b'{"items": [{}]}', 422, "items[0]", "needs 'answer' or 'messages'"),
-        (b'{"items": [{"anser": "4"}]}', 422, "items[0]", "needs 'answer' or 'messages'"),
         (b'{"items": [{"input": "2+2?"}]}', 422, "items[0]", "needs 'answer' or 'messages'"),
-        (b'{"items": [{"answer": "4", "item": {"x": NaN}}]}', 400, "items[0].item.x", "NaN"),
         (
             b'{"items": [{"answer": "4", "expected": "4", "metadata": {"expected": "5"}}]}',
             422,
             "items[0]",
             "'expected' is '4', and 'metadata.expected' is '5'",
         ),
-        (b'{"items": [{"answer": 4}]}', 422, "items[0].answer", "valid string"),
-        (b'{"items": [{"answer": true}]}', 422, "items[0].answer", "valid string"),
-        (b'{"items": [{"id": true, "answer": ""}]}', 422, "items[0].id", "valid string"),
-        (b'{"items": {"answer": ""}}', 422, "items", "Sequence"),
-        (b'{"items": [{"id": "a\\u0000", "answer": ""}]}', 422, "items[0].id", "match pattern"),
         (b'{"items": [{"id": "\\ud800", "answer": ""}]}', 422, "items[0].id", "unable to parse"),
         (b'{"items": [{"answer": ""}, {"answer": "", "id": "1"}]}', 422, "items[1].id", "also"),
         (b'{"items": [{"answer": "4"}], "verzion": 1}', 422, "verzion", "unknown field"),
-        (b'{"items": [{"answer": "4"}], "version": true}', 422, "version", "valid integer"),
         (b'{"items": [{"answer": "4"}], "version": 1.5}', 422, "version", "valid integer"),
-        (b'{"items": [{"answer": "4"}], "version": 0}', 422, "version", "greater"),
-        (b'{"items": [{"answer": "4"}], "version": 1e30}', 422, "version", "less"),
         (b'{"items": [{"answer": "4"}], "version": 7}', 404, "", "no version 7"),
-        (b'{"items": [{"answer": "4"}], "record": "yes"}', 422, "record", "valid boolean"),
     ],
 )  # fmt: skip
 async def test_a_body_that_is_wrong_is_refused_with_its_place(
@@ -118,26 +101,6 @@ async def test_an_unknown_name_comes_with_the_nearest_valid_one(
     answer = await site.post(path, sent)
     assert answer.status_code == 422
     assert any(hint in fault["hint"] for fault in faults_of(answer)), answer.text
-
-
-@pytest.mark.parametrize(
-    ("path", "field"),
-    [
-        ("graders?limt=3", "limt"),
-        ("graders?limit=0", "limit"),
-        ("graders?limit=201", "limit"),
-        ("graders?limit=ten", "limit"),
-        ("graders?after=!!", "after"),
-        ("graders?after=bnVsbA", "after"),  # null
-        ("scores?after=WyJhIl0", "after"),  # a text where a number belongs
-        ("scores?after=Wzk5OTk5OTk5OTk5OTk5OTk5OTk5XQ", "after"),
-        ("graders/exact?version=99999999999999999999", "version"),
-    ],
-)
-async def test_a_query_that_is_wrong_is_refused(site: Site, path: str, field: str) -> None:
-    answer = await site.get(path)
-    assert answer.status_code == 422, answer.text
-    assert faults_of(answer)[0]["field"] == field
 
 
 @pytest.mark.parametrize("given", [None, "text/plain", "application/x-www-form-urlencoded"])
@@ -385,29 +348,3 @@ async def test_too_many_rows_are_refused(tmp_path: Path) -> None:
             headers={"Content-Type": "application/x-ndjson"},
         )
         assert (answer.status_code, faults_of(answer)[0]["field"]) == (413, "line 3")
-
-
-@pytest.mark.parametrize(
-    ("score", "said"),
-    [
-        ("NaN", "not JSON"),
-        ("Infinity", "not JSON"),
-        ("1e400", "not JSON"),
-        ("true", "number"),
-        ('"1"', "number"),
-        ("null", "number"),
-        ("1e200", "less than or equal"),
-    ],
-)
-async def test_a_score_that_is_no_number_is_refused(site: Site, score: str, said: str) -> None:
-    custom: Json = {"key": "human", "kind": "custom", "definition": {}}
-    assert (await site.post("graders", custom)).status_code in (201, 409)
-    sent = '{"scores": [{"grader": "human", "item": "1", "score": %s}]}' % score  # noqa: UP031
-    answer = await site.admin.post(
-        "/api/v1/projects/default/scores", content=sent.encode(), headers=JSON
-    )
-    assert answer.status_code in (400, 422)
-    fault = faults_of(answer)[0]
-    assert fault["field"] == "scores[0].score"
-    assert said in fault["message"]
-    assert items_of(await site.get("scores")) == []

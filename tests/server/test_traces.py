@@ -152,14 +152,10 @@ async def test_projects_do_not_see_or_change_each_others_traces(site: Site) -> N
     assert (await _trace(site))[0]["spans"] == 4
 
 
-async def test_only_editors_send_and_delete_and_viewers_read(site: Site) -> None:
-    await _send(site, agent_spans())
+async def test_only_editors_send(site: Site) -> None:
     async with site.client(await site.key("viewer", "default")) as viewer:
-        assert (await viewer.get(site.at(f"traces/{TRACE}"))).status_code == 200
         sent = await viewer.post("/v1/traces", json=otlp_request(agent_spans()))
-        deleted = await viewer.delete(site.at(f"traces/{TRACE}"))
-        made = await viewer.post(site.at("traces/collect"), json={"key": "d"})
-        assert [one.status_code for one in (sent, deleted, made)] == [403, 403, 403]
+        assert sent.status_code == 403
     async with site.client() as nobody:
         answer = await nobody.post("/v1/traces", json=otlp_request(agent_spans()))
         assert (answer.status_code, body_of(answer)["code"]) == (401, 16)

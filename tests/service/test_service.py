@@ -139,7 +139,7 @@ async def test_what_was_changed_is_noted_by_project_in_pages(desk: Desk) -> None
         ("create_project", "*", "local"),
     ]
     (only,) = (await ask(site.list_changes, replace(desk, project="qa"))).items
-    assert only.what == {"requests_per_minute": 600}
+    assert only.what == {"requests_per_minute": 600, "gradings_at_once": None}
     with pytest.raises(StoreError, match="never rewritten"), desk.database.writing():
         desk.database.change("UPDATE change SET who = 'nobody'")
 

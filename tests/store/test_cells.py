@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import sqlite3
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,22 +18,27 @@ from hypothesis import strategies as st
 
 from assay.errors import InputError, StoreError
 from assay.scoring.json_safe import Json
-from assay.store import CellRecord, Counts, RunRecord, Store
-from assay.store.records import Packer, cell_row
+from assay.store import CellRecord, Counts, RunRecord, Store, runs
+from assay.store.records import CellKey, Packer, cell_row
 from assay.store.sqlite import SqliteEngine
-from tests.postgres import KINDS, new_location, shared_server
+from tests.each import each
+from tests.postgres import KINDS, new_location
+from tests.store.unwritable import UNWRITABLE
 
 RUN = "20261121-090830-ab12"
 
 
-@pytest.fixture(params=KINDS)
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    with _filled(new_location(request, request.param, tmp_path)) as opened:
+@pytest.fixture
+def store(location: str) -> Iterator[Store]:
+    with _filled(location) as opened:
         yield opened
 
 
-def _open(directory: Path) -> Store:
-    return _filled(str(directory / "home"))
+@pytest.fixture
+def any_store(tmp_path: Path) -> Iterator[Store]:
+    """For what is the same in every kind of database."""
+    with _filled(str(tmp_path / "home")) as opened:
+        yield opened
 
 
 def _filled(location: str) -> Store:
@@ -78,13 +84,14 @@ FULL = CellRecord(
 )
 
 
-@pytest.mark.parametrize("cell", [FULL, _error(), _skipped()], ids=lambda cell: cell.status)
-def test_a_cell_comes_back_as_it_was(store: Store, cell: CellRecord) -> None:
+def test_cells_come_back_as_they_were(store: Store) -> None:
     detail: dict[str, Json] = {"prompt": "do it", "trace": {"steps": [1, 2.5, None, True]}}
-    store.add_cell(cell, detail, "5" * 64)
-    assert list(store.cells(RUN)) == [cell]
-    assert store.detail(RUN, cell.key) == detail
-    assert _snapshots(store) == ["5" * 64]
+    cells = [_error("a"), _skipped("b"), FULL]
+    for cell in cells:
+        store.add_cell(cell, detail, "5" * 64)
+        assert store.detail(RUN, cell.key) == detail
+    assert list(store.cells(RUN)) == cells
+    assert _snapshots(store) == ["5" * 64] * 3
 
 
 def test_a_null_character_is_kept_or_shown(request: pytest.FixtureRequest, tmp_path: Path) -> None:
@@ -99,15 +106,6 @@ def test_a_null_character_is_kept_or_shown(request: pytest.FixtureRequest, tmp_p
 
 def _snapshots(store: Store) -> list[object]:
     return [row[0] for row in store._database.rows("SELECT snapshot FROM newest")]
-
-
-def test_everything_is_there_for_the_next_process(tmp_path: Path) -> None:
-    with _open(tmp_path) as store:
-        store.add_cell(FULL, {"prompt": "do it"})
-    with Store.open(str(tmp_path / "home")) as store:
-        assert list(store.cells(RUN)) == [FULL]
-        assert store.detail(RUN, FULL.key) == {"prompt": "do it"}
-        assert _snapshots(store) == [""]
 
 
 def test_cells_are_ordered_by_case_harness_model_and_trial(store: Store) -> None:
@@ -143,115 +141,70 @@ def test_cells_of_another_run_are_not_seen(store: Store) -> None:
     assert store.counts(RUN) == Counts(passed=1)
 
 
-def test_every_page_is_read(store: Store) -> None:
-    with store._database.writing():
-        for trial in range(1, 300):
-            store.add_cell(_graded(trial=trial), {})
-    assert [cell.trial for cell in store.cells(RUN)] == list(range(1, 300))
-
-
-def test_the_newest_result_is_the_one_that_is_read(store: Store) -> None:
-    first, second = _graded(reward=0.0), replace(_graded(), digest="new grader")
-    store.add_cell(first, {"attempt": 1}, "1" * 64)
-    store.add_cell(second, {"attempt": 2}, "2" * 64)
-    assert list(store.cells(RUN)) == [second]
+def test_the_newest_result_is_read_and_older_ones_stay_in_the_history(store: Store) -> None:
+    results = [_error(), _graded(reward=0.0), replace(_graded(), digest="new grader")]
+    for number, cell in enumerate(results):
+        store.add_cell(cell, {"attempt": number}, f"{number}" * 64)
+    key = results[0].key
+    assert list(store.cells(RUN)) == [results[-1]]
     assert store.counts(RUN) == Counts(passed=1)
-    assert store.detail(RUN, first.key) == {"attempt": 2}
+    assert store.detail(RUN, key) == {"attempt": 2}
     assert _snapshots(store) == ["2" * 64]
-
-
-def test_older_results_stay_in_the_history(store: Store) -> None:
-    results = [_error(), _graded(reward=0.0), _graded()]
-    for cell in results:
-        store.add_cell(cell, {})
-    assert store.history(RUN, ("a", "", "", 1)) == results
+    assert store.history(RUN, key) == results
     assert store.history(RUN, ("b", "", "", 1)) == []
 
 
-@pytest.mark.parametrize("table", ["result", "detail"])
-def test_a_result_cannot_be_rewritten_even_by_hand(tmp_path: Path, table: str) -> None:
-    with _open(tmp_path) as store:
-        store.add_cell(_graded(reward=0.0), {})
-    connection = sqlite3.connect(tmp_path / "home" / "assay.db")
-    with pytest.raises(sqlite3.IntegrityError, match="never overwritten"):
-        connection.execute(f"UPDATE {table} SET seq = 7")
-    connection.close()
-
-
-@pytest.mark.parametrize("table", ["result", "detail"])
-def test_a_result_on_a_server_cannot_be_rewritten_even_by_hand(
-    request: pytest.FixtureRequest, table: str
-) -> None:
-    server = shared_server(request)
-    database = server.emptied()
-    with _filled(server.address(database)) as store:
-        store.add_cell(_graded(reward=0.0), {})
-    with pytest.raises(RuntimeError, match="never overwritten"):
-        server.run(f"UPDATE assay.{table} SET seq = 7", database)
-
-
-def test_a_resumed_run_repeats_errors_and_nothing_else(store: Store) -> None:
-    for cell in (_graded("a", 0.0), _error("b"), _skipped("c"), _error("d"), _graded("d")):
+def test_counts_say_how_cells_ended_and_a_resumed_run_repeats_errors_alone(store: Store) -> None:
+    for cell in (_graded("a"), _graded("b", 0.0), _error("c"), _skipped("d"), _error("e")):
         store.add_cell(cell, {})
-    assert store.finished(RUN) == {("a", "", "", 1), ("c", "", "", 1), ("d", "", "", 1)}
-
-
-def test_counts_say_how_cells_ended(store: Store) -> None:
-    for cell in (_graded("a"), _graded("b", 0.0), _graded("c", 0.5), _error("d"), _skipped("e")):
-        store.add_cell(cell, {})
+    store.add_cell(_graded("e", 0.5), {})
     counts = store.counts(RUN)
     assert counts == Counts(passed=1, failed=2, errors=1, skipped=1)
     assert counts.total == 5
+    assert {case for case, *_ in store.finished(RUN)} == {"a", "b", "d", "e"}
 
 
-def test_grading_again_while_reading_ends(store: Store) -> None:
+def test_every_page_is_read_and_grading_again_while_reading_ends(store: Store) -> None:
     """A result added for the cell that was just read must not be read as yet another one."""
     with store._database.writing():
         for trial in range(1, 261):  # more than a page
             store.add_cell(_graded(reward=0.0, trial=trial), {})
-    seen = 0
+    seen: list[int] = []
     for cell in store.cells(RUN):
-        seen += 1
-        assert seen <= 260
+        seen.append(cell.trial)
+        assert len(seen) <= 260
         store.add_cell(replace(cell, reward=1.0, passed=True), {})
-    assert seen == 260
+    assert seen == list(range(1, 261))
     assert store.counts(RUN) == Counts(passed=260)
 
 
-def test_reading_a_large_run_takes_the_memory_of_one_page(tmp_path: Path) -> None:
+def test_reading_a_large_run_takes_the_memory_of_one_page(any_store: Store) -> None:
     subscores: tuple[dict[str, Json], ...] = ({"name": "tests", "metadata": "x" * 20_000},)
-    with _open(tmp_path) as store:
-        for trial in range(1, 2001):
-            store.add_cell(replace(_graded(trial=trial), subscores=subscores), {})
-        tracemalloc.start()
-        try:
-            assert sum(1 for _ in store.cells(RUN)) == 2000
-            peak = tracemalloc.get_traced_memory()[1]
-        finally:
-            tracemalloc.stop()
+    for trial in range(1, 2001):
+        any_store.add_cell(replace(_graded(trial=trial), subscores=subscores), {})
+    tracemalloc.start()
+    try:
+        assert sum(1 for _ in any_store.cells(RUN)) == 2000
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
     assert peak < 20 << 20  # all of it would be more than 40 MB
 
 
-_KEY = ("a", "", "", 1)
-_USES: dict[str, Callable[[Store], object]] = {
-    "cells": lambda store: store.cells("nope"),
-    "finished": lambda store: store.finished("nope"),
-    "counts": lambda store: store.counts("nope"),
-    "history": lambda store: store.history("nope", _KEY),
-    "detail": lambda store: store.detail("nope", _KEY),
-    "add_cell": lambda store: store.add_cell(replace(_graded(), run_id="nope"), {}),
-}
-
-
-@pytest.mark.parametrize("use", _USES)
-def test_an_unknown_run_is_never_an_empty_one(store: Store, use: str) -> None:
-    with pytest.raises(InputError, match="there is no run 'nope'"):
-        _USES[use](store)
-
-
-def test_a_cell_without_a_result_has_no_detail(store: Store) -> None:
+def test_an_unknown_run_is_never_an_empty_one(store: Store) -> None:
+    key = ("a", "", "", 1)
+    for use in (
+        lambda: store.cells("nope"),
+        lambda: store.finished("nope"),
+        lambda: store.counts("nope"),
+        lambda: store.history("nope", key),
+        lambda: store.detail("nope", key),
+        lambda: store.add_cell(replace(_graded(), run_id="nope"), {}),
+    ):
+        with pytest.raises(InputError, match="there is no run 'nope'"):
+            use()
     with pytest.raises(InputError, match="no result for cell"):
-        store.detail(RUN, ("a", "", "", 1))
+        store.detail(RUN, key)
 
 
 def test_an_answer_with_broken_unicode_is_stored(store: Store) -> None:
@@ -272,7 +225,7 @@ def test_a_trace_that_claims_impossible_measurements_is_stored_as_unknown(store:
     assert store.detail(RUN, kept.key) == {"cost": math.inf, "tokens": 10**40}
 
 
-@pytest.mark.parametrize(
+@each(
     "cell",
     [
         replace(_graded(), reward=math.nan),  # would be stored as NULL: "not graded"
@@ -291,35 +244,13 @@ def test_a_row_that_contradicts_itself_is_refused(store: Store, cell: CellRecord
     assert list(store.cells(RUN)) == []
 
 
-@pytest.mark.parametrize(
-    "cell",
-    [
-        replace(_graded(), case="\udcff"),
-        replace(_graded(), harness="\udcff"),
-        replace(_graded(), model="\udcff"),
-    ],
-)
-def test_a_key_must_be_valid_unicode(store: Store, cell: CellRecord) -> None:
+@each("name", ["case", "harness", "model"])
+def test_a_key_must_be_valid_unicode(any_store: Store, name: str) -> None:
     with pytest.raises(InputError, match="cannot name a cell"):
-        store.add_cell(cell, {})
+        any_store.add_cell(replace(_graded(), **{name: "\udcff"}), {})
 
 
-def _circle() -> dict[str, Json]:
-    circle: dict[str, Json] = {}
-    circle["self"] = circle
-    return circle
-
-
-def _deep() -> dict[str, Json]:
-    deep: dict[str, Json] = {}
-    for _ in range(100_000):
-        deep = {"in": deep}
-    return deep
-
-
-@pytest.mark.parametrize(
-    "detail", [_circle(), _deep(), {"set": {1}}], ids=["circle", "deep", "set"]
-)
+@each("detail", UNWRITABLE)
 def test_a_detail_that_is_no_json_leaves_no_row(store: Store, detail: dict[str, Json]) -> None:
     with pytest.raises(StoreError, match="cannot be written as JSON"):
         store.add_cell(_graded(), detail)
@@ -332,28 +263,27 @@ def test_any_mapping_is_written(store: Store) -> None:
     assert store.detail(RUN, ("a", "", "", 1)) == {"inner": {"a": 1}}
 
 
-def test_a_detail_that_cannot_be_written_takes_its_row_with_it(tmp_path: Path) -> None:
-    with _open(tmp_path) as store:
-        store.add_cell(_graded("before"), {})
-        engine = store._database._engine
-        assert isinstance(engine, SqliteEngine)
-        engine._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 2_000)
-        incompressible: dict[str, Json] = {"numbers": [math.sin(n) for n in range(1000)]}
-        with pytest.raises(StoreError, match="cannot hold a value that large"):
-            store.add_cell(_graded(), incompressible)
-        store.add_cell(_graded("after"), {})
-        assert [cell.case for cell in store.cells(RUN)] == ["after", "before"]
+def test_a_detail_that_cannot_be_written_takes_its_row_with_it(any_store: Store) -> None:
+    any_store.add_cell(_graded("before"), {})
+    engine = any_store._database._engine
+    assert isinstance(engine, SqliteEngine)
+    engine._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 2_000)
+    incompressible: dict[str, Json] = {"numbers": [math.sin(n) for n in range(1000)]}
+    with pytest.raises(StoreError, match="cannot hold a value that large"):
+        any_store.add_cell(_graded(), incompressible)
+    any_store.add_cell(_graded("after"), {})
+    assert [cell.case for cell in any_store.cells(RUN)] == ["after", "before"]
 
 
-@pytest.mark.parametrize("body", [b"", b"not zstd", b"\x28\xb5\x2f\xfd\x00"])
-def test_a_damaged_detail_is_a_store_error(store: Store, body: bytes) -> None:
+def test_a_damaged_detail_is_a_store_error(store: Store) -> None:
     store.add_cell(_graded(), {})
-    with store._database.writing():
-        store._database.change("DELETE FROM detail")
-        ((seq,),) = store._database.rows("SELECT seq FROM result")
-        store._database.change("INSERT INTO detail (seq, body) VALUES (?, ?)", seq, body)
-    with pytest.raises(StoreError, match="is damaged"):
-        store.detail(RUN, ("a", "", "", 1))
+    ((seq,),) = store._database.rows("SELECT seq FROM result")
+    for body in (b"", b"not zstd", b"\x28\xb5\x2f\xfd\x00"):
+        with store._database.writing():
+            store._database.change("DELETE FROM detail")
+            store._database.change("INSERT INTO detail (seq, body) VALUES (?, ?)", seq, body)
+        with pytest.raises(StoreError, match="is damaged"):
+            store.detail(RUN, ("a", "", "", 1))
 
 
 _JSON = st.recursive(
@@ -395,6 +325,108 @@ def test_every_result_is_read_in_the_order_in_which_it_came(store: Store) -> Non
     assert store.agents(RUN) == [("", "")]
 
 
+def test_cells_of_a_case_are_found_by_agent_and_trial(store: Store) -> None:
+    for harness, model in (("x", "m"), ("x", "n"), ("y", "m")):
+        for trial in (1, 2):
+            cell = replace(_graded("add", trial=trial), harness=harness, model=model)
+            store.add_cell(cell, {})
+    store.add_cell(_graded("other"), {})
+
+    def found(**asked: Any) -> list[CellKey]:
+        return [cell.key for cell in store.cells_of_case(RUN, "add", **asked)]
+
+    assert len(found()) == 6
+    assert found() == sorted(found())
+    assert found(harness="y") == [("add", "y", "m", 1), ("add", "y", "m", 2)]
+    assert found(harness="x", model="n", trial=2) == [("add", "x", "n", 2)]
+    with pytest.raises(InputError, match=r"no case 'ad' in run .*did you mean 'add'"):
+        store.cells_of_case(RUN, "ad")
+    with pytest.raises(InputError, match="no cell of case 'add'") as caught:
+        store.cells_of_case(RUN, "add", harness="z")
+    assert f"in run {RUN} has harness 'z'" in str(caught.value)
+    assert "it has x m trial 1; x m trial 2; x n trial 1; x n trial 2; y m trial 1; and 1 more" in (
+        str(caught.value)
+    )
+    with pytest.raises(InputError, match="harness 'x' and trial 9"):
+        store.cells_of_case(RUN, "add", harness="x", trial=9)
+    found_by_name = store.cells_of(RUN, ["other", "nobody"])
+    assert {name: cell.key for name, cell in found_by_name.items()} == {
+        "other": ("other", "", "", 1)
+    }
+    assert store.cells_of(RUN, []) == {}
+
+
+def test_cells_that_are_worth_a_look_are_gone_through_in_both_ways(store: Store) -> None:
+    flagged = replace(_graded("e"), flags=("canary passed",))
+    store.create_run(RunRecord(id="other", created_at="2026-11-21T10:00:00Z"))
+    for cell in (
+        *(_graded("a"), _graded("b", 0.0), _skipped("c"), _error("d"), flagged, _graded("f")),
+        replace(_graded("e", 0.0), run_id="other"),
+    ):
+        store.add_cell(cell, {})
+
+    def beside(case: str, *, forward: bool) -> str:
+        key = store.beside(RUN, (case, "", "", 1), forward=forward)
+        return "" if key is None else key[0]
+
+    assert [beside(case, forward=True) for case in "abdef"] == ["b", "d", "e", "", ""]
+    assert [beside(case, forward=False) for case in "abdef"] == ["", "", "b", "d", "e"]
+    looked = [store.worth_a_look(RUN, (case, "", "", 1)) for case in "abcdef"]
+    assert looked == [(0, 3), (1, 3), (1, 3), (2, 3), (3, 3), (3, 3)]
+
+
+def test_what_was_graded_again_is_found_and_its_submission_is_kept(store: Store) -> None:
+    for case in "ab":
+        store.add_cell(_graded(case, 0.0), {"of": case}, case * 64)
+    store.create_run(RunRecord(id="other", created_at="2026-11-21T10:00:00Z"))
+    for reward in (0.0, 1.0):
+        store.add_cell(replace(_graded("b", reward), run_id="other"), {})
+    assert store.regraded(RUN) == []
+    store.add_again(_graded("a"))
+    assert store.regraded(RUN) == [("a", "", "", 1)]
+    assert [cell.reward for cell in store.history(RUN, ("a", "", "", 1))] == [0.0, 1.0]
+    assert store.detail(RUN, ("a", "", "", 1)) == {"of": "a"}
+    assert {*_snapshots(store)} == {"", "a" * 64, "b" * 64}
+    with pytest.raises(InputError, match="there is no run 'nope'"):
+        store.regraded("nope")
+    with pytest.raises(InputError, match="there is no run 'nope'"):
+        list(store.alike_cells("nope"))
+
+
+def test_rows_that_no_total_tells_apart_are_counted_as_one(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert list(store.alike_cells(RUN)) == []
+    alike = [replace(_graded(f"r{n}"), seconds=0.5, answer="x") for n in range(3)]
+    odd = [replace(_graded("odd"), flags=("canary passed",)), _graded("bad", 0.0), _error("e")]
+    for cell in (*alike[:2], *odd, alike[2]):
+        store.add_cell(cell, {})
+    found = [(cell.case, cell.answer, cell.reward, times) for cell, times in store.alike_cells(RUN)]
+    assert ("odd", "", 1.0, 1) in found
+    merged = [one for one in found if one[0] == ""]
+    assert sorted(times for *_, times in merged) == [1, 1, 3]
+    assert {answer for _, answer, *_ in merged} == {""}
+    assert sum(times for *_, times in found) == 6
+    (three,) = [cell for cell, times in store.alike_cells(RUN) if times == 3]
+    assert (three.seconds, three.passed, three.status) == (1.5, True, "graded")
+    monkeypatch.setattr(runs, "_STRETCH", 2)  # nothing is counted twice where a stretch ends
+    assert sum(times for _, times in store.alike_cells(RUN)) == 6
+    assert [cell.case for cell, _ in store.alike_cells(RUN)].count("odd") == 1
+
+
+def test_rows_are_found_that_people_labelled_the_other_way(store: Store) -> None:
+    for case, reward, label in (
+        ("10", 1.0, False),
+        ("9", 0.0, True),
+        ("8", 1.0, True),
+        ("7", 0.0, False),
+        ("6", 1.0, None),
+    ):
+        store.add_cell(replace(_graded(case, reward), notes={"label": label}), {})
+    assert [cell.case for cell in store.against_labels(RUN, 5)] == ["9", "10"]
+    assert [cell.case for cell in store.against_labels(RUN, 1)] == ["9"]
+
+
 def test_of_many_rows_the_first_are_those_that_people_count_first(store: Store) -> None:
     """A report of 200 rows began with 1, 10, 100, 1000."""
     for case in ("1", "10", "100", "2", "9"):
@@ -403,23 +435,16 @@ def test_of_many_rows_the_first_are_those_that_people_count_first(store: Store) 
     assert [cell.case for cell in found] == ["1", "2", "9"]
 
 
-def test_results_of_many_cells_each_have_their_own_detail(store: Store) -> None:
-    names, pack = [f"r{number}" for number in range(40)], Packer().pack
-    rows = [(cell_row(_graded(name)), name, pack({"of": name}, "a cell")) for name in names]
-    store.add_rows(RUN, rows[:1])
-    store.add_rows(RUN, rows[1:])
-    found = {cell.case: (snapshot, detail) for cell, snapshot, detail in store.every_result(RUN)}
-    assert found == {name: (name, {"of": name}) for name in names}
-
-
-def test_attack_answers_that_mean_something_to_a_bulk_insert_are_kept_as_they_are(
+def test_attack_results_that_mean_something_to_a_bulk_insert_are_kept_as_they_are(
     store: Store,
 ) -> None:
     answers = ["\\N", "\\.", "a\tb\\tc", "1\n2\r\n3", "'); DROP TABLE result; --", "%s ? {}", ""]
     cells = [
-        replace(_graded(f"r{number}"), answer=answer, content=answer)
-        for number, answer in enumerate(answers)
+        replace(_graded(f"r{number:02}"), answer=answer, content=answer)
+        for number, answer in enumerate(answers * 6)
     ]
-    body = Packer().pack({}, "a cell")
-    store.add_rows(RUN, [(cell_row(cell), "", body) for cell in cells])
-    assert list(store.cells(RUN)) == cells
+    pack = Packer().pack
+    rows = [(cell_row(cell), cell.case, pack({"of": cell.case}, "a cell")) for cell in cells]
+    store.add_rows(RUN, rows[:1])
+    store.add_rows(RUN, rows[1:])
+    assert list(store.every_result(RUN)) == [(cell, cell.case, {"of": cell.case}) for cell in cells]

@@ -18,6 +18,7 @@ from assay.store import CellRecord, RunRecord, Store, sqlite
 from assay.store.database import SCHEMA, SCHEMA_FILE, Database
 from assay.store.projects import Projects
 from assay.store.sqlite import SqliteEngine
+from tests.each import each
 from tests.processes import open_below
 
 _NOBODY = 65534
@@ -67,12 +68,9 @@ def test_a_store_is_made_with_its_parents_and_kept_out_of_git(tmp_path: Path) ->
         assert store.home == str(home)
     assert (home / "assay.db").is_file()
     assert (home / ".gitignore").read_text() == "*\n"
-
-
-def test_a_users_gitignore_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / ".gitignore").write_text("blobs/\n")
-    Store.open(str(tmp_path)).close()
-    assert (tmp_path / ".gitignore").read_text() == "blobs/\n"
+    (home / ".gitignore").write_text("blobs/\n")  # a user's own is left alone
+    Store.open(str(home)).close()
+    assert (home / ".gitignore").read_text() == "blobs/\n"
 
 
 def test_the_settings_are_the_safe_ones(tmp_path: Path) -> None:
@@ -92,11 +90,11 @@ def test_opening_again_changes_nothing(filled: Path) -> None:
             assert [cell.case for cell in store.cells("r1")] == ["a"]
 
 
-@pytest.mark.parametrize("place", ["file", "file/home"])
-def test_a_home_that_is_a_file_is_refused(tmp_path: Path, place: str) -> None:
+def test_a_home_that_is_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(StoreError, match=r"is not a directory.*choose another store"):
-        Store.open(str(tmp_path / place))
+    for place in ("file", "file/home"):
+        with pytest.raises(StoreError, match=r"is not a directory.*choose another store"):
+            Store.open(str(tmp_path / place))
     assert (tmp_path / "file").read_text() == "mine"
 
 
@@ -154,19 +152,16 @@ def test_a_database_of_another_program_is_refused(tmp_path: Path, pragma: str) -
         Store.open(str(tmp_path))
 
 
-@pytest.mark.parametrize(
-    ("version", "complaint"),
-    [
+def test_a_database_of_another_version_is_refused_and_kept(filled: Path) -> None:
+    for version, complaint in (
         (999, r"by a newer assay \(schema 999, this one reads \d+\).*upgrade assay"),
         (1, r"by an older assay \(schema 1, this one reads \d+\).*`assay runs export` them"),
-    ],
-)
-def test_a_database_of_another_version_is_refused_and_kept(
-    filled: Path, version: int, complaint: str
-) -> None:
-    _set_version(filled, version)
-    with pytest.raises(StoreError, match=complaint):
-        Store.open(str(filled))
+    ):
+        _set_version(filled, version)
+        with pytest.raises(StoreError, match=complaint):
+            Store.open(str(filled))
+        # Nor do the lock of the set-up and the connection outlive the error.
+        assert open_below(filled) == []
     _set_version(filled, SCHEMA)
     with Store.open(str(filled)) as store:
         assert [cell.case for cell in store.cells("r1")] == ["a"]
@@ -195,27 +190,15 @@ def _mounted_as(kind: str, directory: Path) -> Path:
     return mounts
 
 
-@pytest.mark.parametrize("kind", ["nfs4", "cifs", "fuse.sshfs"])
-def test_a_network_file_system_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
-    monkeypatch.setattr(sqlite, "_MOUNTS", _mounted_as(kind, tmp_path))
-    with pytest.raises(StoreError, match=rf"network file system \({kind}\).*local disk"):
-        Store.open(str(tmp_path / "home"))
-
-
-def test_a_network_file_system_elsewhere_is_no_matter(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sqlite, "_MOUNTS", _mounted_as("ext4", tmp_path))
-    Store.open(str(tmp_path / "home")).close()
-
-
-def test_without_a_list_of_mounts_a_store_opens(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sqlite, "_MOUNTS", tmp_path / "none")
-    Store.open(str(tmp_path / "home")).close()
+def test_a_network_file_system_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for kind in ("nfs4", "cifs", "fuse.sshfs"):
+        monkeypatch.setattr(sqlite, "_MOUNTS", _mounted_as(kind, tmp_path))
+        with pytest.raises(StoreError, match=rf"network file system \({kind}\).*local disk"):
+            Store.open(str(tmp_path / "home"))
+    # One that is mounted elsewhere is no matter, nor that there is no list of mounts.
+    for mounts in (_mounted_as("ext4", tmp_path), tmp_path / "none"):
+        monkeypatch.setattr(sqlite, "_MOUNTS", mounts)
+        Store.open(str(tmp_path / "home")).close()
 
 
 def test_tables_that_cannot_be_made_leave_nothing(
@@ -237,50 +220,36 @@ def _set_version(home: Path, version: int) -> None:
     database.close()
 
 
-def test_a_failed_opening_leaves_the_store_free(filled: Path) -> None:
-    """The lock of the set-up and the connection must not outlive the error."""
-    _set_version(filled, 999)
-    with pytest.raises(StoreError):
-        Store.open(str(filled))
-    assert open_below(filled) == []
-    _set_version(filled, SCHEMA)
-    Store.open(str(filled)).close()
-
-
-def test_a_closed_store_says_so(filled: Path) -> None:
-    store = Store.open(str(filled))
-    store.close()
+def test_a_closed_store_says_so(location: str) -> None:
+    opened = Database.open(location)
+    opened.close()
     with pytest.raises(StoreError, match=r"was misused.*closed"):
-        store.runs()
+        Projects(opened).all()
+    opened.close()
 
 
-def test_a_store_of_another_thread_is_refused(filled: Path) -> None:
-    with Store.open(str(filled)) as store:
+def test_a_store_of_another_thread_or_process_is_refused(
+    location: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Locks and sessions belong to the process: a fork that writes through them damages a file."""
+    with Database.open(location) as opened:
         with (
             concurrent.futures.ThreadPoolExecutor(1) as pool,
             pytest.raises(StoreError, match=r"was misused.*one Store per thread"),
         ):
-            pool.submit(store.runs).result()
-        assert len(store.runs()) == 1
-
-
-def test_a_store_of_another_process_is_refused(
-    filled: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """SQLite's locks belong to the process: a fork that writes through them damages the file."""
-    with Store.open(str(filled)) as store:
+            pool.submit(Projects(opened).all).result()
         with monkeypatch.context() as patch:
             patch.setattr(os, "getpid", lambda: -1)
             with pytest.raises(StoreError, match=r"another process.*after a fork"):
-                store.finish_run("r1")
-            store.close()  # does nothing: the parent goes on
-        assert [run.finished for run in store.runs()] == [False]
+                Projects(opened).create("p")
+            opened.close()  # does nothing: the parent goes on
+        assert [project.key for project in Projects(opened).all()] == ["default"]
 
 
-@pytest.mark.parametrize("location", ["mysql://u:secret@host/db", "sqlite:///home/me/assay.db"])
-def test_another_databases_address_is_refused_unseen(location: str) -> None:
+@each("address", ["mysql://u:secret@host/db", "sqlite:///home/me/assay.db"])
+def test_another_databases_address_is_refused_unseen(address: str) -> None:
     with pytest.raises(InputError, match=r"cannot be at (mysql|sqlite)://\.\.\.") as caught:
-        Store.open(location)
+        Store.open(address)
     assert "secret" not in str(caught.value)
 
 
@@ -295,13 +264,9 @@ def test_a_write_inside_a_write_belongs_to_it(filled: Path) -> None:
             store.finish_run("r1")
             store.finish_run("r9")
         assert not store.run("r1").finished
-
-
-def test_a_failure_inside_a_write_lets_the_next_one_through(filled: Path) -> None:
-    with Store.open(str(filled)) as store:
         with pytest.raises(InputError):
             store.finish_run("r9")
-        store.finish_run("r1")
+        store.finish_run("r1")  # a failure lets the next one through
     with Store.open(str(filled)) as store:
         assert store.run("r1").finished
 

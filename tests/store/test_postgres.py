@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import concurrent.futures
-import os
 import re
 import signal
 import socket
@@ -23,12 +21,8 @@ from assay.errors import InputError, MissingExtraError, StoreError
 from assay.store import Database, Projects, RunRecord, Store, postgres
 from assay.store.database import SCHEMA_FILE
 from assay.store.postgres import PostgresEngine, fault, has_ended
-from tests.postgres import PostgresServer, programs, shared_server
-
-
-@pytest.fixture
-def server(request: pytest.FixtureRequest) -> PostgresServer:
-    return shared_server(request)
+from tests.each import each
+from tests.postgres import PostgresServer, programs
 
 
 @pytest.fixture
@@ -43,8 +37,8 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
-@pytest.mark.parametrize(
-    ("location", "shown"),
+@each(
+    "address, shown",
     [
         ("postgresql://u:p@h:6543/d", "postgresql://u@h:6543/d"),
         ("postgres://u@h/d", "postgresql://u@h/d"),
@@ -55,8 +49,8 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
         ("postgresql://u:p@h/d?password=q&sslmode=require", "postgresql://u@h/d"),
     ],
 )
-def test_an_address_is_shown_without_its_password(location: str, shown: str) -> None:
-    assert PostgresEngine(location).place == shown
+def test_an_address_is_shown_without_its_password(address: str, shown: str) -> None:
+    assert PostgresEngine(address).place == shown
 
 
 def test_what_an_address_leaves_out_comes_from_the_environment(
@@ -73,10 +67,12 @@ def test_what_an_address_leaves_out_comes_from_the_environment(
 
 
 _SECRET = "s3cr3t"
+ENDING = ("57P01", "57P03", "08006", "25P03")
+"""What a server reports as it ends a connection."""
 
 
-@pytest.mark.parametrize(
-    "location",
+@each(
+    "address",
     [
         f"postgresql://u:{_SECRET}/x@h/d",
         f"postgresql://u:12/{_SECRET}@h/d",
@@ -90,9 +86,9 @@ _SECRET = "s3cr3t"
         f"postgresql://u:{_SECRET}@h/d?{_SECRET}=1",
     ],
 )
-def test_an_address_that_cannot_be_read_shows_no_password(location: str) -> None:
+def test_an_address_that_cannot_be_read_shows_no_password(address: str) -> None:
     with pytest.raises(InputError) as caught:
-        Database.open(location)
+        Database.open(address)
     assert _SECRET not in "".join(traceback.format_exception(caught.value))
 
 
@@ -119,40 +115,32 @@ def test_a_password_is_asked_for_over_tcp(
         assert opened.place == location
 
 
-_REFUSALS: dict[str, tuple[str, str]] = {
-    "wrong password": ("password authentication failed", "PGPASSWORD"),
-    "no password": ("no password supplied", "PGPASSWORD"),
-    "no database": ("does not exist", "create it first"),
-    "no host": ("cannot be reached", "host and port are right"),
-    "no port": ("cannot be reached: .*99999", "host and port are right"),
-    "no server": ("cannot be reached: .*Connection refused", "see that the server runs"),
-    "no socket": ("cannot be reached: .*No such file", "see that the server runs"),
-    "no certificate": ("cannot be reached: .*certificate.*/none", "sslmode and sslrootcert"),
-    "no trust": ("cannot be reached: .*certificate", "sslmode and sslrootcert"),
-}
-
-
-@pytest.mark.parametrize("what", _REFUSALS)
 def test_a_server_that_cannot_be_used_is_explained(
-    server: PostgresServer, environment: pytest.MonkeyPatch, what: str
+    server: PostgresServer, environment: pytest.MonkeyPatch
 ) -> None:
-    location = {
-        "wrong password": server.tcp_address("postgres", password="wr0ng-s3cr3t"),
-        "no password": f"postgresql://tester@127.0.0.1:{server.port}/postgres",
-        "no database": server.address("nothing"),
-        "no host": "postgresql://u:wr0ng-s3cr3t@nowhere.invalid/d",
-        "no server": f"postgresql://u:wr0ng-s3cr3t@127.0.0.1:{_unused_port()}/d",
-        "no socket": "postgresql://u:wr0ng-s3cr3t@/d?host=/none",
-        "no port": "postgresql://u:wr0ng-s3cr3t@127.0.0.1:99999/d",
-        "no certificate": server.tcp_address("d", options="?sslmode=verify-ca&sslrootcert=/none"),
-        "no trust": server.tcp_address("postgres", options="?sslmode=verify-full"),
-    }[what]
-    complaint, hint = _REFUSALS[what]
-    with pytest.raises(StoreError, match=f"{complaint}.*{hint}") as caught:
-        Database.open(location)
-    shown = "".join(traceback.format_exception(caught.value))
-    assert "wr0ng-s3cr3t" not in shown
-    assert server.password not in shown
+    del environment
+    unread, unreached = "see that the server runs", "host and port are right"
+    key, password, local = "sslmode and sslrootcert", "wr0ng-s3cr3t", f"127.0.0.1:{server.port}"
+    for address, complaint, hint in (
+        (server.tcp_address("postgres", password=password), "password authent", "PGPASSWORD"),
+        (f"postgresql://tester@{local}/postgres", "no password supplied", "PGPASSWORD"),
+        (server.address("nothing"), "does not exist", "create it first"),
+        (f"postgresql://u:{password}@nowhere.invalid/d", "cannot be reached", unreached),
+        (f"postgresql://u:{password}@127.0.0.1:99999/d", "cannot be reached: .*99999", unreached),
+        (f"postgresql://u:{password}@127.0.0.1:{_unused_port()}/d", "Connection refused", unread),
+        (f"postgresql://u:{password}@/d?host=/none", "cannot be reached: .*No such file", unread),
+        (
+            server.tcp_address("d", options="?sslmode=verify-ca&sslrootcert=/none"),
+            "cannot be reached: .*certificate.*/none",
+            key,
+        ),
+        (server.tcp_address("postgres", options="?sslmode=verify-full"), "certificate", key),
+    ):
+        with pytest.raises(StoreError, match=f"{complaint}.*{hint}") as caught:
+            Database.open(address)
+        shown = "".join(traceback.format_exception(caught.value))
+        assert password not in shown
+        assert server.password not in shown
 
 
 def _unused_port() -> int:
@@ -161,20 +149,13 @@ def _unused_port() -> int:
         return int(probe.getsockname()[1])
 
 
-@pytest.mark.parametrize(
-    ("mode", "encrypted"),
-    [("disable", False), ("prefer", True), ("require", True), ("verify-ca", True),
-     ("verify-full", True)],
-)  # fmt: skip
-def test_a_connection_is_encrypted_as_asked(
-    server: PostgresServer, mode: str, *, encrypted: bool
-) -> None:
-    options = f"?sslmode={mode}"
-    if mode.startswith("verify"):
-        options += f"&sslrootcert={server.certificate}"
-    with Database.open(server.tcp_address(server.emptied(), options=options)) as opened:
-        query = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
-        assert opened.rows(query) == [(encrypted,)]
+def test_a_connection_is_encrypted_as_asked(server: PostgresServer) -> None:
+    database = server.emptied()
+    for mode in ("disable", "prefer", "require", "verify-ca", "verify-full"):
+        options = f"?sslmode={mode}&sslrootcert={server.certificate}"
+        with Database.open(server.tcp_address(database, options=options)) as opened:
+            query = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
+            assert opened.rows(query) == [(mode != "disable",)]
 
 
 def test_encryption_that_was_asked_for_is_not_done_without() -> None:
@@ -199,7 +180,7 @@ def _answering(answer: bytes) -> Generator[str]:
         thread.join()
 
 
-@pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"", b"N"])
+@each("answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"", b"N"])
 def test_a_server_of_another_kind_is_explained(answer: bytes) -> None:
     with _answering(answer) as place, pytest.raises(StoreError, match="cannot be reached"):
         Database.open(f"postgresql://u:p@{place}/d")
@@ -275,26 +256,20 @@ def test_a_server_without_room_for_another_client_is_told_as_such(server: Postgr
         Database.open(server.address(database, user="lonely"))
 
 
-@pytest.mark.parametrize(
-    ("code", "complaint"),
+@each(
+    "code, complaint",
     [
         ("53100", "disk is full.*free some space, then resume"),
         ("53200", "no memory left.*try again"),
         ("40001", "changed by others at the same moment.*try again"),
         ("XX001", "failed: it said so"),
+        *((code, "was lost: it said so.*half-written") for code in ENDING),
     ],
 )
 def test_what_a_server_reports_is_explained(code: str, complaint: str) -> None:
     report = psycopg.errors.lookup(code)("it\n  said so")
-    assert not has_ended(report)
-    assert re.search(complaint, str(fault("here", report, is_lost=False)))
-
-
-@pytest.mark.parametrize("code", ["57P01", "57P03", "08006", "25P03"])
-def test_what_ends_a_connection_is_told_as_such(code: str) -> None:
-    report = psycopg.errors.lookup(code)("it\n  said so")
-    assert has_ended(report)
-    assert re.search("was lost: it said so.*half-written", str(fault("here", report, is_lost=True)))
+    assert has_ended(report) == (code in ENDING)
+    assert re.search(complaint, str(fault("here", report, is_lost=code in ENDING)))
 
 
 def test_a_read_only_server_is_told_as_such(server: PostgresServer) -> None:
@@ -346,31 +321,6 @@ def test_texts_sort_by_their_bytes_whatever_the_servers_language(location: str) 
         found = [project.key for project in Projects(opened).all()]
     assert found == ["a-b", "a.b", "a0", "a_b", "aa", "default"]
     assert unlike is True
-
-
-def test_a_closed_database_says_so(location: str) -> None:
-    opened = Database.open(location)
-    opened.close()
-    with pytest.raises(StoreError, match=r"was misused.*closed"):
-        Projects(opened).all()
-    opened.close()
-
-
-def test_a_database_of_another_thread_or_process_is_refused(
-    location: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with Database.open(location) as opened:
-        with (
-            concurrent.futures.ThreadPoolExecutor(1) as pool,
-            pytest.raises(StoreError, match=r"was misused.*one Store per thread"),
-        ):
-            pool.submit(Projects(opened).all).result()
-        with monkeypatch.context() as patch:
-            patch.setattr(os, "getpid", lambda: -1)
-            with pytest.raises(StoreError, match=r"another process.*after a fork"):
-                Projects(opened).all()
-            opened.close()  # does nothing: the parent goes on
-        assert Projects(opened).all()
 
 
 def test_a_fork_does_not_end_its_parents_session(location: str) -> None:
@@ -537,35 +487,6 @@ def test_a_server_that_dies_in_a_write_keeps_what_was_stored_and_nothing_else() 
             assert Projects(opened).create("after")
     finally:
         server.stop()
-
-
-_OPENER = """
-import sys
-from assay.store import Database
-
-sys.stdin.readline()
-for location in sys.argv[1:]:
-    Database.open(location).close()
-"""
-
-
-@pytest.mark.slow
-def test_processes_that_open_a_new_database_at_once_do_not_collide(server: PostgresServer) -> None:
-    locations = [server.address(server.new_database()) for _ in range(3)]
-    openers = [
-        subprocess.Popen(
-            [sys.executable, "-c", _OPENER, *locations],
-            stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )
-        for _ in range(3)
-    ]  # fmt: skip
-    for opener in openers:
-        assert opener.stdin
-        opener.stdin.write("go\n")
-        opener.stdin.flush()
-    for opener in openers:
-        _, complaints = opener.communicate(timeout=60)
-        assert (opener.returncode, complaints) == (0, "")
 
 
 def test_who_waited_for_the_schema_finds_it(server: PostgresServer) -> None:

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
-from pathlib import Path
+from typing import Any
 
 import pytest
 
 from assay.errors import InputError, StoreError
-from assay.store import RunRecord, Store, new_run_id
+from assay.store import CellRecord, RunRecord, Store, new_run_id
 from assay.store.pages import Stretch
-from tests.postgres import KINDS, new_location
-
-
-@pytest.fixture(params=KINDS)
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    with Store.open(new_location(request, request.param, tmp_path)) as opened:
-        yield opened
 
 
 def _run(run_id: str, minute: int = 0, label: str = "") -> RunRecord:
@@ -51,24 +44,22 @@ def test_runs_are_listed_newest_first_and_no_more_than_asked(store: Store) -> No
     assert [run.id for run in store.runs(Stretch(2))] == ["b", "c"]
 
 
-@pytest.mark.parametrize(
-    ("ref", "expected"),
-    [
+def test_what_people_call_a_run_finds_it(store: Store) -> None:
+    store.create_run(_run("20261121-091000-bbbb", 10, "nightly"))
+    store.create_run(_run("20261121-090000-aaaa", 0, "nightly"))
+    store.create_run(_run("20261121-090500-cccc", 5, "20261121-091"))
+    for ref, expected in (
         ("20261121-090000-aaaa", "20261121-090000-aaaa"),
         ("20261121-0900", "20261121-090000-aaaa"),
         ("latest", "20261121-091000-bbbb"),
         ("nightly", "20261121-091000-bbbb"),  # the newest of that label
         ("20261121-091", "20261121-090500-cccc"),  # a label goes before the beginning of an id
-        ("20261121-090000-aaaa-2", "20261121-090000-aaaa-2"),
-    ],
-)
-def test_what_people_call_a_run_finds_it(store: Store, ref: str, expected: str) -> None:
-    store.create_run(_run("20261121-091000-bbbb", 10, "nightly"))
-    store.create_run(_run("20261121-090000-aaaa", 0, "nightly"))
-    store.create_run(_run("20261121-090500-cccc", 5, "20261121-091"))
-    if ref.endswith("-2"):
-        store.create_run(_run(ref, 1))
-    assert store.run(ref).id == expected
+    ):
+        assert store.run(ref).id == expected
+    longer = _run("20261121-090000-aaaa-2", 1)
+    store.create_run(longer)
+    assert store.run(longer.id) == longer
+    assert store.run("20261121-090000-aaaa").label == "nightly"
 
 
 def test_of_two_runs_of_one_second_the_later_made_is_the_latest(store: Store) -> None:
@@ -77,32 +68,18 @@ def test_of_two_runs_of_one_second_the_later_made_is_the_latest(store: Store) ->
     assert store.run("latest").id == "r-00"
 
 
-def test_an_ambiguous_beginning_names_the_candidates(store: Store) -> None:
-    store.create_run(_run("r-1"))
-    store.create_run(_run("r-2"))
-    with pytest.raises(InputError, match="say which: r-1, r-2"):
-        store.run("r-")
-
-
-@pytest.mark.parametrize("ref", ["", "%", "_____", "nothing", "\udcff", "R-NIGHT"])
-def test_an_unknown_run_is_an_input_error(store: Store, ref: str) -> None:
-    store.create_run(_run("r-night"))
-    with pytest.raises(InputError, match="there is no run"):
-        store.run(ref)
-
-
-def test_an_unknown_run_names_the_nearest(store: Store) -> None:
-    store.create_run(_run("20261121-090000-aaaa", label="nightly"))
-    with pytest.raises(InputError, match="did you mean 'nightly'"):
-        store.run("nightyl")
-
-
-def test_an_empty_store_says_that_nothing_was_run(store: Store) -> None:
+def test_what_names_no_run_is_told_apart(store: Store) -> None:
     with pytest.raises(InputError, match="nothing was run yet"):
         store.run("latest")
-
-
-def test_an_unknown_run_cannot_be_finished(store: Store) -> None:
+    store.create_run(_run("r-1", label="nightly"))
+    store.create_run(_run("r-2"))
+    for ref in ("", "%", "_____", "nothing", "\udcff", "R-1"):
+        with pytest.raises(InputError, match="there is no run"):
+            store.run(ref)
+    with pytest.raises(InputError, match="did you mean 'nightly'"):
+        store.run("nightyl")
+    with pytest.raises(InputError, match="say which: r-1, r-2"):
+        store.run("r-")
     with pytest.raises(InputError, match="there is no run 'r9'"):
         store.finish_run("r9")
 
@@ -112,11 +89,8 @@ def test_an_id_is_used_once(store: Store) -> None:
     with pytest.raises(StoreError, match="already a run r1"):
         store.create_run(_run("r1", label="second"))
     assert store.run("r1").label == "first"
-
-
-def test_the_word_latest_is_no_label(store: Store) -> None:
-    with pytest.raises(InputError, match="latest"):
-        store.create_run(_run("r1", label="latest"))
+    with pytest.raises(InputError, match=r"'latest'.*the word stands for the newest run"):
+        store.create_run(_run("r2", label="latest"))
 
 
 def test_a_run_id_is_the_time_in_utc_and_something_random() -> None:
@@ -125,8 +99,41 @@ def test_a_run_id_is_the_time_in_utc_and_something_random() -> None:
     assert {run_id[:16] for run_id in made} == {"20261120-230203-"}
     assert all(len(run_id) == 20 and int(run_id[16:], 16) >= 0 for run_id in made)
     assert len(made) > 1
-
-
-def test_a_run_id_needs_a_time_with_its_zone() -> None:
     with pytest.raises(InputError, match="zone"):
         new_run_id(datetime(2026, 11, 21, tzinfo=UTC).replace(tzinfo=None))
+
+
+def test_an_unfinished_run_of_exactly_the_same_is_gone_on_with(store: Store) -> None:
+    def run(run_id: str, minute: int, **changes: Any) -> RunRecord:
+        known: dict[str, Any] = {"config": {"kind": "matrix"}, "digests": {"a": "1"}, "planned": 2}
+        return replace(_run(run_id, minute), **(known | changes))
+
+    asked = run("asked", 0)
+    for one in (
+        run("older", 1),
+        run("newer", 2),
+        run("ended", 3),
+        run("other-config", 4, config={"kind": "job"}),
+        run("other-digests", 5, digests={"a": "2"}),
+        run("other-size", 6, planned=3),
+        run("rows", 7, config={"kind": "dataset"}),
+    ):
+        store.create_run(one)
+    store.finish_run("ended")
+    found = store.interrupted(asked.config, asked.digests, asked.planned)
+    assert found
+    assert found.id == "newer"
+    assert store.interrupted({}, {}, 0) is None
+    assert store.newest_unfinished() == "other-size"
+
+
+def test_a_run_is_forgotten_with_all_that_is_stored_of_it(store: Store) -> None:
+    for run in ("gone", "stays"):
+        store.create_run(_run(run))
+        store.add_cell(CellRecord(run_id=run, case="a", status="skipped"), {"of": run})
+    store.forget_run("gone")
+    assert [run.id for run in store.runs()] == ["stays"]
+    assert store.detail("stays", ("a", "", "", 1)) == {"of": "stays"}
+    assert store._database.rows("SELECT count(*) FROM detail") == [(1,)]
+    with pytest.raises(InputError, match="there is no run 'gone'"):
+        store.forget_run("gone")

@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
-from assay.store import Database, TraceRecord
+from assay.errors import StoreError
+from assay.scoring.graded import Graded
+from assay.store import (
+    CellRecord,
+    Database,
+    Datasets,
+    RunRecord,
+    ScoreRecord,
+    Scores,
+    Store,
+    TraceLimits,
+    TraceRecord,
+    Traces,
+)
+from assay.store.cards import CardRecord, Cards
+from assay.store.catalog import Catalog
+from assay.store.labels import LabelRecord, Labels
 from assay.store.table import LIVE, Table, Where, conditions
-from tests.postgres import KINDS, new_location
+from assay.store.traces import NewSpan
+from tests.each import each
 
 
-@pytest.fixture(params=KINDS)
-def table(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Table[TraceRecord]]:
-    with Database.open(new_location(request, request.param, tmp_path)) as database:
-        traces = Table(database, "trace", TraceRecord)
-        with database.writing():
-            traces.insert_many([traces.written(_trace(name)) for name in "abc"])
-        yield traces
+@pytest.fixture
+def table(database: Database) -> Table[TraceRecord]:
+    traces = Table(database, "trace", TraceRecord)
+    with database.writing():
+        traces.insert_many([traces.written(_trace(name)) for name in "abc"])
+    return traces
 
 
 def _trace(name: str) -> TraceRecord:
@@ -26,8 +39,8 @@ def _trace(name: str) -> TraceRecord:
     return TraceRecord(project="default", id=name, size=ord(name) - 96, gen_ai=gen_ai)
 
 
-@pytest.mark.parametrize(
-    ("where", "found"),
+@each(
+    "where, found",
     [
         ({}, "abc"),
         ({"id": "b"}, "b"),
@@ -68,9 +81,36 @@ def test_a_condition_that_is_missing_changes_no_row(table: Table[TraceRecord]) -
     assert table.count({"name = ''": ()}) == 3
 
 
-def test_what_was_deleted_is_found_by_its_index(tmp_path: Path) -> None:
+def test_what_was_deleted_is_found_by_its_index(any_database: Database) -> None:
     """Bound, the condition would not be the index's, and each look-up would read the table."""
     said, values = conditions({"project": "p", "key": "k", **LIVE})
-    with Database.open(tmp_path) as database:
-        (plan,) = database.rows(f"EXPLAIN QUERY PLAN SELECT name FROM grader{said}", *values)
+    (plan,) = any_database.rows(f"EXPLAIN QUERY PLAN SELECT name FROM grader{said}", *values)
     assert "USING INDEX grader_of_key" in plan[-1]
+
+
+def test_what_is_appended_is_never_rewritten_even_by_hand(location: str) -> None:
+    span = NewSpan(
+        trace="1" * 32, id="1" * 16, text="{}", digest="d", name="n",
+        is_outermost=True, gen_ai=False, why="",
+    )  # fmt: skip
+    with Store.open(location) as store:
+        store.create_run(RunRecord(id="r", created_at=""))
+        store.add_cell(CellRecord(run_id="r", case="a", status="skipped"), {})
+    with Database.open(location) as database:
+        Catalog(database).create("default", "g", kind="x", definition={}, digest="d")
+        Datasets(database).create("default", "d", "", [{"answer": "1"}])
+        Scores(database).add("default", [ScoreRecord(item="i", graded=Graded.failed("i", "x"))])
+        Labels(database).add(
+            "default", LabelRecord(item="i", field="f", rater="ada", label="PASS"), {}
+        )
+        Cards(database).add("default", CardRecord(grader="g", digest="d"))
+        Traces(database).add("default", [span], TraceLimits())
+        appended = ("result", "detail", "score", "grader_version", "label", "card")
+        for change in (
+            *(f"UPDATE {table} SET seq = seq" for table in appended),
+            "UPDATE dataset_row SET data = '{}'",
+            "UPDATE span SET data = '{}'",
+            "DELETE FROM grader_version",
+        ):
+            with pytest.raises(StoreError, match=r"never|as it came first"), database.writing():
+                database.change(change)

@@ -19,6 +19,7 @@ from assay.errors import GraderError, InputError
 from assay.graders.spec import GraderSpec
 from assay.training import Reward, openrlhf, skyrl, slime, tinker, trl, verifiers, verl
 from assay.types import StringThread
+from tests.each import each
 from tests.pictures import png
 
 EXACT = GraderSpec(type="exact_match")
@@ -303,7 +304,7 @@ def test_a_misspelt_on_error_makes_no_zeros_of_what_has_no_reward() -> None:
         batch.filled("mean")  # pyright: ignore[reportArgumentType]
 
 
-@pytest.mark.parametrize(
+@each(
     "make",
     [
         openrlhf.reward_function,
@@ -327,7 +328,7 @@ TYPED: list[tuple[object, str, float]] = [
 ]
 
 
-@pytest.mark.parametrize(("truth", "said", "score"), TYPED)
+@each("truth, said, score", TYPED)
 def test_an_honest_answer_gets_no_zero_for_the_type_of_its_reference(
     truth: object, said: str, score: float
 ) -> None:

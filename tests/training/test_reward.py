@@ -22,6 +22,7 @@ from assay.scoring.json_safe import Json
 from assay.training import Batch, Reward
 from assay.training.reward import OnError
 from assay.types.submission import Submission
+from tests.each import each
 
 EXACT = GraderSpec(type="exact_match")
 ROWS: list[dict[str, Json]] = [
@@ -104,8 +105,8 @@ def test_a_fault_has_no_reward_and_its_siblings_have_theirs() -> None:
     assert batch.metrics()["error_rate"] == pytest.approx(0.6)
 
 
-@pytest.mark.parametrize(
-    ("on_error", "expected"),
+@each(
+    "on_error, expected",
     [("group_mean", [1.0, 0.5, 0.0]), ("zero", [1.0, 0.0, 0.0]), ("raise", None)],
 )
 def test_what_stands_for_a_reward_that_there_is_not_is_chosen(
@@ -233,8 +234,8 @@ def test_a_grader_that_grades_nothing_is_told_in_the_log(caplog: pytest.LogCaptu
     assert "mine could grade none of 1 answers: needs 'expected'" in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("grader", "options", "said"),
+@each(
+    "grader, options, said",
     [
         ("four@x", {}, "has no valid version"),
         ([], {}, "no grader"),

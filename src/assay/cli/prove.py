@@ -69,6 +69,8 @@ def add_selftest(parser: ArgumentParser) -> None:
     add_workers(parser)
     add_judging(parser)
     add_json(parser)
+    form = "print the report of each case in another form, an object a line: openenv (RFC 008)"
+    add("--format", choices=("openenv",), metavar="FORMAT", help=form)
 
 
 def add_attack(parser: ArgumentParser) -> None:
@@ -95,12 +97,20 @@ def run_selftest(given: Namespace) -> int:
     """Prove cases: right work gets everything, no work and known cheats do not."""
     from assay.reports.proofs import selftest_line
 
+    if given.format and given.json:
+        raise InputError("--format and --json are two forms of one report", hint="leave one out")
     unread: dict[str, DocumentError] = {}
     tasks = _selected(given, unread)
     plan = plan_selftest(tasks, repeats=given.repeats, unread=unread)
     proof = _run(_prove(plan, given), given.out or "")
     if proof is None:
         return INTERRUPTED
+    if given.format:
+        from assay.reports.openenv import openenv_code, openenv_reports
+
+        reports = openenv_reports(proof)
+        _print("\n".join(map(json.dumps, reports)))
+        return openenv_code(reports)
     is_proven = proof.code == 0 and not any(case.is_untried for case in proof.cases)
     about: dict[str, Json] = {"proven": is_proven, "causes": proof.causes_dict()}
     return _tell(given, proof, about, selftest_line)
@@ -220,12 +230,16 @@ def _cache() -> str:
 
 
 def _show(given: Namespace, data: dict[str, Json], render: Callable[[TextPage], None]) -> None:
+    _print(json.dumps(data) if given.json else render)
+
+
+def _print(what: str | Callable[[TextPage], None]) -> None:
     """Write to standard output; whoever stopped reading there still gets the exit status."""
     try:
-        if given.json:
-            print(json.dumps(data))
+        if isinstance(what, str):
+            print(what)
         else:
-            render(page_on(sys.stdout))
+            what(page_on(sys.stdout))
         sys.stdout.flush()
     except (BrokenPipeError, SystemExit):  # a page leaves by SystemExit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -79,6 +79,10 @@ class ReferenceFailsError(UndecidedIsolationError):
     """The reference itself does not pass its tests, however they are isolated."""
 
 
+class NotBegunError(UndecidedIsolationError):
+    """The case cannot be begun: its source, its environment or its image cannot be had."""
+
+
 class UnsteadyTestsError(UndecidedIsolationError):
     """The same work did not come to the same."""
 

@@ -26,6 +26,7 @@ from assay.eval.harnesses import agent_for
 from assay.eval.isolation import (
     CaseLock,
     IsolationDecision,
+    NotBegunError,
     ReferenceFailsError,
     UndecidedIsolationError,
     UnsteadyTestsError,
@@ -33,6 +34,7 @@ from assay.eval.isolation import (
     all_of,
 )
 from assay.eval.planning import Planned
+from assay.eval.rollout import STARTING
 from assay.graders.testing.contract import Contract
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
@@ -252,7 +254,8 @@ class _Proof:
         nodes = runs[0].grade.subscores
         if not nodes:  # it was not graded at all
             said = runs[0].grade.content or runs[0].trace.error or "no cause was recorded"
-            raise UndecidedIsolationError(f"the reference could not be played: {said}")
+            kind = NotBegunError if said.startswith(f"[{STARTING}]") else UndecidedIsolationError
+            raise kind(f"the reference could not be played: {said}")
         self._played = self._played or runs[0]
         seen = _seen(nodes[0])
         if seen.trouble:

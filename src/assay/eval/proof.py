@@ -47,6 +47,8 @@ class ProofCheck:
         reward: What was earned; None where nothing could be, or several things were compared.
         said: What was found, in one sentence.
         fix: What to do about it; empty where it held.
+        times: How many runs it is judged by.
+        seconds: How long they took; 0 where they are another check's.
     """
 
     name: str
@@ -54,6 +56,23 @@ class ProofCheck:
     reward: float | None = None
     said: str = ""
     fix: str = ""
+    times: int = 1
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sight:
+    """Where right work stands that whoever works can read.
+
+    Attributes:
+        places: Where: paths in the workspace, and ``the prompt``.
+        looked: How many files were looked through beside the prompt.
+        unseen: What they can read and nobody looked through; empty for nothing.
+    """
+
+    places: tuple[str, ...] = ()
+    looked: int = 0
+    unseen: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +87,8 @@ class CaseProof:
         checks: In the order in which they were made.
         open: What the case's weights leave open, in sentences; no failure by itself.
         isolation: How the tests of its graders are isolated.
+        sight: Whether right work stands where whoever works can read it; None where that is not
+            told.
     """
 
     case: str
@@ -77,6 +98,7 @@ class CaseProof:
     checks: tuple[ProofCheck, ...] = ()
     open: tuple[str, ...] = ()
     isolation: tuple[Isolated, ...] = ()
+    sight: Sight | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -231,7 +253,7 @@ def repeats_check(name: str, runs: Sequence[Run]) -> ProofCheck:
     unlike = [node for node in nodes if len({str(r.get(node)) for r in readings}) > 1]
     if not unlike:
         said = f"{len(runs)} times the same" if len(runs) > 1 else "graded once: nothing to compare"
-        return ProofCheck(name=name, verdict="held", said=said)
+        return ProofCheck(name=name, verdict="held", said=said, times=len(runs))
     shown = "; ".join(
         f"{node}: {', '.join(_shown(r.get(node)) for r in readings)}" for node in unlike[:4]
     )
@@ -240,6 +262,7 @@ def repeats_check(name: str, runs: Sequence[Run]) -> ProofCheck:
         verdict="failed",
         said=f"the same work is graded differently: {shown}",
         fix=STEADY,
+        times=len(runs),
     )
 
 

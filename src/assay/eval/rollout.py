@@ -140,7 +140,7 @@ async def rollout(cell: Cell) -> Run:
         run = progress.failed(f"the rollout took longer than {limit:g} s", cell)
         run.trace.stop_reason = "timeout"
     except (Exception, BaseExceptionGroup) as error:
-        if isinstance(error, SkippedError) and progress.phase == _STARTING:
+        if isinstance(error, SkippedError) and progress.phase == STARTING:
             result = EvaluationResult(reward=None, content=str(error))
             return _identify(Run(grade=Grade.from_result(result)), cell)
         run = progress.failed(f"[{progress.phase}] {reason_of(error)}", cell, traceback_of(error))
@@ -148,14 +148,14 @@ async def rollout(cell: Cell) -> Run:
     return _identify(run, cell)
 
 
-_STARTING = "starting task"
+STARTING = "starting task"
 
 
 class _Progress:
     """How far a rollout has come, so that a failure is put down to its phase."""
 
     def __init__(self) -> None:
-        self.phase = _STARTING
+        self.phase = STARTING
         self.run: Run | None = None
 
     def failed(self, reason: str, cell: Cell, trace: str = "") -> Run:

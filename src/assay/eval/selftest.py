@@ -25,22 +25,27 @@ from assay.agents.scripted import Deeds, ScriptedAgent
 from assay.errors import AssayError, InputError, nearest
 from assay.eval.harnesses import agent_for
 from assay.eval.isolation import (
+    NotBegunError,
     ReferenceFailsError,
     UnsteadyTestsError,
     isolated_graders,
     reference_of,
 )
 from assay.eval.proof import (
+    BEGINNING,
     LOADING,
     NO_REFERENCE,
     STEADY,
     CaseProof,
     ProofCheck,
+    Sight,
     must_fail,
     reference_check,
     repeats_check,
 )
+from assay.eval.rollout import STARTING
 from assay.eval.scene import Scene, read_tree
+from assay.eval.sight import Work, in_sight
 from assay.eval.stuffing import stuffed
 from assay.eval.trials import FLOOR, ProofTrial, Runs, TrialPlan, require_parts, untested
 from assay.eval.weights import left_open
@@ -114,6 +119,9 @@ def _untried(task: Task, why: AssayError) -> ProofCheck:
         fix = "correct the reference if it is wrong, else its tests"
         name = f"reference {_reference_of(task)}"
         return ProofCheck(name=name, verdict="failed", said=found.message, fix=fix)
+    if isinstance(why, NotBegunError):
+        said = found.message.rpartition(f"[{STARTING}] ")[2]
+        return ProofCheck(name=BEGINNING, verdict="error", said=said)
     if isinstance(why, UnsteadyTestsError):
         return ProofCheck(
             name="repeats on reference", verdict="failed", said=found.message, fix=STEADY
@@ -134,6 +142,7 @@ def _trials(scene: Scene, repeats: int) -> Iterator[ProofTrial]:
             model=reference,
             times=repeats,
             is_right=True,
+            sight=lambda: watched.sight(scene),
         )
     elif case is not None:
         missing = ProofCheck(
@@ -248,6 +257,7 @@ class _Watched:
     def __init__(self, agent: Agent) -> None:
         self.agent = agent
         self.touched: set[str] = set()
+        self._done: Work | None = None
 
     async def __call__(self, run: Run) -> None:
         place = run.workspace.path if run.workspace else None
@@ -256,6 +266,14 @@ class _Watched:
         after = read_tree(place) if place else {}
         changed = {path for path in after if before.get(path) != after[path]}
         self.touched |= changed | (set(before) - set(after))
+        files = {path: after[path] for path in sorted(changed)}
+        self._done = Work(
+            run.trace.content or "", files, is_long=run.max_steps > 1 or bool(run.tools)
+        )
+
+    def sight(self, scene: Scene) -> Sight | None:
+        """Where what it did stands that whoever works can read."""
+        return None if self._done is None else in_sight(scene, self._done)
 
     async def emptied(self, run: Run) -> None:
         """Empty all that it touched, and say nothing."""

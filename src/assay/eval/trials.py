@@ -21,7 +21,7 @@ from assay.agents.scripted import Deeds, ScriptedAgent
 from assay.errors import AssayError, SkippedError
 from assay.eval.isolation import CaseLock, UndecidedIsolationError, isolated_graders
 from assay.eval.planning import Planned, require_case_parts
-from assay.eval.proof import BEGINNING, CaseProof, Proof, ProofCheck, not_graded
+from assay.eval.proof import BEGINNING, CaseProof, Proof, ProofCheck, Sight, not_graded
 from assay.eval.runner import OnBegin, OnCell, Plan
 from assay.eval.scene import Scene, read_scene
 from assay.eval.work import open_work, stop_environments
@@ -56,6 +56,7 @@ class ProofTrial:
         model: The model that the agent is asked to use.
         times: How often it is done; 0 for a rule on what others did.
         is_right: Whether it is known-good work, which has to pass and is done before all else.
+        sight: Of such work, once it was done: where it stands that whoever works can read.
     """
 
     name: str
@@ -64,6 +65,7 @@ class ProofTrial:
     model: str = ""
     times: int = 1
     is_right: bool = False
+    sight: Callable[[], Sight | None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,6 +256,7 @@ class _Subject:
         self._task, self._found = task, found
         self._trials = {trial.name: trial for trial in trials}
         self._runs: dict[str, list[Run]] = defaultdict(list)
+        self._seconds: dict[str, float] = defaultdict(float)
 
     @property
     def slug(self) -> str:
@@ -275,6 +278,7 @@ class _Subject:
         """Take a run; its row, in which ``passed`` says whether it came out as it has to."""
         self._runs[planned.harness].append(run)
         row = planned.record(run)
+        self._seconds[planned.harness] += row.seconds
         return (
             row if row.passed is None else replace(row, passed=row.passed == self.is_right(planned))
         )
@@ -297,12 +301,21 @@ class _Subject:
         if isinstance(self._found, AssayError):
             return replace(found, checks=(untried(task, self._found),))
         bad = {name: of for name, of in runs.items() if not self._trials[name].is_right}
-        checks = [trial.rule(runs) for trial in self._trials.values()]
+        checks = [(trial, trial.rule(runs)) for trial in self._trials.values()]
+        seen = [trial.sight() for trial in self._trials.values() if trial.is_right]
+        sight = next(iter(seen), None)
+        where = ", ".join(sight.places) if sight else ""
+        more = [f"right work can be read before it is done: {where}"] if where else []
         return replace(
             found,
             floor=runs[FLOOR][0].reward,
-            checks=tuple(check for check in checks if check is not None),
-            open=tuple(left_open(task, bad)) if left_open else (),
+            checks=tuple(
+                replace(check, seconds=self._seconds[trial.name])
+                for trial, check in checks
+                if check is not None
+            ),
+            open=(*(left_open(task, bad) if left_open else ()), *more),
+            sight=sight,
         )
 
 

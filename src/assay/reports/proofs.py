@@ -127,9 +127,13 @@ def _case(page: TextPage, case: CaseProof, *, brief: bool = False) -> None:
             said = f"{one.grader}: the reference itself skips {', '.join(skips)}: not counted"
             said = f"{said}; expected_ids would say which tests are"
             page.line(("skips      ", "dim"), one_line(said, 1_000), hanging=2)
-    fixes = {c.family if isinstance(c, CheatTrial) else c.name: c.fix for c in shown if c.fix}
-    for name, fix in fixes.items():
-        page.line(f"fix {one_line(name, 40)}: {one_line(fix, 300)}", hanging=2)
+    fixes: dict[str, dict[str, None]] = {}
+    for check in shown:
+        name = check.family if isinstance(check, CheatTrial) else check.name
+        fixes.setdefault(check.fix, {})[one_line(name, 40)] = None
+    for fix, names in fixes.items():
+        if fix:
+            page.line(f"fix {', '.join(names)}: {one_line(fix, 300)}", hanging=2)
     if attempts:
         flagged = sum(bool(one.flags) for one in held)
         seen = f", {flagged} of them flagged as tampering" if flagged else ""

@@ -221,19 +221,31 @@ def _fault(error: Mapping[str, Any], body: object) -> Problem:
 def _walked(
     annotation: object, place: tuple[str | int, ...]
 ) -> tuple[tuple[str | int, ...], type[BaseModel] | None]:
-    """The steps of a place that are fields and indices of a body, and the model they lead to.
+    """The steps of a place that are fields, entries and indices of a body, and where they lead.
 
     Others, such as the option of a union that was tried, mean nothing to whoever sent it.
     """
-    model = _model_in(annotation)
+    model, entries = _model_in(annotation), False
     steps: list[str | int] = []
     for part in place:
         if isinstance(part, int):
             steps.append(part)
         elif model is not None and part in model.model_fields:
             steps.append(part)
-            model = _model_in(model.model_fields[part].annotation)
+            inner = model.model_fields[part].annotation
+            model, entries = _model_in(inner), _has_entries(inner)
+        elif entries:
+            steps.append(part[:_LONGEST_NAME])
+            entries = False
     return tuple(steps), model
+
+
+def _has_entries(annotation: object) -> bool:
+    """Whether it is an object with any names, which may be null."""
+    options = [annotation]
+    if get_origin(annotation) in (Union, UnionType):
+        options = [one for one in get_args(annotation) if one is not type(None)]
+    return len(options) == 1 and get_origin(options[0]) in (dict, Mapping)
 
 
 def _model_in(annotation: object) -> type[BaseModel] | None:

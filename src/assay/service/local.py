@@ -87,7 +87,9 @@ def _note(
     given: Mapping[str, object],
 ) -> None:
     if operation.is_change:
-        desk.note(operation, operation.signature.bind(*args, **given).arguments, output)
+        bound = operation.signature.bind(*args, **given)
+        bound.apply_defaults()  # the log tells the same as a server's, which is sent all of them
+        desk.note(operation, bound.arguments, output)
 
 
 def local_desk(database: Database, project: str = "") -> Desk:

@@ -112,9 +112,10 @@ def _reached(page: Page, opened: Opened) -> Locator:
     opened.prepare(page)
     expect(opener).to_be_enabled()
     page.evaluate("document.activeElement.blur()")
+    found = opener.element_handle()  # roles and names are computed anew at each look by them
     for _ in range(80):
         page.keyboard.press("Tab")
-        if opener.evaluate("one => one === document.activeElement"):
+        if found.evaluate("one => one === document.activeElement"):
             return opener
     raise AssertionError(f"the tabulator does not lead to {name!r}")
 
@@ -143,7 +144,8 @@ def test_it_is_opened_walked_through_and_left_by_keyboard(
 
 
 def _stays_inside(page: Page, shown: Locator) -> None:
+    found = shown.element_handle()
     for key in ("Tab", "Shift+Tab"):
         for _ in range(12):
-            assert shown.evaluate("one => one.contains(document.activeElement)"), key
+            assert found.evaluate("one => one.contains(document.activeElement)"), key
             page.keyboard.press(key)

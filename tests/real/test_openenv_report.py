@@ -1,0 +1,68 @@
+"""OpenEnv's own package reads the reports of `assay selftest --format openenv`.
+
+Its model and its committed JSON Schema take them, its policy comes to the same verdict, and its
+digest of the source is ours.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.command_line import assay
+from tests.eval.test_selftest import write_set
+
+pytestmark = pytest.mark.real
+
+_PYTHON = Path(__file__).parents[2] / ".bench" / "openenv" / "bin" / "python"
+_READS = """
+import json, sys
+from importlib.resources import files
+from pathlib import Path
+
+import jsonschema
+from openenv.validation import CheckResult, Lane, apply_policy, load_policy
+from openenv.validation.report import ValidationReportV2
+from openenv.validation.runner import source_digest
+
+policy = load_policy("v2")
+schema = files("openenv.validation").joinpath("schemas", "report-v2.schema.json").read_text()
+for line in sys.stdin:
+    jsonschema.validate(json.loads(line), json.loads(schema))
+    report = ValidationReportV2.model_validate_json(line)
+    assert report.policy_version == policy.policy_version
+    assert apply_policy(report.results, policy, Lane.LOCAL) is report.verdict
+    assert source_digest(Path(report.target)) == report.source_digest
+    levels = {e.check_id: e.level for e in policy.entries_for_lane(Lane.LOCAL).values()}
+    semantic = {name for name, level in levels.items() if level == 3}
+    assert {r.check_id for r in report.results} == semantic | {"static.manifest"}
+    print(Path(report.target).name, report.verdict.value)
+"""
+
+
+def test_its_package_reads_the_reports_and_comes_to_the_same_verdict(tmp_path: Path) -> None:
+    if not _PYTHON.exists():
+        pytest.skip("OpenEnv is not installed; sh tools/agents.sh installs it")
+    write_set(tmp_path / "evals")
+    done = assay("selftest", "evals", "--format", "openenv", cwd=tmp_path)
+    assert done.returncode == 1
+    read = subprocess.run(
+        [_PYTHON, "-c", _READS],
+        cwd=tmp_path,
+        input=done.stdout,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert read.returncode == 0, read.stderr
+    verdicts = dict(line.split() for line in read.stdout.splitlines())
+    assert len(verdicts) == len(done.stdout.splitlines()) == 19
+    assert {name for name, verdict in verdicts.items() if verdict == "warn"} == {
+        f"sound-{number}" for number in range(12)
+    }
+    (signature,) = {json.loads(line)["signature"] for line in done.stdout.splitlines()}
+    assert signature == "task.toml"
