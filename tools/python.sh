@@ -7,7 +7,7 @@ is_python() { # of a version that assay runs on
 # find_python [3.12 | 3.12.1 | PATH]: what PATH has under its name, else what pyenv has of it.
 find_python() {
   case "${1-}" in
-    "") for name in python3 python3.13 python3.12 python3.11; do
+    "") for name in python3 python3.14 python3.13 python3.12 python3.11; do
           if is_python "$name"; then command -v "$name"; return; fi
         done
         return 1 ;;

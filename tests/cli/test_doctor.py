@@ -31,7 +31,7 @@ def test_both_tiers_and_the_limits_are_shown(tmp_path: Path) -> None:
     assert {"bwrap", "landlock", "limits"} <= set(names)
     assert any("2 s CPU, 10 s wall, 1024 MiB, 16 processes" in line for line in lines)
     extras = {name for name, *_ in (line.split()[2:] for line in lines if " extra " in line)}
-    assert extras == {"acp", "languages", "math", "mcp", "otel", "server", "similarity"}
+    assert extras == {"acp", "data", "languages", "math", "mcp", "otel", "server", "similarity"}
 
 
 def test_what_is_wrapped_stays_in_its_entry(tmp_path: Path) -> None:

@@ -182,7 +182,7 @@ WARNED: list[tuple[str, list[str]]] = [
     ("async def grade(t: 'StringThread') -> 'float':\n    return 1\n", []),
     ("async def grade(t: StringThread) -> bool:\n    return 1\n", ["a bool is not a score"]),
     ("import urllib.request\n" + GOOD, ["line 1: 'urllib.request' will reach nothing"]),
-    ("x = '\\d'\n" + GOOD, ["line 1: invalid escape sequence"]),
+    ("x = '\\d'\n" + GOOD, ["invalid escape sequence"]),
     ("from math import *\n" + HEAD + "    return sqrt(1)\n", ["line 3: name 'sqrt'"]),
     (HEAD + "    return -0.5\n", ["it returned -0.5, outside [0, 1]; declare its range"]),
     ("import time\n" + HEAD + "    return time.time() % 1\n", ["called again with the same"]),

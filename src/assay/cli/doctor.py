@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
@@ -55,20 +56,22 @@ class _Finding:
     needed: bool = False
 
 
+_INSTALL = "brew install" if sys.platform == "darwin" else "apt-get install"
 _PROGRAMS = (
-    ("bash", ("--version",), "BashGrader cannot run", "apt-get install bash"),
-    ("git", ("--version",), "cases with a git source cannot run", "apt-get install git"),
+    ("bash", ("--version",), "BashGrader cannot run", f"{_INSTALL} bash"),
+    ("git", ("--version",), "cases with a git source cannot run", f"{_INSTALL} git"),
     ("uv", ("--version",), "cases with `environment: {kind: uv}` cannot run", "pip install uv"),
-    ("node", ("--version",), "cases that test JavaScript cannot run", "apt-get install nodejs"),
+    ("node", ("--version",), "cases that test JavaScript cannot run", f"{_INSTALL} nodejs"),
 )
 _EXTRAS = (
-    ("acp", "agent-client-protocol", "agents that speak ACP"),
-    ("languages", "tree-sitter", "`implemented` and `audit` of languages beside Python"),
-    ("math", "math-verify", "math_equal"),
-    ("mcp", "mcp", "MCP servers of the model agent"),
-    ("otel", "opentelemetry-exporter-otlp-proto-http", "--otel"),
-    ("server", "fastapi", "assay serve"),
-    ("similarity", "sacrebleu", "similarity with BLEU, GLEU, METEOR and ROUGE"),
+    ("acp", "agent-client-protocol", "agents that speak ACP cannot run"),
+    ("data", "pyarrow", "Parquet and Arrow files cannot be read"),
+    ("languages", "tree-sitter", "`implemented` and `audit` of languages beside Python cannot run"),
+    ("math", "math-verify", "math_equal cannot run"),
+    ("mcp", "mcp", "MCP servers of the model agent cannot run"),
+    ("otel", "opentelemetry-exporter-otlp-proto-http", "--otel cannot run"),
+    ("server", "fastapi", "assay serve and assay view cannot run"),
+    ("similarity", "sacrebleu", "similarity with BLEU, GLEU, METEOR and ROUGE cannot run"),
 )
 
 
@@ -113,12 +116,20 @@ def run(given: Namespace) -> int:
             if finding.fix:
                 page.line(f"fix:       {finding.fix}", indent=7, hanging=11)
     page.blank()
-    page.line(
-        "Everything that grading needs works."
-        if works
-        else "Grading in the sandbox does not work here."
-    )
+    page.line(_in_short(findings) if not works else "Everything that grading needs works.")
     return 0 if works else 3
+
+
+def _in_short(findings: Sequence[_Finding]) -> str:
+    """What does not work here, and which graders do nevertheless."""
+    from assay.graders.kinds import COMMANDS, FUNCTIONS, KINDS
+
+    broken = {finding.name for finding in findings if not finding.ok}
+    if "sandbox" not in broken:
+        return "Nothing can be kept here."
+    isolated = [*COMMANDS, *(FUNCTIONS if "function graders" in broken else ())]
+    rest = ", ".join(kind for kind in KINDS if kind not in isolated)
+    return f"Grading in the sandbox does not work here. Without one these do: {rest}."
 
 
 def _mark(finding: _Finding) -> Part:
@@ -135,10 +146,11 @@ def _python() -> _Finding:
 
 
 def _sandbox() -> list[_Finding]:
+    from assay.graders.kinds import COMMANDS
     from assay.sandbox import probe
 
     found = probe()
-    cost = "commands of cases and agents cannot run: they are errors, never unsandboxed"
+    cost = f"{', '.join(COMMANDS)} and agents that run commands are errors, never unsandboxed"
     tier = _Finding(
         name="sandbox",
         ok=found.tier is not None,
@@ -154,6 +166,7 @@ def _sandbox() -> list[_Finding]:
 
 
 def _functions() -> list[_Finding]:
+    from assay.graders.kinds import FUNCTIONS
     from assay.sandbox.functions import FunctionLimits
     from assay.sandbox.functions.tiers import function_tiers
 
@@ -163,7 +176,7 @@ def _functions() -> list[_Finding]:
         name="function graders",
         ok=found.tier is not None,
         detail=f"tier {found.tier}" if found.tier else "no tier works",
-        cost="function graders cannot run: they are errors, never unsandboxed",
+        cost=f"{', '.join(FUNCTIONS)} are errors, never unsandboxed",
     )
     shown = (
         f"{limits.cpu_seconds:g} s CPU, {limits.wall_seconds:g} s wall,"
@@ -236,7 +249,7 @@ def _extras() -> list[_Finding]:
                 name=f"extra {extra}",
                 ok=there,
                 detail=detail,
-                cost=f"{feature} cannot run",
+                cost=feature,
                 fix=f"pip install 'assay[{extra}]'",
             )
         )

@@ -22,6 +22,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+from assay.cores import allowed
 from assay.errors import InputError
 from assay.eval.actors import cores, ray
 from assay.eval.ray_parts import require_head
@@ -106,7 +107,7 @@ def connected(engine: str) -> Generator[Cluster]:
             if address is None:
                 begin(
                     address="local",
-                    num_cpus=len(os.sched_getaffinity(0)),
+                    num_cpus=len(allowed()),
                     object_store_memory=_LOCAL_STORE_BYTES,
                     include_dashboard=False,
                     _temp_dir=str(place),

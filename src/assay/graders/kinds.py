@@ -62,6 +62,11 @@ KINDS: Mapping[str, str] = {
 }
 """Every declared kind and where it lives."""
 
+COMMANDS = ("command", "pytest", "tests", "c_tests", "swebench", "agent_judge")
+"""Kinds that run commands in the sandbox."""
+FUNCTIONS = ("function", "openai_python")
+"""Kinds that run functions in workers of their own, which have one tier more."""
+
 
 @frozen
 class Kind:

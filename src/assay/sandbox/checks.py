@@ -72,7 +72,9 @@ def probe() -> SandboxReport:
 
     Blocks for about a tenth of a second; the answer is kept for the life of the process.
     """
-    checks = [_bubblewrap(), _user_namespaces()]
+    checks = [_bubblewrap()]
+    if sys.platform == "linux":
+        checks.append(_user_namespaces())
     tier = None
     if all(check.ok for check in checks):
         canary = _canary()
@@ -90,7 +92,9 @@ def _bubblewrap() -> SandboxCheck:
         words = subprocess.run(
             [path, "--version"], capture_output=True, text=True, timeout=10, check=True
         ).stdout.split()
-    except (AssayError, OSError, subprocess.SubprocessError) as error:
+    except AssayError as error:
+        return SandboxCheck(name="bubblewrap", ok=False, detail=error.message, fix=error.hint)
+    except (OSError, subprocess.SubprocessError) as error:
         return SandboxCheck(name="bubblewrap", ok=False, detail=str(error), fix=bubblewrap.INSTALL)
     return SandboxCheck(name="bubblewrap", ok=True, detail=f"{' '.join(words)} at {path}")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import sys
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -12,7 +13,7 @@ from functools import partial
 from threading import Thread
 from typing import TYPE_CHECKING, Literal, Protocol, Required, TypedDict, TypeVar
 
-from assay.errors import InputError, SandboxError
+from assay.errors import InputError, SandboxError, SandboxUnavailableError
 from assay.frozen import frozen
 
 if TYPE_CHECKING:
@@ -248,8 +249,23 @@ class CommandResult:
     tier: str
 
 
+def need_linux() -> None:
+    """Refuse to run code where there is no Linux: what isolates it, and ends all of it, is Linux's.
+
+    Raises:
+        SandboxUnavailableError: This is another system.
+    """
+    if sys.platform != "linux":
+        system = {"darwin": "macOS"}.get(sys.platform, sys.platform)
+        raise SandboxUnavailableError(
+            f"code is run on Linux alone, and this is {system}",
+            hint="run assay in a Linux container or virtual machine; what runs no code works here",
+        )
+
+
 def check_command(argv: Sequence[str], env: Mapping[str, str] | None) -> None:
     """Refuse what no system call can take."""
+    need_linux()
     if isinstance(argv, str) or not argv or not argv[0]:
         raise InputError(
             f"a command is a list of words, not {argv!r}",

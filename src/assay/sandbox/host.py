@@ -9,6 +9,7 @@ import os
 import signal
 import stat
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
@@ -273,6 +274,8 @@ def open_inside(root: str, relative: str, flags: int, mode: int = 0o644) -> int:
 
 def let_us_in(directory: str) -> None:
     """Undo an agent's `chmod 000 .`, which would make every command our failure to enter it."""
+    if sys.platform != "linux":  # no agent's command has run here
+        return
     with suppress(OSError):
         opened = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)
         try:

@@ -19,6 +19,7 @@ from typing import IO, Literal, TypeAlias
 
 from assay.errors import InputError, Location, nearest
 from assay.scoring.json_safe import Json
+from assay.scratch import scratch
 from assay.tasks.formats import TABLE_FORMS, Format, format_of
 from assay.tasks.json_rows import array_items, json_lines, parse_line
 from assay.tasks.packed import unpacked
@@ -181,6 +182,10 @@ def unnamed() -> Generator[tuple[IO[bytes], str]]:
     """
     import tempfile
 
+    if not Path("/proc/self/fd").is_dir():  # no Linux: a name, which goes with its directory
+        with scratch("assay-rows-") as place, Path(place, "rows").open("w+b") as file:
+            yield file, file.name
+        return
     with tempfile.TemporaryFile() as file:
         yield file, f"/proc/self/fd/{file.fileno()}"
 

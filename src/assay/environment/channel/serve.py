@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, cast
 
+from assay.cores import cores
 from assay.environment.channel.frames import MOST_BYTES, TcpWire, WebSocketWire
 from assay.environment.channel.front import Front
 from assay.environment.channel.openenv_door import OpenEnvDoor
@@ -84,7 +85,7 @@ async def serve(
         )
     with listen(host, port) if listens else nullcontext() as listener:
         front = Front(
-            Workers(file, name, workers or len(os.sched_getaffinity(0))),
+            Workers(file, name, workers or cores()),
             limits=limits,
             token=token,
             audit=audit,

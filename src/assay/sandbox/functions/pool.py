@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Self, cast
 
-from assay.cores import cores
+from assay.cores import allowed, cores
 from assay.errors import AssayError, InputError, ProgramError, SandboxError
 from assay.sandbox.functions.nursery import NURSERY
 from assay.sandbox.functions.program import (
@@ -85,10 +85,10 @@ class FunctionPool:
         self.stats = Stats()
         self._isolation: Isolation = isolation
         self._choice: TierChoice = tier
-        allowed = sorted(os.sched_getaffinity(0))
+        processors = allowed()
         # To keep a worker on one processor helps where nobody else does the same: processes that
         # know nothing of each other may choose the same one.
-        self._cpus = allowed if cores() == len(allowed) else []
+        self._cpus = processors if cores() == len(processors) else []
         self._most = workers or cores()
         self._max_pending = max_pending
         self._is_closed = False

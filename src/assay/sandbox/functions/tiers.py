@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import logging
 import os
+import sys
 import time
 from functools import lru_cache
 from typing import Literal
 
 from assay.errors import InputError, SandboxError, SandboxUnavailableError
 from assay.sandbox.checks import SandboxCheck, SandboxReport
+from assay.sandbox.command import need_linux
 from assay.sandbox.functions.launch import LOSSES
 from assay.sandbox.functions.program import FunctionLimits, Program, TierChoice
 from assay.sandbox.functions.session import start
@@ -80,6 +82,7 @@ def function_tier(choice: TierChoice = "auto") -> Tier:
             raise InputError(f"unknown tier {choice!r}", hint="auto, bwrap or landlock")
         _prove(choice)
         return choice
+    need_linux()
     refusals: list[SandboxUnavailableError] = []
     for tier in _TIERS:
         try:
@@ -100,6 +103,8 @@ def function_tier(choice: TierChoice = "auto") -> Tier:
 def function_tiers() -> SandboxReport:
     """What this machine can do for functions: both tiers, and the one that they get."""
     checks: list[SandboxCheck] = []
+    if sys.platform != "linux":  # which `probe` says
+        return SandboxReport(tier=None, checks=())
     for tier in _TIERS:
         try:
             seconds = _prove(tier)

@@ -1,0 +1,353 @@
+"""The steps of `action.yml`, played as GitHub's runner plays them.
+
+Its expressions are filled in, its scripts run by bash in the runner's environment with the runner's
+files, and the API is a server on this machine. The cache is a directory.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Generator, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import yaml
+
+from assay.plugins.github import markdown
+from tests.command_line import write_case
+
+pytestmark = [pytest.mark.slow, pytest.mark.sandbox]
+
+ROOT = Path(__file__).parents[2]
+ACTION: dict[str, Any] = cast(
+    "dict[str, Any]", yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
+)
+STEPS: list[dict[str, Any]] = ACTION["runs"]["steps"]
+REPOSITORY = "someone/suite"
+EVIL = "```\n</details> @everyone ![x](http://evil/x.png) <img src=x> [a](http://evil) $(id)`id`"
+
+
+class GitHub:
+    """The comments of one pull request, over the API of GitHub."""
+
+    def __init__(self) -> None:
+        self.comments: list[dict[str, Any]] = []
+        self.asked: list[tuple[str, str]] = []
+        self.refuses = False
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+                pass
+
+            def _reply(self, status: int, body: object) -> None:
+                data = json.dumps(body).encode()
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            def _answer(self) -> None:
+                size = int(self.headers.get("Content-Length") or 0)
+                body: dict[str, Any] = json.loads(self.rfile.read(size) or b"{}")
+                outer.asked.append((self.command, self.path))
+                if self.headers["Authorization"] != "Bearer the-token":
+                    return self._reply(401, {})
+                if self.path == "/user":
+                    return self._reply(403, {"message": "Resource not accessible by integration"})
+                if self.command == "GET":
+                    return self._reply(200, outer.comments if "&page=1" in self.path else [])
+                if outer.refuses:
+                    return self._reply(403, {"message": "Resource not accessible by integration"})
+                if self.command == "POST":
+                    assert self.path == f"/repos/{REPOSITORY}/issues/7/comments"
+                    robot = {"login": "github-actions[bot]", "type": "Bot"}
+                    number = 100 + len(outer.comments)
+                    outer.comments.append({"id": number, "user": robot, **body})
+                    return self._reply(201, outer.comments[-1])
+                (one,) = [c for c in outer.comments if self.path.endswith(f"/comments/{c['id']}")]
+                one.update(body)
+                return self._reply(200, one)
+
+            def do_GET(self) -> None:
+                self._answer()
+
+            def do_POST(self) -> None:
+                self._answer()
+
+            def do_PATCH(self) -> None:
+                self._answer()
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self._thread = threading.Thread(target=self._server.serve_forever)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+class Runner:
+    """Plays the action's steps in a workspace, as a job after the other."""
+
+    def __init__(self, home: Path, github: GitHub) -> None:
+        self.workspace = home / "workspace"
+        self.workspace.mkdir()
+        self._home, self._github, self._cache = home, github, home / "cache"
+        self._jobs = 0
+
+    def job(self, *, base: str = "", **inputs: str) -> Job:
+        """A job of a push, or with `base` of a pull request to that branch."""
+        self._jobs += 1
+        temp = self._home / f"temp{self._jobs}"
+        temp.mkdir()
+        (temp / "assay").symlink_to(sys.prefix)
+        files = {name: temp / name.lower() for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
+        for file in files.values():
+            file.touch()
+        told = (
+            {"pull_request": {"number": 7, "title": EVIL}} if base else {"ref": "refs/heads/main"}
+        )
+        (temp / "event.json").write_text(json.dumps(told), "utf-8")
+        environment = {
+            **{name: str(file) for name, file in files.items()},
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": os.environ["PYTHONPATH"],
+            "HOME": str(temp),
+            "CI": "true",
+            "GITHUB_ACTIONS": "true",
+            "RUNNER_TEMP": str(temp),
+            "GITHUB_API_URL": self._github.url,
+            "GITHUB_EVENT_PATH": str(temp / "event.json"),
+            "GITHUB_EVENT_NAME": "pull_request" if base else "push",
+            "GITHUB_REPOSITORY": REPOSITORY,
+            "GITHUB_RUN_ID": str(self._jobs),
+            "GITHUB_RUN_ATTEMPT": "1",
+            "GITHUB_HEAD_REF": EVIL if base else "",
+            "ASSAY_DB": str(temp / "store"),
+        }
+        defaults = {name: str(one.get("default", "")) for name, one in ACTION["inputs"].items()}
+        context = {
+            **{f"inputs.{name}": value for name, value in {**defaults, **inputs}.items()},
+            "inputs.token": inputs.get("token", "the-token"),
+            "github.base_ref": base,
+            "github.ref_name": "" if base else "main",
+            "github.run_id": str(self._jobs),
+            "github.action_path": str(ROOT),
+            "github.token": "the-token",
+            "runner.temp": str(temp),
+        }
+        job = Job(files)
+        for step in STEPS:
+            if step["name"] != "Install assay":  # tests/test_wheel.py installs
+                self._step(step, context, environment, job)
+        return job
+
+    def _step(
+        self, step: dict[str, Any], context: dict[str, str], variables: dict[str, str], job: Job
+    ) -> None:
+        condition = str(step.get("if", "${{ success() }}"))
+        is_always = "always()" in condition
+        if (job.failed and not is_always) or not wanted(condition, context):
+            return
+        if used := step.get("uses"):
+            given = {name: filled(text, context) for name, text in step["with"].items()}
+            self._cached(used.partition("@")[0], given)
+            return
+        own = {name: filled(text, context) for name, text in step.get("env", {}).items()}
+        script = Path(variables["RUNNER_TEMP"], "script.sh")
+        script.write_text(step["run"], "utf-8")
+        done = subprocess.run(
+            ["bash", "--noprofile", "--norc", "-eo", "pipefail", str(script)],
+            cwd=self.workspace,
+            env={**variables, **own},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=200,
+        )
+        job.log += done.stdout + done.stderr
+        if done.returncode:
+            job.failed, job.code = True, job.code or done.returncode
+        if "id" in step:
+            for line in job.files["GITHUB_OUTPUT"].read_text("utf-8").splitlines():
+                name, _, value = line.partition("=")
+                job.outputs[name] = context[f"steps.{step['id']}.outputs.{name}"] = value
+
+    def _cached(self, action: str, given: Mapping[str, str]) -> None:
+        if action == "actions/cache/save":
+            shutil.copytree(given["path"], self._cache / given["key"])
+            return
+        assert action == "actions/cache/restore"
+        begins = given["restore-keys"].strip()
+        found = sorted(self._cache.glob(f"{begins}*")) if self._cache.exists() else []
+        if found:
+            shutil.copytree(found[-1], given["path"])
+
+
+class Job:
+    """What came of a job."""
+
+    def __init__(self, files: Mapping[str, Path]) -> None:
+        self.files, self.log, self.failed, self.code = files, "", False, 0
+        self.outputs: dict[str, str] = {}
+
+    @property
+    def summary(self) -> str:
+        return self.files["GITHUB_STEP_SUMMARY"].read_text("utf-8")
+
+
+_EXPRESSION = re.compile(r"\$\{\{\s*(.*?)\s*\}\}")
+_NAME = re.compile(r"\b(?:inputs|github|runner|steps)\.[\w.-]+")
+
+
+def filled(text: object, context: Mapping[str, str]) -> str:
+    return _EXPRESSION.sub(lambda found: context.get(found[1], ""), str(text))
+
+
+def wanted(condition: str, context: Mapping[str, str]) -> bool:
+    inner = _EXPRESSION.sub(lambda found: found[1], condition)
+    code = _NAME.sub(lambda found: repr(context.get(found[0], "")), inner).replace("&&", " and ")
+    return bool(eval(code, {"always": lambda: True, "success": lambda: True}))
+
+
+@pytest.fixture
+def github() -> Generator[GitHub]:
+    server = GitHub()
+    try:
+        yield server
+    finally:
+        server.close()
+
+
+@pytest.fixture
+def runner(tmp_path: Path, github: GitHub) -> Runner:
+    made = Runner(tmp_path, github)
+    suite(made, "first", "second")
+    return made
+
+
+def suite(runner: Runner, *passing: str, prompt: str = "hello") -> None:
+    """Two cases, of which those named pass."""
+    for name in ("first", "second"):
+        pattern = "hello" if name in passing else "nothing like it"
+        write_case(
+            runner.workspace,
+            f"""
+            id: {name}
+            task: {{prompt: {json.dumps(prompt)}}}
+            matrix: {{harnesses: [echo], models: [m]}}
+            graders:
+              - {{type: contains, substring: {json.dumps(pattern)}}}
+            """,
+            name,
+        )
+
+
+def test_no_value_of_others_stands_in_a_script() -> None:
+    assert [step["name"] for step in STEPS if "${{" in str(step.get("run", ""))] == []
+    keys = {key for step in STEPS for key in step}
+    assert keys <= {"name", "id", "if", "shell", "env", "run", "uses", "with"}
+
+
+def test_a_pull_request_is_compared_with_its_base_and_told_once(
+    runner: Runner, github: GitHub
+) -> None:
+    pushed = runner.job()
+    assert not pushed.failed, pushed.log
+    assert pushed.outputs["outcome"] == "passed"
+    assert github.asked == []
+
+    suite(runner, "first")
+    worse = runner.job(base="main")
+    assert worse.code == 1, worse.log
+    assert worse.outputs | {"run": "", "report": ""} == {
+        "outcome": "failed", "run": "", "reward": "0.5", "pass-rate": "0.5", "report": "",
+    }  # fmt: skip
+    (told,) = github.comments
+    assert told["body"].startswith("<!-- assay: assay -->")
+    assert "❌ assay: failed" in told["body"]
+    assert "Worse: 1 case" in told["body"]
+    assert "1.00 → 0.00" in told["body"]
+    assert "Worse: 1 case" in worse.summary
+
+    suite(runner, "first", "second")
+    better = runner.job(base="main")
+    assert not better.failed, better.log
+    (told,) = github.comments
+    assert "✅ assay: passed" in told["body"]
+
+
+def test_a_share_of_the_cells_is_enough_where_it_is_asked_for(
+    runner: Runner, github: GitHub
+) -> None:
+    suite(runner, "first")
+    assert not runner.job(**{"pass-rate": "0.5"}).failed
+    assert runner.job(**{"pass-rate": "0.6"}).code == 1
+    wrong = runner.job(**{"pass-rate": "60"})
+    assert wrong.code == 2
+    assert "::error title=assay::pass-rate is '60'" in wrong.log
+
+
+def test_what_could_not_be_graded_is_no_verdict_and_bad_input_is_said(runner: Runner) -> None:
+    (runner.workspace / "evals" / "first" / "case.yaml").write_text("id: [", "utf-8")
+    bad = runner.job()
+    assert bad.code == 2
+    assert "::error title=assay::assay run ended with 2" in bad.log
+    suite(runner, "first", "second")
+    judge = "- {type: llm_judge, model: 'http://127.0.0.1:9/v1#m', criteria: [It is right]}\n"
+    (runner.workspace / "judge.yaml").write_text(judge, "utf-8")
+    (runner.workspace / "rows.jsonl").write_text('{"answer": "4", "prompt": "2+2"}\n', "utf-8")
+    dead = runner.job(command="grade", paths="rows.jsonl judge.yaml", **{"pass-rate": "0"})
+    assert dead.code == 3, dead.log
+    assert dead.outputs["outcome"] == "no verdict"
+    assert dead.outputs["reward"] == ""
+
+
+def test_what_was_graded_cannot_leave_its_fence(runner: Runner, github: GitHub) -> None:
+    suite(runner, prompt=EVIL)
+    job = runner.job(base="main", name="a suite")
+    assert job.code == 1, job.log
+    (told,) = github.comments
+    for text in (told["body"], job.summary):
+        outside = re.sub(r"(?ms)^(`{3,})text\n.*?^\1$", "", text)
+        assert "evil" in text
+        assert "evil" not in outside
+        assert "@" not in outside
+
+
+def test_a_fence_is_longer_than_any_in_it_and_a_long_report_is_cut() -> None:
+    told = markdown("suite", "failed", ["```\n@everyone\n````\n", "<b>" * 40_000], most=60_000)
+    assert "\n`````text\n```\n@everyone\n````\n`````\n" in told
+    assert len(told) < 60_000
+    assert told.count("\n```\n</details>") == 1
+
+
+def test_a_fork_and_a_stranger_change_nothing(runner: Runner, github: GitHub) -> None:
+    stranger = {"id": 5, "user": {"login": "mallory"}, "body": "<!-- assay: assay --> all is well"}
+    github.comments.append(stranger)
+    github.refuses = True
+    job = runner.job(base="main")
+    assert not job.failed, job.log
+    assert "::notice::The comment could not be written" in job.log
+    assert not runner.job(base="main", token="").failed
+    github.refuses = False
+    assert not runner.job(base="main").failed
+    assert github.comments[0]["body"].endswith("all is well")
+    assert len(github.comments) == 2
+
+
+def test_a_name_is_no_markup(runner: Runner) -> None:
+    wrong = runner.job(name="--> <b>")
+    assert wrong.code == 2
+    assert "::error title=assay::name is" in wrong.log
