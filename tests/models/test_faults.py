@@ -270,7 +270,9 @@ async def test_attack_what_is_no_reply_is_the_servers_fault(
         asked = client(FakeTime(), max_attempts=2)
         failure = await failing(asked, question(server.model))
         assert (failure.kind, failure.status) == (kind, status)
-        if "choices" in reply.body:  # it may have been worked on: nobody knows what it cost
+        if (
+            isinstance(reply.body, dict) and "choices" in reply.body
+        ):  # it may have been worked on: nobody knows what it cost
             assert asked.ledger.summary().total(kind="lost").count == len(server.seen)
 
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import GraderError, InputError, ScoreError
-from assay.scoring import SubScore, combine, combine_all, combine_any, combine_scores
+from assay.scoring import Json, SubScore, combine, combine_all, combine_any, combine_scores
 from assay.scoring.combine import presented, unique_names
 from tests.each import each
 
@@ -223,12 +223,15 @@ def test_or_and_and_keep_the_evidence_and_the_weakest_assurance(
         SubScore.error("z", "is late"),
     ]
     node = collapse(2.0, nodes[:2])
-    metadata = {"subscores": ["x-1", "x-2"], "subscore_metadata": {"x-1": {"a": 1}, "x-2": {}}}
+    metadata: dict[str, Json] = {
+        "subscores": ["x-1", "x-2"],
+        "subscore_metadata": {"x-1": {"a": 1}, "x-2": {}},
+    }
     assert node == SubScore(
         name, 0.5, 2.0, metadata, unique_names(nodes[:2]), passed=False, assurance="model"
     )
     node = collapse(2.0, nodes[2:])
-    expected = {"subscores": ["y", "z"]}
+    expected: dict[str, Json] = {"subscores": ["y", "z"]}
     reason = "y: is gone; z: is late"
     assert node == SubScore(name, None, 2.0, expected, nodes[2:], status="error", reason=reason)
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -220,7 +220,7 @@ def test_json_of_a_node_has_what_was_declared_and_older_names_are_read() -> None
 
 
 def test_what_was_not_graded_keeps_its_weight_and_its_gate() -> None:
-    said = {"weight": 2.0, "gate": True, "reason": "why"}
+    said: dict[str, Any] = {"weight": 2.0, "gate": True, "reason": "why"}
     skipped = SubScore.skipped("x", "why", weight=2.0, gate=True)
     assert skipped == SubScore("x", status="skipped", **said)
     failed = SubScore.error("x", "why", weight=2.0, gate=True, metadata={"a": 1})

@@ -86,7 +86,7 @@ def stand_in(host: Host, number: int = 7, *, own: tuple[str, ...] = (), also: st
     """An object of the submission, as tests get it."""
     form = {"operators": also.split(), "own": own}
     kind = StandInType("Money", (), {"_assay_form": form, "_assay_label": "kit.Money"})
-    made = kind()
+    made: Any = kind()
     made.__dict__["_assay"] = Ref(cast("Any", host), number)
     return made
 
@@ -170,7 +170,7 @@ def test_an_object_in_a_value_s_place_can_be_passed_on_and_nothing_else(
 ) -> None:
     run = begin()
     held = stand_in(Host())
-    inert = Inert(held, "kit.load()")
+    inert: Any = Inert(held, "kit.load()")
     why = "kit.load() is a value in the reference, and here an object of kit.Money"
     assert run.hints == {"object:kit.load()": why}
     assert (repr(inert), contract.held_by(inert)) == (f"<{why}>", held)
@@ -260,10 +260,13 @@ def test_an_iterator_gives_its_values_few_at_first_and_then_many(
     assert run.leaves == {"kit.f()": False}
 
 
+_NOTHING: tuple[Any, ...] = ("", b"", bytearray(), {}, [], (), set(), [[], ("", {})])
+
+
 @each(
     ("value", "has"),
     [
-        *[(value, False) for value in ("", b"", bytearray(), {}, [], (), set(), [[], ("", {})])],
+        *[(value, False) for value in _NOTHING],
         *[(value, True) for value in (0, None, False, "x", {"": ""}, [0], [[], [None]], object)],
         *[(value, True) for value in (np.ones(2), np.zeros((1, 1)), np.float64(0), _Sized())],
         *[(value, False) for value in (np.zeros(0), np.zeros((0, 2)))],
