@@ -121,7 +121,14 @@ def test_a_long_text_keeps_its_head_and_tail() -> None:
     assert json_safe("x" * 4_096) == "x" * 4_096
 
 
-@each("wrap", [lambda one: [one], lambda one: {"a": one}, lambda one: Point(1, (one,)).label])
+_WRAPS: list[Callable[[object], object]] = [
+    lambda one: [one],
+    lambda one: {"a": one},
+    lambda one: Point(1, (one,)).label,
+]
+
+
+@each("wrap", _WRAPS)
 def test_twelve_levels_are_copied_and_what_is_deeper_is_named(
     wrap: Callable[[object], object],
 ) -> None:
