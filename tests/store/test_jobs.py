@@ -10,6 +10,7 @@ import pytest
 from assay.errors import ConflictError, InputError, NotFoundError, StoreError
 from assay.scoring.graded import Graded
 from assay.store import Catalog, Database, Datasets, Jobs, Projects, ScoreRecord
+from assay.store import jobs as store_jobs
 from assay.store.pages import Stretch
 from tests.store.noon import NOON
 
@@ -169,8 +170,32 @@ def test_scores_are_counted_with_their_errors(jobs: Jobs) -> None:
     ]
 
 
-def test_a_row_is_scored_once_and_the_first_counts(jobs: Jobs) -> None:
+def test_what_came_of_a_job_is_summed_up_and_found_by_row(jobs: Jobs) -> None:
+    assert jobs.waiting() == {}
+    job, other = _create(jobs), _create(jobs)
+    skipped = ScoreRecord(item="3", graded=Graded(id="3", status="skipped", reason="not here"))
+    jobs.add_scores(job, [_scored(1, 0.25), _failed(2), (3, skipped), _scored(5, 0.5)])
+    jobs.add_scores(other, [_scored(4, 0.75)])
+    assert jobs.waiting() == {"default": 2}
+    assert jobs.counts(job) == {"scored": 2, "error": 1, "skipped": 1}
+    tally = jobs.tally(job)
+    assert (tally.counts, sorted(tally.scores)) == (jobs.counts(job), [0.25, 0.5])
+    assert tally.errors == ["no sandbox"]
+    assert jobs.scored(job) == {1: 0.25, 2: None, 3: None, 5: 0.5}
+    assert jobs.result(job, 5).graded.score == 0.5
+    with pytest.raises(NotFoundError, match="row 4 of job"):
+        jobs.result(job, 4)
+    assert [one.item for one in jobs.results(job, status="scored")] == ["1", "5"]
+    jobs.finish(other, "failed", "it broke")
+    assert jobs.get(other).message == "it broke"
+    assert jobs.waiting() == {"default": 1}
+
+
+def test_a_row_is_scored_once_and_the_first_counts(
+    jobs: Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Two workers on one job, or a batch sent again, must neither count nor change a row."""
+    monkeypatch.setattr(store_jobs, "_AT_ONCE", 2)
     job = _create(jobs)
     jobs.add_scores(job, [_scored(1, 0.25), _scored(2, 0.5)])
     again = jobs.add_scores(job, [_scored(2, 0.0), _failed(1), _scored(3, 0.75), _failed(3)])
@@ -263,7 +288,7 @@ def test_a_job_that_has_ended_is_deleted_with_its_scores(jobs: Jobs) -> None:
     gone, stays = _create(jobs), _create(jobs)
     for job in (gone, stays):
         jobs.add_scores(job, [_scored(1)])
-    with pytest.raises(ConflictError, match="is queued"):
+    with pytest.raises(ConflictError, match=r"is queued.*cancel it first"):
         jobs.delete(gone)
     jobs.cancel(gone)
     jobs.delete(gone)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 
 from assay.errors import InputError, StoreError
-from assay.store import RunRecord, Store, new_run_id
+from assay.store import CellRecord, RunRecord, Store, new_run_id
 from assay.store.pages import Stretch
 
 
@@ -87,7 +89,7 @@ def test_an_id_is_used_once(store: Store) -> None:
     with pytest.raises(StoreError, match="already a run r1"):
         store.create_run(_run("r1", label="second"))
     assert store.run("r1").label == "first"
-    with pytest.raises(InputError, match="latest"):
+    with pytest.raises(InputError, match=r"'latest'.*the word stands for the newest run"):
         store.create_run(_run("r2", label="latest"))
 
 
@@ -99,3 +101,39 @@ def test_a_run_id_is_the_time_in_utc_and_something_random() -> None:
     assert len(made) > 1
     with pytest.raises(InputError, match="zone"):
         new_run_id(datetime(2026, 11, 21, tzinfo=UTC).replace(tzinfo=None))
+
+
+def test_an_unfinished_run_of_exactly_the_same_is_gone_on_with(store: Store) -> None:
+    def run(run_id: str, minute: int, **changes: Any) -> RunRecord:
+        known: dict[str, Any] = {"config": {"kind": "matrix"}, "digests": {"a": "1"}, "planned": 2}
+        return replace(_run(run_id, minute), **(known | changes))
+
+    asked = run("asked", 0)
+    for one in (
+        run("older", 1),
+        run("newer", 2),
+        run("ended", 3),
+        run("other-config", 4, config={"kind": "job"}),
+        run("other-digests", 5, digests={"a": "2"}),
+        run("other-size", 6, planned=3),
+        run("rows", 7, config={"kind": "dataset"}),
+    ):
+        store.create_run(one)
+    store.finish_run("ended")
+    found = store.interrupted(asked.config, asked.digests, asked.planned)
+    assert found
+    assert found.id == "newer"
+    assert store.interrupted({}, {}, 0) is None
+    assert store.newest_unfinished() == "other-size"
+
+
+def test_a_run_is_forgotten_with_all_that_is_stored_of_it(store: Store) -> None:
+    for run in ("gone", "stays"):
+        store.create_run(_run(run))
+        store.add_cell(CellRecord(run_id=run, case="a", status="skipped"), {"of": run})
+    store.forget_run("gone")
+    assert [run.id for run in store.runs()] == ["stays"]
+    assert store.detail("stays", ("a", "", "", 1)) == {"of": "stays"}
+    assert store._database.rows("SELECT count(*) FROM detail") == [(1,)]
+    with pytest.raises(InputError, match="there is no run 'gone'"):
+        store.forget_run("gone")
