@@ -45,6 +45,23 @@ def test_a_directory_of_traces_is_graded_by_what_was_done(tmp_path: Path) -> Non
     assert summary(done)["skipped"] == 0
 
 
+def test_several_recordings_are_graded_as_a_shell_or_a_pattern_names_them(tmp_path: Path) -> None:
+    work(tmp_path)
+    files = sorted(str(one.relative_to(tmp_path)) for one in (tmp_path / "traces").iterdir())
+    found = [
+        assay("grade", *data, "graders.yaml", "--json", cwd=tmp_path)
+        for data in (["traces"], files, ["traces/*"], ["traces", *files[:1]])
+    ]
+    directory, listed, pattern, both = ([cell["case"] for cell in cells(done)] for done in found)
+    assert sorted(map(str, directory)) == sorted(map(str, listed)) == sorted(map(str, pattern))
+    assert len(both) == len(directory) + 1
+    (tmp_path / "rows.jsonl").write_text('{"answer": "hello"}')
+    done = assay("grade", "rows.jsonl", *files, "graders.yaml", cwd=tmp_path)
+    assert (done.returncode, "rows.jsonl holds no recordings" in done.stderr) == (2, True)
+    done = assay("grade", "a.eval", "b.eval", cwd=tmp_path)
+    assert (done.returncode, "b.eval is a log of Inspect" in done.stderr) == (2, True)
+
+
 def test_a_file_that_is_no_trace_is_a_bad_row(tmp_path: Path) -> None:
     work(tmp_path)
     (tmp_path / "traces" / "notes.md").write_text("nothing")

@@ -24,7 +24,6 @@ from assay.errors import ConflictError, InputError, LockedError, NotFoundError
 from assay.registry import ValidationFailedError
 from assay.registry.definitions import definition_schema
 from assay.scoring.json_safe import Json
-from assay.store import CellRecord, RunRecord, Store
 from tests.client_modes import MODES, client_of, running
 from tests.command_line import assay as run_assay
 from tests.definitions import definition
@@ -263,57 +262,6 @@ def test_a_dataset_is_graded_by_a_job(client: Client, tmp_path: Path) -> None:
     assert [step.status for step in client.jobs.follow(job.id)][-1] == "finished"
     assert client.graders.delete("exact")
     assert client.scores.list(grader="exact").items[0].graded.grader == "exact@1"
-
-
-def test_jobs_and_runs_are_deleted(client: Client, tmp_path: Path) -> None:
-    client.graders.create.declared(key="exact", graders=[{"type": "exact_match"}])
-    client.datasets.create("sums", ROWS)
-    job = client.jobs.wait(client.jobs.create("exact", "sums").id).id
-    client.jobs.delete(job)
-    with pytest.raises(NotFoundError):
-        client.jobs.delete(job)
-    assert (client.jobs.list(), len(client.scores.list().items)) == ([], 0)
-    with Store.open(str(tmp_path / "store")) as store:
-        for run in ("20261121-a", "20261122-b"):
-            store.create_run(RunRecord(id=run, created_at="2026-11-21T09:00:00+00:00", planned=0))
-            store.finish_run(run)
-    for name in ("latest", "20261121", "none"):
-        with pytest.raises(NotFoundError):
-            client.runs.delete(name)
-    assert client.runs.delete("20261121-a").files == 0
-    assert [run.id for run in client.runs.list()] == ["20261122-b"]
-
-
-def test_a_run_is_looked_through(client: Client, tmp_path: Path) -> None:
-    with Store.open(str(tmp_path / "store")) as store:
-        run = RunRecord(id="20261121-a", created_at="2026-11-21T09:00:00+00:00", planned=3)
-        store.create_run(run)
-        for trial, reward in enumerate((1.0, 0.0, 0.5), 1):
-            cell = CellRecord(
-                run_id=run.id, case="c", harness="echo", trial=trial, status="graded",
-                reward=reward, passed=reward == 1.0,
-                notes={"about": {"half": trial > 1}, "rates": {"pass rate": 0.8}},
-            )  # fmt: skip
-            store.add_cell(cell, {})
-        store.finish_run(run.id)
-    told = client.runs.overview("latest", by="half")
-    assert told.broken_down is not None
-    assert [(one.value, one.totals.reward.mean) for one in told.broken_down.slices] == [
-        ("true", 0.25),
-        ("false", 1.0),
-    ]
-    assert [(one.what, one.passed, one.met) for one in told.rates] == [("pass rate", 1, False)]
-    with pytest.raises(InputError, match="did you mean 'half'"):
-        client.runs.overview("latest", by="hal")
-    told = client.runs.overview("latest")
-    assert (told.verdict[:38], told.code) == ("FAIL: c · echo: 1 of 3 trials passed, ", 1)
-    assert (told.totals.reward.mean, told.totals.pass_rate.n) == (0.5, 3)
-    assert told.leaderboard[0].totals.ends.failed == 2
-    found = client.cells.list("latest", outcome="fail", limit=1)
-    assert found.counts is not None
-    assert (found.total, found.counts.cells, found.items[0].trial) == (2, 3, 2)
-    with pytest.raises(NotFoundError):
-        client.runs.overview("none")
 
 
 def test_graders_go_to_files_and_back(client: Client, tmp_path: Path) -> None:

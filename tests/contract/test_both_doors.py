@@ -216,6 +216,10 @@ ASKED: list[tuple[str, Given]] = [
     ("promote_cell", {**FIX, "name": "kept"}),
     ("promote_cell", {**FIX, "name": "kept"}),
     ("promote_cell", {**FIX, "name": "../out"}),
+    ("promote_cell", {**FIX, "name": "/tmp/out"}),
+    ("promote_cell", {**FIX, "name": ".hidden"}),
+    ("promote_cell", {**FIX, "name": "a/../../b"}),
+    ("promote_cell", {**FIX, "name": "a\u202eb"}),
     ("show_regrade", {"run": "kit"}),
     ("regrade_run", {"run": "kit", "cell": ("none", "", "", 1)}),
     # Traces.
@@ -231,6 +235,7 @@ ASKED: list[tuple[str, Given]] = [
     ("delete_grader", {"grader_key": "never"}),
     ("delete_dataset", {"key": "sent", "force": True}),
     ("delete_run", {"run": "latest"}),
+    ("delete_run", {"run": "2026"}),
     ("delete_run", lambda seen: {"run": seen["show_run"].id}),
     ("delete_run", {"run": "none"}),
     ("list_changes", {"limit": 200}),

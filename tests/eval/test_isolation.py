@@ -368,6 +368,17 @@ def test_a_self_test_says_what_keeps_the_reference_from_deciding(
 
 
 @pytest.mark.sandbox
+def test_a_case_that_cannot_be_begun_is_no_fault_of_its_tests(tmp_path: Path) -> None:
+    case = make_case(tmp_path)
+    with (case / "case.yaml").open("a") as file:
+        file.write("setup: {run: ['exit 3']}\n")
+    done = assay("selftest", "evals", "--json", cwd=tmp_path)
+    said = json.loads(done.stdout)
+    assert (done.returncode, said["causes"]) == (3, {"cannot be built": ["sums"]})
+    assert said["cases"][0]["checks"][0]["said"].startswith("set-up command")
+
+
+@pytest.mark.sandbox
 def test_a_reference_that_cannot_be_played_decides_nothing(tmp_path: Path) -> None:
     case = make_case(tmp_path, files={"recordings/fix/trace.jsonl": "{"})
     done = assay("run", "evals", cwd=tmp_path)
@@ -669,6 +680,7 @@ def test_graders_of_one_name_have_decisions_of_their_own(tmp_path: Path) -> None
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.sandbox
 def test_two_that_decide_at_once_do_no_harm(tmp_path: Path) -> None:
     case = make_case(tmp_path)
@@ -687,6 +699,7 @@ def test_two_that_decide_at_once_do_no_harm(tmp_path: Path) -> None:
     assert [path.name for path in case.glob("*.lock*")] == ["case.lock.json"]
 
 
+@pytest.mark.slow
 @pytest.mark.sandbox
 def test_a_regrade_decides_what_was_never_decided(case: Path) -> None:
     root = case.parents[1]

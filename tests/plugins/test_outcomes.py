@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel
 
 from assay.errors import InputError
+from assay.plugins.given import given
 from assay.plugins.outcomes import explanation_of
 from assay.training import Reward
+from assay.types.submission import Submission
 from tests.each import each
 
 GRADERS = """\
@@ -31,8 +35,45 @@ def test_an_explanation_says_what_was_given_and_expected(tmp_path: Path) -> None
     assert "there is no expected here" in failed[1]
 
 
+class Turn(BaseModel):
+    """What a tool's user may have for a question or an answer."""
+
+    role: str
+    content: str
+
+
+@each(
+    "asked, said, question, answer",
+    [
+        ("2 + 2", "4", "2 + 2", "4"),
+        ([Turn(role="user", content="2 + 2")], "4", "2 + 2", "4"),
+        ({"a": 2, "b": 2}, {"sum": 4}, '{"a": 2, "b": 2}', '{"sum": 4}'),
+        ("2 + 2", Turn(role="x", content="4"), "2 + 2", '{"role": "x", "content": "4"}'),
+        ("2 + 2", [1, 2], "2 + 2", "[1, 2]"),
+    ],
+)
+def test_values_of_any_type_stand_for_texts(
+    asked: object, said: object, question: str, answer: str
+) -> None:
+    found = given(asked, said, expected=Decimal(4), metadata=Turn(role="user", content="x"))
+    assert isinstance(found, Submission)
+    assert (found.question, found.answer, found.expected) == (question, answer, "4")
+    assert found.metadata == {"role": "user", "content": "x"}
+
+
+@each("said, why", [(None, "there is no completion"), (object(), "it cannot be read")])
+def test_what_cannot_be_read_is_no_empty_answer(said: object, why: str) -> None:
+    found = given("2 + 2", said)
+    assert isinstance(found, InputError)
+    assert why in str(found)
+
+
 HOOKS: Sequence[tuple[str, str, str]] = [
     ("inspect", "scorer", "inspect-ai"),
+    ("pydantic_evals", "evaluator", "pydantic-evals"),
+    ("mlflow", "scorer", "mlflow"),
+    ("deepeval", "metric", "deepeval"),
+    ("openenv", "graders", "openenv"),
 ]
 
 
@@ -40,4 +81,4 @@ HOOKS: Sequence[tuple[str, str, str]] = [
 def test_a_tool_that_is_not_installed_is_named(hook: str, name: str, package: str) -> None:
     made: Callable[..., object] = getattr(importlib.import_module(f"assay.plugins.{hook}"), name)
     with pytest.raises(InputError, match=f"{package} is not installed"):
-        made(len)
+        made(str)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -16,7 +17,9 @@ _EXAMPLES = _ROOT / "examples" / "plugins"
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 
-def _printed(folder: Path, program: str, *arguments: str, peer: str = "evaluators") -> str:
+def _printed(
+    folder: Path, program: str, *arguments: str, ends: int = 0, peer: str = "evaluators"
+) -> str:
     """What a program of the environment prints, run beside a copy of the examples."""
     found = _ROOT / ".bench" / peer / "bin" / program
     if not found.exists():
@@ -31,11 +34,15 @@ def _printed(folder: Path, program: str, *arguments: str, peer: str = "evaluator
         timeout=280,
         check=False,
     )
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
-    return done.stdout
+    assert done.returncode == ends, done.stdout[-2000:] + done.stderr[-3000:]
+    return re.sub(r"\x1b\[[0-9;]*m", "", done.stdout)
 
 
-_ALONE = {"COLUMNS": "200"}
+_ALONE = {
+    "COLUMNS": "200",
+    "DEEPEVAL_TELEMETRY_OPT_OUT": "1",
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+}
 _OUTCOMES = [
     "1.0 None separate",
     "0.0 None separate",
@@ -54,6 +61,87 @@ def test_inspect_scores_a_task_and_a_log_and_assay_grades_the_log(tmp_path: Path
     said = _printed(tmp_path, "inspect", *again, "--action", "append", "--overwrite")
     assert said.count("mean    0.500") == 2
 
-    done = assay("grade", "logs", "graders.yaml", "--json", cwd=tmp_path)
+    done = assay("grade", str(log), str(log), "graders.yaml", "--json", cwd=tmp_path)
     assert done.returncode == 3
-    assert sorted(str(cell["reward"]) for cell in cells(done)) == ["0.0", "1.0", "None"]
+    rewards = sorted(str(cell["reward"]) for cell in cells(done))
+    assert rewards == ["0.0", "0.0", "1.0", "1.0", "None", "None"]
+
+
+def test_pydantic_evals_reports_scores_failures_and_neither(tmp_path: Path) -> None:
+    said = _printed(tmp_path, "python", "pydantic_evals_dataset.py").splitlines()
+    failure = "GraderError: 'substring' comes from expected: there is no expected here"
+    assert said[-4:] == [
+        "kenya {'capital': 1.0} {'capital passed': True} []",
+        "peru {'capital': 0.0} {'capital passed': False} []",
+        f'best {{}} {{}} ["{failure}"]',
+        "averages ({'capital': 0.5}, 0.5)",
+    ]
+
+
+def test_mlflow_records_feedback_errors_and_nothing(tmp_path: Path) -> None:
+    said = _printed(tmp_path, "python", "mlflow_evaluate.py")
+    assert "{'capital/mean': np.float64(0.5)}" in said
+    found = sorted(line for line in said.splitlines() if line.startswith(("capital ", "never ")))
+    error = "('ERROR', \"'substring' comes from expected: there is no expected here\")"
+    assert found == [
+        "capital 0.0 None separate",
+        "capital 1.0 None separate",
+        f"capital None {error} None",
+    ]
+    assert "  parameters: substring: Lima" in said
+
+
+def test_deepeval_fails_what_is_wrong_and_raises_what_cannot_be_graded(tmp_path: Path) -> None:
+    for option, rate, errors in (
+        ("--skip-on-missing-params", "Pass Rate: 50.0% | Passed: 2 | Failed: 2", 1),
+        ("--verbose", "Pass Rate: 40.0% | Passed: 2 | Failed: 3", 2),
+    ):
+        said = _printed(tmp_path, "deepeval", "test", "run", "test_deepeval.py", option, ends=1)
+        assert (rate in said, said.count("ERRORED")) == (True, errors), said[-3000:]
+        assert "GraderError: 'substring' comes from expected" in said
+        assert ("MissingTestCaseParamsError: it does not apply" in said) == (errors == 2)
+
+
+_MANIFEST = """\
+name: manual
+validation:
+  reward: {floor_margin: 0.5}
+  resources: {cpu: 1, memory_mb: 256, disk_mb: 256, episode_timeout_s: 60}
+  capabilities: {verifier: {kind: reward_channel}}
+  types: {tags: [writing]}
+"""
+_CASE = """\
+id: manual
+task: {prompt: Write a README.md that says how to install the project.}
+matrix: {harnesses: [replay], models: [reference]}
+graders:
+  - {type: files, patterns: ["pip install"], files: [README.md]}
+"""
+
+
+@pytest.mark.sandbox
+def test_openenv_proves_a_package_by_its_cases(tmp_path: Path) -> None:
+    def found() -> dict[str, str]:
+        program = ["openenv_validation.py", str(package)]
+        lines = _printed(tmp_path / "beside", "python", *program, peer="openenv").splitlines()
+        words = [line.split() for line in lines]
+        return {one[0].removeprefix("semantic."): one[1] if one[1:] else "" for one in words}
+
+    package, case = tmp_path / "package", tmp_path / "package" / "evals" / "manual"
+    for name, text in (("reference", "pip install lamps"), ("bad-vague", "see the sources")):
+        (case / "recordings" / name / "files").mkdir(parents=True)
+        (case / "recordings" / name / "files" / "README.md").write_text(text)
+    (package / "openenv.yaml").write_text(_MANIFEST)
+    (case / "case.yaml").write_text(_CASE)
+    before = sorted(package.rglob("*"))
+    checks = ("canary_floor", "floor_gap", "oracle_max", "verifier_determinism")
+    assert found() == {**dict.fromkeys(checks, "pass"), "pass": ""}
+    assert sorted(package.rglob("*")) == before
+
+    (case / "case.yaml").write_text(_CASE.replace("pip install", "see"))
+    graded = {"oracle_max": "fail", "canary_floor": "fail", "floor_gap": "pass"}
+    assert found() == {**graded, "verifier_determinism": "pass", "fail": ""}
+    (case / "case.yaml").write_text(_CASE.replace("patterns", "paterns"))
+    assert found() == {**dict.fromkeys(checks, "error"), "fail": ""}
+    shutil.rmtree(case.parent)
+    assert found() == {**dict.fromkeys(checks, "skip"), "warn": ""}

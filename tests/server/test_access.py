@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -34,11 +33,10 @@ class Clock:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Site]:
-    async with serving(str(tmp_path_factory.mktemp("server"))) as running:
-        await running.made()
-        await running.post("/api/v1/projects", {"key": "other"})
-        yield running
+async def site(running: Site) -> Site:
+    await running.made()
+    await running.post("/api/v1/projects", {"key": "other"})
+    return running
 
 
 @pytest.mark.parametrize(

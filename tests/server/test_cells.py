@@ -64,13 +64,6 @@ async def test_viewers_read_editors_decide_and_admins_of_all_write_to_disk(site:
     assert ("decide_cell", "kit") in told
 
 
-async def test_a_recording_cannot_be_written_elsewhere(site: Site) -> None:
-    for name in ("../out", "/tmp/out", ".hidden", "a/../../b", "a\u202eb"):
-        answer = await site.post("/api/v1/runs/kit/cells/promote", {**CELL, "name": name})
-        assert answer.status_code == 422, name
-    assert not Path("evals/kit/out").exists()
-
-
 async def test_attack_the_cases_that_an_imported_run_names_are_not_played_for_editors(
     site: Site,
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
@@ -33,12 +33,6 @@ ITEMS: list[Json] = [
 
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def running(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Site]:
-    async with serving(str(tmp_path_factory.mktemp("server"))) as one:
-        yield one
 
 
 @pytest_asyncio.fixture(loop_scope="module")

@@ -30,11 +30,10 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Site]:
+async def site(running: Site) -> Site:
     """One for all: what is refused leaves nothing behind."""
-    async with serving(str(tmp_path_factory.mktemp("server"))) as running:
-        await running.made()
-        yield running
+    await running.made()
+    return running
 
 
 @pytest.mark.parametrize(

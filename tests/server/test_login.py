@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import httpx
 import pytest
-import pytest_asyncio
 
 from assay.server.app import context_of
 from assay.server.context import ServerSettings
@@ -17,12 +15,6 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 COOKIE = "assay_session_8400"
 OURS = {"Origin": HERE}
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Site]:
-    async with serving(str(tmp_path_factory.mktemp("server"))) as running:
-        yield running
 
 
 async def test_the_link_logs_in_once_and_its_cookie_stays_with_this_site(site: Site) -> None:

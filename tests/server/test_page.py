@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import gzip
 import re
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 
 from assay.server import page
-from tests.server_app import Site, faults_of, serving
+from tests.server_app import Site, faults_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -19,12 +18,6 @@ ROOT = Path(__file__).parents[2]
 BUILT = ROOT / "src/assay/server/page"
 BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8", "Accept-Encoding": "gzip"}
 FIRST_PAGE_BYTES = 250_000
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Site]:
-    async with serving(str(tmp_path_factory.mktemp("server"))) as running:
-        yield running
 
 
 @pytest.fixture

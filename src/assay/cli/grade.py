@@ -59,14 +59,14 @@ _EXAMPLES = """\
   assay grade answers.jsonl exact@3
   assay grade answers.csv.gz graders.yaml --map answer=response,expected=target
   assay grade 'data/train-*.parquet' graders.yaml --out graded/
-  assay grade traces/ graders.yaml
-  assay grade inspect.eval graders.yaml --on-bad-row skip
+  assay grade logs/*.eval graders.yaml
+  assay grade traces/ graders.yaml --on-bad-row skip
   assay grade answers.jsonl graders.yaml --engine ray"""
 _MORE = f"""\
 {ROWS}
 A row has `answer` or `messages`, and may have `id`, `question`, `expected` and `metadata`. With
 --label the grades are compared with what people said: confusion, accuracy, kappa.
-DATA may also be recordings of agents: a file, or a directory of them. Each run in them is a row,
+DATA may also be recordings of agents: files, or directories of them. Each run in them is a row,
 with its trace; the content tells the format, and docs/traces.md lists the formats.
 GRADER is a file of graders; FILE.py, whose `async def grade(thread: StringThread) -> float` gives
 scores in [0, 1]; or KEY[@N] of a stored one. Of a function any score passes without --threshold; a
@@ -83,7 +83,12 @@ def add(parser: ArgumentParser) -> None:
     """Say what ``assay grade`` takes."""
     explain(parser, _MORE, _EXAMPLES)
     option = parser.add_argument
-    option("data", metavar="DATA", help="rows of recorded answers, or recordings; - for stdin")
+    option(
+        "data",
+        metavar="DATA",
+        nargs="+",
+        help="rows of recorded answers, or recordings, of these several; - for stdin",
+    )
     option("grader", metavar="GRADER", help="graders.yaml, FILE.py, or KEY[@N] of a stored one")
     option("--label", metavar="FIELD", help="compare with this true/false or numeric field")
     option(
@@ -114,11 +119,17 @@ def run(given: Namespace) -> int:
     from assay.tasks.tables import load_arrow
 
     outputs = Outputs.of(given)
-    given.grader, given.data = in_order(given.grader, given.data)
+    given.grader, given.data[0] = in_order(given.grader, given.data[0])
+    if given.grader.endswith(".eval"):
+        raise InputError(
+            f"{given.grader} is a log of Inspect, and no file of graders",
+            hint="name one after the logs: assay grade logs/*.eval graders.yaml",
+        )
     function = given.grader if given.grader.endswith(".py") else None
     out = None if (is_parted := in_parts(given)) else given.out
-    check_targets((out, outputs.junit), inputs=(given.data, given.grader))
-    require_rows(given.data)
+    check_targets((out, outputs.junit), inputs=(*given.data, given.grader))
+    for place in given.data:
+        require_rows(place)
     if given.parts in TABLE_FORMS:
         load_arrow()  # what cannot be written is not paid for
     noted: dict[str, Json] = {}
@@ -128,7 +139,7 @@ def run(given: Namespace) -> int:
         graders, noted = _declared(given)
     else:
         graders = (_function(function),)
-    with rows_given(given, given.data, may_record=True) as rows, ExitStack() as opened:
+    with rows_given(given, *given.data, may_record=True) as rows, ExitStack() as opened:
         way = (
             RowParts(given, outputs) if is_parted else opened.enter_context(_stored(given, outputs))
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import IO, cast
 from assay.errors import InputError, StoreError
 from assay.tasks.packed import name_inside
 from assay.tasks.row_files import ROOM, RowReading, unnamed
-from assay.tasks.row_sets import holds_rows
+from assay.tasks.row_sets import HUB, files_of, holds_rows
 from assay.tasks.text_tables import is_moved
 
 ROWS = """\
@@ -80,11 +80,11 @@ class RowsGiven:
 
 @contextmanager
 def rows_given(
-    given: Namespace, file: str, *, labels: tuple[str, ...] = (), may_record: bool = False
+    given: Namespace, file: str, *more: str, labels: tuple[str, ...] = (), may_record: bool = False
 ) -> Generator[RowsGiven]:
     """The rows that are given; those that were left out are counted on standard error.
 
-    With `may_record` they may also be recordings of agents: each run is a row then.
+    With `may_record` they may also be recordings of agents, in several files: each run is a row.
     """
     require_rows(file)
     is_stdin = file == _STDIN
@@ -101,15 +101,32 @@ def rows_given(
         rows = RowsGiven(path, reading)
         if getattr(given, "on_bad_row", "stop") == "skip":
             rows.reading = replace(reading, on_bad_row=rows.leave_out)
-        if may_record and _may_record(path, rows.reading):
+        if may_record and (recorded := _recorded((path, *more), rows.reading)):
             written, kept = stack.enter_context(unnamed())
-            _as_rows(rows, written, kept, file)
+            shown = f"{file} and {len(more)} more" if more else file
+            _as_rows(rows, recorded, written, kept, shown)
         yield rows
         if rows.left_out > _SHOWN:
             print(f"left out: {rows.left_out:,} malformed rows in all", file=sys.stderr)
 
 
 _HEAD = 1 << 16
+
+
+def _recorded(given: Sequence[str], reading: RowReading) -> Sequence[str]:
+    """The files and directories of recordings that were given, or that a pattern names."""
+    named = given
+    if len(given) == 1 and not given[0].startswith(HUB):
+        named = (not Path(given[0]).is_dir() and files_of(given[0])) or given
+    first = next((one for one in named if not _may_record(one, reading)), None)
+    if first is None:
+        return named
+    if len(given) > 1:
+        raise InputError(
+            f"{first} holds no recordings of agents, and several files of rows are one pattern",
+            hint="quote it, so that the shell leaves it as it is: 'data/*.jsonl'",
+        )
+    return ()
 
 
 def _may_record(path: str, reading: RowReading) -> bool:
@@ -157,11 +174,13 @@ def _is_table(path: str) -> bool:
     return name_inside(path.lower()).endswith((".csv", ".tsv"))
 
 
-def _as_rows(rows: RowsGiven, scratch: IO[bytes], path: str, name: str) -> None:
+def _as_rows(
+    rows: RowsGiven, recorded: Sequence[str], scratch: IO[bytes], path: str, name: str
+) -> None:
     """Write recordings down as rows, and read those instead."""
     from assay.agents.transcripts.rows import recorded_rows
 
-    for row in recorded_rows(rows.path):
+    for row in recorded_rows(*recorded):
         if isinstance(row, InputError):
             if rows.reading.on_bad_row is None:
                 raise row

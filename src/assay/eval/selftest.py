@@ -43,6 +43,7 @@ from assay.eval.proof import (
     reference_check,
     repeats_check,
 )
+from assay.eval.rollout import STARTING
 from assay.eval.scene import Scene, read_tree
 from assay.eval.sight import Work, in_sight
 from assay.eval.stuffing import stuffed
@@ -119,7 +120,8 @@ def _untried(task: Task, why: AssayError) -> ProofCheck:
         name = f"reference {_reference_of(task)}"
         return ProofCheck(name=name, verdict="failed", said=found.message, fix=fix)
     if isinstance(why, NotBegunError):
-        return ProofCheck(name=BEGINNING, verdict="error", said=found.message)
+        said = found.message.rpartition(f"[{STARTING}] ")[2]
+        return ProofCheck(name=BEGINNING, verdict="error", said=said)
     if isinstance(why, UnsteadyTestsError):
         return ProofCheck(
             name="repeats on reference", verdict="failed", said=found.message, fix=STEADY

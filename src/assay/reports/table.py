@@ -355,6 +355,7 @@ def _quoted(run_id: str) -> str:
 
 
 _CASE_WIDTH = 32
+_CASE_END = 12
 _NAME_WIDTH = 24
 _STRIP = 10
 
@@ -524,7 +525,10 @@ def _strip(row: AgentRow) -> list[Part]:
 
 def _case(row: AgentRow) -> str:
     """The case id, which starts a line and so must not be a command to a build service."""
-    return re.sub("^::", ": :", one_line(row.case, _CASE_WIDTH)) or "no id"
+    name = one_line(row.case, 1_000)
+    if len(name) > _CASE_WIDTH:  # rows of one file differ in what they end with
+        name = f"{name[: _CASE_WIDTH - _CASE_END - 1]}…{name[-_CASE_END:]}"
+    return re.sub("^::", ": :", name) or "no id"
 
 
 def _column_title(page: TextPage, harness: str, model: str) -> Cell:

@@ -6,6 +6,7 @@ A file is taken for recordings by what it holds: a row says ``answer`` or ``mess
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
 from pathlib import Path
@@ -67,17 +68,19 @@ def _is_row(value: Json) -> bool:
     return "messages" in row and not {"epoch", "request", "max_tokens"} & row.keys()
 
 
-def recorded_rows(path: str) -> Iterator[dict[str, Json] | InputError]:
-    """The runs of a file, or of the files below a directory, as rows.
+def recorded_rows(*paths: str) -> Iterator[dict[str, Json] | InputError]:
+    """The runs of files, and of the files below directories, as rows.
 
     Yields:
         A row, or what is wrong with a file or with one of its runs.
     """
-    root = Path(path)
-    files = _files(root) if root.is_dir() else [root]
+    places = [Path(path) for path in paths]
+    folders = [place if place.is_dir() else place.parent for place in places]
+    is_single = len(places) == 1 and not places[0].is_dir()
+    root = None if is_single else Path(os.path.commonpath([one.absolute() for one in folders]))
     seen: dict[str, int] = {}
-    for file in files:
-        name = str(file.relative_to(root)) if root.is_dir() else ""
+    for file in chain.from_iterable(_files(one) if one.is_dir() else [one] for one in places):
+        name = "" if root is None else str(file.absolute().relative_to(root))
         try:
             for recording in _recordings(file):
                 if isinstance(recording, InputError):
