@@ -11,7 +11,6 @@ import signal
 import sys
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import Phase, settings
@@ -42,7 +41,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # Texts of the modules that happen to be loaded are no examples: which these are, the order of
     # tests decides, and to look each of them through takes a quarter of the time of a property.
     if config.getoption("--hypothesis-profile") != "thorough":
-        none: Any = providers._local_constants
+        none = vars(providers)["_local_constants"]
         pytest.MonkeyPatch().setattr(providers, "_get_local_constants", lambda: none)
     gc.disable()  # collecting makes a great many objects, and no garbage
 
