@@ -93,8 +93,8 @@ def test_mlflow_records_feedback_errors_and_nothing(tmp_path: Path) -> None:
 
 def test_deepeval_fails_what_is_wrong_and_raises_what_cannot_be_graded(tmp_path: Path) -> None:
     for option, rate, errors in (
-        ("--skip-on-missing-params", "Pass Rate: 33.33% | Passed: 1 | Failed: 2", 1),
-        ("--verbose", "Pass Rate: 25.0% | Passed: 1 | Failed: 3", 2),
+        ("--skip-on-missing-params", "Pass Rate: 50.0% | Passed: 2 | Failed: 2", 1),
+        ("--verbose", "Pass Rate: 40.0% | Passed: 2 | Failed: 3", 2),
     ):
         said = _printed(tmp_path, "deepeval", "test", "run", "test_deepeval.py", option, ends=1)
         assert (rate in said, said.count("ERRORED")) == (True, errors), said[-3000:]
