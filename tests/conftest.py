@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import Phase, settings
+from hypothesis.internal.conjecture import providers
 
 from tests.children import Children
 from tests.leftovers import watch
@@ -37,6 +38,11 @@ def pytest_configure(config: pytest.Config) -> None:
         sys.setrecursionlimit(4000)  # each call that may be another's is three
     elif not hasattr(config, "workerinput"):
         watch()
+    # Texts of the modules that happen to be loaded are no examples: which these are, the order of
+    # tests decides, and to look each of them through takes a quarter of the time of a property.
+    if config.getoption("--hypothesis-profile") != "thorough":
+        none = vars(providers)["_local_constants"]
+        pytest.MonkeyPatch().setattr(providers, "_get_local_constants", lambda: none)
     gc.disable()  # collecting makes a great many objects, and no garbage
 
 

@@ -31,22 +31,22 @@ def each(names: str | Sequence[str], rows: Collection[Any]) -> Callable[[Test], 
             return {**given, **dict(zip(keys, values, strict=True))}
 
         @functools.wraps(test)
-        def together(subtests: pytest.Subtests, **given: Any) -> None:
+        def together(*self: Any, subtests: pytest.Subtests, **given: Any) -> None:
             given |= {"subtests": subtests} if "subtests" in wanted else {}
             for row in rows:
                 with subtests.test(_told(row)):
-                    test(**arguments(row, given))
+                    test(*self, **arguments(row, given))
 
         @functools.wraps(test)
-        async def awaited(subtests: pytest.Subtests, **given: Any) -> None:
+        async def awaited(*self: Any, subtests: pytest.Subtests, **given: Any) -> None:
             given |= {"subtests": subtests} if "subtests" in wanted else {}
             for row in rows:
                 with subtests.test(_told(row)):
-                    await test(**arguments(row, given))
+                    await test(*self, **arguments(row, given))
 
         found: Any = awaited if inspect.iscoroutinefunction(test) else together
-        own = inspect.Parameter("subtests", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        found.__signature__ = inspect.Signature([own, *others])
+        own = inspect.Parameter("subtests", inspect.Parameter.KEYWORD_ONLY)
+        found.__signature__ = inspect.Signature([*others, own])
         return found
 
     return one_test

@@ -55,6 +55,10 @@ class Told:
     output: str = ""
     forged: str = ""
 
+    def of(self, start: str) -> dict[str, str]:
+        """The outcomes of tests whose id begins like this."""
+        return {name: one for name, one in self.outcomes.items() if name.startswith(start)}
+
 
 def judge_apart(
     hidden: Mapping[str, str],

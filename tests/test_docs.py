@@ -33,9 +33,18 @@ def _blocks(page: Path, language: str) -> list[str]:
     return [m[2] for m in _BLOCK.finditer(page.read_text("utf-8")) if m[1] == language]
 
 
-def _named(pages: list[Path]) -> list[str]:
-    return [str(page.relative_to(_ROOT)) for page in pages]
+def _each_page(pages: list[Path]) -> pytest.MarkDecorator:
+    """One test of every page, named after it."""
+    names = {page.relative_to(_ROOT).as_posix(): page for page in pages}
+    rows = [
+        pytest.param(page, id=name, marks=[pytest.mark.slow] if name in _LONG else [])
+        for name, page in names.items()
+    ]
+    return pytest.mark.parametrize("page", rows)
 
+
+_LONG = {"README.md", "docs/tutorial.md"}
+"""Pages whose commands take seconds."""
 
 _WORKED = [page for page in _PAGES if any(m[2] for m in _STEP.finditer(page.read_text("utf-8")))]
 _PYTHON = [page for page in _PAGES if _blocks(page, "python") and page not in _WORKED]
@@ -48,7 +57,7 @@ def own_model() -> Generator[None]:
     register_model("my-judge", None)
 
 
-@pytest.mark.parametrize("page", _PYTHON, ids=_named(_PYTHON))
+@_each_page(_PYTHON)
 @pytest.mark.sandbox
 def test_every_python_block_of_a_page_runs(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -62,7 +71,7 @@ def test_every_python_block_of_a_page_runs(
         _execute(file, block, module)
 
 
-@pytest.mark.parametrize("page", _WORKED, ids=_named(_WORKED))
+@_each_page(_WORKED)
 @pytest.mark.sandbox
 def test_a_worked_page_does_what_it_shows(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Generator, Mapping
 from pathlib import Path
 
@@ -116,6 +117,7 @@ def test_a_cell_is_named_by_what_lists_it_and_graded_again(client: Client) -> No
         client.cells.open("kit", "kit")  # pyright: ignore[reportArgumentType]
     state = client.runs.regrade("kit", FIX)
     while state.status == "running":
+        time.sleep(0.02)  # a server in this process would answer rather than grade
         state = client.runs.regrading("kit")
     assert (state.status, state.done, state.run) == ("finished", 1, client.runs.get("kit").id)
 

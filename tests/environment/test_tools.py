@@ -8,7 +8,6 @@ import threading
 from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 
-import mcp
 import pytest
 
 from assay.agents import CommandAgent, ModelAgent
@@ -172,6 +171,7 @@ async def test_a_model_is_offered_them() -> None:
 
 async def test_an_mcp_client_reaches_them_over_http() -> None:
     import httpx2
+    import mcp
     from mcp.client.streamable_http import streamable_http_client
 
     _, buy = shop()

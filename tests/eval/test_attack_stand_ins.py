@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import textwrap
+from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
 
@@ -194,15 +196,12 @@ test('padding', () => {
 """
 
 
-def _case(root: Path, ident: str, mode: str, test: str = "") -> Path:
-    right, weak = _WEAK[ident]
-    test = test or (_FAIR.get(ident, weak) if mode == "process" else weak)
-    files = {
-        "source/kit.py": _STUB,
-        "hidden/test_kit.py": test,
-        "recordings/fix/files/kit.py": right,
-    }
-    return write(root, _CASE.replace("MODE", mode), files)
+def _case(root: Path, mode: str, right: str, tests: Mapping[str, str]) -> Path:
+    """A case with a file of tests for each name."""
+    hidden = {f"hidden/test_{name}.py": test for name, test in tests.items()}
+    files = {"source/kit.py": _STUB, **hidden, "recordings/fix/files/kit.py": right}
+    text = _CASE.replace("hidden/test_kit.py", ", ".join(hidden)).replace("MODE", mode)
+    return write(root, text, files)
 
 
 def _attempts(root: Path, *cheats: str) -> dict[str, tuple[Json, Json]]:
@@ -216,25 +215,37 @@ def _attempts(root: Path, *cheats: str) -> dict[str, tuple[Json, Json]]:
 
 @pytest.mark.sandbox
 @pytest.mark.parametrize("ident", list(_WEAK))
-def test_a_weak_test_pays_it_in_one_process_and_not_apart(ident: str, tmp_path: Path) -> None:
-    shared = _attempts(_case(tmp_path / "shared", ident, "shared"), ident)
-    apart = _attempts(_case(tmp_path / "apart", ident, "process"), "stand-ins")
-    assert shared == {ident: ("passes", 1.0)}
-    assert all(outcome == "holds" for outcome, _ in apart.values()), apart
+def test_a_weak_test_pays_it_in_one_process(ident: str, tmp_path: Path) -> None:
+    right, weak = _WEAK[ident]
+    found = _attempts(_case(tmp_path, "shared", right, {"kit": weak}), ident)
+    assert found == {ident: ("passes", 1.0)}
+
+
+@pytest.mark.slow
+@pytest.mark.sandbox
+def test_weak_tests_pay_none_of_them_apart(tmp_path: Path) -> None:
+    right = "\n".join(textwrap.dedent(right) for right, _ in _WEAK.values())
+    tests = {ident: _FAIR.get(ident, weak) for ident, (_, weak) in _WEAK.items()}
+    found = _attempts(_case(tmp_path, "process", right, tests), "stand-ins")
+    assert found.keys() == _WEAK.keys()
+    assert all(outcome == "holds" for outcome, _ in found.values()), found
 
 
 @pytest.mark.sandbox
 def test_entries_that_a_submission_adds_weigh_no_more_than_those_of_the_reference(
     tmp_path: Path,
 ) -> None:
-    found = _attempts(_case(tmp_path, "padding", "process", _OVER_ENTRIES), "padding")
+    found = _attempts(
+        _case(tmp_path, "process", _WEAK["padding"][0], {"kit": _OVER_ENTRIES}), "padding"
+    )
     assert found == {"padding": ("pays", 0.5)}, "two tests, of which one asks for docstrings only"
 
 
 @pytest.mark.sandbox
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
 @pytest.mark.parametrize(
-    ("mode", "suffix"), [("shared", "js"), ("shared", "mjs"), ("process", "js")]
+    ("mode", "suffix"),
+    [("shared", "js"), ("shared", "mjs"), pytest.param("process", "js", marks=pytest.mark.slow)],
 )
 def test_weak_tests_of_node_pay_them_in_one_process_only(
     mode: str, suffix: str, tmp_path: Path
@@ -327,8 +338,8 @@ def test_a():
 
 
 def test_stand_ins_hold_nothing_that_the_reference_or_a_test_says(tmp_path: Path) -> None:
-    for ident, (right, _) in _WEAK.items():
-        case = load_case(str(_case(tmp_path / ident, ident, "shared")))
+    for ident, (right, weak) in _WEAK.items():
+        case = load_case(str(_case(tmp_path / ident, "shared", right, {ident: weak})))
         scene = read_scene(case_task(case), case.task.prompt, str(tmp_path / ident / "source"))
         (cheat,) = select_cheats([ident])
         deeds = cheat.deeds(scene)

@@ -115,6 +115,7 @@ def tasks(tmp_path: Path, images: Podman, monkeypatch: pytest.MonkeyPatch) -> di
     return {task.id: task for task in module.tasks()}  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 async def test_a_task_is_placed_in_an_image_that_nothing_leaves(
     tasks: dict[str, Task], tmp_path: Path
 ) -> None:

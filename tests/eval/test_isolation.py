@@ -680,6 +680,7 @@ def test_graders_of_one_name_have_decisions_of_their_own(tmp_path: Path) -> None
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.sandbox
 def test_two_that_decide_at_once_do_no_harm(tmp_path: Path) -> None:
     case = make_case(tmp_path)
@@ -698,6 +699,7 @@ def test_two_that_decide_at_once_do_no_harm(tmp_path: Path) -> None:
     assert [path.name for path in case.glob("*.lock*")] == ["case.lock.json"]
 
 
+@pytest.mark.slow
 @pytest.mark.sandbox
 def test_a_regrade_decides_what_was_never_decided(case: Path) -> None:
     root = case.parents[1]

@@ -1,4 +1,7 @@
-"""The four protocols at a gateway, whole and streamed, in front of a model of either protocol."""
+"""The four protocols at a gateway, whole and streamed, in front of a model of either protocol.
+
+The libraries of providers are imported where they are used: that takes seconds of every worker.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-import anthropic
 import httpx
-import openai
 import pytest
-from google import genai
-from google.genai import errors as google_errors
 
 from assay.conversation.protocols import codec_of
 from assay.conversation.turns import Conversation, Thought
@@ -34,6 +33,8 @@ _LINES = ["ls", "cat a.py"]
 
 
 def _openai(gateway: Gateway) -> Any:
+    import openai
+
     return openai.AsyncOpenAI(
         base_url=gateway.openai_url,
         api_key=gateway.token,
@@ -43,6 +44,8 @@ def _openai(gateway: Gateway) -> Any:
 
 
 def _anthropic(gateway: Gateway) -> Any:
+    import anthropic
+
     return anthropic.AsyncAnthropic(
         base_url=gateway.anthropic_url,
         api_key=gateway.token,
@@ -53,6 +56,8 @@ def _anthropic(gateway: Gateway) -> Any:
 
 @asynccontextmanager
 async def _google(gateway: Gateway) -> AsyncGenerator[Any]:
+    from google import genai
+
     async with httpx.AsyncClient(verify=False) as http:
         options: Any = {
             "base_url": gateway.anthropic_url,
@@ -130,7 +135,9 @@ async def _messages(gateway: Gateway, *, streamed: bool) -> str:
 
 
 async def _contents(gateway: Gateway, *, streamed: bool) -> str:
-    types: Any = genai.types
+    from google.genai import types as google_types
+
+    types: Any = google_types
     shell = types.FunctionDeclaration(name="bash", parameters_json_schema=_SCHEMA)
     asked: Any = {
         "model": "x",
@@ -222,6 +229,10 @@ async def test_an_endpoint_that_speaks_responses_is_asked_in_them() -> None:
 
 @each("protocol", _AGENTS)
 async def test_a_refusal_has_the_protocols_own_form(protocol: str) -> None:
+    import anthropic
+    import openai
+    from google.genai import errors as google_errors
+
     with FakeModel(through_shell(*_LINES)) as fake:
         allowance = Allowance(calls=1)
         async with Gateway(fake.model, allowance=allowance, client=ModelClient()) as gateway:
@@ -268,6 +279,10 @@ async def test_token_ids_and_log_probabilities_are_kept() -> None:
 
 @each("protocol", _AGENTS)
 async def test_a_fault_of_the_model_is_told_in_the_protocols_own_form(protocol: str) -> None:
+    import anthropic
+    import openai
+    from google.genai import errors as google_errors
+
     with FakeModel(through_shell(*_LINES), faults=[Fault("401")]) as fake:
         client = ModelClient(ModelSettings(max_attempts=1))
         async with Gateway(fake.model, client=client) as gateway:

@@ -495,7 +495,7 @@ def test_no_line_breaks_its_reader(line: str) -> None:
     checked(bash(line), require_tools=[wanted], forbid_tools=[matcher])
 
 
-_MANY = 24_000  # more than there are steps
+_MANY = 6_000  # more than there are steps
 HOSTILE = {
     "parentheses": "(" * _MANY,
     "blocks": "if true; then for x in a; do " * (_MANY // 29),
@@ -533,7 +533,7 @@ def test_attack_a_line_that_takes_its_reader_for_ever(
     line: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is read as far as its steps go; the rest does nothing for a demand, and all to a ban."""
-    monkeypatch.setattr(Steps, "most", 20_000)
+    monkeypatch.setattr(Steps, "most", 5_000)
     wanted = {"kind": "execute", "path_glob": "*pytest*"}
     steps = [bash(f"{line}\npytest"), bash(f"pytest\n{line}")]
     with cProfile.Profile() as profile:
@@ -541,7 +541,7 @@ def test_attack_a_line_that_takes_its_reader_for_ever(
         banned = checked(steps[0], forbid_tools=[{"kind": "write", "path_glob": "tests/*"}]).value
     assert (last, first, banned) == (0.0, 1.0, 0.0)
     calls = sum(entry.callcount for entry in profile.getstats())
-    assert calls < 500_000 + 20 * len(line)
+    assert calls < 125_000 + 20 * len(line)
 
 
 @each(

@@ -32,6 +32,7 @@ from assay.reports.calibration_card import (
 )
 from assay.reports.grader_cards import Shelf, differences
 from assay.reports.page import TextPage
+from assay.reports.summary import Tally
 from assay.scoring.json_safe import Json
 from assay.store.cards import CardRecord
 from assay.store.records import CellRecord
@@ -194,6 +195,20 @@ def test_the_same_name_with_another_digest_is_stale_and_says_why() -> None:
     assert found.changed == ("criteria changed",)
     (found,) = shelf.of_cell(_cell(_part("judge", "e" * 16, _MADE)))
     assert found.changed == ("its files, or assay's own code",)
+
+
+def test_a_summary_has_each_card_once_and_the_first_fifty() -> None:
+    digests = [f"{number:016x}" for number in range(52)]
+    shelf = Shelf([_record(_card(digest=digest), digest) for digest in digests])
+    cells = [_cell(_part("judge", digest)) for digest in digests]
+    one, many = Tally(shelf=shelf), Tally(shelf=shelf)
+    for cell in (cells[0], cells[0], cells[1]):
+        one.add(cell)
+    assert list(one.summary().standings) == [shelf.of_cell(cell)[0] for cell in cells[:2]]
+    for cell in cells:
+        many.add(cell)
+    assert [found.digest for found in many.summary().standings] == digests[:50]
+    assert Tally().summary().standings == ()
 
 
 def test_another_grader_has_no_card() -> None:

@@ -53,7 +53,8 @@ def test_counts_and_coverage() -> None:
 
 
 def test_cells_may_come_from_a_function() -> None:
-    assert summarize(lambda: iter([graded("a", 1.0)])).totals.passed == 1
+    summary = summarize(lambda: iter([graded("a", 1.0), graded("a", 1.0, trial=2)]))
+    assert (summary.totals.passed, summary.left_out) == (2, 0)
 
 
 def test_an_error_is_never_a_zero_in_the_mean() -> None:
@@ -324,6 +325,10 @@ def test_skipped_graders_are_said_as_first_and_their_share_is_the_largest() -> N
     cells += [partly(0.1, g="8"), graded("x", 1.0), replace(PASSED, notes={NOT_GRADED: {}})]
     graders = dict(zip("abcdef", "124567", strict=True))
     assert summarize(cells).not_graded == NotGraded(cells=4, share=0.5, graders=graders)
+    five = [partly(**dict.fromkeys("abcde", "1")), partly(f="2")]
+    found = summarize(five).not_graded
+    assert found is not None
+    assert len(found.graders) == 6  # so that the line can say that there are more
 
 
 WAITS = replace(skipped("h"), notes={HELD: {}})

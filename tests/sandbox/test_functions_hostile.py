@@ -27,6 +27,7 @@ from assay.sandbox.functions import (
 )
 from assay.sandbox.functions.pool import rest_all
 from assay.sandbox.processes import descendants, occupied
+from tests.each import each
 
 pytestmark = pytest.mark.sandbox
 
@@ -155,17 +156,13 @@ def check(file: Path, ran: Ran) -> None:
         assert (outcome.score is not None) == (outcome.status == "ok")
 
 
-@pytest.mark.parametrize(
-    "file", [file for file in _FILES if not expected(file)[1]], ids=lambda file: file.stem
-)
+@each("file", [file for file in _FILES if not expected(file)[1]])
 def test_an_attack_gains_nothing_and_harms_nobody(file: Path, quick: dict[str, Ran]) -> None:
     check(file, quick[file.stem])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "file", [file for file in _FILES if expected(file)[1]], ids=lambda file: file.stem
-)
+@each("file", [file for file in _FILES if expected(file)[1]])
 def test_an_attack_that_takes_its_time_gains_nothing(file: Path, slow: dict[str, Ran]) -> None:
     check(file, slow[file.stem])
 

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.scoring import Json, json_safe, record_parameters
-from assay.scoring.json_safe import MAX_RECORDED_BYTES, plain
+from assay.scoring.json_safe import MAX_RECORDED_BYTES, plain, record_evidence
 from tests.each import each
 
 BOUND = 3 * MAX_RECORDED_BYTES
@@ -113,10 +113,32 @@ def test_bounded(make: Callable[[], object]) -> None:
 
 
 def test_a_long_text_keeps_its_head_and_tail() -> None:
-    copied = str(json_safe("HEAD" + "x" * 100_000 + "TAIL"))
-    assert copied.startswith("HEAD")
-    assert copied.endswith("TAIL")
-    assert "characters cut" in copied
+    text = "HEAD" + "x" * 100_000 + "TAIL"
+    for kept, copied in ((4_096, json_safe(text)), (80_000, record_evidence({"a": text})["a"])):
+        half = kept // 2
+        cut = f"... [{len(text) - kept} characters cut] ..."
+        assert copied == f"{text[:half]}{cut}{text[-half:]}"
+    assert json_safe("x" * 4_096) == "x" * 4_096
+
+
+@each("wrap", [lambda one: [one], lambda one: {"a": one}, lambda one: Point(1, (one,)).label])
+def test_twelve_levels_are_copied_and_what_is_deeper_is_named(
+    wrap: Callable[[object], object],
+) -> None:
+    value: object = {"deep": 1}
+    for _ in range(12):
+        value = wrap(value)
+    found: object = json_safe(value)
+    for _ in range(12):
+        assert isinstance(found, list | dict)
+        (found,) = found.values() if isinstance(found, dict) else found
+    assert found == "<dict: too deep>"
+    levels = wrap(wrap("x"))
+    evidence = json_safe({"a": levels})
+    assert evidence == {"a": json_safe(levels)}
+    cyclic: list[object] = [1]
+    cyclic.append(cyclic)
+    assert json_safe(cyclic) == [1, "<list: too deep>"]
 
 
 def test_what_was_left_out_is_counted() -> None:

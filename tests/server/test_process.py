@@ -90,6 +90,7 @@ def test_behind_a_proxy_counts_are_not_public_and_the_log_of_changes_can_be_rota
     assert [f.stat().st_mode & 0o777 for f in (moved, log)] == [0o600, 0o600]
 
 
+@pytest.mark.slow
 def test_a_server_whose_output_nobody_reads_serves_all_the_same(tmp_path: Path) -> None:
     with ServerProcess(tmp_path) as server:
         port = server.port
@@ -238,7 +239,7 @@ async def test_told_to_end_it_ends_in_time_though_functions_sleep(tmp_path: Path
 @pytest.mark.parametrize(
     ("kind", "kills"),
     [
-        ("sqlite", 1),
+        pytest.param("sqlite", 1, marks=pytest.mark.slow),
         pytest.param("sqlite", 4, marks=pytest.mark.soak),
         pytest.param("postgres", 2, marks=pytest.mark.soak),
     ],

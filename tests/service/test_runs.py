@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import cast
 
@@ -24,6 +25,7 @@ from assay.store.decisions import Decision, decide
 from assay.store.kept_files import at_work, run_state
 from assay.store.records import CellRecord, Packer, RunRecord, cell_row
 from assay.store.runs import Store
+from tests.each import each
 from tests.postgres import KINDS, new_location
 
 RUN = "20261121-090830-ab12"
@@ -61,6 +63,7 @@ def _cell(number: int) -> CellRecord:
 
 
 CELLS = [_cell(number) for number in range(72)]
+SORTS = ("reward", "cost", "tokens", "seconds", "trial", "case")
 
 
 @pytest.fixture(params=KINDS)
@@ -127,7 +130,7 @@ FILTERS: dict[str, tuple[dict[str, object], Callable[[CellRecord], bool]]] = {
 }
 
 
-@pytest.mark.parametrize("name", FILTERS)
+@each("name", FILTERS)
 def test_a_filter_finds_what_a_look_at_every_cell_finds(desk: Desk, name: str) -> None:
     asked, suits = FILTERS[name]
     every = _all(desk)
@@ -143,8 +146,7 @@ def test_a_filter_finds_what_a_look_at_every_cell_finds(desk: Desk, name: str) -
         )  # fmt: skip
 
 
-@pytest.mark.parametrize("sort", ["reward", "cost", "tokens", "seconds", "trial", "case"])
-@pytest.mark.parametrize("descending", [False, True])
+@each("sort, descending", list(product(SORTS, (False, True))))
 def test_parts_follow_each_other_and_what_is_unknown_comes_last(
     desk: Desk,
     sort: str,

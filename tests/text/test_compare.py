@@ -71,7 +71,8 @@ def test_contains() -> None:
 def test_contains_any_and_all() -> None:
     assert contains_any("red and blue", ["green", "BLUE"]) == 1.0
     assert contains_any("red and blue", ["green"]) == 0.0
-    assert contains_all("red and blue", ("red", "blue")) == 1.0
+    assert contains_all("red and blue", ("Red", "BLUE")) == 1.0
+    assert contains_all("red and blue", ("Red", "blue"), case_sensitive=True) == 0.0
     assert contains_all("red and blue", {"red", "green"}) == 0.0
 
 

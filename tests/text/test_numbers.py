@@ -253,7 +253,7 @@ def test_attack_a_minus_in_words_or_as_a_hyphen_is_no_sign() -> None:
 
 
 def test_an_exclamation_is_no_factorial() -> None:
-    assert numeric_match("The answer is 5!", 5) == 1.0
+    assert numeric_match("The answer is 5!", 5) == numeric_match("It is 5! Yes", 5) == 1.0
     assert numeric_match("5!", 5) == numeric_match("It is 5!/2", 5) == 0.0
 
 

@@ -71,6 +71,15 @@ def test_known_values() -> None:
     assert similarity(CAT, CAT, metric="bleu") == 1.0
 
 
+def test_rouge_is_twice_what_is_shared_of_all_that_there_is() -> None:
+    found = [similarity("a b c d", "a b x y", metric=name) for name in ("rouge_1", "rouge_2")]
+    assert found == [2 * 2 / 8, pytest.approx(2 * 1 / 6)]
+    assert similarity("a a b", "a c", metric="rouge_1") == pytest.approx(2 * 1 / 5)
+    assert similarity("a", "b", metric="rouge_1") == similarity("a", "b", metric="rouge_l") == 0.0
+    blanks = [similarity(*two, metric="rouge_1") for two in (("", "a"), ("a", " "), (" ", ""))]
+    assert blanks == [0.0, 0.0, 1.0]
+
+
 def test_unicode_forms_are_alike() -> None:
     assert similarity("cafe\u0301", "caf\u00e9", metric="levenshtein") == 1.0
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -264,3 +264,12 @@ def test_attack_whole_numbers_that_a_float_would_round(number: int, off: int, en
 def test_other_numbers_stay_floats() -> None:
     for text in ("1e300", "1e20", "0.1", "12345678901234567.5", "9007199254740992.0"):
         assert isinstance(parse_json(text).value, float)
+
+
+def test_an_expected_value_that_is_no_json_is_its_authors_fault() -> None:
+    with pytest.raises(InputError, match=r"^expected is a text that is not JSON: not JSON: Expec"):
+        json_match("1", "{")
+    with pytest.raises(
+        InputError, match=r"^expected is not JSON: Object of type object is not JSON"
+    ):
+        json_match("1", cast("Json", object()))

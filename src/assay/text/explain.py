@@ -194,8 +194,9 @@ def _f1_score(value: float, given: _Given) -> Explanation:
     best = max(wanted, key=lambda reference: (spoken & Counter(tokens_of(reference))).total())
     tokens = Counter(tokens_of(best))
     shared = (spoken & tokens).total()
+    words = "word" if shared == 1 else "words"
     decided = (
-        f"{shared:,} words in common; the answer has {spoken.total():,}, "
+        f"{shared:,} {words} in common; the answer has {spoken.total():,}, "
         f"the reference {tokens.total():,}"
     )
     if value < 1 and (missing := [_quoted(word, 40) for word in tokens - spoken]):

@@ -289,6 +289,8 @@ def test_what_is_empty_here_and_never_in_the_reference_is_told(begin: Callable[.
         ref = Ref(cast("Any", Host()), 1, ("kit", "rows"))
         contract.look_at_items(ref)
         assert run.leaves.pop("kit.rows[]") is False
+        contract.look_at_items(ref, "")
+        assert run.leaves["kit.rows[]"] is False
         contract.look_at_items(ref, "", 1)
         assert run.leaves["kit.rows[]"] is True
         contract.empties()

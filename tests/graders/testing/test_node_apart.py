@@ -9,11 +9,12 @@ import json
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
+from tests.each import each
 from tests.node_pairs import INSIDE, NODE, SEED, Told, judge_apart
 
 pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="no node on this machine")
@@ -30,6 +31,7 @@ const assert = require('node:assert');
 CHEATS = sorted(path.stem for path in (HERE / "cheats").glob("*.js"))
 TWINS = sorted(path.stem for path in (HERE / "twins").glob("*.js"))
 HONEST = ("values", "classes", "errors", "calls", "mocks")
+MODULES = "hidden.test.mjs::"
 LIES = sorted(path.stem for path in (HERE / "lies").glob("*.js"))
 CHANGE_THE_PROCESS = (
     *("builtins_replaced", "node_s_own_functions_for_callbacks", "tests_of_its_own"),
@@ -49,33 +51,34 @@ def failed(told: Told) -> dict[str, str]:
 class TestHonest:
     """What holds in one process holds in two."""
 
-    @pytest.mark.parametrize("name", HONEST)
-    def test_commonjs(self, name: str) -> None:
-        hidden, kit = HERE / f"{name}.test.js", HERE / "kit.js"
-        told = judge_apart(
-            {"hidden.test.js": hidden.read_text("utf-8")},
-            {"kit.js": kit.read_text("utf-8")},
-            "hidden.test.js",
-        )
-        assert failed(told) == {}, told.output
+    @pytest.fixture(scope="class")
+    @classmethod
+    def told(cls) -> Told:
+        suites = [(HERE / f"{name}.test.js").read_text("utf-8") for name in HONEST]
+        named = zip(HONEST, suites, strict=True)
+        hidden = {
+            "hidden.test.js": "const { describe } = require('node:test');\n"
+            + "".join(f"describe('{name}', () => {{\n{text}}});\n" for name, text in named),
+            "hidden.test.mjs": (HERE / "modules.test.mjs").read_text("utf-8"),
+            "helper.mjs": "import { add } from './kit.mjs';\n"
+            "export const helped = (n) => add(n, 1);\n",
+        }
+        solution = {
+            "kit.js": (HERE / "kit.js").read_text("utf-8"),
+            "kit.mjs": "export const add = (a, b) => a + b;\n"
+            "export class Point { constructor(x) { this.x = x; } }\n"
+            "export default () => 'default';\n"
+            "export const fail = () => { throw new Error(); };\n",
+            "old.cjs": "exports.twice = (n) => 2 * n;\n",
+            "bad.mjs": "throw new Error('at once');\n",
+        }
+        return judge_apart(hidden, solution, "hidden.test.js", "hidden.test.mjs")
 
-    def test_modules(self) -> None:
-        told = judge_apart(
-            {
-                "hidden.test.mjs": (HERE / "modules.test.mjs").read_text("utf-8"),
-                "helper.mjs": "import { add } from './kit.mjs';\n"
-                "export const helped = (n) => add(n, 1);\n",
-            },
-            {
-                "kit.mjs": "export const add = (a, b) => a + b;\n"
-                "export class Point { constructor(x) { this.x = x; } }\n"
-                "export default () => 'default';\n"
-                "export const fail = () => { throw new Error(); };\n",
-                "old.cjs": "exports.twice = (n) => 2 * n;\n",
-                "bad.mjs": "throw new Error('at once');\n",
-            },
-            "hidden.test.mjs",
-        )
+    @each("start", [*(f"hidden.test.js::{name} > " for name in HONEST), MODULES])
+    def test_it_passes(self, told: Told, start: str) -> None:
+        assert set(told.of(start).values()) == {"passed"}, (told.messages, told.output)
+
+    def test_nothing_else_is_told(self, told: Told) -> None:
         assert failed(told) == {}, told.output
 
 
@@ -111,46 +114,41 @@ class TestContract:
 
     @pytest.fixture(scope="class")
     @classmethod
-    def cheats(cls) -> Told:
-        return _judge_by_references("cheats", CHEATS)
+    def told(cls) -> Told:
+        """All cases at once: a folder is a file of tests."""
+        assert not {*CHEATS} & {*TWINS}
+        tests, references, kits = _sources({"cheats": CHEATS, "twins": TWINS})
+        tests["callbacks.test.js"] = f"""{HEAD}
+        const kit = require('./each.js');
+        test('each', () => kit.each([1], (one) => assert.strictEqual(one, 1)));
+        test('own', () => kit.each([], () => {{}}));
+        """
+        kits["each.js"] = "exports.each = () => {};"
+        references["each.js"] = "exports.each = (list, fn) => list.forEach((one) => fn(one));"
+        return judge_apart(tests, kits, *tests, reference=references)
 
-    @pytest.fixture(scope="class")
-    @classmethod
-    def twins(cls) -> Told:
-        return _judge_by_references("twins", TWINS)
+    @each("name", CHEATS)
+    def test_a_cheat_fails(self, told: Told, name: str) -> None:
+        outcomes = _outcomes_of(told, name)
+        assert set(outcomes.values()) == {"failed"}, (outcomes, told.output)
 
-    @pytest.mark.parametrize("name", CHEATS)
-    def test_a_cheat_fails(self, cheats: Told, name: str) -> None:
-        outcomes = _outcomes_of(cheats, name)
-        assert set(outcomes.values()) == {"failed"}, (outcomes, cheats.output)
+    @each("name", TWINS)
+    def test_an_honest_twin_passes(self, told: Told, name: str) -> None:
+        outcomes = _outcomes_of(told, name)
+        assert set(outcomes.values()) == {"passed"}, (failed(told), told.output)
 
-    @pytest.mark.parametrize("name", TWINS)
-    def test_an_honest_twin_passes(self, twins: Told, name: str) -> None:
-        outcomes = _outcomes_of(twins, name)
-        assert set(outcomes.values()) == {"passed"}, (failed(twins), twins.output)
-
-    def test_a_failed_test_says_why(self, cheats: Told) -> None:
-        assert "object:a_value_that_changes.mean()" in cheats.undecided
-        said = cheats.messages["hidden.test.js::a_value_that_changes: mean"]
+    def test_a_failed_test_says_why(self, told: Told) -> None:
+        assert "object:a_value_that_changes.mean()" in told.undecided
+        said = told.messages["cheats.test.js::a_value_that_changes: mean"]
         assert said == (
             "a_value_that_changes.mean() is a value in the reference, and here an object of Object"
         )
 
-    def test_a_callback_that_nobody_called_is_told(self) -> None:
-        tests = """
-        const kit = require('./kit.js');
-        test('each', () => kit.each([1], (one) => assert.strictEqual(one, 1)));
-        test('own', () => kit.each([], () => {}));
-        """
-        told = judge_apart(
-            {"hidden.test.js": HEAD + tests},
-            {"kit.js": "exports.each = () => {};"},
-            "hidden.test.js",
-            reference={"kit.js": "exports.each = (list, fn) => list.forEach((one) => fn(one));"},
-        )
-        assert failed(told) == {}, told.output
-        said = "hidden.test.js::each: kit.each()<1> was not called, as the reference does"
-        assert told.notes == (said,)
+    def test_a_callback_that_nobody_called_is_told(self, told: Told) -> None:
+        assert set(told.of("callbacks.test.js::").values()) == {"passed"}, told.output
+        said = "callbacks.test.js::each: each.each()<1> was not called, as the reference does"
+        assert said in told.notes
+        assert not [note for note in told.notes if note.startswith("callbacks.test.js::own")]
 
     def test_what_nobody_proved_is_refused(self) -> None:
         tests = """
@@ -208,18 +206,29 @@ class TestContract:
         assert needs["hidden.test.js::fails"] >= {"raises:kit.Point()", "class:kit.Odd:RangeError"}
 
 
-def _judge_by_references(folder: str, names: Sequence[str], alone: Sequence[str] = ()) -> Told:
-    """Cases of a folder, each with a module of its own; in one file, but for some."""
-    tests, references, kits = {"hidden.test.js": HEAD}, dict[str, str](), dict[str, str]()
-    for name in names:
-        reference, kit, text = _parts(folder, name)
-        text = text.replace("./kit.js", f"./{name}.js").replace("test('", f"test('{name}: ")
-        if name in alone:
-            tests[f"{name}.test.js"] = HEAD + text
-        else:
-            tests["hidden.test.js"] += f"{{{text}}}\n"
-        references[f"{name}.js"], kits[f"{name}.js"] = reference, kit
-    return judge_apart(tests, kits, *tests, reference=references)
+Files = dict[str, str]
+
+
+def _sources(
+    folders: Mapping[str, Sequence[str]], alone: Sequence[str] = ()
+) -> tuple[Files, Files, Files]:
+    """Tests, references and submissions of cases by folder: each has a module of its own.
+
+    The tests of a folder are one file, but for some.
+    """
+    tests, references, kits = Files(), Files(), Files()
+    for folder, names in folders.items():
+        together = f"{folder}.test.js"
+        tests[together] = HEAD
+        for name in names:
+            reference, kit, text = _parts(folder, name)
+            text = text.replace("./kit.js", f"./{name}.js").replace("test('", f"test('{name}: ")
+            if name in alone:
+                tests[f"{name}.test.js"] = HEAD + text
+            else:
+                tests[together] += f"{{{text}}}\n"
+            references[f"{name}.js"], kits[f"{name}.js"] = reference, kit
+    return tests, references, kits
 
 
 def _parts(folder: str, name: str) -> tuple[str, str, str]:
@@ -239,13 +248,14 @@ class TestLies:
 
     @pytest.mark.slow
     def test_no_lie_passes_a_test(self) -> None:
-        told = _judge_by_references("lies", LIES, alone=CHANGE_THE_PROCESS)
+        tests, references, kits = _sources({"lies": LIES}, alone=CHANGE_THE_PROCESS)
+        told = judge_apart(tests, kits, *tests, reference=references)
         for name in LIES:
             outcomes = _outcomes_of(told, name)
             assert set(outcomes.values()) == {"failed"}, (name, outcomes, told.output)
         # What stands beside others has failed by itself.
         gone = [name for name, why in told.messages.items() if "submission's process" in why]
-        assert not [name for name in gone if name.startswith("hidden.test.js")]
+        assert not [name for name in gone if name.startswith("lies.test.js")]
         assert not told.forged
         assert not told.tampering
 
@@ -286,7 +296,7 @@ class TestTheWire:
         words = [NODE, "-e", _ALL_AT_ONCE, str(BOUNDARY / "judge.cjs"), str(HERE / "forged.js")]
         return json.loads(subprocess.run(words, capture_output=True, check=True).stdout)
 
-    @pytest.mark.parametrize("name", [name for name in FORGED if name != "an honest one"])
+    @each("name", [name for name in FORGED if name != "an honest one"])
     def test_a_forged_frame_ends_the_conversation(
         self, told: dict[str, list[str]], name: str
     ) -> None:
@@ -335,6 +345,66 @@ ENDS = {
 }
 
 
+# A submission and tests of it, by the name of both files.
+ENDINGS = {
+    "never": (
+        "exports.never = () => new Promise(() => {});",
+        """
+        test('never', async () => { await require('./never.js').never(); });
+        test('other', () => {});
+        """,
+    ),
+    "kept": (
+        """
+        let kept;
+        exports.keep = (fn) => { kept = fn; };
+        exports.use = () => { try { return kept(); } catch (error) { return error.message; } };
+        """,
+        """
+        const kit = require('./kept.js');
+        const heard = [];
+        test('gives', () => kit.keep(() => { heard.push(1); return 'called'; }));
+        test('looks', () => {
+          assert.match(kit.use(), /has ended/);
+          assert.deepStrictEqual(heard, []);
+        });
+        test('may again', () => {
+          kit.keep(() => 'called');
+          assert.strictEqual(kit.use(), 'called');
+        });
+        """,
+    ),
+    "late": (
+        """
+        const odd = () => { throw new Error('nobody hears'); };
+        exports.later = () => { setTimeout(odd, 5); };
+        exports.call = (fn) => { setTimeout(() => fn(1), 5); };
+        """,
+        """
+        const kit = require('./late.js');
+        test('late', async () => {
+          kit.later();
+          await new Promise((resolve) => setTimeout(resolve, 300));
+        });
+        test('in a callback', (t, done) => {
+          kit.call((value) => {
+            assert.strictEqual(value, 2);
+            done();
+          });
+        });
+        """,
+    ),
+    "first": (
+        "globalThis.n = 0; exports.start = () => (globalThis.n += 1);",
+        "test('starts', () => assert.strictEqual(require('./first.js').start(), 1));",
+    ),
+    "stub": (
+        "exports.add = (a, b) => a + b;",
+        "test('is theirs', () => assert.strictEqual(require('./stub.js').add(1, 2), 3));",
+    ),
+}
+
+
 class TestTheEnd:
     """A host that is gone fails what needed it, and nothing else."""
 
@@ -364,81 +434,33 @@ class TestTheEnd:
             assert outcomes == wanted, (name, told.output)
             assert why in told.messages[f"{file}dies"], name
 
-    def test_a_promise_that_is_never_settled_fails_its_test(self) -> None:
-        tests = """
-        test('never', async () => { await require('./kit.js').never(); });
-        test('other', () => {});
-        """
-        told = judge_apart(
-            {"hidden.test.js": HEAD + tests},
-            {"kit.js": "exports.never = () => new Promise(() => {});"},
-            "hidden.test.js",
-        )
-        assert list(told.messages) == ["hidden.test.js::never"], told.output
+    @pytest.fixture(scope="class")
+    @classmethod
+    def told(cls) -> Told:
+        """The others at once, each in a file of its own."""
+        tests = {f"{name}.test.js": HEAD + test for name, (_, test) in ENDINGS.items()}
+        kits = {f"{name}.js": kit for name, (kit, _) in ENDINGS.items()}
+        source = {"stub.js": "throw new Error('the stub was loaded');"}
+        tests["again.test.js"] = tests["first.test.js"]
+        return judge_apart(tests, kits, "--test-concurrency=2", *tests, source=source)
 
-    def test_a_callback_is_dead_when_its_test_has_ended(self) -> None:
-        tests = """
-        const kit = require('./kit.js');
-        const heard = [];
-        test('gives', () => kit.keep(() => { heard.push(1); return 'called'; }));
-        test('looks', () => {
-          assert.match(kit.use(), /has ended/);
-          assert.deepStrictEqual(heard, []);
-        });
-        test('may again', () => {
-          kit.keep(() => 'called');
-          assert.strictEqual(kit.use(), 'called');
-        });
-        """
-        kit = (
-            "let kept; exports.keep = (fn) => { kept = fn; };\n"
-            "exports.use = () => {\n"
-            "  try { return kept(); } catch (error) { return error.message; }\n};"
-        )
-        told = judge_apart({"hidden.test.js": HEAD + tests}, {"kit.js": kit}, "hidden.test.js")
-        assert failed(told) == {}, told.output
+    def test_a_promise_that_is_never_settled_fails_its_test(self, told: Told) -> None:
+        outcomes = told.of("never.test.js::")
+        wanted = {"never.test.js::never": "failed", "never.test.js::other": "passed"}
+        assert outcomes == wanted, told.output
 
-    def test_an_error_outside_of_a_call_fails_the_test(self) -> None:
-        tests = """
-        const kit = require('./kit.js');
-        test('late', async () => {
-          kit.later();
-          await new Promise((resolve) => setTimeout(resolve, 300));
-        });
-        test('in a callback', (t, done) => {
-          kit.call((value) => {
-            assert.strictEqual(value, 2);
-            done();
-          });
-        });
-        """
-        kit = (
-            "const odd = () => { throw new Error('nobody hears'); };\n"
-            "exports.later = () => { setTimeout(odd, 5); };\n"
-            "exports.call = (fn) => { setTimeout(() => fn(1), 5); };"
-        )
-        told = judge_apart({"hidden.test.js": HEAD + tests}, {"kit.js": kit}, "hidden.test.js")
-        assert set(told.outcomes.values()) == {"failed"}, told.output
-        assert "1 !== 2" in told.messages["hidden.test.js::in a callback"]
+    def test_a_callback_is_dead_when_its_test_has_ended(self, told: Told) -> None:
+        outcomes = told.of("kept.test.js::")
+        assert (len(outcomes), set(outcomes.values())) == (3, {"passed"}), told.output
 
-    def test_each_file_has_a_host_of_its_own(self) -> None:
-        tests = HEAD + "test('first', () => assert.strictEqual(require('./kit.js').start(), 1));"
-        told = judge_apart(
-            {"a.test.js": tests, "b.test.js": tests},
-            {"kit.js": "globalThis.n = 0; exports.start = () => (globalThis.n += 1);"},
-            "a.test.js",
-            "b.test.js",
-        )
-        assert failed(told) == {}, told.output
+    def test_an_error_outside_of_a_call_fails_the_test(self, told: Told) -> None:
+        outcomes = told.of("late.test.js::")
+        assert (len(outcomes), set(outcomes.values())) == (2, {"failed"}), told.output
+        assert "1 !== 2" in told.messages["late.test.js::in a callback"]
 
-    def test_a_source_s_own_version_is_not_loaded_by_the_judge(self) -> None:
-        told = judge_apart(
-            {
-                "hidden.test.js": HEAD
-                + "test('is theirs', () => assert.strictEqual(require('./kit.js').add(1, 2), 3));"
-            },
-            {"kit.js": "exports.add = (a, b) => a + b;"},
-            "hidden.test.js",
-            source={"kit.js": "throw new Error('the stub was loaded');"},
-        )
-        assert failed(told) == {}, told.output
+    def test_each_file_has_a_host_of_its_own(self, told: Told) -> None:
+        for name in ("first", "again"):
+            assert told.outcomes[f"{name}.test.js::starts"] == "passed", told.output
+
+    def test_a_source_s_own_version_is_not_loaded_by_the_judge(self, told: Told) -> None:
+        assert told.of("stub.test.js::") == {"stub.test.js::is theirs": "passed"}, told.output

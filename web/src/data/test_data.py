@@ -147,7 +147,7 @@ def test_a_job_is_begun_watched_and_read(
     expect(page.get_by_role("heading", level=1)).to_contain_text("four@1 on sums")
     # Told by events: nothing is asked for in between.
     said = page.get_by_role("main").get_by_role("status").first
-    expect(said).to_contain_text("Finished: 200 of 200", timeout=60_000)
+    expect(said).to_contain_text("Finished: 200 of 200")
     expect(said).to_contain_text("10 could not be graded")
     expect(page.get_by_text("; 190 rows")).to_be_visible()
     expect(page.get_by_role("region", name="Why rows could not")).to_contain_text("10")

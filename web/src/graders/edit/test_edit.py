@@ -52,7 +52,7 @@ def row_of(page: Page, name: str) -> Locator:
 
 
 def ran(page: Page, summary: str) -> None:
-    expect(page.get_by_text(summary)).to_be_visible(timeout=60_000)
+    expect(page.get_by_text(summary)).to_be_visible()
 
 
 def test_a_function_is_written_tried_mended_and_saved(
@@ -175,7 +175,7 @@ def test_own_samples_completion_and_a_loop_that_is_cut_off(open_page: Opener) ->
     write(page, f"{HEAD}    while thread.completion() == 'loop':\n        pass\n    return 1.0\n")
     page.get_by_role("button", name="Run").click()
     loop = row_of(page, "own: 2")
-    expect(loop).to_contain_text("timed out", timeout=30_000)
+    expect(loop).to_contain_text("timed out")
     expect(loop).to_contain_text(re.compile("it used up its (CPU )?time, twice"))
     expect(row_of(page, "own: 1")).to_contain_text("1.00")
 
