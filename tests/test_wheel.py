@@ -89,7 +89,9 @@ def test_both_distributions_are_whole(built: Path) -> None:
     }
     assert ours == {name for name in there if "/_examples/" not in name}
     assert not {name for name in there if "__pycache__" in name}
-    assert "License-Expression: Apache-2.0" in said
+    assert "License-Expression: Apache-2.0 AND MIT AND BSD-3-Clause\n" in said
+    own = {"LICENSE", "src/assay/reports/page/licenses.md", "src/assay/server/page/licenses.md"}
+    assert {*re.findall(r"License-File: (.*)", said)} == own, "and those of what is built in"
     assert str(ROOT) not in said
     assert not re.findall(r"(?m)^(?:Home-page|Project-URL): .*(?:localhost|127\.|10\.)", said)
     with tarfile.open(source) as archive:

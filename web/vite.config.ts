@@ -21,6 +21,8 @@ const page: UserConfig = {
     outDir: "../src/assay/server/page",
     emptyOutDir: true,
     assetsInlineLimit: 0,
+    // What others wrote of it, and under which licences: whoever passes a copy on has to say so.
+    license: { fileName: "licenses.md" },
     modulePreload: { polyfill: false },
     rollupOptions: {
       checks: { pluginTimings: false },
@@ -57,6 +59,7 @@ const report: UserConfig = {
     outDir: "../src/assay/reports/page",
     emptyOutDir: true,
     cssCodeSplit: false,
+    license: { fileName: "licenses.md" },
     modulePreload: false,
     rollupOptions: {
       checks: { pluginTimings: false },

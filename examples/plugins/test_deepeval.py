@@ -3,12 +3,12 @@
     pip install assay deepeval
     deepeval test run test_deepeval.py
 
-The first passes, the second fails, and the third could not be graded. With ``--skip-on-missing-params``
+The first two pass, the third fails, and the fourth could not be graded. With ``--skip-on-missing-params``
 the last is skipped, as no grader applies; without it, that is an error, too.
 """
 
 from deepeval import assert_test
-from deepeval.test_case import LLMTestCase
+from deepeval.test_case import LLMTestCase, ToolCall
 
 from assay import SubScore
 from assay.graders import Grader
@@ -32,6 +32,12 @@ def answered(country: str, city: str | None) -> LLMTestCase:
 
 def test_right() -> None:
     assert_test(answered("Kenya", "Nairobi"), [metric("graders.yaml")])
+
+
+def test_tools() -> None:
+    case = answered("Kenya", "Nairobi")
+    case.tools_called = [ToolCall(name="search", input_parameters={"country": "Kenya"})]
+    assert_test(case, [metric("tools.yaml")])
 
 
 def test_wrong() -> None:

@@ -291,6 +291,7 @@ def test_what_is_wrong_is_said_in_the_same_words(tmp_path: Path) -> None:
     acts: list[Act] = [
         lambda c: c.graders.create.custom(key="No Key"),
         lambda c: c.graders.list(project=" "),
+        lambda c: c.graders.create.prebuilt_judge(key="p", type="X", judge_model="m"),
         lambda c: c.graders.grade("taken", [ROWS[0], ROWS[0]]),
         *(partial(_grade, answer=wrong) for wrong in (7, b"4", ["4"], {"4"}, float("nan"))),
         *(partial(_grade, answer="4", expected=wrong) for wrong in (b"4", float("inf"))),
@@ -392,6 +393,10 @@ MISFITS: list[tuple[Callable[[Any], object], str]] = [
     ),
     (lambda c: c.graders.create.binary_judge(key="k", criteria="c", model="m"), "'model'"),
     (lambda c: c.graders.create.binary_judge(key="k"), r"binary_judge\(\) needs criteria="),
+    (
+        lambda c: c.graders.create.external_endpoint(key="e", url="https://x.example", tme=1),
+        r"external_endpoint\(\) takes no parameter 'tme'",
+    ),
     (lambda c: c.graders.create("k", graders=[]), r"by the type.*create\.function\(key=.*declared"),
     (lambda c: c.jobs.follow("j", projekt="p"), "did you mean 'project'"),
     (lambda c: c.graders.list(3), "name them: kind="),

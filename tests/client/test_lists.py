@@ -27,6 +27,7 @@ from assay.store.records import CellRecord
 from assay.store.traces import NewSpan, TraceLimits, Traces
 from tests.calibrated import calibrated
 from tests.client_modes import MODES, running
+from tests.each import each
 from tests.postgres import new_location
 
 EXACT: list[Mapping[str, Json]] = [{"type": "exact_match"}]
@@ -161,7 +162,7 @@ async def _walked(backend: Backend, asked: str, limit: int) -> list[Page[Any]]:
     return pages
 
 
-@pytest.mark.parametrize("asked", ASKED)
+@each("asked", ASKED)
 async def test_the_parts_of_a_list_are_the_whole(backend: Backend, asked: str) -> None:
     whole = await _page(backend, asked, limit=200)
     every = _names(whole.items)
@@ -178,14 +179,15 @@ async def test_the_parts_of_a_list_are_the_whole(backend: Backend, asked: str) -
     assert (len(exact), exact.next) == (len(every), None), "nothing is promised behind the last"
 
 
-@pytest.mark.parametrize("asked", [one for one in ASKED if one not in _AT_HAND])
+@each("asked", [one for one in ASKED if one not in _AT_HAND])
 async def test_a_part_ends_early_where_its_items_are_large(
     backend: Backend, asked: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     every = _names((await _page(backend, asked, limit=200)).items)
-    for room in ("table", "labels"):
-        monkeypatch.setattr(f"assay.store.{room}.PAGE_BYTES", 1)
-    pages = await _walked(backend, asked, 200)
+    with monkeypatch.context() as patch:
+        for room in ("table", "labels"):
+            patch.setattr(f"assay.store.{room}.PAGE_BYTES", 1)
+        pages = await _walked(backend, asked, 200)
     found = asked == "runs that are found"  # by their ids, which are short
     assert {len(page) for page in pages} == {len(every) if found else 1}
     assert _names([one for page in pages for one in page]) == every
@@ -194,7 +196,7 @@ async def test_a_part_ends_early_where_its_items_are_large(
 _NO_PLACES = ["", "!!", "bnVsbA", "W10", "W251bGxd", "WzEsMiwzLDQsNV0", "Wy0xXQ"]
 
 
-@pytest.mark.parametrize("asked", ASKED)
+@each("asked", ASKED)
 async def test_what_is_no_place_of_a_list_is_refused(backend: Backend, asked: str) -> None:
     for after in _NO_PLACES:
         with pytest.raises(InputError, match="not a place of this list"):

@@ -126,3 +126,15 @@ def test_a_job_is_followed_by_a_client_that_did_nothing_before(client: Client) -
     with client_of("store", ".assay") as other:
         job = _job(other, "match")
     assert [step.status for step in client.jobs.follow(job)] == ["finished"]
+
+
+def test_keys_are_made_for_the_own_project_and_changes_told_of_it_or_of_all(
+    client: Client,
+) -> None:
+    made = client.keys.create("ci", "viewer", days=1)
+    assert (made.project, made.token.startswith(made.prefix)) == ("default", True)
+    client.keys.revoke(made.id)
+    assert client.projects.changes(what="revoke_key").items[0].what["id"] == made.id
+    assert [one.operation for one in client.projects.changes("default", limit=1)]
+    with pytest.raises(NotFoundError):
+        client.keys.revoke("none")

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Generator, Iterable
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
+from assay.agents import EchoAgent
 from assay.conversation.turns import Conversation, Turn
 from assay.environment import Environment
-from assay.errors import InputError
+from assay.errors import InputError, SkippedError
+from assay.eval import runner
+from assay.eval.harnesses import FAKE
 from assay.eval.planning import Planned, options_of
 from assay.eval.rollout import WATCH
 from assay.eval.runner import Plan, agent_name, fitted, run_tasks
@@ -29,6 +33,18 @@ env = Environment("letters")
 async def count(word: str) -> AsyncGenerator[Any, Any]:
     answer = yield f"How long is {word}?"
     yield float(answer == str(len(word)))
+
+
+@env.template()
+async def breaks() -> AsyncGenerator[Any, Any]:
+    raise ValueError("boom")
+    yield
+
+
+@env.template()
+async def elsewhere() -> AsyncGenerator[Any, Any]:
+    raise SkippedError("not on this machine")
+    yield
 
 
 async def three(run: Run) -> str:
@@ -128,6 +144,42 @@ async def test_a_cell_asks_its_model_or_the_fake_one_of_its_task_and_is_kept_whe
         assert plan.cell(silent, {}).gateway is None
         assert plan.cell(asked, {}).gateway is not None
     assert fake.count == 2
+
+
+async def test_who_watches_is_told_of_the_runs_of_a_job() -> None:
+    watched = Watched()
+    token = WATCH.set(cast("Any", watched))
+    try:
+        job = await run_tasks([count("abc"), count("ab")], three, RunOptions(max_concurrent=1))
+    finally:
+        WATCH.reset(token)
+    assert [cell.reward for cell in watched.ended] == [run.reward for run in job.runs]
+    assert {cell.run_id for cell in watched.ended} == {job.id}
+
+
+async def test_a_task_that_does_not_begin_is_an_error_or_skipped_and_says_why() -> None:
+    failed, skipped = (await run_tasks([breaks(), elsewhere()], three, RunOptions())).runs
+    assert (failed.task_id, failed.slug, failed.reward) == ("breaks", breaks().slug, None)
+    assert failed.grade.is_error
+    assert "ValueError: boom" in str(failed.trace.error)
+    assert (skipped.task_id, skipped.reward) == ("elsewhere", None)
+    assert (skipped.grade.is_error, skipped.grade.content) == (False, "not on this machine")
+
+
+async def test_only_cells_that_ask_the_fake_model_have_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    faked: list[list[str]] = []
+
+    @contextmanager
+    def fakes(tasks: Iterable[Task]) -> Generator[dict[str, str]]:
+        faked.append([task.slug for task in tasks])
+        yield {}
+
+    monkeypatch.setattr(runner, "fake_models", fakes)
+    cells = [planned("a", model=FAKE), planned("ab")]
+    await Plan(cells=cells, sink=nobody).go(workers=1)
+    assert faked == [[]]
+    echo = Planned(count("abc"), "echo")
+    assert isinstance(Plan(cells=[echo], sink=nobody).cell(echo, {}).agent, EchoAgent)
 
 
 async def test_runs_are_in_planned_order_whoever_ends_first() -> None:

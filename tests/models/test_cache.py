@@ -529,10 +529,6 @@ async def test_attack_what_is_no_reply_is_not_believed(
         await cache.get(digest_of(3))
 
 
-def _junk(file: str) -> None:
-    Path(file).write_bytes(b"not a database" * 1_000)
-
-
 def test_an_empty_file_has_no_replies(tmp_path: Path) -> None:
     file = str(tmp_path / "replies.sqlite")
     Path(file).touch()
@@ -542,64 +538,49 @@ def test_an_empty_file_has_no_replies(tmp_path: Path) -> None:
     assert count_in(file) == 1
 
 
-def _another_programs(file: str) -> None:
-    with sqlite3.connect(file) as connection:
-        connection.execute("CREATE TABLE replies (digest, value)")
-    connection.close()
-
-
-def _newer(file: str) -> None:
-    asyncio.run(_one(file))
-    with sqlite3.connect(file) as connection:
-        connection.execute("PRAGMA user_version = 99")
-    connection.close()
-
-
-def _with_a_view(file: str) -> None:
-    asyncio.run(_one(file))
-    with sqlite3.connect(file) as connection:
-        connection.execute("ALTER TABLE replies RENAME TO hidden")
-        connection.execute("CREATE VIEW replies AS SELECT digest, value FROM hidden")
-    connection.close()
-
-
-def _with_a_trigger(file: str) -> None:
-    asyncio.run(_one(file))
-    with sqlite3.connect(file) as connection:
-        connection.execute(
-            "CREATE TRIGGER t AFTER INSERT ON replies BEGIN DELETE FROM replies; END"
-        )
-    connection.close()
-
-
-def _overwritten(file: str) -> None:
-    asyncio.run(_one(file))
-    content = bytearray(Path(file).read_bytes())
-    content[100:] = b"\xa5" * (len(content) - 100)
-    Path(file).write_bytes(content)
-
-
 async def _one(file: str) -> None:
     cache = ReplyCache(file, "readwrite")
     await cache.put(digest_of(1), REPLY)
     cache.close()
 
 
-@pytest.mark.parametrize("mode", ["readwrite", "read", "replay"])
-@pytest.mark.parametrize(
-    "spoil",
-    [_junk, _another_programs, _newer, _with_a_view, _with_a_trigger, _overwritten],
-)
-def test_a_file_that_is_not_ours_is_refused(tmp_path: Path, spoil: object, mode: CacheMode) -> None:
+_ANOTHERS = {
+    "another program's": ["DROP TABLE replies", "CREATE TABLE replies (digest, value)"],
+    "of a newer assay": ["PRAGMA user_version = 99"],
+    "with a view": [
+        "ALTER TABLE replies RENAME TO hidden",
+        "CREATE VIEW replies AS SELECT digest, value FROM hidden",
+    ],
+    "with a trigger": ["CREATE TRIGGER t AFTER INSERT ON replies BEGIN DELETE FROM replies; END"],
+}
+
+
+def _spoil(file: str, how: str) -> None:
+    asyncio.run(_one(file))
+    content = Path(file).read_bytes()
+    if how == "junk":
+        Path(file).write_bytes(b"not a database" * 1_000)
+    elif how == "overwritten":
+        Path(file).write_bytes(content[:100] + b"\xa5" * (len(content) - 100))
+    else:
+        with sqlite3.connect(file) as connection:
+            for statement in _ANOTHERS[how]:
+                connection.execute(statement)
+        connection.close()
+
+
+@pytest.mark.parametrize("how", [*_ANOTHERS, "junk", "overwritten"])
+def test_a_file_that_is_not_ours_is_refused(tmp_path: Path, how: str) -> None:
     file = str(tmp_path / "replies.sqlite")
-    assert callable(spoil)
-    spoil(file)
+    _spoil(file, how)
     before = Path(file).read_bytes()
-    cache = ReplyCache(file, mode)
-    with pytest.raises(StoreError, match=r"replies\.sqlite"):
-        asyncio.run(cache.get(digest_of(1)))
-    cache.close()
-    assert Path(file).read_bytes() == before
+    modes: list[CacheMode] = ["readwrite", "read", "replay"]
+    for mode in modes:
+        cache = ReplyCache(file, mode)
+        with pytest.raises(StoreError, match=r"replies\.sqlite"):
+            asyncio.run(cache.get(digest_of(1)))
+        cache.close()
+        assert Path(file).read_bytes() == before
 
 
 @each("file", ["/proc/none/replies.sqlite", "/dev/null/replies.sqlite"])

@@ -69,32 +69,28 @@ def test_a_cost_is_of_that_model_or_not_known(model: str, cost: float | None) ->
 
 
 @each(
-    "usage, cost",
+    "usage, cost, model",
     [
-        (ReplyUsage(input_tokens=100_000, output_tokens=0), 0.2),
-        (ReplyUsage(input_tokens=100_000, output_tokens=100, cached_tokens=0), 0.201),
-        (ReplyUsage(input_tokens=100, cached_tokens=200, output_tokens=0), 0.00005),
-        (ReplyUsage(input_tokens=0, output_tokens=0), 0.0),
-        (ReplyUsage(input_tokens=100_000), None),
-        (ReplyUsage(output_tokens=100), None),
+        (ReplyUsage(input_tokens=100_000, output_tokens=0), 0.2, "judge-5"),
+        (ReplyUsage(input_tokens=100_000, output_tokens=100, cached_tokens=0), 0.201, "judge-5"),
+        (ReplyUsage(input_tokens=100, cached_tokens=200, output_tokens=0), 0.00005, "judge-5"),
+        (ReplyUsage(input_tokens=0, output_tokens=0), 0.0, "judge-5"),
+        (ReplyUsage(input_tokens=100_000), None, "judge-5"),
+        (ReplyUsage(output_tokens=100), None, "judge-5"),
         # A server that counts below nothing would make room in a budget.
-        (ReplyUsage(input_tokens=-1_000_000, output_tokens=0), None),
-        (ReplyUsage(input_tokens=0, output_tokens=-1), None),
-        (ReplyUsage(input_tokens=100_000, cached_tokens=-100_000, output_tokens=0), 0.2),
-        (ReplyUsage(), None),
+        (ReplyUsage(input_tokens=-1_000_000, output_tokens=0), None, "judge-5"),
+        (ReplyUsage(input_tokens=0, output_tokens=-1), None, "judge-5"),
+        (ReplyUsage(input_tokens=100_000, cached_tokens=-100_000, output_tokens=0), 0.2, "judge-5"),
+        (ReplyUsage(), None, "judge-5"),
+        # A long request is dearer from its first token.
+        (ReplyUsage(input_tokens=200_000, output_tokens=0), 0.2, "long"),
+        (ReplyUsage(input_tokens=200_001, output_tokens=0), 0.400002, "long"),
     ],
 )
-def test_tokens_that_are_not_known_have_no_cost(usage: ReplyUsage, cost: float | None) -> None:
-    assert TABLE.cost("judge-5", usage) == pytest.approx(cost)
-
-
-def test_a_long_request_is_dearer_from_its_first_token() -> None:
-    assert TABLE.cost("long", ReplyUsage(input_tokens=200_000, output_tokens=0)) == pytest.approx(
-        0.2
-    )
-    assert TABLE.cost("long", ReplyUsage(input_tokens=200_001, output_tokens=0)) == pytest.approx(
-        0.4, rel=1e-4
-    )
+def test_tokens_that_are_not_known_have_no_cost(
+    usage: ReplyUsage, cost: float | None, model: str
+) -> None:
+    assert TABLE.cost(model, usage) == pytest.approx(cost)
 
 
 @each(

