@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from assay.interop.openai_suite import Suite
     from assay.interop.promptfoo_suite import ImportedTests
     from assay.interop.swebench import SweBenchInstance
-    from assay.interop.writing import Imported, OneOfSet, WrittenCase
+    from assay.interop.writing import ImportedTask, OneOfSet, WrittenCase
     from assay.reports.page import TextPage
     from assay.scoring.json_safe import Json
     from assay.tasks.origin import Source
@@ -110,7 +110,7 @@ def _import_set(tasks: Sequence[OneOfSet], given: str, directory: str) -> int:
     from assay.reports.page import page_on
     from assay.reports.progress import progress
 
-    done: list[Imported] = []
+    done: list[ImportedTask] = []
     with progress(page_on(sys.stderr), len(tasks), things="tasks") as bar:
         for one in write_set(tasks, directory):
             done.append(one)

@@ -45,7 +45,7 @@ from assay.eval.proof import (
 )
 from assay.eval.rollout import STARTING
 from assay.eval.scene import Scene, read_tree
-from assay.eval.sight import Work, in_sight
+from assay.eval.sight import RightWork, in_sight
 from assay.eval.stuffing import stuffed
 from assay.eval.trials import FLOOR, ProofTrial, Runs, TrialPlan, require_parts, untested
 from assay.eval.weights import left_open
@@ -257,7 +257,7 @@ class _Watched:
     def __init__(self, agent: Agent) -> None:
         self.agent = agent
         self.touched: set[str] = set()
-        self._done: Work | None = None
+        self._done: RightWork | None = None
 
     async def __call__(self, run: Run) -> None:
         place = run.workspace.path if run.workspace else None
@@ -267,7 +267,7 @@ class _Watched:
         changed = {path for path in after if before.get(path) != after[path]}
         self.touched |= changed | (set(before) - set(after))
         files = {path: after[path] for path in sorted(changed)}
-        self._done = Work(
+        self._done = RightWork(
             run.trace.content or "", files, is_long=run.max_steps > 1 or bool(run.tools)
         )
 

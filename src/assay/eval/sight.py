@@ -20,7 +20,7 @@ _MOST_LINES = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class RightWork:
     """What right work left.
 
     Attributes:
@@ -34,7 +34,7 @@ class Work:
     is_long: bool
 
 
-def in_sight(scene: Scene, work: Work) -> Sight | None:
+def in_sight(scene: Scene, work: RightWork) -> Sight | None:
     """Where work stands that can be read before it is done; None where it is too short to tell."""
     added = [text for path, new in work.files.items() for text in _added(scene.tree.get(path), new)]
     parts = [text for text in added or [_plain(work.answer)] if _length(text) >= _LEAST]
@@ -47,7 +47,7 @@ def in_sight(scene: Scene, work: Work) -> Sight | None:
     return Sight(places=tuple(places), looked=len(readable) - 1, unseen=_unseen(scene, work))
 
 
-def _unseen(scene: Scene, work: Work) -> str:
+def _unseen(scene: Scene, work: RightWork) -> str:
     if scene.case is not None and scene.case.image is not None:
         return "the files of the image outside of the workspace"
     if scene.history:

@@ -55,7 +55,7 @@ class OneOfSet:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Imported:
+class ImportedTask:
     """What became of one task of a set.
 
     Attributes:
@@ -71,7 +71,7 @@ class Imported:
     said: str = ""
 
 
-def write_set(tasks: Iterable[OneOfSet], directory: str) -> Iterator[Imported]:
+def write_set(tasks: Iterable[OneOfSet], directory: str) -> Iterator[ImportedTask]:
     """Write every task of a set as a case; one that cannot be is told, and the others are written.
 
     Cases that are there, made of the same, are left alone: what was interrupted goes on.
@@ -83,18 +83,18 @@ def write_set(tasks: Iterable[OneOfSet], directory: str) -> Iterator[Imported]:
     seen: dict[str, Location] = {}
     for task in tasks:
         if task.write is None:
-            yield Imported(task=task, said=task.said)
+            yield ImportedTask(task=task, said=task.said)
         elif (first := seen.get(task.name)) is not None:
-            yield Imported(task=task, said=f"the name {task.name!r} is already that of {first}")
+            yield ImportedTask(task=task, said=f"the name {task.name!r} is already that of {first}")
         else:
             seen[task.name] = task.place
             yield _imported(task, task.write, str(Path(directory, task.name)))
 
 
-def _imported(task: OneOfSet, write: Write, directory: str) -> Imported:
+def _imported(task: OneOfSet, write: Write, directory: str) -> ImportedTask:
     try:
         if not os.path.lexists(directory):
-            return Imported(task=task, case=write(directory))
+            return ImportedTask(task=task, case=write(directory))
         made_of = _made_of(directory)
         if not made_of or made_of != task.origin:
             hint = "remove it, or choose another --out"
@@ -105,9 +105,9 @@ def _imported(task: OneOfSet, write: Write, directory: str) -> Imported:
         except DocumentError as error:
             notes = (f"its case does not load: {error.message}",)
         case = WrittenCase(directory=directory, files=(), runnable=not notes, notes=notes)
-        return Imported(task=task, case=case, was_there=True)
+        return ImportedTask(task=task, case=case, was_there=True)
     except AssayError as error:
-        return Imported(task=task, said=str(error))
+        return ImportedTask(task=task, said=str(error))
 
 
 def _made_of(directory: str) -> str:

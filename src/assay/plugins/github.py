@@ -33,7 +33,7 @@ _SECONDS = 30.0
 
 
 @frozen(kw_only=True)
-class Asked:
+class Inputs:
     """What the action's inputs say, and where a runner keeps things.
 
     Attributes:
@@ -57,7 +57,7 @@ class Asked:
     pass_rate: float | None
 
     @classmethod
-    def of(cls, variables: Mapping[str, str]) -> Asked:
+    def of(cls, variables: Mapping[str, str]) -> Inputs:
         """Read them from the environment.
 
         Raises:
@@ -110,7 +110,7 @@ def grade(variables: Mapping[str, str]) -> int:
         The exit status of `assay run` or `assay grade`: 0 passed, 1 failed, 2 bad input, 3 could
         not be graded. With a pass rate it decides between 0 and 1.
     """
-    asked = Asked.of(variables)
+    asked = Inputs.of(variables)
     last = _newest()
     code = _assay(asked.command, *asked.words).returncode
     run = _newest()
@@ -157,7 +157,7 @@ def _imported(directory: Path) -> str:
     return str(json.loads(done.stdout)["run"])
 
 
-def _keep(asked: Asked, run: str) -> None:
+def _keep(asked: Inputs, run: str) -> None:
     """Export the run, in the place of the one that was compared with."""
     import shutil
 
@@ -232,7 +232,7 @@ def comment(variables: Mapping[str, str]) -> int:
     Returns:
         0, also where nothing may be written: that is said, and is no fault of the work.
     """
-    asked = Asked.of(variables)
+    asked = Inputs.of(variables)
     number = _pull_request(variables)
     if number is None:
         print("No pull request: nothing is told to one.")
