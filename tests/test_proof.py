@@ -79,7 +79,7 @@ def test_a_solution_that_fails_its_own_tests_is_seen(
         }
     assert main(["exercism_python", _clone(tmp_path, files)]) == 1
     said = capsys.readouterr().out
-    assert "`triple/isolation`" in said
+    assert "`triple/reference reference`" in said
     assert "`double/" not in said
 
 
