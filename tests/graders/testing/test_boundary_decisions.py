@@ -260,7 +260,7 @@ def test_an_iterator_gives_its_values_few_at_first_and_then_many(
     assert run.leaves == {"kit.f()": False}
 
 
-_NOTHING: tuple[Any, ...] = ("", b"", bytearray(), {}, [], (), set(), [[], ("", {})])
+_NOTHING: list[object] = ["", b"", bytearray(), {}, [], (), set[str](), [[], ("", {})]]
 
 
 @each(
