@@ -14,7 +14,7 @@ from served import GRADERS, served
 
 def rollout(said: str, truth: str | None) -> dict[str, object]:
     """A row of the dataset, what the model was asked, and its response as OpenAI's API gives it."""
-    content = [{"type": "output_text", "text": said, "annotations": []}]
+    content: list[object] = [{"type": "output_text", "text": said, "annotations": []}]
     message = {"id": "m", "type": "message", "role": "assistant", "status": "completed"}
     return {
         "responses_create_params": {"input": [{"role": "user", "content": "2+2?"}]},
