@@ -1,9 +1,9 @@
-"""A grader as NeMo Gym's resources server, asked as Gym 0.5 asks it.
+"""A grader as NeMo Gym's resources server, asked as Gym 0.7 asks it.
 
     pip install "assay[server]"
     python nemo_gym_verify.py
 
-NeMo Gym wants Python 3.13: what it sends to `/verify` was recorded.
+NeMo Gym wants Python 3.13.14: what it sends to `/verify` is made here as Gym 0.7 makes it.
 """
 
 import json
@@ -14,7 +14,7 @@ from served import GRADERS, served
 
 def rollout(said: str, truth: str | None) -> dict[str, object]:
     """A row of the dataset, what the model was asked, and its response as OpenAI's API gives it."""
-    content = [{"type": "output_text", "text": said, "annotations": []}]
+    content: list[object] = [{"type": "output_text", "text": said, "annotations": []}]
     message = {"id": "m", "type": "message", "role": "assistant", "status": "completed"}
     return {
         "responses_create_params": {"input": [{"role": "user", "content": "2+2?"}]},
@@ -38,5 +38,5 @@ with served(GRADERS) as url:
         asked = Request(f"{url}/verify", body, {"Content-Type": "application/json"})
         with urlopen(asked) as reply:
             found = json.load(reply)
-        kept = ("reward", "_ng_failure_class", "instance_config")
+        kept = ("reward", "mask_sample", "_ng_failure_class", "instance_config")
         print({name: found[name] for name in kept if name in found})

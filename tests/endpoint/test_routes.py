@@ -388,6 +388,20 @@ async def test_what_readers_of_json_take_differently_is_refused(path: str, text:
         problem(await http.post(path, content=text, headers=headers), 400)
 
 
+async def test_gym_leaves_what_could_not_be_graded_out_of_its_figures() -> None:
+    """Gym 0.7 leaves out what has `mask_sample`, and groups failures by `failure_kind`."""
+    failed = (await post("/verify", rollout("fail"))).json()
+    assert (failed["mask_sample"], failed["failure_kind"]) == (True, "judge_failed")
+    assert "cannot judge this" in failed["failure_reason"]
+    skipped = (await post("/verify", rollout("x"), serve_wire(Odd.skips))).json()
+    assert (skipped["mask_sample"], skipped["failure_kind"]) == (True, "assay:skipped")
+    graded = (await post("/verify", {**failed, **rollout("4", expected="4")})).json()
+    assert graded["reward"] == 1.0
+    assert not {"mask_sample", "failure_kind", "failure_reason"} & set(graded)
+    theirs = rollout("4", expected="4", mask_sample=True)
+    assert (await post("/verify", theirs)).json()["mask_sample"] is True
+
+
 async def test_nemo_rl_never_trains_on_what_could_not_be_graded() -> None:
     """NeMo RL masks what has `instance_config.mask_sample`, and looks at no other mark."""
     failed = (await post("/verify", rollout("fail", instance_config={"name": "a"}))).json()
@@ -440,6 +454,9 @@ async def test_other_shapes_are_refused_for_nemo_gym(body: object) -> None:
 
 async def test_sessions_and_figures_for_nemo_gym() -> None:
     assert (await post("/seed_session", {"anything": 1})).json() == {}
+    named: dict[str, Json] = {"resources_session_id": "s", "episode_id": "e"}  # by Gym 0.7
+    for path in ("/seed_session", "/close_session", "/close_session"):
+        assert (await post(path, named)).json() == {"resources_session_id": "s"}
     async with client(plain_app()) as http:  # or `gym eval reverify` grades nothing again
         assert (await http.get("/reverify_mode")).json() == "stateless"
     rollouts: list[Json] = [
@@ -447,6 +464,7 @@ async def test_sessions_and_figures_for_nemo_gym() -> None:
         {"_ng_task_index": 0, "reward": 0.0},
         {"_ng_task_index": 1, "reward": 1},
         {"_ng_task_index": 1, "reward": 0.0, "_ng_failure_class": "judge_failed"},
+        {"_ng_task_index": 1, "reward": 0.0, "mask_sample": True},
         {"_ng_task_index": 1, "reward": True},
         {"reward": 10**400},
         {},
@@ -457,7 +475,7 @@ async def test_sessions_and_figures_for_nemo_gym() -> None:
         {"_ng_task_index": 0, "mean/reward": 0.5, "min/reward": 0.0, "max/reward": 1.0},
         {"_ng_task_index": 1, "mean/reward": 1.0, "min/reward": 1.0, "max/reward": 1.0},
     ]
-    assert reply["agent_metrics"]["not_graded"] == 5
+    assert reply["agent_metrics"]["not_graded"] == 6
     assert reply["key_metrics"] == {"mean/reward": pytest.approx(2 / 3)}
     empty = (await post("/aggregate_metrics", {"verify_responses": []})).json()
     assert empty["key_metrics"] == {}
@@ -529,7 +547,8 @@ async def test_the_interface_describes_itself() -> None:
         described = (await http.get("/openapi.json")).json()
     assert set(described["paths"]) == {
         "/v1/info", "/v1/grade", "/info", "/metadata_schema", "/score", "/batch_score",
-        "/get_reward", "/verify", "/seed_session", "/reverify_mode", "/aggregate_metrics",
+        "/get_reward", "/verify", "/seed_session", "/close_session", "/reverify_mode",
+        "/aggregate_metrics",
     }  # fmt: skip
     body = described["paths"]["/v1/grade"]["post"]["requestBody"]["content"]
     assert body["application/json"]["schema"]["required"] == ["items"]

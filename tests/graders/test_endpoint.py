@@ -451,6 +451,20 @@ async def test_a_failure_of_nemo_gym_is_no_reward() -> None:
     assert "judge_failed: down" in found.error
 
 
+async def test_what_nemo_gym_masks_is_no_reward() -> None:
+    """Gym 0.7 calls a reward that measures nothing `mask_sample`, with or without a failure."""
+    masked = {"reward": 0.0, "mask_sample": True}
+    why = {"failure_kind": "session_lost", "failure_reason": "gone"}
+    errors: list[str] = []
+    for told in (masked, {**masked, **why}, {"reward": 1.0, "mask_sample": False, **why}):
+        with faulty(raw(json.dumps(told))) as server:
+            (found,) = await grade_remote(settings(server.url, protocol="nemo_gym"), [PLAIN])
+        assert found.score == (None if told["mask_sample"] else 1.0)
+        errors.append(found.error)
+    assert "mask_sample" in errors[0]
+    assert "session_lost: gone" in errors[1]
+
+
 # Authentication and options
 
 

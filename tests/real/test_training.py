@@ -150,11 +150,12 @@ def test_slime_is_called_as_it_was_recorded(tmp_path: Path) -> None:
 
 
 def test_nemo_gym_is_answered_as_it_was_recorded(tmp_path: Path) -> None:
-    mark = "'_ng_failure_class': 'judge_failed', 'instance_config': {'mask_sample': True}"
+    mark = "'mask_sample': True, '_ng_failure_class': 'judge_failed'"
+    row = "'instance_config': {'mask_sample': True}"
     assert _printed("", "nemo_gym_verify.py", tmp_path) == [
         "{'reward': 1.0}",
         "{'reward': 0.0}",
-        f"{{'reward': 0.0, {mark}}}",
+        f"{{'reward': 0.0, {mark}, {row}}}",
     ]
 
 

@@ -202,10 +202,10 @@ async def _metadata_schema(served: Served, body: Json, size: int) -> Json:
     return dict(served.metadata_schema) or {"type": "object"}
 
 
-async def _seed_session(served: Served, body: Json, size: int) -> Json:
-    """Nothing to prepare, for NeMo Gym."""
-    del served, body, size
-    return {}
+async def _session(served: Served, body: Json, size: int) -> Json:
+    """Nothing to prepare and nothing to close, for NeMo Gym."""
+    del served, size
+    return nemo_gym.session(body)
 
 
 async def _reverify_mode(served: Served, body: Json, size: int) -> Json:
@@ -228,7 +228,8 @@ _ROUTES: tuple[tuple[str, str, _Handler, Mapping[str, Json] | None], ...] = (
         ("POST", each.route, _handler(each), each.schema)
         for each in {one.route: one for form in FORMS.values() for one in form.each()}.values()
     ),
-    ("POST", "/seed_session", _seed_session, {"type": "object"}),
+    ("POST", "/seed_session", _session, {"type": "object"}),
+    ("POST", "/close_session", _session, {"type": "object"}),
     ("GET", "/reverify_mode", _reverify_mode, None),
     ("POST", "/aggregate_metrics", _aggregate, nemo_gym.AGGREGATE_REQUEST),
 )

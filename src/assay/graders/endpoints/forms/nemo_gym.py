@@ -1,9 +1,9 @@
 """The form of NeMo Gym's resources server: ``/verify``, ``/seed_session``, ``/aggregate_metrics``.
 
-A rollout that could not be graded has the reward 0.0 and two marks: ``_ng_failure_class``, by which
-Gym keeps it out of its results and grades it again later, and ``instance_config.mask_sample``, by
-which NeMo RL keeps it out of the loss. (NeMo RL looks at no other; its 0.0 still counts in the mean
-of its group there.)
+A rollout that could not be graded has the reward 0.0 and three marks: ``_ng_failure_class``, by
+which Gym keeps it out of its results and grades it again later; ``mask_sample``, by which Gym 0.7
+keeps it out of its figures; and ``instance_config.mask_sample``, by which NeMo RL keeps it out of
+the loss. (Its 0.0 still counts in the mean of its group there.)
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ _FAILURE = "_ng_failure_class"
 _CAUSE = "_ng_failure_judge_error"
 _TASK = "_ng_task_index"
 _INSTANCE, _MASKED = "instance_config", "mask_sample"
-_OURS = frozenset({"responses_create_params", "response", "question", "expected", "reward"})
+_KIND, _WHY = "failure_kind", "failure_reason"
+_VERDICT = frozenset({"reward", _MASKED, _KIND, _WHY})
+_OURS = frozenset({"responses_create_params", "response", "question", "expected", *_VERDICT})
 
 
 def _encode_request(items: Sequence[Item]) -> Json:
@@ -92,8 +94,10 @@ def _decode_answer(items: Sequence[Item], reply: Json, span: Span) -> list[Grade
     if not isinstance(reply, dict):
         return [bad(item, "the reply is not an object")]
     failure = reply.get(_FAILURE)
+    if failure is None and reply.get(_MASKED) is True:  # its reward measures nothing
+        failure = reply.get(_KIND) or _MASKED
     if failure is not None:
-        told = reply.get(_CAUSE)
+        told = reply.get(_CAUSE) or reply.get(_WHY)
         return [remote_error(item, {"code": failure, "message": told}, {})]
     components = reply.get("reward_components")
     details = record_parameters({"components": components}) if components else {}
@@ -161,22 +165,29 @@ def _encode_answer(body: Json, graded: Sequence[Graded], server: Server) -> Json
     """The body again, with the reward."""
     row, (outcome,) = cast("dict[str, Json]", body), graded
     # What an earlier verification said, or whoever wrote the row, says nothing about this one.
-    kept = {key: value for key, value in row.items() if not key.startswith("_ng_failure")}
+    told = (_KIND, _WHY)
+    kept = {k: v for k, v in row.items() if k not in told and not k.startswith("_ng_failure")}
     instance = kept.get(_INSTANCE)
     instance = dict(instance) if isinstance(instance, dict) else {}
     if outcome.score is not None:
-        if _FAILURE in row and instance.pop(_MASKED, None) is not None:
-            kept[_INSTANCE] = instance
+        if _FAILURE in row:
+            kept.pop(_MASKED, None)
+            if instance.pop(_MASKED, None) is not None:
+                kept[_INSTANCE] = instance
         return {**kept, "reward": outcome.score, "reason": outcome.reason}
     failed = outcome.status == "error"
     if server.on_error == "fail":
         raise NotGradedError(outcome.error if failed else outcome.reason)
+    why = outcome.error if failed else outcome.reason
     return {
         **kept,
         _INSTANCE: {**instance, _MASKED: True},
         "reward": 0.0,
+        _MASKED: True,
+        _KIND: "judge_failed" if failed else "assay:skipped",  # Gym has no name of its own for it
+        _WHY: why,
         _FAILURE: "judge_failed" if failed else "skipped",
-        _CAUSE: outcome.error if failed else outcome.reason,
+        _CAUSE: why,
     }
 
 
@@ -190,6 +201,15 @@ FORM = WireForm(
     decode_answer=_decode_answer,
     most=1,
 )
+
+
+def session(body: Json) -> dict[str, Json]:
+    """What ``/seed_session`` and ``/close_session`` answer: no state is kept.
+
+    An Environment Server of Gym names the session itself, and wants to read its name.
+    """
+    name = body.get("resources_session_id") if isinstance(body, dict) else None
+    return {"resources_session_id": name} if isinstance(name, str) else {}
 
 
 def aggregate(body: Json) -> dict[str, Json]:
@@ -209,7 +229,7 @@ def aggregate(body: Json) -> dict[str, Json]:
             reward = finite_number(row.get("reward"), what="the reward")
         except ScoreError:
             continue
-        if row.get(_FAILURE) is not None:
+        if row.get(_FAILURE) is not None or row.get(_MASKED) is True:
             continue
         rewards.append(reward)
         if isinstance(task, int):
