@@ -12,7 +12,7 @@ from assay.errors import InputError
 from tests.command_line import assay, echo_case
 
 MOST_LEAVES = 45
-MOST_OPTIONS = 191
+MOST_OPTIONS = 193
 
 
 def test_there_are_no_more_commands_and_options_than_a_user_can_learn() -> None:
