@@ -108,19 +108,19 @@ class Runner:
 
     def job(self, *, base: str = "", **inputs: str) -> Job:
         """A job of a push, or with `base` of a pull request to that branch."""
+        return self.jobs(inputs, base=base)[0]
+
+    def jobs(self, *uses: Mapping[str, str], base: str = "") -> list[Job]:
+        """One job that uses the action several times, each as a job of its own."""
         self._jobs += 1
         temp = self._home / f"temp{self._jobs}"
         temp.mkdir()
         (temp / "assay").symlink_to(sys.prefix)
-        files = {name: temp / name.lower() for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
-        for file in files.values():
-            file.touch()
         told = (
             {"pull_request": {"number": 7, "title": EVIL}} if base else {"ref": "refs/heads/main"}
         )
         (temp / "event.json").write_text(json.dumps(told), "utf-8")
         environment = {
-            **{name: str(file) for name, file in files.items()},
             "PATH": os.environ["PATH"],
             "HOME": str(temp),
             "CI": "true",
@@ -135,6 +135,9 @@ class Runner:
             "GITHUB_HEAD_REF": EVIL if base else "",
             "ASSAY_DB": str(temp / "store"),
         }
+        return [self._use(inputs, base, environment) for inputs in uses]
+
+    def _use(self, inputs: Mapping[str, str], base: str, variables: dict[str, str]) -> Job:
         defaults = {name: str(one.get("default", "")) for name, one in ACTION["inputs"].items()}
         context = {
             **{f"inputs.{name}": value for name, value in {**defaults, **inputs}.items()},
@@ -144,12 +147,12 @@ class Runner:
             "github.run_id": str(self._jobs),
             "github.action_path": str(ROOT),
             "github.token": "the-token",
-            "runner.temp": str(temp),
+            "runner.temp": variables["RUNNER_TEMP"],
         }
-        job = Job(files)
+        job = Job()
         for step in STEPS:
             if step["name"] != "Install assay":  # tests/test_wheel.py installs
-                self._step(step, context, environment, job)
+                self._step(step, context, variables, job)
         return job
 
     def _step(
@@ -164,7 +167,12 @@ class Runner:
             self._cached(used.partition("@")[0], given)
             return
         own = {name: filled(text, context) for name, text in step.get("env", {}).items()}
-        script = Path(variables["RUNNER_TEMP"], "script.sh")
+        temp = Path(variables["RUNNER_TEMP"])
+        files = {name: temp / name.lower() for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
+        for name, file in files.items():  # new ones of each step
+            file.write_text("", "utf-8")
+            own[name] = str(file)
+        script = temp / "script.sh"
         script.write_text(step["run"], "utf-8")
         done = subprocess.run(
             ["bash", "--noprofile", "--norc", "-eo", "pipefail", str(script)],
@@ -176,12 +184,16 @@ class Runner:
             timeout=200,
         )
         job.log += done.stdout + done.stderr
+        job.commands += taken(done.stderr) + taken(done.stdout)
+        job.summary += files["GITHUB_STEP_SUMMARY"].read_text("utf-8")
         if done.returncode:
             job.failed, job.code = True, job.code or done.returncode
         if "id" in step:
-            for line in job.files["GITHUB_OUTPUT"].read_text("utf-8").splitlines():
+            for line in files["GITHUB_OUTPUT"].read_text("utf-8").splitlines():
                 name, _, value = line.partition("=")
-                job.outputs[name] = context[f"steps.{step['id']}.outputs.{name}"] = value
+                if step["id"] == "grade":
+                    job.outputs[name] = value
+                context[f"steps.{step['id']}.outputs.{name}"] = value
 
     def _cached(self, action: str, given: Mapping[str, str]) -> None:
         if action == "actions/cache/save":
@@ -197,13 +209,30 @@ class Runner:
 class Job:
     """What came of a job."""
 
-    def __init__(self, files: Mapping[str, Path]) -> None:
-        self.files, self.log, self.failed, self.code = files, "", False, 0
+    def __init__(self) -> None:
+        self.log, self.failed, self.code, self.summary = "", False, 0, ""
         self.outputs: dict[str, str] = {}
+        self.commands: list[str] = []
 
-    @property
-    def summary(self) -> str:
-        return self.files["GITHUB_STEP_SUMMARY"].read_text("utf-8")
+
+def taken(log: str) -> list[str]:
+    """The commands that GitHub's runner takes from what a step printed, by actions/runner."""
+    found: list[str] = []
+    stopped = ""
+    for line in log.splitlines():
+        command = re.match(r"\s*::([\w-]+)[^:]*::(.*)", line) or re.search(
+            r"##\[([\w-]+)[^\]]*\](.*)", line
+        )
+        if command is None or (stopped and command[1] != stopped):
+            continue
+        if command[1] == "stop-commands":
+            stopped = command[2]
+        elif stopped:
+            stopped = ""
+        else:
+            found.append(command[1])
+    assert not stopped
+    return found
 
 
 _EXPRESSION = re.compile(r"\$\{\{\s*(.*?)\s*\}\}")
@@ -350,3 +379,82 @@ def test_a_name_is_no_markup(runner: Runner) -> None:
     wrong = runner.job(name="--> <b>")
     assert wrong.code == 2
     assert "::error title=assay::name is" in wrong.log
+
+
+TWICE = {"command": "grade", "paths": "rows.jsonl graders.yaml"}
+RIGHT = '{"answer": "yes"}\n'
+
+
+def rows(runner: Runner, text: str = RIGHT) -> None:
+    """Recorded answers that pass where they say yes."""
+    (runner.workspace / "rows.jsonl").write_text(text, "utf-8")
+    graders = "- {type: contains, substring: 'yes'}\n"
+    (runner.workspace / "graders.yaml").write_text(graders, "utf-8")
+
+
+def test_a_baseline_that_was_named_and_is_not_there_is_no_pass(runner: Runner) -> None:
+    rows(runner, '{"answer": "no"}\n')
+    broken = runner.workspace / "broken"
+    broken.mkdir()
+    (broken / "run.json").write_text("[1, 2", "utf-8")
+    asked = {**TWICE, "max-drop": "0.01", "pass-rate": "0"}
+    assert not runner.job(**asked).failed  # the first run has nothing to be compared with
+    for baseline, why in (("nightly-typo", "no run.json"), ("broken", "cannot be read")):
+        job = runner.job(**asked, baseline=baseline)
+        assert (job.code, job.outputs) == (2, {}), job.log
+        assert f"::error title=assay::baseline is '{baseline}', which" in job.log
+        assert why in job.log
+    for wrong in ("abc", "nan", "-1", "2"):
+        job = runner.job(**{**asked, "max-drop": wrong})
+        assert job.code == 2
+        assert f"::error title=assay::max-drop is {wrong!r}" in job.log
+
+
+def test_a_suite_is_never_told_as_another_of_the_job(runner: Runner, github: GitHub) -> None:
+    rows(runner)
+    bad = {**TWICE, "paths": "none.jsonl graders.yaml"}
+    first, second = runner.jobs({**TWICE, "name": "a"}, {**bad, "name": "b"}, base="main")
+    assert (first.code, second.code) == (0, 2), second.log
+    assert [one["body"].splitlines()[0] for one in github.comments] == ["<!-- assay: a -->"]
+    github.comments.clear()
+    _, again = runner.jobs(TWICE, bad, base="main")
+    assert again.code == 2
+    assert len(github.comments) == 1
+    assert github.asked[-1][0] == "POST"
+    first, second = runner.jobs({**TWICE, "name": "a"}, {**TWICE, "name": "b"})
+    assert first.outputs["report"] != second.outputs["report"]
+    assert "No earlier run" in second.log
+
+
+def test_nothing_of_a_suite_is_a_command_to_the_runner(runner: Runner) -> None:
+    evil = "##[set-output name=outcome;]passed"
+    rows(runner, f'{{"id": "{evil}", "answer": "yes"}}\n' * 2)
+    twice = runner.job(**TWICE)
+    assert twice.code == 2
+    assert evil in twice.log
+    assert twice.commands == ["error"]
+    case = runner.workspace / "evals" / "first" / "case.yaml"
+    case.write_text("id: first\n'##[add-mask]failed': 1\n", "utf-8")
+    field = runner.job(args="'\n::add-mask::x'")
+    assert field.code == 2
+    assert "##[add-mask]failed" in runner.job().log
+    assert field.commands == ["error"]
+
+
+def test_a_token_is_never_printed(runner: Runner, github: GitHub) -> None:
+    rows(runner)
+    assert not runner.job(**TWICE, base="main", token="the-token\n").failed
+    assert len(github.comments) == 1
+    for token in ("ghp_SECRET\nX-Other: 1", "ghp_SECRET ghp_SECRET", "ghp_SECRETé"):
+        job = runner.job(**TWICE, base="main", token=token)
+        assert job.code == 2
+        assert "::error title=assay::token has a blank" in job.log
+        assert "SECRET" not in job.log
+
+
+def test_the_store_is_not_named_among_arguments(runner: Runner) -> None:
+    rows(runner)
+    job = runner.job(**TWICE, args="--db other")
+    assert job.code == 2
+    assert "env: {ASSAY_DB: WHERE}" in job.log
+    assert not (runner.workspace / "other").exists()

@@ -1,9 +1,10 @@
 """assay in a workflow of GitHub: what the steps of ``action.yml`` run.
 
-``grade`` runs the suite, and compares it with the newest run of the branch that a pull request
-goes to. ``comment`` tells the pull request. They are two steps, so that no code of a suite ever
-runs beside the token. Names of branches, titles and texts of graded work come from strangers:
-they reach this file in variables and files, and leave it inside fences of Markdown alone.
+``files`` says where this suite's run is kept. ``grade`` runs the suite, and compares it with the
+newest run of the branch that a pull request goes to. ``comment`` tells the pull request. They are
+steps of their own, so that no code of a suite ever runs beside the token. Names of branches, titles
+and texts of graded work come from strangers: they reach this file in variables and files, and leave
+it inside fences of Markdown, or in the log where the runner takes no commands.
 """
 
 from __future__ import annotations
@@ -11,12 +12,16 @@ from __future__ import annotations
 import json
 import os
 import re
+import secrets
 import shlex
+import shutil
 import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 from typing import cast
 
@@ -27,6 +32,7 @@ from assay.scoring.json_safe import Json
 _MOST_SUMMARY, _MOST_COMMENT = 900_000, 60_000
 """Characters; GitHub takes 1 MiB and 65,536."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,60}")
+_TOKEN = re.compile(r"[!-~]+")
 _ROBOT = "github-actions[bot]"
 _MOST_PAGES = 30
 _SECONDS = 30.0
@@ -40,8 +46,8 @@ class Inputs:
         command: ``run`` or ``grade``.
         words: What comes behind it: paths and further arguments.
         name: What tells this suite from others of the repository.
-        baseline: A directory with an exported run to compare with, if it is there.
-        kept: Where the run is exported to, for comparisons to come.
+        baseline: A directory with an exported run that was named to compare with.
+        kept: Where the run is exported to, for comparisons to come; an earlier one may be there.
         report: The file for what is told.
         max_drop: How far the mean reward may be below the baseline's.
         pass_rate: The least share of graded cells that has to pass, instead of all of them.
@@ -50,10 +56,10 @@ class Inputs:
     command: str
     words: tuple[str, ...]
     name: str
-    baseline: Path
+    baseline: Path | None
     kept: Path
     report: Path
-    max_drop: str
+    max_drop: float | None
     pass_rate: float | None
 
     @classmethod
@@ -69,18 +75,25 @@ class Inputs:
         name = variables.get("ASSAY_NAME") or "assay"
         if not _NAME.fullmatch(name):
             raise InputError(f"name is {name!r}", hint="letters, digits, blanks, and . _ -")
-        words = [variables.get("ASSAY_PATHS") or "evals", variables.get("ASSAY_ARGS", "")]
-        place = Path(variables["RUNNER_TEMP"])
-        kept = place / "assay-run"
+        given = [variables.get("ASSAY_PATHS") or "evals", variables.get("ASSAY_ARGS", "")]
+        words = tuple(word for text in given for word in _split(text))
+        if any(word.partition("=")[0] == "--db" for word in words):
+            raise InputError(
+                "args has --db, and every step has to know the store",
+                hint="env: {ASSAY_DB: WHERE} of the action",
+            )
+        # Several suites of a job have one RUNNER_TEMP.
+        place = Path(variables["RUNNER_TEMP"], f"assay-{sha256(name.encode()).hexdigest()[:16]}")
+        baseline = variables.get("ASSAY_BASELINE")
         return cls(
             command=command,
-            words=tuple(word for text in words for word in _split(text)),
+            words=words,
             name=name,
-            baseline=Path(given) if (given := variables.get("ASSAY_BASELINE")) else kept / "run",
-            kept=kept,
-            report=place / "assay-report.md",
-            max_drop=variables.get("ASSAY_MAX_DROP", ""),
-            pass_rate=_share(variables.get("ASSAY_PASS_RATE", "")),
+            baseline=Path(baseline) if baseline else None,
+            kept=place / "run",
+            report=place / "report.md",
+            max_drop=_share("max-drop", variables.get("ASSAY_MAX_DROP", "")),
+            pass_rate=_share("pass-rate", variables.get("ASSAY_PASS_RATE", "")),
         )
 
 
@@ -91,7 +104,7 @@ def _split(text: str) -> list[str]:
         raise InputError(f"{text!r} cannot be split into words: {error}") from error
 
 
-def _share(text: str) -> float | None:
+def _share(what: str, text: str) -> float | None:
     if not text:
         return None
     try:
@@ -99,8 +112,21 @@ def _share(text: str) -> float | None:
     except ValueError:
         share = -1.0
     if not 0.0 <= share <= 1.0:
-        raise InputError(f"pass-rate is {text!r}", hint="a share in [0, 1], such as 0.9")
+        raise InputError(f"{what} is {text!r}", hint="a number in [0, 1], such as 0.9")
     return share
+
+
+def files(variables: Mapping[str, str]) -> int:
+    """Say where the run is kept, and remove what an earlier use of the name left there.
+
+    Returns:
+        0.
+    """
+    asked = Inputs.of(variables)
+    shutil.rmtree(asked.kept.parent, ignore_errors=True)
+    asked.kept.parent.mkdir()
+    _append(variables, "GITHUB_OUTPUT", f"run={asked.kept}\n")
+    return 0
 
 
 def grade(variables: Mapping[str, str]) -> int:
@@ -109,26 +135,33 @@ def grade(variables: Mapping[str, str]) -> int:
     Returns:
         The exit status of `assay run` or `assay grade`: 0 passed, 1 failed, 2 bad input, 3 could
         not be graded. With a pass rate it decides between 0 and 1.
+
+    Raises:
+        InputError: An input is wrong, or a baseline that was named cannot be read.
     """
     asked = Inputs.of(variables)
+    before = _before(asked)
     last = _newest()
-    code = _assay(asked.command, *asked.words).returncode
+    with _no_commands():
+        code = _assay(asked.command, *asked.words).returncode
     run = _newest()
     if run == last:  # nothing was begun: the log says why
-        print(f"::error title={asked.name}::assay {asked.command} ended with {code}; see its log")
+        said = "see its log" if code else "it stored no run, so there is nothing to tell of"
+        print(f"::error title={asked.name}::assay {asked.command} ended with {code}; {said}")
         return code or 2
     totals = json.loads(_told("report", run, "--json"))["overview"]["totals"]
     passed = cast("float | None", totals["pass_rate"]["mean"])
     if asked.pass_rate is not None and code in (0, 1) and passed is not None:
         code = 0 if passed >= asked.pass_rate - 1e-9 else 1
     said = [_told("report", run)]
-    if before := _imported(asked.baseline):
-        drop = ["--max-drop", asked.max_drop] if asked.max_drop else []
+    if before:
+        drop = [] if asked.max_drop is None else ["--max-drop", str(asked.max_drop)]
         compared = _assay("compare", before, run, *drop, quiet=True)
         said.insert(0, compared.stdout or compared.stderr)
         code = max(code, compared.returncode if drop else 0)
     outcome = {0: "passed", 1: "failed"}.get(code, "no verdict")
     told = markdown(asked.name, outcome, said, most=_MOST_COMMENT, mark=_mark(asked.name))
+    asked.report.parent.mkdir(exist_ok=True)
     asked.report.write_text(told, "utf-8")
     _append(variables, "GITHUB_STEP_SUMMARY", markdown(asked.name, outcome, said))
     shown = {"outcome": outcome, "run": run, "reward": totals["reward"]["mean"]}
@@ -145,25 +178,49 @@ def _newest() -> str:
     return str(runs[0]["id"]) if runs else ""
 
 
-def _imported(directory: Path) -> str:
-    """The id of the run that is compared with, or "" where there is none."""
+@contextmanager
+def _no_commands() -> Generator[None]:
+    """Let the runner take no commands from what is printed meanwhile.
+
+    It takes ``::add-mask::x`` at the start of a line and ``##[add-mask]x`` anywhere in one, and a
+    suite prints what it was given.
+    """
+    token = secrets.token_hex(16)
+    print(f"::stop-commands::{token}", flush=True)
+    try:
+        yield
+    finally:
+        print(f"\n::{token}::", flush=True)  # at the start of a line, wherever the last one ended
+
+
+def _before(asked: Inputs) -> str:
+    """The id of the run that is compared with, or "" where there is none yet.
+
+    Raises:
+        InputError: The baseline was named, and is not there or cannot be read.
+    """
+    directory = asked.baseline or asked.kept
     if not (directory / "run.json").is_file():
+        if asked.baseline:
+            raise InputError(
+                f"baseline is {str(directory)!r}, which has no run.json",
+                hint="the directory of assay runs export RUN --out DIRECTORY",
+            )
         print("No earlier run to compare with.")
         return ""
     done = _assay("runs", "import", str(directory), "--json", quiet=True)
-    if done.returncode:
-        print(f"::warning::the earlier run could not be read: {_escaped(done.stderr)}")
-        return ""
-    return str(json.loads(done.stdout)["run"])
+    if not done.returncode:
+        return str(json.loads(done.stdout)["run"])
+    if asked.baseline:
+        raise InputError(f"baseline is {str(directory)!r}, which cannot be read: {done.stderr}")
+    print(f"::warning::the earlier run could not be read: {_escaped(done.stderr)}")
+    return ""
 
 
 def _keep(asked: Inputs, run: str) -> None:
     """Export the run, in the place of the one that was compared with."""
-    import shutil
-
-    shutil.rmtree(asked.kept / "run", ignore_errors=True)
-    asked.kept.mkdir(parents=True, exist_ok=True)
-    _told("runs", "export", run, "--out", str(asked.kept / "run"), "--no-files")
+    shutil.rmtree(asked.kept, ignore_errors=True)
+    _told("runs", "export", run, "--out", str(asked.kept), "--no-files")
 
 
 def _told(*words: str) -> str:
@@ -172,7 +229,10 @@ def _told(*words: str) -> str:
 
 
 def _assay(*words: str, quiet: bool = False) -> subprocess.CompletedProcess[str]:
-    """Run the command of this environment; its progress belongs in the log."""
+    """Run the command of this environment; its progress belongs in the log.
+
+    Both of its streams are one there: a runner reads two in no order.
+    """
     program = str(Path(sys.executable).parent / "assay")
     if not quiet:
         print(f"$ assay {shlex.join(words)}", flush=True)
@@ -183,7 +243,7 @@ def _assay(*words: str, quiet: bool = False) -> subprocess.CompletedProcess[str]
         stdin=subprocess.DEVNULL,
         env={**os.environ, "COLUMNS": "110"},
         stdout=subprocess.PIPE if quiet else None,
-        stderr=subprocess.PIPE if quiet else None,
+        stderr=subprocess.PIPE if quiet else subprocess.STDOUT,
     )
 
 
@@ -231,19 +291,24 @@ def comment(variables: Mapping[str, str]) -> int:
 
     Returns:
         0, also where nothing may be written: that is said, and is no fault of the work.
+
+    Raises:
+        InputError: An input is wrong, or the token is none.
     """
     asked = Inputs.of(variables)
     number = _pull_request(variables)
     if number is None:
         print("No pull request: nothing is told to one.")
         return 0
-    if not asked.report.is_file():
+    if variables.get("ASSAY_REPORT") != str(asked.report) or not asked.report.is_file():
         print("Nothing was graded: there is nothing to tell.")
         return 0
-    token = variables.get("ASSAY_TOKEN")
+    token = variables.get("ASSAY_TOKEN", "").strip()
     if not token:
         print("::notice::No token, so there is no comment; the job's summary has the report.")
         return 0
+    if not _TOKEN.fullmatch(token):  # an error of http.client would print it
+        raise InputError("token has a blank, a line end or a letter that no token has")
     api = _Api(variables.get("GITHUB_API_URL") or "https://api.github.com", token)
     issue = f"repos/{variables['GITHUB_REPOSITORY']}/issues"
     body: dict[str, Json] = {"body": asked.report.read_text("utf-8")}
@@ -312,7 +377,7 @@ class _Api:
 
 def main(words: Sequence[str]) -> int:
     """Do the step of that name."""
-    steps = {"grade": grade, "comment": comment}
+    steps = {"files": files, "grade": grade, "comment": comment}
     try:
         return steps[words[0]](os.environ)
     except AssayError as error:
