@@ -432,8 +432,9 @@ class EvaluationResult:
     def model_dump(self, *, mode: Literal["json", "python"] = "json") -> dict[str, Json]:
         """`to_dict` with ``info`` for the ``metadata`` of subscores, as HUD calls it."""
         del mode
-        nodes = None if self.subscores is None else [node.model_dump() for node in self.subscores]
-        return {**self.to_dict(), "subscores": nodes}
+        nodes = self.subscores
+        written: Json = None if nodes is None else [node.model_dump() for node in nodes]
+        return {**self.to_dict(), "subscores": written}
 
     @classmethod
     def model_validate(cls, data: Mapping[str, Json]) -> EvaluationResult:
