@@ -355,7 +355,51 @@ def test_what_an_agent_of_inspect_submits_is_its_answer() -> None:
     outputs = (submitted, older, silent)
     found = read_recordings(json.dumps(log(*(sample(output=output) for output in outputs))))
     said = [one.transcript.trace.content for one in found]
-    assert said == ["5", "5", "fixed"]
+    assert said == ["5", "5", ""]  # as Inspect's own scorers read it
+
+
+_ASKED: list[Json] = [
+    {"role": "user", "content": "capital?"},
+    {"role": "assistant", "content": "Nairobi"},
+    {"role": "user", "content": "which?"},
+]
+_EMPTY: Fields = {"role": "assistant", "content": ""}
+_THOUGHT: list[Json] = [{"type": "thinking", "thinking": "hm", "signature": ""}]
+_ENDED: list[Fields] = [
+    {"type": "turn.started"},
+    {"type": "item.completed", "item": {"id": "1", "type": "agent_message", "text": "Nairobi"}},
+    {"type": "item.completed", "item": {"id": "2", "type": "agent_message", "text": ""}},
+    {"type": "turn.completed", "usage": {"input_tokens": 1, "output_tokens": 1}},
+]
+
+
+@each(
+    "recording",
+    [
+        json.dumps({"messages": [*_ASKED, _EMPTY]}),
+        json.dumps({"messages": [*_ASKED, {**_EMPTY, "content": None}]}),
+        json.dumps(
+            {"model": "m", "messages": _ASKED, "choices": [{"index": 0, "message": _EMPTY}]}
+        ),
+        json.dumps(
+            {"model": "m", "max_tokens": 9, "messages": [*_ASKED, {**_EMPTY, "content": []}]}
+        ),
+        json.dumps(
+            {"model": "m", "max_tokens": 9, "messages": [*_ASKED, {**_EMPTY, "content": _THOUGHT}]}
+        ),
+        json.dumps({"id": "resp_1", "object": "response", "input": _ASKED, "output": []}),
+        json.dumps(
+            log(sample(messages=[*_ASKED, _EMPTY], output={"choices": [], "completion": ""}))
+        ),
+        json.dumps(log(sample(messages=_ASKED, output={"choices": [], "completion": ""}))),
+        lines(*_ENDED),
+    ],
+)
+def test_attack_silence_is_not_graded_as_an_earlier_word(tmp_path: Path, recording: str) -> None:
+    (tmp_path / "a.jsonl").write_text(recording)
+    (row,) = recorded_rows(str(tmp_path / "a.jsonl"))
+    assert isinstance(row, dict)
+    assert row["answer"] in ("", None)  # None is an error: what came of it is not told
 
 
 @pytest.mark.parametrize("zstd", [False, True])

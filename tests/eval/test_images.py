@@ -590,7 +590,6 @@ def test_a_task_of_harbors_becomes_a_case_in_its_image(engine: Podman, tmp_path:
     }.items():
         (task / name).parent.mkdir(parents=True, exist_ok=True)
         (task / name).write_text(text)
-    (task / "tests/of-the-host").symlink_to("/etc/passwd")
     done = assay("import", "harbor", "hello-task", cwd=tmp_path, env=engine.env())
     assert done.returncode == 0, done.stderr
     assert "evals/hello-task/case.yaml" in done.stdout

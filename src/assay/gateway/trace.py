@@ -25,6 +25,7 @@ from assay.types.trace import (
     ToolStep,
     Trace,
     Usage,
+    last_words,
     tool_kind,
 )
 
@@ -52,7 +53,6 @@ class _Thread:
     waiting: dict[str, list[ToolCall]] = field(default_factory=dict[str, list[ToolCall]])
     calls: int = 0
     first: int = 0
-    said: str | None = None
 
     def take(self, entry: AskedEvent) -> None:
         """Take in what a request adds."""
@@ -102,8 +102,6 @@ class _Thread:
         for call in step.tool_calls:
             self.waiting.setdefault(call.id, []).append(call)
         self.calls += len(step.tool_calls)
-        if step.content:
-            self.said = step.content
 
     def end(self) -> None:
         """No more comes."""
@@ -166,7 +164,7 @@ def recorded(entries: Iterable[Entry]) -> Recorded:
     if threads:
         main = max(threads, key=lambda thread: (thread.calls, -thread.first))
         trace.steps = list(_numbered(_woven(main, [one for one in threads if one is not main])))
-        trace.content = main.said
+        trace.content = last_words(main.steps)
     return Recorded(trace=trace, usage=_sum(lines.usages), flags=tuple(lines.flags))
 
 
@@ -176,7 +174,9 @@ def _woven(main: _Thread, others: Sequence[_Thread]) -> list[Step]:
     ends = sorted(step.ended_at for step in steps if step.ended_at is not None)
     undated = len(steps) - len(ends)
     for other in others:
-        inner = Trace(steps=list(_numbered(other.steps)), status="completed", content=other.said)
+        inner = Trace(
+            steps=list(_numbered(other.steps)), status="completed", content=last_words(other.steps)
+        )
         ended = next((step.ended_at for step in reversed(other.steps) if step.ended_at), None)
         step = SubagentStep(subagent=inner, ended_at=ended)
         if ended is None:

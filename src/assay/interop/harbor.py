@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import math
+import os
 import re
+import reprlib
 import shlex
 import shutil
+import stat
 import tomllib
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import IO, TypeVar, cast
 
 from assay.errors import InputError, Location, ProvisionError, SourceError
 from assay.eval.images import ContainerEngine, build_image, find_engine
@@ -18,13 +24,15 @@ from assay.interop.writing import (
     ORIGIN,
     OneOfSet,
     WrittenCase,
+    check_loads,
     files_below,
     new_directory,
     tidy,
 )
 from assay.registry.files import yaml_text
+from assay.sandbox.host import open_inside
 from assay.scoring.json_safe import Json
-from assay.tasks.case_files import tree_digest
+from assay.tasks.case_files import tree_digest, tree_entries
 
 _NAME = re.compile(r"[^A-Za-z0-9._-]+")
 _WORKDIR = re.compile(r"^\s*WORKDIR\s+(\S+)\s*$", re.MULTILINE | re.IGNORECASE)
@@ -58,10 +66,96 @@ _REWARDS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class _Folder:
+    """A task's folder, which is somebody's: a link in it could name any file of this machine.
+
+    Whatever is read of a task is read here. No part of a path may be a link, and only files and
+    directories are taken.
+    """
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        return self.path.resolve().name
+
+    def has(self, relative: str) -> bool:
+        """Whether there is a file or directory of this path.
+
+        Raises:
+            InputError: A link is in its place or above it, or it is neither.
+        """
+        place = self.path
+        for part in Path(relative).parts:
+            place /= part
+            try:
+                mode = place.lstat().st_mode
+            except (FileNotFoundError, NotADirectoryError):
+                return False
+            except OSError as error:
+                raise InputError(f"{place}: cannot be read: {error.strerror}") from error
+            _refuse_unlike(place, mode)
+        return True
+
+    @contextmanager
+    def _open(self, relative: str) -> Generator[IO[bytes]]:
+        place = self.path / relative
+        self.has(relative)
+        try:
+            with os.fdopen(open_inside(str(self.path), relative, os.O_RDONLY), "rb") as stream:
+                _refuse_unlike(place, os.fstat(stream.fileno()).st_mode)
+                yield stream
+        except OSError as error:
+            raise InputError(f"{place}: cannot be read: {error.strerror}") from error
+
+    def read(self, relative: str) -> bytes:
+        """What a file holds.
+
+        Raises:
+            InputError: It cannot be read, or `has` would refuse it.
+        """
+        with self._open(relative) as stream:
+            return stream.read()
+
+    def copy(self, relative: str, to: Path) -> None:
+        """Copy a file, and whether it may be executed."""
+        with self._open(relative) as stream, to.open("wb") as copy:
+            shutil.copyfileobj(stream, copy)
+            if os.fstat(stream.fileno()).st_mode & stat.S_IXUSR:
+                to.chmod(0o755)
+
+    def text(self, relative: str) -> str:
+        try:
+            return self.read(relative).decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise InputError(f"{self.path / relative}: {error}") from error
+
+    def files(self, below: str) -> list[str]:
+        """Paths of the files below a directory, relative to it; none where it is missing."""
+        if not self.has(below):
+            return []
+        found: list[str] = []
+        for relative, path, status in tree_entries(str(self.path / below), everything=True):
+            _refuse_unlike(Path(path), status.st_mode)
+            if stat.S_ISREG(status.st_mode):
+                found.append(relative)
+        return found
+
+
+def _refuse_unlike(place: Path, mode: int) -> None:
+    if stat.S_ISLNK(mode):
+        said = f"{place} is a link, and no link of a task is followed"
+        raise InputError(said, hint="put what it leads to in its place")
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise InputError(f"{place} is neither a file nor a directory", hint="remove it")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Task:
-    """What a task folder says, in either form."""
+    """What a task folder says, in either form; its files by their paths in the folder."""
 
+    folder: _Folder
     form: str
     name: str
     prompt: str
@@ -69,10 +163,10 @@ class _Task:
     tests_s: float
     network: bool
     image: str
-    context: Path | None
-    dockerfile: Path | None
-    script: Path | None
-    solution: Path | None
+    context: str
+    dockerfile: str
+    script: str
+    solution: str
     notes: list[str] = field(default_factory=list[str])
 
 
@@ -84,7 +178,8 @@ def write_harbor_case(folder: str, directory: str) -> WrittenCase:
         directory: Where to; absent or empty. It appears only when it is complete.
 
     Raises:
-        InputError: The folder is no task, or the directory is not empty.
+        InputError: The folder is no task, a link stands where a file of it should, its case would
+            not load, or the directory is not empty.
         ProvisionError: The image cannot be built.
     """
     task = _read(Path(folder))
@@ -95,6 +190,7 @@ def write_harbor_case(folder: str, directory: str) -> WrittenCase:
         text = _case_text(task, image=image, workdir=workdir, hidden=hidden)
         text += yaml_text({"metadata": {ORIGIN: _origin(folder)}})
         (whole / "case.yaml").write_text(text, encoding="utf-8")
+        check_loads(whole)
         files = tuple(files_below(whole))
     return WrittenCase(directory=directory, files=files, runnable=runnable, notes=tuple(task.notes))
 
@@ -113,6 +209,8 @@ def tasks_below(folder: str) -> list[OneOfSet] | None:
 
 def _one_of_set(folder: Path) -> OneOfSet:
     place = Location(file=str(folder))
+    if folder.is_symlink():
+        return OneOfSet(place=place, said="it is a link: name what it leads to, to import that")
     try:
         origin = _origin(str(folder))
     except SourceError as error:
@@ -126,126 +224,154 @@ def _origin(folder: str) -> str:
 
 
 def _is_task(folder: Path) -> bool:
-    return any((folder / name).is_file() for name in ("task.toml", "task.yaml"))
+    return any(os.path.lexists(folder / name) for name in ("task.toml", "task.yaml"))
 
 
-def _read(folder: Path) -> _Task:
-    if (folder / "task.toml").is_file():
+def _read(path: Path) -> _Task:
+    folder = _Folder(path)
+    if folder.has("task.toml"):
         return _harbor(folder)
-    if (folder / "task.yaml").is_file():
+    if folder.has("task.yaml"):
         return _terminal_bench(folder)
     raise InputError(
-        f"{folder} is no task folder: it has neither task.toml nor task.yaml",
+        f"{path} is no task folder: it has neither task.toml nor task.yaml",
         hint="name a task's folder, or one that has such folders",
     )
 
 
-def _harbor(folder: Path) -> _Task:
-    file = folder / "task.toml"
+def _harbor(folder: _Folder) -> _Task:
+    file = folder.path / "task.toml"
     try:
-        said = tomllib.loads(file.read_text(encoding="utf-8"))
-        file = folder / "instruction.md"
-        prompt = file.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{file}: cannot be read: {error.strerror}") from error
-    except ValueError as error:
+        said = tomllib.loads(folder.text("task.toml"))
+    except tomllib.TOMLDecodeError as error:
         raise InputError(f"{file}: {error}") from error
-    environment = _table(said, "environment")
-    context = folder.resolve() / "environment"
+    top = _Said(file, said)
+    environment = top.table("environment")
     return _Task(
+        folder=folder,
         form="Harbor",
-        name=folder.resolve().name,
-        prompt=prompt,
-        agent_s=_seconds(_table(said, "agent"), "timeout_sec", 1800.0),
-        tests_s=_seconds(_table(said, "verifier"), "timeout_sec", 300.0),
-        network=environment.get("allow_internet") is True,
-        image=str(environment.get("docker_image") or ""),
-        context=context if context.is_dir() else None,
-        dockerfile=_file(context / "Dockerfile"),
-        script=_file(folder / "tests/test.sh"),
-        solution=_file(folder / "solution/solve.sh"),
-        notes=_services(context),
+        name=folder.name,
+        prompt=folder.text("instruction.md"),
+        agent_s=top.table("agent").seconds("timeout_sec", 1800.0),
+        tests_s=top.table("verifier").seconds("timeout_sec", 300.0),
+        network=environment.value("allow_internet", bool, "true or false", default=False),
+        image=environment.value("docker_image", str, "a text", default=""),
+        context="environment",
+        dockerfile=_if_there(folder, "environment/Dockerfile"),
+        script=_if_there(folder, "tests/test.sh"),
+        solution=_if_there(folder, "solution/solve.sh"),
+        notes=_services(folder, "environment"),
     )
 
 
-def _terminal_bench(folder: Path) -> _Task:
+def _terminal_bench(folder: _Folder) -> _Task:
     import yaml
 
-    file = folder / "task.yaml"
+    file = folder.path / "task.yaml"
     try:
-        said = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError) as error:
+        said = yaml.safe_load(folder.text("task.yaml"))
+    except yaml.YAMLError as error:
         raise InputError(f"{file}: {error}") from error
-    table = cast("dict[str, Json]", said) if isinstance(said, dict) else {}
-    prompt = table.get("instruction")
-    if not isinstance(prompt, str):
+    top = _Said(file, cast("dict[str, Json]", said) if isinstance(said, dict) else {})
+    if top.said.get("instruction") is None:
         raise InputError(f"{file}: instruction: a text is required")
     return _Task(
+        folder=folder,
         form="Terminal-Bench",
-        name=folder.resolve().name,
-        prompt=prompt,
-        agent_s=_seconds(table, "max_agent_timeout_sec", 1800.0),
-        tests_s=_seconds(table, "max_test_timeout_sec", 300.0),
+        name=folder.name,
+        prompt=top.value("instruction", str, "a text", default=""),
+        agent_s=top.seconds("max_agent_timeout_sec", 1800.0),
+        tests_s=top.seconds("max_test_timeout_sec", 300.0),
         network=False,
         image="",
-        context=folder.resolve(),
-        dockerfile=_file(folder.resolve() / "Dockerfile"),
-        script=_file(folder / "run-tests.sh"),
-        solution=_file(folder / "solution.sh"),
-        notes=_services(folder),
+        context="",
+        dockerfile=_if_there(folder, "Dockerfile"),
+        script=_if_there(folder, "run-tests.sh"),
+        solution=_if_there(folder, "solution.sh"),
+        notes=_services(folder, ""),
     )
 
 
-def _services(context: Path) -> list[str]:
-    file = next(
-        (f for f in ("docker-compose.yaml", "docker-compose.yml") if (context / f).is_file()), ""
-    )
+def _if_there(folder: _Folder, relative: str) -> str:
+    return relative if folder.has(relative) else ""
+
+
+def _services(folder: _Folder, context: str) -> list[str]:
+    names = ("docker-compose.yaml", "docker-compose.yml")
+    file = next((name for name in names if folder.has(f"{context}/{name}".lstrip("/"))), "")
     return [f"{file} is not read: a case has one image, and no services beside it"] if file else []
 
 
-def _table(said: dict[str, Json], name: str) -> dict[str, Json]:
-    found = said.get(name)
-    return found if isinstance(found, dict) else {}
+_SECONDS = "a finite number of seconds above 0"
+_T = TypeVar("_T", str, bool)
 
 
-def _seconds(said: dict[str, Json], name: str, default: float) -> float:
-    found = said.get(name)
-    if isinstance(found, bool) or not isinstance(found, int | float) or found <= 0:
-        return default
-    return float(found)
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """A table of a task's file; what is of a wrong type is refused by its name."""
 
+    file: Path
+    said: dict[str, Json]
+    name: str = ""
 
-def _file(path: Path) -> Path | None:
-    # A task is somebody's: a link in it could name any file of this machine.
-    return path if path.is_file() and not path.is_symlink() else None
+    def table(self, name: str) -> _Said:
+        found = self.said.get(name)
+        if found is not None and not isinstance(found, dict):
+            raise self._refused(name, "a table", found)
+        return _Said(self.file, found or {}, f"{self.name}{name}.")
+
+    def value(self, name: str, kind: type[_T], what: str, *, default: _T) -> _T:
+        found = self.said.get(name)
+        if found is None:
+            return default
+        if not isinstance(found, kind):
+            raise self._refused(name, what, found)
+        return found
+
+    def seconds(self, name: str, default: float) -> float:
+        found = self.said.get(name)
+        if found is None:
+            return default
+        if isinstance(found, bool) or not isinstance(found, int | float):
+            raise self._refused(name, _SECONDS, found)
+        if not 0 < found < math.inf:
+            raise self._refused(name, _SECONDS, found)
+        return float(found)
+
+    def _refused(self, name: str, what: str, found: Json) -> InputError:
+        shown = reprlib.repr(found)
+        return InputError(f"{self.file}: {self.name}{name}: {what} is required, not {shown}")
 
 
 def _image(task: _Task) -> tuple[str, bool, str]:
     """The image's name, whether it is there, and its workdir: it is built where that can be."""
     if task.image:
         return task.image, True, _workdir(task)
-    if task.dockerfile is None or task.context is None:
+    if not task.dockerfile:
         raise InputError(
             f"{task.name}: it has neither a Dockerfile nor a docker_image",
             hint=f"it is looked for at {_LAYOUT[task.form][0]}",
         )
     plain = _NAME.sub("-", task.name).strip("-._").lower() or "task"
-    digest = hashlib.sha256(tree_digest(str(task.context)).encode()).hexdigest()[:12]
+    context = str(task.folder.path.resolve() / task.context)
+    file = str(task.folder.path.resolve() / task.dockerfile)
+    digest = hashlib.sha256(tree_digest(context).encode()).hexdigest()[:12]
     image = f"localhost/assay-{plain}:{digest}"
     try:
         engine: ContainerEngine = find_engine()
     except ProvisionError as error:
-        words = ["build", "--tag", image, "--file", str(task.dockerfile), str(task.context)]
+        words = ["build", "--tag", image, "--file", file, context]
         task.notes.append(f"{error.message}; build it: podman {shlex.join(words)}")
         return image, False, _workdir(task)
-    build_image(engine, str(task.context), str(task.dockerfile), tag=image)
+    build_image(engine, context, file, tag=image)
     return image, True, _workdir(task, engine.workdir(image))
 
 
 def _workdir(task: _Task, said: str = "") -> str:
     if said.rstrip("/"):
         return said.rstrip("/")
-    text = task.dockerfile.read_text("utf-8", "replace") if task.dockerfile else ""
+    read = task.folder.read(task.dockerfile) if task.dockerfile else b""
+    text = read.decode("utf-8", "replace")
     found = _WORKDIR.findall(text)
     path = found[-1].strip("\"'").rstrip("/") if found else ""
     if path.startswith("/") and "$" not in path:
@@ -256,37 +382,40 @@ def _workdir(task: _Task, said: str = "") -> str:
 
 def _copy_tests(task: _Task, hidden: Path) -> list[str]:
     """Copy what is hidden while the agent works; the paths, below the directory of tests."""
-    if task.script is None:
+    if not task.script:
         raise InputError(
             f"{task.name}: it has no script of tests",
             hint=f"it is looked for at {_LAYOUT[task.form][1]}",
         )
-    place = task.script.parent / "tests" if task.form == "Terminal-Bench" else task.script.parent
-    sources = {p.relative_to(place).as_posix(): p for p in place.rglob("*") if _file(p)}
-    for name, path in {**sources, task.script.name: task.script}.items():
+    sources = {name: f"{_TESTS}/{name}" for name in task.folder.files(_TESTS)}
+    sources[_script_name(task)] = task.script
+    for name, path in sources.items():
         (hidden / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(path, hidden / name)
-    return sorted({*sources, task.script.name})
+        task.folder.copy(path, hidden / name)
+    return sorted(sources)
+
+
+def _script_name(task: _Task) -> str:
+    return task.script.rpartition("/")[2]
 
 
 def _write_recordings(task: _Task, recordings: Path) -> None:
     (recordings / "noop").mkdir(parents=True)
     (recordings / "noop/answer.txt").write_text("I changed nothing.\n")
-    if task.solution is None:
+    if not task.solution:
         task.notes.append("it has no solution: nothing proves that the case can be passed")
         return
     (recordings / "reference").mkdir()
     # A recording is started by sh; solutions are written for bash.
-    again = '[ -n "$BASH_VERSION" ] || exec /bin/bash "$0" "$@"\n'
-    text = task.solution.read_text(encoding="utf-8", errors="surrogateescape")
-    (recordings / "reference/run.sh").write_bytes((again + text).encode("utf-8", "surrogateescape"))
-    if any(p != task.solution for p in task.solution.parent.iterdir()) and task.form == "Harbor":
+    again = b'[ -n "$BASH_VERSION" ] || exec /bin/bash "$0" "$@"\n'
+    text = task.folder.read(task.solution)
+    (recordings / "reference/run.sh").write_bytes(again + text)
+    if task.form == "Harbor" and task.folder.files("solution") != ["solve.sh"]:
         task.notes.append("only solve.sh of the solution is carried over, not the files beside it")
 
 
 def _case_text(task: _Task, *, image: str, workdir: str, hidden: list[str]) -> str:
-    assert task.script is not None
-    text = task.script.read_text("utf-8", "replace")
+    text, script = task.folder.read(task.script).decode("utf-8", "replace"), _script_name(task)
     container: dict[str, Json] = {"image": image, "workdir": workdir}
     inject: list[Json] = [{"src": f"hidden/{name}", "dest": f"{_TESTS}/{name}"} for name in hidden]
     tests = [name for name in hidden if name.rpartition("/")[2].startswith("test_")]
@@ -301,21 +430,20 @@ def _case_text(task: _Task, *, image: str, workdir: str, hidden: list[str]) -> s
         check = "python3 -c 'import pytest' 2>/dev/null"
         container["setup"] = [f"{check} || {shlex.join(install)}"]
         task.notes.append(
-            f"{task.script.name} is not run: its pytest is, in the image, so that each test is "
+            f"{script} is not run: its pytest is, in the image, so that each test is "
             "told apart; what else it did stands in no grader"
         )
     else:
         grader["cmd"] = _REWARD.format(
-            script=shlex.quote(task.script.name), reward=_REWARDS[task.form], report=_REPORT
+            script=shlex.quote(script), reward=_REWARDS[task.form], report=_REPORT
         )
         grader["junit_xml"] = [_REPORT]
         grader["expected_ids"] = ["reward"]
         if _FETCHES.search(text):
             task.notes.append(
-                f"{task.script.name} installs something, and has no network: do it "
-                "in container.setup"
+                f"{script} installs something, and has no network: do it in container.setup"
             )
-    models: list[Json] = ["noop"] if task.solution is None else ["reference", "noop"]
+    models: list[Json] = ["reference", "noop"] if task.solution else ["noop"]
     blocks: list[dict[str, Json]] = [
         {"id": _NAME.sub("-", task.name).strip("-._") or "task"},
         {"task": {"prompt": tidy(task.prompt)}},

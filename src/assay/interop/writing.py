@@ -147,6 +147,22 @@ def new_directory(directory: str) -> Generator[Path]:
         raise InputError(f"cannot write {directory}: {error}") from error
 
 
+def check_loads(written: Path) -> None:
+    """Read a case that was written, before it becomes the directory that its author sees.
+
+    Raises:
+        InputError: It does not load: as what it was made of says what no case may say.
+    """
+    try:
+        load_case(str(written))
+    except DocumentError as error:
+        said = [
+            f"{one.location.field}: {one.message}" if one.location.field else one.message
+            for one in error.faults
+        ]
+        raise InputError(f"its case would not load: {'; '.join(said)}", hint=error.hint) from error
+
+
 def files_below(directory: Path) -> list[str]:
     """Paths of all files in a directory, relative to it, sorted."""
     return sorted(p.relative_to(directory).as_posix() for p in directory.rglob("*") if p.is_file())

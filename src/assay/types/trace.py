@@ -323,6 +323,22 @@ def as_turns(steps: Iterable[AnyStep]) -> Iterator[AnyStep]:
         yield step
 
 
+def last_words(steps: Iterable[AnyStep]) -> str | None:
+    """What an agent said in the end; None where it said nothing.
+
+    What it said before the last message of its user is no answer to that, and what stands before a
+    turn in which it neither speaks nor calls a tool was not its last word.
+    """
+    said: str | None = None
+    for step in steps:
+        if isinstance(step, AgentStep):
+            goes_on = step.tool_calls or step.reasoning
+            said = step.content or step.refusal or (said if goes_on else None)
+        elif step.source == "user":
+            said = None
+    return said
+
+
 @dataclass(slots=True, kw_only=True)
 class Trace:
     """An ordered collection of steps plus the run's summary.

@@ -34,7 +34,16 @@ from assay.agents.transcripts.transcript import (
 from assay.errors import InputError
 from assay.graders.usage import COPIED, RunUsage
 from assay.scoring.json_safe import Json
-from assay.types.trace import AnyStep, Source, Step, SubagentStep, TokenSample, Trace, Usage
+from assay.types.trace import (
+    AnyStep,
+    Source,
+    Step,
+    SubagentStep,
+    TokenSample,
+    Trace,
+    Usage,
+    last_words,
+)
 
 FORMAT = "atif"
 
@@ -97,10 +106,10 @@ def _check_version(document: Mapping[str, Json], notes: Notes) -> None:
 class _Trajectory:
     """One trajectory, read: its own steps, and what it used with its subagents."""
 
-    def __init__(self, steps: list[AnyStep], totals: RunUsage, answer: str | None) -> None:
+    def __init__(self, steps: list[AnyStep], totals: RunUsage) -> None:
         self.steps = steps
         self.totals = totals
-        self.answer = answer
+        self.answer = last_words(step for step in steps if step.extra.get(COPIED) is not True)
 
 
 class _Reading:
@@ -120,15 +129,14 @@ class _Reading:
         drafts = Drafts(calls)
         usages: list[Usage] = []
         references: dict[int, list[str]] = {}
-        answer: str | None = None
         for entry in listing(document.get("steps")):
-            answer = self._step(mapping(entry), drafts, usages, references) or answer
+            self._step(mapping(entry), drafts, usages, references)
         calls.close()
         subagents = self._subagents(document, depth)
         steps = self._placed(drafts, subagents, references)
         own = _sum_of(usages)
         totals = _totals(document, own, [s.totals for s in subagents.values()], notes)
-        return _Trajectory(steps, totals, answer)
+        return _Trajectory(steps, totals)
 
     def _step(
         self,
@@ -136,8 +144,8 @@ class _Reading:
         drafts: Drafts,
         usages: list[Usage],
         references: dict[int, list[str]],
-    ) -> str | None:
-        """Take in one step; the answer, if it can be the final one."""
+    ) -> None:
+        """Take in one step."""
         for key in step.keys() - _STEP_KEYS:
             self.notes.add(f"unknown field {key!r} of a step")
         copied = step.get("is_copied_context") is True
@@ -155,7 +163,7 @@ class _Reading:
                 Step(source=role, messages=(shown,), started_at=when, extra=extra)
             )
             self._observe(observation, drafts, {}, references)
-            return None
+            return
         turn = drafts.turn()
         turn.extra, turn.started_at = extra, when
         turn.model = text_of(step.get("model_name"))
@@ -178,7 +186,6 @@ class _Reading:
             draft.extra = extra
             own.setdefault(draft.call.id, draft)
         self._observe(observation, drafts, own, references)
-        return None if copied else said
 
     def _observe(
         self,

@@ -27,7 +27,7 @@ from assay.agents.transcripts.transcript import (
 )
 from assay.graders.usage import RunUsage
 from assay.scoring.json_safe import Json
-from assay.types.trace import ToolKind
+from assay.types.trace import ToolKind, last_words
 
 FORMAT = "codex"
 
@@ -107,9 +107,7 @@ class _Stream(StreamReader):
         self.begun.pop(self._id(item), None)
         kind = str(item.get("type"))
         if kind == "agent_message":
-            said = text_of(item.get("text")) or ""
-            self._speaking().texts.append(said)
-            self.answer = said or self.answer
+            self._speaking().texts.append(text_of(item.get("text")) or "")
         elif kind == "reasoning":
             self._speaking().reasoning.append(text_of(item.get("text")) or "")
         elif kind == "error":
@@ -178,16 +176,16 @@ class _Stream(StreamReader):
         if was_cut_off or not (self.usage or self.failure):
             self.notes.lack("the stream was cut off: its last turn has no end")
         parts = [count(self.usage.get(part), self.notes, part) for part in _COUNTED]
-        never = self.failure and self.answer is None and not self.calls.by_id
+        steps = self.agent.steps()
         outcome = TranscriptEnd(
-            answer=self.answer,
+            answer=last_words(steps),
             status="error" if self.failure else "completed" if self.usage else None,
             stop_reason=None if self.failure or not self.usage else "done",
             totals=RunUsage(tokens=None if None in parts else sum(part or 0 for part in parts)),
-            failure=self.failure if never else "",
+            failure=self.failure if self.never_answered() else "",
             session=self.session,
         )
-        return make_transcript(FORMAT, self.agent.steps(), outcome, self.notes)
+        return make_transcript(FORMAT, steps, outcome, self.notes)
 
 
 _COUNTED = ("input_tokens", "output_tokens")

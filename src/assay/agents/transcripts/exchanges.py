@@ -35,7 +35,16 @@ from assay.gateway.record import Recorder
 from assay.gateway.trace import agent_step, recorded
 from assay.graders.usage import RunUsage, walk
 from assay.scoring.json_safe import Json
-from assay.types.trace import AgentStep, AnyStep, Step, StopReason, SubagentStep, ToolStep, Trace
+from assay.types.trace import (
+    AgentStep,
+    AnyStep,
+    Step,
+    StopReason,
+    SubagentStep,
+    ToolStep,
+    Trace,
+    last_words,
+)
 
 _STOPS: dict[str, StopReason] = {"stop": "done", "length": "length", "refusal": "done"}
 
@@ -89,7 +98,7 @@ def read_exchanges(
     failure = exchanges[-1].error if exchanges else ""
     outcome = TranscriptEnd(
         answer=trace.content,
-        status="error" if failure else "completed" if trace.content is not None else None,
+        status="error" if failure else "completed" if last or trace.content is not None else None,
         stop_reason=None if last is None else _STOPS.get(last.stop),
         totals=totals or _sum_of(trace),
         session=session or {},
@@ -123,7 +132,7 @@ def _replies(exchanges: Sequence[Exchange]) -> Trace:
         reply = one.reply or AssistantTurn(turn=Turn("assistant", ()))
         step = agent_step(Answered(number=0, at=one.at, reply=reply))
         trace.steps += [step, *(ToolStep(call=call) for call in step.tool_calls)]
-        trace.content = step.content or trace.content
+    trace.content = last_words(trace.steps)
     return trace
 
 

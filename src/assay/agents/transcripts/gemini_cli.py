@@ -23,6 +23,7 @@ from assay.agents.transcripts.transcript import (
 )
 from assay.graders.usage import RunUsage
 from assay.scoring.json_safe import Json
+from assay.types.trace import last_words
 
 FORMAT = "gemini-cli"
 
@@ -98,7 +99,6 @@ class _Stream(StreamReader):
         said = "".join(self.pieces)
         if self.turn is not None and said:
             self.turn.texts.append(said)
-            self.answer = said
         self.turn, self.pieces = None, []
 
     def _result(self, event: Mapping[str, Json]) -> None:
@@ -129,13 +129,13 @@ class _Stream(StreamReader):
             self.notes.lack("the stream was cut off: it has no result")
         self.notes.refuse_gaps({"tokens": self.tokens}, "result")
         is_whole = not self.is_open and bool(self.tokens) and not self.failure
-        never = self.failure and self.answer is None and not self.calls.by_id
+        steps = self.agent.steps()
         outcome = TranscriptEnd(
-            answer=self.answer,
+            answer=last_words(steps),
             status="error" if self.failure else "completed" if is_whole else None,
             stop_reason="done" if is_whole else None,
             totals=RunUsage(tokens=total_of(self.tokens)),
-            failure=self.failure if never else "",
+            failure=self.failure if self.never_answered() else "",
             session=self.session,
         )
-        return make_transcript(FORMAT, self.agent.steps(), outcome, self.notes)
+        return make_transcript(FORMAT, steps, outcome, self.notes)

@@ -202,7 +202,7 @@ def _sample(sample: Mapping[str, Json], model: str | None) -> Sample:
         session={"model": text_of(output.get("model")) or model},
         totals=_totals(resolved, output, notes),
     )
-    if not failed and (answer := _answer(output)):
+    if not failed and (answer := _answer(output)) is not None:
         transcript.trace.content, transcript.trace.status = answer, "completed"
     given = resolved.get("input")
     asked = given if isinstance(given, str) else None
@@ -222,10 +222,14 @@ def _sample(sample: Mapping[str, Json], model: str | None) -> Sample:
 
 
 def _answer(output: Mapping[str, Json]) -> str | None:
-    """What Inspect's own scorers take for the answer: an agent submits one that is no message."""
+    """What Inspect's own scorers take for the answer: an agent submits one that is no message.
+
+    An output that is empty is an empty answer, whatever the messages say.
+    """
     choices = listing(output.get("choices"))
     said = mapping(mapping(choices[0] if choices else None).get("message"))
-    return text_of(output.get("completion")) or texts_of(said.get("content"))
+    answer = text_of(output.get("completion")) or texts_of(said.get("content"))
+    return answer or ("" if output.keys() & {"choices", "completion"} else None)
 
 
 def _needed(sample: Mapping[str, Json]) -> Json:

@@ -29,7 +29,7 @@ from assay.agents.transcripts.transcript import (
 from assay.errors import InputError
 from assay.graders.usage import RunUsage
 from assay.scoring.json_safe import Json
-from assay.types.trace import Source, Step
+from assay.types.trace import Source, Step, last_words
 
 FORMAT = "openai-chat"
 
@@ -74,7 +74,6 @@ class _Chat:
         self.notes = notes
         self.calls = Calls(notes)
         self.drafts = Drafts(self.calls)
-        self.answer: str | None = None
 
     def take(self, message: Mapping[str, Json]) -> None:
         """Take in one message."""
@@ -105,7 +104,6 @@ class _Chat:
             self._call(turn, mapping(call))
         if message.get("function_call") is not None:
             self.notes.lack("a call in the form of 2023, function_call, was not read")
-        self.answer = said or turn.refusal or self.answer
 
     def _call(self, turn: TurnDraft, call: Mapping[str, Json]) -> None:
         function = mapping(call.get("function")) or mapping(call.get("custom"))
@@ -126,7 +124,8 @@ class _Chat:
         parts = ("prompt_tokens", "completion_tokens")
         counts = [count(usage.get(part), self.notes, part) for part in parts]
         tokens = None if None in counts else sum(cast("list[int]", counts))
+        steps = self.drafts.steps()
         outcome = TranscriptEnd(
-            answer=self.answer, status="completed", totals=RunUsage(tokens=tokens)
+            answer=last_words(steps), status="completed", totals=RunUsage(tokens=tokens)
         )
-        return make_transcript(FORMAT, self.drafts.steps(), outcome, self.notes)
+        return make_transcript(FORMAT, steps, outcome, self.notes)

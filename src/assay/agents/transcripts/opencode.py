@@ -21,7 +21,7 @@ from assay.agents.transcripts.transcript import (
 )
 from assay.graders.usage import RunUsage
 from assay.scoring.json_safe import Json
-from assay.types.trace import Usage
+from assay.types.trace import Usage, last_words
 
 FORMAT = "opencode"
 
@@ -71,7 +71,6 @@ class _Stream(StreamReader):
         turn = self._turn(part, event)
         if kind == "text":
             turn.texts.append(text_of(part.get("text")) or "")
-            self.answer = "\n".join(turn.texts) or self.answer
         elif kind == "reasoning":
             turn.reasoning.append(text_of(part.get("text")) or "")
         elif kind == "tool_use":
@@ -130,9 +129,10 @@ class _Stream(StreamReader):
         is_whole = self.reason not in ("", "tool-calls")
         if not is_whole and not self.failure:
             self.notes.lack("the stream was cut off: its last step goes on")
+        steps = self.agent.steps()
         costs = [one for one in self.costs if one]  # it says 0 where it knows no price
         outcome = TranscriptEnd(
-            answer=self.answer,
+            answer=last_words(steps),
             status="error" if self.failure else "completed" if is_whole else None,
             stop_reason="length" if self.reason == "length" else "done" if is_whole else None,
             totals=RunUsage(
@@ -142,7 +142,7 @@ class _Stream(StreamReader):
             failure="" if self.tokens else self.failure,
             session={"session_id": self.session or None},
         )
-        return make_transcript(FORMAT, self.agent.steps(), outcome, self.notes)
+        return make_transcript(FORMAT, steps, outcome, self.notes)
 
 
 def _time(value: Json) -> str | None:

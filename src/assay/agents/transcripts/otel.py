@@ -268,7 +268,7 @@ def _take(spans: Spans, span: Span, *, is_outermost: bool) -> None:
         spans.session.setdefault("model", model.reply.model or None)
     elif is_outermost and "gen_ai.output.messages" in about:
         said = _turns(about.get("gen_ai.output.messages"), notes)
-        spans.answer = next((turn.text for turn in reversed(said) if turn.text), None)
+        spans.answer = (said[-1].text or None) if said else None
     if is_outermost and span.error:
         spans.error = span.error
 

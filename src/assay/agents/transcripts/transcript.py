@@ -259,7 +259,6 @@ class StreamReader(ABC):
         self.notes = notes
         self.calls = Calls(notes)
         self.agent = Drafts(self.calls)
-        self.answer: str | None = None
         self.failure = ""
 
     def read(self, values: Iterable[Json]) -> Transcript:
@@ -267,6 +266,11 @@ class StreamReader(ABC):
         for value in values:
             self.take(mapping(value))
         return self.finish()
+
+    def never_answered(self) -> bool:
+        """Whether the model has neither said anything nor called a tool."""
+        turns = (step for step in self.agent.steps() if isinstance(step, AgentStep))
+        return not self.calls.by_id and not any(turn.content for turn in turns)
 
     def fail(self, reason: str) -> None:
         """The agent says that it failed."""
