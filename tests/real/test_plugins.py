@@ -91,6 +91,56 @@ def test_mlflow_records_feedback_errors_and_nothing(tmp_path: Path) -> None:
     assert "  parameters: substring: Lima" in said
 
 
+_ANSWERS = """\
+from assay.plugins.mlflow import scorer
+
+made = scorer("same.yaml", name="same")
+choice = {"choices": [{"message": {"role": "assistant", "content": None}}]}
+for said, right in [
+    (5, "5"), (True, "true"), (b"ok", "ok"), ([], "x"), ({}, "x"), (b"\\xff", "x"), (choice, "x"),
+    (float("nan"), "x"), ([5], "[5]"), (["Lima"], "Lima"), ("4\\ud800", "4"),
+]:
+    found = made(inputs={"question": "?"}, outputs=said, expectations={"expected": right})
+    print(found.value, found.error)
+inside = []
+inside.append(inside)
+print(made(inputs={"question": "?"}, outputs=inside).error.error_message[:17])
+"""
+
+
+def test_attack_no_answer_leaves_the_mean_of_mlflow_by_its_type(tmp_path: Path) -> None:
+    (tmp_path / "same.yaml").write_text("- {type: exact_match}\n", "utf-8")
+    (tmp_path / "answers.py").write_text(_ANSWERS, "utf-8")
+    said = _printed(tmp_path, "python", "answers.py").splitlines()
+    scores = [1, 1, 1, 0, 0, 0, 0, 0, 1, 1, 0]
+    assert said == [*(f"{score:.1f} None" for score in scores), "it cannot be read"]
+
+
+_SAMPLES = """\
+import asyncio
+
+from inspect_ai.model import ChatCompletionChoice, ChatMessageAssistant, ModelOutput
+from inspect_ai.scorer import Target
+from inspect_ai.solver import TaskState
+
+from assay.plugins.inspect import scorer
+
+score = scorer("graders.yaml")
+for text, kept in (("Lima", None), ("a\\ud800", None), ("Lima", {"raw": b"\\xff"})):
+    message = ChatMessageAssistant(content=text, metadata=kept)
+    output = ModelOutput(model="m", choices=[ChatCompletionChoice(message=message)])
+    state = TaskState("m/m", 1, 1, "?", [message], output=output)
+    found = asyncio.run(score(state, Target("Lima")))
+    print(found.value, found.explanation.count("it cannot be read: UnicodeDecodeError"))
+"""
+
+
+def test_a_sample_of_inspect_that_cannot_be_read_is_unscored(tmp_path: Path) -> None:
+    (tmp_path / "samples.py").write_text(_SAMPLES, "utf-8")
+    said = _printed(tmp_path, "python", "samples.py").splitlines()
+    assert said == ["1.0 0", "0.0 0", "nan 1"]
+
+
 def test_deepeval_fails_what_is_wrong_and_raises_what_cannot_be_graded(tmp_path: Path) -> None:
     for option, rate, errors in (
         ("--skip-on-missing-params", "Pass Rate: 50.0% | Passed: 2 | Failed: 2", 1),
