@@ -153,7 +153,8 @@ async def test_a_template_yields_several_graders_combined() -> None:
     assert run.reward == pytest.approx(0.7)
     names = [(node.name, node.value, node.weight) for node in run.grade.subscores]
     assert names == [("BashGrader", 1.0, 0.5), ("length", 0.0, 0.3), ("format", 1.0, 0.2)]
-    assert cast("Any", run.grade.info)["BashGrader"]["exit_code"] == 0
+    assert cast("Any", run.grade.subscores[0].info)["exit_code"] == 0
+    assert run.grade.info == {}
 
 
 async def test_weights_are_normalized_and_penalties_are_not() -> None:
@@ -274,6 +275,32 @@ def test_fields_of_a_subscore() -> None:
     node = SubScore(name="style", value=0.5)
     assert (node.weight, node.metadata) == (1.0, None)
     assert SubScore(name="style", value=0.5, weight=-1.0, metadata={"a": 1}).metadata == {"a": 1}
+
+
+def test_a_score_is_written_and_read_by_the_names_that_people_know() -> None:
+    leaf = SubScore(name="tests", value=1.0, info={"exit_code": 0})
+    node = SubScore(name="any", value=1.0, children=[leaf], info={"by": "me"})
+    written = cast("Any", node.model_dump(mode="json"))
+    assert (written["info"], written["children"][0]["info"]) == ({"by": "me"}, {"exit_code": 0})
+    short = cast("Any", node.to_summary())
+    assert (short["name"], short["children"][0]["name"]) == ("any", "tests")
+    for one in (written, short, written["children"][0], short["children"][0]):
+        assert "metadata" not in one
+    assert "info" not in {**short, **short["children"][0]}
+    assert SubScore.model_validate(written) == node
+    result = EvaluationResult(reward=1.0, subscores=[node])
+    assert cast("Any", result.model_dump(mode="json"))["subscores"] == [written]
+    assert EvaluationResult.model_validate(result.model_dump()) == result
+
+
+async def test_what_bash_grader_computes_is_a_node() -> None:
+    node = await BashGrader.compute_score(command="echo hello; exit 3")
+    assert (node.name, node.value, node.assurance) == ("BashGrader", 0.0, "status")
+    info = cast("Any", node.info)
+    assert (info["exit_code"], info["stdout"]) == (3, "hello\n")
+    with pytest.raises(ValueError, match="requires command"):
+        await BashGrader.compute_score()
+    assert (await combine(BashGrader.grade())).reward is None
 
 
 # --- the older page: hud.native -------------------------------------------------------------------

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING
 
+from assay.frozen import changed
 from assay.graders.base import Grader
 from assay.graders.command import BashGrader
 from assay.on_demand import names_on_demand
 from assay.scoring.combine import combine, combine_scores, presented
+from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult, SubScore
 from assay.text import contains, contains_all, contains_any, exact_match
 
@@ -49,7 +51,7 @@ class Grade:
     @staticmethod
     async def gather(*items: SubScore | Awaitable[SubScore]) -> EvaluationResult:
         """`assay.graders.combine` under its older name."""
-        return await combine(*items)
+        return _with_evidence(await combine(*items))
 
     @staticmethod
     def from_subscores(subscores: Sequence[SubScore]) -> EvaluationResult:
@@ -58,4 +60,13 @@ class Grade:
         Raises:
             ScoreError: For no subscores, or none with a positive weight.
         """
-        return presented(combine_scores(subscores))
+        return _with_evidence(presented(combine_scores(subscores)))
+
+
+def _with_evidence(result: EvaluationResult) -> EvaluationResult:
+    evidence: dict[str, Json] = {
+        node.name: dict(node.metadata)
+        for node in result.subscores or ()
+        if node.metadata is not None
+    }
+    return changed(result, info={**evidence, **result.info})

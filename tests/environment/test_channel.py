@@ -50,7 +50,7 @@ async def test_the_frames_are_those_that_huds_clients_know(served: ServedProcess
             "score": 1.0,
             "done": True,
             "content": None,
-            "info": {"value": {"seen": "5"}},
+            "info": {},
             "isError": False,
             "subscores": [
                 {

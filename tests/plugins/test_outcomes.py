@@ -6,11 +6,13 @@ import importlib
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
 from assay.errors import InputError
+from assay.plugins import deepeval
 from assay.plugins.given import given
 from assay.plugins.outcomes import explanation_of
 from assay.training import Reward
@@ -50,6 +52,11 @@ class Turn(BaseModel):
         ({"a": 2, "b": 2}, {"sum": 4}, '{"a": 2, "b": 2}', '{"sum": 4}'),
         ("2 + 2", Turn(role="x", content="4"), "2 + 2", '{"role": "x", "content": "4"}'),
         ("2 + 2", [1, 2], "2 + 2", "[1, 2]"),
+        ("2 + 2", 5, "2 + 2", "5"),
+        ("2 + 2", [], "2 + 2", "[]"),
+        ("2 + 2", b"4\xff", "2 + 2", "4\ufffd"),
+        ("2 + 2", {"sum": b"\xff"}, "2 + 2", '{"sum": "\ufffd"}'),
+        ("2 + 2", "4\ud800", "2 + 2", "4\ud800"),
     ],
 )
 def test_values_of_any_type_stand_for_texts(
@@ -61,7 +68,26 @@ def test_values_of_any_type_stand_for_texts(
     assert found.metadata == {"role": "user", "content": "x"}
 
 
-@each("said, why", [(None, "there is no completion"), (object(), "it cannot be read")])
+def _inside_itself() -> list[object]:
+    made: list[object] = []
+    made.append(made)
+    return made
+
+
+def _deep() -> list[object]:
+    made: list[object] = []
+    for _ in range(100_000):
+        made = [made]
+    return made
+
+
+UNREADABLE: Sequence[object] = [object(), _inside_itself(), _deep()]
+
+
+@each(
+    "said, why",
+    [(None, "there is no completion"), *((one, "it cannot be read") for one in UNREADABLE)],
+)
 def test_what_cannot_be_read_is_no_empty_answer(said: object, why: str) -> None:
     found = given("2 + 2", said)
     assert isinstance(found, InputError)
@@ -82,3 +108,19 @@ def test_a_tool_that_is_not_installed_is_named(hook: str, name: str, package: st
     made: Callable[..., object] = getattr(importlib.import_module(f"assay.plugins.{hook}"), name)
     with pytest.raises(InputError, match=f"{package} is not installed"):
         made(str)
+
+
+@each("threshold", [-1, 2, "0.5", float("nan"), True])
+def test_attack_a_threshold_of_deepeval_that_passes_anything_or_nothing(threshold: Any) -> None:
+    with pytest.raises(InputError, match="threshold: must be"):
+        deepeval.metric(str, threshold=threshold)
+
+
+@each("options", [{"name": 3}, {"traced": "yes"}])
+def test_an_option_of_a_reward_of_another_type_is_refused(
+    tmp_path: Path, options: dict[str, Any]
+) -> None:
+    graders = tmp_path / "graders.yaml"
+    graders.write_text(GRADERS)
+    with pytest.raises(InputError, match=f"{next(iter(options))} is "):
+        Reward(graders, **options)

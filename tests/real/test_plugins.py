@@ -91,6 +91,56 @@ def test_mlflow_records_feedback_errors_and_nothing(tmp_path: Path) -> None:
     assert "  parameters: substring: Lima" in said
 
 
+_ANSWERS = """\
+from assay.plugins.mlflow import scorer
+
+made = scorer("same.yaml", name="same")
+choice = {"choices": [{"message": {"role": "assistant", "content": None}}]}
+for said, right in [
+    (5, "5"), (True, "true"), (b"ok", "ok"), ([], "x"), ({}, "x"), (b"\\xff", "x"), (choice, "x"),
+    (float("nan"), "x"), ([5], "[5]"), (["Lima"], "Lima"), ("4\\ud800", "4"),
+]:
+    found = made(inputs={"question": "?"}, outputs=said, expectations={"expected": right})
+    print(found.value, found.error)
+inside = []
+inside.append(inside)
+print(made(inputs={"question": "?"}, outputs=inside).error.error_message[:17])
+"""
+
+
+def test_attack_no_answer_leaves_the_mean_of_mlflow_by_its_type(tmp_path: Path) -> None:
+    (tmp_path / "same.yaml").write_text("- {type: exact_match}\n", "utf-8")
+    (tmp_path / "answers.py").write_text(_ANSWERS, "utf-8")
+    said = _printed(tmp_path, "python", "answers.py").splitlines()
+    scores = [1, 1, 1, 0, 0, 0, 0, 0, 1, 1, 0]
+    assert said == [*(f"{score:.1f} None" for score in scores), "it cannot be read"]
+
+
+_SAMPLES = """\
+import asyncio
+
+from inspect_ai.model import ChatCompletionChoice, ChatMessageAssistant, ModelOutput
+from inspect_ai.scorer import Target
+from inspect_ai.solver import TaskState
+
+from assay.plugins.inspect import scorer
+
+score = scorer("graders.yaml")
+for text, kept in (("Lima", None), ("a\\ud800", None), ("Lima", {"raw": b"\\xff"})):
+    message = ChatMessageAssistant(content=text, metadata=kept)
+    output = ModelOutput(model="m", choices=[ChatCompletionChoice(message=message)])
+    state = TaskState("m/m", 1, 1, "?", [message], output=output)
+    found = asyncio.run(score(state, Target("Lima")))
+    print(found.value, found.explanation.count("it cannot be read: UnicodeDecodeError"))
+"""
+
+
+def test_a_sample_of_inspect_that_cannot_be_read_is_unscored(tmp_path: Path) -> None:
+    (tmp_path / "samples.py").write_text(_SAMPLES, "utf-8")
+    said = _printed(tmp_path, "python", "samples.py").splitlines()
+    assert said == ["1.0 0", "0.0 0", "nan 1"]
+
+
 def test_deepeval_fails_what_is_wrong_and_raises_what_cannot_be_graded(tmp_path: Path) -> None:
     for option, rate, errors in (
         ("--skip-on-missing-params", "Pass Rate: 50.0% | Passed: 2 | Failed: 2", 1),
@@ -121,10 +171,17 @@ graders:
 
 @pytest.mark.sandbox
 def test_openenv_proves_a_package_by_its_cases(tmp_path: Path) -> None:
-    def found() -> dict[str, str]:
+    def lines() -> list[str]:
         program = ["openenv_validation.py", str(package)]
-        lines = _printed(tmp_path / "beside", "python", *program, peer="openenv").splitlines()
-        words = [line.split() for line in lines]
+        return _printed(tmp_path / "beside", "python", *program, peer="openenv").splitlines()
+
+    def said() -> str:
+        """What is wrong with the package, which each check says."""
+        told = {line.partition(" ")[2] for line in lines()[:-1]}
+        return told.pop() if len(told) == 1 else ""
+
+    def found() -> dict[str, str]:
+        words = [line.split() for line in lines()]
         return {one[0].removeprefix("semantic."): one[1] if one[1:] else "" for one in words}
 
     package, case = tmp_path / "package", tmp_path / "package" / "evals" / "manual"
@@ -143,6 +200,24 @@ def test_openenv_proves_a_package_by_its_cases(tmp_path: Path) -> None:
     (case / "case.yaml").write_text(_CASE.replace("pip install", "see"))
     graded = {"oracle_max": "fail", "canary_floor": "fail", "floor_gap": "pass"}
     assert found() == {**graded, **unseen, "verifier_determinism": "pass", "fail": ""}
+    (case / "case.yaml").write_text(_CASE)
+    assert said() == ""
+    os.mkfifo(package / "pipe")
+    assert "pipe` is a named pipe" in said()
+    (package / "pipe").unlink()
+    for there, name in ((case, "evals/manual"), (case.parent, "evals")):
+        there.rename(tmp_path / "moved")
+        up = "../" * (1 + name.count("/"))
+        there.symlink_to(f"{up}moved")
+        assert f"{name} is a link to {up}moved: only a relative link" in said()
+        there.unlink()
+        (tmp_path / "moved").rename(there)
+    case.parent.rename(package / "moved")
+    case.parent.symlink_to("moved")
+    assert said() == "", "a link in the package"
+    case.parent.unlink()
+    (package / "moved").rename(case.parent)
+
     (case / "case.yaml").write_text(_CASE.replace("patterns", "paterns"))
     assert found() == {**dict.fromkeys(checks, "error"), "fail": ""}
     shutil.rmtree(case.parent)

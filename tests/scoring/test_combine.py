@@ -206,8 +206,7 @@ def test_weights_are_shown_as_shares_of_the_credit(nodes: list[SubScore]) -> Non
     for before, after in zip(result.subscores or (), shown.subscores or (), strict=True):
         share = replace(before, weight=before.weight / total, raw_weight=before.weight)
         assert after == (share if before in credit and total != 1.0 else before)
-    evidence = {node.name: node.metadata for node in shown.subscores or () if node.metadata}
-    assert shown == replace(result, subscores=shown.subscores, info=evidence)
+    assert shown == replace(result, subscores=shown.subscores)
     failed = combine_scores([*nodes, score("x", 1.0, 3.0), SubScore.error("y", "gone")])
     assert presented(failed).subscores == failed.subscores
 

@@ -255,6 +255,8 @@ class Batches:
             deadline = way.deadline
         else:
             deadline = None if deadline == inf else require_seconds("deadline", deadline)
+        if not isinstance(cast("object", name), str):
+            raise InputError(f"name is {name!r}", hint="a text")
         for what, number in (("at_once", at_once), ("attempts", attempts)):
             if number is not None and (type(number) is not int or number < 1):
                 raise InputError(f"{what} is {number!r}", hint="a whole number, at least 1")

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from assay.errors import GraderError, InputError
 from assay.graders.base import Grader
-from assay.scoring.json_safe import Json
+from assay.scoring.json_safe import Json, record_evidence
+from assay.scoring.results import SubScore
 from assay.types.codec import Filled, Seconds
 from assay.types.submission import Workspace
 
@@ -60,13 +61,13 @@ class BashGrader(Grader):
     @classmethod
     async def compute_score(
         cls,
-        command: str,
+        command: str | None = None,
         cwd: str | os.PathLike[str] | None = None,
         timeout_seconds: float | None = 600,
         *,
         home: str | os.PathLike[str] | None = None,
         sandbox: bool = False,
-    ) -> tuple[float, dict[str, Json]]:
+    ) -> SubScore:
         """Run the command.
 
         Args:
@@ -78,14 +79,17 @@ class BashGrader(Grader):
                 instead of on this machine.
 
         Returns:
-            1.0 if it exited 0, else 0.0; and ``stdout``, ``stderr``, ``exit_code``, where it ran
-            out of time ``timed_out`` and ``timeout``, and where the shell did not find a program
-            ``program_missing`` with its name.
+            A node with 1.0 if it exited 0, else 0.0. Its ``info`` has ``stdout``, ``stderr``,
+            ``exit_code``, where it ran out of time ``timed_out`` and ``timeout``, and where the
+            shell did not find a program ``program_missing`` with its name.
 
         Raises:
+            InputError: Without a command.
             GraderError: If bash or ``cwd`` is missing.
             SandboxError: If the sandbox failed.
         """
+        if command is None:
+            raise InputError("BashGrader requires command")
         directory = _directory(cwd)
         if timeout_seconds is not None and not timeout_seconds > 0:
             raise InputError("timeout_seconds must be more than 0", hint="None: no limit")
@@ -95,7 +99,10 @@ class BashGrader(Grader):
             result = await _run_isolated(argv, workspace, timeout_seconds)
         else:
             result = await _run_on_host(argv, directory, timeout_seconds, home)
-        return _verdict(result, expect_exit=0, timeout=timeout_seconds)
+        value, evidence = _verdict(result, expect_exit=0, timeout=timeout_seconds)
+        return SubScore(
+            cls.name, value, metadata=record_evidence(evidence), assurance=cls.assurance
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

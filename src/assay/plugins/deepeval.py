@@ -23,6 +23,7 @@ from assay.plugins.outcomes import explanation_of
 from assay.scoring.json_safe import plain
 from assay.training.reward import Gradable, Reward, RewardOptions
 from assay.training.trainers import module_of
+from assay.types.codec import Within
 from assay.types.submission import Submission
 from assay.types.trace import ToolCall, ToolResult, ToolStep, Trace, tool_kind
 
@@ -62,9 +63,14 @@ def metric(
 
     Args:
         grader: As `assay.training.Reward` takes it.
-        threshold: The score that passes; by default the grader's own, else 1.
+        threshold: The score that passes, from 0 to 1; by default the grader's own, else 1.
         **options: Further ones of `assay.training.Reward`; ``name`` is the metric's.
+
+    Raises:
+        InputError: For a threshold that is none, and as `assay.training.Reward`.
     """
+    if threshold is not None and (wrong := Within(0, 1).fault(threshold)):
+        raise InputError(f"threshold: {wrong}")
     made = _class()
     reward = Reward(grader, traced=True, **options)
     return made(reward, reward.threshold if threshold is None else threshold)

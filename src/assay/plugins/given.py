@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import cast
 
-from pydantic_core import PydanticSerializationError, to_jsonable_python
+from pydantic_core import to_jsonable_python
 
-from assay.errors import InputError
-from assay.scoring.json_safe import Json
+from assay.errors import InputError, reason_of
+from assay.scoring.json_safe import Json, plain
 from assay.training.chat import Text, submission_of
 from assay.types.submission import Submission
 
@@ -25,16 +25,22 @@ def given(
         metadata: An object; anything else stands under ``value``.
     """
     try:
-        question, answer = _json(asked), _json(said)
+        question, answer = _text(_json(asked)), _text(_json(said))
         known, right = _json(metadata), _json(expected)
-    except PydanticSerializationError as error:
-        return InputError(f"it cannot be read: {error}")
+    except Exception as error:  # the boundary: a tool's values may be anything
+        return InputError(f"it cannot be read: {reason_of(error)}")
     fields = known if isinstance(known, dict | None) else {"value": known}
-    return submission_of(_text(question) or "", _text(answer), right, fields)
+    return submission_of(question or "", answer, right, fields)
 
 
 def _json(value: object) -> Json:
     """Any value as plain JSON; models and dataclasses, too."""
+    return plain(value, _leaf)
+
+
+def _leaf(value: object) -> Json:
+    if isinstance(value, bytes):  # of an answer, too: what is no text in it is still graded
+        return value.decode("utf-8", "replace")
     return cast("Json", to_jsonable_python(value))
 
 

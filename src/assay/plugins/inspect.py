@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Protocol, TypeAlias, Unpack
 
 from assay.agents.transcripts.rows import row_of_sample
-from assay.errors import InputError
+from assay.errors import InputError, reason_of
 from assay.plugins.outcomes import explanation_of
 from assay.scoring.json_safe import Json, plain
 from assay.training.reward import Gradable, Reward, RewardOptions
@@ -82,18 +82,20 @@ def _registered() -> Callable[..., Scorer]:
 
 def _row(state: _State, target: list[str]) -> dict[str, Json] | InputError:
     asked = state.input
-    sample: dict[str, Json] = {
-        "id": str(state.sample_id),
-        "input": asked if isinstance(asked, str) else _dumped(asked),
-        "target": target[0] if len(target) == 1 else [*target],
-        "messages": _dumped(state.messages),
-        "output": state.output.model_dump(mode="json"),
-        "metadata": plain(state.metadata),
-    }
     try:
+        sample: dict[str, Json] = {
+            "id": str(state.sample_id),
+            "input": asked if isinstance(asked, str) else _dumped(asked),
+            "target": target[0] if len(target) == 1 else [*target],
+            "messages": _dumped(state.messages),
+            "output": state.output.model_dump(mode="json"),
+            "metadata": plain(state.metadata),
+        }
         return row_of_sample(sample)
     except InputError as error:
         return error
+    except Exception as error:  # the boundary: a sample's metadata may be anything
+        return InputError(f"it cannot be read: {reason_of(error)}")
 
 
 def _dumped(messages: Iterable[_Dumped]) -> list[Json]:

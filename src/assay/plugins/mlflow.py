@@ -11,7 +11,7 @@ grader applies there is no feedback.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Unpack, cast
 
 from assay.plugins.given import given
@@ -44,7 +44,7 @@ def scorer(grader: Gradable, **options: Unpack[RewardOptions]) -> Any:  # noqa: 
         named = expectations or {}
         right = next((named[name] for name in _EXPECTED if name in named), expectations or None)
         known = {"inputs": inputs, "expectations": expectations}
-        said = None if outputs is None else texts.parse_outputs_to_str(outputs)
+        said = _said(outputs, texts.parse_outputs_to_str)
         submission = given(_asked(inputs), said, right, known)
         (graded,) = reward.grade_now([submission]).graded
         if graded.status == "skipped":
@@ -67,6 +67,20 @@ def scorer(grader: Gradable, **options: Unpack[RewardOptions]) -> Any:  # noqa: 
     made = module_of("mlflow", "mlflow.genai.scorers").scorer
     # Its own 300 seconds would cut off a grader that has more: a deadline is assay's to keep.
     return made(name=reward.name, pass_if=passes, timeout=0)(assay_scorer)
+
+
+def _said(outputs: object, read: Callable[[object], object]) -> object:
+    """The text of outputs in a form that MLflow knows; else they themselves.
+
+    A number, a truth value, bytes or an empty list is an answer, too: whoever gave it is graded.
+    """
+    if outputs is None:
+        return None
+    try:
+        text = read(outputs)
+    except Exception:  # whatever its reader meets in a form that it does not know
+        return outputs
+    return outputs if text is None else text
 
 
 def _asked(inputs: object) -> object:

@@ -76,6 +76,15 @@ class Verdict:
         if not self.passed:
             raise AssertionError(str(self))
 
+    def __bool__(self) -> bool:
+        """None: a grade that is an error or a skip is neither true nor false.
+
+        Raises:
+            TypeError: Always.
+        """
+        __tracebackhide__ = True
+        raise TypeError("a grade is neither true nor false: call .passes(), or compare .score")
+
     def __str__(self) -> str:
         from assay.plugins.outcomes import lines_of
         from assay.reports.explain import nodes, sentence

@@ -102,7 +102,7 @@ def combine_scores(subscores: Sequence[SubScore], *, clamp: bool = False) -> Eva
 
 
 def presented(result: EvaluationResult) -> EvaluationResult:
-    """A result whose weights are shares of the credit, and whose ``info`` has the evidence by name.
+    """A result whose weights are shares of the credit.
 
     Positive weights of the scored nodes sum to 1; what was declared is kept as ``raw_weight``.
     """
@@ -116,10 +116,7 @@ def presented(result: EvaluationResult) -> EvaluationResult:
             else node
             for node in nodes
         ]
-    evidence: dict[str, Json] = {
-        node.name: dict(node.metadata) for node in nodes if node.metadata is not None
-    }
-    return changed(result, subscores=nodes, info={**evidence, **result.info})
+    return changed(result, subscores=nodes)
 
 
 def combine_any(weight: float, subscores: Iterable[SubScore], *, name: str = "any") -> SubScore:

@@ -275,6 +275,20 @@ class SubScore:
             "children": None if self.children is None else [c.to_dict() for c in self.children],
         }
 
+    def model_dump(self, *, mode: Literal["json", "python"] = "json") -> dict[str, Json]:
+        """`to_dict` with ``info`` for ``metadata``, as code written for HUD asks for it."""
+        del mode
+        return _hud_keys(self.to_dict())
+
+    def to_summary(self) -> dict[str, Json]:
+        """`model_dump` without the evidence, here and in all below."""
+        return _hud_keys(self.to_dict(), evidence=False)
+
+    @classmethod
+    def model_validate(cls, data: Mapping[str, Json]) -> SubScore:
+        """`from_dict`, as code written for HUD calls it."""
+        return cls.from_dict(data)
+
     @classmethod
     def from_dict(cls, data: Mapping[str, Json]) -> SubScore:
         """Read back what `to_dict` wrote.
@@ -415,6 +429,18 @@ class EvaluationResult:
             "subscores": None if self.subscores is None else [s.to_dict() for s in self.subscores],
         }
 
+    def model_dump(self, *, mode: Literal["json", "python"] = "json") -> dict[str, Json]:
+        """`to_dict` with ``info`` for the ``metadata`` of subscores, as HUD calls it."""
+        del mode
+        nodes = self.subscores
+        written: Json = None if nodes is None else [node.model_dump() for node in nodes]
+        return {**self.to_dict(), "subscores": written}
+
+    @classmethod
+    def model_validate(cls, data: Mapping[str, Json]) -> EvaluationResult:
+        """`from_dict`, as code written for HUD calls it."""
+        return cls.from_dict(data)
+
     @classmethod
     def from_dict(cls, data: Mapping[str, Json]) -> EvaluationResult:
         """Read back what `to_dict` wrote; ``score`` is accepted for ``reward``.
@@ -442,6 +468,18 @@ class EvaluationResult:
             if isinstance(subscores, list)
             else None,
         )
+
+
+def _hud_keys(node: Mapping[str, Json], *, evidence: bool = True) -> dict[str, Json]:
+    """A node's dict with ``info`` for ``metadata``, or without either."""
+    found = {key: value for key, value in node.items() if key != "metadata"}
+    if evidence:
+        found["info"] = node.get("metadata")
+    children = node.get("children")
+    if isinstance(children, list):
+        inner = [child for child in children if isinstance(child, dict)]
+        found["children"] = [_hud_keys(child, evidence=evidence) for child in inner]
+    return found
 
 
 def _not_graded(node: SubScore, name: str) -> tuple[float, dict[str, str]]:

@@ -92,6 +92,8 @@ class Reward(Batches):
         traced: bool = False,
     ) -> None:
         patience = require_seconds("patience", patience)
+        if type(cast("object", traced)) is not bool:
+            raise InputError(f"traced is {traced!r}", hint="True or False")
         if isinstance(grader, Path):
             grader = str(grader)
         self._given = (
