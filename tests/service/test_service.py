@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -175,3 +177,12 @@ async def test_keys_are_managed_by_admins_of_their_project(tmp_path: Path) -> No
         with pytest.raises(NotFoundError):
             await ask(site.revoke_key, own, everywhere.id)
         assert (await ask(site.list_keys, own)).items == []
+
+
+def test_the_order_of_operations_does_not_depend_on_what_was_imported_first() -> None:
+    listed = "from assay.service.table import OPERATIONS\nprint(*(one.path for one in OPERATIONS))"
+    first, other = (
+        subprocess.check_output([sys.executable, "-c", f"{before}{listed}"], text=True)
+        for before in ("", "import assay.service.uses, assay.service.scores\n")
+    )
+    assert first == other

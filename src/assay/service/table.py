@@ -7,9 +7,13 @@ from assay.service.operation import OPERATIONS
 __all__ = ["OPERATIONS"]
 
 _FILES = (
-    "graders trials datasets jobs scores traces kinds uses runs compare labels calibrations cells "
-    "site"
+    "site graders trials datasets jobs scores traces kinds uses runs compare labels calibrations "
+    "cells"
 )
 
-for _file in _FILES.split():
-    import_module(f"assay.service.{_file}")
+_MODULES = [f"assay.service.{_file}" for _file in _FILES.split()]
+for _module in _MODULES:
+    import_module(_module)
+
+# Routes are looked through, and listed, in this order, whichever file was imported first.
+OPERATIONS.sort(key=lambda one: _MODULES.index(one.function.__module__))
