@@ -171,10 +171,17 @@ graders:
 
 @pytest.mark.sandbox
 def test_openenv_proves_a_package_by_its_cases(tmp_path: Path) -> None:
-    def found() -> dict[str, str]:
+    def lines() -> list[str]:
         program = ["openenv_validation.py", str(package)]
-        lines = _printed(tmp_path / "beside", "python", *program, peer="openenv").splitlines()
-        words = [line.split() for line in lines]
+        return _printed(tmp_path / "beside", "python", *program, peer="openenv").splitlines()
+
+    def said() -> str:
+        """What is wrong with the package, which each check says."""
+        told = {line.partition(" ")[2] for line in lines()[:-1]}
+        return told.pop() if len(told) == 1 else ""
+
+    def found() -> dict[str, str]:
+        words = [line.split() for line in lines()]
         return {one[0].removeprefix("semantic."): one[1] if one[1:] else "" for one in words}
 
     package, case = tmp_path / "package", tmp_path / "package" / "evals" / "manual"
@@ -193,6 +200,24 @@ def test_openenv_proves_a_package_by_its_cases(tmp_path: Path) -> None:
     (case / "case.yaml").write_text(_CASE.replace("pip install", "see"))
     graded = {"oracle_max": "fail", "canary_floor": "fail", "floor_gap": "pass"}
     assert found() == {**graded, **unseen, "verifier_determinism": "pass", "fail": ""}
+    (case / "case.yaml").write_text(_CASE)
+    assert said() == ""
+    os.mkfifo(package / "pipe")
+    assert "pipe` is a named pipe" in said()
+    (package / "pipe").unlink()
+    for there, name in ((case, "evals/manual"), (case.parent, "evals")):
+        there.rename(tmp_path / "moved")
+        up = "../" * (1 + name.count("/"))
+        there.symlink_to(f"{up}moved")
+        assert f"{name} is a link to {up}moved: only a relative link" in said()
+        there.unlink()
+        (tmp_path / "moved").rename(there)
+    case.parent.rename(package / "moved")
+    case.parent.symlink_to("moved")
+    assert said() == "", "a link in the package"
+    case.parent.unlink()
+    (package / "moved").rename(case.parent)
+
     (case / "case.yaml").write_text(_CASE.replace("patterns", "paterns"))
     assert found() == {**dict.fromkeys(checks, "error"), "fail": ""}
     shutil.rmtree(case.parent)

@@ -6,6 +6,7 @@ What its package reads of it is asked in `tests/real/test_openenv_report.py`.
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import cast
 
@@ -143,7 +144,22 @@ def test_a_link_in_a_case_is_followed_into_no_digest(tmp_path: Path) -> None:
     digest = str(reports(tmp_path, *one)[1]["sound-1"]["source_digest"])
     assert len(digest) == 64
     (tmp_path / "evals/sound-1/more").symlink_to("/etc")
-    assert reports(tmp_path, *one)[1]["sound-1"]["source_digest"] == ""
+    linked = reports(tmp_path, *one)[1]["sound-1"]
+    assert (linked["source_digest"], undigested(linked)) == ("", "evals/sound-1/more is a link")
+
+
+def undigested(report: dict[str, Json]) -> str:
+    """Why there is no digest."""
+    evidence = cast("list[str]", check(report, "static.manifest")["evidence"])
+    return evidence[-1].removeprefix("there is no source_digest: ")
+
+
+def test_a_pipe_in_a_case_is_named_and_not_waited_for(tmp_path: Path) -> None:
+    write_set(tmp_path / "evals")
+    os.mkfifo(tmp_path / "evals/sound-1/pipe")
+    _, found = reports(tmp_path, "evals", "--case", "sound-1")
+    said = "evals/sound-1/pipe is neither a file nor a directory"
+    assert (found["sound-1"]["source_digest"], undigested(found["sound-1"])) == ("", said)
 
 
 def test_two_forms_of_one_report_are_bad_input(tmp_path: Path) -> None:

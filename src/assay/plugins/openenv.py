@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast
 
 from assay.errors import AssayError
 from assay.graders.threads import wait_for
+from assay.tasks.case_files import is_inside
 from assay.training.trainers import module_of
 
 if TYPE_CHECKING:
@@ -72,16 +73,46 @@ def _proof(root: Path, cases: str) -> Proof | str:
     from assay.eval.work import load_tasks
     from assay.scratch import scratch
 
-    if not (root / cases).is_dir():
+    if not ((root / cases).is_dir() or (root / cases).is_symlink()):
         return ""
     with scratch("assay-openenv-") as place:
-        copied = shutil.copytree(root, place / "package", symlinks=True, ignore=_LEFT)
+        copied = place / "package"
+        try:
+            shutil.copytree(root, copied, symlinks=True, ignore=_LEFT)
+        except OSError as error:
+            return f"the package cannot be copied: {_said(error)}"
+        if (link := _link_out(copied, cases)) is not None:
+            name, target = link.relative_to(copied), link.readlink()
+            return (
+                f"{name} is a link to {target}: only a relative link to what is in the package is "
+                "followed (put the cases in its place)"
+            )
         try:
             plan = plan_selftest(load_tasks([str(copied / cases)]))
             cache, workers = str(place / "cache"), os.cpu_count() or 1
             return wait_for(plan.go(cache=cache, workers=workers, begin=lambda _: lambda _: None))
         except AssayError as error:
             return str(error).replace(f"{copied}/", "")
+
+
+def _said(error: OSError) -> str:
+    """What keeps a tree from being copied, such as a pipe in it."""
+    listed: object = error.args[0] if isinstance(error, shutil.Error) and error.args else None
+    if not isinstance(listed, list):
+        return str(error)
+    return "; ".join(str(why) for _, _, why in cast("list[tuple[str, str, str]]", listed))
+
+
+def _link_out(package: Path, cases: str) -> Path | None:
+    """The first link to cases of a package that leads to nothing in it."""
+    above = [package / part for part in (*reversed(Path(cases).parents), cases)]
+    for one in above:
+        if one.is_symlink() and not (one.is_dir() and is_inside(str(one), str(package))):
+            return one
+    for one in sorted(above[-1].iterdir()):
+        if one.is_symlink() and not (one.exists() and is_inside(str(one), str(package))):
+            return one
+    return None
 
 
 class _Check:

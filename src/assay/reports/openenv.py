@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import Literal, TypeAlias, cast
 from assay.errors import InputError
 from assay.eval.proof import LOADING, NO_REFERENCE, CaseProof, Proof, ProofCheck
 from assay.eval.trials import FLOOR
+from assay.sandbox.host import open_inside
 from assay.scoring.json_safe import Json
 
 Status: TypeAlias = Literal["pass", "fail", "skip", "error"]
@@ -85,13 +87,19 @@ def _results(report: Mapping[str, Json]) -> list[dict[str, Json]]:
 def _report(case: CaseProof) -> dict[str, Json]:
     is_file = bool(case.file) and Path(case.file).is_file()
     is_case = is_file and not case.file.endswith(".py")
-    checks = list(_checks(case))
+    digest, undigested = _source_digest(case.file, whole=is_case) if is_file else ("", "")
+    checks = [
+        replace(one, evidence=[*one.evidence, undigested])
+        if undigested and one.id == _MANIFEST
+        else one
+        for one in _checks(case)
+    ]
     found = {check.status for check in checks}
     verdict = "fail" if found & {"fail", "error"} else "warn" if "skip" in found else "pass"
     return {
         "report_schema_version": _SCHEMA,
         "target": _target(case, is_case=is_case),
-        "source_digest": _source_digest(case.file, whole=is_case) if is_file else "",
+        "source_digest": digest,
         # Their list of package formats has neither of assay's: where it is from says `target`.
         "signature": "task.toml" if is_case else "openenv.yaml",
         "manifest": None,
@@ -268,10 +276,11 @@ def _sight(case: CaseProof) -> _Check:
     return _Check(id=_SIGHT, status="pass", evidence=[f"{looked}: not found"], measured=measured)
 
 
-def _source_digest(file: str, *, whole: bool) -> str:
-    """Their digest of a package: its files by path, each path and content with a NUL behind it.
+def _source_digest(file: str, *, whole: bool) -> tuple[str, str]:
+    """Their digest of a package, or why there is none.
 
-    Empty, as theirs, where there is a symbolic link: what it leads to may be any file.
+    It is of its files by path, each path and content with a NUL behind it. Like theirs, it is of
+    files and directories alone: what a link leads to may be any file, and a pipe may never end.
 
     Raises:
         InputError: A file of it cannot be read.
@@ -280,14 +289,18 @@ def _source_digest(file: str, *, whole: bool) -> str:
     root = Path(file).parent
     try:
         paths = _files(root) if whole else [Path(file).name]
-        if any((root / path).is_symlink() for path in paths):
-            return ""
         for path in sorted(paths):
+            mode = (root / path).lstat().st_mode
+            if not stat.S_ISREG(mode):
+                what = "a link" if stat.S_ISLNK(mode) else "neither a file nor a directory"
+                return "", f"there is no source_digest: {root / path} is {what}"
             digest.update(path.encode("utf-8", "surrogateescape") + b"\0")
-            digest.update((root / path).read_bytes() + b"\0")
+            opened = open_inside(str(root), path, os.O_RDONLY)
+            with os.fdopen(opened, "rb") as stream:
+                digest.update(stream.read() + b"\0")
     except OSError as error:
         raise InputError(f"{root} cannot be read: {error.strerror or error}") from error
-    return digest.hexdigest()
+    return digest.hexdigest(), ""
 
 
 def _files(root: Path) -> list[str]:
