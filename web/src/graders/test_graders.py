@@ -219,7 +219,7 @@ def test_a_judge_is_written_with_its_prompt_beside_it(
     page.get_by_role("link", name="on-topic").click()
     page.get_by_role("button", name="Leave and keep them").click()
     page.get_by_role("link", name="Edit").click()
-    expect(page.get_by_label("Criterion")).to_have_value("Mine.")
+    expect(page.get_by_role("textbox", name="Criterion")).to_have_value("Mine.")
     put(site, "on-topic", "binary_judge", {**definition, "criteria": "Theirs."})
     page.get_by_role("button", name="Save").click()
     dialog = page.get_by_role("dialog", name="Version 2 was saved meanwhile")
