@@ -81,6 +81,8 @@ def remove(place: str | os.PathLike[str]) -> None:
     Python's own removal recurses: a few thousand directories inside each other are a
     RecursionError, by which a failed command would become a grader that could not judge.
     """
+    if not os.path.lexists(place):
+        return
     try:
         done = subprocess.run(
             ["/bin/sh", "-c", _REMOVE, "sh", os.fspath(place)],

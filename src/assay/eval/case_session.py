@@ -26,7 +26,7 @@ from assay.graders.tree import is_small
 from assay.sandbox import let_us_in
 from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult, SubScore
-from assay.scratch import remove, to_end
+from assay.scratch import remove, scratch_beside, to_end
 from assay.store.restore import read_snapshot, restore_snapshot
 from assay.store.snapshots import Dropped, take_snapshot
 from assay.store.sources import KeptSource, keep_source, source_tree
@@ -359,11 +359,11 @@ def _new_directory(place: str, prefix: str) -> str:
 
 @asynccontextmanager
 async def _scratch() -> AsyncGenerator[Path]:
-    scratch = tempfile.mkdtemp(prefix="assay-cell-")
-    try:
-        yield Path(scratch)
-    finally:
-        await _remove(scratch)
+    async with scratch_beside("assay-cell-") as scratch:  # of a killed run, the next one removes it
+        try:
+            yield scratch
+        finally:
+            await _remove(str(scratch))
 
 
 async def _remove(scratch: str) -> None:
