@@ -219,9 +219,8 @@ class Tally:
             self._not_graded = NotGraded(
                 cells=so_far.cells + times,
                 share=max(so_far.share, share),
-                graders={**so_far.graders, **graders, **so_far.graders}
-                if graders.keys() - so_far.graders.keys()
-                else so_far.graders,
+                graders=dict(so_far.graders)
+                | {name: why for name, why in graders.items() if name not in so_far.graders},
             )
         for standing in self._shelf.of_cell(cell) if self._shelf else ():
             if len(self._standings) < _MAX_STANDINGS:
