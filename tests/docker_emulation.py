@@ -10,20 +10,21 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import shutil
 import signal
 import struct
 import subprocess
 import sys
-from functools import lru_cache
+import tempfile
+from functools import cache, lru_cache
 from pathlib import Path
 
-__all__ = ["interpreter", "profile", "run_as_docker"]
+__all__ = ["environment", "interpreter", "profile", "run_as_docker"]
 
 # CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID, SETPCAP, NET_BIND_SERVICE, NET_RAW,
 # SYS_CHROOT, MKNOD, AUDIT_WRITE, SETFCAP
 CAPABILITIES = (0, 1, 3, 4, 5, 6, 7, 8, 10, 13, 18, 27, 29, 31)
 HERE = Path(__file__)
-SOURCE = HERE.parents[1] / "src"
 
 # Not in the profile, or only for capabilities beyond the fourteen. x86_64 and aarch64.
 NOT_PERMITTED = {
@@ -92,6 +93,21 @@ def profile(machine: str = "") -> bytes:
     return b"".join(program)
 
 
+@cache
+def _copied() -> tempfile.TemporaryDirectory[str]:
+    place = tempfile.TemporaryDirectory(prefix="assay-source-")
+    skipped = shutil.ignore_patterns("__pycache__", "page")
+    shutil.copytree(HERE.parents[1] / "src" / "assay", Path(place.name, "assay"), ignore=skipped)
+    Path(place.name).chmod(0o755)
+    return place
+
+
+def environment() -> dict[str, str]:
+    """What lets another user import assay: a copy, as the checkout may be in a closed home."""
+    source = _copied().name
+    return {"PATH": os.environ["PATH"], "PYTHONPATH": source, "PYTHONDONTWRITEBYTECODE": "1"}
+
+
 def interpreter(uid: int) -> str | None:
     """A Python that this user may run, and that is new enough for assay; None if there is none."""
     if uid in (0, os.getuid()):
@@ -100,7 +116,7 @@ def interpreter(uid: int) -> str | None:
         test = [candidate, "-c", "import sys, assay.errors; sys.exit(sys.version_info < (3, 11))"]
         try:
             done = subprocess.run(
-                test, env=_environment(), check=False, capture_output=True, user=uid, group=uid
+                test, env=environment(), check=False, capture_output=True, user=uid, group=uid
             )
         except OSError:
             continue
@@ -130,7 +146,7 @@ def run_as_docker(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=_environment(),
+        env=environment(),
         cwd="/",
         start_new_session=True,
     )
@@ -141,10 +157,6 @@ def run_as_docker(
         out, err = process.communicate()
         err += f"\nkilled after {timeout} s"
     return subprocess.CompletedProcess([script], process.returncode, out, err)
-
-
-def _environment() -> dict[str, str]:
-    return {"PATH": os.environ["PATH"], "PYTHONPATH": str(SOURCE), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 class _Program(ctypes.Structure):

@@ -178,14 +178,14 @@ def test_a_request_that_hangs_is_given_up(cluster: Cluster) -> None:
 def test_an_actor_whose_loop_stands_still_is_ended(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, *, waits: bool
 ) -> None:
-    monkeypatch.setattr("assay.eval.actors.SLOW_SECONDS", 1.5)
+    monkeypatch.setattr("assay.eval.actors.SLOW_SECONDS", 4.0)
     monkeypatch.setattr("assay.eval.actors._ASK_SECONDS", 0.0)
 
     async def ask() -> None:
         with Actors(asyncio.sleep if waits else time.sleep, 1, depth=2) as pool:
             await pool(0)
             if waits:
-                await pool(6)
+                await pool(9)
             else:
                 with pytest.raises(EndsWorkersError):
                     await pool(600)

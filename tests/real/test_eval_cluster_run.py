@@ -164,8 +164,9 @@ async def test_a_cell_that_blocks_its_loop_beyond_its_limits_is_given_up(
         await ready.go(store, workers=1, cluster=cluster)
         [cell] = ended(store, ready.run.id)
     assert (cell.status, cell.reward) == ("error", None)
-    assert "workers died over it" in cell.error
-    assert (place / "log").read_text() == "begun begun begun "
+    assert "3 workers died over it" in cell.error
+    # A worker that was too slow for these limits was ended before it began.
+    assert (place / "log").read_text() in {"begun " * times for times in (1, 2, 3)}
 
 
 def _until(flag: Path) -> None:

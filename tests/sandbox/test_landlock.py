@@ -15,7 +15,7 @@ from assay.errors import SandboxUnavailableError
 from assay.sandbox.functions import launch
 from assay.sandbox.functions.inside import landlock as inside
 from assay.sandbox.functions.launch import check_landlock
-from tests.docker_emulation import SOURCE, interpreter
+from tests.docker_emulation import environment, interpreter
 
 USER = 1777
 is_root = os.geteuid() == 0
@@ -44,7 +44,7 @@ def confined(source: str, *, user: bool = False) -> dict[str, object]:
         capture_output=True,
         text=True,
         check=False,
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(SOURCE)},
+        env=environment(),
         cwd="/",
         user=uid if is_root else None,
         group=uid if is_root else None,
