@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Page, Route, expect
 from web.conftest import Opener, Site
 
 XSS = "<img src=x onerror=document.title='pwned'><script>document.title='pwned'</script>"
@@ -199,14 +199,11 @@ def test_a_job_is_begun_watched_and_read(
     assert "pwned" not in page.title()
 
 
-def test_a_viewer_reads_and_is_offered_nothing_to_change(site: Site, browser: Browser) -> None:
+def test_a_viewer_reads_and_is_offered_nothing_to_change(site: Site, open_page: Opener) -> None:
     if not any(one["key"] == "seen" for one in site.http.get(_DATASETS).json()["items"]):
         site.upload("seen", [{"answer": "4", "expected": "4"}])
-    context = browser.new_context(
-        extra_http_headers={"Authorization": f"Bearer {site.key('viewer')}"}
-    )
-    page = context.new_page()
-    page.goto(f"{site.server.url}/p/default/datasets")
+    open_page.log_in("viewer")
+    page = open_page("/p/default/datasets")
     expect(page.get_by_role("button", name="Upload")).to_be_disabled()
     page.get_by_role("link", name="seen").click()
     expect(page.get_by_role("grid", name="Rows")).to_contain_text("4")
@@ -214,7 +211,6 @@ def test_a_viewer_reads_and_is_offered_nothing_to_change(site: Site, browser: Br
         expect(page.get_by_role("button", name=name)).to_be_disabled()
     page.goto(f"{site.server.url}/p/default/datasets?upload=")
     expect(page.get_by_role("dialog")).to_have_count(0)
-    context.close()
 
 
 _DATASETS = "/api/v1/projects/default/datasets?limit=200"

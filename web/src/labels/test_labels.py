@@ -39,11 +39,10 @@ def filled(site: Site) -> Site:
 
 
 @pytest.fixture
-def here(site: Site, session: tuple[str, str]) -> Generator[httpx.Client]:
+def here(site: Site, session: httpx.Response) -> Generator[httpx.Client]:
     """Whoever used the one-time link: on a machine of one's own, anybody labels."""
     origin = {"Origin": site.server.url}
-    cookies = dict([session])
-    with httpx.Client(base_url=site.server.url, cookies=cookies, headers=origin) as client:
+    with httpx.Client(base_url=site.server.url, cookies=session.cookies, headers=origin) as client:
         yield client
 
 
@@ -58,12 +57,6 @@ def label_all(here: httpx.Client, rater: str, *, field: str, wrong: int = 3) -> 
         body = {"dataset": "capitals", "field": field, "label": said, "rater": rater}
         told = {"item": item["item"], "place": item["place"], "note": "as I see it"}
         assert here.post(at, json={**body, **told}).status_code == 200
-
-
-def log_in(open_page: Opener, site: Site, answer: httpx.Response) -> None:
-    """Give the browser the cookie that a server answered with."""
-    ((name, value),) = answer.cookies.items()
-    open_page.context.add_cookies([{"name": name, "value": value, "url": site.server.url}])
 
 
 def answer_of(page: Page) -> str:
@@ -211,8 +204,7 @@ def test_who_may_only_read_labels_nothing(
     filled: Site, here: httpx.Client, open_page: Opener
 ) -> None:
     label_all(here, "ada", field="mine")
-    key = {"key": filled.key("viewer")}
-    log_in(open_page, filled, httpx.post(f"{filled.server.url}/login", json=key))
+    open_page.log_in("viewer")
     page = open_page("/p/default/labels/queue?dataset=capitals&field=viewed")
     expect(page.get_by_text("Labelling needs a key of the role editor.")).to_be_visible()
     expect(page.get_by_role("button", name="PASS")).to_be_disabled()

@@ -33,8 +33,7 @@ def test_a_label_for_a_server_that_is_killed_waits_in_the_form(
     finally:
         page.context.set_offline(True)  # it is not to ask before it is logged in again
         site.server.start(port=httpx.URL(place).port or 0)
-        ((name, value),) = httpx.get(site.server.link).cookies.items()
-        open_page.context.add_cookies([{"name": name, "value": value, "url": place}])
+        open_page.be(httpx.get(site.server.link))
         page.context.set_offline(False)
     alert.get_by_role("button", name="Try again").click()
     expect(done).to_contain_text("1 of 8")

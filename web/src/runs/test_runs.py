@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 from tests.children import Children
 from tests.command_line import COMMAND, environment, write_case
 from web.conftest import Opener, Site
@@ -289,15 +289,11 @@ def test_an_unknown_run_is_a_page_that_says_so(stored: Site, open_page: Opener) 
     open_page.watch.faults[:] = [one for one in open_page.watch.faults if "404" not in one]
 
 
-def test_a_viewer_looks_and_may_not_delete(stored: Site, browser: Browser) -> None:
-    context = browser.new_context()
-    page = context.new_page()
-    answer = page.request.post(f"{stored.server.url}/login", data={"key": stored.key("viewer")})
-    assert answer.ok, answer.text()
-    page.goto(f"{stored.server.url}/runs/nightly")
+def test_a_viewer_looks_and_may_not_delete(stored: Site, open_page: Opener) -> None:
+    open_page.log_in("viewer")
+    page = open_page("/runs/nightly")
     page.get_by_role("button", name="More about run nightly").click()
     delete = page.get_by_role("menuitem", name="Delete (needs the role editor)")
     expect(delete).to_have_attribute("aria-disabled", "true")
     page.goto(f"{stored.server.url}/runs/nightly?tab=cells")
     expect(page.locator(".total")).to_have_text("48 cells")
-    context.close()
