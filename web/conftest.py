@@ -7,6 +7,7 @@ the test that opened it.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
@@ -29,7 +30,7 @@ from playwright.sync_api import (
     expect,
     sync_playwright,
 )
-from tests.command_line import assay_process
+from tests.command_line import assay, assay_process
 from tests.server_process import ServerProcess
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
@@ -87,8 +88,12 @@ class Site:
         return self.server.home
 
     def assay(self, *args: str, code: int = 0) -> str:
-        """Run a command of `assay` on the same store; what it printed."""
-        done = assay_process(*args, cwd=self.home)
+        """Run a command of `assay` on the same store; what it printed.
+
+        While Playwright runs, asyncio cannot, and the command has a process of its own.
+        """
+        run = assay if asyncio._get_running_loop() is None else assay_process
+        done = run(*args, cwd=self.home)
         assert done.returncode == code, done.stderr + done.stdout
         return done.stdout
 
@@ -231,6 +236,7 @@ def _context(browser: Browser) -> Generator[BrowserContext]:
 def context(browser: Browser) -> Generator[BrowserContext]:
     """Where the pages of a module are opened: what the browser has loaded for one, it has."""
     with _context(browser) as found:
+        found.new_page()  # stays: with the last page its process would end
         yield found
 
 
@@ -246,7 +252,7 @@ def open_page(site: Site, context: BrowserContext, session: httpx.Response) -> G
     opener = Opener(site, context, Watch(site.server.url))
     opener.be(session)
     yield opener
-    for page in context.pages:
+    for page in context.pages[1:]:
         _forget(page, site.server.url)
         page.close()
     assert opener.watch.faults == []
@@ -254,7 +260,6 @@ def open_page(site: Site, context: BrowserContext, session: httpx.Response) -> G
 
 def _forget(page: Page, origin: str) -> None:
     """Have nothing left of what a page remembers; the next test begins as somebody new."""
-    page.context.set_offline(False)
     of_page = page.context.new_cdp_session(page)
     asked = {"origin": origin, "storageTypes": "local_storage"}
     of_page.send("Storage.clearDataForOrigin", asked)
