@@ -22,6 +22,8 @@ PROOFS = (
     "junit_reports",
     "inspect_math",
     "handlebars",
+    "agentevals",
+    "pydantic_evals",
 )
 """The proofs, each a file beside this one."""
 
