@@ -96,6 +96,21 @@ def test_tests_of_others_are_run_with_assay_in_place_of_what_they_test(
     assert not {"agentevals", "test_trajectory"} & sys.modules.keys()
 
 
+def test_gold_calls_pass_and_each_thing_made_wrong_in_them_fails(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    box = [{"width": [2, 3], "unit": ["m", ""]}]
+    asked = {"a": [1, 1.5], "b": ["x", ""], "on": [True], "of": [["c"]], "box": box}
+    truth: object = [{"draw": asked}, {"rest": {}}]
+    file = "bfcl_eval/data/possible_answer/BFCL_v4_parallel.json"
+    clone = _clone(tmp_path, {file: {"id": "parallel_0", "ground_truth": truth}})
+    assert main(["bfcl", clone]) == 0
+    # A right answer, 6 other right ones, 16 wrong ones; each is graded twice.
+    assert "bfcl: 46 of 46; differences: none" in capsys.readouterr().out
+    assert main(["bfcl"]) == 0
+    assert "pip download --no-deps bfcl-eval==" in capsys.readouterr().out
+
+
 @pytest.mark.sandbox
 @pytest.mark.slow
 def test_a_solution_that_fails_its_own_tests_is_seen(

@@ -27,7 +27,7 @@ from assay.graders import (
 from assay.scoring.json_safe import Json
 from assay.types.trace import Trace
 from bench.proof.material import Case, Difference, Source
-from bench.proof.their_tests import Inexpressible, StandIns
+from bench.proof.their_tests import Inexpressible, StandIns, Whatever
 from bench.proof.their_tests import cases as cases_of
 
 ABOUT = (
@@ -155,25 +155,10 @@ class _Context:
         return self._span_tree.trace()
 
 
-class _AnyReason:
-    """Why a verdict is what it is, in their words: those are not compared."""
-
-    def __contains__(self, _words: str) -> bool:
-        return True
-
-    def startswith(self, _words: str) -> bool:
-        return True
-
-    def __eq__(self, other: object) -> bool:
-        return True
-
-    __hash__ = None  # pyright: ignore[reportAssignmentType]
-
-
 @dataclass
 class _Verdict:
     value: object
-    reason: object = field(default_factory=_AnyReason, compare=False)
+    reason: object = field(default_factory=Whatever, compare=False)
 
 
 def _plain(value: object) -> object:
