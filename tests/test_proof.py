@@ -101,7 +101,8 @@ def test_gold_calls_pass_and_each_thing_made_wrong_in_them_fails(
 ) -> None:
     box = [{"width": [2, 3], "unit": ["m", ""]}]
     asked = {"a": [1, 1.5], "b": ["x", ""], "on": [True], "of": [["c"]], "box": box}
-    truth: object = [{"draw": asked}, {"rest": {}}]
+    nothing: dict[str, object] = {}
+    truth = [{"draw": asked}, {"rest": nothing}]
     file = "bfcl_eval/data/possible_answer/BFCL_v4_parallel.json"
     clone = _clone(tmp_path, {file: {"id": "parallel_0", "ground_truth": truth}})
     assert main(["bfcl", clone]) == 0
