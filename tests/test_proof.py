@@ -112,6 +112,46 @@ def test_gold_calls_pass_and_each_thing_made_wrong_in_them_fails(
     assert "pip download --no-deps bfcl-eval==" in capsys.readouterr().out
 
 
+_ASSERTIONS = """
+import { runAssertion } from '../../src/assertions';
+import * as fs from 'fs';
+import type { Assertion } from '../../src/types';
+
+const run = (type: string, output: unknown, value?: unknown) => {
+  const assertion = { type, value } as Assertion;
+  return runAssertion({ assertion, test: { vars: { city: 'Rome' } }, providerResponse: { output } });
+};
+
+describe('assertions', () => {
+  it.each([['equals', 'Rome'], ['icontains', 'ROME!']])('pass', async (type, output) => {
+    expect(await run(type, output, '{{city}}')).toMatchObject({ pass: true });
+  });
+  it('fail', async () => {
+    const result = await run('is-json', { a: 1 }, { required: ['b'] });
+    expect(result.pass).toBe(false);
+    expect(result.pass).toBe(true);
+  });
+  it('throw', async () => {
+    await expect(run('latency', 'a')).rejects.toThrow();
+  });
+  it('read a file', async () => {
+    jest.mocked(fs.readFileSync).mockReturnValue('Rome');
+    expect(await run('equals', 'Rome', 'file://rome.txt')).toMatchObject({ pass: true });
+  });
+});
+"""
+
+
+def test_assertions_of_others_are_imported_and_graded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clone = _clone(tmp_path, {"test/assertions/runAssertion.test.ts": _ASSERTIONS})
+    assert main(["promptfoo", clone]) == 1
+    said = capsys.readouterr().out
+    assert "promptfoo: 4 of 6; differences: 1 by design, 1 unexplained" in said
+    assert "`runAssertion:assertions/fail#2`" in said
+
+
 @pytest.mark.sandbox
 @pytest.mark.slow
 def test_a_solution_that_fails_its_own_tests_is_seen(
