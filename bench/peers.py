@@ -13,7 +13,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["PEERS", "ROOT", "SERVERS", "TRAINERS", "Peer", "PeerError", "Wanted", "install", "main"]
+__all__ = [
+    "EVALUATORS",
+    "PEERS",
+    "ROOT",
+    "SERVERS",
+    "TRAINERS",
+    "Peer",
+    "PeerError",
+    "Wanted",
+    "install",
+    "main",
+]
 
 ROOT = Path(__file__).resolve().parent.parent
 _HOME = ROOT / ".bench"
@@ -71,14 +82,16 @@ TRAINERS = (
 """Large: installed for what needs them."""
 SERVERS = (Wanted("nemo-gym", "nemo-gym", "0.4.0", oldest_python=12, extra=_ASSAY),)
 """Likewise; later ones want a Python that few have."""
-_EVALUATORS = ("pydantic-evals==2.62.0", "deepeval==4.3.1", "mlflow==3.17.2")
+_BESIDE_INSPECT = ("pydantic-evals==2.62.0", "deepeval==4.3.1", "mlflow==3.17.2")
 """Those that agree on what they depend on share an environment."""
+EVALUATORS = (Wanted("evaluators", "inspect-ai", "0.3.285", extra=(*_BESIDE_INSPECT, *_ASSAY)),)
+"""Likewise."""
 _TESTED = (
     *PEERS,
     *TRAINERS,
     *SERVERS,
+    *EVALUATORS,
     Wanted("openenv", "openenv", "0.10.0", extra=_ASSAY),
-    Wanted("evaluators", "inspect-ai", "0.3.285", extra=(*_EVALUATORS, *_ASSAY)),
     Wanted("verifiers", "verifiers", "0.4.0", extra=_ASSAY),
     Wanted("skyrl-gym", "skyrl-gym", "0.4.0", extra=_ASSAY),
     Wanted("tinker-cookbook", "tinker-cookbook", "0.5.8", extra=("torch==2.13.0", *_ASSAY)),

@@ -9,14 +9,13 @@ in it: an attack that is gone, or one that may pay more than it did.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from assay.eval.cheats import LIBRARY
 from tests.attacks.scenes import Agent, Scene, scenes
 from tests.eval.test_attack import FOOLS_PYTEST
-from tests.graders import test_c, test_trace_cheats
-from tests.graders.testing import test_node_apart
+from tests.graders import test_trace_cheats
 
 __all__ = ["LIST", "corpus"]
 
@@ -25,7 +24,7 @@ LIST = Path(__file__).with_name("corpus.txt")
 
 def corpus() -> list[str]:
     """A line for each attack: where it is, what it is called, and the verdict."""
-    return [f"{name}: {verdict}" for name, verdict in (*_library(), *_scenes(), *_tables())]
+    return [f"{name}: {verdict}" for name, verdict in (*_library(), *_scenes(), *_others())]
 
 
 def _library() -> Iterator[tuple[str, str]]:
@@ -49,18 +48,9 @@ def _worth(scene: Scene, agent: Agent) -> str:
     return f"{worth}, flagged {agent.flag!r}" if agent.flag else worth
 
 
-_TABLES: Mapping[str, tuple[Mapping[str, object], str]] = {
-    "node apart": (dict.fromkeys(test_node_apart.CHEATS), "fails"),
-    "node apart, lies": (dict.fromkeys(test_node_apart.LIES), "decides nothing"),
-    "c": (test_c.CHEATS, "fails"),
-    "shell lines": (test_trace_cheats.HOSTILE, "fills no demand, and breaks every ban"),
-}
-
-
-def _tables() -> Iterator[tuple[str, str]]:
-    for name, (attacks, verdict) in _TABLES.items():
-        for attack in attacks:
-            yield f"{name}/{attack}", verdict
+def _others() -> Iterator[tuple[str, str]]:
+    for name in test_trace_cheats.HOSTILE:
+        yield f"shell lines/{name}", "fills no demand, and breaks every ban"
     rows = (Path(__file__).parents[1] / "judge_attacks.jsonl").read_text("utf-8")
     for row in map(json.loads, rows.splitlines()):
         yield f"judges/{row['id']}", str(row["expected"])
