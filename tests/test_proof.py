@@ -119,7 +119,8 @@ import type { Assertion } from '../../src/types';
 
 const run = (type: string, output: unknown, value?: unknown) => {
   const assertion = { type, value } as Assertion;
-  return runAssertion({ assertion, test: { vars: { city: 'Rome' } }, providerResponse: { output } });
+  const test = { vars: { city: 'Rome' } };
+  return runAssertion({ assertion, test, providerResponse: { output } });
 };
 
 describe('assertions', () => {
