@@ -15,6 +15,7 @@ from pathlib import Path
 
 __all__ = [
     "BESIDE",
+    "EVALUATORS",
     "PEERS",
     "ROOT",
     "SERVERS",
@@ -94,14 +95,16 @@ BESIDE = (
     Wanted("lm-eval", "lm-eval", "0.4.13", extra=_MATHS),
 )
 """Those that grade what `bench.beside` grades."""
-_EVALUATORS = ("pydantic-evals==2.62.0", "deepeval==4.3.1", "mlflow==3.17.2")
+_BESIDE_INSPECT = ("pydantic-evals==2.62.0", "deepeval==4.3.1", "mlflow==3.17.2")
 """Those that agree on what they depend on share an environment."""
+EVALUATORS = (Wanted("evaluators", "inspect-ai", "0.3.285", extra=(*_BESIDE_INSPECT, *_ASSAY)),)
+"""Likewise."""
 _TESTED = (
     *PEERS,
     *TRAINERS,
     *SERVERS,
+    *EVALUATORS,
     Wanted("openenv", "openenv", "0.10.0", extra=_ASSAY),
-    Wanted("evaluators", "inspect-ai", "0.3.285", extra=(*_EVALUATORS, *_ASSAY)),
     Wanted("verifiers", "verifiers", "0.4.0", extra=_ASSAY),
     Wanted("skyrl-gym", "skyrl-gym", "0.4.0", extra=_ASSAY),
     Wanted("tinker-cookbook", "tinker-cookbook", "0.5.8", extra=("torch==2.13.0", *_ASSAY)),
