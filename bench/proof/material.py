@@ -19,18 +19,26 @@ class Source:
     """Where the material is from.
 
     Attributes:
-        repository: Its owner and name on GitHub.
-        commit: The commit that the figures are of.
+        repository: Its owner and name on GitHub, or the name of a package.
+        commit: The commit that the figures are of, or the version of the package.
         licence: Its licence, as SPDX names it.
+        registry: Where it is published.
     """
 
     repository: str
     commit: str
     licence: str
+    registry: Literal["GitHub", "PyPI"] = "GitHub"
 
     @property
     def clone(self) -> str:
         """The commands that bring it, for a shell."""
+        if self.registry == "PyPI":
+            wheels = f"{self.repository.replace('-', '_')}-*.whl"
+            return (
+                f"pip download --no-deps {self.repository}=={self.commit}\n"
+                f"unzip -q {wheels} -d {self.repository}"
+            )
         name = self.repository.partition("/")[2]
         return (
             f"git clone https://github.com/{self.repository}\n"

@@ -10,7 +10,7 @@ from typing import Literal
 import pytest
 from playwright.sync_api import Locator, Page, expect
 from tests.command_line import echo_case
-from tests.repairs import write_repair
+from tests.full_case import write_repair
 from tests.server_app import EXACT
 from web.conftest import Opener, Site
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator
 
 import pytest
 from playwright.sync_api import Page, Request, expect
-from tests.repairs import HOSTILE, write_repair
+from tests.full_case import HOSTILE, write_repair
 from web.conftest import Opener, Site
 from web.src.runs.made_runs import add_long_run
 
