@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-import httpx
 import pytest
 from playwright.sync_api import Locator, Page, expect
 from web.conftest import Opener, Site
@@ -210,9 +209,7 @@ def test_who_may_not_change_it_reads_it(open_page: Opener, site: Site) -> None:
     expect(page.locator(".cm-content")).not_to_contain_text("x = 1")
     expect(page.get_by_role("button", name="Save")).to_be_disabled()
 
-    made = httpx.post(f"{site.server.url}/login", json={"key": site.key("viewer")})
-    ((name, session),) = made.cookies.items()
-    page.context.add_cookies([{"name": name, "value": session, "url": site.server.url}])
+    open_page.log_in("viewer")
     page.goto(f"{site.server.url}/p/default/graders/exact/edit")
     expect(page.get_by_text("changing it needs the role editor")).to_be_visible()
     expect(page.get_by_role("button", name="Run")).to_be_disabled()
