@@ -101,7 +101,8 @@ def test_gold_calls_pass_and_each_thing_made_wrong_in_them_fails(
 ) -> None:
     box = [{"width": [2, 3], "unit": ["m", ""]}]
     asked = {"a": [1, 1.5], "b": ["x", ""], "on": [True], "of": [["c"]], "box": box}
-    truth: object = [{"draw": asked}, {"rest": {}}]
+    nothing: dict[str, object] = {}
+    truth = [{"draw": asked}, {"rest": nothing}]
     file = "bfcl_eval/data/possible_answer/BFCL_v4_parallel.json"
     clone = _clone(tmp_path, {file: {"id": "parallel_0", "ground_truth": truth}})
     assert main(["bfcl", clone]) == 0
@@ -109,6 +110,47 @@ def test_gold_calls_pass_and_each_thing_made_wrong_in_them_fails(
     assert "bfcl: 46 of 46; differences: none" in capsys.readouterr().out
     assert main(["bfcl"]) == 0
     assert "pip download --no-deps bfcl-eval==" in capsys.readouterr().out
+
+
+_ASSERTIONS = """
+import { runAssertion } from '../../src/assertions';
+import * as fs from 'fs';
+import type { Assertion } from '../../src/types';
+
+const run = (type: string, output: unknown, value?: unknown) => {
+  const assertion = { type, value } as Assertion;
+  const test = { vars: { city: 'Rome' } };
+  return runAssertion({ assertion, test, providerResponse: { output } });
+};
+
+describe('assertions', () => {
+  it.each([['equals', 'Rome'], ['icontains', 'ROME!']])('pass', async (type, output) => {
+    expect(await run(type, output, '{{city}}')).toMatchObject({ pass: true });
+  });
+  it('fail', async () => {
+    const result = await run('is-json', { a: 1 }, { required: ['b'] });
+    expect(result.pass).toBe(false);
+    expect(result.pass).toBe(true);
+  });
+  it('throw', async () => {
+    await expect(run('latency', 'a')).rejects.toThrow();
+  });
+  it('read a file', async () => {
+    jest.mocked(fs.readFileSync).mockReturnValue('Rome');
+    expect(await run('equals', 'Rome', 'file://rome.txt')).toMatchObject({ pass: true });
+  });
+});
+"""
+
+
+def test_assertions_of_others_are_imported_and_graded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clone = _clone(tmp_path, {"test/assertions/runAssertion.test.ts": _ASSERTIONS})
+    assert main(["promptfoo", clone]) == 1
+    said = capsys.readouterr().out
+    assert "promptfoo: 4 of 6; differences: 1 by design, 1 unexplained" in said
+    assert "`runAssertion:assertions/fail#2`" in said
 
 
 @pytest.mark.sandbox

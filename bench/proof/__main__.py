@@ -25,6 +25,7 @@ PROOFS = (
     "agentevals",
     "pydantic_evals",
     "bfcl",
+    "promptfoo",
 )
 """The proofs, each a file beside this one."""
 

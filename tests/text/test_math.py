@@ -148,6 +148,10 @@ def test_an_expected_answer_that_does_is_the_fault_of_its_author(
         (r"\boxed{2\sqrt{3}}", r"\sqrt{12}", 1.0),
         ("The answer is $1 + x^2$.", "x^2+1", 1.0),
         ("So we get\nx = 5", "5", 1.0),
+        ("So we get\n5 = x", "5", 1.0),
+        ("5", r"5 = x_{1}", 1.0),
+        ("2+3 = x", "5", 0.0),
+        ("5 = x + 1", "5", 0.0),
         ("x + 1", "1 + x", 1.0),
         ("Answer: x + 1.", "1 + x", 1.0),
         ("The answer is 5 because 2+4=6", "5", 1.0),
@@ -166,6 +170,20 @@ def test_an_expected_answer_that_does_is_the_fault_of_its_author(
 )
 def test_decided_by_algebra(answer: str, expected: str, score: float) -> None:
     assert math_equal(answer, expected) == score
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["The answer is not 42.", "The answer is not $42$", "It isn\u2019t 42", "Not \\(42\\)!"],
+)
+def test_attack_a_formula_that_is_denied_was_paid(answer: str) -> None:
+    assert math_equal(answer, "42") == 0.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("answer", ["The answer is 42, not 41.", "It is not much: $42$"])
+def test_a_denial_of_something_else_denies_no_formula(answer: str) -> None:
+    assert math_equal(answer, "42") == 1.0
 
 
 @pytest.mark.slow

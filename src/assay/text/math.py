@@ -267,6 +267,8 @@ def _same_number(mine: Number | None, theirs: Number | None) -> bool | None:
     return not difference
 
 
+_TURNED = re.compile(r"(?P<value>[^=]+)=\s*(?P<name>[A-Za-df-hj-z](?:_\w|_\{[^{}]*\})?)\s*")
+"""An equation whose last side is a name: ``5 = x``, which is read as ``x = 5``."""
 _FRACTION = re.compile(r"(-?)\\frac\{(-?[0-9]{1,18})\}\{([0-9]{1,18})\}")
 
 
@@ -294,6 +296,8 @@ class _Formula:
     def of(cls, text: str, *, is_prose: bool = False) -> _Formula:
         """Read a text; prose has no sides, and is no number."""
         written = spelled(text.replace("\\$", "").strip(_AROUND).removesuffix(".").strip(_AROUND))
+        if (turned := _TURNED.fullmatch(written)) and not has_variables(turned["value"]):
+            written = f"{turned['name']}={turned['value']}"
         bare, units = split_unit(written)
         return cls(
             text=written,
@@ -309,6 +313,11 @@ _wanted = functools.lru_cache(maxsize=256)(_Formula.of)
 _HEDGED = re.compile(r"\b(?:maybe|perhaps)\b")
 _OR = re.compile(r"\bor\b")
 _SEVERAL = re.compile(r",|;|\\pm|\band\b|\bor\b")
+_DENIED = re.compile(
+    r"[^0-9$\\]{0,200}(?:\bnot|n't)\s+(?:[^A-Za-z,;$]*|\$[^$]*\$|\\\([^$]*\\\))\s*[.!]?",
+    re.IGNORECASE,
+)
+"""A sentence that says of one formula that it is not the answer, and says no more."""
 _NEAR = Fraction(1, 20)
 
 
@@ -321,6 +330,8 @@ def _contradicts(mine: _Formula, wanted: _Formula) -> str:
         return "a choice left open"
     if all(brackets) and brackets[0] != brackets[1]:
         return "other brackets"
+    if _DENIED.fullmatch(mine.text.strip().replace("\u2019", "'")):
+        return "a denial"
     return "" if len(mine.sides) == 1 else _chained(mine, wanted)
 
 
