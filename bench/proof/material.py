@@ -22,19 +22,22 @@ class Source:
         repository: Its owner and name on GitHub.
         commit: The commit that the figures are of.
         licence: Its licence, as SPDX names it.
+        also: What else to do in the directory of the clone, for a shell.
     """
 
     repository: str
     commit: str
     licence: str
+    also: str = ""
 
     @property
     def clone(self) -> str:
         """The commands that bring it, for a shell."""
         name = self.repository.partition("/")[2]
+        also = f"\n(cd {name} && {self.also})" if self.also else ""
         return (
             f"git clone https://github.com/{self.repository}\n"
-            f"git -C {name} checkout --quiet {self.commit}"
+            f"git -C {name} checkout --quiet {self.commit}{also}"
         )
 
 
