@@ -26,7 +26,7 @@ from bench import (
     startup,
 )
 from bench.machine import describe
-from bench.peers import PEERS, SERVERS, TRAINERS, Peer, PeerError, install
+from bench.peers import EVALUATORS, PEERS, SERVERS, TRAINERS, Peer, PeerError, install
 from bench.rows import Row, as_json, table
 
 
@@ -106,7 +106,7 @@ def _parser() -> argparse.ArgumentParser:
 def _peers(names: Sequence[str], *, offline: bool) -> dict[str, Peer]:
     """Every peer that is needed and can be had; what cannot is said and left out."""
     found: dict[str, Peer] = {}
-    large = {"completions": TRAINERS, "server": SERVERS}
+    large = {"completions": TRAINERS, "server": SERVERS, "matrix": EVALUATORS}
     for wanted in (*PEERS, *(one for name in names for one in large.get(name, ()))):
         try:
             found[wanted.name] = install(wanted, offline=offline)

@@ -1,4 +1,7 @@
-"""What a matrix run costs: cells of the harness ``echo``, so that only the runner works."""
+"""What a matrix run costs: of the harness ``echo``, and of an agent in Python that answers at once.
+
+So only the runners work. All processes are measured whole, from start to end.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from bench.turns import OURS, Cost, cost_of, in_turn
 __all__ = ["measure"]
 
 _ONE, _FEW, _MANY = 1, 50, 250
+_AGENTS_CELLS = 200
 
 # Both read this file: the fields and the grader are the same by name.
 _CASE = """\
@@ -29,13 +33,57 @@ graders:
     patterns: ["river runs"]
 """
 
+_ANSWER = "Through the old town, the river runs to the sea."
+_AGENTS_CASE = """\
+id: agent
+task: {prompt: "Where?"}
+matrix: {harnesses: [echo], models: [none]}
+graders:
+  - {type: contains, substring: river runs}
+"""
+_AGENT = f"""\
+async def answers(run):
+    return {_ANSWER!r}
+"""
+_INSPECT = f"""\
+from inspect_ai import Task, task
+from inspect_ai.dataset import Sample
+from inspect_ai.scorer import includes
+from inspect_ai.solver import solver
+
+@solver
+def answers():
+    async def solve(state, generate):
+        state.output.completion = {_ANSWER!r}
+        return state
+    return solve
+
+@task
+def rivers():
+    samples = [Sample("Where?", target="river runs", id=n) for n in range({_AGENTS_CELLS})]
+    return Task(samples, solver=answers(), scorer=includes())
+"""
+_PYDANTIC_EVALS = f"""\
+from pydantic_evals import Case, Dataset
+from pydantic_evals.evaluators import Contains
+
+async def answers(prompt):
+    return {_ANSWER!r}
+
+cases = [Case(name=str(n), inputs="Where?") for n in range({_AGENTS_CELLS})]
+report = Dataset(name="rivers", cases=cases, evaluators=[Contains("river runs")]).evaluate_sync(
+    answers, progress=False
+)
+print("passed:", sum(case.assertions["Contains"].value for case in report.cases))
+"""
+
 
 def measure(peers: Mapping[str, Peer], scratch: Path, *, quick: bool) -> list[Row]:
     """Whole processes of ``run`` over one case, into a fresh store each time."""
     case = scratch / "suite" / "evals" / "echo" / "case.yaml"
     case.parent.mkdir(parents=True, exist_ok=True)
     case.write_text(_CASE, encoding="utf-8")
-    things = {f"assay {n}": partial(_assay, scratch, n) for n in (_ONE, _FEW, _MANY)}
+    things = {f"assay {n}": partial(_assay, scratch / "suite", n) for n in (_ONE, _FEW, _MANY)}
     touchstone = peers.get("touchstone")
     if touchstone is not None:
         for n in (_ONE, _FEW, _MANY):
@@ -76,15 +124,59 @@ def measure(peers: Mapping[str, Peer], scratch: Path, *, quick: bool) -> list[Ro
                 beside="touchstone",
             )
         )
-    return rows
+    return rows + _of_an_agent(peers, scratch, 2 if quick else 7)
 
 
-def _assay(scratch: Path, cells: int) -> Cost:
-    argv = [str(OURS / "assay"), "run", "evals", "--trials", str(cells)]
-    with tempfile.TemporaryDirectory(dir=scratch) as home:
+def _of_an_agent(peers: Mapping[str, Peer], scratch: Path, rounds: int) -> list[Row]:
+    suite = scratch / "agents"
+    for name, text in (
+        ("evals/agent/case.yaml", _AGENTS_CASE),
+        ("agent.py", _AGENT),
+        ("rivers.py", _INSPECT),
+        ("rivers_dataset.py", _PYDANTIC_EVALS),
+    ):
+        (suite / name).parent.mkdir(parents=True, exist_ok=True)
+        (suite / name).write_text(text, encoding="utf-8")
+    things = {"assay": partial(_assay, suite, _AGENTS_CELLS, "--harness", "agent.py:answers")}
+    beside = {"Inspect": "evaluators", "pydantic-evals": "pydantic-evals"}
+    run = {"Inspect": _inspect, "pydantic-evals": _pydantic_evals}
+    for name, installed in beside.items():
+        if installed in peers:
+            things[name] = partial(run[name], peers[installed], suite)
+    costs = in_turn(rounds, things)
+    return [
+        Row(
+            what=f"run {_AGENTS_CELLS} cells of a Python agent",
+            measure=counted,
+            unit="s",
+            ours=[_of(cost, counted) for cost in costs["assay"]],
+            peer=[_of(cost, counted) for cost in costs.get(name, [])],
+            beside=name,
+            goal=Goal("times_less", 5) if counted == "CPU" else None,
+            note="" if name in costs else f"{name} is not installed",
+        )
+        for name in beside
+        for counted in MEASURES
+    ]
+
+
+def _inspect(peer: Peer, suite: Path) -> Cost:
+    with tempfile.TemporaryDirectory(dir=suite) as logs:
+        argv = [str(peer.bin / "inspect"), "eval", "rivers.py", "--model", "mockllm/model"]
+        return cost_of([*argv, "--display", "plain", "--log-dir", logs], cwd=suite, expect="1.000")
+
+
+def _pydantic_evals(peer: Peer, suite: Path) -> Cost:
+    expected = f"passed: {_AGENTS_CELLS}"
+    return cost_of([peer.python, "rivers_dataset.py"], cwd=suite, expect=expected)
+
+
+def _assay(suite: Path, cells: int, *more: str) -> Cost:
+    argv = [str(OURS / "assay"), "run", "evals", "--trials", str(cells), *more]
+    with tempfile.TemporaryDirectory(dir=suite) as home:
         return cost_of(
             argv,
-            cwd=scratch / "suite",
+            cwd=suite,
             env={"ASSAY_DB": home},
             expect="the 1 graded cell" if cells == 1 else f"all of {cells}",
         )

@@ -13,7 +13,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["PEERS", "ROOT", "SERVERS", "TRAINERS", "Peer", "PeerError", "Wanted", "install", "main"]
+__all__ = [
+    "BESIDE",
+    "EVALUATORS",
+    "PEERS",
+    "ROOT",
+    "SERVERS",
+    "TRAINERS",
+    "Peer",
+    "PeerError",
+    "Wanted",
+    "install",
+    "main",
+]
 
 ROOT = Path(__file__).resolve().parent.parent
 _HOME = ROOT / ".bench"
@@ -53,9 +65,11 @@ class Wanted:
         return " ".join((f"{self.distribution}=={self.version}", *self.extra))
 
 
+_HUD = Wanted("hud", "hud", "0.6.21", newest_python=12)
+_TOUCHSTONE = Wanted("touchstone", "touchstone-eval", "0.1.1")
 PEERS = (
-    Wanted("hud", "hud", "0.6.21", newest_python=12),
-    Wanted("touchstone", "touchstone-eval", "0.1.1"),
+    _HUD,
+    _TOUCHSTONE,
     Wanted("autoevals", "autoevals", "0.4.1", extra=("openai==3.54.0",)),
     Wanted("rubric", "rubric", "2.2.0", extra=("openai==3.54.0",)),
     Wanted("deepeval", "deepeval", "4.3.1"),
@@ -64,6 +78,8 @@ PEERS = (
 _ASSAY = ("--editable", str(ROOT))
 _VERL = ("TransferQueue==0.1.11", "cachetools", "fastapi", "uvicorn")
 """Of its extra `verl-core`, what its trainer's workers import."""
+_MATHS = ("math-verify==0.8.0", "sympy", "antlr4-python3-runtime==4.11.0")
+"""What its tasks in mathematics want, some of which its own extra leaves open."""
 TRAINERS = (
     Wanted("trl", "trl", "1.16.0", extra=("torch==2.13.0", *_ASSAY)),
     Wanted("verl", "verl", "0.9.1", newest_python=12, extra=("torch==2.13.0", *_VERL, *_ASSAY)),
@@ -71,14 +87,24 @@ TRAINERS = (
 """Large: installed for what needs them."""
 SERVERS = (Wanted("nemo-gym", "nemo-gym", "0.4.0", oldest_python=12, extra=_ASSAY),)
 """Likewise; later ones want a Python that few have."""
-_EVALUATORS = ("pydantic-evals==2.62.0", "deepeval==4.3.1", "mlflow==3.17.2")
+BESIDE = (
+    _TOUCHSTONE,
+    Wanted("rewardkit", "harbor-rewardkit", "0.2.3", oldest_python=12, newest_python=13),
+    Wanted("inspect", "inspect-ai", "0.3.285", extra=("latex2sympy2-extended==1.11.0",)),
+    _HUD,
+    Wanted("lm-eval", "lm-eval", "0.4.13", extra=_MATHS),
+)
+"""Those that grade what `bench.beside` grades."""
+_BESIDE_INSPECT = ("pydantic-evals==2.62.0", "deepeval==4.3.1", "mlflow==3.17.2")
 """Those that agree on what they depend on share an environment."""
+EVALUATORS = (Wanted("evaluators", "inspect-ai", "0.3.285", extra=(*_BESIDE_INSPECT, *_ASSAY)),)
+"""Likewise."""
 _TESTED = (
     *PEERS,
     *TRAINERS,
     *SERVERS,
+    *EVALUATORS,
     Wanted("openenv", "openenv", "0.10.0", extra=_ASSAY),
-    Wanted("evaluators", "inspect-ai", "0.3.285", extra=(*_EVALUATORS, *_ASSAY)),
     Wanted("verifiers", "verifiers", "0.4.0", extra=_ASSAY),
     Wanted("skyrl-gym", "skyrl-gym", "0.4.0", extra=_ASSAY),
     Wanted("tinker-cookbook", "tinker-cookbook", "0.5.8", extra=("torch==2.13.0", *_ASSAY)),
@@ -150,7 +176,14 @@ def _python_for(wanted: Wanted) -> str:
     """The interpreter that assay runs on where the peer takes it, so that both have the same."""
     here = sys.version_info.minor
     fitting = max(wanted.oldest_python, min(here, wanted.newest_python))
-    return sys.executable if fitting == here else f"3.{fitting}"
+    return sys.executable if fitting == here else _other_python(f"3.{fitting}")
+
+
+def _other_python(version: str) -> str:
+    """What pyenv has of it, which uv does not look for; else uv knows best."""
+    home = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions")
+    found = sorted(home.glob(f"{version}.*/bin/python3"))
+    return str(found[-1]) if found else version
 
 
 def _environment() -> dict[str, str]:

@@ -298,8 +298,9 @@ async def test_what_bash_grader_computes_is_a_node() -> None:
     assert (node.name, node.value, node.assurance) == ("BashGrader", 0.0, "status")
     info = cast("Any", node.info)
     assert (info["exit_code"], info["stdout"]) == (3, "hello\n")
-    with pytest.raises(ValueError, match="requires command"):
-        await BashGrader.compute_score()
+    for nothing in (None, "", " \n"):  # the last two would exit 0 for everybody
+        with pytest.raises(ValueError, match="requires command"):
+            await BashGrader.compute_score(command=nothing)
     assert (await combine(BashGrader.grade())).reward is None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -59,6 +60,97 @@ def test_another_directory_proves_nothing(
     assert "has no case. Is it a clone of json-schema-org/" in capsys.readouterr().err
     assert main(["json_schema", str(tmp_path / "gone")]) == 2
     assert "git clone https://github.com/json-schema-org/" in capsys.readouterr().err
+
+
+_TRAJECTORIES = """
+import json
+import pytest
+from agentevals.trajectory.match import create_trajectory_match_evaluator as evaluator
+
+
+def said(**args):
+    call = {"name": "find", "arguments": json.dumps(args)}
+    return [{"role": "assistant", "content": "", "tool_calls": [{"id": "1", "function": call}]}]
+
+
+@pytest.mark.parametrize("mode, city", [("exact", "Paris"), ("ignore", "Rome"), ("exact", "Rome")])
+def test_is_a_match(mode, city):
+    match = evaluator(tool_args_match_mode=mode)
+    assert match(outputs=said(city=city), reference_outputs=said(city="Paris"))["score"]
+
+
+def test_by_a_function():
+    match = evaluator(tool_args_match_overrides={"find": lambda one, other: True})
+    assert match(outputs=said(city="Rome"), reference_outputs=said(city="Paris"))["score"]
+"""
+
+
+def test_tests_of_others_are_run_with_assay_in_place_of_what_they_test(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clone = _clone(tmp_path, {"python/tests/test_trajectory.py": _TRAJECTORIES})
+    assert main(["agentevals", clone]) == 1
+    said = capsys.readouterr().out
+    assert "agentevals: 2 of 4; differences: 1 by design, 1 unexplained" in said
+    assert "`test_trajectory:test_is_a_match:2`" in said
+    assert not {"agentevals", "test_trajectory"} & sys.modules.keys()
+
+
+def test_gold_calls_pass_and_each_thing_made_wrong_in_them_fails(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    box = [{"width": [2, 3], "unit": ["m", ""]}]
+    asked = {"a": [1, 1.5], "b": ["x", ""], "on": [True], "of": [["c"]], "box": box}
+    nothing: dict[str, object] = {}
+    truth = [{"draw": asked}, {"rest": nothing}]
+    file = "bfcl_eval/data/possible_answer/BFCL_v4_parallel.json"
+    clone = _clone(tmp_path, {file: {"id": "parallel_0", "ground_truth": truth}})
+    assert main(["bfcl", clone]) == 0
+    # A right answer, 6 other right ones, 16 wrong ones; each is graded twice.
+    assert "bfcl: 46 of 46; differences: none" in capsys.readouterr().out
+    assert main(["bfcl"]) == 0
+    assert "pip download --no-deps bfcl-eval==" in capsys.readouterr().out
+
+
+_ASSERTIONS = """
+import { runAssertion } from '../../src/assertions';
+import * as fs from 'fs';
+import type { Assertion } from '../../src/types';
+
+const run = (type: string, output: unknown, value?: unknown) => {
+  const assertion = { type, value } as Assertion;
+  const test = { vars: { city: 'Rome' } };
+  return runAssertion({ assertion, test, providerResponse: { output } });
+};
+
+describe('assertions', () => {
+  it.each([['equals', 'Rome'], ['icontains', 'ROME!']])('pass', async (type, output) => {
+    expect(await run(type, output, '{{city}}')).toMatchObject({ pass: true });
+  });
+  it('fail', async () => {
+    const result = await run('is-json', { a: 1 }, { required: ['b'] });
+    expect(result.pass).toBe(false);
+    expect(result.pass).toBe(true);
+  });
+  it('throw', async () => {
+    await expect(run('latency', 'a')).rejects.toThrow();
+  });
+  it('read a file', async () => {
+    jest.mocked(fs.readFileSync).mockReturnValue('Rome');
+    expect(await run('equals', 'Rome', 'file://rome.txt')).toMatchObject({ pass: true });
+  });
+});
+"""
+
+
+def test_assertions_of_others_are_imported_and_graded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clone = _clone(tmp_path, {"test/assertions/runAssertion.test.ts": _ASSERTIONS})
+    assert main(["promptfoo", clone]) == 1
+    said = capsys.readouterr().out
+    assert "promptfoo: 4 of 6; differences: 1 by design, 1 unexplained" in said
+    assert "`runAssertion:assertions/fail#2`" in said
 
 
 @pytest.mark.sandbox

@@ -23,8 +23,12 @@ PROOFS = (
     "quixbugs",
     "evouna",
     "junit_reports",
-    "inspect_math",
+    "inspect_scorers",
     "handlebars",
+    "agentevals",
+    "pydantic_evals",
+    "bfcl",
+    "promptfoo",
 )
 """The proofs, each a file beside this one."""
 
@@ -49,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     proof = load(options.name)
     if options.directory is None:
-        here = proof.SOURCE.repository.partition("/")[2]
+        here = proof.SOURCE.repository.rpartition("/")[2]
         print(f"{proof.SOURCE.clone}\npython -m bench.proof {options.name} {here}")
         return 0
     if not options.directory.is_dir():

@@ -47,9 +47,7 @@ def _exercise(directory: Path, fix: str) -> Exercise:
     changed = _git(directory, "diff", "--name-only", "--diff-filter=AM", f"{fix}^", fix).split()
     modules = [name for name in changed if PurePosixPath(name).parent.name == "boltons"]
     tests = [name for name in changed if PurePosixPath(name).match("tests/test_*.py")]
-    names = _git(directory, "ls-tree", "--name-only", f"{fix}^", "boltons/", "tests/").split()
-    kept = ("tests/__init__.py", "tests/conftest.py")
-    source = [name for name in names if name.startswith("boltons/") or name in kept]
+    source = _git(directory, "ls-tree", "--name-only", f"{fix}^", "boltons/").split()
     subject = PurePosixPath(modules[0]).stem
     return Exercise(
         f"{subject}-{fix[:7]}",

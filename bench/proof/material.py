@@ -19,20 +19,28 @@ class Source:
     """Where the material is from.
 
     Attributes:
-        repository: Its owner and name on GitHub.
-        commit: The commit that the figures are of.
+        repository: Its owner and name on GitHub, or the name of a package.
+        commit: The commit that the figures are of, or the version of the package.
         licence: Its licence, as SPDX names it.
         also: What else to do in the directory of the clone, for a shell.
+        registry: Where it is published.
     """
 
     repository: str
     commit: str
     licence: str
     also: str = ""
+    registry: Literal["GitHub", "PyPI"] = "GitHub"
 
     @property
     def clone(self) -> str:
         """The commands that bring it, for a shell."""
+        if self.registry == "PyPI":
+            wheels = f"{self.repository.replace('-', '_')}-*.whl"
+            return (
+                f"pip download --no-deps {self.repository}=={self.commit}\n"
+                f"unzip -q {wheels} -d {self.repository}"
+            )
         name = self.repository.partition("/")[2]
         also = f"\n(cd {name} && {self.also})" if self.also else ""
         return (

@@ -17,6 +17,7 @@ T = TypeVar("T")
 
 _REMOVE = 'rm -rf -- "$1" || { chmod -R u+rwX -- "$1"; rm -rf -- "$1"; }'
 _LOG = logging.getLogger(__name__)
+_SWEPT: set[tuple[str, str]] = set()
 
 
 @contextmanager
@@ -29,6 +30,15 @@ def scratch(prefix: str, base: str = "") -> Generator[Path]:
     """
     base = base or tempfile.gettempdir()
     sweep(prefix, base)
+    with _locked(prefix, base) as place:
+        try:
+            yield place
+        finally:
+            remove(place)
+
+
+@contextmanager
+def _locked(prefix: str, base: str) -> Generator[Path]:
     with ExitStack() as stack:
         place = None
         while place is None:
@@ -36,20 +46,27 @@ def scratch(prefix: str, base: str = "") -> Generator[Path]:
             with suppress(BlockingIOError, FileNotFoundError):  # another one has taken it for left
                 stack.enter_context(_held(made))
                 place = made
-        stack.callback(remove, place)
         yield place
 
 
 @asynccontextmanager
 async def scratch_beside(prefix: str) -> AsyncGenerator[Path]:
-    """The same beside an event loop, which goes on while old and new are removed."""
+    """The same beside an event loop, which goes on while old and new are removed.
+
+    What killed processes left is looked for once: thousands of cells take some milliseconds each.
+    """
     import asyncio
 
-    stack = ExitStack()
-    try:
-        yield await to_end(stack.enter_context, scratch(prefix))
-    finally:
-        await asyncio.to_thread(stack.close)
+    base = tempfile.gettempdir()
+    if (prefix, base) not in _SWEPT:
+        _SWEPT.add((prefix, base))
+        await to_end(sweep, prefix, base)
+    with _locked(prefix, base) as place:
+        try:
+            yield place
+        finally:
+            if os.path.lexists(place):
+                await asyncio.to_thread(remove, place)
 
 
 async def to_end(work: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:

@@ -103,6 +103,12 @@ def test_what_rests_on_contents_that_are_not_told_is_an_error(
         checked(without_contents(tool_span(2, tool)), **options)
 
 
+def test_a_tracer_that_says_a_call_had_no_arguments_keeps_contents() -> None:
+    trace = run_of(tool_span(2, "todo", tool__call__arguments="{}")).trace
+    assert checked(trace, require_tools=[{"name": "todo", "args": {}}]).value == 1.0
+    assert checked(trace, require_tools=[{"name": "find", "args": {"q": 1}}]).value == 0.0
+
+
 def test_attack_a_tool_of_an_unknown_name_where_no_contents_are_told() -> None:
     trace = without_contents(tool_span(2, "frobnicate"), tool_span(3, "frobnicate"))
     limit = {"max_tool_calls": {"write": 1}}

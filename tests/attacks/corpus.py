@@ -1,5 +1,7 @@
 """Every attack that is played anywhere, with what it must come to: ``corpus.txt`` is that list.
 
+The product's library comes first, then the scenes beside this file (`scenes.py` reads them).
+
 `python -m tests.attacks.corpus > tests/attacks/corpus.txt` writes it. A review reads what changed
 in it: an attack that is gone, or one that may pay more than it did.
 """
@@ -7,16 +9,13 @@ in it: an attack that is gone, or one that may pay more than it did.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from assay.eval.cheats import LIBRARY
-from tests.attacks.test_exploits import SUITES
+from tests.attacks.scenes import Agent, Scene, scenes
 from tests.eval.test_attack import FOOLS_PYTEST
-from tests.exploits import judged
-from tests.exploits.scenes import Agent, Scene
-from tests.graders import test_c, test_trace_cheats
-from tests.graders.testing import test_boundary_attacks, test_inside_attacks, test_node_apart
+from tests.graders import test_trace_cheats
 
 __all__ = ["LIST", "corpus"]
 
@@ -25,7 +24,7 @@ LIST = Path(__file__).with_name("corpus.txt")
 
 def corpus() -> list[str]:
     """A line for each attack: where it is, what it is called, and the verdict."""
-    return [f"{name}: {verdict}" for name, verdict in (*_library(), *_exploits(), *_tables())]
+    return [f"{name}: {verdict}" for name, verdict in (*_library(), *_scenes(), *_others())]
 
 
 def _library() -> Iterator[tuple[str, str]]:
@@ -34,38 +33,24 @@ def _library() -> Iterator[tuple[str, str]]:
         yield f"library/{cheat.id}", f"gains nothing{fools}"
 
 
-def _exploits() -> Iterator[tuple[str, str]]:
-    for suite, scenes in {**SUITES, "judged": [judged.JUDGED, judged.DENIED]}.items():
-        for scene in scenes:
+def _scenes() -> Iterator[tuple[str, str]]:
+    for file in sorted(Path(__file__).parent.glob("*.yaml")):
+        for scene in scenes(file.stem):
+            where = f"exploits/{scene.suite}/{scene.name}" if scene.graders else scene.name
             for agent in scene.agents:
-                yield f"exploits/{suite}/{scene.name}/{agent.name}", _worth(scene, agent)
+                if scene.graders or not agent.is_honest:
+                    yield f"{where}/{agent.name}", scene.verdict or _worth(scene, agent)
 
 
 def _worth(scene: Scene, agent: Agent) -> str:
     mode = f" ({scene.isolation})" if scene.isolation else ""
     worth = f"{'exactly' if agent.is_honest else 'at most'} {agent.worth:.3g}{mode}"
-    worth += f", flagged {agent.flag!r}" if agent.flag else ""
-    return f"{worth}, ESCAPES: {agent.escapes}" if agent.escapes else worth
+    return f"{worth}, flagged {agent.flag!r}" if agent.flag else worth
 
 
-_TABLES: Mapping[str, tuple[Mapping[str, object], str]] = {
-    "apart": (test_boundary_attacks.ATTACKS, "passes no test but those of what it did"),
-    "inside": (test_inside_attacks.PATCHES, "pays nothing"),
-    "inside, unittest": (test_inside_attacks.UNITTEST_PATCHES, "pays nothing"),
-    "inside, objects": (test_inside_attacks.CROOKED, "pays nothing"),
-    "inside, readers": (test_inside_attacks.READERS, "sees no answer"),
-    "inside, builtins": (test_inside_attacks.BUILTINS, "pays nothing"),
-    "node apart": (dict.fromkeys(test_node_apart.CHEATS), "fails"),
-    "node apart, lies": (dict.fromkeys(test_node_apart.LIES), "decides nothing"),
-    "c": (test_c.CHEATS, "fails"),
-    "shell lines": (test_trace_cheats.HOSTILE, "fills no demand, and breaks every ban"),
-}
-
-
-def _tables() -> Iterator[tuple[str, str]]:
-    for name, (attacks, verdict) in _TABLES.items():
-        for attack in attacks:
-            yield f"{name}/{attack}", verdict
+def _others() -> Iterator[tuple[str, str]]:
+    for name in test_trace_cheats.HOSTILE:
+        yield f"shell lines/{name}", "fills no demand, and breaks every ban"
     rows = (Path(__file__).parents[1] / "judge_attacks.jsonl").read_text("utf-8")
     for row in map(json.loads, rows.splitlines()):
         yield f"judges/{row['id']}", str(row["expected"])

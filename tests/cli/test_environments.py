@@ -151,6 +151,7 @@ def test_an_agent_of_a_file_does_cases_too_but_no_case_may_name_one(place: Path)
     _change(case, "case.yaml", "[echo]", "['agent.py:solve']")
     done = assay("run", "evals", cwd=place)
     assert (done.returncode, "unknown harness 'agent.py:solve'" in done.stderr) == (2, True)
+    assert "ask for it: assay run --harness agent.py:solve" in done.stderr
 
 
 def test_rows_are_listed_written_and_run(place: Path) -> None:

@@ -121,6 +121,14 @@ def test_each_difference_is_explained(tmp_path: Path) -> None:
             {"type": "contains_all", "substrings": ["a", "b,c"], "case_sensitive": True},
         ),
         (
+            r'''{type: contains-any, value: '"a\"b,c", "d ""e""" , f\\'}''',
+            {
+                "type": "contains_any",
+                "substrings": ['a"b,c', 'd "e"', r"f\\"],
+                "case_sensitive": True,
+            },
+        ),
+        (
             "{type: icontains-any, value: [x, '{{city}}']}",
             {"type": "contains_any", "substrings": ["x", "Rome"]},
         ),
@@ -221,6 +229,8 @@ async def test_an_assertion_is_a_grader(asked: str, declared: Json, tmp_path: Pa
         ("{type: python, value: file:///etc/passwd.py}", "it lies outside"),
         ("{type: contains, value: file://gone.txt}", "there is no such file"),
         ("{type: contains-any, value: [file://gone.txt]}", "a file in a list"),
+        ("""{type: contains-any, value: '"a, b'}""", "a quote that does not end before a comma"),
+        ("""{type: contains-any, value: 'c, "a" b'}""", "a quote that does not end before a comma"),
         ("{type: contains, value: file://code.js}", "nothing is run at an import"),
     ],
 )

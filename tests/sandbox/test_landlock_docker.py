@@ -14,8 +14,35 @@ from typing import TypedDict, cast
 import pytest
 
 from assay.sandbox.functions.inside.landlock import version
+from tests.attacks.scenes import scenes
 from tests.docker_emulation import interpreter, run_as_docker
-from tests.landlock_attacks import AT_LOAD, ATTACKS, FRAME, TRIES
+
+TRIES, LIMITS, AT_LOAD = (
+    {agent.name: str(agent.files["grade.py"]) for agent in scene.agents}
+    for scene in scenes("functions")
+)
+ATTACKS = {**TRIES, **LIMITS}
+FRAME = """
+import os, sys
+
+def tries(*attempts):
+    got = []
+    for number, attempt in enumerate(attempts):
+        try:
+            attempt()
+        except Exception:
+            continue
+        got.append(number)
+    if got:
+        print("succeeded:", got)
+    return float(bool(got))
+
+{attack}
+
+def grade(payload):
+    return float(attack(payload["host"])) if payload["attack"] else 0.25
+"""
+"""Around each attack: a call that is none must score 0.25, whatever the one before it did."""
 
 USER = 1777
 DRIVER = Path(__file__).parents[1] / "landlock_driver.py"

@@ -49,6 +49,8 @@ def test_what_is_a_choice(answer: str, label: str) -> None:
         "The answer is A dog",
         "I am sure of B12",
         "The answer is not B",
+        "Not (B)",
+        "It isn't **B**",
         "Answer: not A",
         "Answer: ABCD",
         "The options are A and B.",

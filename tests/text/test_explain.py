@@ -90,6 +90,11 @@ CAPITALS = {"A": "Paris", "B": "Rome"}
         ),
         (
             "numeric_match",
+            {"answer": "It isn't 42.", "expected": 42},
+            "n't 42 (the first number of the answer) | 42 | n't 42 is not 42",
+        ),
+        (
+            "numeric_match",
             {"answer": "4.9", "expected": 5, "tolerance": 0.05},
             (
                 "4.9 (the first number of the answer) | 5 | 4.9 is not 5: they are 0.1 apart, "

@@ -168,6 +168,20 @@ def test_decided_by_algebra(answer: str, expected: str, score: float) -> None:
     assert math_equal(answer, expected) == score
 
 
+@pytest.mark.parametrize(
+    "answer",
+    ["The answer is not 42.", "The answer is not $42$", "It isn\u2019t 42", "Not \\(42\\)!"],
+)
+def test_attack_a_formula_that_is_denied_was_paid(answer: str) -> None:
+    assert math_equal(answer, "42") == 0.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("answer", ["The answer is 42, not 41.", "It is not much: $42$"])
+def test_a_denial_of_something_else_denies_no_formula(answer: str) -> None:
+    assert math_equal(answer, "42") == 1.0
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("answer", ["(" * 19_000, "\\frac{" * 2_000], ids=["brackets", "fractions"])
 def test_what_is_nested_too_deep_scores_nothing(answer: str) -> None:

@@ -252,6 +252,29 @@ def test_attack_a_minus_in_words_or_as_a_hyphen_is_no_sign() -> None:
     assert numeric_match("50 minus 8", 8, pick="last") == 1.0
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "not 42",
+        "It is not 42.",
+        "It isn't 42.",
+        "It wasn\u2019t 42, and I know no more",
+        "Not **42**",
+        "not $42",
+        "It is NOT\n42",
+    ],
+)
+@pytest.mark.parametrize("pick", [None, "first", "last", "only"])
+def test_attack_a_number_that_is_denied_was_paid(answer: str, pick: Pick | None) -> None:
+    assert numeric_match(answer, 42, pick=pick) == 0.0
+
+
+def test_a_denial_of_something_else_denies_no_number() -> None:
+    for answer in ("It is 42, not 41.", "Not at all: 42", "Why not? 42", "a knot 42"):
+        assert numeric_match(answer, 42) == 1.0, answer
+    assert numeric_match("It is not 41. It is 42.", 42, pick="last") == 1.0
+
+
 def test_an_exclamation_is_no_factorial() -> None:
     assert numeric_match("The answer is 5!", 5) == numeric_match("It is 5! Yes", 5) == 1.0
     assert numeric_match("5!", 5) == numeric_match("It is 5!/2", 5) == 0.0

@@ -124,15 +124,21 @@ def require_harnesses(task: Task, names: set[str], declared: Mapping[str, Harnes
                 f"case {task.slug!r}: unknown harness {name!r}",
                 # One that was asked for on the command line stands in no file.
                 location=Location(file=conditions.file) if name in dict(own) else None,
-                hint=f"an agent of it is {name}:NAME"
-                if name.endswith(".py")
-                else f"{nearest(name, [*BUILT_IN, *PRESETS, *declared])}; "
-                "declare others in harnesses.yaml; an agent of your own is FILE.py:NAME",
+                hint=_mended(name, [*BUILT_IN, *PRESETS, *declared]),
             )
         for mount in declared[name].mounts if name in declared else ():
             _check_mount(mount, name, conditions.harnesses_file, task)
     if isinstance(task.work, Case):
         _require_what_it_says(task, task.work, names, declared)
+
+
+def _mended(name: str, known: list[str]) -> str:
+    if name.endswith(".py"):
+        return f"an agent of it is {name}:NAME"
+    if ".py:" in name:  # outside of the sandbox: whoever runs the case decides, not its file
+        return f"no file names an agent in Python; ask for it: assay run --harness {name}"
+    own = "an agent of your own is `--harness FILE.py:NAME`"
+    return f"{nearest(name, known)}; declare others in harnesses.yaml; {own}"
 
 
 def _require_what_it_says(

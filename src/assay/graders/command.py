@@ -84,12 +84,12 @@ class BashGrader(Grader):
             shell did not find a program ``program_missing`` with its name.
 
         Raises:
-            InputError: Without a command.
+            InputError: Without a command, or with an empty one.
             GraderError: If bash or ``cwd`` is missing.
             SandboxError: If the sandbox failed.
         """
-        if command is None:
-            raise InputError("BashGrader requires command")
+        if command is None or not command.strip():
+            raise InputError("BashGrader requires command: an empty one exits 0 for everybody")
         directory = _directory(cwd)
         if timeout_seconds is not None and not timeout_seconds > 0:
             raise InputError("timeout_seconds must be more than 0", hint="None: no limit")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -65,9 +65,7 @@ class AskedAssertion:
         """The value as a list: of a text, what stands between its commas."""
         value = self.value
         if isinstance(value, str):
-            parts = re.findall(r'\s*("(?:[^"]|"")*"|[^,]*)\s*(?:,|\Z)', value)
-            value = [p[1:-1].replace('""', '"') if p[:1] == '"' else p.strip() for p in parts]
-            value = [one for one in value if one]
+            value = [one for one in _between_commas(value) if one]
         if not isinstance(value, list) or not value:
             raise InputError("its value must be a list of texts")
         return [one if isinstance(one, str) else json.dumps(one) for one in value]
@@ -87,6 +85,26 @@ class AskedAssertion:
         """Refuse the opposite."""
         if self.inverse:
             raise InputError(f"not-{self.type} has no counterpart", hint=instead)
+
+
+_FIELD = re.compile(r'\s*+(?:"((?:[^"\\]|\\.|"")*)"\s*|([^",][^,]*)?)(?:,|\Z)', re.DOTALL)
+_ESCAPED = re.compile(r'\\(["\\])|""')
+
+
+def _between_commas(text: str) -> Iterator[str]:
+    """The texts that a text lists: one in quotes may hold commas, and quotes that are escaped."""
+    at = 0
+    while at < len(text):
+        field = _FIELD.match(text, at)
+        if field is None:
+            hint = "write a list of texts"
+            raise InputError("its value has a quote that does not end before a comma", hint=hint)
+        quoted, bare = field.groups()
+        if quoted is None:
+            yield (bare or "").strip()
+        else:
+            yield _ESCAPED.sub(lambda found: found[1] or '"', quoted)
+        at = field.end()
 
 
 _Rule: TypeAlias = Callable[[AskedAssertion], Declaration]

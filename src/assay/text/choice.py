@@ -234,7 +234,10 @@ def _chosen(text: str, options: Mapping[str, str], pick: Pick) -> str | None:
         named = [_named(match, patterns) + _others(match, patterns, options) for match in stated]
         return _single(choose(named, pick, key=frozenset))
     for pattern in (patterns.alone, patterns.listed, patterns.marked):
-        found = [label for match in in_parts(pattern, text) for label in _named(match, patterns)]
+        named = in_parts(pattern, text)
+        if pattern is patterns.marked:
+            named = (match for match in named if not _denied(match))
+        found = [label for match in named for label in _named(match, patterns)]
         if found:
             if len(options) >= _LISTED_ALL and len(set(found)) == len(options):
                 return None
@@ -249,7 +252,7 @@ def _statements(text: str, patterns: _Patterns) -> Iterator[re.Match[str]]:
     """
     is_firm, read = False, 0
     for match in in_parts(patterns.stated, text):
-        if _DENIED.search(text, max(0, match.start() - 40), match.start()):
+        if _denied(match):
             continue
         if match["said"] or match["titled"]:
             is_firm, read = True, match.end()
@@ -259,6 +262,11 @@ def _statements(text: str, patterns: _Patterns) -> Iterator[re.Match[str]]:
             if is_firm:
                 continue
         yield match
+
+
+def _denied(match: re.Match[str]) -> bool:
+    start = match.start()
+    return _DENIED.search(match.string, max(0, start - 40), start) is not None
 
 
 def _others(match: re.Match[str], patterns: _Patterns, options: Mapping[str, str]) -> list[str]:

@@ -309,6 +309,11 @@ _wanted = functools.lru_cache(maxsize=256)(_Formula.of)
 _HEDGED = re.compile(r"\b(?:maybe|perhaps)\b")
 _OR = re.compile(r"\bor\b")
 _SEVERAL = re.compile(r",|;|\\pm|\band\b|\bor\b")
+_DENIED = re.compile(
+    r"[^0-9$\\]{0,200}(?:\bnot|n't)\s+(?:[^A-Za-z,;$]*|\$[^$]*\$|\\\([^$]*\\\))\s*[.!]?",
+    re.IGNORECASE,
+)
+"""A sentence that says of one formula that it is not the answer, and says no more."""
 _NEAR = Fraction(1, 20)
 
 
@@ -321,6 +326,8 @@ def _contradicts(mine: _Formula, wanted: _Formula) -> str:
         return "a choice left open"
     if all(brackets) and brackets[0] != brackets[1]:
         return "other brackets"
+    if _DENIED.fullmatch(mine.text.strip().replace("\u2019", "'")):
+        return "a denial"
     return "" if len(mine.sides) == 1 else _chained(mine, wanted)
 
 

@@ -7,7 +7,8 @@ and digits glued to a Latin letter before them (the 2 of ``v2`` and ``H2O`` is p
 
 What is part of something larger is no number: the 5 of ``5!``, ``5^2``, ``√5``, ``5π``, ``5x``,
 ``5±1``, ``5:4``, ``>5``, ``5-3``, ``5,6`` and ``1.5.2``. It has no value, so that it equals
-nothing, rather than being left out or read by half.
+nothing, rather than being left out or read by half. Nor has a number that is denied, the 5 of
+``not 5``: whoever says what it is not has not said what it is.
 
 A comma separates thousands only in well-formed groups of three: ``1,234`` is one number.
 
@@ -119,6 +120,7 @@ _AFTER = re.compile(
     """,
     re.VERBOSE,
 )
+_DENIED = re.compile(r"(?:\bnot|n't)\s{1,3}[*_\"'(]{0,3}\Z", re.IGNORECASE)
 _TAG = re.compile(r"<[/A-Za-z][^<>]{0,60}>\Z")
 _WORD_BEFORE = re.compile(r"[^\W\d_]{2}[^\n]*\Z")
 _NEAR = 64
@@ -138,6 +140,12 @@ def _is_part(match: re.Match[str]) -> bool:
     if before.endswith(">"):
         return not (_TAG.search(before) or before.endswith(("->", "=>")))
     return _BEFORE.search(before) is not None
+
+
+def _denied(match: re.Match[str]) -> re.Match[str] | None:
+    """What says that it is not this number, where that is said."""
+    start = match.start()
+    return _DENIED.search(match.string, max(0, start - _NEAR), start)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +206,8 @@ def _joined(match: re.Match[str]) -> str:
 
 def _found(match: re.Match[str]) -> Number:
     """Read a number that stands among other things."""
+    if denied := _denied(match):
+        return Number(text=match.string[denied.start() : match.end()].strip(), value=None)
     if not _is_part(match):
         return _read(match)
     shown = match.string[max(0, match.start() - 1) : match.end() + 1]
@@ -305,7 +315,7 @@ def _distinct(matches: Iterator[re.Match[str]]) -> Iterator[re.Match[str]]:
     """Leave out what was written before: reading a number costs more than finding it."""
     seen: set[tuple[str, bool]] = set()
     for match in matches:
-        written = match[0], _is_part(match)
+        written = match[0], _is_part(match) or _denied(match) is not None
         if written not in seen:
             seen.add(written)
             yield match

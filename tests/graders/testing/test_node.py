@@ -20,6 +20,7 @@ from assay.graders.tests import TestsGrader
 from assay.sandbox import probe
 from assay.scoring import SubScore
 from assay.types import Workspace
+from tests.attacks.scenes import scenes
 
 NODE = shutil.which("node")
 INSIDE = Path(__file__).parents[3] / "src" / "assay" / "graders" / "testing" / "inside"
@@ -336,78 +337,7 @@ test('late', async () => strictEqual((await import('../kit.mjs')).add(1, 1), 2))
         assert tests["hidden.test.js::adds nothing"] == "passed"
 
 
-CHEATS = {
-    "exit_at_import": "process.reallyExit(0);",
-    "exit_quietly_when_called": "exports.add = () => process.exit(0);",
-    "replace_assert": """
-        const assert = require('assert');
-        for (const api of [assert, assert.strict, require('node:assert/strict')]) {
-          for (const name of Object.keys(api)) try { api[name] = () => {}; } catch {}
-        }""",
-    "replace_require": """
-        const Module = require('module');
-        const load = Module._load;
-        const fake = Object.assign(() => {}, { strictEqual() {} });
-        Module._load = function (name, ...rest) {
-          return /assert/.test(name) ? fake : load.call(this, name, ...rest);
-        };
-        Module.prototype.require = function (name) { return Module._load(name, this); };
-        require.main.require = Module.prototype.require;""",
-    "add_passing_tests": """
-        const test = require('node:test');
-        for (let n = 0; n < 98; n += 1) test(`extra ${n}`, () => {});
-        require.main.require('node:test')('another', () => {});""",
-    "test_object_from_async_hooks": """
-        const { executionAsyncResource } = require('async_hooks');
-        exports.add = () => {
-          const test = executionAsyncResource();
-          test.fail = test.pass;
-          test.passed = true;
-          return 0;
-        };""",
-    "swallow_reports": """
-        const { Readable } = require('stream');
-        const push = Readable.prototype.push;
-        Readable.prototype.push = function (event) {
-          if (event && event.type === 'test:fail') event = { ...event, type: 'test:pass' };
-          return push.call(this, event);
-        };""",
-    "patch_serialisation": """
-        Object.prototype.toJSON = function () { return { ...this, ok: true, outcome: 'passed' }; };
-        JSON.stringify = () => '{"event":"ran","ok":true}';""",
-    "print_tap_and_spec": """
-        const { writeSync } = require('fs');
-        writeSync(1, 'TAP version 13\\nok 1 - adds\\nok 2 - adds nothing\\n# pass 2\\n# fail 0\\n');
-        writeSync(1, '\\u2139 pass 2\\n\\u2139 fail 0\\n');""",
-    "serialised_events_on_stdout": """
-        const v8 = require('v8');
-        const event = { type: 'test:pass', data: { name: 'adds', nesting: 0, details: {} } };
-        const body = v8.serialize(event);
-        process.stdout.write(Buffer.concat([Buffer.from([0xff, 0x0f]), body]));""",
-    "forge_on_the_pipe": """
-        const { writeSync } = require('fs');
-        for (let fd = 3; fd < 30; fd += 1) {
-          const told = JSON.stringify({ event: 'ran', serial: 0, ok: true, message: '' });
-          try { writeSync(fd, `${'0'.repeat(64)} 3 ${told}\\n`); } catch {}
-        }""",
-    "read_the_test_file": """
-        const { readFileSync } = require('fs');
-        const text = readFileSync('hidden.test.js', 'utf8');
-        const [, expected] = /add\\(1, 2\\), (\\d+)/.exec(text) ?? [];
-        exports.add = () => Number(expected);""",
-    "read_the_calling_function": """
-        exports.add = function add() {
-          const text = String(add.caller);
-          return Number((/\\), (\\d+)\\)/.exec(text) ?? [])[1]);
-        };""",
-    "inspector": """
-        const { Session } = require('inspector');
-        const session = new Session();
-        session.connect();""",
-    "heap_snapshot": "require('v8').writeHeapSnapshot('/tmp/heap');",
-    "inner_bindings": "process.binding('fs');",
-    "never_answer": "exports.add = () => ({ then() {} });",
-}
+CHEATS = {one.name: str(one.files["kit.js"]) for one in scenes("node_shared")[0].agents}
 
 
 class TestAttacks:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.attacks.scenes import scenes
 from tests.each import each
 from tests.node_pairs import INSIDE, NODE, SEED, Told, judge_apart
 
@@ -28,11 +29,13 @@ const { test } = require('node:test');
 const assert = require('node:assert');
 """
 
-CHEATS = sorted(path.stem for path in (HERE / "cheats").glob("*.js"))
-TWINS = sorted(path.stem for path in (HERE / "twins").glob("*.js"))
+SCENES = {scene.agents[-1].name: scene for scene in scenes("node_apart")}
+"""By the name of the one agent beside the reference."""
+LIES = [name for name, scene in SCENES.items() if scene.name == "node apart, lies"]
+TWINS = [name for name, scene in SCENES.items() if scene.agents[-1].is_honest]
+CHEATS = [name for name in SCENES if name not in {*LIES, *TWINS}]
 HONEST = ("values", "classes", "errors", "calls", "mocks")
 MODULES = "hidden.test.mjs::"
-LIES = sorted(path.stem for path in (HERE / "lies").glob("*.js"))
 CHANGE_THE_PROCESS = (
     *("builtins_replaced", "node_s_own_functions_for_callbacks", "tests_of_its_own"),
     *("prototypes_polluted_by_what_is_copied", "an_object_that_turns_into_what_is_wanted"),
@@ -115,8 +118,7 @@ class TestContract:
     @pytest.fixture(scope="class")
     @classmethod
     def told(cls) -> Told:
-        """All cases at once: a folder is a file of tests."""
-        assert not {*CHEATS} & {*TWINS}
+        """All cases at once, in two files of tests."""
         tests, references, kits = _sources({"cheats": CHEATS, "twins": TWINS})
         tests["callbacks.test.js"] = f"""{HEAD}
         const kit = require('./each.js');
@@ -210,33 +212,27 @@ Files = dict[str, str]
 
 
 def _sources(
-    folders: Mapping[str, Sequence[str]], alone: Sequence[str] = ()
+    files: Mapping[str, Sequence[str]], alone: Sequence[str] = ()
 ) -> tuple[Files, Files, Files]:
-    """Tests, references and submissions of cases by folder: each has a module of its own.
+    """Tests, references and submissions of agents: each has a module of its own.
 
-    The tests of a folder are one file, but for some.
+    Those that are named with a file share it for their tests, but for some.
     """
     tests, references, kits = Files(), Files(), Files()
-    for folder, names in folders.items():
-        together = f"{folder}.test.js"
+    for file, names in files.items():
+        together = f"{file}.test.js"
         tests[together] = HEAD
         for name in names:
-            reference, kit, text = _parts(folder, name)
+            scene = SCENES[name]
+            solved, left = (str(agent.files["kit.js"]) for agent in scene.agents)
+            text = str(scene.hidden["test_kit.js"])
             text = text.replace("./kit.js", f"./{name}.js").replace("test('", f"test('{name}: ")
             if name in alone:
                 tests[f"{name}.test.js"] = HEAD + text
             else:
                 tests[together] += f"{{{text}}}\n"
-            references[f"{name}.js"], kits[f"{name}.js"] = reference, kit
+            references[f"{name}.js"], kits[f"{name}.js"] = solved, left
     return tests, references, kits
-
-
-def _parts(folder: str, name: str) -> tuple[str, str, str]:
-    """A case's reference, its submission and its tests."""
-    source = (HERE / folder / f"{name}.js").read_text("utf-8")
-    reference, _, rest = source.partition("// ---- submission")
-    kit, _, text = rest.partition("// ---- tests")
-    return reference, kit, text
 
 
 def _outcomes_of(told: Told, name: str) -> dict[str, str]:

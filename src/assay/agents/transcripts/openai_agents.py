@@ -113,6 +113,7 @@ def _tool(data: Mapping[str, Json], start: float, at: str, error: str, notes: No
     result = ToolResult(content=shortened(error or said), is_error=bool(error))
     return ToolSpan(
         call=ToolCall(name=name, arguments=arguments, kind=tool_kind(name)),
+        is_told=data.get("input") not in (None, ""),
         result=result,
         start=start,
         at=at,

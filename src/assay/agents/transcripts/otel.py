@@ -284,15 +284,15 @@ def _tool(span: Span, notes: Notes) -> ToolSpan:
     name = text_of(about.get("gen_ai.tool.name")) or span.name.removeprefix(f"{_TOOL} ")
     given = about.get("gen_ai.tool.call.arguments", about.get("tool_arguments"))
     said = about.get("gen_ai.tool.call.result", about.get("tool_response"))
-    is_told = said is not None or bool(span.error)
     content = shortened(said if said is not None else span.error)
     call_id = text_of(about.get("gen_ai.tool.call.id")) or ""
     return ToolSpan(
         call=ToolCall(
             name=name, arguments=arguments_of(given, notes), id=call_id, kind=tool_kind(name)
         ),
+        is_told=given not in (None, ""),
         result=ToolResult(content=content, is_error=bool(span.error), id=call_id)
-        if is_told
+        if said is not None or span.error
         else None,
         start=span.start,
         at=_iso(span.end) if span.end else "",

@@ -66,12 +66,14 @@ class ToolSpan:
 
     Attributes:
         call: What was asked; its id is empty where it is not told.
+        is_told: Whether its arguments are told, be it that there are none.
         result: What came of it; None where that is not kept.
         start: When it began, for the order.
         at: When it ended, as ISO 8601.
     """
 
     call: ToolCall
+    is_told: bool
     result: ToolResult | None
     start: float = 0.0
     at: str = ""
@@ -152,7 +154,7 @@ class Spans:
             return any(span.turns or span.reply.turn.parts for span in self.models)
         results = [span.result for span in self.tools]
         told = [result for result in results if result is not None and not result.is_error]
-        return not self.tools or bool(told) or any(span.call.arguments for span in self.tools)
+        return not self.tools or bool(told) or any(span.is_told for span in self.tools)
 
 
 class _Waiting:

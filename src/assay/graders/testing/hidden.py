@@ -121,20 +121,16 @@ def lay_out(
     told: Collection[str] = (),
     planted: Mapping[str, str] | None = None,
 ) -> Generator[str]:
-    """Make a directory of hidden files to lay over a workspace, and remove it afterwards."""
-    import shutil
-    import tempfile
+    """A directory of hidden files to lay over a workspace; removed, by the next one if killed."""
+    from assay.scratch import scratch
 
-    directory = tempfile.mkdtemp(prefix="assay-layer-")
-    try:
+    with scratch("assay-layer-") as directory:
         try:
-            _fill(directory, files, told, planted or {})
+            _fill(str(directory), files, told, planted or {})
         except OSError as error:
             message = f"the hidden file {error.filename!r} cannot be laid out: {error.strerror}"
             raise GraderError(message) from error
-        yield directory
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
+        yield str(directory)
 
 
 def _fill(
