@@ -31,7 +31,7 @@ _FIXES = (
     "6cac49ce4eba506a3582e8089bcc347c6b2fa70f",
     "4815fc8dd1768da5f2d903846d2ab994aa57b0cf",
     "c2b04b4cb16410d7bf9ff781c78dee3ca908dc32",
-    "40a7b47c6e8235a1b2a4600d0ceec4f7ea0f9bb0",
+    "8ba3a7fa0d99b73f7f43c1aed82c571b941eecea",
     "93185b224ebd60df01df88d64e574a3f651987c5",
 )
 """Commits of 2022 to 2026 that repair a bug in one or two modules and bring tests of it."""
