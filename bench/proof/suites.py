@@ -69,7 +69,10 @@ def published(place: Path) -> Published:
         if target is not None:
             wanted.remove(target)
             solution[target] = text
-    return Published(read("solution", "editor"), read("test"), solution)
+    # What a test needs beside itself is not always named.
+    beside = [one for one in (*place.glob("test*.*"), *place.glob("tests/**/*")) if one.is_file()]
+    tests = {str(one.relative_to(place)): one.read_text("utf-8") for one in sorted(beside)}
+    return Published(read("solution", "editor"), {**tests, **read("test")}, solution)
 
 
 def proven(exercises: Iterable[Exercise]) -> Iterator[Case]:
