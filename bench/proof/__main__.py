@@ -17,8 +17,6 @@ PROOFS = (
     "json_parsing",
     "math_verify",
     "exercism_python",
-    "polyglot",
-    "bug_fixes",
     "hud_graders",
     "quixbugs",
     "evouna",

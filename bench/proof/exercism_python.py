@@ -12,11 +12,6 @@ ABOUT = "the example solution of 140 exercises gets everything, and no stub pass
 SOURCE = Source("exercism/python", "9eb657d4507d91efef99f484e7f2a1f4074911b5", "MIT")
 DIFFERENCES = (
     Difference(
-        "ledger/floor *",
-        "theirs",
-        "The exercise is to rewrite code that passes its tests as it is given.",
-    ),
-    Difference(
         "markdown/floor *",
         "theirs",
         "The exercise is to rewrite code that passes its tests as it is given.",
@@ -26,7 +21,6 @@ DIFFERENCES = (
         "by design",
         "The tests replace `super` in the solution's module by a class of their own.",
     ),
-    Difference("pov/apart", "by design", "The solution has a method that is called `__dict__`."),
 )
 
 
