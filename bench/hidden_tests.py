@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, cast
+
+import pytest
+from tests.containers import make_root
 
 from assay.graders import PytestGrader
 from assay.graders.testing.contract import Contract
@@ -137,10 +142,15 @@ _CALL_BYTES, _REPLY_BYTES = 30, 12
 """What a call of ``double`` sends, and what is answered."""
 # No plugins of whoever measures: they would be a part of all three.
 _ENV = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PATH": f"{OURS}:/usr/local/bin:/usr/bin:/bin"}
+_PODMAN = (
+    "--runtime runc --cgroup-manager cgroupfs --events-backend none run --rm --network none "
+    "--ulimit nofile=1024:1024 --ulimit nproc=1024:1024 --tmpfs /tmp --workdir /app "
+    "--env PYTHONPATH=/packages:/app --env PYTEST_DISABLE_PLUGIN_AUTOLOAD=1"
+)
 
 
 def measure(peers: Mapping[str, Peer], scratch: Path, *, quick: bool) -> list[Row]:
-    """Whole processes: ``assay run`` in both modes, touchstone, and bare ``python -m pytest``."""
+    """Whole processes: ``assay run`` in both modes, touchstone, podman, and bare pytest."""
     root = scratch / "hidden-tests"
     bare = root / "bare"
     texts = {bare / "kit.py": _SOURCE, bare / "test_hidden.py": _TESTS}
@@ -157,6 +167,8 @@ def measure(peers: Mapping[str, Peer], scratch: Path, *, quick: bool) -> list[Ro
     things.update({mode: partial(_assay, root, mode) for mode in _MODES})
     if touchstone := peers.get("touchstone"):
         things["touchstone"] = partial(_touchstone, touchstone, root)
+    if shutil.which("podman") and os.geteuid() == 0:
+        things["podman"] = partial(_podman, bare, make_root(root / "image", python=True))
     costs = in_turn(3 if quick else 11, things)
     rows: list[Row] = []
     for counted in MEASURES:
@@ -174,6 +186,12 @@ def measure(peers: Mapping[str, Peer], scratch: Path, *, quick: bool) -> list[Ro
             theirs = _of(costs["touchstone"], counted)
             rows.append(_row("touchstone run", theirs, floor, "bare pytest", counted=counted))
             rows.append(_row("assay run (process)", apart, theirs, "touchstone", counted=counted))
+        if "podman" in costs and counted == "wall":  # what works in a container is not its child
+            theirs = _of(costs["podman"], counted)
+            less = Goal("times_less", 3)
+            rows.append(
+                _row("assay run (process)", apart, theirs, "podman", counted=counted, goal=less)
+            )
     return [*rows, *_questions(root / "asked", quick=quick)]
 
 
@@ -257,6 +275,15 @@ def _assay(root: Path, mode: str) -> Cost:
     with tempfile.TemporaryDirectory(dir=root) as home:
         env = {**_ENV, "ASSAY_DB": home}
         return cost_of([str(OURS / "assay"), "run", mode], cwd=root, env=env, expect="passed")
+
+
+def _podman(place: Path, image: Path) -> Cost:
+    """The tests alone in a container: what starting one for each cell costs at the least."""
+    packages = Path(pytest.__file__).parents[1]
+    volumes = ["--volume", f"{packages}:/packages:ro", "--volume", f"{place}:/app:ro"]
+    command = ["python3", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    argv = ["podman", *_PODMAN.split(), *volumes, "--rootfs", str(image), *command]
+    return cost_of(argv, cwd=place, expect="3 passed")
 
 
 def _touchstone(peer: Peer, root: Path) -> Cost:

@@ -18,7 +18,7 @@ from hypothesis.internal.conjecture import providers
 
 from tests.children import Children
 from tests.leftovers import watch
-from tests.raylets import tokens_as_set
+from tests.ray_cluster import tokens_as_set
 
 settings.register_profile("assay", deadline=None, derandomize=True, max_examples=25)
 settings.register_profile("thorough", settings.get_profile("assay"), max_examples=60)

@@ -7,6 +7,7 @@ the test that opened it.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
@@ -29,15 +30,19 @@ from playwright.sync_api import (
     expect,
     sync_playwright,
 )
-from tests.command_line import assay_process
+from tests.command_line import assay, assay_process
 from tests.server_process import ServerProcess
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+# The one that never has windows draws the same, and takes a third less of a processor.
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "chromium-browser"))),
+    None,
+)
 BUILT = Path(__file__).parent.parent / "src" / "assay" / "server" / "page" / "index.html"
 
-_WINDOW: ViewportSize = {"width": 1280, "height": 800}
+WINDOW: ViewportSize = {"width": 1280, "height": 800}
 _AXE = Path(__file__).parent / "node_modules" / "axe-core" / "axe.min.js"
 _SEVERE = ("serious", "critical")
 
@@ -83,8 +88,12 @@ class Site:
         return self.server.home
 
     def assay(self, *args: str, code: int = 0) -> str:
-        """Run a command of `assay` on the same store; what it printed."""
-        done = assay_process(*args, cwd=self.home)
+        """Run a command of `assay` on the same store; what it printed.
+
+        While Playwright runs, asyncio cannot, and the command has a process of its own.
+        """
+        run = assay if asyncio._get_running_loop() is None else assay_process
+        done = run(*args, cwd=self.home)
         assert done.returncode == code, done.stderr + done.stdout
         return done.stdout
 
@@ -132,7 +141,13 @@ def browser(site: Site) -> Generator[Browser]:
     with tempfile.TemporaryDirectory() as scratch, sync_playwright() as playwright:
         found = playwright.chromium.launch(
             executable_path=CHROMIUM,
-            args=["--no-sandbox", "--disable-dev-shm-usage"],
+            # One process for all pages: each of its own would have to start.
+            args=[
+                "--no-sandbox",
+                "--disable-dev-shm-usage",
+                "--renderer-process-limit=1",
+                "--disable-site-isolation-trials",
+            ],
             env={**os.environ, "TMPDIR": scratch},
         )
         yield found
@@ -177,6 +192,18 @@ class Opener:
     context: BrowserContext
     watch: Watch
 
+    def log_in(self, role: str, project: str = "default") -> None:
+        """Be who has a new key; everything else is that person's as before."""
+        key = {"key": self.site.key(role, project)}
+        self.be(httpx.post(f"{self.site.server.url}/login", json=key))
+
+    def be(self, told: httpx.Response) -> None:
+        """Have the cookie that the server gave to whoever logged in."""
+        assert told.is_success or told.is_redirect, told.text
+        self.context.clear_cookies()
+        ((name, value),) = told.cookies.items()
+        self.context.add_cookies([{"name": name, "value": value, "url": self.site.server.url}])
+
     def log_out(self) -> None:
         """Be nobody; that the server says so is no fault."""
         self.context.clear_cookies()
@@ -195,39 +222,47 @@ class Opener:
         return page
 
 
-def _logged_in(site: Site) -> tuple[str, str]:
-    """The cookie of whoever uses the server's one-time link, with its name."""
-    answer = httpx.get(site.server.link)
-    assert answer.status_code == 303, answer.text
-    (cookie,) = answer.cookies.items()
-    return cookie
-
-
 @contextmanager
-def _opening(site: Site, browser: Browser, cookie: tuple[str, str]) -> Generator[Opener]:
+def _context(browser: Browser) -> Generator[BrowserContext]:
     context = browser.new_context(
-        viewport=_WINDOW, permissions=["clipboard-read", "clipboard-write"], reduced_motion="reduce"
+        viewport=WINDOW, permissions=["clipboard-read", "clipboard-write"], reduced_motion="reduce"
     )
     context.set_default_timeout(_PATIENCE_MS)
-    name, value = cookie
-    context.add_cookies([{"name": name, "value": value, "url": site.server.url}])
-    watch = Watch(site.server.url)
-    yield Opener(site, context, watch)
+    yield context
     context.close()
-    assert watch.faults == []
 
 
 @pytest.fixture(scope="module")
-def session(site: Site) -> tuple[str, str]:
-    """The cookie of whoever used the server's one-time link, with its name."""
-    return _logged_in(site)
+def context(browser: Browser) -> Generator[BrowserContext]:
+    """Where the pages of a module are opened: what the browser has loaded for one, it has."""
+    with _context(browser) as found:
+        found.new_page()  # stays: with the last page its process would end
+        yield found
+
+
+@pytest.fixture(scope="module")
+def session(site: Site) -> httpx.Response:
+    """What the server tells whoever uses its one-time link, with a cookie."""
+    return httpx.get(site.server.link)
 
 
 @pytest.fixture
-def open_page(site: Site, browser: Browser, session: tuple[str, str]) -> Generator[Opener]:
+def open_page(site: Site, context: BrowserContext, session: httpx.Response) -> Generator[Opener]:
     """Opens pages for whoever used the one-time link; at the end none may have done wrong."""
-    with _opening(site, browser, session) as opener:
-        yield opener
+    opener = Opener(site, context, Watch(site.server.url))
+    opener.be(session)
+    yield opener
+    for page in context.pages[1:]:
+        _forget(page, site.server.url)
+        page.close()
+    assert opener.watch.faults == []
+
+
+def _forget(page: Page, origin: str) -> None:
+    """Have nothing left of what a page remembers; the next test begins as somebody new."""
+    of_page = page.context.new_cdp_session(page)
+    asked = {"origin": origin, "storageTypes": "local_storage"}
+    of_page.send("Storage.clearDataForOrigin", asked)
 
 
 @pytest.fixture
@@ -236,10 +271,12 @@ def open_fresh(tmp_path: Path, browser: Browser) -> Generator[Opener]:
     with (
         ServerProcess(tmp_path) as server,
         httpx.Client(base_url=server.url, headers=server.headers, timeout=60) as http,
+        _context(browser) as context,
     ):
-        own = Site(server, http)
-        with _opening(own, browser, _logged_in(own)) as opener:
-            yield opener
+        opener = Opener(Site(server, http), context, Watch(server.url))
+        opener.be(httpx.get(server.link))
+        yield opener
+    assert opener.watch.faults == []
 
 
 def findings(page: Page, *rules: str) -> list[str]:

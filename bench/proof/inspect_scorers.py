@@ -60,11 +60,6 @@ DIFFERENCES = (
     Difference("test_math:test_math_scorer_compatibility_cases:30", "by design", _BOXES),
     Difference("test_math:test_final_boxed*", "by design", _BOXES),
     Difference(
-        "test_math:test_assignment_target*",
-        "assay",
-        "The value of an equation is looked for behind its sign: `2 = x` is not read as 2.",
-    ),
-    Difference(
         "test_math:test_percentage_suffixes*",
         "assay",
         "A percentage of a fraction of LaTeX is not read as a number.",

@@ -12,7 +12,7 @@ import pytest
 
 from assay.cli.main import main
 from tests.command_line import cells_of
-from tests.pages import opened_page
+from tests.opened_pages import opened_page
 
 pytestmark = pytest.mark.sandbox
 

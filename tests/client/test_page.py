@@ -15,7 +15,7 @@ from assay.scoring.json_safe import Json
 from assay.testing import FakeJudge
 from tests.client_modes import MODES, client_of
 from tests.command_line import assay
-from tests.repairs import write_repair
+from tests.full_case import write_repair
 
 pytestmark = pytest.mark.sandbox
 

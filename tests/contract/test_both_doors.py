@@ -32,8 +32,8 @@ from assay.store.traces import TraceLimits
 from assay.testing import FakeJudge
 from tests.client_modes import running
 from tests.command_line import assay
+from tests.full_case import write_repair
 from tests.otlp import TRACE, agent_spans, otlp_request
-from tests.repairs import write_repair
 
 pytestmark = pytest.mark.sandbox
 

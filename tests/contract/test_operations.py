@@ -22,8 +22,8 @@ from syrupy.assertion import SnapshotAssertion
 from assay.scoring.json_safe import Json
 from assay.service.operation import ROLES
 from assay.store.database import Database
-from tests.mistakes import Place, mistakes
 from tests.server_app import Site, body_of, faults_of, serving
+from tests.wrong_input import Place, mistakes
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

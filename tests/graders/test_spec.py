@@ -15,7 +15,7 @@ from assay.graders.spec import GraderSpec, read_spec, spec_schema
 from assay.scoring import Json
 from assay.types.codec import Problem
 from tests.each import each
-from tests.mistakes import mistakes
+from tests.wrong_input import mistakes
 
 EXAMPLE: Json = {"input": "a", "output": "b", "pass": True}
 TURN: Json = {"role": "user", "content": "Right?"}

@@ -299,6 +299,15 @@ class TestHiddenFiles:
         with pytest.raises(GraderError, match="gone"):
             hidden_files(read_inject([str(tmp_path / "none")]))
 
+    def test_files_that_vanish_while_the_tests_run_are_nobodys_zero(self, tmp_path: Path) -> None:
+        (tmp_path / "test_a.py").write_text("def test_a(): pass\n")
+        places = {"test_a.py": str(tmp_path / "test_a.py")}
+        with (
+            pytest.raises(GraderError, match="were removed from"),
+            lay_out(places) as layer,
+        ):
+            Path(layer, "test_a.py").unlink()
+
 
 class TestReports:
     """Getting report files out of a sandbox."""

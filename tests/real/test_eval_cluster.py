@@ -28,7 +28,7 @@ from assay.shown import Ended
 from assay.tasks.grader_files import load_graders
 from tests.children import Children, until
 from tests.command_line import COMMAND, assay, environment
-from tests.raylets import MEMORY, raylets
+from tests.ray_cluster import MEMORY, raylets
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(240), pytest.mark.filterwarnings("ignore")]
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.children import Children, until
 from tests.command_line import COMMAND, assay, environment
-from tests.raylets import raylets
+from tests.ray_cluster import raylets
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(240), pytest.mark.filterwarnings("ignore")]
 

@@ -20,7 +20,7 @@ import pytest
 
 from tests.children import Children
 from tests.command_line import COMMAND, environment
-from tests.raylets import MEMORY
+from tests.ray_cluster import MEMORY
 
 _NAMESPACES = ["unshare", "--net", "--mount", "--pid", "--ipc", "--fork", "--kill-child"]
 _BRIDGE = ["ip", "link", "add", "between", "type", "bridge"]

@@ -27,7 +27,7 @@ from assay.store.database import Database
 from assay.types.submission import Submission
 from tests.children import until
 from tests.command_line import assay
-from tests.raylets import raylets
+from tests.ray_cluster import raylets
 from tests.server_process import ServerProcess
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(240), pytest.mark.filterwarnings("ignore")]

@@ -8,7 +8,7 @@ import os
 import socket
 import textwrap
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
@@ -28,8 +28,8 @@ from assay.sandbox import (
     supervisor,
 )
 from tests.children import alone, until
-from tests.door_keepers import PORT, Keeper, behind_a_door
-from tests.ordinary_user import Drive, ordinary_user
+from tests.door_servers import PORT, Keeper, behind_a_door
+from tests.ordinary_user import Drive
 from tests.processes import living, marker
 
 pytestmark = [
@@ -57,12 +57,6 @@ def fails(call, *words):
 """
 Attack = Callable[..., tuple[list[str], int]]
 REFUSED = "ECONNREFUSED"
-
-
-@pytest.fixture(scope="module")
-def drive() -> Generator[Drive]:
-    with ordinary_user() as call:
-        yield call
 
 
 @pytest.fixture(params=["self", "ordinary"])

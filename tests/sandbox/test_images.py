@@ -20,10 +20,9 @@ from assay.errors import InputError, SandboxUnavailableError
 from assay.sandbox import CommandResult, Limits, Mount, open_command, run, run_command_sync
 from assay.types.submission import UnpackedImage, Workspace
 from tests.containers import make_root
-from tests.door_keepers import PORT, Keeper, behind_a_door
-from tests.sandbox.test_run import NOBODY, Drive, drive
+from tests.door_servers import PORT, Keeper, behind_a_door
+from tests.sandbox.test_run import NOBODY, Drive
 
-__all__ = ["drive"]
 pytestmark = pytest.mark.sandbox
 
 

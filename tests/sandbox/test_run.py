@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import cast
 
@@ -21,7 +21,7 @@ import pytest
 
 from assay.errors import InputError
 from assay.sandbox import CommandResult, Limits, Mount, probe, run_command_sync
-from tests.ordinary_user import DRIVER, NOBODY, SETPRIV, Drive, ordinary_user, surroundings
+from tests.ordinary_user import DRIVER, NOBODY, SETPRIV, Drive, surroundings
 from tests.processes import living, marker
 
 pytestmark = [
@@ -34,13 +34,6 @@ pytestmark = [
 ]
 
 Shell = Callable[..., CommandResult]
-
-
-@pytest.fixture(scope="module")
-def drive() -> Generator[Drive]:
-    """`run_command_sync`, by an ordinary user."""
-    with ordinary_user() as call:
-        yield call
 
 
 @pytest.fixture(params=["self", "ordinary"])

@@ -15,7 +15,7 @@ import pytest
 from assay.errors import InputError, SandboxError
 from assay.sandbox import Door, Limits, OpenCommand, interactive, open_command, probe, run
 from tests.children import alone, until
-from tests.door_keepers import PORT, Keeper, converse
+from tests.door_servers import PORT, Keeper, converse
 from tests.ordinary_user import ordinary_user, surroundings
 from tests.processes import living, marker
 

@@ -18,7 +18,7 @@ from assay.store.database import Database, Row, Scalar
 from assay.store.regrades import Regrades, RegradeState
 from assay.store.runs import Store
 from tests.command_line import assay
-from tests.repairs import write_repair
+from tests.full_case import write_repair
 from tests.server_app import Site, serving
 
 CELL: dict[str, Any] = {"case": "kit", "harness": "replay", "model": "cheat", "trial": 1}

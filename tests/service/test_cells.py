@@ -30,7 +30,7 @@ from assay.testing import FakeJudge
 from assay.types.run import Run
 from assay.types.trace import AgentStep, ToolCall, ToolResult, ToolStep, Trace, Usage
 from tests.command_line import assay
-from tests.repairs import HOSTILE, PROMPT, write_repair
+from tests.full_case import HOSTILE, PROMPT, write_repair
 
 FIX: CellKey = ("kit", "replay", "fix", 1)
 CHEAT: CellKey = ("kit", "replay", "cheat", 1)

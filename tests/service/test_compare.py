@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -24,7 +24,6 @@ from assay.store.database import Database
 from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store
 from tests.command_line import assay, result
-from tests.postgres import KINDS, new_location
 
 Parts = Mapping[str, float | None]
 
@@ -67,10 +66,9 @@ def store_run(
     store.finish_run(run)
 
 
-@pytest.fixture(params=KINDS)
-def desk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Desk]:
-    with Database.open(new_location(request, str(request.param), tmp_path)) as database:
-        yield Desk(database, "", LOCAL, Permissions())
+@pytest.fixture
+def desk(database: Database) -> Desk:
+    return Desk(database, "", LOCAL, Permissions())
 
 
 def test_errors_and_skips_are_beside_the_histogram_and_never_in_its_zeros() -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -16,20 +15,12 @@ from assay.service import datasets, graders, site
 from assay.service import jobs as job_operations
 from assay.service.local import ask
 from assay.service.operation import LOCAL, Desk
-from assay.store.database import Database
 from assay.store.datasets import Datasets
 from assay.store.jobs import JobRecord, Jobs
 from assay.store.scores import ScoreRecord
-from tests.postgres import KINDS, new_location
 
 EXACT: dict[str, Json] = {"graders": [{"type": "exact_match"}]}
 LONG = "x" * 1_000_000
-
-
-@pytest.fixture(params=KINDS)
-def desk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Desk]:
-    with Database.open(new_location(request, str(request.param), tmp_path)) as database:
-        yield Desk(database, "default", LOCAL, Permissions())
 
 
 def stored(desk: Desk, key: str, *given: Mapping[str, Json]) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,7 +24,6 @@ from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store
 from tests.calibrated import SAYS_YES, says_yes
 from tests.judge_models import model
-from tests.postgres import KINDS, new_location
 
 ROWS: list[dict[str, Json]] = [
     {
@@ -44,11 +41,10 @@ ADA = Identity("k1", "ada", "editor", "default")
 BO = Identity("k2", "bo", "editor", "default")
 
 
-@pytest.fixture(params=KINDS)
-def desk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Desk]:
-    with Database.open(new_location(request, str(request.param), tmp_path)) as database:
-        Datasets(database).create("default", "rows", "", ROWS)
-        yield Desk(database, "default", ADA, Permissions())
+@pytest.fixture
+def desk(database: Database) -> Desk:
+    Datasets(database).create("default", "rows", "", ROWS)
+    return Desk(database, "default", ADA, Permissions())
 
 
 def _next(desk: Desk, **more: Any) -> list[QueueItem]:

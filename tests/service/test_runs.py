@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
-from pathlib import Path
 from typing import cast
 
 import pytest
@@ -26,7 +25,6 @@ from assay.store.kept_files import at_work, run_state
 from assay.store.records import CellRecord, Packer, RunRecord, cell_row
 from assay.store.runs import Store
 from tests.each import each
-from tests.postgres import KINDS, new_location
 
 RUN = "20261121-090830-ab12"
 OLDER = "20261120-090830-cd34"
@@ -66,31 +64,27 @@ CELLS = [_cell(number) for number in range(72)]
 SORTS = ("reward", "cost", "tokens", "seconds", "trial", "case")
 
 
-@pytest.fixture(params=KINDS)
-def desk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Desk]:
-    location = new_location(request, str(request.param), tmp_path)
-    with Database.open(location, home=str(tmp_path / "home")) as database:
-        store = Store(database)
-        for run, label in ((OLDER, "old"), (RUN, "new")):
-            stored = RunRecord(
-                id=run, created_at=f"{run[:4]}-{run[4:6]}-{run[6:8]}T09:08:30+00:00", label=label,
-                config={"kind": "matrix", "request": {"paths": ["evals/x"]}}, planned=80,
-            )  # fmt: skip
-            store.create_run(stored)
-        store.add_cell(replace(CELLS[0], run_id=OLDER), {})
-        store.add_cell(
-            replace(CELLS[1], reward=0.5, passed=False, flags=()), {}
-        )  # graded anew below
-        for cell in CELLS:
-            store.add_cell(cell, {})
-        for cell in CELLS:
-            if cell.flags or "held" in cell.notes:
-                ruling = "zero" if cell.trial == 1 else "ok"
-                decide(store, cell, Decision(ruling=ruling, by="ann"))
-                break
-        held = next(cell for cell in CELLS if "held" in cell.notes)
-        decide(store, held, Decision(ruling="ok", by="ann"))
-        yield Desk(database, "", LOCAL, Permissions())
+@pytest.fixture
+def desk(database: Database) -> Desk:
+    store = Store(database)
+    for run, label in ((OLDER, "old"), (RUN, "new")):
+        stored = RunRecord(
+            id=run, created_at=f"{run[:4]}-{run[4:6]}-{run[6:8]}T09:08:30+00:00", label=label,
+            config={"kind": "matrix", "request": {"paths": ["evals/x"]}}, planned=80,
+        )  # fmt: skip
+        store.create_run(stored)
+    store.add_cell(replace(CELLS[0], run_id=OLDER), {})
+    store.add_cell(replace(CELLS[1], reward=0.5, passed=False, flags=()), {})  # graded anew below
+    for cell in CELLS:
+        store.add_cell(cell, {})
+    for cell in CELLS:
+        if cell.flags or "held" in cell.notes:
+            ruling = "zero" if cell.trial == 1 else "ok"
+            decide(store, cell, Decision(ruling=ruling, by="ann"))
+            break
+    held = next(cell for cell in CELLS if "held" in cell.notes)
+    decide(store, held, Decision(ruling="ok", by="ann"))
+    return Desk(database, "", LOCAL, Permissions())
 
 
 def _all(desk: Desk) -> list[CellRecord]:

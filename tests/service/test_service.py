@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,17 +20,10 @@ from assay.service.operation import LOCAL, Desk, Identity
 from assay.service.table import OPERATIONS
 from assay.store.database import Database
 from assay.store.datasets import Datasets
-from tests.postgres import KINDS, new_location
 
 EXACT: dict[str, Json] = {"graders": [{"type": "exact_match"}]}
 ROWS: list[dict[str, Json]] = [{"id": "a", "answer": "4", "expected": "4"}]
 SECRET = Permissions(secrets={"ASSAY_SECRET_REWARDS": "rewards.example.com"})
-
-
-@pytest.fixture(params=KINDS)
-def desk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Desk]:
-    with Database.open(new_location(request, str(request.param), tmp_path)) as database:
-        yield Desk(database, "default", LOCAL, Permissions())
 
 
 async def _made(desk: Desk, key: str = "exact") -> None:

@@ -17,7 +17,7 @@ from assay.scoring.json_safe import Json
 from assay.tasks.blocks import NO_MATRIX
 from assay.tasks.case import Case, case_schema, load_case, load_cases
 from assay.types.codec import ShapeError
-from tests.mistakes import Place, mistakes
+from tests.wrong_input import Place, mistakes
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 

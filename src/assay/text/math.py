@@ -267,6 +267,8 @@ def _same_number(mine: Number | None, theirs: Number | None) -> bool | None:
     return not difference
 
 
+_TURNED = re.compile(r"(?P<value>[^=]+)=\s*(?P<name>[A-Za-df-hj-z](?:_\w|_\{[^{}]*\})?)\s*")
+"""An equation whose last side is a name: ``5 = x``, which is read as ``x = 5``."""
 _FRACTION = re.compile(r"(-?)\\frac\{(-?[0-9]{1,18})\}\{([0-9]{1,18})\}")
 
 
@@ -294,6 +296,8 @@ class _Formula:
     def of(cls, text: str, *, is_prose: bool = False) -> _Formula:
         """Read a text; prose has no sides, and is no number."""
         written = spelled(text.replace("\\$", "").strip(_AROUND).removesuffix(".").strip(_AROUND))
+        if (turned := _TURNED.fullmatch(written)) and not has_variables(turned["value"]):
+            written = f"{turned['name']}={turned['value']}"
         bare, units = split_unit(written)
         return cls(
             text=written,

@@ -18,7 +18,10 @@ from tests.attacks.scenes import scenes
 from tests.each import each
 from tests.node_pairs import INSIDE, NODE, SEED, Told, judge_apart
 
-pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="no node on this machine")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("node") is None, reason="no node on this machine"),
+]
 
 BOUNDARY = INSIDE / "boundary"
 
@@ -242,7 +245,6 @@ def _outcomes_of(told: Told, name: str) -> dict[str, str]:
 class TestLies:
     """What only the submission's own code could decide decides nothing."""
 
-    @pytest.mark.slow
     def test_no_lie_passes_a_test(self) -> None:
         tests, references, kits = _sources({"lies": LIES}, alone=CHANGE_THE_PROCESS)
         told = judge_apart(tests, kits, *tests, reference=references)
@@ -404,7 +406,6 @@ ENDINGS = {
 class TestTheEnd:
     """A host that is gone fails what needed it, and nothing else."""
 
-    @pytest.mark.slow
     def test_only_the_test_that_it_ended_in_fails(self) -> None:
         """All of them at once, each in a file of its own."""
         tests, kits = dict[str, str](), dict[str, str]()

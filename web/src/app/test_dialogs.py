@@ -10,14 +10,13 @@ from typing import Literal
 import pytest
 from playwright.sync_api import Locator, Page, expect
 from tests.command_line import echo_case
-from tests.repairs import write_repair
+from tests.full_case import write_repair
 from tests.server_app import EXACT
 from web.conftest import Opener, Site
 
 from assay.testing import FakeJudge
 
 SOURCE = "async def grade(thread: StringThread) -> float:\n    return 1.0\n"
-CELL = "/runs/kit/cell?case=kit&harness=replay&model=cheat&trial=1"
 
 
 def _write(page: Page) -> None:
@@ -41,44 +40,45 @@ class Opened:
     """Something that stands before the page until it is dealt with.
 
     Attributes:
-        path: Where it is opened.
-        opener: Role and name of what opens it.
-        item: Of the menu that this opens, what opens it then.
+        name: Of what opens it.
+        item: Of the menu that this opens, what opens the dialog then.
+        role: Of what opens it.
+        is_menu: Whether it is a menu, and no dialog.
         prepare: What is done before.
     """
 
-    path: str
-    opener: tuple[Literal["button", "link"], str]
+    name: str
     item: str = ""
+    role: Literal["button", "link"] = "button"
+    is_menu: bool = False
     prepare: Callable[[Page], None] = lambda _: None
 
-    def __str__(self) -> str:
-        return f"{self.item or self.opener[1]} {self.path.partition('?')[0]}"
 
-
-MENUS = (
-    Opened("/", ("button", ": admin ")),
-    Opened("/p/default/graders", ("button", "Files of graders")),
-    Opened("/p/default/graders/exact", ("button", "More to do")),
-    Opened("/runs/echo", ("button", "More about run echo")),
-    Opened("/p/default/labels", ("button", "What to do with city")),
-)
-DIALOGS = (
-    Opened("/p/default/graders", ("button", "Files of graders"), "Import …"),
-    Opened("/p/default/graders/exact", ("button", "More to do"), "Delete …"),
-    Opened("/runs/echo", ("button", "More about run echo"), "Delete …"),
-    Opened("/p/default/datasets", ("button", "Upload")),
-    Opened("/p/default/datasets/rows", ("button", "Grade with …")),
-    Opened("/p/default/datasets/rows", ("button", "Delete …")),
-    Opened("/p/default/jobs/JOB", ("button", "Delete …")),
-    Opened("/settings?tab=projects", ("button", "Limits")),
-    Opened("/settings?tab=keys", ("button", "Revoke")),
-    Opened(CELL, ("button", "Grade again")),
-    Opened(CELL, ("button", "Keep as recording")),
-    Opened(CELL, ("button", "Copy as")),
-    Opened("/p/default/graders/written/edit", ("link", "Runs"), prepare=_write),
-    Opened("/p/default/graders/written/edit", ("button", "Save"), prepare=_save_meanwhile),
-)
+# By where they are opened, one after the other.
+OPENED = {
+    "/": [Opened(": admin ", is_menu=True)],
+    "/p/default/graders": [
+        Opened("Files of graders", is_menu=True), Opened("Files of graders", "Import …"),
+    ],
+    "/p/default/graders/exact": [
+        Opened("More to do", is_menu=True), Opened("More to do", "Delete …"),
+    ],
+    "/runs/echo": [
+        Opened("More about run echo", is_menu=True), Opened("More about run echo", "Delete …"),
+    ],
+    "/p/default/labels": [Opened("What to do with city", is_menu=True)],
+    "/p/default/datasets": [Opened("Upload")],
+    "/p/default/datasets/rows": [Opened("Grade with …"), Opened("Delete …")],
+    "/p/default/jobs/JOB": [Opened("Delete …")],
+    "/settings?tab=projects": [Opened("Limits")],
+    "/settings?tab=keys": [Opened("Revoke")],
+    "/runs/kit/cell?case=kit&harness=replay&model=cheat&trial=1": [
+        Opened("Grade again"), Opened("Keep as recording"), Opened("Copy as"),
+    ],
+    "/p/default/graders/written/edit": [
+        Opened("Runs", role="link", prepare=_write), Opened("Save", prepare=_save_meanwhile),
+    ],
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -106,46 +106,50 @@ def filled(site: Site) -> str:
 
 def _reached(page: Page, opened: Opened) -> Locator:
     """What opens it, where the tabulator leads."""
-    role, name = opened.opener
-    opener = page.get_by_role(role, name=re.compile(re.escape(name))).first
+    opener = page.get_by_role(opened.role, name=re.compile(re.escape(opened.name))).first
     expect(opener).to_be_attached()
     opened.prepare(page)
     expect(opener).to_be_enabled()
-    page.evaluate("document.activeElement.blur()")
-    found = opener.element_handle()  # roles and names are computed anew at each look by them
-    for _ in range(80):
-        page.keyboard.press("Tab")
-        if found.evaluate("one => one === document.activeElement"):
-            return opener
-    raise AssertionError(f"the tabulator does not lead to {name!r}")
-
-
-@pytest.mark.parametrize("opened", [*MENUS, *DIALOGS], ids=str)
-def test_it_is_opened_walked_through_and_left_by_keyboard(
-    opened: Opened, filled: str, open_page: Opener
-) -> None:
-    page = open_page(opened.path.replace("JOB", filled))
-    opener = _reached(page, opened)
-    page.keyboard.press("Enter")
-    menu = page.get_by_role("menu")
-    if opened.item:
-        item = menu.get_by_role("menuitem", name=opened.item)
-        expect(menu.get_by_role("menuitem").first).to_be_focused()
-        while not item.evaluate("one => one === document.activeElement"):
-            page.keyboard.press("ArrowDown")
-        page.keyboard.press("Enter")
-    shown = menu if opened in MENUS else page.get_by_role("dialog")
-    expect(shown).to_be_visible()
-    _stays_inside(page, shown)
-    page.keyboard.press("Escape")
-    expect(shown).to_be_hidden()
+    opener.focus()
+    page.keyboard.press("Shift+Tab")
+    expect(opener).not_to_be_focused()
+    page.keyboard.press("Tab")
     expect(opener).to_be_focused()
+    return opener
+
+
+@pytest.mark.parametrize("path", OPENED)
+def test_it_is_opened_walked_through_and_left_by_keyboard(
+    path: str, filled: str, open_page: Opener
+) -> None:
+    page = open_page(path.replace("JOB", filled))
+    for opened in OPENED[path]:
+        opener = _reached(page, opened)
+        page.keyboard.press("Enter")
+        menu = page.get_by_role("menu")
+        if opened.item:
+            item = menu.get_by_role("menuitem", name=opened.item)
+            expect(menu.get_by_role("menuitem").first).to_be_focused()
+            while not item.evaluate("one => one === document.activeElement"):
+                page.keyboard.press("ArrowDown")
+            page.keyboard.press("Enter")
+        shown = menu if opened.is_menu else page.get_by_role("dialog")
+        expect(shown).to_be_visible()
+        _stays_inside(page, shown)
+        page.keyboard.press("Escape")
+        expect(shown).to_be_hidden()
+        expect(opener).to_be_focused()
     open_page.forgive("status of 412")
 
 
 def _stays_inside(page: Page, shown: Locator) -> None:
-    found = shown.element_handle()
+    shown.evaluate(
+        """one => {
+            one.left = !one.contains(document.activeElement);
+            document.addEventListener("focusin", ({target}) => one.left ||= !one.contains(target));
+        }"""
+    )
     for key in ("Tab", "Shift+Tab"):
         for _ in range(12):
-            assert found.evaluate("one => one.contains(document.activeElement)"), key
             page.keyboard.press(key)
+        assert shown.evaluate("one => !one.left && one.contains(document.activeElement)"), key

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Page, Route, expect
 from web.conftest import Opener, Site
 
 XSS = "<img src=x onerror=document.title='pwned'><script>document.title='pwned'</script>"
@@ -74,6 +74,7 @@ def test_a_file_is_looked_at_mended_and_stored(
         page.goto(f"{site.server.url}{path}")
         main = page.get_by_role("navigation", name="Main")
         expect(main.get_by_role("link", name="Data")).to_have_attribute("aria-current", "page")
+        no_serious_findings(page)
 
     # A mistake beyond what is looked at: told with its line, and nothing is stored.
     lines = ['{"answer": "4"}'] * 60 + ['{"answer": 5.0}', "{]"]
@@ -89,6 +90,7 @@ def test_a_file_is_looked_at_mended_and_stored(
     open_page.watch.faults.clear()  # a browser writes refused requests to its console
     page.get_by_role("button", name="Cancel").click()
     expect(page.get_by_role("link", name="bad")).to_have_count(0)
+    no_serious_findings(page)
     page.get_by_role("link", name="from-elsewhere").click()
     page.get_by_role("button", name="Delete …").click()
     expect(page.get_by_role("dialog")).to_contain_text("3 rows will be gone for good")
@@ -152,7 +154,6 @@ def test_a_job_is_begun_watched_and_read(
     expect(page.get_by_text("; 190 rows")).to_be_visible()
     expect(page.get_by_role("region", name="Why rows could not")).to_contain_text("10")
     expect(page.get_by_text("never measured")).to_be_visible()
-    no_serious_findings(page)
 
     page.get_by_role("tab", name="error 10").click()
     expect(page).to_have_url(re.compile("status=error"))
@@ -199,14 +200,11 @@ def test_a_job_is_begun_watched_and_read(
     assert "pwned" not in page.title()
 
 
-def test_a_viewer_reads_and_is_offered_nothing_to_change(site: Site, browser: Browser) -> None:
+def test_a_viewer_reads_and_is_offered_nothing_to_change(site: Site, open_page: Opener) -> None:
     if not any(one["key"] == "seen" for one in site.http.get(_DATASETS).json()["items"]):
         site.upload("seen", [{"answer": "4", "expected": "4"}])
-    context = browser.new_context(
-        extra_http_headers={"Authorization": f"Bearer {site.key('viewer')}"}
-    )
-    page = context.new_page()
-    page.goto(f"{site.server.url}/p/default/datasets")
+    open_page.log_in("viewer")
+    page = open_page("/p/default/datasets")
     expect(page.get_by_role("button", name="Upload")).to_be_disabled()
     page.get_by_role("link", name="seen").click()
     expect(page.get_by_role("grid", name="Rows")).to_contain_text("4")
@@ -214,7 +212,6 @@ def test_a_viewer_reads_and_is_offered_nothing_to_change(site: Site, browser: Br
         expect(page.get_by_role("button", name=name)).to_be_disabled()
     page.goto(f"{site.server.url}/p/default/datasets?upload=")
     expect(page.get_by_role("dialog")).to_have_count(0)
-    context.close()
 
 
 _DATASETS = "/api/v1/projects/default/datasets?limit=200"

@@ -9,11 +9,11 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 from tests.calibrated import calibrated
 from tests.endpoint_servers import answering, faulty
 from tests.server_process import ServerProcess
-from web.conftest import BUILT, CHROMIUM, Opener, Site, Watch
+from web.conftest import BUILT, CHROMIUM, Opener, Site
 
 NASTY = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 SOURCE = '''"""Says four."""
@@ -385,14 +385,9 @@ def test_texts_of_a_grader_are_texts_wherever_they_are_shown(
     assert page.evaluate("document.querySelectorAll('img[src=x], main script').length") == 0
 
 
-def test_a_viewer_reads_and_is_told_what_they_may_not(site: Site, browser: Browser) -> None:
-    context = browser.new_context(
-        extra_http_headers={"Authorization": f"Bearer {site.key('viewer')}"}
-    )
-    watch = Watch(site.server.url)
-    page = context.new_page()
-    watch.on(page)
-    page.goto(f"{site.server.url}/p/default/graders")
+def test_a_viewer_reads_and_is_told_what_they_may_not(site: Site, open_page: Opener) -> None:
+    open_page.log_in("viewer")
+    page = open_page("/p/default/graders")
     expect(page.get_by_role("link", name="helpful")).to_be_visible()
     expect(page.get_by_text("storing one needs the role editor")).to_be_visible()
     expect(page.get_by_role("link", name="New grader")).to_have_count(0)
@@ -408,23 +403,21 @@ def test_a_viewer_reads_and_is_told_what_they_may_not(site: Site, browser: Brows
     page.goto(f"{site.server.url}/p/default/graders/new/declared?type=exact_match")
     expect(page.get_by_text("Storing a grader needs the role editor")).to_be_visible()
     expect(page.get_by_role("button", name="Create grader")).to_be_disabled()
-    assert watch.faults == []
-    context.close()
 
 
 def test_hundreds_of_graders_are_scrolled_through(site: Site, open_page: Opener) -> None:
     site.post("/api/v1/projects", {"key": "many"})
-    files = {f"g{n:04}.yaml": f"kind: custom\ndescription: number {n}\n" for n in range(450)}
+    files = {f"g{n:04}.yaml": f"kind: custom\ndescription: number {n}\n" for n in range(250)}
     site.post("/api/v1/projects/many/graders/import", {"files": files, "update": True})
     page = open_page("/p/many/graders")
     expect(page.get_by_role("link", name="g0000")).to_be_visible()
     page.wait_for_function(  # what is further down is asked for as one comes there
         """() => {
             window.scrollTo(0, document.body.scrollHeight);
-            return [...document.links].some(one => one.textContent.includes("g0449"));
+            return [...document.links].some(one => one.textContent.includes("g0249"));
         }"""
     )
-    expect(page.get_by_role("link", name="g0449")).to_be_visible()
+    expect(page.get_by_role("link", name="g0249")).to_be_visible()
     page = open_page("/p/nothing-here/graders")
     expect(page.get_by_role("alert")).to_be_visible()
     open_page.forgive("status of 404")

@@ -39,11 +39,10 @@ def filled(site: Site) -> Site:
 
 
 @pytest.fixture
-def here(site: Site, session: tuple[str, str]) -> Generator[httpx.Client]:
+def here(site: Site, session: httpx.Response) -> Generator[httpx.Client]:
     """Whoever used the one-time link: on a machine of one's own, anybody labels."""
     origin = {"Origin": site.server.url}
-    cookies = dict([session])
-    with httpx.Client(base_url=site.server.url, cookies=cookies, headers=origin) as client:
+    with httpx.Client(base_url=site.server.url, cookies=session.cookies, headers=origin) as client:
         yield client
 
 
@@ -58,12 +57,6 @@ def label_all(here: httpx.Client, rater: str, *, field: str, wrong: int = 3) -> 
         body = {"dataset": "capitals", "field": field, "label": said, "rater": rater}
         told = {"item": item["item"], "place": item["place"], "note": "as I see it"}
         assert here.post(at, json={**body, **told}).status_code == 200
-
-
-def log_in(open_page: Opener, site: Site, answer: httpx.Response) -> None:
-    """Give the browser the cookie that a server answered with."""
-    ((name, value),) = answer.cookies.items()
-    open_page.context.add_cookies([{"name": name, "value": value, "url": site.server.url}])
 
 
 def answer_of(page: Page) -> str:
@@ -211,8 +204,7 @@ def test_who_may_only_read_labels_nothing(
     filled: Site, here: httpx.Client, open_page: Opener
 ) -> None:
     label_all(here, "ada", field="mine")
-    key = {"key": filled.key("viewer")}
-    log_in(open_page, filled, httpx.post(f"{filled.server.url}/login", json=key))
+    open_page.log_in("viewer")
     page = open_page("/p/default/labels/queue?dataset=capitals&field=viewed")
     expect(page.get_by_text("Labelling needs a key of the role editor.")).to_be_visible()
     expect(page.get_by_role("button", name="PASS")).to_be_disabled()
@@ -265,6 +257,42 @@ def test_twenty_examples_are_labelled_for_a_grader_that_was_never_measured(
     page.get_by_label("Levels, lowest first").fill("SAD,GOOD")
     expect(page.get_by_text("2 judgements")).to_be_visible()
     open_page.watch.faults[:] = [one for one in open_page.watch.faults if "422" not in one]
+
+
+def test_a_label_for_a_server_that_is_killed_waits_in_the_form(open_fresh: Opener) -> None:
+    site = open_fresh.site
+    site.upload("capitals", ROWS[:8])
+    page = open_fresh("/p/default/labels/queue?dataset=capitals&field=killed&rater=cleo")
+    done = page.get_by_test_id("done")
+    expect(done).to_contain_text("0 of 8")
+    first = answer_of(page)
+    page.keyboard.press("w")
+    page.get_by_label("Note").fill("as it says")
+    page.keyboard.press("Enter")
+    port = site.server.port
+    site.server.kill()
+    page.keyboard.press("p")
+    alert = page.get_by_role("alert")
+    expect(alert).to_contain_text("The label PASS is not saved")
+    expect(done).to_contain_text("0 of 8")
+    expect(page.get_by_text("noted: as it says")).to_be_visible()
+    assert answer_of(page) == first
+    page.context.set_offline(True)  # it is not to ask before it is logged in again
+    site.server.start(port=port)
+    open_fresh.be(httpx.get(site.server.link))
+    page.context.set_offline(False)
+    alert.get_by_role("button", name="Try again").click()
+    expect(done).to_contain_text("1 of 8")
+    expect(alert).to_have_count(0)
+    page.keyboard.press("f")
+    expect(done).to_contain_text("2 of 8")
+    asked = {"field": "killed"}
+    stored = site.http.get("/api/v1/projects/default/labels/items", params=asked).json()["items"]
+    assert sorted((one["label"], one["note"]) for row in stored for one in row["said"]) == [
+        ("FAIL", ""),
+        ("PASS", "as it says"),
+    ]
+    open_fresh.forgive("Failed to load resource")
 
 
 def test_a_label_that_is_refused_says_why_and_another_may_be_given(

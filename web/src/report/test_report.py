@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
-from tests.repairs import HOSTILE, write_repair
+from tests.full_case import HOSTILE, write_repair
 from web.conftest import Site, Watch
 from web.src.runs.graded_runs import cell, noisy, store_run
 from web.src.runs.made_runs import add_run, big_run

@@ -9,13 +9,15 @@ from collections.abc import Callable, Generator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 from tests.children import Children
 from tests.command_line import COMMAND, environment, write_case
 from web.conftest import Opener, Site
-from web.src.runs.made_runs import HOSTILE, add_run, big_run, mixed_run
+from web.src.runs.frames import FRAMES, busy
+from web.src.runs.made_runs import HOSTILE, add_long_run, add_run, big_run, mixed_run
 
 from assay.conversation.turns import AssistantTurn, Turn
 from assay.eval.journals import journal_of, label_of
@@ -24,14 +26,16 @@ from assay.store.decisions import Decision, decide
 from assay.store.records import CellKey
 from assay.store.runs import Store
 
+MOST_MS = 35.0
 MIXED, BIG = "20261121-090830-ab12", "20261120-020000-b1b1"
 
 
 @pytest.fixture(scope="module")
 def stored(site: Site) -> Site:
-    """The server with two runs that have ended."""
+    """The server with three runs that have ended."""
     add_run(site.home, *mixed_run())
     add_run(site.home, *big_run())
+    add_long_run(site.home)
     return site
 
 
@@ -144,6 +148,32 @@ def test_ten_thousand_cells_are_a_few_rows_at_a_time(stored: Site, open_page: Op
         "aria-sort", "descending"
     )
     expect(grid.get_by_role("row").nth(1)).to_contain_text("$0.0060")
+
+
+@pytest.mark.parametrize(
+    ("path", "role", "name"),
+    [
+        ("/runs/big?tab=cells", "grid", "Cells"),
+        ("/runs/long/cell?case=c&trial=1", "region", "Steps"),
+    ],
+    ids=["cells", "steps"],
+)
+def test_a_frame_of_scrolling_is_little_work(
+    stored: Site,
+    open_page: Opener,
+    record_property: Callable[[str, object], None],
+    path: str,
+    role: Literal["grid", "region"],
+    name: str,
+) -> None:
+    box = open_page(path).get_by_role(role, name=name)
+    expect(box.locator("[role=gridcell] a, article").first).to_be_visible()
+    # Down, where rows are asked for as they come into sight, and up again, where all are there.
+    worked = sorted(busy(box, 400) + busy(box, -400))
+    assert len(worked) > FRAMES
+    p95 = worked[int(0.95 * len(worked))]
+    record_property(f"{name}: milliseconds a frame, p95", round(p95, 1))
+    assert p95 <= MOST_MS
 
 
 def test_a_run_of_another_process_is_followed_while_it_goes_on(
@@ -289,15 +319,11 @@ def test_an_unknown_run_is_a_page_that_says_so(stored: Site, open_page: Opener) 
     open_page.watch.faults[:] = [one for one in open_page.watch.faults if "404" not in one]
 
 
-def test_a_viewer_looks_and_may_not_delete(stored: Site, browser: Browser) -> None:
-    context = browser.new_context()
-    page = context.new_page()
-    answer = page.request.post(f"{stored.server.url}/login", data={"key": stored.key("viewer")})
-    assert answer.ok, answer.text()
-    page.goto(f"{stored.server.url}/runs/nightly")
+def test_a_viewer_looks_and_may_not_delete(stored: Site, open_page: Opener) -> None:
+    open_page.log_in("viewer")
+    page = open_page("/runs/nightly")
     page.get_by_role("button", name="More about run nightly").click()
     delete = page.get_by_role("menuitem", name="Delete (needs the role editor)")
     expect(delete).to_have_attribute("aria-disabled", "true")
     page.goto(f"{stored.server.url}/runs/nightly?tab=cells")
     expect(page.locator(".total")).to_have_text("48 cells")
-    context.close()

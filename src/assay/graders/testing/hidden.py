@@ -132,6 +132,11 @@ def lay_out(
             message = f"the hidden file {error.filename!r} cannot be laid out: {error.strerror}"
             raise GraderError(message) from error
         yield str(directory)
+        if not all(Path(directory, dest).exists() for dest in {*files, *(planted or {})}):
+            raise GraderError(
+                f"hidden files were removed from {directory} while the tests ran",
+                hint="something clears the directory for temporary files; TMPDIR names another",
+            )
 
 
 def _fill(

@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-import httpx
 import pytest
 from playwright.sync_api import Locator, Page, expect
 from web.conftest import Opener, Site
@@ -172,11 +171,12 @@ def test_own_samples_completion_and_a_loop_that_is_cut_off(open_page: Opener) ->
     page.keyboard.insert_text(" == 'loop': pass\n    return thread.metadata['")
     page.keyboard.press("Control+Space")
     expect(page.locator(".cm-tooltip-autocomplete")).to_contain_text("level")
-    write(page, f"{HEAD}    while thread.completion() == 'loop':\n        pass\n    return 1.0\n")
+    loops = "    while thread.completion() == 'loop':\n        time.sleep(1)\n    return 1.0\n"
+    write(page, f"import time\n\n{HEAD}{loops}")
     page.get_by_role("button", name="Run").click()
     loop = row_of(page, "own: 2")
     expect(loop).to_contain_text("timed out")
-    expect(loop).to_contain_text(re.compile("it used up its (CPU )?time, twice"))
+    expect(loop).to_contain_text("it used up its time, twice")
     expect(row_of(page, "own: 1")).to_contain_text("1.00")
 
 
@@ -210,9 +210,7 @@ def test_who_may_not_change_it_reads_it(open_page: Opener, site: Site) -> None:
     expect(page.locator(".cm-content")).not_to_contain_text("x = 1")
     expect(page.get_by_role("button", name="Save")).to_be_disabled()
 
-    made = httpx.post(f"{site.server.url}/login", json={"key": site.key("viewer")})
-    ((name, session),) = made.cookies.items()
-    page.context.add_cookies([{"name": name, "value": session, "url": site.server.url}])
+    open_page.log_in("viewer")
     page.goto(f"{site.server.url}/p/default/graders/exact/edit")
     expect(page.get_by_text("changing it needs the role editor")).to_be_visible()
     expect(page.get_by_role("button", name="Run")).to_be_disabled()

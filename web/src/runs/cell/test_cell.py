@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Generator
 
 import pytest
-from playwright.sync_api import Browser, Page, Request, expect
-from tests.repairs import HOSTILE, write_repair
+from playwright.sync_api import Page, Request, expect
+from tests.full_case import HOSTILE, write_repair
 from web.conftest import Opener, Site
 from web.src.runs.made_runs import add_long_run
 
@@ -200,21 +200,16 @@ def test_a_cell_is_graded_again_and_kept_as_a_recording(open_page: Opener) -> No
 
 
 def test_a_viewer_reads_and_is_told_what_needs_another_role(
-    site: Site, browser: Browser, open_page: Opener
+    open_page: Opener,
 ) -> None:
-    context = browser.new_context(
-        extra_http_headers={"Authorization": f"Bearer {site.key('viewer')}"}
-    )
-    page = context.new_page()
-    page.goto(f"{site.server.url}{CHEAT}")
+    open_page.log_in("viewer")
+    page = open_page(CHEAT)
     expect(page.get_by_role("button", name="Make it 0")).to_be_disabled()
     page.get_by_text("Grade again").click()
     expect(page.get_by_role("button", name="This cell")).to_be_disabled()
     page.keyboard.press("Escape")
     page.get_by_text("Keep as recording").click()
     expect(page.get_by_text(re.compile(r"^assay runs promote \S+ kit")).first).to_be_visible()
-    context.close()
-    del open_page
 
 
 def test_a_cell_that_is_not_there_is_said(open_page: Opener) -> None:

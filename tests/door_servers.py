@@ -1,4 +1,4 @@
-"""Keepers of doors: what a gateway does there, in its plainest form."""
+"""Servers at the doors of commands: what a gateway does there, in its plainest form."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Keeper:
 def behind_a_door(
     argv: list[str], *, port: int = PORT, **options: object
 ) -> tuple[CommandResult, int]:
-    """Run a command whose door has a keeper; the result, and how many came."""
+    """Run a command with a server at its door; the result, and how many came."""
     with Keeper(port=port) as keeper:
         result = run_command_sync(argv, door=keeper.door, **options)  # pyright: ignore[reportArgumentType] - as given
     return result, keeper.met
