@@ -42,7 +42,7 @@ CHROMIUM = next(
 )
 BUILT = Path(__file__).parent.parent / "src" / "assay" / "server" / "page" / "index.html"
 
-_WINDOW: ViewportSize = {"width": 1280, "height": 800}
+WINDOW: ViewportSize = {"width": 1280, "height": 800}
 _AXE = Path(__file__).parent / "node_modules" / "axe-core" / "axe.min.js"
 _SEVERE = ("serious", "critical")
 
@@ -225,7 +225,7 @@ class Opener:
 @contextmanager
 def _context(browser: Browser) -> Generator[BrowserContext]:
     context = browser.new_context(
-        viewport=_WINDOW, permissions=["clipboard-read", "clipboard-write"], reduced_motion="reduce"
+        viewport=WINDOW, permissions=["clipboard-read", "clipboard-write"], reduced_motion="reduce"
     )
     context.set_default_timeout(_PATIENCE_MS)
     yield context

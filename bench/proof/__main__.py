@@ -17,6 +17,7 @@ PROOFS = (
     "json_parsing",
     "math_verify",
     "exercism_python",
+    "hud_graders",
     "quixbugs",
     "evouna",
     "junit_reports",
