@@ -239,6 +239,22 @@ def test_a_long_proof_goes_on_where_it_was_interrupted(
     assert not any((tmp_path / "kept").iterdir())
 
 
+def test_exercises_that_need_what_is_not_here_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    needs_crates = '[package]\nname = "dice"\n\n[dependencies]\nrand = "0.8"\n'
+    files = {
+        "rust/exercises/practice/dice/Cargo.toml": needs_crates,
+        "go/exercises/practice/maze/maze.go": "",
+        "cpp/exercises/practice/day/CMakeLists.txt": "find_package(Boost)",
+        "javascript/exercises/practice/grep/grep.js": "",
+    }
+    assert main(["polyglot", _clone(tmp_path, files)]) == 1
+    said = capsys.readouterr().err
+    for name in ("dice", "maze", "day", "grep"):
+        assert f": 1 ({name})" in said
+
+
 def test_the_page_has_every_proof_with_its_commit() -> None:
     page = _PAGE.read_text("utf-8")
     for name in PROOFS:

@@ -17,6 +17,7 @@ PROOFS = (
     "json_parsing",
     "math_verify",
     "exercism_python",
+    "polyglot",
     "hud_graders",
     "quixbugs",
     "evouna",

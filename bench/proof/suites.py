@@ -69,10 +69,18 @@ def published(place: Path) -> Published:
         if target is not None:
             wanted.remove(target)
             solution[target] = text
-    # What a test needs beside itself is not always named.
-    beside = [one for one in (*place.glob("test*.*"), *place.glob("tests/**/*")) if one.is_file()]
-    tests = {str(one.relative_to(place)): one.read_text("utf-8") for one in sorted(beside)}
-    return Published(read("solution", "editor"), {**tests, **read("test")}, solution)
+
+    def beside(*patterns: str) -> dict[str, str]:
+        """Files that are needed and not always named."""
+        found = sorted(file for pattern in patterns for file in place.glob(pattern))
+        return {
+            str(file.relative_to(place)): file.read_text("utf-8")
+            for file in found
+            if file.is_file()
+        }
+
+    given = {**beside("src/**/*.rs"), **read("solution", "editor")}
+    return Published(given, {**beside("test*.*", "tests/**/*"), **read("test")}, solution)
 
 
 def proven(exercises: Iterable[Exercise]) -> Iterator[Case]:
