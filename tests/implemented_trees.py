@@ -9,16 +9,14 @@ from typing import cast
 from assay.graders.implemented import ImplementedGrader
 from assay.scoring import Json, SubScore
 from assay.types import Workspace
+from tests.written_files import write_files
 
 Tree = Mapping[str, str | bytes]
 
 
 def lay(place: Path, tree: Tree) -> Path:
     place.mkdir(exist_ok=True)
-    for name, content in tree.items():
-        (place / name).parent.mkdir(parents=True, exist_ok=True)
-        (place / name).write_bytes(content.encode() if isinstance(content, str) else content)
-    return place
+    return write_files(place, tree)
 
 
 async def grade(root: Path, left: Tree, source: Tree | None = None, **options: object) -> SubScore:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from assay.graders.testing.channel import FrameReader
+from tests.written_files import write_files
 
 __all__ = ["INSIDE", "NODE", "SEED", "Told", "judge_apart"]
 
@@ -175,6 +176,4 @@ def _read(ours: socket.socket, reader: FrameReader) -> None:
 
 def _write(root: Path, files: Mapping[str, str]) -> None:
     root.mkdir(parents=True, exist_ok=True)
-    for name, text in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text, encoding="utf-8")
+    write_files(root, files)

@@ -20,6 +20,7 @@ from assay.graders.kinds import load_file
 from assay.scoring.json_safe import Json
 from assay.tasks.case import load_case
 from assay.types import Workspace
+from tests.written_files import write_files
 
 CASE = Path(__file__).parents[1] / "examples" / "repair" / "parse-number-base"
 STAND_IN = Path(__file__).parent / "standins" / "parse.py"
@@ -61,10 +62,7 @@ def grade(
 
 
 def lay_out(workspace: Path, files: Mapping[str, str]) -> Path:
-    for name, text in files.items():
-        path = workspace / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+    write_files(workspace, files)
     return workspace
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from bench.proof import suites
 from bench.proof.__main__ import PROOFS, load, main
+from bench.proof.material import commit_of
 
 _PAGE = Path(__file__).parent.parent / "docs" / "proof.md"
 _NO_NUMBER = {"description": "a number", "schema": {"type": "integer"}}
@@ -173,6 +177,82 @@ def test_a_solution_that_fails_its_own_tests_is_seen(
     said = capsys.readouterr().out
     assert "`triple/reference reference`" in said
     assert "`double/" not in said
+
+
+def test_hud_tests_of_a_version_run_on_the_graders_here(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = "hud/tests/test_graders.py"
+    test = """
+from hud.graders import contains_any, exact_match
+
+class TestContainsAny:
+    def test_found(self):
+        assert contains_any("In Rome.", ["Rome"]) == 1.0
+
+    def test_empty_list(self):
+        assert contains_any("In Rome.", []) == 0.0
+
+async def test_patched(monkeypatch):
+    monkeypatch.setattr("hud.utils.gateway.client", None)
+"""
+    clone = _clone(tmp_path, {file: test})
+    commit = _committed(tmp_path)
+    monkeypatch.setattr(load("hud_graders"), "_VERSIONS", {"0.6.8": (commit, (file, "gone.py"))})
+    assert main(["hud_graders", clone]) == 0
+    said = capsys.readouterr().out
+    assert "hud_graders: 1 of 3; differences: 1 by design, 1 theirs" in said
+    assert "`0.6.8/TestContainsAny::test_empty_list`" in said
+
+
+def _committed(clone: Path) -> str:
+    """Commit all that lies in a directory."""
+    who = ("-c", "user.name=n", "-c", "user.email=e@x")
+    for words in (("init", "-q"), ("add", "."), (*who, "commit", "-q", "-m", "m")):
+        subprocess.run(["git", "-C", str(clone), *words], check=True)
+    return commit_of(clone)
+
+
+@pytest.mark.sandbox
+@pytest.mark.slow
+def test_a_long_proof_goes_on_where_it_was_interrupted(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    test = "from python_programs.gcd import of\n\n"
+    files = {
+        "python_programs/gcd.py": "def of(n):\n    return n\n",
+        "correct_python_programs/gcd.py": "def of(n):\n    return 2 * n\n",
+        "python_testcases/test_gcd.py": f"{test}\ndef test_it():\n    assert of(2) == 4\n",
+        "conftest.py": "",
+    }
+    clone = _clone(tmp_path / "clone", files)
+    monkeypatch.setattr(suites, "_KEPT", tmp_path / "kept")
+    with monkeypatch.context() as interrupted:
+        interrupted.setattr(shutil, "rmtree", sys.exit)
+        with pytest.raises(SystemExit):
+            main(["quixbugs", clone])
+    capfd.readouterr()
+    assert main(["quixbugs", clone]) == 0
+    said = capfd.readouterr()
+    assert "quixbugs: 6 of 6; differences: none" in said.out
+    assert "1 case from " in said.err
+    assert not any((tmp_path / "kept").iterdir())
+
+
+def test_exercises_that_need_what_is_not_here_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    needs_crates = '[package]\nname = "dice"\n\n[dependencies]\nrand = "0.8"\n'
+    files = {
+        "rust/exercises/practice/dice/Cargo.toml": needs_crates,
+        "go/exercises/practice/maze/maze.go": "",
+        "cpp/exercises/practice/day/CMakeLists.txt": "find_package(Boost)",
+        "javascript/exercises/practice/grep/grep.js": "",
+    }
+    assert main(["polyglot", _clone(tmp_path, files)]) == 1
+    said = capsys.readouterr().err
+    for name in ("dice", "maze", "day", "grep"):
+        assert f": 1 ({name})" in said
 
 
 def test_the_page_has_every_proof_with_its_commit() -> None:

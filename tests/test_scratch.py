@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from assay.graders.testing.hidden import lay_out
 from assay.sandbox.functions import tiers
 from assay.scratch import _held, scratch, scratch_beside, to_end
 
@@ -90,6 +91,7 @@ def _deepen(place: Path, levels: int) -> None:
 
 KILLED = """
 import sys
+from assay.graders.testing.hidden import lay_out
 from assay.sandbox.functions import tiers
 
 def tried(tier, secret):
@@ -133,3 +135,13 @@ async def test_who_is_cancelled_waits_for_what_a_thread_still_writes(tmp_path: P
     with pytest.raises(asyncio.CancelledError):
         await task
     assert (tmp_path / "late").exists()
+
+
+def test_hidden_files_of_a_version_that_did_not_lock_them_are_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    in_use = tmp_path / "assay-layer-of-a-run"
+    in_use.mkdir()
+    with lay_out({}):
+        assert in_use.exists()

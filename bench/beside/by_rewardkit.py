@@ -32,7 +32,10 @@ def _criteria(case: Case, tests: Path) -> list[str]:
 
 
 def _graded(case: Case) -> bool:
-    with left(case) as workspace, tempfile.TemporaryDirectory() as verifier:
+    with (
+        left(case) as workspace,
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as verifier,
+    ):
         tests, output = Path(verifier, "tests"), Path(verifier, "reward.json")
         lay(workspace, {"answer": case["answer"]})
         criteria = "\n".join(f"criteria.{one}" for one in _criteria(case, tests))

@@ -38,7 +38,8 @@ class Case:
     @property
     def shown(self) -> str:
         """What it is, for a table in Markdown."""
-        return self.name or f"{_code(self.answer)} for {_code(str(self.expected))}"
+        expected = "" if self.kind == "json" else f" for {_code(str(self.expected))}"
+        return self.name or f"{_code(self.answer)}{expected}"
 
 
 def _code(text: str) -> str:

@@ -17,6 +17,8 @@ PROOFS = (
     "json_parsing",
     "math_verify",
     "exercism_python",
+    "polyglot",
+    "hud_graders",
     "quixbugs",
     "evouna",
     "junit_reports",

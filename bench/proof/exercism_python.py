@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
 from bench.proof.material import Case, Difference, Source
-from bench.proof.suites import Exercise, proven
+from bench.proof.suites import Exercise, proven, published
 
 ABOUT = "the example solution of 140 exercises gets everything, and no stub passes"
 SOURCE = Source("exercism/python", "9eb657d4507d91efef99f484e7f2a1f4074911b5", "MIT")
 DIFFERENCES = (
-    Difference(
-        "ledger/floor *",
-        "theirs",
-        "The exercise is to rewrite code that passes its tests as it is given.",
-    ),
     Difference(
         "markdown/floor *",
         "theirs",
@@ -27,7 +21,6 @@ DIFFERENCES = (
         "by design",
         "The tests replace `super` in the solution's module by a class of their own.",
     ),
-    Difference("pov/apart", "by design", "The solution has a method that is called `__dict__`."),
 )
 
 
@@ -38,16 +31,5 @@ def cases(directory: Path) -> Iterator[Case]:
 
 
 def _exercise(place: Path) -> Exercise:
-    files = json.loads((place / ".meta/config.json").read_text("utf-8"))["files"]
-    read = {
-        name: (place / name).read_text("utf-8")
-        for kind in ("solution", "test", "editor", "example")
-        for name in files.get(kind, ())
-    }
-    examples = [read[name] for name in files["example"]]
-    return Exercise(
-        place.name,
-        {name: read[name] for name in (*files["solution"], *files.get("editor", ()))},
-        {name: read[name] for name in files["test"]},
-        dict(zip(files["solution"], examples, strict=False)),
-    )
+    of = published(place)
+    return Exercise(place.name, of.given, of.tests, of.solution)

@@ -22,12 +22,14 @@ class Source:
         repository: Its owner and name on GitHub, or the name of a package.
         commit: The commit that the figures are of, or the version of the package.
         licence: Its licence, as SPDX names it.
+        also: What else to do in the directory of the clone, for a shell.
         registry: Where it is published.
     """
 
     repository: str
     commit: str
     licence: str
+    also: str = ""
     registry: Literal["GitHub", "PyPI"] = "GitHub"
 
     @property
@@ -40,9 +42,10 @@ class Source:
                 f"unzip -q {wheels} -d {self.repository}"
             )
         name = self.repository.partition("/")[2]
+        also = f"\n(cd {name} && {self.also})" if self.also else ""
         return (
             f"git clone https://github.com/{self.repository}\n"
-            f"git -C {name} checkout --quiet {self.commit}"
+            f"git -C {name} checkout --quiet {self.commit}{also}"
         )
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from bench.proof.material import Case
+
+_KEPT = Path(__file__).resolve().parents[2] / ".bench" / "proof"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +23,7 @@ class Exercise:
 
     Attributes:
         id: Its name.
-        source: What whoever works on it is given: texts by path.
+        source: What whoever works on it is given: contents by path.
         hidden: The tests, likewise.
         reference: The right solution, likewise.
         bad: Solutions known to be wrong, likewise, by name.
@@ -29,37 +32,83 @@ class Exercise:
     """
 
     id: str
-    source: Mapping[str, str]
-    hidden: Mapping[str, str]
+    source: Mapping[str, str | bytes]
+    hidden: Mapping[str, str | bytes]
     reference: Mapping[str, str]
     bad: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
     grader: Mapping[str, object] = field(default_factory=lambda: {"type": "pytest"})
     options: Mapping[str, object] = field(default_factory=dict[str, object])
 
 
+@dataclass(frozen=True, slots=True)
+class Published:
+    """An exercise as a track of Exercism has it.
+
+    Attributes:
+        given: What whoever solves it starts from: texts by path.
+        tests: The tests, likewise.
+        solution: The published solution, under the paths of what is given.
+    """
+
+    given: Mapping[str, str]
+    tests: Mapping[str, str]
+    solution: Mapping[str, str]
+
+
+def published(place: Path) -> Published:
+    """Read the directory of an exercise, in which ``.meta/config.json`` says what is what."""
+    files = json.loads((place / ".meta/config.json").read_text("utf-8"))["files"]
+
+    def read(*kinds: str) -> dict[str, str]:
+        names = [name for kind in kinds for name in files.get(kind, ())]
+        return {name: (place / name).read_text("utf-8") for name in names}
+
+    wanted, solution = list(files["solution"]), dict[str, str]()
+    for name, text in read("example").items():
+        target = next((one for one in wanted if Path(one).suffix == Path(name).suffix), None)
+        if target is not None:
+            wanted.remove(target)
+            solution[target] = text
+
+    def beside(*patterns: str) -> dict[str, str]:
+        """Files that are needed and not always named."""
+        found = sorted(file for pattern in patterns for file in place.glob(pattern))
+        return {
+            str(file.relative_to(place)): file.read_text("utf-8")
+            for file in found
+            if file.is_file()
+        }
+
+    given = {**beside("src/**/*.rs"), **read("solution", "editor")}
+    return Published(given, {**beside("test*.*", "tests/**/*"), **read("test")}, solution)
+
+
 def proven(exercises: Iterable[Exercise]) -> Iterator[Case]:
     """Whether the solution of each gets everything, and nothing known to be wrong passes.
 
     Each exercise is several cases: a check of the self-test each, and ``ID/apart``, whether its
-    tests and the solution are kept in two processes.
+    tests and the solution are kept in two processes. After an interruption the same exercises go
+    on where they stopped.
     """
-    with tempfile.TemporaryDirectory(prefix="assay-proof-") as home:
-        suite = Path(home, "evals")
-        for exercise in exercises:
-            _write(suite / exercise.id, exercise)
-        command = [
-            sys.executable,
-            "-m",
-            "assay",
-            "selftest",
-            str(suite),
-            "--json",
-            "--repeats",
-            "1",
-        ]
-        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
-        told: Any = json.loads(done.stdout)
-        yield from _cases(told)
+    described = {one.id: asdict(one) for one in exercises}
+    if not described:
+        return
+    digest = hashlib.sha256(json.dumps(described, sort_keys=True, default=bytes.hex).encode())
+    home = _KEPT / digest.hexdigest()[:16]
+    for one in described.values():
+        _write(home / "evals" / one["id"], Exercise(**one))
+    told = _selftest(home)
+    shutil.rmtree(home)
+    yield from _cases(told)
+
+
+def _selftest(home: Path) -> Mapping[str, Any]:
+    command = [sys.executable, "-m", "assay", "selftest", str(home / "evals"), "--json"]
+    command += ["--repeats", "1", "--out", str(home / "proofs.jsonl")]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode not in (0, 1, 3):  # nothing was told
+        raise SystemExit(done.returncode)
+    return json.loads(done.stdout)
 
 
 def _write(place: Path, exercise: Exercise) -> None:
@@ -70,10 +119,10 @@ def _write(place: Path, exercise: Exercise) -> None:
         **{f"recordings/bad-{name}/files": files for name, files in exercise.bad.items()},
     }
     for tree, files in trees.items():
-        for name, text in files.items():
+        for name, content in files.items():
             path = place / tree / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, "utf-8")
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
     inject = [{"src": f"hidden/{name}", "dest": name} for name in exercise.hidden]
     case = {
         "id": exercise.id,

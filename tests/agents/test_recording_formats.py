@@ -19,6 +19,7 @@ from assay.types.run import Run
 from assay.types.submission import Workspace
 from assay.types.trace import AgentStep, ToolStep
 from tests.each import each
+from tests.written_files import write_files
 
 pytestmark = pytest.mark.sandbox
 
@@ -195,9 +196,7 @@ _STEPS = (
 async def replay(root: Path, files: dict[str, str]) -> Run:
     """Replay a recording without a workspace."""
     place = root / "recordings" / "m"
-    for name, text in files.items():
-        (place / name).parent.mkdir(parents=True, exist_ok=True)
-        (place / name).write_text(text, "utf-8")
+    write_files(place, files)
     place.mkdir(parents=True, exist_ok=True)
     run = Run(prompt="x", model="m")
     await ReplayAgent(directory=str(root / "recordings"))(run)

@@ -21,6 +21,7 @@ from assay.scoring.json_safe import Json
 from tests.attacks.scenes import MARK, Agent, Files, Scene
 from tests.command_line import COMMAND, cells_of, environment, result
 from tests.processes import living
+from tests.written_files import write_files
 
 __all__ = ["Cells", "check", "play", "require_control", "write"]
 
@@ -59,12 +60,10 @@ def write(scene: Scene, evals: Path) -> None:
 
 
 def _write(root: Path, files: Files) -> None:
-    for name, content in files.items():
-        place = root / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(content.encode() if isinstance(content, str) else content)
-        if place.read_bytes().startswith(b"#!"):
-            place.chmod(0o755)
+    write_files(root, files)
+    for name in files:
+        if (root / name).read_bytes().startswith(b"#!"):
+            (root / name).chmod(0o755)
 
 
 def _record(agent: Agent, recording: Path) -> None:

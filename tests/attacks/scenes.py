@@ -96,7 +96,7 @@ class Scene:
 def scenes(file: str) -> Sequence[Scene]:
     """Those of one of the files beside this."""
     text = (_HERE / f"{file}.yaml").read_text("utf-8")
-    told = yaml.load(text, yaml.CSafeLoader)
+    told = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     fill = _Texts(told.pop("texts", {}))
     cases = told.pop("scenes")
     return [_scene({"suite": file, **told, **fill(one)}) for one in cases]

@@ -12,6 +12,7 @@ from assay.store import Catalog, Database, Datasets, Jobs
 from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store
 from tests.command_line import assay
+from tests.written_files import write_files
 
 __all__ = ["PLACES", "Place"]
 
@@ -34,9 +35,7 @@ class Place:
 
     def lay(self, root: Path) -> Path:
         """Make it."""
-        for name, text in self.files.items():
-            (root / name).parent.mkdir(parents=True, exist_ok=True)
-            (root / name).write_text(text, "utf-8")
+        write_files(root, self.files)
         self.more(root)
         for line in self.before:
             done = assay(*line.split(), cwd=root)

@@ -22,15 +22,13 @@ from assay.tasks.blocks import HarnessSpec
 from assay.tasks.case import load_case
 from assay.tasks.task import case_task
 from assay.types import Run
+from tests.written_files import write_files
 
 
 def make_case(root: Path, text: str, files: Mapping[str, str] | None = None) -> Path:
     """Write a case with a source."""
     (root / "case.yaml").write_text(textwrap.dedent(text), "utf-8")
-    for name, content in (files or {}).items():
-        path = root / "source" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content, "utf-8")
+    write_files(root / "source", files or {})
     return root
 
 

@@ -16,6 +16,7 @@ from assay.store.restore import restore_snapshot
 from assay.store.snapshots import take_snapshot
 from assay.store.sources import keep_source, source_tree
 from assay.tasks.permitted import Rules, SubmissionSpec
+from tests.written_files import write_files
 
 
 class Trees:
@@ -54,10 +55,7 @@ class Trees:
 
 
 def write(root: Path, files: dict[str, str]) -> None:
-    for name, text in files.items():
-        place = root / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text)
+    write_files(root, files)
 
 
 @pytest.fixture

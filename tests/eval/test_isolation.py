@@ -39,6 +39,7 @@ from assay.tasks.case import Case, case_schema, load_case
 from assay.types import Workspace
 from assay.types.run import Run
 from tests.command_line import COMMAND, assay, cells, environment, result
+from tests.written_files import write_files
 
 _CASE = """\
 id: sums
@@ -111,9 +112,7 @@ PROCESS = IsolationDecision(isolation="process", contract=Contract(seed="5eed", 
 
 
 def write(root: Path, files: Mapping[str, str]) -> Path:
-    for name, text in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text, "utf-8")
+    write_files(root, files)
     return root
 
 

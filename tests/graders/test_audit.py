@@ -25,6 +25,7 @@ from assay.types.submission import Submission, Workspace
 from assay.types.trace import ToolCall, ToolStep, Trace
 from tests.each import each
 from tests.judge_models import asked_text, met, model
+from tests.written_files import write_files
 
 Files = Mapping[str, str]
 
@@ -32,10 +33,7 @@ Files = Mapping[str, str]
 def _trees(tmp_path: Path, given: Files, left: Files) -> Workspace:
     for tree, files in (("source", given), ("left", {**given, **left})):
         (tmp_path / tree).mkdir()
-        for name, text in files.items():
-            path = tmp_path / tree / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
+        write_files(tmp_path / tree, files)
     return Workspace(path=str(tmp_path / "left"), source=str(tmp_path / "source"))
 
 

@@ -28,6 +28,7 @@ from assay.scoring.results import SubScore
 from assay.types import Workspace
 from tests.attacks.scenes import scenes
 from tests.each import each
+from tests.written_files import write_files
 
 RESULT = CommandResult(
     status="exited",
@@ -482,10 +483,7 @@ def grade_files(tmp_path: Path, files: Mapping[str, str], **options: object) -> 
     hidden = tmp_path / "hidden.py"
     hidden.write_text(HIDDEN, encoding="utf-8")
     workspace = tmp_path / "tree"
-    for name, text in files.items():
-        place = workspace / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text, encoding="utf-8")
+    write_files(workspace, files)
     inject = [{"src": str(hidden), "dest": "tests/test_it.py"}]
     return grade(workspace, **{"fail_to_pass": IDS, "inject": inject, "timeout_s": 60.0} | options)
 

@@ -13,6 +13,7 @@ import pytest
 from assay.errors import InputError
 from assay.interop.harbor import write_harbor_case
 from tests.command_line import assay
+from tests.written_files import write_files
 
 _HARBOR = {
     "task.toml": '[environment]\ndocker_image = "localhost/small:1"\n',
@@ -32,9 +33,7 @@ _NO_ENGINE = {"ASSAY_CONTAINERS": "/nowhere/podman"}
 
 
 def write_task(folder: Path, files: dict[str, str]) -> Path:
-    for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
+    write_files(folder, files)
     return folder
 
 

@@ -359,7 +359,9 @@ def _new_directory(place: str, prefix: str) -> str:
 
 @asynccontextmanager
 async def _scratch() -> AsyncGenerator[Path]:
-    async with scratch_beside("assay-cell-") as scratch:  # of a killed run, the next one removes it
+    # A killed run's is removed by the next one. Those of older versions, "assay-cell-", which may
+    # be running and lock none, have another name.
+    async with scratch_beside("assay-cells-") as scratch:
         try:
             yield scratch
         finally:

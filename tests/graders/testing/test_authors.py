@@ -14,6 +14,7 @@ from assay.graders.testing.console import read_console
 from assay.graders.testing.junit import read_junit
 from assay.graders.testing.outcomes import TestOutcome
 from assay.types import Workspace
+from tests.written_files import write_files
 
 PADS = range(99)
 WORDS = {"pass": "ok", "fail": "FAILED"}
@@ -174,9 +175,7 @@ ECOSYSTEMS = {
 
 
 def put(root: Path, files: Mapping[str, str]) -> None:
-    for name, text in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text, encoding="utf-8")
+    write_files(root, files)
 
 
 def workspace(root: Path, source: Mapping[str, str], own: Mapping[str, str]) -> Workspace:

@@ -21,6 +21,7 @@ from assay.graders.testing.static_ids import read_static_tests, unheard
 from assay.graders.tests import TestsGrader
 from assay.sandbox import CommandResult, Limits, Mount, probe, run_command
 from assay.types import Workspace
+from tests.written_files import write_files
 
 pytestmark = [
     pytest.mark.sandbox,
@@ -235,9 +236,7 @@ ECOSYSTEMS = {
 
 def workspace(root: Path, one: Ecosystem, solution: dict[str, str]) -> Workspace:
     """A tree with a solution, and the toolchain that the command needs."""
-    for name, text in {**one.base, **solution}.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text, encoding="utf-8")
+    write_files(root, {**one.base, **solution})
     tools = tools_for(one.cmd)
     path = ":".join([*tools.path_entries, "/usr/local/bin:/usr/bin:/bin"])
     return Workspace(path=str(root), env={**tools.env, "PATH": path}, mounts=tools.mounts)
@@ -261,9 +260,7 @@ async def test_each_ecosystem(
         pytest.skip("takes long, and goes the way of all JUnit reports")
     hidden, tree = tmp_path / "hidden", tmp_path / "tree"
     tree.mkdir()
-    for name, text in ecosystem.hidden.items():
-        (hidden / name).parent.mkdir(parents=True, exist_ok=True)
-        (hidden / name).write_text(text, encoding="utf-8")
+    write_files(hidden, ecosystem.hidden)
     node = await TestsGrader.grade(
         workspace=workspace(tree, ecosystem, getattr(ecosystem, solution)),
         cmd=ecosystem.cmd,

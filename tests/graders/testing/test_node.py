@@ -21,6 +21,7 @@ from assay.sandbox import probe
 from assay.scoring import SubScore
 from assay.types import Workspace
 from tests.attacks.scenes import scenes
+from tests.written_files import write_files
 
 NODE = shutil.which("node")
 INSIDE = Path(__file__).parents[3] / "src" / "assay" / "graders" / "testing" / "inside"
@@ -65,9 +66,7 @@ class Case:
             (self.tree, files),
             (self.hidden, hidden or {"hidden.test.js": HIDDEN}),
         ):
-            for name, text in texts.items():
-                (root / name).parent.mkdir(parents=True, exist_ok=True)
-                (root / name).write_text(text, encoding="utf-8")
+            write_files(root, texts)
         inject = [{"src": str(self.hidden), "dest": "."}]
         node = await TestsGrader.grade(
             workspace=Workspace(path=str(self.tree)),

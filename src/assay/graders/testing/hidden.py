@@ -124,7 +124,8 @@ def lay_out(
     """A directory of hidden files to lay over a workspace; removed, by the next one if killed."""
     from assay.scratch import scratch
 
-    with scratch("assay-layer-") as directory:
+    # Older versions, which may be running, lock none of theirs: those are called "assay-layer-".
+    with scratch("assay-hidden-") as directory:
         try:
             _fill(str(directory), files, told, planted or {})
         except OSError as error:
