@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
+import sys
 from pathlib import Path
 from typing import Any, cast
 
@@ -367,6 +369,15 @@ class TestReports:
 @pytest.mark.skipif(probe().tier is None, reason="no sandbox on this machine")
 class TestPytest:
     """Cases with pytest."""
+
+    async def test_an_interpreter_may_be_started_by_a_way_through_other_directories(
+        self, case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """`../../.venv/bin/python -m assay run` found no Python in the sandbox."""
+        way = tmp_path / os.path.relpath(sys.executable, tmp_path)
+        monkeypatch.setattr(sys, "executable", str(way))
+        case.submit("kit.py", HONEST)
+        assert (await case.grade()).value == 1.0
 
     async def test_honest_work_is_paid(self, case: Case) -> None:
         case.submit("kit.py", HONEST)

@@ -212,7 +212,10 @@ def find_python(workspace: Workspace, *, pytest: bool) -> Interpreter:
     if not pytest or (own / "pytest" / "__init__.py").is_file():
         # Plugins that assay's installation happens to have must not change what a case means.
         env = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-        return Interpreter(path=sys.executable, mounts=tuple(own_mounts()), env=env)
+        place, name = os.path.split(sys.executable)
+        if ".." in Path(place).parts:  # as it was started; only where it is, is shown
+            place = os.path.realpath(place)
+        return Interpreter(path=f"{place}/{name}", mounts=tuple(own_mounts()), env=env)
     if os.access(_SYSTEM, os.X_OK) and _holds(_SYSTEM_PACKAGES, "pytest"):
         return Interpreter(path=_SYSTEM)
     raise GraderError(
