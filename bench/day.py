@@ -321,13 +321,19 @@ class _Day:
         self._memory.append([])
 
     async def _fill(self, *, is_killed: bool) -> None:
-        """Leave no byte free for a few seconds; the server may be killed meanwhile."""
-        ballast = self._home / "ballast"
+        """Leave no byte free for seconds, until it is felt; the server may be killed meanwhile."""
+        ballast, before = self._home / "ballast", self._counts["refused"]
         try:
             with ballast.open("wb", buffering=0) as file, suppress(OSError):
                 while True:
                     file.write(bytes(1 << 20))
             await asyncio.sleep(min(5.0, self._seconds / 12))
+            for _ in range(600):  # a store of some age writes into the room of its log for a while
+                if self._counts["refused"] > before:
+                    break
+                await asyncio.sleep(0.1)
+            else:
+                self._fault("server", "for a minute nobody felt that the disk was full")
             if is_killed:
                 await self._stop(signal.SIGKILL)
         finally:
