@@ -15,6 +15,7 @@ from bench.proof.material import Case, Difference, Source
 
 ABOUT = "accuracy and kappa of three comparisons with 24,789 human verdicts are scikit-learn's"
 SOURCE = Source("wangcunxiang/QA-Eval", "90007d39d4ef0720984f80d56a586c66d6241e70", "Apache-2.0")
+AGREE, OF = 60, 60
 DIFFERENCES: tuple[Difference, ...] = ()
 _MODELS = ("fid", "gpt35", "chatgpt", "gpt4", "newbing")
 _GRADERS: Mapping[str, Callable[[str, list[str]], float]] = {
