@@ -213,6 +213,33 @@ def _committed(clone: Path) -> str:
     return commit_of(clone)
 
 
+def test_an_exercise_whose_tests_are_not_steady_is_not_left_out() -> None:
+    steady = {"name": "repeats on no-op", "verdict": "held", "said": "once", "reward": None}
+    unsteady = {**steady, "name": "repeats on reference", "verdict": "failed", "said": "differs"}
+    told = {"cases": [{"case": "a", "checks": [steady, unsteady], "isolation": []}]}
+    assert [(one.id, one.agrees) for one in suites.cases_of(told)] == [
+        ("a/repeats on reference", False)
+    ]
+
+
+@pytest.mark.sandbox
+@pytest.mark.slow
+def test_a_repaired_bug_is_told_by_the_tests_that_came_with_the_repair(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module, tests = "boltons/kit.py", "tests/test_kit.py"
+    old = "import boltons.kit\n\ndef test_old():\n    assert False\n"
+    new = "class TestKit:\n    def test_new(self):\n        assert boltons.kit.of(2) == 4\n"
+    bug = {module: "def of(n):\n    return n\n", "boltons/__init__.py": "", tests: old}
+    _clone(tmp_path, bug)
+    _committed(tmp_path)
+    clone = _clone(tmp_path, {module: "def of(n):\n    return 2 * n\n", tests: f"{old}\n{new}"})
+    fix = _committed(tmp_path)
+    monkeypatch.setattr(load("bug_fixes"), "_FIXES", (fix, "0" * 40))
+    assert main(["bug_fixes", clone]) == 0
+    assert "bug_fixes: 6 of 6; differences: none" in capsys.readouterr().out
+
+
 @pytest.mark.sandbox
 @pytest.mark.slow
 def test_a_long_proof_goes_on_where_it_was_interrupted(

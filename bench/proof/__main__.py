@@ -20,6 +20,7 @@ PROOFS = (
     "polyglot",
     "hud_graders",
     "quixbugs",
+    "bug_fixes",
     "evouna",
     "junit_reports",
     "inspect_scorers",

@@ -99,7 +99,7 @@ def proven(exercises: Iterable[Exercise]) -> Iterator[Case]:
         _write(home / "evals" / one["id"], Exercise(**one))
     told = _selftest(home)
     shutil.rmtree(home)
-    yield from _cases(told)
+    yield from cases_of(told)
 
 
 def _selftest(home: Path) -> Mapping[str, Any]:
@@ -134,10 +134,11 @@ def _write(place: Path, exercise: Exercise) -> None:
     (place / "case.json").write_text(json.dumps(case), "utf-8")
 
 
-def _cases(told: Mapping[str, Any]) -> Iterator[Case]:
+def cases_of(told: Mapping[str, Any]) -> Iterator[Case]:
+    """What ``assay selftest`` told; of a single repeat only that tests are not steady."""
     for case in told["cases"]:
         for check in case["checks"]:
-            if not check["name"].startswith("repeats"):
+            if check["verdict"] != "held" or not check["name"].startswith("repeats"):
                 reward = f" ({check['reward']})" if check["reward"] is not None else ""
                 said = f"{check['verdict']}: {check['said']}{reward}"
                 yield Case(f"{case['case']}/{check['name']}", check["verdict"] == "held", said)
