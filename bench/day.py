@@ -58,6 +58,7 @@ async def solve(run):
 _tell = partial(print, file=sys.stderr, flush=True)
 _FULL, _FULL_AND_KILLED = "full disk", "full disk, then kill"
 _INTERRUPTED = 130
+_LEAST_SECONDS = 20
 _LEVEL = 1.2  # times as much memory may be used at the end of a life
 _LIFE = 60  # samples: shorter ones are not judged
 _PATIENCE = 600.0  # seconds after the end within which everything must be acknowledged
@@ -440,11 +441,18 @@ def main() -> int:
     Returns:
         0 if every promise is kept, else 1; 130 if it was interrupted.
     """
-    parser = argparse.ArgumentParser(prog="python -m bench.day", description=main.__doc__)
-    parser.add_argument("--seconds", type=float, default=3600.0)
+    about = "Live through a day, and look for what was acknowledged: 0 if every promise is kept."
+    parser = argparse.ArgumentParser(prog="python -m bench.day", description=about)
+    parser.add_argument(
+        "--seconds", type=float, default=3600.0, help="how long, 20 at least (default: 3600)"
+    )
     parser.add_argument("--home", metavar="DIR", help="where its directory is made and removed")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=1, help="what decides when something happens")
     given = parser.parse_args()
+    if given.seconds < _LEAST_SECONDS:
+        parser.error(f"--seconds must be {_LEAST_SECONDS} at least")
+    if given.home is not None and not Path(given.home).is_dir():
+        parser.error(f"--home: {given.home} is no directory")
     for end in (signal.SIGINT, signal.SIGTERM):  # also where a shell has told it to ignore Ctrl-C
         signal.signal(end, signal.default_int_handler)
     try:

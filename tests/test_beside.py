@@ -36,6 +36,17 @@ def test_the_page_has_every_case_once() -> None:
     assert [row.split(" | ")[1] for row in rows[1:]] == [case.shown for case in CASES]
 
 
+def test_a_peer_that_does_not_exist_is_refused_with_those_that_do(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--peer", "nosuch"])
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert "nosuch" in said
+    assert "touchstone" in said
+
+
 @pytest.mark.sandbox
 @pytest.mark.slow
 def test_the_page_says_what_assay_pays_today() -> None:

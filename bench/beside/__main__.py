@@ -165,7 +165,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     parser = argparse.ArgumentParser(prog="python -m bench.beside", description=__doc__)
     parser.add_argument("--only", action="append", choices=get_args(Kind), help="only this kind")
-    parser.add_argument("--peer", action="append", metavar="NAME", help="only this one")
+    names = ["assay", "pytest", *(one.name for one in BESIDE)]
+    parser.add_argument("--peer", action="append", choices=names, help="only this one")
     parser.add_argument("--no-install", action="store_true", help="only peers that are there")
     parser.add_argument("--counts", action="store_true", help="only how many, not each case")
     options = parser.parse_args(arguments)

@@ -13,7 +13,7 @@ from asked import ASKED, COMMAND, answer, cases
 from inspect_ai import Task
 from inspect_ai.dataset import Sample
 from inspect_ai.model import ModelOutput, ModelUsage, get_model
-from inspect_ai.scorer import Score, Scorer, Target, accuracy, choice, match, math, scorer
+from inspect_ai.scorer import Score, Scorer, Target, accuracy, choice, exact, match, math, scorer
 from inspect_ai.solver import TaskState, generate, multiple_choice
 from inspect_ai.util import sandbox
 
@@ -34,7 +34,7 @@ def passes() -> Scorer:
 
 _HOW: dict[str, tuple[Any, Any]] = {
     "number": (match(numeric=True), generate()),
-    "text": (match(), generate()),
+    "text": (exact(), generate()),
     "choice": (choice(), multiple_choice()),
     "math": (math(), generate()),
     "code": (passes(), generate()),

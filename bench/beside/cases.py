@@ -64,7 +64,7 @@ _NUMBERS = _of(
     42,
     unearned=(
         *("", "It is not 42.", "42 or 43", "41 or 42", "40, 41, 42, 43, 44", "1420", "42.5"),
-        *("-42", "42 million", "42/7", "I can't tell whether it is 42."),
+        *("-42", "42 million", "42k", "42M", "42/7", "I can't tell whether it is 42."),
     ),
     earned=(
         *("42", "The total is 42.", "**42**", "42 km", "42.0", "forty-two"),

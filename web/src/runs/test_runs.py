@@ -26,7 +26,8 @@ from assay.store.decisions import Decision, decide
 from assay.store.records import CellKey
 from assay.store.runs import Store
 
-MOST_MS = 35.0
+MOST_MS = 70.0
+"""35 are aimed at, and 33 were seen; beside other programs it is up to twice as much."""
 MIXED, BIG = "20261121-090830-ab12", "20261120-020000-b1b1"
 
 
