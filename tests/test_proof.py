@@ -122,6 +122,10 @@ def test_is_a_match(mode, city):
     assert match(outputs=said(city=city), reference_outputs=said(city="Paris"))["score"]
 
 
+def test_left_out():
+    pytest.skip("not here")
+
+
 def test_by_a_function():
     match = evaluator(tool_args_match_overrides={"find": lambda one, other: True})
     assert match(outputs=said(city="Rome"), reference_outputs=said(city="Paris"))["score"]
@@ -134,7 +138,7 @@ def test_tests_of_others_are_run_with_assay_in_place_of_what_they_test(
     clone = _clone(tmp_path, {"python/tests/test_trajectory.py": _TRAJECTORIES})
     assert main(["agentevals", clone]) == 1
     said = capsys.readouterr().out
-    assert "agentevals: 2 of 4; differences: 1 by design, 1 unexplained" in said
+    assert "agentevals: 2 of 5; differences: 1 by design, 2 unexplained" in said
     assert "`test_trajectory:test_is_a_match:2`" in said
     assert not {"agentevals", "test_trajectory"} & sys.modules.keys()
 
@@ -243,7 +247,7 @@ async def test_patched(monkeypatch):
     monkeypatch.setattr(load("hud_graders"), "_VERSIONS", {"0.6.8": (commit, (file, "gone.py"))})
     assert main(["hud_graders", clone]) == 0
     said = capsys.readouterr().out
-    assert "hud_graders: 1 of 3; differences: 1 by design, 1 theirs" in said
+    assert "hud_graders: 1 of 3; differences: 1 by design, 1 cannot be asked" in said
     assert "`0.6.8/TestContainsAny::test_empty_list`" in said
 
 

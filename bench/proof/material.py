@@ -10,8 +10,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
-Whose: TypeAlias = Literal["assay", "theirs", "by design"]
-"""Whose a difference is: a weakness of assay's, a matter of the material's, a choice of assay's."""
+Whose: TypeAlias = Literal["assay", "theirs", "by design", "cannot be asked"]
+"""Whose a difference is: a weakness of assay's, a matter of the material's, a choice of assay's; or
+nobody's, for the test asks for what only the other program has inside."""
 
 
 @dataclass(frozen=True, slots=True)
