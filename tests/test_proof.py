@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,19 +27,34 @@ def _clone(place: Path, files: Mapping[str, object]) -> str:
     return str(place)
 
 
+def _says(monkeypatch: pytest.MonkeyPatch, name: str, agree: int, of: int) -> None:
+    """Have the page say so many, for material that is made here."""
+    monkeypatch.setattr(load(name), "AGREE", agree)
+    monkeypatch.setattr(load(name), "OF", of)
+
+
+def _is_at(monkeypatch: pytest.MonkeyPatch, name: str, commit: str) -> None:
+    source = load(name).SOURCE
+    monkeypatch.setattr(load(name), "SOURCE", replace(source, commit=commit))
+
+
 def _schema_test(*, valid: bool) -> list[object]:
     return [{**_NO_NUMBER, "tests": [{"description": "a", "data": "x", "valid": valid}]}]
 
 
-def test_material_that_agrees_proves(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_material_that_agrees_proves(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _says(monkeypatch, "json_schema", 1, 1)
     clone = _clone(tmp_path, {"tests/draft7/type.json": _schema_test(valid=False)})
     assert main(["json_schema", clone]) == 0
     assert capsys.readouterr().out.startswith("json_schema: 1 of 1; differences: none")
 
 
 def test_a_difference_without_a_known_reason_fails(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    _says(monkeypatch, "json_schema", 0, 1)
     clone = _clone(tmp_path, {"tests/draft7/type.json": _schema_test(valid=True)})
     assert main(["json_schema", clone]) == 1
     said = capsys.readouterr().out
@@ -46,8 +62,9 @@ def test_a_difference_without_a_known_reason_fails(
 
 
 def test_a_difference_with_a_known_reason_says_whose_it_is(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    _says(monkeypatch, "json_parsing", 1, 2)
     files = {
         "test_parsing/y_object_duplicated_key.json": '{"a": 1, "a": 2}',
         "test_parsing/n_array_comma.json": "[1,]",
@@ -55,6 +72,28 @@ def test_a_difference_with_a_known_reason_says_whose_it_is(
     }
     assert main(["json_parsing", _clone(tmp_path, files)]) == 0
     assert "1 of 2; differences: 1 by design" in capsys.readouterr().out
+
+
+def test_fewer_that_agree_than_the_page_says_prove_nothing_whatever_the_reasons(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    twice = '{"a": 1, "a": 2}'
+    clone = _clone(tmp_path, {"test_parsing/y_object_duplicated_key.json": twice})
+    _says(monkeypatch, "json_parsing", 1, 1)
+    assert main(["json_parsing", clone]) == 1
+    said = capsys.readouterr()
+    assert "0 of 1; differences: 1 by design" in said.out
+    assert "docs/proof.md has 1 of 1, and here are 0 of 1." in said.err
+
+
+def test_a_clone_at_another_commit_proves_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _says(monkeypatch, "json_schema", 1, 1)
+    clone = _clone(tmp_path, {"tests/draft7/type.json": _schema_test(valid=False)})
+    _committed(tmp_path)
+    assert main(["json_schema", clone]) == 1
+    assert f"git -C {clone} checkout 44401e0c0467" in capsys.readouterr().err
 
 
 def test_another_directory_proves_nothing(
@@ -101,8 +140,9 @@ def test_tests_of_others_are_run_with_assay_in_place_of_what_they_test(
 
 
 def test_gold_calls_pass_and_each_thing_made_wrong_in_them_fails(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    _says(monkeypatch, "bfcl", 46, 46)
     box = [{"width": [2, 3], "unit": ["m", ""]}]
     asked = {"a": [1, 1.5], "b": ["x", ""], "on": [True], "of": [["c"]], "box": box}
     nothing: dict[str, object] = {}
@@ -182,6 +222,7 @@ def test_a_solution_that_fails_its_own_tests_is_seen(
 def test_hud_tests_of_a_version_run_on_the_graders_here(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    _says(monkeypatch, "hud_graders", 1, 3)
     file = "hud/tests/test_graders.py"
     test = """
 from hud.graders import contains_any, exact_match
@@ -198,6 +239,7 @@ async def test_patched(monkeypatch):
 """
     clone = _clone(tmp_path, {file: test})
     commit = _committed(tmp_path)
+    _is_at(monkeypatch, "hud_graders", commit)
     monkeypatch.setattr(load("hud_graders"), "_VERSIONS", {"0.6.8": (commit, (file, "gone.py"))})
     assert main(["hud_graders", clone]) == 0
     said = capsys.readouterr().out
@@ -227,6 +269,7 @@ def test_an_exercise_whose_tests_are_not_steady_is_not_left_out() -> None:
 def test_a_repaired_bug_is_told_by_the_tests_that_came_with_the_repair(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    _says(monkeypatch, "bug_fixes", 6, 6)
     module, tests = "boltons/kit.py", "tests/test_kit.py"
     old = "import boltons.kit\n\ndef test_old():\n    assert False\n"
     new = "class TestKit:\n    def test_new(self):\n        assert boltons.kit.of(2) == 4\n"
@@ -235,6 +278,7 @@ def test_a_repaired_bug_is_told_by_the_tests_that_came_with_the_repair(
     _committed(tmp_path)
     clone = _clone(tmp_path, {module: "def of(n):\n    return 2 * n\n", tests: f"{old}\n{new}"})
     fix = _committed(tmp_path)
+    _is_at(monkeypatch, "bug_fixes", fix)
     monkeypatch.setattr(load("bug_fixes"), "_FIXES", (fix, "0" * 40))
     assert main(["bug_fixes", clone]) == 0
     assert "bug_fixes: 6 of 6; differences: none" in capsys.readouterr().out
@@ -245,6 +289,7 @@ def test_a_repaired_bug_is_told_by_the_tests_that_came_with_the_repair(
 def test_a_long_proof_goes_on_where_it_was_interrupted(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    _says(monkeypatch, "quixbugs", 6, 6)
     test = "from python_programs.gcd import of\n\n"
     files = {
         "python_programs/gcd.py": "def of(n):\n    return n\n",

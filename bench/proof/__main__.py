@@ -31,6 +31,8 @@ PROOFS = (
     "promptfoo",
 )
 """The proofs, each a file beside this one."""
+LONG = ("exercism_python", "polyglot", "quixbugs", "bug_fixes")
+"""Those that keep what is proven until they are through."""
 
 
 def load(name: str) -> Proof:
@@ -42,8 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Try the cases of a proof, or list the proofs.
 
     Returns:
-        0 where every difference has a known reason; 1 where one has none, or where there was no
-        case; 2 for arguments that make no sense.
+        0 where as many cases agree as ``docs/proof.md`` says, and every difference has a known
+        reason; 1 otherwise; 2 for arguments that make no sense; 130 after Ctrl-C.
     """
     options = _parser().parse_args(arguments)
     if options.name is None:
@@ -63,21 +65,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         return 2
     began = time.monotonic()
-    result = prove(options.name, proof, options.directory)
+    try:
+        result = prove(options.name, proof, options.directory)
+    except KeyboardInterrupt:
+        goes_on = options.name in LONG
+        more = " The same command goes on where it stopped." if goes_on else ""
+        print(f"{options.name} was interrupted.{more}", file=sys.stderr)
+        return 130
     if table := result.table():
         print(f"{table}\n")
     print(f"{result.line()} ({time.monotonic() - began:.0f} s)")
-    if not result.total:
-        print(
-            f"{options.directory} has no case. Is it a clone of {proof.SOURCE.repository}?",
-            file=sys.stderr,
-        )
-    if result.commit and result.commit != proof.SOURCE.commit:
-        print(
-            f"The clone is at {result.commit[:12]}, and the figures in docs/proof.md are of "
-            f"{proof.SOURCE.commit[:12]}.",
-            file=sys.stderr,
-        )
+    for complaint in result.complaints():
+        print(complaint, file=sys.stderr)
     return 0 if result.holds else 1
 
 

@@ -17,6 +17,7 @@ from bench.proof.their_tests import cases as cases_of
 
 ABOUT = "tool_correctness passes the trajectories that agentevals' own tests say match"
 SOURCE = Source("langchain-ai/agentevals", "946ad15b9f2ce9bc9843edd2bb773bd07d78ca7e", "MIT")
+AGREE, OF = 86, 112
 DIFFERENCES = (
     Difference(
         "*",

@@ -18,6 +18,7 @@ from bench.proof.material import Case, Difference, Source
 
 ABOUT = "tool_correctness and trace pass 2,501 right answers, and none with an argument wrong"
 SOURCE = Source("bfcl-eval", "2026.3.23", "Apache-2.0", registry="PyPI")
+AGREE, OF = 81_023, 81_060
 DIFFERENCES = (
     Difference(
         "*/trace",

@@ -17,6 +17,7 @@ from bench.proof.suites import Exercise, proven
 
 ABOUT = "twenty repairs pass the tests that came with them, and the bugs do not"
 SOURCE = Source("mahmoud/boltons", "967864f89791509f9eb36b22b4579d36b72a6df2", "BSD-3-Clause")
+AGREE, OF = 117, 120
 DIFFERENCES = (
     Difference(
         "dictutils-ebc7a8f/apart",

@@ -19,6 +19,7 @@ from bench.proof.material import Case, Difference, Source
 ABOUT = "templates of judges become the text that Handlebars' tests expect"
 SOURCE = Source("handlebars-lang/handlebars.js", "13a7a679910d2adbfe7f6fad61ce8f98426b0378", "MIT")
 _LITERAL = "A tag that holds a literal writes it; Handlebars looks it up as a name."
+AGREE, OF = 106, 305
 DIFFERENCES = (
     Difference(
         "*",
@@ -49,6 +50,8 @@ DIFFERENCES = (
 
 def cases(directory: Path) -> Iterator[Case]:
     """Each expectation of seven files of tests, in the order of the files."""
+    if not (directory / "spec" / "basic.js").is_file():
+        return
     node = shutil.which("node", path=str(Path(sys.prefix, "bin"))) or "node"
     recorder = Path(__file__).with_suffix(".cjs")
     done = subprocess.run(

@@ -31,6 +31,7 @@ _NAMES = (
 )
 """What docs/coming-from.md says of the names, the longer ones first."""
 _PARTS = "The test replaces a part of HUD's own, which is not here."
+AGREE, OF = 175, 198
 DIFFERENCES = (
     Difference(
         "*/TestContainsA*::test_empty_list",
@@ -81,10 +82,16 @@ def cases(directory: Path) -> Iterator[Case]:
     for version, (commit, files) in _VERSIONS.items():
         for file in files:
             shown = ["git", "-C", str(directory), "show", f"{commit}:{file}"]
-            done = subprocess.run(shown, stdout=subprocess.PIPE, text=True, check=False)
+            done = subprocess.run(shown, capture_output=True, text=True, check=False)
             if done.returncode == 0:
                 print(f"{version}: {file}", file=sys.stderr)
                 yield from _run(version, done.stdout)
+            else:
+                print(
+                    f"The clone lacks {file} of {version}, commit {commit[:12]}. Where it is a "
+                    f"shallow one: git -C {directory} fetch --unshallow",
+                    file=sys.stderr,
+                )
 
 
 def _run(version: str, text: str) -> Iterator[Case]:
@@ -103,6 +110,13 @@ def _run(version: str, text: str) -> Iterator[Case]:
         told = ET.parse(report)
     for case in told.iter("testcase"):
         name = f"{case.get('classname', '').rpartition('.')[2]}::{case.get('name')}"
-        wrong = [one.get("message", "") for one in case if one.tag in ("failure", "error")]
+        # What was skipped has proven nothing.
+        wrong = [
+            f"{one.tag}: {one.get('message', '')}"
+            if one.tag == "skipped"
+            else one.get("message", "")
+            for one in case
+            if one.tag in ("failure", "error", "skipped")
+        ]
         said = " ".join(wrong).partition("\n")[0]
         yield Case(f"{version}/{name}", not wrong, said)

@@ -22,6 +22,7 @@ _WORDS = (
     "Brackets around a number, a currency sign and Chinese numerals count. As SQuAD has it, "
     "articles do not."
 )
+AGREE, OF = 141, 201
 DIFFERENCES = (
     Difference("*", "by design", _INSIDE, said="needs the fixture *"),
     Difference("*", "by design", _INSIDE, said="needs inspect_ai.*"),

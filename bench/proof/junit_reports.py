@@ -16,6 +16,7 @@ SOURCE = Source(
     "c9bbcabcaf28c5ce2a9f8b6ee91c62873071b2ce",
     "Apache-2.0",
 )
+AGREE, OF = 27, 28
 DIFFERENCES = (
     Difference(
         "no-attributes.xml",

@@ -86,10 +86,16 @@ class Difference:
 
 
 class Proof(Protocol):
-    """A module that proves something by the material of one repository."""
+    """A module that proves something by the material of one repository.
+
+    ``AGREE`` and ``OF`` are the figures of ``docs/proof.md``: a reason that explains any difference
+    would otherwise explain assay being broken.
+    """
 
     ABOUT: str
     SOURCE: Source
+    AGREE: int
+    OF: int
     DIFFERENCES: Sequence[Difference]
 
     @staticmethod
@@ -104,6 +110,8 @@ class Result:
 
     Attributes:
         name: The proof's name.
+        proof: Its module.
+        directory: What was read.
         commit: The commit of the directory that was read; empty where it is no clone.
         total: How many cases there were.
         agreed: How many agree.
@@ -112,6 +120,8 @@ class Result:
     """
 
     name: str
+    proof: Proof
+    directory: Path
     commit: str
     total: int
     agreed: int
@@ -122,8 +132,25 @@ class Result:
 
     @property
     def holds(self) -> bool:
-        """Whether there were cases, and every difference has a known reason."""
-        return self.total > 0 and not self.unexplained
+        """Whether this is what the page says, and every difference has a known reason."""
+        return not self.unexplained and not self.complaints()
+
+    def complaints(self) -> list[str]:
+        """What is not as ``docs/proof.md`` says, a sentence each."""
+        source, of, found = self.proof.SOURCE, self.proof.OF, list[str]()
+        if not self.total:
+            return [f"{self.directory} has no case. Is it a clone of {source.repository}?"]
+        if self.agreed < self.proof.AGREE or self.total != of:
+            found.append(
+                f"docs/proof.md has {self.proof.AGREE:,} of {of:,}, and here are "
+                f"{self.agreed:,} of {self.total:,}."
+            )
+        if self.commit and self.commit != source.commit:
+            found.append(
+                f"The clone is at {self.commit[:12]}, and the figures are of another commit:\n"
+                f"git -C {self.directory} checkout {source.commit}"
+            )
+        return found
 
     def line(self) -> str:
         """The result in one line."""
@@ -172,7 +199,9 @@ def prove(name: str, proof: Proof, directory: Path) -> Result:
         else:
             count, example = explained.get(known, (0, case.id))
             explained[known] = (count + 1, example)
-    return Result(name, commit_of(directory), total, agreed, explained, unexplained)
+    return Result(
+        name, proof, directory, commit_of(directory), total, agreed, explained, unexplained
+    )
 
 
 def commit_of(directory: Path) -> str:

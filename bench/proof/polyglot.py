@@ -21,6 +21,7 @@ SOURCE = Source(
     also="npm install --no-save --prefix . expect@29.7.0",
 )
 """It has no licence file of its own; its page points to Exercism's tracks, which are MIT."""
+AGREE, OF = 710, 762
 DIFFERENCES = (
     Difference(
         "*-*/apart",

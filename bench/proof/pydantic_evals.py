@@ -38,6 +38,7 @@ _OTHER = "It is a test of how evaluators are named, asked and written down, not 
 _ATTEMPTS = "A failed call is a call that was made, and does nothing that was expected."
 _SPANS = "Whatever says that it is a call of a tool is one, however it names itself or the tool."
 _NO_TRACE = "Without a trace a grader is skipped, and a file of no spans is no run. Neither is a 0."
+AGREE, OF = 43, 80
 DIFFERENCES = (
     Difference("test_evaluator_common:test_llm_judge*", "by design", _OTHER),
     Difference("test_evaluator_common:test_g_eval*", "by design", _OTHER),

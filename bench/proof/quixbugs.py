@@ -10,6 +10,7 @@ from bench.proof.suites import Exercise, proven
 
 ABOUT = "forty corrections get everything, and forty bugs are caught"
 SOURCE = Source("jkoppel/QuixBugs", "4257f44b0ff1181dedaedee6a447e133219fcebf", "MIT")
+AGREE, OF = 240, 240
 DIFFERENCES: tuple[Difference, ...] = ()
 _SECONDS = 20
 """Some bugs never end."""

@@ -175,6 +175,8 @@ def _said(test: Callable[..., Any], given: Mapping[str, object]) -> str:
             asyncio.run(result)
     except Inexpressible as asked:
         return f"needs {asked}"
+    except (pytest.skip.Exception, pytest.xfail.Exception) as left:  # no `Exception`s
+        return f"{type(left).__name__.lower()}: {left}"
     except Exception as error:  # whatever a test may say
         file = inspect.getfile(test)
         place = [at for at in traceback.extract_tb(error.__traceback__) if at.filename == file]
