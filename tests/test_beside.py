@@ -47,6 +47,14 @@ def test_a_peer_that_does_not_exist_is_refused_with_those_that_do(
     assert "touchstone" in said
 
 
+def test_an_environment_that_peers_do_not_see_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/tmp/assay/.venv/bin/python")
+    assert main(["--no-install", "--peer", "touchstone", "--only", "tools"]) == 1
+    assert "/tmp/assay/.venv/bin/python" in capsys.readouterr().err
+
+
 @pytest.mark.sandbox
 @pytest.mark.slow
 def test_the_page_says_what_assay_pays_today() -> None:

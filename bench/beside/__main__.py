@@ -161,7 +161,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Ask everybody who is here.
 
     Returns:
-        0, whoever pays what; 2 for arguments that make no sense.
+        0, whoever pays what; 1 where peers could not see the clone; 2 for arguments that make no
+        sense.
     """
     parser = argparse.ArgumentParser(prog="python -m bench.beside", description=__doc__)
     parser.add_argument("--only", action="append", choices=get_args(Kind), help="only this kind")
@@ -170,6 +171,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--no-install", action="store_true", help="only peers that are there")
     parser.add_argument("--counts", action="store_true", help="only how many, not each case")
     options = parser.parse_args(arguments)
+    hidden = [path for path in (str(_HERE), sys.executable) if Path(path).is_relative_to("/tmp")]
+    if hidden:
+        print(
+            f"Peers do not see {hidden[0]}: /tmp is laid over by their workspace.", file=sys.stderr
+        )
+        print("Clone assay, and make its environment, somewhere else.", file=sys.stderr)
+        return 1
     kinds = options.only or get_args(Kind)
     columns: list[Column] = []
     own = [Peer(name, version(name), Path(sys.executable).parent) for name in ("assay", "pytest")]
