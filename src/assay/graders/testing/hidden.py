@@ -122,6 +122,8 @@ def lay_out(
     planted: Mapping[str, str] | None = None,
 ) -> Generator[str]:
     """A directory of hidden files to lay over a workspace; removed, by the next one if killed."""
+    import shutil
+
     from assay.scratch import scratch
 
     # Older versions, which may be running, lock none of theirs: those are called "assay-layer-".
@@ -137,6 +139,7 @@ def lay_out(
                 f"hidden files were removed from {directory} while the tests ran",
                 hint="something clears the directory for temporary files; TMPDIR names another",
             )
+        shutil.rmtree(directory, ignore_errors=True)  # of files of ours: no process is needed
 
 
 def _fill(
