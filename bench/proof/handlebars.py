@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import html
-import json
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -14,7 +10,7 @@ from typing import Any, cast
 from assay.errors import AssayError
 from assay.graders.judges.template import render
 from assay.scoring.json_safe import Json
-from bench.proof.material import Case, Difference, Source
+from bench.proof.material import Case, Difference, Source, recorded
 
 ABOUT = "templates of judges become the text that Handlebars' tests expect"
 SOURCE = Source("handlebars-lang/handlebars.js", "13a7a679910d2adbfe7f6fad61ce8f98426b0378", "MIT")
@@ -52,13 +48,8 @@ def cases(directory: Path) -> Iterator[Case]:
     """Each expectation of seven files of tests, in the order of the files."""
     if not (directory / "spec" / "basic.js").is_file():
         return
-    node = shutil.which("node", path=str(Path(sys.prefix, "bin"))) or "node"
-    recorder = Path(__file__).with_suffix(".cjs")
-    done = subprocess.run(
-        [node, str(recorder), str(directory)], capture_output=True, text=True, check=True
-    )
-    for line in filter(None, done.stdout.split("\n")):
-        yield _compared(json.loads(line))
+    for test in recorded(Path(__file__).with_suffix(".cjs"), str(directory)):
+        yield _compared(test)
 
 
 def _compared(test: dict[str, Any]) -> Case:

