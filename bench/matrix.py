@@ -138,11 +138,13 @@ def _of_an_agent(peers: Mapping[str, Peer], scratch: Path, rounds: int) -> list[
         (suite / name).parent.mkdir(parents=True, exist_ok=True)
         (suite / name).write_text(text, encoding="utf-8")
     things = {"assay": partial(_assay, suite, _AGENTS_CELLS, "--harness", "agent.py:answers")}
-    beside = {"Inspect": "evaluators", "pydantic-evals": "pydantic-evals"}
-    run = {"Inspect": _inspect, "pydantic-evals": _pydantic_evals}
-    for name, installed in beside.items():
+    beside = {
+        "Inspect": ("evaluators", _inspect),
+        "pydantic-evals": ("pydantic-evals", _pydantic_evals),
+    }
+    for name, (installed, run) in beside.items():
         if installed in peers:
-            things[name] = partial(run[name], peers[installed], suite)
+            things[name] = partial(run, peers[installed], suite)
     costs = in_turn(rounds, things)
     return [
         Row(
