@@ -152,7 +152,7 @@ def breakdown_of(store: Store, run: RunRecord, field: str) -> Breakdown:
         InputError: If no cell has the field.
     """
     grouping, slices = Grouping(store, run, field), dict[str, dict[tuple[str, str, str], Group]]()
-    are_rows = run.config.get("kind") == "dataset"
+    are_rows = run.are_apart
     for cell in store.cells(run.id):
         key = ("", "", "") if are_rows else (cell.case, cell.harness, cell.model)
         for value in grouping.values(cell):

@@ -183,7 +183,7 @@ class Tally:
         """
         self._planned = run.planned if run else 0
         self._malformed = _malformed(run)
-        self._rows = Group("", "", "") if run and run.config.get("kind") == "dataset" else None
+        self._rows = Group("", "", "") if run and run.are_apart else None
         self._shown: Counter[Outcome] = Counter()
         self._labels = LabelledCells()
         self._groups: dict[tuple[str, str, str], Group] = {}
