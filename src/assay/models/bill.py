@@ -150,7 +150,11 @@ class Bill:
         n = self.items
         looked = "" if found.sampled == n else f" of {found.sampled:,} that were looked at"
         if not found.asking and not found.unpriced:
-            why = f"the cache has all replies{looked}" if found.cached else f"none{looked} asks a model"
+            why = (
+                f"the cache has all replies{looked}"
+                if found.cached
+                else f"none{looked} asks a model"
+            )
             self._first = Foretold(0.0, 0.0 if found.sampled == n else None, None, why)
             return
         asking = f"{found.asking:,} {self.things}{looked} ask"
