@@ -202,7 +202,9 @@ def test_what_was_graded_becomes_a_run(suite: Path, tmp_path: Path, workers: str
     assert (often.count(0.0), often.count(1.0)) == (2, 8)
     said = result(assay("report", "latest", "--json", "--db", where, cwd=tmp_path))
     graded = {str(cell["case"]) for cell in found if cell["status"] == "graded"}
-    assert cast("dict[str, Any]", said)["overview"]["totals"]["cases"] == len(graded), "a trial is no case of its own"
+    assert cast("dict[str, Any]", said)["overview"]["totals"]["cases"] == len(graded), (
+        "a trial is no case of its own"
+    )
     assert "more cases" not in assay("report", "latest", "--db", where, cwd=tmp_path).stdout
     errors = [cell["case"] for cell in found if cell["status"] == "error"]
     assert "test_suite.py::test_no_grade" in errors
