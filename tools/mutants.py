@@ -51,7 +51,7 @@ PARTS: dict[str, tuple[str, str]] = {
         "tests/graders/testing/test_boundary_decisions.py",
     ),
     "rows": (
-        "eval/row_grading eval/runner eval/rollout eval/records",
+        "eval/rows/grading eval/runner eval/rollout eval/records",
         (
             "tests/eval/test_rollout.py tests/eval/test_row_sinks.py tests/eval/test_recorded.py "
             "tests/eval/test_records.py tests/eval/test_row_grading.py tests/eval/test_jobs.py "

@@ -14,8 +14,8 @@ import pytest
 
 from assay.client import AsyncClient, Client
 from assay.errors import AssayError
-from assay.eval.part_directory import PartDirectory
-from assay.eval.recorded import grade_rows, plan_rows
+from assay.eval.rows.directory_sink import PartDirectory
+from assay.eval.rows.recorded import grade_rows, plan_rows
 from assay.reports.histogram import Bar
 from assay.reports.html import file_report
 from assay.reports.review import review
