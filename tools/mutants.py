@@ -70,7 +70,14 @@ PARTS: dict[str, tuple[str, str]] = {
 }
 """What is changed, below ``src/assay/``, and which tests have to notice."""
 
-_NOTICED: dict[int | None, str] = {1: "killed", 3: "killed", 24: "time", -24: "time", 152: "time", 255: "time"}
+_NOTICED: dict[int | None, str] = {
+    1: "killed",
+    3: "killed",
+    24: "time",
+    -24: "time",
+    152: "time",
+    255: "time",
+}
 """Exit codes of pytest and of a limit; anything else of a mutant is not noticed."""
 
 
