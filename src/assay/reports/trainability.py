@@ -11,7 +11,7 @@ from math import fsum, sqrt
 from pathlib import Path
 from statistics import median
 
-from assay.eval.part_reading import cells_of
+from assay.eval.rows.part_reading import cells_of
 from assay.frozen import frozen
 from assay.reports.explain import nodes
 from assay.reports.figures import count, score
