@@ -350,13 +350,14 @@ def engine(text: str) -> str:
     Raises:
         ArgumentTypeError: If it names none.
     """
+    if text == "local":
+        return text
     from argparse import ArgumentTypeError
 
     from assay.eval.cluster.joining import engine_address
 
     try:
-        if text != "local":
-            engine_address(text)
+        engine_address(text)
     except InputError as error:
         raise ArgumentTypeError(str(error)) from None
     return text

@@ -10,7 +10,7 @@ from math import sqrt
 from sys import float_info
 from typing import cast
 
-from assay.eval.records import reaches_threshold, shortened, uncovered
+from assay.eval.records import reaches_threshold, shortened, status_of, uncovered
 from assay.frozen import frozen
 from assay.scoring.combine import unique_names
 from assay.scoring.json_safe import Json
@@ -64,7 +64,7 @@ class RowGrade:
             return cls(status="error", error=error, flags=flags, scores=scores)
         reason = content or "; ".join([node.reason for node in nodes if node.reason])
         return cls(
-            status="skipped" if reward is None else "graded",
+            status=status_of(result),
             reward=reward,
             passed=None if reward is None else reaches_threshold(reward, threshold),
             flags=flags,
