@@ -109,6 +109,11 @@ def test_groups_come_to_what_a_trainer_would_make_of_them() -> None:
     assert [line.label for line in seen.lines] == ["spread", "no reward", "flagged", "floor"]
 
 
+def test_groups_of_one_size_are_told_once() -> None:
+    of_two = [cell for cell in _cells() if cell.case in ("right", "alike")]
+    assert trainability(of_two).sizes == "2 groups of 2 trials"
+
+
 def test_what_counts_as_equal_is_the_callers_choice() -> None:
     assert _ends(trainability(_cells(), tolerance=1e-12))["all_alike"] == 0
     assert _ends(trainability(_cells(), tolerance=1.0))["learnable"] == 0

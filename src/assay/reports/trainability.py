@@ -244,11 +244,15 @@ class _Seen:
         sizes = ", ".join(
             f"{n:,} of {count(size, 'trial')}" for size, n in sorted(self._sizes.items())
         )
+        if len(self._sizes) == 1:
+            words = f"{count(groups, 'group')} of {count(next(iter(self._sizes)), 'trial')}"
+        else:
+            words = f"{count(groups, 'group')} of trials: {sizes or 'none'}"
         return Trainability(
             run=run,
             floor=floor,
             groups=groups,
-            sizes=f"{count(groups, 'group')} of trials: {sizes or 'none'}",
+            sizes=words,
             ends=tuple(
                 GroupEnd(
                     name=name,

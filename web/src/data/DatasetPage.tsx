@@ -83,9 +83,17 @@ function Shown({ project, name }: { project: string; name: string }) {
         ]}
         chosen={tab}
         choose={(key) => setView(key === "jobs" ? { tab: key } : {})}
-        beside={<Command text={exportCommand(project, dataset.key)} />}
       >
-        {tab === "jobs" ? <JobTable project={project} jobs={jobs} /> : <Rows dataset={dataset} />}
+        {tab === "jobs" ? (
+          <JobTable project={project} jobs={jobs} />
+        ) : (
+          <>
+            <Rows dataset={dataset} />
+            <p className="mt-4 mb-0">
+              <Command text={exportCommand(project, dataset.key)} />
+            </p>
+          </>
+        )}
       </Tabs>
       {doing === "grade" && <GradeDialog project={project} dataset={dataset} close={close} />}
       {doing === "delete" && (
@@ -114,7 +122,7 @@ type Glimpse = Schemas["RowGlimpse"];
 
 const COLUMNS: readonly Column<Glimpse>[] = [
   { name: "Row", track: "52px", kind: "number", from: "md", show: (row) => whole(row.number) },
-  { name: "Id", track: "minmax(60px, 0.6fr)", from: "md", show: (row) => row.id },
+  { name: "Id", track: "minmax(60px, 0.6fr)", show: (row) => row.id },
   {
     name: "Question",
     track: "minmax(120px, 2fr)",
