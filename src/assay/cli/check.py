@@ -211,7 +211,7 @@ def _of_image(case: Case) -> list[str]:
     """What keeps the image of a case from being used at once."""
     if case.image is None:
         return []
-    from assay.eval.images import missing
+    from assay.eval.workspaces.images import missing
 
     return [why] if (why := missing(case)) else []
 

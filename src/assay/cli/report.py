@@ -300,8 +300,8 @@ def _lay_out(given: Namespace) -> int:
         InputError: For an unknown run or cell, several cells, or a directory that is there.
         StoreError: If what was kept is missing or damaged.
     """
-    from assay.eval.case_session import Kept, lay_out_kept
     from assay.eval.promote import cell_of
+    from assay.eval.workspaces.case_session import Kept, lay_out_kept
     from assay.types.run import Run
 
     with Store.open(store_there()) as store:
