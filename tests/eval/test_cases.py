@@ -14,10 +14,10 @@ import pytest
 
 from assay.agents import CommandAgent, EchoAgent
 from assay.errors import InputError
-from assay.eval import provision
-from assay.eval.case_session import case_session
 from assay.eval.planning import options_of
 from assay.eval.rollout import Cell, rollout
+from assay.eval.workspaces import provision
+from assay.eval.workspaces.case_session import case_session
 from assay.tasks import Agent, Taskset
 from assay.tasks.blocks import HarnessSpec
 from assay.tasks.case import load_case

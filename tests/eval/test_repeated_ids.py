@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from assay.errors import InputError
-from assay.eval import datasets, repeated_ids
-from assay.eval.grades import RowTally
-from assay.eval.part_directory import PartDirectory
-from assay.eval.recorded import grade_rows, plan_rows
+from assay.eval.rows import datasets, repeated_ids
+from assay.eval.rows.directory_sink import PartDirectory
+from assay.eval.rows.grades import RowTally
+from assay.eval.rows.recorded import grade_rows, plan_rows
 from assay.graders.spec import GraderSpec
 from assay.scoring import Json
 from assay.tasks.row_files import RowReading
@@ -45,7 +45,7 @@ def grade(
 ) -> tuple[str, tuple[RowTally, Json]]:
     """The answers of the parts, one after the other, what they come to, and what was left out."""
     out = tmp_path / "out"
-    to = PartDirectory(str(out), rows=rows, form="jsonl")
+    to = PartDirectory(str(out), rows=rows)
     with plan_rows(str(tmp_path / "data"), EXACT, to, reading=reading or RowReading()) as plan:
         asyncio.run(grade_rows(plan, workers=1))
     tally = to.tally(), to.summary["left_out"]

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Generator, Sequence
 
-    from assay.eval.recorded import RowPlan
+    from assay.eval.rows.recorded import RowPlan
     from assay.eval.span_export import SpanExport
     from assay.graders.spec import GraderSpec
     from assay.models.bill import Bill
@@ -115,8 +115,6 @@ def run(given: Namespace) -> int:
         InputError: For a malformed dataset, grader file or function.
     """
     from assay.cli.named_grader import names_stored
-    from assay.tasks.formats import TABLE_FORMS
-    from assay.tasks.tables import load_arrow
 
     outputs = Outputs.of(given)
     given.grader, given.data[0] = in_order(given.grader, given.data[0])
@@ -130,8 +128,6 @@ def run(given: Namespace) -> int:
     check_targets((out, outputs.junit), inputs=(*given.data, given.grader))
     for place in given.data:
         require_rows(place)
-    if given.parts in TABLE_FORMS:
-        load_arrow()  # what cannot be written is not paid for
     noted: dict[str, Json] = {}
     if given.project != "default" and not (function is None and names_stored(given.grader)):
         raise InputError(f"--project is of stored graders, and {given.grader} is a file")
@@ -153,7 +149,7 @@ def _grade(
     noted: dict[str, Json],
     way: RowParts | _Stored,
 ) -> int:
-    from assay.eval.recorded import plan_rows
+    from assay.eval.rows.recorded import plan_rows
 
     if given.by:
         _require_by(given.by, rows)
@@ -196,7 +192,7 @@ def _carry_out(given: Namespace, plan: RowPlan, bill: Bill | None) -> bool:
     import asyncio
     from contextlib import redirect_stdout
 
-    from assay.eval.recorded import grade_rows
+    from assay.eval.rows.recorded import grade_rows
     from assay.reports.page import page_on
     from assay.reports.progress import progress
 
@@ -233,7 +229,7 @@ class _Stored:
     def __init__(
         self, given: Namespace, outputs: Outputs, store: Store, export: SpanExport | None
     ) -> None:
-        from assay.eval.row_store import RowStore
+        from assay.eval.rows.store_sink import RowStore
 
         def on_rows(graded: Sequence[CellColumns]) -> None:
             if export is not None:
