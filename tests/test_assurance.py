@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from assay.documents import DocumentError
 from assay.errors import GraderError, ScoreError
-from assay.eval.proof import reference_check
+from assay.eval.proofs.proof import reference_check
 from assay.eval.records import record_of
 from assay.graders.apply import grade_many, grade_submission
 from assay.graders.base import Grader, Score

@@ -18,7 +18,8 @@ from typing import cast
 import pytest
 
 from assay.documents import DocumentError
-from assay.eval.isolation import (
+from assay.eval.planning import Planned
+from assay.eval.proofs.isolation import (
     CaseLock,
     IsolationDecision,
     UndecidedIsolationError,
@@ -27,9 +28,8 @@ from assay.eval.isolation import (
     oracle_digest,
     settled,
 )
-from assay.eval.isolation_proof import decide
-from assay.eval.planning import Planned
-from assay.eval.trials import Arena
+from assay.eval.proofs.isolation_proof import decide
+from assay.eval.proofs.trials import Arena
 from assay.graders.digest import grader_digest
 from assay.graders.testing.contract import Contract
 from assay.graders.tests import PytestGrader

@@ -12,7 +12,7 @@ import pytest
 
 from assay.cli.options import file_warnings
 from assay.errors import InputError
-from assay.eval.sent_graders import SentGraders
+from assay.eval.cluster.sent_graders import SentGraders
 from assay.graders import LLMJudgeGrader
 from assay.graders.apply import (
     explained,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from assay.errors import AssayError, InputError
-from assay.eval.cluster import Cluster, connected
+from assay.eval.cluster.joining import Cluster, connected
 from assay.eval.matrix import Launch, launch, resume
 from assay.eval.planning import MatrixRequest
 from assay.store.records import CellRecord
@@ -152,8 +152,8 @@ async def test_a_cell_over_which_actors_always_die_is_an_error_and_the_others_ar
 async def test_a_cell_that_blocks_its_loop_beyond_its_limits_is_given_up(
     cluster: Cluster, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("assay.eval.actors.SLOW_SECONDS", 0.5)
-    monkeypatch.setattr("assay.eval.actors._ASK_SECONDS", 0.0)
+    monkeypatch.setattr("assay.eval.cluster.actors.SLOW_SECONDS", 0.5)
+    monkeypatch.setattr("assay.eval.cluster.actors._ASK_SECONDS", 0.0)
     limits = "limits: {agent_timeout_s: 0.5, grading_timeout_s: 0.5}\n"
     case = CASE.replace(
         "  - {type: command, cmd: 'test \"$(cat sum.txt)\" = 4', name: written}\n", limits

@@ -13,11 +13,11 @@ import pytest
 from assay.errors import InputError
 from assay.registry import (
     Definition,
-    Registry,
     ValidationFailedError,
     definition_from,
 )
 from assay.registry.files import yaml_text
+from assay.registry.policy import Permissions
 from assay.registry.validation import definition_warnings
 from assay.scoring.json_safe import Json
 from assay.store import Database
@@ -26,7 +26,7 @@ from assay.types.codec import ShapeError
 from assay.types.submission import Submission
 from tests.client_modes import MODES, client_of
 from tests.command_line import Command, numbers_of
-from tests.definitions import changed, definition
+from tests.definitions import StoredGraders, changed, definition
 
 CRITERIA = "The answer names the capital of France."
 ROWS: list[dict[str, Json]] = [
@@ -132,13 +132,15 @@ async def test_attack_a_stored_judge_makes_a_server_call_an_address(
     definition: Definition, tmp_path: Path
 ) -> None:
     with Database.open(str(tmp_path)) as database:
-        registry = Registry(database)
+        registry = StoredGraders(database)
         with pytest.raises(ValidationFailedError, match="may not name the address of a model"):
             await registry.create("ssrf", definition)
         file = yaml_text({"kind": definition.kind, "definition": definition.to_dict()})
         with pytest.raises(ValidationFailedError, match="may not name the address of a model"):
             await registry.import_files({"ssrf.yaml": file})
-        await Registry(database, allow_internal=True).create("ssrf", definition)
+        await StoredGraders(database, permissions=Permissions(internal=True)).create(
+            "ssrf", definition
+        )
         with pytest.raises(InputError, match="may not name the address of a model"):
             await registry.grade("ssrf", [("1", Submission(answer="hello world"))])
 
@@ -157,7 +159,7 @@ async def test_a_model_of_the_settings_file_needs_no_permission(
         Database.open(str(tmp_path / "db")) as database,
         using(ModelClient(ModelSettings.from_environment())),
     ):
-        registry = Registry(database)
+        registry = StoredGraders(database)
         await registry.create("named", made)
         (graded,) = await registry.grade("named", [("1", Submission(answer="It is Paris."))])
     assert graded.score == 1.0
@@ -168,7 +170,7 @@ async def test_a_model_that_nobody_knows_is_a_warning_to_store_and_an_error_to_u
 ) -> None:
     made = definition("binary_judge", criteria="c", judge_model="unknown-model")
     with Database.open(str(tmp_path)) as database:
-        registry = Registry(database)
+        registry = StoredGraders(database)
         report = await registry.validate(made)
         assert report.valid
         assert "unknown-model" in " ".join(report.warnings)

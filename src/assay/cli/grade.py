@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Generator, Sequence
 
-    from assay.eval.recorded import RowPlan
+    from assay.eval.rows.recorded import RowPlan
     from assay.eval.span_export import SpanExport
     from assay.graders.spec import GraderSpec
     from assay.models.bill import Bill
@@ -149,7 +149,7 @@ def _grade(
     noted: dict[str, Json],
     way: RowParts | _Stored,
 ) -> int:
-    from assay.eval.recorded import plan_rows
+    from assay.eval.rows.recorded import plan_rows
 
     if given.by:
         _require_by(given.by, rows)
@@ -192,7 +192,7 @@ def _carry_out(given: Namespace, plan: RowPlan, bill: Bill | None) -> bool:
     import asyncio
     from contextlib import redirect_stdout
 
-    from assay.eval.recorded import grade_rows
+    from assay.eval.rows.recorded import grade_rows
     from assay.reports.page import page_on
     from assay.reports.progress import progress
 
@@ -229,7 +229,7 @@ class _Stored:
     def __init__(
         self, given: Namespace, outputs: Outputs, store: Store, export: SpanExport | None
     ) -> None:
-        from assay.eval.row_store import RowStore
+        from assay.eval.rows.store_sink import RowStore
 
         def on_rows(graded: Sequence[CellColumns]) -> None:
             if export is not None:

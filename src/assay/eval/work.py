@@ -163,11 +163,11 @@ def version_of(task: Task) -> str:
 def _version_of(task: Task) -> str:
     """A digest of the case; or of the source of the template, and its arguments."""
     if isinstance(task.work, Case):
-        from assay.eval.case_session import has_tests
+        from assay.eval.workspaces.case_session import has_tests
 
         if not has_tests(task.work):
             return task.work.digest
-        from assay.eval.isolation import oracle_digest
+        from assay.eval.proofs.isolation import oracle_digest
 
         return oracle_digest(task.work)
     from assay.tasks.rows import Row
@@ -193,7 +193,7 @@ def open_work(
             goes with the session.
     """
     if isinstance(task.work, Case):
-        from assay.eval.case_session import case_session
+        from assay.eval.workspaces.case_session import case_session
 
         return case_session(task.work, cache=cache or None, home=home or None)
     return _answered(task, cache, home) if home else _begun(task)
@@ -201,7 +201,7 @@ def open_work(
 
 @asynccontextmanager
 async def _answered(task: Task, cache: str, home: str) -> AsyncGenerator[Session]:
-    from assay.eval.case_session import case_session
+    from assay.eval.workspaces.case_session import case_session
 
     # The environment's own directories are not used: a store has some for all of its runs.
     def workshop(case: Case, guest: Guest, *_: object) -> AbstractAsyncContextManager[Session]:
@@ -260,7 +260,7 @@ async def begun_again(
         InputError: If it asks something else now, so that what was answered is no answer to it.
         StoreError: If what was kept of a workspace is missing or damaged.
     """
-    from assay.eval.case_session import Kept, kept_session
+    from assay.eval.workspaces.case_session import Kept, kept_session
 
     kept = Kept.of(before)
     if isinstance(task.work, Case):

@@ -209,7 +209,8 @@ def find_workspace_tools() -> WorkspaceTooling:
 
 def find_workshop() -> Workshop:
     """The workshop, found as the runner is."""
-    return cast("Workshop", importlib.import_module("assay.eval.case_session").case_session)
+    found = importlib.import_module("assay.eval.workspaces.case_session")
+    return cast("Workshop", found.case_session)
 
 
 def find_runner() -> Runner:
