@@ -8,7 +8,6 @@ import { whole } from "../parts/figures";
 import { type Column, Grid, type Wanted } from "../parts/Grid";
 import { Outcome } from "../parts/Outcome";
 import { Page } from "../parts/Page";
-import { Boundary } from "../parts/Panel";
 import { Tabs } from "../parts/Tabs";
 import { When } from "../parts/When";
 import { Beside } from "./DataPage";
@@ -18,18 +17,11 @@ import { JobTable } from "./JobTable";
 import { Opened, OpenedRow } from "./Opened";
 import { type Dataset, NEEDS, size, useJobs } from "./queries";
 
-export default function DatasetPage() {
-  const { project = "", key = "" } = useParams();
-  return (
-    <Boundary place={`${project}/${key}`} what="Loading the dataset">
-      <Shown project={project} name={key} />
-    </Boundary>
-  );
-}
-
 type Doing = "" | "grade" | "delete";
 
-function Shown({ project, name }: { project: string; name: string }) {
+/** The rows of a dataset, and the jobs that graded it. */
+export default function DatasetPage() {
+  const { project = "", key: name = "" } = useParams();
   const [doing, setDoing] = useState<Doing>("");
   const [view, setView] = useSearchParams();
   const go = useNavigate();
