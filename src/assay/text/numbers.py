@@ -3,7 +3,8 @@ r"""Numbers as people and models write them, read exactly.
 What is read: ``1234``, ``1,234.50``, ``1_000``, ``1'000``, ``50 000``, ``-5`` (also with U+2212),
 ``.5``, ``5.``, ``1e3``, ``1.5 x 10^3``, ``10⁶``, ``3/4``, ``\\frac{3}{4}``, ``1 3/4``, ``½``,
 ``5 million``, ``5k``, ``$5M``, ``50%``, ``$5``, digits of any script. What is not: words
-(``seven``), hexadecimal, and digits glued to a Latin letter before them (the 2 of ``v2`` and ``H2O`` is part of a name).
+(``seven``), hexadecimal, and digits glued to a Latin letter before them (the 2 of ``v2`` and
+``H2O`` is part of a name).
 
 What is part of something larger is no number: the 5 of ``5!``, ``5^2``, ``√5``, ``5π``, ``5x``,
 ``5±1``, ``5:4``, ``>5``, ``5-3``, ``5,6`` and ``1.5.2``. It has no value, so that it equals
