@@ -43,27 +43,6 @@ def test_no_version_from_before_a_fix_of_security_is_let_in() -> None:
     assert all(lowest[name] >= least for name, least in FIRST_SAFE.items())
 
 
-def test_the_wheel_has_all_of_the_page_and_nothing_that_builds_it(tmp_path: Path) -> None:
-    if not (ROOT / "src" / PAGE / "index.html").exists():
-        pytest.skip("the page was not built: make web")
-    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
-    done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    (wheel,) = tmp_path.iterdir()
-    assert wheel.stat().st_size < MOST_BYTES
-    with zipfile.ZipFile(wheel) as archive:
-        names = set(archive.namelist())
-        document = archive.read(f"{PAGE}index.html").decode()
-    if (ROOT / "src" / REPORT).exists():
-        assert {f"{REPORT}report.js", f"{REPORT}report.css"} <= names
-    built = ROOT / "src" / PAGE
-    files = {f"{PAGE}{one.relative_to(built)}" for one in built.rglob("*") if one.is_file()}
-    assert files == {name for name in names if name.startswith(PAGE)}
-    for named in re.findall(r'(?:src|href)="/([^"]+)"', document):
-        assert PAGE + named in names
-    assert not [name for name in names if "node_modules" in name or name.startswith("web/")]
-
-
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with the wheel and the source distribution."""
@@ -72,6 +51,25 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return place
+
+
+@pytest.mark.slow
+def test_the_wheel_has_all_of_the_page_and_nothing_that_builds_it(built: Path) -> None:
+    if not (ROOT / "src" / PAGE / "index.html").exists():
+        pytest.skip("the page was not built: make web")
+    (wheel,) = built.glob("*.whl")
+    assert wheel.stat().st_size < MOST_BYTES
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+        document = archive.read(f"{PAGE}index.html").decode()
+    if (ROOT / "src" / REPORT).exists():
+        assert {f"{REPORT}report.js", f"{REPORT}report.css"} <= names
+    page = ROOT / "src" / PAGE
+    files = {f"{PAGE}{one.relative_to(page)}" for one in page.rglob("*") if one.is_file()}
+    assert files == {name for name in names if name.startswith(PAGE)}
+    for named in re.findall(r'(?:src|href)="/([^"]+)"', document):
+        assert PAGE + named in names
+    assert not [name for name in names if "node_modules" in name or name.startswith("web/")]
 
 
 @pytest.mark.slow

@@ -250,6 +250,11 @@ def run(given: Namespace) -> int:
             foretell_cells(bill, ready, store)
 
         try:
+            if outputs.by:
+                from assay.reports.breakdown import require_field
+
+                about = (cell.task.metadata for cell in ready.cells)
+                require_field(outputs.by, about, who="no case")
             _note_unused(ready)
             return _carry_out(ready, store, outputs, go=go, kept=kept, foretold=foretold)
         except AssayError:

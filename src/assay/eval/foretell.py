@@ -115,6 +115,8 @@ def _note_models(bill: Bill, specs: Sequence[GraderSpec], asked: Iterable[str] =
         if registered(model) is not None:
             continue
         try:
+            if client.route(model).missing:
+                continue
             is_known = client.knows_price(model)
         except (InputError, ModelError):  # it cannot be asked, and the run says so
             continue
@@ -133,6 +135,8 @@ async def _foretell(
     if client.settings.cache == "replay":
         return
     _note_models(bill, specs)
+    if not bill.models:
+        return
     sample, bill.items = _sample(submissions)
     found = Questions(has_more=any(spec.kind.grader.asks_again for spec in specs))
     costs: list[tuple[float, float]] = []
