@@ -22,7 +22,7 @@ RED = Picture(png())
 def rows_of(directory: Path, *rows: dict[str, Any], **reading: Any) -> list[Row]:
     file = directory / "rows.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return list(read_rows(str(file), graders=(), reading=RowReading(**reading)))
+    return list(read_rows(str(file), reading=RowReading(**reading)))
 
 
 def pictures_of(row: Row) -> list[tuple[int, str]]:
@@ -130,15 +130,15 @@ def test_parquet_holds_the_bytes(tmp_path: Path) -> None:
     held = [{"bytes": png(), "path": "x.png"}]
     table = pa.table({"answer": ["red"], "images": [held]})
     parquet.write_table(table, tmp_path / "a.parquet")
-    [read] = read_rows(str(tmp_path / "a.parquet"), graders=())
+    [read] = read_rows(str(tmp_path / "a.parquet"))
     assert pictures_of(read) == [(0, RED.digest)]
     parquet.write_table(pa.table({"answer": ["red"], "image": [png()]}), tmp_path / "b.parquet")
     reading = RowReading(mapping={"images": "image"})
-    [read] = read_rows(str(tmp_path / "b.parquet"), graders=(), reading=reading)
+    [read] = read_rows(str(tmp_path / "b.parquet"), reading=reading)
     assert pictures_of(read) == [(0, RED.digest)]
     parquet.write_table(pa.table({"answer": ["a"], "image": [b"no"]}), tmp_path / "c.parquet")
     with pytest.raises(InputError, match="'image' holds bytes of which, as a picture, it is no"):
-        list(read_rows(str(tmp_path / "c.parquet"), graders=(), reading=reading))
+        list(read_rows(str(tmp_path / "c.parquet"), reading=reading))
 
 
 @pytest.mark.sandbox

@@ -183,7 +183,7 @@ def _require_by(field: str, rows: RowsGiven) -> None:
     reading = rows.reading
     if reading.on_bad_row is not None:
         reading = replace(reading, on_bad_row=left_out)
-    read = read_rows(rows.path, graders=(), reading=reading)
+    read = read_rows(rows.path, reading=reading)
     require_field(field, (row.submission.metadata for row in read))
 
 

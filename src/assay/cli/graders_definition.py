@@ -171,7 +171,7 @@ def read_samples(files: list[str]) -> list[tuple[str, Submission]]:
     """The rows of some datasets, with their ids."""
     from assay.tasks.rows import read_rows
 
-    return [(row.id, row.submission) for file in files for row in read_rows(file, graders=())]
+    return [(row.id, row.submission) for file in files for row in read_rows(file)]
 
 
 def is_definition(file: str) -> bool:

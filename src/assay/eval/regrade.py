@@ -242,7 +242,7 @@ def _tasks(
 
 def _graders_of(task: Task) -> tuple[GraderSpec, ...]:
     """The graders that were declared for it; a template's are in its code."""
-    return task.work.graders if isinstance(task.work, Case | Row) else ()
+    return task.work.graders if isinstance(task.work, Case) else ()
 
 
 def _kept_row(store: Store, run: RunRecord, cell: CellRecord) -> Row:

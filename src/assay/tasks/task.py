@@ -32,7 +32,6 @@ from assay.types.submission import Submission, Workspace
 if TYPE_CHECKING:
     from assay.tasks.blocks import Conditions
     from assay.tasks.case import Case
-    from assay.tasks.rows import Row
 
 Agent: TypeAlias = "Callable[[Run], Awaitable[object]]"
 """What does the work: any async callable that takes a run and fills ``run.trace``."""
@@ -237,7 +236,7 @@ class Task:
     """
 
     id: str
-    work: Work | Case | Row
+    work: Work | Case
     env: str = ""
     args: Mapping[str, Json] = field(default_factory=dict[str, Json])
     slug: str = ""

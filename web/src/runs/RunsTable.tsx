@@ -41,9 +41,9 @@ export function RunsTable({ runs, chosen, choose }: RunsTableProps) {
                 </Link>
                 <Below>
                   <RunState state={run.state} /> {subjectOf(run)}
-                  <span className="md:hidden">
-                    {" "}
-                    · <When at={run.created_at} />
+                  <span className="whitespace-nowrap md:hidden">
+                    {" · "}
+                    <When at={run.created_at} />
                   </span>
                 </Below>
               </span>
