@@ -190,7 +190,7 @@ def _require_by(field: str, rows: RowsGiven) -> None:
 
 
 def _look_for_pictures(graders: str, rows: RowsGiven) -> None:
-    """Warn where a judge would see no picture, for the rows have theirs in a field of another name."""
+    """Warn where a judge would see no picture, as the rows have theirs in another field."""
     from itertools import islice
 
     from assay.tasks.rows import read_rows
