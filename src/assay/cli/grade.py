@@ -195,7 +195,10 @@ def _look_for_pictures(graders: str, rows: RowsGiven) -> None:
 
     from assay.tasks.rows import read_rows
 
-    reading = replace(rows.reading, on_bad_row=lambda _: None)
+    def left_out(error: InputError) -> None:
+        """It is told where rows are planned."""
+
+    reading = replace(rows.reading, on_bad_row=left_out)
     for row in islice(read_rows(rows.path, reading=reading), 1):
         thread = row.submission.thread
         if thread is not None and thread.images():
