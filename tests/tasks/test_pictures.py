@@ -150,6 +150,19 @@ def test_parquet_holds_the_bytes(tmp_path: Path) -> None:
         list(read_rows(str(tmp_path / "c.parquet"), reading=reading))
 
 
+def test_a_judge_that_would_see_no_picture_is_told_where_the_rows_have_theirs(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "red.png").write_bytes(png())
+    judge = "[{type: llm_judge, model: fake, images: true, criteria: [says red]}]"
+    (tmp_path / "judge.yaml").write_text(judge)
+    (tmp_path / "rows.jsonl").write_text('{"answer": "red", "photo": "red.png"}\n')
+    said = "the first row has none but in 'photo' (--map images=photo)"
+    assert said in assay("grade", "rows.jsonl", "judge.yaml", cwd=tmp_path).stderr
+    mapped = assay("grade", "rows.jsonl", "judge.yaml", "--map", "images=photo", cwd=tmp_path)
+    assert "looks at pictures" not in mapped.stderr
+
+
 @pytest.mark.sandbox
 def test_the_example_tells_right_colours_from_wrong(tmp_path: Path) -> None:
     """A function reads them from the bytes, in the sandbox."""
