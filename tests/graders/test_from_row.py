@@ -254,6 +254,7 @@ def test_nothing_of_the_answer_says_how_it_is_graded(place: Json, said: str, hin
             "for the author",
         ),
         ({"type": "contains", "substrin": {"from": "expected"}}, "takes no option 'substrin'"),
+        ({"type": "contains", "substring": {"form": "expected"}}, "'form' is no 'from'"),
     ],
 )
 def test_what_is_run_asked_or_opened_is_not_for_a_row_to_say(
@@ -262,6 +263,11 @@ def test_what_is_run_asked_or_opened_is_not_for_a_row_to_say(
     spec, problems = reading(**grader)
     assert spec is None
     assert any(said in problem.message for problem in problems), problems
+
+
+async def test_a_reference_that_has_a_key_like_from_is_one() -> None:
+    spec = spec_of(type="json_match", expected={"form": "question"})
+    assert (await graded(spec, '{"form": "question"}')).value == 1.0
 
 
 async def test_a_reference_that_has_a_key_called_from_is_one() -> None:

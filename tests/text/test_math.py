@@ -521,3 +521,8 @@ def test_any_text_is_read(text: str) -> None:
 )
 def test_form(answer: str, expected: str, form: Any, score: float) -> None:
     assert math_equal(answer, expected, form=form) == score
+
+
+def test_attack_a_variable_k_is_no_thousand() -> None:
+    assert math_equal("5k", "5000") == math_equal("5000", "5k") == math_equal("5k.", 5000) == 0.0
+    assert math_equal("5k", "5k") == 1.0

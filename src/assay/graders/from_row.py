@@ -53,6 +53,16 @@ def is_from(option: object) -> TypeGuard[dict[str, Json]]:
     return len(said) == 1 or (isinstance(said["from"], str) and _root(said["from"]) in SOURCES)
 
 
+def nearly_from(option: object) -> str:
+    """The key of an option that is meant to be ``from``, and is misspelt; "" where none is."""
+    said = cast("dict[str, Json]", option) if isinstance(option, dict) else {}
+    if len(said) != 1:
+        return ""
+    ((key, source),) = said.items()
+    is_place = isinstance(source, str) and _root(source) in SOURCES
+    return key if is_place and nearest(key, ["from"]).startswith("did you mean") else ""
+
+
 def read_from(
     kind: Kind, name: str, option: Mapping[str, Json], path: Path, problems: list[Problem]
 ) -> str:
