@@ -57,9 +57,9 @@ def cases(directory: Path) -> Iterator[Case]:
         *_javascript(directory),
         *_rust(directory),
         *_cpp(directory),
+        *_go(directory),
+        *_java(directory),
     ]
-    for language in ("go", "java"):
-        _left_out(f"this proof does not run {language}", _places(directory, language))
     return proven(exercises)
 
 
@@ -193,3 +193,59 @@ def _catch(tests: Path) -> dict[str, str | bytes]:
             "test/main.o": made.read_bytes(),
             "test/catch.hpp": (tests / "catch.hpp").read_text("utf-8"),
         }
+
+
+def _go(directory: Path) -> Iterator[Exercise]:
+    places = _places(directory, "go")
+    if not shutil.which("go"):
+        _left_out("Go needs go", places)
+        return
+    for place in places:
+        of = published(place)
+        # The tables of the tests count as files to look at there.
+        tables = {name: text for name, text in of.given.items() if name.endswith("_test.go")}
+        given = {name: text for name, text in of.given.items() if name not in tables}
+        module = {"go.mod": (place / "go.mod").read_text("utf-8")}
+        yield Exercise(
+            f"go-{place.name}",
+            {**module, **given},
+            {**of.tests, **tables},
+            of.solution,
+            grader={"type": "tests", "cmd": "go test"},
+        )
+
+
+_JARS = Path("/usr/share/java")
+_JUNIT = _JARS / "junit-platform-console-standalone.jar"
+_CLASSES = ("junit-jupiter-api", "junit-jupiter-engine", "junit-jupiter-params", "assertj-core")
+
+
+def _java(directory: Path) -> Iterator[Exercise]:
+    """The tests are built with Gradle there; here, by the compiler and JUnit's own console."""
+    places = _places(directory, "java")
+    if not (shutil.which("javac") and _JUNIT.is_file()):
+        _left_out("Java needs javac and Debian's junit5 and libassertj-core-java", places)
+        return
+    needy = [place for place in places if "org.json" in (place / "build.gradle").read_text("utf-8")]
+    _left_out("they need a package for JSON", needy)
+    classes = ":".join(["made", *(str(_JARS / f"{name}.jar") for name in _CLASSES)])
+    for place in places:
+        if place not in needy:
+            of = published(place)
+            tests = {
+                name: re.sub(r"@Disabled(\(.*?\))?", "", text) for name, text in of.tests.items()
+            }
+            sources = "$(find src -name '*.java')"
+            build = f"javac -encoding UTF-8 -cp {classes} -d made {sources}"
+            run = f"java -cp {_JUNIT}:{classes} org.junit.platform.console.ConsoleLauncher"
+            yield Exercise(
+                f"java-{place.name}",
+                of.given,
+                tests,
+                of.solution,
+                grader={
+                    "type": "tests",
+                    "cmd": f"{build} && {run} --scan-classpath made --reports-dir reports",
+                    "junit_xml": "reports/TEST-junit-jupiter.xml",
+                },
+            )
