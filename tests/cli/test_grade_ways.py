@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,10 +20,10 @@ BAD: dict[str, Json] = {"answer": "b", "expected": "a"}
 BROKEN: dict[str, Json] = {"answer": "a"}
 
 
-def grade(root: Path, way: str, *more: str) -> tuple[int, str]:
+def grade(root: Path, way: str, *more: str, data: str = "rows.jsonl") -> tuple[int, str]:
     """Grade what is there; the exit status and the line of the verdict."""
     out = ("--out", "parts/") if way == "directory" else ()
-    done = assay("grade", "rows.jsonl", *out, *more, cwd=root)
+    done = assay("grade", data, *out, *more, cwd=root)
     lines = [line for line in done.stdout.splitlines() if _is_verdict(line)]
     return done.returncode, lines[-1] if lines else done.stderr
 
@@ -68,17 +70,19 @@ def test_a_verdict_and_an_exit_status_are_the_same_wherever_rows_go(
     assert (found, said in line) == (code, True), line
 
 
-@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+@pytest.mark.parametrize("data", ["rows.jsonl", "rows.parquet"])
 def test_what_nobody_graded_is_told_from_the_parts_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: str
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     write(tmp_path, GOOD, graders=HALF)
+    table: Any = import_module("pyarrow").Table.from_pylist([GOOD])
+    import_module("pyarrow.parquet").write_table(table, tmp_path / "rows.parquet")
     for tallies in ("kept", "lost"):
         if tallies == "lost":
             (tally,) = (tmp_path / "parts" / "tallies").iterdir()
             tally.unlink()
-        code, line = grade(tmp_path, "directory", "g.yaml", "--strict", "--parts", form)
+        code, line = grade(tmp_path, "directory", "g.yaml", "--strict", data=data)
         assert (code, "0.50 of the weight was not graded (model_judge: " in line) == (3, True), line
     done = assay("report", "parts/", cwd=tmp_path)
     assert (done.returncode, "BUT 0.50 of the weight" in done.stdout) == (0, True), done.stdout

@@ -45,7 +45,7 @@ def grade(
 ) -> tuple[str, tuple[RowTally, Json]]:
     """The answers of the parts, one after the other, what they come to, and what was left out."""
     out = tmp_path / "out"
-    to = PartDirectory(str(out), rows=rows, form="jsonl")
+    to = PartDirectory(str(out), rows=rows)
     with plan_rows(str(tmp_path / "data"), EXACT, to, reading=reading or RowReading()) as plan:
         asyncio.run(grade_rows(plan, workers=1))
     tally = to.tally(), to.summary["left_out"]

@@ -20,13 +20,12 @@ import pytest
 from assay.errors import InputError, StoreError
 from assay.eval import parts as parts_module
 from assay.eval.part_directory import PartDirectory
-from assay.eval.parts import read_part
+from assay.eval.parts import PartForm, read_part
 from assay.eval.recorded import RowPlan, grade_rows, plan_rows
 from assay.eval.shards import Shard, read_shard
 from assay.graders import Grader
 from assay.graders.spec import GraderSpec
 from assay.scoring import Json
-from assay.tasks.formats import Form
 from assay.tasks.row_files import RowReading
 
 EXACT = (GraderSpec(type="exact_match"),)
@@ -52,12 +51,11 @@ def grade(
     graders: tuple[GraderSpec, ...] = EXACT,
     *,
     rows: int = 4,
-    form: Form = "jsonl",
     workers: int = 1,
     **more: Any,
 ) -> dict[str, Json]:
     """Plan, grade and sum up."""
-    with planned(data, directory, graders, rows=rows, form=form, **more) as (plan, to):
+    with planned(data, directory, graders, rows=rows, **more) as (plan, to):
         asyncio.run(grade_rows(plan, workers=workers))
         return to.summary
 
@@ -69,11 +67,10 @@ def planned(
     graders: tuple[GraderSpec, ...] = EXACT,
     *,
     rows: int | None = None,
-    form: Form | None = None,
     **more: Any,
 ) -> Generator[tuple[RowPlan, PartDirectory]]:
     """Plan, for parts."""
-    to = PartDirectory(str(directory), rows=rows, form=form)
+    to = PartDirectory(str(directory), rows=rows)
     with plan_rows(str(data), graders, to, **more) as plan:
         yield plan, to
 
@@ -225,15 +222,31 @@ def test_rows_that_are_handed_out_need_no_file(data: Path, tmp_path: Path) -> No
     assert list(parts(tmp_path / "out").values()) == list(parts(tmp_path / "plain").values())
 
 
-FORMS: tuple[Form, ...] = ("jsonl", "jsonl.gz", "jsonl.zst", "parquet", "arrow")
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_parts_of_every_form_are_the_same_bytes_twice_and_hold_the_same_grades(
-    data: Path, tmp_path: Path, form: Form
+def test_a_table_that_only_this_process_can_read_becomes_json_lines(
+    data: Path, tmp_path: Path
 ) -> None:
+    """As one that came by standard input: whoever grades elsewhere is sent the rows as JSON."""
+    with table_of(data).open("rb") as table:
+        grade(f"/proc/self/fd/{table.fileno()}", tmp_path / "out")
+    assert len(lines(tmp_path / "out")) == ROWS
+
+
+def table_of(file: Path) -> Path:
+    """The same rows as Parquet."""
+    pa: Any = import_module("pyarrow")
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    made = file.with_suffix(".parquet")
+    import_module("pyarrow.parquet").write_table(pa.Table.from_pylist(rows), made)
+    return made
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_parts_of_either_form_are_the_same_bytes_twice_and_hold_the_same_grades(
+    data: Path, tmp_path: Path, form: PartForm
+) -> None:
+    given = table_of(data) if form == "parquet" else data
     for name in ("one", "two"):
-        grade(data, tmp_path / name, form=form, rows=10)
+        grade(given, tmp_path / name, rows=10)
     assert parts(tmp_path / "one") == parts(tmp_path / "two")
     found = [
         one
@@ -245,27 +258,17 @@ def test_parts_of_every_form_are_the_same_bytes_twice_and_hold_the_same_grades(
     assert [one.scores for _, one, _ in found[6:8]] == [(0.0,), (None,)]
 
 
-def test_columns_are_the_same_in_every_part_whatever_rows_hold(tmp_path: Path) -> None:
-    pq: Any = import_module("pyarrow.parquet")
-    rows: list[dict[str, Json]] = [
-        {"answer": "a", "expected": "a", "n": 1, "big": 2**60, "tags": ["x"], "ok": True},
-        {"answer": "b", "expected": "a", "n": 2.5, "nothing": None, "grade_reward": 7},
-        {"answer": "\ud800", "expected": "a", "mixed": "text"},
-        {"answer": "a", "expected": "a", "mixed": {"b": 1}},
-    ]
-    file = tmp_path / "odd.jsonl"
-    file.write_text("".join(json.dumps(one) + "\n" for one in rows))
-    grade(file, tmp_path / "out", rows=1, form="parquet")
-    tables = [pq.read_table(one) for one in sorted((tmp_path / "out" / "parts").iterdir())]
-    assert len({str(table.schema) for table in tables}) == 1
-    kept = [table.to_pylist()[0] for table in tables]
-    assert [(one["n"], one["big"], one["tags"]) for one in kept[:2]] == [
-        (1.0, 2**60, '["x"]'),
-        (2.5, None, None),
-    ]
-    assert [one["mixed"] for one in kept[2:]] == ['"text"', '{"b": 1}']
-    assert [one["answer"] for one in kept] == ["a", "b", "?", "a"]
-    assert [one["grade_reward"] for one in kept] == [1.0, 0.0, 0.0, 1.0]
+def test_parts_are_tables_where_all_files_are(data: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    table_of(data).rename(folder / "a.parquet")
+    grade(folder, tmp_path / "tables", rows=10)
+    (folder / "b.jsonl").write_text('{"id": "more", "answer": "Oslo", "expected": "Oslo"}\n')
+    grade(folder, tmp_path / "mixed", rows=10)
+    for name, form, count in (("tables", "parquet", ROWS), ("mixed", "jsonl", ROWS + 1)):
+        made = sorted((tmp_path / name / "parts").iterdir())
+        assert {part.suffix for part in made} == {f".{form}"}
+        assert sum(len(list(read_part(part, cast("PartForm", form)))) for part in made) == count
 
 
 def test_malformed_rows_end_it_or_are_left_out_and_counted(data: Path, tmp_path: Path) -> None:
@@ -350,13 +353,13 @@ def test_a_table_that_is_broken_inside_is_named_by_whoever_finds_it(
     text[column.data_page_offset : column.data_page_offset + 60] = b"\xff" * 60
     file.write_bytes(text)
     with pytest.raises(InputError, match=r"rows\.parquet"):
-        grade(file, tmp_path / "out", (GraderSpec(type=grader),), rows=50, form="parquet")
+        grade(file, tmp_path / "out", (GraderSpec(type=grader),), rows=50)
 
 
 def test_each_row_is_read_once_before_the_first_is_graded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For the columns of a table, malformed rows and ids that stand twice together."""
+    """For malformed rows and ids that stand twice together."""
     read: list[int] = []
 
     def counted(shard: Shard) -> Any:
@@ -371,8 +374,8 @@ def test_each_row_is_read_once_before_the_first_is_graded(
         rows = [{**row(n), "id": f"{name}{n}", name: n} for n in range(8)]
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
     graders = (GraderSpec(type="math_equal"),)
-    with planned(folder, tmp_path / "out", graders, rows=4, form="parquet") as (plan, _):
-        assert {"a", "b"} < {name for name, _ in plan.terms.data.columns or ()}
+    with planned(folder, tmp_path / "out", graders, rows=4):
+        pass
     assert read == [0, 1, 2, 3]
 
 
@@ -419,16 +422,12 @@ def test_a_column_that_differs_from_a_grades_in_capitals_alone_is_not_written(
         "GRADE_SCORE_x": [1],
     }
     pq.write_table(pa.table(columns), tmp_path / "t.parquet")
-    (tmp_path / "t.jsonl").write_text(
-        json.dumps({name: value for name, (value,) in columns.items()}) + "\n"
-    )
-    for name in ("t.parquet", "t.jsonl"):
-        grade(tmp_path / name, tmp_path / f"out-{name}", form="parquet")
-        (part,) = (tmp_path / f"out-{name}" / "parts").iterdir()
-        found = pq.read_table(part).to_pydict()
-        assert len({one.casefold() for one in found}) == len(found)
-        assert "GRADE_SCORE_x" not in found
-        assert found["grade_reward"] == [0.0]
+    grade(tmp_path / "t.parquet", tmp_path / "out")
+    (part,) = (tmp_path / "out" / "parts").iterdir()
+    found = pq.read_table(part).to_pydict()
+    assert len({one.casefold() for one in found}) == len(found)
+    assert "GRADE_SCORE_x" not in found
+    assert found["grade_reward"] == [0.0]
 
 
 @pytest.mark.parametrize("is_counted", [True, False])
@@ -495,18 +494,14 @@ def test_rows_that_were_left_out_are_counted_again_where_their_count_is_lost(
         grade(data, tmp_path / "out", reading=skipping)
 
 
-def test_a_table_that_cannot_be_written_as_it_is_asked_for_is_refused_before_anything_is_graded(
-    tmp_path: Path,
-) -> None:
+def test_a_table_that_cannot_be_parquet_becomes_json_lines(tmp_path: Path) -> None:
     pa: Any = import_module("pyarrow")
     columns = {"answer": ["a"], "expected": ["a"], "odd": pa.array([{}], pa.struct([]))}
     data = tmp_path / "t.arrow"
     with pa.OSFile(str(data), "wb") as to, pa.ipc.new_file(to, pa.table(columns).schema) as writer:
         writer.write_table(pa.table(columns))
-    with pytest.raises(InputError, match="cannot be written as parquet") as refused:
-        grade(data, tmp_path / "out", form="parquet")
-    assert refused.value.hint == "write JSON lines: --parts jsonl"
-    assert not (tmp_path / "out").exists()
+    grade(data, tmp_path / "out")
+    assert [(one["odd"], one["grade"]["reward"]) for one in lines(tmp_path / "out")] == [({}, 1.0)]
 
 
 @pytest.mark.slow
@@ -537,7 +532,7 @@ def test_no_part_of_rows_that_changed_meanwhile_is_left_for_those_that_are_put_b
     data: Path, tmp_path: Path
 ) -> None:
     original, out = data.read_text(), tmp_path / "out"
-    with planned(data, out, rows=4, form="jsonl") as (plan, to):
+    with planned(data, out, rows=4) as (plan, to):
         data.write_text(original.replace("Rome", "Oslo"))
         grades = [plan.work(shard) for shard in to.missing]  # all before the first is looked at
         given = iter(grades)
@@ -575,27 +570,13 @@ def test_what_never_ends_or_never_begins_is_no_dataset(tmp_path: Path, name: str
         grade(given, tmp_path / "out")
 
 
-def test_names_that_are_data_make_no_table(tmp_path: Path) -> None:
-    data = tmp_path / "rows.jsonl"
-    data.write_text(json.dumps({"answer": "a", **{f"k{n}": n for n in range(10_000)}}) + "\n")
-    with pytest.raises(InputError, match="have 10,001 different fields") as refused:
-        grade(data, tmp_path / "out", form="parquet")
-    assert refused.value.hint.startswith("write JSON lines")
-
-
 def test_a_table_of_rows_that_are_all_left_out_is_an_empty_part(tmp_path: Path) -> None:
     pa: Any = import_module("pyarrow")
     pq: Any = import_module("pyarrow.parquet")
     nested = [[float("nan")]] * 3 + [[1.0]]
     pq.write_table(pa.table({"answer": ["a"] * 4, "x": nested}), tmp_path / "t.parquet")
     skipping = RowReading(on_bad_row=lambda _: None)
-    for form in ("parquet", "jsonl"):
-        out = tmp_path / form
-        summary = grade(
-            tmp_path / "t.parquet", out, rows=3, form=cast("Form", form), reading=skipping
-        )
-        assert (summary["left_out"], summary["errors"]) == (3, 1)
-        again = grade(
-            tmp_path / "t.parquet", out, rows=3, form=cast("Form", form), reading=skipping
-        )
-        assert again["left_out"] == 3
+    summary = grade(tmp_path / "t.parquet", tmp_path / "out", rows=3, reading=skipping)
+    assert (summary["left_out"], summary["errors"]) == (3, 1)
+    again = grade(tmp_path / "t.parquet", tmp_path / "out", rows=3, reading=skipping)
+    assert again["left_out"] == 3

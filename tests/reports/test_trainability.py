@@ -8,7 +8,7 @@ import json
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -30,7 +30,6 @@ from assay.reports.trainability import (
 )
 from assay.scoring.json_safe import Json
 from assay.store import CellRecord, RunRecord, Store
-from assay.tasks.formats import Form
 from assay.tasks.grader_files import load_graders
 from assay.tasks.row_files import RowReading
 from assay.tasks.rows import read_row
@@ -261,16 +260,13 @@ def test_anything_may_name_a_group(given: Json) -> None:
     assert not read_row({"answer": "a", "group": ""}).group
 
 
-@pytest.mark.parametrize("form", ["jsonl", "jsonl.zst", "parquet", "arrow"])
 @pytest.mark.parametrize("name", ["rows.jsonl", "rows.csv", "rows.parquet"])
-def test_rows_in_parts_have_the_groups_that_those_of_a_run_have(
-    samples: Path, name: str, form: str
-) -> None:
+def test_rows_in_parts_have_the_groups_that_those_of_a_run_have(samples: Path, name: str) -> None:
     arrow: Any = import_module("pyarrow")
     import_module("pyarrow.parquet").write_table(
         arrow.Table.from_pylist(_SAMPLES), samples / "rows.parquet"
     )
-    _into_parts(samples / name, "group=prompt_id", cast("Form", form))
+    _into_parts(samples / name, "group=prompt_id")
     seen = trainability_of_parts(samples / "graded", floor=samples / "graded")
     ends = {end: groups for end, groups in _ends(seen).items() if groups}
     assert ends == {"learnable": 1, "all_right": 1, "too_few": 2}
@@ -279,28 +275,27 @@ def test_rows_in_parts_have_the_groups_that_those_of_a_run_have(
     assert (seen.unbeaten, seen.floored) == (4, 4)  # each group's best is its own floor
 
 
-@pytest.mark.parametrize("form", ["jsonl", "parquet"])
 def test_what_names_a_group_in_parts_may_be_any_json_also_inside_of_a_field(
-    samples: Path, form: Form
+    samples: Path,
 ) -> None:
     names: list[Json] = [[{"role": "user"}], "a", "", None, [{"role": "user"}], "a", True]
     rows = [{**row, "meta": {"p": one}} for row, one in zip(_SAMPLES, names, strict=True)]
     (samples / "deep.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    _into_parts(samples / "deep.jsonl", "group=meta.p", form)
+    _into_parts(samples / "deep.jsonl", "group=meta.p")
     seen = trainability_of_parts(samples / "graded")
     assert seen.sizes == "5 groups of trials: 3 of 1 trial, 2 of 2 trials"
 
 
-def _into_parts(data: Path, group: str, form: Form) -> None:
+def _into_parts(data: Path, group: str) -> None:
     graders = load_graders(str(data.parent / "graders.yaml"), alone=True)
     reading = RowReading(mapping=dict(one.split("=") for one in f"{_MAP},{group}".split(",")))
-    to = PartDirectory(str(data.parent / "graded"), form=form, rows=2)
+    to = PartDirectory(str(data.parent / "graded"), rows=2)
     with plan_rows(str(data), graders, to, reading=reading) as plan:
         asyncio.run(grade_rows(plan))
 
 
 def test_the_command_shows_what_parts_could_teach(samples: Path) -> None:
-    _into_parts(samples / "rows.jsonl", "group=prompt_id", "jsonl")
+    _into_parts(samples / "rows.jsonl", "group=prompt_id")
     shown = assay("runs", "trainability", "graded/", "--floor", "graded", cwd=samples)
     assert shown.returncode == 0, shown.stderr
     assert "4 groups of trials: 2 of 1 trial, 1 of 2 trials, 1 of 3 trials" in shown.stdout
@@ -327,7 +322,7 @@ def test_the_command_shows_what_parts_could_teach(samples: Path) -> None:
 def test_attack_parts_that_others_wrote_teach_nothing(
     samples: Path, file: str, text: str | None, said: str
 ) -> None:
-    _into_parts(samples / "rows.jsonl", "group=prompt_id", "jsonl")
+    _into_parts(samples / "rows.jsonl", "group=prompt_id")
     place = samples / "graded"
     target = min((place / "parts").iterdir()) if file == "part" else place / file
     target.unlink() if text is None else target.write_text(text)

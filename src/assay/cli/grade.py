@@ -115,8 +115,6 @@ def run(given: Namespace) -> int:
         InputError: For a malformed dataset, grader file or function.
     """
     from assay.cli.named_grader import names_stored
-    from assay.tasks.formats import TABLE_FORMS
-    from assay.tasks.tables import load_arrow
 
     outputs = Outputs.of(given)
     given.grader, given.data[0] = in_order(given.grader, given.data[0])
@@ -130,8 +128,6 @@ def run(given: Namespace) -> int:
     check_targets((out, outputs.junit), inputs=(*given.data, given.grader))
     for place in given.data:
         require_rows(place)
-    if given.parts in TABLE_FORMS:
-        load_arrow()  # what cannot be written is not paid for
     noted: dict[str, Json] = {}
     if given.project != "default" and not (function is None and names_stored(given.grader)):
         raise InputError(f"--project is of stored graders, and {given.grader} is a file")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 from assay.cli.options import Outputs, positive
 from assay.errors import InputError
 from assay.scoring.json_safe import Json
-from assay.tasks.formats import FORMS, TABLE_FORMS, Form, form_of
+from assay.tasks.formats import form_of
 
 if TYPE_CHECKING:
     from assay.eval.recorded import RowPlan
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from assay.store.runs import Store
 
 _CAUSES = 5
-_FILE_FORMS = tuple(form for form in FORMS if form not in TABLE_FORMS)
 _NOT_WITH = ("label", "junit", "otel", "by")
 
 
@@ -36,11 +35,6 @@ def add_parts(parser: ArgumentParser) -> None:
     )
     group = parser.add_argument_group("with --out DIR/").add_argument
     group("--shard-rows", type=positive, metavar="N", help="rows of a part")
-    group(
-        "--parts",
-        choices=FORMS,
-        help="the format of parts; by default Parquet for tables of columns, else JSONL",
-    )
 
 
 def in_parts(given: Namespace) -> bool:
@@ -58,17 +52,14 @@ def in_parts(given: Namespace) -> bool:
                     hint="leave it out, or write to a file",
                 )
         return True
-    if given.out and form_of(given.out) not in _FILE_FORMS:
+    if given.out and form_of(given.out) is None:
         raise InputError(
             f"rows cannot be written as the one file {given.out}",
             hint=f"call it .jsonl, .jsonl.gz or .jsonl.zst; or {Path(given.out).stem}/, "
-            "a directory of parts, which may be Parquet or Arrow (--parts)",
+            "a directory of parts, which are Parquet where the data is",
         )
-    for name in ("shard_rows", "parts"):
-        if getattr(given, name):
-            raise InputError(
-                f"--{name.replace('_', '-')} goes with --out DIR/", hint="with a slash at the end"
-            )
+    if given.shard_rows:
+        raise InputError("--shard-rows goes with --out DIR/", hint="with a slash at the end")
     return False
 
 
@@ -79,11 +70,7 @@ class RowParts:
         from assay.eval.part_directory import PartDirectory
 
         self._out, self._outputs = given.out, outputs
-        self.sink = PartDirectory(
-            given.out,
-            form=cast("Form | None", given.parts),
-            rows=given.shard_rows,
-        )
+        self.sink = PartDirectory(given.out, rows=given.shard_rows)
 
     def resuming(self, plan: RowPlan) -> str:
         """What is gone on with."""
@@ -248,17 +235,16 @@ def write_rows(out: str, plan: RowPlan, run_id: str, store: Store) -> None:
 
     The file is there whole or not at all.
     """
-    from assay.eval.parts import PartWriter, commit, temporary, ungraded
+    from assay.eval.parts import commit, packing, temporary, ungraded
     from assay.reports.run_view import whole_row
     from assay.scoring.records import as_json
 
-    target, data = Path(out), plan.terms.data
+    target, blocks = Path(out), (plan.work.blocks(shard) for shard in plan.terms.data.shards)
     with temporary(target) as file:
-        with PartWriter(file, cast("Form", form_of(out)), (), data.columns) as to:
-            for rows in (one.rows for shard in data.shards for one in plan.work.blocks(shard)):
+        with packing(file, form_of(out) or "jsonl") as to:
+            for rows in (one.rows for some in blocks for one in some):
                 cells = store.cells_of(run_id, [row.id for row, _ in rows])
-                to.objects(
-                    {**ungraded(row.fields), "grade": as_json(whole_row(cells[row.id]))}
-                    for row, _ in rows
-                )
+                for row, _ in rows:
+                    graded = as_json(whole_row(cells[row.id]))
+                    to.write(json.dumps({**ungraded(row.fields), "grade": graded}).encode() + b"\n")
         commit(file, target, replace=True)

@@ -22,6 +22,7 @@ _MOVED: dict[str, dict[str, str]] = {
         "--function": _GRADER,
         "--range": _SAID,
         "--isolation": _SAID,
+        "--parts": "parts are Parquet where all of the data is, else JSON lines",
         "--retry-errors": "the same command grades again what could not be graded",
     },
     "regrade": {"--graders": "name the file after the run"},

@@ -2,8 +2,7 @@
 
 Files are read where they are, if somebody can begin in the middle of them: JSON lines, Parquet and
 Arrow. Others become JSON lines. The look, by as many processes as are worth it, finds the first
-malformed row and ids that stand twice, before anything is paid for; how many rows are labelled; and
-which columns a table of the rows has.
+malformed row and ids that stand twice, before anything is paid for; and how many rows are labelled.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ from typing import TypeAlias, cast
 from assay.cores import cores
 from assay.errors import InputError, nearest
 from assay.eval.batch import Processes, run_batches
-from assay.eval.columns import Column, add_kinds, column_kinds, columns_of
 from assay.eval.repeated_ids import Twins, hashes_of, kept_hashes, twins_of
 from assay.eval.shards import (
     RowStretch,
@@ -64,7 +62,6 @@ class Dataset:
         sources: Its files, in their order.
         shards: All rows, in their order.
         versions: The files as they are, by their paths.
-        columns: Those of a table that JSON rows become; None where none is asked for.
         has_traces: Whether any row says what was done for its answer.
         left_out: Malformed rows, and those with the id of an earlier one, which are left out.
         first_left_out: What is wrong with the first of them.
@@ -76,7 +73,6 @@ class Dataset:
     sources: tuple[ShardSource, ...]
     shards: tuple[Shard, ...]
     versions: Mapping[str, Version]
-    columns: tuple[Column, ...] | None
     has_traces: bool
     left_out: int
     first_left_out: str
@@ -99,7 +95,6 @@ def read_through(
     reading: RowReading,
     label: str | None,
     size: tuple[int, int],
-    becomes_table: Callable[[Sequence[ShardSource]], bool],
     left_out: tuple[int, str] = (0, ""),
 ) -> Generator[Dataset]:
     """Cut a dataset into shards, and read all its rows; what it unpacked is there until the end.
@@ -109,7 +104,6 @@ def read_through(
         reading: How rows are read; with ``on_bad_row``, malformed ones are left out.
         label: Field that people labelled; None for none.
         size: Bytes and rows that a shard has at most.
-        becomes_table: Whether its files become a table whose columns are yet to be found.
         left_out: How many rows were left out where it was made of something else, and what is wrong
             with the first.
 
@@ -130,7 +124,7 @@ def read_through(
         listed = _shards(found)
         if not listed:
             raise _no_rows(name, skipped)
-        look = _Look(label, for_table=becomes_table(sources), may_skip=may_skip)
+        look = _Look(label, may_skip)
         seen, twins = _looked(listed, look, skipped)
         shards = tuple(
             replace(
@@ -151,7 +145,6 @@ def read_through(
             sources=tuple(sources),
             shards=shards,
             versions={source.path: version for source, _, version in found},
-            columns=columns_of(seen.kinds) if look.for_table else None,
             has_traces=seen.has_traces,
             left_out=skipped.count,
             first_left_out=skipped.first,
@@ -262,7 +255,6 @@ class _Seen:
 
     Attributes:
         hashes: Those of the ids of its rows.
-        kinds: What the columns of its rows hold.
         labelled: Rows with a label.
         has_traces: Whether any row has a trace.
         malformed: By the numbers of shards, how many of their rows are malformed.
@@ -271,7 +263,6 @@ class _Seen:
     """
 
     hashes: array[int] = field(default_factory=lambda: array("Q"))
-    kinds: dict[str, str] = field(default_factory=dict[str, str])
     labelled: int = 0
     has_traces: bool = False
     malformed: Counter[int] = field(default_factory=Counter[int])
@@ -284,7 +275,6 @@ class _Look:
     """Looks through a shard, in this process or in another."""
 
     label: str | None
-    for_table: bool
     may_skip: bool
 
     def __call__(self, shard: Shard) -> _Seen:
@@ -308,8 +298,6 @@ class _Look:
                 if len(seen.told) < _TOLD:
                     seen.told.append(error)
                 continue
-            if self.for_table:
-                column_kinds(row.fields, seen.kinds)
             seen.labelled += row.is_labelled
             seen.has_traces = seen.has_traces or row.has_trace
             yield row.id
@@ -324,7 +312,6 @@ def _looked(shards: Sequence[Shard], look: _Look, left_out: _LeftOut) -> tuple[_
         def keep(shard: Shard, done: object) -> None:
             seen = cast("_Seen", done)
             hashes.add(seen.hashes)
-            add_kinds(whole.kinds, seen.kinds)
             whole.labelled += seen.labelled
             whole.has_traces = whole.has_traces or seen.has_traces
             whole.malformed.update(seen.malformed)

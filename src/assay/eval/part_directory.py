@@ -20,10 +20,11 @@ from pathlib import Path
 from typing import cast
 
 from assay.errors import AssayError, InputError
+from assay.eval.datasets import OURS
 from assay.eval.grades import RowTally
 from assay.eval.part_reading import SUMMARY, read_json
 from assay.eval.part_writing import MANIFEST, PARTS, TALLIES, PartsOut, digest_of_plan
-from assay.eval.parts import commit, require_columns, temporary
+from assay.eval.parts import PartForm, commit, fits_parquet, temporary
 from assay.eval.recorded import RowTerms
 from assay.eval.records import digest_with_files
 from assay.eval.row_grading import computes, is_pure
@@ -32,7 +33,6 @@ from assay.graders.spec import GraderSpec
 from assay.scoring.json_safe import Json
 from assay.shown import Ended
 from assay.store.kept_files import held
-from assay.tasks.formats import TABLE_FORMS, Form
 from assay.tasks.tables import ColumnFile
 from assay.version import __version__
 
@@ -46,11 +46,10 @@ _BYTES = 64 << 20
 
 
 class PartDirectory:
-    """Where graded rows become files.
+    """Where graded rows become files: Parquet where all files are tables that fit, else JSON lines.
 
     Args:
         place: The directory; it is made, or has what an earlier grading of the same left.
-        form: As what parts are written; by default Parquet where all files are tables, else JSONL.
         rows: How many a part has; by default as many as suit the graders.
 
     Attributes:
@@ -64,16 +63,9 @@ class PartDirectory:
     by_batches = False
     is_shared = True
 
-    def __init__(
-        self,
-        place: str,
-        *,
-        form: Form | None = None,
-        rows: int | None = None,
-    ) -> None:
+    def __init__(self, place: str, *, rows: int | None = None) -> None:
         self.place = Path(place)
-        self._form, self._rows = form, rows
-        self._has_tables = False
+        self._rows = rows
         self.parts: tuple[Shard, ...] = ()
         self.missing: tuple[Shard, ...] = ()
         self.todo_rows = self.before = 0
@@ -90,28 +82,6 @@ class PartDirectory:
             return _BYTES, _ROWS
         return _BYTES, _COMPUTED_ROWS if computes(graders) else _COSTLY_ROWS
 
-    def becomes_table(self, sources: Sequence[ShardSource]) -> bool:
-        """Whether rows that are JSON become a table, whose columns are yet to be found.
-
-        Raises:
-            InputError: For files that cannot become parts of the form that is asked for.
-        """
-        tables = [one for one in sources if one.is_table]
-        are_all = len(tables) == len(sources)
-        form = self._form = self._form or ("parquet" if are_all else "jsonl")
-        self._has_tables = form in TABLE_FORMS or bool(tables)
-        if form not in TABLE_FORMS:
-            return False
-        for one in tables:
-            with closing(ColumnFile(one.path, one.name)) as table:
-                require_columns(table, form)
-        if tables and not are_all:
-            raise InputError(
-                f"{tables[0].name} is a table, and other files of the dataset are not",
-                hint="write JSON lines: --parts jsonl",
-            )
-        return not tables
-
     @contextmanager
     def agreed(self, terms: RowTerms) -> Generator[PartsOut]:
         """Keep the plan in the directory, which is nobody else's until the block ends.
@@ -120,7 +90,7 @@ class PartDirectory:
             InputError: If it holds something else, saying what differs; or is somebody's now.
             StoreError: If it cannot be written.
         """
-        data, graders, form = terms.data, terms.graders, cast("Form", self._form)
+        data, graders, form = terms.data, terms.graders, _form_of(terms.data.sources)
         self._left_out = data.left_out, data.first_left_out
         decided: dict[str, Json] = {
             "assay": __version__,
@@ -135,7 +105,6 @@ class PartDirectory:
             "files": [
                 {"name": one.name, "digest": data.versions[one.path].digest} for one in data.sources
             ],
-            "columns": None if data.columns is None else dict[str, Json](data.columns),
         }
         with _opened(self.place):
             self.parts = tuple(_named(shard, data.versions, decided, form) for shard in data.shards)
@@ -144,8 +113,7 @@ class PartDirectory:
                 directory=str(self.place.absolute()),
                 manifest=digest_of_plan(self.place),
                 form=form,
-                columns=data.columns,
-                has_tables=self._has_tables,
+                has_tables=any(one.is_table for one in data.sources),
             )
             self._look_what_is_there(out, terms.threshold)
             if self.missing:  # what stands there is of other parts than there will be
@@ -218,8 +186,19 @@ class PartDirectory:
 # ---- the directory -----------------------------------------------------------------------------
 
 
+def _form_of(sources: Sequence[ShardSource]) -> PartForm:
+    """What parts are written as: what came in columns goes out in columns, if it can."""
+    for one in sources:
+        if not one.is_table or one.path.startswith(OURS):  # whose rows may be sent, as JSON
+            return "jsonl"
+        with closing(ColumnFile(one.path, one.name)) as table:
+            if not fits_parquet(table):
+                return "jsonl"
+    return "parquet"
+
+
 def _named(
-    shard: Shard, versions: Mapping[str, Version], decided: Mapping[str, Json], form: Form
+    shard: Shard, versions: Mapping[str, Version], decided: Mapping[str, Json], form: PartForm
 ) -> Shard:
     """With the name of its part."""
     same = {name: value for name, value in decided.items() if name != "files"}

@@ -14,7 +14,6 @@ from assay.eval.part_writing import MANIFEST, PARTS
 from assay.eval.parts import read_part
 from assay.scoring.json_safe import Json
 from assay.store.records import GROUP, CellRecord
-from assay.tasks.formats import FORMS
 from assay.types.codec import ShapeError
 
 SUMMARY = "summary.json"
@@ -42,13 +41,11 @@ def cells_of(place: Path) -> Iterator[CellRecord]:
         manifest, parts = _finished(place)
         options = cast("dict[str, Json]", manifest["options"])
         mapping = {str(k): str(v) for k, v in cast("dict[str, str]", options["map"]).items()}
-        columns = cast("dict[str, str] | None", manifest["columns"])
-        made = None if columns is None else tuple(columns.items())
-        if (form := options["parts"]) not in FORMS:
+        if (form := options["parts"]) not in ("jsonl", "parquet"):
             raise ValueError(f"{MANIFEST} names no form of parts")
         expected = _summary(place)[1].rows
     for part in parts:
-        for case, grade, group in read_part(place / PARTS / part, form, mapping, made):
+        for case, grade, group in read_part(place / PARTS / part, form, mapping):
             yield CellRecord(
                 run_id="",
                 case=case,

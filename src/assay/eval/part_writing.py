@@ -14,14 +14,12 @@ from types import TracebackType
 from typing import IO, Self
 
 from assay.errors import InputError, StoreError
-from assay.eval.columns import Column
 from assay.eval.grades import RowGrade, RowTally, score_names
-from assay.eval.parts import PartWriter, commit, read_part, temporary
+from assay.eval.parts import PartForm, PartWriter, commit, read_part, temporary
 from assay.eval.shard_work import NOT_SHARED, Block, ShardWork
 from assay.eval.shards import Shard
 from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult
-from assay.tasks.formats import Form
 from assay.tasks.tables import load_arrow
 from assay.types.codec import ShapeError
 
@@ -41,14 +39,12 @@ class PartsOut:
         directory: Where they are.
         manifest: Digest of the plan that stands there.
         form: As what they are written.
-        columns: Of tables that are made of JSON rows; None where rows have theirs.
-        has_tables: Whether what is read or written is Parquet or Arrow.
+        has_tables: Whether what is read or written has columns.
     """
 
     directory: str
     manifest: str
-    form: Form
-    columns: tuple[Column, ...] | None = None
+    form: PartForm
     has_tables: bool = False
 
     def prepare(self) -> None:
@@ -116,7 +112,7 @@ class _Part:
             _tally_file(self._target).unlink(missing_ok=True)  # it is of the part that gives way
         with ExitStack() as opened:
             self._file: IO[bytes] = opened.enter_context(temporary(self._target))
-            writer = PartWriter(self._file, self._out.form, self._names, self._out.columns)
+            writer = PartWriter(self._file, self._out.form, self._names)
             self._to = opened.enter_context(writer)
             self._open = opened.pop_all()
         return self

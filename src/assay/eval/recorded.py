@@ -32,7 +32,7 @@ from assay.eval.batch import Processes, run_batches
 from assay.eval.datasets import Dataset, read_through
 from assay.eval.row_grading import ROW_PARTS, computes
 from assay.eval.shard_work import Out, ShardWork, batch_size
-from assay.eval.shards import Shard, ShardSource
+from assay.eval.shards import Shard
 from assay.frozen import frozen
 from assay.graders.apply import require_parts
 from assay.graders.spec import GraderSpec
@@ -87,10 +87,6 @@ class Sink(Protocol):
 
     def shard_size(self, graders: Sequence[GraderSpec]) -> tuple[int, int]:
         """Bytes and rows that a shard has at most."""
-        ...
-
-    def becomes_table(self, sources: Sequence[ShardSource]) -> bool:
-        """Whether rows become a table whose columns are yet to be found."""
         ...
 
     def agreed(self, terms: RowTerms) -> AbstractContextManager[Out]:
@@ -172,7 +168,6 @@ def plan_rows(
         reading=reading,
         label=label,
         size=sink.shard_size(graders),
-        becomes_table=sink.becomes_table,
         left_out=left_out,
     ) as found:
         if not found.has_traces:

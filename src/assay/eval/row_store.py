@@ -27,7 +27,7 @@ from assay.eval.records import (
 )
 from assay.eval.row_grading import computes, is_pure
 from assay.eval.shard_work import Block, ShardWork, batch_size
-from assay.eval.shards import Shard, ShardSource, read_row_of, read_shard
+from assay.eval.shards import Shard, read_row_of, read_shard
 from assay.graders.spec import GraderSpec
 from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult
@@ -75,11 +75,6 @@ class RowStore:
     def shard_size(self, graders: Sequence[GraderSpec]) -> tuple[int, int]:
         """Bytes and rows that a shard has at most."""
         return _BYTES, _ROWS if is_pure(graders) else _COSTLY_ROWS
-
-    def becomes_table(self, sources: Sequence[ShardSource]) -> bool:
-        """Rows of a run become none."""
-        del sources
-        return False
 
     @contextmanager
     def agreed(self, terms: RowTerms) -> Generator[_CellsOut]:

@@ -13,10 +13,10 @@ from assay.tasks.tables import TABLE_NAMES, kind_of_table
 Format = Literal["jsonl", "json", "csv", "tsv", "parquet", "arrow"]
 """What rows are read from."""
 
-FORMS: tuple[Form, ...] = ("jsonl", "jsonl.gz", "jsonl.zst", "parquet", "arrow")
-Form = Literal["jsonl", "jsonl.gz", "jsonl.zst", "parquet", "arrow"]
-"""What rows are written as."""
-TABLE_FORMS = ("parquet", "arrow")
+TABLES = ("parquet", "arrow")
+Form = Literal["jsonl", "jsonl.gz", "jsonl.zst"]
+"""What rows are written as in one file."""
+_FORMS: tuple[Form, ...] = ("jsonl", "jsonl.gz", "jsonl.zst")
 
 
 def has_rows(file: str) -> bool:
@@ -41,4 +41,4 @@ def format_of(name: str, source: io.BufferedReader) -> Format:
 
 def form_of(name: str) -> Form | None:
     """What a file is written as, by its name."""
-    return next((form for form in reversed(FORMS) if name.endswith(f".{form}")), None)
+    return next((form for form in _FORMS if name.endswith(f".{form}")), None)

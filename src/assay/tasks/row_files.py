@@ -20,7 +20,7 @@ from typing import IO, Literal, TypeAlias
 from assay.errors import InputError, Location, nearest
 from assay.scoring.json_safe import Json
 from assay.scratch import scratch
-from assay.tasks.formats import TABLE_FORMS, Format, format_of
+from assay.tasks.formats import TABLES, Format, format_of
 from assay.tasks.json_rows import array_items, json_lines, parse_line
 from assay.tasks.packed import unpacked
 from assay.tasks.pictures import with_files
@@ -140,7 +140,7 @@ def opened(file: str, reading: RowReading = AS_IT_IS) -> Generator[RowFile]:
             raise InputError(f"cannot read {name}: {error.strerror}") from error
         source, inner = unpacked(handle, magic, name)
         form = format_of(inner, source)
-        if source is not handle and form in TABLE_FORMS:
+        if source is not handle and form in TABLES:
             raise InputError(
                 f"{name} is packed {form}",
                 hint="unpack it: such a file compresses its columns itself",

@@ -158,7 +158,6 @@ class Glance(NamedTuple):
     """What is known of a row that was looked at and not made."""
 
     id: str
-    fields: Mapping[str, Json]
     is_labelled: bool = False
     has_trace: bool = False
 
@@ -185,11 +184,11 @@ def glance_at(
         # With an answer and a question that are texts, these alone can still be wrong.
         is_plain = type(data.get("answer")) is str and type(data.get("question", "")) is str
         if label is None and is_plain and _MAY_BE_WRONG.isdisjoint(data):
-            return Glance(_id(data.get("id"), before + number), data)
+            return Glance(_id(data.get("id"), before + number))
         row = _row(data, before + number, "", (), label)
     except InputError as error:
         raise _at(error, place_of(file, number, unit)) from error
-    return Glance(row.id, data, row.label is not None, row.submission.trace is not None)
+    return Glance(row.id, row.label is not None, row.submission.trace is not None)
 
 
 def twin(identity: str, other: Location | str, where: Location) -> InputError:
