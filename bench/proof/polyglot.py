@@ -21,7 +21,7 @@ SOURCE = Source(
     also="npm install --no-save --prefix . expect@29.7.0",
 )
 """It has no licence file of its own; its page points to Exercism's tracks, which are MIT."""
-AGREE, OF = 710, 762
+AGREE, OF = 1_103, 1_248
 DIFFERENCES = (
     Difference(
         "*-*/apart",
@@ -210,13 +210,15 @@ def _go(directory: Path) -> Iterator[Exercise]:
     for place in places:
         if place not in reversed_ and place not in newer:
             of = published(place)
-            tests = {file.name: file.read_text("utf-8") for file in place.glob("*_test.go")}
-            given = {name: text for name, text in of.given.items() if name not in tests}
+            # The tables of the tests count as files to look at there, or have no name.
+            tables = {file.name: file.read_text("utf-8") for file in place.glob("cases_test.go")}
+            tests = {**of.tests, **tables}
+            given = {name: text for name, text in of.given.items() if name not in tables}
             module = {"go.mod": (place / "go.mod").read_text("utf-8")}
             yield Exercise(
                 f"go-{place.name}",
                 {**module, **given},
-                {**of.tests, **tests},
+                tests,
                 of.solution,
                 grader={"type": "tests", "cmd": "go test"},
             )
