@@ -469,7 +469,7 @@ def test_attack_a_reference_that_is_played_is_nobody_else_s_to_see(
 
     async def play() -> None:
         from assay.eval.planning import Planned
-        from assay.eval.trials import arena
+        from assay.eval.proofs.trials import arena
         from assay.tasks.case import load_cases
         from assay.tasks.task import case_task
 

@@ -18,6 +18,7 @@ import httpx
 import pytest
 import yaml
 from packaging.requirements import Requirement
+from tools.index_page import for_index
 
 from tests.children import Children
 
@@ -43,25 +44,15 @@ def test_no_version_from_before_a_fix_of_security_is_let_in() -> None:
     assert all(lowest[name] >= least for name, least in FIRST_SAFE.items())
 
 
-def test_the_wheel_has_all_of_the_page_and_nothing_that_builds_it(tmp_path: Path) -> None:
-    if not (ROOT / "src" / PAGE / "index.html").exists():
-        pytest.skip("the page was not built: make web")
-    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
-    done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    (wheel,) = tmp_path.iterdir()
-    assert wheel.stat().st_size < MOST_BYTES
-    with zipfile.ZipFile(wheel) as archive:
-        names = set(archive.namelist())
-        document = archive.read(f"{PAGE}index.html").decode()
-    if (ROOT / "src" / REPORT).exists():
-        assert {f"{REPORT}report.js", f"{REPORT}report.css"} <= names
-    built = ROOT / "src" / PAGE
-    files = {f"{PAGE}{one.relative_to(built)}" for one in built.rglob("*") if one.is_file()}
-    assert files == {name for name in names if name.startswith(PAGE)}
-    for named in re.findall(r'(?:src|href)="/([^"]+)"', document):
-        assert PAGE + named in names
-    assert not [name for name in names if "node_modules" in name or name.startswith("web/")]
+def test_the_page_on_an_index_has_no_link_that_leads_nowhere() -> None:
+    text = (ROOT / "README.md").read_text("utf-8")
+    for base in ("", "https://example.org/assay/blob/v1"):
+        shown = for_index(text, base)
+        targets = re.findall(r"\]\(([^)\s]+)\)", shown)
+        assert all(one.startswith(("https:", "#")) for one in targets), base
+        assert "docs/images" not in shown
+        assert any(one.startswith(f"{base}/docs/") for one in targets) == bool(base)
+    assert for_index("[a](docs/a.md#b), [c](https://c.org)") == "a, [c](https://c.org)"
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +63,25 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return place
+
+
+@pytest.mark.slow
+def test_the_wheel_has_all_of_the_page_and_nothing_that_builds_it(built: Path) -> None:
+    if not (ROOT / "src" / PAGE / "index.html").exists():
+        pytest.skip("the page was not built: make web")
+    (wheel,) = built.glob("*.whl")
+    assert wheel.stat().st_size < MOST_BYTES
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+        document = archive.read(f"{PAGE}index.html").decode()
+    if (ROOT / "src" / REPORT).exists():
+        assert {f"{REPORT}report.js", f"{REPORT}report.css"} <= names
+    page = ROOT / "src" / PAGE
+    files = {f"{PAGE}{one.relative_to(page)}" for one in page.rglob("*") if one.is_file()}
+    assert files == {name for name in names if name.startswith(PAGE)}
+    for named in re.findall(r'(?:src|href)="/([^"]+)"', document):
+        assert PAGE + named in names
+    assert not [name for name in names if "node_modules" in name or name.startswith("web/")]
 
 
 @pytest.mark.slow
@@ -192,15 +202,13 @@ JUDGE = """- {type: exact_match}
 @pytest.mark.slow
 @pytest.mark.sandbox
 def test_the_wheel_needs_no_clone(installed: Installed) -> None:
-    """Comparisons, a judge, a suite and its proof; then with `server` the page, too."""
+    """Comparisons, a judge and a suite; then with `server` the page, too."""
     installed.bring()
     code = "import assay, sys; print(assay.__file__); sys.exit('fastapi' in sys.modules)"
     where = installed.run("python", "-c", code)
     assert where.stdout.startswith(str(installed.work.parent / "assay"))
 
     assert installed.run("assay", "init", "suite").returncode == 0
-    assert installed.run("assay", "validate", "suite").returncode == 0
-    assert installed.run("assay", "selftest", "suite").returncode == 0
     ran = installed.run("assay", "run", "suite")
     assert ran.returncode == 1, ran.stderr
     assert "✓ 2 passed   ✗ 3 failed   ! 0 errors" in ran.stdout

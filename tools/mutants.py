@@ -51,7 +51,7 @@ PARTS: dict[str, tuple[str, str]] = {
         "tests/graders/testing/test_boundary_decisions.py",
     ),
     "rows": (
-        "eval/row_grading eval/runner eval/rollout eval/records",
+        "eval/rows/grading eval/runner eval/rollout eval/records",
         (
             "tests/eval/test_rollout.py tests/eval/test_row_sinks.py tests/eval/test_recorded.py "
             "tests/eval/test_records.py tests/eval/test_row_grading.py tests/eval/test_jobs.py "
@@ -70,7 +70,14 @@ PARTS: dict[str, tuple[str, str]] = {
 }
 """What is changed, below ``src/assay/``, and which tests have to notice."""
 
-_NOTICED = {1: "killed", 3: "killed", 24: "time", -24: "time", 152: "time", 255: "time"}
+_NOTICED: dict[int | None, str] = {
+    1: "killed",
+    3: "killed",
+    24: "time",
+    -24: "time",
+    152: "time",
+    255: "time",
+}
 """Exit codes of pytest and of a limit; anything else of a mutant is not noticed."""
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from assay.agents.transcripts import Transcript, read_transcript
 from assay.agents.transcripts.rows import recorded_rows
 from assay.errors import GraderError
-from assay.eval.row_grading import lacks_answer, unanswered
+from assay.eval.rows.grading import lacks_answer, unanswered
 from assay.graders import ToolCorrectnessGrader
 from assay.graders.spec import GraderSpec
 from assay.graders.tool_calls import observed_calls

@@ -15,14 +15,14 @@ import pytest
 from assay.cli.main import main
 from assay.eval.calibration.labelled import read_items
 from assay.eval.calibration.labelling import kept_row
-from assay.registry import Registry
+from assay.registry.policy import Permissions
 from assay.scoring.json_safe import Json
 from assay.store.database import Database
 from assay.store.labels import LabelRecord, Labels
 from assay.testing import Asked, FakeJudge
 from tests.children import Children, until
 from tests.command_line import Command
-from tests.definitions import definition
+from tests.definitions import StoredGraders, definition
 from tests.postgres import new_location
 
 _GRADERS = "- {type: contains, name: says, substring: 'yes'}\n"
@@ -66,7 +66,7 @@ def _store_grader() -> None:
     declared: dict[str, Json] = {"type": "contains", "name": "says", "substring": "yes"}
     with Database.open(os.environ["ASSAY_DB"]) as database:
         made = definition("declared", graders=(declared,))
-        asyncio.run(Registry(database, "default").create("says", made))
+        asyncio.run(StoredGraders(database).create("says", made))
 
 
 @pytest.mark.parametrize("grader", ["graders.yaml", "grade.py", "grade.py:grade", "says", "says@1"])
@@ -441,7 +441,7 @@ def test_a_shared_stores_authors_are_trusted_only_when_that_is_said(calibrate: C
     given = Namespace(grader="cap", project="default", trust_authors=False)
     trusting = Namespace(**{**vars(given), "trust_authors": True})
     with Database.open(os.environ["ASSAY_DB"]) as database:
-        registry = Registry(database, "default", allow_internal=True)
+        registry = StoredGraders(database, permissions=Permissions(internal=True))
         asyncio.run(registry.create("cap", made))
         with store_named("postgresql://shared"):
             with pytest.raises(InputError, match="may not name the address of a model here"):
@@ -486,7 +486,7 @@ def test_no_command_asks_the_address_of_a_stranger(
     with FakeJudge(_honest) as fake:
         made = definition("binary_judge", criteria="Says yes.", judge_model=fake.model)
         with Database.open(location) as database:
-            registry = Registry(database, "default", allow_internal=True)
+            registry = StoredGraders(database, permissions=Permissions(internal=True))
             asyncio.run(registry.create("cap", made))
         with pytest.raises(SystemExit) as ended:
             main((*words, "--db", location))

@@ -198,6 +198,9 @@ def test_cases_are_told_apart_by_their_metadata(tmp_path: Path) -> None:
     found = cast("dict[str, Any]", result(done))
     assert _slices(found["overview"]) == {"twos": (1, 1, 0.0), "ones": (1, 1, 1.0)}
     assert "secret" not in str(found["cells"][0]["record"]["notes"])
+    wrong = assay("run", "evals", "--by", "topc", cwd=tmp_path)
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert "error: no case has a field 'topc' (did you mean 'topic'?)" in wrong.stderr
     assay("regrade", "latest", cwd=tmp_path)
     found = cast("dict[str, Any]", result(assay("report", "--json", "--by", "tags", cwd=tmp_path)))
     assert _slices(found["overview"])["a"] == (2, 2, 0.5)

@@ -204,8 +204,7 @@ def test_every_shipped_example_is_well_formed() -> None:
     for file in _files("answers/*.yaml"):
         assert load_graders(str(file))
     for file in _files("answers/*.jsonl"):
-        graders = load_graders(str(file.with_suffix(".yaml")))
-        rows = list(read_rows(str(file), graders=graders, label="correct"))
+        rows = list(read_rows(str(file), label="correct"))
         assert len(rows) >= 10
         labels = [row.label for row in rows]
         assert True in labels

@@ -80,7 +80,7 @@ def test_rows_are_read_from_standard_input(tmp_path: Path, monkeypatch: pytest.M
     text = io.TextIOWrapper(io.BytesIO(b"a,b\nyes,no\n"))
     monkeypatch.setattr("sys.stdin", text)
     with rows_given(given, "-") as found:
-        (row,) = read_rows(found.path, graders=(), reading=found.reading)
+        (row,) = read_rows(found.path, reading=found.reading)
     assert (row.submission.answer, row.file) == ("yes", "stdin:2")
     assert not Path(found.path).exists()
 

@@ -15,8 +15,8 @@ import pytest
 from assay.cli import grade as grade_command
 from assay.cli.main import main
 from assay.errors import StoreError
-from assay.eval.part_directory import PartDirectory
-from assay.eval.recorded import plan_rows
+from assay.eval.rows.directory_sink import PartDirectory
+from assay.eval.rows.recorded import plan_rows
 from assay.store.runs import Store
 from assay.tasks.grader_files import load_graders
 from assay.tasks.row_files import RowReading

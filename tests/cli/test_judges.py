@@ -138,7 +138,26 @@ def test_what_it_will_cost_is_said_before_and_after_ten_calls(suite: Path) -> No
         assert f"1 rows ask; {_ROWS} replies from the cache" in more.stderr
 
 
+def test_nothing_is_foretold_of_models_that_cost_nothing_or_cannot_be_asked(suite: Path) -> None:
+    for model in ("fake", "openai:gpt-4o-mini"):
+        judge = f"- {{type: llm_judge, model: '{model}', criteria: [names it]}}\n"
+        (suite / "one.yaml").write_text(judge, "utf-8")
+        done = assay("grade", "rows.jsonl", "one.yaml", cwd=suite)
+        assert "will cost" not in done.stderr, model
+        assert "the cache has" not in done.stderr, model
+
+
+def test_rows_that_ask_nothing_are_not_said_to_be_in_the_cache(suite: Path) -> None:
+    (suite / "empty.jsonl").write_text('{"id": "1", "answer": ""}\n', "utf-8")
+    with FakeJudge() as fake:
+        grader, env = priced(suite, fake)
+        done = assay("grade", "empty.jsonl", grader, cwd=suite, env=env)
+    assert done.stderr.splitlines()[0] == "models: 1 row will cost $0.00: none asks a model"
+
+
 def test_a_judge_that_looks_costs_so_much_or_more(suite: Path) -> None:
+    rows = (suite / "rows.jsonl").read_text().splitlines(keepends=True)
+    (suite / "rows.jsonl").write_text("".join(rows[:3]))
     (suite / "agent.yaml").write_text(
         "- {type: agent_judge, model: 'openai:gpt-4o-mini', criteria: [names it], steps: 1}\n"
     )
@@ -146,7 +165,7 @@ def test_a_judge_that_looks_costs_so_much_or_more(suite: Path) -> None:
         env = {**fake.environment()}
         done = assay("grade", "rows.jsonl", "agent.yaml", cwd=suite, env=env)
     first = done.stderr.splitlines()[0]
-    assert first.startswith(f"models: {_ROWS} rows will cost $")
+    assert first.startswith("models: 3 rows will cost $")
     assert " or more: " in first
     assert first.endswith("what follows from the replies comes on top")
 
@@ -212,6 +231,9 @@ def test_without_a_key_model_judge_alone_is_skipped_and_strict_refuses_that(
     assert (done.returncode, said in done.stdout) == (status, status == 0)
     assert assay(*command, "--strict", cwd=tmp_path, env=_NO_KEYS).returncode == 3
     assert assay("report", "--strict", cwd=tmp_path, env=_NO_KEYS).returncode == 3
+
+
+def test_what_becomes_of_judges_without_a_key_is_told_by_the_doctor(tmp_path: Path) -> None:
     told = " ".join(assay("doctor", cwd=tmp_path, env=_NO_KEYS).stdout.split())
     assert "judges are errors unless their model is a URL; model_judge is skipped" in told
 

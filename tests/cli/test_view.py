@@ -59,6 +59,7 @@ def viewing(
 @pytest.mark.parametrize("named", ["latest", "nightly", RUN, RUN[:12]])
 def test_a_run_is_found_by_what_people_call_it(home: Path, named: str) -> None:
     assert _place(str(home / ".assay"), named) == f"/runs/{RUN}"
+    assert _place(str(home / ".assay"), None) == ""
 
 
 def test_a_run_is_opened_in_the_browser_and_ctrl_c_leaves_nothing(home: Path) -> None:
@@ -87,18 +88,15 @@ def test_a_run_is_opened_in_the_browser_and_ctrl_c_leaves_nothing(home: Path) ->
     assert left == {".assay", "seen", "browser.sh"}
 
 
-def test_without_a_screen_it_prints_the_link_and_says_it_to_programs(home: Path) -> None:
-    with viewing(home, "--json", "--no-open") as (process, (line,)):
-        said = json.loads(line)
-        assert said["key"] is None
-        assert "next" not in said["login"]
-        assert httpx.get(said["login"]).headers["location"] == "/"
-        process.terminate()
-        assert process.wait(30) == 0
-
-
-def test_another_store_is_named_by_db(home: Path, tmp_path: Path) -> None:
+def test_without_a_screen_it_prints_the_link_and_says_it_to_programs(
+    home: Path, tmp_path: Path
+) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    with viewing(elsewhere, "nightly", "--db", str(home / ".assay")) as (_, said):
-        assert f"next=/runs/{RUN}" in said[1]
+    words = ("nightly", "--db", str(home / ".assay"), "--json", "--no-open")
+    with viewing(elsewhere, *words) as (process, (line,)):
+        said = json.loads(line)
+        assert said["key"] is None
+        assert httpx.get(said["login"]).headers["location"] == f"/runs/{RUN}"
+        process.terminate()
+        assert process.wait(30) == 0

@@ -216,8 +216,8 @@ def test_a_grader_that_can_never_grade_here_is_not_served(
     import asyncio
 
     from assay.cli.main import main
-    from assay.registry import Registry
     from assay.registry.definitions import definition_from
+    from tests.definitions import StoredGraders
 
     multi: Json = {"type": "multi", "graders": {"a": JUDGE}, "calculate_output": "a"}
     graders: dict[str, Json] = {"judged": JUDGE, "combined": multi, "cosine": COSINE}
@@ -232,7 +232,7 @@ def test_a_grader_that_can_never_grade_here_is_not_served(
         (tmp_path / f"{key}.yaml").write_text(json.dumps([grader]))
     with Database.open(str(tmp_path / "db")) as database:
         for key, kind, _ in NEVER:
-            made = Registry(database).create(key, definition_from(kind, definitions[key]))
+            made = StoredGraders(database).create(key, definition_from(kind, definitions[key]))
             asyncio.run(made)
     monkeypatch.chdir(tmp_path)
 

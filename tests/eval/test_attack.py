@@ -23,11 +23,11 @@ import pytest
 import assay.plugins as plugins_of_assay
 from assay.agents.scripted import Deeds, ScriptedAgent
 from assay.errors import AgentError, InputError
-from assay.eval.attack import CheatTrial, plan_attack
 from assay.eval.cheats import FAMILIES, LIBRARY, Cheat, select_cheats
-from assay.eval.proof import CaseProof, Proof
+from assay.eval.proofs.attack import CheatTrial, plan_attack
+from assay.eval.proofs.proof import CaseProof, Proof
+from assay.eval.proofs.scene import Scene, read_scene
 from assay.eval.runner import OnCell
-from assay.eval.scene import Scene, read_scene
 from assay.reports.page import TextPage
 from assay.reports.proofs import attack_line, render_proof
 from assay.sandbox import CommandResult, Limits, Mount, run_command

@@ -17,8 +17,8 @@ from typing import cast
 import pytest
 
 from assay.eval.cheats import select_cheats
-from assay.eval.names import Named, names_asked_of, names_in
-from assay.eval.scene import read_scene
+from assay.eval.proofs.names import Named, names_asked_of, names_in
+from assay.eval.proofs.scene import read_scene
 from assay.scoring.json_safe import Json
 from assay.tasks.case import load_case
 from assay.tasks.task import case_task

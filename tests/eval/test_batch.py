@@ -24,11 +24,11 @@ from assay.errors import (
     ModelError,
     StoreError,
 )
-from assay.eval.actors import EndsWorkersError
 from assay.eval.batch import Processes, in_batches, run_batches
-from assay.eval.pieces import by_pieces
-from assay.eval.recorded import grade_rows, plan_rows
-from assay.eval.row_store import RowStore
+from assay.eval.cluster.actors import EndsWorkersError
+from assay.eval.cluster.pieces import by_pieces
+from assay.eval.rows.recorded import grade_rows, plan_rows
+from assay.eval.rows.store_sink import RowStore
 from assay.graders.spec import GraderSpec
 from assay.scoring import Json
 from assay.store import Store

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from assay.errors import InputError
-from assay.eval.cluster import _address_here, connected
-from assay.eval.cluster_limits import WithinLimits, for_others
-from assay.eval.sent_graders import SentGraders
+from assay.eval.cluster.joining import _address_here, connected
+from assay.eval.cluster.limits import WithinLimits, for_others
+from assay.eval.cluster.sent_graders import SentGraders
 from assay.graders.spec import GraderSpec
 from assay.models import ModelSettings
 
@@ -89,7 +89,7 @@ def test_nobody_grades_here_alone_because_the_cluster_elsewhere_is_away(
     def is_away(address: str) -> None:
         raise InputError(f"there is no Ray cluster at {address}")
 
-    monkeypatch.setattr("assay.eval.cluster.require_head", is_away)
+    monkeypatch.setattr("assay.eval.cluster.joining.require_head", is_away)
     (tmp_path / "ray").mkdir()
     (tmp_path / "ray" / "ray_current_cluster").write_text(noted)
     monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
@@ -105,7 +105,7 @@ def test_a_graders_file_is_written_nowhere_but_below_the_workers_own_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("assay.eval.sent_graders._IN_SANDBOX", ())
+    monkeypatch.setattr("assay.eval.cluster.sent_graders._IN_SANDBOX", ())
     file = tmp_path / "f.py"
     source = "async def grade(answer):\n    return 1.0\n"
     for path in (f"{tmp_path}/{'../' * 40}{file}", "f.py", f"{tmp_path}/gone/../f.py"):

@@ -15,8 +15,8 @@ from typing import cast
 import pytest
 
 from assay.errors import ModelError
-from assay.eval.actors import EndsWorkersError
-from assay.eval.cluster_limits import ClusterLimits
+from assay.eval.cluster.actors import EndsWorkersError
+from assay.eval.cluster.limits import ClusterLimits
 from assay.models import ModelClient, ModelSettings, current_client
 from tests.model_servers import Scripted, question, scripted, verdict
 

@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from assay.eval import commands
+from assay.eval.workspaces import commands
 from assay.graders.testing import runners
 from assay.graders.testing.commands import programs_of
 from assay.graders.testing.runners import has_module

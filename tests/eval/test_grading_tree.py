@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from assay.errors import SourceError, StoreError
-from assay.eval import grading_tree
+from assay.eval.workspaces import grading_tree
 from assay.scoring.json_safe import Json
 from assay.store.restore import restore_snapshot
 from assay.store.snapshots import take_snapshot

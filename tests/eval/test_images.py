@@ -20,9 +20,9 @@ import pytest
 
 from assay.conversation.turns import Conversation
 from assay.errors import ProvisionError
-from assay.eval import images
-from assay.eval.images import pinned, prepare, unpack_archive
 from assay.eval.records import record_of
+from assay.eval.workspaces import images
+from assay.eval.workspaces.images import pinned, prepare, unpack_archive
 from assay.sandbox import run_command_sync
 from assay.scoring.json_safe import Json
 from assay.store import Store

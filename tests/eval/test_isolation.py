@@ -18,7 +18,8 @@ from typing import cast
 import pytest
 
 from assay.documents import DocumentError
-from assay.eval.isolation import (
+from assay.eval.planning import Planned
+from assay.eval.proofs.isolation import (
     CaseLock,
     IsolationDecision,
     UndecidedIsolationError,
@@ -27,9 +28,8 @@ from assay.eval.isolation import (
     oracle_digest,
     settled,
 )
-from assay.eval.isolation_proof import decide
-from assay.eval.planning import Planned
-from assay.eval.trials import Arena
+from assay.eval.proofs.isolation_proof import decide
+from assay.eval.proofs.trials import Arena
 from assay.graders.digest import grader_digest
 from assay.graders.testing.contract import Contract
 from assay.graders.tests import PytestGrader
@@ -249,12 +249,10 @@ def test_the_first_run_decides_and_the_next_one_knows(tmp_path: Path) -> None:
     ("right", "test", "mode", "order"),
     [
         (_MONEY, _TEST_MONEY, "process", None),
-        (_RIGHT, _TEST_FILES, "process", None),
         (_RIGHT, _TEST_ORDER, "process", False),
         (_BUILTIN, _TEST_BUILTIN, "shared", None),
-        (_BUILTIN, _TEST_BUILTIN + _TEST_ORDER, "shared", False),
     ],
-    ids=["objects", "files", "order", "needs one process", "both"],
+    ids=["objects", "order", "needs one process"],
 )
 def test_the_reference_decides(
     tmp_path: Path, right: str, test: str, mode: str, order: object
@@ -268,7 +266,7 @@ def test_the_reference_decides(
     if mode == "process":
         contract = Contract.read(lock["contract"])
         assert re.fullmatch("[0-9a-f]{16}", contract.seed)
-        assert contract.shares_files == (test is _TEST_FILES)
+        assert not contract.shares_files
         assert not contract.learns
     why = str(metadata_of(done).get("isolation_reason"))
     assert why.startswith("test_sums.py::test_add: ") == (mode == "shared"), why

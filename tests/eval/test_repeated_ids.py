@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from assay.errors import InputError
-from assay.eval import datasets, repeated_ids
-from assay.eval.grades import RowTally
-from assay.eval.part_directory import PartDirectory
-from assay.eval.recorded import grade_rows, plan_rows
+from assay.eval.rows import datasets, repeated_ids
+from assay.eval.rows.directory_sink import PartDirectory
+from assay.eval.rows.grades import RowTally
+from assay.eval.rows.recorded import grade_rows, plan_rows
 from assay.graders.spec import GraderSpec
 from assay.scoring import Json
 from assay.tasks.row_files import RowReading

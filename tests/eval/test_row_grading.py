@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from assay.errors import SandboxError
-from assay.eval import row_grading
-from assay.eval.row_grading import (
+from assay.eval.rows import grading as row_grading
+from assay.eval.rows.grading import (
     computes,
     is_pure,
     lacks_answer,

@@ -16,12 +16,13 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from assay.eval import row_store, sent_shards
-from assay.eval.actors import EndsWorkersError
-from assay.eval.part_directory import PartDirectory
-from assay.eval.recorded import Sink, grade_rows, plan_rows
-from assay.eval.row_store import RowStore
-from assay.eval.sent_shards import SentShards
+from assay.eval.cluster import sent_shards
+from assay.eval.cluster.actors import EndsWorkersError
+from assay.eval.cluster.sent_shards import SentShards
+from assay.eval.rows import store_sink
+from assay.eval.rows.directory_sink import PartDirectory
+from assay.eval.rows.recorded import Sink, grade_rows, plan_rows
+from assay.eval.rows.store_sink import RowStore
 from assay.graders import Grader
 from assay.graders.spec import GraderSpec
 from assay.store import Store
@@ -134,7 +135,7 @@ def test_what_is_killed_at_any_moment_comes_to_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     """The oracle: one that nobody interrupted."""
-    monkeypatch.setattr(row_store, "_ROWS", 9)
+    monkeypatch.setattr(store_sink, "_ROWS", 9)
     kept, data = WAYS[way][1], write(tmp_path)
     grade(way, data, tmp_path / "whole")
     whole, at, were_killed = kept(tmp_path / "whole"), 0, 0

@@ -21,12 +21,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import InputError
-from assay.eval.kept_proofs import KeptProofs
-from assay.eval.proof import CaseProof, Proof, ProofCheck, Verdict
+from assay.eval.proofs.kept import KeptProofs
+from assay.eval.proofs.proof import CaseProof, Proof, ProofCheck, Verdict
+from assay.eval.proofs.selftest import plan_selftest
+from assay.eval.proofs.stuffing import example_of
+from assay.eval.proofs.weights import left_open
 from assay.eval.runner import OnCell
-from assay.eval.selftest import plan_selftest
-from assay.eval.stuffing import example_of
-from assay.eval.weights import left_open
 from assay.reports.proofs import selftest_line
 from assay.scoring.json_safe import Json
 from assay.store.records import CellRecord

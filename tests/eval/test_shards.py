@@ -18,11 +18,11 @@ from typing import Any, cast
 import pytest
 
 from assay.errors import InputError, StoreError
-from assay.eval import parts as parts_module
-from assay.eval.part_directory import PartDirectory
-from assay.eval.parts import PartForm, read_part
-from assay.eval.recorded import RowPlan, grade_rows, plan_rows
-from assay.eval.shards import Shard, read_shard
+from assay.eval.rows import parts as parts_module
+from assay.eval.rows.directory_sink import PartDirectory
+from assay.eval.rows.parts import PartForm, read_part
+from assay.eval.rows.recorded import RowPlan, grade_rows, plan_rows
+from assay.eval.rows.shards import Shard, read_shard
 from assay.graders import Grader
 from assay.graders.spec import GraderSpec
 from assay.scoring import Json
@@ -343,7 +343,7 @@ def test_a_table_that_is_broken_inside_is_named_by_whoever_finds_it(
 ) -> None:
     arrow: Any = import_module("pyarrow")
     parquet: Any = import_module("pyarrow.parquet")
-    monkeypatch.setattr("assay.eval.datasets._FEW", 0)  # in processes of their own
+    monkeypatch.setattr("assay.eval.rows.datasets._FEW", 0)  # in processes of their own
     file = tmp_path / "rows.parquet"
     rows = [{"id": f"r{n}", "answer": "a" * n, "expected": "a"} for n in range(300)]
     plain = {"row_group_size": 100, "compression": "none", "use_dictionary": False}
@@ -366,8 +366,8 @@ def test_each_row_is_read_once_before_the_first_is_graded(
         read.append(shard.number)
         return read_shard(shard)
 
-    monkeypatch.setattr("assay.eval.datasets.read_shard", counted)
-    monkeypatch.setattr("assay.eval.repeated_ids.read_shard", counted)
+    monkeypatch.setattr("assay.eval.rows.datasets.read_shard", counted)
+    monkeypatch.setattr("assay.eval.rows.repeated_ids.read_shard", counted)
     folder = tmp_path / "data"
     folder.mkdir()
     for name in "ab":

@@ -23,12 +23,13 @@ from assay.conversation.messages import ReplyUsage
 from assay.conversation.turns import AssistantTurn, Conversation, Turn
 from assay.errors import InputError, ModelError
 from assay.eval.witness import witnessed
-from assay.gateway import Allowance, Gateway, read_journal
+from assay.gateway import Allowance, Gateway
 from assay.models import ModelClient, ModelSettings
 from assay.testing import FakeModel, Fault, calls
 from assay.types.run import Run
 from assay.types.trace import AgentStep, ToolStep
 from tests.each import each
+from tests.gateway.journals import read_journal
 from tests.model_servers import FakeTime
 
 _QUICK = ModelSettings(max_attempts=1)

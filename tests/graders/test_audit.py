@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from assay.errors import InputError
-from assay.eval.suspicion import audited
+from assay.eval.workspaces.suspicion import audited
 from assay.graders.audit import AuditGrader, Search, beside
 from assay.graders.model_judge import ModelJudgeGrader
 from assay.graders.spec import GraderSpec

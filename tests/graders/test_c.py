@@ -17,7 +17,7 @@ from assay.agents.scripted import ScriptedAgent
 from assay.errors import GraderError
 from assay.eval.cheats import c_sources
 from assay.eval.cheats.cheat import Cheat
-from assay.eval.scene import read_scene
+from assay.eval.proofs.scene import read_scene
 from assay.graders.c_tests import CTestsGrader
 from assay.scoring import Json, SubScore
 from assay.tasks import Taskset

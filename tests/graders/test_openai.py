@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import cast
+from typing import cast, get_args, get_type_hints
 
 import pytest
 
 from assay.errors import InputError
 from assay.graders.apply import grade_submission
+from assay.graders.openai.comparisons import TextSimilarity
 from assay.graders.openai.definitions import lacking, parts_of, read_definition
 from assay.graders.openai.judges import (
     LabelModel,
@@ -23,7 +24,7 @@ from assay.models import ModelClient, ModelSettings, using
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.tasks.grader_files import load_graders
-from assay.text.likeness import MAX_FUZZY_CHARACTERS
+from assay.text.likeness import MAX_FUZZY_CHARACTERS, Metric
 from assay.types.codec import Problem, ShapeError
 from assay.types.submission import Submission
 from tests.each import each
@@ -125,11 +126,16 @@ def similar(metric: str, **more: Json) -> dict[str, Json]:
     }
 
 
+# Those of NLTK, which takes seconds to import, have their values in tests/text/test_similarity.py.
 METRICS = ["fuzzy_match", "bleu", "rouge_l", *(f"rouge_{n}" for n in range(1, 6))]
-WITH_NLTK = [pytest.param(name, marks=pytest.mark.slow) for name in ("gleu", "meteor")]
 
 
-@pytest.mark.parametrize("metric", [*METRICS, *WITH_NLTK])
+def test_every_metric_of_openai_s_is_one_that_texts_are_compared_by() -> None:
+    named = {*get_args(get_type_hints(TextSimilarity)["evaluation_metric"])}
+    assert named - {"cosine", "fuzzy_match"} <= {*get_args(Metric)}
+
+
+@each("metric", METRICS)
 async def test_every_metric_tells_the_same_from_the_different(metric: str) -> None:
     text = "the quick brown fox jumps over the lazy dog"
     alike = await node(similar(metric), text, {"answer": text})

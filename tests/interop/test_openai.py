@@ -319,7 +319,7 @@ def test_what_is_written_can_be_read_and_nothing_is_lost(tmp_path: Path) -> None
     (waits,) = load_graders(str(target / "needs-you.yaml"))
     assert waits.type == "score_model"
     assert "# needs a judge model" in (target / "needs-you.yaml").read_text()
-    (row,) = read_rows(str(target / "data.jsonl"), graders=runs)
+    (row,) = read_rows(str(target / "data.jsonl"))
     assert (row.submission.answer, row.submission.question) == ("a", "Where?")
     assert row.submission.metadata["item"] == {"answer": "a"}
     assert "Strange" in (target / "origin" / "eval.json").read_text()
@@ -421,7 +421,7 @@ async def test_a_row_passes_when_every_criterion_passes(tmp_path: Path) -> None:
     file = kept(tmp_path, "d.jsonl", evaluation(SIMILAR), *items, lines=True)
     write_suites(suites_of(read_dump([file])), [file], str(tmp_path / "out"))
     specs = load_graders(str(tmp_path / "out" / "graders.yaml"))
-    rows = read_rows(str(tmp_path / "out" / "data.jsonl"), graders=specs)
+    rows = read_rows(str(tmp_path / "out" / "data.jsonl"))
     passed, failed = [await grade_submission(specs, row.submission) for row in rows]
     assert (passed.reward, failed.reward) == (1.0, 0.0)
     assert passed.subscores is not None

@@ -81,7 +81,7 @@ def _deep() -> list[object]:
     return made
 
 
-UNREADABLE: Sequence[object] = [object(), _inside_itself(), _deep()]
+UNREADABLE: Sequence[object] = [object(), [object()]]
 
 
 @each(
@@ -124,3 +124,15 @@ def test_an_option_of_a_reward_of_another_type_is_refused(
     graders.write_text(GRADERS)
     with pytest.raises(InputError, match=f"{next(iter(options))} is "):
         Reward(graders, **options)
+
+
+def test_attack_an_answer_that_contains_itself_is_graded_and_not_left_out() -> None:
+    itself = ["Lima", _inside_itself()]
+    for said in (itself, {"city": itself}, _deep(), 10**5000):
+        found = given("capital?", said, "Nairobi")
+        assert isinstance(found, Submission), found
+        assert isinstance(found.answer, str)
+        assert "Nairobi" not in found.answer
+    kept = given("capital?", itself, "Lima")
+    assert isinstance(kept, Submission)
+    assert str(kept.answer).startswith('["Lima", ')

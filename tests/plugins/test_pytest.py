@@ -8,11 +8,12 @@ import sys
 import textwrap
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Any, cast
 from xml.etree import ElementTree as ET
 
 import pytest
 
-from tests.command_line import assay, cells, environment
+from tests.command_line import assay, cells, environment, result
 
 _GRADERS = """\
 - {type: contains, substring: refund}
@@ -199,6 +200,12 @@ def test_what_was_graded_becomes_a_run(suite: Path, tmp_path: Path, workers: str
     assert by_case["test_suite.py::test_too_low 1"] == 0.5
     often = [by_case[f"test_suite.py::test_often_enough {n}"] for n in range(1, 11)]
     assert (often.count(0.0), often.count(1.0)) == (2, 8)
+    said = result(assay("report", "latest", "--json", "--db", where, cwd=tmp_path))
+    graded = {str(cell["case"]) for cell in found if cell["status"] == "graded"}
+    assert cast("dict[str, Any]", said)["overview"]["totals"]["cases"] == len(graded), (
+        "a trial is no case of its own"
+    )
+    assert "more cases" not in assay("report", "latest", "--db", where, cwd=tmp_path).stdout
     errors = [cell["case"] for cell in found if cell["status"] == "error"]
     assert "test_suite.py::test_no_grade" in errors
     assert "test_too_low" in page.read_text("utf-8")

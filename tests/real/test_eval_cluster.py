@@ -17,12 +17,12 @@ from typing import Any
 import pytest
 
 from assay.errors import GraderError, InputError, MissingExtraError
-from assay.eval.actors import Actors, EndsWorkersError
-from assay.eval.cluster import Cluster, connected, engine_address
-from assay.eval.part_directory import PartDirectory
-from assay.eval.ray_parts import Parts, require_head
-from assay.eval.recorded import grade_rows, plan_rows
-from assay.eval.sent_graders import SentGraders
+from assay.eval.cluster.actors import Actors, EndsWorkersError
+from assay.eval.cluster.joining import Cluster, connected, engine_address
+from assay.eval.cluster.ray_parts import Parts, require_head
+from assay.eval.cluster.sent_graders import SentGraders
+from assay.eval.rows.directory_sink import PartDirectory
+from assay.eval.rows.recorded import grade_rows, plan_rows
 from assay.graders.spec import GraderSpec
 from assay.shown import Ended
 from assay.tasks.grader_files import load_graders
@@ -178,8 +178,8 @@ def test_a_request_that_hangs_is_given_up(cluster: Cluster) -> None:
 def test_an_actor_whose_loop_stands_still_is_ended(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, *, waits: bool
 ) -> None:
-    monkeypatch.setattr("assay.eval.actors.SLOW_SECONDS", 4.0)
-    monkeypatch.setattr("assay.eval.actors._ASK_SECONDS", 0.0)
+    monkeypatch.setattr("assay.eval.cluster.actors.SLOW_SECONDS", 4.0)
+    monkeypatch.setattr("assay.eval.cluster.actors._ASK_SECONDS", 0.0)
 
     async def ask() -> None:
         with Actors(asyncio.sleep if waits else time.sleep, 1, depth=2) as pool:
@@ -196,13 +196,13 @@ def test_an_actor_whose_loop_stands_still_is_ended(
 def test_it_is_said_once_and_then_an_error_that_no_worker_finds_room(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("assay.eval.actors._SAID_SECONDS", 0.0)
+    monkeypatch.setattr("assay.eval.cluster.actors._SAID_SECONDS", 0.0)
 
     async def ask() -> None:
         with Actors(abs, 2) as holding:
             await asyncio.gather(*(holding(-1) for _ in range(2)))
             await asyncio.to_thread(until, lambda: holding.ready == 2)
-            monkeypatch.setattr("assay.eval.actors._START_SECONDS", 3.0)
+            monkeypatch.setattr("assay.eval.cluster.actors._START_SECONDS", 3.0)
             caplog.clear()
             with Actors(abs, 1) as pool:
                 await pool(-1)
@@ -227,7 +227,7 @@ def test_a_machine_that_does_not_see_the_data_is_named(tmp_path: Path, cluster: 
 def test_another_version_of_assay_is_refused(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("assay.eval.actors.__version__", "9.9")
+    monkeypatch.setattr("assay.eval.cluster.actors.__version__", "9.9")
 
     async def ask() -> None:
         with Actors(abs, 1) as pool:

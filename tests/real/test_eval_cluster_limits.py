@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from assay.errors import ModelError
-from assay.eval.actors import Actors
-from assay.eval.cluster import Cluster, connected
-from assay.eval.cluster_limits import ClusterLimits
+from assay.eval.cluster.actors import Actors
+from assay.eval.cluster.joining import Cluster, connected
+from assay.eval.cluster.limits import ClusterLimits
 from assay.models import ModelClient, ModelSettings, current_client
 from tests.model_servers import Raw, Scripted, Seen, question, scripted, verdict
 

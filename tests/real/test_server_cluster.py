@@ -16,9 +16,9 @@ from typing import Any, cast
 import pytest
 
 from assay.errors import GraderError
-from assay.eval.actors import Actors
-from assay.eval.cluster import connected
-from assay.eval.cluster_versions import _GradesVersions, _Request, frame  # what an actor is sent
+from assay.eval.cluster.actors import Actors
+from assay.eval.cluster.joining import connected
+from assay.eval.cluster.versions import _GradesVersions, _Request, frame  # what an actor is sent
 from assay.registry.grading import grade_version
 from assay.registry.policy import Permissions
 from assay.scoring.json_safe import Json
@@ -239,7 +239,7 @@ def test_a_machine_whose_code_differs_grades_nothing(address: str, tmp_path: Pat
 
 
 def test_what_joins_for_a_server_that_ended_before_it_said_a_word_ends_quietly() -> None:
-    words = [sys.executable, "-c", "from assay.eval.cluster_versions import serve; serve()"]
+    words = [sys.executable, "-c", "from assay.eval.cluster.versions import serve; serve()"]
     for said in (b"", frame(0, b"half of it")[:-4]):
         done = subprocess.run(words, input=said, capture_output=True, check=False)
         assert (done.returncode, done.stdout, done.stderr) == (1, b"", b"")

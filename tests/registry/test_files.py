@@ -12,13 +12,12 @@ from assay.documents import DocumentError
 from assay.errors import InputError
 from assay.registry import (
     Definition,
-    Registry,
 )
 from assay.registry.files import read_grader_files
 from assay.registry.imports import read_folder, stale_files, write_folder
 from assay.store.catalog import Catalog
 from assay.store.database import Database
-from tests.definitions import definition
+from tests.definitions import StoredGraders, definition
 
 _SOURCE = "# naïve\r\nasync def grade(thread):\n    return 1.0  # no newline at the end"
 _DECLARED = "kind: declared\ndefinition:\n  graders:\n    - type: exact_match\n"
@@ -59,8 +58,8 @@ def _fill(database: Database) -> None:
 
 async def test_export_and_import_round_trip_to_the_byte(database: Database, tmp_path: Path) -> None:
     _fill(database)
-    registry = Registry(database)
-    written = registry.export(None, tmp_path / "graders")
+    registry = StoredGraders(database)
+    written = write_folder(registry.files(None), tmp_path / "graders")
     assert [path.name for path in written] == [
         "a.b-c_1.py",
         "a.b-c_1.yaml",
@@ -71,15 +70,16 @@ async def test_export_and_import_round_trip_to_the_byte(database: Database, tmp_
     assert (tmp_path / "graders" / "a.b-c_1.py").read_bytes() == _SOURCE.encode()
     assert all(p.read_bytes().endswith(b"\n") for p in written if p.suffix == ".yaml")
     first = {path.name: path.read_bytes() for path in written}
-    done = await registry.import_(tmp_path / "graders")
+    files, _ = read_folder(tmp_path / "graders")
+    done = await registry.import_files(files)
     assert {one.change for one in done} == {"unchanged"}
     assert {one.record.latest.number for one in done} == {1}
-    again = registry.export(None, tmp_path / "graders")
+    again = write_folder(registry.files(None), tmp_path / "graders")
     assert {path.name: path.read_bytes() for path in again} == first
 
 
 async def test_a_file_says_what_people_read(database: Database) -> None:
-    registry = Registry(database)
+    registry = StoredGraders(database)
     files = {"t.yaml": f"name: Totals\ndescription: sums\nfeedback_key: sum\n{_DECLARED}"}
     (done,) = await registry.import_files(files)
     record = done.record

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Generator
 from pathlib import Path
 from typing import cast
@@ -13,12 +12,11 @@ import pytest
 from assay.errors import InputError
 from assay.registry import (
     Definition,
-    Registry,
     ValidationFailedError,
     definition_from,
 )
 from assay.registry.files import yaml_text
-from assay.registry.validation import definition_warnings
+from assay.registry.policy import Permissions
 from assay.scoring.json_safe import Json
 from assay.store import Database
 from assay.testing import Asked, FakeJudge
@@ -26,7 +24,7 @@ from assay.types.codec import ShapeError
 from assay.types.submission import Submission
 from tests.client_modes import MODES, client_of
 from tests.command_line import Command, numbers_of
-from tests.definitions import changed, definition
+from tests.definitions import StoredGraders, changed, definition
 
 CRITERIA = "The answer names the capital of France."
 ROWS: list[dict[str, Json]] = [
@@ -132,13 +130,15 @@ async def test_attack_a_stored_judge_makes_a_server_call_an_address(
     definition: Definition, tmp_path: Path
 ) -> None:
     with Database.open(str(tmp_path)) as database:
-        registry = Registry(database)
+        registry = StoredGraders(database)
         with pytest.raises(ValidationFailedError, match="may not name the address of a model"):
             await registry.create("ssrf", definition)
         file = yaml_text({"kind": definition.kind, "definition": definition.to_dict()})
         with pytest.raises(ValidationFailedError, match="may not name the address of a model"):
             await registry.import_files({"ssrf.yaml": file})
-        await Registry(database, allow_internal=True).create("ssrf", definition)
+        await StoredGraders(database, permissions=Permissions(internal=True)).create(
+            "ssrf", definition
+        )
         with pytest.raises(InputError, match="may not name the address of a model"):
             await registry.grade("ssrf", [("1", Submission(answer="hello world"))])
 
@@ -157,7 +157,7 @@ async def test_a_model_of_the_settings_file_needs_no_permission(
         Database.open(str(tmp_path / "db")) as database,
         using(ModelClient(ModelSettings.from_environment())),
     ):
-        registry = Registry(database)
+        registry = StoredGraders(database)
         await registry.create("named", made)
         (graded,) = await registry.grade("named", [("1", Submission(answer="It is Paris."))])
     assert graded.score == 1.0
@@ -168,7 +168,7 @@ async def test_a_model_that_nobody_knows_is_a_warning_to_store_and_an_error_to_u
 ) -> None:
     made = definition("binary_judge", criteria="c", judge_model="unknown-model")
     with Database.open(str(tmp_path)) as database:
-        registry = Registry(database)
+        registry = StoredGraders(database)
         report = await registry.validate(made)
         assert report.valid
         assert "unknown-model" in " ".join(report.warnings)
@@ -242,26 +242,6 @@ def test_a_stored_judge_is_graded_by_what_is_stored() -> None:
 
 
 DOUBTFUL = "{{completon}}"
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_what_looks_wrong_in_a_template_is_told_to_whoever_stores_it(
-    mode: str, fake: FakeJudge, tmp_path: Path
-) -> None:
-    with client_of(mode, str(tmp_path / "store"), internal=True) as client:
-        with pytest.warns(UserWarning, match="user_template") as told:
-            made = client.graders.create.binary_judge(
-                key="typo", criteria="c", judge_model=fake.model, user_template=DOUBTFUL
-            )
-        assert len(told) == 2
-        assert "did you mean 'completion'" in str(told[0].message)
-        definition = definition_from(made.latest.kind, made.latest.definition)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            report = client.graders.validate(definition)
-    assert report.valid
-    assert report.warnings == definition_warnings(definition)
-    assert len(report.warnings) == 2
 
 
 @pytest.fixture

@@ -12,14 +12,15 @@ import pytest
 from assay.errors import ConflictError, InputError, LockedError, NotFoundError
 from assay.registry import (
     Definition,
-    Registry,
     ValidationFailedError,
 )
+from assay.registry.imports import write_folder
+from assay.registry.policy import Permissions
 from assay.scoring.json_safe import Json
 from assay.store.catalog import Catalog
 from assay.store.database import Database
 from assay.types.submission import Submission
-from tests.definitions import definition
+from tests.definitions import StoredGraders, definition
 
 EXACT = definition("declared", graders=({"type": "exact_match"},))
 SUMS = definition(
@@ -44,11 +45,11 @@ def database(tmp_path: Path) -> Generator[Database]:
 
 
 @pytest.fixture
-def registry(database: Database) -> Registry:
-    return Registry(database, by="ann")
+def registry(database: Database) -> StoredGraders:
+    return StoredGraders(database, by="ann")
 
 
-async def test_a_grader_is_stored_with_its_first_version(registry: Registry) -> None:
+async def test_a_grader_is_stored_with_its_first_version(registry: StoredGraders) -> None:
     record = await registry.create("exact", EXACT, description="equal", note="first")
     assert (record.key, record.name, record.feedback_key) == ("exact", "exact", "exact")
     assert (record.description, record.locked) == ("equal", False)
@@ -64,7 +65,7 @@ async def test_a_grader_is_stored_with_its_first_version(registry: Registry) -> 
     assert registry.get("exact") == record
 
 
-async def test_an_update_is_a_new_version_and_the_old_one_stays(registry: Registry) -> None:
+async def test_an_update_is_a_new_version_and_the_old_one_stays(registry: StoredGraders) -> None:
     first = await registry.create("exact", EXACT)
     second = await registry.update("exact", SUMS, note="sums", expected=1)
     assert second.latest.number == 2
@@ -78,7 +79,7 @@ async def test_an_update_is_a_new_version_and_the_old_one_stays(registry: Regist
 
 
 async def test_the_same_definition_makes_no_version_even_under_other_code(
-    registry: Registry, monkeypatch: pytest.MonkeyPatch
+    registry: StoredGraders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await registry.create("exact", EXACT)
     monkeypatch.setattr(Definition, "digest", _other_digest)
@@ -92,7 +93,7 @@ def _other_digest(self: Definition) -> str:
 
 
 async def test_a_deleted_key_is_free_and_its_numbers_are_not_used_again(
-    registry: Registry,
+    registry: StoredGraders,
 ) -> None:
     old = (await registry.create("exact", EXACT)).latest
     registry.delete("exact")
@@ -106,12 +107,14 @@ async def test_a_deleted_key_is_free_and_its_numbers_are_not_used_again(
     assert registry.before(old) is None
 
 
-def test_an_unknown_kind_is_no_empty_list(registry: Registry) -> None:
+def test_an_unknown_kind_is_no_empty_list(registry: StoredGraders) -> None:
     with pytest.raises(InputError, match=r"unknown kind 'fuction' \(did you mean 'function'"):
         registry.page(kind="fuction")
 
 
-async def test_a_diff_shows_definitions_and_sources(registry: Registry, database: Database) -> None:
+async def test_a_diff_shows_definitions_and_sources(
+    registry: StoredGraders, database: Database
+) -> None:
     await registry.create("exact", EXACT)
     await registry.update("exact", SUMS)
     diff = registry.diff("exact")
@@ -138,7 +141,7 @@ async def test_a_diff_shows_definitions_and_sources(registry: Registry, database
         registry.diff("exact", 1, 9)
 
 
-async def test_items_are_graded_in_their_order_by_a_version(registry: Registry) -> None:
+async def test_items_are_graded_in_their_order_by_a_version(registry: StoredGraders) -> None:
     await registry.create("sums", EXACT)
     await registry.update("sums", SUMS)
     graded = await registry.grade("sums", ITEMS)
@@ -183,7 +186,7 @@ async def test_items_are_graded_in_their_order_by_a_version(registry: Registry) 
     ],
 )
 async def test_attack_what_may_not_run_here_is_stored_and_does_not_run(
-    registry: Registry,
+    registry: StoredGraders,
     definition: Definition,
     said: str,
     tmp_path: Path,
@@ -217,7 +220,7 @@ async def test_a_custom_class_runs_where_its_author_allows_it(
         "utf-8",
     )
     monkeypatch.syspath_prepend(str(tmp_path))
-    registry = Registry(database, allow_custom_code=True)
+    registry = StoredGraders(database, permissions=Permissions(custom_code=True))
     await registry.create("short", definition("custom", path="python:own_graders:Short"))
     graded = await registry.grade("short", ITEMS)
     assert [one.score for one in graded] == [1.0, 0.0, 1.0, 1.0]
@@ -226,7 +229,7 @@ async def test_a_custom_class_runs_where_its_author_allows_it(
     absent = definition("custom", path="python:own_graders:Absent")
     with pytest.raises(ValidationFailedError, match="no Grader 'Absent'"):
         await registry.create("absent", absent)
-    await Registry(database).create("absent", absent)
+    await StoredGraders(database).create("absent", absent)
     with pytest.raises(InputError, match="no Grader 'Absent'"):
         await registry.grade("absent", ITEMS)
 
@@ -236,14 +239,14 @@ async def test_attack_importing_files_imports_no_class_that_they_name(
 ) -> None:
     (tmp_path / "planted_file.py").write_text("raise SystemExit('ran')", "utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
-    registry = Registry(database, allow_custom_code=True)
+    registry = StoredGraders(database, permissions=Permissions(custom_code=True))
     files = {"c.yaml": "kind: custom\ndefinition: {path: 'python:planted_file:X'}\n"}
     (done,) = await registry.import_files(files)
     assert done.change == "created"
     assert "planted_file" not in sys.modules
 
 
-async def test_a_grader_that_cannot_grade_a_sample_is_not_stored(registry: Registry) -> None:
+async def test_a_grader_that_cannot_grade_a_sample_is_not_stored(registry: StoredGraders) -> None:
     with pytest.raises(ValidationFailedError) as caught:
         await registry.create("exact", EXACT, samples=[ITEMS[0], ITEMS[3][1]])
     error = caught.value
@@ -258,7 +261,7 @@ async def test_a_grader_that_cannot_grade_a_sample_is_not_stored(registry: Regis
     assert registry.get("exact").latest.number == 1
 
 
-async def test_warnings_say_what_will_not_work(registry: Registry) -> None:
+async def test_warnings_say_what_will_not_work(registry: StoredGraders) -> None:
     files = definition("declared", graders=({"type": "files", "patterns": ["x"]},))
     report = await registry.validate(files)
     assert report.valid
@@ -274,7 +277,7 @@ async def test_warnings_say_what_will_not_work(registry: Registry) -> None:
 
 
 async def test_attack_an_answer_that_says_nothing_is_paid_by_a_template(
-    registry: Registry,
+    registry: StoredGraders,
 ) -> None:
     check = {"type": "string_check", "input": "{{sample.output_text}}", "operation": "like"}
     named = definition("declared", graders=({**check, "reference": "{{item.expected}}"},))
@@ -289,7 +292,7 @@ _CUSTOM = "kind: custom\n"
 _TOTALS = "kind: declared\ndefinition: {graders: [{type: exact_match}]}\n"
 
 
-async def test_import_says_what_it_did(registry: Registry) -> None:
+async def test_import_says_what_it_did(registry: StoredGraders) -> None:
     await registry.create("a", EXACT)
     await registry.create("b", EXACT)
     await registry.create("c", EXACT)
@@ -315,7 +318,7 @@ async def test_import_says_what_it_did(registry: Registry) -> None:
     ],
 )
 async def test_an_import_is_all_or_nothing(
-    registry: Registry, files: dict[str, str], error: type[Exception]
+    registry: StoredGraders, files: dict[str, str], error: type[Exception]
 ) -> None:
     await registry.create("locked", EXACT)
     await registry.create("open", EXACT)
@@ -326,7 +329,9 @@ async def test_an_import_is_all_or_nothing(
     assert {record.latest.number for record in registry.page()} == {1}
 
 
-async def test_an_unchanged_locked_grader_does_not_hinder_an_import(registry: Registry) -> None:
+async def test_an_unchanged_locked_grader_does_not_hinder_an_import(
+    registry: StoredGraders,
+) -> None:
     await registry.create("exact", EXACT)
     registry.lock("exact")
     done = await registry.import_files({"exact.yaml": _TOTALS, "new.yaml": _CUSTOM})
@@ -335,7 +340,7 @@ async def test_an_unchanged_locked_grader_does_not_hinder_an_import(registry: Re
 
 
 async def test_an_import_without_updates_changes_nothing_that_is_there(
-    registry: Registry,
+    registry: StoredGraders,
 ) -> None:
     await registry.create("exact", EXACT)
     with pytest.raises(ConflictError, match="different: exact"):
@@ -344,12 +349,14 @@ async def test_an_import_without_updates_changes_nothing_that_is_there(
     assert [one.change for one in done] == ["created", "unchanged"]
 
 
-async def test_export_of_some_graders(registry: Registry, tmp_path: Path) -> None:
+async def test_export_of_some_graders(registry: StoredGraders, tmp_path: Path) -> None:
     await registry.create("a", EXACT)
     await registry.create("b", EXACT)
-    assert [path.name for path in registry.export(["b"], tmp_path / "out")] == ["b.yaml"]
+    assert [path.name for path in write_folder(registry.files(["b"]), tmp_path / "out")] == [
+        "b.yaml"
+    ]
     with pytest.raises(NotFoundError):
-        registry.export(["b", "c"], tmp_path / "other")
+        write_folder(registry.files(["b", "c"]), tmp_path / "other")
     assert not (tmp_path / "other").exists()
 
 
@@ -364,7 +371,7 @@ _BROKEN = "async def grade(thread: StringThread) -> float:\n    return numpy.mea
 
 
 @pytest.mark.sandbox
-async def test_a_function_goes_through_the_checks_and_grades(registry: Registry) -> None:
+async def test_a_function_goes_through_the_checks_and_grades(registry: StoredGraders) -> None:
     samples: list[tuple[str, Submission]] = [
         ("hit", Submission(answer="abc", metadata={"pattern": "b"})),
         ("miss", Submission(answer="xyz", metadata={"pattern": "b"})),
@@ -377,7 +384,7 @@ async def test_a_function_goes_through_the_checks_and_grades(registry: Registry)
 
 
 @pytest.mark.sandbox
-async def test_a_function_that_fails_a_check_is_not_stored(registry: Registry) -> None:
+async def test_a_function_that_fails_a_check_is_not_stored(registry: StoredGraders) -> None:
     with pytest.raises(ValidationFailedError, match=r"line 2: .*numpy") as caught:
         await registry.create("re", definition("function", source=_BROKEN))
     assert [check.passed for check in caught.value.report.checks][-1] is False
@@ -392,7 +399,7 @@ async def test_a_function_that_fails_a_check_is_not_stored(registry: Registry) -
 
 
 @pytest.mark.sandbox
-async def test_a_functions_scores_keep_their_range(registry: Registry) -> None:
+async def test_a_functions_scores_keep_their_range(registry: StoredGraders) -> None:
     source = "async def grade(thread: StringThread) -> float:\n    return -1.0\n"
     data = definition("function", source=source, range=(-1.0, 1.0))
     await registry.create("low", data)
@@ -406,7 +413,7 @@ async def test_a_functions_scores_keep_their_range(registry: Registry) -> None:
 
 
 async def test_an_endpoint_grades_with_a_secret_that_is_not_stored(
-    registry: Registry, database: Database, monkeypatch: pytest.MonkeyPatch
+    registry: StoredGraders, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from aiohttp import web
 
@@ -437,7 +444,7 @@ async def test_an_endpoint_grades_with_a_secret_that_is_not_stored(
         await registry.create("rewards", made)
         assert "hunter2" not in "".join(registry.files().values())
         monkeypatch.setenv("ASSAY_SECRET_R", "hunter2")
-        allowed = Registry(database, allow_internal=True)
+        allowed = StoredGraders(database, permissions=Permissions(internal=True))
         graded = await allowed.grade("rewards", ITEMS)
         assert [(one.score, one.reason) for one in graded] == [(0.25, "fair")] * 4
         assert {one.grader for one in graded} == {"rewards@1"}

@@ -234,6 +234,14 @@ def test_labels_measure_scores() -> None:
     assert found["mean_absolute_error"] == pytest.approx(0.1)
 
 
+def test_labels_of_both_kinds_are_numbers_and_lose_no_report() -> None:
+    said: list[tuple[float, bool | float]] = [(1.0, True), (0.5, 0.5), (0.0, False)]
+    cells = [graded(f"c{reward}", reward, notes={"label": label}) for reward, label in said]
+    found = summarize(cells).agreement
+    assert found is not None
+    assert (found["kind"], found["mean_absolute_error"]) == ("score", 0.0)
+
+
 def summary_of(*, passed: int = 0, failed: int = 0, errors: int = 0, skips: int = 0) -> Summary:
     cells = [graded(f"p{n}", 1.0) for n in range(passed)]
     cells += [graded(f"f{n}", 0.0) for n in range(failed)]

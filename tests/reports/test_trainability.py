@@ -14,8 +14,8 @@ import pytest
 
 from assay.client import AsyncClient, Client
 from assay.errors import AssayError
-from assay.eval.part_directory import PartDirectory
-from assay.eval.recorded import grade_rows, plan_rows
+from assay.eval.rows.directory_sink import PartDirectory
+from assay.eval.rows.recorded import grade_rows, plan_rows
 from assay.reports.histogram import Bar
 from assay.reports.html import file_report
 from assay.reports.review import review
@@ -107,6 +107,11 @@ def test_groups_come_to_what_a_trainer_would_make_of_them() -> None:
     assert seen.graders == (Times(name="tests", p50=4.0, p95=8.0),)
     assert (seen.unbeaten, seen.floored) == (1, 2)  # of those the floor is known of
     assert [line.label for line in seen.lines] == ["spread", "no reward", "flagged", "floor"]
+
+
+def test_groups_of_one_size_are_told_once() -> None:
+    of_two = [cell for cell in _cells() if cell.case in ("right", "alike")]
+    assert trainability(of_two).sizes == "2 groups of 2 trials"
 
 
 def test_what_counts_as_equal_is_the_callers_choice() -> None:

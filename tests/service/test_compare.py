@@ -12,7 +12,7 @@ import pytest
 from assay.client import AsyncClient
 from assay.errors import InputError, NotFoundError
 from assay.registry.policy import Permissions
-from assay.reports.scores import BINS, bin_of, score_table
+from assay.reports.scores import BINS, score_table
 from assay.scoring.json_safe import Json
 from assay.scoring.records import as_json
 from assay.scoring.results import SubScore
@@ -84,9 +84,11 @@ def test_errors_and_skips_are_beside_the_histogram_and_never_in_its_zeros() -> N
 
 
 def test_the_ends_of_bins_are_where_people_expect_them() -> None:
-    assert [bin_of(number / BINS) for number in range(BINS)] == list(range(BINS))
-    assert bin_of(1.0) == BINS - 1
-    assert bin_of(0.1 + 0.2) == bin_of(0.3)
+    values = [*(number / BINS for number in range(BINS)), 1.0, 0.1 + 0.2]
+    cells = [cell(f"c{number}", value) for number, value in enumerate(values)]
+    (reward, *_) = score_table("one", cells).graders
+    twice = (BINS - 1, round(0.3 * BINS))
+    assert reward.bins == tuple(2 if place in twice else 1 for place in range(BINS))
 
 
 def test_nodes_are_told_apart_by_the_whole_of_their_place() -> None:

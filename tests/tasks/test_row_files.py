@@ -26,7 +26,7 @@ _CSV = 'id,answer,expected\r\na,"it is\n4, “four”",4\r\nb,,5\r\n'
 
 def read(file: Path, data: bytes | str, reading: RowReading = AS_IT_IS) -> list[Row]:
     file.write_bytes(data.encode() if isinstance(data, str) else data)
-    return list(read_rows(str(file), graders=(), reading=reading))
+    return list(read_rows(str(file), reading=reading))
 
 
 def wrong(file: Path, data: bytes | str, reading: RowReading = AS_IT_IS) -> str:

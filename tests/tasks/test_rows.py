@@ -13,13 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import InputError, Location
-from assay.graders.spec import GraderSpec
 from assay.scoring import Json
 from assay.tasks import json_rows, rows
 from assay.tasks.rows import Row, read_row, read_rows
 from tests.each import each
-
-GRADERS = [GraderSpec(type="exact_match")]
 
 
 @pytest.fixture
@@ -30,7 +27,7 @@ def file(tmp_path: Path) -> Path:
 def read(file: Path, *lines: Json | str, label: str | None = None) -> list[Row]:
     texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
     file.write_text("\n".join(texts))
-    return list(read_rows(str(file), graders=GRADERS, label=label))
+    return list(read_rows(str(file), label=label))
 
 
 def test_a_row_is_an_answer_and_what_it_is_graded_against(file: Path) -> None:
@@ -45,7 +42,7 @@ def test_a_row_is_an_answer_and_what_it_is_graded_against(file: Path) -> None:
             "topic": "sums",
         },
     )
-    assert (row.id, row.file, row.graders) == ("q1", f"{file}:1", tuple(GRADERS))
+    assert (row.id, row.file) == ("q1", f"{file}:1")
     assert row.submission.answer == "4"
     assert row.submission.question == "2+2?"
     assert row.submission.expected == [4]
@@ -220,19 +217,19 @@ def test_a_line_that_is_too_long_is_refused(file: Path, monkeypatch: pytest.Monk
 def test_what_is_no_utf8_is_named_by_its_line(file: Path) -> None:
     file.write_bytes(b'{"answer": "a"}\n{"answer": "\xff"}\n')
     with pytest.raises(InputError, match=r":2:13: not UTF-8"):
-        list(read_rows(str(file), graders=[]))
+        list(read_rows(str(file)))
 
 
 def test_a_file_that_is_not_there(file: Path) -> None:
     with pytest.raises(InputError, match=r"cannot read .*data.jsonl"):
-        list(read_rows(str(file), graders=[]))
+        list(read_rows(str(file)))
     with pytest.raises(InputError, match="has no files of rows"):
-        list(read_rows(str(file.parent), graders=[]))
+        list(read_rows(str(file.parent)))
 
 
 def test_rows_are_read_one_at_a_time(file: Path) -> None:
     file.write_text('{"answer": "a"}\nbroken')
-    found = read_rows(str(file), graders=[])
+    found = read_rows(str(file))
     assert next(found).submission.answer == "a"
     with pytest.raises(InputError, match=":2:"):
         next(found)
@@ -245,7 +242,7 @@ def test_any_file_is_read_or_refused_by_line(
     file = tmp_path_factory.getbasetemp() / "any.jsonl"
     file.write_bytes(data)
     with contextlib.suppress(InputError):
-        list(read_rows(str(file), graders=[]))
+        list(read_rows(str(file)))
 
 
 def test_a_look_at_a_row_refuses_and_tells_what_reading_it_does() -> None:
@@ -273,7 +270,7 @@ def read_whole(row: dict[str, Json], label: str | None) -> object:
         read = rows.parse_row(json.dumps(row).encode(), 7, "data.jsonl", label=label)
     except InputError as error:
         return str(error)
-    return read.id, read.fields, read.label is not None, read.submission.trace is not None
+    return read.id, read.label is not None, read.submission.trace is not None
 
 
 def test_a_row_that_is_json_already_is_read_like_a_line() -> None:

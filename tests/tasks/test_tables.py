@@ -61,7 +61,7 @@ def lines(file: str, reading: RowReading = AS_IT_IS) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("name", ["t.parquet", "t.arrow", "t.feather", "t.stream", "unnamed"])
 def test_tables_are_read_by_what_is_in_them(tmp_path: Path, name: str) -> None:
     file = write(tmp_path / name, table())
-    rows = list(read_rows(file, graders=()))
+    rows = list(read_rows(file))
     assert [row.id for row in rows] == [f"r{n}" for n in range(10)]
     assert [row.submission.answer for row in rows[2:5]] == ["a2", None, "a4"]
     assert rows[0].submission.expected == ["a0", "b"]
@@ -120,9 +120,9 @@ def test_what_no_row_can_hold_is_refused_by_column_or_row(tmp_path: Path) -> Non
         tmp_path / "n.parquet", pa.table({"answer": ["a", "b"], "score": [1.0, float("nan")]})
     )
     with pytest.raises(InputError, match=r"n.parquet: row 2: the column 'score' holds NaN"):
-        list(read_rows(file, graders=()))
+        list(read_rows(file))
     left_out: list[InputError] = []
-    kept = list(read_rows(file, graders=(), reading=RowReading(on_bad_row=left_out.append)))
+    kept = list(read_rows(file, reading=RowReading(on_bad_row=left_out.append)))
     assert ([row.submission.answer for row in kept], len(left_out)) == (["a"], 1)
 
 
@@ -130,7 +130,7 @@ def test_columns_are_renamed_also_from_inside(tmp_path: Path) -> None:
     data = pa.table({"response": ["a"], "reward_model": [{"ground_truth": "a"}]})
     file = write(tmp_path / "t.parquet", data)
     by = RowReading(mapping={"answer": "response", "expected": "reward_model.ground_truth"})
-    (row,) = read_rows(file, graders=(), reading=by)
+    (row,) = read_rows(file, reading=by)
     assert (row.submission.answer, row.submission.expected) == ("a", "a")
 
 
@@ -156,7 +156,7 @@ def test_a_reading_that_is_given_up_needs_nothing_more_of_pyarrow(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Collected in a process that is ending, or in another test, it was an error of that one."""
-    rows = read_rows(str(write(tmp_path / "t.parquet", table())), graders=())
+    rows = read_rows(str(write(tmp_path / "t.parquet", table())))
     next(rows)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     cast("Generator[object]", rows).close()
@@ -170,20 +170,20 @@ def test_a_directory_and_a_pattern_are_read_in_the_order_of_names(tmp_path: Path
     (tmp_path / "_part.parquet").touch()
     wanted = ["1.0", "1.1", "0.0", "0.1"]
     for given in (str(tmp_path), f"{tmp_path}/train-*.parquet"):
-        rows = list(read_rows(given, graders=()))
+        rows = list(read_rows(given))
         assert [row.submission.answer for row in rows] == wanted
         assert [row.id for row in rows] == ["1", "2", "3", "4"]
         assert rows[2].file == f"{tmp_path}/train-00001-of-00002.parquet: row 1"
     write(tmp_path / "test-00000-of-00001.parquet", pa.table({"answer": ["x"]}))
     with pytest.raises(InputError, match=r"has several splits: test, train \(name one:"):
-        list(read_rows(str(tmp_path), graders=()))
+        list(read_rows(str(tmp_path)))
 
 
 def test_the_same_id_in_two_files_is_told_with_both_places(tmp_path: Path) -> None:
     for name in ("a", "b"):
         write(tmp_path / f"{name}.parquet", pa.table({"id": ["one"], "answer": ["x"]}))
     with pytest.raises(InputError, match=r"b.parquet: row 1: id 'one' is also that of .*a.parquet"):
-        list(read_rows(str(tmp_path), graders=()))
+        list(read_rows(str(tmp_path)))
 
 
 def test_what_save_to_disk_wrote_is_read_without_its_library(tmp_path: Path) -> None:

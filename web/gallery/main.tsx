@@ -8,7 +8,7 @@ import { Button, ButtonLink, IconButton } from "../src/parts/Button";
 import { EstimateBar, Histogram, Trend } from "../src/parts/Chart";
 import { Choice, Pick } from "../src/parts/Choice";
 import { Command } from "../src/parts/Command";
-import { Confirm, Dialog } from "../src/parts/Dialog";
+import { Confirm, FormDialog } from "../src/parts/Dialog";
 import { DiffView } from "../src/parts/DiffView";
 import { Disclosure } from "../src/parts/Disclosure";
 import { Drop } from "../src/parts/Drop";
@@ -235,15 +235,21 @@ function Gallery() {
             <Button onPress={() => setOpen("confirm")}>Open a question</Button>
           </div>
           {open === "dialog" && (
-            <Dialog title="A dialog" close={() => setOpen("")}>
+            <FormDialog
+              title="A dialog"
+              action="Save"
+              work={{ isPending: false, error: PROBLEM }}
+              close={() => setOpen("")}
+              submit={nothing}
+            >
               <TextField label="Written first" value="" change={nothing} />
-            </Dialog>
+            </FormDialog>
           )}
           {open === "confirm" && (
             <Confirm
               title="Delete exact?"
               action="Delete"
-              isPending={false}
+              work={{ isPending: false, error: null }}
               close={() => setOpen("")}
               confirm={() => setOpen("")}
             >

@@ -5,6 +5,7 @@ and as a telephone shows it, by keyboard, and as axe reads it.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Generator
@@ -67,6 +68,29 @@ def test_every_part_is_clean_in_both_schemes(
     no_serious_findings(page)
     page.get_by_role("button", name="Open a question").click()
     no_serious_findings(page)
+
+
+_LOOK = """one => [getComputedStyle(one).color, one.querySelector("path").getAttribute("d")]"""
+_TOKEN = """name => {
+    const probe = document.createElement("i");
+    probe.style.color = `var(--color-${name})`;
+    document.body.append(probe);
+    return getComputedStyle(probe).color;
+}"""
+
+
+def test_each_outcome_has_its_word_its_colour_and_its_sign(page: Page) -> None:
+    said = "21 passed, 3 scored, 13 failed, 2 errors, 1 skipped"
+    expect(page.get_by_role("img", name=f"40 of 60 cells: {said}")).to_be_visible()
+    expect(page.get_by_text(re.compile(said.replace(", ", " *")))).to_be_visible()
+    signs: dict[str, str] = {}
+    for state in ("pass", "fail", "error", "skipped", "scored", "flag"):
+        for shown in page.locator(f"[data-outcome={state}]").all():
+            colour, signs[state] = shown.evaluate(_LOOK)
+            assert colour == page.evaluate(_TOKEN, state), state
+    assert len(set(signs.values())) == 6
+    closes = page.get_by_role("button", name="Close").locator("path").first
+    assert signs["fail"] == closes.get_attribute("d"), "a cross, and no check mark"
 
 
 def test_no_part_is_wider_than_a_telephone_and_a_thumb_hits_each(

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from assay.cli.graders_definition import grader_of_file, read_samples
-from assay.cli.options import add_json, explain, file_warnings, is_shared
+from assay.cli.graders_definition import grader_of_file, permitted, read_samples
+from assay.cli.options import add_json, explain, file_warnings
 from assay.cli.run import isolation_notes
 from assay.errors import InputError
 from assay.eval.harnesses import declared_harnesses, require_harnesses, require_recordings
@@ -65,7 +65,10 @@ def run_validate(given: Namespace) -> int:
     if not given.paths:
         raise InputError("name cases or grader files", hint="assay validate PATH...")
     if given.sample and not any(map(_is_definition, given.paths)):
-        raise InputError("--sample is for functions and stored graders: no path is one")
+        raise InputError(
+            "--sample is for functions and stored graders: no path is one",
+            hint="a file of graders is tried by: assay grade DATA GRADERS.yaml",
+        )
     seen = _Seen(read_samples(given.sample), as_json=given.json)
     for path in given.paths:
         try:
@@ -167,7 +170,6 @@ def _definition_report(
     from assay.graders.binary_judge import BinaryJudgeGrader
     from assay.graders.functions.source import read_source
     from assay.registry import definition_from
-    from assay.registry.policy import Permissions
     from assay.registry.validation import validate
 
     is_source = path.endswith(".py")
@@ -177,8 +179,7 @@ def _definition_report(
         if grader is None
         else grader.definition
     )
-    trusted = Permissions(custom_code=not is_shared(), internal=True)
-    report = asyncio.run(validate(definition, samples, trusted))
+    report = asyncio.run(validate(definition, samples, permitted()))
     preview: Sequence[str] = ()
     if definition.kind == "binary_judge":
         preview = BinaryJudgeGrader.of(definition.specs[0].options).preview()
@@ -213,7 +214,7 @@ def _of_image(case: Case) -> list[str]:
     """What keeps the image of a case from being used at once."""
     if case.image is None:
         return []
-    from assay.eval.images import missing
+    from assay.eval.workspaces.images import missing
 
     return [why] if (why := missing(case)) else []
 

@@ -138,8 +138,8 @@ async def _repair(directory: Path, store: Store, tell: Callable[[str], None]) ->
 
 
 async def _answers(file: Path, store: Store) -> str:
-    from assay.eval.recorded import grade_rows, plan_rows
-    from assay.eval.row_store import RowStore
+    from assay.eval.rows.recorded import grade_rows, plan_rows
+    from assay.eval.rows.store_sink import RowStore
     from assay.tasks.grader_files import load_graders
 
     sink = RowStore(store)

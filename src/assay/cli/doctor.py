@@ -225,7 +225,7 @@ def _program(name: str, arguments: tuple[str, ...], cost: str, fix: str) -> _Fin
 
 def _images() -> _Finding:
     from assay.errors import AssayError
-    from assay.eval.images import find_engine, prove
+    from assay.eval.workspaces.images import find_engine, prove
 
     cost = "cases with a container cannot run"
     try:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from fastapi import FastAPI
 
+    from assay.registry.policy import Permissions
     from assay.store.catalog import GraderVersion
 
 
@@ -155,18 +156,21 @@ def _scorer(
 def _stored(given: Namespace, stack: ExitStack) -> tuple[Scorer, ServedOptions]:
     """One version of a stored grader; the latest there is now."""
     from assay.registry import Registry
+    from assay.registry.grading import grade_version
+    from assay.registry.policy import Permissions
     from assay.store.database import Database
 
     key, number = key_and_number(given.grader)
     database = stack.enter_context(Database.open(store_there()))
     trusted = is_trusted(given)
-    registry = Registry(database, given.project, allow_custom_code=trusted, allow_internal=trusted)
+    registry = Registry(database, given.project)
     record = registry.get(key)
     version = registry.version(key, number) if number else record.latest
-    _require_grading(version, trusted=trusted)
+    permissions = Permissions(custom_code=trusted, internal=trusted)
+    _require_grading(version, permissions)
 
     async def score(items: Sequence[tuple[str, Submission]]) -> Sequence[Graded]:
-        return await registry.grade(key, items, version=version.number)
+        return await grade_version(version, items, permissions)
 
     options: ServedOptions = {
         "name": record.name,
@@ -178,14 +182,14 @@ def _stored(given: Namespace, stack: ExitStack) -> tuple[Scorer, ServedOptions]:
     return score, options
 
 
-def _require_grading(version: GraderVersion, *, trusted: bool) -> None:
+def _require_grading(version: GraderVersion, permissions: Permissions) -> None:
     """Refuse a grader that would answer every request with an error."""
     from assay.endpoint.scorers import require_servable
     from assay.registry.definitions import definition_from
-    from assay.registry.grading import Permissions, refusal
+    from assay.registry.grading import refusal
 
     definition = definition_from(version.kind, version.definition)
-    if refused := refusal(definition, Permissions(custom_code=trusted, internal=trusted)):
+    if refused := refusal(definition, permissions):
         raise InputError(
             f"{version.key}@{version.number} cannot be served: {refused.message}",
             hint=refused.hint,

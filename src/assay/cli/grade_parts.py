@@ -14,7 +14,7 @@ from assay.scoring.json_safe import Json
 from assay.tasks.formats import form_of
 
 if TYPE_CHECKING:
-    from assay.eval.recorded import RowPlan
+    from assay.eval.rows.recorded import RowPlan
     from assay.models.bill import Bill
     from assay.reports.summary import Summary
     from assay.store.runs import Store
@@ -67,7 +67,7 @@ class RowParts:
     """Rows that become parts in a directory."""
 
     def __init__(self, given: Namespace, outputs: Outputs) -> None:
-        from assay.eval.part_directory import PartDirectory
+        from assay.eval.rows.directory_sink import PartDirectory
 
         self._out, self._outputs = given.out, outputs
         self.sink = PartDirectory(given.out, rows=given.shard_rows)
@@ -97,7 +97,7 @@ def report_parts(given: Namespace, outputs: Outputs) -> int:
     Raises:
         InputError: If not all of them are there, or for reports that only a run has.
     """
-    from assay.eval.part_reading import summary_of
+    from assay.eval.rows.part_reading import summary_of
 
     for name in ("html", "junit", "case", "all", "by"):
         if getattr(given, name):
@@ -156,7 +156,7 @@ def _summary_of(told: Mapping[str, Json]) -> Summary:
     Raises:
         KeyError, ShapeError: If it is none.
     """
-    from assay.eval.grades import RowTally
+    from assay.eval.rows.grades import RowTally
     from assay.reports.summary import Cause, NotGraded, Summary, cause_key
     from assay.reports.totals import Totals
     from assay.statistics.intervals import wilson
@@ -235,7 +235,7 @@ def write_rows(out: str, plan: RowPlan, run_id: str, store: Store) -> None:
 
     The file is there whole or not at all.
     """
-    from assay.eval.parts import commit, packing, temporary, ungraded
+    from assay.eval.rows.parts import commit, packing, temporary, ungraded
     from assay.reports.run_view import whole_row
     from assay.scoring.records import as_json
 

@@ -6,13 +6,13 @@ import asyncio
 import json
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
 
 from assay.cli.graders_definition import (
     described,
     grader_of_file,
     opened,
+    permitted,
     read_samples,
 )
 from assay.cli.graders_output import (
@@ -21,16 +21,13 @@ from assay.cli.graders_output import (
     print_warnings,
 )
 from assay.errors import InputError
-from assay.registry import (
-    ValidationFailedError,
-    definition_from,
-)
-from assay.registry.validation import version_warnings
+from assay.registry import Definition, ValidationFailedError, definition_from
+from assay.registry.files import read_grader_files
+from assay.registry.imports import read_folder, stale_files, validate_import, write_folder
+from assay.registry.validation import Samples, validated, version_warnings
 from assay.reports.plain import one_line
 from assay.scoring.json_safe import Json
 from assay.store.catalog import GraderRecord, GraderVersion
-
-T = TypeVar("T")
 
 _NOT_VALID = 1
 _SAY = "give FILE.py, graders.yaml or KEY.yaml; or --set kind=..."
@@ -57,8 +54,10 @@ def _invalid(given: Namespace, error: ValidationFailedError) -> None:
         print("nothing was stored", file=sys.stderr)
 
 
-def _run(work: Coroutine[Any, Any, T]) -> T:
-    return asyncio.run(work)
+def _validated(
+    key: str, definition: Definition, samples: Samples
+) -> tuple[Definition, tuple[str, ...]]:
+    return asyncio.run(validated(key, definition, samples, permitted()))
 
 
 def _print(data: Mapping[str, Json]) -> None:
@@ -73,19 +72,16 @@ def _create(given: Namespace) -> int:
             hint=_SAY,
         )
     samples = read_samples(given.sample)
-    told: list[str] = []
     with opened(given, make=True, change="create_grader", key=given.key) as registry:
-        record = _run(
-            registry.create(
-                given.key,
-                grader.definition,
-                name=grader.name,
-                description=grader.description,
-                feedback_key=grader.feedback_key,
-                note=given.note,
-                samples=samples,
-                tell=told.append,
-            )
+        registry.require_free(given.key)
+        checked, told = _validated(given.key, grader.definition, samples)
+        record = registry.add(
+            given.key,
+            checked,
+            given.note,
+            name=grader.name,
+            description=grader.description,
+            feedback_key=grader.feedback_key,
         )
     if given.json:
         found = _warnings(record.latest, told)
@@ -96,8 +92,7 @@ def _create(given: Namespace) -> int:
 
 
 def _update(given: Namespace) -> int:
-    samples = read_samples(given.sample)
-    told: list[str] = []
+    samples, told = read_samples(given.sample), tuple[str, ...]()
     with opened(given, change="update_grader", key=given.key) as registry:
         before = record = registry.get(given.key)
         grader, kept = described(given, before.latest)
@@ -110,16 +105,12 @@ def _update(given: Namespace) -> int:
                 "no change was given", hint=f"{_SAY}, --set FIELD=VALUE, --description"
             )
         if grader is not None:
-            record = _run(
-                registry.update(
-                    given.key,
-                    grader.definition,
-                    note=given.note,
-                    expected=given.expected or (before.latest.number if kept else None),
-                    samples=samples,
-                    tell=told.append,
-                )
-            )
+            expected = given.expected or (before.latest.number if kept else None)
+            record, is_same = registry.changing(given.key, grader.definition, expected)
+            if not is_same:
+                number = record.latest.number
+                checked, told = _validated(given.key, grader.definition, samples)
+                record = registry.add_version(given.key, checked, given.note, expected=number)
         if is_said:
             record = registry.describe(given.key, **said)
     return _updated(given, before, record, kept, told)
@@ -173,8 +164,9 @@ def _warnings(version: GraderVersion, told: Sequence[str] = ()) -> dict[str, Jso
 def _export(given: Namespace) -> int:
     """Write graders as files, and name or remove those of graders that are gone."""
     with opened(given) as registry:
-        files = [str(path) for path in registry.export(given.keys or None, given.out)]
-        stale = [str(path) for path in registry.stale(given.out, remove=given.prune)]
+        written = write_folder(registry.files(given.keys or None), given.out)
+        left_over = stale_files(registry.files(), given.out, remove=given.prune)
+    files, stale = list(map(str, written)), list(map(str, left_over))
     removed, left = (stale, []) if given.prune else ([], stale)
     if given.json:
         found: dict[str, Json] = {
@@ -198,8 +190,12 @@ def _export(given: Namespace) -> int:
 
 def _import(given: Namespace) -> int:
     """Store the graders of files."""
+    files, shown = read_folder(given.path)
     with opened(given, make=True, change="import_graders") as registry:
-        done = asyncio.run(registry.import_(given.path, update=not given.no_update))
+        read = read_grader_files(files, folder=shown)
+        planned = registry.planned_import(read, update=not given.no_update)
+        asyncio.run(validate_import(planned, permitted()))
+        done = registry.add_imported(planned)
     if given.json:
         rows: list[Json] = [
             {"key": one.record.key, "change": one.change, "version": one.record.latest.number}

@@ -16,6 +16,7 @@ from assay.cli.verbs import store_of
 from assay.errors import InputError, Location
 from assay.graders.functions.source import read_source
 from assay.registry import Registry
+from assay.registry.policy import Permissions
 from assay.scoring.json_safe import Json
 from assay.store.projects import Projects
 from assay.types.codec import ShapeError
@@ -27,21 +28,19 @@ if TYPE_CHECKING:
     from assay.types.submission import Submission
 
 
+def permitted() -> Permissions:
+    """What graders may do that are validated here: import classes in a store of one's own."""
+    return Permissions(custom_code=not is_shared(), internal=True)
+
+
 @contextmanager
 def opened(
-    given: Namespace,
-    *,
-    trusted: bool | None = None,
-    make: bool = False,
-    change: str = "",
-    **what: Json,
+    given: Namespace, *, make: bool = False, change: str = "", **what: Json
 ) -> Generator[Registry]:
     """The graders of the project that options name.
 
     Args:
         given: The options.
-        trusted: Whether classes of graders' authors are imported, and endpoints on private
-            networks called. None allows the first in a store of one's own, the second everywhere.
         make: Whether to make the store and the project if they are not there.
         change: What is changed with them, for the log of changes.
         **what: Of what, likewise.
@@ -53,19 +52,11 @@ def opened(
 
             do(create_project, local_desk(database), given.project)
             print(f"made project {given.project!r}", file=sys.stderr)
-        yield Registry(
-            database,
-            given.project,
-            allow_custom_code=not is_shared() if trusted is None else trusted,
-            allow_internal=trusted is not False,
-        )
+        yield Registry(database, given.project)
         if change:
             from assay.service.local import local_desk
 
             local_desk(database, given.project).note(change, what)
-
-
-_MOST_BYTES = 1 << 20
 
 
 def described(
@@ -180,7 +171,7 @@ def read_samples(files: list[str]) -> list[tuple[str, Submission]]:
     """The rows of some datasets, with their ids."""
     from assay.tasks.rows import read_rows
 
-    return [(row.id, row.submission) for file in files for row in read_rows(file, graders=())]
+    return [(row.id, row.submission) for file in files for row in read_rows(file)]
 
 
 def is_definition(file: str) -> bool:

@@ -8,7 +8,7 @@ from argparse import Namespace
 
 from assay.cli.options import require_yes, state_home
 from assay.errors import InputError
-from assay.eval.unpacked import Unpacked, delete_images, find_image, unpacked_images
+from assay.eval.workspaces.unpacked import Unpacked, delete_images, find_image, unpacked_images
 from assay.reports.figures import count
 from assay.reports.page import page_on
 from assay.reports.plain import one_line

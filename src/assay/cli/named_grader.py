@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, cast
 
 from assay.cli.options import file_warnings, is_trusted, key_and_number, tell_warnings
 from assay.errors import AssayError, InputError, nearest
-from assay.eval.calibration.asking import Target
-from assay.eval.calibration.stored import models_of, stored_target
 from assay.graders.digest import grader_digest, parts_digest
 from assay.graders.kinds import load_file
 from assay.graders.spec import GraderSpec, pass_mark
@@ -24,6 +22,7 @@ from assay.tasks.formats import has_rows
 if TYPE_CHECKING:
     from types import ModuleType
 
+    from assay.eval.calibration.asking import Target
     from assay.store.catalog import GraderVersion
     from assay.store.database import Database
 
@@ -60,6 +59,7 @@ _KEY = re.compile(r"[a-z0-9][a-z0-9._-]*(@.*)?")
 
 def _of_function(file: str, name: str) -> Target:
     from assay.endpoint.scorers import scorer_of
+    from assay.eval.calibration.asking import Target
 
     function = function_of(file, name)
     source = Path(file).read_bytes()
@@ -86,6 +86,8 @@ def _in_sandbox(file: str) -> str:
 
 def _of_file(file: str) -> Target:
     from assay.endpoint.scorers import scorer_of_graders
+    from assay.eval.calibration.asking import Target
+    from assay.eval.calibration.stored import models_of
     from assay.tasks.grader_files import load_graders
 
     specs = load_graders(file, alone=True)
@@ -118,6 +120,7 @@ def _recorded(spec: GraderSpec) -> dict[str, Json]:
 
 
 def _stored(given: Namespace, database: Database) -> Target:
+    from assay.eval.calibration.stored import stored_target
     from assay.registry.policy import Permissions
 
     version, trusted = stored_version(given, database), is_trusted(given)

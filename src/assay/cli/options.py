@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from datetime import datetime
 
-    from assay.eval.cluster import Cluster
+    from assay.eval.cluster.joining import Cluster
     from assay.graders.spec import GraderSpec
 
 
@@ -318,7 +318,7 @@ def is_parts(name: str) -> bool:
     """Whether a run's name is a directory that ``assay grade --out DIR/`` wrote."""
     if not Path(name).is_dir():
         return False
-    from assay.eval.part_writing import MANIFEST
+    from assay.eval.rows.part_writing import MANIFEST
 
     return Path(name, MANIFEST).is_file()
 
@@ -350,13 +350,14 @@ def engine(text: str) -> str:
     Raises:
         ArgumentTypeError: If it names none.
     """
+    if text == "local":
+        return text
     from argparse import ArgumentTypeError
 
-    from assay.eval.cluster import engine_address
+    from assay.eval.cluster.joining import engine_address
 
     try:
-        if text != "local":
-            engine_address(text)
+        engine_address(text)
     except InputError as error:
         raise ArgumentTypeError(str(error)) from None
     return text
@@ -373,7 +374,7 @@ def engine_given(given: Namespace) -> Generator[Cluster | None]:
     if given.engine == "local":
         yield None
         return
-    from assay.eval.cluster import connected
+    from assay.eval.cluster.joining import connected
 
     if sys.stderr.isatty():
         print(f"connecting to {given.engine}, which takes some seconds", file=sys.stderr)

@@ -25,11 +25,11 @@ from assay.cli.options import (
     worker_count,
 )
 from assay.errors import InputError
-from assay.eval.attack import plan_attack
 from assay.eval.cheats import select_cheats
-from assay.eval.proof import CaseProof, Proof
-from assay.eval.selftest import plan_selftest
-from assay.eval.trials import TrialPlan
+from assay.eval.proofs.attack import plan_attack
+from assay.eval.proofs.proof import CaseProof, Proof
+from assay.eval.proofs.selftest import plan_selftest
+from assay.eval.proofs.trials import TrialPlan
 from assay.eval.work import load_tasks
 from assay.reports.figures import count
 from assay.reports.page import TextPage, page_on
@@ -121,7 +121,7 @@ async def _prove(plan: TrialPlan, given: Namespace) -> Proof:
     workers = worker_count(given.workers)
     if not given.out:
         return await _try(plan, workers, "cells")
-    from assay.eval.kept_proofs import KeptProofs
+    from assay.eval.proofs.kept import KeptProofs
 
     with KeptProofs.opened(given.out, plan.tasks, given.repeats) as kept:
         left = replace(plan, tasks=[one for one in plan.tasks if one.slug not in kept.before])

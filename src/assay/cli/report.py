@@ -182,7 +182,7 @@ def _reviewed(
 ) -> Review:
     """The run as reports show it; of a dataset only the rows that are shown are read one by one."""
     again = changes_of(store, run.id)
-    if limit is None or shelf or run.config.get("kind") != "dataset":
+    if limit is None or shelf or not run.are_apart:
         return review(run, store.cells(run.id), limit=limit, changes=again, shelf=shelf)
     first = partial(store.first_cells, run.id)
     return review_rows(run, store.alike_cells(run.id), first, limit=limit, changes=again)
@@ -300,8 +300,8 @@ def _lay_out(given: Namespace) -> int:
         InputError: For an unknown run or cell, several cells, or a directory that is there.
         StoreError: If what was kept is missing or damaged.
     """
-    from assay.eval.case_session import Kept, lay_out_kept
     from assay.eval.promote import cell_of
+    from assay.eval.workspaces.case_session import Kept, lay_out_kept
     from assay.types.run import Run
 
     with Store.open(store_there()) as store:

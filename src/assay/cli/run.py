@@ -41,7 +41,7 @@ from assay.store.runs import Store
 from assay.tasks.case import Case
 
 if TYPE_CHECKING:
-    from assay.eval.isolation import CaseLock, Settle
+    from assay.eval.proofs.isolation import CaseLock, Settle
     from assay.eval.regrade import Regrade
     from assay.eval.runner import OnCell
     from assay.graders.spec import GraderSpec
@@ -151,7 +151,7 @@ def settling(*, workers: int, locked: bool = False) -> Settle:
     def settle(locks: Sequence[CaseLock]) -> list[Case]:
         import asyncio
 
-        from assay.eval.isolation import settle_by_locks
+        from assay.eval.proofs.isolation import settle_by_locks
 
         open_ = [lock for lock in locks if lock.undecided]
         if locked and open_:
@@ -167,9 +167,9 @@ def settling(*, workers: int, locked: bool = False) -> Settle:
 
 
 async def _decide(locks: Sequence[CaseLock], workers: int) -> list[Case]:
-    from assay.eval.isolation import isolated_graders
-    from assay.eval.isolation_proof import decide
-    from assay.eval.trials import arena
+    from assay.eval.proofs.isolation import isolated_graders
+    from assay.eval.proofs.isolation_proof import decide
+    from assay.eval.proofs.trials import arena
 
     def tell(case: Case, file: str) -> None:
         modes = "; ".join(map(str, isolated_graders(case)))
@@ -186,7 +186,7 @@ async def _decide(locks: Sequence[CaseLock], workers: int) -> list[Case]:
 
 def isolation_notes(case: Case) -> list[str]:
     """What is worth knowing of a case whose isolation nobody decided."""
-    from assay.eval.isolation import CaseLock
+    from assay.eval.proofs.isolation import CaseLock
 
     lock = CaseLock(case, str(Path(state_home(), "cache")))
     return [lock.problem] if lock.undecided else []
@@ -250,6 +250,11 @@ def run(given: Namespace) -> int:
             foretell_cells(bill, ready, store)
 
         try:
+            if outputs.by:
+                from assay.reports.breakdown import require_field
+
+                about = (cell.task.metadata for cell in ready.cells)
+                require_field(outputs.by, about, who="no case")
             _note_unused(ready)
             return _carry_out(ready, store, outputs, go=go, kept=kept, foretold=foretold)
         except AssayError:
@@ -391,7 +396,7 @@ def _note_unused(ready: Launch) -> None:
 
         for model in sorted(filter(family_of, echoed)):
             said = f"the harness echo asks no model: it gives the prompt back for {model!r}, too"
-            print(f"note: {said} (docs/agents.md: agents that ask one)", file=sys.stderr)
+            print(f"note: {said} (docs/agents.md#which-harness-does-the-work)", file=sys.stderr)
 
 
 def run_regrade(given: Namespace) -> int:

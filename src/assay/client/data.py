@@ -122,4 +122,4 @@ def _file_rows(file: str) -> Rows:
         raise InputError(
             f"there is no file {file!r}", hint="give rows, or the path of a file of them"
         )
-    return (row.fields for row in read_rows(file, graders=()))
+    return (row.fields for row in read_rows(file))

@@ -1,7 +1,9 @@
 """Running tasks: rollouts, groups, matrices, resume; what the results are worth for training.
 
-A row is graded in `row_grading`, a cell in `runner`; `records` says what is kept of one, which goes
-to the sinks `matrix`, `row_store` and `part_directory`. PASS is decided in `reports.summary`.
+Here are cells: planned by `planning`, run and graded by `runner` and `rollout`, kept by `matrix` as
+`records` says. Rows of datasets are in `rows`: graded by `grading`, kept by one of its two sinks.
+PASS is decided in `assay.reports.summary`. A case is worked in and graded in `workspaces`; the same
+work on Ray is `cluster`; `proofs`, `cheats` and `calibration` prove cases and graders before use.
 
 The names are loaded when they are first used: much of what lies in this room runs nothing.
 """

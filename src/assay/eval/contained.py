@@ -22,7 +22,7 @@ from tempfile import TemporaryDirectory
 from assay.environment.channel.frames import TcpWire, Wire
 from assay.environment.channel.link import Address
 from assay.errors import ProvisionError
-from assay.eval.images import prepare
+from assay.eval.workspaces.images import prepare
 from assay.frozen import frozen
 from assay.sandbox import Door, Limits, Mount, OpenCommand, open_command, run_command_sync
 from assay.tasks.blocks import ContainerSpec

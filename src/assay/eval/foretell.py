@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from assay.errors import InputError, ModelError
 from assay.eval.costs import cost_of_cell, judge_costs
-from assay.eval.row_grading import lacks_answer
+from assay.eval.rows.grading import lacks_answer
 from assay.graders.apply import grade_alone
 from assay.graders.spec import GraderSpec
 from assay.models import current_client, using
@@ -24,8 +24,8 @@ from assay.types.submission import Submission
 
 if TYPE_CHECKING:
     from assay.eval.matrix import Launch
-    from assay.eval.recorded import RowPlan
     from assay.eval.regrade import Regrade
+    from assay.eval.rows.recorded import RowPlan
     from assay.store.runs import Store
 
 _SAMPLE = 100
@@ -115,6 +115,8 @@ def _note_models(bill: Bill, specs: Sequence[GraderSpec], asked: Iterable[str] =
         if registered(model) is not None:
             continue
         try:
+            if client.route(model).missing:
+                continue
             is_known = client.knows_price(model)
         except (InputError, ModelError):  # it cannot be asked, and the run says so
             continue
@@ -133,6 +135,8 @@ async def _foretell(
     if client.settings.cache == "replay":
         return
     _note_models(bill, specs)
+    if not bill.models:
+        return
     sample, bill.items = _sample(submissions)
     found = Questions(has_more=any(spec.kind.grader.asks_again for spec in specs))
     costs: list[tuple[float, float]] = []

@@ -80,7 +80,7 @@ def harnesses_in_images(
             continue
         if not (names := usable[case.id].keys() - declared_harnesses(case.conditions)):
             continue
-        from assay.eval.images import prepare
+        from assay.eval.workspaces.images import prepare
 
         image = prepare(case.image, cache, case=case.id)
         started = {name: _in_image(name, case, image, tried) for name in sorted(names)}
@@ -92,7 +92,7 @@ def _in_image(
     name: str, case: Case, image: UnpackedImage, tried: dict[tuple[str, ...], str]
 ) -> HarnessSpec:
     from assay.agents.presets import preset
-    from assay.eval.images import why_it_does_not_start
+    from assay.eval.workspaces.images import why_it_does_not_start
 
     said: dict[str, None] = {}
     for way in (known := preset(name)).for_image(case.root):
@@ -316,7 +316,7 @@ def fake_models(tasks: Iterable[Task]) -> Generator[Mapping[str, str]]:
         yield {}
         return
     from assay.agents.replay import recordings_of
-    from assay.eval.isolation import reference_of
+    from assay.eval.proofs.isolation import reference_of
     from assay.testing import FakeModel, through_recording, through_shell
 
     with ExitStack() as stack:

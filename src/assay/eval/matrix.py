@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay.errors import InputError
-from assay.eval.case_session import has_tests
 from assay.eval.harnesses import harnesses_in_images, require_model
 from assay.eval.journals import forget_journal, forget_journals, salvage
 from assay.eval.planning import MatrixRequest, Planned, plan_cells
@@ -24,6 +23,7 @@ from assay.eval.work import (
     version_of,
     with_cases,
 )
+from assay.eval.workspaces.case_session import has_tests
 from assay.frozen import frozen
 from assay.scoring.json_safe import Json
 from assay.store.kept_files import at_work
@@ -35,8 +35,8 @@ from assay.types.codec import from_json, to_json
 from assay.types.run import Run
 
 if TYPE_CHECKING:
-    from assay.eval.cluster import Cluster
-    from assay.eval.isolation import Settle
+    from assay.eval.cluster.joining import Cluster
+    from assay.eval.proofs.isolation import Settle
 
 
 @frozen
@@ -252,7 +252,7 @@ def _settled(
     harnesses = harnesses_in_images(cases, harnesses, cache)
     tasks = with_cases(tasks, cases)
     if tested := [case for case in cases if has_tests(case)]:
-        from assay.eval.isolation import CaseLock, settle_by_locks
+        from assay.eval.proofs.isolation import CaseLock, settle_by_locks
 
         settled = (settle or settle_by_locks)([CaseLock(case, cache) for case in tested])
         tasks = with_cases(tasks, settled)
@@ -268,6 +268,6 @@ def _settled(
 def _with_image(case: Case, cache: str, digest: str) -> Case:
     if case.image is None:
         return case
-    from assay.eval.images import pinned
+    from assay.eval.workspaces.images import pinned
 
     return pinned(case, cache, digest)

@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 
 from assay.agents.replay import answer_of, recordings_of
 from assay.errors import InputError
-from assay.eval.case_session import Kept
+from assay.eval.workspaces.case_session import Kept
 from assay.scoring.json_safe import Json
 from assay.scratch import remove
 from assay.shown import command

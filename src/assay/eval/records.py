@@ -82,14 +82,10 @@ def record_of(
     It passes if its reward reaches the threshold, give or take 1e-9 of rounding, its assurance
     is at least the one that is needed, and as much of the weight was graded as is needed.
     """
-    status: CellStatus = "graded"
-    if run.grade.is_error:
-        status = "error"
-    elif run.reward is None:
-        status = "skipped"
+    result = run.grade.result
+    status = status_of(result)
     given = run.reward if status == "graded" else None
     reward = None if given is None else min(1.0, max(0.0, given))
-    result = run.grade.result
     assurance = result.assurance if status == "graded" else None
     answer = run.trace.content or ""
     notes = _notes(run) | uncovered(result)
@@ -152,6 +148,13 @@ def _is_short(value: Json) -> bool:
     return isinstance(value, bool | int | float)
 
 
+def status_of(result: EvaluationResult) -> CellStatus:
+    """What became of a grading: there is a reward, there is none to be had, or nobody knows it."""
+    if result.isError:
+        return "error"
+    return "skipped" if result.reward is None else "graded"
+
+
 def reaches_threshold(reward: float, threshold: float) -> bool:
     """Whether a reward is enough, give or take 1e-9 of rounding."""
     return reward >= threshold - _PRECISION
@@ -167,7 +170,7 @@ def row_record(
     seconds: float,
 ) -> CellRecord:
     """The narrow row of a dataset's row that was graded; it passes as in `record_of`."""
-    reward, is_error = result.reward, result.isError
+    reward, status = result.reward, status_of(result)
     answer = row.submission.answer or ""
     content = result.content or ""
     noted: dict[str, Json] = {} if row.label is None else {"label": row.label}
@@ -177,12 +180,12 @@ def row_record(
         run_id=run_id,
         case=row.id,
         harness=ROW_HARNESS,
-        status="error" if is_error else "skipped" if reward is None else "graded",
+        status=status,
         reward=reward,
         passed=None if reward is None else reaches_threshold(reward, threshold),
         threshold=threshold,
         assurance=result.assurance,
-        error=(content or "not graded") if is_error else "",
+        error=(content or "not graded") if status == "error" else "",
         flags=result.flags,
         seconds=seconds,
         digest=digest,

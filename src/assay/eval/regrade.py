@@ -13,12 +13,12 @@ from pathlib import Path
 
 from assay.errors import InputError, StoreError, nearest
 from assay.eval.batch import run_batches
-from assay.eval.isolation import CaseLock, Settle, is_by_default, settle_by_locks
 from assay.eval.matrix import run_of, tasks_of
 from assay.eval.planning import Planned, require_case_parts
+from assay.eval.proofs.isolation import CaseLock, Settle, is_by_default, settle_by_locks
 from assay.eval.records import graders_digest, record_of, row_record
 from assay.eval.rollout import ANSWERED
-from assay.eval.row_grading import ROW_PARTS, lacks_answer, unanswered
+from assay.eval.rows.grading import ROW_PARTS, lacks_answer, unanswered
 from assay.eval.runner import OnCell, Plan
 from assay.eval.work import stop_environments, version_of, with_cases
 from assay.graders.apply import grade_submission, require_parts
@@ -242,7 +242,7 @@ def _tasks(
 
 def _graders_of(task: Task) -> tuple[GraderSpec, ...]:
     """The graders that were declared for it; a template's are in its code."""
-    return task.work.graders if isinstance(task.work, Case | Row) else ()
+    return task.work.graders if isinstance(task.work, Case) else ()
 
 
 def _kept_row(store: Store, run: RunRecord, cell: CellRecord) -> Row:

@@ -21,7 +21,7 @@ from assay.tasks.task import Agent, RunOptions, Task
 from assay.types.run import Job, Run
 
 if TYPE_CHECKING:
-    from assay.eval.cluster import Cluster
+    from assay.eval.cluster.joining import Cluster
     from assay.gateway import Gateway
     from assay.store.records import CellKey, CellRecord
 
@@ -92,7 +92,7 @@ class Plan:
 
             await run_batches(here, work, done, at_once=workers or cores())
         if cluster is not None:
-            from assay.eval.cluster_run import run_on
+            from assay.eval.cluster.cells import run_on
 
             await run_on(cluster, self, workers=workers, begun=on_begin, done=done)
 

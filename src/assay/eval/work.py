@@ -1,4 +1,4 @@
-"""What a run consists of: tasks, each a case, a row, or a task of a Python environment.
+"""What a run consists of: tasks, each a case or a task of a Python environment.
 
 What a case says of its limits, its harnesses and its passing, other tasks have by default; what
 makes them a version of their own is where they come from and what they are called with.
@@ -19,9 +19,8 @@ from assay.documents import DocumentError
 from assay.errors import InputError, nearest
 from assay.eval.rollout import ANSWERED, MOVES
 from assay.eval.task_actions import act_again
-from assay.graders.apply import grade_submission
-from assay.scoring.json_safe import Json, plain
-from assay.scoring.results import EvaluationResult, SubScore
+from assay.scoring.json_safe import plain
+from assay.scoring.results import SubScore
 from assay.tasks.case import Case, load_cases
 from assay.tasks.task import (
     Agent,
@@ -35,13 +34,10 @@ from assay.tasks.task import (
     case_task,
     load_own_file,
 )
-from assay.types.codec import to_json
-from assay.types.run import Prompt, Run
-from assay.types.submission import Submission, Workspace
+from assay.types.run import Run
 
 if TYPE_CHECKING:
     from assay.environment.channel.client import ChannelClient
-    from assay.tasks.rows import Row
 
 _PATIENCE_SECONDS = 15.0
 
@@ -163,21 +159,15 @@ def version_of(task: Task) -> str:
 def _version_of(task: Task) -> str:
     """A digest of the case; or of the source of the template, and its arguments."""
     if isinstance(task.work, Case):
-        from assay.eval.case_session import has_tests
+        from assay.eval.workspaces.case_session import has_tests
 
         if not has_tests(task.work):
             return task.work.digest
-        from assay.eval.isolation import oracle_digest
+        from assay.eval.proofs.isolation import oracle_digest
 
         return oracle_digest(task.work)
-    from assay.tasks.rows import Row
-
-    if isinstance(task.work, Row):
-        told = [to_json(spec) for spec in task.work.graders]
-        said = {"row": to_json(task.work.submission), "graders": told}
-    else:
-        source = _source_digest(task.file)
-        said = {"env": task.env, "id": task.id, "args": plain(task.args), "source": source}
+    source = _source_digest(task.file)
+    said = {"env": task.env, "id": task.id, "args": plain(task.args), "source": source}
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -193,7 +183,7 @@ def open_work(
             goes with the session.
     """
     if isinstance(task.work, Case):
-        from assay.eval.case_session import case_session
+        from assay.eval.workspaces.case_session import case_session
 
         return case_session(task.work, cache=cache or None, home=home or None)
     return _answered(task, cache, home) if home else _begun(task)
@@ -201,7 +191,7 @@ def open_work(
 
 @asynccontextmanager
 async def _answered(task: Task, cache: str, home: str) -> AsyncGenerator[Session]:
-    from assay.eval.case_session import case_session
+    from assay.eval.workspaces.case_session import case_session
 
     # The environment's own directories are not used: a store has some for all of its runs.
     def workshop(case: Case, guest: Guest, *_: object) -> AbstractAsyncContextManager[Session]:
@@ -214,33 +204,10 @@ async def _answered(task: Task, cache: str, home: str) -> AsyncGenerator[Session
 
 def _begun(task: Task, workshop: Workshop | None = None) -> AbstractAsyncContextManager[Session]:
     """Begin what is no case; a workspace, if it has one, is laid out by the workshop."""
-    from assay.tasks.rows import Row
-
-    work = task.work
+    work = cast("Work", task.work)
     if workshop is not None and isinstance(work, Hosted):
         return work.open_in(workshop)
-    return _row_session(work) if isinstance(work, Row) else cast("Work", work).open()
-
-
-@asynccontextmanager
-async def _row_session(row: Row) -> AsyncGenerator[Session]:
-    """A dataset's row that an agent is to answer again."""
-    yield _RowSession(row)
-
-
-class _RowSession:
-    """A recorded answer that waits to be graded."""
-
-    def __init__(self, row: Row) -> None:
-        self.prompt: Prompt = row.submission.question
-        self.workspace: Workspace | None = None
-        self.notes: dict[str, Json] = {}
-        self._row = row
-
-    async def grade(self, submission: Submission) -> EvaluationResult:
-        """Grade the answer with the row's graders."""
-        recorded = replace(self._row.submission, answer=submission.answer)
-        return await grade_submission(self._row.graders, recorded)
+    return work.open()
 
 
 @asynccontextmanager
@@ -260,7 +227,7 @@ async def begun_again(
         InputError: If it asks something else now, so that what was answered is no answer to it.
         StoreError: If what was kept of a workspace is missing or damaged.
     """
-    from assay.eval.case_session import Kept, kept_session
+    from assay.eval.workspaces.case_session import Kept, kept_session
 
     kept = Kept.of(before)
     if isinstance(task.work, Case):

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, TypeVar, cast
 
 from assay.errors import InputError, Location, ProvisionError, SourceError
-from assay.eval.images import ContainerEngine, build_image, find_engine
+from assay.eval.workspaces.images import ContainerEngine, build_image, find_engine
 from assay.interop.writing import (
     ORIGIN,
     OneOfSet,

@@ -230,7 +230,7 @@ def _write_parts(
 
 def _has_image(instance: SweBenchInstance, parts: _Parts, cache_dir: str) -> bool:
     """Whether the image that a row names can be had here."""
-    from assay.eval.images import prepare
+    from assay.eval.workspaces.images import prepare
 
     if not instance.image_name:
         return False
@@ -244,7 +244,7 @@ def _has_image(instance: SweBenchInstance, parts: _Parts, cache_dir: str) -> boo
 
 def _take_out(instance: SweBenchInstance, tree: str, cache_dir: str) -> str:
     """Copy the project out of its image; returns the Python that it is installed for."""
-    from assay.eval.images import copy_workdir, prepare
+    from assay.eval.workspaces.images import copy_workdir, prepare
 
     spec = ContainerSpec(image=instance.image_name, workdir=_TESTBED, python=_TESTBED_PYTHON)
     image = prepare(spec, cache_dir)

@@ -150,9 +150,12 @@ class Bill:
         n = self.items
         looked = "" if found.sampled == n else f" of {found.sampled:,} that were looked at"
         if not found.asking and not found.unpriced:
-            self._first = Foretold(
-                0.0, 0.0 if found.sampled == n else None, None, f"the cache has all replies{looked}"
+            why = (
+                f"the cache has all replies{looked}"
+                if found.cached
+                else f"none{looked} asks a model"
             )
+            self._first = Foretold(0.0, 0.0 if found.sampled == n else None, None, why)
             return
         asking = f"{found.asking:,} {self.things}{looked} ask"
         if not found.low.n:

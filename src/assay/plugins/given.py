@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import cast
 
-from pydantic_core import to_jsonable_python
+from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from assay.errors import InputError, reason_of
-from assay.scoring.json_safe import Json, plain
+from assay.scoring.json_safe import Json, json_safe, plain
 from assay.training.chat import Text, submission_of
 from assay.types.submission import Submission
 
@@ -25,12 +25,22 @@ def given(
         metadata: An object; anything else stands under ``value``.
     """
     try:
-        question, answer = _text(_json(asked)), _text(_json(said))
+        question, answer = _text(_json(asked)), _answer(said)
         known, right = _json(metadata), _json(expected)
     except Exception as error:  # the boundary: a tool's values may be anything
         return InputError(f"it cannot be read: {reason_of(error)}")
     fields = known if isinstance(known, dict | None) else {"value": known}
     return submission_of(question or "", answer, right, fields)
+
+
+def _answer(said: object) -> Text | None:
+    """An answer as text; one that has no JSON for its shape, as what of it has."""
+    try:
+        return _text(_json(said))
+    except PydanticSerializationError:  # of a type that nobody can read: the program's own doing
+        raise
+    except (RecursionError, ValueError):  # it contains itself, say: that saves no answer from a 0
+        return _text(json_safe(said))
 
 
 def _json(value: object) -> Json:

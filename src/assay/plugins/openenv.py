@@ -29,7 +29,7 @@ from assay.tasks.case_files import is_inside
 from assay.training.trainers import module_of
 
 if TYPE_CHECKING:
-    from assay.eval.proof import Proof
+    from assay.eval.proofs.proof import Proof
 
 _TOLD = ("oracle_max", "floor_gap", "canary_floor", "no_solution_leakage", "verifier_determinism")
 """What a self-test tells of level 3 (`assay.reports.openenv`)."""
@@ -69,7 +69,7 @@ def _proof(root: Path, cases: str) -> Proof | str:
 
     Nothing is written into it, as OpenEnv compares it afterwards.
     """
-    from assay.eval.selftest import plan_selftest
+    from assay.eval.proofs.selftest import plan_selftest
     from assay.eval.work import load_tasks
     from assay.scratch import scratch
 

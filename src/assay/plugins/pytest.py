@@ -335,6 +335,8 @@ def _stored(where: str, suite: str, graded: Sequence[Mapping[str, Json]]) -> str
 
     with Store.open(where) as store:
         config: dict[str, Json] = {"kind": "dataset", "file": suite, "by": "pytest"}
+        if any(cast("int", one["trial"]) > 1 for one in graded):
+            config["has_trials"] = True
         run = start_run(store, config=config, digests={}, planned=len(graded))
         try:
             for one in graded:

@@ -97,8 +97,13 @@ def _is_short(value: Json) -> bool:
     )
 
 
-def require_field(field: str, rows: Iterable[Mapping[str, Json]]) -> None:
-    """Refuse a field that no row has, before any of them is graded.
+def require_field(field: str, rows: Iterable[Mapping[str, Json]], *, who: str = "no row") -> None:
+    """Refuse a field that nothing has, before any of it is graded.
+
+    Args:
+        field: The field.
+        rows: The metadata of each row or case.
+        who: Has none, as the message begins.
 
     Raises:
         InputError: Naming those that there are.
@@ -111,7 +116,7 @@ def require_field(field: str, rows: Iterable[Mapping[str, Json]]) -> None:
             names.update(dict.fromkeys(list(metadata)[:_MOST_NAMES]))
         is_any = True
     if is_any:  # that there is no row at all is told where they are planned
-        raise _unknown("no row", field, names)
+        raise _unknown(who, field, names)
 
 
 def _unknown(who: str, field: str, names: Iterable[str]) -> InputError:
@@ -147,7 +152,7 @@ def breakdown_of(store: Store, run: RunRecord, field: str) -> Breakdown:
         InputError: If no cell has the field.
     """
     grouping, slices = Grouping(store, run, field), dict[str, dict[tuple[str, str, str], Group]]()
-    are_rows = run.config.get("kind") == "dataset"
+    are_rows = run.are_apart
     for cell in store.cells(run.id):
         key = ("", "", "") if are_rows else (cell.case, cell.harness, cell.model)
         for value in grouping.values(cell):

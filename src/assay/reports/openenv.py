@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Literal, TypeAlias, cast
 
 from assay.errors import InputError
-from assay.eval.proof import LOADING, NO_REFERENCE, CaseProof, Proof, ProofCheck
-from assay.eval.trials import FLOOR
+from assay.eval.proofs.proof import LOADING, NO_REFERENCE, CaseProof, Proof, ProofCheck
+from assay.eval.proofs.trials import FLOOR
 from assay.sandbox.host import open_inside
 from assay.scoring.json_safe import Json
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from assay.eval.attack import CheatTrial
 from assay.eval.cheats import FAMILIES, Cheat
-from assay.eval.proof import CaseProof, Proof, ProofCheck, Verdict
+from assay.eval.proofs.attack import CheatTrial
+from assay.eval.proofs.proof import CaseProof, Proof, ProofCheck, Verdict
 from assay.reports.figures import count, score
 from assay.reports.outcome import GLYPHS, Outcome
 from assay.reports.page import STYLES, Cell, TextPage

@@ -102,7 +102,7 @@ def run_summary(
 ) -> Summary:
     """The numbers of a stored run, without its groups; rows that are alike are counted together."""
     tally = Tally(run=run, shelf=shelf)
-    if run.config.get("kind") == "dataset" and not shelf:
+    if run.are_apart and not shelf:
         for cell, times in store.alike_cells(run.id):
             tally.count(cell, times)
     else:

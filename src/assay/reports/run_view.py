@@ -60,7 +60,7 @@ def run_row(run: RunRecord, state: RunState, sums: Sums) -> RunRow:
         held=sums.held,
         reward=sums.reward,
         cases=sums.cases,
-        pass_rate=_pass_rate(sums, are_rows=kind == "dataset"),
+        pass_rate=_pass_rate(sums, are_rows=run.are_apart),
         cost_usd=sums.cost_usd,
         cost_unknown=sums.cost_unknown,
         seconds=sums.seconds,

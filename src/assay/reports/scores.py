@@ -70,27 +70,21 @@ class ScoreTable:
         cells: Cells that have a result.
         graders: The reward first, then the nodes of the score trees, parents before their children.
         left_out: Nodes that are not shown: at most 100 are, those with the most scores.
-        priced: Cells with a known price.
-        counted: Cells with known tokens.
     """
 
     run: str
     cells: int
     graders: tuple[GraderScores, ...]
     left_out: int
-    priced: int
-    counted: int
 
 
 def score_table(run: str, cells: Iterable[CellRecord]) -> ScoreTable:
     """Read the cells of a run once and count their scores."""
     tallies: dict[str, _Tally] = {}
     left_out: set[str] = set()
-    number = priced = counted = 0
+    number = 0
     for cell in cells:
         number += 1
-        priced += cell.cost_usd is not None
-        counted += cell.tokens is not None
         for key, depth, node, state, value in _scores(cell):
             if (tally := tallies.get(key)) is None:
                 if len(tallies) >= _MOST_NODES:
@@ -105,24 +99,13 @@ def score_table(run: str, cells: Iterable[CellRecord]) -> ScoreTable:
         cells=number,
         graders=tuple(one.scores() for key, one in _in_order(tallies) if key in shown),
         left_out=len(left_out) + len(tallies) - len(shown),
-        priced=priced,
-        counted=counted,
     )
-
-
-def scored_nodes(cell: CellRecord) -> Iterator[tuple[str, int, SubScore]]:
-    """The nodes of a cell's score tree, each with its key and depth; names are told apart."""
-    yield from _below("", 1, nodes(cell))
-
-
-def bin_of(value: float) -> int:
-    """The bin of a score in [0, 1]; 0.15 is in the one that begins there, whatever its float."""
-    return min(BINS - 1, int(value * BINS + 1e-9))
 
 
 def _below(
     above: str, depth: int, parts: Sequence[SubScore]
 ) -> Iterator[tuple[str, int, SubScore]]:
+    """The nodes of a score tree, each with its key and depth; names are told apart."""
     seen: Counter[str] = Counter()
     for node in parts:
         name = node.name[:_MOST_OF_A_NAME]
@@ -142,7 +125,7 @@ def _scores(
     cell: CellRecord,
 ) -> Iterator[tuple[str, int, SubScore | None, Outcome, float | None]]:
     yield "", 0, None, outcome(cell), reward_of(cell)
-    for key, depth, node in scored_nodes(cell):
+    for key, depth, node in _below("", 1, nodes(cell)):
         yield key, depth, node, node_outcome(node), node.value
 
 
@@ -183,7 +166,8 @@ class _Tally:
         self._states[state] += 1
         if value is None:
             return
-        self._bins[bin_of(value)] += 1
+        # 0.15 is in the bin that begins there, whatever its float.
+        self._bins[min(BINS - 1, int(value * BINS + 1e-9))] += 1
         self._values[round(value, _DIGITS)] += 1
         self._scores.append(value)
         sum_, number = self._cases.get(case, (0.0, 0))

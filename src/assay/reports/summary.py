@@ -183,7 +183,7 @@ class Tally:
         """
         self._planned = run.planned if run else 0
         self._malformed = _malformed(run)
-        self._rows = Group("", "", "") if run and run.config.get("kind") == "dataset" else None
+        self._rows = Group("", "", "") if run and run.are_apart else None
         self._shown: Counter[Outcome] = Counter()
         self._labels = LabelledCells()
         self._groups: dict[tuple[str, str, str], Group] = {}
@@ -432,7 +432,8 @@ class LabelledCells:
     """What the graders said of each cell that has a label among its notes, beside that label."""
 
     def __init__(self) -> None:
-        self._predicted: list[bool | float | None] = []
+        self._verdicts: list[bool | None] = []
+        self._rewards: list[float | None] = []
         self._truth: list[bool | float] = []
 
     def add(self, cell: CellRecord, times: int = 1) -> None:
@@ -443,17 +444,23 @@ class LabelledCells:
         label = label if isinstance(label, bool) else float(label)
         reward = reward_of(cell)
         verdict = None if reward is None else outcome(cell) == "pass"
-        self._predicted.extend(repeat(verdict if isinstance(label, bool) else reward, times))
+        self._verdicts.extend(repeat(verdict, times))
+        self._rewards.extend(repeat(reward, times))
         self._truth.extend(repeat(label, times))
 
     def __bool__(self) -> bool:
         return bool(self._truth)
 
     def agreement(self) -> Agreement:
-        """The agreement over all pairs so far; cells that could not be graded count as unscored."""
+        """The agreement over all pairs so far; cells that could not be graded count as unscored.
+
+        Where only some labels are true or false, these are 1 and 0 among the numbers.
+        """
         from assay.statistics.agreement import agreement
 
-        return agreement(self._predicted, self._truth)
+        if all(isinstance(label, bool) for label in self._truth):
+            return agreement(self._verdicts, self._truth)
+        return agreement(self._rewards, [float(label) for label in self._truth])
 
 
 def agreement_dict(found: Agreement) -> dict[str, Json]:

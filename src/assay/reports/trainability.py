@@ -11,7 +11,7 @@ from math import fsum, sqrt
 from pathlib import Path
 from statistics import median
 
-from assay.eval.part_reading import cells_of
+from assay.eval.rows.part_reading import cells_of
 from assay.frozen import frozen
 from assay.reports.explain import nodes
 from assay.reports.figures import count, score
@@ -244,11 +244,15 @@ class _Seen:
         sizes = ", ".join(
             f"{n:,} of {count(size, 'trial')}" for size, n in sorted(self._sizes.items())
         )
+        if len(self._sizes) == 1:
+            words = f"{count(groups, 'group')} of {count(next(iter(self._sizes)), 'trial')}"
+        else:
+            words = f"{count(groups, 'group')} of trials: {sizes or 'none'}"
         return Trainability(
             run=run,
             floor=floor,
             groups=groups,
-            sizes=f"{count(groups, 'group')} of trials: {sizes or 'none'}",
+            sizes=words,
             ends=tuple(
                 GroupEnd(
                     name=name,

@@ -1,4 +1,4 @@
-"""A Ray cluster that grades the batches of jobs: see `assay.eval.cluster_versions`.
+"""A Ray cluster that grades the batches of jobs: see `assay.eval.cluster.versions`.
 
 While it is away, jobs wait and say so: what was sent off is forgotten, and nothing of it is stored.
 """
@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import cast
 
 from assay.errors import AssayError, GraderError
-from assay.eval.cluster_versions import HEAD_BYTES, NUMBER_BYTES, Reply, frame, serve
+from assay.eval.cluster.versions import HEAD_BYTES, NUMBER_BYTES, Reply, frame, serve
 from assay.registry.grading import Items
 from assay.registry.policy import Permissions
 from assay.scoring.graded import Graded

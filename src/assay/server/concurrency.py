@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
 
-from assay.eval.row_grading import without_loop
+from assay.eval.rows.grading import without_loop
 from assay.registry.definitions import definition_of
 from assay.server.limits import Limit, ProjectSlots
 from assay.store.catalog import GraderVersion

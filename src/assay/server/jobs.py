@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from assay.errors import AssayError, ConflictError, NotFoundError, StoreError
-from assay.eval.actors import DEPTH
+from assay.eval.cluster.actors import DEPTH
 from assay.registry.grading import Items
 from assay.scoring.graded import Graded
 from assay.server.cluster import REST_SECONDS, ClusterAwayError

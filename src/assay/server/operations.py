@@ -18,7 +18,7 @@ from starlette.responses import Response
 
 from assay.endpoint.problems import ProblemError
 from assay.errors import ConflictError, LockedError
-from assay.eval.row_grading import without_loop
+from assay.eval.rows.grading import without_loop
 from assay.graders.batch import Batch
 from assay.registry.policy import Permissions
 from assay.scoring.json_safe import Json

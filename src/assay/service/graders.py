@@ -260,8 +260,7 @@ async def import_graders(
 ) -> GraderList:
     """Store the graders of some files: all of them, or none."""
     from assay.registry.files import GraderFile, read_grader_files
-    from assay.registry.imports import apply_import, plan_import, validate_import
-    from assay.store.catalog import Catalog
+    from assay.registry.imports import validate_import
 
     async def read_apart() -> Sequence[GraderFile]:
         return read_grader_files(files)
@@ -269,18 +268,11 @@ async def import_graders(
     read = await host.apart(read_apart)
     for file in read:
         host.permissions.require(file.definition.kind, file.definition.to_dict())
-    planned = await host.run(
-        lambda desk: plan_import(Catalog(desk.database), desk.project, read, update=update)
-    )
+    planned = await host.run(lambda desk: desk.graders.planned_import(read, update=update))
     await host.apart(lambda: validate_import(planned, host.permissions))
-
-    def store(desk: Desk) -> GraderList:
-        with desk.database.writing():
-            catalog = Catalog(desk.database)
-            done = apply_import(catalog, desk.project, planned, desk.who.name)
-            return GraderList([one.record for one in done])
-
-    return await host.finish(store)
+    return await host.finish(
+        lambda desk: GraderList([one.record for one in desk.graders.add_imported(planned)])
+    )
 
 
 @of_graders("GET")

@@ -182,13 +182,7 @@ class Desk:
         """The graders of the project."""
         from assay.registry.registry import Registry
 
-        return Registry(
-            self.database,
-            self.project,
-            self.who.name,
-            allow_custom_code=self.permissions.custom_code,
-            allow_internal=self.permissions.internal,
-        )
+        return Registry(self.database, self.project, self.who.name)
 
     def note(
         self,

@@ -68,6 +68,11 @@ class RunRecord:
     assay: str = ""
 
     @property
+    def are_apart(self) -> bool:
+        """Whether each cell is a case of its own: a row of a dataset, and no trial of a test."""
+        return self.config.get("kind") == "dataset" and not self.config.get("has_trials")
+
+    @property
     def suite(self) -> str:
         """What was run: the paths of cases, or the file of rows."""
         if isinstance(named := self.config.get("suite"), str):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import field, replace
 from itertools import islice
-from typing import IO, TYPE_CHECKING, NamedTuple, cast
+from typing import IO, NamedTuple, cast
 
 from assay.errors import InputError, Location, StoreError, nearest
 from assay.frozen import frozen
@@ -31,18 +31,14 @@ from assay.types.submission import Submission
 from assay.types.thread import StringThread
 from assay.types.trace import Trace
 
-if TYPE_CHECKING:
-    from assay.graders.spec import GraderSpec
-
 
 @frozen(kw_only=True)
 class Row:
-    """One recorded answer and the graders it goes through.
+    """One recorded answer.
 
     Attributes:
         id: The row's ``id``, or its line number.
         submission: The answer or conversation, question, expected answer and metadata.
-        graders: What grades it.
         group: Which rows are tries at the same thing; empty for none.
         label: The value of the field that people labelled, if asked for.
         file: ``file:line``, for people.
@@ -50,7 +46,6 @@ class Row:
 
     id: str
     submission: Submission
-    graders: tuple[GraderSpec, ...] = ()
     group: str = ""
     label: Json = None
     file: str = ""
@@ -60,7 +55,6 @@ class Row:
 def read_rows(
     file: str,
     *,
-    graders: Sequence[GraderSpec],
     label: str | None = None,
     reading: RowReading = AS_IT_IS,
 ) -> Iterator[Row]:
@@ -74,15 +68,13 @@ def read_rows(
     """
     seen: dict[bytes, int] = {}
     begun: list[tuple[int, RowFile]] = []
-    reading, all_graders = _with_label(reading, label), tuple(graders)
+    reading = _with_label(reading, label)
     for found, before, number, line in _lines_of(file, reading):
         if not begun or begun[-1][1] is not found:
             begun.append((before, found))
         name, unit, counted = found.name, found.unit, before + number
         try:
-            row = parse_row(
-                line, number, name, graders=all_graders, label=label, unit=unit, before=before
-            )
+            row = parse_row(line, number, name, label=label, unit=unit, before=before)
             key = hashlib.sha256(row.id.encode("utf-8", "surrogatepass")).digest()
             if (earlier := seen.setdefault(key, counted)) != counted:
                 start, other = next(one for one in reversed(begun) if one[0] < earlier)
@@ -121,7 +113,6 @@ def parse_row(
     number: int,
     file: str,
     *,
-    graders: tuple[GraderSpec, ...] = (),
     label: str | None = None,
     unit: Unit = "line",
     before: int = 0,
@@ -132,7 +123,6 @@ def parse_row(
         line: The line, or what is wrong with it.
         number: Its number in the file.
         file: What people call that.
-        graders: What grades the row.
         label: Field that people labelled; None for none.
         unit: What numbers of the file count.
         before: How many rows are before the file, which count for the id of one that has none.
@@ -143,7 +133,7 @@ def parse_row(
     try:
         data = _parsed(line)
         where = f"{file}:{number}" if unit == "line" else str(place_of(file, number, unit))
-        return _row(data, before + number, where, graders, label)
+        return _row(data, before + number, where, label)
     except InputError as error:
         raise _at(error, place_of(file, number, unit)) from error
 
@@ -185,7 +175,7 @@ def glance_at(
         is_plain = type(data.get("answer")) is str and type(data.get("question", "")) is str
         if label is None and is_plain and _MAY_BE_WRONG.isdisjoint(data):
             return Glance(_id(data.get("id"), before + number))
-        row = _row(data, before + number, "", (), label)
+        row = _row(data, before + number, "", label)
     except InputError as error:
         raise _at(error, place_of(file, number, unit)) from error
     return Glance(row.id, row.label is not None, row.submission.trace is not None)
@@ -260,7 +250,6 @@ def read_row(
     number: int = 1,
     where: Location | None = None,
     *,
-    graders: tuple[GraderSpec, ...] = (),
     label: str | None = None,
 ) -> Row:
     """Read one row that is JSON already.
@@ -277,18 +266,12 @@ def read_row(
     if not isinstance(cast("object", data), Mapping):
         raise InputError("a row must be an object", location=where)
     try:
-        return _row(data, number, f"{where.file}:{number}" if where.file else "", graders, label)
+        return _row(data, number, f"{where.file}:{number}" if where.file else "", label)
     except InputError as error:
         raise _at(error, where) from error
 
 
-def _row(
-    data: Mapping[str, Json],
-    number: int,
-    file: str,
-    graders: tuple[GraderSpec, ...],
-    label: str | None,
-) -> Row:
+def _row(data: Mapping[str, Json], number: int, file: str, label: str | None) -> Row:
     fields = data
     if "answer" not in data and "messages" not in data and isinstance(data.get("input"), list):
         fields = dict(data)
@@ -322,7 +305,6 @@ def _row(
             expected=_expected(fields, metadata),
             metadata=metadata,
         ),
-        graders=graders,
         group=group_of(fields.get("group")),
         label=None if label is None else _label(metadata, label),
         file=file,

@@ -32,7 +32,6 @@ from assay.types.submission import Submission, Workspace
 if TYPE_CHECKING:
     from assay.tasks.blocks import Conditions
     from assay.tasks.case import Case
-    from assay.tasks.rows import Row
 
 Agent: TypeAlias = "Callable[[Run], Awaitable[object]]"
 """What does the work: any async callable that takes a run and fills ``run.trace``."""
@@ -209,7 +208,8 @@ def find_workspace_tools() -> WorkspaceTooling:
 
 def find_workshop() -> Workshop:
     """The workshop, found as the runner is."""
-    return cast("Workshop", importlib.import_module("assay.eval.case_session").case_session)
+    found = importlib.import_module("assay.eval.workspaces.case_session")
+    return cast("Workshop", found.case_session)
 
 
 def find_runner() -> Runner:
@@ -236,7 +236,7 @@ class Task:
     """
 
     id: str
-    work: Work | Case | Row
+    work: Work | Case
     env: str = ""
     args: Mapping[str, Json] = field(default_factory=dict[str, Json])
     slug: str = ""

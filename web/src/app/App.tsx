@@ -1,6 +1,7 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect } from "react";
-import { Navigate, useLocation, useRoutes, useSearchParams } from "react-router";
+import { RouterProvider } from "react-aria-components";
+import { Navigate, useLocation, useNavigate, useRoutes, useSearchParams } from "react-router";
 import { useConnection } from "../api/connection";
 import { useMe } from "../api/me";
 import { Problem } from "../api/problem";
@@ -20,6 +21,7 @@ export function App() {
   const me = useMe();
   const { isOut, age } = useConnection();
   const queries = useQueryClient();
+  const navigate = useNavigate();
   useEffect(() => {
     if (age > 0) void queries.invalidateQueries();
   }, [age, queries]);
@@ -27,13 +29,13 @@ export function App() {
     return <LoginPage hasEnded={me.error.faults[0]?.field === "Cookie"} />;
   }
   return (
-    <>
+    <RouterProvider navigate={navigate}>
       <Boundary>
         <Frame />
       </Boundary>
       <Toasts />
       {isOut && me.data && <SessionEnded />}
-    </>
+    </RouterProvider>
   );
 }
 

@@ -6,10 +6,13 @@ import { between, count, percent } from "../parts/figures";
 import { Panel } from "../parts/Panel";
 import { When } from "../parts/When";
 import { suiteName } from "../runs/names";
+import { hasVerdicts, useRates } from "./rates";
 
 type Run = Schemas["RunRow"];
 
 const SHOWN = 8;
+/** Runs of a suite that are drawn: each may have to be counted for its interval. */
+const POINTS = 12;
 
 /** How the pass rate of each suite went on; those that were run once have no trend. */
 export function Trends({ runs }: { runs: readonly Run[] }) {
@@ -30,10 +33,13 @@ export function Trends({ runs }: { runs: readonly Run[] }) {
 }
 
 function Suite({ suite, runs }: { suite: string; runs: readonly Run[] }) {
-  const points = runs.map(({ pass_rate: rate }) => ({ ...rate, mean: rate.mean ?? 0 })).reverse();
+  const newest = runs.slice(0, POINTS);
+  const rates = useRates(newest);
+  const points = newest
+    .map(({ pass_rate: rate }, place) => ({ ...(rates[place] ?? rate), mean: rate.mean ?? 0 }))
+    .reverse();
   const [last, before] = runs;
   if (!last || !before) return null;
-  const rates = points.map(rateSaid).join(", ");
   const pair = new URLSearchParams({ a: before.id, b: last.id });
   return (
     <Figure
@@ -41,7 +47,10 @@ function Suite({ suite, runs }: { suite: string; runs: readonly Run[] }) {
       value={percent(last.pass_rate.mean)}
     >
       <span className="my-2 block max-w-64">
-        <Trend points={points} said={`Pass rate of ${suiteName(suite)}: ${rates}`} />
+        <Trend
+          points={points}
+          said={`Pass rate of ${suiteName(suite)}: ${points.map(rateSaid).join(", ")}`}
+        />
       </span>
       {count(runs.length, "run")}, newest <When at={last.created_at} />
       <br />
@@ -54,7 +63,7 @@ function Suite({ suite, runs }: { suite: string; runs: readonly Run[] }) {
 function bySuite(runs: readonly Run[]): Map<string, Run[]> {
   const found = new Map<string, Run[]>();
   for (const run of runs) {
-    if (run.state !== "finished" || run.ends.passed + run.ends.failed === 0) continue;
+    if (run.state !== "finished" || !hasVerdicts(run)) continue;
     const key = run.suite || run.kind;
     found.set(key, [...(found.get(key) ?? []), run]);
   }

@@ -1,12 +1,12 @@
-import { useQuery } from "@tanstack/react-query";
 import { Link } from "react-router";
-import { api, ask, type Schemas } from "../api/client";
+import type { Schemas } from "../api/client";
 import { EndCounts } from "../parts/Ends";
 import { between, count, percent, score, whole } from "../parts/figures";
 import { Flag } from "../parts/Outcome";
 import { Below, type Shown, Table } from "../parts/Table";
 import { When } from "../parts/When";
 import { runName, suiteName } from "../runs/names";
+import { hasVerdicts, isStill, useRates } from "./rates";
 
 type Run = Schemas["RunRow"];
 
@@ -61,24 +61,12 @@ export function Verdicts({ runs, since }: { runs: readonly Run[]; since: string 
   return <Table columns={columns} items={runs} keyOf={(run) => run.id} />;
 }
 
-/** Where cases have several trials, its interval rests on cases: the run's own overview has that. */
 function PassRate({ run }: { run: Run }) {
+  const [rate] = useRates([run]);
   const { passed, failed } = run.ends;
-  const hasVerdicts = passed + failed > 0;
-  // While results come in, twice a second, it would be counted anew each time.
-  const isStill = run.state === "finished" || run.state === "interrupted";
-  const isKnown = run.pass_rate.low !== null;
-  const found = useQuery({
-    queryKey: ["overview", "run", run.id, run.total],
-    enabled: hasVerdicts && isStill && !isKnown,
-    staleTime: 60_000,
-    queryFn: ({ signal }) =>
-      ask(api.GET("/api/v1/runs/{run}/overview", { signal, params: { path: { run: run.id } } })),
-  });
-  if (!hasVerdicts) return <span className="text-soft">–</span>;
+  if (!hasVerdicts(run)) return <span className="text-soft">–</span>;
   const counted = `${whole(passed)} of ${whole(passed + failed)}`;
-  if (!isStill) return <span className="text-soft">{counted} so far</span>;
-  const rate = isKnown ? run.pass_rate : found.data?.totals.pass_rate;
+  if (!isStill(run)) return <span className="text-soft">{counted} so far</span>;
   if (!rate) return <span className="text-soft">…</span>;
   const range = between(rate.low, rate.high, percent);
   return (

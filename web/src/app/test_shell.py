@@ -234,7 +234,7 @@ def test_no_page_is_wider_than_a_telephone_and_a_viewer_is_offered_nothing_to_wr
     site.post("jobs", {"grader": "exact", "dataset": "rows"})
     open_page.log_in("viewer")
     page = open_page("/")
-    for address in (*ADDRESSES, "/p/default/graders/exact", "/runs/%3Cb%3Efirst%3C%2Fb%3E"):
+    for address in (*ADDRESSES, "/p/default/graders/exact", f"/runs/{_first_run(site)}"):
         page.set_viewport_size(WINDOW)
         _look_at(page, f"{site.server.url}{address}")
         offered = page.locator("main").get_by_role("button", disabled=False).all_inner_texts()
@@ -244,10 +244,15 @@ def test_no_page_is_wider_than_a_telephone_and_a_viewer_is_offered_nothing_to_wr
     open_page.forgive("Failed to load resource")
 
 
+def _first_run(site: Site) -> str:
+    return str(site.http.get("/api/v1/runs").json()["items"][-1]["id"])
+
+
 def _look_at(page: Page, url: str) -> None:
     page.goto(url)
     expect(page.locator("main h1, main [role=alert]").first).to_be_visible()
     expect(page.get_by_text("Loading")).to_have_count(0)
+    assert page.locator("a:not([href])").count() == 0, "opens in no other tab"
 
 
 def test_what_an_admin_has_is_no_wider_than_a_telephone_and_names_can_be_read(
@@ -256,9 +261,12 @@ def test_what_an_admin_has_is_no_wider_than_a_telephone_and_names_can_be_read(
     page = open_page("/")
     page.set_viewport_size(PHONE)
     tabs = [f"/settings?tab={tab}" for tab in ("keys", "projects", "changes", "server")]
-    for address in ("/", "/p/default/graders/new/function", *tabs):
+    run = [f"/runs/{_first_run(site)}?tab={tab}" for tab in ("cells", "config")]
+    for address in ("/", "/p/default/graders/new/function", *tabs, *run):
         _look_at(page, f"{site.server.url}{address}")
         assert page.evaluate("document.documentElement.scrollWidth") == 390, address
+        if "tab=" in address:
+            expect(page.get_by_role("tab", selected=True)).to_be_in_viewport(ratio=0.98)
     page.goto(f"{site.server.url}/p/default/graders")
     link = page.get_by_role("link", name="exact")
     expect(link).to_be_visible()

@@ -8,7 +8,6 @@ import { whole } from "../parts/figures";
 import { type Column, Grid, type Wanted } from "../parts/Grid";
 import { Outcome } from "../parts/Outcome";
 import { Page } from "../parts/Page";
-import { Boundary } from "../parts/Panel";
 import { Tabs } from "../parts/Tabs";
 import { When } from "../parts/When";
 import { Beside } from "./DataPage";
@@ -18,18 +17,11 @@ import { JobTable } from "./JobTable";
 import { Opened, OpenedRow } from "./Opened";
 import { type Dataset, NEEDS, size, useJobs } from "./queries";
 
-export default function DatasetPage() {
-  const { project = "", key = "" } = useParams();
-  return (
-    <Boundary place={`${project}/${key}`} what="Loading the dataset">
-      <Shown project={project} name={key} />
-    </Boundary>
-  );
-}
-
 type Doing = "" | "grade" | "delete";
 
-function Shown({ project, name }: { project: string; name: string }) {
+/** The rows of a dataset, and the jobs that graded it. */
+export default function DatasetPage() {
+  const { project = "", key: name = "" } = useParams();
   const [doing, setDoing] = useState<Doing>("");
   const [view, setView] = useSearchParams();
   const go = useNavigate();
@@ -83,9 +75,17 @@ function Shown({ project, name }: { project: string; name: string }) {
         ]}
         chosen={tab}
         choose={(key) => setView(key === "jobs" ? { tab: key } : {})}
-        beside={<Command text={exportCommand(project, dataset.key)} />}
       >
-        {tab === "jobs" ? <JobTable project={project} jobs={jobs} /> : <Rows dataset={dataset} />}
+        {tab === "jobs" ? (
+          <JobTable project={project} jobs={jobs} />
+        ) : (
+          <>
+            <Rows dataset={dataset} />
+            <p className="mt-4 mb-0">
+              <Command text={exportCommand(project, dataset.key)} />
+            </p>
+          </>
+        )}
       </Tabs>
       {doing === "grade" && <GradeDialog project={project} dataset={dataset} close={close} />}
       {doing === "delete" && (
@@ -114,7 +114,7 @@ type Glimpse = Schemas["RowGlimpse"];
 
 const COLUMNS: readonly Column<Glimpse>[] = [
   { name: "Row", track: "52px", kind: "number", from: "md", show: (row) => whole(row.number) },
-  { name: "Id", track: "minmax(60px, 0.6fr)", from: "md", show: (row) => row.id },
+  { name: "Id", track: "minmax(60px, 0.6fr)", show: (row) => row.id },
   {
     name: "Question",
     track: "minmax(120px, 2fr)",

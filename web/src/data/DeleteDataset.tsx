@@ -27,8 +27,8 @@ export function DeleteDataset({ project, dataset, close, done }: Props) {
     <Confirm
       title={`Delete ${dataset.key}?`}
       action="Delete"
-      disabled={!use.data}
-      isPending={remove.isPending}
+      isDisabled={!use.data}
+      work={remove}
       close={close}
       confirm={() => remove.mutate({ params: { path, query: { force: isUsed } } })}
     >
@@ -48,7 +48,6 @@ export function DeleteDataset({ project, dataset, close, done }: Props) {
           )}
         </ul>
       )}
-      {remove.error && <ProblemBox problem={remove.error} />}
     </Confirm>
   );
 }

@@ -3,9 +3,8 @@ import { useState } from "react";
 import { useNavigate } from "react-router";
 import { $api, api, ask } from "../api/client";
 import { every } from "../api/pages";
-import { Button } from "../parts/Button";
 import { Choice } from "../parts/Choice";
-import { Actions, Dialog } from "../parts/Dialog";
+import { FormDialog } from "../parts/Dialog";
 import { Empty } from "../parts/Empty";
 import { count } from "../parts/figures";
 import { Loading } from "../parts/Loading";
@@ -39,7 +38,16 @@ export function GradeDialog({ project, dataset, close }: Props) {
     },
   });
   return (
-    <Dialog title={`Grade ${dataset.key}`} close={close}>
+    <FormDialog
+      title={`Grade ${dataset.key}`}
+      action="Start"
+      isDisabled={!grader}
+      work={start}
+      close={close}
+      submit={() =>
+        start.mutate({ params: { path: { project } }, body: { grader, dataset: dataset.key } })
+      }
+    >
       {graders.isPending && <Loading what="Loading graders" />}
       {graders.error && <ProblemBox problem={graders.error} />}
       {able?.length === 0 && (
@@ -58,25 +66,11 @@ export function GradeDialog({ project, dataset, close }: Props) {
           change={setChosen}
         />
       )}
-      <p className="mt-3 mb-0 text-soft">
+      <p className="m-0 text-soft">
         The newest version grades {count(dataset.rows, "row")} in the background, also while this
         page is closed.
       </p>
-      {start.error && <ProblemBox problem={start.error} />}
-      <Actions>
-        <Button onPress={close}>Cancel</Button>
-        <Button
-          tone="primary"
-          isDisabled={!grader}
-          isPending={start.isPending}
-          onPress={() =>
-            start.mutate({ params: { path: { project } }, body: { grader, dataset: dataset.key } })
-          }
-        >
-          Start
-        </Button>
-      </Actions>
-    </Dialog>
+    </FormDialog>
   );
 }
 

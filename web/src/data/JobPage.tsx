@@ -8,7 +8,6 @@ import { Button } from "../parts/Button";
 import { Confirm } from "../parts/Dialog";
 import { count } from "../parts/figures";
 import { Page } from "../parts/Page";
-import { Boundary } from "../parts/Panel";
 import { ProblemBox } from "../parts/ProblemBox";
 import { Progress } from "../parts/Progress";
 import { When } from "../parts/When";
@@ -20,16 +19,8 @@ import { isActive, JOBS, type Job, NEEDS } from "./queries";
 const SUMMARY = "/api/v1/projects/{project}/jobs/{id}/summary";
 const EVENTS = ["progress", "done"] as const;
 
+/** A job: how far it is, what it came to, and its results. */
 export default function JobPage() {
-  const { id = "" } = useParams();
-  return (
-    <Boundary place={id} what="Loading the job">
-      <Shown />
-    </Boundary>
-  );
-}
-
-function Shown() {
   const { project = "", id = "" } = useParams();
   const known = useQueryClient();
   const asked = { params: { path: { project, id } } };
@@ -127,14 +118,13 @@ function Actions({ project, job }: { project: string; job: Job }) {
         <Confirm
           title="Delete this job?"
           action="Delete"
-          isPending={remove.isPending}
+          work={remove}
           close={() => setAsking(false)}
           confirm={() => remove.mutate(params)}
         >
           <p className="m-0">
             Its {count(job.done, "result")} will be gone for good. The dataset and the grader stay.
           </p>
-          {remove.error && <ProblemBox problem={remove.error} />}
         </Confirm>
       )}
     </>

@@ -1,4 +1,5 @@
 import { Link } from "react-router";
+import { ButtonLink } from "../parts/Button";
 import { Empty } from "../parts/Empty";
 import { whole } from "../parts/figures";
 import { Loading } from "../parts/Loading";
@@ -27,11 +28,12 @@ export function JobTable({ project, jobs }: { project: string; jobs: Jobs }) {
   if (jobs.error) return <ProblemBox problem={jobs.error} retry={() => jobs.refetch()} />;
   if (jobs.data.items.length === 0) {
     return (
-      <Empty title="No jobs here" command="assay server list jobs --help">
+      <Empty title="No jobs here">
         <p>
           A job grades a stored dataset with a stored grader in the background. Open a dataset and
           choose <b>Grade with …</b>.
         </p>
+        <ButtonLink to={`/p/${project}/datasets`}>Open the datasets</ButtonLink>
       </Empty>
     );
   }
@@ -40,15 +42,11 @@ export function JobTable({ project, jobs }: { project: string; jobs: Jobs }) {
       name: "Job",
       kind: "name",
       show: (job) => (
-        <>
+        <Link to={`/p/${project}/jobs/${job.id}`}>
           {job.grader}@{job.version} on {job.dataset}
-        </>
-      ),
-      below: (job) => (
-        <Link to={`/p/${project}/jobs/${job.id}`} className="font-mono">
-          {job.id}
         </Link>
       ),
+      below: (job) => <code>{job.id}</code>,
     },
     { name: "State", show: (job) => <JobState job={job} /> },
     {

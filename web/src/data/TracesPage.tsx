@@ -6,7 +6,6 @@ import { Empty } from "../parts/Empty";
 import { whole } from "../parts/figures";
 import { More } from "../parts/More";
 import { Outcome } from "../parts/Outcome";
-import { Boundary } from "../parts/Panel";
 import { type Shown, Table } from "../parts/Table";
 import { When } from "../parts/When";
 import { DataPage } from "./DataPage";
@@ -41,14 +40,6 @@ const COLUMNS: readonly Shown<Schemas["TraceRecord"]>[] = [
 
 /** What tracers sent, until datasets are made of it. */
 export default function TracesPage() {
-  return (
-    <Boundary what="Loading traces">
-      <Traces />
-    </Boundary>
-  );
-}
-
-function Traces() {
   const project = useProject();
   const path = "/api/v1/projects/{project}/traces";
   const list = useList(["get", path, project], (rest, signal) => {

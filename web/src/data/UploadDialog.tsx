@@ -1,10 +1,10 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { type FormEvent, useRef, useState } from "react";
+import { useRef, useState } from "react";
 import { useNavigate } from "react-router";
 import { api, ask, type Schemas } from "../api/client";
 import { Button } from "../parts/Button";
 import { Command } from "../parts/Command";
-import { Actions, Dialog } from "../parts/Dialog";
+import { FormDialog } from "../parts/Dialog";
 import { Drop } from "../parts/Drop";
 import { FORM_ROW, INPUT } from "../parts/Field";
 import { count, percent, whole } from "../parts/figures";
@@ -39,8 +39,7 @@ export function UploadDialog({ project, close }: { project: string; close: () =>
     setRenames({});
     setProblem(null);
   };
-  const send = async (event: FormEvent) => {
-    event.preventDefault();
+  const send = async () => {
     if (!file) return;
     setProblem(null);
     setSent(0);
@@ -60,43 +59,38 @@ export function UploadDialog({ project, close }: { project: string; close: () =>
     close();
   };
   return (
-    <Dialog title="Upload a dataset" close={leave} isWide>
-      <form className="grid grid-cols-[minmax(0,1fr)] gap-5" onSubmit={send}>
-        <Drop
-          words={file ? `${file.name}, ${size(file.size)}` : "Drop a file of JSON lines, or"}
-          label="File of JSON lines"
-          accept=".jsonl,.ndjson,.json"
-          take={([chosen]) => take(chosen)}
-        />
-        {file && (
-          <>
-            <div className={FORM_ROW}>
-              <KeyFields called={called} change={setCalled} />
-            </div>
-            {isTable ? <OfTable /> : <Preview file={file} renames={renames} rename={setRenames} />}
-          </>
-        )}
-        {problem && <ProblemBox problem={problem} />}
-        {sent !== null && (
-          <div className="grid gap-1">
-            <Progress done={Math.round(100 * sent)} total={100} noun="percent" />
-            <span className="text-soft" role="status">
-              {sent < 1 ? `${percent(sent)} sent` : "Every row is checked …"}
-            </span>
+    <FormDialog
+      title="Upload a dataset"
+      action="Store"
+      isDisabled={!file || isTable || !called.key || sent !== null}
+      work={{ isPending: false, error: problem }}
+      close={leave}
+      submit={() => void send()}
+      isWide
+    >
+      <Drop
+        words={file ? `${file.name}, ${size(file.size)}` : "Drop a file of JSON lines, or"}
+        label="File of JSON lines"
+        accept=".jsonl,.ndjson,.json"
+        take={([chosen]) => take(chosen)}
+      />
+      {file && (
+        <>
+          <div className={FORM_ROW}>
+            <KeyFields called={called} change={setCalled} />
           </div>
-        )}
-        <Actions>
-          <Button onPress={leave}>Cancel</Button>
-          <Button
-            type="submit"
-            tone="primary"
-            isDisabled={!file || isTable || !called.key || sent !== null}
-          >
-            Store
-          </Button>
-        </Actions>
-      </form>
-    </Dialog>
+          {isTable ? <OfTable /> : <Preview file={file} renames={renames} rename={setRenames} />}
+        </>
+      )}
+      {sent !== null && (
+        <div className="grid gap-1">
+          <Progress done={Math.round(100 * sent)} total={100} noun="percent" />
+          <span className="text-soft" role="status">
+            {sent < 1 ? `${percent(sent)} sent` : "Every row is checked …"}
+          </span>
+        </div>
+      )}
+    </FormDialog>
   );
 }
 

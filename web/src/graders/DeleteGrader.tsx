@@ -29,8 +29,8 @@ export function DeleteGrader({ project, grader, close }: DeleteProps) {
     <Confirm
       title={`Delete ${grader}?`}
       action="Delete"
-      disabled={!usage.data || (isUsed && typed !== grader)}
-      isPending={remove.isPending}
+      isDisabled={!usage.data || (isUsed && typed !== grader)}
+      work={remove}
       close={close}
       confirm={() => remove.mutate({ params: { path, query: { force: isActive } } })}
     >
@@ -53,7 +53,6 @@ export function DeleteGrader({ project, grader, close }: DeleteProps) {
           />
         </div>
       )}
-      {remove.error && <ProblemBox problem={remove.error} />}
     </Confirm>
   );
 }

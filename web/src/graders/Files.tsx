@@ -1,13 +1,10 @@
-import { useMutation } from "@tanstack/react-query";
 import { strToU8, zipSync } from "fflate";
 import { useState } from "react";
 import { $api, api, ask } from "../api/client";
-import { Button } from "../parts/Button";
-import { Actions, Dialog } from "../parts/Dialog";
+import { FormDialog } from "../parts/Dialog";
 import { Drop } from "../parts/Drop";
 import { count } from "../parts/figures";
-import { ProblemBox } from "../parts/ProblemBox";
-import { saveFile } from "../parts/saveFile";
+import { useSaving } from "../parts/saving";
 import { toast } from "../parts/toast";
 import { useForget } from "./queries";
 
@@ -15,30 +12,16 @@ const MOST_BYTES = 2 << 20;
 
 /** Saves every grader, or one, as the files that `assay graders export` writes: in one archive. */
 export function useExport(project: string, key?: string) {
-  const exported = useMutation({
-    mutationFn: () => {
-      const params = { path: { project }, query: key ? { keys: key } : {} };
-      return ask(api.GET("/api/v1/projects/{project}/graders/export", { params }));
-    },
-    onSuccess: ({ files }) => {
-      const texts = Object.entries(files);
-      const [only, ...others] = texts;
-      if (!only) return;
-      if (others.length === 0) return saveFile(only[0], new Blob([only[1]]));
-      const packed = zipSync(
-        Object.fromEntries(texts.map(([name, text]) => [name, strToU8(text)])),
-      );
-      saveFile(`${key ?? "graders"}.zip`, new Blob([packed], { type: "application/zip" }));
-    },
+  return useSaving(async () => {
+    const params = { path: { project }, query: key ? { keys: key } : {} };
+    const { files } = await ask(api.GET("/api/v1/projects/{project}/graders/export", { params }));
+    const texts = Object.entries(files);
+    const [only, ...others] = texts;
+    if (!only) return null;
+    if (others.length === 0) return { name: only[0], parts: [only[1]], type: "" };
+    const packed = zipSync(Object.fromEntries(texts.map(([name, text]) => [name, strToU8(text)])));
+    return { name: `${key ?? "graders"}.zip`, parts: [packed], type: "application/zip" };
   });
-  return {
-    save: () => exported.mutate(),
-    problem: exported.error && (
-      <Dialog title="Nothing was exported" close={exported.reset}>
-        <ProblemBox problem={exported.error} />
-      </Dialog>
-    ),
-  };
 }
 
 /** Stores the graders of files: dropped, or chosen. All of them, or none. */
@@ -61,8 +44,15 @@ export function ImportGraders({ project, close }: { project: string; close: () =
     });
   };
   return (
-    <Dialog title="Import graders" close={close}>
-      <p className="mb-4">
+    <FormDialog
+      title="Import graders"
+      action={imported.isPending ? "Checking …" : "Import"}
+      isDisabled={files.length === 0 || size > MOST_BYTES}
+      work={imported}
+      close={close}
+      submit={store}
+    >
+      <p className="m-0">
         <code>KEY.yaml</code>, and <code>KEY.py</code> for the source of a function. All of them are
         stored, or none; a grader that is there gets a new version.
       </p>
@@ -76,27 +66,15 @@ export function ImportGraders({ project, close }: { project: string; close: () =
           setFiles(chosen.filter((file) => /\.(ya?ml|py)$/.test(file.name)));
         }}
       />
-      <ul className="mt-3 text-soft">
+      <ul className="text-soft">
         {files.slice(0, 8).map((file) => (
           <li key={file.name}>{file.name}</li>
         ))}
         {files.length > 8 && <li>and {files.length - 8} more</li>}
       </ul>
       {size > MOST_BYTES && (
-        <p className="text-fail">These are more than 2 MB: import fewer at once.</p>
+        <p className="m-0 text-fail">These are more than 2 MB: import fewer at once.</p>
       )}
-      {imported.error && <ProblemBox problem={imported.error} />}
-      <Actions>
-        <Button onPress={close}>Cancel</Button>
-        <Button
-          tone="primary"
-          isDisabled={files.length === 0 || size > MOST_BYTES}
-          isPending={imported.isPending}
-          onPress={store}
-        >
-          {imported.isPending ? "Checking …" : "Import"}
-        </Button>
-      </Actions>
-    </Dialog>
+    </FormDialog>
   );
 }

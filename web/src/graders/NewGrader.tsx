@@ -62,7 +62,7 @@ export default function NewGrader() {
     <Page title="New grader" crumbs={<Link to={`/p/${project}/graders`}>Graders</Link>}>
       {!mayEdit && <Notice>Storing a grader needs the role editor.</Notice>}
       <Stack>
-        <ul className="grid gap-3 sm:grid-cols-2 lg:grid-cols-3">
+        <ul className="grid gap-3 sm:grid-cols-2 lg:grid-cols-4">
           {CARDS.map(([to, title, told]) => (
             <li key={to}>
               <Link

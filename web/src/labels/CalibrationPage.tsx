@@ -33,7 +33,7 @@ export default function CalibrationPage() {
         <>
           <State card={summary} />
           <span>made {moment(summary.created_at)}</span>
-          <span>1,000 judgements: {price(summary)}</span>
+          <span>cost of 1,000: {price(summary)}</span>
           <Command text={`assay calibrate cards ${summary.id}`} />
         </>
       }

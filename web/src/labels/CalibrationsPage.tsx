@@ -113,12 +113,12 @@ function columnsOf(project: string): Shown<Schemas["CardSummary"]>[] {
       ),
     },
     { name: "Labels", from: "lg", show: (card) => card.field || card.labels },
-    { name: "1,000 cost", kind: "number", from: "lg", show: price },
+    { name: "Cost of 1,000", kind: "number", from: "lg", show: price },
   ];
 }
 
 export function price(card: Schemas["CardSummary"]): string {
-  return card.asks_models ? money(card.usd_per_thousand) : "no model";
+  return card.asks_models ? money(card.usd_per_thousand) : "no model is asked";
 }
 
 /** Whether a card is still of the grader as it is now. */

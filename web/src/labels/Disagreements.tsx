@@ -33,7 +33,7 @@ export function Disagreements({ card }: { card: Schemas["CardDetail"] }) {
 
 function Differing({ row, said }: DifferingProps) {
   return (
-    <article data-row="" tabIndex={0} aria-label={row.row} className="mb-4 rounded-lg bg-sunk p-4">
+    <article data-row="" tabIndex={0} aria-label={row.row} className="border-t border-line py-6">
       <p className="mb-3 flex flex-wrap items-center gap-2">
         <code>{visible(row.row)}</code>
         <Badge>
@@ -58,9 +58,11 @@ function Differing({ row, said }: DifferingProps) {
             )}
           </Titled>
           <Titled title={`The grader said ${row.verdict} (${score(row.score)})`}>
-            <pre className="m-0 whitespace-pre-wrap wrap-anywhere">
-              {row.reason ? visible(row.reason) : "no reason"}
-            </pre>
+            {row.reason ? (
+              <pre className="m-0 whitespace-pre-wrap wrap-anywhere">{visible(row.reason)}</pre>
+            ) : (
+              <span className="text-soft">It gave no reason.</span>
+            )}
           </Titled>
         </div>
       </div>

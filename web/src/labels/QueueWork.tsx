@@ -66,7 +66,7 @@ export function QueueWork({ project, address }: { project: string; address: Queu
   // With the item that is seen, not a moment later: who labels fast presses ahead.
   useLayoutEffect(() => {
     const press = (event: KeyboardEvent) => {
-      if (event.repeat || isTyped(event) || document.querySelector("dialog[open]")) return;
+      if (event.repeat || isTyped(event)) return;
       if (act(event.key.toLowerCase())) event.preventDefault();
     };
     window.addEventListener("keydown", press);

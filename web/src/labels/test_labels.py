@@ -163,7 +163,9 @@ def test_a_grader_is_calibrated_and_its_card_is_what_the_command_line_says(
     saving.value.save_as(exported)
 
     row.get_by_role("button").click()
-    page.get_by_role("menuitem", name="Calibrate").click()
+    entry = page.get_by_role("menuitem", name="Calibrate")
+    expect(entry).to_have_attribute("href", "/p/default/calibrations?new=1&field=city")
+    entry.click()
     expect(page.get_by_text("24 judgements of 24 labelled rows")).to_be_visible()
     expect(page.get_by_text("This grader asks no model: it costs nothing.")).to_be_visible()
     no_serious_findings(page)

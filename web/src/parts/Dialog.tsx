@@ -1,6 +1,7 @@
-import { type ReactNode, useEffect, useRef } from "react";
+import { type FormEvent, type ReactNode, useEffect, useRef } from "react";
 import { Dialog as Base, Heading, Modal, ModalOverlay } from "react-aria-components";
 import { Button, IconButton } from "./Button";
+import { ProblemBox } from "./ProblemBox";
 
 /**
  * Something that has to be dealt with before the page; Escape closes it.
@@ -51,25 +52,45 @@ export function Actions({ children }: { children: ReactNode }) {
   return <div className="mt-5 flex flex-wrap items-center justify-end gap-2">{children}</div>;
 }
 
-/** Asks before something that cannot be undone; says what it takes away. */
-export function Confirm({
-  title,
-  action,
-  disabled,
-  isPending,
-  close,
-  confirm,
-  children,
-}: ConfirmProps) {
+/** Asks for what something needs, and does it; `work` is how that goes. */
+export function FormDialog({ action, isDisabled, work, submit, children, ...rest }: FormProps) {
+  const send = (event: FormEvent) => {
+    event.preventDefault();
+    submit();
+  };
   return (
-    <Dialog title={title} close={close}>
+    <Dialog {...rest}>
+      <form className="grid grid-cols-[minmax(0,1fr)] gap-4" onSubmit={send}>
+        {children}
+        {work.error && <ProblemBox problem={work.error} />}
+        <Actions>
+          <Button onPress={rest.close}>Cancel</Button>
+          <Button
+            type="submit"
+            tone="primary"
+            isDisabled={isDisabled ?? false}
+            isPending={work.isPending}
+          >
+            {action}
+          </Button>
+        </Actions>
+      </form>
+    </Dialog>
+  );
+}
+
+/** Asks before something that cannot be undone; says what it takes away. No form: Enter takes nothing away. */
+export function Confirm({ action, isDisabled, work, confirm, children, ...rest }: ConfirmProps) {
+  return (
+    <Dialog {...rest}>
       {children}
+      {work.error && <ProblemBox problem={work.error} />}
       <Actions>
-        <Button onPress={close}>Keep it</Button>
+        <Button onPress={rest.close}>Keep it</Button>
         <Button
           tone="danger"
-          isDisabled={disabled ?? false}
-          isPending={isPending}
+          isDisabled={isDisabled ?? false}
+          isPending={work.isPending}
           onPress={confirm}
         >
           {action}
@@ -86,12 +107,17 @@ interface DialogProps {
   children: ReactNode;
 }
 
-interface ConfirmProps {
-  title: string;
-  action: string;
-  disabled?: boolean;
-  isPending: boolean;
+interface AskingProps extends DialogProps {
   close: () => void;
+  action: string;
+  isDisabled?: boolean;
+  work: { isPending: boolean; error: Error | null };
+}
+
+interface ConfirmProps extends AskingProps {
   confirm: () => void;
-  children: ReactNode;
+}
+
+interface FormProps extends AskingProps {
+  submit: () => void;
 }

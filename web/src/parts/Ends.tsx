@@ -15,6 +15,11 @@ export function endsOf(ends: Counts): [Ended, number][] {
   ];
 }
 
+/** How so many ended: 4 `errors`, 1 `error`, 3 `passed`. */
+export function endWord(state: Ended, number: number): string {
+  return state === "error" && number === 1 ? "error" : WORDS[state];
+}
+
 /** How many ended in which way, each as shape, colour and number; those that do not occur are left out. */
 export function EndCounts({ ends }: { ends: Counts }) {
   const shown = endsOf(ends).filter(([, number]) => number > 0);
@@ -22,9 +27,9 @@ export function EndCounts({ ends }: { ends: Counts }) {
   return (
     <span className="inline-flex flex-wrap gap-x-3 gap-y-1">
       {shown.map(([state, number]) => (
-        <span key={state} title={`${whole(number)} ${WORDS[state]}`}>
+        <span key={state} title={`${whole(number)} ${endWord(state, number)}`}>
           <Outcome state={state} text={whole(number)} />
-          <span className="sr-only"> {WORDS[state]}</span>
+          <span className="sr-only"> {endWord(state, number)}</span>
         </span>
       ))}
     </span>
@@ -44,7 +49,9 @@ export function EndBar({ ends, planned }: { ends: Counts; planned: number }) {
   const shown = endsOf(ends).filter(([, number]) => number > 0);
   const done = shown.reduce((sum, [, number]) => sum + number, 0);
   const all = Math.max(planned, done, 1);
-  const said = shown.map(([state, number]) => `${whole(number)} ${WORDS[state]}`).join(", ");
+  const said = shown
+    .map(([state, number]) => `${whole(number)} ${endWord(state, number)}`)
+    .join(", ");
   return (
     <span
       className="flex h-1.5 w-full gap-px overflow-hidden rounded-full bg-fill"

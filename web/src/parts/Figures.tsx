@@ -3,7 +3,7 @@ import type { ReactNode } from "react";
 /** The numbers that a page is about, side by side: few, large, each with what it rests on. */
 export function Figures({ children }: { children: ReactNode }) {
   return (
-    <dl className="m-0 grid grid-cols-[repeat(auto-fit,minmax(148px,1fr))] gap-x-8 gap-y-6">
+    <dl className="m-0 grid grid-cols-[repeat(auto-fit,minmax(148px,1fr))] gap-x-6 gap-y-6 md:gap-x-8">
       {children}
     </dl>
   );

@@ -1,6 +1,5 @@
 import type { ReactElement, ReactNode } from "react";
 import { Menu as Base, MenuItem, MenuTrigger, Popover } from "react-aria-components";
-import { useNavigate } from "react-router";
 import { Button, IconButton } from "./Button";
 import { Icon, type IconName } from "./Icon";
 
@@ -21,7 +20,6 @@ export interface Offer {
 
 /** What is done seldom, behind one button: by default three dots. */
 export function Menu({ label, offers, name, button }: MenuProps) {
-  const navigate = useNavigate();
   return (
     <MenuTrigger>
       {button ??
@@ -38,9 +36,7 @@ export function Menu({ label, offers, name, button }: MenuProps) {
           aria-label={label}
           className="min-w-44 outline-none"
           onAction={(key) => {
-            const chosen = offers.find((one) => one.name === key);
-            if (chosen?.to !== undefined) navigate(chosen.to);
-            chosen?.act?.();
+            offers.find((one) => one.name === key)?.act?.();
           }}
         >
           {offers.map((one) => (
@@ -49,6 +45,7 @@ export function Menu({ label, offers, name, button }: MenuProps) {
               id={one.name}
               textValue={one.name}
               isDisabled={one.isDisabled ?? false}
+              {...(one.to === undefined ? {} : { href: one.to })}
               className={`${OPTION} ${one.isDangerous ? "text-fail" : ""}`}
             >
               {one.icon && <Icon name={one.icon} />}

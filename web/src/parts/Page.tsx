@@ -20,7 +20,12 @@ export function Page({ title, tab, crumbs, facts, actions, children }: PageProps
           )}
           {facts && <Facts>{facts}</Facts>}
         </div>
-        {actions && <div className="flex flex-wrap items-center gap-2">{actions}</div>}
+        {actions && (
+          // What is done seldom begins a row at its end, and none on a phone, where it is read from its beginning.
+          <div className="flex flex-wrap items-center gap-2 max-md:[&>[aria-haspopup]]:order-last">
+            {actions}
+          </div>
+        )}
       </header>
       {children}
     </div>

@@ -12,7 +12,7 @@ export function Search({ label, placeholder, value, change }: SearchProps) {
     return () => window.clearTimeout(timer);
   });
   return (
-    <span className="relative inline-block w-72 max-w-full">
+    <span className="relative inline-block w-72 max-md:w-full">
       <span className="pointer-events-none absolute inset-y-0 left-2.5 grid place-items-center text-soft">
         <Icon name="search" size={14} />
       </span>

@@ -27,7 +27,7 @@ export function Table<T>({ label, columns, items, keyOf, lookOf }: TableProps<T>
       one.from ? FROM[one.from] : "",
     ].join(" ");
   return (
-    <div className="relative -mx-2 overflow-x-auto">
+    <div className="goes-on relative -mx-2 overflow-x-auto">
       <table className="w-full border-collapse" aria-label={label}>
         <thead>
           <tr>

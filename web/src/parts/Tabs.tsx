@@ -27,9 +27,14 @@ export function Tabs<Key extends string>({
   return (
     <Base selectedKey={chosen || FIRST} onSelectionChange={(key) => choose(keyOf(key) as Key)}>
       <div className="mb-4 flex flex-wrap-reverse items-end justify-between gap-x-4 gap-y-2">
-        <TabList aria-label={label} className={`${ROW} min-w-0 grow`}>
+        <TabList aria-label={label} className={`${ROW} relative min-w-0 grow`}>
           {tabs.map(([key, name]) => (
-            <Tab key={key} id={key || FIRST} className={`${ONE} ${CHOSEN}`}>
+            <Tab
+              key={key}
+              id={key || FIRST}
+              ref={key === chosen ? scrollTo : null}
+              className={`${ONE} ${CHOSEN}`}
+            >
               {name}
             </Tab>
           ))}
@@ -44,6 +49,11 @@ export function Tabs<Key extends string>({
 }
 
 const FIRST = "-first";
+
+/** Has a tab be seen, with the one before it, where the row is wider than the screen. */
+function scrollTo(tab: HTMLElement | null): void {
+  tab?.parentElement?.scrollTo({ left: tab.offsetLeft - tab.offsetWidth });
+}
 
 function keyOf(key: string | number): string {
   return key === FIRST ? "" : String(key);

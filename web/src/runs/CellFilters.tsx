@@ -3,10 +3,10 @@ import { ToggleButton } from "react-aria-components";
 import type { Schemas } from "../api/client";
 import type { Change } from "../parts/address";
 import { Choice } from "../parts/Choice";
-import { endsOf } from "../parts/Ends";
+import { endsOf, endWord } from "../parts/Ends";
 import { count, whole } from "../parts/figures";
 import { Icon } from "../parts/Icon";
-import { Flag, Outcome, WORDS } from "../parts/Outcome";
+import { Flag, Outcome } from "../parts/Outcome";
 import { Search } from "../parts/Search";
 import type { Chosen } from "./chosen";
 import { agentName } from "./names";
@@ -36,7 +36,7 @@ export function CellFilters({ chosen, change, counts, total, causes }: CellFilte
           .filter(([state, number]) => number > 0 || chosen.outcome.includes(state))
           .map(([state, number]) => (
             <Toggle key={state} isOn={chosen.outcome.includes(state)} press={() => toggle(state)}>
-              <Outcome state={state} text={`${whole(number)} ${WORDS[state]}`} />
+              <Outcome state={state} text={`${whole(number)} ${endWord(state, number)}`} />
             </Toggle>
           ))}
         {(counts.flagged > 0 || chosen.flagged) && (

@@ -6,7 +6,6 @@ import { useMay } from "../api/me";
 import { Confirm } from "../parts/Dialog";
 import { count } from "../parts/figures";
 import { Menu } from "../parts/Menu";
-import { ProblemBox } from "../parts/ProblemBox";
 import { toast } from "../parts/toast";
 import { runName } from "./names";
 
@@ -47,7 +46,7 @@ export function DeleteRun({ run }: { run: Schemas["RunRow"] }) {
         <Confirm
           title={`Delete run ${name}?`}
           action="Delete for good"
-          isPending={remove.isPending}
+          work={remove}
           close={close}
           confirm={() =>
             remove.mutate({
@@ -67,7 +66,6 @@ export function DeleteRun({ run }: { run: Schemas["RunRow"] }) {
             />
             Keep the files of its workspaces
           </label>
-          {remove.error && <ProblemBox problem={remove.error} />}
         </Confirm>
       )}
     </>

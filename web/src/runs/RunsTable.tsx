@@ -4,6 +4,7 @@ import { EndBar, EndCounts } from "../parts/Ends";
 import { count, duration, moment, money, priced, score, whole } from "../parts/figures";
 import { Flag } from "../parts/Outcome";
 import { Below, Table } from "../parts/Table";
+import { When } from "../parts/When";
 import { runAddress, runName, subjectOf } from "./names";
 import { RunState } from "./RunState";
 
@@ -40,6 +41,10 @@ export function RunsTable({ runs, chosen, choose }: RunsTableProps) {
                 </Link>
                 <Below>
                   <RunState state={run.state} /> {subjectOf(run)}
+                  <span className="whitespace-nowrap md:hidden">
+                    {" · "}
+                    <When at={run.created_at} />
+                  </span>
                 </Below>
               </span>
             </span>
@@ -49,6 +54,7 @@ export function RunsTable({ runs, chosen, choose }: RunsTableProps) {
         {
           name: "Mean reward",
           kind: "number",
+          from: "md",
           show: (run) => score(run.reward),
           below: (run) => run.reward !== null && count(run.cases, "case"),
         },
@@ -68,6 +74,7 @@ export function RunsTable({ runs, chosen, choose }: RunsTableProps) {
         { name: "Time", kind: "number", from: "lg", show: (run) => duration(run.seconds) },
         {
           name: "Began",
+          from: "md",
           show: (run) => (
             <span className="whitespace-nowrap">
               {moment(run.created_at)}

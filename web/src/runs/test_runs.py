@@ -33,8 +33,10 @@ MIXED, BIG = "20261121-090830-ab12", "20261120-020000-b1b1"
 
 @pytest.fixture(scope="module")
 def stored(site: Site) -> Site:
-    """The server with three runs that have ended."""
+    """The server with four runs that have ended."""
     add_run(site.home, *mixed_run())
+    before, cells = mixed_run("20261114-090830-ab11")
+    add_run(site.home, replace(before, label="last-week", created_at="2026-11-14T09:08:30Z"), cells)
     add_run(site.home, *big_run())
     add_long_run(site.home)
     return site
@@ -77,6 +79,8 @@ def test_a_run_is_read_from_its_verdict_down_to_its_cells(
     assert "case=plan-route" in page.url
     # All columns, what is sought first and how it ended second, each with its unit.
     grid = page.get_by_role("grid")
+    there = re.compile("/cell[?]case=plan-route&harness=codex")
+    expect(grid.get_by_role("link", name="plan-route").last).to_have_attribute("href", there)
     expect(grid.get_by_role("columnheader")).to_have_text(
         ["Case", "Outcome", "Why", "Agent", "Trial", "Cost", "Tokens", "Time"]
     )
@@ -95,11 +99,20 @@ def test_a_run_is_read_from_its_verdict_down_to_its_cells(
     page.get_by_role("button", name=re.compile("Take this filter away")).click()
     # Errors are all errors, whatever number stands in them; the toggle is pressed in the address.
     expect(page.get_by_role("button", name="4 errors")).to_have_attribute("aria-pressed", "true")
+    for said in ("25 passed", "16 failed", "3 skipped"):
+        expect(page.get_by_role("button", name=said)).to_have_attribute("aria-pressed", "false")
     no_serious_findings(page)
     page.get_by_role("tab", name="Config").click()
     expect(page.locator("pre")).to_contain_text('"trials": 3')
     expect(page.get_by_text(f"assay regrade {MIXED}", exact=True)).to_be_visible()
     no_serious_findings(page)
+
+
+def test_the_trend_of_a_suite_has_its_intervals(stored: Site, open_page: Opener) -> None:
+    """They rest on cases, of which each has three trials here."""
+    rate = r"\d+ % \(\d+.\d+ %\)"
+    said = re.compile(f"^Pass rate of evals: {rate}, {rate}$")
+    expect(open_page("/").get_by_role("img", name=said)).to_be_visible()
 
 
 def test_the_address_says_what_is_looked_at(stored: Site, open_page: Opener) -> None:

@@ -198,7 +198,7 @@ function Revoke({ one, isOwn, close }: { one: Key; isOwn: boolean; close: () => 
     <Confirm
       title={`Revoke ${one.name}?`}
       action="Revoke"
-      isPending={revoke.isPending}
+      work={revoke}
       close={close}
       confirm={() => revoke.mutate({ params: { path: { id: one.id } } })}
     >
@@ -207,7 +207,6 @@ function Revoke({ one, isOwn, close }: { one: Key; isOwn: boolean; close: () => 
       </p>
       {isOwn && <p>This is the key that you are logged in with: you will be logged out.</p>}
       {one.last_used_at && <p>It was used last on {moment(one.last_used_at)}.</p>}
-      {revoke.error && <ProblemBox problem={revoke.error} />}
     </Confirm>
   );
 }

@@ -3,7 +3,7 @@ import { type FormEvent, useState } from "react";
 import { Link } from "react-router";
 import { $api, type Schemas } from "../api/client";
 import { Button } from "../parts/Button";
-import { Actions, Dialog } from "../parts/Dialog";
+import { FormDialog } from "../parts/Dialog";
 import { FORM_ROW } from "../parts/Field";
 import { whole } from "../parts/figures";
 import { KeyFields } from "../parts/KeyFields";
@@ -113,39 +113,34 @@ function Limits({ project, close }: { project: Project; close: () => void }) {
       close();
     },
   });
-  const send = (event: FormEvent) => {
-    event.preventDefault();
+  const submit = () =>
     save.mutate({
       params: { path: { project: project.key } },
       body: { requests_per_minute: number(requests), gradings_at_once: number(gradings) },
     });
-  };
   const bounds = { type: "number", min: 1, max: 1_000_000 };
   return (
-    <Dialog title={`Limits of ${project.key}`} close={close}>
-      <form className="grid gap-4" onSubmit={send}>
-        <p className="m-0 text-soft">They hold on each server within seconds. Empty is no limit.</p>
-        <TextField
-          {...bounds}
-          label="Requests a minute; more are refused"
-          value={requests}
-          change={setRequests}
-        />
-        <TextField
-          {...bounds}
-          label="Gradings of a sort, and jobs, at once; more wait"
-          value={gradings}
-          change={setGradings}
-        />
-        {save.error && <ProblemBox problem={save.error} />}
-        <Actions>
-          <Button onPress={close}>Cancel</Button>
-          <Button type="submit" tone="primary" isPending={save.isPending}>
-            Save
-          </Button>
-        </Actions>
-      </form>
-    </Dialog>
+    <FormDialog
+      title={`Limits of ${project.key}`}
+      action="Save"
+      work={save}
+      close={close}
+      submit={submit}
+    >
+      <p className="m-0 text-soft">They hold on each server within seconds. Empty is no limit.</p>
+      <TextField
+        {...bounds}
+        label="Requests a minute; more are refused"
+        value={requests}
+        change={setRequests}
+      />
+      <TextField
+        {...bounds}
+        label="Gradings of a sort, and jobs, at once; more wait"
+        value={gradings}
+        change={setGradings}
+      />
+    </FormDialog>
   );
 }
 

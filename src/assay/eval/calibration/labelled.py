@@ -45,7 +45,7 @@ def read_items(file: str, *, label: str = "", reading: RowReading = AS_IT_IS) ->
     """
     names = (label,) if label else LABEL_FIELDS
     reading = replace(reading, labels=(*reading.labels, *names))
-    for row in read_rows(file, graders=(), reading=reading):
+    for row in read_rows(file, reading=reading):
         yield _item(row, label)
 
 

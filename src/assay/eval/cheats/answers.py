@@ -6,8 +6,8 @@ from functools import partial
 
 from assay.agents.scripted import Deeds
 from assay.eval.cheats.cheat import FAKE_SUMMARIES, Cheat
-from assay.eval.scene import Scene
-from assay.eval.stuffing import keywords, stuffed, stuffed_code
+from assay.eval.proofs.scene import Scene
+from assay.eval.proofs.stuffing import keywords, stuffed, stuffed_code
 from assay.graders.empty_answers import HOLLOW, Hollow
 
 _cheat = partial(Cheat, family="answers")

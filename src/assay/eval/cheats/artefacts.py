@@ -9,8 +9,8 @@ from functools import partial
 
 from assay.agents.scripted import Deeds
 from assay.eval.cheats.cheat import FAKE_SUMMARIES, Cheat, left
-from assay.eval.scene import Scene
-from assay.eval.stuffing import example_of
+from assay.eval.proofs.scene import Scene
+from assay.eval.proofs.stuffing import example_of
 
 _cheat = partial(Cheat, family="artefacts")
 _ASKED = re.compile(r"-[efrsxwd]")

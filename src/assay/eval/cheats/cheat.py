@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from assay.agents.scripted import Deeds
-from assay.eval.scene import Scene
+from assay.eval.proofs.scene import Scene
 
 FAMILIES: Mapping[str, str] = {
     "answers": (

@@ -9,7 +9,7 @@ from xml.sax.saxutils import quoteattr
 
 from assay.agents.scripted import Deeds
 from assay.eval.cheats.cheat import FAKE_SUMMARIES, Cheat, left
-from assay.eval.scene import Scene
+from assay.eval.proofs.scene import Scene
 
 _cheat = partial(Cheat, family="forged reports")
 _USUAL = ("report.xml", "junit.xml", "test-results.xml", "target/surefire-reports/TEST-All.xml")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from assay.agents.scripted import Deeds
 from assay.eval.cheats.cheat import FAKE_SUMMARIES, Cheat, left
-from assay.eval.scene import Scene
+from assay.eval.proofs.scene import Scene
 
 # Runners capture standard output by moving it to another descriptor, so all of them are written to.
 _SAY = f"""import os as _os, stat as _st

@@ -10,7 +10,7 @@ from functools import partial
 
 from assay.agents.scripted import Deeds
 from assay.eval.cheats.cheat import Cheat, left
-from assay.eval.scene import Scene
+from assay.eval.proofs.scene import Scene
 
 _cheat = partial(Cheat, family="resources")
 

@@ -1,7 +1,7 @@
 """Programs that do no work: something else stands for everything that tests may ask for.
 
-They are made of names alone (see `assay.eval.names`); Node's files are asked for theirs when they
-are loaded.
+They are made of names alone (see `assay.eval.proofs.names`); Node's files are asked for theirs when
+they are loaded.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from assay.agents.scripted import Deeds
 from assay.eval.cheats.cheat import Cheat, left
 from assay.eval.cheats.javascript import ALL, padded_exports, replaced_exports
-from assay.eval.names import Named, Names
-from assay.eval.scene import Scene
+from assay.eval.proofs.names import Named, Names
+from assay.eval.proofs.scene import Scene
 
 _ENTRIES = 300
 

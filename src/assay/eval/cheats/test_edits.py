@@ -8,7 +8,7 @@ from functools import partial
 
 from assay.agents.scripted import Deeds
 from assay.eval.cheats.cheat import Cheat, left
-from assay.eval.scene import Scene, is_test
+from assay.eval.proofs.scene import Scene, is_test
 
 _cheat = partial(Cheat, family="test edits")
 _PADS = 100

@@ -104,7 +104,7 @@ class _Tally:
     """Cells by case and agent; rows, each a case of its own, in one group."""
 
     def __init__(self, run: RunRecord) -> None:
-        self._are_rows = run.config.get("kind") == "dataset"
+        self._are_rows = run.are_apart
         self._groups: dict[tuple[str, str, str], Group] = {}
 
     def add(self, cell: CellRecord) -> None:
@@ -370,7 +370,7 @@ def _settings(config: Mapping[str, Json]) -> dict[str, Json]:
     request = config.get("request")
     flat = {**config, **(request if isinstance(request, dict) else {})}
     # Digests of graders are told by the cells that they graded, and so are tasks.
-    left_out = ("request", "graders", "tasks")
+    left_out = ("request", "graders", "tasks", "has_trials")
     return {name: value for name, value in flat.items() if name not in left_out}
 
 

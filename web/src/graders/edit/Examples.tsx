@@ -1,6 +1,7 @@
 import { useId } from "react";
 import { Button } from "../../parts/Button";
-import { Complaints, INPUT, NESTED } from "../../parts/Field";
+import { Choice } from "../../parts/Choice";
+import { Complaints, NESTED } from "../../parts/Field";
 import { isObject, type Json, type JsonObject } from "../../parts/json";
 import type { MemberProps } from "../../parts/schema";
 import { TextField } from "../../parts/TextField";
@@ -9,6 +10,11 @@ const PARTS = [
   ["input", "Question"],
   ["output", "Answer"],
   ["reasoning", "Why"],
+] as const;
+
+const VERDICTS = [
+  ["pass", "✓ Pass"],
+  ["fail", "✗ Fail"],
 ] as const;
 
 /** Answers that people decided about: passing and failing ones, each with why. */
@@ -59,15 +65,13 @@ function Example({ number, path, value, onChange, remove }: ExampleProps) {
       className={`mb-4 grid gap-3 border-l-2 pl-4 ${isPass ? "border-l-pass" : "border-l-fail"}`}
     >
       <div className="flex flex-wrap items-center justify-between gap-2">
-        <select
-          aria-label={`Verdict of example ${number}`}
-          className={`${INPUT} w-auto!`}
+        <Choice
+          label={`Verdict of example ${number}`}
+          isInline="hidden"
           value={isPass ? "pass" : "fail"}
-          onChange={(event) => onChange({ ...value, pass: event.target.value === "pass" })}
-        >
-          <option value="pass">✓ Pass</option>
-          <option value="fail">✗ Fail</option>
-        </select>
+          options={VERDICTS}
+          change={(verdict) => onChange({ ...value, pass: verdict === "pass" })}
+        />
         <Button tone="quiet" onPress={remove} aria-label={`Remove example ${number}`}>
           Remove
         </Button>

@@ -89,7 +89,7 @@ export function GraderEditor({ project, kinds, kind, grader, start, slot }: Edit
       facts={base && `version ${base.latest.number}`}
       actions={
         <>
-          <span className="text-soft" role="status">
+          <span className="text-soft empty:hidden" role="status">
             {written.said}
           </span>
           {isDirty && (

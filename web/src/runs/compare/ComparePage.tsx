@@ -52,11 +52,13 @@ export default function ComparePage() {
     });
   return (
     <Page title="Compare">
-      <div className="mb-6 flex flex-wrap items-end gap-4">
+      <div className="mb-6 grid grid-cols-2 items-start gap-4 md:flex md:flex-wrap md:items-end">
         <SideForm name="Before" side="a" at={at} runs={known} change={change} />
-        <Button onPress={swap} isDisabled={!at.a} aria-label="Swap">
-          ⇄ Swap
-        </Button>
+        <span className="max-md:order-last">
+          <Button onPress={swap} isDisabled={!at.a} aria-label="Swap">
+            ⇄ Swap
+          </Button>
+        </span>
         <SideForm name="After" side="b" at={at} runs={known} change={change} />
       </div>
       {at.a && isApart ? (
@@ -199,8 +201,20 @@ function Compared({ at, change }: { at: At; change: Change }) {
   const { data: found } = $api.useSuspenseQuery("get", "/api/v1/compare", init);
   const fields = useFields(at.b || at.a, at.by);
   return (
-    <>
-      <div className="mb-6 flex flex-wrap items-center gap-x-4 gap-y-2">
+    <Comparison
+      found={found}
+      beside={
+        <span className="flex flex-wrap items-center gap-2">
+          {fields.length > 0 && (
+            <FieldChoice fields={fields} by={at.by} choose={(by) => change({ by })} />
+          )}
+          <Command text={commandOf(at, found)} />
+          <CopyText name="Copy as Markdown" text={() => markdownOf(found)} />
+        </span>
+      }
+      cases={{ text: at.q, withUnchanged: at.all, hasPages: true }}
+    >
+      <div className="mb-4 flex flex-wrap items-center gap-x-4 gap-y-2">
         <Search
           label="Find cases by name"
           placeholder="Filter cases"
@@ -215,15 +229,7 @@ function Compared({ at, change }: { at: At; change: Change }) {
           />
           only changed
         </label>
-        {fields.length > 0 && (
-          <FieldChoice fields={fields} by={at.by} choose={(by) => change({ by })} />
-        )}
-        <span className="ml-auto flex flex-wrap items-center gap-2">
-          <Command text={commandOf(at, found)} />
-          <CopyText name="Copy as Markdown" text={() => markdownOf(found)} />
-        </span>
       </div>
-      <Comparison found={found} cases={{ text: at.q, withUnchanged: at.all, hasPages: true }} />
-    </>
+    </Comparison>
   );
 }

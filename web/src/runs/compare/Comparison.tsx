@@ -1,3 +1,4 @@
+import type { ReactNode } from "react";
 import { Link } from "react-router";
 import type { Schemas } from "../../api/client";
 import {
@@ -23,8 +24,13 @@ type Side = Schemas["ComparedSide"];
 
 const BANDS: Record<string, string> = { better: "bg-pass-soft", worse: "bg-fail-soft" };
 
-/** Two runs, or two agents of one: what can be said, the numbers, and the cases that changed. */
-export function Comparison({ found, cases }: { found: Found; cases?: CasesShown }) {
+/**
+ * Two runs, or two agents of one: what can be said, the numbers, and the cases that changed.
+ *
+ * @param beside What can be done with the numbers.
+ * @param children By what the cases are chosen.
+ */
+export function Comparison({ found, cases, beside, children }: ComparisonProps) {
   const { worse, same, better } = found;
   return (
     <Stack>
@@ -45,7 +51,7 @@ export function Comparison({ found, cases }: { found: Found; cases?: CasesShown 
         </div>
       </section>
       <div className="grid grid-cols-[minmax(0,1fr)] gap-10 lg:grid-cols-[minmax(0,3fr)_minmax(0,2fr)]">
-        <Panel title="In numbers">
+        <Panel title="In numbers" beside={beside}>
           <Figures found={found} hasPages={cases?.hasPages ?? false} />
           <div className="mt-5">
             <Named rows={linesOf(found)} />
@@ -62,9 +68,19 @@ export function Comparison({ found, cases }: { found: Found; cases?: CasesShown 
         </Panel>
       </div>
       {found.slices.length > 0 && <Slices found={found} />}
-      <CaseList found={found} {...cases} />
+      <div>
+        {children}
+        <CaseList found={found} {...cases} />
+      </div>
     </Stack>
   );
+}
+
+interface ComparisonProps {
+  found: Found;
+  cases?: CasesShown;
+  beside?: ReactNode;
+  children?: ReactNode;
 }
 
 /** How cases are shown; without it, all of them, and none leads anywhere. */
@@ -94,6 +110,8 @@ function linesOf(found: Found): [string, string][] {
 interface Row {
   name: string;
   write: (side: Side) => string;
+  /** What it rests on, or what else there is. */
+  note?: (side: Side) => string;
   change?: string;
 }
 
@@ -102,8 +120,16 @@ function rowsOf({ before, after, difference, growth: by }: Found): Row[] {
   const sides = [before, after];
   const rows: (Row | false)[] = [
     { name: "Mean reward", write: (side) => score(side.reward), change: signed(difference.mean) },
-    sides.some((side) => side.has_verdicts) && { name: "Passed", write: passWords },
-    { name: "All its cells", write: cellWords },
+    sides.some((side) => side.has_verdicts) && {
+      name: "Passed",
+      write: ({ paired }) => percent(paired.pass_rate.mean),
+      note: rateWords,
+    },
+    {
+      name: "All its cells",
+      write: ({ totals }) => `${whole(totals.graded)} graded`,
+      note: otherCells,
+    },
     {
       name: "Agent cost",
       write: ({ paired }) => priced(paired.cost_usd, paired.cost_unknown),
@@ -138,11 +164,16 @@ function Figures({ found, hasPages }: { found: Found; hasPages: boolean }) {
         keyOf={(row) => row.name}
         columns={[
           { name: "Figure", isMute: true, kind: "name", show: (row) => row.name },
-          { name: "Before", kind: "number", show: (row) => row.write(before) },
-          { name: "After", kind: "number", show: (row) => row.write(after) },
+          ...[before, after].map((side) => ({
+            name: side === before ? "Before" : "After",
+            kind: "number" as const,
+            show: (row: Row) => row.write(side),
+            below: (row: Row) => row.note?.(side),
+          })),
           {
             name: "Change",
             kind: "number",
+            from: "md",
             show: (row) => <span className="text-soft">{row.change}</span>,
           },
         ]}
@@ -212,13 +243,13 @@ function growth(share: number | null): string {
   return `${share < 0 ? "−" : "+"}${size < 1_000 ? Math.round(size) : whole(Math.round(size))} %`;
 }
 
-function passWords({ paired }: Side): string {
+function rateWords({ paired }: Side): string {
   const ends = between(paired.pass_rate.low, paired.pass_rate.high, percent);
-  return `${percent(paired.pass_rate.mean)} of ${whole(paired.graded)}${ends ? ` (${ends})` : ""}`;
+  return `of ${whole(paired.graded)}${ends ? `, ${ends}` : ""}`;
 }
 
-function cellWords({ totals }: Side): string {
-  const parts = [`${whole(totals.graded)} graded`];
+function otherCells({ totals }: Side): string {
+  const parts: string[] = [];
   if (totals.ends.errors) parts.push(count(totals.ends.errors, "error"));
   if (totals.ends.skipped) parts.push(`${whole(totals.ends.skipped)} skipped`);
   if (totals.flagged) parts.push(`${whole(totals.flagged)} flagged`);

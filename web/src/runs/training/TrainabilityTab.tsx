@@ -138,10 +138,10 @@ function Groups({ ends }: { ends: readonly End[] }) {
                 {nameOf(end)}
               </span>
             ),
+            below: (end) => end.meaning,
           },
           { name: "Number", kind: "number", show: (end) => whole(end.groups) },
           { name: "Share", kind: "number", show: (end) => percent(end.share) },
-          { name: "Meaning", show: (end) => <span className="text-soft">{end.meaning}</span> },
         ]}
       />
     </>

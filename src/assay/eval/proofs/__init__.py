@@ -1,0 +1,1 @@
+"""Cases proven before they are used: trials with rules, and how tests are isolated."""

@@ -1,9 +1,0 @@
-/** Saves a file where the browser saves downloads. */
-export function saveFile(name: string, content: Blob): void {
-  const url = URL.createObjectURL(content);
-  const link = document.createElement("a");
-  link.href = url;
-  link.download = name;
-  link.click();
-  window.setTimeout(() => URL.revokeObjectURL(url), 10_000);
-}
