@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import io
 import json
 import signal
@@ -13,10 +14,9 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import aiohttp
-import openai
 import pytest
 
 from assay.conversation.messages import ReplyUsage
@@ -31,6 +31,16 @@ from assay.types.trace import AgentStep, ToolStep
 from tests.each import each
 from tests.gateway.journals import read_journal
 from tests.model_servers import FakeTime
+
+if TYPE_CHECKING:
+    import openai  # noqa: TC004 - imported by a fixture
+
+
+@pytest.fixture(autouse=True, scope="module")
+def importing() -> None:
+    """A second, for those who only collect, too."""
+    globals()["openai"] = importlib.import_module("openai")
+
 
 _QUICK = ModelSettings(max_attempts=1)
 
