@@ -354,7 +354,7 @@ def test_exercises_that_need_what_is_not_here_are_named(
     needs_crates = '[package]\nname = "dice"\n\n[dependencies]\nrand = "0.8"\n'
     files = {
         "rust/exercises/practice/dice/Cargo.toml": needs_crates,
-        "go/exercises/practice/maze/maze.go": "",
+        "go/exercises/practice/maze/.meta/.skip_tests": "",
         "cpp/exercises/practice/day/CMakeLists.txt": "find_package(Boost)",
         "javascript/exercises/practice/grep/grep.js": "",
     }
