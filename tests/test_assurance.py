@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from assay.documents import DocumentError
 from assay.errors import GraderError, ScoreError
 from assay.eval.proofs.proof import reference_check
-from assay.eval.records import record_of
 from assay.graders.apply import grade_many, grade_submission
 from assay.graders.base import Grader, Score
 from assay.graders.kinds import KINDS, kind_of
@@ -44,7 +43,6 @@ from assay.scoring.results import (
 )
 from assay.store import Database, ScoreRecord, Scores, Store
 from assay.store.records import CellRecord, RunRecord
-from assay.tasks.blocks import Expect
 from assay.tasks.case import case_schema, load_case
 from assay.types.run import Run
 from assay.types.submission import Submission
@@ -482,30 +480,6 @@ def _run(*nodes: SubScore) -> Run:
     run = Run()
     run.grade = Grade.from_result(combine_scores(nodes))
     return run
-
-
-@pytest.mark.parametrize(
-    ("value", "word", "least", "passed"),
-    [
-        (1.0, "separate", "separate", True),
-        (1.0, "separate", None, True),
-        (1.0, None, None, True),
-        (1.0, "shared", "separate", False),
-        (1.0, None, "model", False),
-        (1.0, "model", "model", True),
-        (0.5, "separate", "shared", False),
-    ],
-)
-def test_a_cell_passes_with_reward_and_assurance(
-    value: float, word: Assurance | None, least: Assurance | None, *, passed: bool
-) -> None:
-    record = record_of(
-        _run(SubScore("a", value, assurance=word)),
-        run_id="r1",
-        case="a",
-        expect=Expect(min_assurance=least),
-    )
-    assert (record.reward, record.passed, record.assurance) == (value, passed, word)
 
 
 def test_right_work_that_cannot_pass_fails_its_selftest() -> None:

@@ -236,6 +236,18 @@ def test_every_link_leads_to_a_page_and_its_heading() -> None:
     assert lost == []
 
 
+def test_every_page_that_a_message_names_is_there() -> None:
+    lost: list[str] = []
+    for file in [*(_ROOT / "src").rglob("*.py"), *(_ROOT / "bench").rglob("*.py")]:
+        for name, anchor in re.findall(
+            r"\b(docs/[\w/-]+\.md)(?:#([\w-]+))?", file.read_text("utf-8")
+        ):
+            page = _ROOT / name
+            if not page.exists() or (anchor and anchor not in _anchors(page)):
+                lost.append(f"{file.relative_to(_ROOT)}: {name}#{anchor}")
+    assert lost == []
+
+
 def _anchors(page: Path) -> set[str]:
     headings = re.findall(r"^#+ (.*)$", _STEP.sub("", page.read_text("utf-8")), re.MULTILINE)
     return {re.sub(r"[^\w-]", "", heading.lower().replace(" ", "-")) for heading in headings}

@@ -160,6 +160,39 @@ def test_gold_calls_pass_and_each_thing_made_wrong_in_them_fails(
     assert "pip download --no-deps bfcl-eval==" in capsys.readouterr().out
 
 
+_ROUGE = """
+from absl.testing import parameterized
+from rouge import rouge_scorer
+from rouge import test_util
+
+class ScorerTest(parameterized.TestCase):
+    def setUp(self):
+        with open(test_util.TARGETS_FILE) as file:
+            self.target = file.read()
+
+    @parameterized.parameters(["rouge1", "rouge2", "rougeLsum"])
+    def testFMeasure(self, kind):
+        result = rouge_scorer.RougeScorer([kind]).score(self.target, "a c")
+        self.assertAlmostEqual(4 / 5, result[kind].fmeasure)
+        self.assertAlmostEqual(1, result[kind].precision)
+
+    def testInside(self):
+        self.assertEqual([], rouge_scorer._union([]))
+"""
+
+
+def test_classes_of_tests_are_set_up_for_each(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = {"rouge/rouge_scorer_test.py": _ROUGE, "rouge/testdata/target.txt": "a b c"}
+    assert main(["rouge", _clone(tmp_path, files)]) == 1
+    said = capsys.readouterr().out
+    assert "rouge: 1 of 4; differences: 1 assay, 1 cannot be asked, 1 unexplained" in said
+    assert "`rouge_scorer_test:testFMeasure:1`" in said
+    assert main(["rouge"]) == 0
+    assert "sparse-checkout set rouge" in capsys.readouterr().out
+
+
 _ASSERTIONS = """
 import { runAssertion } from '../../src/assertions';
 import * as fs from 'fs';
@@ -321,7 +354,7 @@ def test_exercises_that_need_what_is_not_here_are_named(
     needs_crates = '[package]\nname = "dice"\n\n[dependencies]\nrand = "0.8"\n'
     files = {
         "rust/exercises/practice/dice/Cargo.toml": needs_crates,
-        "go/exercises/practice/maze/maze.go": "",
+        "go/exercises/practice/maze/.meta/.skip_tests": "",
         "cpp/exercises/practice/day/CMakeLists.txt": "find_package(Boost)",
         "javascript/exercises/practice/grep/grep.js": "",
     }

@@ -18,6 +18,7 @@ import httpx
 import pytest
 import yaml
 from packaging.requirements import Requirement
+from tools.index_page import for_index
 
 from tests.children import Children
 
@@ -41,6 +42,17 @@ def test_no_version_from_before_a_fix_of_security_is_let_in() -> None:
     }
     assert lowest.keys() == FIRST_SAFE.keys()
     assert all(lowest[name] >= least for name, least in FIRST_SAFE.items())
+
+
+def test_the_page_on_an_index_has_no_link_that_leads_nowhere() -> None:
+    text = (ROOT / "README.md").read_text("utf-8")
+    for base in ("", "https://example.org/assay/blob/v1"):
+        shown = for_index(text, base)
+        targets = re.findall(r"\]\(([^)\s]+)\)", shown)
+        assert all(one.startswith(("https:", "#")) for one in targets), base
+        assert "docs/images" not in shown
+        assert any(one.startswith(f"{base}/docs/") for one in targets) == bool(base)
+    assert for_index("[a](docs/a.md#b), [c](https://c.org)") == "a, [c](https://c.org)"
 
 
 @pytest.fixture(scope="module")
@@ -190,15 +202,13 @@ JUDGE = """- {type: exact_match}
 @pytest.mark.slow
 @pytest.mark.sandbox
 def test_the_wheel_needs_no_clone(installed: Installed) -> None:
-    """Comparisons, a judge, a suite and its proof; then with `server` the page, too."""
+    """Comparisons, a judge and a suite; then with `server` the page, too."""
     installed.bring()
     code = "import assay, sys; print(assay.__file__); sys.exit('fastapi' in sys.modules)"
     where = installed.run("python", "-c", code)
     assert where.stdout.startswith(str(installed.work.parent / "assay"))
 
     assert installed.run("assay", "init", "suite").returncode == 0
-    assert installed.run("assay", "validate", "suite").returncode == 0
-    assert installed.run("assay", "selftest", "suite").returncode == 0
     ran = installed.run("assay", "run", "suite")
     assert ran.returncode == 1, ran.stderr
     assert "✓ 2 passed   ✗ 3 failed   ! 0 errors" in ran.stdout

@@ -29,6 +29,7 @@ PROOFS = (
     "pydantic_evals",
     "bfcl",
     "promptfoo",
+    "rouge",
 )
 """The proofs, each a file beside this one."""
 LONG = ("exercism_python", "polyglot", "quixbugs", "bug_fixes")

@@ -27,6 +27,7 @@ class Source:
         licence: Its licence, as SPDX names it.
         also: What else to do in the directory of the clone, for a shell.
         registry: Where it is published.
+        folder: The only folder that is needed of a repository that is very large.
     """
 
     repository: str
@@ -34,6 +35,7 @@ class Source:
     licence: str
     also: str = ""
     registry: Literal["GitHub", "PyPI"] = "GitHub"
+    folder: str = ""
 
     @property
     def clone(self) -> str:
@@ -46,9 +48,13 @@ class Source:
             )
         name = self.repository.partition("/")[2]
         also = f"\n(cd {name} && {self.also})" if self.also else ""
+        part, only = "", ""
+        if self.folder:
+            part, only = "--filter=blob:none --sparse ", f"sparse-checkout set {self.folder}"
         return (
-            f"git clone https://github.com/{self.repository}\n"
-            f"git -C {name} checkout --quiet {self.commit}{also}"
+            f"git clone {part}https://github.com/{self.repository}\n"
+            + (f"git -C {name} {only}\n" if only else "")
+            + f"git -C {name} checkout --quiet {self.commit}{also}"
         )
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import inspect
 import itertools
 import sys
 import traceback
+import unittest
 import warnings
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -90,11 +92,36 @@ def cases(file: Path, stand_ins: StandIns, *, leave_out: Collection[str] = ()) -
     "needs"; otherwise it is the assertion that failed.
     """
     with _imported(file, stand_ins) as module:
-        for name, test in vars(module).items():
-            if name.startswith("test_") and name not in leave_out and inspect.isfunction(test):
+        for name, test in _tests(module):
+            if name not in leave_out:
                 for number, given in enumerate(_rows(test)):
                     said = _said(test, given)
                     yield Case(f"{file.stem}:{name}:{number}", not said, said)
+
+
+def _tests(module: ModuleType) -> Iterator[tuple[str, Callable[..., Any]]]:
+    """The functions that are tests, and the methods of its classes that are, each set up anew."""
+    for name, found in vars(module).items():
+        if name.startswith("test_") and inspect.isfunction(found):
+            yield name, found
+        elif inspect.isclass(found) and issubclass(found, unittest.TestCase):
+            for method, test in vars(found).items():
+                if method.startswith("test") and inspect.isfunction(test):
+                    yield method, _of_class(found, method, test)
+
+
+def _of_class(
+    of: type[unittest.TestCase], name: str, test: Callable[..., Any]
+) -> Callable[..., Any]:
+    @functools.wraps(test)
+    def run(**given: object) -> object:
+        case = of(name)
+        case.setUp()
+        return test(case, **given)
+
+    parameters = list(inspect.signature(test).parameters.values())[1:]
+    vars(run)["__signature__"] = inspect.Signature(parameters)
+    return run
 
 
 @contextmanager

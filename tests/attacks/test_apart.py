@@ -60,11 +60,11 @@ def _runs(part: dict[str, _Attack]) -> tuple[Outcomes, Outcomes]:
     return run(names[::2]), run(names[1::2])
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", range(2))
 def test_no_attack_pays(part: int) -> None:
     """A part of them in one run, so that each is tried once however tests are spread."""
     numbered = [(str(number), attack) for number, attack in enumerate(_attacks())]
-    attacks = dict(numbered[part::4])
+    attacks = dict(numbered[part::2])
     runs = _runs(attacks)
     wrong: dict[str, list[str]] = {}
     for place, (number, attack) in enumerate(attacks.items()):

@@ -1,10 +1,12 @@
-"""Calibration: labels of every kind, what a grader is asked, and the measures against oracles."""
+"""Calibration: labels of every kind, what a grader is asked, and what is measured of that.
+
+That statistics are right, their own tests have from scikit-learn.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import dataclasses
-import importlib
 import json
 import random
 from collections import Counter
@@ -29,6 +31,8 @@ from assay.graders.digest import parts_digest
 from assay.models import ModelClient, ModelSettings, Request, current_client, using, watched
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
+from assay.statistics.classes import class_confusion
+from assay.statistics.ranking import auroc
 from assay.testing import Asked, FakeJudge
 from assay.types.submission import Submission
 from assay.types.thread import StringThread
@@ -291,13 +295,11 @@ def test_an_item_is_named_by_what_is_seen_of_it() -> None:
     assert first.digest != item_of({"answer": "x", "human": 1}).digest
 
 
-def _oracle(measure: str, *columns: object, **options: object) -> float:
-    metrics = importlib.import_module("sklearn.metrics")  # seconds, for those who collect, too
-    found = cast("Callable[..., float]", getattr(metrics, measure))
-    return float(found(*columns, **options))
+def _kappa(one: Sequence[bool], other: Sequence[bool]) -> float:
+    return cast("float", class_confusion(one, other).kappa())
 
 
-def test_measures_are_those_of_the_oracles(tmp_path: Path) -> None:
+def test_measures_are_those_of_statistics(tmp_path: Path) -> None:
     chance = random.Random(7)
     truth = [chance.random() < 0.6 for _ in range(150)]
     scores = [round(0.3 * chance.random() + (0.5 if y else 0.25), 3) for y in truth]
@@ -307,14 +309,16 @@ def test_measures_are_those_of_the_oracles(tmp_path: Path) -> None:
     ]
     card = _measured(read_labelled(_file(tmp_path, rows)), _by_answer, threshold=0.5)
     said = [score >= 0.5 for score in scores]
+    counted = class_confusion(said, truth)
     expected = {
-        "kappa": _oracle("cohen_kappa_score", truth, said),
-        "balanced_accuracy": _oracle("balanced_accuracy_score", truth, said),
-        "macro_f1": _oracle("f1_score", truth, said, average="macro"),
-        "auroc": _oracle("roc_auc_score", truth, scores),
+        "kappa": counted.kappa(),
+        "balanced_accuracy": counted.balanced_accuracy,
+        "macro_f1": counted.macro_f1,
+        "auroc": auroc(scores, truth).value,
     }
     for name, value in expected.items():
         found = card.measures[name]
+        assert value is not None
         assert found.value == pytest.approx(value), name
         assert found.low is not None
         assert found.high is not None
@@ -345,8 +349,8 @@ def test_levels_are_compared_with_weights(tmp_path: Path) -> None:
     ]
     labelled = read_labelled(_file(tmp_path, rows), levels=["0", "1", "2", "3", "4"])
     card = _measured(labelled, _by_answer)
-    columns = zip(*pairs, strict=True)
-    expected = _oracle("cohen_kappa_score", *columns, weights="quadratic")
+    people, judge = zip(*pairs, strict=True)
+    expected = class_confusion(judge, people, levels=range(5)).kappa("quadratic")
     assert card.kappa.value == pytest.approx(expected)
     assert card.labels.classes == ("0", "1", "2", "3", "4")
     assert sum(map(sum, card.confusion)) == 120
@@ -624,9 +628,9 @@ def test_people_are_compared_by_cohens_kappa_pair_by_pair(tmp_path: Path) -> Non
     ]
     humans = _measured(read_labelled(_file(tmp_path, rows)), _by_answer).humans
     assert humans is not None
-    people = [_oracle("cohen_kappa_score", said[a], said[b])
-              for a, b in (("ada", "bo"), ("ada", "cy"), ("bo", "cy"))]  # fmt: skip
-    grader = [_oracle("cohen_kappa_score", scores, each) for each in said.values()]
+    pairs = (("ada", "bo"), ("ada", "cy"), ("bo", "cy"))
+    people = [_kappa(said[a], said[b]) for a, b in pairs]
+    grader = [_kappa(scores, each) for each in said.values()]
     assert humans.kappa == pytest.approx(sum(people) / 3)
     assert humans.grader == pytest.approx(sum(grader) / 3)
 

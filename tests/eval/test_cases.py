@@ -200,22 +200,6 @@ async def test_places_in_a_prompt_are_not_filled_in(tmp_path: Path) -> None:
     assert str(run.trace.content).endswith("/workspace")
 
 
-@pytest.mark.sandbox
-async def test_an_agent_out_of_time_is_graded_as_it_stands(tmp_path: Path) -> None:
-    case = make_case(
-        tmp_path,
-        """
-        id: c
-        task: {prompt: p}
-        matrix: {harnesses: [echo], models: [m]}
-        graders: [{type: command, cmd: "test -e half"}]
-        """,
-    )
-    agent = command("/bin/sh", "-c", "touch half; sleep 98765", timeout_s=0.5)
-    run = await run_case(case, agent)
-    assert (run.reward, run.trace.stop_reason) == (1.0, "timeout")
-
-
 def test_an_unknown_place_in_argv_is_refused() -> None:
     with pytest.raises(InputError, match="did you mean 'model'"):
         command("x", "{modle}")

@@ -279,11 +279,10 @@ _FUNCTION = (
     "grader",
     [
         GraderSpec(type="f1_score"),
-        GraderSpec(type="math_equal"),
         GraderSpec(type="function", options={"source": _FUNCTION}),
         GraderSpec(type="function", options={"source": _FUNCTION, "isolation": "batch"}),
     ],
-    ids=["f1", "math", "call", "batch"],
+    ids=["f1", "call", "batch"],
 )
 async def test_other_processes_give_what_this_one_does(
     grader: GraderSpec, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

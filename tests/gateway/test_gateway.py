@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import io
 import json
 import signal
@@ -13,23 +14,33 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import aiohttp
-import openai
 import pytest
 
 from assay.conversation.messages import ReplyUsage
 from assay.conversation.turns import AssistantTurn, Conversation, Turn
 from assay.errors import InputError, ModelError
 from assay.eval.witness import witnessed
-from assay.gateway import Allowance, Gateway, read_journal
+from assay.gateway import Allowance, Gateway
 from assay.models import ModelClient, ModelSettings
 from assay.testing import FakeModel, Fault, calls
 from assay.types.run import Run
 from assay.types.trace import AgentStep, ToolStep
 from tests.each import each
+from tests.gateway.journals import read_journal
 from tests.model_servers import FakeTime
+
+if TYPE_CHECKING:
+    import openai  # noqa: TC004 - imported by a fixture
+
+
+@pytest.fixture(autouse=True, scope="module")
+def importing() -> None:
+    """A second, for those who only collect, too."""
+    globals()["openai"] = importlib.import_module("openai")
+
 
 _QUICK = ModelSettings(max_attempts=1)
 

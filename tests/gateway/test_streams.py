@@ -17,13 +17,14 @@ from assay.conversation.messages import ReplyUsage
 from assay.conversation.protocols import Protocol, codec_of
 from assay.conversation.turns import AssistantTurn, Conversation, Turn
 from assay.errors import StoreError
-from assay.gateway import Allowance, Gateway, read_journal
+from assay.gateway import Allowance, Gateway
 from assay.gateway.journal import REDACTED
 from assay.models import ModelClient, ModelSettings
 from assay.models.pace import Timing
 from assay.models.settings import ModelEntry
 from assay.types.trace import AgentStep
 from tests.each import each
+from tests.gateway.journals import read_journal
 
 _PROTOCOLS: list[Protocol] = ["chat", "responses", "anthropic"]
 _STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"

@@ -14,7 +14,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias, cast
 
 import pytest
@@ -218,29 +217,6 @@ def test_every_kind_grades_batches_wherever_it_is_asked(
     caller: Callable[[Jobs], dict[str, Rewards]], jobs: Jobs
 ) -> None:
     assert caller(jobs) == REWARDS
-
-
-@pytest.mark.real
-@pytest.mark.sandbox
-def test_every_kind_grades_batches_in_a_worker_of_ray(
-    jobs: Jobs, monkeypatch: pytest.MonkeyPatch, alone_with_ray: None
-) -> None:
-    ray = pytest.importorskip("ray")
-    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
-    variables = {"PYTHONPATH": str(Path(__file__).parents[2])}
-    with TemporaryDirectory(prefix="ray") as home:  # the paths of its sockets must be short
-        ray.init(
-            num_cpus=1,
-            object_store_memory=100_000_000,
-            include_dashboard=False,
-            log_to_driver=False,
-            _temp_dir=home,
-            runtime_env={"env_vars": variables},
-        )
-        try:
-            assert ray.get(ray.remote(ask).remote(jobs)) == REWARDS
-        finally:
-            ray.shutdown()
 
 
 # ---- Turns ----

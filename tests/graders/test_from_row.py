@@ -160,6 +160,20 @@ async def test_a_row_without_the_option_is_an_error_and_never_a_0(
     assert said in node.reason
 
 
+async def test_a_cell_of_a_csv_gives_numbers_lists_and_truth_values() -> None:
+    near = spec_of(type="numeric_match", tolerance={"from": "metadata.o"}, expected=42)
+    assert [(await graded(near, "41", o=one)).value for one in ("1.5", "0.5")] == [1.0, 0.0]
+    golds = spec_of(type="contains_any", substrings={"from": "metadata.o"})
+    assert (await graded(golds, "41", o='["41", "7"]')).value == 1.0
+    plain = spec_of(type="contains", substring="a", case_sensitive={"from": "metadata.o"})
+    assert [(await graded(plain, "A", o=one)).value for one in ("true", "false")] == [0.0, 1.0]
+    text = spec_of(type="regex_match", pattern={"from": "metadata.o"})
+    assert (await graded(text, "[1]", o="[1]")).value == 1.0, "text stays text"
+    for wrong in ("much", "NaN", "1.5 or so", "[1.5]"):
+        node = await graded(near, "41", o=wrong)
+        assert (node.status, "expected a number" in node.reason) == ("error", True), wrong
+
+
 async def test_a_pattern_of_a_row_runs_in_linear_time_and_a_bad_one_is_an_error() -> None:
     spec = spec_of(type="regex_match", pattern={"from": "metadata.pattern"})
     node = await graded(spec, "a" * 50_000 + "b", pattern="(a+)+$")
@@ -240,6 +254,7 @@ def test_nothing_of_the_answer_says_how_it_is_graded(place: Json, said: str, hin
             "for the author",
         ),
         ({"type": "contains", "substrin": {"from": "expected"}}, "takes no option 'substrin'"),
+        ({"type": "contains", "substring": {"form": "expected"}}, "'form' is no 'from'"),
     ],
 )
 def test_what_is_run_asked_or_opened_is_not_for_a_row_to_say(
@@ -248,6 +263,11 @@ def test_what_is_run_asked_or_opened_is_not_for_a_row_to_say(
     spec, problems = reading(**grader)
     assert spec is None
     assert any(said in problem.message for problem in problems), problems
+
+
+async def test_a_reference_that_has_a_key_like_from_is_one() -> None:
+    spec = spec_of(type="json_match", expected={"form": "question"})
+    assert (await graded(spec, '{"form": "question"}')).value == 1.0
 
 
 async def test_a_reference_that_has_a_key_called_from_is_one() -> None:

@@ -262,6 +262,8 @@ _MISTAKES: list[tuple[dict[str, Any], str, str]] = [
     ({"args": {"city": 1}, "args_rules": {"ctiy": {"tolerance": 1}}}, "args_rules.ctiy", "'city'"),
     ({"args_rules": {"a": {"tolerance": 1}}}, "args_rules.a", "has no value in args"),
     ({"args": {"a": 1}, "args_rules": {"a": {"any_of": [1]}}}, "args_rules.a", "says already"),
+    ({"args": {"a": "b"}, "args_rules": {"a": {"tolerance": 1}}}, "args_rules.a", "is of numbers"),
+    ({"args_rules": {"a": {"any_of": ["b"], "tolerance": 1}}}, "args_rules.a", "is of numbers"),
 ]
 
 

@@ -21,7 +21,8 @@ from typing import Any, cast
 import pytest
 import yaml
 
-from assay.plugins.github import markdown
+from assay.errors import InputError
+from assay.plugins.github import _TOKEN, _share, markdown
 from tests.command_line import write_case
 
 pytestmark = [pytest.mark.slow, pytest.mark.sandbox]
@@ -404,26 +405,26 @@ def test_a_baseline_that_was_named_and_is_not_there_is_no_pass(runner: Runner) -
         assert (job.code, job.outputs) == (2, {}), job.log
         assert f"::error title=assay::baseline is '{baseline}', which" in job.log
         assert why in job.log
+    job = runner.job(**{**asked, "max-drop": "nan"})
+    assert job.code == 2
+    assert "::error title=assay::max-drop is 'nan'" in job.log
     for wrong in ("abc", "nan", "-1", "2"):
-        job = runner.job(**{**asked, "max-drop": wrong})
-        assert job.code == 2
-        assert f"::error title=assay::max-drop is {wrong!r}" in job.log
+        with pytest.raises(InputError, match=f"max-drop is '{wrong}'"):
+            _share("max-drop", wrong)
 
 
 def test_a_suite_is_never_told_as_another_of_the_job(runner: Runner, github: GitHub) -> None:
     rows(runner)
-    bad = {**TWICE, "paths": "none.jsonl graders.yaml"}
-    first, second = runner.jobs({**TWICE, "name": "a"}, {**bad, "name": "b"}, base="main")
-    assert (first.code, second.code) == (0, 2), second.log
-    assert [one["body"].splitlines()[0] for one in github.comments] == ["<!-- assay: a -->"]
-    github.comments.clear()
-    _, again = runner.jobs(TWICE, bad, base="main")
-    assert again.code == 2
-    assert len(github.comments) == 1
-    assert github.asked[-1][0] == "POST"
-    first, second = runner.jobs({**TWICE, "name": "a"}, {**TWICE, "name": "b"})
+    first, second = runner.jobs({**TWICE, "name": "a"}, {**TWICE, "name": "b"}, base="main")
     assert first.outputs["report"] != second.outputs["report"]
     assert "No earlier run" in second.log
+    told = [one["body"].splitlines()[0] for one in github.comments]
+    assert told == ["<!-- assay: a -->", "<!-- assay: b -->"]
+    github.comments.clear()
+    first, bad = runner.jobs(TWICE, {**TWICE, "paths": "none.jsonl graders.yaml"}, base="main")
+    assert (first.code, bad.code) == (0, 2), bad.log
+    assert len(github.comments) == 1
+    assert github.asked[-1][0] == "POST"
 
 
 def test_nothing_of_a_suite_is_a_command_to_the_runner(runner: Runner) -> None:
@@ -445,11 +446,12 @@ def test_a_token_is_never_printed(runner: Runner, github: GitHub) -> None:
     rows(runner)
     assert not runner.job(**TWICE, base="main", token="the-token\n").failed
     assert len(github.comments) == 1
+    job = runner.job(**TWICE, base="main", token="ghp_SECRET\nX-Other: 1")
+    assert job.code == 2
+    assert "::error title=assay::token has a blank" in job.log
+    assert "SECRET" not in job.log
     for token in ("ghp_SECRET\nX-Other: 1", "ghp_SECRET ghp_SECRET", "ghp_SECRETé"):
-        job = runner.job(**TWICE, base="main", token=token)
-        assert job.code == 2
-        assert "::error title=assay::token has a blank" in job.log
-        assert "SECRET" not in job.log
+        assert not _TOKEN.fullmatch(token)
 
 
 def test_the_store_is_not_named_among_arguments(runner: Runner) -> None:

@@ -11,8 +11,6 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Generator
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -132,9 +130,8 @@ def machines(alone_with_ray: None) -> Generator[Machines]:
     try:
         with Children() as children:
             found = Machines(place, children)
-            found.add(1, cores=0)
-            with ThreadPoolExecutor() as pool:
-                list(pool.map(partial(found.add, cores=1), (2, 3)))
+            for number in (1, 2):
+                found.add(number, cores=1)
             yield found
     finally:
         for one in place.parent.glob(f"{place.name}*"):

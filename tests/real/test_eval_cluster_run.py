@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,8 +17,10 @@ from assay.eval.matrix import Launch, launch, resume
 from assay.eval.planning import MatrixRequest
 from assay.store.records import CellRecord
 from assay.store.runs import Store
+from tests.graders.test_batch import REWARDS, Jobs, ask, jobs
 from tests.model_servers import said, scripted
 
+__all__ = ["jobs"]  # a fixture
 pytestmark = pytest.mark.real
 
 CASE = """
@@ -33,6 +36,7 @@ matrix: {harnesses: [agent], models: [fake]}
 AGENT = """
 import os, signal, urllib.request, json
 from pathlib import Path
+from typing import Any
 
 def ask(url, token):
     body = {"model": "m", "messages": [{"role": "user", "content": "2 + 2?"}]}
@@ -223,3 +227,13 @@ async def test_a_machine_that_does_not_see_the_same_is_named(cluster: Cluster, p
         with pytest.raises(AssayError, match=r"does not see .*add as the machine that began"):
             await ready.go(store, workers=1, cluster=cluster, on_cell=change)
         assert len(ended(store, ready.run.id)) == 1
+
+
+@pytest.mark.sandbox
+def test_every_kind_grades_batches_in_a_worker(cluster: Cluster, jobs: Jobs) -> None:
+    del cluster  # connected
+    import ray
+
+    variables = {"PYTHONPATH": str(Path(__file__).parents[2])}
+    asked: Any = ray.remote(ask).options(runtime_env={"env_vars": variables})
+    assert ray.get(asked.remote(jobs)) == REWARDS

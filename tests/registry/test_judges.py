@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Generator
 from pathlib import Path
 from typing import cast
@@ -18,7 +17,6 @@ from assay.registry import (
 )
 from assay.registry.files import yaml_text
 from assay.registry.policy import Permissions
-from assay.registry.validation import definition_warnings
 from assay.scoring.json_safe import Json
 from assay.store import Database
 from assay.testing import Asked, FakeJudge
@@ -244,26 +242,6 @@ def test_a_stored_judge_is_graded_by_what_is_stored() -> None:
 
 
 DOUBTFUL = "{{completon}}"
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_what_looks_wrong_in_a_template_is_told_to_whoever_stores_it(
-    mode: str, fake: FakeJudge, tmp_path: Path
-) -> None:
-    with client_of(mode, str(tmp_path / "store"), internal=True) as client:
-        with pytest.warns(UserWarning, match="user_template") as told:
-            made = client.graders.create.binary_judge(
-                key="typo", criteria="c", judge_model=fake.model, user_template=DOUBTFUL
-            )
-        assert len(told) == 2
-        assert "did you mean 'completion'" in str(told[0].message)
-        definition = definition_from(made.latest.kind, made.latest.definition)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            report = client.graders.validate(definition)
-    assert report.valid
-    assert report.warnings == definition_warnings(definition)
-    assert len(report.warnings) == 2
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ import pytest
 from assay.sandbox.functions.inside.landlock import version
 from tests.attacks.scenes import scenes
 from tests.docker_emulation import interpreter, run_as_docker
+from tests.each import each
 
 TRIES, LIMITS, AT_LOAD = (
     {agent.name: str(agent.files["grade.py"]) for agent in scene.agents}
@@ -109,7 +110,7 @@ def test_bubblewrap_is_found_wanting_and_landlock_chosen(report: Report) -> None
     assert report["said"].count("instead of bubblewrap") == 1
 
 
-@pytest.mark.parametrize("name", ATTACKS)
+@each("name", ATTACKS)
 def test_an_attack_gains_nothing(name: str, report: Report) -> None:
     found = report["found"][name]
     assert found["score"] != 1.0, found["output"]
@@ -118,13 +119,13 @@ def test_an_attack_gains_nothing(name: str, report: Report) -> None:
     assert found["honest"] == [0.25, 0.25]
 
 
-@pytest.mark.parametrize("name", TRIES)
+@each("name", TRIES)
 def test_an_attempt_fails_and_the_call_goes_on(name: str, report: Report) -> None:
     found = report["found"][name]
     assert (found["status"], found["score"]) == ("ok", 0.0), found
 
 
-@pytest.mark.parametrize("name", AT_LOAD)
+@each("name", AT_LOAD)
 def test_an_attack_while_loading_is_a_program_that_cannot_be_loaded(
     name: str, report: Report
 ) -> None:
@@ -134,7 +135,7 @@ def test_an_attack_while_loading_is_a_program_that_cannot_be_loaded(
     assert found["harm"] == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "status"),
     [
         ("endless_loop", "cpu_timeout"),

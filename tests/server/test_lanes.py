@@ -320,7 +320,7 @@ async def test_who_goes_away_gives_no_slot_back_before_his_thread_is_free(tmp_pa
 async def test_mathematics_of_one_project_that_takes_its_whole_time_waits_for_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(killable, "cores", lambda: 2)
+    monkeypatch.setattr(killable, "cores", lambda: 1)
     pool = killable.Pool("mathematics", "math_verify", wanted="what is wanted", extra="math")
     monkeypatch.setattr(killable, "MATHEMATICS", pool)
     slow: Json = {"answer": r"\boxed{9^{9^{9^9}}}", "expected": "x + 1"}
@@ -328,7 +328,7 @@ async def test_mathematics_of_one_project_that_takes_its_whole_time_waits_for_it
     async with serving(str(tmp_path)) as site:
         sites = {"noisy": site, "quiet": await site.in_new_project()}
         for one in sites.values():
-            math: Json = {"type": "math_equal", "timeout_seconds": 2.0}
+            math: Json = {"type": "math_equal", "timeout_seconds": 1.0}
             await one.made("math", {"graders": [math]})
         asked = [
             asyncio.create_task(sites["noisy"].post("graders/math/grade", {"items": [slow]}))

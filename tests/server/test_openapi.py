@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import json
 import warnings
@@ -28,33 +29,40 @@ KNOWN = {"project": "default", "key": "four"}
 EXAMPLES = 3
 
 
-schemathesis: Any = importlib.import_module("schemathesis")  # its types are known in part only
-asgi: Any = importlib.import_module("schemathesis.python.asgi")
-checks: Any = importlib.import_module("schemathesis.checks")
-checks.load_all_checks()
-POSITIVE = schemathesis.GenerationMode.POSITIVE  # wrong input: tests/contract/test_operations.py
-UNFIT = checks.CHECKS.get_by_names(
-    [
+@functools.cache
+def fuzzer() -> Any:
+    """The library, which whoever does not fuzz need not import: it takes a second."""
+    found: Any = importlib.import_module("schemathesis")  # its types are known in part only
+    importlib.import_module("schemathesis.checks").load_all_checks()
+    found.serializer("application/x-ndjson")(_lines)
+    return found
+
+
+def _lines(_: object, value: Any) -> bytes:
+    """A body of lines, or what is none."""
+    return (
+        value.encode("utf-8", "replace") if isinstance(value, str) else json.dumps(value).encode()
+    )
+
+
+def _unfit(path: str) -> Any:
+    """Checks that make no sense of a path."""
+    names = [
         "ignored_auth",  # asks past our session; the tests of access do it
         "positive_data_acceptance",  # a schema cannot say which functions compile
     ]
-)
-UNFIT_SERVED = [*UNFIT, *checks.CHECKS.get_by_names(["not_a_server_error"])]
-"""What cannot be graded is a 500 in forms that have no other word for it."""
+    if path.startswith("/serve/"):  # what cannot be graded is a 500: these forms have no other word
+        names.append("not_a_server_error")
+    checks: Any = importlib.import_module("schemathesis.checks")
+    return checks.CHECKS.get_by_names(names)
+
+
 SLOW = (
     HealthCheck.too_slow,
     HealthCheck.filter_too_much,
     HealthCheck.data_too_large,
     HealthCheck.large_base_example,
 )
-
-
-@schemathesis.serializer("application/x-ndjson")
-def lines(_: object, value: Any) -> bytes:
-    """A body of lines, or what is none."""
-    return (
-        value.encode("utf-8", "replace") if isinstance(value, str) else json.dumps(value).encode()
-    )
 
 
 @dataclass
@@ -75,6 +83,8 @@ def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fuzzed]:
         ApiKeys(database).create("fuzz", "admin", "*", made.hashed, made.prefix)
     app = create_app(ServerSettings(location=location, poll_seconds=0.02, max_line_bytes=10_000))
     headers = {"Authorization": f"Bearer {made.token}", "Host": "localhost"}
+    schemathesis = fuzzer()
+    asgi: Any = importlib.import_module("schemathesis.python.asgi")
     with asgi.get_client(app) as session:
         here = "http://localhost/api/v1/projects/default"
         grader = {"key": "four", "kind": "declared", "definition": EXACT}
@@ -115,6 +125,8 @@ def test_operations_answer_as_they_say(
 
 def _check(fuzzed: Fuzzed, method: str, path: str) -> None:
     operation = fuzzed.schema[path][method.upper()]
+    # Wrong input: tests/contract/test_operations.py.
+    given_well = fuzzer().GenerationMode.POSITIVE
 
     @seed(1)
     @settings(
@@ -124,7 +136,7 @@ def _check(fuzzed: Fuzzed, method: str, path: str) -> None:
         phases=[Phase.generate],
         suppress_health_check=SLOW,
     )
-    @given(case=operation.as_strategy(generation_mode=POSITIVE), known=st.booleans())
+    @given(case=operation.as_strategy(generation_mode=given_well), known=st.booleans())
     def run(case: Any, known: bool) -> None:  # noqa: FBT001 - hypothesis passes it by name
         if known:
             case.path_parameters.update(
@@ -134,7 +146,7 @@ def _check(fuzzed: Fuzzed, method: str, path: str) -> None:
             base_url="http://localhost",
             session=fuzzed.session,
             headers=fuzzed.headers,
-            excluded_checks=UNFIT_SERVED if path.startswith("/serve/") else UNFIT,
+            excluded_checks=_unfit(path),
         )
 
     with warnings.catch_warnings():

@@ -136,9 +136,31 @@ def test_parquet_holds_the_bytes(tmp_path: Path) -> None:
     reading = RowReading(mapping={"images": "image"})
     [read] = read_rows(str(tmp_path / "b.parquet"), reading=reading)
     assert pictures_of(read) == [(0, RED.digest)]
+    parquet.write_table(pa.table({"answer": ["red"], "photo": [png()]}), tmp_path / "d.parquet")
+    photo = RowReading(mapping={"images": "photo"})
+    [read] = read_rows(str(tmp_path / "d.parquet"), reading=photo)
+    assert pictures_of(read) == [(0, RED.digest)]
+    (tmp_path / "g.yaml").write_text("[{type: exact_match, expected: red}]")
+    for out in ((), ("--out", "parts/"), ("--out", "parts/")):
+        words = ("grade", "d.parquet", "g.yaml", "--map", "images=photo", *out)
+        done = assay(*words, cwd=tmp_path)
+        assert (done.returncode, "PASS" in done.stdout) == (0, True), done.stderr
     parquet.write_table(pa.table({"answer": ["a"], "image": [b"no"]}), tmp_path / "c.parquet")
     with pytest.raises(InputError, match="'image' holds bytes of which, as a picture, it is no"):
         list(read_rows(str(tmp_path / "c.parquet"), reading=reading))
+
+
+def test_a_judge_that_would_see_no_picture_is_told_where_the_rows_have_theirs(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "red.png").write_bytes(png())
+    judge = "[{type: llm_judge, model: fake, images: true, criteria: [says red]}]"
+    (tmp_path / "judge.yaml").write_text(judge)
+    (tmp_path / "rows.jsonl").write_text('{"answer": "red", "photo": "red.png"}\n')
+    said = "the first row has none but in 'photo' (--map images=photo)"
+    assert said in assay("grade", "rows.jsonl", "judge.yaml", cwd=tmp_path).stderr
+    mapped = assay("grade", "rows.jsonl", "judge.yaml", "--map", "images=photo", cwd=tmp_path)
+    assert "looks at pictures" not in mapped.stderr
 
 
 @pytest.mark.sandbox

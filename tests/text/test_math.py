@@ -141,7 +141,7 @@ def test_an_expected_answer_that_does_is_the_fault_of_its_author(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
+@each(
     ("answer", "expected", "score"),
     [
         (r"\boxed{\frac{1}{2}}", "0.5", 1.0),
@@ -181,31 +181,30 @@ def test_attack_a_formula_that_is_denied_was_paid(answer: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("answer", ["The answer is 42, not 41.", "It is not much: $42$"])
+@each("answer", ["The answer is 42, not 41.", "It is not much: $42$"])
 def test_a_denial_of_something_else_denies_no_formula(answer: str) -> None:
     assert math_equal(answer, "42") == 1.0
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("answer", ["(" * 19_000, "\\frac{" * 2_000], ids=["brackets", "fractions"])
+@each("answer", ["(" * 19_000, "\\frac{" * 2_000])
 def test_what_is_nested_too_deep_scores_nothing(answer: str) -> None:
     assert math_equal(answer, "x", timeout_seconds=1.0) == 0.0
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("bomb", [r"\boxed{9^{9^{9^9}}}", r"\boxed{(10!)!}"])
+@each("bomb", [r"\boxed{9^{9^{9^9}}}", r"\boxed{(10!)!}"])
 def test_a_bomb_scores_nothing_and_the_next_answer_is_graded(bomb: str) -> None:
     assert math_equal(bomb, "5", timeout_seconds=0.5, form="any") == 0.0
     assert math_equal(r"\boxed{\frac{1}{2}}", "0.5") == 1.0
 
 
-@pytest.mark.slow
 def test_a_process_that_was_killed_is_replaced() -> None:
-    pool = mathematics()
-    assert pool.compare("$x+1$", "$1+x$", 5.0)
+    pool = killable.Pool("schemas", "jsonschema_rs", wanted="the schema")  # begins at once
+    assert pool.compare("{}", "1", 5.0)
     for pid in pool.pids():
         os.kill(pid, signal.SIGKILL)
-    assert pool.compare("$x+1$", "$1+x$", 5.0)
+    assert pool.compare("{}", "1", 5.0)
     pool.close()
     assert pool.pids() == []
 
@@ -225,15 +224,14 @@ def test_threads_may_compare_at_once() -> None:
     assert scores == [1.0] * 12
 
 
-@pytest.mark.slow
 def test_nothing_is_left_behind_at_exit() -> None:
     script = (
         "import os\n"
-        "from assay.text import killable, math_equal\n"
-        "assert math_equal('x + 1', '1 + x') == 1.0\n"
+        "from assay.text.killable import SCHEMAS\n"
+        "assert SCHEMAS.compare('{}', '1', 5.0)\n"
         "child = os.fork()\n"
-        "assert math_equal('x + 1', '1 + x') == 1.0\n"
-        "print(*killable.MATHEMATICS.pids(), flush=True)\n"
+        "assert SCHEMAS.compare('{}', '1', 5.0)\n"
+        "print(*SCHEMAS.pids(), flush=True)\n"
         "if child: assert os.waitpid(child, 0)[1] == 0\n"
     )
     done = subprocess.run(
@@ -502,7 +500,7 @@ def test_any_text_is_read(text: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
+@each(
     ("answer", "expected", "form", "score"),
     [
         ("The answer is clearly $123*456$ as computed", "56088", None, 0.0),
@@ -523,3 +521,8 @@ def test_any_text_is_read(text: str) -> None:
 )
 def test_form(answer: str, expected: str, form: Any, score: float) -> None:
     assert math_equal(answer, expected, form=form) == score
+
+
+def test_attack_a_variable_k_is_no_thousand() -> None:
+    assert math_equal("5k", "5000") == math_equal("5000", "5k") == math_equal("5k.", 5000) == 0.0
+    assert math_equal("5k", "5k") == 1.0

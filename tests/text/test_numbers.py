@@ -293,6 +293,29 @@ def test_powers_of_ten_are_read_in_every_spelling(mantissa: int, power: int) -> 
         assert [number.value for number in find_numbers(text)] == [value]
 
 
+def test_attack_thousands_are_not_paid_as_the_number_before_the_k() -> None:
+    for answer in ("42k", "$42k", "about 42k.", "$42M", "$42 M", "42bn", "42 bln", "€42 Mio"):
+        assert numeric_match(answer, 42) == 0.0, answer
+    right = {"42k": 42_000, "-1.5k": -1500, "$3.2M/year": 3_200_000, "5 bn": 5 * 10**9}
+    for answer, value in right.items():
+        assert numeric_match(answer, value) == 1.0, answer
+
+
+def test_units_that_begin_like_thousands_are_units() -> None:
+    for answer in (
+        "42km",
+        "42 kg",
+        "42K",
+        "42 K",
+        "42M",
+        "42 mn",
+        "42k\N{OHM SIGN}",
+        "$42 T-shirts",
+    ):
+        assert numeric_match(answer, 42) == 1.0, answer
+    assert numeric_match("$42 more", 42) == numeric_match("$42 to you", 42) == 1.0
+
+
 @given(st.integers(1, 999), st.sampled_from(["thousand", "million", "billion"]))
 def test_scale_words_multiply(count: int, scale: str) -> None:
     value = count * {"thousand": 10**3, "million": 10**6, "billion": 10**9}[scale]

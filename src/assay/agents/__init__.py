@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from assay.agents.echo import EchoAgent
     from assay.agents.mcp import McpServer
     from assay.agents.model import ModelAgent
-    from assay.agents.replay import RecordedAgent, ReplayAgent
+    from assay.agents.replay import ReplayAgent
 
 __all__ = [
     "AgentJudgeGrader",
@@ -20,7 +20,6 @@ __all__ = [
     "EchoAgent",
     "McpServer",
     "ModelAgent",
-    "RecordedAgent",
     "ReplayAgent",
 ]
 
@@ -30,7 +29,6 @@ _HOMES = {
     "EchoAgent": ".echo",
     "McpServer": ".mcp",
     "ModelAgent": ".model",
-    "RecordedAgent": ".replay",
     "ReplayAgent": ".replay",
 }
 

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from assay.agents.transcripts import MOST_BYTES
 from assay.errors import AgentError, AgentTimeoutError, InputError, nearest
-from assay.graders.usage import OBSERVED, USAGE, RunUsage, totals_of
+from assay.graders.usage import USAGE, RunUsage, totals_of
 from assay.sandbox.host import make_directory_inside, open_inside, remove_inside
 from assay.scoring.strict_json import read_json
 from assay.types.codec import from_json
@@ -94,25 +94,6 @@ class ReplayAgent:
         }
         if result.status == "timed_out":
             raise AgentTimeoutError(f"run.sh worked longer than {self.timeout_s:g} s")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedAgent:
-    """Gives an answer that was recorded before, as dataset rows have them."""
-
-    answer: str | None
-    name: str = "recorded"
-
-    async def __call__(self, run: Run) -> None:
-        """Do the work.
-
-        Raises:
-            AgentError: If there is no answer. Nobody knows why, so it is not graded as a bad one.
-        """
-        if self.answer is None:
-            raise AgentError("the recorded answer is null", hint='"" is an empty answer')
-        run.trace.content = self.answer
-        run.trace.extra[OBSERVED] = False
 
 
 def answer_of(file: Path) -> str:

@@ -65,7 +65,10 @@ def run_validate(given: Namespace) -> int:
     if not given.paths:
         raise InputError("name cases or grader files", hint="assay validate PATH...")
     if given.sample and not any(map(_is_definition, given.paths)):
-        raise InputError("--sample is for functions and stored graders: no path is one")
+        raise InputError(
+            "--sample is for functions and stored graders: no path is one",
+            hint="a file of graders is tried by: assay grade DATA GRADERS.yaml",
+        )
     seen = _Seen(read_samples(given.sample), as_json=given.json)
     for path in given.paths:
         try:

@@ -153,6 +153,8 @@ def _grade(
 
     if given.by:
         _require_by(given.by, rows)
+    if any(spec.options.get("images") is True for spec in graders):
+        _look_for_pictures(given.grader, rows)
     with plan_rows(
         rows.path,
         graders,
@@ -185,6 +187,37 @@ def _require_by(field: str, rows: RowsGiven) -> None:
         reading = replace(reading, on_bad_row=left_out)
     read = read_rows(rows.path, reading=reading)
     require_field(field, (row.submission.metadata for row in read))
+
+
+def _look_for_pictures(graders: str, rows: RowsGiven) -> None:
+    """Warn where a judge would see no picture, as the rows have theirs in another field."""
+    from itertools import islice
+
+    from assay.tasks.rows import read_rows
+
+    def left_out(error: InputError) -> None:
+        """It is told where rows are planned."""
+
+    reading = replace(rows.reading, on_bad_row=left_out)
+    for row in islice(read_rows(rows.path, reading=reading), 1):
+        thread = row.submission.thread
+        if thread is not None and thread.images():
+            return
+        for name, value in row.submission.metadata.items():
+            if _is_picture(value[0] if isinstance(value, list) and value else value):
+                said = f"a judge looks at pictures, and the first row has none but in {name!r:.60}"
+                tell_warnings(graders, [f"{said} (--map images={name:.60})"])
+                return
+
+
+def _is_picture(value: Json) -> bool:
+    if isinstance(value, dict):
+        value = value.get("bytes") or value.get("path")
+    if not isinstance(value, str):
+        return False
+    return value.startswith("data:image/") or value.lower().endswith(
+        (".png", ".jpg", ".jpeg", ".webp")
+    )
 
 
 def _carry_out(given: Namespace, plan: RowPlan, bill: Bill | None) -> bool:

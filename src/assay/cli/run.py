@@ -396,7 +396,7 @@ def _note_unused(ready: Launch) -> None:
 
         for model in sorted(filter(family_of, echoed)):
             said = f"the harness echo asks no model: it gives the prompt back for {model!r}, too"
-            print(f"note: {said} (docs/agents.md: agents that ask one)", file=sys.stderr)
+            print(f"note: {said} (docs/agents.md#which-harness-does-the-work)", file=sys.stderr)
 
 
 def run_regrade(given: Namespace) -> int:

@@ -13,16 +13,14 @@ from assay.on_demand import names_on_demand
 if TYPE_CHECKING:
     from assay.gateway.allowance import Allowance
     from assay.gateway.gateway import Gateway
-    from assay.gateway.record import read_journal
     from assay.gateway.trace import Recorded
 
-__all__ = ["Allowance", "Gateway", "Recorded", "read_journal"]
+__all__ = ["Allowance", "Gateway", "Recorded"]
 
 _HOMES = {
     "Allowance": ".allowance",
     "Gateway": ".gateway",
     "Recorded": ".trace",
-    "read_journal": ".record",
 }
 
 __getattr__ = names_on_demand(__name__, _HOMES)

@@ -14,7 +14,7 @@ from typing import ClassVar, TypeAlias, cast
 
 from assay.conversation.protocols import Protocol, codec_of
 from assay.conversation.turns import AssistantTurn, Turn
-from assay.errors import InputError, StoreError
+from assay.errors import StoreError
 from assay.frozen import frozen
 from assay.scoring.strict_json import decode_json
 from assay.types.codec import from_json, json_level
@@ -30,7 +30,6 @@ __all__ = [
     "append",
     "decoded",
     "encoded",
-    "read_entries",
     "readable_entries",
 ]
 
@@ -193,22 +192,12 @@ def broken_off(reply: AssistantTurn) -> AssistantTurn:
     return replace(reply, stop="length", stopped="broken off")
 
 
-def read_entries(file: str | Path) -> list[Entry]:
-    """The entries of a journal; a last line that was cut off does not count.
-
-    A reply that was under way when all was killed is one, as far as it had come.
-
-    Raises:
-        InputError: For a file that is not a journal.
-    """
-    entries, broken = readable_entries(file)
-    if broken:
-        raise InputError(broken)
-    return entries
-
-
 def readable_entries(file: str | Path) -> tuple[list[Entry], str]:
-    """The entries of a journal as far as it is whole, and where it is not; empty if it is."""
+    """The entries of a journal as far as it is whole, and where it is not; empty if it is.
+
+    A last line that was cut off does not count. A reply that was under way when all was killed is
+    an entry, as far as it had come.
+    """
     entries: list[Entry] = []
     heard: dict[int, list[str]] = {}
     broken = ""

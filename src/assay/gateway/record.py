@@ -27,7 +27,6 @@ from assay.gateway.journal import (
     append,
     decoded,
     encoded,
-    read_entries,
 )
 from assay.gateway.trace import Recorded, recorded
 from assay.scoring.json_safe import Json
@@ -207,15 +206,6 @@ class Recorder:
             append(self.journal, line)
         if self.told is not None:
             self.told(entry)
-
-
-def read_journal(file: str | Path) -> Recorded:
-    """What a journal tells; a last line that was cut off does not count.
-
-    Raises:
-        InputError: For a file that is not a journal.
-    """
-    return recorded(read_entries(file))
 
 
 def merged(turns: Iterable[Turn]) -> tuple[Turn, ...]:

@@ -16,6 +16,7 @@ from assay.errors import InputError, nearest
 from assay.graders.kinds import Kind
 from assay.graders.paths import names_path
 from assay.scoring.json_safe import Json
+from assay.scoring.strict_json import NotJsonError, decode_json
 from assay.types import codec
 from assay.types.codec import Path, Problem
 from assay.types.submission import SUBMISSION_PARTS, Submission
@@ -50,6 +51,16 @@ def is_from(option: object) -> TypeGuard[dict[str, Json]]:
     said = cast("dict[str, Json]", option)
     # Beside other keys it may be a JSON Schema's or a reference answer's own.
     return len(said) == 1 or (isinstance(said["from"], str) and _root(said["from"]) in SOURCES)
+
+
+def nearly_from(option: object) -> str:
+    """The key of an option that is meant to be ``from``, and is misspelt; "" where none is."""
+    said = cast("dict[str, Json]", option) if isinstance(option, dict) else {}
+    if len(said) != 1:
+        return ""
+    ((key, source),) = said.items()
+    is_place = isinstance(source, str) and _root(source) in SOURCES
+    return key if is_place and nearest(key, ["from"]).startswith("did you mean") else ""
 
 
 def read_from(
@@ -112,10 +123,16 @@ def value_from(kind: Kind, name: str, source: str, submission: Submission) -> ob
         InputError: If the row has no such field, or it is not what the option takes.
     """
     found = _found(source, submission, f"{name!r} comes from {source}")
-    problems: list[Problem] = []
     parameter = kind.parameters.get(name)
-    if parameter is not None:
-        check_option(parameter.annotation, found, (name,), problems)
+    problems = [] if parameter is None else _problems(parameter.annotation, found, name)
+    if problems and parameter is not None and isinstance(found, str):
+        try:  # a cell of a CSV is text, and may stand for a number or a list
+            read = decode_json(found)
+        except NotJsonError:
+            pass
+        else:
+            if not _problems(parameter.annotation, read, name):
+                found, problems = read, []
     if problems:
         place = source + problems[0].field.removeprefix(name)
         raise InputError(
@@ -123,6 +140,12 @@ def value_from(kind: Kind, name: str, source: str, submission: Submission) -> ob
             hint=problems[0].hint,
         )
     return kind.grader.of_row(deepcopy(found))
+
+
+def _problems(annotation: object, value: Json, name: str) -> list[Problem]:
+    problems: list[Problem] = []
+    check_option(annotation, value, (name,), problems)
+    return problems
 
 
 def _found(source: str, submission: Submission, what: str) -> Json:

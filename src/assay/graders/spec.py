@@ -17,6 +17,7 @@ from assay.graders.from_row import (
     FROM_SCHEMA,
     check_option,
     is_from,
+    nearly_from,
     read_from,
     refused,
     value_from,
@@ -293,6 +294,9 @@ def _read_options(
             problems.append(Problem((*path, key), message, hint, at_key=True))
             continue
         before = len(problems)
+        if key not in SUBMISSION_PARTS and (near := nearly_from(item)):
+            problems.append(Problem((*path, key, near), f"{near!r} is no 'from'", "write 'from'"))
+            continue
         check_option(parameter.annotation, item, (*path, key), problems)
         if len(problems) == before:
             options[key] = resolve_paths(

@@ -119,6 +119,15 @@ def check_arguments(wanted: WantedCall) -> None:
             raise InputError(f"{name!r} has no value in args", location=where, hint=hint)
         if name in args and rule.decides and not rule.ignore:
             raise InputError(f"args says already what {name!r} must be", location=where)
+        values = rule.any_of or [args.get(name)]
+        if rule.tolerance and not rule.ignore and not any(map(_may_be_near, values)):
+            said = f"a tolerance is of numbers, and {name!r} must be {_expected(rule, values)}"
+            raise InputError(said, location=where)
+
+
+def _may_be_near(value: Json) -> bool:
+    """Whether a tolerance means anything: of a number, or of one that is inside."""
+    return isinstance(value, dict | list | int | float) and not isinstance(value, bool)
 
 
 class ArgumentMatching:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from assay.errors import InputError
+from assay.errors import InputError, nearest
 from assay.interop.promptfoo_read import (
     ConfigPart,
     model_of,
@@ -491,7 +491,8 @@ def declared(said: ConfigPart, asked: AskedAssertion) -> Declaration:
     """
     rule = _RULES.get(asked.type)
     if rule is None:
-        hint = _LEFT.get(asked.type, "write a function")
+        hint = _LEFT.get(asked.type) or nearest(asked.type, sorted(KNOWN))
+        hint = hint if asked.type in _LEFT or hint.startswith("did you mean") else _FUNCTION
         raise InputError(f"{asked.type[:60]!r} has no counterpart here", hint=hint)
     for name, _ in said.fields():
         if name not in (_CARRIED | _OF_FUNCTIONS if asked.type == "python" else _CARRIED):

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
         remove_inside,
         remove_tree,
         run_on_host,
-        run_on_host_sync,
     )
     from assay.sandbox.interactive import OpenCommand, open_command
     from assay.sandbox.run import run_command, run_command_sync
@@ -39,7 +38,6 @@ __all__ = [
     "run_command",
     "run_command_sync",
     "run_on_host",
-    "run_on_host_sync",
 ]
 
 _HOMES = {
@@ -60,7 +58,6 @@ _HOMES = {
     "run_command": ".run",
     "run_command_sync": ".run",
     "run_on_host": ".host",
-    "run_on_host_sync": ".host",
 }
 
 __getattr__ = names_on_demand(__name__, _HOMES)

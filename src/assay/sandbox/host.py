@@ -61,20 +61,6 @@ async def remove_tree(directory: str) -> None:
     await in_thread(lambda _: remove(directory))
 
 
-def run_on_host_sync(
-    argv: Sequence[str],
-    *,
-    cwd: str | None = None,
-    env: Mapping[str, str] | None = None,
-    limits: Limits | None = None,
-) -> CommandResult:
-    """Run a command on the host and block until it is done; see `run_on_host`."""
-    from assay.sandbox.command import check_command
-
-    check_command(argv, env)
-    return _run(argv, cwd, env, limits, None)
-
-
 def _run(
     argv: Sequence[str],
     cwd: str | None,

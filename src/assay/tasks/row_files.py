@@ -23,7 +23,7 @@ from assay.scratch import scratch
 from assay.tasks.formats import TABLES, Format, format_of
 from assay.tasks.json_rows import array_items, json_lines, parse_line
 from assay.tasks.packed import unpacked
-from assay.tasks.pictures import with_files
+from assay.tasks.pictures import IMAGES, with_files
 from assay.tasks.row_sets import HUB, hub_batches
 from assay.tasks.tables import Batch, ColumnFile, kind_of_table, lines_of
 from assay.tasks.text_tables import is_moved, table_rows
@@ -43,12 +43,14 @@ class RowReading:
         labels: Columns of tables whose cells may be true, false or numbers; others are text.
         on_bad_row: Told of each malformed row, which is left out then; by default the first one
             ends the reading.
+        pictures: The column of a table that may have bytes; by default what the mapping says.
     """
 
     mapping: Mapping[str, str] = field(default_factory=dict[str, str])
     name: str = ""
     labels: tuple[str, ...] = ()
     on_bad_row: Callable[[InputError], None] | None = None
+    pictures: str = ""
 
 
 AS_IT_IS = RowReading()
@@ -99,7 +101,8 @@ class _Opened:
             raise InputError(
                 f"{self.name} is neither Parquet nor Arrow, as it begins with {magic!r}"
             )
-        with closing(ColumnFile(self.file, self.name)) as table:
+        pictures = self.reading.pictures or self.reading.mapping.get(IMAGES, IMAGES)
+        with closing(ColumnFile(self.file, self.name, pictures)) as table:
             yield from table.batches()
 
 

@@ -79,13 +79,14 @@ class ColumnFile:
     Args:
         path: Where it is.
         name: What people call it.
+        pictures: The column that may have bytes, beside ``image`` and ``images``.
 
     Raises:
         InputError: If it cannot be read, or has a column that no row can have.
         MissingExtraError: If pyarrow is not installed.
     """
 
-    def __init__(self, path: str, name: str) -> None:
+    def __init__(self, path: str, name: str, pictures: str = "images") -> None:
         self._path, self._name = path, name
         with _told(name):
             # Not mapped: a mapped file that somebody cuts off meanwhile kills who reads it.
@@ -94,7 +95,7 @@ class ColumnFile:
             self._source.seek(0)
             self._is_parquet = magic.startswith(b"PAR1")
             self._file = self._open(is_file=magic.startswith(b"ARROW1"))
-        check_columns(self.schema, name)
+        check_columns(self.schema, name, pictures)
 
     def _open(self, *, is_file: bool) -> Any:  # noqa: ANN401 - see `arrow`
         if self._is_parquet:
@@ -238,19 +239,24 @@ def _first_line(error: BaseException) -> str:
     return text.strip().partition("\n")[0][:200]
 
 
-def check_columns(schema: Any, name: str) -> None:  # noqa: ANN401 - see `arrow`
+def check_columns(
+    schema: Any,  # noqa: ANN401 - see `arrow`
+    name: str,
+    pictures: str = "images",
+) -> None:
     """See that rows can have all columns of a table.
 
     Args:
         schema: Its ``pyarrow.Schema``.
         name: What people call it.
+        pictures: The column that may have bytes, beside ``image`` and ``images``.
 
     Raises:
         InputError: For one of bytes, durations or anything else that JSON has no word for.
     """
     _check_names(schema.names, "", name)
     for field in schema:
-        _check_type(field.name, field.type, name)
+        _check_type(field.name, field.type, name, pictures)
 
 
 def _check_names(names: Sequence[str], inside: str, file: str) -> None:
@@ -264,21 +270,27 @@ def _check_names(names: Sequence[str], inside: str, file: str) -> None:
         )
 
 
-def _check_type(column: str, given: Any, name: str) -> None:  # noqa: ANN401 - see `arrow`
+def _check_type(
+    column: str,
+    given: Any,  # noqa: ANN401 - see `arrow`
+    name: str,
+    pictures: str,
+) -> None:
     """Refuse what no row can hold, wherever in a column it stands."""
     types = arrow("pyarrow.types")
-    if _holds_pictures(column, given):
+    if _holds_pictures(column, given, pictures):
         return
     if types.is_dictionary(given):
-        _check_type(column, given.value_type, name)
+        _check_type(column, given.value_type, name, pictures)
     elif types.is_nested(given):
         if types.is_struct(given):
             _check_names([one.name for one in given], f"{column}.", name)
         for number in range(given.num_fields):
             inner = given.field(number)
-            _check_type(f"{column}.{inner.name}", inner.type, name)
+            _check_type(f"{column}.{inner.name}", inner.type, name, pictures)
     elif (
-        _is_bytes(given)
+        (is_bare := _is_bytes(given) and "." not in column)
+        or _is_bytes(given)
         or types.is_fixed_size_binary(given)
         or types.is_duration(given)
         or types.is_interval(given)
@@ -288,11 +300,12 @@ def _check_type(column: str, given: Any, name: str) -> None:  # noqa: ANN401 - s
         raise InputError(
             f"the column {column!r:.100} holds {given}, which no row can have",
             location=Location(file=name),
-            hint="write the table without it, or as text",
+            hint="write the table without it, or as text"
+            + (f"; of pictures: --map images={column:.100}" if is_bare else ""),
         )
 
 
-def _holds_pictures(column: str, given: Any) -> bool:  # noqa: ANN401 - see `arrow`
+def _holds_pictures(column: str, given: Any, pictures: str) -> bool:  # noqa: ANN401 - see `arrow`
     """Whether a column has bytes as datasets have pictures: ``{bytes, path}``, or bare."""
     types = arrow("pyarrow.types")
     if types.is_list(given) or types.is_large_list(given):
@@ -300,7 +313,7 @@ def _holds_pictures(column: str, given: Any) -> bool:  # noqa: ANN401 - see `arr
     if types.is_struct(given):
         inner = {one.name: one.type for one in map(given.field, range(given.num_fields))}
         return set(inner) == {"bytes", "path"} and _is_bytes(inner["bytes"])
-    return column in ("image", "images") and _is_bytes(given)
+    return column in ("image", "images", pictures) and _is_bytes(given)
 
 
 def _is_bytes(given: Any) -> bool:  # noqa: ANN401 - see `arrow`

@@ -278,7 +278,8 @@ def _number(text: str) -> Number | None:
         sign, over, under = fraction.groups()
         text = over.removeprefix("-") if sign and over.startswith("-") else f"{sign}{over}"
         text = f"{text}/{under}"
-    return parse_number(text)
+    # In mathematics k is a variable, and no thousand.
+    return None if text.rstrip(" .").endswith("k") else parse_number(text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,9 @@ r"""Numbers as people and models write them, read exactly.
 
 What is read: ``1234``, ``1,234.50``, ``1_000``, ``1'000``, ``50 000``, ``-5`` (also with U+2212),
 ``.5``, ``5.``, ``1e3``, ``1.5 x 10^3``, ``10⁶``, ``3/4``, ``\\frac{3}{4}``, ``1 3/4``, ``½``,
-``5 million``, ``50%``, ``$5``, digits of any script. What is not: words (``seven``), hexadecimal,
-and digits glued to a Latin letter before them (the 2 of ``v2`` and ``H2O`` is part of a name).
+``5 million``, ``5k``, ``$5M``, ``50%``, ``$5``, digits of any script. What is not: words
+(``seven``), hexadecimal, and digits glued to a Latin letter before them (the 2 of ``v2`` and
+``H2O`` is part of a name).
 
 What is part of something larger is no number: the 5 of ``5!``, ``5^2``, ``√5``, ``5π``, ``5x``,
 ``5±1``, ``5:4``, ``>5``, ``5-3``, ``5,6`` and ``1.5.2``. It has no value, so that it equals
@@ -12,7 +13,9 @@ nothing, rather than being left out or read by half. Nor has a number that is de
 
 A comma separates thousands only in well-formed groups of three: ``1,234`` is one number.
 
-A currency sign and a per-cent sign are units: ``$5`` is 5 and ``50%`` is 50 (not 0.5).
+A currency sign and a per-cent sign are units: ``$5`` is 5 and ``50%`` is 50 (not 0.5). ``k`` right
+behind a number, and ``bn`` and the like, are thousands and billions; ``K``, ``M`` and ``B`` are so
+behind an amount of money alone, since elsewhere they are kelvins, mols a litre and bytes.
 """
 
 from __future__ import annotations
@@ -66,13 +69,16 @@ _SCALES = {
     "dozen": 12,
 }
 _SCALE = re.compile("|".join(_SCALES))
+_SHORT = {"k": 10**3, "m": 10**6, "b": 10**9, "t": 10**12}
+"""What a short form begins with, in small letters, whether it is ``$5M``, ``5bn`` or ``5 Mio``."""
+_MONEY = "$\u20ac\u00a3\u00a5\u20b9"
 _VULGAR = "\u00bc-\u00be\u2150-\u215e\u2189"
 _LATIN = "A-Za-z_\u00c0-\u024f\u0370-\u052f"
 
 # Every repetition is possessive or bounded, so that no text makes the search more than linear.
 _NUMBER = re.compile(
     rf"""
-    (?P<sign>(?<![\w)\]}}.%])[-+])? [$\u20ac\u00a3\u00a5\u20b9]?+
+    (?P<sign>(?<![\w)\]}}.%])[-+])? (?P<money>[{_MONEY}])?+
     (?<![{_LATIN}0-9{_VULGAR}]) (?<![0-9]\.)
     (?:
         (?P<hexadecimal>0[xX][0-9A-Fa-f]++)
@@ -93,7 +99,9 @@ _NUMBER = re.compile(
         (?:[eE](?P<exponent>[-+]?[0-9]++)
           |[ ]?(?:[*x\u00d7\u00b7]|\\times|\\cdot)[ ]?10[ ]?\^[ ]?\{{?(?P<power>[-+]?[0-9]++)\}}?)?+
     )
-    (?P<scale>(?:[ \u00a0-](?i:{"|".join(_SCALES)})s?\b){{1,2}}+)?+
+    (?P<scale>(?:[ \u00a0-](?i:{"|".join(_SCALES)})s?\b){{1,2}}+
+      |(?P<short>k|[ \u00a0]?(?:bn|[mb]ln|[Mm]io|(?(money)(?:[KkMmBbTt]|mn)|(?!))))
+        (?![\w\u00b2\u00b3\u00b7*^-]|/[0-9]))?+
     (?P<percent>[ \u00a0]?\\?%)?
     """,
     re.VERBOSE,
@@ -216,7 +224,9 @@ def _found(match: re.Match[str]) -> Number:
 
 def _read(match: re.Match[str]) -> Number:
     value = _magnitude(match)
-    if value is not None and match["scale"]:
+    if value is not None and match["short"]:
+        value *= _SHORT[match["short"].strip("\u00a0 ")[0].lower()]
+    elif value is not None and match["scale"]:
         value *= math.prod(_SCALES[name] for name in _SCALE.findall(match["scale"].lower()))
     if value is not None and match["sign"] == "-":
         value = -value

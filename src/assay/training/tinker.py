@@ -1,4 +1,4 @@
-"""Tinker's cookbook: a grader as the reward of groups of problems (written for 0.5.8).
+"""Tinker's cookbook: a grader as the reward of groups of problems (run with 0.5.8 and 0.6.1).
 
     from assay.training.tinker import problem_groups
 

@@ -125,8 +125,9 @@ def answer():
     %s
     return 2
 """
-_MANY = "for n in range(2_100): os.close(os.open(f'{place}/{n}', os.O_CREAT))"
-_HIDDEN = f"{_MANY}\n    os.chmod(place, 0)"
+_HIDDEN = (
+    "for n in range(2_100): os.close(os.open(f'{place}/{n}', os.O_CREAT))\n    os.chmod(place, 0)"
+)
 _LARGE = """for n in range(5):
         with open(f"{place}/{n}", "wb") as file:
             os.posix_fallocate(file.fileno(), 0, 250 << 20)
@@ -137,9 +138,7 @@ def _filled(how: str) -> SubScore:
     return grade({"kit.py": _FILLS % how}, {"test_kit.py": _ANSWER}, contract=_NEEDED)
 
 
-@pytest.mark.parametrize(
-    ("how", "said"), [(_MANY, "2,000 files"), (_HIDDEN, "2,000 files"), (_LARGE, "1 GiB")]
-)
+@pytest.mark.parametrize(("how", "said"), [(_HIDDEN, "2,000 files"), (_LARGE, "1 GiB")])
 def test_deny_fill_shared_disk_gets_0_and_is_flagged(
     place: Path, how: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -66,27 +66,29 @@ Tell: TypeAlias = "Callable[[Case, str], None]"
 
 
 async def decide(
-    locks: Sequence[CaseLock], place: Arena, *, again: bool = False, tell: Tell | None = None
+    locks: Sequence[CaseLock], place: Arena, *, tell: Tell | None = None
 ) -> list[Case]:
     """Decide what is undecided, and resolve every case.
 
     Args:
         locks: The cases.
         place: Where references are played.
-        again: Whether to try ``process`` also where ``shared`` was decided before.
         tell: Called with each case whose reference was played, and with the file that a new
             decision was written to, or an empty string.
 
     Raises:
         UndecidedError: Naming the cases that could not be decided.
     """
-    return all_of(await decide_each(locks, place, again=again, tell=tell))
+    return all_of(await decide_each(locks, place, tell=tell))
 
 
 async def decide_each(
     locks: Sequence[CaseLock], place: Arena, *, again: bool = False, tell: Tell | None = None
 ) -> list[Case | UndecidedIsolationError]:
-    """The same; in the place of a case that cannot be decided stands why."""
+    """The same; in the place of a case that cannot be decided stands why.
+
+    With `again`, ``process`` is tried also where ``shared`` was decided before.
+    """
     turn = asyncio.Semaphore(place.workers)
 
     async def one(lock: CaseLock) -> Case | UndecidedIsolationError:

@@ -206,7 +206,7 @@ def _stretches(
 ) -> tuple[tuple[RowStretch, ...], Version, int]:
     if not source.is_table:
         return survey(source.path, source.name, rows=rows, size=size)
-    with closing(ColumnFile(source.path, source.name)) as table:
+    with closing(ColumnFile(source.path, source.name, source.pictures)) as table:
         total = table.count()
     found = tuple(
         RowStretch(start + 1, start, min(rows, total - start), min(rows, total - start))
@@ -233,7 +233,9 @@ def _require_mapped(name: str, sources: Sequence[ShardSource], reading: RowReadi
         return
     others: dict[str, None] = {}
     for source in sources:
-        as_named = replace(reading, name=source.name, mapping={}, on_bad_row=None)
+        as_named = replace(
+            reading, name=source.name, mapping={}, on_bad_row=None, pictures=source.pictures
+        )
         with opened(source.path, as_named) as rows:
             for _, line in rows.lines:
                 with suppress(InputError):  # which is told where rows are looked at

@@ -191,7 +191,7 @@ def _form_of(sources: Sequence[ShardSource]) -> PartForm:
     for one in sources:
         if not one.is_table or one.path.startswith(OURS):  # whose rows may be sent, as JSON
             return "jsonl"
-        with closing(ColumnFile(one.path, one.name)) as table:
+        with closing(ColumnFile(one.path, one.name, one.pictures)) as table:
             if not fits_parquet(table):
                 return "jsonl"
     return "parquet"

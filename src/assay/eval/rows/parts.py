@@ -23,6 +23,7 @@ from assay.scoring.json_safe import Json
 from assay.store.checks import plain
 from assay.tasks.formats import Form
 from assay.tasks.json_rows import parse_line
+from assay.tasks.pictures import IMAGES
 from assay.tasks.row_files import renamed
 from assay.tasks.rows import Row, group_of
 from assay.tasks.tables import ColumnFile, arrow, lines_of
@@ -234,8 +235,8 @@ def read_part(
 
 
 def _of_table(path: Path, mapping: Mapping[str, str]) -> Iterator[tuple[str, RowGrade, str]]:
-    named = mapping.get("group", "group")
-    with closing(ColumnFile(str(path), str(path))) as table:
+    named, pictures = mapping.get("group", "group"), mapping.get(IMAGES, IMAGES)
+    with closing(ColumnFile(str(path), str(path), pictures)) as table:
         own = [one for one in cast("list[str]", table.schema.names) if _is_grades(one)]
         for _, batch in table.batches(columns=(*own, named)):
             given: Any = batch

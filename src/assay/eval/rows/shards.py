@@ -48,6 +48,11 @@ class ShardSource:
     is_table: bool = False
     mapping: Mapping[str, str] = field(default_factory=dict[str, str])
 
+    @property
+    def pictures(self) -> str:
+        """What ``images`` is called there."""
+        return self.mapping.get(IMAGES, IMAGES)
+
 
 @dataclass(frozen=True, slots=True)
 class RowStretch:
@@ -241,9 +246,9 @@ def _as_named(line: bytes | InputError, number: int, source: ShardSource) -> byt
 def read_shard(shard: Shard) -> Iterator[tuple[Lines, Batch | None]]:
     """The rows of a shard, some at a time, and, of a table, their columns."""
     source, stretch = shard.source, shard.stretch
-    field = source.mapping.get(IMAGES, IMAGES)
+    field = source.pictures
     if source.is_table and shard.lines is None:
-        table = ColumnFile(source.path, source.name)
+        table = ColumnFile(source.path, source.name, field)
         try:
             for start, batch in table.batches(stretch.start, stretch.size):
                 for offset in range(0, batch.num_rows, _TOGETHER):
