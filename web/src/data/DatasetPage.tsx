@@ -121,7 +121,7 @@ const COLUMNS: readonly Column<Glimpse>[] = [
     show: (row) => (row.fault ? <Outcome state="error" text={row.fault} /> : row.question),
   },
   { name: "Answer", track: "minmax(120px, 2fr)", show: (row) => row.answer },
-  { name: "Expected", track: "minmax(80px, 1fr)", show: (row) => row.expected },
+  { name: "Expected", track: "minmax(80px, 1fr)", from: "md", show: (row) => row.expected },
 ];
 
 function Rows({ dataset }: { dataset: Dataset }) {

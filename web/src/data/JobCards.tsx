@@ -45,7 +45,7 @@ export function JobCards({ summary }: { summary: Summary }) {
       </Figures>
       {causes.length > 0 && (
         <Panel title="Why rows could not be graded">
-          <Causes causes={causes} />
+          <Causes causes={causes} to={() => "?status=error"} />
         </Panel>
       )}
     </div>

@@ -109,7 +109,7 @@ function Actions({ project, job }: { project: string; job: Job }) {
             Cancel the job
           </Button>
         ) : (
-          <Button tone="danger" isDisabled={!mayEdit} onPress={() => setAsking(true)}>
+          <Button tone="quiet" isDisabled={!mayEdit} onPress={() => setAsking(true)}>
             Delete …
           </Button>
         )}

@@ -158,7 +158,7 @@ export function ResultText({ opened }: { opened: Schemas["ResultDetail"] }) {
         <p className="m-0 text-soft">Its dataset was deleted: the row cannot be read any more.</p>
       )}
       {opened.details && (
-        <details>
+        <details className="mt-3">
           <summary className="min-h-8 cursor-pointer text-soft">Evidence</summary>
           <TextBlock title="Details" text={opened.details} />
         </details>

@@ -58,7 +58,7 @@ export function OpenedRow({ row }: { row: Schemas["RowDetail"] }) {
       {row.expected !== null && <TextBlock title="Expected" text={row.expected} />}
       {row.metadata && <TextBlock title="Metadata" text={row.metadata} />}
       {row.json && (
-        <details>
+        <details className="mt-3">
           <summary className="min-h-8 cursor-pointer text-soft">As it came</summary>
           <TextBlock title="JSON" text={row.json} />
         </details>

@@ -155,8 +155,9 @@ def test_a_job_is_begun_watched_and_read(
     expect(page.get_by_role("region", name="Why rows could not")).to_contain_text("10")
     expect(page.get_by_text("never measured")).to_be_visible()
 
-    page.get_by_role("tab", name="error 10").click()
+    page.get_by_role("region", name="Why rows could not").get_by_role("link").click()
     expect(page).to_have_url(re.compile("status=error"))
+    expect(page.get_by_role("tab", name="error 10")).to_have_attribute("aria-selected", "true")
     grid = page.get_by_role("grid", name="Results")
     expect(grid).to_have_attribute("aria-rowcount", "11")
     grid.focus()

@@ -131,7 +131,7 @@ function columnsOf(run: string): Column<CellRow>[] {
   return [
     {
       name: "Case",
-      track: "minmax(130px, 2fr)",
+      track: "minmax(112px, 2fr)",
       sort: "case",
       show: (cell) => (
         <Link to={cellAddress(run, cell)} tabIndex={-1} title={cell.case}>
@@ -141,7 +141,7 @@ function columnsOf(run: string): Column<CellRow>[] {
     },
     {
       name: "Outcome",
-      track: "92px",
+      track: "84px",
       sort: "reward",
       show: (cell) => (
         <span

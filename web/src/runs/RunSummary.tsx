@@ -40,7 +40,10 @@ export function RunSummary({ told }: { told: Overview }) {
             )
           }
         >
-          <Causes causes={told.causes} />
+          <Causes
+            causes={told.causes}
+            to={({ key }) => cellsAddress({ outcome: "error", cause: key })}
+          />
         </Panel>
       )}
       {told.leaderboard.length > 1 && <Leaderboard rows={told.leaderboard} />}
