@@ -248,6 +248,18 @@ def test_every_page_that_a_message_names_is_there() -> None:
     assert lost == []
 
 
+def test_every_file_that_the_laws_name_is_there() -> None:
+    """Whoever follows AGENTS.md or CONTRIBUTING.md opens the file that they name."""
+    lost: list[str] = []
+    for laws in ("AGENTS.md", "CONTRIBUTING.md"):
+        text = (_ROOT / laws).read_text("utf-8")
+        for name in re.findall(r"`((?:[\w]+/)+[a-z_]+\.(?:py|ts|md|txt|cjs))`", text):
+            places = (_ROOT, _ROOT / "src/assay", _ROOT / "src/assay/graders")
+            if not any((place / name).exists() for place in places):
+                lost.append(f"{laws}: {name}")
+    assert lost == []
+
+
 def _anchors(page: Path) -> set[str]:
     headings = re.findall(r"^#+ (.*)$", _STEP.sub("", page.read_text("utf-8")), re.MULTILINE)
     return {re.sub(r"[^\w-]", "", heading.lower().replace(" ", "-")) for heading in headings}
