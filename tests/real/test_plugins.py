@@ -96,15 +96,14 @@ from assay.plugins.mlflow import scorer
 
 made = scorer("same.yaml", name="same")
 choice = {"choices": [{"message": {"role": "assistant", "content": None}}]}
+inside = []
+inside.append(inside)
 for said, right in [
     (5, "5"), (True, "true"), (b"ok", "ok"), ([], "x"), ({}, "x"), (b"\\xff", "x"), (choice, "x"),
-    (float("nan"), "x"), ([5], "[5]"), (["Lima"], "Lima"), ("4\\ud800", "4"),
+    (float("nan"), "x"), ([5], "[5]"), (["Lima"], "Lima"), ("4\\ud800", "4"), (inside, "x"),
 ]:
     found = made(inputs={"question": "?"}, outputs=said, expectations={"expected": right})
     print(found.value, found.error)
-inside = []
-inside.append(inside)
-print(made(inputs={"question": "?"}, outputs=inside).error.error_message[:17])
 """
 
 
@@ -112,8 +111,8 @@ def test_attack_no_answer_leaves_the_mean_of_mlflow_by_its_type(tmp_path: Path) 
     (tmp_path / "same.yaml").write_text("- {type: exact_match}\n", "utf-8")
     (tmp_path / "answers.py").write_text(_ANSWERS, "utf-8")
     said = _printed(tmp_path, "python", "answers.py").splitlines()
-    scores = [1, 1, 1, 0, 0, 0, 0, 0, 1, 1, 0]
-    assert said == [*(f"{score:.1f} None" for score in scores), "it cannot be read"]
+    scores = [1, 1, 1, 0, 0, 0, 0, 0, 1, 1, 0, 0]
+    assert said == [f"{score:.1f} None" for score in scores]
 
 
 _SAMPLES = """\

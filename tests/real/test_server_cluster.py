@@ -140,7 +140,7 @@ def version_of(home: Path, key: str) -> GraderVersion:
 
 def hand(site: Site) -> int:
     """The process by which the server is part of the cluster."""
-    return child_of(site.server.pid, b"cluster_versions")
+    return child_of(site.server.pid, b"cluster.versions")
 
 
 def child_of(parent: int, mark: bytes) -> int:
