@@ -108,6 +108,7 @@ async def test_steps_leave_while_the_agent_works(found: Collector) -> None:
         ("nobody", "3 of 3 spans were not taken by ADDRESS: it cannot be reached: Connection ref"),
     ],
 )
+@pytest.mark.slow
 async def test_attack_no_collector_delays_or_changes_a_run(
     fault: str, said: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

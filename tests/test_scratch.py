@@ -56,6 +56,7 @@ def test_a_directory_that_another_removes_before_it_is_locked_is_made_again(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_deny_deep_temporary_directories_are_removed_and_nobodys_result(tmp_path: Path) -> None:
     base = str(tmp_path)
     with scratch("x-", base) as place:

@@ -75,6 +75,7 @@ def test_what_is_recorded_replays_without_a_model(suite: Path) -> None:
     assert "has no recording of" in missing.stdout
 
 
+@pytest.mark.slow
 def test_a_dead_judge_is_an_error_and_never_a_zero(suite: Path) -> None:
     with FakeJudge() as fake:
         file = judge(suite, fake, timeout_seconds=2)

@@ -232,6 +232,7 @@ def test_weak_tests_pay_none_of_them_apart(tmp_path: Path) -> None:
 
 
 @pytest.mark.sandbox
+@pytest.mark.slow
 def test_entries_that_a_submission_adds_weigh_no_more_than_those_of_the_reference(
     tmp_path: Path,
 ) -> None:

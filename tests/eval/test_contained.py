@@ -159,6 +159,7 @@ async def test_a_task_is_placed_in_an_image_that_nothing_leaves(
         ("localhost/none:1", "localhost/none:1"),
     ],
 )
+@pytest.mark.slow
 async def test_an_image_that_cannot_serve_is_told_before_anything_runs(
     tasks: dict[str, Task], image: str, message: str, tmp_path: Path
 ) -> None:

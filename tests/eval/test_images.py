@@ -227,6 +227,7 @@ def test_an_image_without_a_shell_is_refused_with_a_hint(engine: Podman, tmp_pat
         prepare(ContainerSpec(image="localhost/empty:1"), str(tmp_path / "cache"))
 
 
+@pytest.mark.slow
 def test_a_set_up_is_run_once_by_the_engine(engine: Podman, base: Path, tmp_path: Path) -> None:
     engine.add("user:1", base, changes=["USER app"])
     spec = ContainerSpec(image="localhost/user:1", setup=("id -u > /usr/made", 'echo "a \'b"'))

@@ -289,6 +289,7 @@ def test_a_late_comparison_of_mathematics_is_killed() -> None:
     assert batch.graded[0].outcome == "late"
 
 
+@pytest.mark.slow
 def test_a_request_to_a_judge_that_is_late_is_cancelled_and_the_gate_is_no_deadline() -> None:
     ended: list[str] = []
 

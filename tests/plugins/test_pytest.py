@@ -190,6 +190,7 @@ def test_a_grade_is_a_pass_a_failure_or_neither(suite: Path) -> None:
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
+@pytest.mark.slow
 def test_what_was_graded_becomes_a_run(suite: Path, tmp_path: Path, workers: str) -> None:
     page = tmp_path / "report.html"
     where = str(suite / ".assay")

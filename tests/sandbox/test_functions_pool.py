@@ -150,6 +150,7 @@ async def test_a_call_whose_worker_dies_twice_is_our_error_and_never_a_score() -
         assert (await pool.call(b"2")).score == 2.0
 
 
+@pytest.mark.slow
 async def test_a_second_try_has_only_the_time_that_the_first_has_left_of_a_turn() -> None:
     limits = FunctionLimits(cpu_seconds=60, wall_seconds=0.5)
     async with FunctionPool(_PROGRAM, workers=1, limits=limits, tier="bwrap") as pool:

@@ -162,6 +162,7 @@ def test_links_in_circles_are_not_made(tmp_path: Path, work: Path) -> None:
     assert dropped == tuple(Dropped(name, "it leads in circles") for name in ("a", "b", "self"))
 
 
+@pytest.mark.slow
 def test_links_made_to_be_slow_to_check_are_given_up(tmp_path: Path, work: Path) -> None:
     (work / "d").mkdir()
     for number in range(3_000):

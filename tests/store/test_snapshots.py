@@ -282,6 +282,7 @@ def test_what_is_over_a_limit_is_left_out_and_reported(
     assert {entry.path for entry in snapshot.dropped} == dropped
 
 
+@pytest.mark.slow
 def test_a_directory_of_very_many_entries_makes_a_short_report(home: str, work: Path) -> None:
     for number in range(2_500):
         (work / f"{number:04}").touch()

@@ -179,6 +179,7 @@ def test_attack_a_tool_that_fails_by_our_fault_costs_the_reward_not_the_model(pl
         assert _graded(world, [rollout]) == [None]
 
 
+@pytest.mark.slow
 def test_what_hangs_has_no_reward_and_holds_nobody_up(place: str) -> None:
     with environment_factory(place, "save", deadline=3) as world:
         rollouts: list[Any] = [world(), world()]
