@@ -109,7 +109,7 @@ def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fuzzed]:
 
 
 ENDLESS = "/api/v1/run-events"
-"""It answers until the client goes, as the fuzzer does after ten seconds: `test_runs` follows it."""
+"""It answers until the client goes: the fuzzer, after ten seconds. `test_runs` follows it."""
 
 SHARES = 12
 """Of so many shares each is a test: to name operations, every worker would make the application."""
