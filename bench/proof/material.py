@@ -47,15 +47,17 @@ class Source:
                 f"unzip -q {wheels} -d {self.repository}"
             )
         name = self.repository.partition("/")[2]
-        also = f"\n(cd {name} && {self.also})" if self.also else ""
-        part, only = "", ""
+        address = f"https://github.com/{self.repository}"
+        lines = [f"git clone {address}"]
         if self.folder:
-            part, only = "--filter=blob:none --sparse ", f"sparse-checkout set {self.folder}"
-        return (
-            f"git clone {part}https://github.com/{self.repository}\n"
-            + (f"git -C {name} {only}\n" if only else "")
-            + f"git -C {name} checkout --quiet {self.commit}{also}"
-        )
+            lines = [
+                f"git clone --filter=blob:none --sparse {address}",
+                f"git -C {name} sparse-checkout set {self.folder}",
+            ]
+        lines.append(f"git -C {name} checkout --quiet {self.commit}")
+        if self.also:
+            lines.append(f"(cd {name} && {self.also})")
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True, slots=True)
