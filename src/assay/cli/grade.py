@@ -174,40 +174,35 @@ def _grade(
         return way.conclude(plan, bill)
 
 
+def _told_later(error: InputError) -> None:
+    """A row that cannot be read is told, or counted, where rows are planned."""
+
+
 def _require_by(field: str, rows: RowsGiven) -> None:
     """Refuse a field that no row has: most often the first row has it, and is all that is read."""
     from assay.reports.breakdown import require_field
     from assay.tasks.rows import read_rows
 
-    def left_out(error: InputError) -> None:
-        """It is counted where rows are planned."""
-
     reading = rows.reading
     if reading.on_bad_row is not None:
-        reading = replace(reading, on_bad_row=left_out)
+        reading = replace(reading, on_bad_row=_told_later)
     read = read_rows(rows.path, reading=reading)
     require_field(field, (row.submission.metadata for row in read))
 
 
 def _look_for_pictures(graders: str, rows: RowsGiven) -> None:
     """Warn where a judge would see no picture, as the rows have theirs in another field."""
-    from itertools import islice
-
     from assay.tasks.rows import read_rows
 
-    def left_out(error: InputError) -> None:
-        """It is told where rows are planned."""
-
-    reading = replace(rows.reading, on_bad_row=left_out)
-    for row in islice(read_rows(rows.path, reading=reading), 1):
-        thread = row.submission.thread
-        if thread is not None and thread.images():
+    reading = replace(rows.reading, on_bad_row=_told_later)
+    row = next(iter(read_rows(rows.path, reading=reading)), None)
+    if row is None or (row.submission.thread is not None and row.submission.thread.images()):
+        return
+    for name, value in row.submission.metadata.items():
+        if _is_picture(value[0] if isinstance(value, list) and value else value):
+            said = f"a judge looks at pictures, and the first row has none but in {name!r:.60}"
+            tell_warnings(graders, [f"{said} (--map images={name:.60})"])
             return
-        for name, value in row.submission.metadata.items():
-            if _is_picture(value[0] if isinstance(value, list) and value else value):
-                said = f"a judge looks at pictures, and the first row has none but in {name!r:.60}"
-                tell_warnings(graders, [f"{said} (--map images={name:.60})"])
-                return
 
 
 def _is_picture(value: Json) -> bool:
