@@ -65,6 +65,17 @@ def _changes(call: Call) -> list[dict[str, Any]]:
     return json.loads(call("report", "latest", "--json"))["changes"]
 
 
+def _held(call: Call) -> str:
+    """What a decision about the held cell names."""
+    listed = json.loads(call("runs", "review", "latest", "--json"))["cells"]
+    (held,) = [cell["seen"] for cell in listed if cell["held"]]
+    return held
+
+
+def _decide(call: Call, said: str, *more: str, code: int = 0) -> str:
+    return call("runs", "review", "latest", "--decide", said, *more, code=code)
+
+
 def _cells(said: str) -> dict[str, Any]:
     return {cell["model"]: cell for cell in cells_of(json.loads(said))}
 
@@ -105,23 +116,12 @@ def test_a_declared_audit_is_a_gate_and_runs_once(call: Call) -> None:
 def test_a_held_cell_gets_its_score_once_somebody_approves(call: Call, tmp_path: Path) -> None:
     _suite("hold")
     assert "1 cell waits for review" in call("run", "evals", code=3)
-    (held,) = [
-        c for c in json.loads(call("runs", "review", "latest", "--json"))["cells"] if c["held"]
-    ]
+    held = _held(call)
     with opened_page(tmp_path, "runs", "review", "latest") as link, httpx.Client() as browser:
         place = browser.get(link).headers["location"]
         assert place.startswith("/runs/")
         assert place.endswith("?flagged=true")
-    said = call(
-        "runs",
-        "review",
-        "latest",
-        "--decide",
-        f"{held['seen']}=ok",
-        "--note",
-        "it wants it",
-        code=0,
-    )
+    said = _decide(call, f"{held}=ok", "--note", "it wants it")
     assert "1 of 2 held or flagged cells decided" in said
     cells = _cells(call("report", "latest", "--json"))
     assert (cells["cheat"]["status"], cells["cheat"]["reward"]) == ("graded", 1.0)
@@ -146,44 +146,25 @@ def test_decisions_without_keys_are_appended_and_the_last_counts(call: Call) -> 
     (cheat,) = [cell for cell in listed if cell["place"]["model"] == "cheat"]
     assert (cheat["reward"], cheat["decision"]) == (1.0, None)
     assert cheat["signs"][0]["code"] == "def __eq__(self, other):"
+    for said, why in (
+        ("kit=ok", "several cells"),
+        ("gone=ok", "no held or flagged cell"),
+        ("kit=no", "no decision"),
+    ):
+        assert why in _decide(call, said, code=2)
     for ruling in ("ok", "zero"):
-        call(
-            "runs",
-            "review",
-            "latest",
-            "--decide",
-            f"{cheat['seen'][:8]}={ruling}",
-            "--by",
-            "ada",
-            code=0,
-        )
+        _decide(call, f"{cheat['seen'][:8]}={ruling}", "--by", "ada")
     cells = _cells(call("report", "latest", "--json"))
     assert (cells["cheat"]["reward"], cells["cheat"]["passed"]) == (0.0, False)
     assert cells["cheat"]["subscores"][0]["value"] == 1.0, "the score stays"
     assert "ada decided" in call("report", "latest", "--all")
 
 
-@pytest.mark.parametrize(
-    ("said", "why"),
-    [
-        ("kit=ok", "several cells"),
-        ("gone=ok", "no held or flagged cell"),
-        ("kit=no", "no decision"),
-    ],
-)
-def test_a_decision_about_nothing_is_refused(call: Call, said: str, why: str) -> None:
-    _suite("flag")
-    call("run", "evals", code=1)
-    assert why in call("runs", "review", "latest", "--decide", said, code=2)
-
-
 def test_a_decision_is_about_the_result_that_was_seen(call: Call) -> None:
     _suite("hold")
     call("run", "evals", code=3)
-    (held,) = [
-        c for c in json.loads(call("runs", "review", "latest", "--json"))["cells"] if c["held"]
-    ]
-    call("runs", "review", "latest", "--decide", f"{held['seen']}=ok", code=0)
+    held = _held(call)
+    _decide(call, f"{held}=ok")
     recording = Path("evals", "kit", "case.yaml")
     recording.write_text(recording.read_text().replace("grep -q 2", "grep -q x"))
     cells = _cells(call("regrade", "latest", "--json"))

@@ -38,18 +38,10 @@ def call(*arguments: str) -> int:
 def test_everything_that_is_written_is_valid(capsys: pytest.CaptureFixture[str]) -> None:
     assert call("init", "my-suite") == 0
     said = capsys.readouterr().out
-    for file in (
-        "evals/totals/case.yaml",
-        "agents/ask.py",
-        "answers.jsonl",
-        "graders.yaml",
-        "tasks.py",
-    ):
-        assert f"my-suite/{file}" in said
     assert call("validate", "my-suite", "my-suite/graders.yaml") == 0
     assert list(load_harnesses("my-suite/harnesses.yaml")) == ["my-model"]
-    written = [path for path in Path("my-suite").rglob("*") if path.is_file()]
-    assert len(written) == len(re.findall(r"^  my-suite/", said, re.MULTILINE))
+    written = [str(path) for path in Path("my-suite").rglob("*") if path.is_file()]
+    assert sorted(written) == sorted(re.findall(r"^  (my-suite/\S+)", said, re.MULTILINE))
 
 
 @pytest.mark.sandbox

@@ -31,17 +31,8 @@ def read(file: Path, *lines: Json | str, label: str | None = None) -> list[Row]:
 
 
 def test_a_row_is_an_answer_and_what_it_is_graded_against(file: Path) -> None:
-    (row,) = read(
-        file,
-        {
-            "id": "q1",
-            "answer": "4",
-            "question": "2+2?",
-            "expected": [4],
-            "metadata": {"a": 1},
-            "topic": "sums",
-        },
-    )
+    about: dict[str, Json] = {"metadata": {"a": 1}, "topic": "sums"}
+    (row,) = read(file, {"id": "q1", "answer": "4", "question": "2+2?", "expected": [4], **about})
     assert (row.id, row.file) == ("q1", f"{file}:1")
     assert row.submission.answer == "4"
     assert row.submission.question == "2+2?"
@@ -144,7 +135,7 @@ def test_labels_are_looked_for_in_the_row_and_its_metadata(file: Path) -> None:
     assert [row.label for row in found] == [True, 0.5, None]
 
 
-@pytest.mark.parametrize(
+@each(
     "row", [{"answer": "4"}, {"answer": 4}, {"completion": "4"}, {"answer": "4", "completion": "5"}]
 )
 def test_an_answer_is_text_a_whole_number_or_called_completion(
@@ -179,7 +170,7 @@ BAD: list[tuple[str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("line", "why"), BAD)
+@each(("line", "why"), BAD)
 def test_a_malformed_row_is_named_by_file_and_line(line: str, why: str, file: Path) -> None:
     good: Json = {"answer": "a", "good": 1}
     with pytest.raises(InputError) as caught:
@@ -290,7 +281,7 @@ def test_a_row_that_is_json_already_is_read_like_a_line() -> None:
         read_row({}, 2, Location(line=2))
 
 
-@pytest.mark.parametrize("field", ["topic", "group"])
+@each("field", ["topic", "group"])
 def test_a_field_that_a_row_gives_twice_has_to_be_the_same(field: str) -> None:
     data: dict[str, Json] = {"answer": "4", field: "a", "metadata": {field: "b"}}
     with pytest.raises(InputError) as caught:

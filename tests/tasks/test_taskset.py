@@ -107,11 +107,6 @@ def test_there_is_time_to_grade_what_a_command_may_take() -> None:
     assert grading > 600
 
 
-async def test_an_agent_must_be_callable() -> None:
-    with pytest.raises(InputError, match="got str"):
-        await add().run("gpt")  # type: ignore[arg-type] - wrong on purpose
-
-
 @pytest.mark.parametrize("ending", ["json", "jsonl"])
 async def test_rows_come_back_from_a_file(ending: str, tmp_path: Path) -> None:
     file = str(tmp_path / f"sums.{ending}")
@@ -161,7 +156,7 @@ ROWS: list[tuple[str, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "text", "why"), ROWS)
+@each(("name", "text", "why"), ROWS)
 def test_malformed_rows_name_their_file_and_line(
     name: str, text: str, why: str, tmp_path: Path
 ) -> None:
