@@ -122,7 +122,7 @@ def test_a_grader_that_fails_on_many_rows_gets_no_verdict(calibrate: Command) ->
         "    return 1.0 if 'yes' in answer else 0.0\n",
         "utf-8",
     )
-    rows: list[dict[str, Json]] = [
+    rows: list[Mapping[str, Json]] = [
         {"answer": f"{word} {n}", "label": word == "yes"}
         for n in range(6)
         for word in ("yes", "no")

@@ -10,9 +10,9 @@ from typing import Any
 import httpx
 import pytest
 
-from assay.cli.main import main
-from tests.command_line import cells_of
+from tests.command_line import Command, cells_of
 from tests.opened_pages import opened_page
+from tests.written_files import write_files
 
 pytestmark = pytest.mark.sandbox
 
@@ -30,35 +30,27 @@ Call = Callable[..., str]
 
 
 @pytest.fixture
-def call(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Call:
-    """Runs the command in this process, with a store of its own; what it prints."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("ASSAY_DB", str(tmp_path / ".assay"))
+def call(command: Command, monkeypatch: pytest.MonkeyPatch) -> Call:
+    """What a command prints, or says where it is refused."""
     monkeypatch.setenv("COLUMNS", "160")
 
     def run(*words: str, code: int | None = None) -> str:
-        with pytest.raises(SystemExit) as ended:
-            main(words)
-        said = capsys.readouterr()
-        assert code is None or ended.value.code == code, said
-        return said.err if ended.value.code == 2 else said.out
+        ended, out, err = command(*words)
+        assert code in (None, ended), (out, err)
+        return err if ended == 2 else out
 
     return run
 
 
 def _suite(policy: str, graders: str = "") -> None:
-    for name, text in {
+    files = {
         "case.yaml": CASE.replace("POLICY", policy) + graders,
         "source/kit.py": "x = 1\n",
         "recordings/honest/files/kit.py": "x = 2\n",
         "recordings/cheat/files/kit.py": f"{LIAR}x = 2\n",
         "recordings/failing/files/kit.py": f"{LIAR}x = 3\n",
-    }.items():
-        place = Path("evals", "kit", name)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text)
+    }
+    write_files(Path("evals", "kit"), files)
 
 
 def _changes(call: Call) -> list[dict[str, Any]]:

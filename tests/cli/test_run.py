@@ -29,7 +29,9 @@ from tests.command_line import (
     result,
     write_case,
 )
+from tests.each import each
 from tests.processes import living, marker
+from tests.written_files import write_files
 
 
 def test_the_exit_status_is_the_printed_verdict(tmp_path: Path) -> None:
@@ -68,8 +70,7 @@ def test_each_harness_and_model_that_is_named_is_run_whatever_the_case_lists(
         graders: [{type: contains, substring: hello}]
         """,
     )
-    (case / "recordings/good").mkdir(parents=True)
-    (case / "recordings/good/answer.txt").write_text("hello", "utf-8")
+    write_files(case, {"recordings/good/answer.txt": "hello"})
     (tmp_path / "m.py").write_text("async def mine(run):\n    return 'hello'\n", "utf-8")
     named = ("--harness", "replay", "--harness", "echo", "--harness", "m.py:mine")
     done = assay("run", "evals", *named, "--json", cwd=tmp_path)
@@ -193,18 +194,16 @@ def test_a_cell_is_played_graded_in_the_sandbox_and_opened_to_its_evidence(tmp_p
           - {type: command, name: kept, gate: true, cmd: "test -e keep.txt"}
         """,
     )
-    (case / "source").mkdir()
-    (case / "source" / "main.txt").write_text("broken", "utf-8")
-    (case / "source" / "keep.txt").write_text("", "utf-8")
-    fix = case / "recordings" / "fix"
-    (fix / "files").mkdir(parents=True)
-    (fix / "files" / "main.txt").write_text("fixed", "utf-8")
-    (fix / "answer.txt").write_text("done\n", "utf-8")
-    (fix / "run.sh").write_text("echo more >> main.txt\n", "utf-8")
-    noop = case / "recordings" / "noop"
-    noop.mkdir(parents=True)
-    (noop / "deleted.txt").write_text("keep.txt\n", "utf-8")
-    (noop / "answer.txt").write_text("done", "utf-8")
+    files = {
+        "source/main.txt": "broken",
+        "source/keep.txt": "",
+        "recordings/fix/files/main.txt": "fixed",
+        "recordings/fix/answer.txt": "done\n",
+        "recordings/fix/run.sh": "echo more >> main.txt\n",
+        "recordings/noop/deleted.txt": "keep.txt\n",
+        "recordings/noop/answer.txt": "done",
+    }
+    write_files(case, files)
     done = assay("run", "evals", "--json", cwd=tmp_path)
     found = {str(c["model"]): c for c in cells(done)}
     assert done.returncode == 1, done.stderr
@@ -286,17 +285,16 @@ init closed/new
 """
 
 
+@each("line", _CLOSED.split("\n")[1:-1])
 def test_what_may_not_be_read_or_written_is_told_without_a_traceback(
-    closed: Path, subtests: pytest.Subtests
+    closed: Path, line: str
 ) -> None:
     (closed / "rows.jsonl").write_text('{"answer": "a", "expected": "a"}')
     (closed / "graders.yaml").write_text("- {type: exact_match}")
-    for line in _CLOSED.split("\n")[1:-1]:
-        with subtests.test(line):
-            done = assay(*line.split(), cwd=closed)
-            assert done.returncode == 2, done.stderr
-            assert "Traceback" not in done.stderr
-            assert "closed" in done.stderr
+    done = assay(*line.split(), cwd=closed)
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "closed" in done.stderr
 
 
 _MISSING = {
@@ -331,10 +329,8 @@ def test_a_missing_script_is_an_error_before_it_starts_and_an_end_with_127_is_gr
         graders: [{{type: contains, substring: done}}]
         """,
     )
-    (case / "source").mkdir()
-    (case / "source" / "here.sh").write_text("echo done\n", "utf-8")
-    declared = {name: {"argv": argv} for name, argv in agents.items()}
-    (case / "harnesses.yaml").write_text(json.dumps(declared), "utf-8")
+    declared = json.dumps({name: {"argv": argv} for name, argv in agents.items()})
+    write_files(case, {"source/here.sh": "echo done\n", "harnesses.yaml": declared})
     done = assay("run", "evals", "--json", cwd=tmp_path)
     found = {str(cell["harness"]): cell for cell in cells(done)}
     assert (done.returncode, found.keys()) == (3, agents.keys()), done.stderr

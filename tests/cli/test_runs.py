@@ -26,6 +26,7 @@ from assay.store.runs import Store
 from assay.types.codec import from_json
 from assay.version import __version__
 from tests.command_line import assay, echo_case, result, write_case
+from tests.each import each
 from tests.written_files import write_files
 
 CASE = """
@@ -119,12 +120,16 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root / "out"
 
 
-def test_runs_are_listed_newest_first_with_how_they_ended(listed: Path) -> None:
+def test_runs_are_listed_newest_first_with_how_they_ended_and_shown_as_a_report(
+    listed: Path,
+) -> None:
     lines = assay("runs", cwd=listed).stdout.splitlines()
     names = [line.split()[0] for line in lines[1:]]
     assert names == ["20261123-d", "20261122-c", "20261121-b", "20261120-a"]
     assert "unfinished" in lines[1]
     assert lines[2].rstrip().endswith("errors      0 passed, 1 error")
+    shown = assay("runs", "show", "night-b", cwd=listed)
+    assert (shown.returncode, shown.stdout) == (1, assay("report", "night-b", cwd=listed).stdout)
 
 
 def test_a_run_says_which_assay_began_it(tmp_path: Path) -> None:
@@ -148,12 +153,7 @@ def test_a_run_says_which_assay_began_it(tmp_path: Path) -> None:
     assert again[0]["assay"] == "0.0.9"
 
 
-def test_show_is_report(listed: Path) -> None:
-    shown = assay("runs", "show", "night-b", cwd=listed)
-    assert (shown.returncode, shown.stdout) == (1, assay("report", "night-b", cwd=listed).stdout)
-
-
-@pytest.mark.parametrize(
+@each(
     ("words", "names"),
     [
         (("--limit", "2"), "dc"),
@@ -269,16 +269,9 @@ def test_what_another_run_needs_outlives_a_deletion(tmp_path: Path) -> None:
     assert (noted["operation"], noted["what"]["run"]) == ("delete_run", done["deleted"][0])
     assert both - files_kept(tmp_path) == {f for f in alone if f not in files_kept(tmp_path)}
     assert rewards(assay("regrade", "second", "--json", cwd=tmp_path)) == before
-    assay("runs", "delete", "second", "--yes", cwd=tmp_path)
-    assert files_kept(tmp_path) == set()
-
-
-def test_files_stay_where_that_is_asked_for(tmp_path: Path) -> None:
-    write_suite(tmp_path)
-    assay("run", "evals", cwd=tmp_path)
-    before = files_kept(tmp_path)
-    assert assay("runs", "delete", "latest", "--yes", "--keep-files", cwd=tmp_path).returncode == 0
-    assert (files_kept(tmp_path), ids(tmp_path)) == (before, [])
+    before_it_is_deleted = files_kept(tmp_path)
+    assay("runs", "delete", "second", "--yes", "--keep-files", cwd=tmp_path)
+    assert (files_kept(tmp_path), ids(tmp_path)) == (before_it_is_deleted, [])
 
 
 @pytest.mark.parametrize(("said", "is_gone"), [("y\n", True), ("no\n", False), ("", False)])
@@ -304,6 +297,10 @@ def test_a_run_that_may_be_at_work_is_not_deleted(listed: Path) -> None:
     assert kept.returncode == 2
     assert (other.returncode, "--keep-files" in other.stderr) == (2, True)
     assert freed.returncode == 0
+    with (listed / ".assay" / "20261123-d.lock").open("wb") as file:  # its rows are being graded
+        fcntl.flock(file, fcntl.LOCK_EX)
+        done = assay("runs", "delete", "20261123-d", "--yes", cwd=listed)
+    assert (done.returncode, "is at work" in done.stderr) == (2, True)
     assert assay("runs", "delete", "20261123-d", "--yes", cwd=listed).returncode == 0
 
 
@@ -364,13 +361,6 @@ def test_a_run_ends_while_somebody_is_at_work_on_it(
     with Store.open(str(tmp_path / ".assay")) as store:
         asyncio.run(launch(MatrixRequest(paths=("evals",)), store).go(store, workers=1))
     assert states == ["running"], "interrupted, it would be gone on with"
-
-
-def test_rows_that_are_being_graded_are_not_deleted(listed: Path) -> None:
-    with (listed / ".assay" / "20261123-d.lock").open("wb") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        done = assay("runs", "delete", "20261123-d", "--yes", cwd=listed)
-    assert (done.returncode, "is at work" in done.stderr) == (2, True)
 
 
 def test_a_damaged_store_deletes_nothing(tmp_path: Path) -> None:

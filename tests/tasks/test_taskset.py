@@ -49,9 +49,6 @@ def test_a_set_is_ordered_and_found_by_slug_and_place() -> None:
     with pytest.raises(KeyError, match="did you mean 'add'"):
         tasks["ad"]
     assert repr(tasks) == "Taskset('sums', 3 tasks)"
-
-
-def test_two_tasks_with_one_slug_are_refused() -> None:
     with pytest.raises(InputError, match="two tasks of 'sums' have the slug 'add'"):
         Taskset("sums", [add(), add()])
 
@@ -76,9 +73,6 @@ async def test_a_set_is_run() -> None:
     assert [run.slug for run in job] == [t.slug for t in TASKS for _ in range(2)]
     assert [run.reward for run in job] == [1.0, 1.0, 0.0, 0.0, 1.0, 1.0]
     assert isinstance(job, Job)
-
-
-async def test_an_empty_set_is_not_run() -> None:
     with pytest.raises(InputError, match="'none' has no tasks"):
         await Taskset("none").run(three)
 
