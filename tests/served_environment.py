@@ -15,7 +15,7 @@ from assay.scoring.json_safe import Json
 from tests.children import Children
 from tests.command_line import environment
 
-__all__ = ["ENV", "Raw", "Relay", "ServedProcess", "raw", "serve_process", "write_env"]
+__all__ = ["ENV", "GRADE", "Raw", "Relay", "ServedProcess", "raw", "serve_process", "write_env"]
 
 ENV = '''
 import asyncio
@@ -148,6 +148,17 @@ async def elsewhere():
     raise SkippedError("not on this machine")
     yield
 '''
+
+
+GRADE: dict[str, Json] = {
+    "score": 0.0,
+    "done": True,
+    "content": None,
+    "info": {},
+    "isError": False,
+    "subscores": None,
+}
+"""A grade as a frame has it: nothing was earned, and nothing is said of it."""
 
 
 def write_env(folder: Path, source: str = ENV) -> Path:
