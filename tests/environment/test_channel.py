@@ -22,7 +22,15 @@ from assay.errors import GradingTimeoutError
 from assay.scoring.json_safe import Json
 from tests.children import Children, until
 from tests.each import each
-from tests.served_environment import GRADE, ServedProcess, error_of, raw, serve_process, write_env
+from tests.served_environment import (
+    GRADE,
+    ServedProcess,
+    error_of,
+    raw,
+    serve_process,
+    started,
+    write_env,
+)
 
 
 async def test_the_frames_are_those_that_huds_clients_know(served: ServedProcess) -> None:
@@ -50,9 +58,7 @@ async def test_a_start_has_one_grade_also_for_pipelined_calls(
     served: ServedProcess, tmp_path: Path
 ) -> None:
     marks = tmp_path / "marks"
-    async with raw(served.port) as peer:
-        await peer.result("hello")
-        await peer.result("tasks.start", id="once", args={"marks": str(marks)})
+    async with started(served.port, "once", marks=str(marks)) as peer:
         calls = [("g1", "a"), ("g2", "a"), ("g3", "b")]
         grades = [
             {"id": number, "method": "tasks.grade", "params": {"answer": answer}}
@@ -152,8 +158,7 @@ async def test_what_is_wrong_gets_a_typed_error(
 
 
 async def test_what_a_task_raises_is_named_and_leaves_no_grade(served: ServedProcess) -> None:
-    async with raw(served.port) as peer:
-        await peer.result("tasks.start", id="raises", args={})
+    async with started(served.port, "raises") as peer:
         assert await peer.error("tasks.grade", answer="x") == (-32000, "ValueError", "boom")
         assert await peer.error("tasks.grade", answer="x") == (-32000, "ValueError", "boom")
         assert (await peer.error("tasks.grade", answer="y"))[0] == -32600
@@ -166,8 +171,7 @@ async def test_while_a_grade_runs_nothing_else_is_started(
     served: ServedProcess, tmp_path: Path
 ) -> None:
     gate = tmp_path / "gate"
-    async with raw(served.port) as peer:
-        await peer.result("tasks.start", id="held", args={"gate": str(gate)})
+    async with started(served.port, "held", gate=str(gate)) as peer:
         await peer.send(b'{"id": "g", "method": "tasks.grade", "params": {"answer": "yes"}}\n')
         await asyncio.to_thread(until, Path(f"{gate}.begun").exists)
         code, _, message = await peer.error("tasks.start", id="add", args={})
@@ -227,8 +231,7 @@ async def test_what_graders_run_reaches_neither_front_nor_token(
 async def test_an_answer_that_is_no_text_is_its_json(
     served: ServedProcess, answer: Json, score: float
 ) -> None:
-    async with raw(served.port) as peer:
-        await peer.result("tasks.start", id="add", args={})
+    async with started(served.port) as peer:
         assert (await peer.result("tasks.grade", answer=answer))["score"] == score
 
 
@@ -328,8 +331,10 @@ async def test_a_cancelled_task_that_blocks_holds_its_worker_up_no_longer_than_i
 ) -> None:
     file = write_env(tmp_path)
     limits = ChannelLimits(grading=0.3)
-    async with serve(str(file), workers=1, limits=limits) as served, raw(served.port) as peer:
-        await peer.result("tasks.start", id="blocks", args={"seconds": 60})
+    async with (
+        serve(str(file), workers=1, limits=limits) as served,
+        started(served.port, "blocks", seconds=60) as peer,
+    ):
         await peer.send(b'{"id": "g", "method": "tasks.grade", "params": {"answer": "x"}}\n')
         await peer.result("tasks.cancel")
         await peer.read()

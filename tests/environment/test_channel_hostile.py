@@ -17,7 +17,7 @@ from assay.environment.channel.serve import serve
 from assay.environment.channel.sessions import ChannelLimits
 from assay.scoring.json_safe import Json
 from tests.each import each
-from tests.served_environment import GRADE, Raw, ServedProcess, error_of, raw, write_env
+from tests.served_environment import GRADE, Raw, ServedProcess, error_of, raw, started, write_env
 
 
 @asynccontextmanager
@@ -81,9 +81,7 @@ async def test_frames_that_are_no_calls(
 async def test_a_frame_of_the_limit_is_taken_and_one_byte_more_is_not(
     served: ServedProcess,
 ) -> None:
-    async with unharmed(served.port), raw(served.port) as peer:
-        await peer.result("hello")
-        await peer.result("tasks.start", id="count", args={"word": "abc"})
+    async with unharmed(served.port), started(served.port, "count", word="abc") as peer:
         frame = _call(method="tasks.grade", params={"answer": ""})[:-1]
         padding = b" " * (MOST_BYTES - len(frame))
         await peer.send(frame[:-1] + padding + frame[-1:] + b"\n")
@@ -154,11 +152,14 @@ async def test_who_asks_and_reads_nothing_piles_up_nothing_and_is_hung_up_on(
     limits = ChannelLimits(frame=0.2)
 
     def say_for_ever(one: socket.socket) -> None:
-        for _ in range(10_000):
-            one.sendall(call * 1000)
+        for _ in range(200_000):
+            one.sendall(call * 50)
 
     async with serve(str(file), workers=1, limits=limits) as served, unharmed(served.port):
-        with socket.create_connection(("127.0.0.1", served.port), timeout=10) as deaf:
+        with socket.socket() as deaf:
+            deaf.settimeout(10)
+            deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)  # the smallest: full soon
+            deaf.connect(("127.0.0.1", served.port))
             deaf.sendall(start)
             with pytest.raises(OSError, match=r"reset|Broken pipe"):
                 await asyncio.to_thread(say_for_ever, deaf)
@@ -168,9 +169,7 @@ async def test_half_a_frame_is_nothing(served: ServedProcess) -> None:
     async with unharmed(served.port):
         async with raw(served.port) as peer:
             await peer.send(_call()[:-9])
-        async with raw(served.port) as peer:
-            await peer.result("hello")
-            await peer.result("tasks.start", id="add", args={})
+        async with started(served.port) as peer:
             await peer.send(b'{"id": 3, "method": "tasks.grade", "params": {"answer": "3"}}')
             peer.abort()
 
@@ -346,8 +345,7 @@ async def test_an_audit_that_cannot_be_written_takes_no_grade_away(
     def full(_: dict[str, Json]) -> None:
         raise OSError(28, "No space left on device")
 
-    async with serve(str(file), workers=1, audit=full) as served, raw(served.port) as peer:
-        await peer.result("tasks.start", id="add", args={})
+    async with serve(str(file), workers=1, audit=full) as served, started(served.port) as peer:
         assert (await peer.result("tasks.grade", answer="3"))["score"] == 1.0
     assert "the audit cannot be written" in caplog.text
 
