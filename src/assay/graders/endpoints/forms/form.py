@@ -87,11 +87,25 @@ def malformed(message: str, *path: str | int) -> ShapeError:
 
 
 def turns_of(submission: Submission) -> list[Json]:
-    """The conversation as chat messages; of the question and the answer where there is none."""
-    if submission.thread is not None:
-        return [{"role": t.role, "content": t.content} for t in submission.thread.turns]
-    spoken = (("user", submission.question), ("assistant", submission.answer))
+    """The conversation as chat messages, with the answer at its end.
+
+    Where there is no conversation, it is one of the question and the answer.
+    """
+    thread, answer = submission.thread, submission.answer
+    if thread is None:
+        spoken = [("user", submission.question), ("assistant", answer)]
+    else:
+        spoken = [(turn.role, turn.content) for turn in thread.turns]
+        if answer is not None and answer != thread.completion():
+            spoken.append(("assistant", answer))
     return [{"role": role, "content": text} for role, text in spoken if text is not None]
+
+
+def answer_of(submission: Submission) -> str:
+    """The answer; without one, what an assistant says at the end of the conversation."""
+    if submission.answer is None and submission.thread is not None:
+        return submission.thread.completion() or ""
+    return submission.answer or ""
 
 
 def scored(

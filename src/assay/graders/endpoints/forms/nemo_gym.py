@@ -20,6 +20,7 @@ from assay.graders.endpoints.forms.form import (
     Server,
     Span,
     WireForm,
+    answer_of,
     bad,
     malformed,
     reason_in,
@@ -64,7 +65,7 @@ def _encode_request(items: Sequence[Item]) -> Json:
     last = turns[-1] if turns else None
     if isinstance(last, dict) and last.get("role") == "assistant":
         turns.pop()
-    content: Json = {"type": "output_text", "text": submission.answer or "", "annotations": []}
+    content: Json = {"type": "output_text", "text": answer_of(submission), "annotations": []}
     message: Json = {
         "id": f"msg_{item}",
         "type": "message",

@@ -19,6 +19,7 @@ from assay.graders.endpoints.forms.form import (
     Span,
     WireForm,
     all_bad,
+    answer_of,
     malformed,
     remote_error,
     scored,
@@ -56,7 +57,7 @@ def _encode_request(items: Sequence[Item]) -> Json:
     labels: list[Json] = []
     for _, submission in items:
         prompt = _prompt(submission)
-        query.append(prompt + (submission.answer or ""))
+        query.append(prompt + answer_of(submission))
         prompts.append(prompt)
         labels.append(submission.expected)
     return {"query": query, "prompts": prompts, "labels": labels}
