@@ -137,7 +137,7 @@ OTHERS: dict[str, dict[str, list[tuple[str, str]]]] = {
                 (
                     "abstract class A implements java.util.Iterator<String> { A() {} abstract "
                     "int m(int x);\n"
-                    "@Override public void remove() { throw new UnsupportedOperationException(); }\n"
+                    "@Override public void rm() { throw new UnsupportedOperationException(); }\n"
                     "  int twice(int x) { return 2 * x; } }\ninterface I { int m(int x); }"
                 ),
                 "",
