@@ -75,11 +75,11 @@ def node_of(result: EvaluationResult, number: int = 0) -> SubScore:
 async def test_what_a_declaration_leaves_out_comes_from_the_submission() -> None:
     exact = GraderSpec(type="exact_match")
     overlap = GraderSpec(type="f1_score", name="overlap")
-    said = GraderSpec(type="exact_match", options={"expected": "x"})
+    said = GraderSpec(type="exact_match", name="said", options={"expected": "x"})
     submission = Submission(answer="a b", expected="a b")
     result = await grade_submission([exact, overlap, said], submission)
     assert [(n.name, n.value) for n in result.subscores or ()] == [
-        *(("exact_match", 1.0), ("overlap", 1.0), ("exact_match_2", 0.0))
+        *(("exact_match", 1.0), ("overlap", 1.0), ("said", 0.0))
     ]
 
 

@@ -80,14 +80,8 @@ PYTHON = {
         "import gc\nx = gc.get_referrers(1)[0]\n",
         "import gc\nx = len(gc.get_referrers(1))\n",
     ],
-    "native": [
-        "import ctypes\n",
-        "'''import ctypes'''\n# import ctypes\n",
-    ],
-    "marshal": [
-        "import marshal\n",
-        "import json\n",
-    ],
+    "native": ["import ctypes\n", "'''import ctypes'''\n# import ctypes\n"],
+    "marshal": ["import marshal\n", "import json\n"],
     "rewrites": [
         "import unittest\nunittest.TestCase.assertEqual = print\n",
         "import kit\nkit.flag = True\n",
@@ -186,10 +180,7 @@ PYTHON = {
         "import pytest\ndef f():\n    pytest.skip('x')\n",
         "import pytest\n@pytest.fixture\ndef f():\n    pytest.skip('x')\n",
     ],
-    "hooks": [
-        "def pytest_runtest_makereport(item): ...\n",
-        "def pytest_addoption(parser): ...\n",
-    ],
+    "hooks": ["def pytest_runtest_makereport(item): ...\n", "def pytest_addoption(parser): ...\n"],
     "reads_tests": [
         "x = open('test_hidden.py').read()\n",
         "x = open('latest.py').read()\n",
@@ -206,10 +197,7 @@ PYTHON = {
         "import sys\nx = 'pytest' in sys.modules\n",
         "import sys\nx = 'json' in sys.modules\n",
     ],
-    "report": [
-        "print('3 passed in 0.01s')\n",
-        "print('he passed')\n",
-    ],
+    "report": ["print('3 passed in 0.01s')\n", "print('he passed')\n"],
     "arguments": [
         "def f(xs):\n    xs.clear()\n    return []\n",
         "def f(xs):\n    xs.clear()\n    return xs\n",

@@ -101,11 +101,7 @@ class Tolerance:
 def _honest(asked: Asked) -> Json:
     answer = asked.fenced("answer")
     said = answer == "4" and "is four" in asked.outside
-    return {
-        "evidence": [answer],
-        "reasoning": "it says so",
-        "verdict": "MET" if said else "UNMET",
-    }
+    return {"evidence": [answer], "reasoning": "it says so", "verdict": "MET" if said else "UNMET"}
 
 
 @pytest.fixture
@@ -248,13 +244,21 @@ def test_a_thousand_items_in_a_row_are_not_late() -> None:
     assert max(second for second in batch.seconds if second) < 1.0
 
 
-def test_a_straggler_is_cut_and_its_work_ends() -> None:
+def test_a_straggler_is_cut_and_its_work_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    from assay.graders import batch as batches
+
     rows: Rows = [{"answer": "stuck"}, *[{"answer": "x"}] * 8]
-    batch = Clocked.grade_batch_now(rows, at_once=2, deadline=0.5)
-    assert batch.rewards == [None, *[1.0] * 8]
-    assert batch.graded[0].outcome == "late"
-    assert batch.metrics()["late_rate"] == pytest.approx(1 / 9)
-    assert Clocked.at_work == 0
+    monkeypatch.setattr(batches, "DEADLINE", 0.5)
+    for deadline in (0.5, None):  # where nobody says how long, there is an end
+        batch = Clocked.grade_batch_now(rows, at_once=2, deadline=deadline)
+        assert batch.rewards == [None, *[1.0] * 8]
+        late = batch.graded[0]
+        assert (late.status, late.outcome, late.score) == ("error", "late", None)
+        assert late.error == "it was not graded within 0.5 seconds (`deadline` gives it more)"
+        assert batch.metrics()["late_rate"] == pytest.approx(1 / 9)
+        assert Clocked.at_work == 0
+    endless = Clocked.grade_batch_now(rows[1:], deadline=math.inf)
+    assert endless.rewards == [1.0] * 8, "without an end is said so"
 
 
 @pytest.mark.sandbox
@@ -514,21 +518,6 @@ def test_a_batch_shows_its_rewards_its_errors_and_its_times() -> None:
     assert "<script" not in html
     assert html.count("<tr>") == 2 + 6
     assert len(str(EXACT.grade_batch_now(ROWS * 100)).splitlines()) < 30
-
-
-async def test_a_grader_that_hangs_is_an_error_by_default_and_holds_up_no_other(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    from assay.graders import batch as batches
-
-    monkeypatch.setattr(batches, "DEADLINE", 0.2)
-    done = await Clocked.grade_batch([{"answer": "stuck"}, {"answer": "x"}])
-    assert done.rewards == [None, 1.0]
-    late = done.graded[0]
-    assert (late.status, late.outcome, late.score) == ("error", "late", None)
-    assert late.error == "it was not graded within 0.2 seconds (`deadline` gives it more)"
-    done = await Clocked.grade_batch([{"answer": "x"}], deadline=math.inf)
-    assert done.rewards == [1.0], "without an end is said so"
 
 
 def test_what_graders_may_take_by_their_own_limits_comes_on_top() -> None:

@@ -150,10 +150,7 @@ async def test_attack_start_up_file_named_in_the_environment(
 
 @pytest.mark.parametrize(
     ("variable", "value", "fails"),
-    [
-        ("BASH_FUNC_expr%%", "() { return 0; }", "expr 1 = 2"),
-        ("SHELLOPTS", "noexec", "false"),
-    ],
+    [("BASH_FUNC_expr%%", "() { return 0; }", "expr 1 = 2"), ("SHELLOPTS", "noexec", "false")],
 )
 async def test_attack_exported_function_or_shell_options_from_outside(
     variable: str, value: str, fails: str, workspace: Path, monkeypatch: pytest.MonkeyPatch

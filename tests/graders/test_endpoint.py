@@ -87,11 +87,7 @@ SENT: list[tuple[Protocol, str, Json]] = [
             ]
         },
     ),
-    (
-        "openrlhf",
-        "/get_reward",
-        {"query": ["2+2?\nfour"], "prompts": ["2+2?\n"], "labels": ["4"]},
-    ),
+    ("openrlhf", "/get_reward", {"query": ["2+2?\nfour"], "prompts": ["2+2?\n"], "labels": ["4"]}),
 ]
 
 
@@ -333,11 +329,7 @@ async def test_a_score_is_moved_from_its_range(score: float, value: float) -> No
     assert found.details["score"] == score
 
 
-@given(
-    st.floats(-1e6, 1e6),
-    st.floats(1e-3, 1e6),
-    st.floats(0, 1),
-)
+@given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6), st.floats(0, 1))
 def test_a_score_in_its_range_is_always_a_value(low: float, width: float, share: float) -> None:
     high = low + width
     score = min(high, low + share * width)

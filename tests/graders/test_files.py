@@ -216,11 +216,11 @@ def bury(workspace: Path, name: str, depth: int) -> None:
 
 @pytest.fixture
 def bottomless(workspace: Path) -> Iterator[Path]:
-    """Directories inside each other until their path is longer than the system takes."""
-    bury(workspace, "d", 2_500)
+    """Directories inside each other: more than Python calls itself, and a path too long."""
+    bury(workspace, "dd", 1_400)
     (workspace / "z").write_text("haystack")
     yield workspace
-    subprocess.run(["rm", "-rf", str(workspace / "d")], check=True)
+    subprocess.run(["rm", "-rf", str(workspace / "dd")], check=True)
 
 
 async def test_attack_tree_too_deep_for_a_recursive_walk(bottomless: Path) -> None:

@@ -91,7 +91,6 @@ async def test_a_number_beyond_the_range_is_cut_to_it(result: float, value: floa
     [
         *(gives("6"), gives(None), gives(True), {"steps": []}, "six", "", "[6]", "6"),
         *('{"result": NaN}', '{"result": 1e999}'),
-        *(gives(10**400), gives(-(10**400))),  # attack: beyond all scales it was full marks
     ],
 )
 async def test_what_is_no_number_is_an_error_and_no_zero(said: Json) -> None:
@@ -103,13 +102,20 @@ async def test_what_is_no_number_is_an_error_and_no_zero(said: Json) -> None:
     assert len(asked) == 2, "it is asked once to correct its reply"
 
 
+@each("result", [10**400, -(10**400)])
+async def test_attack_a_number_beyond_all_scales_is_full_marks(result: int) -> None:
+    with model(lambda request: gives(result)) as (name, _):
+        found = await graded(score_model(name))
+    assert (found.isError, only(found).value) == (True, None)
+
+
 async def test_a_label_passes_or_does_not() -> None:
     for label, value in (("polite", 1.0), ("rude", 0.0)):
         with model(lambda request, label=label: gives(label)) as (name, asked):
             node = only(await graded(label_model(name)))
         assert json.dumps(asked[0].schema).count('["polite", "rude"]') == 1
         assert (node.value, (node.metadata or {})["label"]) == (value, label)
-    others: tuple[Json, ...] = ("Polite!", "Polite", ["polite"])
+    others: tuple[Json, ...] = ("Polite!", ["polite"])
     for other in others:
         with model(lambda request, other=other: gives(other)) as (name, _):
             assert (await graded(label_model(name))).isError

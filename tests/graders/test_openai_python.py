@@ -14,12 +14,7 @@ import pytest
 from assay.errors import InputError
 from assay.graders.apply import grade_submission
 from assay.graders.openai import python as openai_python
-from assay.graders.openai.definitions import (
-    check_declared,
-    declaration,
-    lacking,
-    read_definition,
-)
+from assay.graders.openai.definitions import check_declared, declaration, lacking, read_definition
 from assay.graders.openai.static import foreign_imports, imported_packages
 from assay.graders.spec import GraderSpec, read_spec
 from assay.interop.openai_api import check_grader
@@ -95,7 +90,7 @@ async def test_a_function_that_fails_is_an_error_unless_openais_zero_is_asked_fo
 
 @each(
     ("answer", "flag", "outcome"),
-    [("die", "crashed", "crash"), ("loop", "timed_out", "cpu_timeout")],
+    [("die", "crashed", "crash"), ("loop", "timed_out", "timeout")],
 )
 async def test_an_answer_that_kills_its_grader_or_makes_it_hang_is_worth_nothing(
     answer: str, flag: str, outcome: str
@@ -114,7 +109,7 @@ async def test_an_answer_that_kills_its_grader_or_makes_it_hang_is_worth_nothing
         patch.setattr(openai_python, "SECONDS", 0.3)
         node = await grade(source, answer)
     assert (node.status, node.value, node.flags) == ("scored", 0.0, (flag,))
-    assert Graded.of("x", node).outcome == outcome
+    assert Graded.of("x", node).outcome.endswith(outcome)  # of its CPU or of the clock
     assert (await grade(source)).value == 1.0
 
 

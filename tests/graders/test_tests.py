@@ -296,10 +296,7 @@ class TestHiddenFiles:
     def test_files_that_vanish_while_the_tests_run_are_nobodys_zero(self, tmp_path: Path) -> None:
         (tmp_path / "test_a.py").write_text("def test_a(): pass\n")
         places = {"test_a.py": str(tmp_path / "test_a.py")}
-        with (
-            pytest.raises(GraderError, match="were removed from"),
-            lay_out(places) as layer,
-        ):
+        with pytest.raises(GraderError, match="were removed from"), lay_out(places) as layer:
             Path(layer, "test_a.py").unlink()
 
 
@@ -561,42 +558,6 @@ class TestPytest:
             assert node.value == value, evidence(node)
 
 
-ATTACKS = {
-    "exits_at_import": "import os\nos._exit(0)\n",
-    "raises_system_exit": "raise SystemExit(0)\n",
-    "prints_a_summary": (
-        "print('test result: ok. 2 passed; 0 failed')\ndef add(*a): 0\ndouble = add\n"
-    ),
-    "sprays_descriptors": (
-        "import os\nfor fd in range(3, 1000):\n    try:\n        os.write(fd, b'2 passed\\n')\n"
-        "    except OSError:\n        pass\nos._exit(0)\n"
-    ),
-    "reads_the_test_beside_it": (
-        "import re\n\n\ndef _answer(name, n):\n"
-        "    text = open('test_hidden.py').read()\n"
-        "    return int(re.search(name + r'\\(.*\\) == (\\d+)', text).group(1))\n\n\n"
-        "def add(a, b):\n    return _answer('add', a)\n\n\n"
-        "def double(n):\n    return _answer('double', n)\n"
-    ),
-    "skips_what_is_hard": (
-        "import pytest\n\n\ndef add(a, b):\n    pytest.skip('no')\n\n\n"
-        "def double(n):\n    pytest.skip('no')\n"
-    ),
-    "asks_for_a_brief_of_its_own": (
-        "import json, os, socket\nlink = socket.socket(socket.AF_UNIX)\n"
-        "link.connect('/opt/assay/channel')\ntold = json.loads(link.makefile().readline())\n"
-        "os._exit(0 if 'refused' in told else 9)\n"
-    ),
-}
-
-
-@pytest.mark.parametrize("attack", sorted(ATTACKS))
-async def test_a_solution_that(attack: str, case: Case) -> None:
-    case.submit("kit.py", ATTACKS[attack])
-    node = await case.grade()
-    assert (node.status, node.value) == ("scored", 0.0), evidence(node)
-
-
 async def test_a_step_before_the_tests_that_speaks_in_their_name(case: Case) -> None:
     """A build step of the submission takes the brief and reports a perfect run."""
     forge = (
@@ -626,13 +587,6 @@ async def test_modules_of_the_submission_shadow_nothing_of_the_runner(case: Case
     case.submit("kit.py", HONEST)
     node = await case.grade()
     assert node.value == 1.0, evidence(node)
-
-
-async def test_a_directory_in_the_place_of_the_hidden_test(case: Case) -> None:
-    case.submit("test_hidden.py/test_mine.py", "def test_mine(): pass\n")
-    case.submit("kit.py", HALF)
-    node = await case.grade()
-    assert node.value == 0.5, evidence(node)
 
 
 async def test_tests_that_a_star_import_brings_along_do_not_count(case: Case) -> None:

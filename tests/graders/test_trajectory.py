@@ -15,11 +15,7 @@ from hypothesis import strategies as st
 from assay.errors import GraderError, InputError
 from assay.graders.base import Grader
 from assay.graders.tool_calls import CallMatching, ObservedCall, ToolMatcher, observed_calls
-from assay.graders.tool_correctness import (
-    ToolCorrectnessGrader,
-    largest_matching,
-    longest_in_order,
-)
+from assay.graders.tool_correctness import ToolCorrectnessGrader, largest_matching, longest_in_order
 from assay.graders.trace import EfficiencyGrader, TraceGrader
 from assay.graders.usage import RunUsage, totals_of
 from assay.scoring.json_safe import Json
@@ -310,7 +306,7 @@ def test_a_banned_path_behind_more_words_than_are_read(monkeypatch: pytest.Monke
 @each("name", ["input", "command"])
 def test_attack_input_too_deep_or_too_long_to_print_is_no_error(name: str) -> None:
     deep: Json = 10**5_000
-    for _ in range(100_000):
+    for _ in range(20_000):
         deep = [deep]
     values: list[Json] = [deep, 10**5_000, [10**5_000, deep, ["http://x.org"]]]
     for value in values:
@@ -454,17 +450,14 @@ def test_calling_everything_to_have_called_the_right_thing() -> None:
     assert score.value == pytest.approx(2 / 7)
 
 
-_MASKS = st.lists(st.integers(0, 31), max_size=6)
-
-
-@given(_MASKS)
+@given(st.lists(st.integers(0, 15), max_size=6))
 def test_the_largest_matching_is_the_largest(masks: list[int]) -> None:
-    padded = [*masks, *[0] * 5]
+    padded = [*masks, *[0] * 4]
     best = max(
-        sum(1 for bit, column in enumerate(order[:5]) if padded[column] >> bit & 1)
-        for order in permutations(range(len(padded)), 5)
+        sum(1 for bit, column in enumerate(order) if padded[column] >> bit & 1)
+        for order in permutations(range(len(padded)), 4)
     )
-    assert largest_matching(5, masks) == best
+    assert largest_matching(4, masks) == best
 
 
 @given(st.lists(st.integers(0, 255), max_size=12))
