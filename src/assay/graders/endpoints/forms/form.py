@@ -87,25 +87,20 @@ def malformed(message: str, *path: str | int) -> ShapeError:
 
 
 def turns_of(submission: Submission) -> list[Json]:
-    """The conversation as chat messages, with the answer at its end.
+    """The conversation as chat messages, with the answer at its end."""
+    before, answer = before_and_answer(submission)
+    return [*before, *([] if answer is None else [{"role": "assistant", "content": answer}])]
 
-    Where there is no conversation, it is one of the question and the answer.
-    """
-    thread, answer = submission.thread, submission.answer
+
+def before_and_answer(submission: Submission) -> tuple[list[dict[str, Json]], str | None]:
+    """What was said before the answer, as chat messages, and the answer."""
+    thread, answer, said = submission.thread, submission.answer, submission.question
     if thread is None:
-        spoken = [("user", submission.question), ("assistant", answer)]
-    else:
-        spoken = [(turn.role, turn.content) for turn in thread.turns]
-        if answer is not None and answer != thread.completion():
-            spoken.append(("assistant", answer))
-    return [{"role": role, "content": text} for role, text in spoken if text is not None]
-
-
-def answer_of(submission: Submission) -> str:
-    """The answer; without one, what an assistant says at the end of the conversation."""
-    if submission.answer is None and submission.thread is not None:
-        return submission.thread.completion() or ""
-    return submission.answer or ""
+        return [] if said is None else [{"role": "user", "content": said}], answer
+    is_last = answer is None or answer == thread.completion()
+    turns = thread.messages() if is_last else thread.turns
+    before: list[dict[str, Json]] = [{"role": role, "content": text} for role, text in turns]
+    return before, thread.completion() if is_last else answer
 
 
 def scored(
