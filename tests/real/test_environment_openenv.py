@@ -46,39 +46,6 @@ sys.modules["gradio"] = MagicMock()
 
 # Its clients.
 
-_ENV = '''
-from assay import Environment, EvaluationResult
-from assay.environment import Observation
-
-env = Environment("demo")
-
-
-@env.tool
-def double(number: int) -> int:
-    """Twice a number."""
-    return 2 * number
-
-
-@env.template()
-async def add(a: int = 1, b: int = 2):
-    answer = yield f"What is {a} + {b}?"
-    yield 1.0 if answer == str(a + b) else 0.25
-
-
-@env.template(max_steps=4)
-async def guess(secret: int = 7):
-    said = yield "Guess."
-    while said != str(secret):
-        said = yield Observation("higher", reward=-0.5)
-    yield 1.0
-
-
-@env.template()
-async def fails():
-    answer = yield "Fail."
-    yield EvaluationResult(isError=True, content="the judge is down")
-'''
-
 _CLIENT = """
 import asyncio, json, sys
 
@@ -117,7 +84,7 @@ async def generic():
 
 async def tools():
     async with MCPToolClient(base_url=url) as env:
-        (tool,) = await env.list_tools()
+        tool, _ = await env.list_tools()
         said["tool"] = [tool.name, tool.description, tool.input_schema["required"]]
         await env.reset(task="add")
         said["call"] = await env.call_tool("double", number=21)
@@ -134,7 +101,7 @@ print(json.dumps(said))
 
 
 def test_its_clients_run_what_is_served_here(package: Path, tmp_path: Path) -> None:
-    write_env(tmp_path, _ENV)
+    write_env(tmp_path)
     (tmp_path / "client.py").write_text(_NO_PAGE + _CLIENT)
     with Children() as children:
         served = serve_process(children, tmp_path, "--workers", "1", "--openenv")
@@ -164,7 +131,7 @@ def test_its_clients_run_what_is_served_here(package: Path, tmp_path: Path) -> N
             "done": True,
         },
         "fails": ["the judge is down", None, True],
-        "steps": [["higher", -0.5, False], ["", 1.0, True]],
+        "steps": [["higher", -0.5, False], ["right", 1.0, True]],
         "other": ["guess", "add"],
         "tool": ["double", "Twice a number.", ["number"]],
         "call": 42,
