@@ -71,9 +71,9 @@ def _join(found: Any) -> Any:
     return found.add_node(num_cpus=1, object_store_memory=MEMORY, temp_dir=place)
 
 
-def _data(root: Path, poison: int = -1) -> tuple[str, tuple[GraderSpec, ...]]:
+def _data(root: Path, poison: int = -1, many: int = 600) -> tuple[str, tuple[GraderSpec, ...]]:
     rows = [
-        {"id": str(n), "answer": "poison" if n == poison else "x" * (n % 7)} for n in range(600)
+        {"id": str(n), "answer": "poison" if n == poison else "x" * (n % 7)} for n in range(many)
     ]
     (root / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     (root / "own.py").write_text(_OWN, "utf-8")
@@ -149,13 +149,13 @@ def test_a_command_that_is_killed_takes_its_workers_along_and_is_gone_on_with(
 def test_a_row_over_which_workers_die_is_an_error_and_its_siblings_are_graded(
     tmp_path: Path, cluster: Cluster
 ) -> None:
-    data, graders = _data(tmp_path, poison=33)
+    data, graders = _data(tmp_path, poison=33, many=60)
     (tmp_path / "armed").touch()
-    to = PartDirectory(str(tmp_path / "there"), rows=300)
+    to = PartDirectory(str(tmp_path / "there"), rows=8)
     with plan_rows(data, graders, to) as plan:
         asyncio.run(grade_rows(plan, cluster=cluster))
         tally = to.tally()
-    assert (tally.rows, tally.errors) == (600, 1)
+    assert (tally.rows, tally.errors) == (60, 1)
     lines = b"".join(_parts(tmp_path / "there").values()).splitlines()
     failed = [row for row in map(json.loads, lines) if row["grade"]["status"] == "error"]
     assert [row["id"] for row in failed] == ["33"]
