@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import pytest
 
 from assay.environment import openenv
 from assay.types import Run
-from tests.children import Children
+from tests.children import Children, printed
 from tests.served_environment import serve_process, write_env
 
 pytestmark = pytest.mark.real
@@ -105,31 +104,16 @@ def test_its_clients_run_what_is_served_here(package: Path, tmp_path: Path) -> N
     (tmp_path / "client.py").write_text(_NO_PAGE + _CLIENT)
     with Children() as children:
         served = serve_process(children, tmp_path, "--workers", "1", "--openenv")
-        done = subprocess.run(
-            [package, "client.py", f"http://127.0.0.1:{served.port}"],
-            cwd=tmp_path,
-            env=_variables(tmp_path),
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
+        words = [package, "client.py", f"http://127.0.0.1:{served.port}"]
+        said = json.loads(printed(words, cwd=tmp_path, env=_variables(tmp_path)))
         audited = served.audited()
-    said = json.loads(done.stdout)
     assert said.pop("wrong").startswith("Tool 'double' failed: error: number:")
     assert said.pop("unknown").startswith("Server error: unknown task: 'ad' (did you mean")
     assert said == {
         "reset": ["What is 3 + 2?", None, False],
         "answer": ["", 1.0, True],
         "again": "Server error: the episode is done (reset) (code: EXECUTION_ERROR)",
-        "state": {
-            "episode_id": "e",
-            "step_count": 1,
-            "task": "add",
-            "max_steps": 1,
-            "done": True,
-        },
+        "state": {"episode_id": "e", "step_count": 1, "task": "add", "max_steps": 1, "done": True},
         "fails": ["the judge is down", None, True],
         "steps": [["higher", -0.5, False], ["right", 1.0, True]],
         "other": ["guess", "add"],

@@ -227,10 +227,7 @@ def test_a_machine_whose_code_differs_grades_nothing(address: str, tmp_path: Pat
     request = _Request(version_of(tmp_path, "exact"), "0" * 64, [("1", Submission(answer="4"))])
 
     async def ask() -> object:
-        with (
-            connected(f"ray://{address}"),
-            Actors(_GradesVersions(Permissions()), 1) as pool,
-        ):
+        with connected(f"ray://{address}"), Actors(_GradesVersions(Permissions()), 1) as pool:
             return await pool(request)
 
     refused = asyncio.run(ask())
