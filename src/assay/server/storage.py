@@ -225,6 +225,11 @@ class Storage:
             status = os.stat(self._path)  # noqa: PTH116 - for every request
         except FileNotFoundError:
             return None
+        except OSError as error:
+            raise StoreError(
+                f"the file of the store {self._path} cannot be looked at: {error.strerror}",
+                hint="see that its directory is there and may be read",
+            ) from error
         return status.st_dev, status.st_ino
 
     def _let_go(self) -> None:
