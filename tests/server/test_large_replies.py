@@ -13,31 +13,13 @@ from typing import cast
 import pytest
 
 from assay.scoring.json_safe import Json
-from tests.server_app import Site, body_of, faults_of, items_of, serving
+from tests.server_app import Site, body_of, faults_of, scope_of, serving
 
 _MANY = 12
 _ROWS: list[dict[str, Json]] = [
     {"id": f"r{number}", "answer": "é" * 500_000} for number in range(_MANY)
 ]
 _PIECE = 1 << 17
-
-
-async def test_a_page_of_large_rows_holds_a_few_of_them_and_the_next_one_goes_on(
-    tmp_path: Path,
-) -> None:
-    async with serving(str(tmp_path)) as site:
-        await site.uploaded("large", _ROWS)
-        seen, pages, cursor = list[Json](), 0, ""
-        while pages < 2 * _MANY:
-            where = f"datasets/large/rows?whole=true&limit=200{cursor and f'&after={cursor}'}"
-            page = await site.get(where)
-            assert len(page.content) < 16 << 20
-            seen += [row["id"] for row in items_of(page)]
-            pages += 1
-            if not (cursor := cast("str", body_of(page)["next"])):
-                break
-        assert seen == [row["id"] for row in _ROWS]
-        assert pages > 1
 
 
 async def pieces_of(site: Site, path: str) -> list[bytes]:
@@ -53,19 +35,11 @@ async def pieces_of(site: Site, path: str) -> list[bytes]:
 
 async def asked(site: Site, path: str, send: object) -> None:
     """Ask the application, with what takes its reply."""
-    where, _, query = site.at(path).partition("?")
-    token = site.admin.headers["authorization"]
-    scope = {
-        "type": "http", "asgi": {"version": "3.0", "spec_version": "2.4"}, "http_version": "1.1",
-        "method": "GET", "scheme": "http", "path": where, "raw_path": where.encode(),
-        "query_string": query.encode(), "root_path": "", "client": ("127.0.0.1", 1),
-        "server": ("127.0.0.1", 8400),
-        "headers": [(b"host", b"127.0.0.1:8400"), (b"authorization", token.encode())],
-    }  # fmt: skip
 
     async def receive() -> dict[str, object]:
         return {"type": "http.request", "body": b"", "more_body": False}
 
+    scope = scope_of(site.admin.build_request("GET", site.at(path)))
     await site.app(scope, receive, send)  # pyright: ignore[reportArgumentType]
 
 
@@ -82,13 +56,21 @@ async def test_a_large_reply_is_written_in_pieces(tmp_path: Path, path: str) -> 
 
 
 async def test_a_file_is_the_rows_as_they_are_stored_whatever_their_size(tmp_path: Path) -> None:
-    rows = [*_ROWS, *({"answer": str(number)} for number in range(1_000))]
+    small: list[dict[str, Json]] = [
+        {"answer": "\u2028 \n", "metadata": {"n": 2**60 + number, "half": 1.0}}
+        for number in range(1_000)
+    ]
     async with serving(str(tmp_path)) as site:
-        await site.uploaded("mixed", rows)
-        file = (await site.get("datasets/mixed/file")).content
+        await site.uploaded("mixed", [*_ROWS, *small])
+        file = await site.get("datasets/mixed/file")
         shown = body_of(await site.get("datasets/mixed"))
-        assert [json.loads(line) for line in file.splitlines()] == rows
-        assert hashlib.sha256(file).hexdigest() == shown["digest"]
+        assert (await site.get("datasets/none/file")).status_code == 404
+    assert file.headers["content-disposition"] == 'attachment; filename="mixed.jsonl"'
+    assert file.headers["content-type"].startswith("application/x-ndjson")
+    lines = file.content.split(b"\n")[:-1]
+    assert [json.loads(line) for line in lines] == [*_ROWS, *small]
+    assert b'"half":1.0' in lines[-1]
+    assert hashlib.sha256(file.content).hexdigest() == shown["digest"]
 
 
 @asynccontextmanager
