@@ -196,16 +196,12 @@ def test_seconds_are_of_the_run_or_of_the_steps() -> None:
 # What counts as a call
 
 
-def test_a_request_and_its_round_trip_are_one_call() -> None:
+def test_a_request_and_its_round_trip_are_one_call_and_one_id_hides_none() -> None:
     call = ToolCall(name="Bash", id="a")
     unnamed = ToolCall(name="Read")
     asked = AgentStep(tool_calls=(call, unnamed, unnamed, ToolCall(name="Grep", id="b")))
     steps = trace(asked, ToolStep(call=unnamed), ToolStep(call=call))
     assert [seen.call.name for seen in observed_calls(steps)] == ["Bash", "Read", "Read", "Grep"]
-
-
-def test_one_id_for_many_calls_hides_none_of_them() -> None:
-    call = ToolCall(name="Bash", id="same")
     steps = trace(AgentStep(tool_calls=(call, call)), *[ToolStep(call=call)] * 3)
     assert len(observed_calls(steps)) == 3
     assert checked(steps, max_tool_calls=2).value == 0.0
