@@ -627,7 +627,7 @@ def live() -> Generator[str]:
         yield url
 
 
-@pytest.mark.parametrize("protocol", ["assay", "adaptive", "openrlhf", "nemo_gym"])
+@each("protocol", ["assay", "adaptive", "openrlhf", "nemo_gym"])
 async def test_what_is_called_and_what_is_served_fit(live: str, protocol: Protocol) -> None:
     settings = EndpointSettings(url=live, protocol=protocol, allow_internal=True, batch=4)
     items = [

@@ -281,7 +281,7 @@ async def test_details_do_not_stand_for_what_is_known_here() -> None:
     assert found[0].details["_parameters"] != {}
 
 
-@pytest.mark.parametrize(("told", "word"), [(None, "separate"), ("model", "model")])
+@each(("told", "word"), [(None, "separate"), ("model", "model")])
 async def test_what_an_endpoint_knows_to_be_weaker_is_believed(told: Json, word: str) -> None:
     results: Json = [{**GOOD, "assurance": told}]
     with faulty(answering(lambda _: {"results": results})) as server:

@@ -133,7 +133,7 @@ async def test_a_threshold_says_what_passes_and_leaves_the_score() -> None:
         assert graded.value == pytest.approx(0.9)
 
 
-@pytest.mark.parametrize(
+@each(
     ("answer", "value", "passed"), [("Paris", 1.0, True), ("Parish", 1.0, True), ("x", 0.0, False)]
 )
 async def test_a_pass_is_worth_1_and_the_number_stays_as_evidence(
