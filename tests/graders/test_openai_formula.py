@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.errors import ScoreError
@@ -178,6 +178,7 @@ def _larger(smaller: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 _ATOMS = st.sampled_from(["0.0", "1.0", "2.0", ".5", "3.25", "10.", "1e2", "a", "b"])
 
 
+@settings(max_examples=200)
 @given(st.recursive(_ATOMS, _larger, max_leaves=20))
 def test_a_formula_computes_what_python_does(text: str) -> None:
     formula, expected = parse_formula(text), _python(text)
