@@ -66,6 +66,7 @@ def test_formulas_are_read_as_mathematics(formula: str, value: float) -> None:
         ("(a", "does not close the bracket of column 1", 3),
         ("a)", r"does not expect '\)' here", 2),
         ("min()", "gives min no number", 5),
+        ("min(a", "does not close the bracket of column 4", 6),
         ("min(a,)", r"does not expect '\)' here", 7),
         ("sqrt(a, b)", "gives sqrt 2 numbers instead of one", 1),
         ("pow(a, b)", "has no function 'pow'", 1),

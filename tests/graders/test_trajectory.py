@@ -120,6 +120,7 @@ _TRACE: list[tuple[dict[str, Any], str]] = [
     ({"require_tools": []}, "asserts nothing"),
     ({"require_no_denied": False}, "asserts nothing"),
     ({"max_tool_calls": {"write": -1}}, "max_tool_calls.write: must be 0 or more"),
+    ({"max_tool_calls": {"wrte": 1}}, "did you mean 'write'"),
     ({"max_cost_usd": float("nan")}, "0 or more"),
     ({"max_tokens": float("nan")}, "whole number|0 or more"),
     ({"max_tool_calls": float("inf")}, "whole number|0 or more"),
