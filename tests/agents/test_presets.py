@@ -443,10 +443,7 @@ item(type="agent_message", text="I tested it.")
         (
             _BOASTS,
             [
-                (
-                    "its transcript tells of 2 tool calls that its model never made "
-                    "(apply_patch, shell)"
-                ),
+                "its transcript tells of 2 tool calls that its model never made (shell)",
                 "its transcript has words that its model never said: 'I tested it.'",
             ],
         ),

@@ -208,7 +208,8 @@ def test_a_subagent_is_embedded_and_counts() -> None:
     inner = read.trace.steps[2]
     assert isinstance(inner, SubagentStep)
     assert inner.name == "finder"
-    assert [name for name, _ in outline(replace(read, trace=inner.subagent))] == ["Grep"]
+    inside = outline(replace(read, trace=inner.subagent))
+    assert inside == [("agent", ["Grep"]), ("Grep", "a.py")]
     assert [step.call.name for step in calls(read)] == ["Task", "Grep"]
     assert read.totals.tokens == 4821
     assert missing(read) == ""

@@ -25,7 +25,7 @@ def calls(read: Transcript) -> list[ToolStep]:
 
 def turns(read: Transcript) -> list[AgentStep]:
     """The turns of the agent itself."""
-    return [step for step in read.trace.steps if isinstance(step, AgentStep)]
+    return [step for step in read.trace if isinstance(step, AgentStep)]
 
 
 def outline(read: Transcript) -> list[tuple[str, Json]]:
