@@ -21,6 +21,7 @@ from assay.sandbox import CommandResult, Limits, Mount, open_command, run_comman
 from assay.types.submission import UnpackedImage, Workspace
 from tests.containers import make_root
 from tests.door_servers import PORT, Keeper, behind_a_door
+from tests.each import each
 from tests.sandbox.test_run import NOBODY, Drive
 
 pytestmark = pytest.mark.sandbox
@@ -177,7 +178,7 @@ def test_variables_of_an_image_are_its_own_and_tell_nothing_to_ours(made: Path) 
     assert result.exit_code == 0, "what a program inside says of its preload is its own matter"
 
 
-@pytest.mark.parametrize("env", [{"A": "1\0--bind\0/\0/host"}, {"A=B": "1"}, {"": "1"}])
+@each("env", [{"A": "1\0--bind\0/\0/host"}, {"A=B": "1"}, {"": "1"}])
 def test_a_variable_of_an_image_is_no_argument_of_ours(made: Path, env: dict[str, str]) -> None:
     with pytest.raises(InputError):
         shell("ls /host", place(made, env=env))

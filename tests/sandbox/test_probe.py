@@ -47,7 +47,7 @@ def test_report_of_a_working_machine() -> None:
 
 @pytest.mark.sandbox
 @working
-@pytest.mark.parametrize(
+@each(
     ("knock", "detail"),
     [
         ("true", "timed out"),
@@ -108,7 +108,7 @@ def test_failing_setup_is_never_a_result(
         run_command_sync(["true"], workspace=None, limits=Limits(wall_seconds=10))
 
 
-@pytest.mark.parametrize(
+@each(
     ("step", "number", "text", "hint"),
     [
         ("namespace", errno.EPERM, "unshare: Operation not permitted", "--security-opt"),
@@ -129,7 +129,7 @@ def test_mends(
     assert hint in error.hint
 
 
-@pytest.mark.parametrize(
+@each(
     ("setting", "value", "hint"),
     [
         ("kernel/apparmor_restrict_unprivileged_userns", "1", "userns,"),
