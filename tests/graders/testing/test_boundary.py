@@ -41,6 +41,81 @@ def test_judge(): assert {"asyncio", "unittest.mock"} & set(sys.modules) == set(
     assert score.value == 1.0, outcomes(score)
 
 
+def test_modules_that_are_looked_up_first_or_named_like_the_librarys_take_nothing_away() -> None:
+    """Of a module whose spec was asked for nothing was patched; of ``numbers.py`` no value came."""
+    names = "array bisect heapq numbers string token tokenize weakref"
+    others = {f"{name}.py": "ONE = 1\n" for name in names.split()}
+    kit = (
+        "import dataclasses, inspect, random, time, uuid\nfrom decimal import Decimal\n"
+        "def half(n): return n / 2\ndef uid(): return uuid.UUID(int=5)\n"
+        "def now(): return time.time()\n"
+    )
+    hidden = (
+        "import importlib.util\nWORD = importlib.util.find_spec('unittest.mock')\n"
+        "from unittest import mock\n"
+        "import uuid\nfrom decimal import Decimal\nfrom fractions import Fraction\nimport kit\n"
+        "def test_half(): assert kit.half(Decimal(3)) == Decimal('1.5')\n"
+        "def test_third(): assert kit.half(Fraction(1, 3)) == Fraction(1, 6)\n"
+        "def test_uid(): assert kit.uid() == uuid.UUID(int=5)\n"
+        "def test_now():\n"
+        "    with mock.patch('time.time', return_value=5.0): assert kit.now() == 5.0\n"
+    )
+    score = grade({**others, "kit.py": kit}, {"test_kit.py": hidden}, source=others)
+    assert [said for said, _ in outcomes(score).values()] == ["passed"] * 4
+
+
+ADD = "def add(a, b): return a + b\ndef worth(): return 1\n"
+
+
+def test_a_host_that_hangs_or_is_gone_ends_no_other_test_and_changes_no_mode() -> None:
+    submission = {
+        "hangs.py": "import time\ndef add(a, b): time.sleep(600)\n",
+        "kills.py": "import os, signal\ndef add(a, b): os.kill(os.getppid(), signal.SIGKILL)\n"
+        "def worth(): return 1\n",
+    }
+    alone = "def test_alone(): assert 1 + 1 == 2\n"
+    hidden = {
+        "test_1.py": f"import hangs\ndef test_hangs(): assert hangs.add(2, 3) == 5\n{alone}",
+        "test_2.py": f"import kills\ndef test_kills(): assert kills.add(2, 3) == 5\n{alone}",
+        "test_3.py": alone,
+    }
+    reference = {f"{name}.py": ADD for name in ("hangs", "kills")}
+    score = grade(submission, hidden, reference=reference, timeout_s=20.0, shuffle=False)
+    found = {name: said for name, (said, _) in outcomes(score).items()}
+    assert found == {
+        "test_1.py::test_hangs": "failed",
+        "test_1.py::test_alone": "passed",
+        "test_2.py::test_kills": "failed",
+        "test_2.py::test_alone": "passed",
+        "test_3.py::test_alone": "passed",
+    }
+    assert score.metadata is not None
+    assert score.metadata["isolation"] == "process"
+
+
+def test_helpers_that_hold_the_submissions_objects_serve_every_test_module() -> None:
+    kit = (
+        "class Base:\n    def __init__(self, n=0): self.n = n\n    def twice(self): return self.n * 2\n"
+        "def total(things): return sum(one.twice() for one in things)\n"
+    )
+    helper = "import kit\nclass Mine(kit.Base):\n    pass\nONE = kit.Base(1)\n"
+    tests = """
+import kit
+from tests.helper import Mine, ONE
+from tests import helper
+def test_total(): assert kit.total([Mine(2), ONE]) == 6 and helper.ONE is ONE and ONE.n == 1
+def test_total_fails(): assert kit.total([Mine(2), ONE]) == 7
+"""
+    hidden = {"tests/test_a.py": tests, "tests/test_b.py": tests, "tests/helper.py": helper}
+    hidden |= {"tests/__init__.py": "", "tests/conftest.py": "import tests.helper\n"}
+    found = outcomes(grade({"kit.py": kit}, hidden))
+    assert {name: said[0] for name, said in found.items()} == {
+        f"tests/test_{one}.py::test_total{end}": "failed" if end else "passed"
+        for one in "ab"
+        for end in ("", "_fails")
+    }
+
+
 TWINS: dict[str, tuple[str, str, str]] = {
     "a sort in its place that nobody minds": (
         "def ordered(xs): return sorted(xs)\ndef total(xs): return sum(xs)\n",
