@@ -22,6 +22,7 @@ from assay.graders.kinds import load_file
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.types import StringThread, Submission
+from tests.each import each
 
 SOURCE = """
 from assay import StringThread
@@ -53,65 +54,31 @@ async def post(function: Callable[..., object], path: str, body: object) -> dict
         return cast("dict[str, Json]", (await http.post(path, json=body)).raise_for_status().json())
 
 
-def turns(question: str, answer: str) -> list[dict[str, str]]:
-    return [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
+EACH = [(name, one) for name, form in sorted(FORMS.items()) for one in form.each()]
 
 
-async def native(function: Callable[..., object]) -> list[Json]:
-    items = [
-        {"id": str(number), "question": question, "answer": answer, "expected": expected}
-        for number, (question, answer, expected) in enumerate(ROWS)
-    ]
-    found = await post(function, "/v1/grade", {"items": items})
-    return [result["score"] for result in cast("list[dict[str, Json]]", found["results"])]
+@each(("name", "form"), EACH)
+async def test_a_right_answer_is_right_in_every_wire_form(
+    grade: Callable[..., object], name: str, form: WireForm
+) -> None:
+    """A served function that takes the thread was not told what is expected, and gave 0.0.
 
-
-async def native_messages(function: Callable[..., object]) -> list[Json]:
-    items = [
-        {"id": str(n), "messages": turns(q, a), "expected": e} for n, (q, a, e) in enumerate(ROWS)
-    ]
-    found = await post(function, "/v1/grade", {"items": items})
-    return [result["score"] for result in cast("list[dict[str, Json]]", found["results"])]
-
-
-async def adaptive(function: Callable[..., object]) -> list[Json]:
-    requests = [{"turns": turns(q, a), "metadata": {"expected": e}} for q, a, e in ROWS]
-    return [(await post(function, "/score", request))["reward"] for request in requests]
-
-
-async def openrlhf(function: Callable[..., object]) -> list[Json]:
-    body = {
-        "query": [q + a for q, a, _ in ROWS],
-        "prompts": [q for q, _, _ in ROWS],
-        "labels": [e for _, _, e in ROWS],
-    }
-    return cast("list[Json]", (await post(function, "/get_reward", body))["rewards"])
-
-
-async def nemo_gym(function: Callable[..., object], field: str) -> list[Json]:
-    def body(question: str, answer: str, expected: str) -> Json:
-        said: Json = {
-            "type": "message",
-            "role": "assistant",
-            "content": [{"type": "output_text", "text": answer}],
-        }
-        return {
-            "responses_create_params": {"input": [{"role": "user", "content": question}]},
-            "response": {"output": [said]},
-            field: expected,
-        }
-
-    return [(await post(function, "/verify", body(*row)))["reward"] for row in ROWS]
-
-
-async def test_a_right_answer_is_right_in_every_wire_form(grade: Callable[..., object]) -> None:
-    """A served function that takes the thread was not told what is expected, and gave 0.0."""
-    assert await native(grade) == SCORES
-    assert await native_messages(grade) == SCORES
-    assert await adaptive(grade) == SCORES
-    assert await openrlhf(grade) == SCORES
-    assert await nemo_gym(grade, "expected") == SCORES
-    assert await nemo_gym(grade, "expected_answer") == SCORES
+    And OpenRLHF's and Gym's forms sent an empty answer of a conversation without `answer`.
+    """
+    asked = [Submission(question=q, answer=a, expected=e) for q, a, e in ROWS]
+    threads = [StringThread([("user", q)]) for q, _, _ in ROWS]
+    for thread, (_, a, e) in zip(threads, ROWS, strict=True):
+        asked.append(Submission(thread=thread.assistant(a), expected=e))
+        asked.append(Submission(thread=thread, answer=a, expected=e))
+    items = [(str(number), one) for number, one in enumerate(asked)]
+    size, found = min(form.most, len(items)), list[Graded]()
+    for batch in (items[at : at + size] for at in range(0, len(items), size)):
+        reply = await post(grade, form.route, form.encode_request(batch))
+        found += form.decode_answer(batch, reply, (0.0, 1.0))
+    assert [one.score for one in found] == [
+        *SCORES,
+        *(score for score in SCORES for _ in range(2)),
+    ], name
 
 
 @pytest.mark.sandbox
@@ -133,7 +100,7 @@ async def test_a_served_function_grades_as_the_sandbox_does(grade: Callable[...,
     assert [one.score for one in here] == [*SCORES, 1.0, 1.0, 0.0, None, None, None]
 
 
-@pytest.mark.parametrize("submission", NOTHING)
+@each("submission", NOTHING)
 async def test_a_conversation_without_an_answer_is_an_error_and_no_zero(
     grade: Callable[..., object], submission: Submission
 ) -> None:
@@ -149,7 +116,6 @@ async def test_the_thread_is_passed_over_where_it_may_be_and_there_is_none() -> 
     assert found.score == 1.0
 
 
-EACH = [(name, each) for name, form in sorted(FORMS.items()) for each in form.each()]
 PLAIN_TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="<["), max_size=9)
 SCORE = st.one_of(st.none(), st.floats(0.0, 1.0))
 

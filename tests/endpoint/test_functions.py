@@ -104,12 +104,7 @@ async def test_a_function_is_given_what_its_parameters_name(
 
 @pytest.mark.parametrize(
     ("function", "named"),
-    [
-        (misspelt, "anser"),
-        (too_much, "'k'"),
-        (strange_keyword, "reply"),
-        (3, "not a function"),
-    ],
+    [(misspelt, "anser"), (too_much, "'k'"), (strange_keyword, "reply"), (3, "not a function")],
 )
 def test_parameters_that_there_is_nothing_for_are_refused_at_once(
     function: Callable[..., object], named: str

@@ -24,6 +24,7 @@ from assay.graders.endpoints.settings import SIGNATURE, TIMESTAMP, EndpointSetti
 from assay.scoring import Json
 from assay.scoring.graded import Graded
 from assay.types import StringThread, Submission
+from tests.each import each
 from tests.endpoint_servers import serving
 
 if TYPE_CHECKING:
@@ -63,6 +64,51 @@ def problem(response: httpx.Response, status: int) -> dict[str, Json]:
     body = cast("dict[str, Json]", response.json())
     assert body["status"] == status
     return body
+
+
+TURNS: list[Json] = [{"role": "user", "content": "Q"}, {"role": "assistant", "content": "4"}]
+NO_REWARDS: Json = {"rewards": [], "scores": [], "extra_logs": {"graded": []}}
+UNLIKE: dict[str, list[tuple[Json, str]]] = {
+    "/v1/grade": [
+        *(({}, ""), ([], ""), ({"items": {}}, "")),
+        ({"items": [{"answer": "x"}]}, "items[0].id"),
+        ({"items": [3]}, "items[0].id"),
+        ({"items": [{"id": True, "answer": "x"}]}, "items[0].id"),
+        ({"items": [{"id": "a"}, {"id": "a", "answer": "y"}]}, "items[1].id"),
+        ({"items": [{"id": "1"}, {"id": 1, "answer": "y"}]}, "items[1].id"),
+    ],
+    "/score": [
+        ({}, "turns"),
+        ({"turns": TURNS, "extra": 1}, "extra"),
+        ({"turns": [{"role": "user", "content": [{"type": "image"}]}]}, "turns[0].content"),
+        ({"turns": [{"role": "user"}]}, "turns[0].content"),
+        ({"turns": TURNS, "id": "12"}, "id"),
+        ({"turns": TURNS, "metadata": []}, "metadata"),
+    ],
+    "/get_reward": [
+        *(([], ""), ({}, "query"), ({"query": 3}, "query"), ({"query": [3]}, "query[0]")),
+        ({"query": ["a"], "labels": ["x", "y"]}, "labels"),
+        ({"query": ["a"], "prompts": [1]}, "query[0]"),
+    ],
+    "/verify": [
+        *(([], "responses_create_params"), ({}, "responses_create_params")),
+        ({"responses_create_params": {}}, "response.output"),
+        ({"responses_create_params": {}, "response": {}}, "response.output"),
+        (
+            {"responses_create_params": {"input": [{"role": 3}]}, "response": {"output": []}},
+            "responses_create_params.input",
+        ),
+    ],
+    "/aggregate_metrics": [({}, "")],
+}
+"""Bodies of another shape than a form's, and the field that is named."""
+
+
+@each(("path", "body", "field"), [(path, *row) for path, rows in UNLIKE.items() for row in rows])
+async def test_other_shapes_are_refused(path: str, body: Json, field: str) -> None:
+    said = problem(await post(path, body), 422)
+    errors = cast("list[dict[str, str]]", said["errors"])
+    assert [error["field"] for error in errors][:1] == [field]
 
 
 # assay's own form
@@ -114,8 +160,17 @@ async def test_a_batch_is_graded_item_by_item() -> None:
     assert "cannot judge this" in json.dumps(results[2]["error"])
 
 
-async def test_an_empty_batch_is_graded() -> None:
-    assert (await post("/v1/grade", {"items": []})).json() == {"results": []}
+@each(
+    ("path", "body", "reply"),
+    [
+        ("/v1/grade", {"items": []}, {"results": []}),
+        ("/batch_score", {"requests": []}, {"responses": []}),
+        ("/get_reward", {"query": []}, NO_REWARDS),
+        ("/get_reward", {"query": [], "prompts": [], "labels": []}, NO_REWARDS),
+    ],
+)
+async def test_an_empty_batch_is_graded(path: str, body: Json, reply: Json) -> None:
+    assert (await post(path, body)).json() == reply
 
 
 async def test_half_a_character_is_answered() -> None:
@@ -126,25 +181,6 @@ async def test_half_a_character_is_answered() -> None:
             headers={"content-type": "application/json"},
         )
     assert response.json()["results"][0]["score"] == 1.0
-
-
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
-        ({}, ""),
-        ([], ""),
-        ({"items": {}}, ""),
-        ({"items": [{"answer": "x"}]}, "items[0].id"),
-        ({"items": [3]}, "items[0].id"),
-        ({"items": [{"id": True, "answer": "x"}]}, "items[0].id"),
-        ({"items": [{"id": "a", "answer": "x"}, {"id": "a", "answer": "y"}]}, "items[1].id"),
-        ({"items": [{"id": "1", "answer": "x"}, {"id": 1, "answer": "y"}]}, "items[1].id"),
-    ],
-)
-async def test_a_request_without_proper_ids_is_refused(body: object, field: str) -> None:
-    said = problem(await post("/v1/grade", body), 422)
-    errors = cast("list[dict[str, str]]", said["errors"])
-    assert [error["field"] for error in errors] == [field]
 
 
 class Odd:
@@ -188,8 +224,6 @@ async def test_a_scorer_that_breaks_its_promise_makes_errors_and_no_zeros() -> N
 
 # Adaptive's form
 
-TURNS: list[Json] = [{"role": "user", "content": "Q"}, {"role": "assistant", "content": "4"}]
-
 
 async def test_one_conversation_is_scored_for_adaptive() -> None:
     request: Json = {"turns": TURNS, "metadata": {"expected": "4"}, "id": 12}
@@ -213,7 +247,6 @@ async def test_a_batch_is_scored_for_adaptive_in_its_order() -> None:
     ]
     responses = (await post("/batch_score", {"requests": requests})).json()["responses"]
     assert [(r["id"], r["reward"]) for r in responses] == [(3, 0.0), (4, 1.0), (5, 0.0)]
-    assert (await post("/batch_score", {"requests": []})).json() == {"responses": []}
 
 
 async def test_what_cannot_be_scored_for_adaptive_is_no_reward() -> None:
@@ -224,22 +257,6 @@ async def test_what_cannot_be_scored_for_adaptive_is_no_reward() -> None:
     assert cast("list[dict[str, str]]", said["errors"])[0]["field"] == "requests[1]"
     skipping = serve_wire(Odd.skips)
     assert "skipped: no code" in str(problem(await post("/score", {"turns": TURNS}, skipping), 500))
-
-
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
-        ({}, "turns"),
-        ({"turns": TURNS, "extra": 1}, "extra"),
-        ({"turns": [{"role": "user", "content": [{"type": "image"}]}]}, "turns[0].content"),
-        ({"turns": [{"role": "user"}]}, "turns[0].content"),
-        ({"turns": TURNS, "id": "12"}, "id"),
-        ({"turns": TURNS, "metadata": []}, "metadata"),
-    ],
-)
-async def test_other_shapes_are_refused_for_adaptive(body: object, field: str) -> None:
-    said = problem(await post("/score", body), 422)
-    assert cast("list[dict[str, str]]", said["errors"])[0]["field"] == field
 
 
 async def test_adaptive_is_told_what_the_grader_is() -> None:
@@ -293,17 +310,6 @@ async def test_a_sample_that_cannot_be_graded_never_ends_a_training_run(
     assert "cannot judge this" in str(said["detail"])
 
 
-async def test_an_empty_batch_is_rewarded_with_empty_lists() -> None:
-    bare: Json = {"query": []}
-    whole: Json = {"query": [], "prompts": [], "labels": []}
-    for body in (bare, whole):
-        assert (await post("/get_reward", body)).json() == {
-            "rewards": [],
-            "scores": [],
-            "extra_logs": {"graded": []},
-        }
-
-
 async def test_a_query_without_its_prompt_is_not_graded_as_a_whole() -> None:
     """Otherwise the answer in the prompt's examples would be the model's."""
     body: Json = {"query": ["4"], "prompts": ["the answer is 4"], "labels": ["4"]}
@@ -316,21 +322,6 @@ async def test_a_flood_of_special_tokens_does_not_hold_up() -> None:
     body: Json = {"query": ["4" + pads, "4" + "<|a|>" * 1_000_000], "labels": ["4", "4"]}
     assert (await post("/get_reward", body)).json()["rewards"] == [1.0, 0.0]
     assert time.process_time() - started < 5
-
-
-UNLIKE_OPENRLHF: list[Json] = [
-    {},
-    [],
-    {"query": 3},
-    {"query": [3]},
-    {"query": ["a"], "labels": ["x", "y"]},
-    {"query": ["a"], "prompts": [1]},
-]
-
-
-@pytest.mark.parametrize("body", UNLIKE_OPENRLHF)
-async def test_other_shapes_are_refused_for_openrlhf(body: object) -> None:
-    problem(await post("/get_reward", body), 422)
 
 
 # NeMo Gym's form
@@ -364,42 +355,22 @@ async def test_what_a_rollout_brings_along_is_no_reward() -> None:
     assert not any(key.startswith("_ng_failure") for key in reply)
 
 
-async def test_a_rollout_that_cannot_be_verified_is_marked() -> None:
-    reply = (await post("/verify", rollout("fail", reward=1.0))).json()
-    assert (reply["reward"], reply["_ng_failure_class"]) == (0.0, "judge_failed")
-    assert "cannot judge this" in reply["_ng_failure_judge_error"]
-    reply = (await post("/verify", rollout("x"), serve_wire(Odd.skips))).json()
-    assert (reply["reward"], reply["_ng_failure_class"]) == (0.0, "skipped")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        '{"items": [{"answer": "4"}], "items": []}',
-        '{"responses_create_params": {"x": 1e999}, "response": {"output": []}}',
-        '{"items": ' + "[" * 900 + "]" * 900 + "}",
-    ],
-    ids=["twice", "infinite", "deep"],
-)
-@pytest.mark.parametrize("path", ["/v1/grade", "/verify", "/get_reward"])
-async def test_what_readers_of_json_take_differently_is_refused(path: str, text: str) -> None:
-    async with client(serve_wire(Odd.skips)) as http:
-        headers = {"Content-Type": "application/json"}
-        problem(await http.post(path, content=text, headers=headers), 400)
-
-
-async def test_gym_leaves_what_could_not_be_graded_out_of_its_figures() -> None:
+async def test_a_rollout_that_cannot_be_verified_is_marked_and_left_out_of_figures() -> None:
     """Gym 0.7 leaves out what has `mask_sample`, and groups failures by `failure_kind`."""
-    failed = (await post("/verify", rollout("fail"))).json()
+    failed = (await post("/verify", rollout("fail", reward=1.0))).json()
+    assert (failed["reward"], failed["_ng_failure_class"]) == (0.0, "judge_failed")
     assert (failed["mask_sample"], failed["failure_kind"]) == (True, "judge_failed")
-    assert "cannot judge this" in failed["failure_reason"]
+    for said in ("_ng_failure_judge_error", "failure_reason"):
+        assert "cannot judge this" in failed[said]
     skipped = (await post("/verify", rollout("x"), serve_wire(Odd.skips))).json()
+    assert (skipped["reward"], skipped["_ng_failure_class"]) == (0.0, "skipped")
     assert (skipped["mask_sample"], skipped["failure_kind"]) == (True, "assay:skipped")
     graded = (await post("/verify", {**failed, **rollout("4", expected="4")})).json()
     assert graded["reward"] == 1.0
     assert not {"mask_sample", "failure_kind", "failure_reason"} & set(graded)
     theirs = rollout("4", expected="4", mask_sample=True)
     assert (await post("/verify", theirs)).json()["mask_sample"] is True
+    problem(await post("/verify", rollout("x"), serve_wire(Odd.skips, on_error="fail")), 500)
 
 
 async def test_nemo_rl_never_trains_on_what_could_not_be_graded() -> None:
@@ -412,11 +383,6 @@ async def test_nemo_rl_never_trains_on_what_could_not_be_graded() -> None:
     assert (graded["reward"], graded["instance_config"]) == (1.0, {"name": "a"})
     theirs = rollout("4", expected="4", instance_config={"mask_sample": True})
     assert (await post("/verify", theirs)).json()["instance_config"] == {"mask_sample": True}
-
-
-async def test_nemo_gym_is_told_of_an_error_where_that_is_asked_for() -> None:
-    reply = await post("/verify", rollout("x"), serve_wire(Odd.skips, on_error="fail"))
-    problem(reply, 500)
 
 
 async def test_the_last_message_is_the_answer() -> None:
@@ -441,15 +407,6 @@ async def test_the_last_message_is_the_answer() -> None:
     assert await seen(response={"output": [said, refused]}) == ""
     assert await seen(response={"output": []}) == ""
     assert await seen(responses_create_params={"input": "2+2?", "instructions": "be brief"})
-
-
-@pytest.mark.parametrize(
-    "body",
-    [[], {}, {"responses_create_params": {}}, {"responses_create_params": {}, "response": {}},
-     {"responses_create_params": {"input": [{"role": 3}]}, "response": {"output": []}}],
-)  # fmt: skip
-async def test_other_shapes_are_refused_for_nemo_gym(body: object) -> None:
-    problem(await post("/verify", body), 422)
 
 
 async def test_sessions_and_figures_for_nemo_gym() -> None:
@@ -479,13 +436,12 @@ async def test_sessions_and_figures_for_nemo_gym() -> None:
     assert reply["key_metrics"] == {"mean/reward": pytest.approx(2 / 3)}
     empty = (await post("/aggregate_metrics", {"verify_responses": []})).json()
     assert empty["key_metrics"] == {}
-    problem(await post("/aggregate_metrics", {}), 422)
 
 
 # Limits
 
 
-@pytest.mark.parametrize(
+@each(
     ("path", "body"),
     [
         ("/v1/grade", {"items": [{"id": n, "answer": "x"} for n in range(3)]}),
@@ -513,7 +469,7 @@ async def test_a_body_that_is_too_long_is_refused_while_it_comes() -> None:
             assert connection.recv(100).startswith(b"HTTP/1.1 413")
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "kind", "status"),
     [
         (b"{", "application/json", 400),
@@ -523,6 +479,7 @@ async def test_a_body_that_is_too_long_is_refused_while_it_comes() -> None:
         (b"[" * 100_000, "application/json", 400),
         (b'{"items": [{"id": "a", "answer": "no", "answer": "4"}]}', "application/json", 400),
         (b'{"items": [{"id": "a", "answer": "x", "expected": 1e999}]}', "application/json", 400),
+        (b'{"items": ' + b"[" * 900 + b"]" * 900 + b"}", "application/json", 400),
         (b'{"items": []}', "text/plain", 415),
         (b'{"items": []}', "application/x-www-form-urlencoded", 415),
         (b'{"items": []}', "application/json; charset=utf-8", 200),
@@ -530,8 +487,9 @@ async def test_a_body_that_is_too_long_is_refused_while_it_comes() -> None:
 )
 async def test_a_body_that_is_not_json_is_refused(content: bytes, kind: str, status: int) -> None:
     async with client(plain_app()) as http:
-        reply = await http.post("/v1/grade", content=content, headers={"content-type": kind})
-        assert reply.status_code == status
+        for path in ("/v1/grade", "/verify", "/get_reward") if status == 400 else ("/v1/grade",):
+            reply = await http.post(path, content=content, headers={"content-type": kind})
+            assert reply.status_code == status
         packed = {"content-type": "application/json", "content-encoding": "gzip"}
         problem(await http.post("/v1/grade", content=b"x", headers=packed), 415)
 
@@ -554,9 +512,7 @@ async def test_the_interface_describes_itself() -> None:
     assert body["application/json"]["schema"]["required"] == ["items"]
 
 
-@pytest.mark.parametrize(
-    "options", [{"score_range": (1.0, 0.0)}, {"score_range": (0.0, math.inf)}, {"max_batch": 0}]
-)
+@each("options", [{"score_range": (1.0, 0.0)}, {"score_range": (0.0, math.inf)}, {"max_batch": 0}])
 def test_options_that_make_no_sense_are_refused(options: dict[str, object]) -> None:
     with pytest.raises(InputError):
         app_for(grade, **options)  # pyright: ignore[reportArgumentType] - options of a test
@@ -575,7 +531,7 @@ def locked(monkeypatch: pytest.MonkeyPatch) -> FastAPI:
     return app_for(grade, token_env="TOKEN", hmac_env="SIGNING")
 
 
-@pytest.mark.parametrize(
+@each(
     ("headers", "status"),
     [
         ({}, 401),
@@ -608,9 +564,7 @@ def signed(body: bytes, at: float, key: str = "key") -> dict[str, str]:
     return {**JSON_TYPE, TIMESTAMP: stamp, SIGNATURE: sign(key, stamp, body)}
 
 
-@pytest.mark.parametrize(
-    ("age", "status"), [(0, 200), (-290, 200), (290, 200), (-310, 403), (310, 403), (-1e6, 403)]
-)
+@each(("age", "status"), [(0, 200), (-290, 200), (290, 200), (-310, 403), (310, 403), (-1e6, 403)])
 async def test_a_signature_opens_for_five_minutes(locked: FastAPI, age: float, status: int) -> None:
     async with client(locked) as http:
         headers = signed(BODY, time.time() + age)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import re
@@ -13,10 +14,12 @@ import textwrap
 import time
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
 
+from assay.cli.main import main
 from assay.endpoint.scorers import scorer_of_graders
 from assay.endpoint.serving import run_app, serve
 from assay.errors import InputError, MissingExtraError
@@ -25,7 +28,10 @@ from assay.scoring.json_safe import Json
 from assay.store.database import Database
 from assay.types import Submission
 from tests.children import Children
-from tests.command_line import COMMAND, assay, environment
+from tests.command_line import COMMAND, environment
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
 
 REWARD = """
 from assay import StringThread  # as reward functions of other systems begin
@@ -45,7 +51,7 @@ def one(answer: str) -> float:
     return 1.0
 
 
-ITEMS = {"items": [{"id": "a", "answer": "4"}, {"id": "b", "answer": "5"}]}
+ITEMS: Json = {"items": [{"id": "a", "answer": "4"}, {"id": "b", "answer": "5"}]}
 
 
 @contextlib.contextmanager
@@ -72,8 +78,6 @@ def endpoint(*arguments: str) -> list[str]:
 def test_what_can_be_asked_is_said_at_the_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from assay.cli.main import main
-
     def start(*_: object, on_start: Callable[[str], object], **__: object) -> None:
         on_start("http://127.0.0.1:8000")
 
@@ -113,22 +117,13 @@ def test_a_function_that_hangs_does_not_hold_up_ctrl_c(tmp_path: Path) -> None:
         assert time.monotonic() - started < 120  # and not 600
 
 
-def test_a_function_is_named_and_guarded(tmp_path: Path) -> None:
+def test_a_function_is_named_and_guarded_and_a_late_body_does_not_break_the_connection(
+    tmp_path: Path,
+) -> None:
+    """It comes after the 401 or a 429; if both came at once, the reply was lost."""
     (tmp_path / "reward.py").write_text(REWARD)
     command = endpoint("reward.py:strict", "--token-env", "TOK", "--set", "name=strict one")
     with running(command, tmp_path, TOK="hunter2") as (url, process):
-        assert httpx.post(f"{url}/v1/grade", json=ITEMS).status_code == 401
-        auth = {"authorization": "Bearer hunter2"}
-        reply = httpx.post(f"{url}/v1/grade", json=ITEMS, headers=auth).json()
-        assert reply["results"][0]["reason"] == "strictly"
-        process.terminate()
-        assert "hunter2" not in process.communicate()[0]
-
-
-def test_a_body_that_arrives_after_the_reply_does_not_break_the_connection(tmp_path: Path) -> None:
-    """As after a 401 or a 429; if both came at once, the reply was lost with the connection."""
-    (tmp_path / "reward.py").write_text(REWARD)
-    with running(endpoint("reward.py:grade", "--token-env", "T"), tmp_path, T="x") as (url, _):
         host, port = url.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port)), 60) as to, to.makefile("rb") as said:
             head = b"POST /v1/grade HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n"
@@ -141,21 +136,50 @@ def test_a_body_that_arrives_after_the_reply_does_not_break_the_connection(tmp_p
                         size = int(line.partition(b":")[2])
                 said.read(size)
                 to.sendall(b"{}")
+        auth = {"authorization": "Bearer hunter2"}
+        reply = httpx.post(f"{url}/v1/grade", json=ITEMS, headers=auth).json()
+        assert reply["results"][0]["reason"] == "strictly"
+        process.terminate()
+        assert "hunter2" not in process.communicate()[0]
 
 
-def test_a_file_of_graders_is_served(tmp_path: Path) -> None:
+@pytest.fixture
+def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Json]]:
+    """What `assay serve grader` answers to requests, without a server."""
+
+    def asked(grader: str, *requests: tuple[str, str, Json]) -> list[Json]:
+        replies: list[Json] = []
+
+        async def ask(app: FastAPI) -> None:
+            transport = httpx.ASGITransport(app)
+            async with httpx.AsyncClient(transport=transport, base_url="http://here") as http:
+                for method, path, body in requests:
+                    replies.append((await http.request(method, path, json=body)).json())
+
+        def start(app: FastAPI, **_: object) -> None:
+            asyncio.run(ask(app))
+
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr("assay.cli.endpoint.run_app", start)
+        with pytest.raises(SystemExit):
+            main(["serve", "grader", grader])
+        return replies
+
+    return asked
+
+
+def test_a_file_of_graders_is_served(tmp_path: Path, served: Callable[..., list[Any]]) -> None:
     (tmp_path / "graders.yaml").write_text(
         "- {type: exact_match}\n- {type: contains, substring: 'x', weight: 3}\n"
     )
-    with running(endpoint("graders.yaml"), tmp_path) as (url, _):
-        items = [
-            {"id": "both", "answer": "x", "expected": "x"},
-            {"id": "one", "answer": "xy", "expected": "x"},
-            {"id": "lacks", "answer": "x"},
-        ]
-        results = httpx.post(f"{url}/v1/grade", json={"items": items}).json()["results"]
-    assert [result["score"] for result in results] == [1.0, 0.75, None]
-    assert results[2]["status"] == "error"
+    items: list[Json] = [
+        {"id": "both", "answer": "x", "expected": "x"},
+        {"id": "one", "answer": "xy", "expected": "x"},
+        {"id": "lacks", "answer": "x"},
+    ]
+    (reply,) = served("graders.yaml", ("POST", "/v1/grade", {"items": items}))
+    assert [result["score"] for result in reply["results"]] == [1.0, 0.75, None]
+    assert reply["results"][2]["status"] == "error"
 
 
 def test_serve_is_one_call(tmp_path: Path) -> None:
@@ -182,8 +206,6 @@ def test_serve_is_one_call(tmp_path: Path) -> None:
 def test_an_address_that_is_not_of_this_machine_is_named(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from assay.cli.main import main
-
     (tmp_path / "good.py").write_text("def grade(answer): return 1.0")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as ended:
@@ -213,9 +235,6 @@ def test_a_grader_that_can_never_grade_here_is_not_served(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was served all the same, and every request was answered by errors."""
-    import asyncio
-
-    from assay.cli.main import main
     from assay.registry.definitions import definition_from
     from tests.definitions import StoredGraders
 
@@ -300,15 +319,17 @@ def test_importing_the_room_loads_no_framework() -> None:
 
 
 @pytest.mark.sandbox
-def test_a_stored_grader_is_served(tmp_path: Path) -> None:
+def test_a_stored_grader_is_served(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, served: Callable[..., list[Any]]
+) -> None:
     (tmp_path / "exact.py").write_text(
         "async def grade(thread: StringThread) -> float:\n"
         "    return float(thread.completion() == '4')\n"
     )
-    made = assay("graders", "create", "exact", "exact.py", cwd=tmp_path)
-    assert made.returncode == 0, made.stderr
-    with running(endpoint("exact@1"), tmp_path) as (url, _):
-        info = httpx.get(f"{url}/v1/info").json()
-        assert (info["name"], info["version"], info["score_range"]) == ("exact", "1", None)
-        results = httpx.post(f"{url}/v1/grade", json=ITEMS, timeout=60).json()["results"]
-    assert [result["score"] for result in results] == [1.0, 0.0]
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as made:
+        main(["graders", "create", "exact", "exact.py"])
+    assert not made.value.code
+    info, reply = served("exact@1", ("GET", "/v1/info", None), ("POST", "/v1/grade", ITEMS))
+    assert (info["name"], info["version"], info["score_range"]) == ("exact", "1", None)
+    assert [result["score"] for result in reply["results"]] == [1.0, 0.0]

@@ -50,6 +50,12 @@ class Plain(Grader):
         return 1.0 if answer == "yes" else 0.0
 
 
+class Static(Grader):
+    @staticmethod
+    def compute_score(answer: str) -> float:
+        return float(answer == "yes")
+
+
 class Open(Grader):
     @classmethod
     async def compute_score(cls, answer: str = "", **rest: object) -> Score:
@@ -113,16 +119,17 @@ async def test_a_returned_node_is_renamed_and_weighted_and_keeps_the_rest() -> N
 
 
 async def test_a_grader_may_report_that_it_does_not_apply() -> None:
-    graded = await Giving.grade(score=SubScore.skipped("own", "no trace"))
+    graded = await Giving.grade(name="", score=SubScore.skipped("own", "no trace"))
     assert (graded.name, graded.status, graded.value) == ("giving", "skipped", None)
 
 
-async def test_a_plain_function_will_do() -> None:
-    assert (await Plain.grade(answer="yes")).value == 1.0
-    assert (await Plain.grade(answer="no")).value == 0.0
+@each("kind", [Plain, Static])
+async def test_a_plain_function_will_do_and_a_static_one(kind: type[Grader]) -> None:
+    assert (await kind.grade(answer="yes")).value == 1.0
+    assert (await kind.grade(answer="no")).value == 0.0
 
 
-@pytest.mark.parametrize(
+@each(
     ("parameters", "why"),
     [
         ({"scroe": 1.0}, "Giving takes no parameter 'scroe' (did you mean 'score'?)"),
@@ -130,12 +137,14 @@ async def test_a_plain_function_will_do() -> None:
         ({"zzz": 1.0}, "(valid: gate, name, note, score, weight)"),
     ],
 )
-async def test_a_misspelt_parameter_is_refused_with_the_nearest(
+async def test_a_misspelt_parameter_is_refused_with_the_nearest_and_a_missing_one(
     parameters: dict[str, object], why: str
 ) -> None:
     with pytest.raises(InputError) as caught:
         await Giving.grade(weight=1.0, name=None, gate=False, **parameters)
     assert why in str(caught.value)
+    with pytest.raises(InputError, match="Plain needs 'answer'"):
+        await Plain.grade()
 
 
 def test_a_compute_score_of_instances_is_refused_where_it_is_written() -> None:
@@ -147,19 +156,10 @@ def test_a_compute_score_of_instances_is_refused_where_it_is_written() -> None:
                 return 1.0
 
 
-async def test_a_missing_parameter_is_refused() -> None:
-    with pytest.raises(InputError, match="Plain needs 'answer'"):
-        await Plain.grade()
-
-
 async def test_a_grader_that_takes_any_name_gets_any() -> None:
     node = await Open.grade(answer="x", extra=1)
     assert dict(node.metadata or {})["rest"] == ["extra"]
     assert node.name == "BaseGrader"
-
-
-async def test_an_empty_name_falls_back_to_the_graders_own() -> None:
-    assert (await Giving.grade(name="")).name == "giving"
 
 
 @each("weight", [math.nan, math.inf, True, "1"])
@@ -208,15 +208,11 @@ async def test_an_exception_that_cannot_say_what_it_is_is_an_error_all_the_same(
     assert isinstance(caught.value.subscore, SubScore)
 
 
-async def test_an_error_of_ours_keeps_its_words() -> None:
-    with pytest.raises(GraderError, match=r"raising: no judge \(set one\)"):
-        await Raising.grade(error=GraderError("no judge", hint="set one"))
-
-
-@pytest.mark.parametrize(
+@each(
     ("failing", "reason"),
     [
         (lambda: Raising.grade(0.5, "mine", error=OSError("gone")), "OSError: gone"),
+        (lambda: Raising.grade(0.5, "mine", error=GraderError("no", hint="set it")), "no (set it)"),
         (lambda: Raising.grade(0.5, "mine", eror=1), "takes no parameter 'eror'"),
         (lambda: Raising.grade(0.5, "mine"), "needs 'error'"),
     ],
@@ -387,15 +383,6 @@ async def test_a_subclass_may_ask_the_dataclass_above_it() -> None:
             return 0.5 * cast("float", await found)
 
     assert (await Half.grade(answer="abc", target=3)).value == 0.5
-
-
-async def test_a_compute_score_may_be_a_static_method() -> None:
-    class Static(Grader):
-        @staticmethod
-        def compute_score(answer: str) -> float:
-            return float(answer == "yes")
-
-    assert (await Static.grade(answer="yes")).value == 1.0
 
 
 _SETTING: ContextVar[str] = ContextVar("setting", default="nobody's")

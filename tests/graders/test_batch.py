@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import multiprocessing
 import os
 import pickle
@@ -20,7 +21,7 @@ import pytest
 
 from assay.errors import InputError
 from assay.graders import FunctionGrader, Grader
-from assay.graders.batch import Batch
+from assay.graders.batch import Batch, way_of
 from assay.graders.batched import Batched
 from assay.graders.driver import within
 from assay.graders.spec import GraderSpec
@@ -100,11 +101,7 @@ class Tolerance:
 def _honest(asked: Asked) -> Json:
     answer = asked.fenced("answer")
     said = answer == "4" and "is four" in asked.outside
-    return {
-        "evidence": [answer],
-        "reasoning": "it says so",
-        "verdict": "MET" if said else "UNMET",
-    }
+    return {"evidence": [answer], "reasoning": "it says so", "verdict": "MET" if said else "UNMET"}
 
 
 @pytest.fixture
@@ -247,13 +244,21 @@ def test_a_thousand_items_in_a_row_are_not_late() -> None:
     assert max(second for second in batch.seconds if second) < 1.0
 
 
-def test_a_straggler_is_cut_and_its_work_ends() -> None:
+def test_a_straggler_is_cut_and_its_work_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    from assay.graders import batch as batches
+
     rows: Rows = [{"answer": "stuck"}, *[{"answer": "x"}] * 8]
-    batch = Clocked.grade_batch_now(rows, at_once=2, deadline=0.5)
-    assert batch.rewards == [None, *[1.0] * 8]
-    assert batch.graded[0].outcome == "late"
-    assert batch.metrics()["late_rate"] == pytest.approx(1 / 9)
-    assert Clocked.at_work == 0
+    monkeypatch.setattr(batches, "DEADLINE", 0.5)
+    for deadline in (0.5, None):  # where nobody says how long, there is an end
+        batch = Clocked.grade_batch_now(rows, at_once=2, deadline=deadline)
+        assert batch.rewards == [None, *[1.0] * 8]
+        late = batch.graded[0]
+        assert (late.status, late.outcome, late.score) == ("error", "late", None)
+        assert late.error == "it was not graded within 0.5 seconds (`deadline` gives it more)"
+        assert batch.metrics()["late_rate"] == pytest.approx(1 / 9)
+        assert Clocked.at_work == 0
+    endless = Clocked.grade_batch_now(rows[1:], deadline=math.inf)
+    assert endless.rewards == [1.0] * 8, "without an end is said so"
 
 
 @pytest.mark.sandbox
@@ -262,11 +267,10 @@ def test_a_late_call_in_the_sandbox_is_killed_and_worth_nothing_and_not_a_zero()
     batch = FunctionGrader(source=SLEEPS).grade_batch_now(rows, deadline=1.0)
     assert batch.rewards == [None, 1.0, 1.0]
     assert (batch.graded[0].outcome, batch.graded[1].outcome) == ("late", "ok")
-    late, quick, some = batch.seconds
-    assert late is not None
-    assert quick is not None
-    assert some is not None
-    assert quick < some < late < 60, "each has its own time, and the late one was not waited for"
+    late, quick, some = (second or 0.0 for second in batch.seconds)
+    assert 0.0 < quick < some < late < 60, (
+        "each has its own time, and the late one was not waited for"
+    )
 
 
 @pytest.mark.sandbox
@@ -487,25 +491,19 @@ def test_attack_what_is_no_exception_hangs_no_training_and_costs_no_sibling() ->
 
 
 def test_an_empty_batch_and_hostile_rows() -> None:
-    assert EXACT.grade_batch_now([]).rewards == []
-    assert str(EXACT.grade_batch_now([])) == "batch: no reward; 0 of 0 graded"
-    assert repr(EXACT.grade_batch_now(ROWS * 100)).count("graded") == 1
-    rows: list[object] = [3, None, {"answer": 3.0}, {"messages": "x"}, "text", {1: 2}, *ROWS[:1]]
-    batch = EXACT.grade_batch_now(rows)  # pyright: ignore[reportArgumentType]
-    assert batch.rewards == [None] * 6 + [1.0]
-    assert {one.outcome for one in batch.graded[:6]} == {"bad_item"}
-
-
-def test_a_row_that_breaks_its_reading_is_one_item_without_a_reward() -> None:
     class Hostile(dict[str, Json]):
         def get(self, *_: object) -> Json:
             raise RuntimeError("not this one")
 
-    good: dict[str, Json] = {"answer": "a", "expected": "a"}
-    rows = [good, Hostile(good), {**good, "id": 10**5_000}, good]
-    batch = EXACT.grade_batch_now(rows)
-    assert batch.rewards == [1.0, None, None, 1.0]
-    assert batch.graded[1].outcome == "bad_item"
+    assert EXACT.grade_batch_now([]).rewards == []
+    assert str(EXACT.grade_batch_now([])) == "batch: no reward; 0 of 0 graded"
+    assert repr(EXACT.grade_batch_now(ROWS * 100)).count("graded") == 1
+    good = ROWS[0]
+    rows: list[object] = [3, None, {"answer": 3.0}, {"messages": "x"}, "text", {1: 2}]
+    rows += [Hostile(good), {**good, "id": 10**5_000}, good]
+    batch = EXACT.grade_batch_now(rows)  # pyright: ignore[reportArgumentType]
+    assert batch.rewards == [None] * 7 + [None, 1.0]
+    assert {one.outcome for one in batch.graded[:7]} == {"bad_item"}
 
 
 def test_a_batch_shows_its_rewards_its_errors_and_its_times() -> None:
@@ -520,6 +518,13 @@ def test_a_batch_shows_its_rewards_its_errors_and_its_times() -> None:
     assert "<script" not in html
     assert html.count("<tr>") == 2 + 6
     assert len(str(EXACT.grade_batch_now(ROWS * 100)).splitlines()) < 30
+
+
+def test_what_graders_may_take_by_their_own_limits_comes_on_top() -> None:
+    """A submission that hangs every command is worth 0; as our time-out it would have no reward."""
+    slow = GraderSpec(type="command", options={"run": "true", "timeout_s": 1_800})
+    assert way_of([slow, EXACT]).deadline == 600 + 1_800
+    assert way_of([EXACT]).deadline == 600
 
 
 async def test_a_turn_begins_when_the_loop_comes_to_it() -> None:

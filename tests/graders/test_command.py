@@ -18,11 +18,6 @@ from assay.scoring import Json
 from assay.types import Workspace
 from tests.processes import living, marker
 
-isolated = [
-    pytest.mark.sandbox,
-    pytest.mark.skipif(probe().tier is None, reason="no sandbox on this machine"),
-]
-
 
 def evidence(node: SubScore) -> dict[str, Json]:
     return dict(node.metadata or {})
@@ -90,15 +85,12 @@ async def test_a_background_process_does_not_outlive_its_command(workspace: Path
     assert living(mark) == []
 
 
-@pytest.mark.parametrize("seconds", [0, -1, float("nan")])
-async def test_a_time_of_nothing_is_refused(seconds: float, workspace: Path) -> None:
-    with pytest.raises(GraderError, match="timeout_seconds must be more than 0"):
-        await bash("true", workspace, timeout_seconds=seconds)
-
-
-@pytest.mark.parametrize("seconds", [None, float("inf"), 1e300])
-async def test_without_a_time_limit(seconds: float | None, workspace: Path) -> None:
-    assert (await bash("true", workspace, timeout_seconds=seconds)).value == 1.0
+async def test_a_time_of_nothing_is_refused_and_no_limit_is_none(workspace: Path) -> None:
+    for seconds in (0, -1, float("nan")):
+        with pytest.raises(GraderError, match="timeout_seconds must be more than 0"):
+            await bash("true", workspace, timeout_seconds=seconds)
+    for seconds in (None, float("inf"), 1e300):
+        assert (await bash("true", workspace, timeout_seconds=seconds)).value == 1.0
 
 
 async def test_a_missing_directory_is_an_error_and_not_a_0(workspace: Path) -> None:
@@ -107,11 +99,6 @@ async def test_a_missing_directory_is_an_error_and_not_a_0(workspace: Path) -> N
     (workspace / "file").touch()
     with pytest.raises(GraderError, match="file' is not a directory"):
         await bash("true", workspace / "file")
-
-
-async def test_a_misspelt_option_is_not_swallowed(workspace: Path) -> None:
-    with pytest.raises(ValueError, match="did you mean 'timeout_seconds'"):
-        await bash("true", workspace, timeout_second=1)
 
 
 @pytest.fixture
@@ -161,19 +148,15 @@ async def test_attack_start_up_file_named_in_the_environment(
     assert (await bash("sh -c false", workspace)).value == 0.0
 
 
-async def test_attack_exported_function_in_place_of_a_program(
-    workspace: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("variable", "value", "fails"),
+    [("BASH_FUNC_expr%%", "() { return 0; }", "expr 1 = 2"), ("SHELLOPTS", "noexec", "false")],
+)
+async def test_attack_exported_function_or_shell_options_from_outside(
+    variable: str, value: str, fails: str, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("BASH_FUNC_expr%%", "() { return 0; }")
-    node = await bash("expr 1 = 2", workspace)
-    assert node.value == 0.0
-
-
-async def test_attack_shell_options_from_outside(
-    workspace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SHELLOPTS", "noexec")
-    assert (await bash("false", workspace)).value == 0.0
+    monkeypatch.setenv(variable, value)
+    assert (await bash(fails, workspace)).value == 0.0
 
 
 async def test_attack_home_that_cannot_be_removed(
@@ -266,7 +249,7 @@ async def command(cmd: str, workspace: Path, **options: object) -> SubScore:
 
 
 class TestIsolated:
-    pytestmark = isolated
+    pytestmark = pytest.mark.sandbox
 
     async def test_bash_in_the_sandbox_changes_nothing(self, workspace: Path) -> None:
         (workspace / ".bash_profile").write_text("exit 0\n")
@@ -316,7 +299,3 @@ class TestIsolated:
         (workspace / "kept").write_text("original")
         assert (await command("echo more > kept; touch new", workspace)).value == 1.0
         assert [(p.name, p.read_text()) for p in workspace.iterdir()] == [("kept", "original")]
-
-    async def test_a_time_of_nothing_is_refused(self, workspace: Path) -> None:
-        with pytest.raises(GraderError, match="timeout_s: must be more than 0"):
-            await command("true", workspace, timeout_s=0)

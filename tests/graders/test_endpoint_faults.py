@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import socket
 import time
-from collections.abc import Callable
 from email.utils import formatdate
 
 import pytest
@@ -56,42 +56,22 @@ async def graded_by(server: FaultServer, clock: Clock | None = None, **more: obj
     return outcome
 
 
-AGAIN: list[tuple[str, Reply]] = [
-    ("reset", reset),
-    ("429", raw("{}", 429)),
-    ("502", raw("{}", 502)),
-    ("503", raw("{}", 503)),
-    ("504", raw("{}", 504)),
-]
-
-
-@each(("name", "fault"), AGAIN)
-async def test_what_was_not_graded_is_tried_again(name: str, fault: Reply) -> None:
+@each("fault", [reset, raw("{}", 429), raw("{}", 502), raw("{}", 503), raw("{}", 504)])
+async def test_what_was_not_graded_is_tried_again_a_bounded_number_of_times(fault: Reply) -> None:
     clock = Clock()
     with faulty(fault, fault, graded) as server:
-        outcome = await graded_by(server, clock)
-        assert outcome.score == 0.5
+        assert (await graded_by(server, clock)).score == 0.5
         assert len(server.asked) == 3
     assert clock.pauses == [0.25, 0.5]  # full jitter: at most this long
-
-
-@each(("name", "fault"), AGAIN)
-async def test_tries_are_bounded(name: str, fault: Reply) -> None:
-    clock = Clock()
-    with faulty(fault) as server:
-        outcome = await graded_by(server, clock)
-        assert (outcome.status, outcome.outcome) == ("error", "unreachable")
-        assert outcome.score is None
-        assert "4 tries" in outcome.error
-        assert len(server.asked) == 4
-    assert clock.pauses == [0.25, 0.5, 1.0]
-
-
-async def test_no_retries_means_one_try() -> None:
-    with faulty(reset, graded) as server:
-        outcome = await graded_by(server, retries=0)
-        assert outcome.outcome == "unreachable"
-        assert len(server.asked) == 1
+    for options, tries, pauses in (({}, 4, [0.25, 0.5, 1.0]), ({"retries": 0}, 1, [])):
+        clock = Clock()
+        with faulty(fault) as server:
+            outcome = await graded_by(server, clock, **options)
+            assert (outcome.status, outcome.outcome) == ("error", "unreachable")
+            assert outcome.score is None
+            assert f"({tries} tr" in outcome.error
+            assert len(server.asked) == tries
+        assert clock.pauses == pauses
 
 
 async def test_pauses_are_random_and_begin_at_nothing() -> None:
@@ -120,7 +100,7 @@ async def test_retry_after_is_waited_for() -> None:
     assert clock.pauses == [5.25, 7.5, 1.0, 2.0]
 
 
-@pytest.mark.parametrize("value", ["61", "999999999999999999999", formatdate(NOW + 3600)])
+@each("value", ["61", "999999999999999999999", formatdate(NOW + 3600)])
 async def test_retry_after_beyond_the_deadline_ends_the_tries(value: str) -> None:
     clock = Clock()
     with faulty(raw("{}", 503, Retry_After=value)) as server:
@@ -150,84 +130,75 @@ async def test_one_deadline_holds_over_all_tries() -> None:
         assert len(server.asked) == 3
 
 
-async def test_nobody_listens() -> None:
-    with faulty(graded) as server:
-        url = server.url
-    clock = Clock()
-    where = EndpointSettings(url=url, allow_internal=True)
-    (outcome,) = await grade_remote(where, ONE, timing=clock.timing)
-    assert (outcome.status, outcome.outcome) == ("error", "unreachable")
-    assert "connection refused (4 tries)" in outcome.error
-
-
-async def test_a_name_that_nobody_knows() -> None:
+async def test_what_nobody_answers_is_unreachable() -> None:
     async def unknown(name: str, port: int) -> list[str]:
         raise OSError("unknown")
 
-    where = EndpointSettings(url="https://nowhere.example.com")
-    (outcome,) = await grade_remote(where, ONE, timing=Clock().timing, lookup=unknown)
-    assert outcome.outcome == "unreachable"
-    assert "its host name cannot be resolved (4 tries)" in outcome.error
-
-
-async def test_a_server_without_tls_is_no_https_endpoint() -> None:
     with faulty(graded) as server:
-        url = server.url.replace("http:", "https:")
-        where = EndpointSettings(url=url, allow_internal=True, timeout_seconds=0.4)
-        (outcome,) = await grade_remote(where, ONE, timing=Clock().timing)
+        secure = EndpointSettings(
+            url=server.url.replace("http:", "https:"), allow_internal=True, timeout_seconds=0.4
+        )
+        (outcome,) = await grade_remote(secure, ONE, timing=Clock().timing)  # it has no TLS
         assert (outcome.status, outcome.outcome) == ("error", "unreachable")
+    for where, said in (
+        (settings(server), "connection refused (4 tries)"),
+        (
+            EndpointSettings(url="https://nowhere.example.com"),
+            "its host name cannot be resolved (4 tries)",
+        ),
+    ):
+        (outcome,) = await grade_remote(where, ONE, timing=Clock().timing, lookup=unknown)
+        assert (outcome.status, outcome.outcome) == ("error", "unreachable")
+        assert said in outcome.error
 
 
 BOMB = gzip.compress(b"[" + b" " * (16 << 20) + b"]", 1)
 GOOD = json.dumps({"results": [{"id": "0", "score": 0.5}]})
 DEEP = "[" * 200_000
-FINAL: list[tuple[str, Reply, str, str]] = [
-    ("500", raw("{}", 500), "rejected", "answered 500"),
-    ("404", raw("gone", 404, kind="text/plain"), "rejected", "answered 404: gone"),
-    ("401", raw('{"detail": "who are you?"}', 401), "rejected", "answered 401: who are you?"),
-    ("422", raw('{"detail": [1]}', 422), "rejected", 'answered 422: {"detail": [1]}'),
-    ("redirect", raw("", 307, Location="http://elsewhere/"), "rejected", "a redirect"),
-    ("redirect-302", raw("", 302, Location="/v2"), "rejected", "a redirect"),
-    ("truncated", raw(GOOD[:20], length=len(GOOD)), "bad_reply", "broke off"),
-    ("score-twice", raw('{"results": [{"id": "0", "score": 0.0, "score": 1.0}]}'), "bad_reply",
+
+
+def garbage(connection: socket.socket, asked: Asked, over: object) -> None:
+    """Speak no HTTP."""
+    connection.sendall(b"\x00\x01 nonsense\r\n\r\n")
+
+
+FINAL: list[tuple[Reply, str, str]] = [
+    (raw("{}", 500), "rejected", "answered 500"),
+    (raw("gone", 404, kind="text/plain"), "rejected", "answered 404: gone"),
+    (raw('{"detail": "who are you?"}', 401), "rejected", "answered 401: who are you?"),
+    (raw('{"detail": [1]}', 422), "rejected", 'answered 422: {"detail": [1]}'),
+    (raw("", 307, Location="http://elsewhere/"), "rejected", "a redirect"),
+    (raw(GOOD[:20], length=len(GOOD)), "bad_reply", "broke off"),
+    (raw('{"results": [{"id": "0", "score": 0.0, "score": 1.0}]}'), "bad_reply",
      "the key 'score' twice in one object"),
-    ("results-twice", raw('{"results": [], "results": [{"id": "0", "score": 1.0}]}'), "bad_reply",
+    (raw('{"results": [], "results": [{"id": "0", "score": 1.0}]}'), "bad_reply",
      "the key 'results' twice in one object"),
-    ("half-json", raw(GOOD[:20]), "bad_reply", "broken JSON"),
-    ("empty", raw(""), "bad_reply", "broken JSON"),
-    ("not-json", raw("<html>"), "bad_reply", "broken JSON"),
-    ("deep", raw(DEEP), "bad_reply", "broken JSON"),
-    ("long-number", raw('{"results": ' + "9" * 9_999 + "}"), "bad_reply", "broken JSON"),
-    ("html", raw(GOOD, kind="text/html"), "bad_reply", "text/html, not JSON"),
-    ("no-results", raw("{}"), "bad_reply", "no list 'results'"),
-    ("a-list", raw("[]"), "bad_reply", "no list 'results'"),
-    ("huge", raw(b" " * (MAX_REPLY_BYTES + 1)), "bad_reply", "more than 8 MiB"),
-    ("claims-huge", raw(GOOD, length=1 << 40), "bad_reply", "broke off"),
-    ("bomb", raw(BOMB, Content_Encoding="gzip"), "bad_reply", "more than 8 MiB"),
-    ("not-gzip", raw(GOOD, Content_Encoding="gzip"), "bad_reply", "compressed its reply wrongly"),
-    ("half-gzip", raw(gzip.compress(GOOD.encode())[:-9], Content_Encoding="gzip"), "bad_reply",
+    (raw(GOOD[:20]), "bad_reply", "broken JSON"),
+    (raw("<html>"), "bad_reply", "broken JSON"),
+    (raw(DEEP), "bad_reply", "broken JSON"),
+    (raw('{"results": ' + "9" * 9_999 + "}"), "bad_reply", "broken JSON"),
+    (raw(GOOD, kind="text/html"), "bad_reply", "text/html, not JSON"),
+    (raw("{}"), "bad_reply", "no list 'results'"),
+    (raw(b" " * (MAX_REPLY_BYTES + 1)), "bad_reply", "more than 8 MiB"),
+    (raw(GOOD, length=1 << 40), "bad_reply", "broke off"),
+    (raw(BOMB, Content_Encoding="gzip"), "bad_reply", "more than 8 MiB"),
+    (raw(GOOD, Content_Encoding="gzip"), "bad_reply", "compressed its reply wrongly"),
+    (raw(gzip.compress(GOOD.encode())[:-9], Content_Encoding="gzip"), "bad_reply",
      "broke off"),
-    ("brotli", raw(GOOD, Content_Encoding="br"), "bad_reply", "not requested"),
+    (raw(GOOD, Content_Encoding="br"), "bad_reply", "not requested"),
+    (garbage, "bad_reply", "does not speak HTTP"),
 ]  # fmt: skip
 
 
-@each(("name", "fault", "outcome", "said"), FINAL)
+@each(("fault", "outcome", "said"), FINAL)
 async def test_a_reply_that_is_none_is_an_error_and_not_tried_again(
-    name: str, fault: Reply, outcome: str, said: str
+    fault: Reply, outcome: str, said: str
 ) -> None:
     with faulty(fault) as server:
         found = await graded_by(server)
         assert (found.status, found.outcome, found.score) == ("error", outcome, None)
         assert said in found.error
         assert len(server.asked) == 1
-
-
-async def test_a_reply_that_is_not_http_is_an_error() -> None:
-    def garbage(connection: object, asked: Asked, over: object) -> None:
-        connection.sendall(b"\x00\x01 nonsense\r\n\r\n")  # type: ignore[attr-defined]
-
-    with faulty(garbage) as server:
-        assert "does not speak HTTP" in (await graded_by(server)).error
 
 
 async def test_a_redirect_is_not_followed() -> None:
@@ -333,14 +304,10 @@ async def test_an_endpoint_is_asked_what_it_is() -> None:
     assert info == EndpointInfo(online=True, name="rewards", version="3", details={"max_batch": 8})
 
 
-@pytest.mark.parametrize(
-    ("protocol", "asked"),
-    [
-        ("adaptive", "GET /info"),
-        ("openrlhf", "POST /get_reward"),
-        ("nemo_gym", "POST /seed_session"),
-    ],
-)
+OTHERS = {"adaptive": "GET /info", "openrlhf": "POST /get_reward", "nemo_gym": "POST /seed_session"}
+
+
+@each(("protocol", "asked"), OTHERS.items())
 async def test_other_protocols_are_asked_in_their_way(protocol: str, asked: str) -> None:
     with faulty(raw("{}")) as server:
         info = await probe(settings(server, protocol=protocol))
@@ -348,12 +315,9 @@ async def test_other_protocols_are_asked_in_their_way(protocol: str, asked: str)
         assert f"{server.asked[0].method} {server.asked[0].path}" == asked
 
 
-FAILS: list[Callable[[], Reply]] = [lambda: raw("[]"), lambda: raw("x", 500), lambda: reset]
-
-
-@pytest.mark.parametrize("fault", FAILS)
-async def test_an_endpoint_that_is_not_there_is_offline(fault: Callable[[], Reply]) -> None:
-    with faulty(fault()) as server:
+@each("fault", [raw("[]"), raw("x", 500), reset])
+async def test_an_endpoint_that_is_not_there_is_offline(fault: Reply) -> None:
+    with faulty(fault) as server:
         info = await probe(settings(server), timing=Clock().timing)
     assert not info.online
     assert info.error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
@@ -18,6 +19,7 @@ from assay.scoring import Json, SubScore
 from assay.types import Submission, Workspace
 from assay.types.codec import Problem
 from tests.each import each
+from tests.written_files import write_files
 
 TASK = "Add exponential retry to client.py, e.g. with a limit; see README."
 PATTERNS = ["retry", r"backoff\s*\*=\s*2", "max_retries"]
@@ -33,22 +35,14 @@ HONEST = "def get(url, max_retries=3):\n    backoff = 1\n    # retry\n    backof
 Tree = Mapping[str, str | bytes]
 
 
-def lay(place: Path, tree: Tree) -> Path:
-    place.mkdir(exist_ok=True)
-    for name, content in tree.items():
-        (place / name).parent.mkdir(parents=True, exist_ok=True)
-        (place / name).write_bytes(content.encode() if isinstance(content, str) else content)
-    return place
-
-
 async def grade(
     root: Path, changes: Tree, *, source: Tree | None = None, task: str = TASK, **options: object
 ) -> SubScore:
     given = SOURCE if source is None else source
     workspace = Workspace(
-        path=str(lay(root / "grading", {"grading.py": WORDS + HONEST})),
-        submitted=str(lay(root / "left", {**given, **changes})),
-        source=str(lay(root / "source", given)),
+        path=str(write_files(root / "grading", {"grading.py": WORDS + HONEST})),
+        submitted=str(write_files(root / "left", {**given, **changes})),
+        source=str(write_files(root / "source", given)),
     )
     options = {"patterns": PATTERNS, **options}
     return await FilesGrader.grade(
@@ -88,21 +82,14 @@ STUFFED: dict[str, Tree] = {
         "more.go": "var s = `retry max_retries backoff *= 2`\n",
         "more.c": 'char *s = "retry max_retries backoff *= 2";\n',
     },
-    "old_code_and_comments": {
-        "client.py": "# retry max_retries\n" + SOURCE["client.py"],
-    },
+    # Each line is Python, but only one of them does anything.
+    "bare_words": {"notes.py": "retry\nmax_retries\nx = 1\n"},
 }
 
 
 @pytest.mark.parametrize("name", STUFFED)
 async def test_attack_keywords_without_code(name: str, tmp_path: Path) -> None:
     node = await grade(tmp_path, STUFFED[name])
-    assert node.value == 0.0
-
-
-async def test_attack_bare_words_for_code(tmp_path: Path) -> None:
-    """Each line of the note is Python, but only one of them does anything."""
-    node = await grade(tmp_path, {"notes.py": "retry\nmax_retries\nx = 1\n"})
     assert node.value == 0.0
 
 
@@ -152,28 +139,22 @@ async def test_honest_work_keeps_its_marks(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("task", "value"),
+    ("file", "task", "value"),
     [
-        ("Write REPORT.md about the client.", 1.0),
-        ("Write report.md, please.", 1.0),
-        ("Write a report.", 0.0),
-        ("Write MY-REPORT.md.", 0.0),
-        ("", 0.0),
+        ("REPORT.md", "Write REPORT.md about the client.", 1.0),
+        ("REPORT.md", "Write report.md, please.", 1.0),
+        ("REPORT.md", "Write a report.", 0.0),
+        ("REPORT.md", "Write MY-REPORT.md.", 0.0),
+        ("REPORT.md", "", 0.0),
+        ("docs/guide.md", "Mend the guide", 1.0),
+        ("docs/guide.md", "Mend the docs", 1.0),
+        ("docs/guide.md", "Mend it", 0.0),
     ],
 )
-async def test_a_new_note_counts_if_the_task_names_it(
-    task: str, value: float, tmp_path: Path
+async def test_a_new_note_and_prose_of_the_source_count_if_the_task_names_them(
+    file: str, task: str, value: float, tmp_path: Path
 ) -> None:
-    assert (await grade(tmp_path, {"REPORT.md": WORDS}, task=task)).value == value
-
-
-@pytest.mark.parametrize(
-    ("task", "value"), [("Mend the guide", 1.0), ("Mend the docs", 1.0), ("Mend it", 0.0)]
-)
-async def test_prose_of_the_source_counts_if_the_task_names_it(
-    task: str, value: float, tmp_path: Path
-) -> None:
-    assert (await grade(tmp_path, {"docs/guide.md": WORDS}, task=task)).value == value
+    assert (await grade(tmp_path, {file: WORDS}, task=task)).value == value
 
 
 async def test_settings_count_where_the_author_or_the_task_names_them(tmp_path: Path) -> None:
@@ -257,8 +238,8 @@ async def test_a_declared_grader_is_given_the_task(tmp_path: Path) -> None:
     spec = read_spec({"type": "files", "patterns": patterns}, (), problems, base=".")
     assert spec is not None
     workspace = Workspace(
-        path=str(lay(tmp_path / "left", {**SOURCE, "PLAN.md": WORDS})),
-        source=str(lay(tmp_path / "source", SOURCE)),
+        path=str(write_files(tmp_path / "left", {**SOURCE, "PLAN.md": WORDS})),
+        source=str(write_files(tmp_path / "source", SOURCE)),
     )
     for task, reward in (("Write PLAN.md", 1.0), ("Write a plan", 0.0)):
         submission = Submission(workspace=workspace, question=task)
@@ -266,39 +247,30 @@ async def test_a_declared_grader_is_given_the_task(tmp_path: Path) -> None:
 
 
 LEXED = [
-    ("a.js", "x // c", "x     "),
-    ("a.js", "a /* c\nd */ b", "a     \n     b"),
-    ("a.js", "'// no' + \"/* no\" + `// ${no}`", "'// no' + \"/* no\" + `// ${no}`"),
-    ("a.js", "x = /['\"/*]/; y // c", "x = /['\"/*]/; y     "),
-    ("a.rs", "fn f<'a>(x: &'a str) {} // c", "fn f<'a>(x: &'a str) {}     "),
-    ("a.c", "/* open", "       "),
-    ("a.sh", "a#b # c", "a#b    "),
-    ("a.rb", "x\n=begin\nc\n=end\ny", "x\n      \n \n    \ny"),
-    ("a.sql", "select 1 -- c", "select 1     "),
-    ("a.lua", "x --[[ c\nd ]] y", "x       \n     y"),
-    ("a.lua", "x = {-1} -- c", "x = {-1}     "),
-    ("a.hs", "x' {- c\nd -} y -- c", "x'     \n     y     "),
+    ("javascript", "x // c", "x     "),
+    ("javascript", "a /* c\nd */ b", "a     \n     b"),
+    ("javascript", "'// no' + \"/* no\" + `// ${no}`", "'// no' + \"/* no\" + `// ${no}`"),
+    ("javascript", "x = /['\"/*]/; y // c", "x = /['\"/*]/; y     "),
+    ("rust", "fn f<'a>(x: &'a str) {} // c", "fn f<'a>(x: &'a str) {}     "),
+    ("c", "/* open", "       "),
+    ("other-hashes", "a#b # c", "a#b    "),
+    ("ruby", "x\n=begin\nc\n=end\ny", "x\n      \n \n    \ny"),
+    ("other-dashes", "select 1 -- c", "select 1     "),
+    ("other-dashes", "x --[[ c\nd ]] y", "x       \n     y"),
+    ("other-dashes", "x = {-1} -- c", "x = {-1}     "),
+    ("haskell", "x' {- c\nd -} y -- c", "x'     \n     y     "),
 ]
-LANGUAGES = {
-    ".js": "javascript",
-    ".rs": "rust",
-    ".c": "c",
-    ".rb": "ruby",
-    ".sh": "other-hashes",
-    ".sql": "other-dashes",
-    ".lua": "other-dashes",
-    ".hs": "haskell",
-}
+LANGUAGES = sorted({language for language, _, _ in LEXED})
 
 
-@each(("file", "text", "code"), LEXED)
-def test_comments_are_blanked(file: str, text: str, code: str) -> None:
-    assert without_comments(text, LANGUAGES[Path(file).suffix]) == code
+@each(("language", "text", "code"), LEXED)
+def test_comments_are_blanked(language: str, text: str, code: str) -> None:
+    assert without_comments(text, language) == code
 
 
-@given(st.text(alphabet="ab'\"`/*#-[]{}=\\\n ", max_size=60), st.sampled_from(list(LANGUAGES)))
-def test_blanking_keeps_every_place(text: str, suffix: str) -> None:
-    code = without_comments(text, LANGUAGES[suffix])
+@given(st.text(alphabet="ab'\"`/*#-[]{}=\\\n ", max_size=60), st.sampled_from(LANGUAGES))
+def test_blanking_keeps_every_place(text: str, language: str) -> None:
+    code = without_comments(text, language)
     assert len(code) == len(text)
     assert all(new in (old, " ") for old, new in zip(text, code, strict=True))
     assert code.count("\n") == text.count("\n")
@@ -307,6 +279,7 @@ def test_blanking_keeps_every_place(text: str, suffix: str) -> None:
 @each("text", ["=/[", "'\\", "/*", "=/", "`", "'a 'b", "--[[", "\n=begin", "{-"])
 def test_attack_text_that_a_lexer_needs_quadratic_time_for(text: str) -> None:
     """A minute instead of a moment, if one of the expressions may look too far."""
-    hostile = text * (200_000 // len(text))
-    for language in set(LANGUAGES.values()):
+    hostile, started = text * (100_000 // len(text)), time.process_time()
+    for language in LANGUAGES:
         assert len(without_comments(hostile, language)) == len(hostile)
+    assert time.process_time() - started < 10

@@ -24,6 +24,7 @@ from assay.graders.functions.static import examine
 from assay.sandbox.functions import FunctionLimits
 from assay.scoring import Json
 from assay.types import StringThread, Submission
+from tests.each import each
 
 HEAD = "async def grade(thread: StringThread) -> float:\n"
 GOOD = HEAD + "    return 1.0\n"
@@ -112,7 +113,7 @@ REFUSED = [
     ("import sys\nsys.exit(0)\n" + GOOD, "execution", "SystemExit", 2),
     ("raise KeyboardInterrupt\n" + GOOD, "execution", "KeyboardInterrupt", 1),
     (
-        "import socket\nsocket.create_connection(('1.1.1.1', 1), 1)\n" + GOOD,
+        "import socket as s\ns.create_connection(('1.1.1.1', 1), 1)\n" + GOOD,
         "execution",
         "Error",
         2,
@@ -121,29 +122,47 @@ REFUSED = [
     (HEAD + "    return None\n", "test_run", "returned NoneType", 2),
     (HEAD + "    return True\n", "test_run", "a bool is not a score: return 1.0 or 0.0", 2),
     (HEAD + "    return float('nan')\n", "test_run", "nan", 2),
-    (HEAD + "    return 10 ** 400\n", "test_run", "too large", 2),
+    (HEAD + "    return 10 ** 400\n", "test_run", "return a float between 0 and 1", 2),
     (
-        HEAD + "    import decimal\n    return decimal.Decimal(1)\n",
+        HEAD + "    import decimal as d\n    return d.Decimal(1)\n",
         "test_run",
-        "return float(...) of it",
+        "return float(...)",
         3,
     ),
     (HEAD + "    return thread.metadata['k']\n", "test_run", "read metadata with .get()", 2),
     (HEAD + "    raise SystemExit\n", "test_run", "SystemExit", 2),
+    # The line of what is no number, and the fix.
+    (HEAD + "    if thread:\n        return\n    return 1.0\n", "test_run", "end every way", 3),
+    (HEAD + "    thread.completion()\n", "test_run", "'return' and a float between 0 and 1", 1),
+    (HEAD + "    return f()\nasync def f(): ...\n", "test_run", "put 'await' before the call", 2),
+    (HEAD + "    return float('inf')\n", "test_run", "return a float between 0 and 1", 2),
+    (
+        HEAD + "    if thread:\n        return [1]\n    return 1.0\n",
+        "test_run",
+        "return a float",
+        1,
+    ),
+    (
+        HEAD + "    return 1 / len(thread.metadata)\n",
+        "test_run",
+        "must return a number for every",
+        2,
+    ),
 ]
 
 
-@pytest.mark.parametrize(("source", "check", "words", "line"), REFUSED)
+@each(("source", "check", "words", "line"), REFUSED)
 async def test_each_check_refuses_with_line_and_fix(
     source: str, check: str, words: str, line: int | None
 ) -> None:
     name, message, at = await failed(source)
     assert (name, at) == (check, line), message
     assert words in message
+    assert check != "test_run" or message.startswith(f"line {line}: for the example thread")
 
 
 ALLOWED = [
-    pytest.param(GOOD + "x = " + "not " * 2_800 + "1\n", id="deep, but not too deep"),
+    GOOD + "x = " + "not " * 2_800 + "1\n",  # deep, but not too deep
     "# -*- coding: utf-8 -*-\n" + GOOD,
     "# coding: U8\n" + GOOD,
     "# coding: ascii\n" + GOOD,
@@ -169,14 +188,8 @@ ALLOWED = [
 ]
 
 
-@pytest.mark.parametrize("source", ALLOWED)
-async def test_what_runs_is_allowed(source: str) -> None:
-    report = await validate_function(source)
-    assert report.valid, report.failed
-    assert report.warnings == ()
-
-
 WARNED: list[tuple[str, list[str]]] = [
+    *((source, []) for source in ALLOWED),
     ("async def grade(t):\n    return 1.0\n", ["'t' is not annotated", "'-> float'"]),
     ("async def grade(t: str) -> int:\n    return 1\n", ["annotated str, not", "annotated int"]),
     ("async def grade(t: 'StringThread') -> 'float':\n    return 1\n", []),
@@ -189,8 +202,8 @@ WARNED: list[tuple[str, list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("source", "words"), WARNED)
-async def test_doubts_are_warnings(source: str, words: list[str]) -> None:
+@each(("source", "words"), WARNED)
+async def test_what_runs_is_allowed_and_doubts_are_warnings(source: str, words: list[str]) -> None:
     report = await validate_function(source)
     assert report.valid, report.failed
     assert len(report.warnings) == len(words), report.warnings
@@ -217,7 +230,7 @@ AT_IMPORT = [
 ]
 
 
-@pytest.mark.parametrize(("source", "words", "line"), AT_IMPORT)
+@each(("source", "words", "line"), AT_IMPORT)
 async def test_what_kills_or_hangs_the_file_when_it_is_loaded_is_told_with_a_line_and_the_fix(
     source: str, words: str, line: int | None
 ) -> None:
@@ -227,27 +240,6 @@ async def test_what_kills_or_hangs_the_file_when_it_is_loaded_is_told_with_a_lin
     assert line is None or at == line
     assert f"line {at}: " in message
     assert "do it in 'grade'" in message or "write one" in message
-
-
-RETURNED = [
-    ("    if thread:\n        return\n    return 1.0\n", 3, "end every way through 'grade' with"),
-    ("    thread.completion()\n", 1, "'return' and a float between 0 and 1"),
-    ("    return helper()\nasync def helper(): ...\n", 2, "put 'await' before the call"),
-    ("    return float('inf')\n", 2, "return a float between 0 and 1"),
-    ("    return 10 ** 400\n", 2, "return a float between 0 and 1"),
-    ("    if thread:\n        return [1]\n    return 1.0\n", 1, "return a float between"),
-    ("    x = thread.metadata\n    return 1 / len(x)\n", 3, "must return a number for every"),
-]
-
-
-@pytest.mark.parametrize(("body", "line", "mend"), RETURNED)
-async def test_what_is_no_number_is_told_with_its_line_and_the_fix(
-    body: str, line: int, mend: str
-) -> None:
-    name, message, at = await failed(HEAD + body)
-    assert (name, at) == ("test_run", line), message
-    assert message.startswith(f"line {line}: for the example thread")
-    assert mend in message
 
 
 REPLACED = [
@@ -262,7 +254,7 @@ REPLACED = [
 ]
 
 
-@pytest.mark.parametrize("attack", REPLACED)
+@each("attack", REPLACED)
 async def test_a_grade_replaced_after_its_async_def_is_refused(attack: str) -> None:
     """What is called is what was checked: not what the file puts in its place when it is loaded."""
     name, message, line = await failed(GOOD + attack)
@@ -287,18 +279,15 @@ async def test_a_byte_order_mark_is_dropped_of_a_file_and_of_a_string(tmp_path: 
     assert graded.score == 1.0
 
 
-async def test_what_is_endless_for_the_example_is_asked_nothing_more() -> None:
+async def test_a_loop_on_the_example_ends_and_is_asked_nothing_more() -> None:
     """It was asked about every sample and every hollow answer, until the time was up."""
     samples = [(str(n), Submission(answer="a")) for n in range(3)]
     source = HEAD + "    while True: ...\n"
     report = await validate_function(source, samples=samples, limits=IMPATIENT)
-    assert not report.valid
+    assert report.failed is not None
+    assert report.failed.name == "test_run"
+    assert "used up its CPU time, twice" in report.failed.message
     assert [one.outcome for one in report.samples] == ["no_time"] * 3
-
-
-async def test_a_loop_on_the_example_ends() -> None:
-    name, message, _ = await failed(HEAD + "    while True: ...\n", limits=IMPATIENT)
-    assert (name, "used up its CPU time, twice" in message) == ("test_run", True)
 
 
 async def test_hostile_source_is_read_in_the_sandbox_only(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -336,10 +325,12 @@ SAMPLES = [
 EXACT = HEAD + "    return float(thread.completion() == thread.metadata.get('expected'))\n"
 
 
-async def test_samples_are_graded_one_by_one() -> None:
+async def test_samples_are_graded_one_by_one_and_a_report_survives_its_json() -> None:
     report = await validate_function(EXACT, samples=SAMPLES)
     assert report.valid
     assert [(g.id, g.score) for g in report.samples] == [("good", 1.0), ("bad", 0.0)]
+    data: Mapping[str, Json] = json.loads(json.dumps(report.to_dict()))
+    assert ValidationReport.from_dict(data) == report
     unnamed = await validate_function(EXACT, samples=[s for _, s in SAMPLES])
     assert [g.id for g in unnamed.samples] == ["1", "2"]
 
@@ -388,12 +379,6 @@ async def test_a_declared_range_is_held() -> None:
         await validate_function(GOOD, range=(1.0, 0.0))
 
 
-async def test_a_report_survives_its_json() -> None:
-    report = await validate_function(EXACT, samples=SAMPLES)
-    data: Mapping[str, Json] = json.loads(json.dumps(report.to_dict()))
-    assert ValidationReport.from_dict(data) == report
-
-
 def test_the_examination_is_bounded_and_runs_nothing() -> None:
     warnings = "".join(f"import socket as s{n}\n" for n in range(200))
     found = examine(warnings + "import os\nos._exit(9)\n" + GOOD)
@@ -412,7 +397,7 @@ async def test_the_mock_is_a_thread_of_two_turns_without_metadata() -> None:
     assert StringThread([("user", "What is 2+2?"), ("assistant", "4")]).metadata == {}
 
 
-@pytest.mark.parametrize(
+@each(
     ("message", "line", "file", "said"),
     [
         ("line 2: 'grade' is a generator", 2, "x.py", "x.py:2: 'grade' is a generator"),
@@ -448,7 +433,7 @@ PAID = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("source", "told"), PAID)
+@each(("source", "told"), PAID)
 async def test_attack_an_answer_that_says_nothing_is_paid(source: str, told: list[str]) -> None:
     report = await validate_function(source)
     assert report.valid, report.failed

@@ -13,6 +13,7 @@ from assay.graders.implemented import ImplementedGrader
 from assay.graders.stubs import reader, treesitter
 from assay.graders.stubs.treesitter import can_read
 from assay.scoring import Json
+from tests.each import each
 from tests.implemented_trees import GOOD, STUB, Tree, grade, lay, reasons
 
 BROKEN = {
@@ -75,31 +76,28 @@ async def test_attack_no_regular_file_where_one_is_named(
     assert why in reasons(node)["a.py"]
 
 
-async def test_the_score_is_the_share_of_named_files_that_hold(tmp_path: Path) -> None:
-    left = {"a.py": GOOD, "b.py": STUB, "c.py": GOOD}
-    node = await grade(tmp_path, left, None, files=["a.py", "b.py", "c.py", "d.py"])
-    assert node.value == 0.5
-    assert reasons(node)["d.py"] == "is missing"
+_TWO: Tree = {"src/a.py": STUB, "src/b.py": STUB}
 
 
-async def test_globs_name_files_and_brackets_may_be_in_a_name(tmp_path: Path) -> None:
-    left = {"src/a.py": GOOD, "src/b.py": STUB, "[id].py": GOOD}
-    assert (await grade(tmp_path, left, None, files=["src/*.py"])).value == 0.5
-    assert (await grade(tmp_path, left, None, files=["[id].py"])).value == 1.0
-    node = await grade(tmp_path, left, None, files=["lib/*.py"])
-    assert (node.value, reasons(node)) == (0.0, {"lib/*.py": "is missing"})
-
-
-async def test_attack_file_of_a_glob_is_deleted(tmp_path: Path) -> None:
-    source = {"src/a.py": STUB, "src/b.py": STUB}
-    node = await grade(tmp_path, {"src/a.py": GOOD}, source, files=["src/*.py"])
-    assert node.value == 0.5
-
-
-async def test_attack_files_of_ones_own_dilute_the_failing_one(tmp_path: Path) -> None:
-    left: dict[str, str] = {f"src/more{n}.py": GOOD for n in range(9)}
-    node = await grade(tmp_path, {**left, "src/a.py": STUB}, {"src/a.py": STUB}, files=["src/*.py"])
-    assert node.value == 0.0
+@pytest.mark.parametrize(
+    ("source", "left", "files", "value"),
+    [
+        (None, {"a.py": GOOD, "b.py": STUB, "c.py": GOOD}, ["a.py", "b.py", "c.py", "d.py"], 0.5),
+        (None, {"src/a.py": GOOD, "src/b.py": STUB}, ["src/*.py"], 0.5),
+        (None, {"[id].py": GOOD}, ["[id].py"], 1.0),
+        (None, {"src/a.py": GOOD}, ["lib/*.py"], 0.0),
+        (_TWO, {"src/a.py": GOOD}, ["src/*.py"], 0.5),  # one of a glob was deleted
+        # Files of one's own do not dilute the one that fails.
+        (_TWO, {**_TWO, **{f"src/more{n}.py": GOOD for n in range(9)}}, ["src/*.py"], 0.0),
+    ],
+)
+async def test_the_score_is_the_share_of_named_files_that_hold(
+    source: Tree | None, left: Tree, files: list[str], value: float, tmp_path: Path
+) -> None:
+    node = await grade(tmp_path, left, source, files=files)
+    assert node.value == value
+    missing = {name for name, why in reasons(node).items() if why == "is missing"}
+    assert missing - {"src/b.py"} == {"d.py", "lib/*.py"} & {*files}
 
 
 @pytest.mark.parametrize(
@@ -114,18 +112,20 @@ async def test_what_is_no_program_must_say_something_else(
     assert node.value == (0.0 if why else 1.0)
 
 
+_LOADERS = {
+    "base.py": "class Loader:\n    def load(self, x):\n        raise NotImplementedError\n",
+    "json_loader.py": "from base import Loader\nclass Json(Loader):\n"
+    "    def load(self, x):\n        return x\n",
+}
+_HOOK = {"b.py": f"{GOOD}def hook(x): pass\n"}
+_QUIET = {"b.py": "def f(x): pass\n"}
 # Without `files`: the source, what was left, the score and what the evidence must say.
 WHOLE: dict[str, tuple[Tree | None, Tree, float, str]] = {
     "all": ({"a.py": STUB}, {"a.py": GOOD}, 1.0, ""),
     "nothing": ({"a.py": STUB}, {"a.py": STUB}, 0.0, "not implemented"),
     "empty_tree": ({"a.py": STUB}, {}, 0.0, "is gone"),
     "half": ({"a.py": STUB, "b.py": STUB}, {"a.py": GOOD, "b.py": STUB}, 0.5, "not implemented"),
-    "quiet_half": (
-        {"a.py": STUB, "b.py": "def f(x): pass\n"},
-        {"a.py": GOOD, "b.py": "def f(x): pass\n"},
-        0.5,
-        "has no body",
-    ),
+    "quiet_half": ({"a.py": STUB, **_QUIET}, {"a.py": GOOD, **_QUIET}, 0.5, "has no body"),
     "beside": ({"a.py": STUB}, {"a.py": STUB, "b.py": GOOD}, 0.0, "not implemented"),
     "note": ({"a.py": GOOD}, {"a.py": GOOD, "notes.txt": GOOD}, 0.0, "code that was not given"),
     "comment": ({"a.py": GOOD}, {"a.py": f"# fixed\n{GOOD}"}, 0.0, "code that was not given"),
@@ -134,28 +134,8 @@ WHOLE: dict[str, tuple[Tree | None, Tree, float, str]] = {
     "only_tests": ({"a.py": GOOD}, {"a.py": GOOD, "tests/test_a.py": GOOD}, 0.0, "not given"),
     "only_a_cache": ({"a.py": GOOD}, {"a.py": GOOD, ".venv/a.py": "x = 1"}, 0.0, "not given"),
     "package_marker": ({"a.py": STUB}, {"a.py": GOOD, "p/__init__.py": ""}, 1.0, ""),
-    "old_no_ops": (
-        {"a.py": STUB, "b.py": f"{GOOD}def hook(x): pass\n"},
-        {"a.py": GOOD, "b.py": f"{GOOD}def hook(x): pass\n"},
-        1.0,
-        "",
-    ),
-    "abstract_base_elsewhere": (
-        {
-            "a.py": STUB,
-            "base.py": "class Loader:\n    def load(self, x):\n        raise NotImplementedError\n",
-            "json_loader.py": "from base import Loader\nclass Json(Loader):\n"
-            "    def load(self, x):\n        return x\n",
-        },
-        {
-            "a.py": GOOD,
-            "base.py": "class Loader:\n    def load(self, x):\n        raise NotImplementedError\n",
-            "json_loader.py": "from base import Loader\nclass Json(Loader):\n"
-            "    def load(self, x):\n        return x\n",
-        },
-        1.0,
-        "",
-    ),
+    "old_no_ops": ({"a.py": STUB, **_HOOK}, {"a.py": GOOD, **_HOOK}, 1.0, ""),
+    "abstract_base_elsewhere": ({"a.py": STUB, **_LOADERS}, {"a.py": GOOD, **_LOADERS}, 1.0, ""),
     "no_source_at_all": (None, {"a.py": GOOD}, 1.0, ""),
     "no_source_and_nothing": (None, {"a.txt": "done"}, 0.0, "code that was not given"),
     "from_scratch": ({}, {"a.py": GOOD}, 1.0, ""),
@@ -197,7 +177,7 @@ async def test_named_functions_must_have_a_body_of_their_own(
     assert (await grade(tmp_path, {"a.py": left}, source, functions=functions)).value == value
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "why"),
     [
         ({"files": []}, "must not be empty"),
@@ -257,20 +237,18 @@ async def test_attack_source_that_a_parser_needs_quadratic_time_for(
     assert "too long" in reasons(node)["a.js"]
 
 
-BASES = {
-    "a_base": "class Handler:\n    def handle(self, x):\n        raise NotImplementedError\n",
-    "below_type_checking": (
-        "import typing\nif typing.TYPE_CHECKING:\n    def reveal(x: object) -> None: ...\n"
-    ),
-}
+BASES = [
+    "class Handler:\n    def handle(self, x):\n        raise NotImplementedError\n",
+    "import typing\nif typing.TYPE_CHECKING:\n    def reveal(x: object) -> None: ...\n",
+]
 
 
 @pytest.mark.parametrize("file", ["kit.py", "more.py"])
-@pytest.mark.parametrize("name", BASES)
+@pytest.mark.parametrize("base", BASES, ids=["a_base", "below_type_checking"])
 async def test_new_methods_that_subclasses_may_fill_in_are_no_stubs(
-    name: str, file: str, tmp_path: Path
+    base: str, file: str, tmp_path: Path
 ) -> None:
-    left = {"kit.py": GOOD, file: f"{GOOD}{BASES[name]}"}
+    left = {"kit.py": GOOD, file: f"{GOOD}{base}"}
     assert (await grade(tmp_path, left, {"kit.py": STUB})).value == 1.0
 
 
@@ -318,114 +296,109 @@ def _in(head: str, code: str) -> str:
 
 # What was left beside, or instead of, a source that has the stub in kit.py; and where the evidence
 # must say that the stub is.
-UNEARNED: dict[str, tuple[str, Tree, str]] = {
-    "another_file": (KIT, {"kit.py": KIT, "zz.py": BOTH}, "kit.py: parse, line 1: is a stub"),
-    "a_copy_below": (KIT, {"kit.py": KIT, "sub/kit.py": BOTH}, "kit.py: parse"),
-    "a_hidden_copy": (KIT, {"kit.py": KIT, ".hidden/kit.py": BOTH}, "kit.py: parse"),
-    "only_a_hidden_copy": (KIT, {".hidden/kit.py": BOTH}, "kit.py: parse was a stub and is gone"),
-    "another_case": (KIT, {"kit.py": KIT, "Kit.py": BOTH}, "kit.py: parse"),
-    "a_method": (KIT, {"kit.py": KIT + _in("class X:\n", BOTH)}, "kit.py: parse"),
-    "only_a_method": (KIT, {"kit.py": _in("class X:\n", BOTH)}, "parse was a stub and is gone"),
-    "a_nested_one": (KIT, {"kit.py": KIT + _in("def outer():\n", BOTH)}, "kit.py: parse"),
-    "an_alias_of_a_stub": (
-        KIT,
-        {"kit.py": "def _todo(*a):\n    raise NotImplementedError\nparse = render = _todo\n"},
-        "kit.py: parse, line 1: is a stub",
-    ),
-    "an_alias_in_a_tuple": (
-        KIT,
-        {"kit.py": "def _todo(*a):\n    raise NotImplementedError\nparse, render = _todo, _todo\n"},
-        "kit.py: parse, line 1: is a stub",
-    ),
-    "itself_wrapped": (
-        KIT,
-        {"kit.py": f"import functools\n{KIT}parse = functools.cache(parse)\n"},
-        "kit.py: parse, line 2: is a stub",
-    ),
-    "another_class": (
-        BOX,
-        {"kit.py": BOX, "zz.py": _in("class Other:\n", "class Stack:\n" + METHODS)},
-        "kit.py: Stack.push",
-    ),
-    "an_alias_of_a_class_of_stubs": (
-        BOX,
-        {"kit.py": BOX.replace("Stack", "Box") + "Stack = Box\n"},
-        "kit.py: Stack.push was a stub and is gone",
-    ),
-    "a_base_class_of_stubs": (
-        BOX,
-        {"kit.py": BOX.replace("Stack", "Box") + "class Stack(Box): pass\n"},
-        "kit.py: Stack.push was a stub and is gone",
-    ),
-    "a_base_class_without_it": (
-        BOX,
-        {"kit.py": "class Stack(dict): pass\n"},
-        "kit.py: Stack.push was a stub and is gone",
-    ),
+UNEARNED: dict[str, dict[str, tuple[Tree, str]]] = {
+    KIT: {
+        "another_file": ({"kit.py": KIT, "zz.py": BOTH}, "kit.py: parse, line 1: is a stub"),
+        "a_copy_below": ({"kit.py": KIT, "sub/kit.py": BOTH}, "kit.py: parse"),
+        "a_hidden_copy": ({"kit.py": KIT, ".hidden/kit.py": BOTH}, "kit.py: parse"),
+        "only_a_hidden_copy": ({".hidden/kit.py": BOTH}, "kit.py: parse was a stub and is gone"),
+        "another_case": ({"kit.py": KIT, "Kit.py": BOTH}, "kit.py: parse"),
+        "a_method": ({"kit.py": KIT + _in("class X:\n", BOTH)}, "kit.py: parse"),
+        "only_a_method": ({"kit.py": _in("class X:\n", BOTH)}, "parse was a stub and is gone"),
+        "a_nested_one": ({"kit.py": KIT + _in("def outer():\n", BOTH)}, "kit.py: parse"),
+        "an_alias_of_a_stub": (
+            {"kit.py": "def _todo(*a):\n    raise NotImplementedError\nparse = render = _todo\n"},
+            "kit.py: parse, line 1: is a stub",
+        ),
+        "an_alias_in_a_tuple": (
+            {"kit.py": "def _no(*a):\n    raise NotImplementedError\nparse, render = _no, _no\n"},
+            "kit.py: parse, line 1: is a stub",
+        ),
+        "itself_wrapped": (
+            {"kit.py": f"import functools\n{KIT}parse = functools.cache(parse)\n"},
+            "kit.py: parse, line 2: is a stub",
+        ),
+    },
+    BOX: {
+        "another_class": (
+            {"kit.py": BOX, "zz.py": _in("class Other:\n", "class Stack:\n" + METHODS)},
+            "kit.py: Stack.push",
+        ),
+        "an_alias_of_a_class_of_stubs": (
+            {"kit.py": BOX.replace("Stack", "Box") + "Stack = Box\n"},
+            "kit.py: Stack.push was a stub and is gone",
+        ),
+        "a_base_class_of_stubs": (
+            {"kit.py": BOX.replace("Stack", "Box") + "class Stack(Box): pass\n"},
+            "kit.py: Stack.push was a stub and is gone",
+        ),
+        "a_base_class_without_it": (
+            {"kit.py": "class Stack(dict): pass\n"},
+            "kit.py: Stack.push was a stub and is gone",
+        ),
+    },
 }
 
 
-@pytest.mark.parametrize("name", UNEARNED)
-async def test_attack_a_named_stub_stays_where_the_source_had_it(name: str, tmp_path: Path) -> None:
-    source, left, why = UNEARNED[name]
+@pytest.mark.parametrize(
+    ("source", "name"), [(source, name) for source, rows in UNEARNED.items() for name in rows]
+)
+async def test_attack_a_named_stub_stays_where_the_source_had_it(
+    source: str, name: str, tmp_path: Path
+) -> None:
+    left, why = UNEARNED[source][name]
     functions = ["Stack.push"] if source is BOX else ["parse"]
     node = await grade(tmp_path, left, {"kit.py": source}, functions=functions)
     assert node.value == 0.0
     assert why in reasons(node)[functions[0]]
 
 
-HONEST: dict[str, tuple[str, Tree]] = {
-    "written": (KIT, {"kit.py": BOTH}),
-    "lambdas_in_a_tuple": (
-        KIT,
-        {"kit.py": "parse, render = (lambda t: t.split(',')), (lambda i: ','.join(i))\n"},
-    ),
-    "annotated_lambdas": (
-        KIT,
-        {"kit.py": "parse: object = lambda t: t.split()\nrender: object = lambda i: str(i)\n"},
-    ),
-    "an_alias_of_work": (KIT, {"kit.py": f"{BOTH}_p = parse\nparse = _p\n"}),
-    "one_of_two_by_the_system": (
-        KIT,
-        {"kit.py": _in("try: from fast import parse, render\nexcept ImportError:\n", KIT)},
-    ),
-    "wrapped": (KIT, {"kit.py": f"import functools\n{BOTH}parse = functools.cache(parse)\n"}),
-    "all_of_another_file": (KIT, {"kit.py": "from impl import *\n", "impl.py": BOTH}),
-    "all_of_what_another_file_binds": (
-        KIT,
-        {
+HONEST: dict[str, dict[str, Tree]] = {
+    KIT: {
+        "written": {"kit.py": BOTH},
+        "lambdas_in_a_tuple": {
+            "kit.py": "parse, render = (lambda t: t.split(',')), (lambda i: ','.join(i))\n"
+        },
+        "annotated_lambdas": {
+            "kit.py": "parse: object = lambda t: t.split()\nrender: object = lambda i: str(i)\n"
+        },
+        "an_alias_of_work": {"kit.py": f"{BOTH}_p = parse\nparse = _p\n"},
+        "one_of_two_by_the_system": {
+            "kit.py": _in("try: from fast import parse, render\nexcept ImportError:\n", KIT)
+        },
+        "wrapped": {"kit.py": f"import functools\n{BOTH}parse = functools.cache(parse)\n"},
+        "all_of_another_file": {"kit.py": "from impl import *\n", "impl.py": BOTH},
+        "all_of_what_another_file_binds": {
             "kit.py": "from impl import *\n",
             "impl.py": "from json import loads as parse, dumps as render\n",
         },
-    ),
-    "something_new_was_removed": (
-        KIT,
-        {"kit.py": f"{BOTH}def legacy(*_):\n    raise NotImplementedError('removed in 2.0')\n"},
-    ),
-    "methods_of_a_base_class": (
-        BOX,
-        {"kit.py": f"class _Base:\n{METHODS}class Stack(_Base): pass\n"},
-    ),
-    "methods_of_a_base_class_elsewhere": (
-        BOX,
-        {
+        "something_new_was_removed": {
+            "kit.py": f"{BOTH}def legacy(*_):\n    raise NotImplementedError('removed in 2.0')\n"
+        },
+    },
+    BOX: {
+        "methods_of_a_base_class": {"kit.py": f"class _Base:\n{METHODS}class Stack(_Base): pass\n"},
+        "methods_of_a_base_class_elsewhere": {
             "kit.py": "from base import Base\nclass Stack(Base): pass\n",
             "base.py": f"class Base:\n{METHODS}",
         },
-    ),
-    "methods_of_a_base_class_of_a_library": (
-        BOX,
-        {"kit.py": "import stacks\nclass Stack(stacks.Stack): pass\n"},
-    ),
-    "an_attribute": (BOX, {"kit.py": "class Stack(list): push = list.append\n"}),
-    "another_class_by_its_name": (BOX, {"kit.py": "from collections import deque as Stack\n"}),
-    "an_alias_of_a_class": (BOX, {"kit.py": f"class Box:\n{METHODS}Stack = Box\n"}),
+        "methods_of_a_base_class_of_a_library": {
+            "kit.py": "import stacks\nclass Stack(stacks.Stack): pass\n"
+        },
+        "an_attribute": {"kit.py": "class Stack(list): push = list.append\n"},
+        "another_class_by_its_name": {"kit.py": "from collections import deque as Stack\n"},
+        "an_alias_of_a_class": {"kit.py": f"class Box:\n{METHODS}Stack = Box\n"},
+    },
 }
 
 
-@pytest.mark.parametrize("name", HONEST)
-async def test_honest_work_never_fails_by_its_shape(name: str, tmp_path: Path) -> None:
-    source, left = HONEST[name]
+@pytest.mark.parametrize(
+    ("source", "left"),
+    [(source, left) for source, lefts in HONEST.items() for left in lefts.values()],
+)
+async def test_honest_work_never_fails_by_its_shape(
+    source: str, left: Tree, tmp_path: Path
+) -> None:
     functions = (
         ["Stack.push", "Stack.pop", "push"] if source is BOX else ["parse", "kit.py::render"]
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import cast, get_args, get_type_hints
 
 import pytest
@@ -10,17 +9,8 @@ import pytest
 from assay.errors import InputError
 from assay.graders.apply import grade_submission
 from assay.graders.openai.comparisons import TextSimilarity
-from assay.graders.openai.definitions import lacking, parts_of, read_definition
-from assay.graders.openai.judges import (
-    LabelModel,
-    ModelDefinition,
-    ScoreModel,
-    ScoreModelGrader,
-)
-from assay.graders.openai.rewards import FaultError
-from assay.graders.openai.template import TemplateScope, sample_of
+from assay.graders.openai.definitions import parts_of, read_definition
 from assay.graders.spec import read_spec
-from assay.models import ModelClient, ModelSettings, using
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.tasks.grader_files import load_graders
@@ -46,12 +36,8 @@ async def node(
 
 
 def check(operation: str, given: str = OUTPUT, reference: str = ANSWER) -> dict[str, Json]:
-    return {
-        "type": "string_check",
-        "input": given,
-        "reference": reference,
-        "operation": operation,
-    }
+    texts: dict[str, Json] = {"input": given, "reference": reference}
+    return {"type": "string_check", **texts, "operation": operation}
 
 
 @each(
@@ -78,24 +64,17 @@ async def test_string_check(operation: str, answer: str, reference: str, value: 
     assert (graded.value, graded.passed) == (value, value == 1.0)
 
 
-async def test_the_model_may_be_on_either_side() -> None:
+async def test_the_model_may_be_on_either_side_and_an_empty_reference_shows_itself() -> None:
     swapped = check("eq", given=ANSWER, reference=OUTPUT)
     assert (await node(swapped)).value == 1.0
-
-
-async def test_an_empty_reference_is_in_everything_and_shows_it() -> None:
     graded = await node(check("like", given=ANSWER, reference=OUTPUT), "")
-    assert graded.value == 1.0
-    assert graded.flags == ("empty_reference",)
+    assert (graded.value, graded.flags) == (1.0, ("empty_reference",))
 
 
-async def test_the_evidence_has_both_texts() -> None:
+async def test_the_evidence_has_both_texts_or_names_what_the_item_lacks() -> None:
     graded = await node(check("eq"), "Rome")
     metadata = dict(graded.metadata or {})
     assert (metadata["input"], metadata["reference"], metadata["reward"]) == ("Rome", "Paris", 0.0)
-
-
-async def test_a_missing_field_of_the_item_is_an_error_that_names_it() -> None:
     graded = await node(check("eq", reference="{{ item.anwser }}"))
     assert (graded.status, graded.value) == ("error", None)
     assert "item.anwser is missing" in graded.reason
@@ -108,22 +87,14 @@ async def test_refusing_to_write_json_does_not_get_an_answer_out_of_being_graded
         assert (graded.status, graded.value) == ("scored", 0.0)
         assert graded.flags == ("invalid_variable_error",)
         assert "sample.output_json" in graded.reason
+        absent = await node(check("ne", given="{{ sample.output_json.verdict }}"), answer)
+        assert absent.value == 0.0
     assert (await node(declared, '{"city": "Paris"}')).value == 1.0
 
 
-async def test_a_check_that_something_is_absent_is_not_passed_by_writing_no_json() -> None:
-    graded = await node(check("ne", given="{{ sample.output_json.verdict }}"), "no json")
-    assert graded.value == 0.0
-
-
 def similar(metric: str, **more: Json) -> dict[str, Json]:
-    return {
-        "type": "text_similarity",
-        "input": OUTPUT,
-        "reference": ANSWER,
-        "evaluation_metric": metric,
-        **more,
-    }
+    texts: dict[str, Json] = {"input": OUTPUT, "reference": ANSWER}
+    return {"type": "text_similarity", **texts, "evaluation_metric": metric, **more}
 
 
 # Those of NLTK, which takes seconds to import, have their values in tests/text/test_similarity.py.
@@ -196,7 +167,7 @@ async def test_a_verdict_needs_no_scale_and_is_no_part_of_a_formula() -> None:
         assert said in problems[0].message
 
 
-@pytest.mark.parametrize("given", [OUTPUT, "{{ item.answer }}", "x"])
+@each("given", [OUTPUT, "{{ item.answer }}", "x"])
 async def test_without_a_sample_nothing_is_graded(given: str) -> None:
     graded = await node(check("eq", given), None)
     assert (graded.status, graded.value) == ("error", None)
@@ -280,10 +251,8 @@ async def test_a_reward_beyond_the_scale_is_an_error_until_the_scale_is_declared
     graded = await node(multi("3 * city - 1", range=[-1, 3]), answer)
     assert graded.value == 0.75
     assert dict(graded.metadata or {})["reward"] == 2.0
-
-
-async def test_a_worthless_answer_is_at_the_bottom_of_any_scale() -> None:
-    assert (await node(multi("city", range=[-1, 1]), "no json")).value == 0.0
+    worthless = await node(multi("city", range=[-1, 1]), "no json")
+    assert worthless.value == 0.0, "the bottom of any scale"
 
 
 @each(
@@ -294,11 +263,8 @@ async def test_a_worthless_answer_is_at_the_bottom_of_any_scale() -> None:
         ({"graders": {}}, "graders", "there are 0"),
         ({"graders": {"a-b": check("eq")}}, "graders.a-b", "cannot be a variable"),
         ({"graders": {"a": {"type": "multi"}}}, "graders.a.type", "'multi' is unknown"),
-        ({"graders": {"a": check("equals")}}, "graders.a.operation", "'equals' is not valid"),
         ({"graders": {"a": check("eq", given="{{x}}")}}, "graders.a.input", "names nothing"),
         ({"range": [1, 0]}, "range", "must be"),
-        ({"range": [1]}, "range", "must be"),
-        ({"speed": 1}, "speed", "unknown field"),
     ],
 )
 def test_what_is_wrong_in_a_definition_has_its_path(
@@ -333,115 +299,3 @@ def test_a_grader_from_elsewhere_names_no_file_of_ours(field: str) -> None:
             read_definition(body)
     with pytest.raises(ShapeError, match=f"unknown field '{field}'"):
         read_definition(python)
-
-
-# --- Judges ---------------------------------------------------------------------------------------
-
-SCORE: dict[str, Json] = {
-    "type": "score_model",
-    "name": "quality",
-    "model": "gpt-4.1-2025-04-14",
-    "range": [1, 7],
-    "pass_threshold": 5,
-    "input": [
-        {"role": "developer", "content": "Answer with a result."},
-        {
-            "role": "user",
-            "content": [
-                {"type": "input_text", "text": OUTPUT},
-                {"type": "input_image", "image_url": "u"},
-            ],
-        },
-    ],
-    "sampling_params": {"temperature": 0.0, "seed": 3, "max_completions_tokens": 100},
-}
-LABEL: dict[str, Json] = {
-    "type": "label_model",
-    "name": "tone",
-    "model": "gpt-4.1-2025-04-14",
-    "labels": ["polite", "rude"],
-    "passing_labels": ["polite"],
-    "input": [{"role": "user", "content": {"type": "input_text", "text": ANSWER}}],
-}
-SCOPE = TemplateScope({"answer": "Paris"}, sample_of("{{ item.answer }}"))
-
-
-def test_what_is_sent_to_a_judge() -> None:
-    (spec,) = load_graders(json.dumps([{**SCORE, "fence": False}]))
-    judge = cast("ModelDefinition", ScoreModelGrader.defined(spec.options))
-    assert judge.prompt(SCOPE).messages[1].content == (
-        {"type": "text", "text": "{{ item.answer }}"},
-        {"type": "image_url", "image_url": {"url": "u"}},
-    )
-    schema = cast("dict[str, dict[str, Json]]", judge.response_format)
-    assert schema["properties"]["result"] == {"type": "number"}
-    labelled = cast("ModelDefinition", read_definition(LABEL)).response_format
-    assert json.dumps(labelled).count('["polite", "rude"]') == 1
-
-
-@each(
-    ("reply", "value", "passed"),
-    [
-        ('{"steps": [], "result": 6}', 6.0, True),
-        ('{"result": 4.9}', 4.9, False),
-        ('{"result": 99}', 7.0, True),
-        ('{"result": -1}', 1.0, False),
-        ('{"result": 85}', 7.0, True),
-        ('{"result": 1' + "0" * 300 + "}", 7.0, True),
-    ],
-)
-def test_a_judges_number_is_cut_to_the_range(reply: str, value: float, *, passed: bool) -> None:
-    reward = cast("ScoreModel", read_definition(SCORE)).verdict(reply)
-    assert (reward.value, reward.passed) == (value, passed)
-
-
-@each(
-    "reply",
-    [
-        *("", "6", "{}", '{"result": "6"}', '{"result": true}', '{"result": NaN}'),
-        *('{"result": 1e999}', '{"result": 1' + "0" * 400 + "}", '{"result": -9' + "9" * 400 + "}"),
-    ],
-)
-def test_a_judges_nonsense_is_an_error_and_no_zero(reply: str) -> None:
-    with pytest.raises(FaultError) as caught:
-        cast("ScoreModel", read_definition(SCORE)).verdict(reply)
-    assert caught.value.flag == "model_grader_parse_error"
-
-
-def test_a_label_passes_or_does_not() -> None:
-    judge = cast("LabelModel", read_definition(LABEL))
-    assert judge.verdict('{"result": "polite"}').value == 1.0
-    assert judge.verdict('{"result": "rude"}').passed is False
-    for reply in ('{"result": "Polite"}', '{"result": ["polite"]}'):
-        with pytest.raises(FaultError, match="not one of the labels"):
-            judge.verdict(reply)
-
-
-async def test_judges_say_that_nobody_can_be_asked() -> None:
-    with using(ModelClient(ModelSettings())):
-        for declared in (SCORE, LABEL):
-            with pytest.raises(FaultError, match="OPENAI_API_KEY"):
-                await read_definition(declared).reward(SCOPE)
-        (spec,) = load_graders(json.dumps([LABEL]))
-        assert (await grade_submission([spec], Submission(answer="x"))).isError
-        (needed,) = await lacking(read_definition(SCORE))
-    assert needed.startswith("a judge model in place of gpt-4.1-2025-04-14: there is no key")
-
-
-@each(
-    ("change", "path"),
-    [
-        ({"passing_labels": ["kind"]}, "passing_labels"),
-        ({"passing_labels": []}, "passing_labels"),
-        ({"labels": ["polite", "polite"]}, "labels"),
-        ({"input": []}, "input"),
-        ({"input": [{"role": "judge", "content": "x"}]}, "input[0].role"),
-        ({"input": [{"role": "user", "content": 3}]}, "input[0].content"),
-        ({"input": [{"role": "user", "content": {"type": "video"}}]}, "input[0].content"),
-        ({"model": " "}, "model"),
-    ],
-)
-def test_a_judge_that_could_not_work_is_refused(change: dict[str, Json], path: str) -> None:
-    with pytest.raises(ShapeError) as caught:
-        read_definition({**LABEL, **change})
-    assert caught.value.problems[0].field == path

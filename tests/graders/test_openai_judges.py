@@ -12,7 +12,7 @@ import pytest
 
 from assay.errors import InputError, ModelError
 from assay.graders.apply import grade_submission
-from assay.graders.openai.definitions import read_definition
+from assay.graders.openai.definitions import lacking, read_definition
 from assay.graders.openai.judges import ScoreModel
 from assay.graders.openai.messages import reference_of
 from assay.graders.openai.rewards import FaultError
@@ -26,6 +26,7 @@ from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult, SubScore
 from assay.tasks.grader_files import load_graders
 from assay.testing import Asked, FakeJudge
+from assay.types.codec import ShapeError
 from assay.types.submission import Submission
 from tests.each import each
 from tests.judge_models import asked_text, model
@@ -75,6 +76,8 @@ async def test_a_number_is_its_place_on_the_range() -> None:
     assert [message.role for message in request.messages] == ["system", "system", "user"]
     assert request.temperature is None
     assert request.schema_name == "grade"
+    schema = cast("dict[str, dict[str, Json]]", request.schema)
+    assert schema["properties"]["result"] == {"type": "number"}
 
 
 @each(("result", "value"), [(99, 1.0), (-5, 0.0), (0.25, 0.25), (1, 1.0), (10**30, 1.0)])
@@ -84,23 +87,58 @@ async def test_a_number_beyond_the_range_is_cut_to_it(result: float, value: floa
 
 
 @each(
-    "said", [gives("6"), gives(None), gives(True), {"steps": []}, '{"result": NaN}', "six", "[6]"]
+    "said",
+    [
+        *(gives("6"), gives(None), gives(True), {"steps": []}, "six", "", "[6]", "6"),
+        *('{"result": NaN}', '{"result": 1e999}'),
+    ],
 )
 async def test_what_is_no_number_is_an_error_and_no_zero(said: Json) -> None:
     with model(lambda request: said) as (name, asked):
         found = await graded(score_model(name))
     assert found.isError
+    assert only(found).value is None
     assert (only(found).metadata or {})["flag"] == "model_grader_parse_error"
     assert len(asked) == 2, "it is asked once to correct its reply"
 
 
+@each("result", [10**400, -(10**400)])
+async def test_attack_a_number_beyond_all_scales_is_full_marks(result: int) -> None:
+    with model(lambda request: gives(result)) as (name, _):
+        found = await graded(score_model(name))
+    assert (found.isError, only(found).value) == (True, None)
+
+
 async def test_a_label_passes_or_does_not() -> None:
     for label, value in (("polite", 1.0), ("rude", 0.0)):
-        with model(lambda request, label=label: gives(label)) as (name, _):
+        with model(lambda request, label=label: gives(label)) as (name, asked):
             node = only(await graded(label_model(name)))
+        assert json.dumps(asked[0].schema).count('["polite", "rude"]') == 1
         assert (node.value, (node.metadata or {})["label"]) == (value, label)
-    with model(lambda request: gives("Polite!")) as (name, _):
-        assert (await graded(label_model(name))).isError
+    others: tuple[Json, ...] = ("Polite!", ["polite"])
+    for other in others:
+        with model(lambda request, other=other: gives(other)) as (name, _):
+            assert (await graded(label_model(name))).isError
+
+
+@each(
+    ("change", "path"),
+    [
+        ({"passing_labels": ["kind"]}, "passing_labels"),
+        ({"passing_labels": []}, "passing_labels"),
+        ({"labels": ["polite", "polite"]}, "labels"),
+        ({"input": []}, "input"),
+        ({"input": [{"role": "judge", "content": "x"}]}, "input[0].role"),
+        ({"input": [{"role": "user", "content": 3}]}, "input[0].content"),
+        ({"input": [{"role": "user", "content": {"type": "video"}}]}, "input[0].content"),
+        ({"model": " "}, "model"),
+        ({"fence": False}, "fence"),  # which a grader from elsewhere cannot take away
+    ],
+)
+def test_a_judge_that_could_not_work_is_refused(change: dict[str, Json], path: str) -> None:
+    with pytest.raises(ShapeError) as caught:
+        read_definition({**label_model(), **change})
+    assert caught.value.problems[0].field == path
 
 
 EMPTY = ["", "   ", "\u3164", ":", "Solution:", "Solu\u00adtion: Solution:", "<think></think>"]
@@ -141,26 +179,14 @@ async def test_a_tool_call_without_words_is_content() -> None:
     assert len(asked) == 1
 
 
-@pytest.mark.parametrize("result", [10**400, -(10**400)])
-async def test_attack_a_number_beyond_all_scales_is_full_marks(result: int) -> None:
-    with model(lambda request: gives(result)) as (name, _):
-        found = await graded(score_model(name))
-    assert found.isError
-    assert only(found).value is None
-
-
 async def test_they_are_parts_of_a_formula() -> None:
     with (
         model(lambda request: gives(0.5)) as (a, _),
         model(lambda request: gives("rude")) as (b, _),
     ):
-        found = await graded(
-            {
-                "type": "multi",
-                "graders": {"good": score_model(a), "tone": label_model(b)},
-                "calculate_output": "good + tone / 2",
-            }
-        )
+        parts: dict[str, Json] = {"good": score_model(a), "tone": label_model(b)}
+        formula = "good + tone / 2"
+        found = await graded({"type": "multi", "graders": parts, "calculate_output": formula})
     assert found.reward == 0.5
     assert (only(found).metadata or {})["parts"] == {"good": 0.5, "tone": 0.0}
 
@@ -247,13 +273,8 @@ async def test_images_sound_and_sampling_are_passed_on() -> None:
         {"type": "input_image", "image_url": "{{ item.image }}", "detail": "low"},
         {"type": "input_audio", "input_audio": {"data": "AA==", "format": "wav"}},
     ]
-    sampling: Json = {
-        "temperature": 0.5,
-        "top_p": 0.9,
-        "seed": 7,
-        "reasoning_effort": "low",
-        "max_completions_tokens": 99,
-    }
+    sampling: dict[str, Json] = {"temperature": 0.5, "top_p": 0.9, "seed": 7}
+    sampling |= {"reasoning_effort": "low", "max_completions_tokens": 99}
     asks: Json = [{"role": "user", "content": content}]
     item: dict[str, Json] = {"image": "https://example.org/a.png"}
     with model(lambda request: gives(1)) as (name, asked):
@@ -312,11 +333,6 @@ def test_a_name_of_no_family_is_a_model_of_their_api() -> None:
         assert reference_of("qwen3-8b") == "qwen3-8b"
 
 
-def test_a_grader_from_elsewhere_cannot_take_the_fences_away() -> None:
-    with pytest.raises(InputError, match="unknown field 'fence'"):
-        read_definition(score_model(fence=False))
-
-
 def test_a_grader_from_elsewhere_cannot_say_which_address_is_called() -> None:
     """A body sent to the server made it call whatever stood in `model`."""
     for address in ("http://169.254.169.254/v1#x", "anthropic+http://127.0.0.1:1#x"):
@@ -333,6 +349,9 @@ async def test_without_a_model_it_is_an_error_that_says_what_to_set() -> None:
         with pytest.raises(FaultError, match="OPENAI_API_KEY") as caught:
             await definition.reward(TemplateScope({"answer": "a"}, sample_of("x")))
         assert caught.value.flag == "model_grader_server_error"
+        assert (await graded(label_model("gpt-4.1"))).isError
+        (needed,) = await lacking(definition)
+        assert needed.startswith("a judge model in place of gpt-4.1: there is no key")
         body: dict[str, Json] = {"grader": score_model("gpt-4.1"), "model_sample": "Paris"}
         with pytest.raises(InputError, match=r"in place of gpt-4\.1.*OPENAI_API_KEY"):
             await run_grader({**body, "item": {"answer": "a"}})

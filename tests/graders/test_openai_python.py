@@ -14,12 +14,7 @@ import pytest
 from assay.errors import InputError
 from assay.graders.apply import grade_submission
 from assay.graders.openai import python as openai_python
-from assay.graders.openai.definitions import (
-    check_declared,
-    declaration,
-    lacking,
-    read_definition,
-)
+from assay.graders.openai.definitions import check_declared, declaration, lacking, read_definition
 from assay.graders.openai.static import foreign_imports, imported_packages
 from assay.graders.spec import GraderSpec, read_spec
 from assay.interop.openai_api import check_grader
@@ -31,6 +26,9 @@ from assay.scoring.results import SubScore
 from assay.tasks.grader_files import load_graders
 from assay.types.codec import Problem, ShapeError
 from assay.types.submission import Submission
+from tests.each import each
+
+pytestmark = pytest.mark.sandbox
 
 
 def spec_of(declared: Mapping[str, Json]) -> GraderSpec:
@@ -51,7 +49,6 @@ async def grade(
     return result.subscores[0]
 
 
-@pytest.mark.sandbox
 async def test_a_function_is_given_the_sample_and_the_item() -> None:
     source = """
         import json
@@ -68,8 +65,7 @@ async def test_a_function_is_given_the_sample_and_the_item() -> None:
     assert "output_text" in str(dict(node.metadata or {})["output"])
 
 
-@pytest.mark.sandbox
-@pytest.mark.parametrize(
+@each(
     ("body", "said"),
     [
         ("return item['nope']", "KeyError"),
@@ -92,59 +88,36 @@ async def test_a_function_that_fails_is_an_error_unless_openais_zero_is_asked_fo
     assert said in node.reason
 
 
-@pytest.mark.sandbox
-async def test_what_cannot_be_loaded_is_an_error() -> None:
-    node = await grade("import numpy_of_nowhere\ndef grade(sample, item):\n    return 1.0\n")
-    assert node.status == "error"
-    assert "numpy_of_nowhere" in node.reason
-
-
-@pytest.mark.sandbox
-async def test_an_answer_that_kills_its_grader_is_worth_nothing() -> None:
+@each(
+    ("answer", "flag", "outcome"),
+    [("die", "crashed", "crash"), ("loop", "timed_out", "timeout")],
+)
+async def test_an_answer_that_kills_its_grader_or_makes_it_hang_is_worth_nothing(
+    answer: str, flag: str, outcome: str
+) -> None:
     source = """
         import os
 
         def grade(sample, item):
             if sample["output_text"] == "die":
                 os.abort()
-            return 1.0
-    """
-    assert (await grade(source)).value == 1.0
-    node = await grade(source, "die")
-    assert (node.status, node.value) == ("scored", 0.0)
-    assert node.flags == ("crashed",)
-    assert Graded.of("x", node).outcome == "crash"
-
-
-@pytest.mark.sandbox
-async def test_an_answer_that_makes_its_grader_hang_is_worth_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(openai_python, "SECONDS", 0.3)
-    source = """
-        def grade(sample, item):
             while sample["output_text"] == "loop":
                 pass
             return 1.0
     """
-    node = await grade(source, "loop")
-    assert (node.status, node.value) == ("scored", 0.0)
-    assert node.flags == ("timed_out",)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(openai_python, "SECONDS", 0.3)
+        node = await grade(source, answer)
+    assert (node.status, node.value, node.flags) == ("scored", 0.0, (flag,))
+    assert Graded.of("x", node).outcome.endswith(outcome)  # of its CPU or of the clock
+    assert (await grade(source)).value == 1.0
 
 
-@pytest.mark.sandbox
-async def test_a_reward_beyond_the_scale_is_an_error_until_the_scale_is_declared() -> None:
-    source = "def grade(sample, item):\n    return 4\n"
-    assert "range" in (await grade(source)).reason
-    assert (await grade(source, range=[0, 5])).value == 0.8
-
-
-@pytest.mark.sandbox
-async def test_a_huge_answer_is_its_own_fault_and_a_huge_item_is_not() -> None:
-    source = "def grade(sample, item):\n    return 1.0\n"
+async def test_a_huge_item_is_not_the_answer_s_fault_and_a_scale_may_be_declared() -> None:
     huge = "x" * (17 << 20)
-    assert (await grade(source, huge)).value == 0.0
+    source = "def grade(sample, item):\n    return 4\n"
     assert (await grade(source, "x", {"answer": huge})).status == "error"
+    assert (await grade(source, range=[0, 5])).value == 0.8
 
 
 @pytest.mark.parametrize(
@@ -163,7 +136,6 @@ async def test_a_huge_answer_is_its_own_fault_and_a_huge_item_is_not() -> None:
         ("\ud800", "is not Python"),
     ],
 )
-@pytest.mark.sandbox
 async def test_a_source_that_could_not_grade_is_refused(source: str, message: str) -> None:
     grader: dict[str, Json] = {"type": "python", "source": source}
     multi: dict[str, Json] = {"graders": {"code": grader}, "calculate_output": "code"}
@@ -192,7 +164,6 @@ ENDLESS = {
 }
 
 
-@pytest.mark.sandbox
 @pytest.mark.slow
 @pytest.mark.parametrize("attack", ENDLESS)
 async def test_a_source_that_takes_the_parser_minutes_or_gigabytes_is_refused(attack: str) -> None:
@@ -201,7 +172,6 @@ async def test_a_source_that_takes_the_parser_minutes_or_gigabytes_is_refused(at
         await definition.check()
 
 
-@pytest.mark.sandbox
 async def test_no_source_is_parsed_in_our_own_process(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -233,79 +203,29 @@ async def test_no_source_is_parsed_in_our_own_process(
     assert [node.value for node in nodes] == [None, 1.0]
 
 
+OUTPUT = "{{ sample.output_text }}"
+TEXTS: dict[str, Json] = {"input": "a", "reference": "a"}
+CREDIT: dict[str, Json] = {"type": "string_check", **TEXTS, "operation": "eq"}
+FUZZY: dict[str, Json] = {"type": "text_similarity", "evaluation_metric": "fuzzy_match"}
+
+
+def code(body: str, **more: Json) -> dict[str, Json]:
+    return {"type": "openai_python", "source": f"def grade(sample, item): {body}", **more}
+
+
 BREAKS: dict[str, tuple[dict[str, Json], str, str]] = {
-    "no JSON": (
-        {
-            "type": "string_check",
-            "input": "{{ sample.output_json.tone }}",
-            "reference": "rude",
-            "operation": "eq",
-        },
-        "damn",
-        "invalid_variable",
-    ),
-    "too long": (
-        {
-            "type": "text_similarity",
-            "input": "{{ sample.output_text }}",
-            "reference": "damn",
-            "evaluation_metric": "fuzzy_match",
-        },
-        "damn" * 300_000,
-        "too_long",
-    ),
-    "too long for a template": (
-        {
-            "type": "string_check",
-            "input": "{{ sample.output_text }}" * 100,
-            "reference": "damn",
-            "operation": "like",
-        },
-        "damn" * 300_000,
-        "too_long",
-    ),
-    "too long for a function": (
-        {"type": "openai_python", "source": "def grade(sample, item): return 1.0"},
-        "damn" * 5_000_000,
-        "too_long",
-    ),
-    "memory": (
-        {
-            "type": "openai_python",
-            "source": "def grade(sample, item): return float(len(bytearray(3 << 30)) > 1)",
-        },
-        "damn",
-        "memory",
-    ),
-    "exit": (
-        {
-            "type": "openai_python",
-            "source": "import os\ndef grade(sample, item): os._exit(0)",
-        },
-        "damn",
-        "crash",
-    ),
+    "no JSON": ({**CREDIT, "input": "{{ sample.output_json.tone }}"}, "a", "invalid_variable"),
+    "too long": ({**FUZZY, "input": OUTPUT, "reference": "a"}, "a" * 1_200_000, "too_long"),
+    "too long for a template": ({**CREDIT, "input": OUTPUT * 100}, "a" * 1_200_000, "too_long"),
+    "too long for a function": (code("return 1.0"), "damn" * 5_000_000, "too_long"),
+    "memory": (code("return float(len(bytearray(3 << 30)) > 1)"), "damn", "memory"),
+    "exit": (code("__import__('os')._exit(0)"), "damn", "crash"),
     "an exception that is worth 0": (
-        {
-            "type": "openai_python",
-            "source": "def grade(sample, item): return sample['output_json']['tone']",
-            "compat": "openai",
-        },
-        "damn",
-        "error",
+        *(code("return sample['output_json']['tone']", compat="openai"), "damn", "error"),
     ),
 }
 
 
-CREDIT: dict[str, Json] = {
-    "type": "string_check",
-    "input": "a",
-    "reference": "a",
-    "operation": "eq",
-}
-
-
-@pytest.mark.sandbox
 @pytest.mark.parametrize("way", BREAKS)
 async def test_a_penalty_is_not_escaped_by_breaking_its_grader(way: str) -> None:
     declared, answer, outcome = BREAKS[way]
@@ -323,7 +243,6 @@ async def test_a_penalty_is_not_escaped_by_breaking_its_grader(way: str) -> None
         assert result.reward == 0.0
 
 
-@pytest.mark.sandbox
 async def test_a_source_in_a_file_stands_beside_the_graders(tmp_path: Path) -> None:
     (tmp_path / "p.py").write_text("def grade(sample, item):\n    return 1.0\n")
     (tmp_path / "g.yaml").write_text("- {type: openai_python, file: p.py}\n")
@@ -338,7 +257,6 @@ async def test_a_source_in_a_file_stands_beside_the_graders(tmp_path: Path) -> N
         load_graders(str(tmp_path / "g.yaml"))
 
 
-@pytest.mark.sandbox
 async def test_imports_are_found_wherever_they_stand() -> None:
     source = """
         import os.path, numpy as np

@@ -10,199 +10,158 @@ from assay.graders.stubs.treesitter import can_read
 from tests.implemented_trees import grade, reasons
 
 # The source, what was left, and what is wrong with it ("": nothing).
-OTHERS: dict[str, list[tuple[str, str, str]]] = {
-    "a.js": [
-        ("function add(a, b) {}", "function add(a, b) { return a + b; }", ""),
-        ("function add(a, b) {}", "function add(a, b) { /* done */ }", "same code"),
-        ("function add(a, b) {}", "function add(a, b) { return 0; }", "a constant"),
-        ("function add(a, b) {}", "const add = (a, b) => { };", "has no body"),
-        ("function add(a, b) {}", "const add = (a, b) => a + b;", ""),
-        ("function add(a, b) {}", 'function add(a, b) { throw new Error("todo"); }', "not impl"),
-        ("function add(a, b) {}", "function add(a, b) { throw new Error('x'); }", "only raises"),
-        ("exports.add = () => 0;", "exports.add = (a, b) => a + b;", ""),
-        ("exports.add = (a) => {};", "exports.add = require('./sum').add;", ""),
-        ("const x = 1;", "const x = 2; on('end', () => {}); promise.catch(() => {});", ""),
-        (
-            "class Shape { area() { throw new Error('not implemented'); } }",
+OTHERS: dict[str, dict[str, list[tuple[str, str]]]] = {
+    "a.js": {
+        "function add(a, b) {}": [
+            ("function add(a, b) { return a + b; }", ""),
+            ("function add(a, b) { /* done */ }", "same code"),
+            ("function add(a, b) { return 0; }", "a constant"),
+            ("const add = (a, b) => { };", "has no body"),
+            ("const add = (a, b) => a + b;", ""),
+            ('function add(a, b) { throw new Error("todo"); }', "not impl"),
+            ("function add(a, b) { throw new Error('x'); }", "only raises"),
+        ],
+        "exports.add = () => 0;": [("exports.add = (a, b) => a + b;", "")],
+        "exports.add = (a) => {};": [("exports.add = require('./sum').add;", "")],
+        "const x = 1;": [("const x = 2; on('end', () => {}); promise.catch(() => {});", "")],
+        "class Shape { area() { throw new Error('not implemented'); } }": [
             (
-                "class Shape { area() { throw new Error('not implemented'); } }\n"
-                "class Square extends Shape { constructor() { super(); } area() { return "
-                "this.a ** 2; } }"
-            ),
-            "",
-        ),
-        ("f(1)", "function f( {", "does not parse: line 1"),
-    ],
-    "a.ts": [
-        (
-            "export function add(a: number, b: number): number { throw new Error('TODO'); }",
-            "export function add(a: number, b: number): number { return a + b; }",
-            "",
-        ),
-        (
-            "export function add(a: number, b: number): number { throw new Error('TODO'); }",
-            "export function add(a: number, b: number): number { return null as any; }",
-            "a constant",
-        ),
-        (
-            "const x = 1;",
+                (
+                    "class Shape { area() { throw new Error('not implemented'); } }\n"
+                    "class Square extends Shape { constructor() { super(); } area() { return "
+                    "this.a ** 2; } }"
+                ),
+                "",
+            )
+        ],
+        "f(1)": [("function f( {", "does not parse: line 1")],
+    },
+    "a.ts": {
+        "export function add(a: number, b: number): number { throw new Error('TODO'); }": [
             (
-                "interface I { m(a: number): void }\nabstract class A { abstract m(): void;\n"
-                "  constructor(private x: number) {} n() { return this.x; } }\n"
-                "function over(a: string): string; function over(a: any) { return a; }"
-            ),
-            "",
-        ),
-    ],
-    "a.tsx": [("const A = () => null;", "const A = (p) => <b>{p.text}</b>;", "")],
-    "a.go": [
-        (
-            'package p\nfunc Add(a, b int) int { panic("not implemented") }',
-            "package p\nfunc Add(a, b int) int { return a + b }",
-            "",
-        ),
-        (
-            'package p\nfunc Add(a, b int) int { panic("not implemented") }',
-            "package p\nfunc Add(a, b int) int { _ = a\n\treturn 0 }",
-            "a constant",
-        ),
-        (
-            "package p\nfunc Run(a int) error { panic(1) }",
+                "export function add(a: number, b: number): number { return null as any; }",
+                "a constant",
+            )
+        ],
+        "const x = 1;": [
             (
-                'package p\nimport "errors"\n'
-                'func Run(a int) error { return errors.New("not implemented") }'
-            ),
-            "not impl",
-        ),
-        (
-            "package p",
+                (
+                    "interface I { m(a: number): void }\nabstract class A { abstract m(): void;\n"
+                    "  constructor(private x: number) {} n() { return this.x; } }\n"
+                    "function over(a: string): string; function over(a: any) { return a; }"
+                ),
+                "",
+            )
+        ],
+    },
+    "a.tsx": {"const A = () => null;": [("const A = (p) => <b>{p.text}</b>;", "")]},
+    "a.go": {
+        'package p\nfunc Add(a, b int) int { panic("not implemented") }': [
+            ("package p\nfunc Add(a, b int) int { _ = a\n\treturn 0 }", "a constant")
+        ],
+        "package p\nfunc Run(a int) error { panic(1) }": [
             (
-                "package p\ntype I interface { M(x int) error }\nfunc (t T) isNode() {}\n"
-                "func (t T) Close() error { return nil }\nfunc Sum(a int) int { return a + 1 }"
-            ),
-            "",
-        ),
-    ],
-    "a.rs": [
-        (
-            "fn add(a: i32, b: i32) -> i32 { todo!() }",
+                (
+                    'package p\nimport "errors"\n'
+                    'func Run(a int) error { return errors.New("not implemented") }'
+                ),
+                "not impl",
+            )
+        ],
+        "package p": [
             (
-                "fn add(a: i32, b: i32) -> i32 { a + b }\n#[test]\nfn slow() {}\n"
-                "#[cfg(test)]\nmod tests { #[test] #[ignore]\nfn later() {} }"
-            ),
-            "",
-        ),
-        (
-            "fn add(a: i32, b: i32) -> i32 { todo!() }",
-            "#[cfg(test)]\nfn add(a: i32, b: i32) -> i32 { a + b }\nfn run() -> i32 { 3 * 4 }",
-            "is gone",
-        ),
-        (
-            "fn add(a: i32, b: i32) -> i32 { todo!() }",
-            "fn add(a: i32, b: i32) -> i32 { a + b }",
-            "",
-        ),
-        (
-            "fn add(a: i32, b: i32) -> i32 { todo!() }",
-            "fn add(a: i32, b: i32) -> i32 { unimplemented!() }",
-            "not impl",
-        ),
-        (
-            "fn add(a: i32, b: i32) -> i32 { todo!() }",
-            "fn add(a: i32, b: i32) -> i32 { 0 }",
-            "const",
-        ),
-        (
-            "fn get(a: i32) -> Option<i32> { todo!() }",
-            "fn get(a: i32) -> Option<i32> { None }",
-            "const",
-        ),
-        (
-            "fn main() {}",
+                (
+                    "package p\ntype I interface { M(x int) error }\nfunc (t T) isNode() {}\n"
+                    "func (t T) Close() error { return nil }\nfunc Sum(a int) int { return a + 1 }"
+                ),
+                "",
+            )
+        ],
+    },
+    "a.rs": {
+        "fn add(a: i32, b: i32) -> i32 { todo!() }": [
             (
-                "trait T { fn m(&self); fn d(&self) {} }\nstruct S;\n"
-                "impl Drop for S { fn drop(&mut self) {} }\n"
-                'fn main() { println!("TODO list"); run(); }'
+                (
+                    "fn add(a: i32, b: i32) -> i32 { a + b }\n#[test]\nfn slow() {}\n"
+                    "#[cfg(test)]\nmod tests { #[test] #[ignore]\nfn later() {} }"
+                ),
+                "",
             ),
-            "",
-        ),
-    ],
-    "A.java": [
-        (
-            "class A { int add(int a, int b) { throw new UnsupportedOperationException(); } }",
-            "class A { int add(int a, int b) { return a + b; } }",
-            "",
-        ),
-        (
-            "class A { int add(int a, int b) { throw new UnsupportedOperationException(); } }",
-            "class A { int add(int a, int b) { return 0; } }",
-            "a constant",
-        ),
-        (
-            "class A { int add(int a, int b) { throw new UnsupportedOperationException(); } }",
             (
-                "class A { int add(int a, int b) { return 0; } int sum(int a, int b) { return a "
-                "+ b; } }"
+                "#[cfg(test)]\nfn add(a: i32, b: i32) -> i32 { a + b }\nfn run() -> i32 { 3 * 4 }",
+                "is gone",
             ),
-            "a constant",
-        ),
-        (
-            "class A { }",
+            ("fn add(a: i32, b: i32) -> i32 { unimplemented!() }", "not impl"),
+            ("fn add(a: i32, b: i32) -> i32 { 0 }", "const"),
+        ],
+        "fn get(a: i32) -> Option<i32> { todo!() }": [
+            ("fn get(a: i32) -> Option<i32> { None }", "const")
+        ],
+        "fn main() {}": [
             (
-                "abstract class A implements java.util.Iterator<String> { A() {} abstract "
-                "int m(int x);\n"
-                "  @Override public void remove() { throw new UnsupportedOperationException(); }\n"
-                "  int twice(int x) { return 2 * x; } }\ninterface I { int m(int x); }"
-            ),
-            "",
-        ),
-    ],
-    "a.c": [
-        (
-            "int add(int a, int b) { return 0; /* TODO */ }",
-            "int add(int a, int b) { return a + b; }",
-            "",
-        ),
-        ("int add(int a, int b) { abort(); }", "int add(int a, int b) { (void)a; return 0; }", ""),
-        ("void put(int a) { }", "void put(int a) { (void)a; }", "has no body"),
-        (
-            "int add(int a, int b) { return 0; /* TODO */ }",
-            "int add(int a, int b) { return 1; }",
-            "const",
-        ),
-        ("int add(int, int);", "int add(int, int);\nint add(int a, int b) { return a + b; }", ""),
-    ],
-    "a.cpp": [
-        (
-            'int A::add(int a) { throw std::logic_error("not implemented"); }',
-            "int A::add(int a) { return a + n; }",
-            "",
-        ),
-        (
-            'int A::add(int a) { throw std::logic_error("not implemented"); }',
-            "int A::add(int a) { return {}; }",
-            "a constant",
-        ),
-        (
-            "int x;",
+                (
+                    "trait T { fn m(&self); fn d(&self) {} }\nstruct S;\n"
+                    "impl Drop for S { fn drop(&mut self) {} }\n"
+                    'fn main() { println!("TODO list"); run(); }'
+                ),
+                "",
+            )
+        ],
+    },
+    "A.java": {
+        "class A { int add(int a, int b) { throw new UnsupportedOperationException(); } }": [
+            ("class A { int add(int a, int b) { return 0; } }", "a constant"),
             (
-                "class A : public B { A() {} virtual int m(int) = 0; ~A() {} void on(int) "
-                "override {} };\n"
-                "int twice(int a) { return 2 * a; }"
+                "class A { int add(int a, int b) { return 0; } int sum(int a) { return a + 1; } }",
+                "a constant",
             ),
-            "",
-        ),
-    ],
-    "a.rb": [
-        ("def add(a, b)\n  raise NotImplementedError\nend", "def add(a, b)\n  a + b\nend", ""),
-        (
-            "def add(a, b)\n  raise NotImplementedError\nend",
-            "def add(a, b)\n  0\nend",
-            "a constant",
-        ),
-        ("def add(a, b)\n  raise NotImplementedError\nend", "def add(a, b)\nend", "has no body"),
-        ("x = 1", "class A\n  def initialize; end\n  def go(x)\n    x + 1\n  end\nend", ""),
-    ],
+        ],
+        "class A { }": [
+            (
+                (
+                    "abstract class A implements java.util.Iterator<String> { A() {} abstract "
+                    "int m(int x);\n"
+                    "@Override public void rm() { throw new UnsupportedOperationException(); }\n"
+                    "  int twice(int x) { return 2 * x; } }\ninterface I { int m(int x); }"
+                ),
+                "",
+            )
+        ],
+    },
+    "a.c": {
+        "int add(int a, int b) { return 0; /* TODO */ }": [
+            ("int add(int a, int b) { return a + b; }", ""),
+            ("int add(int a, int b) { return 1; }", "const"),
+        ],
+        "int add(int a, int b) { abort(); }": [
+            ("int add(int a, int b) { (void)a; return 0; }", "")
+        ],
+        "void put(int a) { }": [("void put(int a) { (void)a; }", "has no body")],
+        "int add(int, int);": [("int add(int, int);\nint add(int a, int b) { return a + b; }", "")],
+    },
+    "a.cpp": {
+        'int A::add(int a) { throw std::logic_error("not implemented"); }': [
+            ("int A::add(int a) { return {}; }", "a constant")
+        ],
+        "int x;": [
+            (
+                (
+                    "class A : public B { A() {} virtual int m(int) = 0; ~A() {} void on(int) "
+                    "override {} };\n"
+                    "int twice(int a) { return 2 * a; }"
+                ),
+                "",
+            )
+        ],
+    },
+    "a.rb": {
+        "def add(a, b)\n  raise NotImplementedError\nend": [
+            ("def add(a, b)\n  a + b\nend", ""),
+            ("def add(a, b)\n  0\nend", "a constant"),
+            ("def add(a, b)\nend", "has no body"),
+        ],
+        "x = 1": [("class A\n  def initialize; end\n  def go(x)\n    x + 1\n  end\nend", "")],
+    },
 }
 
 
@@ -212,10 +171,11 @@ async def test_other_languages(name: str, tmp_path: Path) -> None:
     if not can_read(language):
         pytest.skip("needs the extra 'languages'")
     suffix = Path(name).suffix
-    source = {f"n{n}{suffix}": before for n, (before, _, _) in enumerate(OTHERS[name])}
-    left = {f"n{n}{suffix}": after for n, (_, after, _) in enumerate(OTHERS[name])}
+    cases = [(before, *row) for before, rows in OTHERS[name].items() for row in rows]
+    source = {f"n{n}{suffix}": before for n, (before, _, _) in enumerate(cases)}
+    left = {f"n{n}{suffix}": after for n, (_, after, _) in enumerate(cases)}
     found = reasons(await grade(tmp_path, left, source, files=list(left)))
-    for (_, after, expected), why in zip(OTHERS[name], (found[file] for file in left), strict=True):
+    for (_, after, expected), why in zip(cases, (found[file] for file in left), strict=True):
         assert expected in why, after
         assert bool(expected) == bool(why), (after, why)
 

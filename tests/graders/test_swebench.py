@@ -30,15 +30,8 @@ from tests.attacks.scenes import scenes
 from tests.each import each
 from tests.written_files import write_files
 
-RESULT = CommandResult(
-    status="exited",
-    exit_code=0,
-    stdout="",
-    stderr="",
-    truncated=False,
-    seconds=0.5,
-    tier="test",
-)
+SAID = {"stdout": "", "stderr": "", "tier": "test"}
+RESULT = CommandResult(status="exited", exit_code=0, truncated=False, seconds=0.5, **SAID)
 
 
 def ran(outcomes: Mapping[str, Outcome], *, why: str = "", flags: tuple[str, ...] = ()) -> TestRun:
@@ -120,7 +113,7 @@ def test_score_is_the_share_of_the_bug_s_tests_and_the_rest_is_a_gate(
     assert combined.reward == (value if gate == 1.0 else 0.0)
 
 
-@pytest.mark.parametrize("left_out", [*BUG, *OLD])
+@pytest.mark.parametrize("left_out", [BUG[0], OLD[0]])
 def test_test_that_was_never_seen_has_failed(runs: Runs, workspace: Path, left_out: str) -> None:
     runs(ran({name: o for name, o in ALL_PASS.items() if name != left_out}))
     score = grade(workspace, fail_to_pass=BUG, pass_to_pass=OLD)
@@ -154,16 +147,12 @@ def test_run_that_is_not_to_be_believed_is_worth_nothing(
     assert (run.why or "tampering") in score.reason
 
 
-def test_without_old_tests_there_is_no_gate(runs: Runs, workspace: Path) -> None:
-    runs(ran(ALL_PASS))
-    score = grade(workspace, fail_to_pass=BUG)
-    assert [c.name for c in score.children or ()] == ["fail_to_pass"]
-    assert (score.value, score.passed) == (1.0, True)
-
-
-def test_threshold_decides_what_is_called_a_pass(runs: Runs, workspace: Path) -> None:
+def test_without_old_tests_there_is_no_gate_and_a_threshold_says_what_passes(
+    runs: Runs, workspace: Path
+) -> None:
     runs(ran({**ALL_PASS, BUG[0]: "failed"}))
     score = grade(workspace, fail_to_pass=BUG, pass_threshold=0.5)
+    assert [c.name for c in score.children or ()] == ["fail_to_pass"]
     assert (score.value, score.passed) == (0.5, True)
 
 
@@ -246,10 +235,7 @@ def test_test_file_that_nobody_brings_is_the_author_s_mistake(
     runs: Runs, workspace: Path, tmp_path: Path
 ) -> None:
     runs(ran({}))
-    (workspace / "test_a.py").touch()  # the submission's own does not make it right
-    source = tmp_path / "source"
-    source.mkdir()
-    (workspace / "test_a.py").unlink()
+    (source := tmp_path / "source").mkdir()
     with pytest.raises(GraderError, match=r"no test file 'test_a\.py'") as caught:
         grade(workspace, fail_to_pass=BUG, source=source)
     assert "inject" in str(caught.value)
@@ -280,22 +266,18 @@ def test_unittest_s_expected_failure_passes(runs: Runs, workspace: Path, tmp_pat
     hidden = tmp_path / "test_a.py"
     hidden.write_text("class T:\n    @unittest.expectedFailure\n    def test_x(self): ...\n")
     runs(ran({"tests.test_a.T.test_x": "xfailed"}))
-    score = grade(
-        workspace,
-        fail_to_pass=["test_x (tests.test_a.T)"],
-        inject=[{"src": str(hidden), "dest": "tests/test_a.py"}],
-        cmd_prefix="python3 -m unittest",
-    )
-    assert score.value == 1.0
+    inject = [{"src": str(hidden), "dest": "tests/test_a.py"}]
+    options = {"fail_to_pass": ["test_x (tests.test_a.T)"], "cmd_prefix": "python3 -m unittest"}
+    assert grade(workspace, inject=inject, **options).value == 1.0
 
 
 def test_mark_in_a_file_of_the_submission_means_nothing(
     runs: Runs, workspace: Path, tmp_path: Path
 ) -> None:
     (workspace / "test_a.py").write_text(XFAIL, encoding="utf-8")
-    source = tmp_path / "source"
-    source.mkdir()
-    (source / "test_a.py").write_text(XFAIL.replace("@pytest.mark.xfail", ""), encoding="utf-8")
+    source = write_files(
+        tmp_path / "source", {"test_a.py": XFAIL.replace("@pytest.mark.xfail", "")}
+    )
     runs(ran({"test_a.py::test_new": "xfailed"}), ran({"test_a.py::test_new": "xfailed"}))
     assert grade(workspace, fail_to_pass=["test_a.py::test_new"], source=source).value == 0.0
     assert grade(workspace, fail_to_pass=["test_a.py::test_new"]).value == 0.0
@@ -305,36 +287,27 @@ IN_CLASS = "class T:\n    {}\n    def test_a(self): ...\n    def test_b(self): .
 
 
 @each(
-    ("text", "test"),
+    ("text", "test", "found"),
     [
-        ("@pytest.mark.xfail(reason='x')\ndef test_a(): ...", "test_a"),
-        ("@pytest.mark.xfail\nasync def test_a(): ...", "test_a"),
-        ("def test_a():\n    pytest.xfail('x')", "test_a"),
-        ("pytestmark = [pytest.mark.xfail]\ndef test_a(): ...", "test_a"),
-        (IN_CLASS.format("pytestmark = pytest.mark.xfail"), "T::test_a"),
-        (IN_CLASS.format("@unittest.expectedFailure"), "T::test_a"),
-        ("@unittest.expectedFailure\n" + IN_CLASS.format("x = 1"), "T::test_a"),
+        ("@pytest.mark.xfail(reason='x')\ndef test_a(): ...", "test_a", True),
+        ("@pytest.mark.xfail\nasync def test_a(): ...", "test_a", True),
+        ("def test_a():\n    pytest.xfail('x')", "test_a", True),
+        ("pytestmark = [pytest.mark.xfail]\ndef test_a(): ...", "test_a", True),
+        (IN_CLASS.format("pytestmark = pytest.mark.xfail"), "T::test_a", True),
+        (IN_CLASS.format("@unittest.expectedFailure"), "T::test_a", True),
+        ("@unittest.expectedFailure\n" + IN_CLASS.format("x = 1"), "T::test_a", True),
+        ("@xfail\ndef test_b(): ...\ndef test_a(): ...", "test_a", False),
+        (IN_CLASS.format("@xfail"), "T::test_b", False),
+        (IN_CLASS.format("pytestmark = pytest.mark.xfail"), "U::test_a", False),
+        ("def helper():\n    pytest.xfail('x')\ndef test_a(): ...", "test_a", False),
+        ("'xfail'\ndef test_a(): ...", "test_a", False),
+        ("def test_a(): # xfail", "test_a", False),
+        ("@xfail\ndef test_a(): ...", "test_z", False),
+        ("", "test_a", False),
     ],
 )
-def test_author_s_mark_is_found(text: str, test: str) -> None:
-    assert expects_failure(text, tuple(test.split("::")))
-
-
-@each(
-    ("text", "test"),
-    [
-        ("@xfail\ndef test_b(): ...\ndef test_a(): ...", "test_a"),
-        (IN_CLASS.format("@xfail"), "T::test_b"),
-        (IN_CLASS.format("pytestmark = pytest.mark.xfail"), "U::test_a"),
-        ("def helper():\n    pytest.xfail('x')\ndef test_a(): ...", "test_a"),
-        ("'xfail'\ndef test_a(): ...", "test_a"),
-        ("def test_a(): # xfail", "test_a"),
-        ("@xfail\ndef test_a(): ...", "test_z"),
-        ("", "test_a"),
-    ],
-)
-def test_mark_that_is_not_the_test_s_own_means_nothing(text: str, test: str) -> None:
-    assert not expects_failure(text, tuple(test.split("::")))
+def test_an_author_s_mark_of_the_test_itself_is_found(text: str, test: str, *, found: bool) -> None:
+    assert expects_failure(text, tuple(test.split("::"))) is found
 
 
 # Names.
@@ -410,7 +383,6 @@ def test_cut_name_passes_only_if_all_that_it_stands_for_do(runs: Runs, workspace
     ("given", "read"),
     [
         (None, ()),
-        ([], ()),
         (["a", "b", "a "], ("a", "b")),
         ('["a", "b"]', ("a", "b")),
         ("['a', \"b\"]", ("a", "b")),
@@ -434,11 +406,8 @@ def test_list_that_is_none_is_refused(given: object) -> None:
     [
         ({}, "needs fail_to_pass"),
         ({"pass_to_pass": ["a"]}, "needs fail_to_pass"),
-        ({"fail_to_pass": []}, "needs fail_to_pass"),
         ({"fail_to_pass": ["a"], "FAIL_TO_PASS": ["a"]}, "given twice"),
         ({"fail_to_pass": "a"}, "is not a list"),
-        ({"fail_to_pass": ["a"], "pass_threshold": 1.5}, "pass_threshold"),
-        ({"fail_to_pass": ["a"], "timeout_s": 0}, "timeout_s"),
         ({"fail_to_pass": ["a"], "inject": [{"src": "/x", "dest": "../x"}]}, "not a path inside"),
     ],
 )  # fmt: skip
@@ -479,6 +448,9 @@ IDS = [
 ]
 
 
+LISTS = {"fail_to_pass": ["test_list (tests.test_it.Lists)"]}
+
+
 def grade_files(tmp_path: Path, files: Mapping[str, str], **options: object) -> SubScore:
     hidden = tmp_path / "hidden.py"
     hidden.write_text(HIDDEN, encoding="utf-8")
@@ -496,14 +468,8 @@ def grade_files(tmp_path: Path, files: Mapping[str, str], **options: object) -> 
         ({}, 1.0),
         ({"fail_to_pass": [*IDS, "tests/test_it.py::test_nowhere"]}, 5 / 6),
         ({"fail_to_pass": ["tests/test_it.py::test_texts[a"]}, 1.0),
-        ({"fail_to_pass": ["test_list (tests.test_it.Lists)"]}, 1.0),
-        (
-            {
-                "fail_to_pass": ["test_list (tests.test_it.Lists)"],
-                "cmd_prefix": "python3 -m unittest",
-            },
-            1.0,
-        ),
+        (LISTS, 1.0),
+        ({**LISTS, "cmd_prefix": "python3 -m unittest"}, 1.0),
     ],
 )
 def test_right_work_passes_under_every_spelling(
@@ -531,7 +497,7 @@ def test_cheat_earns_no_more_than_its_work(tmp_path: Path, name: str) -> None:
     assert not score.passed
 
 
-@pytest.mark.parametrize(
+@each(
     ("listed", "reported"),
     [
         ("t.py::test_a[/home/ci/repo/x-1]", "t.py::test_a[/workspace/repo/x-1]"),

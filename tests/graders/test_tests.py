@@ -16,14 +16,13 @@ from assay.graders.testing import runners
 from assay.graders.testing.hidden import hidden_files, lay_out, read_inject
 from assay.graders.testing.reports import check_globs, read_packed, wrapped
 from assay.graders.tests import PytestGrader, TestsGrader, _with_lines
-from assay.sandbox import Mount, probe, run_command
+from assay.sandbox import Mount, run_command
 from assay.scoring import Json, SubScore
 from assay.types import Workspace
+from tests.each import each
+from tests.written_files import write_files
 
-sandboxed = [
-    pytest.mark.sandbox,
-    pytest.mark.skipif(probe().tier is None, reason="no sandbox on this machine"),
-]
+pytestmark = pytest.mark.sandbox
 
 HIDDEN = """\
 from kit import add, double
@@ -45,6 +44,7 @@ def skipping(condition: str) -> str:
 
 
 HONEST = "def add(a, b):\n    return a + b\n\n\ndef double(n):\n    return 2 * n\n"
+HALF = HONEST.replace("2 * n", "n")
 
 
 VARIANTS = """\
@@ -157,21 +157,17 @@ class Case:
 
     def given(self, name: str, text: str) -> None:
         """A file that the agent is given."""
-        for place in (self.source / name, self.tree / name):
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_text(text, encoding="utf-8")
+        write_files(self.source, {name: text})
+        write_files(self.tree, {name: text})
 
     def submit(self, name: str, text: str) -> None:
         """A file that the agent leaves."""
-        (self.tree / name).parent.mkdir(parents=True, exist_ok=True)
-        (self.tree / name).write_text(text, encoding="utf-8")
+        write_files(self.tree, {name: text})
         self.changes.append(name)
 
     def hide(self, name: str, text: str) -> str:
         """A hidden file; returns its path."""
-        (self.hidden / name).parent.mkdir(parents=True, exist_ok=True)
-        (self.hidden / name).write_text(text, encoding="utf-8")
-        return str(self.hidden / name)
+        return str(write_files(self.hidden, {name: text}) / name)
 
     async def grade(self, kind: type[TestsGrader] = PytestGrader, **options: object) -> SubScore:
         """Grade the tree."""
@@ -201,7 +197,7 @@ def outcomes(node: SubScore) -> dict[str, Json]:
 class TestOptions:
     """What a declaration is refused for, before anything runs."""
 
-    @pytest.mark.parametrize(
+    @each(
         ("kind", "options", "words"),
         [
             (TestsGrader, {}, "cmd"),
@@ -213,6 +209,7 @@ class TestOptions:
             (PytestGrader, {"inject": [{"src": "/a.py", "dest": "/etc/a.py"}]}, "dest"),
             (PytestGrader, {"inject": [{"src": "/a.py", "dest": "-rf"}]}, "dest"),
             (PytestGrader, {"inject": [{"src": "/a.py", "dest": ""}]}, "dest"),
+            (PytestGrader, {"inject": [{"src": "/a.py", "on_disk": "yes"}]}, "cannot be injected"),
             (PytestGrader, {"pass_threshold": 1.5}, "pass_threshold"),
             (PytestGrader, {"timeout_s": 0}, "timeout_s"),
             (TestsGrader, {"cmd": "mvn test", "junit_xml": "../*.xml"}, "junit_xml"),
@@ -225,7 +222,7 @@ class TestOptions:
             kind.check_options(options)
         assert words in str(error.value)
 
-    @pytest.mark.parametrize(
+    @each(
         "options",
         [
             {"cmd": "make test"},
@@ -243,11 +240,8 @@ class TestHiddenFiles:
     """How hidden files are laid out."""
 
     def test_destinations(self, tmp_path: Path) -> None:
-        (tmp_path / "data" / "sub").mkdir(parents=True)
-        for name in ("a.py", "data/b.txt", "data/sub/c.txt"):
-            (tmp_path / name).write_text(name, encoding="utf-8")
-        (tmp_path / "data" / "__pycache__").mkdir()
-        (tmp_path / "data" / "__pycache__" / "x.pyc").touch()
+        names = ("a.py", "data/b.txt", "data/sub/c.txt", "data/__pycache__/x.pyc")
+        write_files(tmp_path, dict.fromkeys(names, "x"))
         entries: list[Json] = [
             f"{tmp_path}/a.py",
             {"src": f"{tmp_path}/a.py", "dest": "tests/unit/a.py"},
@@ -278,8 +272,7 @@ class TestHiddenFiles:
         assert not root.exists()
 
     def test_a_hidden_link_stays_in_its_directory(self, tmp_path: Path) -> None:
-        (tmp_path / "data").mkdir()
-        (tmp_path / "data" / "a").write_text("a", encoding="utf-8")
+        write_files(tmp_path, {"data/a": "a"})
         (tmp_path / "data" / "b").symlink_to("a")
         places = hidden_files(read_inject([str(tmp_path / "data")]))
         assert sorted(places) == ["data/a", "data/b"]
@@ -290,8 +283,7 @@ class TestHiddenFiles:
                 hidden_files(read_inject([str(tmp_path / "data")]))
 
     def test_files_in_each_others_way_are_the_authors_mistake(self, tmp_path: Path) -> None:
-        (tmp_path / "a").write_text("a", encoding="utf-8")
-        (tmp_path / "b").write_text("b", encoding="utf-8")
+        write_files(tmp_path, {"a": "a", "b": "b"})
         entries: list[Json] = [{"src": str(tmp_path / name), "dest": "x"} for name in "ab"]
         with pytest.raises(GraderError, match="two hidden files"):
             hidden_files(read_inject(entries))
@@ -304,19 +296,16 @@ class TestHiddenFiles:
     def test_files_that_vanish_while_the_tests_run_are_nobodys_zero(self, tmp_path: Path) -> None:
         (tmp_path / "test_a.py").write_text("def test_a(): pass\n")
         places = {"test_a.py": str(tmp_path / "test_a.py")}
-        with (
-            pytest.raises(GraderError, match="were removed from"),
-            lay_out(places) as layer,
-        ):
+        with pytest.raises(GraderError, match="were removed from"), lay_out(places) as layer:
             Path(layer, "test_a.py").unlink()
 
 
 class TestReports:
     """Getting report files out of a sandbox."""
 
-    pytestmark = sandboxed
-
-    async def pack(self, line: str, globs: list[str], tree: Path, packed: Path) -> dict[str, bytes]:
+    async def pack(self, line: str, globs: list[str], tmp_path: Path) -> dict[str, bytes]:
+        tree, packed = tmp_path / "tree", tmp_path / "packed"
+        tree.mkdir(exist_ok=True)
         packed.touch()
         mount = Mount(source=str(packed), target="/opt/assay/reports", writable=True)
         result = await run_command(wrapped(line, globs), workspace=str(tree), mounts=[mount])
@@ -324,49 +313,41 @@ class TestReports:
         return read_packed(str(packed))
 
     async def test_only_matching_files_of_this_run_come_out(self, tmp_path: Path) -> None:
-        tree, packed = tmp_path / "tree", tmp_path / "packed"
-        (tree / "out").mkdir(parents=True)
-        (tree / "out" / "old.xml").write_text("old", encoding="utf-8")
-        (tree / "out" / "link.xml").symlink_to("/etc/passwd")
+        write_files(tmp_path, {"tree/out/old.xml": "old"})
+        (tmp_path / "tree/out/link.xml").symlink_to("/etc/passwd")
         line = (
             "mkdir -p out/a/b; echo 1 > out/1.xml; echo 2 > out/a/b/2.xml; echo 3 > out/3.txt; "
             "ln -s /etc/passwd out/4.xml; echo 5 > 'out/5 +$[x].xml'; echo 6 > other.xml; exit 3"
         )
-        found = await self.pack(line, ["out/**/*.xml"], tree, packed)
+        found = await self.pack(line, ["out/**/*.xml"], tmp_path)
         assert found == {"out/1.xml": b"1\n", "out/a/b/2.xml": b"2\n", "out/5 +$[x].xml": b"5\n"}
-        found = await self.pack(line, ["out/?.xml", "/workspace/oth[a-f]r.xml"], tree, packed)
+        found = await self.pack(line, ["out/?.xml", "/workspace/oth[a-f]r.xml"], tmp_path)
         assert found == {"out/1.xml": b"1\n", "other.xml": b"6\n"}
-        found = await self.pack(line, ["out/5 +$[[]*.xml"], tree, packed)
+        found = await self.pack(line, ["out/5 +$[[]*.xml"], tmp_path)
         assert list(found) == ["out/5 +$[x].xml"]
 
     async def test_floods_are_cut(self, tmp_path: Path) -> None:
-        tree, packed = tmp_path / "tree", tmp_path / "packed"
-        tree.mkdir()
         line = "for n in $(seq 150); do echo $n > $n.xml; done; truncate -s 100M big.xml; exit 3"
-        found = await self.pack(line, ["*.xml"], tree, packed)
+        found = await self.pack(line, ["*.xml"], tmp_path)
         assert len(found) <= 100
         assert "big.xml" not in found
 
     async def test_a_process_left_running_writes_no_report(self, tmp_path: Path) -> None:
-        tree, packed = tmp_path / "tree", tmp_path / "packed"
-        tree.mkdir()
         line = "(while :; do echo forged > r.xml; done) & sleep 0.1; rm -f r.xml; exit 3"
-        loop = await self.pack(f"setsid sh -c '{line}'; exit 3", ["never.xml"], tree, packed)
+        loop = await self.pack(f"setsid sh -c '{line}'; exit 3", ["never.xml"], tmp_path)
         assert loop == {}
 
-    @pytest.mark.parametrize("glob", ["", "../a.xml", "/etc/*.xml", "a/../../b.xml", "**/" * 4])
+    @each("glob", ["", "../a.xml", "/etc/*.xml", "a/../../b.xml", "**/" * 4])
     def test_globs_stay_inside(self, glob: str) -> None:
         with pytest.raises(InputError, match="junit_xml"):
             check_globs([glob])
 
-    @pytest.mark.parametrize("content", [b"", b"no archive", b"\0" * 10_240])
+    @each("content", [b"", b"no archive", b"\0" * 10_240])
     def test_what_is_no_archive_holds_nothing(self, content: bytes, tmp_path: Path) -> None:
         (tmp_path / "packed").write_bytes(content)
         assert read_packed(str(tmp_path / "packed")) == {}
 
 
-@pytest.mark.sandbox
-@pytest.mark.skipif(probe().tier is None, reason="no sandbox on this machine")
 class TestPytest:
     """Cases with pytest."""
 
@@ -379,7 +360,9 @@ class TestPytest:
         case.submit("kit.py", HONEST)
         assert (await case.grade()).value == 1.0
 
-    async def test_honest_work_is_paid(self, case: Case) -> None:
+    async def test_honest_work_is_paid_and_grading_changes_nothing_on_disk(
+        self, case: Case
+    ) -> None:
         case.submit("kit.py", HONEST)
         node = await case.grade()
         assert (node.value, node.passed, node.flags) == (1.0, True, ())
@@ -387,14 +370,18 @@ class TestPytest:
         assert kept["counts"] == {"expected": 2, "passed": 2}
         assert (kept["channel"], kept["sandbox"]) == ("private", "bwrap")
         assert node.assurance == "shared"
+        assert "notes" not in kept
+        assert [path.name for path in case.tree.iterdir()] == ["kit.py"]
 
-    async def test_half_of_it_is_half_paid(self, case: Case) -> None:
-        case.submit("kit.py", HONEST.replace("2 * n", "n"))
+    async def test_half_of_it_is_half_paid_and_a_shuffled_order_is_told(self, case: Case) -> None:
+        case.submit("kit.py", HALF)
         node = await case.grade(pass_threshold=0.5)
         assert (node.value, node.passed) == (0.5, True)
         assert outcomes(node) == {"test_add": "passed", "test_double": "failed"}
-        node = await case.grade(gate=True)
+        assert "order shuffled (seed " in str(evidence(node)["notes"])
+        node = await case.grade(gate=True, shuffle=False)
         assert (node.passed, node.gate) == (False, True)
+        assert "notes" not in evidence(node)
 
     async def test_no_work_is_a_zero_with_a_reason(self, case: Case) -> None:
         node = await case.grade()
@@ -403,12 +390,6 @@ class TestPytest:
             "test_hidden.py::test_add",
             "test_hidden.py::test_double",
         ]
-
-    async def test_a_destination_below_the_root(self, case: Case) -> None:
-        case.submit("kit.py", HONEST)
-        inject = [{"src": str(case.hidden / "test_hidden.py"), "dest": "tests/unit/test_it.py"}]
-        node = await case.grade(inject=inject)
-        assert node.value == 1.0, evidence(node)
 
     async def test_the_whole_suite_without_hidden_files(self, case: Case) -> None:
         case.given("tests/test_kit.py", HIDDEN)
@@ -501,15 +482,14 @@ class TestPytest:
         node = await case.grade(TestsGrader, cmd="sh run.sh", format="tap")
         assert (node.status, node.value) == ("scored", 0.0)
 
-    async def test_variants_that_the_author_skips_are_left_out(self, case: Case) -> None:
+    async def test_variants_that_the_author_skips_are_left_out_and_a_solution_skips_none(
+        self, case: Case
+    ) -> None:
         hidden = case.hide("test_hidden.py", VARIANTS)
         case.submit("kit.py", HONEST)
         node = await case.grade(inject=[hidden])
         assert node.value == 1.0, evidence(node)
         assert evidence(node)["counts"] == {"expected": 7, "passed": 7}
-
-    async def test_a_solution_skips_no_variants(self, case: Case) -> None:
-        hidden = case.hide("test_hidden.py", VARIANTS)
         skipping = "import pytest\n\n\ndef double(n):\n    pytest.skip('no')\n"
         case.submit("kit.py", HONEST.partition("\n\n\n")[0] + f"\n{skipping}")
         node = await case.grade(inject=[hidden])
@@ -520,23 +500,11 @@ class TestPytest:
         hidden = case.hide("checks/docs.py", DOCTESTS)
         inject = [{"src": hidden, "dest": "checks/docs.py"}]
         cmd = "python3 -m pytest --doctest-modules checks"
-        case.submit("kit.py", HONEST)
-        node = await case.grade(TestsGrader, cmd=cmd, inject=inject)
-        assert node.value == 1.0, evidence(node)
-        assert evidence(node)["counts"] == {"expected": 3, "passed": 3}
-        case.submit("kit.py", HONEST.replace("2 * n", "n"))
-        node = await case.grade(TestsGrader, cmd=cmd, inject=inject)
-        assert node.value == pytest.approx(2 / 3), evidence(node)
-        case.submit("kit.py", "import os\nos._exit(0)\n")
-        node = await case.grade(TestsGrader, cmd=cmd, inject=inject)
-        assert node.value == pytest.approx(1 / 3), evidence(node)
-
-    async def test_a_shuffled_order_is_told_of_where_a_test_failed(self, case: Case) -> None:
-        case.submit("kit.py", HONEST.replace("2 * n", "n"))
-        assert "order shuffled (seed " in str(evidence(await case.grade())["notes"])
-        assert "notes" not in evidence(await case.grade(shuffle=False))
-        case.submit("kit.py", HONEST)
-        assert "notes" not in evidence(await case.grade())
+        for left, passed in ((HONEST, 3), (HALF, 2), ("import os\nos._exit(0)\n", 1)):
+            case.submit("kit.py", left)
+            node = await case.grade(TestsGrader, cmd=cmd, inject=inject)
+            assert node.value == pytest.approx(passed / 3), evidence(node)
+            assert cast("dict[str, Json]", evidence(node)["counts"])["expected"] == 3
 
     async def test_a_source_on_disk_is_there_for_children_and_inspect(self, case: Case) -> None:
         hidden = case.hide("test_hidden.py", SPAWNING)
@@ -546,24 +514,14 @@ class TestPytest:
         assert node.value == 1.0, evidence(node)
         node = await case.grade(inject=[inject], timeout_s=120.0, cmd="pytest -k source")
         assert node.value == 0.0
-        with pytest.raises(InputError, match="cannot be injected"):
-            read_inject([{**inject, "on_disk": "yes"}])
 
     async def test_a_class_may_be_allowed_to_equal_what_it_likes(self, case: Case) -> None:
         case.submit("kit.py", "class Whole:\n    def __eq__(self, other):\n        return True\n")
         hidden = case.hide("test_hidden.py", MATCHING)
-        node = await case.grade(inject=[hidden])
-        assert node.value == 0.0
-        assert "answers equal to everything: kit.Whole" in str(node.flags)
-        node = await case.grade(inject=[hidden], allow_equality=["kit.Whole"])
-        assert node.value == 1.0, evidence(node)
-        node = await case.grade(inject=[hidden], allow_equality=["kit.Other"])
-        assert node.value == 0.0
-
-    async def test_grading_changes_nothing_on_disk(self, case: Case) -> None:
-        case.submit("kit.py", HONEST)
-        await case.grade()
-        assert [path.name for path in case.tree.iterdir()] == ["kit.py"]
+        for allowed, value in ([], 0.0), (["kit.Whole"], 1.0), (["kit.Other"], 0.0):
+            node = await case.grade(inject=[hidden], allow_equality=allowed)
+            assert node.value == value, evidence(node)
+            assert ("answers equal to everything: kit.Whole" in str(node.flags)) == (value == 0.0)
 
     async def test_two_gradings_at_once_do_not_mix(self, case: Case, tmp_path: Path) -> None:
         case.submit("kit.py", HONEST)
@@ -572,18 +530,18 @@ class TestPytest:
         nodes = await asyncio.gather(case.grade(), other.grade())
         assert [node.value for node in nodes] == [1.0, 0.0]
 
-    async def test_a_condition_faked_by_the_solution_skips_nothing(self, case: Case) -> None:
+    async def test_a_condition_of_the_author_leaves_a_test_out_and_a_faked_one_does_not(
+        self, case: Case
+    ) -> None:
+        hidden = case.hide("test_hidden.py", skipping("sys.platform != 'win32'"))
+        case.submit("kit.py", HALF)
+        node = await case.grade(inject=[hidden])
+        assert node.value == 1.0, evidence(node)
         hidden = case.hide("test_hidden.py", skipping("sys.platform == 'win32'"))
-        case.submit("kit.py", f"import sys\nsys.platform = 'win32'\n{HONEST.replace('2 * n', 'n')}")
+        case.submit("kit.py", f"import sys\nsys.platform = 'win32'\n{HALF}")
         node = await case.grade(inject=[hidden])
         assert node.value == 0.0, evidence(node)
         assert "sys.platform" in str(node.flags)
-
-    async def test_a_true_condition_of_the_author_leaves_a_test_out(self, case: Case) -> None:
-        hidden = case.hide("test_hidden.py", skipping("sys.platform != 'win32'"))
-        case.submit("kit.py", HONEST.replace("2 * n", "n"))
-        node = await case.grade(inject=[hidden])
-        assert node.value == 1.0, evidence(node)
 
     async def test_unittest_reports_too(self, case: Case) -> None:
         source = (
@@ -592,57 +550,14 @@ class TestPytest:
             "    def test_double(self):\n        self.assertEqual(double(4), 8)\n"
         )
         hidden = case.hide("test_unit.py", source)
-        cmd = "python3 -m unittest -v test_unit"
-        node = await case.grade(TestsGrader, cmd=cmd, inject=[hidden])
-        assert node.value == 0.0
-        case.submit("kit.py", HONEST.replace("2 * n", "n"))
-        node = await case.grade(TestsGrader, cmd=cmd, inject=[hidden])
-        assert node.value == 0.5, evidence(node)
-        case.submit("kit.py", HONEST)
-        node = await case.grade(TestsGrader, cmd=cmd, inject=[hidden])
-        assert node.value == 1.0, evidence(node)
+        for left, value in (({}, 0.0), ({"kit.py": HALF}, 0.5), ({"kit.py": HONEST}, 1.0)):
+            for name, text in left.items():
+                case.submit(name, text)
+            cmd = "python3 -m unittest -v test_unit"
+            node = await case.grade(TestsGrader, cmd=cmd, inject=[hidden])
+            assert node.value == value, evidence(node)
 
 
-ATTACKS = {
-    "exits_at_import": "import os\nos._exit(0)\n",
-    "raises_system_exit": "raise SystemExit(0)\n",
-    "prints_a_summary": (
-        "print('test result: ok. 2 passed; 0 failed')\ndef add(*a): 0\ndouble = add\n"
-    ),
-    "sprays_descriptors": (
-        "import os\nfor fd in range(3, 1000):\n    try:\n        os.write(fd, b'2 passed\\n')\n"
-        "    except OSError:\n        pass\nos._exit(0)\n"
-    ),
-    "reads_the_test_beside_it": (
-        "import re\n\n\ndef _answer(name, n):\n"
-        "    text = open('test_hidden.py').read()\n"
-        "    return int(re.search(name + r'\\(.*\\) == (\\d+)', text).group(1))\n\n\n"
-        "def add(a, b):\n    return _answer('add', a)\n\n\n"
-        "def double(n):\n    return _answer('double', n)\n"
-    ),
-    "skips_what_is_hard": (
-        "import pytest\n\n\ndef add(a, b):\n    pytest.skip('no')\n\n\n"
-        "def double(n):\n    pytest.skip('no')\n"
-    ),
-    "asks_for_a_brief_of_its_own": (
-        "import json, os, socket\nlink = socket.socket(socket.AF_UNIX)\n"
-        "link.connect('/opt/assay/channel')\ntold = json.loads(link.makefile().readline())\n"
-        "os._exit(0 if 'refused' in told else 9)\n"
-    ),
-}
-
-
-@pytest.mark.sandbox
-@pytest.mark.skipif(probe().tier is None, reason="no sandbox on this machine")
-@pytest.mark.parametrize("attack", sorted(ATTACKS))
-async def test_a_solution_that(attack: str, case: Case) -> None:
-    case.submit("kit.py", ATTACKS[attack])
-    node = await case.grade()
-    assert (node.status, node.value) == ("scored", 0.0), evidence(node)
-
-
-@pytest.mark.sandbox
-@pytest.mark.skipif(probe().tier is None, reason="no sandbox on this machine")
 async def test_a_step_before_the_tests_that_speaks_in_their_name(case: Case) -> None:
     """A build step of the submission takes the brief and reports a perfect run."""
     forge = (
@@ -666,41 +581,22 @@ async def test_a_step_before_the_tests_that_speaks_in_their_name(case: Case) -> 
     assert (node.value, node.flags) == (0.0, ("second runner",))
 
 
-@pytest.mark.sandbox
-@pytest.mark.skipif(probe().tier is None, reason="no sandbox on this machine")
-@pytest.mark.parametrize(
-    "name", ["pytest.py", "hmac.py", "_pytest/__init__.py", "sitecustomize.py"]
-)
-async def test_a_module_of_the_submission_shadows_nothing_of_the_runner(
-    name: str, case: Case
-) -> None:
-    case.submit(name, "import os\nprint('2 passed')\nos._exit(0)\n")
+async def test_modules_of_the_submission_shadow_nothing_of_the_runner(case: Case) -> None:
+    for name in ("pytest.py", "hmac.py", "_pytest/__init__.py", "sitecustomize.py"):
+        case.submit(name, "import os\nprint('2 passed')\nos._exit(0)\n")
     case.submit("kit.py", HONEST)
     node = await case.grade()
     assert node.value == 1.0, evidence(node)
 
 
-@pytest.mark.sandbox
-@pytest.mark.skipif(probe().tier is None, reason="no sandbox on this machine")
-async def test_a_directory_in_the_place_of_the_hidden_test(case: Case) -> None:
-    case.submit("test_hidden.py/test_mine.py", "def test_mine(): pass\n")
-    case.submit("kit.py", HONEST.replace("2 * n", "n"))
-    node = await case.grade()
-    assert node.value == 0.5, evidence(node)
-
-
-@pytest.mark.sandbox
-@pytest.mark.skipif(probe().tier is None, reason="no sandbox on this machine")
 async def test_tests_that_a_star_import_brings_along_do_not_count(case: Case) -> None:
     hidden = case.hide("test_hidden.py", HIDDEN.replace("import add, double", "import *"))
     free = "".join(f"def test_free{n}():\n    pass\n" for n in range(20))
-    case.submit("kit.py", HONEST.replace("2 * n", "n") + free)
+    case.submit("kit.py", HALF + free)
     node = await case.grade(inject=[hidden])
     assert node.value == 0.5, evidence(node)
 
 
-@pytest.mark.sandbox
-@pytest.mark.skipif(probe().tier is None, reason="no sandbox on this machine")
 class TestForeignRunners:
     """Runners that report over a console or in JUnit files: here, scripts that act like one."""
 
@@ -739,7 +635,7 @@ class TestForeignRunners:
         assert "no report" in node.reason
 
     async def test_a_runner_of_ours_prevails_over_a_report(self, case: Case) -> None:
-        case.submit("kit.py", HONEST.replace("2 * n", "n"))
+        case.submit("kit.py", HALF)
         forged = "<testsuite><testcase name='a'/></testsuite>"
         inject = [
             str(case.hidden / "test_hidden.py"),
@@ -792,8 +688,6 @@ class TestForeignRunners:
         assert node.flags
 
 
-@pytest.mark.sandbox
-@pytest.mark.skipif(probe().tier is None, reason="no sandbox on this machine")
 class TestWhatNoSubmissionCauses:
     """Broken or mistaken by others: an error. Broken by the submission: 0, and no false sign."""
 

@@ -168,56 +168,72 @@ graders:
 """
 
 
+_EACH_PACKAGE = """\
+import runpy, sys
+for package in sys.argv[1:]:
+    print("==", package.rpartition("/")[2])
+    sys.argv[1] = package
+    runpy.run_path("openenv_validation.py")
+"""
+
+
 @pytest.mark.sandbox
-def test_openenv_proves_a_package_by_its_cases(tmp_path: Path) -> None:
-    def lines() -> list[str]:
-        program = ["openenv_validation.py", str(package)]
-        return _printed(tmp_path / "beside", "python", *program, peer="openenv").splitlines()
+def test_openenv_proves_packages_by_their_cases(tmp_path: Path) -> None:
+    def package(name: str, case: str = _CASE) -> Path:
+        """A package with a case, below `evals/`, that is right."""
+        made = tmp_path / name
+        place = made / "evals" / "manual"
+        for recorded, text in (
+            ("reference", "pip install lamps"),
+            ("bad-vague", "see the sources"),
+        ):
+            (place / "recordings" / recorded / "files").mkdir(parents=True)
+            (place / "recordings" / recorded / "files" / "README.md").write_text(text)
+        (made / "openenv.yaml").write_text(_MANIFEST)
+        (place / "case.yaml").write_text(case)
+        return made
 
-    def said() -> str:
-        """What is wrong with the package, which each check says."""
-        told = {line.partition(" ")[2] for line in lines()[:-1]}
-        return told.pop() if len(told) == 1 else ""
+    right = package("right")
+    before = sorted(right.rglob("*"))
+    package("lax", _CASE.replace("pip install", "see"))
+    package("unread", _CASE.replace("patterns", "paterns"))
+    shutil.rmtree(package("empty") / "evals")
+    os.mkfifo(package("pipe") / "pipe")
+    for name, linked in (("case", "evals/manual"), ("evals", "evals")):
+        there = package(name) / linked
+        outside = there.rename(tmp_path / f"out-{name}")
+        there.symlink_to("../" * (1 + linked.count("/")) + outside.name)
+    inside = package("inside") / "evals"
+    inside.rename(inside.with_name("moved"))
+    inside.symlink_to("moved")
 
-    def found() -> dict[str, str]:
-        words = [line.split() for line in lines()]
+    names = ("right", "lax", "unread", "empty", "pipe", "case", "evals", "inside")
+    (tmp_path / "beside").mkdir()
+    (tmp_path / "beside" / "each.py").write_text(_EACH_PACKAGE)
+    made = [str(tmp_path / name) for name in names]
+    said = _printed(tmp_path / "beside", "python", "each.py", *made, peer="openenv")
+    told = {part.partition("\n")[0]: part.splitlines()[1:] for part in said.split("== ")[1:]}
+
+    def found(name: str) -> dict[str, str]:
+        words = [line.split() for line in told[name]]
         return {one[0].removeprefix("semantic."): one[1] if one[1:] else "" for one in words}
 
-    package, case = tmp_path / "package", tmp_path / "package" / "evals" / "manual"
-    for name, text in (("reference", "pip install lamps"), ("bad-vague", "see the sources")):
-        (case / "recordings" / name / "files").mkdir(parents=True)
-        (case / "recordings" / name / "files" / "README.md").write_text(text)
-    (package / "openenv.yaml").write_text(_MANIFEST)
-    (case / "case.yaml").write_text(_CASE)
-    before = sorted(package.rglob("*"))
+    def refused(name: str) -> str:
+        """What is wrong with a package, which each check says."""
+        (one,) = {line.partition(" ")[2] for line in told[name][:-1]}
+        return one
+
     checks = ("canary_floor", "floor_gap", "no_solution_leakage", "oracle_max")
     checks = (*checks, "verifier_determinism")
     unseen = {"no_solution_leakage": "skip"}  # what is right is too short to be looked for
-    assert found() == {**dict.fromkeys(checks, "pass"), **unseen, "warn": ""}
-    assert sorted(package.rglob("*")) == before
-
-    (case / "case.yaml").write_text(_CASE.replace("pip install", "see"))
+    passed = {**dict.fromkeys(checks, "pass"), **unseen, "warn": ""}
+    assert (found("right"), found("inside")) == (passed, passed), "a link in the package is one"
+    assert sorted(right.rglob("*")) == before
     graded = {"oracle_max": "fail", "canary_floor": "fail", "floor_gap": "pass"}
-    assert found() == {**graded, **unseen, "verifier_determinism": "pass", "fail": ""}
-    (case / "case.yaml").write_text(_CASE)
-    assert said() == ""
-    os.mkfifo(package / "pipe")
-    assert "pipe` is a named pipe" in said()
-    (package / "pipe").unlink()
-    for there, name in ((case, "evals/manual"), (case.parent, "evals")):
-        there.rename(tmp_path / "moved")
-        up = "../" * (1 + name.count("/"))
-        there.symlink_to(f"{up}moved")
-        assert f"{name} is a link to {up}moved: only a relative link" in said()
-        there.unlink()
-        (tmp_path / "moved").rename(there)
-    case.parent.rename(package / "moved")
-    case.parent.symlink_to("moved")
-    assert said() == "", "a link in the package"
-    case.parent.unlink()
-    (package / "moved").rename(case.parent)
-
-    (case / "case.yaml").write_text(_CASE.replace("patterns", "paterns"))
-    assert found() == {**dict.fromkeys(checks, "error"), "fail": ""}
-    shutil.rmtree(case.parent)
-    assert found() == {**dict.fromkeys(checks, "skip"), "warn": ""}
+    assert found("lax") == {**graded, **unseen, "verifier_determinism": "pass", "fail": ""}
+    assert found("unread") == {**dict.fromkeys(checks, "error"), "fail": ""}
+    assert found("empty") == {**dict.fromkeys(checks, "skip"), "warn": ""}
+    assert "pipe` is a named pipe" in refused("pipe")
+    for name, up in (("case", "../../"), ("evals", "../")):
+        linked = {"case": "evals/manual", "evals": "evals"}[name]
+        assert f"{linked} is a link to {up}out-{name}: only a relative link" in refused(name)

@@ -87,11 +87,20 @@ def malformed(message: str, *path: str | int) -> ShapeError:
 
 
 def turns_of(submission: Submission) -> list[Json]:
-    """The conversation as chat messages; of the question and the answer where there is none."""
-    if submission.thread is not None:
-        return [{"role": t.role, "content": t.content} for t in submission.thread.turns]
-    spoken = (("user", submission.question), ("assistant", submission.answer))
-    return [{"role": role, "content": text} for role, text in spoken if text is not None]
+    """The conversation as chat messages, with the answer at its end."""
+    before, answer = before_and_answer(submission)
+    return [*before, *([] if answer is None else [{"role": "assistant", "content": answer}])]
+
+
+def before_and_answer(submission: Submission) -> tuple[list[dict[str, Json]], str | None]:
+    """What was said before the answer, as chat messages, and the answer."""
+    thread, answer, said = submission.thread, submission.answer, submission.question
+    if thread is None:
+        return [] if said is None else [{"role": "user", "content": said}], answer
+    is_last = answer is None or answer == thread.completion()
+    turns = thread.messages() if is_last else thread.turns
+    before: list[dict[str, Json]] = [{"role": role, "content": text} for role, text in turns]
+    return before, thread.completion() if is_last else answer
 
 
 def scored(

@@ -21,11 +21,11 @@ from assay.graders.endpoints.forms.form import (
     Span,
     WireForm,
     bad,
+    before_and_answer,
     malformed,
     reason_in,
     remote_error,
     scored,
-    turns_of,
 )
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json, plain, record_parameters
@@ -60,11 +60,8 @@ _OURS = frozenset({"responses_create_params", "response", "question", "expected"
 
 def _encode_request(items: Sequence[Item]) -> Json:
     item, submission = items[0]
-    turns = turns_of(submission)
-    last = turns[-1] if turns else None
-    if isinstance(last, dict) and last.get("role") == "assistant":
-        turns.pop()
-    content: Json = {"type": "output_text", "text": submission.answer or "", "annotations": []}
+    turns, answer = before_and_answer(submission)
+    content: Json = {"type": "output_text", "text": answer or "", "annotations": []}
     message: Json = {
         "id": f"msg_{item}",
         "type": "message",
@@ -86,7 +83,7 @@ def _encode_request(items: Sequence[Item]) -> Json:
     for name, part in (("question", submission.question), ("expected", submission.expected)):
         if part is not None:
             row.setdefault(name, part)
-    return {**row, "responses_create_params": {"input": turns}, "response": response}
+    return {**row, "responses_create_params": {"input": [*turns]}, "response": response}
 
 
 def _decode_answer(items: Sequence[Item], reply: Json, span: Span) -> list[Graded]:

@@ -19,6 +19,7 @@ from assay.graders.endpoints.forms.form import (
     Span,
     WireForm,
     all_bad,
+    before_and_answer,
     malformed,
     remote_error,
     scored,
@@ -55,20 +56,13 @@ def _encode_request(items: Sequence[Item]) -> Json:
     prompts: list[Json] = []
     labels: list[Json] = []
     for _, submission in items:
-        prompt = _prompt(submission)
-        query.append(prompt + (submission.answer or ""))
+        before, answer = before_and_answer(submission)
+        text = "\n".join(str(turn["content"]) for turn in before)
+        prompt = f"{text}\n" if text else ""
+        query.append(prompt + (answer or ""))
         prompts.append(prompt)
         labels.append(submission.expected)
     return {"query": query, "prompts": prompts, "labels": labels}
-
-
-def _prompt(submission: Submission) -> str:
-    """What stands before the answer, as text that ends with a new line."""
-    if submission.thread is None:
-        text = submission.question or ""
-    else:
-        text = "\n".join(turn.content for turn in submission.thread.messages())
-    return f"{text}\n" if text else ""
 
 
 def _decode_answer(items: Sequence[Item], reply: Json, span: Span) -> list[Graded]:
