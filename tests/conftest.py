@@ -17,8 +17,11 @@ from hypothesis import Phase, settings
 from hypothesis.internal.conjecture import providers
 
 from tests.children import Children
+from tests.containers import podman
 from tests.leftovers import watch
 from tests.ray_cluster import tokens_as_set
+
+__all__ = ["podman"]
 
 settings.register_profile("assay", deadline=None, derandomize=True, max_examples=25)
 settings.register_profile("thorough", settings.get_profile("assay"), max_examples=60)

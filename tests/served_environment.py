@@ -15,7 +15,17 @@ from assay.scoring.json_safe import Json
 from tests.children import Children
 from tests.command_line import environment
 
-__all__ = ["ENV", "Raw", "Relay", "ServedProcess", "raw", "serve_process", "write_env"]
+__all__ = [
+    "ENV",
+    "GRADE",
+    "Raw",
+    "Relay",
+    "ServedProcess",
+    "raw",
+    "serve_process",
+    "started",
+    "write_env",
+]
 
 ENV = '''
 import asyncio
@@ -150,6 +160,17 @@ async def elsewhere():
 '''
 
 
+GRADE: dict[str, Json] = {
+    "score": 0.0,
+    "done": True,
+    "content": None,
+    "info": {},
+    "isError": False,
+    "subscores": None,
+}
+"""A grade as a frame has it: nothing was earned, and nothing is said of it."""
+
+
 def write_env(folder: Path, source: str = ENV) -> Path:
     file = folder / "env.py"
     file.write_text(source, "utf-8")
@@ -252,6 +273,14 @@ async def raw(port: int) -> AsyncGenerator[Raw]:
     finally:
         writer.transport.abort()
         await asyncio.sleep(0)  # in which it is closed
+
+
+@asynccontextmanager
+async def started(port: int, task: str = "add", **args: Json) -> AsyncGenerator[Raw]:
+    """A connection on which a task was started."""
+    async with raw(port) as peer:
+        await peer.result("tasks.start", id=task, args=args)
+        yield peer
 
 
 class Relay:

@@ -159,14 +159,11 @@ def test_cheat_gets_nothing(tmp_path: Path, name: str) -> None:
     found = grade(workspace)
     assert found.status == "scored"
     assert found.value == 0.0
-    assert "expected [[5], [42]], got" in str((found.metadata or {})["wrong"])
-
-
-def test_right_answers_are_nowhere_in_the_sandbox(tmp_path: Path) -> None:
-    workspace = lay_out(tmp_path, {"parse.py": CHEATS["look_for_the_right_answers"]})
-    wrong = str((grade(workspace).metadata or {})["wrong"])
-    assert 'got [["hidden"]' in wrong
-    assert "found" not in wrong
+    wrong = str((found.metadata or {})["wrong"])
+    assert "expected [[5], [42]], got" in wrong
+    if name == "look_for_the_right_answers":  # which are nowhere in the sandbox
+        assert 'got [["hidden"]' in wrong
+        assert "found" not in wrong
 
 
 def test_second_line_for_one_input_is_flagged_and_worth_nothing(tmp_path: Path) -> None:
@@ -184,21 +181,13 @@ def test_endless_loop_is_worth_nothing(tmp_path: Path) -> None:
 
 
 EXIT = "import os\nos._exit(0)\n"
-PLANTED = dict.fromkeys(
-    (
-        "sitecustomize.py",
-        "usercustomize.py",
-        "conftest.py",
-        "json.py",
-        "string.py",
-        "os.py",
-        "sys.py",
-        "encodings/__init__.py",
-        "python3",
-        ".pythonrc.py",
-    ),
-    EXIT,
-) | {"x.pth": "import os; os._exit(0)", "pyvenv.cfg": "home = /workspace"}
+_MODULES = ("sitecustomize", "usercustomize", "conftest", "json", "string", "os", "sys")
+PLANTED = {
+    **{f"{name}.py": EXIT for name in (*_MODULES, "encodings/__init__", ".pythonrc")},
+    "python3": EXIT,
+    "x.pth": "import os; os._exit(0)",
+    "pyvenv.cfg": "home = /workspace",
+}
 
 
 @pytest.mark.parametrize(("package", "value"), [(BUGGY, 0.0), (FIXED, 1.0)])

@@ -13,6 +13,7 @@ from dataclasses import FrozenInstanceError, dataclass, field, fields, replace
 import pytest
 
 from assay.frozen import changed, frozen
+from tests.each import each
 
 
 @frozen
@@ -107,7 +108,7 @@ def test_a_field_that_hashes_nothing_leaves_its_class_hashable() -> None:
     assert Ours("a", [1], [1]) == Ours("a", [1], [2])
 
 
-@pytest.mark.parametrize("value", [Point(1, 2.0, ["a"]), Wider(high=3), Nothing()], ids=repr)
+@each("value", [Point(1, 2.0, ["a"]), Wider(high=3), Nothing()])
 def test_nothing_of_it_can_be_changed_and_a_copy_is_equal(value: Point | Wider | Nothing) -> None:
     name = next((one.name for one in fields(value)), "x")
     with pytest.raises(FrozenInstanceError, match=name):
@@ -142,18 +143,15 @@ def test_fields_taken_by_name_derived_classes_and_what_follows_the_fields() -> N
         Foreign(high=5).mine = 2  # type: ignore[misc]
 
 
-def test_methods_of_the_class_itself_stay() -> None:
-    assert repr(Own("a")) == "own"
-    assert Own("a") == Own("A")
-    assert hash(Own("a")) == hash(Own("A"))
-
-
-def test_a_plain_class_that_derives_from_it_may_have_more() -> None:
-    value = Plain(1)
+def test_methods_of_the_class_itself_stay_and_a_plain_class_may_have_more() -> None:
+    value = Plain(1)  # a class without slots that derives from it may have more
     value.more = 2  # type: ignore[attr-defined]
     del value.more  # type: ignore[attr-defined]
     with pytest.raises(FrozenInstanceError):
         value.x = 2  # type: ignore[misc]
+    assert repr(Own("a")) == "own"
+    assert Own("a") == Own("A")
+    assert hash(Own("a")) == hash(Own("A"))
 
 
 def test_a_changed_copy_is_what_replace_makes_and_is_not_checked() -> None:

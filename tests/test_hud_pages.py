@@ -8,24 +8,18 @@ from __future__ import annotations
 import inspect
 from collections.abc import AsyncGenerator
 from pathlib import Path
-from typing import Any, cast, get_type_hints
+from typing import Any, cast
 
 import pytest
 
 import assay
+import assay.graders
 import assay.native
 from assay import Grade, Run, Trace
-from assay.agents.types import (
-    AgentStep,
-    Citation,
-    MCPToolCall,
-    MCPToolResult,
-    SubagentStep,
-    ToolStep,
-)
+from assay.agents.types import AgentStep, MCPToolCall, MCPToolResult
 from assay.environment import Answer, Environment
 from assay.errors import InputError
-from assay.eval import Rewarded, group_relative
+from assay.eval import group_relative
 from assay.graders import (
     BashGrader,
     EvaluationResult,
@@ -44,7 +38,8 @@ from assay.graders import (
     numeric_match,
 )
 from assay.native import Grade as Combiner
-from assay.types import Step, TokenSample, ToolCall, ToolResult
+from assay.types import ToolCall, ToolResult
+from tests.each import each
 
 Steps = AsyncGenerator[Any, Any]
 
@@ -60,7 +55,7 @@ def says(text: str | None) -> Any:
 # --- the page of graders --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("score", "value"),
     [
         (exact_match("  The Fjord! ", "fjord"), 1.0),
@@ -79,7 +74,7 @@ def test_comparisons_are_floats_to_yield_as_they_are(score: float, value: float)
     assert type(score) is float
 
 
-@pytest.mark.parametrize(
+@each(
     ("function", "signature"),
     [
         (exact_match, ["answer", "expected", "normalize_text"]),
@@ -139,9 +134,10 @@ async def test_a_template_yields_several_graders_combined() -> None:
     assert run.grade.info == {}
 
 
-@pytest.mark.parametrize("name", assay.native.__all__)
-def test_every_name_of_the_older_page_is_there(name: str) -> None:
-    assert getattr(assay.native, name)
+def test_older_names_are_there() -> None:
+    assert all(getattr(assay.native, name) for name in assay.native.__all__)
+    assert (MCPToolCall, MCPToolResult) == (ToolCall, ToolResult)
+    assert assay.graders.Grade is Combiner
 
 
 async def test_a_judge_takes_a_missing_answer_for_an_empty_one() -> None:
@@ -171,10 +167,6 @@ async def test_a_scenario_is_a_template_that_can_be_driven_by_hand() -> None:
     assert (await env.run_scenario_evaluate("checked")).reward == 1.0
     with pytest.raises(InputError, match="was not begun"):
         await env.run_scenario_evaluate("checked")
-
-
-def test_tool_calls_have_their_older_names() -> None:
-    assert (MCPToolCall, MCPToolResult) == (ToolCall, ToolResult)
 
 
 class LengthGrader(Grader):
@@ -288,25 +280,7 @@ async def test_a_run_and_what_it_tells() -> None:
     assert (run.job_id, run.group_id) == (job.id, job.runs[1].group_id)
     assert run.trace_id
     assert run.runtime
-    assert isinstance(run, Rewarded)
     assert isinstance(run, assay.Rewarded)
-
-
-def test_the_two_queries_of_a_trace() -> None:
-    trace = Trace()
-    cite = Citation(text="fjord", source="atlas", title="North", start_index=0, end_index=5)
-    sample = TokenSample(output_token_ids=(1, 2), output_logprobs=(-0.1, -0.2))
-    trace.record(Step(source="user"))
-    trace.record(AgentStep(content="look", tool_calls=(ToolCall(name="read"),), sample=sample))
-    trace.record(ToolStep(call=ToolCall(name="read"), result=ToolResult(content="text")))
-    trace.record(AgentStep(content="done", citations=(cite,), model="m", done=True))
-    trace.record(SubagentStep(subagent=Trace(content="helped")))
-    assert trace.collect(lambda s: s.sample if isinstance(s, AgentStep) else None) == [sample]
-    citations = trace.final(lambda s: s.citations if isinstance(s, AgentStep) else None)
-    assert citations == (cite,)
-    assert trace.error is None
-    trace.record(Step(error="lost"))
-    assert trace.error == "lost"
 
 
 async def test_a_rollout_that_never_began_and_one_that_broke() -> None:
@@ -331,33 +305,3 @@ async def test_a_rollout_that_never_began_and_one_that_broke() -> None:
     assert len(broken.trace.work) == 2
     assert "connection lost" in str(broken.trace.error)
     assert (unborn.reward, broken.reward) == (None, None)
-
-
-def test_what_training_needs_of_anything() -> None:
-    class Sample:
-        trace_id: str | None = "t"
-        reward: float | None = 0.5
-
-    assert isinstance(Sample(), Rewarded)
-    assert get_type_hints(Rewarded.reward.fget)["return"] == float | None  # type: ignore[attr-defined]
-
-
-def test_input_and_output_types_are_in_the_manifest() -> None:
-    env = Environment("typed")
-
-    @env.template(input=dict[str, int], returns=list[str])
-    async def sort() -> Steps:
-        yield "Sort."
-        yield 1.0
-
-    (row,) = env.manifest()["templates"]  # type: ignore[misc,union-attr]
-    assert isinstance(row, dict)
-    assert row["input"] == {"type": "object", "additionalProperties": {"type": "integer"}}
-    assert row["returns"] == {"type": "array", "items": {"type": "string"}}
-    assert sort.needs_arguments is False
-
-
-def test_grade_is_found_where_users_of_hud_look_for_it() -> None:
-    from assay.graders import Grade as Found
-
-    assert Found is Combiner

@@ -10,6 +10,7 @@ import pytest
 from assay.scoring import SubScore
 from assay.tasks import DocumentError, load_case
 from tests.command_line import assay, cells, summary, write_case
+from tests.each import each
 
 KEYLESS = {"ANTHROPIC_API_KEY": ""}
 _ANYTHING = "gives 1 whatever is answered, even to an empty answer"
@@ -51,17 +52,16 @@ def test_attack_a_forgotten_key_is_said_in_the_verdict_s_own_line(tmp_path: Path
     assert f"NO VERDICT: {SAID}" in " ".join(strict.stdout.split())
 
 
-@pytest.mark.parametrize(("least", "passed"), [(1.0, False), (0.5, False), (0.01, True)])
+@each(("least", "passed"), [(1.0, False), (0.5, False), (0.01, True)])
 def test_a_cell_passes_only_if_enough_of_its_weight_was_graded(
-    least: float, *, passed: bool, tmp_path: Path
+    least: float, passed: object, tmp_path: Path
 ) -> None:
     suite(tmp_path, f"expect: {{min_coverage: {least}}}")
     done = assay("run", "evals", "--json", cwd=tmp_path, env=KEYLESS)
     (cell,) = cells(done)
     assert (cell["reward"], cell["passed"], done.returncode) == (1.0, passed, 0 if passed else 1)
-    if not passed:
-        said = " ".join(assay("report", cwd=tmp_path, env=KEYLESS).stdout.split())
-        assert "0.01 of the weight was graded, and" in said
+    said = " ".join(assay("report", cwd=tmp_path, env=KEYLESS).stdout.split())
+    assert ("0.01 of the weight was graded, and" in said) is not passed
     (again,) = cells(assay("regrade", "latest", "--json", cwd=tmp_path, env=KEYLESS))
     assert (again["passed"], cast("Any", again["notes"]).get("min_coverage")) == (passed, least)
 
@@ -83,17 +83,14 @@ def test_a_skipped_gate_is_said_too_and_refused_where_all_is_asked_for(tmp_path:
     assert assay("run", "evals", cwd=tmp_path).returncode == 1
 
 
-def test_where_all_is_graded_nothing_is_said(tmp_path: Path) -> None:
+def test_where_all_is_graded_nothing_is_said_and_no_more_can_be_asked_for(tmp_path: Path) -> None:
     suite(tmp_path)
     text = _CASE.format(expect="expect: {min_coverage: 1.0}")
     write_case(tmp_path, "\n".join(line for line in text.splitlines() if "judge," not in line))
     done = assay("run", "evals", "--strict", cwd=tmp_path)
     assert (done.returncode, "not graded" in done.stdout) == (0, False)
     assert summary(assay("report", "--json", cwd=tmp_path))["not_graded"] == ""
-
-
-def test_an_impossible_coverage_is_refused(tmp_path: Path) -> None:
-    file = write_case(suite(tmp_path), _CASE.format(expect="expect: {min_coverage: 1.5}"))
+    file = write_case(tmp_path, _CASE.format(expect="expect: {min_coverage: 1.5}"))
     with pytest.raises(DocumentError, match=r"min_coverage: must be between 0 and 1, got 1\.5"):
         load_case(str(file))
 
@@ -120,7 +117,7 @@ def test_a_gate_may_have_a_weight_and_needs_its_full_value_whatever_its_threshol
     assert gate.passed is False
 
 
-@pytest.mark.parametrize(
+@each(
     ("grader", "said"),
     [
         ('{type: regex_match, pattern: ".*"}', _ANYTHING),

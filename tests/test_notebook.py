@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
-from typing import Protocol
+from typing import Any, Protocol
 
-import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from assay.scoring.graded import Grade
@@ -16,6 +13,7 @@ from assay.scoring.notebook import MAX_ROWS
 from assay.scoring.results import EvaluationResult, SubScore
 from assay.types.run import Job, Run
 from assay.types.trace import Trace
+from tests.each import each
 
 XSS = (
     "\"'><img src=x onerror=alert(1)><script>alert(1)</script><a href='javascript:x'>\x1b[2J\u202e"
@@ -59,30 +57,15 @@ def read(one: Shown) -> Reader:
 
 
 def hostile_tree() -> SubScore:
-    return SubScore(
-        name=XSS,
-        value=0.5,
-        reason=XSS,
-        flags=(XSS,),
-        children=[
-            SubScore.error(XSS, XSS),
-            SubScore.skipped(XSS, XSS),
-            SubScore(XSS, 1.0, gate=True),
-        ],
-    )
+    inner = [SubScore.error(XSS, XSS), SubScore.skipped(XSS, XSS), SubScore(XSS, 1.0, gate=True)]
+    return SubScore(name=XSS, value=0.5, reason=XSS, flags=(XSS,), children=inner)
 
 
 def hostile_run(slug: str = XSS) -> Run:
-    result = EvaluationResult(
-        reward=0.5, content=XSS, info={"flags": [XSS]}, subscores=[hostile_tree()]
-    )
-    return Run(
-        slug=slug,
-        harness=XSS,
-        model=XSS,
-        trace=Trace(content=XSS),
-        grade=Grade.from_result(result),
-    )
+    about: dict[str, Any] = {"content": XSS, "info": {"flags": [XSS]}}
+    result = EvaluationResult(reward=0.5, subscores=[hostile_tree()], **about)
+    named: dict[str, Any] = {"slug": slug, "harness": XSS, "model": XSS}
+    return Run(**named, trace=Trace(content=XSS), grade=Grade.from_result(result))
 
 
 SHOWN: list[Shown] = [
@@ -94,13 +77,13 @@ SHOWN: list[Shown] = [
 ]
 
 
-@pytest.mark.parametrize("one", SHOWN, ids=lambda one: type(one).__name__)
-def test_what_was_graded_is_text_in_a_notebook(one: Shown) -> None:
+@each("one", SHOWN)
+def test_what_was_graded_is_text_in_a_notebook_and_on_a_terminal(one: Shown) -> None:
     found = read(one)
     assert found.tags <= {"table", "tr", "th", "td", "p", "b", "span"}
     assert found.attributes <= {"style", "title"}
     assert "onerror=alert(1)" in found.text
-    assert not set("\x1b\u202e") & set(found.text)
+    assert not set("\x1b\u202e") & set(found.text + (str(one) if isinstance(one, Job) else ""))
 
 
 def test_an_error_is_no_zero_and_a_skip_no_score() -> None:
@@ -157,13 +140,3 @@ def test_an_unknown_cost_is_not_printed_as_nothing() -> None:
     ]
     assert "cost" in read(second).text
     assert "unknown" in read(second).text
-
-
-def test_a_terminal_is_not_written_to_by_a_task() -> None:
-    job = Job(name=XSS, runs=[hostile_run(), hostile_run("b")])
-    assert not set("\x1b\u202e") & set(str(job))
-
-
-def test_nobody_pays_for_notebooks_who_has_none() -> None:
-    code = "import sys, assay; assert not [m for m in sys.modules if 'notebook' in m]"
-    subprocess.run([sys.executable, "-c", code], check=True)

@@ -24,6 +24,7 @@ from assay.types.trace import Step, SubagentStep, Trace, Usage
 from tests.children import Children, alone
 from tests.collector import Collector, Taken, collector
 from tests.command_line import COMMAND, assay, echo_case, environment, write_case
+from tests.each import each
 
 env = Environment("letters")
 CALL = ToolCall(name="bash", arguments={"command": "ls"}, id="c")
@@ -86,17 +87,13 @@ async def test_steps_leave_while_the_agent_works(found: Collector) -> None:
     assert root.resource["assay.run"] == job.id
     asked = json.loads(spans[0].about["gen_ai.input.messages"])
     assert asked[0]["parts"][0]["content"] == "How many letters are in strawberry?"
-    assert root.events[0] == (
-        "gen_ai.evaluation.result",
-        {
-            "gen_ai.evaluation.name": "reward",
-            "gen_ai.evaluation.score.value": 1.0,
-            "gen_ai.evaluation.score.label": "pass",
-        },
-    )
+    told = {"name": "reward", "score.value": 1.0, "score.label": "pass"}
+    about = {f"gen_ai.evaluation.{name}": value for name, value in told.items()}
+    assert root.events[0] == ("gen_ai.evaluation.result", about)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.slow
+@each(
     ("fault", "said"),
     [
         ("503", "3 of 3 spans were not taken by ADDRESS: it answered 503 Service Unavailable"),
@@ -108,12 +105,10 @@ async def test_steps_leave_while_the_agent_works(found: Collector) -> None:
         ("nobody", "3 of 3 spans were not taken by ADDRESS: it cannot be reached: Connection ref"),
     ],
 )
-@pytest.mark.slow
 async def test_attack_no_collector_delays_or_changes_a_run(
     fault: str, said: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    if fault == "hang":
-        monkeypatch.setattr(span_export, "_LAST_SECONDS", 0.05)
+    monkeypatch.setattr(span_export, "_LAST_SECONDS", 0.05 if fault == "hang" else 20.0)
     with collector(fault) as found:
         url = "http://127.0.0.1:9" if fault == "nobody" else found.url
         async with SpanExport(url) as export:
@@ -162,31 +157,23 @@ async def test_attack_what_cannot_be_told_harms_neither_run_nor_other_spans(
     assert found.spans[1].error == "?"
 
 
-async def test_a_run_that_fails_is_told_as_one(found: Collector) -> None:
-    async def agent(run: Run) -> str:
-        run.record(AgentStep(content="on my way"))
-        raise ValueError("lost")
-
-    async with SpanExport(found.url):
-        job = await count().run(agent)
-    first, error, root = found.of(job.runs[0].trace_id or "")
-    assert (first.error, "lost" in error.error, "lost" in root.error) == ("", True, True)
-    about = root.events[0][1]
-    assert (about["gen_ai.evaluation.score.label"], about["error.type"]) == ("error", "_OTHER")
-    assert "gen_ai.evaluation.score.value" not in about
-
-
-async def test_the_work_of_helpers_stands_within_its_span(found: Collector) -> None:
+async def test_a_run_that_fails_is_told_as_one_with_the_work_of_its_helper(
+    found: Collector,
+) -> None:
     inner = Trace(steps=[AgentStep(step_id=1, content="seen")])
 
     async def agent(run: Run) -> str:
         run.record(SubagentStep(subagent=inner, name="helper"))
-        return "10"
+        raise ValueError("lost")
 
     async with SpanExport(found.url):
-        await count().run(agent)
-    helper, step, root = found.spans
+        job = await count().run(agent)
+    helper, step, error, root = found.of(job.runs[0].trace_id or "")
     assert (helper.name, helper.parent, step.parent) == ("invoke_agent helper", root.id, helper.id)
+    assert (helper.error, "lost" in error.error, "lost" in root.error) == ("", True, True)
+    about = root.events[0][1]
+    assert (about["gen_ai.evaluation.score.label"], about["error.type"]) == ("error", "_OTHER")
+    assert "gen_ai.evaluation.score.value" not in about
 
 
 async def test_actions_of_a_task_of_several_steps_leave_one_by_one(found: Collector) -> None:
@@ -274,10 +261,8 @@ async def test_the_standard_variables_hold(
 
 async def test_a_gateway_s_conversations_are_told_apart_and_told_once(found: Collector) -> None:
     def ask(base: str, token: str, *said: str) -> str:
-        messages = [
-            {"role": role, "content": text}
-            for role, text in zip(("user", "assistant") * 2, said, strict=False)
-        ]
+        turns = zip(("user", "assistant") * 2, said, strict=False)
+        messages = [{"role": role, "content": text} for role, text in turns]
         body = json.dumps({"model": "any", "messages": messages}).encode()
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         request = urllib.request.Request(f"{base}/chat/completions", body, headers)
@@ -319,22 +304,12 @@ async def test_a_gateway_s_conversations_are_told_apart_and_told_once(found: Col
 def test_the_model_agent_s_steps_are_those_that_are_exported_later(
     tmp_path: Path, found: Collector
 ) -> None:
-    write_case(
-        tmp_path,
-        """
-        id: hello
-        task: {prompt: Write hello into a.txt.}
-        graders:
-          - {type: files, patterns: ["hello"], files: [a.txt]}
-        """,
-    )
+    write_case(tmp_path, _HELLO)
     with FakeModel([calls("write", path="a.txt", content="hello"), "It is written."]) as fake:
         options = ("--model", fake.model, "--otel", found.url)
         assert assay("run", "evals", *options, cwd=tmp_path).returncode == 0
     assert _types(found.spans) == ["step", "agent", "tool", "agent", ""]
-    after = json.loads(assay("runs", "export", "latest", "--format", "otel", cwd=tmp_path).stdout)
-    resource = after["resourceSpans"][0]
-    later = {span["spanId"]: span for span in resource["scopeSpans"][0]["spans"]}
+    later = _exported(tmp_path)
     assert later.keys() == {span.id for span in found.spans}
     for span in found.spans:
         told = {one["key"]: next(iter(one["value"].values()))
@@ -345,6 +320,19 @@ def test_the_model_agent_s_steps_are_those_that_are_exported_later(
         assert {key: str(one) for key, one in told.items()} == mine
 
 
+def _exported(root: Path) -> dict[str, dict[str, Any]]:
+    """The spans of the latest run, as they are exported afterwards."""
+    done = assay("runs", "export", "latest", "--format", "otel", cwd=root)
+    spans = json.loads(done.stdout)["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    return {span["spanId"]: span for span in spans}
+
+
+_HELLO = """
+    id: hello
+    task: {prompt: Write hello into a.txt.}
+    graders:
+      - {type: files, patterns: ["hello"], files: [a.txt]}
+"""
 _CASE = """
     id: sum
     task: {{prompt: "what is 2 + 2?"}}
@@ -406,12 +394,8 @@ def test_what_passes_a_gateway_leaves_while_it_passes(tmp_path: Path, found: Col
     assert names == ["reward", "file"]
     opened = assay("report", "latest", "--case", "sum", "--json", cwd=tmp_path).stdout
     assert f'"trace_id": "{root.trace}"' in opened
-    # What is exported afterwards is the same.
-    after = json.loads(assay("runs", "export", "latest", "--format", "otel", cwd=tmp_path).stdout)
-    later = after["resourceSpans"][0]["scopeSpans"][0]["spans"]
-    assert {(one["traceId"], one["spanId"], one["name"]) for one in later} == {
-        (span.trace, span.id, span.name) for span in spans
-    }
+    later = {(one["traceId"], one["spanId"], one["name"]) for one in _exported(tmp_path).values()}
+    assert later == {(span.trace, span.id, span.name) for span in spans}
 
 
 @pytest.mark.sandbox
@@ -439,13 +423,12 @@ def test_what_left_before_assay_was_killed_is_there(tmp_path: Path, found: Colle
 
 
 def test_rows_that_are_graded_leave_with_their_traces(tmp_path: Path, found: Collector) -> None:
-    trace = Trace(
-        steps=[AgentStep(step_id=1, content="fixed", model="m")], status="completed",
-        content="fixed", trace_id="a" * 32,
-    )  # fmt: skip
+    step = AgentStep(step_id=1, content="fixed", model="m")
+    ended: Any = {"status": "completed", "content": "fixed", "trace_id": "a" * 32}
+    trace = Trace(steps=[step], **ended).to_dict()
     rows = [
-        {"id": "one", "answer": "fixed", "question": "fix it", "trace": trace.to_dict()},
-        {"id": "two", "answer": "not", "trace": trace.to_dict()},
+        {"id": "one", "answer": "fixed", "question": "fix it", "trace": trace},
+        {"id": "two", "answer": "not", "trace": trace},
     ]
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (tmp_path / "graders.yaml").write_text("- {type: contains, substring: fixed}\n")

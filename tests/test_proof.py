@@ -27,10 +27,41 @@ def _clone(place: Path, files: Mapping[str, object]) -> str:
     return str(place)
 
 
-def _says(monkeypatch: pytest.MonkeyPatch, name: str, agree: int, of: int) -> None:
-    """Have the page say so many, for material that is made here."""
-    monkeypatch.setattr(load(name), "AGREE", agree)
-    monkeypatch.setattr(load(name), "OF", of)
+class Proofs:
+    """The command, on material that is made here, and what it says.
+
+    The page says so many agree as are given, as if it were of this material.
+    """
+
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], place: Path
+    ) -> None:
+        self.patch, self._capsys, self.place = monkeypatch, capsys, place
+        self.error = ""
+
+    def of(
+        self,
+        name: str,
+        files: Mapping[str, object] | None = None,
+        says: tuple[int, int] = (0, 0),
+        status: int = 0,
+    ) -> str:
+        """What a proof says of files, and in `error` what it complains of."""
+        if says != (0, 0):
+            self.patch.setattr(load(name), "AGREE", says[0])
+            self.patch.setattr(load(name), "OF", says[1])
+        clone = _clone(self.place, files or {})
+        assert main([name] if files is None else [name, clone]) == status
+        said = self._capsys.readouterr()
+        self.error = said.err
+        return said.out
+
+
+@pytest.fixture
+def proofs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Proofs:
+    return Proofs(monkeypatch, capsys, tmp_path)
 
 
 def _is_at(monkeypatch: pytest.MonkeyPatch, name: str, commit: str) -> None:
@@ -38,70 +69,48 @@ def _is_at(monkeypatch: pytest.MonkeyPatch, name: str, commit: str) -> None:
     monkeypatch.setattr(load(name), "SOURCE", replace(source, commit=commit))
 
 
-def _schema_test(*, valid: bool) -> list[object]:
-    return [{**_NO_NUMBER, "tests": [{"description": "a", "data": "x", "valid": valid}]}]
+def _schema_test(*, valid: bool) -> dict[str, object]:
+    test = {**_NO_NUMBER, "tests": [{"description": "a", "data": "x", "valid": valid}]}
+    return {"tests/draft7/type.json": [test]}
 
 
-def test_material_that_agrees_proves(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _says(monkeypatch, "json_schema", 1, 1)
-    clone = _clone(tmp_path, {"tests/draft7/type.json": _schema_test(valid=False)})
-    assert main(["json_schema", clone]) == 0
-    assert capsys.readouterr().out.startswith("json_schema: 1 of 1; differences: none")
+def test_material_that_agrees_proves_and_a_clone_at_another_commit_nothing(proofs: Proofs) -> None:
+    said = proofs.of("json_schema", _schema_test(valid=False), says=(1, 1))
+    assert said.startswith("json_schema: 1 of 1; differences: none")
+    _committed(proofs.place)
+    proofs.of("json_schema", _schema_test(valid=False), says=(1, 1), status=1)
+    assert f"git -C {proofs.place} checkout 44401e0c0467" in proofs.error
 
 
-def test_a_difference_without_a_known_reason_fails(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _says(monkeypatch, "json_schema", 0, 1)
-    clone = _clone(tmp_path, {"tests/draft7/type.json": _schema_test(valid=True)})
-    assert main(["json_schema", clone]) == 1
-    said = capsys.readouterr().out
+def test_a_difference_without_a_known_reason_fails(proofs: Proofs) -> None:
+    said = proofs.of("json_schema", _schema_test(valid=True), says=(0, 1), status=1)
     assert "| 1 | unexplained | valid expected, invalid | `draft7/type/a number/a` |" in said
 
 
-def test_a_difference_with_a_known_reason_says_whose_it_is(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _says(monkeypatch, "json_parsing", 1, 2)
+def test_a_difference_with_a_known_reason_says_whose_it_is(proofs: Proofs) -> None:
     files = {
         "test_parsing/y_object_duplicated_key.json": '{"a": 1, "a": 2}',
         "test_parsing/n_array_comma.json": "[1,]",
         "test_parsing/i_any.json": "whatever",
     }
-    assert main(["json_parsing", _clone(tmp_path, files)]) == 0
-    assert "1 of 2; differences: 1 by design" in capsys.readouterr().out
+    assert "1 of 2; differences: 1 by design" in proofs.of("json_parsing", files, says=(1, 2))
 
 
 def test_fewer_that_agree_than_the_page_says_prove_nothing_whatever_the_reasons(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    proofs: Proofs,
 ) -> None:
-    twice = '{"a": 1, "a": 2}'
-    clone = _clone(tmp_path, {"test_parsing/y_object_duplicated_key.json": twice})
-    _says(monkeypatch, "json_parsing", 1, 1)
-    assert main(["json_parsing", clone]) == 1
-    said = capsys.readouterr()
-    assert "0 of 1; differences: 1 by design" in said.out
-    assert "docs/proof.md has 1 of 1, and here are 0 of 1." in said.err
-
-
-def test_a_clone_at_another_commit_proves_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _says(monkeypatch, "json_schema", 1, 1)
-    clone = _clone(tmp_path, {"tests/draft7/type.json": _schema_test(valid=False)})
-    _committed(tmp_path)
-    assert main(["json_schema", clone]) == 1
-    assert f"git -C {clone} checkout 44401e0c0467" in capsys.readouterr().err
+    twice = {"test_parsing/y_object_duplicated_key.json": '{"a": 1, "a": 2}'}
+    said = proofs.of("json_parsing", twice, says=(1, 1), status=1)
+    assert "0 of 1; differences: 1 by design" in said
+    assert "docs/proof.md has 1 of 1, and here are 0 of 1." in proofs.error
 
 
 def test_another_directory_proves_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    proofs: Proofs, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["json_schema", str(tmp_path)]) == 1
-    assert "has no case. Is it a clone of json-schema-org/" in capsys.readouterr().err
-    assert main(["json_schema", str(tmp_path / "gone")]) == 2
+    proofs.of("json_schema", {}, status=1)
+    assert "has no case. Is it a clone of json-schema-org/" in proofs.error
+    assert main(["json_schema", str(proofs.place / "gone")]) == 2
     assert "git clone https://github.com/json-schema-org/" in capsys.readouterr().err
 
 
@@ -132,32 +141,23 @@ def test_by_a_function():
 """
 
 
-def test_tests_of_others_are_run_with_assay_in_place_of_what_they_test(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    clone = _clone(tmp_path, {"python/tests/test_trajectory.py": _TRAJECTORIES})
-    assert main(["agentevals", clone]) == 1
-    said = capsys.readouterr().out
+def test_tests_of_others_are_run_with_assay_in_place_of_what_they_test(proofs: Proofs) -> None:
+    files = {"python/tests/test_trajectory.py": _TRAJECTORIES}
+    said = proofs.of("agentevals", files, status=1)
     assert "agentevals: 2 of 5; differences: 1 by design, 2 unexplained" in said
     assert "`test_trajectory:test_is_a_match:2`" in said
     assert not {"agentevals", "test_trajectory"} & sys.modules.keys()
 
 
-def test_gold_calls_pass_and_each_thing_made_wrong_in_them_fails(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _says(monkeypatch, "bfcl", 46, 46)
+def test_gold_calls_pass_and_each_thing_made_wrong_in_them_fails(proofs: Proofs) -> None:
     box = [{"width": [2, 3], "unit": ["m", ""]}]
     asked = {"a": [1, 1.5], "b": ["x", ""], "on": [True], "of": [["c"]], "box": box}
-    nothing: dict[str, object] = {}
-    truth = [{"draw": asked}, {"rest": nothing}]
+    truth: list[object] = [{"draw": asked}, {"rest": {}}]
     file = "bfcl_eval/data/possible_answer/BFCL_v4_parallel.json"
-    clone = _clone(tmp_path, {file: {"id": "parallel_0", "ground_truth": truth}})
-    assert main(["bfcl", clone]) == 0
+    said = proofs.of("bfcl", {file: {"id": "parallel_0", "ground_truth": truth}}, says=(46, 46))
     # A right answer, 6 other right ones, 16 wrong ones; each is graded twice.
-    assert "bfcl: 46 of 46; differences: none" in capsys.readouterr().out
-    assert main(["bfcl"]) == 0
-    assert "pip download --no-deps bfcl-eval==" in capsys.readouterr().out
+    assert "bfcl: 46 of 46; differences: none" in said
+    assert "pip download --no-deps bfcl-eval==" in proofs.of("bfcl")
 
 
 _ROUGE = """
@@ -181,16 +181,12 @@ class ScorerTest(parameterized.TestCase):
 """
 
 
-def test_classes_of_tests_are_set_up_for_each(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_classes_of_tests_are_set_up_for_each(proofs: Proofs) -> None:
     files = {"rouge/rouge_scorer_test.py": _ROUGE, "rouge/testdata/target.txt": "a b c"}
-    assert main(["rouge", _clone(tmp_path, files)]) == 1
-    said = capsys.readouterr().out
+    said = proofs.of("rouge", files, status=1)
     assert "rouge: 1 of 4; differences: 1 assay, 1 cannot be asked, 1 unexplained" in said
     assert "`rouge_scorer_test:testFMeasure:1`" in said
-    assert main(["rouge"]) == 0
-    assert "sparse-checkout set rouge" in capsys.readouterr().out
+    assert "sparse-checkout set rouge" in proofs.of("rouge")
 
 
 _ASSERTIONS = """
@@ -224,21 +220,15 @@ describe('assertions', () => {
 """
 
 
-def test_assertions_of_others_are_imported_and_graded(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    clone = _clone(tmp_path, {"test/assertions/runAssertion.test.ts": _ASSERTIONS})
-    assert main(["promptfoo", clone]) == 1
-    said = capsys.readouterr().out
+def test_assertions_of_others_are_imported_and_graded(proofs: Proofs) -> None:
+    said = proofs.of("promptfoo", {"test/assertions/runAssertion.test.ts": _ASSERTIONS}, status=1)
     assert "promptfoo: 4 of 6; differences: 1 by design, 1 unexplained" in said
     assert "`runAssertion:assertions/fail#2`" in said
 
 
 @pytest.mark.sandbox
 @pytest.mark.slow
-def test_a_solution_that_fails_its_own_tests_is_seen(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_solution_that_fails_its_own_tests_is_seen(proofs: Proofs) -> None:
     files: dict[str, object] = {}
     for name, right in (("double", "2 * n"), ("triple", "n")):
         place = f"exercises/practice/{name}"
@@ -250,16 +240,12 @@ def test_a_solution_that_fails_its_own_tests_is_seen(
             f"{place}/{name}_test.py": f"from {name} import of\n\n\ndef test_it():\n"
             f"    assert of(2) == {4 if name == 'double' else 6}\n",
         }
-    assert main(["exercism_python", _clone(tmp_path, files)]) == 1
-    said = capsys.readouterr().out
+    said = proofs.of("exercism_python", files, status=1)
     assert "`triple/reference reference`" in said
     assert "`double/" not in said
 
 
-def test_hud_tests_of_a_version_run_on_the_graders_here(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _says(monkeypatch, "hud_graders", 1, 3)
+def test_hud_tests_of_a_version_run_on_the_graders_here(proofs: Proofs) -> None:
     file = "hud/tests/test_graders.py"
     test = """
 from hud.graders import contains_any, exact_match
@@ -274,12 +260,12 @@ class TestContainsAny:
 async def test_patched(monkeypatch):
     monkeypatch.setattr("hud.utils.gateway.client", None)
 """
-    clone = _clone(tmp_path, {file: test})
-    commit = _committed(tmp_path)
-    _is_at(monkeypatch, "hud_graders", commit)
-    monkeypatch.setattr(load("hud_graders"), "_VERSIONS", {"0.6.8": (commit, (file, "gone.py"))})
-    assert main(["hud_graders", clone]) == 0
-    said = capsys.readouterr().out
+    _clone(proofs.place, {file: test})
+    commit = _committed(proofs.place)
+    _is_at(proofs.patch, "hud_graders", commit)
+    versions = {"0.6.8": (commit, (file, "gone.py"))}
+    proofs.patch.setattr(load("hud_graders"), "_VERSIONS", versions)
+    said = proofs.of("hud_graders", {}, says=(1, 3))
     assert "hud_graders: 1 of 3; differences: 1 by design, 1 cannot be asked" in said
     assert "`0.6.8/TestContainsAny::test_empty_list`" in said
 
@@ -303,22 +289,19 @@ def test_an_exercise_whose_tests_are_not_steady_is_not_left_out() -> None:
 
 @pytest.mark.sandbox
 @pytest.mark.slow
-def test_a_repaired_bug_is_told_by_the_tests_that_came_with_the_repair(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _says(monkeypatch, "bug_fixes", 6, 6)
+def test_a_repaired_bug_is_told_by_the_tests_that_came_with_the_repair(proofs: Proofs) -> None:
     module, tests = "boltons/kit.py", "tests/test_kit.py"
     old = "import boltons.kit\n\ndef test_old():\n    assert False\n"
     new = "class TestKit:\n    def test_new(self):\n        assert boltons.kit.of(2) == 4\n"
     bug = {module: "def of(n):\n    return n\n", "boltons/__init__.py": "", tests: old}
-    _clone(tmp_path, bug)
-    _committed(tmp_path)
-    clone = _clone(tmp_path, {module: "def of(n):\n    return 2 * n\n", tests: f"{old}\n{new}"})
-    fix = _committed(tmp_path)
-    _is_at(monkeypatch, "bug_fixes", fix)
-    monkeypatch.setattr(load("bug_fixes"), "_FIXES", (fix, "0" * 40))
-    assert main(["bug_fixes", clone]) == 0
-    assert "bug_fixes: 6 of 6; differences: none" in capsys.readouterr().out
+    _clone(proofs.place, bug)
+    _committed(proofs.place)
+    mended = {module: "def of(n):\n    return 2 * n\n", tests: f"{old}\n{new}"}
+    _clone(proofs.place, mended)
+    fix = _committed(proofs.place)
+    _is_at(proofs.patch, "bug_fixes", fix)
+    proofs.patch.setattr(load("bug_fixes"), "_FIXES", (fix, "0" * 40))
+    assert "bug_fixes: 6 of 6; differences: none" in proofs.of("bug_fixes", {}, says=(6, 6))
 
 
 @pytest.mark.sandbox
@@ -326,7 +309,8 @@ def test_a_repaired_bug_is_told_by_the_tests_that_came_with_the_repair(
 def test_a_long_proof_goes_on_where_it_was_interrupted(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _says(monkeypatch, "quixbugs", 6, 6)
+    monkeypatch.setattr(load("quixbugs"), "AGREE", 6)
+    monkeypatch.setattr(load("quixbugs"), "OF", 6)
     test = "from python_programs.gcd import of\n\n"
     files = {
         "python_programs/gcd.py": "def of(n):\n    return n\n",
@@ -348,9 +332,7 @@ def test_a_long_proof_goes_on_where_it_was_interrupted(
     assert not any((tmp_path / "kept").iterdir())
 
 
-def test_exercises_that_need_what_is_not_here_are_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_exercises_that_need_what_is_not_here_are_named(proofs: Proofs) -> None:
     needs_crates = '[package]\nname = "dice"\n\n[dependencies]\nrand = "0.8"\n'
     files = {
         "rust/exercises/practice/dice/Cargo.toml": needs_crates,
@@ -358,10 +340,9 @@ def test_exercises_that_need_what_is_not_here_are_named(
         "cpp/exercises/practice/day/CMakeLists.txt": "find_package(Boost)",
         "javascript/exercises/practice/grep/grep.js": "",
     }
-    assert main(["polyglot", _clone(tmp_path, files)]) == 1
-    said = capsys.readouterr().err
+    proofs.of("polyglot", files, status=1)
     for name in ("dice", "maze", "day", "grep"):
-        assert f": 1 ({name})" in said
+        assert f": 1 ({name})" in proofs.error
 
 
 def test_the_page_has_every_proof_with_its_commit() -> None:

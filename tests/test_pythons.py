@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.each import each
+
 TOOLS = Path(__file__).parent.parent / "tools"
 
 
@@ -42,7 +44,7 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
+@each(
     ("asked_for", "found"),
     [
         ("3.71", "~/bin/python3.71"),

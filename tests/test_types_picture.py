@@ -10,26 +10,23 @@ from assay.errors import InputError
 from assay.scoring.json_safe import Json
 from assay.types.picture import MOST_BYTES, Picture
 from assay.types.thread import StringThread
+from tests.each import each
 from tests.pictures import chunk, jpeg, png, url, webp
 
 
-@pytest.mark.parametrize(
+@each(
     ("data", "kind", "size"),
-    [
-        (png(2, 3), "image/png", (2, 3)),
-        (jpeg(3, 5), "image/jpeg", (3, 5)),
-        (webp(7, 9), "image/webp", (7, 9)),
-    ],
+    [(png(2, 3), "png", (2, 3)), (jpeg(3, 5), "jpeg", (3, 5)), (webp(7, 9), "webp", (7, 9))],
 )
 def test_the_bytes_say_what_a_picture_is(data: bytes, kind: str, size: tuple[int, int]) -> None:
     """Kind, size and digest; and it is the same by way of its data URL."""
     picture = Picture(data)
-    assert (picture.media_type, (picture.width, picture.height)) == (kind, size)
+    assert (picture.media_type, (picture.width, picture.height)) == (f"image/{kind}", size)
     assert picture.digest == hashlib.sha256(data).hexdigest()
     assert Picture.of_url(picture.url) == picture
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "why"),
     [
         (url(png()[:-8]), "cut off or damaged"),
@@ -91,15 +88,18 @@ def test_a_part_that_holds_no_picture_is_named() -> None:
     """With its place, and what to write instead."""
     bad: Json = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
     with pytest.raises(InputError, match=r"messages\[0\].content\[1\]: .*fetched") as failure:
-        StringThread.from_messages(
-            [{"role": "user", "content": [{"type": "text", "text": "x"}, bad]}]
-        )
+        StringThread.from_messages([{"role": "user", "content": [{"type": "text"}, bad]}])
     assert "data:image/png;base64" in failure.value.hint
 
 
-@pytest.mark.parametrize("many", [21, 1_000])
-def test_there_are_only_so_many_in_a_thread(many: int) -> None:
+def test_there_are_only_so_many_in_a_thread() -> None:
     """A thousand pictures are no conversation."""
-    content = [Picture(png()).part] * many
-    with pytest.raises(InputError, match=f"there are {many:,} pictures; at most 20"):
-        StringThread.from_messages([{"role": "user", "content": list(content)}])
+
+    def thread(many: int) -> StringThread:
+        content = [Picture(png()).part] * many
+        return StringThread.from_messages([{"role": "user", "content": list(content)}])
+
+    assert len(thread(20).images()) == 20
+    for many in (21, 1_000):
+        with pytest.raises(InputError, match=f"there are {many:,} pictures; at most 20"):
+            thread(many)

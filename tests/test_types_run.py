@@ -1,4 +1,4 @@
-"""Runs: the prompt in the forms that agents want, and the whole run through its JSON."""
+"""Runs and jobs: the prompt as agents want it, what a job's mean is of, and all through JSON."""
 
 from __future__ import annotations
 
@@ -10,13 +10,18 @@ from hypothesis import strategies as st
 
 from assay.errors import ScoreError
 from assay.scoring import EvaluationResult, Grade, Json, SubScore
-from assay.types import AgentStep, Prompt, Rewarded, Run, Trace, Workspace
+from assay.types import AgentStep, Job, Prompt, Rewarded, Run, Trace, Workspace
 from assay.types.codec import ShapeError
+from tests.each import each
 
 IMAGE: Json = {"type": "image_url", "image_url": {"url": "x"}}
 
 
-@pytest.mark.parametrize(
+PARTS: Json = [{"type": "text", "text": "a"}, IMAGE, {"text": "b"}]
+TEXT: Json = {"type": "text", "text": "a"}
+
+
+@each(
     ("prompt", "messages", "text"),
     [
         (None, [("user", "")], ""),
@@ -26,19 +31,10 @@ IMAGE: Json = {"type": "image_url", "image_url": {"url": "x"}}
         ([{"role": "assistant", "content": "a"}], [("assistant", "a")], "a"),
         ([{"role": "system", "content": "a"}], [("system", "a")], "a"),
         ([{"role": "tool", "content": "a"}, "b"], [("user", "a"), ("user", "b")], "a\n\nb"),
-        (
-            [{"role": "user", "content": [{"type": "text", "text": "a"}, IMAGE, {"text": "b"}]}],
-            [("user", "a"), ("user", "b")],
-            "a\n\nb",
-        ),
-        (
-            [{"role": "user", "content": {"type": "text", "text": "a"}}, {"content": IMAGE}, "b"],
-            [("user", "a"), ("user", "b")],
-            "a\n\nb",
-        ),
+        ([{"role": "user", "content": PARTS}], [("user", "a"), ("user", "b")], "a\n\nb"),
+        ([{"content": TEXT}, {"content": IMAGE}, "b"], [("user", "a"), ("user", "b")], "a\n\nb"),
         ([{"role": "user", "content": [IMAGE]}], [], ""),
         ([{"role": "user"}], [], ""),
-        ([{"content": "a"}], [("user", "a")], "a"),
         ([7, None], [("user", "7"), ("user", "None")], "7\n\nNone"),
     ],
 )
@@ -50,32 +46,22 @@ def test_the_prompt_as_turns_and_as_text(
     assert run.prompt_text == text
 
 
-def test_a_new_run_has_no_reward_rather_than_a_0() -> None:
-    run = Run()
-    assert (run.reward, run.grade.is_error, run.evaluation) == (None, True, {})
-    assert isinstance(run, Rewarded)
+def test_a_run_that_is_new_or_never_began_has_no_reward_rather_than_a_0() -> None:
+    new, failed = Run(), Run.failed("no such image", slug="s", task_id="t")
+    assert (new.reward, new.grade.is_error, new.evaluation) == (None, True, {})
+    assert isinstance(new, Rewarded)
+    assert (failed.prompt, failed.runtime, failed.reward) == (None, None, None)
+    assert (failed.trace.status, failed.trace.error) == ("error", "no such image")
+    assert failed.grade.content == "no such image"
+    assert (failed.slug, failed.task_id) == ("s", "t")
 
 
-def test_a_run_that_never_began_is_synthesized() -> None:
-    run = Run.failed("no such image", slug="s", task_id="t")
-    assert (run.prompt, run.runtime, run.reward) == (None, None, None)
-    assert (run.trace.status, run.trace.error, run.grade.content) == (
-        "error",
-        "no such image",
-        "no such image",
-    )
-    assert (run.slug, run.task_id) == ("s", "t")
-
-
+HALF = EvaluationResult(reward=0.5, subscores=(SubScore(name="x", value=0.5, weight=2),))
 GRADES = st.one_of(
     st.builds(Grade.from_result, st.builds(EvaluationResult, reward=st.floats(-2, 1))),
     st.just(Grade.from_result(EvaluationResult.from_error("gone"))),
     st.just(Grade.ungraded()),
-    st.just(
-        Grade.from_result(
-            EvaluationResult(reward=0.5, subscores=(SubScore(name="x", value=0.5, weight=2),))
-        )
-    ),
+    st.just(Grade.from_result(HALF)),
 )
 RUNS = st.builds(
     Run,
@@ -103,19 +89,60 @@ def test_a_run_survives_its_json_with_its_grade(run: Run) -> None:
     assert not run.evaluation or read.evaluation == run.evaluation
 
 
-MALFORMED: list[tuple[dict[str, Json], type[Exception]]] = [
-    ({"promt": "x"}, ShapeError),
-    ({"trial": "1"}, ShapeError),
-    ({"trace": {"steps": [{}]}}, ShapeError),
-    ({"grade": {"score": True}}, ScoreError),
-    ({"grade": {"score": 2, "isErr": True}}, ScoreError),
-]
-
-
-@pytest.mark.parametrize(
+@each(
     ("change", "error"),
-    MALFORMED,
+    [
+        ({"promt": "x"}, ShapeError),
+        ({"trace": {"steps": [{}]}}, ShapeError),
+        ({"grade": {"score": True}}, ScoreError),
+        ({"grade": {"score": 2, "isErr": True}}, ScoreError),
+    ],
 )
 def test_a_malformed_run_is_refused(change: dict[str, Json], error: type[Exception]) -> None:
     with pytest.raises(error):
         Run.from_dict({**Run(prompt="x").to_dict(), **change})
+
+
+# Jobs.
+
+
+def run(slug: str, reward: float | None, *, error: bool = False, group: str | None = None) -> Run:
+    result = EvaluationResult.from_error("gone") if error else EvaluationResult(reward=reward)
+    return Run(slug=slug, grade=Grade.from_result(result), group_id=group)
+
+
+def test_the_mean_is_over_graded_runs_and_says_how_many() -> None:
+    job = Job(runs=[run("a", 1.0), run("b", 0.0), run("c", None), run("d", 1.0, error=True)])
+    assert (job.reward, job.coverage, len(job)) == (0.5, (2, 4), 4)
+    assert [r.slug for r in job.graded] == ["a", "b"]
+    assert [r.slug for r in job.errors] == ["d"]
+    assert [r.slug for r in job] == ["a", "b", "c", "d"]
+    for none in ([], [run("a", None)], [run("a", 1.0, error=True)]):
+        assert Job(runs=none).reward is None
+
+
+def test_runs_by_task_and_by_group() -> None:
+    first, second, alone = run("a", 1.0, group="g1"), run("a", 0.0, group="g2"), run("b", 0.5)
+    job = Job(runs=[first, second, alone])
+    assert job.results == {"a": [first, second], "b": [alone]}
+    assert job.groups == {"g1": [first], "g2": [second], "b": [alone]}
+
+
+def test_ids_are_unique_and_a_job_survives_its_json() -> None:
+    job = Job(name="nightly", group=3, runs=[run("a", 1.0), run("b", 1.0, error=True)])
+    assert job.id != Job().id
+    assert Job.from_dict(json.loads(json.dumps(job.to_dict()))) == job
+
+
+def test_a_job_is_printed_as_a_short_table_and_a_run_as_a_line() -> None:
+    job = Job(name="nightly", runs=[run("a", 1.0), run("b", 0.5), run("c", 1.0, error=True)])
+    assert str(job).splitlines() == [
+        "nightly: reward 0.75; 2 of 3 graded; c: gone",
+        "task  reward  why",
+        "a     1.00",
+        "b     0.50",
+        "c     error   gone",
+    ]
+    assert str(Job(id="job-1")) == "job-1: no reward; 0 of 0 graded"
+    lines = ["a, trial 1: reward 1.00", "b, trial 1: reward 0.50", "c, trial 1: gone"]
+    assert [str(r) for r in job] == lines

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from assay.errors import InputError
 from assay.scoring import Json
 from assay.types import StringThread, StringTurn, thread
+from tests.each import each
 
 TALK = StringThread([("system", "be brief"), ("user", "2+2?"), ("assistant", "4")])
 
@@ -33,7 +34,7 @@ def test_a_conversation_is_built_turn_by_turn() -> None:
     assert thread.documents() == ["maths"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("turns", "completion", "messages", "last_user"),
     [
         ([], None, 0, None),
@@ -61,9 +62,7 @@ def test_the_last_content_is_that_of_any_role() -> None:
         StringThread().last_content()
 
 
-@pytest.mark.parametrize(
-    "turn", [["user", "a"], ("user",), ("user", 1), (None, "a"), "ab", {"role": "user"}]
-)
+@each("turn", [["user", "a"], ("user",), ("user", 1), (None, "a"), "ab", {"role": "user"}])
 def test_a_turn_is_a_pair_of_texts(turn: object) -> None:
     with pytest.raises(InputError, match="turn 1 must be"):
         StringThread([("user", "a"), cast("tuple[str, str]", turn)])
@@ -90,6 +89,10 @@ def test_a_thread_cannot_be_changed_through_what_it_was_made_from() -> None:
     cast("list[Json]", cast("dict[str, Json]", thread.to_dict()["metadata"])["tags"]).clear()
     assert thread.metadata == {"tags": ["a"]}
     assert len(thread) == 1
+    kept = {"a"}  # what is no JSON is copied, too
+    made = StringThread([], cast("dict[str, Json]", {"set": kept, "pair": (kept,)}))
+    cast("set[str]", made.metadata["set"]).add("b")
+    assert kept == {"a"}
     with pytest.raises(AttributeError):
         thread.turns = ()
     with pytest.raises(AttributeError):
@@ -106,13 +109,6 @@ def test_a_turn_is_a_pair_with_names() -> None:
             assert content == "2+2?"
         case _:
             pytest.fail("a turn is matched by its names")
-
-
-def test_metadata_that_is_not_json_is_copied_too() -> None:
-    kept = {"a"}
-    made = StringThread([], cast("dict[str, Json]", {"set": kept, "pair": (kept,)}))
-    cast("set[str]", made.metadata["set"]).add("b")
-    assert kept == {"a"}
 
 
 def test_a_thread_reads_like_its_dictionary() -> None:
@@ -195,24 +191,16 @@ def test_a_thread_survives_its_json(
     assert StringThread.from_dict(json.loads(json.dumps(thread.to_dict()))) == thread
 
 
-def test_chat_messages_are_read() -> None:
+def test_chat_messages_are_read_and_a_completion_beside_them() -> None:
     parts: list[Json] = [{"type": "text", "text": "look"}, {"type": "image_url"}, "there"]
-    messages: list[Json] = [
-        {"role": "user", "content": parts},
-        {"role": "assistant", "content": None, "tool_calls": []},
-    ]
-    assert StringThread.from_messages(messages).turns == (
-        ("user", "look\nthere"),
-        ("assistant", ""),
-    )
-
-
-def test_a_row_brings_its_completion_beside_its_messages() -> None:
+    said: Json = {"role": "assistant", "content": None, "tool_calls": []}
+    thread = StringThread.from_messages([{"role": "user", "content": parts}, said])
+    assert thread.turns == (("user", "look\nthere"), ("assistant", ""))
     row: dict[str, Json] = {"messages": [{"role": "user", "content": "a"}], "completion": "b"}
     assert StringThread.from_dict(row).completion() == "b"
 
 
-@pytest.mark.parametrize(
+@each(
     ("data", "why"),
     [
         ({}, "needs 'messages'"),

@@ -25,6 +25,7 @@ from assay.types import (
 )
 from assay.types.codec import ShapeError
 from assay.types.trace import StopReason, TraceStatus
+from tests.each import each
 
 TEXT = st.text(max_size=12)
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
@@ -130,58 +131,34 @@ def _content(step: AnyStep) -> str | None:
     return step.content if isinstance(step, AgentStep) else None
 
 
-def test_the_two_queries() -> None:
+def test_the_two_queries_and_the_newest_error() -> None:
     trace = Trace(steps=[AgentStep(content="a"), Step(), AgentStep(), AgentStep(content="")])
     assert trace.final(_content) == ""  # what is falsy is an answer; None is not
     assert trace.collect(_content) == ["a", ""]
-    assert Trace().final(_content) is None
-    assert Trace().collect(_content) == []
+    assert (Trace().final(_content), Trace().collect(_content), Trace().error) == (None, [], None)
+    failed = Trace(steps=[Step(error="first"), Step(error="second"), AgentStep(content="on")])
+    assert failed.error == "second"
 
 
-def test_the_newest_error_wins() -> None:
-    trace = Trace(steps=[Step(error="first"), Step(error="second"), AgentStep(content="on")])
-    assert trace.error == "second"
-    assert Trace().error is None
+def test_what_is_an_error_and_what_stopped_the_agent_short() -> None:
+    statuses: list[TraceStatus | None] = [None, "completed", "cancelled", "error"]
+    assert [status for status in statuses if Trace(status=status).is_error] == ["error"]
+    short: list[StopReason | None] = ["max_steps", "length", "timeout"]
+    reasons: list[StopReason | None] = [None, "done", "malformed_tool_call", *short]
+    assert [reason for reason in reasons if Trace(stop_reason=reason).is_truncated] == short
 
 
-@pytest.mark.parametrize(
-    ("status", "is_error"), [(None, False), ("completed", False), ("cancelled", False)]
-)
-def test_only_an_errors_status_is_an_error(status: TraceStatus | None, *, is_error: bool) -> None:
-    assert Trace(status=status).is_error is is_error
-    assert Trace(status="error").is_error
-
-
-@pytest.mark.parametrize(
-    ("reason", "truncated"),
-    [
-        (None, False),
-        ("done", False),
-        ("malformed_tool_call", False),
-        ("max_steps", True),
-        ("length", True),
-        ("timeout", True),
-    ],
-)
-def test_what_stopped_the_agent_short(reason: StopReason | None, *, truncated: bool) -> None:
-    assert Trace(stop_reason=reason).is_truncated is truncated
-
-
-MALFORMED: list[tuple[dict[str, Json], str]] = [
-    ({"steps": [{"type": "agnet"}]}, "steps[0].type"),
-    ({"steps": [{}]}, "steps[0].type"),
-    ({"steps": [{"type": "tool"}]}, "steps[0].call"),
-    ({"steps": [{"type": "agent", "contents": ""}]}, "steps[0].contents"),
-    ({"steps": {}}, "steps"),
-    ({"status": "done"}, "status"),
-    ({"steps": [{"type": "subagent", "subagent": {"status": 1}}]}, "steps[0].subagent.status"),
-    ({"steps": [{"type": "agent", "usage": {"cost_usd": 10**400}}]}, "steps[0].usage.cost_usd"),
-]
-
-
-@pytest.mark.parametrize(
+@each(
     ("data", "field"),
-    MALFORMED,
+    [
+        ({"steps": [{"type": "agnet"}]}, "steps[0].type"),
+        ({"steps": [{}]}, "steps[0].type"),
+        ({"steps": [{"type": "tool"}]}, "steps[0].call"),
+        ({"steps": [{"type": "agent", "contents": ""}]}, "steps[0].contents"),
+        ({"status": "done"}, "status"),
+        ({"steps": [{"type": "subagent", "subagent": {"status": 1}}]}, "steps[0].subagent.status"),
+        ({"steps": [{"type": "agent", "usage": {"cost_usd": 10**400}}]}, "steps[0].usage.cost_usd"),
+    ],
 )
 def test_a_malformed_trace_is_refused_with_its_place(data: dict[str, Json], field: str) -> None:
     with pytest.raises(ShapeError) as caught:

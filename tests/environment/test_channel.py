@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import time
-from collections.abc import Generator
 from pathlib import Path
 from typing import cast
 
@@ -22,22 +22,21 @@ from assay.errors import GradingTimeoutError
 from assay.scoring.json_safe import Json
 from tests.children import Children, until
 from tests.each import each
-from tests.served_environment import ServedProcess, error_of, raw, serve_process, write_env
-
-
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Generator[ServedProcess]:
-    folder = tmp_path_factory.mktemp("served")
-    write_env(folder)
-    with Children() as children:
-        yield serve_process(children, folder, "--workers", "2", "--set", "starts=8")
+from tests.served_environment import (
+    GRADE,
+    ServedProcess,
+    error_of,
+    raw,
+    serve_process,
+    started,
+    write_env,
+)
 
 
 async def test_the_frames_are_those_that_huds_clients_know(served: ServedProcess) -> None:
     async with raw(served.port) as peer:
         hello = await peer.result("hello")
-        assert str(hello["session_id"]).startswith("sess-")
-        assert len(str(hello["session_id"])) == len("sess-") + 32
+        assert re.fullmatch("sess-.{32}", str(hello["session_id"]))
         assert hello["env"] == {"name": "demo", "version": "1.2.3"}
         assert hello["bindings"] == []
         rows = cast("list[dict[str, Json]]", (await peer.result("tasks.list"))["tasks"])
@@ -46,57 +45,32 @@ async def test_the_frames_are_those_that_huds_clients_know(served: ServedProcess
         assert cast("dict[str, Json]", add["args"])["additionalProperties"] is False
         started = await peer.result("tasks.start", id="add", args={"a": 3})
         assert started == {"prompt": "What is 3 + 2?"}
-        assert await peer.result("tasks.grade", answer="5") == {
-            "score": 1.0,
-            "done": True,
-            "content": None,
-            "info": {},
-            "isError": False,
-            "subscores": [
-                {
-                    "name": "value",
-                    "weight": 1.0,
-                    "value": 1.0,
-                    "children": None,
-                    "info": {"seen": "5"},
-                }
-            ],
-        }
+        value = {"name": "value", "weight": 1.0, "value": 1.0, "children": None}
+        subscores = [{**value, "info": {"seen": "5"}}]
+        graded = await peer.result("tasks.grade", answer="5")
+        assert graded == GRADE | {"score": 1.0, "subscores": subscores}
         assert await peer.result("tasks.cancel") == {"cancelled": True}
         assert await peer.result("bye") == {"goodbye": True}
         assert await peer.read() is None
 
 
-async def test_a_start_has_one_grade(served: ServedProcess, tmp_path: Path) -> None:
+async def test_a_start_has_one_grade_also_for_pipelined_calls(
+    served: ServedProcess, tmp_path: Path
+) -> None:
     marks = tmp_path / "marks"
-    async with raw(served.port) as peer:
-        await peer.result("hello")
-        await peer.result("tasks.start", id="once", args={"marks": str(marks)})
-        first = await peer.result("tasks.grade", answer="a")
-        assert await peer.result("tasks.grade", answer="a") == first
+    async with started(served.port, "once", marks=str(marks)) as peer:
+        calls = [("g1", "a"), ("g2", "a"), ("g3", "b")]
+        grades = [
+            {"id": number, "method": "tasks.grade", "params": {"answer": answer}}
+            for number, answer in calls
+        ]
+        await peer.send(b"".join(json.dumps(grade).encode() + b"\n" for grade in grades))
+        replies = {str((reply := await peer.read() or {})["id"]): reply for _ in calls}
+        assert replies["g1"]["result"] == replies["g2"]["result"]
+        assert error_of(replies["g3"])[0] == -32600
+        assert await peer.result("tasks.grade", answer="a") == replies["g1"]["result"]
         code, _, message = await peer.error("tasks.grade", answer="b")
         assert (code, message) == (-32600, "already graded")
-    assert marks.read_text() == "a\n"
-
-
-async def test_pipelined_grades_are_one(served: ServedProcess, tmp_path: Path) -> None:
-    marks = tmp_path / "marks"
-    async with raw(served.port) as peer:
-        await peer.result("hello")
-        await peer.result("tasks.start", id="once", args={"marks": str(marks)})
-        calls = [("g1", "a"), ("g2", "a"), ("g3", "b")]
-        await peer.send(
-            b"".join(
-                json.dumps(
-                    {"id": number, "method": "tasks.grade", "params": {"answer": answer}}
-                ).encode()
-                + b"\n"
-                for number, answer in calls
-            )
-        )
-        replies = {str((reply := await peer.read() or {})["id"]): reply for _ in calls}
-    assert replies["g1"]["result"] == replies["g2"]["result"]
-    assert error_of(replies["g3"])[0] == -32600
     assert marks.read_text() == "a\n"
 
 
@@ -184,8 +158,7 @@ async def test_what_is_wrong_gets_a_typed_error(
 
 
 async def test_what_a_task_raises_is_named_and_leaves_no_grade(served: ServedProcess) -> None:
-    async with raw(served.port) as peer:
-        await peer.result("tasks.start", id="raises", args={})
+    async with started(served.port, "raises") as peer:
         assert await peer.error("tasks.grade", answer="x") == (-32000, "ValueError", "boom")
         assert await peer.error("tasks.grade", answer="x") == (-32000, "ValueError", "boom")
         assert (await peer.error("tasks.grade", answer="y"))[0] == -32600
@@ -198,8 +171,7 @@ async def test_while_a_grade_runs_nothing_else_is_started(
     served: ServedProcess, tmp_path: Path
 ) -> None:
     gate = tmp_path / "gate"
-    async with raw(served.port) as peer:
-        await peer.result("tasks.start", id="held", args={"gate": str(gate)})
+    async with started(served.port, "held", gate=str(gate)) as peer:
         await peer.send(b'{"id": "g", "method": "tasks.grade", "params": {"answer": "yes"}}\n')
         await asyncio.to_thread(until, Path(f"{gate}.begun").exists)
         code, _, message = await peer.error("tasks.start", id="add", args={})
@@ -223,20 +195,22 @@ async def test_a_session_starts_a_bounded_number_of_tasks(served: ServedProcess)
         assert "may start 8 tasks" in message
 
 
-async def test_evidence_larger_than_a_frame_does_not_cost_the_score(served: ServedProcess) -> None:
+@each(
+    "task, size, expected",
+    [
+        ("large", 17 << 20, (0.75, False, {"cut": "cut: the evidence was larger than a frame"})),
+        ("odd", None, (0.5, False, {"seen": "nan"})),  # evidence that is no JSON
+        ("fails", None, (0.0, True, {})),
+    ],
+)
+async def test_what_cannot_be_told_of_a_grade_does_not_cost_the_score(
+    served: ServedProcess, task: str, size: int | None, expected: tuple[float, bool, Json]
+) -> None:
     async with raw(served.port) as peer:
-        await peer.result("tasks.start", id="large", args={"size": 17 << 20})
+        await peer.result("tasks.start", id=task, args={"size": size} if size else {})
         grade = await peer.result("tasks.grade", answer="x")
-    assert grade["score"] == 0.75
-    assert grade["isError"] is False
-    assert grade["info"] == {"cut": "cut: the evidence was larger than a frame"}
-
-
-async def test_evidence_that_is_no_json_does_not_cost_the_score(served: ServedProcess) -> None:
-    async with raw(served.port) as peer:
-        await peer.result("tasks.start", id="odd", args={})
-        grade = await peer.result("tasks.grade", answer="x")
-    assert (grade["score"], grade["isError"]) == (0.5, False)
+    assert (grade["score"], grade["isError"], grade["info"]) == expected
+    assert task != "fails" or grade["content"] == "the judge is down"
 
 
 async def test_what_graders_run_reaches_neither_front_nor_token(
@@ -253,19 +227,11 @@ async def test_what_graders_run_reaches_neither_front_nor_token(
     assert said == "['0', '1', '2', '3'] False\n"  # 3 is the directory that is listed
 
 
-async def test_a_grade_that_is_none_is_an_error_to_huds_clients_too(served: ServedProcess) -> None:
-    async with raw(served.port) as peer:
-        await peer.result("tasks.start", id="fails", args={})
-        grade = await peer.result("tasks.grade", answer="x")
-    assert (grade["isError"], grade["content"]) == (True, "the judge is down")
-
-
 @each("answer, score", [(3, 1.0), ("3", 1.0), (None, 0.0), ({"a": 1}, 0.0)])
 async def test_an_answer_that_is_no_text_is_its_json(
     served: ServedProcess, answer: Json, score: float
 ) -> None:
-    async with raw(served.port) as peer:
-        await peer.result("tasks.start", id="add", args={})
+    async with started(served.port) as peer:
         assert (await peer.result("tasks.grade", answer=answer))["score"] == score
 
 
@@ -306,11 +272,10 @@ async def test_a_task_that_asks_something_else_when_begun_again_is_lost(
 ) -> None:
     async with raw(served.port) as peer:
         prompt = str((await peer.result("tasks.start", id="changes", args={}))["prompt"])
-        worker = int(prompt.removeprefix("You are in ").removesuffix("."))
-        os.kill(worker, signal.SIGKILL)
-        code, kind, _ = await peer.error("tasks.grade", answer="x")
-        assert (code, kind) == (-32002, "SessionLostError")
-        assert (await peer.error("tasks.grade", answer="x"))[1] == "SessionLostError"
+        os.kill(int(prompt.removeprefix("You are in ").removesuffix(".")), signal.SIGKILL)
+        for _ in range(2):
+            code, kind, _ = await peer.error("tasks.grade", answer="x")
+            assert (code, kind) == (-32002, "SessionLostError")
 
 
 async def test_grading_that_hangs_ends_with_its_time_and_its_worker(
@@ -328,12 +293,8 @@ async def test_grading_that_hangs_ends_with_its_time_and_its_worker(
         await stuck.result("tasks.start", id="blocks", args={"seconds": 60})
         late = asyncio.create_task(stuck.error("tasks.grade", answer="x"))
         waits = asyncio.create_task(other.result("tasks.grade", answer="3"))
-        code, kind, message = await late
-        assert (code, kind, message) == (
-            -32000,
-            "GradingTimeoutError",
-            "grade took longer than 0.1 s",
-        )
+        timeout = (-32000, "GradingTimeoutError", "grade took longer than 0.1 s")
+        assert await late == timeout
         assert (await waits)["score"] == 1.0  # it was held up, which is not its fault
 
 
@@ -370,8 +331,10 @@ async def test_a_cancelled_task_that_blocks_holds_its_worker_up_no_longer_than_i
 ) -> None:
     file = write_env(tmp_path)
     limits = ChannelLimits(grading=0.3)
-    async with serve(str(file), workers=1, limits=limits) as served, raw(served.port) as peer:
-        await peer.result("tasks.start", id="blocks", args={"seconds": 60})
+    async with (
+        serve(str(file), workers=1, limits=limits) as served,
+        started(served.port, "blocks", seconds=60) as peer,
+    ):
         await peer.send(b'{"id": "g", "method": "tasks.grade", "params": {"answer": "x"}}\n')
         await peer.result("tasks.cancel")
         await peer.read()

@@ -28,11 +28,9 @@ from assay.environment.channel.sessions import ChannelLimits
 from assay.errors import AgentError, ChannelError, InputError, TaskEndedError
 from assay.eval.matrix import tasks_of
 from assay.eval.planning import MatrixRequest
-from assay.models import ModelClient, ModelSettings, using
 from assay.scoring.json_safe import Json
 from assay.store.records import RunRecord
 from assay.tasks.task import Taskset
-from assay.testing import FakeModel
 from assay.testing import calls as calls_
 from assay.types import Run, Submission
 from assay.types.codec import to_json
@@ -41,17 +39,19 @@ from assay.types.trace import ToolStep
 from tests.children import Children, until
 from tests.command_line import assay as assay_command
 from tests.each import each
+from tests.environment.playing import playing
 from tests.served_environment import Relay, ServedProcess, raw, serve_process, write_env
 
 _TOKEN = "0123456789abcdef"
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Generator[ServedProcess]:
-    folder = tmp_path_factory.mktemp("served")
-    write_env(folder)
+def games(tmp_path_factory: pytest.TempPathFactory) -> Generator[ServedProcess]:
+    """Tasks of several steps and with tools, on one worker."""
+    folder = tmp_path_factory.mktemp("games")
+    write_env(folder, _GAMES)
     with Children() as children:
-        yield serve_process(children, folder, "--workers", "2")
+        yield serve_process(children, folder, "--workers", "1")
 
 
 async def three(run: Run) -> None:
@@ -76,17 +76,10 @@ async def test_a_remote_task_is_run_like_any_other(served: ServedProcess, scheme
 
 async def test_what_fails_there_is_an_error_here(served: ServedProcess) -> None:
     async with assay.connect(served.url) as client:
-        tasks = Taskset(
-            "t",
-            [
-                client.task("raises", what="boom"),
-                client.task("dies"),
-                client.task("fails"),
-                client.task("count", word=5),
-                client.task("elsewhere"),
-            ],
-        )
-        job = await tasks.run(three)
+        given = {"raises": {"what": "boom"}, "count": {"word": 5}}
+        names = ("raises", "dies", "fails", "count", "elsewhere")
+        tasks = [client.task(name, **given.get(name, {})) for name in names]
+        job = await Taskset("t", tasks).run(three)
     said = {run.task_id: (run.reward, run.grade.is_error, run.grade.content) for run in job.runs}
     assert said["raises"] == (None, True, "[grading] ValueError: boom")
     assert said["dies"][:2] == (None, True)
@@ -131,31 +124,37 @@ async def _drive(run: Run, answer: str, fault: Exception | None = None) -> None:
             raise fault
 
 
-async def test_a_task_of_several_steps_is_played_from_elsewhere(tmp_path: Path) -> None:
-    file = write_env(tmp_path, _GAME)
-    async with serve(str(file), workers=1) as served, assay.connect(served.url) as client:
-        seen: list[tuple[object, bool]] = []
-
-        async def player(run: Run) -> None:
-            assert run.max_steps == 4
-            for action in ("a", "b", "c"):
-                observed = await run.step(action)
-                seen.append((observed.content, observed.done))
-            with pytest.raises(TaskEndedError):
-                await run.step("d")
-
-        job = await client.task("game").run(player)
-        assert seen == [("1: a", False), ("2: b", False), ("", True)]
-        assert job.runs[0].reward == 0.75
-        assert job.runs[0].metadata == {}
-
-
-_GAME = """
+_GAMES = """
+import asyncio
 import os
-from assay import Environment
-from assay.environment import Observation
+from pathlib import Path
 
-env = Environment("game")
+from assay import Environment, EvaluationResult
+from assay.environment import Observation
+from assay.errors import SkippedError
+
+env = Environment("games")
+
+
+@env.state
+def bag():
+    return []
+
+
+@env.tool
+async def put(what: str) -> str:
+    '''Put something in.'''
+    if what == "bomb":
+        raise ValueError("no bombs")
+    if what == "anvil":
+        await asyncio.sleep(0.8)
+    bag().append(what)
+    return f"{len(bag())} in the bag"
+
+
+@env.tool
+def repeat(text: str, times: int, deep: object = None) -> str:
+    return text * times
 
 
 @env.template(max_steps=4)
@@ -173,20 +172,6 @@ async def moody():
     yield 1.0
 
 
-@env.state
-def bag():
-    return []
-
-
-@env.tool
-async def put(what: str) -> str:
-    '''Put something in.'''
-    if what == "bomb":
-        raise ValueError("no bombs")
-    bag().append(what)
-    return f"{len(bag())} in the bag"
-
-
 @env.template()
 async def pack():
     yield "Pack."
@@ -201,48 +186,113 @@ async def walled():
             raise ValueError("wall")
         said = yield Observation(said)
     yield 1.0
+
+
+@env.template(returns=list)
+async def seen():
+    answer = yield "What?"
+    yield EvaluationResult(reward=0.25, info={"seen": answer.content})
+
+
+@env.template(max_steps=3)
+async def echo():
+    said = yield "Say."
+    while said != "end":
+        said = yield Observation(said * 2_000)
+    yield 0.25
+
+
+@env.template(max_steps=3)
+async def walk():
+    said = yield "Walk."
+    await asyncio.sleep(0.8)
+    said = yield Observation("walked")
+    yield 1.0 if said == "twice" else 0.25
+
+
+@env.template
+async def skips():
+    answer = yield "Skip?"
+    if answer == "please":
+        raise SkippedError("as you like")
+    yield 0.0
+
+
+@env.template(max_steps=3)
+async def slow(gate: str):
+    said = yield "Go."
+    with open(gate + ".begun", "a") as file:
+        file.write(said)
+    while not Path(gate).exists():
+        await asyncio.sleep(0.005)
+    said = yield Observation("seen")
+    yield 1.0
 """
 
 
-async def test_actions_are_replayed_where_a_worker_dies(tmp_path: Path) -> None:
-    file = write_env(tmp_path, _GAME)
-    async with serve(str(file), workers=1) as served:
-        address = Address(served.url)
-        async with Channel.open(address) as channel:
-            game = await RemoteSession.begin(channel, "game", {})
-            await game.step("a")
-            await game.step("b")
-            _kill_workers(os.getpid())
-            assert (await game.step("c")).done
-            assert (await game.grade(Submission(answer="c"))).reward == 0.75
+async def test_a_task_of_several_steps_is_played_from_elsewhere(games: ServedProcess) -> None:
+    seen: list[tuple[object, bool]] = []
 
-            moody = await RemoteSession.begin(channel, "moody", {})
-            await moody.step("a")
-            _kill_workers(os.getpid())
-            with pytest.raises(ChannelError, match="showed something else"):
-                await moody.grade(Submission(answer="a"))
+    async def player(run: Run) -> None:
+        assert run.max_steps == 4
+        for action in ("a", "b", "c"):
+            observed = await run.step(action)
+            seen.append((observed.content, observed.done))
+        with pytest.raises(TaskEndedError):
+            await run.step("d")
 
-            walled = await RemoteSession.begin(channel, "walled", {})
-            with pytest.raises(ChannelError, match="wall"):
-                await walled.step("raise")
-            with pytest.raises(ChannelError, match="wall"):  # nobody escapes by going on
-                await walled.grade(Submission(answer="end"))
+    async with assay.connect(games.url) as client:
+        job = await client.task("game").run(player)
+    assert seen == [("1: a", False), ("2: b", False), ("", True)]
+    assert job.runs[0].reward == 0.75
+    assert job.runs[0].metadata == {}
 
 
-async def test_tools_are_called_where_the_task_is(tmp_path: Path) -> None:
-    file = write_env(tmp_path, _GAME)
+async def test_actions_are_replayed_where_a_worker_dies(games: ServedProcess) -> None:
+    async with Channel.open(Address(games.url)) as channel:
+        game = await RemoteSession.begin(channel, "game", {})
+        await game.step("a")
+        await game.step("b")
+        _kill_workers(games.pid)
+        assert (await game.step("c")).done
+        assert (await game.grade(Submission(answer="c"))).reward == 0.75
 
+        moody = await RemoteSession.begin(channel, "moody", {})
+        await moody.step("a")
+        _kill_workers(games.pid)
+        with pytest.raises(ChannelError, match="showed something else"):
+            await moody.grade(Submission(answer="a"))
+
+        walled = await RemoteSession.begin(channel, "walled", {})
+        with pytest.raises(ChannelError, match="wall"):
+            await walled.step("raise")
+        with pytest.raises(ChannelError, match="wall"):  # nobody escapes by going on
+            await walled.grade(Submission(answer="end"))
+
+
+async def test_an_action_sent_again_is_one_action(games: ServedProcess) -> None:
+    async with Channel.open(Address(games.url)) as channel:
+        await RemoteSession.begin(channel, "walled", {})
+        first = await channel.call("tasks.step", {"action": "x", "number": 1})
+        assert await channel.call("tasks.step", {"action": "x", "number": 1}) == first
+        with pytest.raises(ChannelError, match="the next move is number 2"):
+            await channel.call("tasks.step", {"action": "y", "number": 1})
+        second = await channel.call("tasks.step", {"action": "y", "number": 2})
+        assert second["observation"] == "y"
+
+
+async def test_tools_are_called_where_the_task_is(games: ServedProcess) -> None:
     async def packer(run: Run) -> None:
         assert run.tools["put"].description == "Put something in."
         both = await asyncio.gather(*(run.call("put", {"what": what}) for what in "ab"))
         assert [result.content for result in both] == ["1 in the bag", "2 in the bag"]
-        _kill_workers(os.getpid())  # what was packed is packed again
+        _kill_workers(games.pid)  # what was packed is packed again
         assert (await run.call("put", {"what": "bomb"})).is_error
         assert (await run.call("put", {"what": "c"})).content == "3 in the bag"
         with pytest.raises(TaskEndedError, match="no tool 'throw'"):
             await run.call("throw")
 
-    async with serve(str(file), workers=1) as served, assay.connect(served.url) as client:
+    async with assay.connect(games.url) as client:
         job = await client.task("pack").run(packer)
         assert job.runs[0].reward == 0.75, str(job)
         async with client.run("pack") as run:
@@ -322,14 +372,11 @@ async def test_a_workspace_is_worked_in_by_tools_from_elsewhere(repairs: Path) -
         calls = [step.call.name for step in job.runs[0].answered if isinstance(step, ToolStep)]
         assert calls == ["read", "bash", "write", "write", "search"]
         assert (await client.task("fix").run(idle)).reward == 0.0
-        script = [calls_("edit", path="sums.py", old="len", new="sum"), "Repaired."]
-        with FakeModel(script) as fake, using(ModelClient(ModelSettings(cache="off"))):
+        edit = calls_("edit", path="sums.py", old="len", new="sum")
+        with playing(edit, "Repaired.") as fake:
             job = await client.task("fix").run(ModelAgent(tools=("edit",)), model=fake.model)
         assert job.reward == 1.0, str(job)
-        asked = fake.requests[0].conversation
-        assert asked is not None
-        asked = fake.requests[0].conversation
-        assert asked is not None
+        (asked, *_) = fake.conversations
         assert {tool.name for tool in asked.tools} == {"write_off", "edit"}
         assert "/workspace" in str(asked)
 
@@ -354,49 +401,10 @@ async def test_who_cannot_call_the_tools_of_a_workspace_is_not_graded_in_it(repa
         assert "has a tool 'bash'" in str(job.runs[0].grade.content)
 
 
-async def test_an_action_sent_again_is_one_action(tmp_path: Path) -> None:
-    file = write_env(tmp_path, _GAME)
-    async with serve(str(file), workers=1) as served, Channel.open(Address(served.url)) as channel:
-        await RemoteSession.begin(channel, "walled", {})
-        first = await channel.call("tasks.step", {"action": "x", "number": 1})
-        assert await channel.call("tasks.step", {"action": "x", "number": 1}) == first
-        with pytest.raises(ChannelError, match="the next move is number 2"):
-            await channel.call("tasks.step", {"action": "y", "number": 1})
-        assert (await channel.call("tasks.step", {"action": "y", "number": 2}))[
-            "observation"
-        ] == "y"
-
-
-_ESCAPES = """
-from assay import Environment, EvaluationResult
-from assay.environment import Observation
-
-env = Environment("escapes")
-
-
-@env.tool
-def repeat(text: str, times: int, deep: object = None) -> str:
-    return text * times
-
-
-@env.template(returns=list)
-async def seen():
-    answer = yield "What?"
-    yield EvaluationResult(reward=0.25, info={"seen": answer.content})
-
-
-@env.template(max_steps=3)
-async def echo():
-    said = yield "Say."
-    while said != "end":
-        said = yield Observation(said * 2_000)
-    yield 0.25
-"""
-
-
-async def test_attack_words_that_no_frame_holds_are_graded_all_the_same(tmp_path: Path) -> None:
+async def test_attack_words_that_no_frame_holds_are_graded_all_the_same(
+    games: ServedProcess,
+) -> None:
     """Whatever does not pass the channel was an error, which is worth more than a bad grade."""
-    file = write_env(tmp_path, _ESCAPES)
     deep: list[Json] = []
     for _ in range(120):
         deep = [deep]
@@ -426,79 +434,34 @@ async def test_attack_words_that_no_frame_holds_are_graded_all_the_same(tmp_path
         assert str(shown).endswith("[cut: it was larger than a frame]")
         await run.step("end")
 
-    async with serve(str(file), workers=1) as served, assay.connect(served.url) as client:
-        for template, agent in (("seen", calling), ("seen", large), ("seen", nested),
-                                ("echo", shouting)):  # fmt: skip
+    async with assay.connect(games.url) as client:
+        agents = (calling, large, nested, shouting)
+        for template, agent in zip(("seen", "seen", "seen", "echo"), agents, strict=True):
             (run,) = (await client.task(template).run(agent)).runs
             assert run.reward == 0.25, f"{agent}: {run}"
 
 
-_BUSY = """
-import asyncio
-from assay import Environment
-from assay.environment import Observation
-from assay.errors import SkippedError
-
-env = Environment("slow")
-bag = env.state(list)
-
-
-@env.tool
-async def put(what: str) -> int:
-    await asyncio.sleep(0.8)
-    bag().append(what)
-    return len(bag())
-
-
-@env.template(max_steps=3)
-async def walk():
-    said = yield "Walk."
-    await asyncio.sleep(0.8)
-    said = yield Observation("walked")
-    yield 1.0 if said == "twice" else 0.25
-
-
-@env.template
-async def pack():
-    yield "Pack."
-    yield 0.5 * len(bag())
-
-
-@env.template
-async def skips():
-    answer = yield "Skip?"
-    if answer == "please":
-        raise SkippedError("as you like")
-    yield 0.0
-"""
-
-
-@pytest.mark.parametrize(("task", "reward"), [("walk", 0.0), ("pack", 0.5)])
 async def test_attack_who_is_cut_off_while_the_task_is_at_work_is_graded(
-    tmp_path: Path, task: str, reward: float
+    games: ServedProcess,
 ) -> None:
     """The task was still busy when it was to be graded, which was an error: no bad grade."""
 
     async def late(run: Run) -> None:
-        if task == "walk":
-            await run.step("once")
-        else:
-            await run.call("put", {"what": "tea"})
+        await (run.step("once") if run.task_id == "walk" else run.call("put", {"what": "anvil"}))
 
-    file = write_env(tmp_path, _BUSY)
-    async with serve(str(file), workers=1) as served, assay.connect(served.url) as client:
-        (run,) = (await client.task(task).run(late, agent_timeout=0.4)).runs
-    assert (run.trace.stop_reason, run.reward) == ("timeout", reward), str(run)
+    async with assay.connect(games.url) as client:
+        for task, reward in (("walk", 0.0), ("pack", 0.25)):
+            (run,) = (await client.task(task).run(late, agent_timeout=0.4)).runs
+            assert (run.trace.stop_reason, run.reward) == ("timeout", reward), str(run)
 
 
-async def test_attack_nobody_skips_a_grade(tmp_path: Path) -> None:
+async def test_attack_nobody_skips_a_grade(games: ServedProcess) -> None:
     """A task that says that it does not apply says so before its agent begins, as it does here."""
 
     async def begs(run: Run) -> str:
         return "please"
 
-    file = write_env(tmp_path, _BUSY)
-    async with serve(str(file), workers=1) as served, assay.connect(served.url) as client:
+    async with assay.connect(games.url) as client:
         (run,) = (await client.task("skips").run(begs)).runs
     assert (run.reward, run.grade.is_error) == (None, True)
 
@@ -513,8 +476,8 @@ def _kill_workers(front: int) -> None:
 # Connections that break.
 
 
-@pytest.mark.parametrize("lost", [b"What is", b'"score"', b"cancelled"])
-@pytest.mark.parametrize("scheme", ["tcp", "ws"])
+@each("lost", [b"What is", b'"score"', b"cancelled"])
+@each("scheme", ["tcp", "ws"])
 async def test_a_lost_reply_is_asked_for_again(
     served: ServedProcess, scheme: str, lost: bytes
 ) -> None:
@@ -529,33 +492,12 @@ async def test_a_lost_reply_is_asked_for_again(
             assert relay.connections == 2
 
 
-_SLOW = """
-import asyncio
-from pathlib import Path
-from assay import Environment
-from assay.environment import Observation
-
-env = Environment("slow")
-
-
-@env.template(max_steps=3)
-async def slow(gate: str):
-    said = yield "Go."
-    with open(gate + ".begun", "a") as file:
-        file.write(said)
-    while not Path(gate).exists():
-        await asyncio.sleep(0.005)
-    said = yield Observation("seen")
-    yield 1.0
-"""
-
-
-async def test_a_connection_that_breaks_during_an_action_costs_nothing(tmp_path: Path) -> None:
-    file = write_env(tmp_path, _SLOW)
+async def test_a_connection_that_breaks_during_an_action_costs_nothing(
+    games: ServedProcess, tmp_path: Path
+) -> None:
     gate, begun = tmp_path / "gate", tmp_path / "gate.begun"
     async with (
-        serve(str(file), workers=1) as served,
-        Relay(served.port).listening() as relay,
+        Relay(games.port).listening() as relay,
         Channel.open(Address(f"tcp://127.0.0.1:{relay.port}"), patience=10) as channel,
     ):
         session = await RemoteSession.begin(channel, "slow", {"gate": str(gate)})
@@ -585,29 +527,25 @@ async def test_a_server_that_is_gone_is_an_error_and_no_reward(
     await asyncio.to_thread(until, lambda: not _workers_of(tmp_path))  # they end with their front
 
 
-@pytest.mark.parametrize("scheme", ["tcp", "ws"])
+@each("scheme", ["tcp", "ws"])
 async def test_a_wrong_port_is_said_soon(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(link, "_FIRST_SECONDS", 0.1)
+    address, elsewhere = f"{scheme}://127.0.0.1:1", Environment("w")
+
+    @elsewhere.template()
+    async def t() -> AsyncGenerator[object, object]:
+        yield "p"
+        yield 1.0
+
     async with asyncio.timeout(20):
-        with pytest.raises(ChannelError, match=f"cannot reach {scheme}://127.0.0.1:1: "):
-            await _reach(f"{scheme}://127.0.0.1:1")
-        elsewhere = Environment("w")
-
-        @elsewhere.template()
-        async def t():  # noqa: ANN202 - what a template yields is two types
-            yield "p"
-            yield 1.0
-
-        address = f"{scheme}://127.0.0.1:1"
+        with pytest.raises(ChannelError, match=f"cannot reach {address}: "):
+            await _reach(address)
         job = await t().run(three, group=2, runtime=address)
         assert "cannot reach" in str(job.runs[0].grade.content)
 
 
 async def test_what_is_no_environment_is_said_by_its_url() -> None:
-    def banner(_: Mapping[str, Json]) -> bytes:
-        return b"HTTP/1.0 400 Bad request"
-
-    async with lying(banner) as url:
+    async with lying(lambda _: b"HTTP/1.0 400 Bad request") as url:
         with pytest.raises(ChannelError, match=f"what answers at {url} is no environment"):
             await _reach(url)
 
@@ -637,11 +575,17 @@ async def test_a_session_that_the_server_has_forgotten_is_lost(tmp_path: Path) -
         context = Channel.open(Address(first.url), patience=10)
         channel = await context.__aenter__()
         session = await RemoteSession.begin(channel, "add", {})
+        at_rest = assay.connect(first.url, patience=10)
+        client = await at_rest.__aenter__()
+        assert (await client.task("add").run(three)).reward == 1.0
     async with serve(str(file), workers=1, port=first.port):
         with pytest.raises(ChannelError, match="the session is lost") as caught:
             await session.grade(Submission(answer="3"))
         assert caught.value.kind == "SessionLostError"
         await context.__aexit__(None, None, None)
+        # One that rests may be lost: another is begun.
+        assert (await client.task("add").run(three, group=2)).coverage == (2, 2)
+        await at_rest.__aexit__(None, None, None)
 
 
 # Servers that lie.
@@ -788,21 +732,20 @@ async def test_a_wrong_template_or_argument_is_told_at_once(served: ServedProces
 # Tokens.
 
 
-@pytest.mark.parametrize("scheme", ["tcp", "ws"])
-async def test_a_stranger_gets_neither_grade_nor_answer(tmp_path: Path, scheme: str) -> None:
+async def test_a_stranger_gets_neither_grade_nor_answer(tmp_path: Path) -> None:
     file = write_env(tmp_path)
     async with serve(str(file), workers=1, token=_TOKEN) as served:
-        url = served.url if scheme == "tcp" else served.websocket
-        for wrong in ("", "0123456789abcdeF", "x" * 5000):
-            with pytest.raises(ChannelError, match="token") as caught:
-                async with assay.connect(url, token=wrong, patience=5):
-                    pass
-            assert caught.value.code == -32001
-        async with assay.connect(url, token=_TOKEN) as client:
-            job = await client.task("add").run(three)
-    assert job.reward == 1.0
-    assert _TOKEN not in json.dumps(job.to_dict())
-    assert _TOKEN not in repr(job) + repr(Address(url, _TOKEN))
+        for url in (served.url, served.websocket):
+            for wrong in ("", "0123456789abcdeF", "x" * 5000):
+                with pytest.raises(ChannelError, match="token") as caught:
+                    async with assay.connect(url, token=wrong, patience=5):
+                        pass
+                assert caught.value.code == -32001
+            async with assay.connect(url, token=_TOKEN) as client:
+                job = await client.task("add").run(three)
+            assert job.reward == 1.0
+            assert _TOKEN not in json.dumps(job.to_dict())
+            assert _TOKEN not in repr(job) + repr(Address(url, _TOKEN))
 
 
 # Placement.
@@ -838,9 +781,8 @@ if __name__ == "__main__":
 def test_a_task_is_placed_in_a_process_of_its_own(tmp_path: Path) -> None:
     file = tmp_path / "placed.py"
     file.write_text(_PLACED)
-    done = subprocess.run(
-        [sys.executable, str(file)], capture_output=True, text=True, check=False, cwd="/"
-    )
+    command = [sys.executable, str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/")
     assert done.stdout == "1.0 subprocess True (3, 3)\n", done.stderr
 
 
@@ -960,14 +902,3 @@ async def test_attack_an_agent_that_goes_on_acts_in_no_later_task(served: Served
     async with assay.connect(served.url) as client:
         job = await client.task("add").run(agent, group=2, max_concurrent=1)
     assert (job.reward, job.coverage) == (1.0, (2, 2))
-
-
-async def test_a_session_that_rests_may_be_lost(tmp_path: Path) -> None:
-    file = write_env(tmp_path)
-    async with serve(str(file), workers=1) as first:
-        context = assay.connect(first.url, patience=10)
-        client = await context.__aenter__()
-        assert (await client.task("add").run(three)).reward == 1.0
-    async with serve(str(file), workers=1, port=first.port):
-        assert (await client.task("add").run(three, group=2)).coverage == (2, 2)
-        await context.__aexit__(None, None, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
@@ -16,17 +16,8 @@ from assay.environment.channel.frames import MOST_BYTES
 from assay.environment.channel.serve import serve
 from assay.environment.channel.sessions import ChannelLimits
 from assay.scoring.json_safe import Json
-from tests.children import Children
 from tests.each import each
-from tests.served_environment import Raw, ServedProcess, error_of, raw, serve_process, write_env
-
-
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Generator[ServedProcess]:
-    folder = tmp_path_factory.mktemp("served")
-    write_env(folder)
-    with Children() as children:
-        yield serve_process(children, folder, "--workers", "1")
+from tests.served_environment import GRADE, Raw, ServedProcess, error_of, raw, started, write_env
 
 
 @asynccontextmanager
@@ -90,20 +81,11 @@ async def test_frames_that_are_no_calls(
 async def test_a_frame_of_the_limit_is_taken_and_one_byte_more_is_not(
     served: ServedProcess,
 ) -> None:
-    async with unharmed(served.port), raw(served.port) as peer:
-        await peer.result("hello")
-        await peer.result("tasks.start", id="count", args={"word": "abc"})
+    async with unharmed(served.port), started(served.port, "count", word="abc") as peer:
         frame = _call(method="tasks.grade", params={"answer": ""})[:-1]
         padding = b" " * (MOST_BYTES - len(frame))
         await peer.send(frame[:-1] + padding + frame[-1:] + b"\n")
-        assert (await peer.read() or {})["result"] == {
-            "score": 0.0,
-            "done": True,
-            "content": None,
-            "info": {},
-            "isError": False,
-            "subscores": None,
-        }
+        assert (await peer.read() or {})["result"] == GRADE
         await peer.send(frame[:-1] + padding + b" " + frame[-1:] + b"\n")
         code, _, message = error_of(await peer.read())
         assert (code, message) == (-32600, "a frame is larger than 16,777,216 bytes")
@@ -153,28 +135,41 @@ async def test_what_a_task_is_told_is_bounded(tmp_path: Path) -> None:
         assert (await peer.result("tasks.grade", answer="1000"))["score"] == 1.0
 
 
-async def test_who_asks_and_reads_nothing_piles_up_nothing(tmp_path: Path) -> None:
+@each(
+    "start, call",
+    [
+        (b"", _call(method="tasks.list")),
+        (
+            _call(method="tasks.start", params={"id": "large", "args": {"size": 100_000}}),
+            _call(method="tasks.grade", params={"answer": "x"}),
+        ),
+    ],
+)
+async def test_who_asks_and_reads_nothing_piles_up_nothing_and_is_hung_up_on(
+    tmp_path: Path, start: bytes, call: bytes
+) -> None:
     file = write_env(tmp_path)
-    limits = ChannelLimits(frame=0.3)
+    limits = ChannelLimits(frame=0.2)
+
+    def say_for_ever(one: socket.socket) -> None:
+        for _ in range(200_000):
+            one.sendall(call * 50)
+
     async with serve(str(file), workers=1, limits=limits) as served, unharmed(served.port):
-        async with raw(served.port) as peer:
-            await peer.result("tasks.start", id="large", args={"size": 100_000})
-            await peer.result("tasks.grade", answer="x")
-        with socket.create_connection(("127.0.0.1", served.port), timeout=10) as deaf:
-            call = _call(method="tasks.start", params={"id": "shouts", "args": {"size": 100_000}})
-            grade = _call(method="tasks.grade", params={"answer": "x"})
-            deaf.sendall(call)
+        with socket.socket() as deaf:
+            deaf.settimeout(10)
+            deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)  # the smallest: full soon
+            deaf.connect(("127.0.0.1", served.port))
+            deaf.sendall(start)
             with pytest.raises(OSError, match=r"reset|Broken pipe"):
-                await asyncio.to_thread(_say_for_ever, deaf, grade * 1000)
+                await asyncio.to_thread(say_for_ever, deaf)
 
 
 async def test_half_a_frame_is_nothing(served: ServedProcess) -> None:
     async with unharmed(served.port):
         async with raw(served.port) as peer:
             await peer.send(_call()[:-9])
-        async with raw(served.port) as peer:
-            await peer.result("hello")
-            await peer.result("tasks.start", id="add", args={})
+        async with started(served.port) as peer:
             await peer.send(b'{"id": 3, "method": "tasks.grade", "params": {"answer": "3"}}')
             peer.abort()
 
@@ -233,13 +228,13 @@ def _is_closed(one: socket.socket) -> bool:
         return True
 
 
-@pytest.mark.parametrize("first", [b"", b"{", b'{"id": 1, "method": "hel', b"GET / HTTP/1.1\r\n"])
-async def test_who_says_nothing_whole_is_hung_up_on(tmp_path: Path, first: bytes) -> None:
+async def test_who_says_nothing_whole_is_hung_up_on(tmp_path: Path) -> None:
     file = write_env(tmp_path)
-    limits = ChannelLimits(hello=0.05)
-    async with serve(str(file), workers=1, limits=limits) as served, raw(served.port) as peer:
-        await peer.send(first)
-        assert await peer.read() is None
+    async with serve(str(file), workers=1, limits=ChannelLimits(hello=0.05)) as served:
+        for first in (b"", b"{", b'{"id": 1, "method": "hel', b"GET / HTTP/1.1\r\n"):
+            async with raw(served.port) as peer:
+                await peer.send(first)
+                assert await peer.read() is None
 
 
 async def test_a_slow_drip_is_hung_up_on(tmp_path: Path) -> None:
@@ -350,8 +345,7 @@ async def test_an_audit_that_cannot_be_written_takes_no_grade_away(
     def full(_: dict[str, Json]) -> None:
         raise OSError(28, "No space left on device")
 
-    async with serve(str(file), workers=1, audit=full) as served, raw(served.port) as peer:
-        await peer.result("tasks.start", id="add", args={})
+    async with serve(str(file), workers=1, audit=full) as served, started(served.port) as peer:
         assert (await peer.result("tasks.grade", answer="3"))["score"] == 1.0
     assert "the audit cannot be written" in caplog.text
 
@@ -403,24 +397,10 @@ async def test_pages_in_a_browser_are_not_served(served: ServedProcess) -> None:
         with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
             await web.ws_connect(served.websocket, origin="https://evil.example")
         assert refused.value.status == 403
-        async with web.get(url) as answer:
-            assert answer.status == 426
+        for path in ("", "/health"):  # which OpenEnv's clients would ask for
+            async with web.get(url + path) as answer:
+                assert answer.status == 426
     async with unharmed(served.port), raw(served.port) as peer:  # nor can a form be posted
         await peer.send(b"POST / HTTP/1.1\r\nHost: x\r\n\r\n" + _call())
         assert error_of(await peer.read())[0] == -32700
         assert await peer.read() is None
-
-
-async def test_a_client_that_reads_nothing_is_hung_up_on(tmp_path: Path) -> None:
-    file = write_env(tmp_path)
-    limits = ChannelLimits(frame=0.2)
-    async with serve(str(file), workers=1, limits=limits) as served, unharmed(served.port):
-        with socket.create_connection(("127.0.0.1", served.port), timeout=10) as deaf:
-            call = _call(method="tasks.list")
-            with pytest.raises(OSError, match=r"reset|Broken pipe"):
-                await asyncio.to_thread(_say_for_ever, deaf, call * 1000)
-
-
-def _say_for_ever(one: socket.socket, data: bytes) -> None:
-    for _ in range(10_000):
-        one.sendall(data)

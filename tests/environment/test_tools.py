@@ -13,12 +13,12 @@ import pytest
 from assay.agents import CommandAgent, ModelAgent
 from assay.environment import Environment, Template
 from assay.errors import InputError, SandboxError, TaskEndedError
-from assay.models import ModelClient, ModelSettings, using
 from assay.tasks.blocks import HarnessSpec
-from assay.testing import FakeModel, calls
+from assay.testing import calls
 from assay.types import Run, ToolCall, ToolResult, ToolStep
 from assay.types.run import OfferedTool
 from tests.each import each
+from tests.environment.playing import playing
 
 Steps = AsyncGenerator[Any, Any]
 
@@ -151,16 +151,14 @@ async def test_calls_stay_in_the_trace_of_what_passed_a_gateway(before: str) -> 
             await client.chat.completions.create(model="any", messages=said)
         await run.call("look")
 
-    script = [calls(f"{before}add", item="lamp"), "Done."]
-    with FakeModel(script) as fake, using(ModelClient(ModelSettings(cache="off"))):
+    with playing(calls(f"{before}add", item="lamp"), "Done.") as fake:
         (run,) = (await buy().run(agent, model=fake.model)).runs
     assert _told(run) == [("add", "1 in the cart", False), ("look", ["lamp"], False)]
 
 
 async def test_a_model_is_offered_them() -> None:
     _, buy = shop()
-    script = [calls("add", item="lamp", pieces=2), calls("look"), "Done."]
-    with FakeModel(script) as fake, using(ModelClient(ModelSettings(cache="off"))):
+    with playing(calls("add", item="lamp", pieces=2), calls("look"), "Done.") as fake:
         (run,) = (await buy().run(ModelAgent(), model=fake.model)).runs
     assert run.reward == 1.0
     offered = {tool.name: tool for tool in fake.conversations[0].tools}
@@ -187,7 +185,7 @@ async def test_an_mcp_client_reaches_them_over_http() -> None:
             assert len((await client.list_tools()).tools) == 3
             await client.call_tool("add", {"item": "lamp", "pieces": 2})
 
-    with FakeModel(["Done."]) as fake, using(ModelClient(ModelSettings(cache="off"))):
+    with playing() as fake:
         assert (await buy().run(agent, model=fake.model)).reward == 1.0
 
 
@@ -239,7 +237,7 @@ async def test_an_agent_in_a_sandbox_reaches_them_at_its_gateway(is_broken: bool
         gateway=True,
     )
     agent = CommandAgent(spec=spec)
-    with FakeModel(["Done."]) as fake, using(ModelClient(ModelSettings(cache="off"))):
+    with playing() as fake:
         (run,) = (await order().run(agent, model=fake.model)).runs
     assert [name for name, *_ in _told(run)] == [name for name, _ in said if name != "sell"]
     if is_broken:  # what we cannot do is no work of the agent's
@@ -269,7 +267,7 @@ async def test_a_command_is_told_of_tools_where_there_are_any(tools: bool) -> No
         tools_env={"SERVERS": "some"},
         gateway=True,
     )
-    with FakeModel(["Done."]) as fake, using(ModelClient(ModelSettings(cache="off"))):
+    with playing() as fake:
         (run,) = (await order().run(CommandAgent(spec=spec), model=fake.model)).runs
     assert run.trace.content == ("some low" if tools else "none low")
 

@@ -14,12 +14,12 @@ from assay.errors import InputError, SandboxError
 from assay.graders import combine
 from assay.graders.command import CommandGrader
 from assay.graders.tests import PytestGrader
-from assay.models import ModelClient, ModelSettings, using
 from assay.store.restore import read_snapshot
 from assay.tasks import SubmissionSpec
 from assay.tasks.blocks import HarnessSpec
-from assay.testing import FakeModel, calls
+from assay.testing import calls
 from assay.types import Run, Submission
+from tests.environment.playing import playing
 
 Steps = AsyncGenerator[Any, Any]
 
@@ -177,8 +177,7 @@ async def test_a_model_works_in_it_with_its_tools(project: Path) -> None:
         yield float(repo.read("sums.py") == _FIXED)
 
     assert ModelAgent().for_task(fix()).network is True
-    script = [calls("write", path="sums.py", content=_FIXED), "Done."]
-    with FakeModel(script) as fake, using(ModelClient(ModelSettings(cache="off"))):
+    with playing(calls("write", path="sums.py", content=_FIXED), "Done.") as fake:
         job = await fix().run(ModelAgent(), model=fake.model)
     assert job.reward == 1.0, job
 

@@ -109,28 +109,19 @@ async def test_whatever_model_is_named_the_cells_own_answers() -> None:
         assert fake.requests[0].model == fake.model_name
 
 
-@pytest.mark.parametrize(
+@each(
     ("limits", "stop"),
-    [
-        ({"calls": 2}, "max_steps"),
-        ({"tokens": 60}, "length"),
-        ({"cost_usd": 0.001}, "length"),
-    ],
+    [({"calls": 2}, "max_steps"), ({"tokens": 60}, "length"), ({"cost_usd": 0.001}, "length")],
 )
 async def test_past_a_limit_nothing_is_sent_on(
     limits: dict[str, Any], stop: str, tmp_path: Path
 ) -> None:
     with FakeModel(lambda _: "word " * 8) as fake:
-        settings = (
-            ModelSettings(prices_file=_prices(fake.model, tmp_path))
-            if "cost_usd" in limits
-            else _QUICK
-        )
-        allowance = Allowance(**limits)
-        gateway = Gateway(fake.model, allowance=allowance, client=ModelClient(settings))
-        async with gateway, _client(gateway) as client:
+        client = ModelClient(ModelSettings(prices_file=_prices(fake.model, tmp_path)))
+        gateway = Gateway(fake.model, allowance=Allowance(**limits), client=client)
+        async with gateway, _client(gateway) as agent:
             with pytest.raises(openai.PermissionDeniedError, match="the limit of"):
-                await _say_for_ever(client)
+                await _say_for_ever(agent)
 
         assert 0 < gateway.spent.calls == fake.count
         assert gateway.stop == stop
@@ -204,13 +195,9 @@ async def test_attack_the_token_of_another_cell_opens_nothing() -> None:
 
 async def test_attack_a_key_of_the_agents_own_never_leaves() -> None:
     with FakeModel(["yes"]) as fake:
-        async with _gateway(fake) as gateway:
-            headers = {"x-api-key": gateway.token, "Cookie": "a=b", "X-Secret": "tell me"}
-            async with aiohttp.ClientSession() as session:
-                body = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
-                url = f"{gateway.openai_url}/chat/completions"
-                async with session.post(url, json=body, headers=headers) as response:
-                    assert response.status == 200
+        async with _gateway(fake) as gateway, aiohttp.ClientSession() as session:
+            session.headers.update({"Cookie": "a=b", "X-Secret": "tell me"})
+            assert await _send(gateway, session) == 200
 
         sent = {name.lower() for name in fake.requests[0].headers}
 
@@ -331,25 +318,14 @@ async def test_attack_a_record_without_end(monkeypatch: pytest.MonkeyPatch, tmp_
         assert "the record of this work is full" in gateway.recorded().flags
 
 
-async def test_attack_a_packed_body_is_not_unpacked() -> None:
-    with FakeModel(["yes"]) as fake:
-        async with _gateway(fake) as gateway, aiohttp.ClientSession() as session:
-            url = f"{gateway.openai_url}/chat/completions"
-            headers = {"Authorization": f"Bearer {gateway.token}", "Content-Encoding": "gzip"}
-            async with session.post(url, data=b"\x1f\x8b", headers=headers) as response:
-                assert response.status == 415
-
-
-async def test_attack_a_body_without_end_is_refused_by_its_length() -> None:
+async def test_attack_a_body_that_is_packed_or_without_end_is_refused_unread() -> None:
     with FakeModel(["yes"]) as fake:
         async with _gateway(fake) as gateway:
-            head = (
-                f"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nx-api-key: {gateway.token}\r\n"
-                "Content-Length: 99999999999\r\n\r\n"
-            )
-            answer = await _raw(gateway, head.encode())
-
-    assert answer.startswith(b"HTTP/1.1 413")
+            head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nx-api-key: {gateway.token}"
+            packed = f"{head}\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\n".encode()
+            endless = f"{head}\r\nContent-Length: 99999999999\r\n\r\n".encode()
+            assert (await _raw(gateway, packed + b"\x1f\x8b")).startswith(b"HTTP/1.1 415")
+            assert (await _raw(gateway, endless)).startswith(b"HTTP/1.1 413")
 
 
 @each("path", ["/v1/chat/completions", "/v1/messages/count_tokens"])
@@ -370,10 +346,10 @@ async def test_attack_a_body_of_many_values_stops_no_other_cell(path: str) -> No
         assert gateway.failure is None
 
 
-_MUCH = "x" * 400_000
+_MUCH = "x" * 100_000
 
 
-@pytest.mark.parametrize(
+@each(
     "hidden",
     [
         {"messages": [{"role": "user", "content": [
@@ -386,7 +362,6 @@ _MUCH = "x" * 400_000
         {"unheard_of": [[_MUCH]]},
         {_MUCH: None},
     ],
-    ids=["file", "audio", "prediction", "schema", "unknown", "name"],
 )  # fmt: skip
 async def test_attack_what_a_gateway_does_not_know_counts_by_its_length(
     hidden: dict[str, Any], tmp_path: Path
@@ -399,7 +374,7 @@ async def test_attack_what_a_gateway_does_not_know_counts_by_its_length(
 
     with FakeModel(answer) as fake:
         settings = ModelSettings(max_attempts=1, prices_file=_prices(fake.model, tmp_path))
-        for allowance in (Allowance(tokens=250_000), Allowance(cost_usd=3.0)):
+        for allowance in (Allowance(tokens=62_500), Allowance(cost_usd=0.75)):
             client, before = ModelClient(settings), fake.count
             gateway = Gateway(fake.model, allowance=allowance, client=client)
             are_refused.clear()
@@ -671,16 +646,17 @@ async def test_what_is_under_way_when_the_agent_ends_is_ended() -> None:
 
 _KILLED = """
 import asyncio, os, signal, sys
-import openai
+import aiohttp
 from assay.gateway import Gateway
 
 async def main():
     gateway = Gateway(sys.argv[1], journal=sys.argv[2])
-    client = openai.AsyncOpenAI(base_url=gateway.openai_url, api_key=gateway.token)
-    for text in ("one", "two"):
-        await client.chat.completions.create(
-            model="m", messages=[{"role": "user", "content": text}]
-        )
+    url, headers = f"{gateway.openai_url}/chat/completions", {"x-api-key": gateway.token}
+    async with aiohttp.ClientSession(headers=headers) as session:
+        for text in ("one", "two"):
+            body = {"model": "m", "messages": [{"role": "user", "content": text}]}
+            async with session.post(url, json=body) as response:
+                assert response.status == 200
     os.kill(os.getpid(), signal.SIGKILL)
 
 asyncio.run(main())

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import InputError
@@ -18,6 +18,7 @@ from assay.interop.openai_suite import Suite, SuiteGrader, suites_of, write_suit
 from assay.scoring.json_safe import Json
 from assay.tasks.grader_files import load_graders
 from assay.tasks.rows import read_rows
+from tests.each import each
 
 UUID = "1c1d6ed7-0b0c-4a3e-9f9d-3f1f5b8f9a10"
 EXAMPLES = Path(__file__).parents[2] / "examples" / "openai"
@@ -50,6 +51,11 @@ def python(name: str, body: str) -> dict[str, Json]:
     return {"type": "python", "name": name, "source": f"def grade(sample, item):\n    {body}\n"}
 
 
+def both(first: Json, second: Json) -> dict[str, Json]:
+    parts: dict[str, Json] = {"a": first, "b": second}
+    return {"type": "multi", "name": "Both", "graders": parts, "calculate_output": "a + b"}
+
+
 def evaluation(*criteria: Json, identity: str = "eval_1", name: str = "An eval") -> dict[str, Json]:
     return {"object": "eval", "id": identity, "name": name, "testing_criteria": list(criteria)}
 
@@ -61,6 +67,7 @@ def result(name: str, score: Json, *, passed: Json) -> Json:
 def output_item(
     number: int, said: str | None, answer: str, *results: Json, eval_id: str = "eval_1"
 ) -> dict[str, Json]:
+    asked: list[Json] = [{"role": "user", "content": "Where?"}]
     output: list[Json] = [] if said is None else [{"role": "assistant", "content": said}]
     return {
         "object": "eval.run.output_item",
@@ -70,11 +77,7 @@ def output_item(
         "datasource_item_id": number,
         "datasource_item": {"answer": answer},
         "results": list(results),
-        "sample": {
-            "input": [{"role": "user", "content": "Where?"}],
-            "output": output,
-            "model": "gpt-4o",
-        },
+        "sample": {"input": asked, "output": output, "model": "gpt-4o"},
     }
 
 
@@ -99,7 +102,7 @@ JOB: Json = {
 }
 
 
-@pytest.mark.parametrize(
+@each(
     ("document", "counts"),
     [
         (CHECK, (0, 1, 0)),
@@ -117,19 +120,15 @@ JOB: Json = {
 def test_every_form_of_dump_is_read(
     tmp_path: Path, document: Json, counts: tuple[int, int, int]
 ) -> None:
-    dump: Dump = read_dump([kept(tmp_path, "x.json", document)])
+    file = kept(tmp_path, "x.json", document)
+    dump: Dump = read_dump([file])
     assert (len(dump.evals), len(dump.graders), len(dump.items)) == counts
+    both = [output_item(3, "a", "b"), output_item(4, "a", "b")]
+    more = read_dump([kept(tmp_path, "a.jsonl", *both, lines=True), file])
+    assert (len(more.evals), len(more.graders), len(more.items) - 2) == counts
 
 
-def test_lines_and_several_files_are_read(tmp_path: Path) -> None:
-    lines = kept(
-        tmp_path, "a.jsonl", output_item(1, "a", "b"), output_item(2, "a", "b"), lines=True
-    )
-    dump = read_dump([lines, kept(tmp_path, "b.json", evaluation(CHECK))])
-    assert (len(dump.evals), len(dump.items)) == (1, 2)
-
-
-@pytest.mark.parametrize(
+@each(
     ("text", "message"),
     [
         ("", "is not JSON"),
@@ -171,7 +170,7 @@ def test_what_cannot_be_read_says_so(tmp_path: Path) -> None:
 # --- How exactly it carries over ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("grader", "fidelity", "note"),
     [
         (CHECK, "exact", ""),
@@ -184,16 +183,8 @@ def test_what_cannot_be_read_says_so(tmp_path: Path) -> None:
         ({**CHECK, "operation": "regex"}, "needs you", r"testing_criteria[0].operation: 'regex'"),
         ({**CHECK, "weight": 3}, "needs you", r"testing_criteria[0].weight: unknown field"),
         ({**CHECK, "input": "{{ prompt }}"}, "needs you", "names nothing"),
-        (
-            {"type": "multi", "graders": {"a": CHECK, "b": SIMILAR}, "calculate_output": "a*b"},
-            "approximate",
-            "not documented",
-        ),
-        (
-            {"type": "multi", "graders": {"a": CHECK, "b": JUDGE}, "calculate_output": "a*b"},
-            "needs you",
-            "judge model",
-        ),
+        (both(CHECK, SIMILAR), "approximate", "not documented"),
+        (both(CHECK, JUDGE), "needs you", "judge model"),
     ],
 )
 def test_the_fidelity_of_each_grader(
@@ -223,13 +214,8 @@ def test_results_find_their_criterion_by_name_id_and_name_with_an_id(tmp_path: P
 
 def test_a_result_whose_grader_is_in_no_file_needs_you(tmp_path: Path) -> None:
     item = output_item(1, "a", "a", result("Match", 1.0, passed=True))
-    suite = suite_of(tmp_path, item)
-    (criterion,) = suite.criteria
-    assert (criterion.name, criterion.fidelity, criterion.declaration) == (
-        "Match",
-        "needs you",
-        None,
-    )
+    (found,) = suite_of(tmp_path, item).criteria
+    assert (found.name, found.fidelity, found.declaration) == ("Match", "needs you", None)
 
 
 def test_items_go_to_their_eval(tmp_path: Path) -> None:
@@ -239,13 +225,9 @@ def test_items_go_to_their_eval(tmp_path: Path) -> None:
         output_item(1, "a", "a", result("Close", 1.0, passed=True), eval_id="e2"),
         output_item(2, "a", "a", result("Far", 1.0, passed=True), eval_id="e3"),
     ]
-    file = kept(tmp_path, "d.jsonl", *documents, lines=True)
-    suites = suites_of(read_dump([file]))
-    assert [(suite.slug, len(suite.rows)) for suite in suites] == [
-        ("one", 0),
-        ("one-2", 1),
-        ("e3", 1),
-    ]
+    suites = suites_of(read_dump([kept(tmp_path, "d.jsonl", *documents, lines=True)]))
+    found = [(suite.slug, len(suite.rows)) for suite in suites]
+    assert found == [("one", 0), ("one-2", 1), ("e3", 1)]
 
 
 def test_overlapping_pages_give_each_row_once_and_lose_none(tmp_path: Path) -> None:
@@ -257,7 +239,7 @@ def test_overlapping_pages_give_each_row_once_and_lose_none(tmp_path: Path) -> N
     ]
 
 
-@pytest.mark.parametrize(
+@each(
     ("sample", "answer"),
     [
         ({"output": [{"role": "assistant", "content": "said"}]}, "said"),
@@ -294,28 +276,16 @@ def test_rows_of_a_run_that_holds_its_own_data(tmp_path: Path) -> None:
 
 def test_what_is_written_can_be_read_and_nothing_is_lost(tmp_path: Path) -> None:
     strange = {**CHECK, "type": "endpoint", "name": "Strange"}
-    dump = kept(
-        tmp_path,
-        "eval.json",
-        evaluation(CHECK, SIMILAR, python("Code!", "return 1.0"), JUDGE, strange),
-    )
+    criteria = (CHECK, SIMILAR, python("Code!", "return 1.0"), JUDGE, strange)
+    dump = kept(tmp_path, "eval.json", evaluation(*criteria))
     items = kept(tmp_path, "items.json", {"data": [output_item(1, "a", "a", eval_id="eval_1")]})
-    suites = suites_of(read_dump([dump, items]))
     target = tmp_path / "out" / "deep"
-    written = write_suites(suites, [dump, items], str(target))
-    assert written == [
-        "data.jsonl",
-        "graders.yaml",
-        "needs-you.yaml",
-        "origin/eval.json",
-        "origin/items.json",
-    ]
-    runs = load_graders(str(target / "graders.yaml"))
-    assert [(spec.type, spec.label) for spec in runs] == [
-        ("string_check", "Match"),
-        ("text_similarity", "Close"),
-        ("openai_python", "Code!"),
-    ]
+    written = write_suites(suites_of(read_dump([dump, items])), [dump, items], str(target))
+    ours = ["data.jsonl", "graders.yaml", "needs-you.yaml"]
+    assert written == [*ours, "origin/eval.json", "origin/items.json"]
+    runs = [(spec.type, spec.label) for spec in load_graders(str(target / "graders.yaml"))]
+    carried = [("string_check", "Match"), ("text_similarity", "Close")]
+    assert runs == [*carried, ("openai_python", "Code!")]
     (waits,) = load_graders(str(target / "needs-you.yaml"))
     assert waits.type == "score_model"
     assert "# needs a judge model" in (target / "needs-you.yaml").read_text()
@@ -349,7 +319,6 @@ def test_a_hostile_name_stays_a_name(tmp_path: Path) -> None:
 _TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(given_text=_TEXTS, reference=_TEXTS, name=_TEXTS.filter(str.strip))
 def test_any_text_survives_yaml(
     tmp_path_factory: pytest.TempPathFactory, given_text: str, reference: str, name: str
@@ -366,7 +335,6 @@ _CODES = st.text(st.sampled_from(' \t\n\r#"|-:{\\\u0085\u2028é😀a'), max_size
 _BLANKS = st.text(st.sampled_from(" \t\n\r\f"), max_size=5)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=_CODES, before=_BLANKS, after=_BLANKS)
 def test_any_source_stands_in_the_file_as_it_was(
     tmp_path_factory: pytest.TempPathFactory, text: str, before: str, after: str
@@ -388,14 +356,11 @@ def test_a_criterion_of_an_eval_is_written_as_a_verdict_and_a_reward_as_its_numb
     free = python("Free", "return 0.5")
     judge = {**JUDGE, "pass_threshold": 0.5}
     document = evaluation(CHECK, SIMILAR, code, free, judge)
+    recorded = output_item(1, "a", "a", result("Close", 1.0, passed=True))
     documents: list[tuple[str, Json, set[str]]] = [
         ("eval", document, {"Close", "Code", "Good"}),
         ("alone", [CHECK, SIMILAR, code, free, judge], set()),
-        (
-            "recorded",
-            [SIMILAR, output_item(1, "a", "a", result("Close", 1.0, passed=True))],
-            {"Close"},
-        ),
+        ("recorded", [SIMILAR, recorded], {"Close"}),
     ]
     for name, found, verdicts in documents:
         file = kept(tmp_path, f"{name}.json", found)
@@ -436,14 +401,19 @@ async def replays(folder: Path, criteria: list[Json], items: list[Json]) -> list
 
 
 async def test_a_replay_counts_what_agrees_and_lists_what_does_not(tmp_path: Path) -> None:
+    recorded: list[tuple[str, Json, Json]] = [
+        ("a", 1.0, True),
+        ("b", 0.0, False),
+        ("b", 1.0, True),
+        ("b", None, False),
+        ("a", None, None),  # nothing to compare
+    ]
     items: list[Json] = [
-        output_item(1, "a", "a", result("Match", 1.0, passed=True)),
-        output_item(2, "b", "a", result("Match", 0.0, passed=False)),
-        output_item(3, "b", "a", result("Match", 1.0, passed=True)),
-        output_item(4, "b", "a", result("Match", None, passed=False)),
+        output_item(number, said, "a", result("Match", score, passed=passed))
+        for number, (said, score, passed) in enumerate(recorded, 1)
     ]
     (found,) = await replays(tmp_path, [CHECK], items)
-    assert (found.recorded, found.replayed, found.agreed) == (4, 4, 3)
+    assert (found.recorded, found.replayed, found.agreed) == (5, 4, 3)
     (odd,) = found.disagreements
     assert (odd.row, odd.recorded_score, odd.score) == ("outputitem_3", 1.0, 0.0)
     assert found.kappa == pytest.approx(0.5)
@@ -453,16 +423,9 @@ async def test_a_replay_counts_what_agrees_and_lists_what_does_not(tmp_path: Pat
 async def test_an_exact_grader_agrees_in_its_score_and_an_approximate_one_in_its_verdict(
     tmp_path: Path,
 ) -> None:
-    items: list[Json] = [
-        output_item(
-            1,
-            "Paris, France",
-            "Paris France",
-            result("Match", 0.3, passed=False),
-            result("Close", 0.93, passed=True),
-        )
-    ]
-    match, close = await replays(tmp_path, [CHECK, SIMILAR], items)
+    results = result("Match", 0.3, passed=False), result("Close", 0.93, passed=True)
+    item = output_item(1, "Paris, France", "Paris France", *results)
+    match, close = await replays(tmp_path, [CHECK, SIMILAR], [item])
     assert (match.agreed, len(match.disagreements)) == (0, 1)
     assert (close.agreed, len(close.disagreements)) == (1, 0)
     assert close.largest_difference == pytest.approx(0.03)
@@ -474,10 +437,7 @@ async def test_what_could_not_be_graded_counts_as_neither(tmp_path: Path) -> Non
     typo = {**CHECK, "name": "Typo", "id": "t", "reference": "{{ item.typo }}"}
     names = ("Match", "Fails", "Typo", "Good", "Gone")
     results = [result(name, 0.0, passed=False) for name in names]
-    items: list[Json] = [
-        output_item(1, "b", "a", *results),
-        output_item(2, None, "a", *results),
-    ]
+    items: list[Json] = [output_item(n, said, "a", *results) for n, said in ((1, "b"), (2, None))]
     done = {r.criterion: r for r in await replays(tmp_path, [CHECK, fails, typo, JUDGE], items)}
     assert set(done) == set(names)
     assert (done["Match"].replayed, done["Match"].agreed) == (1, 1)
@@ -498,13 +458,7 @@ async def test_a_sample_that_was_never_recorded_is_not_replayed(
     empty = python("Empty", "return 0.0 if sample['output_text'] is None else 1.0")
     fixed = {**CHECK, "name": "Fixed", "id": "f", "input": "{{ item.answer }}"}
     alike = {**SIMILAR, "name": "Alike", "input": "x"}
-    both: Json = {
-        "type": "multi",
-        "name": "Both",
-        "graders": {"a": fixed, "b": empty},
-        "calculate_output": "a + b",
-    }
-    criteria: list[Json] = [CHECK, empty, fixed, alike, both]
+    criteria: list[Json] = [CHECK, empty, fixed, alike, both(fixed, empty)]
     names = ("Match", "Empty", "Fixed", "Alike", "Both")
     item = output_item(1, None, "a", *(result(name, 0.7, passed=True) for name in names))
     found = await replays(tmp_path, criteria, [{**item, "sample": sample}])
@@ -514,25 +468,11 @@ async def test_a_sample_that_was_never_recorded_is_not_replayed(
         assert "nothing was sampled" in next(iter(one.not_replayed))
 
 
-async def test_the_score_is_compared_where_the_verdict_is_what_is_graded(tmp_path: Path) -> None:
-    items: list[Json] = [
-        output_item(1, "Paris, France", "Paris France", result("Close", 0.93, passed=True))
-    ]
-    (close,) = await replays(tmp_path, [SIMILAR], items)
-    assert (close.agreed, close.largest_difference) == (1, pytest.approx(0.03))
-
-
 async def test_an_answer_worth_nothing_agrees_with_a_recorded_zero(tmp_path: Path) -> None:
     check = {**CHECK, "input": "{{ sample.output_json.x }}"}
     items: list[Json] = [output_item(1, "no json", "a", result("Match", 0, passed=False))]
     (found,) = await replays(tmp_path, [check], items)
     assert found.agreed == 1
-
-
-async def test_without_score_and_verdict_there_is_nothing_to_compare(tmp_path: Path) -> None:
-    items: list[Json] = [output_item(1, "a", "a", result("Match", None, passed=None))]
-    (found,) = await replays(tmp_path, [CHECK], items)
-    assert (found.recorded, found.replayed) == (1, 0)
 
 
 @pytest.mark.sandbox

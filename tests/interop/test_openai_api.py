@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import importlib
-import socket
-import threading
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
@@ -18,6 +15,8 @@ from assay.errors import InputError
 from assay.interop.openai_api import check_grader, run_grader
 from assay.scoring.json_safe import Json
 from assay.types.codec import ShapeError
+from tests.each import each
+from tests.endpoint_servers import serving
 
 if TYPE_CHECKING:
     import openai  # noqa: TC004 - imported by a fixture
@@ -82,27 +81,18 @@ def _app() -> FastAPI:
 
 @pytest.fixture(scope="module")
 def client(importing: None) -> Iterator[openai.OpenAI]:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen()
-        server = uvicorn.Server(uvicorn.Config(_app(), log_level="error", lifespan="off"))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-        thread.start()
-        port = listener.getsockname()[1]
-        address = f"http://127.0.0.1:{port}/v1"
-        with openai.OpenAI(base_url=address, api_key="none", max_retries=5) as opened:
-            yield opened
-        server.should_exit = True
-        thread.join()
+    with (
+        serving(_app()) as url,
+        openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=5) as opened,
+    ):
+        yield opened
 
 
 def run(
     client: openai.OpenAI, grader: Mapping[str, Json], said: str, item: Json = None
 ) -> GraderRunResponse:
-    asked = cast("Any", grader)
-    if item is None:
-        return client.fine_tuning.alpha.graders.run(grader=asked, model_sample=said)
-    return client.fine_tuning.alpha.graders.run(grader=asked, model_sample=said, item=item)
+    asked: Any = {"grader": grader, "model_sample": said} | ({"item": item} if item else {})
+    return client.fine_tuning.alpha.graders.run(**asked)
 
 
 def test_a_grader_runs(client: openai.OpenAI) -> None:
@@ -148,9 +138,8 @@ def test_a_missing_variable_is_flagged(client: openai.OpenAI) -> None:
 
 @pytest.mark.sandbox
 def test_python_runs_and_its_failures_are_flagged(client: openai.OpenAI) -> None:
-    answer = run(
-        client, python("return len(sample['output_text']) / 4 + item['n']"), "ab", {"n": 1}
-    )
+    code = python("return len(sample['output_text']) / 4 + item['n']")
+    answer = run(client, code, "ab", {"n": 1})
     assert answer.reward == 1.5
     assert answer.metadata.type == "python"
     errors = run(client, python("return item['nope']"), "ab").metadata.errors
@@ -174,7 +163,7 @@ def test_a_bad_grader_is_a_bad_request(client: openai.OpenAI) -> None:
         run(client, JUDGE, "x")
 
 
-@pytest.mark.parametrize(
+@each(
     ("body", "path", "message"),
     [
         ({}, "grader", "is required"),
@@ -204,7 +193,7 @@ async def test_a_bad_body_is_refused_with_its_path(
     assert caught.value.problems[0].field == path
 
 
-@pytest.mark.parametrize(
+@each(
     "grader",
     [
         JUDGE,
@@ -224,13 +213,9 @@ async def test_attack_a_formula_of_very_many_graders_is_refused_by_their_number(
 
 
 async def test_a_formula_without_a_value_is_flagged_with_its_parts() -> None:
-    grader = {**MULTI, "calculate_output": "close / right"}
-    body: dict[str, Json] = {
-        "grader": grader,
-        "model_sample": '{"city": "Rome"}',
-        "item": {"answer": "Paris"},
-    }
-    answer = await run_grader(body)
+    grader: Json = {**MULTI, "calculate_output": "close / right"}
+    item: Json = {"answer": "Paris"}
+    answer = await run_grader({"grader": grader, "model_sample": '{"city": "Rome"}', "item": item})
     metadata = cast("dict[str, dict[str, Json]]", answer["metadata"])
     assert (answer["reward"], metadata["errors"]["other_error"]) == (0.0, True)
     assert cast("dict[str, Json]", answer["sub_rewards"])["right"] == 0.0

@@ -21,17 +21,18 @@ from assay.cli.imports import import_swebench
 from assay.documents import DocumentError
 from assay.errors import InputError, SourceError
 from assay.interop.swebench import (
-    SweBenchInstance,
     pick_instance,
     read_instance,
     read_instances,
 )
 from assay.interop.swebench_case import apply_patch, write_case
 from assay.scoring.json_safe import Json
-from assay.tasks.case import load_case
+from assay.tasks.blocks import EnvironmentSpec
+from assay.tasks.case import Case, load_case
 from assay.tasks.origin import Source
 from assay.types.codec import ShapeError
 from tests.command_line import assay
+from tests.each import each
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "swebench"
 ROW = EXAMPLES / "row.json"
@@ -87,7 +88,7 @@ def test_row_is_read() -> None:
 IDS = ["t.py::test_a", "t.py::test_b"]
 
 
-@pytest.mark.parametrize(
+@each(
     "lists",
     [
         {"FAIL_TO_PASS": IDS, "PASS_TO_PASS": []},
@@ -108,7 +109,7 @@ def test_fields_of_relatives_are_passed_over() -> None:
     assert (instance.version, instance.hints_text) == ("2.0", "")
 
 
-@pytest.mark.parametrize(
+@each(
     ("changes", "field", "message"),
     [
         ({"instance_id": "../x"}, "instance_id", "is not a name"),
@@ -135,14 +136,6 @@ def test_problem_of_a_row_names_its_field(
     problems = caught.value.problems
     assert [p.field for p in problems] == [field]
     assert message in problems[0].message
-
-
-def test_every_problem_of_a_row_is_told() -> None:
-    with pytest.raises(ShapeError) as caught:
-        read_instance({"repo": 1, "pach": ""})
-    told = {p.field: p.hint for p in caught.value.problems}
-    assert {"instance_id", "repo", "base_commit", "patch", "FAIL_TO_PASS"} <= told.keys()
-    assert told["patch"] == "did you mean 'pach'?"
 
 
 @given(
@@ -187,7 +180,7 @@ def test_row_is_picked_from_a_file(tmp_path: Path, form: str) -> None:
         pick_instance(found, "other__one-2", file=str(file))
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "message"),
     [
         (b'{"a": 1}\n{"a":\n', ":2: this is not JSON"),
@@ -195,21 +188,31 @@ def test_row_is_picked_from_a_file(tmp_path: Path, form: str) -> None:
         (b"\xff", "not UTF-8"),
         (b"[" * 100_000, "this is not JSON"),
         (b"[]", "has 0 rows"),
+        (None, "cannot be read"),
     ],
 )
 def test_file_that_holds_something_else_is_refused(
-    tmp_path: Path, content: bytes, message: str
+    tmp_path: Path, content: bytes | None, message: str
 ) -> None:
-    file = tmp_path / "rows.jsonl"
-    file.write_bytes(content)
+    file = tmp_path / ("rows.jsonl" if content is not None else "none.json")
+    file.write_bytes(content) if content is not None else None
     with pytest.raises(InputError) as caught:
         pick_instance(read_instances(str(file)), None, file=str(file))
     assert message in str(caught.value)
 
 
-def test_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot be read"):
-        read_instances(str(tmp_path / "none.json"))
+def test_every_problem_of_a_row_is_told_with_its_file(tmp_path: Path) -> None:
+    """It said that 'repo' is required, and that what is valid is the one name that was there."""
+    file = tmp_path / "rows.jsonl"
+    file.write_text('{"instance_id": "x", "pach": ""}\n')
+    with pytest.raises(InputError) as caught:
+        pick_instance(read_instances(str(file)), None, file=str(file))
+    said = str(caught.value)
+    assert said.startswith(f"{file}: the row of instance 'x': repo: 'repo' is required; ")
+    assert "patch: 'patch' is required; " in said
+    assert "(did you mean 'pach'?)" in said
+    assert "FAIL_TO_PASS: 'FAIL_TO_PASS' is required" in said
+    assert "valid:" not in said
 
 
 # Cases.
@@ -233,21 +236,23 @@ def test_case_is_written_from_a_directory(tmp_path: Path, base: Path) -> None:
     assert "angle" not in (base / "xmltodict.py").read_text("utf-8"), "the source was changed"
 
 
-def test_case_from_a_clone_needs_neither_the_clone_nor_the_remote(
-    tmp_path: Path, base: Path
-) -> None:
-    def git(*words: str) -> str:
-        identity = ["-c", "user.name=t", "-c", "user.email=t@t", "-c", "commit.gpgsign=false"]
+def committed(base: Path) -> str:
+    """Make a clone of it, whose commit this is."""
+    identity = ["-c", "user.name=t", "-c", "user.email=t@t", "-c", "commit.gpgsign=false"]
+    commit = ["commit", "-q", "-m", "base"]
+    for words in (["init", "-q"], ["add", "-A"], commit, ["rev-parse", "HEAD"]):
         argv = ["git", *identity, *words]
-        return subprocess.run(argv, cwd=base, check=True, capture_output=True, text=True).stdout
+        done = subprocess.run(argv, cwd=base, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
 
-    git("init", "-q")
-    git("add", "-A")
-    git("commit", "-q", "-m", "base")
-    commit = git("rev-parse", "HEAD").strip()
+
+def test_case_from_a_clone_needs_neither_the_clone_nor_the_remote(
+    tmp_path: Path, base: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    commit, into, file = committed(base), tmp_path / "bug", tmp_path / "row.json"
     (base / "xmltodict.py").write_text("later work\n", encoding="utf-8")
-    into = tmp_path / "bug"
-    convert(into, Source(git=str(base), commit=commit), base_commit=commit)
+    file.write_text(json.dumps(row(base_commit=commit)), "utf-8")
+    assert import_swebench(str(file), into=str(into), source=str(base)) == 0
     shutil.rmtree(base)
     case = load_case(str(into))
     assert case.source_path == str(into / "source")
@@ -257,6 +262,9 @@ def test_case_from_a_clone_needs_neither_the_clone_nor_the_remote(
     assert not (into / "source/.git").exists()
     assert (into / "recordings/reference/files/xmltodict.py").is_file()
     assert commit in (into / "case.yaml").read_text("utf-8")
+    out = capsys.readouterr().out  # every file of a source was listed
+    assert f"  {into}/source/ (3 files)\n" in out
+    assert "source/xmltodict.py" not in out
 
 
 def test_of_a_set_every_row_is_imported_that_can_be(tmp_path: Path, base: Path) -> None:
@@ -305,44 +313,51 @@ def test_of_a_set_every_row_is_imported_that_can_be(tmp_path: Path, base: Path) 
     assert len(list((tmp_path / "evals").iterdir())) == 2, "what was left is removed"
 
 
-def test_a_project_in_src_that_nothing_put_on_the_path_got_everybody_0(tmp_path: Path) -> None:
-    whole = tmp_path / "base"
-    (whole / "src" / "sums").mkdir(parents=True)
-    (whole / "src" / "sums" / "__init__.py").write_text("def add(a, b):\n    return a - b\n")
-    patch = "--- a/src/sums/__init__.py\n+++ b/src/sums/__init__.py\n"
-    patch += "@@ -1,2 +1,2 @@\n def add(a, b):\n-    return a - b\n+    return a + b\n"
-    tests = "--- /dev/null\n+++ b/test_sums.py\n@@ -0,0 +1,3 @@\n+import sums\n"
-    tests += "+def test_add():\n+    assert sums.add(2, 3) == 5\n"
-    into = tmp_path / "bug"
-    lists: dict[str, Json] = {"FAIL_TO_PASS": ["test_sums.py::test_add"], "PASS_TO_PASS": []}
-    convert(into, Source(path=str(whole)), patch=patch, test_patch=tests, **lists)
+NEW = "diff --git a/{0} b/{0}\nnew file mode {1}\n--- /dev/null\n+++ b/{0}\n@@ -0,0 +1 @@\n+{2}\n"
+CHANGED = "--- a/{0}\n+++ b/{0}\n@@ -1 +1 @@\n-{1}\n+{2}\n"
+
+
+def environment_of(into: Path, changed: str, test: str, **changes: Json) -> EnvironmentSpec:
+    """That of the case of a project of one file, which is repaired."""
+    file = into.parent / "base" / changed
+    file.parent.mkdir(parents=True)
+    file.write_text("x = 1\n")
+    convert(
+        into,
+        Source(path=str(into.parent / "base")),
+        patch=CHANGED.format(changed, "x = 1", "x = 2"),
+        test_patch=NEW.format(test, "100644", "def test_x(): pass"),
+        FAIL_TO_PASS=[f"{test}::test_x"],
+        PASS_TO_PASS=[],
+        **changes,
+    )
     environment = load_case(str(into)).environment
     assert environment is not None
+    return environment
+
+
+def test_a_project_in_src_that_nothing_put_on_the_path_got_everybody_0(tmp_path: Path) -> None:
+    environment = environment_of(tmp_path / "bug", "src/sums/__init__.py", "test_sums.py")
     assert environment.env == {"PYTHONPATH": "/workspace/src"}
 
 
 def test_pytests_own_repository_was_judged_by_another_pytest(tmp_path: Path) -> None:
     """By the index's, in which the bug is mended: doing nothing got 1, or the reference 0."""
-    whole = tmp_path / "base"
-    (whole / "src" / "_pytest").mkdir(parents=True)
-    (whole / "src" / "_pytest" / "__init__.py").write_text("x = 1\n")
-    patch = "--- a/src/_pytest/__init__.py\n+++ b/src/_pytest/__init__.py\n"
-    patch += "@@ -1,1 +1,1 @@\n-x = 1\n+x = 2\n"
-    tests = "--- /dev/null\n+++ b/testing/test_x.py\n@@ -0,0 +1,1 @@\n+def test_x(): pass\n"
-    into = tmp_path / "bug"
-    lists: dict[str, Json] = {"FAIL_TO_PASS": ["testing/test_x.py::test_x"], "PASS_TO_PASS": []}
-    convert(into, Source(path=str(whole)), patch=patch, test_patch=tests, version="9.2", **lists)
-    environment = load_case(str(into)).environment
-    assert environment is not None
+    file = "src/_pytest/__init__.py"
+    environment = environment_of(tmp_path / "bug", file, "testing/test_x.py", version="9.2")
     assert environment.install == "editable"
     assert "pytest" not in environment.requirements
     assert environment.env == {"SETUPTOOLS_SCM_PRETEND_VERSION": "9.2"}
 
 
-def test_without_a_source_the_case_says_what_is_missing_and_does_not_load(tmp_path: Path) -> None:
+def test_without_a_source_the_case_says_what_is_missing_and_does_not_load(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     into = tmp_path / "bug"
-    (note,) = convert(into, None)
-    assert "import again with the source of martinblech/xmltodict" in note
+    assert import_swebench(str(ROW), into=str(into)) == 1
+    said = capsys.readouterr().err
+    assert "note: the hidden files are not there yet" in said
+    assert "import again with the source of martinblech/xmltodict" in " ".join(said.split())
     assert (into / "hidden/test.patch").read_text("utf-8") == row()["test_patch"]
     assert "NOT THERE YET" in (into / "case.yaml").read_text("utf-8")
     with pytest.raises(DocumentError, match=r"hidden/tests/test_dicttoxml\.py' does not exist"):
@@ -367,33 +382,33 @@ def test_patch_that_does_not_fit_writes_nothing(tmp_path: Path, base: Path) -> N
     assert sorted(p.name for p in tmp_path.iterdir() if p.name.startswith(".")) == []
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+def loaded(into: Path) -> Case:
+    """A case that was written without a source, with an empty file for what it hides."""
+    (into / "hidden/tests").mkdir()
+    (into / "hidden/tests/test_dicttoxml.py").touch()
+    return load_case(str(into))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(statement=st.text(min_size=1, max_size=80).filter(lambda text: text.strip()))
 def test_any_statement_survives_its_way_through_yaml(tmp_path: Path, statement: str) -> None:
     into = tmp_path / "bug"
     shutil.rmtree(into, ignore_errors=True)
     convert(into, None, problem_statement=statement)
-    (into / "hidden/tests").mkdir()
-    (into / "hidden/tests/test_dicttoxml.py").touch()
     lines = statement.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     tidy = "\n".join(line.rstrip() for line in lines).strip("\n")
-    assert load_case(str(into)).task.prompt == f"{tidy}\n"
+    assert loaded(into).task.prompt == f"{tidy}\n"
 
 
 def test_a_commit_that_looks_like_a_number_stays_text(tmp_path: Path) -> None:
     for commit in ("12345678", "12e45678", "0123456789"):
-        into = tmp_path / commit
-        convert(into, None, base_commit=commit)
-        (into / "hidden/tests").mkdir()
-        (into / "hidden/tests/test_dicttoxml.py").touch()
-        source = load_case(str(into)).source
+        convert(tmp_path / commit, None, base_commit=commit)
+        source = loaded(tmp_path / commit).source
         assert source is not None
         assert source.commit == commit
 
 
 # Patches.
-
-NEW = "diff --git a/{0} b/{0}\nnew file mode {1}\n--- /dev/null\n+++ b/{0}\n@@ -0,0 +1 @@\n+{2}\n"
 
 
 def tree_of(tmp_path: Path) -> Path:
@@ -415,8 +430,8 @@ def tree_of(tmp_path: Path) -> Path:
         NEW.format("src/link", "0120000", "../../outside"),
         NEW.format("link", "120000", ".") + NEW.format("link/../../outside", "100644", "x"),
         NEW.format("out/x", "100644", "x"),
-        "--- a/b.py\n+++ b/b.py\n@@ -1 +1 @@\n-wrong\n+x\n",
-        "--- a/none.py\n+++ b/none.py\n@@ -1 +1 @@\n-b\n+x\n",
+        CHANGED.format("b.py", "wrong", "x"),
+        CHANGED.format("none.py", "b", "x"),
         "diff --git a/b.py b/b.py\nnonsense\n",
     ],
 )
@@ -446,17 +461,15 @@ def test_patch_adds_changes_renames_and_deletes(tmp_path: Path) -> None:
     assert (tree / "bin/run").stat().st_mode & 0o100
 
 
-def test_patch_is_applied_inside_of_somebody_s_repository(tmp_path: Path) -> None:
+def test_patch_is_applied_inside_of_somebody_s_repository_by_git(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
-    tree = tree_of(tmp_path)
-    patch = "--- a/b.py\n+++ b/b.py\n@@ -1 +1 @@\n-b\n+new\n"
+    tree, patch = tree_of(tmp_path), CHANGED.format("b.py", "b", "new")
     assert apply_patch(patch, str(tree), what="the patch").written == ("b.py",)
-
-
-def test_no_git_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SourceError, match="git is not installed"):
-        apply_patch(NEW.format("x", "100644", "x"), str(tree_of(tmp_path)), what="the patch")
+        apply_patch(patch, str(tree), what="the patch")
 
 
 # The command.
@@ -477,31 +490,6 @@ def test_import_says_what_it_wrote(
     assert load_case(directory).source_path == str(base)
 
 
-def test_import_of_a_clone_listed_every_file_of_its_source(
-    tmp_path: Path, base: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    identity = ["-c", "user.name=t", "-c", "user.email=t@t", "-c", "commit.gpgsign=false"]
-    for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "base"]):
-        subprocess.run(["git", *identity, *words], cwd=base, check=True, capture_output=True)
-    commit = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=base, check=True, capture_output=True, text=True
-    ).stdout.strip()
-    file = tmp_path / "row.json"
-    file.write_text(json.dumps(row(base_commit=commit)), "utf-8")
-    into = tmp_path / "bug"
-    assert import_swebench(str(file), into=str(into), source=str(base)) == 0
-    out = capsys.readouterr().out
-    assert f"  {into}/source/ (3 files)\n" in out
-    assert "source/xmltodict.py" not in out
-
-
-def test_import_without_a_source_says_what_to_do(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert import_swebench(str(ROW), into=str(tmp_path / "bug")) == 1
-    assert "note: the hidden files are not there yet" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -516,21 +504,3 @@ def test_import_refuses_what_cannot_be(
     with pytest.raises(InputError, match=message):
         import_swebench(str(ROW), into=str(tmp_path / "bug"), **options)
     assert not (tmp_path / "bug").exists()
-
-
-def test_instance_is_plain_data() -> None:
-    instance = read_instance(row())
-    assert isinstance(instance, SweBenchInstance)
-    assert instance == read_instance(row())
-
-
-def test_what_a_row_lacks_is_named_with_its_file(tmp_path: Path) -> None:
-    """It said that 'repo' is required, and that what is valid is the one name that was there."""
-    file = tmp_path / "rows.jsonl"
-    file.write_text('{"instance_id": "x"}\n')
-    with pytest.raises(InputError) as caught:
-        pick_instance(read_instances(str(file)), None, file=str(file))
-    said = str(caught.value)
-    assert said.startswith(f"{file}: the row of instance 'x': repo: 'repo' is required; ")
-    assert "FAIL_TO_PASS: 'FAIL_TO_PASS' is required" in said
-    assert "valid:" not in said

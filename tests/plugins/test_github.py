@@ -323,9 +323,8 @@ def test_a_share_of_the_cells_is_enough_where_it_is_asked_for(
     suite(runner, "first")
     assert not runner.job(**{"pass-rate": "0.5"}).failed
     assert runner.job(**{"pass-rate": "0.6"}).code == 1
-    wrong = runner.job(**{"pass-rate": "60"})
-    assert wrong.code == 2
-    assert "::error title=assay::pass-rate is '60'" in wrong.log
+    with pytest.raises(InputError, match="pass-rate is '60'"):
+        _share("pass-rate", "60")
 
 
 def test_what_could_not_be_graded_is_no_verdict_and_bad_input_is_said(runner: Runner) -> None:

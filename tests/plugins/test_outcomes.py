@@ -68,26 +68,7 @@ def test_values_of_any_type_stand_for_texts(
     assert found.metadata == {"role": "user", "content": "x"}
 
 
-def _inside_itself() -> list[object]:
-    made: list[object] = []
-    made.append(made)
-    return made
-
-
-def _deep() -> list[object]:
-    made: list[object] = []
-    for _ in range(100_000):
-        made = [made]
-    return made
-
-
-UNREADABLE: Sequence[object] = [object(), [object()]]
-
-
-@each(
-    "said, why",
-    [(None, "there is no completion"), *((one, "it cannot be read") for one in UNREADABLE)],
-)
+@each("said, why", [(None, "no completion"), *((one, "be read") for one in (object(), [object()]))])
 def test_what_cannot_be_read_is_no_empty_answer(said: object, why: str) -> None:
     found = given("2 + 2", said)
     assert isinstance(found, InputError)
@@ -116,19 +97,21 @@ def test_attack_a_threshold_of_deepeval_that_passes_anything_or_nothing(threshol
         deepeval.metric(str, threshold=threshold)
 
 
-@each("options", [{"name": 3}, {"traced": "yes"}])
-def test_an_option_of_a_reward_of_another_type_is_refused(
-    tmp_path: Path, options: dict[str, Any]
-) -> None:
-    graders = tmp_path / "graders.yaml"
-    graders.write_text(GRADERS)
-    with pytest.raises(InputError, match=f"{next(iter(options))} is "):
-        Reward(graders, **options)
+def test_an_option_of_a_reward_of_another_type_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "graders.yaml").write_text(GRADERS)
+    wrong: list[dict[str, Any]] = [{"name": 3}, {"traced": "yes"}]
+    for options in wrong:
+        with pytest.raises(InputError, match=f"{next(iter(options))} is "):
+            Reward(tmp_path / "graders.yaml", **options)
 
 
 def test_attack_an_answer_that_contains_itself_is_graded_and_not_left_out() -> None:
-    itself = ["Lima", _inside_itself()]
-    for said in (itself, {"city": itself}, _deep(), 10**5000):
+    inside, deep = list[object](), list[object]()
+    inside.append(inside)
+    for _ in range(100_000):
+        deep = [deep]
+    itself = ["Lima", inside]
+    for said in (itself, {"city": itself}, deep, 10**5000):
         found = given("capital?", said, "Nairobi")
         assert isinstance(found, Submission), found
         assert isinstance(found.answer, str)

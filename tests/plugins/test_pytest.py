@@ -187,26 +187,27 @@ def test_a_grade_is_a_pass_a_failure_or_neither(suite: Path) -> None:
     assert "✗ 0.00 regex_match" in printed
     assert "src/assay" not in printed, "nobody reads how assay came upon it"
     assert ended == {"test_skipped": "not graded: never: it does not apply"}
+    _is_a_run(str(suite / ".assay"), suite)
 
 
-@pytest.mark.parametrize("workers", ["0", "2"])
 @pytest.mark.slow
-def test_what_was_graded_becomes_a_run(suite: Path, tmp_path: Path, workers: str) -> None:
-    page = tmp_path / "report.html"
-    where = str(suite / ".assay")
-    _, printed = _pytest(suite, "-n", workers, "--assay-db", where, f"--assay-report={page}")
+def test_what_was_graded_becomes_a_run(suite: Path, tmp_path: Path) -> None:
+    page, where = tmp_path / "report.html", str(suite / ".assay")
+    _, printed = _pytest(suite, "-n", "2", "--assay-db", where, f"--assay-report={page}")
     assert "stored as a run: assay report" in printed
-    found = cells(assay("report", "latest", "--json", "--all", "--db", where, cwd=tmp_path))
+    _is_a_run(where, tmp_path)
+    assert "test_too_low" in page.read_text("utf-8")
+
+
+def _is_a_run(where: str, place: Path) -> None:
+    found = cells(assay("report", "latest", "--json", "--all", "--db", where, cwd=place))
     by_case = {f"{cell['case']} {cell['trial']}": cell["reward"] for cell in found}
     assert by_case["test_suite.py::test_too_low 1"] == 0.5
     often = [by_case[f"test_suite.py::test_often_enough {n}"] for n in range(1, 11)]
     assert (often.count(0.0), often.count(1.0)) == (2, 8)
-    said = result(assay("report", "latest", "--json", "--db", where, cwd=tmp_path))
+    said = cast("Any", result(assay("report", "latest", "--json", "--db", where, cwd=place)))
     graded = {str(cell["case"]) for cell in found if cell["status"] == "graded"}
-    assert cast("dict[str, Any]", said)["overview"]["totals"]["cases"] == len(graded), (
-        "a trial is no case of its own"
-    )
-    assert "more cases" not in assay("report", "latest", "--db", where, cwd=tmp_path).stdout
+    assert said["overview"]["totals"]["cases"] == len(graded), "a trial is no case of its own"
+    assert "more cases" not in assay("report", "latest", "--db", where, cwd=place).stdout
     errors = [cell["case"] for cell in found if cell["status"] == "error"]
     assert "test_suite.py::test_no_grade" in errors
-    assert "test_too_low" in page.read_text("utf-8")

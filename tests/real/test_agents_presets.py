@@ -24,9 +24,7 @@ from assay.testing import FakeModel, calls, through_shell
 from assay.types.run import Run
 from assay.types.trace import AgentStep, Step, ToolStep
 from tests.command_line import assay, write_case
-from tests.containers import Podman, make_root, podman
-
-__all__ = ["podman"]
+from tests.containers import Podman, make_root
 
 _ROOT = Path(__file__).parents[2]
 _TOOLS = _ROOT / ".tools" / "agents"
@@ -147,9 +145,8 @@ def test_it_asks_by_acp_and_its_case_answers(
     calls = [step.call for step in run.trace.work if isinstance(step, ToolStep)]
     assert line in [str(said) for call in calls for said in call.arguments.values()]
     assert {call.kind for call in calls} == {"execute"}
-    assert {step.permission for step in run.trace.work if isinstance(step, ToolStep)} == {
-        permission
-    }
+    steps = [step for step in run.trace.work if isinstance(step, ToolStep)]
+    assert {step.permission for step in steps} == {permission}
 
 
 @pytest.mark.parametrize("name", ["opencode-acp", "opencode", "codex", "gemini-cli-acp"])

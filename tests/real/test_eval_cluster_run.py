@@ -1,24 +1,34 @@
-"""`assay run --engine ray`: cells of a matrix in the actors of a real cluster."""
+"""`assay run --engine ray`: cells of a matrix, and judges, in the actors of a real cluster.
+
+A judge is asked from all actors within one set of limits, one budget and one account.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
+import re
 import time
-from collections.abc import Generator
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from assay.errors import AssayError, InputError
+from assay.errors import AssayError, InputError, ModelError
+from assay.eval.cluster.actors import Actors
 from assay.eval.cluster.joining import Cluster, connected
+from assay.eval.cluster.limits import ClusterLimits
 from assay.eval.matrix import Launch, launch, resume
 from assay.eval.planning import MatrixRequest
+from assay.models import ModelClient, ModelSettings, current_client
 from assay.store.records import CellRecord
 from assay.store.runs import Store
 from tests.graders.test_batch import REWARDS, Jobs, ask, jobs
-from tests.model_servers import said, scripted
+from tests.model_servers import Raw, Scripted, Seen, question, said, scripted, verdict
 
 __all__ = ["jobs"]  # a fixture
 pytestmark = pytest.mark.real
@@ -159,9 +169,7 @@ async def test_a_cell_that_blocks_its_loop_beyond_its_limits_is_given_up(
     monkeypatch.setattr("assay.eval.cluster.actors.SLOW_SECONDS", 0.5)
     monkeypatch.setattr("assay.eval.cluster.actors._ASK_SECONDS", 0.0)
     limits = "limits: {agent_timeout_s: 0.5, grading_timeout_s: 0.5}\n"
-    case = CASE.replace(
-        "  - {type: command, cmd: 'test \"$(cat sum.txt)\" = 4', name: written}\n", limits
-    )
+    case = re.sub(r"  - \{type: command.*\n", limits, CASE)
     (place / "add" / "case.yaml").write_text(case)
     with Store.open(str(place / ".assay")) as store:
         ready = plan(store, "agent.py:computes")
@@ -205,12 +213,8 @@ async def test_who_is_interrupted_leaves_nothing_and_goes_on_here(
 async def test_what_cannot_be_done_elsewhere_is_refused_before_anything_runs(
     cluster: Cluster, place: Path
 ) -> None:
-    (place / "env.py").write_text(
-        "from assay.environment import Environment\n"
-        "env = Environment('e')\n"
-        "@env.template()\n"
-        "async def one():\n    answer = yield 'hello'\n    yield 1.0\n"
-    )
+    env = "from assay.environment import Environment\nenv = Environment('e')\n"
+    (place / "env.py").write_text(f"{env}@env.template()\nasync def one():\n    yield 'hello'\n")
     with Store.open(str(place / ".assay")) as store:
         ready = launch(MatrixRequest(paths=("env.py",), harnesses=("agent.py:right",)), store)
         with pytest.raises(InputError, match="is of a Python file or a URL, and cannot be run"):
@@ -237,3 +241,97 @@ def test_every_kind_grades_batches_in_a_worker(cluster: Cluster, jobs: Jobs) -> 
     variables = {"PYTHONPATH": str(Path(__file__).parents[2])}
     asked: Any = ray.remote(ask).options(runtime_env={"env_vars": variables})
     assert ray.get(asked.remote(jobs)) == REWARDS
+
+
+# Judges.
+
+
+@dataclass(frozen=True)
+class Asks:
+    """Asks a model once for each request; says by which process and how that ended."""
+
+    model: str
+
+    async def __call__(self, number: object) -> tuple[int, str]:
+        if number is None:
+            return os.getpid(), "nothing asked"
+        try:
+            await current_client().ask(question(self.model, seed=number, max_tokens=100))
+        except ModelError as failure:
+            return os.getpid(), failure.kind
+        return os.getpid(), "answered"
+
+
+@asynccontextmanager
+async def asking(client: ModelClient, server: Scripted) -> AsyncGenerator[Actors]:
+    with Actors(Asks(server.model), 2, depth=64, limits=ClusterLimits(client)) as pool:
+        there = set[object]()
+        while len(there) < 2:  # the second one is still starting
+            there = set(await asyncio.gather(pool(None), pool(None)))
+        yield pool
+
+
+async def ask_often(pool: Actors, count: int) -> list[tuple[int, str]]:
+    found = await asyncio.gather(*(pool(number) for number in range(count)))
+    return [one for one in found if isinstance(one, tuple)]
+
+
+async def test_actors_ask_no_faster_than_one_process_may(cluster: Cluster) -> None:
+    arrived: list[float] = []
+
+    def judge(seen: Seen) -> Raw:
+        del seen
+        arrived.append(time.monotonic())
+        return verdict()
+
+    async with scripted(judge) as server:
+        client = ModelClient(ModelSettings(requests_per_minute=600.0))
+        async with asking(client, server) as pool:
+            begun = time.monotonic()
+            ended = await ask_often(pool, 80)
+    assert {said for _, said in ended} == {"answered"}
+    assert len({process for process, _ in ended}) == 2
+    # A tenth of a minute's worth at once, then ten a second.
+    for number, at in enumerate(sorted(arrived), 1):
+        assert number <= 60 + 10 * (at - begun) + 1
+    assert client.ledger.summary().total(kind="call").count == 80
+
+
+async def test_no_more_are_in_flight_from_all_actors_than_the_limit(cluster: Cluster) -> None:
+    busy = most = 0
+    together = asyncio.Barrier(4)
+
+    async def hold() -> None:
+        nonlocal busy, most
+        busy += 1
+        most = max(most, busy)
+        await together.wait()
+        await asyncio.sleep(0.05)  # in which a fifth one would come
+        busy -= 1
+
+    async with scripted([verdict()]) as server:
+        server.hold = hold
+        client = ModelClient(ModelSettings(first_concurrency=4, max_concurrency=4))
+        async with asking(client, server) as pool:
+            ended = await ask_often(pool, 60)
+    assert most == 4
+    assert {said for _, said in ended} == {"answered"}
+    assert len({process for process, _ in ended}) == 2
+
+
+async def test_a_budget_is_not_overspent_by_all_actors_together(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    async with scripted([verdict()]) as server:
+        prices = tmp_path / "prices.json"
+        # Five tokens are written, for 0.002 dollars, of the hundred that are set aside.
+        rows = [{"model": server.model, "input": 0, "output": 400}]
+        prices.write_text(json.dumps({"prices": rows}))
+        client = ModelClient(ModelSettings(prices_file=str(prices), max_cost_usd=0.1))
+        async with asking(client, server) as pool:
+            ended = await ask_often(pool, 60)
+        summary = client.ledger.summary()
+        assert {said for _, said in ended} == {"answered", "budget"}
+        assert len(server.seen) == summary.total(kind="call").count
+        assert summary.spent_usd == pytest.approx(0.002 * len(server.seen))
+        assert 0.05 < summary.spent_usd <= 0.1

@@ -3,57 +3,38 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from assay.documents import DocumentError
 from assay.errors import InputError
-from assay.registry import (
-    Definition,
-)
 from assay.registry.files import read_grader_files
 from assay.registry.imports import read_folder, stale_files, write_folder
 from assay.store.catalog import Catalog
 from assay.store.database import Database
 from tests.definitions import StoredGraders, definition
+from tests.each import each
 
 _SOURCE = "# naïve\r\nasync def grade(thread):\n    return 1.0  # no newline at the end"
 _DECLARED = "kind: declared\ndefinition:\n  graders:\n    - type: exact_match\n"
 
 
-@pytest.fixture
-def database(tmp_path: Path) -> Generator[Database]:
-    with Database.open(str(tmp_path / "db")) as opened:
-        yield opened
-
-
-def _put(database: Database, key: str, definition: Definition, description: str = "") -> None:
-    Catalog(database).create(
-        "default",
-        key,
-        kind=definition.kind,
-        definition=definition.to_dict(),
-        digest=definition.digest(),
-        name=key,
-        description=description,
-        feedback_key=key,
-    )
-
-
 def _fill(database: Database) -> None:
     """One grader of each sort of file, past the sandbox that would try the function."""
-    _put(database, "a.b-c_1", definition("function", source=_SOURCE, range=(-1.0, 1.0)))
     example = {"input": "2+2?\n", "output": "4", "pass": True}
     judge = definition("binary_judge", criteria="a\n b\n", judge_model="m", examples=(example,))
-    _put(database, "judge", judge, "No: 'quotes', #hash")
-    _put(database, "human", definition("custom"))
-    _put(
-        database,
-        "totals",
-        definition("declared", graders=({"type": "exact_match"},), threshold=0.5),
-    )
+    totals = definition("declared", graders=({"type": "exact_match"},), threshold=0.5)
+    for key, made, said in (
+        ("a.b-c_1", definition("function", source=_SOURCE, range=(-1.0, 1.0)), ""),
+        ("judge", judge, "No: 'quotes', #hash"),
+        ("human", definition("custom"), ""),
+        ("totals", totals, ""),
+    ):
+        named = {"name": key, "description": said, "feedback_key": key, "digest": made.digest()}
+        stored: Any = {"kind": made.kind, "definition": made.to_dict(), **named}
+        Catalog(database).create("default", key, **stored)
 
 
 async def test_export_and_import_round_trip_to_the_byte(database: Database, tmp_path: Path) -> None:
@@ -61,11 +42,7 @@ async def test_export_and_import_round_trip_to_the_byte(database: Database, tmp_
     registry = StoredGraders(database)
     written = write_folder(registry.files(None), tmp_path / "graders")
     assert [path.name for path in written] == [
-        "a.b-c_1.py",
-        "a.b-c_1.yaml",
-        "human.yaml",
-        "judge.yaml",
-        "totals.yaml",
+        *("a.b-c_1.py", "a.b-c_1.yaml", "human.yaml", "judge.yaml", "totals.yaml")
     ]
     assert (tmp_path / "graders" / "a.b-c_1.py").read_bytes() == _SOURCE.encode()
     assert all(p.read_bytes().endswith(b"\n") for p in written if p.suffix == ".yaml")
@@ -111,16 +88,13 @@ BAD_FILES: list[tuple[dict[str, str], list[str]]] = [
         {"x.yaml": "kind: function\ndefinition: {source: a}\n", "x.py": "b"},
         ["x.yaml:2:22: definition.source", "also stands in x.py"],
     ),
-    (
-        {"a.yaml": "kind: custm\n", "b.yaml": "kind: custom\nx: 1\n"},
-        ["a.yaml:1:7", "b.yaml:2:1"],
-    ),
+    ({"a.yaml": "kind: custm\n", "b.yaml": "kind: custom\nx: 1\n"}, ["a.yaml:1:7", "b.yaml:2:1"]),
     ({"x.yaml": "kind: !!python/object:os.system custom\n"}, ["is not allowed"]),
     ({"x.yaml": "a: &a [x]\nb: &b [*a, *a]\n" + "c: [" + "*b, " * 40 + "]\n"}, ["unknown field"]),
 ]
 
 
-@pytest.mark.parametrize(("files", "said"), BAD_FILES)
+@each(("files", "said"), BAD_FILES)
 def test_attack_a_wrong_file_is_refused_with_its_place(
     files: dict[str, str], said: list[str]
 ) -> None:
@@ -144,53 +118,31 @@ def test_a_directory_is_read_without_what_is_not_a_grader(tmp_path: Path) -> Non
     assert shown == f"{tmp_path}/"
 
 
-def _link(folder: Path) -> None:
-    (folder / "secret").write_text(_DECLARED, "utf-8")
-    (folder / "x.yaml").symlink_to(folder / "secret")
-
-
-def _source_link(folder: Path) -> None:
-    (folder / "x.yaml").write_text("kind: function\n", "utf-8")
-    (folder / "x.py").symlink_to("/etc/hostname")
-
-
-def _pipe(folder: Path) -> None:
-    os.mkfifo(folder / "x.yaml")
-
-
-def _large(folder: Path) -> None:
-    (folder / "x.yaml").write_bytes(b"#" * ((1 << 20) + 1))
-
-
-def _bytes(folder: Path) -> None:
-    (folder / "x.yaml").write_bytes(b"kind: custom\nname: \xff\n")
-
-
-def _other_name(folder: Path) -> None:
-    (folder / "x.yml").write_text(_DECLARED, "utf-8")
-
-
-def _nothing(folder: Path) -> None:
-    (folder / "README.md").write_text("?", "utf-8")
+_LARGE = b"#" * ((1 << 20) + 1)
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("files", "said"),
     [
-        (_link, r"x\.yaml: is a symbolic link"),
-        (_source_link, r"x\.py: is a symbolic link"),
-        (_pipe, "is not a regular file"),
-        (_large, "is larger than"),
-        (_bytes, r"x\.yaml:2: is not UTF-8"),
-        (_other_name, "is named KEY.yaml"),
-        (_nothing, "no KEY.yaml"),
+        ({"secret": _DECLARED.encode(), "x.yaml": Path("secret")}, r"x\.yaml: is a symbolic link"),
+        ({"x.yaml": b"kind: function\n", "x.py": Path("/etc/hostname")}, r"x\.py: is a symbolic"),
+        ({"x.yaml": None}, "is not a regular file"),
+        ({"x.yaml": _LARGE}, "is larger than"),
+        ({"x.yaml": b"kind: custom\nname: \xff\n"}, r"x\.yaml:2: is not UTF-8"),
+        ({"x.yml": _DECLARED.encode()}, "is named KEY.yaml"),
+        ({"README.md": b"?"}, "no KEY.yaml"),
     ],
 )
 def test_attack_only_regular_files_of_the_directory_are_read(
-    make: object, said: str, tmp_path: Path
+    files: dict[str, bytes | Path | None], said: str, tmp_path: Path
 ) -> None:
-    assert callable(make)
-    make(tmp_path)
+    for name, content in files.items():
+        if content is None:
+            os.mkfifo(tmp_path / name)
+        elif isinstance(content, Path):
+            (tmp_path / name).symlink_to(content)
+        else:
+            (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=said):
         read_folder(tmp_path)
 

@@ -10,21 +10,19 @@ from typing import cast
 import pytest
 
 from assay.errors import InputError
-from assay.registry import (
-    Definition,
-    ValidationFailedError,
-    definition_from,
-)
+from assay.models import ModelClient, ModelSettings, using
+from assay.registry import Definition, ValidationFailedError
 from assay.registry.files import yaml_text
 from assay.registry.policy import Permissions
 from assay.scoring.json_safe import Json
 from assay.store import Database
 from assay.testing import Asked, FakeJudge
-from assay.types.codec import ShapeError
 from assay.types.submission import Submission
+from assay.types.thread import StringThread
 from tests.client_modes import MODES, client_of
 from tests.command_line import Command, numbers_of
 from tests.definitions import StoredGraders, changed, definition
+from tests.each import each
 
 CRITERIA = "The answer names the capital of France."
 ROWS: list[dict[str, Json]] = [
@@ -82,166 +80,101 @@ def test_a_binary_judge_grades_through_the_client(
     assert all("Judge geography." in asked.system for asked in fake.requests)
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("kind", ["FAITHFULNESS", "CONTEXT_RELEVANCY", "ANSWER_RELEVANCY"])
-def test_a_prebuilt_judge_grades_through_the_client(mode: str, kind: str, tmp_path: Path) -> None:
-    documents: list[Json] = [
-        {"role": "document", "content": "Tim Berners-Lee published the first website."},
-        {"role": "document", "content": "Bananas are yellow fruit."},
-        {"role": "user", "content": "Who published the first website?"},
-    ]
-    row: dict[str, Json] = {
-        "messages": documents,
-        "completion": "Tim Berners-Lee published the first website. Dogs bark at night.",
-    }
-    with FakeJudge() as fake, client_of(mode, str(tmp_path / "store"), internal=True) as client:
-        client.graders.create.prebuilt_judge(key="rag", type=kind, judge_model=fake.model)
-        (graded,) = client.graders.grade("rag", [row])
+@each("kind", ["FAITHFULNESS", "CONTEXT_RELEVANCY", "ANSWER_RELEVANCY"])
+async def test_a_prebuilt_judge_grades_a_thread_of_documents(kind: str, database: Database) -> None:
+    thread = (
+        StringThread()
+        .document("Tim Berners-Lee published the first website.")
+        .document("Bananas are yellow fruit.")
+        .user("Who published the first website?")
+        .assistant("Tim Berners-Lee published the first website. Dogs bark at night.")
+    )
+    with FakeJudge() as fake:
+        registry = StoredGraders(database, permissions=Permissions(internal=True))
+        made = definition("prebuilt_judge", type=kind, judge_model=fake.model)
+        await registry.create(kind.lower(), made)
+        (graded,) = await registry.grade(kind.lower(), [("1", Submission(thread=thread))])
     assert (graded.status, graded.score) == ("scored", 0.5), graded.error
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_what_a_judge_could_not_say_is_an_error_of_its_kind(mode: str, tmp_path: Path) -> None:
-    with (
-        FakeJudge(lambda _: "no verdict at all") as fake,
-        client_of(mode, str(tmp_path / "store"), internal=True) as client,
-    ):
-        client.graders.create.binary_judge(key="c", criteria=CRITERIA, judge_model=fake.model)
-        (graded,) = client.graders.grade("c", ROWS[:1])
+async def test_what_a_judge_could_not_say_is_an_error_of_its_kind(database: Database) -> None:
+    with FakeJudge(lambda _: "no verdict at all") as fake:
+        registry = StoredGraders(database, permissions=Permissions(internal=True))
+        made = definition("binary_judge", criteria=CRITERIA, judge_model=fake.model)
+        await registry.create("c", made)
+        (graded,) = await registry.grade("c", [("1", Submission(answer="It is Paris."))])
     assert (graded.status, graded.score, graded.outcome) == ("error", None, "unreadable")
     assert graded.error
 
 
 URL = "http://127.0.0.1:9/v1#m"
+
+
+def _declared(**options: Json) -> Definition:
+    return definition("declared", graders=({"type": "llm_judge", "criteria": ["c"], **options},))
+
+
 AT_URLS: list[Definition] = [
     definition("binary_judge", criteria="c", judge_model=URL),
     definition("binary_judge", criteria="c", judge_model="m", panel={"escalate": URL}),
     definition("prebuilt_judge", type="FAITHFULNESS", judge_model=f"anthropic+{URL}"),
-    definition("declared", graders=({"type": "llm_judge", "criteria": ["c"], "model": URL},)),
-    definition(
-        "declared", graders=({"type": "llm_judge", "criteria": ["c"], "models": ["gpt-5", URL]},)
-    ),
-    definition("declared", graders=({"type": "binary_judge", "criteria": "c", "model": URL},)),
+    _declared(model=URL),
+    _declared(models=["gpt-5", URL]),
+    _declared(type="binary_judge", criteria="c", model=URL),
 ]
 
 
-@pytest.mark.parametrize("definition", AT_URLS)
+@each("definition", AT_URLS)
 async def test_attack_a_stored_judge_makes_a_server_call_an_address(
-    definition: Definition, tmp_path: Path
+    definition: Definition, database: Database
 ) -> None:
-    with Database.open(str(tmp_path)) as database:
-        registry = StoredGraders(database)
-        with pytest.raises(ValidationFailedError, match="may not name the address of a model"):
-            await registry.create("ssrf", definition)
-        file = yaml_text({"kind": definition.kind, "definition": definition.to_dict()})
-        with pytest.raises(ValidationFailedError, match="may not name the address of a model"):
-            await registry.import_files({"ssrf.yaml": file})
-        await StoredGraders(database, permissions=Permissions(internal=True)).create(
-            "ssrf", definition
-        )
-        with pytest.raises(InputError, match="may not name the address of a model"):
-            await registry.grade("ssrf", [("1", Submission(answer="hello world"))])
+    registry = StoredGraders(database)
+    with pytest.raises(ValidationFailedError, match="may not name the address of a model"):
+        await registry.create("ssrf", definition)
+    file = yaml_text({"kind": definition.kind, "definition": definition.to_dict()})
+    with pytest.raises(ValidationFailedError, match="may not name the address of a model"):
+        await registry.import_files({"ssrf.yaml": file})
+    allowed = StoredGraders(database, permissions=Permissions(internal=True))
+    await allowed.create("ssrf", definition)
+    with pytest.raises(InputError, match="may not name the address of a model"):
+        await registry.grade("ssrf", [("1", Submission(answer="hello world"))])
+    registry.delete("ssrf")
 
 
 async def test_a_model_of_the_settings_file_needs_no_permission(
-    fake: FakeJudge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fake: FakeJudge, registry: StoredGraders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from assay.models import ModelClient, ModelSettings, using
-
     named: dict[str, Json] = {"base_url": fake.base_url, "protocol": "openai", "model": "fake"}
     file = tmp_path / "models.yaml"
     file.write_text(json.dumps({"endpoints": {"local": named}}))
     monkeypatch.setenv("ASSAY_MODELS", str(file))
     made = definition("binary_judge", criteria=CRITERIA, judge_model="local")
-    with (
-        Database.open(str(tmp_path / "db")) as database,
-        using(ModelClient(ModelSettings.from_environment())),
-    ):
-        registry = StoredGraders(database)
+    with using(ModelClient(ModelSettings.from_environment())):
         await registry.create("named", made)
         (graded,) = await registry.grade("named", [("1", Submission(answer="It is Paris."))])
     assert graded.score == 1.0
 
 
 async def test_a_model_that_nobody_knows_is_a_warning_to_store_and_an_error_to_use(
-    tmp_path: Path,
+    registry: StoredGraders,
 ) -> None:
     made = definition("binary_judge", criteria="c", judge_model="unknown-model")
-    with Database.open(str(tmp_path)) as database:
-        registry = StoredGraders(database)
-        report = await registry.validate(made)
-        assert report.valid
-        assert "unknown-model" in " ".join(report.warnings)
-        await registry.create("x", made)
-        with pytest.raises(InputError, match="unknown-model"):
-            await registry.grade("x", [("1", Submission(answer="hello world"))])
-
-
-@pytest.mark.parametrize(
-    ("data", "field", "said"),
-    [
-        ({"user_template": "{{#if x}}"}, "user_template", "line 1: {{#if}} is not closed"),
-        ({"system_template": "{{> x}}"}, "system_template", "partials"),
-        ({"few_shot": 10}, "few_shot", "0..8"),
-        ({"template_variables": {"a-b": 1}}, "template_variables", "not the name of a variable"),
-        ({"panel": {"repeat": 2}}, "panel.repeat", "did you mean 'repeats'?"),
-        ({"panel": {"repeats": "2"}}, "panel.repeats", ""),
-        ({"panel": {"repeats": 0}}, "panel.repeats", "1..100"),
-        ({"panel": {"model": "x"}}, "panel.model", "unknown field 'model'"),
-        ({"judge_model": "a b"}, "judge_model", "not a model reference"),
-    ],
-)
-def test_a_judge_that_cannot_run_is_not_stored(
-    data: dict[str, Json], field: str, said: str
-) -> None:
-    with pytest.raises(ShapeError) as refused:
-        definition_from("binary_judge", {"criteria": "c", "judge_model": "m", **data})
-    (problem,) = refused.value.problems
-    assert problem.field == field
-    assert said in f"{problem.message} {problem.hint}"
-
-
-BASE = definition("binary_judge", criteria="c", judge_model="m")
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        changed(BASE, criteria="d"),
-        changed(BASE, judge_model="n"),
-        changed(BASE, system_template="s"),
-        changed(BASE, user_template="{{completion}}"),
-        changed(BASE, template_variables={"x": 1}),
-        changed(BASE, allow_na=True),
-        changed(BASE, few_shot=1),
-        changed(BASE, panel={"repeats": 3}),
-        changed(
-            BASE,
-            examples=[{"input": "q", "output": "o", "pass": True}],
-        ),
-    ],
-)
-def test_whatever_changes_verdicts_changes_the_digest(other: Definition) -> None:
-    assert other.digest() != BASE.digest()
-    assert definition_from(other.kind, other.to_dict()) == other
-    assert definition_from(other.kind, other.to_dict()).digest() == other.digest()
+    report = await registry.validate(made)
+    assert report.valid
+    assert "unknown-model" in " ".join(report.warnings)
+    await registry.create("x", made)
+    with pytest.raises(InputError, match="unknown-model"):
+        await registry.grade("x", [("1", Submission(answer="hello world"))])
 
 
 def test_a_stored_judge_is_graded_by_what_is_stored() -> None:
-    (spec,) = BASE.specs
+    plain = definition("binary_judge", criteria="c", judge_model="m")
+    (spec,) = plain.specs
     assert (spec.type, dict(spec.options)) == ("binary_judge", {"criteria": "c", "model": "m"})
-    full = changed(BASE, few_shot=2, allow_na=True, panel={"repeats": 3, "aggregate": "mean"})
-    assert dict(full.specs[0].options) == {
-        "criteria": "c",
-        "model": "m",
-        "few_shot": 2,
-        "allow_na": True,
-        "repeats": 3,
-        "aggregate": "mean",
-    }
-
-
-DOUBTFUL = "{{completon}}"
+    panel = {"repeats": 3, "aggregate": "mean"}
+    full = changed(plain, few_shot=2, allow_na=True, panel=panel)
+    asked = {"criteria": "c", "model": "m", "few_shot": 2, "allow_na": True}
+    assert dict(full.specs[0].options) == {**asked, **panel}
 
 
 @pytest.fixture
@@ -256,21 +189,16 @@ def command(
     return Command(capsys)
 
 
+def _set(**options: str) -> list[str]:
+    return [word for name, value in options.items() for word in ("--set", f"{name}={value}")]
+
+
 def test_the_command_line_stores_tests_and_shows_a_judge(command: Command, fake: FakeJudge) -> None:
-    options = ["--set", "examples=@examples.jsonl", "--set", "user_template=@user.hbs",
-               "--set", "template_variables=@variables.json", "--set", "allow_na=true"]  # fmt: skip
-    made = command.json(
-        "graders",
-        "create",
-        "capital",
-        "--set",
-        "kind=binary_judge",
-        "--set",
-        f"criteria={CRITERIA}",
-        "--set",
-        f"judge_model={fake.model}",
-        *options,
+    judge = _set(kind="binary_judge", criteria=CRITERIA, judge_model=fake.model, allow_na="true")
+    files = _set(
+        examples="@examples.jsonl", user_template="@user.hbs", template_variables="@variables.json"
     )
+    made = command.json("graders", "create", "capital", *judge, *files)
     assert made["warnings"] == []
     latest = cast("dict[str, dict[str, dict[str, Json]]]", made["grader"])["latest"]
     assert latest["definition"]["template_variables"] == {"tone": "strict"}
@@ -289,28 +217,23 @@ def test_the_command_line_stores_tests_and_shows_a_judge(command: Command, fake:
 
 
 def test_the_command_line_tells_what_looks_wrong(command: Command, fake: FakeJudge) -> None:
-    Path("user.hbs").write_text(DOUBTFUL)
-    judge = ["--set", "kind=binary_judge", "--set", "criteria=c", "--set"]
-    given = [*judge, f"judge_model={fake.model}", "--set", "user_template=@user.hbs"]
-    code, out, _ = command("graders", "create", "typo", *given)
-    assert code == 0
-    assert "did you mean 'completion'" in out
+    judge = _set(kind="binary_judge", criteria="c", judge_model=fake.model)
+    typo = ["typo", *judge, *_set(user_template="@user.hbs")]
+    Path("user.hbs").write_text("{{completon}}")
+    code, out, _ = command("graders", "create", *typo)
+    assert (code, "did you mean 'completion'" in out) == (0, True)
     shown = " ".join(command("graders", "show", "typo")[1].split())
     assert "did you mean 'completion'" in shown
     assert len(cast("list[str]", command.json("graders", "show", "typo")["warnings"])) == 2
     Path("user.hbs").write_text("\n{{#if x}}")
-    code, _, err = command("graders", "update", "typo", *given)
-    assert code == 2
-    assert "user_template: line 2: {{#if}} is not closed" in err
-    code, out, _ = command("graders", "create", "unknown", *judge, "judge_model=nobodys")
+    code, _, err = command("graders", "update", *typo)
+    assert (code, "user_template: line 2: {{#if}} is not closed" in err) == (2, True)
+    code, out, _ = command("graders", "create", "unknown", *judge[:4], *_set(judge_model="nobodys"))
     assert (code, "cannot ask its model" in out) == (0, True)
     Path("examples.jsonl").write_text('{"input": "q", "output": "o", "pass": 1}')
-    code, _, err = command(
-        "graders", "create", "bad", *given[:6], "--set", "examples=@examples.jsonl"
-    )
-    assert (code, "examples[0].pass: " in err) == (2, True)
     Path("v.json").write_text("{{")
-    code, _, err = command(
-        "graders", "create", "bad", *given[:6], "--set", "template_variables=@v.json"
-    )
-    assert (code, "v.json: not JSON" in err) == (2, True)
+    wrong = {"examples": "examples[0].pass: ", "template_variables": "v.json: not JSON"}
+    for field, said in wrong.items():
+        file = "@examples.jsonl" if field == "examples" else "@v.json"
+        code, _, err = command("graders", "create", "bad", *judge, *_set(**{field: file}))
+        assert (code, said in err) == (2, True)

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import pickle
 import sys
-from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from assay.errors import ConflictError, InputError, LockedError, NotFoundError
-from assay.registry import (
-    Definition,
-    ValidationFailedError,
-)
+from assay.registry import Definition, ValidationFailedError
 from assay.registry.imports import write_folder
 from assay.registry.policy import Permissions
 from assay.scoring.json_safe import Json
 from assay.store.catalog import Catalog
 from assay.store.database import Database
 from assay.types.submission import Submission
-from tests.definitions import StoredGraders, definition
+from tests.definitions import StoredGraders, changed, definition
+from tests.endpoint_servers import Asked, answering, faulty
 
 EXACT = definition("declared", graders=({"type": "exact_match"},))
 SUMS = definition(
@@ -37,32 +35,18 @@ ITEMS = [
 ]
 
 
-@pytest.fixture
-def database(tmp_path: Path) -> Generator[Database]:
-    """SQLite's: no SQL stands in this room, and the store's tests ask both."""
-    with Database.open(tmp_path / "store") as opened:
-        yield opened
-
-
-@pytest.fixture
-def registry(database: Database) -> StoredGraders:
-    return StoredGraders(database, by="ann")
-
-
 async def test_a_grader_is_stored_with_its_first_version(registry: StoredGraders) -> None:
     record = await registry.create("exact", EXACT, description="equal", note="first")
     assert (record.key, record.name, record.feedback_key) == ("exact", "exact", "exact")
     assert (record.description, record.locked) == ("equal", False)
     latest = record.latest
-    assert (latest.number, latest.kind, latest.note, latest.created_by) == (
-        1,
-        "declared",
-        "first",
-        "ann",
-    )
+    assert (latest.number, latest.kind) == (1, "declared")
+    assert (latest.note, latest.created_by) == ("first", "ann")
     assert latest.definition == {"graders": [{"type": "exact_match"}]}
     assert latest.digest == EXACT.digest()
     assert registry.get("exact") == record
+    with pytest.raises(InputError, match=r"unknown kind 'fuction' \(did you mean 'function'"):
+        registry.page(kind="fuction")  # and no empty list
 
 
 async def test_an_update_is_a_new_version_and_the_old_one_stays(registry: StoredGraders) -> None:
@@ -82,14 +66,18 @@ async def test_the_same_definition_makes_no_version_even_under_other_code(
     registry: StoredGraders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await registry.create("exact", EXACT)
-    monkeypatch.setattr(Definition, "digest", _other_digest)
+
+    def other_digest(self: Definition) -> str:
+        return f"{len(self.specs)} graders of another assay"
+
+    monkeypatch.setattr(Definition, "digest", other_digest)
     assert (await registry.update("exact", EXACT)).latest.number == 1
     (done,) = await registry.import_files(registry.files())
     assert (done.change, done.record.latest.number) == ("unchanged", 1)
-
-
-def _other_digest(self: Definition) -> str:
-    return f"{len(self.specs)} graders of another assay"
+    registry.lock("exact")  # which does not hinder an import
+    done, new = await registry.import_files({"exact.yaml": _TOTALS, "new.yaml": _CUSTOM})
+    assert (done.change, new.change) == ("unchanged", "created")
+    assert (await registry.update("exact", EXACT)).latest.number == 1
 
 
 async def test_a_deleted_key_is_free_and_its_numbers_are_not_used_again(
@@ -107,11 +95,6 @@ async def test_a_deleted_key_is_free_and_its_numbers_are_not_used_again(
     assert registry.before(old) is None
 
 
-def test_an_unknown_kind_is_no_empty_list(registry: StoredGraders) -> None:
-    with pytest.raises(InputError, match=r"unknown kind 'fuction' \(did you mean 'function'"):
-        registry.page(kind="fuction")
-
-
 async def test_a_diff_shows_definitions_and_sources(
     registry: StoredGraders, database: Database
 ) -> None:
@@ -126,13 +109,8 @@ async def test_a_diff_shows_definitions_and_sources(
     catalog = Catalog(database)
     for source in ("a = 1\nb = 2\n", "a = 1\nb = 3"):
         made = definition("function", source=source)
-        catalog.add_version(
-            "default",
-            "exact",
-            kind="function",
-            definition=made.to_dict(),
-            digest=made.digest(),
-        )
+        stored: Any = {"definition": made.to_dict(), "digest": made.digest()}
+        catalog.add_version("default", "exact", kind="function", **stored)
     assert registry.diff("exact") == (
         "--- exact.py@3\n+++ exact.py@4\n@@ -1,2 +1,2 @@\n a = 1\n-b = 2\n+b = 3\n"
         "\\ No newline at end of file\n"
@@ -156,31 +134,19 @@ async def test_items_are_graded_in_their_order_by_a_version(registry: StoredGrad
     assert {(one.grader, one.digest) for one in graded} == {("sums@1", EXACT.digest())}
 
 
+INTERNAL = {"url": "http://127.0.0.1:1", "allow_internal": True}
+
+
 @pytest.mark.parametrize(
     ("definition", "said"),
     [
         (JUDGE, "'binary_judge' cannot ask its model"),
-        (
-            definition("prebuilt_judge", type="FAITHFULNESS", judge_model="m"),
-            "'faithfulness' cannot",
-        ),
+        (definition("prebuilt_judge", type="FAITHFULNESS", judge_model="m"), "'faithfulness' can"),
         (definition("custom"), "grades nothing itself"),
         (definition("custom", path="python:planted:Planted"), "not imported here"),
+        (definition("external_endpoint", **INTERNAL), "internal addresses are not called here"),
         (
-            definition("external_endpoint", url="http://127.0.0.1:1", allow_internal=True),
-            "internal addresses are not called here",
-        ),
-        (
-            definition(
-                "declared",
-                graders=(
-                    {
-                        "type": "external_endpoint",
-                        "url": "http://127.0.0.1:1",
-                        "allow_internal": True,
-                    },
-                ),
-            ),
+            definition("declared", graders=({"type": "external_endpoint", **INTERNAL},)),
             "internal addresses are not called here",
         ),
     ],
@@ -207,18 +173,23 @@ async def test_attack_what_may_not_run_here_is_stored_and_does_not_run(
     assert "planted" not in sys.modules
 
 
+_OWN = """
+from assay.graders import Grader
+
+
+class Short(Grader):
+    name = "short"
+
+    @classmethod
+    def compute_score(cls, answer: str) -> float:
+        return 1.0 if len(answer) < 3 else 0.0
+"""
+
+
 async def test_a_custom_class_runs_where_its_author_allows_it(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "own_graders.py").write_text(
-        "from assay.graders import Grader\n"
-        "class Short(Grader):\n"
-        "    name = 'short'\n"
-        "    @classmethod\n"
-        "    def compute_score(cls, answer: str) -> float:\n"
-        "        return 1.0 if len(answer) < 3 else 0.0\n",
-        "utf-8",
-    )
+    (tmp_path / "own_graders.py").write_text(_OWN, "utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
     registry = StoredGraders(database, permissions=Permissions(custom_code=True))
     await registry.create("short", definition("custom", path="python:own_graders:Short"))
@@ -329,16 +300,6 @@ async def test_an_import_is_all_or_nothing(
     assert {record.latest.number for record in registry.page()} == {1}
 
 
-async def test_an_unchanged_locked_grader_does_not_hinder_an_import(
-    registry: StoredGraders,
-) -> None:
-    await registry.create("exact", EXACT)
-    registry.lock("exact")
-    done = await registry.import_files({"exact.yaml": _TOTALS, "new.yaml": _CUSTOM})
-    assert [one.change for one in done] == ["unchanged", "created"]
-    assert (await registry.update("exact", EXACT)).latest.number == 1
-
-
 async def test_an_import_without_updates_changes_nothing_that_is_there(
     registry: StoredGraders,
 ) -> None:
@@ -401,43 +362,26 @@ async def test_a_function_that_fails_a_check_is_not_stored(registry: StoredGrade
 @pytest.mark.sandbox
 async def test_a_functions_scores_keep_their_range(registry: StoredGraders) -> None:
     source = "async def grade(thread: StringThread) -> float:\n    return -1.0\n"
-    data = definition("function", source=source, range=(-1.0, 1.0))
-    await registry.create("low", data)
+    wide = definition("function", source=source, range=(-1.0, 1.0))
+    await registry.create("low", wide)
     (graded,) = await registry.grade("low", ITEMS[:1])
     assert graded.score == -1.0
-    narrow: dict[str, Json] = {**data.to_dict(), "range": [0.0, 1.0]}
     with pytest.raises(ValidationFailedError):
-        await registry.update(
-            "low", definition("function", source=str(narrow["source"]), range=(0.0, 1.0))
-        )
+        await registry.update("low", changed(wide, range=(0.0, 1.0)))
 
 
 async def test_an_endpoint_grades_with_a_secret_that_is_not_stored(
     registry: StoredGraders, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from aiohttp import web
+    def fair(asked: Asked) -> Json:
+        assert asked.headers["authorization"] == "Bearer hunter2"
+        scored: dict[str, Json] = {"status": "scored", "score": 0.25, "reason": "fair"}
+        return {"results": [{"id": item["id"], **scored} for item in asked.items]}
 
-    async def grade(request: web.Request) -> web.Response:
-        if request.headers.get("Authorization") != "Bearer hunter2":
-            return web.Response(status=401)
-        items = (await request.json())["items"]
-        results = [
-            {"id": item["id"], "status": "scored", "score": 0.25, "reason": "fair"}
-            for item in items
-        ]
-        return web.json_response({"results": results})
-
-    app = web.Application()
-    app.router.add_post("/v1/grade", grade)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    try:
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        host, port = runner.addresses[0][:2]
+    with faulty(answering(fair)) as server:
         made = definition(
             "external_endpoint",
-            url=f"http://{host}:{port}",
+            url=server.url,
             secret_env="ASSAY_SECRET_R",
             allow_internal=True,
         )
@@ -446,7 +390,5 @@ async def test_an_endpoint_grades_with_a_secret_that_is_not_stored(
         monkeypatch.setenv("ASSAY_SECRET_R", "hunter2")
         allowed = StoredGraders(database, permissions=Permissions(internal=True))
         graded = await allowed.grade("rewards", ITEMS)
-        assert [(one.score, one.reason) for one in graded] == [(0.25, "fair")] * 4
-        assert {one.grader for one in graded} == {"rewards@1"}
-    finally:
-        await runner.cleanup()
+    assert [(one.score, one.reason) for one in graded] == [(0.25, "fair")] * 4
+    assert {one.grader for one in graded} == {"rewards@1"}

@@ -67,27 +67,21 @@ _TURN = says(
 
 
 def test_openais_client_gets_calls_streamed_and_whole() -> None:
-    tools: Any = [{"type": "function", "function": {"name": "bash", "parameters": _SCHEMA}}]
+    tool = {"type": "function", "function": {"name": "bash", "parameters": _SCHEMA}}
     with (
         FakeModel([_TURN, _TURN]) as fake,
         openai.OpenAI(base_url=fake.base_url, api_key="k", max_retries=0) as client,
     ):
-        asked: Any = {
-            "model": "m",
-            "messages": [{"role": "user", "content": "Go"}],
-            "tools": tools,
-        }
+        asked: Any = {"messages": [{"role": "user", "content": "Go"}], "tools": [tool]}
         create: Any = client.chat.completions.create
-        whole: Any = create(**asked)
-        with client.chat.completions.stream(**asked) as events:
+        whole: Any = create(model="m", **asked)
+        with client.chat.completions.stream(model="m", **asked) as events:
             streamed: Any = events.get_final_completion()
     for one in (whole, streamed):
         message = one.choices[0].message
         assert message.content == "Both."
-        assert [json.loads(call.function.arguments) for call in message.tool_calls] == [
-            {"command": "ls"},
-            {"command": "pwd"},
-        ]
+        called = [json.loads(call.function.arguments) for call in message.tool_calls]
+        assert called == [{"command": "ls"}, {"command": "pwd"}]
         assert len({call.id for call in message.tool_calls}) == 2
         assert one.choices[0].finish_reason == "tool_calls"
     assert whole.usage.completion_tokens_details.reasoning_tokens == 4
@@ -193,18 +187,25 @@ def test_a_fault_in_a_script_is_met_once_by_each_conversation() -> None:
         assert [chat(fake).get("status") for _ in range(2)] == [500, None]
 
 
-def test_functions_of_the_conversation_answer() -> None:
+def test_functions_of_the_conversation_answer_or_give_a_fault() -> None:
     async def later(conversation: Conversation) -> object:
         await asyncio.sleep(0)
-        return f"{len(conversation.turns)} turns"
+        many = len(conversation.turns)
+        return (f"{many} turn", Fault("overflow"))[many - 1] if many < 3 else 1 / 0
 
     def fails(conversation: Conversation) -> object:
         raise ValueError(conversation.model)
 
+    more = {"role": "user", "content": "x"}
     with FakeModel(later) as fake:
-        assert chat(fake)["content"] == "1 turns"
+        assert chat(fake)["content"] == "1 turn"
+        assert chat(fake, more)["error"]["code"] == "context_length_exceeded"
+        assert "ZeroDivisionError" in chat(fake, more, more)["error"]["message"]
     with FakeModel(fails) as fake:
-        assert "ValueError: m" in chat(fake)["error"]["message"]
+        failed = chat(fake)
+        assert (failed["status"], "ValueError: m" in failed["error"]["message"]) == (400, True)
+    with pytest.raises(InputError, match="a script is a list"):
+        FakeModel("Done.")
 
 
 def test_token_ids_and_logprobs_come_on_request() -> None:
@@ -219,21 +220,6 @@ def test_token_ids_and_logprobs_come_on_request() -> None:
     assert "".join(token["token"] for token in tokens) == "abcdefghi"
     assert len(choice["token_ids"]) == len(tokens) == told["usage"]["completion_tokens"] == 3
     assert len(told["prompt_token_ids"]) == told["usage"]["prompt_tokens"] == 2
-
-
-def test_more_than_there_is_room_for_is_cut_and_refused() -> None:
-    with FakeModel(lambda _: "abcdefghi", context_tokens=2) as fake:
-        reply = post(
-            fake,
-            "/chat/completions",
-            model="m",
-            max_tokens=2,
-            messages=[{"role": "user", "content": "x"}],
-        )
-        assert reply["choices"][0]["finish_reason"] == "length"
-        assert reply["choices"][0]["message"]["content"] == "abcdefgh"
-        refused = post(fake, "/responses", model="m", input="x" * 9)
-        assert refused["error"]["code"] == "context_length_exceeded"
 
 
 @pytest.mark.parametrize("kind", ["reset", "truncated"])
@@ -263,44 +249,18 @@ def test_refusals_are_the_providers_own() -> None:
         assert reply["stop_reason"] == "refusal"
 
 
-def test_json_is_the_arguments_of_a_tool_that_has_to_be_called() -> None:
-    tool: Json = {"type": "function", "function": {"name": "verdict", "parameters": {}}}
-    forced = {"type": "function", "function": {"name": "verdict"}}
-    with FakeModel([{"score": 1}, {"score": 1}]) as fake:
-        called = chat(fake, tools=[tool], tool_choice=forced)["tool_calls"][0]["function"]
-        assert called == {"name": "verdict", "arguments": '{"score": 1}'}
-        assert chat(fake)["content"] == '{"score": 1}'
-
-
-def test_what_no_server_takes_is_refused() -> None:
-    with FakeModel(["x"]) as fake:
-        assert post(fake, "/responses", model="m")["error"]["param"] == "input"
-        assert post(fake, "/messages", model="m")["error"]["type"] == "invalid_request_error"
-        assert post(fake, "/embeddings", model="m")["status"] == 404
-        assert fake.count == 0
-        with urllib.request.urlopen(f"{fake.base_url}/models", timeout=60) as response:
-            assert json.loads(response.read())["data"][0]["id"] == "fake-model"
-    with pytest.raises(InputError, match="a script is a list"):
-        FakeModel("Done.")
-
-
 def test_a_whole_reply_is_given_as_it_is() -> None:
     turn = Turn("assistant", (Text("x"), Call("mine", "bash", "not json")))
     with FakeModel([AssistantTurn(turn=turn, id="r", model="other")]) as fake:
-        reply = post(
-            fake, "/chat/completions", model="m", messages=[{"role": "user", "content": "x"}]
-        )
+        messages: list[Json] = [{"role": "user", "content": "x"}]
+        reply = post(fake, "/chat/completions", model="m", messages=messages)
     assert (reply["id"], reply["model"]) == ("r", "other")
     assert reply["choices"][0]["message"]["tool_calls"][0]["id"] == "mine"
 
 
 def _tool(name: str, *required: str, **properties: Json) -> Tool:
-    schema: dict[str, Json] = {
-        "type": "object",
-        "properties": properties,
-        "required": list(required),
-    }
-    return Tool(name=name, schema=schema)
+    schema: dict[str, Json] = {"type": "object", "properties": properties}
+    return Tool(name=name, schema={**schema, "required": list(required)})
 
 
 _STRING: Json = {"type": "string"}
@@ -395,21 +355,17 @@ def compile(form):
 def test_the_solver_repairs_what_is_broken(tmp_path: Path) -> None:
     (tmp_path / "parse.py").write_text(_PARSE)
     turns: list[Turn] = [Turn.of("user", "Repair it.")]
-    outputs: list[str] = []
+    said = ""
+    tools = (_SHELLS["claude"],)
     while isinstance(
-        turn := solver(Conversation(model="m", turns=tuple(turns), tools=(_SHELLS["claude"],))),
-        Turn,
+        turn := solver(Conversation(model="m", turns=tuple(turns), tools=tools)), Turn
     ):
-        ran = subprocess.run(
-            ["bash", "-c", _command(turn.parts[0])],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        outputs.append(ran.stdout)
-        turns += [turn, Turn("tool", (Result("c", (Text(ran.stdout),)),))]
-    assert outputs[-1].strip() == "[16, 42]"
+        command = ["bash", "-c", _command(turn.parts[0])]
+        said = subprocess.run(
+            command, cwd=tmp_path, capture_output=True, text=True, check=True
+        ).stdout
+        turns += [turn, Turn("tool", (Result("c", (Text(said),)),))]
+    assert said.strip() == "[16, 42]"
     assert "base of the first text" in str(turn)
 
 
@@ -430,15 +386,3 @@ def test_the_providers_own_shell_is_called_in_its_own_form(kind: str) -> None:
     action = item.action.to_dict()
     assert "ls" in (action.get("commands") or action["command"])
     assert second.output_text == "Done."
-
-
-async def test_a_fault_that_a_coroutine_gives_is_met() -> None:
-    async def later(conversation: Conversation) -> object:
-        await asyncio.sleep(0)
-        return Fault("overflow") if len(conversation.turns) == 1 else 1 / 0
-
-    with FakeModel(later) as fake:
-        refused = await asyncio.to_thread(chat, fake)
-        assert refused["error"]["code"] == "context_length_exceeded"
-        failed = await asyncio.to_thread(chat, fake, {"role": "user", "content": "x"})
-        assert "ZeroDivisionError" in failed["error"]["message"]

@@ -36,11 +36,8 @@ class Raw:
 
     def __init__(self, fake: FakeJudge, *, protocol: str = "openai") -> None:
         path = "/v1/chat/completions" if protocol == "openai" else "/v1/messages"
-        body: dict[str, Any] = {
-            "model": "m",
-            "max_tokens": 10_000_000,
-            "messages": [{"role": "user", "content": "x"}],
-        }
+        messages = [{"role": "user", "content": "x"}]
+        body: dict[str, Any] = {"model": "m", "max_tokens": 10_000_000, "messages": messages}
         if protocol == "openai":
             body["response_format"] = _FORM
         connection = http.client.HTTPConnection(fake.root_url.removeprefix("http://"), timeout=60)
@@ -100,39 +97,20 @@ def test_a_status_comes_with_an_error_of_its_provider(status: int, protocol: str
     assert "param" in raw.error or protocol == "anthropic"
 
 
-def test_a_parameter_that_is_refused_is_named() -> None:
+def test_what_is_refused_is_named_as_by_the_provider() -> None:
     raw = met("400:parameter=response_format")
     assert (raw.status, raw.error["param"]) == (400, "response_format")
     assert "top_p" in met("400:parameter=top_p", protocol="anthropic").error["message"]
-
-
-def test_a_quota_that_is_used_up_says_so() -> None:
-    assert met("quota").error["code"] == "insufficient_quota"
-    assert met("quota").error["type"] == "insufficient_quota"
-
-
-def test_too_long_a_prompt_is_told_as_by_the_provider() -> None:
     assert met("overflow").error["code"] == "context_length_exceeded"
     assert "too long" in met("overflow", protocol="anthropic").error["message"]
-
-
-def test_a_reset_breaks_the_body() -> None:
-    with pytest.raises((ConnectionResetError, http.client.IncompleteRead)):
-        met("reset")
-
-
-def test_a_hang_never_answers() -> None:
-    with FakeJudge(faults=["hang"]) as fake:
-        host = fake.root_url.removeprefix("http://")
-        connection = http.client.HTTPConnection(host, timeout=0.05)
-        body = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
-        connection.request("POST", "/v1/chat/completions", json.dumps(body))
-        with pytest.raises(TimeoutError):
-            connection.getresponse()
-        connection.close()
+    quota = met("quota")
+    assert (quota.status, quota.error["code"]) == (429, "insufficient_quota")
+    assert quota.error["type"] == "insufficient_quota"
 
 
 def test_bodies_that_are_no_reply() -> None:
+    with pytest.raises((ConnectionResetError, http.client.IncompleteRead)):
+        met("reset")
     with pytest.raises(ValueError, match=r"Unterminated|Expecting"):
         json.loads(met("truncated").body)
     html = met("html")
@@ -143,23 +121,17 @@ def test_bodies_that_are_no_reply() -> None:
     assert json.loads(plain.text) == _REPLY
 
 
-def test_a_slow_body_takes_its_time_and_is_whole() -> None:
+def test_bodies_that_are_slow_or_huge_are_whole() -> None:
     start = time.monotonic()
     raw = met("slow:seconds=0.08")
     assert time.monotonic() - start >= 0.08
     assert json.loads(raw.text) == _REPLY
-
-
-def test_a_huge_body_is_as_large_as_asked() -> None:
     assert len(met("huge:megabytes=2").text) == 2 * 1_048_576
 
 
 def test_replies_that_end_early() -> None:
-    length = met("length")
-    assert (length.choice["finish_reason"], len(length.text)) == (
-        "length",
-        len(json.dumps(_REPLY)) // 2,
-    )
+    length, half = met("length"), len(json.dumps(_REPLY)) // 2
+    assert (length.choice["finish_reason"], len(length.text)) == ("length", half)
     refused = met("refusal").choice
     assert (refused["finish_reason"], refused["message"]["content"]) == ("content_filter", None)
     assert json.loads(met("refusal", protocol="anthropic").body)["stop_reason"] == "refusal"
@@ -170,6 +142,8 @@ def test_replies_that_are_wrong() -> None:
     assert json.loads(met("off_menu").text) == {"reasoning": "because", "verdict": "PERHAPS"}
     assert met("prose").text.endswith("The verdict is MET.")
     assert json.loads(met("missing").text) == {"reasoning": "because"}
+    two = {"verdicts": [{"claim": 1}, {"claim": 2}]}  # the last of a list is missing
+    assert json.loads(met("missing", reply=two).text) == {"verdicts": [{"claim": 1}]}
     assert "NaN" in met("nan").text
     assert "NaN" in met("nan", reply={"score": 0.5, "reasoning": "x"}).text
 
@@ -182,13 +156,6 @@ def test_duplicate_keys_give_different_verdicts_of_the_menu() -> None:
 
     json.loads(met("duplicate_keys", reply={"verdict": "UNMET"}).text, object_pairs_hook=keep)
     assert pairs == [("verdict", "MET"), ("verdict", "UNMET")]
-
-
-def test_a_missing_verdict_is_the_last_of_the_list() -> None:
-    verdicts = [{"claim": 1}, {"claim": 2}]
-    assert json.loads(met("missing", reply={"verdicts": verdicts}).text) == {
-        "verdicts": [{"claim": 1}]
-    }
 
 
 @each("kind", sorted(set(FAULTS) - {"hang", "reset", "huge", "slow"}))
@@ -242,9 +209,6 @@ def kinds(plan: FaultPlan, many: int) -> list[str]:
 
 def test_a_plan_goes_in_order_and_ends() -> None:
     assert kinds(FaultPlan(["500x2", None, "429"]), 6) == ["500", "500", "", "429", "", ""]
-
-
-def test_a_plan_has_places() -> None:
     assert kinds(FaultPlan(["500", "429:at=2x2"]), 5) == ["500", "", "429", "429", ""]
 
 
@@ -263,27 +227,24 @@ def test_a_function_plans() -> None:
 
 
 _DOCUMENT, _ASKED = "Canberra is the capital.", "Which city is the capital?"
-_SCORE_MODEL: Json = {
+_SCORE_MODEL: dict[str, Json] = {
     "type": "score_model",
     "input": [{"role": "user", "content": "Names Canberra? {{sample.output_text}}"}],
 }
-_LABEL_MODEL: Json = {
+_LABEL_MODEL: dict[str, Json] = {
     "type": "label_model",
     "input": [{"role": "user", "content": "{{sample.output_text}}\n\nCRITERION:\nCanberra"}],
     "labels": ["yes", "no"],
     "passing_labels": ["yes"],
 }
-_GRADERS: dict[str, Json] = {
+_LEVELS: Json = [{"requirement": "Names Canberra", "levels": ["no", "partly", "yes"]}]
+_GRADERS: dict[str, dict[str, Json]] = {
     "binary": {"type": "binary_judge", "criteria": "The answer names Canberra"},
     "chunks": {"type": "context_relevancy"},
     "claims": {"type": "faithfulness"},
     "compare": {"type": "pairwise", "criteria": "Names Canberra", "other": "Sydney."},
     "criterion": {"type": "llm_judge", "criteria": ["The answer names Canberra"], "canary": 0.0},
-    "levels": {
-        "type": "llm_judge",
-        "criteria": [{"requirement": "Names Canberra", "levels": ["no", "partly", "yes"]}],
-        "canary": 0.0,
-    },
+    "levels": {"type": "llm_judge", "criteria": _LEVELS, "canary": 0.0},
     "model_judge": {"type": "model_judge"},
     "relevance": {"type": "answer_relevancy"},
     "score_model": _SCORE_MODEL,
@@ -301,33 +262,21 @@ async def judged(form: str, fault: str, path: Path, protocol: str) -> Evaluation
     rubric.write_text("Names Canberra")
     with FakeJudge(faults=[None] * _LATER.get(form, 0) + [f"{fault}x9"]) as fake:
         model = fake.model if protocol == "openai" else fake.anthropic_model
-        declared: dict[str, Json] = {**_declared(form), "model": model}
+        declared: dict[str, Json] = {**_GRADERS[form], "model": model}
         if form == "model_judge":
             declared["rubric"] = str(rubric)
-        submission = Submission(
-            answer=_DOCUMENT, question=_ASKED, metadata={"documents": [_DOCUMENT, "Tea is hot."]}
-        )
+        about: dict[str, Json] = {"documents": [_DOCUMENT, "Tea is hot."]}
+        submission = Submission(answer=_DOCUMENT, question=_ASKED, metadata=about)
         return await grade_submission(load_graders(json.dumps([declared])), submission)
 
 
-def _declared(form: str) -> dict[str, Json]:
-    found = _GRADERS[form]
-    assert isinstance(found, dict)
-    return found
-
-
-@pytest.mark.parametrize("fault", _WRONG)
 @pytest.mark.parametrize("form", sorted(_GRADERS))
-@pytest.mark.parametrize("protocol", ["openai", "anthropic"])
+@each("protocol", ["openai", "anthropic"])
 async def test_no_form_makes_a_number_of_a_wrong_reply(
-    form: str, fault: str, protocol: str, tmp_path: Path
+    form: str, protocol: str, tmp_path: Path
 ) -> None:
     """A fault that does nothing to a form would make a test of that form prove nothing."""
-    result = await judged(form, fault, tmp_path, protocol)
-    assert result.reward is None
-    assert result.isError
-
-
-@pytest.mark.parametrize("form", sorted(_GRADERS))
-async def test_without_a_fault_each_form_has_a_number(form: str, tmp_path: Path) -> None:
-    assert (await judged(form, "slow:seconds=0", tmp_path, "openai")).reward is not None
+    assert (await judged(form, "slow:seconds=0", tmp_path, protocol)).reward is not None
+    for fault in _WRONG:
+        result = await judged(form, fault, tmp_path, protocol)
+        assert (result.reward, result.isError) == (None, True), fault

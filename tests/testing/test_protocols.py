@@ -7,8 +7,7 @@ import urllib.error
 import urllib.request
 from typing import Any
 
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.scoring.json_safe import Json
@@ -17,6 +16,7 @@ from assay.testing.asked import Asked, Fence, Said, split_fences, tokens_of
 from tests.each import each
 
 _ID = "0123456789abcdef"
+_MESSAGES: Json = [{"role": "user", "content": "x"}]
 
 
 def fence(text: str, *, name: str = "answer", nonce: str = _ID) -> str:
@@ -110,34 +110,24 @@ def replied(path: str, body: Json) -> tuple[FakeJudge, int, Any]:
                 return fake, error.code, json.loads(error.read())
 
 
-@pytest.mark.parametrize(
-    "choice", ["required", {"type": "function", "function": {"name": "second"}}]
-)
+@each("choice", ["required", {"type": "function", "function": {"name": "second"}}])
 def test_which_tool_is_forced(choice: Json) -> None:
     tools: Json = [
         {"type": "function", "function": {"name": name, "parameters": {"title": name}}}
         for name in ("first", "second")
     ]
-    messages: Json = [{"role": "user", "content": "x"}]
-    body: Json = {"model": "m", "messages": messages, "tools": tools, "tool_choice": choice}
+    body: Json = {"model": "m", "messages": _MESSAGES, "tools": tools, "tool_choice": choice}
     fake, _, _ = replied("/v1/chat/completions", body)
     asked = fake.requests[0]
     assert asked.tool == ("first" if choice == "required" else "second")
     assert asked.schema == {"title": asked.tool}
 
 
-@pytest.mark.parametrize(
-    ("choice", "tool"), [({"type": "auto"}, ""), ({"type": "tool", "name": "one"}, "one")]
-)
+@each(("choice", "tool"), [({"type": "auto"}, ""), ({"type": "tool", "name": "one"}, "one")])
 def test_a_tool_is_not_called_with_what_is_no_object(choice: Json, tool: str) -> None:
-    body: Json = {
-        "model": "m",
-        "max_tokens": 10,
-        "messages": [{"role": "user", "content": "x"}],
-        "tools": [{"name": "one", "input_schema": {}}],
-        "tool_choice": choice,
-    }
-    fake, _, reply = replied("/v1/messages", body)
+    tools: Json = [{"name": "one", "input_schema": {}}]
+    body: dict[str, Json] = {"model": "m", "max_tokens": 10, "messages": _MESSAGES}
+    fake, _, reply = replied("/v1/messages", body | {"tools": tools, "tool_choice": choice})
     assert (fake.requests[0].tool, fake.requests[0].schema) == (tool, None)
     assert reply["stop_reason"] == "end_turn"
     assert [block["text"] for block in reply["content"]] == ["no JSON"]
@@ -148,22 +138,15 @@ def test_tokens_are_counted(characters: int, tokens: int) -> None:
     assert tokens_of(characters) == tokens
 
 
+_KEYS = st.sampled_from(["role", "content", "text", "type", "function", "name", "format"])
 _VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(["role", "content", "text", "type", "function", "name", "format"]),
-            inner,
-            max_size=3,
-        )
-    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_KEYS, inner, max_size=3),
     max_leaves=8,
 )
 _NAMES = ("model", "messages", "system", "tools", "tool_choice", "response_format", "max_tokens")
 
 
-@settings(max_examples=50, deadline=None)
 @given(body=st.fixed_dictionaries({}, optional=dict.fromkeys(_NAMES, _VALUES)) | _VALUES)
 def test_any_body_is_read_or_refused(body: Any) -> None:
     for path in ("/v1/chat/completions", "/v1/messages"):

@@ -1,4 +1,4 @@
-"""Environments as TRL's trainer plays them; `test_training_real.py` has the trainer."""
+"""Environments as TRL's trainer plays them; `tests/real/test_training.py` has the trainer."""
 
 from __future__ import annotations
 

@@ -60,12 +60,13 @@ def of_answer(answer: str) -> float:
         (EXACT, "exact_match", [1.0, 0.0, 0.0]),
         ([EXACT, GraderSpec(type="exact_match", name="again", weight=3)], "reward", [1, 0, 0]),
         (Half, "half", [0.5, 0.5, 0.5]),
+        ([EXACT, Half], "reward", [0.75, 0.25, 0.25]),
         (of_answer, "of_answer", [1.0, 1.0, 0.0]),
         pytest.param(
             FunctionGrader(source=SOURCE), "function", [1, 0.25, 0.25], marks=pytest.mark.sandbox
         ),
     ],
-    ids=["declared", "several", "class", "function", "in the sandbox"],
+    ids=["declared", "several", "class", "both", "function", "in the sandbox"],
 )
 def test_any_grader_is_a_reward(grader: object, name: str, expected: Sequence[float]) -> None:
     reward = Reward(grader)  # pyright: ignore[reportArgumentType]
@@ -77,16 +78,18 @@ def test_any_grader_is_a_reward(grader: object, name: str, expected: Sequence[fl
 def test_files_and_stored_graders_are_rewards(tmp_path: Path) -> None:
     file = tmp_path / "graders.yaml"
     file.write_text("- type: exact_match\n")
-    assert Reward(str(file)).grade_now(ROWS).rewards == [1.0, 0.0, 0.0]
+    for place in (file, str(file)):
+        assert Reward(place).grade_now(ROWS).rewards == [1.0, 0.0, 0.0]
     store = str(tmp_path / "store")
     with Client(store=store) as client:
         client.graders.create.function(key="four", fn=SOURCE)
         client.graders.update("four", SOURCE.replace("0.25", "0.5"))
-    for key in ("four", "four@1"):
+    for key, version, wrong in (("four", "four@2", 0.5), ("four@1", "four@1", 0.25)):
         batch = Reward(key, store=store).grade_now(ROWS)
-        wrong = 0.5 if key == "four" else 0.25
         assert batch.rewards == [1.0, wrong, wrong]
-        assert {one.grader for one in batch.graded} == {"four@2" if key == "four" else key}
+        assert {one.grader for one in batch.graded} == {version}
+    with pytest.raises(InputError, match="has no grader 'unknown'"):  # before the first batch
+        Reward("unknown", store=store)
 
 
 @pytest.mark.sandbox
@@ -118,10 +121,7 @@ def test_what_stands_for_a_reward_that_there_is_not_is_chosen(
             batch.filled(on_error)
     else:
         assert batch.filled(on_error) == expected
-
-
-def test_a_group_of_which_nothing_was_graded_teaches_nothing() -> None:
-    assert _batch(None, None).filled("group_mean") == [0.0, 0.0]
+        assert _batch(None, None).filled(on_error) == [0.0, 0.0]  # a group that teaches nothing
 
 
 def _batch(*scores: float | None) -> Batch:
@@ -229,9 +229,17 @@ def test_components_have_a_value_for_each_answer() -> None:
     assert set(batch.metrics()) == set(_batch().metrics())
 
 
-def test_a_grader_that_grades_nothing_is_told_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_grader_that_grades_nothing_or_fails_is_told_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     Reward(EXACT, name="mine").grade_now([{"answer": "4"}])
     assert "mine could grade none of 1 answers: needs 'expected'" in caplog.text
+
+    def broken(answer: str) -> float:
+        raise ValueError(answer)
+
+    assert Reward(broken).grade_now(ROWS).rewards == [None] * 3
+    assert caplog.text.count("Traceback") == 1  # where it fails is logged once
 
 
 @each(
@@ -273,30 +281,11 @@ def test_graders_of_traces_are_rewards_where_there_are_traces() -> None:
     assert batch.rewards == [0.0, 1.0]
 
 
-def test_a_stored_grader_that_there_is_not_is_told_before_the_first_batch(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="has no grader 'unknown'"):
-        Reward("unknown", store=str(tmp_path))
-
-
 @pytest.mark.sandbox
 def test_a_function_that_cannot_be_loaded_is_told_with_its_line(tmp_path: Path) -> None:
     (file := tmp_path / "grade.py").write_text("import json\n\ndef grade(:\n", "utf-8")
     (graded,) = Reward(file).grade_now(ROWS[:1]).graded
     assert graded.error == "line 3 of the function: SyntaxError: invalid syntax"
-
-
-def test_where_a_function_fails_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    def broken(answer: str) -> float:
-        raise ValueError(answer)
-
-    assert Reward(broken).grade_now(ROWS).rewards == [None] * 3
-    assert caplog.text.count("Traceback") == 1
-
-
-def test_a_path_and_several_graders_of_python_are_rewards(tmp_path: Path) -> None:
-    (file := tmp_path / "graders.yaml").write_text("- {type: exact_match}\n", "utf-8")
-    assert Reward(file).grade_now(ROWS[:2]).rewards == [1.0, 0.0]
-    assert Reward([EXACT, Half]).grade_now(ROWS[:2]).rewards == [0.75, 0.25]
 
 
 def test_a_grader_that_asks_its_own_reward_is_told_rather_than_hung() -> None:
