@@ -38,6 +38,7 @@ __all__ = [
     "environment",
     "numbers_of",
     "result",
+    "sets",
     "summary",
     "write_case",
 ]
@@ -79,6 +80,11 @@ def assay_process(
         timeout=120,
         check=False,
     )
+
+
+def sets(*given: str) -> list[str]:
+    """Words that set one field each, ``NAME=VALUE``."""
+    return [word for one in given for word in ("--set", one)]
 
 
 class Command:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from tests.command_line import write_case
+from tests.written_files import write_files
 
 __all__ = ["HOSTILE", "PROMPT", "STEPS", "write_repair"]
 
@@ -95,7 +96,7 @@ def write_repair(root: Path, *, policy: str = "flag", model: str = "") -> Path:
     for word, meant in (("PROMPT", PROMPT), ("POLICY", policy), ("MODEL", model)):
         text = text.replace(word, meant)
     case = write_case(root, text, "kit")
-    for name, text in {
+    files = {
         "source/kit.py": "x = 1\n",
         "source/old.py": "y = 1\n",
         "recordings/fix/files/kit.py": f"x = 2  # done {HOSTILE}\n",
@@ -106,8 +107,5 @@ def write_repair(root: Path, *, policy: str = "flag", model: str = "") -> Path:
         "recordings/cheat/files/kit.py": f"{_LIAR}x = 2\n",
         "recordings/cheat/answer.txt": "It says 2 now.",
         "recordings/lazy/answer.txt": f"I could not. {HOSTILE}",
-    }.items():
-        place = case / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text, "utf-8")
-    return case
+    }
+    return write_files(case, files)

@@ -7,12 +7,12 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
 import pytest
 
-from assay.cli.main import main
 from assay.eval.calibration.labelled import read_items
 from assay.eval.calibration.labelling import kept_row
 from assay.registry.policy import Permissions
@@ -23,6 +23,7 @@ from assay.testing import Asked, FakeJudge
 from tests.children import Children, until
 from tests.command_line import Command
 from tests.definitions import StoredGraders, definition
+from tests.each import each
 from tests.postgres import new_location
 
 _GRADERS = "- {type: contains, name: says, substring: 'yes'}\n"
@@ -49,12 +50,16 @@ def _labels(n: int, *, wrong: int = 2) -> None:
         says = number % 2 == 1
         answer = f"{'yes' if says else 'no'} {number}"
         rows.append({"id": f"r{number}", "answer": answer, "label": says != (number < wrong)})
-    Path("labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    _write("labels.jsonl", rows)
+
+
+def _write(file: str, rows: Sequence[Mapping[str, Json]]) -> None:
+    Path(file).write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
 
 
 @pytest.fixture
 def calibrate(capsys: pytest.CaptureFixture[str]) -> Command:
-    return Command(capsys, "calibrate")
+    return Command(capsys, "calibrate", "grade", "graders", "report", "serve", "validate")
 
 
 def _measure(card: dict[str, Json], name: str) -> Json:
@@ -99,24 +104,15 @@ def test_the_page_says_what_was_measured_and_what_to_read(calibrate: Command) ->
     assert "64 of 64 judgements" in err
 
 
-@pytest.mark.parametrize(
-    ("bar", "status", "words"),
-    [("0.8", 0, "reaches 0.80"), ("0.81", 1, "kappa 0.80 (interval 0.42 to 0.99) is below 0.81")],
-)
-def test_the_estimate_has_to_reach_the_bar(
-    calibrate: Command, bar: str, status: int, words: str
-) -> None:
-    code, out, _ = calibrate("graders.yaml", "labels.jsonl", "--min-kappa", bar)
-    assert code == status
-    assert words.split(" (interval", maxsplit=1)[0] in out
-    assert words.rsplit(") ", maxsplit=1)[-1] in out
-
-
-def test_a_kappa_that_cannot_be_measured_is_below_every_bar(calibrate: Command) -> None:
+def test_the_estimate_has_to_reach_the_bar(calibrate: Command) -> None:
+    words = ("graders.yaml", "labels.jsonl", "--min-kappa")
+    code, out, _ = calibrate(*words, "0.8")
+    assert (code, "reaches 0.80" in out) == (0, True), out
+    code, out, _ = calibrate(*words, "0.81")
+    assert (code, "kappa 0.80 (interval " in out, ") is below 0.81" in out) == (1, True, True), out
     Path("all.jsonl").write_text('{"answer": "yes", "label": true}\n', "utf-8")
     code, out, _ = calibrate("graders.yaml", "all.jsonl", "--min-kappa", "-1")
-    assert code == 1
-    assert "could not be measured" in out
+    assert (code, "could not be measured" in out) == (1, True), out
 
 
 def test_a_grader_that_fails_on_many_rows_gets_no_verdict(calibrate: Command) -> None:
@@ -126,13 +122,13 @@ def test_a_grader_that_fails_on_many_rows_gets_no_verdict(calibrate: Command) ->
         "    return 1.0 if 'yes' in answer else 0.0\n",
         "utf-8",
     )
-    rows = [
+    rows: list[Mapping[str, Json]] = [
         {"answer": f"{word} {n}", "label": word == "yes"}
         for n in range(6)
         for word in ("yes", "no")
     ]
     rows += [{"answer": f"broken {n}", "label": True} for n in range(3)]
-    Path("some.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    _write("some.jsonl", rows)
     code, out, err = calibrate("some.py", "some.jsonl", "--min-kappa", "0.5")
     assert code == 3
     assert "3 of 15 labelled rows could not be graded" in out
@@ -151,14 +147,17 @@ def test_where_nothing_could_be_graded_there_is_no_card(calibrate: Command) -> N
     assert calibrate.json("cards") == {"cards": []}
 
 
-def test_cards_are_kept_listed_and_shown_again(calibrate: Command) -> None:
+def test_cards_are_kept_listed_and_shown_again(
+    calibrate: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = calibrate.json("graders.yaml", "labels.jsonl")
     assert calibrate.json("cards", "says") == made
     assert calibrate.json("cards", str(made["id"])) == made
     (listed,) = cast("list[dict[str, Json]]", calibrate.json("cards")["cards"])
     assert listed["id"] == made["id"]
-    assert str(made["id"]) in calibrate("cards")[1]
     assert "read these" in calibrate("cards", "latest")[1]
+    monkeypatch.setenv("COLUMNS", "80")
+    assert str(made["id"]) in calibrate("cards")[1], "it can be copied"
 
 
 def test_labels_of_the_store(calibrate: Command) -> None:
@@ -190,71 +189,59 @@ def test_malformed_rows_are_left_out_where_that_is_asked_for_and_stand_on_the_ca
     assert cast("dict[str, Json]", card["coverage"])["malformed"] == 1
 
 
-def _grade(capsys: pytest.CaptureFixture[str], *more: str) -> str:
-    capsys.readouterr()
-    with pytest.raises(SystemExit):
-        main(("grade", "labels.jsonl", "graders.yaml", *more))
-    return " ".join(capsys.readouterr().out.split())
+def _graded(calibrate: Command, *more: str, by: str = "graders.yaml") -> str:
+    return " ".join(calibrate("grade", "labels.jsonl", by, *more)[1].split())
 
 
-def test_a_card_stands_beside_every_score_of_the_grader(
-    calibrate: Command, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert "Calibrated" not in _grade(capsys)
+def test_a_card_stands_beside_every_score_of_the_grader(calibrate: Command) -> None:
+    assert "Calibrated" not in _graded(calibrate)
     made = calibrate.json("graders.yaml", "labels.jsonl")
-    shown = _grade(capsys)
-    with pytest.raises(SystemExit):
-        main(("report", "--html", "report.html"))
+    shown = _graded(calibrate)
+    calibrate("report", "--html", "report.html")
     assert "Calibrated says: agreement with people: kappa 0.80 [" in shown
     assert "STALE" not in shown
     assert "agreement with people: kappa 0.80 [" in Path("report.html").read_text("utf-8")
-    found = json.loads(_grade(capsys, "--json"))
+    found = json.loads(_graded(calibrate, "--json"))
     (one,) = found["overview"]["calibrations"]
     assert (one["card"], one["stale"], one["n"]) == (made["id"], False, 20)
 
 
 def test_the_card_beside_a_run_measured_the_mark_that_the_run_passes_by(
-    calibrate: Command, capsys: pytest.CaptureFixture[str]
+    calibrate: Command,
 ) -> None:
     """Half of the credit was a yes for the card, and a failure for the rows beside it."""
     halves = "- {type: contains, substring: 'yes'}\n- {type: contains, substring: more}\n"
     Path("graders.yaml").write_text(halves, "utf-8")
     answers = [("yes, more", True), ("yes", False), ("no", False)] * 4
-    rows = [{"answer": f"{a} {n}", "label": good} for n, (a, good) in enumerate(answers)]
-    Path("labels.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    _write("labels.jsonl", [{"answer": f"{a} {n}", "label": y} for n, (a, y) in enumerate(answers)])
     calibrate.json("graders.yaml", "labels.jsonl")
-    shown = _grade(capsys, "--label", "label")
+    shown = _graded(calibrate, "--label", "label")
     assert "agreement with people: kappa 1.00 [" in shown
     assert "], yes from 1 up, n=12" in shown
     assert "✓ 4 passed ✗ 8 failed" in shown
 
 
 def test_a_changed_grader_makes_its_card_stale_and_the_report_says_what_changed(
-    calibrate: Command, capsys: pytest.CaptureFixture[str]
+    calibrate: Command,
 ) -> None:
     calibrate.json("graders.yaml", "labels.jsonl")
     Path("graders.yaml").write_text(_GRADERS.replace("'yes'", "'no'"), "utf-8")
-    shown = _grade(capsys)
+    shown = _graded(calibrate)
     assert "STALE, measured before a change: substring yes → no" in shown
-    found = json.loads(_grade(capsys, "--json"))
+    found = json.loads(_graded(calibrate, "--json"))
     (one,) = found["overview"]["calibrations"]
     assert (one["stale"], one["changed"]) == (True, ["substring yes → no"])
     Path("graders.yaml").write_text(_GRADERS, "utf-8")
-    assert "STALE" not in _grade(capsys)
+    assert "STALE" not in _graded(calibrate)
 
 
-def test_a_card_of_a_functions_file_stands_beside_its_scores(
-    calibrate: Command, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_card_of_a_functions_file_stands_beside_its_scores(calibrate: Command) -> None:
     Path("says.py").write_text(
         "from assay import StringThread\n\n\nasync def grade(thread: StringThread) -> float:\n"
         "    return float('yes' in (thread.completion() or ''))\n"
     )
     calibrate.json("says.py", "labels.jsonl")
-    capsys.readouterr()
-    with pytest.raises(SystemExit):
-        main(("grade", "labels.jsonl", "says.py"))
-    shown = " ".join(capsys.readouterr().out.split())
+    shown = _graded(calibrate, by="says.py")
     assert "Calibrated says.py: agreement with people: kappa 0.80 [" in shown
     assert "STALE" not in shown
 
@@ -269,12 +256,13 @@ def _honest(asked: Asked) -> Json:
     return {"evidence": [answer], "reasoning": "it says so", "verdict": verdict}
 
 
-def test_a_model_judge_with_its_cost_and_its_cache(
-    calibrate: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rows = [{"answer": f"{'yes, it is so' if n % 2 else 'no, it is not'} {n}", "label": n % 2 == 1}
-            for n in range(12)]  # fmt: skip
-    Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+def _judge_rows(n: int) -> None:
+    words = ("no, it is not", "yes, it is so")
+    _write("rows.jsonl", [{"answer": f"{words[i % 2]} {i}", "label": i % 2 == 1} for i in range(n)])
+
+
+def test_a_model_judge_with_its_cost_and_its_cache(calibrate: Command) -> None:
+    _judge_rows(12)
     with FakeJudge(_honest) as fake:
         Path("judge.yaml").write_text(_JUDGE.format(model=fake.model), "utf-8")
         card = calibrate.json("judge.yaml", "rows.jsonl", "--repeats", "2")
@@ -298,38 +286,22 @@ def test_a_model_judge_with_its_cost_and_its_cache(
     assert again["seconds"] == pytest.approx(cost["seconds"], rel=0.01)
 
 
-def _judge_rows(n: int) -> None:
-    rows = [{"answer": f"{'yes, it is so' if i % 2 else 'no, it is not'} {i}", "label": i % 2 == 1}
-            for i in range(n)]  # fmt: skip
-    Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-
-
 _UNNAMED = "- {{type: contains, substring: '{word}'}}\n"
 
 
-def test_an_uncalibrated_grader_does_not_borrow_anothers_card(
-    calibrate: Command, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_uncalibrated_grader_does_not_borrow_anothers_card(calibrate: Command) -> None:
     """Two graders without a name are both called like their kind."""
     Path("yes.yaml").write_text(_UNNAMED.format(word="yes"), "utf-8")
     made = calibrate.json("yes.yaml", "labels.jsonl")
     assert (made["grader"], made["is_named"]) == ("yes", False)
     assert calibrate.json("cards", "yes") == made
     Path("graders.yaml").write_text(_UNNAMED.format(word="no"), "utf-8")
-    assert "agreement with people" not in _grade(capsys)
+    assert "agreement with people" not in _graded(calibrate)
     Path("graders.yaml").write_text(_UNNAMED.format(word="yes"), "utf-8")
-    assert "Calibrated contains: agreement with people: kappa 0.80 [" in _grade(capsys)
+    assert "Calibrated contains: agreement with people: kappa 0.80 [" in _graded(calibrate)
     named = "- {type: contains, name: 'yes', substring: 'no'}\n"
     Path("graders.yaml").write_text(named, "utf-8")
-    assert "agreement with people" not in _grade(capsys)
-
-
-def test_an_id_in_the_list_can_be_copied(
-    calibrate: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = calibrate.json("graders.yaml", "labels.jsonl")
-    monkeypatch.setenv("COLUMNS", "80")
-    assert str(made["id"]) in calibrate("cards")[1]
+    assert "agreement with people" not in _graded(calibrate)
 
 
 _TEMPLATE = (
@@ -338,25 +310,25 @@ _TEMPLATE = (
 )
 
 
-@pytest.mark.parametrize("command", ["calibrate", "grade", "validate"])
+@each(
+    "words",
+    [
+        ("calibrate", "typo.yaml", "rows.jsonl"),
+        ("grade", "rows.jsonl", "typo.yaml"),
+        ("validate", "typo.yaml"),
+    ],
+)
 def test_what_is_worth_a_look_in_a_template_is_said_once(
-    command: str, capsys: pytest.CaptureFixture[str]
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     _judge_rows(2)
     with FakeJudge(lambda _: {"evidence": [], "reasoning": "so", "score": "FAIL"}) as fake:
         Path("typo.yaml").write_text(_TEMPLATE.format(model=fake.model), "utf-8")
-        words = {
-            "calibrate": ("calibrate", "typo.yaml", "rows.jsonl"),
-            "grade": ("grade", "rows.jsonl", "typo.yaml"),
-            "validate": ("validate", "typo.yaml"),
-        }[command]
-        with pytest.raises(SystemExit) as ended:
-            main(words)
-    err = capsys.readouterr().err
+        code, _, err = Command(capsys)(*words)
     where = "warning: typo.yaml: grader 'binary_judge': user_template: "
     assert err.count(f"{where}line 1: unknown variable 'completon'") == 1
     assert err.count(f"{where}the answer is not shown") == 1
-    assert command != "validate" or ended.value.code == 0
+    assert words[0] != "validate" or code == 0
 
 
 @pytest.mark.parametrize(("winner", "kappa"), [("good", 1.0), ("A", 0.0)])
@@ -368,7 +340,7 @@ def test_a_judge_of_pairs_that_goes_by_the_place(
         pair = ("good", "poor") if n % 2 else ("poor", "good")
         label = "A" if n % 2 else "B"
         rows.append({"answer": f"{pair[0]} {n}", "other": f"{pair[1]} {n}", "label": label})
-    Path("pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    _write("pairs.jsonl", rows)
 
     def choose(asked: Asked) -> Json:
         texts = [fence.text for fence in asked.fences if fence.text.startswith(("good", "poor"))]
@@ -451,35 +423,20 @@ def test_a_shared_stores_authors_are_trusted_only_when_that_is_said(calibrate: C
     assert calibrate("cards")[0] == 0
 
 
-def test_graders_show_tells_the_card(
-    calibrate: Command, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def shown(*more: str) -> str:
-        capsys.readouterr()
-        with pytest.raises(SystemExit):
-            main(("graders", "show", "says", *more))
-        return capsys.readouterr().out
+def test_graders_show_tells_the_card(calibrate: Command) -> None:
+    def shown() -> str:
+        return " ".join(calibrate.ok("graders", "show", "says").split())
 
     _store_grader()
-    assert "none: assay calibrate measures" in " ".join(shown().split())
+    assert "none: assay calibrate measures" in shown()
     made = calibrate.json("says", "labels.jsonl")
-    assert "agreement with people: kappa 0.80 [" in " ".join(shown().split())
-    assert json.loads(shown("--json"))["calibration"]["card"] == made["id"]
+    assert "agreement with people: kappa 0.80 [" in shown()
+    told = calibrate.json("graders", "show", "says")
+    assert cast("dict[str, Json]", told["calibration"])["card"] == made["id"]
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("serve", "grader", "cap"),
-        ("calibrate", "cap", "rows.jsonl"),
-        ("grade", "rows.jsonl", "cap"),
-    ],
-)
 def test_no_command_asks_the_address_of_a_stranger(
-    words: tuple[str, ...],
-    request: pytest.FixtureRequest,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    request: pytest.FixtureRequest, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     location = new_location(request, "postgres", tmp_path)  # where others store graders, too
     _judge_rows(2)
@@ -488,7 +445,11 @@ def test_no_command_asks_the_address_of_a_stranger(
         with Database.open(location) as database:
             registry = StoredGraders(database, permissions=Permissions(internal=True))
             asyncio.run(registry.create("cap", made))
-        with pytest.raises(SystemExit) as ended:
-            main((*words, "--db", location))
-        assert (ended.value.code, fake.count) == (2, 0)
-    assert "may not name the address of a model here" in capsys.readouterr().err
+        for words in (
+            ("serve", "grader", "cap"),
+            ("calibrate", "cap", "rows.jsonl"),
+            ("grade", "rows.jsonl", "cap"),
+        ):
+            code, _, err = Command(capsys)(*words, "--db", location)
+            assert (code, fake.count) == (2, 0), words
+            assert "may not name the address of a model here" in err

@@ -11,8 +11,13 @@ import pytest
 
 from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store
-from tests.command_line import assay, result
+from tests.command_line import assay, result, write_case
 from tests.report_files import ReportFile
+
+
+def told(root: Path, *words: str) -> dict[str, Any]:
+    """The object that a command prints."""
+    return cast("dict[str, Any]", result(assay(*words, "--json", cwd=root)))
 
 
 def store_run(root: Path, run: str, rewards: Mapping[str, Sequence[float | None]]) -> None:
@@ -53,15 +58,13 @@ def test_a_drop_beyond_the_bar_exits_with_1_and_says_where(root: Path) -> None:
 
 
 def test_two_models_of_one_run_are_compared(root: Path) -> None:
-    done = assay("compare", "one", "--model", "b", "--model", "a", "--json", cwd=root)
-    found = cast("dict[str, Any]", result(done))
-    assert (done.returncode, found["finding"], found["better"]) == (0, "better", 8)
+    found = told(root, "compare", "one", "--model", "b", "--model", "a")
+    assert (found["finding"], found["better"]) == ("better", 8)
     assert found["after"]["agents"] == [{"harness": "h", "model": "a"}]
 
 
 def test_one_model_against_another_across_runs(root: Path) -> None:
-    words = ("one", "two", "--model", "a", "--model", "b", "--json")
-    found = cast("dict[str, Any]", result(assay("compare", *words, cwd=root)))
+    found = told(root, "compare", "one", "two", "--model", "a", "--model", "b")
     assert (found["pairs"], found["after"]["lost"]) == (7, {"error": 1})
 
 
@@ -83,9 +86,7 @@ def test_rows_of_grade_compare_too(tmp_path: Path) -> None:
         rows = [f'{{"id": "{n}", "answer": "{answer}", "expected": "yes"}}\n' for n in range(7)]
         (tmp_path / f"{name}.jsonl").write_text("".join(rows), "utf-8")
     ids = [
-        cast("dict[str, Any]", result(done)["run"])["id"]
-        for name in ("old", "new")
-        for done in [assay("grade", f"{name}.jsonl", "g.yaml", "--json", cwd=tmp_path)]
+        told(tmp_path, "grade", f"{name}.jsonl", "g.yaml")["run"]["id"] for name in ("old", "new")
     ]
     done = assay("compare", *ids, cwd=tmp_path)
     assert "WORSE: mean reward 1.00 to 0.00 over 7 cases" in done.stdout
@@ -104,8 +105,7 @@ _ROWS = """
 def _graded(root: Path, rows: str, *more: str) -> dict[str, Any]:
     (root / "rows.jsonl").write_text(rows.lstrip())
     (root / "g.yaml").write_text("- {type: numeric_match}\n")
-    done = assay("grade", "rows.jsonl", "g.yaml", "--json", *more, cwd=root)
-    return cast("dict[str, Any]", result(done))["overview"]
+    return told(root, "grade", "rows.jsonl", "g.yaml", *more)["overview"]
 
 
 def _slices(overview: dict[str, Any]) -> dict[str, tuple[int, int, float | None]]:
@@ -123,17 +123,16 @@ def test_a_run_is_broken_down_by_a_field_of_its_rows(tmp_path: Path) -> None:
     (first,) = [one["text"] for one in overview["lines"] if one["label"] == "By topic"]
     assert first.startswith("products: 0.50 95 % interval")
 
-    def report(by: str) -> dict[str, Any]:
-        return cast("dict[str, Any]", result(assay("report", "--json", "--by", by, cwd=tmp_path)))
+    def by(field: str) -> dict[str, tuple[int, int, float | None]]:
+        return _slices(told(tmp_path, "report", "--by", field)["overview"])
 
-    tags = _slices(report("metadata.tags")["overview"])
-    assert tags == {
+    assert by("metadata.tags") == {
         "hard": (1, 1, 0.0),
         "easy": (2, 2, 1.0),
         "short": (1, 1, 1.0),
         "(none)": (2, 1, 1.0),
     }
-    assert set(_slices(report("about.level")["overview"])) == {"2", "(none)"}
+    assert set(by("about.level")) == {"2", "(none)"}
     assert _graded(tmp_path, _ROWS.replace("7", "6"))["broken_down"] is None
 
 
@@ -150,31 +149,19 @@ def test_long_values_that_begin_alike_are_told_apart(tmp_path: Path) -> None:
 
 
 def test_a_field_that_no_cell_has_is_named_with_the_nearest(tmp_path: Path) -> None:
-    (tmp_path / "rows.jsonl").write_text(_ROWS.lstrip())
-    (tmp_path / "g.yaml").write_text("- {type: numeric_match}\n")
-    done = assay("grade", "rows.jsonl", "g.yaml", "--by", "topc", cwd=tmp_path)
-    assert "no row has a field 'topc' (did you mean 'topic'?)" in done.stderr
-    assert (done.returncode, assay("runs", cwd=tmp_path).stdout.count("rows.jsonl")) == (2, 0)
-    done = assay("grade", "rows.jsonl", "g.yaml", cwd=tmp_path)
-    assert (done.returncode, "NO VERDICT" in done.stdout) == (3, True)
-    for words in (("report",), ("compare", "latest"), ("grade", "rows.jsonl", "g.yaml")):
-        done = assay(*words, "--by", "", cwd=tmp_path)
-        assert (done.returncode, "names no field" in done.stderr) == (2, True)
+    """That of rows before anything is graded: tests/contract."""
+    _graded(tmp_path, _ROWS)
     done = assay("report", "--by", "topc", cwd=tmp_path)
     assert (done.returncode, "did you mean 'topic'?" in done.stderr) == (2, True)
-    done = assay("grade", "rows.jsonl", "g.yaml", "--by", "topic", "--out", "x/", cwd=tmp_path)
-    assert (done.returncode, "--by goes with a stored run" in done.stderr) == (2, True)
 
 
 def test_a_comparison_says_where_two_runs_differ_most(tmp_path: Path) -> None:
     _graded(tmp_path, _ROWS)
     _graded(tmp_path, _ROWS.replace('"answer": "4"', '"answer": "9"').replace('"5", "e', '"9", "e'))
-    runs = cast("dict[str, Any]", result(assay("runs", "--json", cwd=tmp_path)))["items"]
-    after, before = (str(run["id"]) for run in runs)
+    after, before = (str(run["id"]) for run in told(tmp_path, "runs")["items"])
     done = assay("compare", before, after, "--by", "topic", cwd=tmp_path)
     assert "they differ most in sums: 1.00 → 0.00" in " ".join(done.stdout.split())
-    found = result(assay("compare", before, after, "--by", "topic", "--json", cwd=tmp_path))
-    slices = cast("dict[str, Any]", found)["slices"]
+    slices = told(tmp_path, "compare", before, after, "--by", "topic")["slices"]
     assert [(one["value"], one["cases"], one["before"], one["after"]) for one in slices] == [
         ("sums", 2, 1.0, 0.0),
         ("products", 2, 0.5, 0.5),
@@ -186,31 +173,30 @@ def test_a_comparison_says_where_two_runs_differ_most(tmp_path: Path) -> None:
 
 def test_cases_are_told_apart_by_their_metadata(tmp_path: Path) -> None:
     for name, word in (("one", "hello"), ("two", "never")):
-        directory = tmp_path / "evals" / name
-        directory.mkdir(parents=True)
-        (directory / "case.yaml").write_text(
-            f"id: {name}\ntask: {{prompt: hello}}\n"
-            f"metadata: {{topic: {name}s, tags: [a, {name}], solution: secret}}\n"
-            "matrix: {harnesses: [echo], models: [none]}\n"
-            f"graders: [{{type: contains, substring: {word}}}]\n"
+        write_case(
+            tmp_path,
+            f"""
+            id: {name}
+            task: {{prompt: hello}}
+            metadata: {{topic: {name}s, tags: [a, {name}], solution: secret}}
+            matrix: {{harnesses: [echo], models: [none]}}
+            graders: [{{type: contains, substring: {word}}}]
+            """,
+            name,
         )
-    done = assay("run", "evals", "--json", "--by", "topic", cwd=tmp_path)
-    found = cast("dict[str, Any]", result(done))
+    found = told(tmp_path, "run", "evals", "--by", "topic")
     assert _slices(found["overview"]) == {"twos": (1, 1, 0.0), "ones": (1, 1, 1.0)}
     assert "secret" not in str(found["cells"][0]["record"]["notes"])
     wrong = assay("run", "evals", "--by", "topc", cwd=tmp_path)
     assert (wrong.returncode, wrong.stdout) == (2, "")
     assert "error: no case has a field 'topc' (did you mean 'topic'?)" in wrong.stderr
     assay("regrade", "latest", cwd=tmp_path)
-    found = cast("dict[str, Any]", result(assay("report", "--json", "--by", "tags", cwd=tmp_path)))
-    assert _slices(found["overview"])["a"] == (2, 2, 0.5)
+    assert _slices(told(tmp_path, "report", "--by", "tags")["overview"])["a"] == (2, 2, 0.5)
 
 
 def test_what_nothing_can_be_said_of_is_not_blamed_on_the_field(root: Path) -> None:
     store_run(root, "three", {"c": []})
-    found = cast(
-        "dict[str, Any]", result(assay("report", "three", "--json", "--by", "x", cwd=root))
-    )
-    assert found["overview"]["broken_down"] == {"by": "x", "slices": [], "more": 0}
+    overview = told(root, "report", "three", "--by", "x")["overview"]
+    assert overview["broken_down"] == {"by": "x", "slices": [], "more": 0}
     done = assay("compare", "one", "two", "--model", "b", "--case", "c7", "--by", "x", cwd=root)
     assert (done.returncode, "NO VERDICT" in done.stdout) == (3, True), done.stderr

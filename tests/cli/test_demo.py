@@ -19,12 +19,12 @@ from pathlib import Path
 import pytest
 
 from assay.cli.demo import examples_directory
-from assay.cli.main import main
 from assay.errors import InputError, SandboxUnavailableError
 from assay.store.runs import Store
 from assay.tasks.case import load_cases
 from assay.tasks.grader_files import load_graders
 from assay.tasks.rows import read_rows
+from tests.command_line import Command, numbers_of
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 STAND_IN = Path(__file__).parents[1] / "standins" / "parse.py"
@@ -32,7 +32,7 @@ STAND_IN = Path(__file__).parents[1] / "standins" / "parse.py"
 
 @pytest.fixture
 def examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the examples in an empty working directory; its package comes from a directory."""
+    """A copy of the examples in a working directory; its package comes from a directory."""
     copy = tmp_path / "examples"
     shutil.copytree(EXAMPLES, copy, ignore=shutil.ignore_patterns("__pycache__"))
     digest = _make_sdist(tmp_path / "sdists", "parse-1.17.0")
@@ -42,10 +42,6 @@ def examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "sdists"))
-    monkeypatch.delenv("ASSAY_DB", raising=False)
-    here = tmp_path / "here"
-    here.mkdir()
-    monkeypatch.chdir(here)
     return copy
 
 
@@ -64,26 +60,13 @@ def _make_sdist(directory: Path, name: str) -> str:
     return hashlib.sha256(archive).hexdigest()
 
 
-def call(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main(arguments)
-    code = ended.value.code
-    assert isinstance(code, int)
-    return code
-
-
 @pytest.mark.sandbox
 @pytest.mark.slow
 def test_demo_grades_everything_as_expected_and_the_second_needs_nothing_from_outside(
-    examples: Path,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    examples: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    code = call("demo", str(examples))
-    said = capsys.readouterr().out
+    said = command.ok("demo", str(examples))
     expected = json.loads((examples / "expected.json").read_text(encoding="utf-8"))
-    assert code == 0, said
     assert f"{len(expected)} grades as expected" in said
     shown = said.splitlines()
     for attempt in ("partial", "noop", "cheat"):
@@ -91,17 +74,15 @@ def test_demo_grades_everything_as_expected_and_the_second_needs_nothing_from_ou
     assert "example + 0.80" in said
     assert "0.00 because gate old-behaviour failed" in said
     assert "could not be graded: the recorded answer is null" in said
-    for command in ("assay report 20", "assay view", "assay init my-suite"):
-        assert command in said
-    _stored_runs_can_be_reported(capsys)
+    for line in ("assay report 20", "assay view", "assay init my-suite"):
+        assert line in said
+    _stored_runs_can_be_reported(command)
     monkeypatch.setenv("PIP_FIND_LINKS", "")
-    assert call("demo", str(examples)) == 0
-    assert f"{len(expected)} grades as expected" in capsys.readouterr().out
+    assert f"{len(expected)} grades as expected" in command.ok("demo", str(examples))
 
 
-def _stored_runs_can_be_reported(capsys: pytest.CaptureFixture[str]) -> None:
-    assert call("report", "demo-repair", "--json") == 1
-    assert json.loads(capsys.readouterr().out)["overview"]["totals"]["ends"]["passed"] == 1
+def _stored_runs_can_be_reported(command: Command) -> None:
+    assert numbers_of(command.json("report", "demo-repair", status=1))["passed"] == 1
     with Store.open(str(Path.cwd() / ".assay")) as store:
         runs = store.runs()
         assert {run.label for run in runs} == {"demo-repair", "demo-tasks", ""}
@@ -110,20 +91,35 @@ def _stored_runs_can_be_reported(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.sandbox
 def test_without_the_package_the_rest_is_graded_and_the_fix_told(
-    examples: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    examples: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PIP_FIND_LINKS", "")
-    assert call("demo", str(examples)) == 3
-    said = " ".join(capsys.readouterr().out.split())
+    monkeypatch.setenv("COLUMNS", "200")
+    code, shown, _ = command("demo", str(examples))
+    assert code == 3
+    _every_name_can_be_read(shown, 200)
+    said = " ".join(shown.split())
     assert "! repair not run: parse==1.17.0: no source distribution" in said
     assert "set PIP_FIND_LINKS to that directory" in said
     assert "78 grades as expected" in said
     assert "the repair could not be run" in said
+    found = re.findall(r"accuracy ([0-9.]+) \(always the commoner label: ([0-9.]+)\)", said)
+    assert len(found) == 6
+    for accuracy, commoner in found:
+        # A few labels are there that the graders get wrong, as in life.
+        assert float(commoner) < float(accuracy) < 1.0
+
+
+def _every_name_can_be_read(shown: str, columns: int) -> None:
+    lines = shown.splitlines()
+    assert all(len(line) <= columns for line in lines)
+    for name in ("answers/orders", "answers/short", "✗ symbol-tungsten", "✓ meeting"):
+        assert any(line.startswith(name) for line in lines), (name, shown)
 
 
 @pytest.mark.sandbox
 def test_what_differs_is_named_and_fails(
-    examples: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    examples: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.rmtree(examples / "repair" / "parse-number-base" / "recordings" / "noop")
     file = examples / "expected.json"
@@ -133,8 +129,7 @@ def test_what_differs_is_named_and_fails(
     del expected["answers/arithmetic/a2"]
     file.write_text(json.dumps(expected), encoding="utf-8")
     monkeypatch.setenv("COLUMNS", "300")
-    code = call("demo", str(examples))
-    said = capsys.readouterr().out
+    code, said, _ = command("demo", str(examples))
     assert code == 3, "one cell could not be graded"
     assert "4 grades not as expected" in said
     assert "answers/arithmetic/a1 should be 0.25 and is 1" in said
@@ -144,49 +139,26 @@ def test_what_differs_is_named_and_fails(
 
 
 def test_no_sandbox_is_told_and_nothing_becomes_a_zero(
-    examples: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    examples: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def missing() -> str:
         raise SandboxUnavailableError("no sandbox here", hint="install one")
 
     monkeypatch.setattr("assay.sandbox.bubblewrap.find", missing)
-    assert call("demo", str(examples)) == 3
-    said = " ".join(capsys.readouterr().out.split())
+    monkeypatch.setenv("COLUMNS", "40")
+    code, shown, _ = command("demo", str(examples))
+    assert code == 3
+    _every_name_can_be_read(shown, 40)
+    said = " ".join(shown.split())
     assert "parse-number-base cheat should be 0 and is an error" in said
     assert "no sandbox here (install one)" in said
     assert "assay doctor" in said
 
 
-@pytest.mark.parametrize("columns", ["40", "200"])
-def test_every_name_can_be_read_at_any_width(
-    examples: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    columns: str,
-) -> None:
-    monkeypatch.setenv("PIP_FIND_LINKS", "")
-    monkeypatch.setenv("COLUMNS", columns)
-    code = call("demo", str(examples))
-    said = capsys.readouterr()
-    lines = said.out.splitlines()
-    assert all(len(line) <= int(columns) for line in lines)
-    for name in ("answers/orders", "answers/short", "✗ symbol-tungsten", "✓ meeting"):
-        assert any(line.startswith(name) for line in lines), (name, code, said)
-
-
-def test_directory_without_examples_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert call("demo", str(tmp_path)) == 2
-    assert "no examples in" in capsys.readouterr().err
-
-
-def test_missing_expectations_are_refused(
-    examples: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_missing_expectations_are_refused(examples: Path, command: Command) -> None:
     (examples / "expected.json").unlink()
-    assert call("demo", str(examples)) == 2
-    assert "expected.json" in capsys.readouterr().err
+    code, _, err = command("demo", str(examples))
+    assert (code, "expected.json" in err) == (2, True)
 
 
 def test_shipped_examples_are_found() -> None:
@@ -209,17 +181,3 @@ def test_every_shipped_example_is_well_formed() -> None:
         labels = [row.label for row in rows]
         assert True in labels
         assert False in labels
-
-
-def test_graders_agree_with_people_better_than_the_commoner_label_does(
-    examples: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PIP_FIND_LINKS", "")
-    monkeypatch.setenv("COLUMNS", "100")
-    call("demo", str(examples))
-    said = capsys.readouterr().out
-    found = re.findall(r"accuracy ([0-9.]+) \(always the commoner label: ([0-9.]+)\)", said)
-    assert len(found) == 6
-    for accuracy, commoner in found:
-        # A few labels are there that the graders get wrong, as in life.
-        assert float(commoner) < float(accuracy) < 1.0

@@ -22,8 +22,9 @@ NO_ENGINE = {"ASSAY_CONTAINERS": "/nowhere/podman"}
 __all__ = ["podman"]
 
 
-def test_both_tiers_and_the_limits_are_shown(tmp_path: Path) -> None:
-    done = assay("doctor", cwd=tmp_path, env=NO_ENGINE)
+def test_both_tiers_the_limits_and_what_is_missing_are_shown(tmp_path: Path) -> None:
+    env = {**NO_ENGINE, "COLUMNS": "200", "OPENAI_API_KEY": "", "OPENAI_BASE_URL": ""}
+    done = assay("doctor", cwd=tmp_path, env=env)
     assert done.stdout, done.stderr
     lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
     assert "ok function graders tier bwrap" in lines
@@ -32,6 +33,11 @@ def test_both_tiers_and_the_limits_are_shown(tmp_path: Path) -> None:
     assert any("2 s CPU, 10 s wall, 1024 MiB, 16 processes" in line for line in lines)
     extras = {name for name, *_ in (line.split()[2:] for line in lines if " extra " in line)}
     assert extras == {"acp", "data", "languages", "math", "mcp", "otel", "server", "similarity"}
+    assert "cases with a container cannot run" in done.stdout
+    assert "apt-get install podman" in done.stdout
+    assert done.returncode == 0, "it is needed by those cases alone"
+    told = " ".join(lines)
+    assert "judges are errors unless their model is a URL; model_judge is skipped" in told
 
 
 def test_what_is_wrapped_stays_in_its_entry(tmp_path: Path) -> None:
@@ -72,13 +78,6 @@ def test_a_command_is_run_in_an_image_to_prove_that_cases_can(
     assert line.startswith("ok   container images       podman version ")
     assert "a command in an image took" in line
     assert podman("images", "--quiet") == "", "nothing is left in the engine"
-
-
-def test_without_an_engine_the_fix_and_its_cost_are_said(tmp_path: Path) -> None:
-    done = assay("doctor", cwd=tmp_path, env={**NO_ENGINE, "COLUMNS": "200"})
-    assert "cases with a container cannot run" in done.stdout
-    assert "apt-get install podman" in done.stdout
-    assert done.returncode == 0, "it is needed by those cases alone"
 
 
 def test_without_pytest_the_cost_and_the_fix_are_said(

@@ -14,7 +14,7 @@ import pytest
 import assay
 from assay.types import Run
 from tests.children import Children, until
-from tests.command_line import COMMAND, environment
+from tests.command_line import COMMAND, environment, sets
 from tests.served_environment import serve_process, write_env
 
 _TWO = """
@@ -45,7 +45,6 @@ def test_ctrl_c_ends_it_while_the_file_is_loaded(children: Children, tmp_path: P
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--json",), '"templates": ["t"]'),
         (("--set", "hud=true"), "HUD_SERVE_PORT="),
         ((), "templates: t"),
     ],
@@ -64,19 +63,11 @@ def test_it_says_where_it_serves_and_ends_cleanly(
 
 def test_it_ends_with_the_process_that_holds_its_input(children: Children, tmp_path: Path) -> None:
     write_env(tmp_path, _TWO)
-    words = [
-        *COMMAND,
-        "serve",
-        "env",
-        "env.py:two",
-        "--workers",
-        "1",
-        "--set",
-        "with_parent=true",
-        "--json",
-    ]
+    words = [*COMMAND, "serve", "env", "env.py:two", "--workers", "1", "--json"]
+    words += sets("with_parent=true")
     served = children.start(words, cwd=tmp_path, env=environment(tmp_path), stdin=subprocess.PIPE)
-    assert json.loads(cast("IO[str]", served.stdout).readline())["env"]["name"] == "second"
+    said = json.loads(cast("IO[str]", served.stdout).readline())
+    assert (said["env"]["name"], said["templates"]) == ("second", ["t"])
     cast("IO[str]", served.stdin).close()
     assert served.wait(30) == 0
 

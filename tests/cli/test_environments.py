@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import textwrap
 from pathlib import Path
 from typing import cast
@@ -84,15 +86,15 @@ def _change(place: Path, name: str, old: str, new: str) -> None:
     text = file.read_text("utf-8")
     assert old in text
     file.write_text(text.replace(old, new), "utf-8")
-    _forget(file)
-
-
-def _forget(file: Path) -> None:
-    import sys
-
     for name, module in list(sys.modules.items()):
         if getattr(module, "__file__", None) == str(file.resolve()):
             del sys.modules[name]
+
+
+def _run(
+    place: Path, agent: str = "agent.py:solve", *more: str, tasks: str = "env.py"
+) -> subprocess.CompletedProcess[str]:
+    return assay("run", tasks, "--harness", agent, *more, "--json", cwd=place)
 
 
 def _told(done_cells: list[dict[str, Json]], *names: str) -> list[tuple[Json, ...]]:
@@ -100,9 +102,7 @@ def _told(done_cells: list[dict[str, Json]], *names: str) -> list[tuple[Json, ..
 
 
 def test_tasks_of_a_file_are_run_stored_and_judged_like_cases(place: Path) -> None:
-    done = assay(
-        "run", "env.py", "--harness", "agent.py:solve", "--group", "2", "--json", cwd=place
-    )
+    done = _run(place, "agent.py:solve", "--group", "2")
     assert done.returncode == 3, done.stderr
     assert _told(cells(done), "case", "trial", "status", "reward") == [
         ("France", 1, "graded", 1.0),
@@ -119,7 +119,7 @@ def test_tasks_of_a_file_are_run_stored_and_judged_like_cases(place: Path) -> No
 
 
 def test_a_run_of_tasks_is_resumed_and_only_what_is_missing_is_done(place: Path) -> None:
-    assay("run", "env.py", "--harness", "agent.py:solve", cwd=place)
+    _run(place)
     _change(place, "agent.py", 'raise RuntimeError("no idea")', 'return "Nairobi"')
     done = assay("run", "--resume", "latest", "--json", cwd=place)
     assert (done.returncode, summary(done)["passed"]) == (0, 2), done.stderr
@@ -129,7 +129,7 @@ def test_a_run_of_tasks_is_resumed_and_only_what_is_missing_is_done(place: Path)
 
 
 def test_a_template_that_changed_is_told_before_anything_is_resumed(place: Path) -> None:
-    assay("run", "env.py", "--harness", "agent.py:solve", cwd=place)
+    _run(place)
     _change(place, "env.py", '"Paris"', '"Lyon"')
     done = assay("run", "--resume", "latest", cwd=place)
     assert (done.returncode, "cases changed" in done.stderr) == (2, True), done.stderr
@@ -146,7 +146,7 @@ def test_tasks_and_cases_are_one_run(place: Path) -> None:
 def test_an_agent_of_a_file_does_cases_too_but_no_case_may_name_one(place: Path) -> None:
     """A case from elsewhere would have had a Python file run on the host."""
     case = echo_case(place, pattern="x")
-    done = assay("run", "evals", "--harness", "agent.py:solve", "--json", cwd=place)
+    done = _run(place, tasks="evals")
     assert _told(cells(done), "harness", "status") == [("agent.py:solve", "graded")]
     _change(case, "case.yaml", "[echo]", "['agent.py:solve']")
     done = assay("run", "evals", cwd=place)
@@ -165,11 +165,11 @@ def test_rows_are_listed_written_and_run(place: Path) -> None:
     assert [{name: row[name] for name in written[0]} for row in rows] == written
     (environment,) = cast("list[dict[str, Json]]", result(listed)["environments"])
     assert environment["name"] == "geography"
-    words = ("rows.jsonl", "--env", "env.py", "--harness", "agent.py:better", "--json")
-    assert summary(assay("run", *words, cwd=place))["passed"] == 2
+    done = _run(place, "agent.py:better", "--env", "env.py", tasks="rows.jsonl")
+    assert summary(done)["passed"] == 2
 
 
-def test_templates_that_need_arguments_are_listed_without_tasks(place: Path) -> None:
+def test_cases_and_templates_that_need_arguments_are_listed(place: Path) -> None:
     _write(
         place,
         "bare.py",
@@ -189,9 +189,6 @@ def test_templates_that_need_arguments_are_listed_without_tasks(place: Path) -> 
     assert done.returncode == 0, done.stderr
     assert "asks(question: string, n: integer = 2)" in done.stdout
     assert "no tasks: every template needs arguments" in done.stdout
-
-
-def test_cases_are_listed_as_tasks(place: Path) -> None:
     echo_case(place)
     done = assay("list", "evals", "--json", cwd=place)
     (row,) = cast("list[dict[str, Json]]", result(done)["tasks"])
@@ -199,7 +196,7 @@ def test_cases_are_listed_as_tasks(place: Path) -> None:
 
 
 def test_what_was_answered_is_graded_again_by_the_template_as_it_is_now(place: Path) -> None:
-    assay("run", "env.py", "--harness", "agent.py:better", cwd=place)
+    _run(place, "agent.py:better")
     _change(place, "env.py", '"Nairobi"', '"Mombasa"')
     done = assay("regrade", "latest", "--json", cwd=place)
     assert _told(cells(done), "case", "reward") == [("France", 1.0), ("Kenya", 0.0)], done.stderr
@@ -211,7 +208,7 @@ def test_what_was_answered_is_graded_again_by_the_template_as_it_is_now(place: P
 
 def test_an_answer_to_another_question_is_not_graded_again(place: Path) -> None:
     """A reward for an answer that nobody gave to this prompt would be unearned."""
-    before = cells(assay("run", "env.py", "--harness", "agent.py:better", "--json", cwd=place))
+    before = cells(_run(place, "agent.py:better"))
     _change(place, "env.py", "What is the capital", "What is the largest city")
     done = assay("regrade", "latest", cwd=place)
     assert done.returncode == 3
@@ -220,7 +217,7 @@ def test_an_answer_to_another_question_is_not_graded_again(place: Path) -> None:
 
 
 def test_what_no_agent_answered_is_left_out_of_a_regrade(place: Path) -> None:
-    assay("run", "env.py", "--harness", "agent.py:solve", cwd=place)
+    _run(place)
     done = assay("regrade", "latest", cwd=place)
     assert "note: 1 cell kept nothing to grade" in done.stderr
     done = assay("regrade", "latest", "g.yaml", cwd=place)
@@ -229,7 +226,7 @@ def test_what_no_agent_answered_is_left_out_of_a_regrade(place: Path) -> None:
 
 def test_an_imported_run_does_not_choose_which_file_is_run_here(place: Path) -> None:
     """Its configuration names files; a stranger wrote it."""
-    assay("run", "env.py", "--harness", "agent.py:solve", cwd=place)
+    _run(place)
     assay("runs", "export", "latest", "--out", "out", cwd=place)
     for words in (("regrade", "latest"), ("run", "--resume", "latest")):
         other = {"ASSAY_DB": str(place / f"other-{words[0]}")}
@@ -257,7 +254,7 @@ def test_a_reward_beyond_1_is_1_in_the_cell_noted_and_told(place: Path) -> None:
         tasks = [far(), far(reward=-2.0)]
         """,
     )
-    done = assay("run", "far.py", "--harness", "echo", "--json", cwd=place)
+    done = _run(place, "echo", tasks="far.py")
     assert sorted((cell["reward"], json.dumps(cell["notes"])) for cell in cells(done)) == [
         (0.0, '{"unclamped": -2.0}'),
         (1.0, '{"unclamped": 3.5}'),
@@ -299,12 +296,10 @@ def test_a_template_that_pays_for_nothing_fails_its_proof_and_is_beaten(place: P
 
 
 def test_groups_of_unequal_rewards_are_counted(place: Path) -> None:
-    _change(
-        place, "agent.py", 'return "Paris" if', 'return "Lyon" if run.trial == 1 else "Paris" if'
-    )
-    words = ("--harness", "agent.py:better", "--group", "3")
-    done = assay("run", "env.py", *words, cwd=place)
-    assert "rewards differ in 2 of 2 groups" in done.stdout
+    sometimes = 'return "Lyon" if run.trial == 1 else "Paris" if'
+    _change(place, "agent.py", 'return "Paris" if', sometimes)
+    _run(place, "agent.py:better", "--group", "3")
+    assert "rewards differ in 2 of 2 groups" in assay("report", cwd=place).stdout
     numbers = summary(assay("report", "--json", cwd=place))
     assert (numbers["compared"], numbers["unequal"]) == (2, 2)
 
@@ -339,19 +334,18 @@ def test_a_workspace_is_kept_shown_and_graded_again(place: Path) -> None:
             return "done"
         """,
     )
-    done = assay("run", "repair.py", "--harness", "repair.py:fixes", "--json", cwd=place)
+    done = _run(place, "repair.py:fixes", tasks="repair.py")
     assert [cell["reward"] for cell in cells(done)] == [1.0], done.stderr
     shown = assay("report", "latest", "--case", "fix", cwd=place)
     assert "changed sums.py" in shown.stdout
     assert "begun.txt" not in shown.stdout
-    assert (
-        assay("report", "latest", "--case", "fix", "--workspace", "left", cwd=place).returncode == 0
-    )
+    shown = assay("report", "latest", "--case", "fix", "--workspace", "left", cwd=place)
+    assert shown.returncode == 0, shown.stderr
     assert (place / "left" / "sums.py").read_text() == "total = 6\n"
     done = assay("regrade", "latest", "--json", cwd=place)
     assert [cell["reward"] for cell in cells(done)] == [1.0], done.stderr
     _write(place, "harnesses.yaml", "mine: {argv: [/bin/sh, -c, 'echo total = 6 > sums.py']}")
-    done = assay("run", "repair.py", "--harness", "mine", "--json", cwd=place)
+    done = _run(place, "mine", tasks="repair.py")
     assert [cell["reward"] for cell in cells(done)] == [1.0], done.stderr
     _change(place, "repair.py", '== "total = 6', '!= "total = 6')
     done = assay("regrade", "latest", "--json", cwd=place)

@@ -117,9 +117,15 @@ def test_graders_are_named_in_one_way_files_functions_and_stored_ones(tmp_path: 
     assert (done.returncode, "'exact' has no version 2" in done.stderr) == (2, True)
 
 
-def test_labels_and_a_threshold_go_with_a_function_too(tmp_path: Path) -> None:
+def test_a_table_labels_and_a_threshold_go_with_a_function_too(tmp_path: Path) -> None:
     rows = [message("4", "4", right=True), message("5", "4", right=False)]
     write(tmp_path, rows)
+    done = assay("grade", "rows.jsonl", "grade.py", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "2 graded cells scored, mean reward 0.50; any score passes" in done.stdout
+    assert "passed  " not in done.stdout.splitlines()[-3]
+    assert "✓ 1" not in done.stdout  # the 0.0 is not said to have passed
+    assert "2 scored" in done.stderr
     code, _, rest = graded(tmp_path, "--label", "right")
     assert code == 1
     agreement = numbers_of(rest)["agreement"]
@@ -149,79 +155,47 @@ def test_errors_and_flags_are_told_apart(tmp_path: Path) -> None:
     ]
     assert "ValueError: bad" in str(found[1]["error"])
     assert evidence(found[1])["output"] == "saw boom\n"
-    assert (evidence(found[2])["_outcome"], evidence(found[3])["_outcome"]) == (
-        "crash",
-        "bad_return",
-    )
+    outcomes = [evidence(cell)["_outcome"] for cell in found[2:4]]
+    assert outcomes == ["crash", "bad_return"]
     assert "null" in str(found[4]["error"])
     reward = numbers_of(rest)["reward"]
     assert reward["mean"] == 0.25
 
 
-def test_a_table_for_people(tmp_path: Path) -> None:
-    write(tmp_path, [message("4", "4"), message("5", "4")])
-    done = assay("grade", "rows.jsonl", "grade.py", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "2 graded cells scored, mean reward 0.50; any score passes" in done.stdout
-    assert "passed  " not in done.stdout.splitlines()[-3]
-    assert "✓ 1" not in done.stdout  # the 0.0 is not said to have passed
-    assert "2 scored" in done.stderr
-    assert "0.50" in done.stdout
-
-
-@pytest.mark.parametrize("kind", [("--json",), ()])
-def test_an_invalid_function_is_refused_with_its_checks(
-    tmp_path: Path, kind: tuple[str, ...]
-) -> None:
+def test_an_invalid_function_is_refused_with_its_checks(tmp_path: Path) -> None:
+    """For people: tests/contract."""
     write(tmp_path, [message("4", "4")], "def grade(thread):\n    return 1\n")
-    done = assay("grade", "rows.jsonl", "grade.py", *kind, cwd=tmp_path)
+    done = assay("grade", "rows.jsonl", "grade.py", "--json", cwd=tmp_path)
     assert done.returncode == 2
     assert "grade.py: structure: line 1: 'grade' must be 'async def'" in done.stderr
-    if kind:
-        found = result(done)
-        assert (found["valid"], found["cells"]) == (False, [])
-        assert [check["name"] for check in cast("list[dict[str, Json]]", found["checks"])] == [
-            "syntax",
-            "structure",
-        ]
-    else:
-        assert done.stdout == ""
+    found = result(done)
+    assert (found["valid"], found["cells"]) == (False, [])
+    checks = cast("list[dict[str, Json]]", found["checks"])
+    assert [check["name"] for check in checks] == ["syntax", "structure"]
 
 
 def test_many_rows_keep_their_order_and_go_to_a_file(tmp_path: Path) -> None:
     rows: list[dict[str, Json]] = [{"answer": "x" * (n % 5), "n": n} for n in range(2_100)]
     write(tmp_path, rows, HEAD + "    return len(thread.completion())\n")
-    code, found, _ = graded(
-        tmp_path, "--threshold", "0", "--out", "graded.jsonl", by=_in(tmp_path, "[0, 4]", "batch")
-    )
+    more = ("--threshold", "0", "--out", "graded.jsonl")
+    code, found, _ = graded(tmp_path, *more, by=_in(tmp_path, "[0, 4]", "batch"))
     assert code == 0
     assert [r["case"] for r in found] == [str(n + 1) for n in range(2_100)]
     assert [evidence(r)["score"] for r in found] == [float(n % 5) for n in range(2_100)]
     written = (tmp_path / "graded.jsonl").read_text("utf-8").splitlines()
-    assert [json.loads(line)["grade"]["reward"] for line in written[:6]] == [
-        0,
-        0.25,
-        0.5,
-        0.75,
-        1,
-        0,
-    ]
+    rewards = [json.loads(line)["grade"]["reward"] for line in written[:6]]
+    assert rewards == [0, 0.25, 0.5, 0.75, 1, 0]
     assert len(written) == 2_100
 
 
 def test_a_range_and_a_mean_to_reach(tmp_path: Path) -> None:
-    write(tmp_path, [{"answer": "abc"}], HEAD + "    return len(thread.completion())\n")
+    length = HEAD + "    return len(thread.completion())\n"
+    write(tmp_path, [{"answer": "abc"}, {"answer": "a"}, {"answer": ""}], length)
+    code, found, _ = graded(tmp_path)
+    assert (code, [r["reward"] for r in found]) == (3, [None, 1.0, 0.0])
+    assert "grade returned 3, outside [0, 1]; declare its range" in str(found[0]["error"])
+    write(tmp_path, [{"answer": "abc"}], length)
     assert graded(tmp_path, "--fail-under", "0.9", by=_in(tmp_path, "[0, 3]"))[0] == 0
     assert graded(tmp_path, "--fail-under", "0.9", by=_in(tmp_path, "[0, 6]"))[0] == 1
     code, found, _ = graded(tmp_path, by=_in(tmp_path, "[0, 2]"))
     assert (code, evidence(found[0])["_outcome"], found[0]["reward"]) == (3, "out_of_range", None)
-
-
-def test_a_score_beyond_an_undeclared_range_is_an_error_that_says_what_to_write(
-    tmp_path: Path,
-) -> None:
-    rows: list[dict[str, Json]] = [{"answer": "abc"}, {"answer": "a"}, {"answer": ""}]
-    write(tmp_path, rows, HEAD + "    return len(thread.completion())\n")
-    code, found, _ = graded(tmp_path)
-    assert (code, [r["reward"] for r in found]) == (3, [None, 1.0, 0.0])
-    assert "grade returned 3, outside [0, 1]; declare its range" in str(found[0]["error"])

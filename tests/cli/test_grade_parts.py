@@ -29,8 +29,15 @@ def write(root: Path, rows: Sequence[Mapping[str, object]], name: str) -> None:
     """Write a table, and graders for it."""
     pa: Any = import_module("pyarrow")
     import_module("pyarrow.parquet").write_table(pa.Table.from_pylist(list(rows)), root / name)
+    write_graders(root)
+
+
+def write_graders(root: Path, rows: str = "") -> None:
+    """Graders, and rows of JSON where there are some."""
     (root / "graders.yaml").write_text("- {type: numeric_match}\n", "utf-8")
     (root / "other.yaml").write_text("- {type: exact_match}\n", "utf-8")
+    if rows:
+        (root / "rows.jsonl").write_text(rows, "utf-8")
 
 
 def read(file: Path) -> list[dict[str, Any]]:
@@ -76,26 +83,19 @@ def test_parts_are_gone_on_with_by_the_same_command_and_by_no_other(tmp_path: Pa
     assert "of a different grading: the graders are different" in other.stderr
 
 
-@pytest.mark.parametrize("name", ["rows.csv", "rows.csv.gz", "rows.tsv", "rows.json"])
-def test_fields_are_renamed_in_parts_of_every_format(tmp_path: Path, name: str) -> None:
-    text = "response,target\n4,4\n5,4\n"
-    if name.endswith("tsv"):
-        text = text.replace(",", "\t")
-    elif name.endswith("json"):
-        text = '[{"response": "4", "target": 4}, {"response": "5", "target": 4}]'
-    made = gzip.compress(text.encode()) if name.endswith("gz") else text.encode()
-    (tmp_path / name).write_bytes(made)
-    (tmp_path / "graders.yaml").write_text("- {type: numeric_match}\n", "utf-8")
-    done = assay("grade", name, *_MAP, "graders.yaml", "--out", "p/", cwd=tmp_path)
+def test_fields_are_renamed_in_parts(tmp_path: Path) -> None:
+    """Of every format: tests/tasks/test_row_files.py."""
+    (tmp_path / "rows.csv.gz").write_bytes(gzip.compress(b"response,target\n4,4\n5,4\n"))
+    write_graders(tmp_path)
+    command = ("grade", "rows.csv.gz", "graders.yaml", "--out")
+    done = assay(*command, "p/", *_MAP, cwd=tmp_path)
     assert (done.returncode, "2 rows  1 passed  1 failed" in done.stdout) == (1, True), done.stderr
-    wrong = ("--map", "answer=respons")
-    done = assay("grade", name, *wrong, "graders.yaml", "--out", "q/", cwd=tmp_path)
+    done = assay(*command, "q/", "--map", "answer=respons", cwd=tmp_path)
     assert (done.returncode, "did you mean 'response'?" in done.stderr) == (2, True), done.stderr
 
 
 def test_rows_that_parts_leave_out_are_told_with_the_first_of_them(tmp_path: Path) -> None:
-    (tmp_path / "rows.jsonl").write_text('{"answer": "4", "expected": 4}\n{\n{\n', "utf-8")
-    (tmp_path / "graders.yaml").write_text("- {type: numeric_match}\n", "utf-8")
+    write_graders(tmp_path, '{"answer": "4", "expected": 4}\n{\n{\n')
     command = ("grade", "rows.jsonl", "graders.yaml", "--out", "p/", "--on-bad-row", "skip")
     done = assay(*command, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -106,8 +106,7 @@ def test_rows_that_parts_leave_out_are_told_with_the_first_of_them(tmp_path: Pat
 
 
 def test_parts_are_a_dataset_again_and_the_directory_around_them_says_so(tmp_path: Path) -> None:
-    (tmp_path / "rows.jsonl").write_text('{"answer": "4", "expected": 4}\n', "utf-8")
-    (tmp_path / "graders.yaml").write_text("- {type: numeric_match}\n", "utf-8")
+    write_graders(tmp_path, '{"answer": "4", "expected": 4}\n')
     by = ("graders.yaml",)
     assert assay("grade", "rows.jsonl", *by, "--out", "p/", cwd=tmp_path).returncode == 0
     done = assay("grade", "p", *by, cwd=tmp_path)
@@ -163,8 +162,7 @@ def test_grades_whose_file_cannot_be_written_are_kept_and_the_message_says_where
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Another such command would grade, and pay for, all of them again."""
-    (tmp_path / "rows.jsonl").write_text('{"answer": "4", "expected": 4}\n', "utf-8")
-    (tmp_path / "graders.yaml").write_text("- {type: numeric_match}\n", "utf-8")
+    write_graders(tmp_path, '{"answer": "4", "expected": 4}\n')
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("ASSAY_DB", raising=False)
 

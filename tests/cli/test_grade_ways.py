@@ -11,10 +11,12 @@ import pytest
 
 from assay.scoring.json_safe import Json
 from tests.command_line import assay, numbers_of
+from tests.each import each
 
 WAYS = ("store", "directory")
 EXACT = "- {type: exact_match}\n"
-HALF = EXACT + "- {type: model_judge, model: gpt-5, rubric: rubric.md}\n"
+JUDGE = "- {type: model_judge, model: gpt-5, rubric: rubric.md}\n"
+HALF = EXACT + JUDGE
 GOOD: dict[str, Json] = {"answer": "a", "expected": "a"}
 BAD: dict[str, Json] = {"answer": "b", "expected": "a"}
 BROKEN: dict[str, Json] = {"answer": "a"}
@@ -45,13 +47,7 @@ CASES: dict[str, tuple[tuple[Json, ...], str, tuple[str, ...], int, str]] = {
     "error": ((GOOD, BROKEN), EXACT, (), 3, "NO VERDICT: 1 of 2 cells could not be graded; "),
     "partly": ((GOOD,), HALF, (), 0, "PASS, BUT 0.50 of the weight was not graded (model_judge"),
     "partly strict": ((GOOD,), HALF, ("--strict",), 3, "NO VERDICT: 0.50 of the weight was not"),
-    "skipped": (
-        (GOOD,),
-        HALF.removeprefix(EXACT),
-        (),
-        3,
-        "the cell was skipped: model_judge: there",
-    ),
+    "skipped": ((GOOD,), JUDGE, (), 3, "the cell was skipped: model_judge: there"),
     "reached": ((GOOD, BAD), EXACT, ("--fail-under", "0.5"), 0, "PASS: mean reward 0.50 over 2"),
     "missed": ((GOOD, BAD), EXACT, ("--fail-under", "0.6"), 1, "FAIL: mean reward 0.50 over 2"),
     "scored": ((BAD,), EXACT, ("--threshold", "0"), 0, "1 graded cell scored, mean reward 0.00"),
@@ -105,16 +101,17 @@ class Logged(Grader):
         open("asked", "a").write(answer)
         return 1.0
 """
+COSTLY = "- {type: 'python:own.py:Logged'}\n"
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("graders", [EXACT, "- {type: 'python:own.py:Logged'}\n"])
-@pytest.mark.parametrize(
-    ("line", "said"),
+@each("way", WAYS)
+@each(
+    ("line", "graders", "said"),
     [
-        ("{", "rows.jsonl:3:2: not a JSON object"),
-        ('{"answer": 3.0}', "rows.jsonl:3: 'answer' must be text"),
-        ('{"answer": "a", "id": "2"}', "rows.jsonl:3: id '2' is also that of rows.jsonl:2"),
+        ("{", EXACT, "rows.jsonl:3:2: not a JSON object"),
+        ("{", COSTLY, "rows.jsonl:3:2: not a JSON object"),
+        ('{"answer": 3.0}', COSTLY, "rows.jsonl:3: 'answer' must be text"),
+        ('{"answer": "a", "id": "2"}', COSTLY, "rows.jsonl:3: id '2' is also that of rows.jsonl:2"),
     ],
 )
 def test_a_malformed_row_is_told_before_anything_is_graded(

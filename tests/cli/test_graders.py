@@ -1,15 +1,17 @@
-"""`assay graders`: every action as a user types it, its output, and its exit status."""
+"""`assay graders`: every action as a user types it, over a grader's life: output, exit status."""
 
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import cast
 
 import pytest
 
 from assay.scoring.json_safe import Json
-from tests.command_line import Command
+from tests.command_line import Command, sets
+from tests.each import each
 
 _TOTALS = "- {type: exact_match}\n- {type: contains, substring: '4', weight: 3}\n"
 _ROWS: list[dict[str, Json]] = [
@@ -21,107 +23,98 @@ _GOOD = """\
 async def grade(thread: StringThread) -> float:
     return 1.0 if thread.completion() == thread.metadata.get("expected") else 0.0
 """
+_OTHER = _GOOD.replace("1.0 if", "0.5 if")
 _BROKEN = "async def grade(thread: StringThread) -> float:\n    return numpy.mean([1])\n"
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working directory with a dataset and graders."""
+@pytest.fixture
+def graders(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Command:
+    """In a directory with a dataset and graders."""
     monkeypatch.delenv("ASSAY_DB", raising=False)
+    monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.chdir(tmp_path)
     rows("rows.jsonl", _ROWS)
-    Path("graders.yaml").write_text(_TOTALS, "utf-8")
-    Path("good.py").write_text(_GOOD, "utf-8")
-    Path("broken.py").write_text(_BROKEN, "utf-8")
-    return tmp_path
-
-
-def rows(file: str, data: list[dict[str, Json]]) -> None:
-    Path(file).write_text("".join(json.dumps(row) + "\n" for row in data), "utf-8")
-
-
-@pytest.fixture
-def graders(capsys: pytest.CaptureFixture[str]) -> Command:
+    files = {"graders.yaml": _TOTALS, "good.py": _GOOD, "other.py": _OTHER, "broken.py": _BROKEN}
+    for name, text in files.items():
+        Path(name).write_text(text, "utf-8")
     return Command(capsys, "graders", "validate", "grade")
 
 
 @pytest.fixture
 def totals(graders: Command) -> Command:
     """With one grader stored."""
-    assert graders("create", "totals", "graders.yaml")[0] == 0
+    graders.ok("create", "totals", "graders.yaml")
     return graders
 
 
+def rows(file: str, data: list[dict[str, Json]]) -> None:
+    Path(file).write_text("".join(json.dumps(row) + "\n" for row in data), "utf-8")
+
+
+def record(made: dict[str, Json]) -> dict[str, Json]:
+    return cast("dict[str, Json]", made["grader"])
+
+
+def latest(made: dict[str, Json]) -> dict[str, Json]:
+    return cast("dict[str, Json]", record(made)["latest"])
+
+
+def definition(made: dict[str, Json]) -> Json:
+    return latest(made)["definition"]
+
+
+_ENDPOINT: dict[str, Json] = {
+    "url": "http://localhost:8000",
+    "allow_internal": True,
+    "range": [-1.0, 1.0],
+    "secret_env": "ASSAY_SECRET_X",
+    "auth": "hmac",
+    "protocol": "adaptive",
+    "timeout_seconds": 5.0,
+    "batch": 8,
+}
 CREATED: list[tuple[list[str], str, dict[str, Json]]] = [
-    (["graders.yaml", "--set", "threshold=0.5"], "declared", {"threshold": 0.5}),
+    (["graders.yaml", *sets("threshold=0.5")], "declared", {"threshold": 0.5}),
     (
-        ["--set", "kind=binary_judge", "--set", "criteria=is kind", "--set", "judge_model=m"],
+        sets("kind=binary_judge", "criteria=is kind", "judge_model=m"),
         "binary_judge",
         {"criteria": "is kind", "judge_model": "m"},
     ),
     (
-        ["--set", "kind=prebuilt_judge", "--set", "type=FAITHFULNESS", "--set", "judge_model=m"],
+        sets("kind=prebuilt_judge", "type=FAITHFULNESS", "judge_model=m"),
         "prebuilt_judge",
         {"type": "FAITHFULNESS", "judge_model": "m"},
     ),
     (
-        [
-            *(
-                "--set",
-                "kind=external_endpoint",
-                "--set",
-                "url=http://localhost:8000",
-                "--set",
-                "allow_internal=true",
-                "--set",
-                "range=[-1,1]",
-            ),
-            *(
-                "--set",
-                "secret_env=ASSAY_SECRET_X",
-                "--set",
-                "auth=hmac",
-                "--set",
-                "protocol=adaptive",
-            ),
-            *("--set", "timeout_seconds=5", "--set", "batch=8"),
-        ],
+        sets("kind=external_endpoint", *(f"{k}={json.dumps(v)}" for k, v in _ENDPOINT.items())),
         "external_endpoint",
-        {
-            "url": "http://localhost:8000",
-            "allow_internal": True,
-            "range": [-1.0, 1.0],
-            "secret_env": "ASSAY_SECRET_X",
-            "auth": "hmac",
-            "protocol": "adaptive",
-            "timeout_seconds": 5.0,
-            "batch": 8,
-        },
+        _ENDPOINT,
     ),
-    (["--set", "kind=custom"], "custom", {}),
+    (sets("kind=custom"), "custom", {}),
     (
-        ["--set", "kind=custom", "--set", "path=python:assay.graders:BashGrader"],
+        sets("kind=custom", "path=python:assay.graders:BashGrader"),
         "custom",
         {"path": "python:assay.graders:BashGrader"},
     ),
 ]
 
 
-@pytest.mark.parametrize(("options", "kind", "definition"), CREATED)
-def test_every_kind_is_created_from_options(
-    graders: Command, options: list[str], kind: str, definition: dict[str, Json]
-) -> None:
-    said = ["--set", "name=Mine", "--description", "why", "--set", "feedback_key=f", "--note", "n"]
-    made = cast("dict[str, Json]", graders.json("create", "mine", *options, *said)["grader"])
-    latest = cast("dict[str, Json]", made["latest"])
-    assert (latest["kind"], latest["number"], latest["note"]) == (kind, 1, "n")
-    assert definition.items() <= cast("dict[str, Json]", latest["definition"]).items()
-    assert (made["name"], made["description"], made["feedback_key"]) == ("Mine", "why", "f")
+def test_every_kind_is_created_from_options(graders: Command) -> None:
+    said = [*sets("name=Mine", "feedback_key=f"), "--description", "why", "--note", "n"]
+    for number, (options, kind, given) in enumerate(CREATED):
+        made = graders.json("create", f"mine-{number}", *options, *said)
+        new = latest(made)
+        assert (new["kind"], new["number"], new["note"]) == (kind, 1, "n")
+        assert given.items() <= cast("dict[str, Json]", definition(made)).items()
+        told = [record(made)[name] for name in ("name", "description", "feedback_key")]
+        assert told == ["Mine", "why", "f"]
 
 
 def test_list_and_show_print_what_is_worth_reading(totals: Command) -> None:
-    totals("create", "a", "--set", "kind=custom", "--description", "about [bold]a")
-    totals("update", "totals", "graders.yaml", "--set", "threshold=0.5", "--note", "half")
+    totals("create", "a", *sets("kind=custom"), "--description", "about [bold]a")
+    totals("update", "totals", "graders.yaml", *sets("threshold=0.5"), "--note", "half")
     totals("lock", "totals")
     out = totals("list")[1]
     assert [line.split()[0] for line in out.splitlines()] == ["key", "a", "totals"]
@@ -135,97 +128,62 @@ def test_list_and_show_print_what_is_worth_reading(totals: Command) -> None:
     assert "half" in totals("list", "totals")[1]
 
 
-def test_diff_shows_what_changed(totals: Command) -> None:
-    totals("update", "totals", "graders.yaml", "--set", "threshold=0.5")
+def test_a_diff_is_against_another_version_also_over_a_deletion(totals: Command) -> None:
+    assert "no version before it" in totals.ok("diff", "totals")
+    assert totals.json("diff", "totals") == {"diff": ""}
+    totals.ok("update", "totals", *sets("threshold=0.5"))
     assert "+  threshold: 0.5\n" in totals("diff", "totals")[1]
     diff = cast("str", totals.json("diff", "totals@1", "--from", "2")["diff"])
     assert diff.startswith("--- totals.yaml@2\n+++ totals.yaml@1\n")
     assert "-  threshold: 0.5\n" in diff
+    totals.ok("delete", "totals", "--force")
+    totals.ok("create", "totals", "graders.yaml")
+    assert "--- totals.yaml@2\n+++ totals.yaml@3\n" in totals.ok("diff", "totals")
+    assert totals.ok("diff", "totals", "--from", "1") == "no difference\n"
 
 
 def test_export_and_import_bring_a_project_elsewhere(totals: Command) -> None:
-    totals(
-        "create",
-        "kind",
-        "--set",
-        "kind=binary_judge",
-        "--set",
-        "criteria=is kind",
-        "--set",
-        "judge_model=m",
-        "--description",
-        "nice",
-    )
+    judge = sets("kind=binary_judge", "criteria=is kind", "judge_model=m")
+    totals("create", "kind", *judge, "--description", "nice")
     code, out, _ = totals("export")
     assert (code, out) == (0, "  graders/kind.yaml\n  graders/totals.yaml\n")
     elsewhere = ("--db", "elsewhere", "--project", "team")
     code, out, err = totals("import", "graders", *elsewhere)
-    assert code == 0
-    assert out.count("created") == 2
+    assert (code, out.count("created")) == (0, 2)
     assert "made project 'team'" in err
     assert totals.json("import", "graders", *elsewhere)["imported"] == [
-        {"key": "kind", "change": "unchanged", "version": 1},
-        {"key": "totals", "change": "unchanged", "version": 1},
+        {"key": key, "change": "unchanged", "version": 1} for key in ("kind", "totals")
     ]
     before = Path("graders/kind.yaml").read_bytes()
     assert totals.json("export", "kind", *elsewhere)["files"] == ["graders/kind.yaml"]
     assert Path("graders/kind.yaml").read_bytes() == before
     Path("graders/kind.yaml").write_text("kind: custom\n", "utf-8")
     code, _, err = totals("import", "graders", "--no-update", *elsewhere)
-    assert code == 2
-    assert "different: kind" in err
-    found = totals.json("show", "kind", *elsewhere)
-    assert found["description"] == "nice"
+    assert (code, "different: kind" in err) == (2, True)
+    assert totals.json("show", "kind", *elsewhere)["description"] == "nice"
 
 
 def test_create_and_update_from_a_graders_file(totals: Command) -> None:
     file = Path("mine.yaml")
     file.write_text("kind: custom\nname: Mine\ndescription: from the file\n", "utf-8")
-    made = totals.json("create", "other", "mine.yaml", "--set", "name=Given")["grader"]
-    found = cast("dict[str, Json]", made)
-    assert (found["key"], found["name"], found["description"]) == (
-        "other",
-        "Given",
-        "from the file",
-    )
-    made = totals.json("update", "totals", "mine.yaml")["grader"]
-    found = cast("dict[str, Json]", made)
-    assert (found["key"], found["name"]) == ("totals", "Mine")
+    made = record(totals.json("create", "other", "mine.yaml", *sets("name=Given")))
+    told = (made["key"], made["name"], made["description"])
+    assert told == ("other", "Given", "from the file")
+    made = record(totals.json("update", "totals", "mine.yaml"))
+    assert (made["key"], made["name"]) == ("totals", "Mine")
     assert totals("validate", "mine.yaml")[0] == 0
 
 
-@pytest.mark.parametrize("place", ["description", "criteria", "note", "id"])
-def test_attack_escape_sequences_do_not_reach_the_terminal(graders: Command, place: str) -> None:
+def test_attack_escape_sequences_do_not_reach_the_terminal(totals: Command) -> None:
     text = "\x1b[2J\x1b]0;owned\x07[red]x\u202e"
-    options = {"description": "", "criteria": "c", "note": ""} | {place: text}
-    definition = [
-        "--set",
-        "kind=binary_judge",
-        "--set",
-        f"criteria={options['criteria']}",
-        "--set",
-        "judge_model=m",
-        "--note",
-        options["note"],
-    ]
-    graders("create", "x", *definition, "--description", options["description"])
-    graders(
-        "update",
-        "x",
-        "--set",
-        "kind=binary_judge",
-        "--set",
-        "criteria=changed",
-        "--set",
-        "judge_model=m",
-    )
+    judge = sets("kind=binary_judge", f"criteria={text}", "judge_model=m")
+    totals.ok("create", "x", *judge, "--note", text, "--description", text)
+    totals.ok("update", "x", *sets("criteria=changed"))
     rows("rows.jsonl", [{"id": text, "answer": "4", "expected": "4"}])
-    graders("create", "totals", "graders.yaml")
-    for arguments in (["list"], ["show", "x@1"], ["diff", "x"]):
-        out = graders(*arguments)[1]
-        assert "\x1b" not in out
-        assert "\u202e" not in out
-    assert "\x1b" not in graders("grade", "rows.jsonl", "totals")[1]
+    for words in (["list"], ["show", "x@1"], ["diff", "x"], ["grade", "rows.jsonl", "totals"]):
+        out = totals(*words)[1]
+        assert "[red]x" in out, "it is told, in plain characters"
+        assert not {"\x1b", "\x07", "\u202e"} & set(out)
 
 
 @pytest.mark.sandbox
@@ -237,8 +195,7 @@ def test_a_function_is_validated_created_and_tested(graders: Command) -> None:
     assert names == ["syntax", "structure", "signature", "execution", "test_run"]
     scores = [cast("dict[str, Json]", s)["score"] for s in cast("list[Json]", report["samples"])]
     assert scores == [1.0, 0.0, 0.0]
-    code, out, _ = graders("create", "good", "good.py", "--sample", "rows.jsonl")
-    assert code == 0
+    out = graders.ok("create", "good", "good.py", "--sample", "rows.jsonl")
     assert "good@1 stored  function" in out
     assert "3 scored" in graders("grade", "rows.jsonl", "good")[1]
     graders("export")
@@ -255,13 +212,175 @@ def test_a_function_that_is_not_valid_is_refused_with_line_and_fix(graders: Comm
     failed = cast("dict[str, Json]", cast("list[Json]", report["checks"])[-1])
     assert (failed["passed"], failed["line"]) == (False, 2)
     code, out, _ = graders("validate", "broken.py")
-    assert code == 2
-    assert "broken.py:2: " in out
-    assert "numpy" in out
+    assert (code, "broken.py:2: " in out, "numpy" in out) == (2, True, True)
     code, out, err = graders("create", "x", "broken.py")
-    assert code == 1
-    assert "broken.py:2: " in out
-    assert "nothing was stored" in err
+    assert (code, "broken.py:2: " in out, "nothing was stored" in err) == (1, True, True)
     stored = graders.json("create", "x", "broken.py", status=1)
     assert (stored["stored"], stored["valid"]) == (False, False)
     assert graders.json("list")["items"] == []
+
+
+@pytest.mark.sandbox
+def test_a_wrong_function_is_told_with_its_file_and_line(graders: Command) -> None:
+    Path("graders").mkdir()
+    Path("graders/em3.yaml").write_text("kind: function\n", "utf-8")
+    Path("graders/em3.py").write_text("\nasync def grade(thread:\n", "utf-8")
+    for arguments in (
+        ("import", "graders"),
+        ("import", "graders/em3.yaml"),
+        ("create", "em3", "graders/em3.yaml"),
+        ("create", "em3", "graders/em3.py"),
+    ):
+        code, out, _ = graders(*arguments)
+        assert (code, "graders/em3.py:2:" in out, "line 2" in out) == (1, True, False), arguments
+    code, out, _ = graders("validate", "graders/em3.yaml")
+    assert (code, "graders/em3.py:2:" in out) == (2, True)
+    stored = json.loads(graders("import", "graders", "--json")[1])
+    assert stored["file"] == "graders/em3.py"
+    # The line of a source inside a YAML file is none of that file's.
+    Path("em.yaml").write_text("kind: function\ndefinition:\n  source: 'x = ('\n", "utf-8")
+    assert "em.yaml: line 1, column 5: " in graders("validate", "em.yaml")[1]
+
+
+# What an update keeps
+
+
+@pytest.mark.sandbox
+def test_an_update_of_a_function_keeps_its_range_and_isolation(graders: Command) -> None:
+    graders.ok("create", "f", "good.py", *sets("isolation=batch", "range=[-1,1]"))
+    out = graders.ok("update", "f", "other.py")
+    assert "f@2 stored" in out
+    assert "kept of version 1: isolation batch, range [-1.0, 1.0]" in out
+    batch: dict[str, Json] = {"isolation": "batch"}
+    both: dict[str, Json] = {**batch, "range": [-1.0, 1.0]}
+    for changed, has, kept in (
+        ([], both, both),
+        (sets("range=null"), batch, batch),
+        (sets("isolation=call"), {}, {}),
+        (sets("range=[0,2]"), {"range": [0.0, 2.0]}, {}),
+    ):
+        made = graders.json("update", "f", "good.py", *changed)
+        assert (definition(made), made["kept"]) == ({"source": _GOOD, **has}, kept)
+
+
+def test_an_update_keeps_what_it_does_not_say_of_the_same_kind_only(totals: Command) -> None:
+    totals.ok("update", "totals", *sets("threshold=0.5"))
+    Path("graders.yaml").write_text("- {type: exact_match}\n", "utf-8")
+    made = totals.json("update", "totals", "graders.yaml")
+    assert definition(made) == {"graders": [{"type": "exact_match"}], "threshold": 0.5}
+    assert made["kept"] == {"threshold": 0.5}
+    made = totals.json("update", "totals", *sets("kind=custom"))
+    assert (definition(made), made["kept"]) == ({}, {})
+    made = totals.json("update", "totals", "graders.yaml")
+    assert definition(made) == {"graders": [{"type": "exact_match"}]}
+
+
+def test_attack_another_address_does_not_get_the_secret_of_the_one_before(
+    graders: Command,
+) -> None:
+    address = ("kind=external_endpoint", "url=https://a.example/x")
+    secret = ("secret_env=ASSAY_SECRET_X", "allow_internal=true")
+    graders.ok("create", "e", *sets(*address, *secret, "batch=8", "range=[0,2]"))
+    kept: dict[str, Json] = {
+        "url": "https://a.example/x",
+        "secret_env": "ASSAY_SECRET_X",
+        "allow_internal": True,
+        "batch": 8,
+    }
+    made = graders.json("update", "e", *sets("range=null"))
+    assert (definition(made), made["kept"]) == (kept, kept), "one field is removed alone"
+    made = graders.json("update", "e", *sets(*address, "timeout_seconds=5"))
+    assert definition(made) == {**kept, "timeout_seconds": 5.0}
+    made = graders.json("update", "e", *sets(address[0], "url=https://b.example/x"))
+    assert definition(made) == {"url": "https://b.example/x"}
+
+
+def test_update_says_what_it_changed(totals: Command) -> None:
+    assert totals.ok("update", "totals", "--description", "hi").startswith("totals@1 described")
+    assert totals.ok("update", "totals", "--description", "hi").startswith("totals@1 unchanged")
+    again = ("update", "totals", "graders.yaml")
+    for changed, said in (
+        ((), "totals@1 unchanged"),
+        (("name=T",), "totals@1 described"),
+        (("threshold=0.2", "name=U"), "totals@2 stored and described"),
+    ):
+        assert totals.ok(*again, *sets(*changed)).startswith(said)
+    changes = [
+        totals.json("update", "totals", *sets("name=V"))["change"],
+        totals.json("update", "totals", *sets("name=V"))["change"],
+        totals.json(*again, *sets("threshold=0.3"))["change"],
+        totals.json("create", "x", *sets("kind=custom"))["change"],
+    ]
+    assert changes == ["described", "unchanged", "updated", "created"]
+
+
+# Files
+
+
+@pytest.mark.sandbox
+def test_export_names_the_files_of_what_is_gone_and_prune_removes_them(totals: Command) -> None:
+    """Which files are graders' own: tests/registry/test_files.py."""
+    for key in ("f", "g"):
+        totals.ok("create", key, "good.py")
+    totals.ok("export")
+    totals.ok("update", "f", *sets("kind=custom"))
+    totals.ok("delete", "g")
+    stale = ["graders/f.py", "graders/g.py", "graders/g.yaml"]
+    code, out, err = totals("export")
+    assert (code, out) == (0, "  graders/f.yaml\n  graders/totals.yaml\n")
+    assert all(said in err for said in (*stale, "--prune"))
+    for which in ((), ("totals",)):
+        assert totals.json("export", *which)["stale"] == stale
+    found = totals.json("export", "f", "--prune")
+    assert (found["files"], found["stale"], found["removed"]) == (["graders/f.yaml"], [], stale)
+    assert {path.name for path in Path("graders").iterdir()} == {"f.yaml", "totals.yaml"}
+    assert totals.json("import", "graders")["imported"] == [
+        {"key": "f", "change": "unchanged", "version": 2},
+        {"key": "totals", "change": "unchanged", "version": 1},
+    ]
+
+
+def test_attack_prune_follows_no_link_and_removes_none(totals: Command, tmp_path: Path) -> None:
+    precious = tmp_path / "precious.yaml"
+    precious.write_text("kind: custom\n", "utf-8")
+    Path("graders").mkdir()
+    Path("graders/old.yaml").symlink_to(precious)
+    os.mkfifo("graders/pipe.yaml")
+    assert totals.json("export", "--prune")["removed"] == []
+    assert precious.exists()
+    assert Path("graders/old.yaml").is_symlink()
+
+
+# Stores
+
+
+def test_a_version_of_a_deleted_grader_is_shown_by_its_number(totals: Command) -> None:
+    totals.ok("delete", "totals", "--force")
+    code, _, err = totals("show", "totals")
+    assert (code, "there is no grader 'totals'" in err) == (2, True)
+    shown = totals.json("show", "totals@1")
+    assert cast("dict[str, Json]", shown["latest"])["number"] == 1
+
+
+def test_what_is_locked_is_told_with_the_command_that_unlocks_it(totals: Command) -> None:
+    totals.ok("lock", "totals")
+    for words in (("delete", "totals"), ("update", "totals", *sets("kind=custom"))):
+        assert "assay graders lock totals --unlock" in totals(*words)[2]
+    there = ("--project", "team", "--db", "elsewhere")
+    totals.ok("create", "x", *sets("kind=custom"), *there)
+    totals.ok("lock", "x", *there)
+    said = totals("update", "x", *sets("name=n"), *there)[2]
+    assert "assay graders lock x --unlock --project team --db elsewhere" in said
+    Path("new").mkdir()
+    Path("new/totals.yaml").write_text("kind: custom\n", "utf-8")
+    assert "assay graders lock KEY --unlock" in totals("import", "new")[2]
+
+
+@each("path", ["python:os:path", "python:absent_module:Grader"])
+def test_a_class_that_is_no_grader_is_not_stored(graders: Command, path: str) -> None:
+    code, out, err = graders("create", "c", *sets("kind=custom", f"path={path}"))
+    assert (code, err) == (1, "nothing was stored\n")
+    assert path.split(":")[1] in out
+    assert graders.json("list")["items"] == []
+    Path("c.yaml").write_text(f"kind: custom\ndefinition: {{path: '{path}'}}\n", "utf-8")
+    assert graders("validate", "c.yaml")[0] == 2

@@ -33,15 +33,8 @@ def test_an_eval_is_imported_replayed_and_graded(tmp_path: Path) -> None:
         "assay grade tickets/data.jsonl tickets/graders.yaml",
     ):
         assert shown in words
-    graded = assay(
-        "grade",
-        "tickets/data.jsonl",
-        "tickets/graders.yaml",
-        "--label",
-        "passed",
-        "--json",
-        cwd=tmp_path,
-    )
+    words = ("grade", "tickets/data.jsonl", "tickets/graders.yaml", "--label", "passed", "--json")
+    graded = assay(*words, cwd=tmp_path)
     rows = cells(graded)
     recorded = [
         json.loads(line) for line in (tmp_path / "tickets/data.jsonl").read_text().splitlines()
@@ -86,19 +79,14 @@ def test_a_grader_alone_is_ready_for_rows_of_ones_own(tmp_path: Path) -> None:
 
 
 def test_recorded_results_that_differ_are_listed_and_fail(tmp_path: Path) -> None:
-    evaluation = {
-        "id": "e",
-        "name": "E",
-        "testing_criteria": [
-            {
-                "type": "string_check",
-                "name": "Match",
-                "input": "{{ sample.output_text }}",
-                "reference": "{{ item.a }}",
-                "operation": "eq",
-            }
-        ],
+    match = {
+        "type": "string_check",
+        "name": "Match",
+        "input": "{{ sample.output_text }}",
+        "reference": "{{ item.a }}",
+        "operation": "eq",
     }
+    evaluation = {"id": "e", "name": "E", "testing_criteria": [match]}
     item = {
         "id": "row-7",
         "eval_id": "e",

@@ -13,24 +13,28 @@ from assay.testing import FakeJudge
 from tests.children import Children, until
 from tests.command_line import COMMAND, assay, cells, environment, summary
 
-_ROWS = 120
+_ROWS = 45
 _AT_ONCE = 64
 """Rows that are worked on at the same time where graders only wait."""
 
 
 @pytest.fixture
 def suite(tmp_path: Path) -> Path:
-    """Answers, of which every third is wrong, and a judge for them."""
+    return write_rows(tmp_path, _ROWS)
+
+
+def write_rows(root: Path, count: int) -> Path:
+    """Answers, of which every third is wrong."""
     rows = [
         {
             "id": f"row-{number}",
             "question": "What is the capital of Australia?",
             "answer": f"Number {number}: it is {'Sydney' if number % 3 == 0 else 'Canberra'}.",
         }
-        for number in range(_ROWS)
+        for number in range(count)
     ]
-    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-    return tmp_path
+    (root / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    return root
 
 
 def judge(suite: Path, fake: FakeJudge, **more: object) -> Path:
@@ -44,22 +48,24 @@ def judge(suite: Path, fake: FakeJudge, **more: object) -> Path:
 
 
 def test_a_killed_run_pays_for_nothing_twice(suite: Path, children: Children) -> None:
+    count = 2 * _AT_ONCE  # so that not all of them are under way when it is killed
+    write_rows(suite, count)
     with FakeJudge() as fake:
         command = ["grade", "rows.jsonl", str(judge(suite, fake)), "--json"]
         process = children.start([*COMMAND, *command], cwd=suite, env=environment(suite))
-        until(lambda: fake.count >= _ROWS // 3 or process.poll() is not None)
+        until(lambda: fake.count >= count // 3 or process.poll() is not None)
         process.kill()
         process.communicate()
         asked = fake.count
         again = assay(*command, cwd=suite)
         assert again.returncode == 1, again.stderr
-        assert summary(again)["graded"] == _ROWS
+        assert summary(again)["graded"] == count
         # Only those whose reply was on its way when the process died are asked again.
-        assert fake.count <= _ROWS + min(asked, _AT_ONCE)
+        assert fake.count <= count + min(asked, _AT_ONCE)
         before = fake.count
         third = assay(*command, cwd=suite)
         assert fake.count == before
-        assert f"{_ROWS} from cache" in third.stderr
+        assert f"{count} from cache" in third.stderr
 
 
 def test_what_is_recorded_replays_without_a_model(suite: Path) -> None:
@@ -93,19 +99,6 @@ def test_a_dead_judge_is_an_error_and_never_a_zero(suite: Path) -> None:
     assert " left " not in done.stderr
 
 
-def test_a_budget_stops_before_it_is_spent(suite: Path) -> None:
-    with FakeJudge() as fake:
-        env = {**fake.environment()}
-        grader = judge(suite, fake)
-        text = grader.read_text("utf-8").replace(fake.model, "openai:gpt-4o-mini")
-        grader.write_text(text, "utf-8")
-        command = ["grade", "rows.jsonl", str(grader), "--json", "--max-cost", "0.01"]
-        done = assay(*command, cwd=suite, env=env)
-        assert done.returncode == 3
-        assert 0 < fake.count < _ROWS
-        assert "budget" in done.stdout
-
-
 def priced(suite: Path, fake: FakeJudge) -> tuple[str, dict[str, str]]:
     """The judge as a model whose price is known, and where it is."""
     grader = judge(suite, fake)
@@ -114,13 +107,24 @@ def priced(suite: Path, fake: FakeJudge) -> tuple[str, dict[str, str]]:
     return str(grader), dict(fake.environment())
 
 
+def test_a_budget_stops_before_it_is_spent_and_it_is_said_that_it_may_not_do(suite: Path) -> None:
+    write_rows(suite, count := 120)
+    with FakeJudge() as fake:
+        grader, env = priced(suite, fake)
+        command = ("grade", "rows.jsonl", grader, "--json", "--max-cost", "0.01")
+        done = assay(*command, cwd=suite, env=env)
+        assert "asking stops before it costs more than $0.01" in done.stderr.splitlines()[0]
+        assert (done.returncode, "budget" in done.stdout) == (3, True)
+        assert 0 < fake.count < count
+
+
 def test_what_it_will_cost_is_said_before_and_after_ten_calls(suite: Path) -> None:
     with FakeJudge() as fake:
         grader, env = priced(suite, fake)
         done = assay("grade", "rows.jsonl", grader, "--json", cwd=suite, env=env)
         first, measured = [line for line in done.stderr.splitlines() if "will cost" in line]
         assert first.startswith(f"models: {_ROWS} rows will cost $0.00")
-        assert " to $0.3" in first
+        assert " to $0.1" in first
         assert first.endswith(f"{_ROWS} rows ask, and how long replies are is not known yet")
         assert measured.startswith(f"models: {_ROWS} rows will cost about $0.0")
         assert measured.endswith(": from 10 calls of 10 rows")
@@ -163,20 +167,11 @@ def test_a_judge_that_looks_costs_so_much_or_more(suite: Path) -> None:
         "- {type: agent_judge, model: 'openai:gpt-4o-mini', criteria: [names it], steps: 1}\n"
     )
     with FakeJudge() as fake:
-        env = {**fake.environment()}
-        done = assay("grade", "rows.jsonl", "agent.yaml", cwd=suite, env=env)
+        done = assay("grade", "rows.jsonl", "agent.yaml", cwd=suite, env=fake.environment())
     first = done.stderr.splitlines()[0]
     assert first.startswith("models: 3 rows will cost $")
     assert " or more: " in first
     assert first.endswith("what follows from the replies comes on top")
-
-
-def test_it_is_said_that_a_budget_may_not_do(suite: Path) -> None:
-    with FakeJudge() as fake:
-        grader, env = priced(suite, fake)
-        command = ("grade", "rows.jsonl", grader, "--max-cost", "0.001")
-        done = assay(*command, cwd=suite, env=env)
-        assert "asking stops before it costs more than $0.0010" in done.stderr.splitlines()[0]
 
 
 def test_cells_are_foretold_from_earlier_runs_and_grading_again_from_the_cells(
@@ -193,9 +188,8 @@ def test_cells_are_foretold_from_earlier_runs_and_grading_again_from_the_cells(
         )
         off = {**env, "ASSAY_CACHE": "off"}
         first = assay("run", "evals", cwd=suite, env=off)
-        assert (
-            "what 4 cells will cost is said once 10 calls of openai:gpt-4o-mini are paid"
-        ) in first.stderr
+        said = "what 4 cells will cost is said once 10 calls of openai:gpt-4o-mini are paid"
+        assert said in first.stderr
         second = assay("run", "evals", "--json", cwd=suite, env=off)
         assert "from 4 cells like them of earlier runs" in second.stderr
         spent = cast("float", summary(second)["judge_cost_usd"])
@@ -232,11 +226,6 @@ def test_without_a_key_model_judge_alone_is_skipped_and_strict_refuses_that(
     assert (done.returncode, said in done.stdout) == (status, status == 0)
     assert assay(*command, "--strict", cwd=tmp_path, env=_NO_KEYS).returncode == 3
     assert assay("report", "--strict", cwd=tmp_path, env=_NO_KEYS).returncode == 3
-
-
-def test_what_becomes_of_judges_without_a_key_is_told_by_the_doctor(tmp_path: Path) -> None:
-    told = " ".join(assay("doctor", cwd=tmp_path, env=_NO_KEYS).stdout.split())
-    assert "judges are errors unless their model is a URL; model_judge is skipped" in told
 
 
 @pytest.mark.parametrize(

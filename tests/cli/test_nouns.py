@@ -22,6 +22,7 @@ from assay.store import Catalog, Database, Datasets, Jobs, ScoreRecord, Scores, 
 from assay.store.records import RunRecord
 from assay.store.runs import Store
 from tests.command_line import assay, result
+from tests.each import each
 from tests.otlp import TRACE, agent_spans, otlp_request
 
 ROWS = [{"id": str(number), "answer": "é\u2028"} for number in range(3)]
@@ -79,15 +80,8 @@ def keys(root: Path, *words: str) -> list[str]:
 # What holds of every command
 
 
-def test_every_parameter_of_an_operation_can_be_given(
-    tmp_path: Path, subtests: pytest.Subtests
-) -> None:
-    for noun, verb in VERBS:
-        with subtests.test(f"{noun} {verb}"):
-            _check_help(tmp_path, noun, verb)
-
-
-def _check_help(tmp_path: Path, noun: str, verb: str) -> None:
+@each(("noun", "verb"), VERBS)
+def test_every_parameter_of_an_operation_can_be_given(tmp_path: Path, noun: str, verb: str) -> None:
     said = " ".join(assay(*_below(noun, verb)[:2], "--help", cwd=tmp_path).stdout.split())
     asked = operation_of(noun, NOUNS[noun].verbs[verb].asks)
     about = NOUNS[noun].verbs[verb].about or cast("str", asked.function.__doc__)
@@ -153,13 +147,10 @@ def _with_names(root: Path, value: Any) -> Any:
     return json.loads(text)
 
 
-def test_json_is_the_operations_reply(root: Path, subtests: pytest.Subtests) -> None:
-    for words, given in READS:
-        with subtests.test(" ".join(words)):
-            _check_reply(root, words, given)
-
-
-def _check_reply(root: Path, words: tuple[str, ...], given: dict[str, object]) -> None:
+@each(("words", "given"), READS)
+def test_json_is_the_operations_reply(
+    root: Path, words: tuple[str, ...], given: dict[str, object]
+) -> None:
     words, given = _with_names(root, [words, given])
     printed = found(root, *words)
     noun, verb = words[0], words[1]
@@ -205,9 +196,8 @@ def test_a_dataset_comes_back_as_it_was(root: Path, out: tuple[str, ...]) -> Non
     done = assay("server", "export", "dataset", "one", *out, cwd=root)
     text = (root / "rows.jsonl").read_text("utf-8") if out else done.stdout
     assert [json.loads(line) for line in text.splitlines()] == ROWS
-    (line,) = assay(
-        "server", "export", "job", (root / "job").read_text(), cwd=root
-    ).stdout.splitlines()
+    done = assay("server", "export", "job", (root / "job").read_text(), cwd=root)
+    (line,) = done.stdout.splitlines()
     assert json.loads(line)["graded"]["score"] == 1.0
 
 
@@ -250,9 +240,8 @@ def test_changes_on_the_command_line_stand_in_the_log_with_their_user(root: Path
     assert {(each["by"], each["key"], each["address"]) for each in noted} == {("ada", "local", "")}
     assert len(items(root, "audit", "--project", "qa", "--limit", "1")) == 1
     assert items(root, "audit", "--since", "2100-01-01") == []
-    assert [one["operation"] for one in items(root, "audit", "--what", "lock_grader")] == [
-        "lock_grader"
-    ]
+    (only,) = items(root, "audit", "--what", "lock_grader")
+    assert only["operation"] == "lock_grader"
 
 
 def test_old_scores_are_deleted_and_those_of_jobs_stay(root: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from shutil import rmtree
+from shutil import copytree, rmtree
 from subprocess import CompletedProcess
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 
 from assay.types.trace import AgentStep, Trace
 from tests.command_line import assay, cells_of
+from tests.written_files import write_files
 
 pytestmark = pytest.mark.sandbox
 
@@ -28,19 +29,34 @@ graders:
 
 @pytest.fixture
 def suite(tmp_path: Path) -> Path:
-    case = tmp_path / "evals" / "kit"
-    for name, text in {
+    return write_suite(tmp_path)
+
+
+def write_suite(root: Path) -> Path:
+    files = {
         "case.yaml": CASE,
         "source/kit.py": "x = 1\n",
         "source/big.txt": "same\n" * 1000,
         "recordings/good/files/kit.py": "x = 2\n",
         "recordings/bad/files/kit.py": "x = 3\n",
         "recordings/bad/files/conftest.py": "evil\n",
-    }.items():
-        place = case / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text)
-    return tmp_path
+    }
+    write_files(root / "evals" / "kit", files)
+    return root
+
+
+@pytest.fixture(scope="module")
+def run_once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """The suite with a run of it, and what that came to."""
+    root = write_suite(tmp_path_factory.mktemp("suite"))
+    return root, result(root, "run", "evals")
+
+
+@pytest.fixture
+def before(run_once: tuple[Path, dict[str, Any]], tmp_path: Path) -> dict[str, Any]:
+    """What the run of `suite` came to, a copy of which is here."""
+    copytree(run_once[0], tmp_path, dirs_exist_ok=True)
+    return run_once[1]
 
 
 def result(suite: Path, *words: str) -> dict[str, Any]:
@@ -59,8 +75,10 @@ def change_case(suite: Path, old: str, new: str) -> None:
     file.write_text(file.read_text().replace(old, new))
 
 
-def test_the_same_graders_give_the_same_scores_without_agent_or_source(suite: Path) -> None:
-    before = result(suite, "run", "evals")
+def test_the_same_graders_give_the_same_scores_without_agent_or_source(
+    tmp_path: Path, before: dict[str, Any]
+) -> None:
+    suite = tmp_path
     (suite / "evals" / "kit" / "source" / "kit.py").unlink()
     (suite / "evals" / "kit" / "recordings" / "good" / "files" / "kit.py").unlink()
     after = result(suite, "regrade", "latest")
@@ -69,8 +87,10 @@ def test_the_same_graders_give_the_same_scores_without_agent_or_source(suite: Pa
     assert "conftest.py: test runner configuration" in str(after["cells"][0]["notes"])
 
 
-def test_a_changed_grader_changes_what_was_kept_and_says_why(suite: Path) -> None:
-    before = result(suite, "run", "evals")
+def test_a_changed_grader_changes_what_was_kept_and_says_why(
+    tmp_path: Path, before: dict[str, Any]
+) -> None:
+    suite = tmp_path
     change_case(suite, "grep -q 2", "grep -q 3")
     after = result(suite, "regrade", "latest")
     assert rewards(after) == {"good": 0.33, "bad": 1.0}
@@ -103,25 +123,21 @@ def verdicts(found: dict[str, Any]) -> set[bool]:
     return {cell["passed"] for cell in found["cells"]}
 
 
-def test_only_one_grader_runs_and_the_others_are_taken_over(suite: Path) -> None:
-    result(suite, "run", "evals")
-    change_case(suite, "grep -q 2", "grep -q 3")
-    after = result(suite, "regrade", "latest", "--only", "solved")
-    assert rewards(after) == {"good": 0.33, "bad": 1.0}
-    change_case(suite, "conftest.py", "kit.py")
-    refused = assay("regrade", "latest", "--only", "solved", cwd=suite)
-    assert refused.returncode == 2
-    assert "--only tidy" in refused.stderr
+@pytest.mark.usefixtures("before")
+def test_one_grader_or_others_may_judge_what_was_kept(tmp_path: Path) -> None:
+    change_case(tmp_path, "grep -q 2", "grep -q 3")
+    after = result(tmp_path, "regrade", "latest", "--only", "solved")
+    assert rewards(after) == {"good": 0.33, "bad": 1.0}, "those of tidy are taken over"
+    change_case(tmp_path, "conftest.py", "kit.py")
+    refused = assay("regrade", "latest", "--only", "solved", cwd=tmp_path)
+    assert (refused.returncode, "--only tidy" in refused.stderr) == (2, True)
+    (tmp_path / "g.yaml").write_text('- {type: command, cmd: "grep -q 3 kit.py"}\n')
+    other = result(tmp_path, "regrade", "latest", "g.yaml")
+    assert rewards(other) == {"good": 0.0, "bad": 1.0}
 
 
-def test_other_graders_may_judge_a_run(suite: Path) -> None:
-    result(suite, "run", "evals")
-    (suite / "g.yaml").write_text('- {type: command, cmd: "grep -q 3 kit.py"}\n')
-    after = result(suite, "regrade", "latest", "g.yaml")
-    assert rewards(after) == {"good": 0.0, "bad": 1.0}
-
-
-def test_a_dataset_is_graded_again_by_graders_of_a_file(suite: Path) -> None:
+def test_a_dataset_is_graded_again_by_graders_of_a_file(tmp_path: Path) -> None:
+    suite = tmp_path
     (suite / "d.jsonl").write_text('{"id": "a", "answer": "Yes", "expected": "yes"}\n')
     (suite / "g.yaml").write_text("- {type: exact_match}\n")
     (suite / "h.yaml").write_text("- {type: exact_match, expected: no}\n")
@@ -209,18 +225,18 @@ def test_who_deletes_a_tool_of_the_task_s_own_is_worth_nothing_the_second_time_t
     assert rewards(result(suite, "regrade", "latest")) == rewards(before)
 
 
-@pytest.mark.parametrize("lost", ["sources", "snapshots", "blobs"])
 def test_attack_a_backup_that_lacks_something_takes_no_earned_reward_away(
-    suite: Path, lost: str
+    tmp_path: Path, before: dict[str, Any]
 ) -> None:
-    before = result(suite, "run", "evals")
-    kept, aside = suite / ".assay" / lost, suite / "aside"
-    kept.rename(aside)
-    rmtree(suite / ".assay" / "cache", ignore_errors=True)
-    refused = assay("regrade", "latest", cwd=suite)
-    assert refused.returncode == 3
-    assert "keep the results that they have" in refused.stderr
-    assert rewards(result(suite, "report", "latest")) == rewards(before)
-    rmtree(kept, ignore_errors=True)
-    aside.rename(kept)
-    assert rewards(result(suite, "regrade", "latest")) == rewards(before)
+    aside = tmp_path / "aside"
+    for lost in ("sources", "snapshots", "blobs"):
+        kept = tmp_path / ".assay" / lost
+        kept.rename(aside)
+        rmtree(tmp_path / ".assay" / "cache", ignore_errors=True)
+        refused = assay("regrade", "latest", cwd=tmp_path)
+        assert refused.returncode == 3, lost
+        assert "keep the results that they have" in refused.stderr
+        assert rewards(result(tmp_path, "report", "latest")) == rewards(before)
+        rmtree(kept, ignore_errors=True)
+        aside.rename(kept)
+    assert rewards(result(tmp_path, "regrade", "latest")) == rewards(before)

@@ -10,9 +10,9 @@ from typing import Any
 import httpx
 import pytest
 
-from assay.cli.main import main
-from tests.command_line import cells_of
+from tests.command_line import Command, cells_of
 from tests.opened_pages import opened_page
+from tests.written_files import write_files
 
 pytestmark = pytest.mark.sandbox
 
@@ -30,39 +30,42 @@ Call = Callable[..., str]
 
 
 @pytest.fixture
-def call(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Call:
-    """Runs the command in this process, with a store of its own; what it prints."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("ASSAY_DB", str(tmp_path / ".assay"))
+def call(command: Command, monkeypatch: pytest.MonkeyPatch) -> Call:
+    """What a command prints, or says where it is refused."""
     monkeypatch.setenv("COLUMNS", "160")
 
     def run(*words: str, code: int | None = None) -> str:
-        with pytest.raises(SystemExit) as ended:
-            main(words)
-        said = capsys.readouterr()
-        assert code is None or ended.value.code == code, said
-        return said.err if ended.value.code == 2 else said.out
+        ended, out, err = command(*words)
+        assert code in (None, ended), (out, err)
+        return err if ended == 2 else out
 
     return run
 
 
 def _suite(policy: str, graders: str = "") -> None:
-    for name, text in {
+    files = {
         "case.yaml": CASE.replace("POLICY", policy) + graders,
         "source/kit.py": "x = 1\n",
         "recordings/honest/files/kit.py": "x = 2\n",
         "recordings/cheat/files/kit.py": f"{LIAR}x = 2\n",
         "recordings/failing/files/kit.py": f"{LIAR}x = 3\n",
-    }.items():
-        place = Path("evals", "kit", name)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text)
+    }
+    write_files(Path("evals", "kit"), files)
 
 
 def _changes(call: Call) -> list[dict[str, Any]]:
     return json.loads(call("report", "latest", "--json"))["changes"]
+
+
+def _held(call: Call) -> str:
+    """What a decision about the held cell names."""
+    listed = json.loads(call("runs", "review", "latest", "--json"))["cells"]
+    (held,) = [cell["seen"] for cell in listed if cell["held"]]
+    return held
+
+
+def _decide(call: Call, said: str, *more: str, code: int = 0) -> str:
+    return call("runs", "review", "latest", "--decide", said, *more, code=code)
 
 
 def _cells(said: str) -> dict[str, Any]:
@@ -105,23 +108,12 @@ def test_a_declared_audit_is_a_gate_and_runs_once(call: Call) -> None:
 def test_a_held_cell_gets_its_score_once_somebody_approves(call: Call, tmp_path: Path) -> None:
     _suite("hold")
     assert "1 cell waits for review" in call("run", "evals", code=3)
-    (held,) = [
-        c for c in json.loads(call("runs", "review", "latest", "--json"))["cells"] if c["held"]
-    ]
+    held = _held(call)
     with opened_page(tmp_path, "runs", "review", "latest") as link, httpx.Client() as browser:
         place = browser.get(link).headers["location"]
         assert place.startswith("/runs/")
         assert place.endswith("?flagged=true")
-    said = call(
-        "runs",
-        "review",
-        "latest",
-        "--decide",
-        f"{held['seen']}=ok",
-        "--note",
-        "it wants it",
-        code=0,
-    )
+    said = _decide(call, f"{held}=ok", "--note", "it wants it")
     assert "1 of 2 held or flagged cells decided" in said
     cells = _cells(call("report", "latest", "--json"))
     assert (cells["cheat"]["status"], cells["cheat"]["reward"]) == ("graded", 1.0)
@@ -146,44 +138,25 @@ def test_decisions_without_keys_are_appended_and_the_last_counts(call: Call) -> 
     (cheat,) = [cell for cell in listed if cell["place"]["model"] == "cheat"]
     assert (cheat["reward"], cheat["decision"]) == (1.0, None)
     assert cheat["signs"][0]["code"] == "def __eq__(self, other):"
+    for said, why in (
+        ("kit=ok", "several cells"),
+        ("gone=ok", "no held or flagged cell"),
+        ("kit=no", "no decision"),
+    ):
+        assert why in _decide(call, said, code=2)
     for ruling in ("ok", "zero"):
-        call(
-            "runs",
-            "review",
-            "latest",
-            "--decide",
-            f"{cheat['seen'][:8]}={ruling}",
-            "--by",
-            "ada",
-            code=0,
-        )
+        _decide(call, f"{cheat['seen'][:8]}={ruling}", "--by", "ada")
     cells = _cells(call("report", "latest", "--json"))
     assert (cells["cheat"]["reward"], cells["cheat"]["passed"]) == (0.0, False)
     assert cells["cheat"]["subscores"][0]["value"] == 1.0, "the score stays"
     assert "ada decided" in call("report", "latest", "--all")
 
 
-@pytest.mark.parametrize(
-    ("said", "why"),
-    [
-        ("kit=ok", "several cells"),
-        ("gone=ok", "no held or flagged cell"),
-        ("kit=no", "no decision"),
-    ],
-)
-def test_a_decision_about_nothing_is_refused(call: Call, said: str, why: str) -> None:
-    _suite("flag")
-    call("run", "evals", code=1)
-    assert why in call("runs", "review", "latest", "--decide", said, code=2)
-
-
 def test_a_decision_is_about_the_result_that_was_seen(call: Call) -> None:
     _suite("hold")
     call("run", "evals", code=3)
-    (held,) = [
-        c for c in json.loads(call("runs", "review", "latest", "--json"))["cells"] if c["held"]
-    ]
-    call("runs", "review", "latest", "--decide", f"{held['seen']}=ok", code=0)
+    held = _held(call)
+    _decide(call, f"{held}=ok")
     recording = Path("evals", "kit", "case.yaml")
     recording.write_text(recording.read_text().replace("grep -q 2", "grep -q x"))
     cells = _cells(call("regrade", "latest", "--json"))

@@ -26,6 +26,8 @@ from assay.store.runs import Store
 from assay.types.codec import from_json
 from assay.version import __version__
 from tests.command_line import assay, echo_case, result, write_case
+from tests.each import each
+from tests.written_files import write_files
 
 CASE = """
     id: {name}
@@ -40,15 +42,13 @@ CASE = """
 def write_suite(root: Path, name: str = "kit", *, own: str = "") -> None:
     """A case with a source and two recordings; `own` is in the work of the second."""
     case = write_case(root, CASE.format(name=name), name)
-    for file, text in {
+    files = {
         "source/kit.py": "x = 1\n",
         "source/notes.txt": "same\n" * 100,
         "recordings/good/files/kit.py": "x = 2\n",
         "recordings/bad/files/kit.py": f"x = 3  # {own}\n",
-    }.items():
-        place = case / file
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text, "utf-8")
+    }
+    write_files(case, files)
 
 
 def found(done: Any) -> dict[str, Any]:
@@ -120,12 +120,16 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root / "out"
 
 
-def test_runs_are_listed_newest_first_with_how_they_ended(listed: Path) -> None:
+def test_runs_are_listed_newest_first_with_how_they_ended_and_shown_as_a_report(
+    listed: Path,
+) -> None:
     lines = assay("runs", cwd=listed).stdout.splitlines()
     names = [line.split()[0] for line in lines[1:]]
     assert names == ["20261123-d", "20261122-c", "20261121-b", "20261120-a"]
     assert "unfinished" in lines[1]
     assert lines[2].rstrip().endswith("errors      0 passed, 1 error")
+    shown = assay("runs", "show", "night-b", cwd=listed)
+    assert (shown.returncode, shown.stdout) == (1, assay("report", "night-b", cwd=listed).stdout)
 
 
 def test_a_run_says_which_assay_began_it(tmp_path: Path) -> None:
@@ -145,18 +149,11 @@ def test_a_run_says_which_assay_began_it(tmp_path: Path) -> None:
     assay("runs", "export", "old", "--out", "out", cwd=tmp_path)
     assay("runs", "delete", "old", "--yes", cwd=tmp_path)
     assay("runs", "import", "out", cwd=tmp_path)
-    assert (
-        found(assay("runs", "--search", "old", "--json", cwd=tmp_path))["items"][0]["assay"]
-        == "0.0.9"
-    )
+    again = found(assay("runs", "--search", "old", "--json", cwd=tmp_path))["items"]
+    assert again[0]["assay"] == "0.0.9"
 
 
-def test_show_is_report(listed: Path) -> None:
-    shown = assay("runs", "show", "night-b", cwd=listed)
-    assert (shown.returncode, shown.stdout) == (1, assay("report", "night-b", cwd=listed).stdout)
-
-
-@pytest.mark.parametrize(
+@each(
     ("words", "names"),
     [
         (("--limit", "2"), "dc"),
@@ -205,35 +202,23 @@ def test_an_export_can_be_read_and_imported_and_graded_again(tmp_path: Path) -> 
     assert rewards(assay("regrade", run, "--json", cwd=tmp_path)) == before
 
 
-@pytest.mark.parametrize(
-    ("file", "old", "new", "says"),
-    [
+def test_a_malformed_export_is_refused_and_leaves_no_run(exported: Path, tmp_path: Path) -> None:
+    for file, old, new, says in (
         ("run.json", "assay run 1", "assay run 9", "not an exported run"),
         ("run.json", '"id": "', '"id": "../', "is not the id of a run"),
         ("results.jsonl", '"reward": 1.0', '"reward": "1.0"', ": cell.reward: expected a number"),
         ("results.jsonl", '"reward": 1.0', '"reward": 7.0', "refused what was to be stored"),
         ("results.jsonl", '"run_id": "', '"run_id": "x', "not a result of run"),
-    ],
-)
-def test_a_malformed_export_is_refused_and_leaves_no_run(
-    exported: Path, tmp_path: Path, file: str, old: str, new: str, says: str
-) -> None:
-    shutil.copytree(exported, tmp_path / "out")
-    place = tmp_path / "out" / file
-    place.write_text(place.read_text("utf-8").replace(old, new), "utf-8")
-    done = assay("runs", "import", "out", cwd=tmp_path)
-    assert done.returncode in (2, 3)
-    assert says in done.stderr, done.stderr
-    assert ids(tmp_path) == []
-
-
-def test_a_file_that_is_not_what_its_name_says_is_refused(exported: Path, tmp_path: Path) -> None:
-    shutil.copytree(exported, tmp_path / "out")
-    for file in (tmp_path / "out" / "files").iterdir():
-        file.write_bytes(b"forged")
-    done = assay("runs", "import", "out", cwd=tmp_path)
-    assert (done.returncode, "is not what its name says" in done.stderr) == (3, True)
-    assert ids(tmp_path) == []
+        ("files/*", "x = ", "forged", "is not what its name says"),
+    ):
+        shutil.copytree(exported, tmp_path / "out")
+        for place in (tmp_path / "out").glob(file):
+            place.write_text(place.read_text("utf-8").replace(old, new), "utf-8")
+        done = assay("runs", "import", "out", cwd=tmp_path)
+        assert done.returncode in (2, 3), says
+        assert says in done.stderr, done.stderr
+        assert ids(tmp_path) == []
+        shutil.rmtree(tmp_path / "out")
 
 
 @pytest.mark.parametrize("field", ["source", "snapshot"])
@@ -284,16 +269,9 @@ def test_what_another_run_needs_outlives_a_deletion(tmp_path: Path) -> None:
     assert (noted["operation"], noted["what"]["run"]) == ("delete_run", done["deleted"][0])
     assert both - files_kept(tmp_path) == {f for f in alone if f not in files_kept(tmp_path)}
     assert rewards(assay("regrade", "second", "--json", cwd=tmp_path)) == before
-    assay("runs", "delete", "second", "--yes", cwd=tmp_path)
-    assert files_kept(tmp_path) == set()
-
-
-def test_files_stay_where_that_is_asked_for(tmp_path: Path) -> None:
-    write_suite(tmp_path)
-    assay("run", "evals", cwd=tmp_path)
-    before = files_kept(tmp_path)
-    assert assay("runs", "delete", "latest", "--yes", "--keep-files", cwd=tmp_path).returncode == 0
-    assert (files_kept(tmp_path), ids(tmp_path)) == (before, [])
+    before_it_is_deleted = files_kept(tmp_path)
+    assay("runs", "delete", "second", "--yes", "--keep-files", cwd=tmp_path)
+    assert (files_kept(tmp_path), ids(tmp_path)) == (before_it_is_deleted, [])
 
 
 @pytest.mark.parametrize(("said", "is_gone"), [("y\n", True), ("no\n", False), ("", False)])
@@ -319,6 +297,10 @@ def test_a_run_that_may_be_at_work_is_not_deleted(listed: Path) -> None:
     assert kept.returncode == 2
     assert (other.returncode, "--keep-files" in other.stderr) == (2, True)
     assert freed.returncode == 0
+    with (listed / ".assay" / "20261123-d.lock").open("wb") as file:  # its rows are being graded
+        fcntl.flock(file, fcntl.LOCK_EX)
+        done = assay("runs", "delete", "20261123-d", "--yes", cwd=listed)
+    assert (done.returncode, "is at work" in done.stderr) == (2, True)
     assert assay("runs", "delete", "20261123-d", "--yes", cwd=listed).returncode == 0
 
 
@@ -379,13 +361,6 @@ def test_a_run_ends_while_somebody_is_at_work_on_it(
     with Store.open(str(tmp_path / ".assay")) as store:
         asyncio.run(launch(MatrixRequest(paths=("evals",)), store).go(store, workers=1))
     assert states == ["running"], "interrupted, it would be gone on with"
-
-
-def test_rows_that_are_being_graded_are_not_deleted(listed: Path) -> None:
-    with (listed / ".assay" / "20261123-d.lock").open("wb") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        done = assay("runs", "delete", "20261123-d", "--yes", cwd=listed)
-    assert (done.returncode, "is at work" in done.stderr) == (2, True)
 
 
 def test_a_damaged_store_deletes_nothing(tmp_path: Path) -> None:

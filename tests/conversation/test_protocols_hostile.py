@@ -17,56 +17,21 @@ from tests.each import each
 from tests.protocol_bodies import json_values
 
 _NAMES: list[Protocol] = ["chat", "responses", "anthropic", "google"]
-_KINDS = [
-    "message_start",
-    "content_block_start",
-    "content_block_delta",
-    "message_delta",
-    "message_stop",
-    "response.created",
-    "response.output_item.added",
-    "response.content_part.added",
-    "response.reasoning_summary_part.added",
-    "response.output_text.delta",
-    "response.function_call_arguments.delta",
-    "response.output_item.done",
-    "response.completed",
-    "error",
-]
+_KINDS = (
+    *("message_start", "content_block_start", "content_block_delta", "message_delta"),
+    *("message_stop", "response.created", "response.output_item.added"),
+    *("response.content_part.added", "response.reasoning_summary_part.added"),
+    *("response.output_text.delta", "response.function_call_arguments.delta"),
+    *("response.output_item.done", "response.completed", "error"),
+)
 _KEYS = st.sampled_from(
-    [
-        "choices",
-        "candidates",
-        "parts",
-        "functionCall",
-        "functionResponse",
-        "thoughtSignature",
-        "finishReason",
-        "usageMetadata",
-        "usage",
-        "error",
-        "response",
-        "message",
-        "item",
-        "part",
-        "delta",
-        "content_block",
-        "index",
-        "output_index",
-        "content_index",
-        "summary_index",
-        "tool_calls",
-        "function",
-        "arguments",
-        "content",
-        "logprobs",
-        "output",
-        "citation",
-        "partial_json",
-        "finish_reason",
-        "text",
-        "id",
-    ]
+    (
+        *("choices", "candidates", "parts", "functionCall", "functionResponse", "content"),
+        *("thoughtSignature", "finishReason", "usageMetadata", "usage", "error", "response"),
+        *("message", "item", "part", "delta", "content_block", "index", "output_index"),
+        *("content_index", "summary_index", "tool_calls", "function", "arguments", "logprobs"),
+        *("output", "citation", "partial_json", "finish_reason", "text", "id"),
+    )
 )
 _INSIDE = st.recursive(
     json_values,
@@ -137,12 +102,6 @@ def test_thousands_of_results_are_one_turn() -> None:
     assert [len(turn.results) for turn in asked.turns] == [5_000]
 
 
-def test_pieces_are_the_whole() -> None:
-    assert cut("", 3) == []
-    assert cut("ab", 3) == ["a", "b"]
-    assert "".join(cut("abcdefgh", 3)) == "abcdefgh"
-
-
 def test_an_event_without_a_name_or_with_comments_is_read() -> None:
     codec = codec_of("chat")
     stream = codec.read_stream()
@@ -152,3 +111,8 @@ def test_an_event_without_a_name_or_with_comments_is_read() -> None:
     reply = codec.read_reply(stream.body())
     assert reply is not None
     assert reply.turn.text == "x"
+
+
+def test_pieces_are_the_whole() -> None:
+    assert [cut(text, 3) for text in ("", "ab")] == [[], ["a", "b"]]
+    assert "".join(cut("abcdefgh", 3)) == "abcdefgh"

@@ -73,6 +73,8 @@ def test_openai_is_asked_by_tool_by_json_mode_and_by_words() -> None:
     assert sent("openai", rung="json_object")["response_format"] == {"type": "json_object"}
     assert not {"tools", "response_format"} & sent("openai", rung="text").keys()
     assert "response_format" not in sent("openai", shaped=False)
+    shape = shape_of({"type": "object", "additionalProperties": {"type": "string"}})
+    assert first_capability(endpoint("openai")).rung_for(shape) == "tool"  # keys are open
 
 
 def test_anthropic_is_sent_an_output_format() -> None:
@@ -89,22 +91,19 @@ def test_anthropic_is_sent_an_output_format() -> None:
 
 
 def test_parts_are_sent_in_each_protocols_form() -> None:
-    messages = (Message("user", PARTS),)
-    assert sent("openai", messages=messages)["messages"][0]["content"] == list(PARTS)
-    blocks = sent("anthropic", messages=messages)["messages"][0]["content"]
+    def content(protocol: str, *parts: Any) -> Any:
+        return sent(protocol, messages=(Message("user", parts),))["messages"][0]["content"]
+
+    assert content("openai", *PARTS) == list(PARTS)
+    detailed = {"type": "image_url", "image_url": {"url": IMAGE, "detail": "low"}}
+    assert content("openai", detailed) == [detailed]  # who speaks its form is sent all of it
+    blocks = content("anthropic", *PARTS)
     assert blocks[0] == {"type": "text", "text": "look"}
     assert blocks[1]["source"] == {"type": "base64", "media_type": "image/png", "data": "aGk="}
-    linked = ({"type": "image_url", "image_url": "https://h/x.png"},)
-    blocks = sent("anthropic", messages=(Message("user", linked),))["messages"][0]["content"]
+    blocks = content("anthropic", {"type": "image_url", "image_url": "https://h/x.png"})
     assert blocks[0]["source"] == {"type": "url", "url": "https://h/x.png"}
-    broken = (Message("user", ({"type": "image_url", "image_url": "data:image/png,hi"},)),)
     with pytest.raises(InputError, match="base64"):
-        sent("anthropic", messages=broken)
-
-
-def test_what_a_part_says_besides_is_sent_to_who_speaks_its_form() -> None:
-    part: dict[str, Any] = {"type": "image_url", "image_url": {"url": IMAGE, "detail": "low"}}
-    assert sent("openai", messages=(Message("user", (part,)),))["messages"][0]["content"] == [part]
+        content("anthropic", {"type": "image_url", "image_url": "data:image/png,hi"})
 
 
 def test_anthropics_system_prompt_is_one() -> None:
@@ -112,19 +111,10 @@ def test_anthropics_system_prompt_is_one() -> None:
     assert sent("anthropic", messages=messages)["system"] == "S\n\nT"
 
 
-def test_half_a_surrogate_pair_can_be_sent() -> None:
+def test_half_a_surrogate_pair_can_be_sent_and_a_temperature_that_is_no_number_cannot() -> None:
     assert sent("openai", messages=(Message("user", "a\ud800b"),))["messages"][0]["content"]
-
-
-def test_a_temperature_that_is_no_number_is_refused() -> None:
     with pytest.raises(InputError, match="not JSON"):
         sent("openai", temperature=float("nan"))
-
-
-def test_a_schema_with_open_keys_is_not_promised_as_strict() -> None:
-    shape = shape_of({"type": "object", "additionalProperties": {"type": "string"}})
-    capability = first_capability(endpoint("openai"))
-    assert capability.rung_for(shape) == "tool"
 
 
 # --- What is read --------------------------------------------------------------------------------
@@ -132,7 +122,6 @@ def test_a_schema_with_open_keys_is_not_promised_as_strict() -> None:
 UNMET: dict[str, Json] = {**MET, "verdict": "UNMET"}
 MET_TEXT, UNMET_TEXT = json.dumps(MET), json.dumps(UNMET)
 TWICE_TEXT = '{"reasoning": "x", "verdict": "UNMET", "verdict": "MET"}'
-CALLED = ({"type": "tool_use", "input": {"a": "é"}}, '{"a": "é"}')
 
 
 def read(codec: Codec, body: Any) -> RawReply:
@@ -199,18 +188,13 @@ def test_openais_reply_is_read(message: Any, finish: Any, expected: tuple[str, s
 @each(
     "content, stop, expected",
     [
-        ([{"type": "text", "text": "hi"}], "end_turn", ("hi", "stop")),
-        (
-            [{"type": "thinking", "thinking": "x"}, {"type": "text", "text": "hi"}],
-            "end_turn",
-            ("hi", "stop"),
-        ),
-        ([{"type": "text", "text": "h"}], "max_tokens", ("h", "length")),
+        ([text("hi")], "end_turn", ("hi", "stop")),
+        ([{"type": "thinking", "thinking": "x"}, text("hi")], "end_turn", ("hi", "stop")),
+        ([text("h")], "max_tokens", ("h", "length")),
         ([], "refusal", ("", "refusal")),
         (
-            [{"type": "text", "text": "so"}, {"type": "tool_use", "input": {"a": "é"}}],
-            "tool_use",
-            ('{"a": "é"}', "tool"),
+            [text("so"), {"type": "tool_use", "input": {"a": "é"}}],
+            *("tool_use", ('{"a": "é"}', "tool")),
         ),
         ([7, "x", None], "end_turn", ("", "stop")),
     ],
@@ -220,19 +204,22 @@ def test_anthropics_reply_is_read(content: Any, stop: str, expected: tuple[str, 
     assert (raw.text, raw.finish) == expected
 
 
+def called(*calls: Any, content: Any = None, **more: Any) -> tuple[Codec, Any]:
+    return OPENAI, chat(choice(content, tool_calls=list(calls), **more))
+
+
 @each(
     "codec, body",
     [
-        (OPENAI, chat(choice("I give the reply.", "tool_calls", tool_calls=[call(MET_TEXT)]))),
-        (OPENAI, chat(choice("", tool_calls=[call(MET_TEXT, "")]))),
-        (OPENAI, chat(choice("", tool_calls=[call(MET_TEXT, "functions.verdict")]))),
+        called(call(MET_TEXT), content="I give the reply.", finish="tool_calls"),
+        *(called(call(MET_TEXT, name), content="") for name in ("", "functions.verdict")),
         (OPENAI, chat(choice(MET_TEXT), choice(MET_TEXT))),
-        (OPENAI, chat(choice(UNMET_TEXT, tool_calls=[call(MET_TEXT)]))),
-        (OPENAI, chat(choice(None, tool_calls=[call(MET)]))),
-        (OPENAI, chat(choice(None, tool_calls=[call(MET_TEXT, None)]))),
-        (OPENAI, chat(choice(None, tool_calls=[call(MET_TEXT), call(MET)]))),
-        (OPENAI, chat(choice(None, tool_calls=[call(UNMET_TEXT, "search"), call(MET_TEXT)]))),
-        (OPENAI, chat(choice(MET_TEXT, tool_calls=[call(UNMET_TEXT, "search")]))),
+        called(call(MET_TEXT), content=UNMET_TEXT),
+        called(call(MET)),
+        called(call(MET_TEXT, None)),
+        called(call(MET_TEXT), call(MET)),
+        called(call(UNMET_TEXT, "search"), call(MET_TEXT)),
+        called(call(UNMET_TEXT, "search"), content=MET_TEXT),
         (OPENAI, chat(choice(None, function_call={"name": "verdict", "arguments": MET_TEXT}))),
         (OPENAI, chat(choice(MET_TEXT, tool_calls=None, function_call=None))),
         (ANTHROPIC, message(text("I give the reply."), use(MET))),
@@ -250,20 +237,8 @@ def test_calls_of_our_tool_are_the_reply(codec: Codec, body: Any) -> None:
 @each(
     "codec, body",
     [
-        (OPENAI, chat(choice(None, tool_calls=[call(MET_TEXT), call(UNMET_TEXT)]))),
-        (OPENAI, chat(choice(None, tool_calls=[call(MET_TEXT), call(UNMET)]))),
-        (OPENAI, chat(choice(None, tool_calls=[call(MET_TEXT), call("")]))),
-        (OPENAI, chat(choice(None, tool_calls=[call(MET_TEXT), call(TWICE_TEXT)]))),
-        (
-            OPENAI,
-            chat(
-                choice(
-                    None,
-                    tool_calls=[call(MET_TEXT)],
-                    function_call=call(UNMET_TEXT)["function"],
-                )
-            ),
-        ),
+        *(called(call(MET_TEXT), call(other)) for other in (UNMET_TEXT, UNMET, "", TWICE_TEXT)),
+        called(call(MET_TEXT), function_call=call(UNMET_TEXT)["function"]),
         (OPENAI, chat(choice(MET_TEXT), choice(UNMET_TEXT))),
         (OPENAI, chat(choice(MET_TEXT, "pause_turn"))),
         (ANTHROPIC, message(use(MET), use(UNMET))),
@@ -277,16 +252,14 @@ def test_attack_a_reply_that_contradicts_itself_or_ended_no_turn(codec: Codec, b
 
 
 def test_attack_calls_of_another_tool_are_no_reply() -> None:
-    assert read(OPENAI, chat(choice(None, tool_calls=[call(MET_TEXT, "search")]))).text == ""
+    assert read(*called(call(MET_TEXT, "search"))).text == ""
     assert read(ANTHROPIC, message(use(MET, "search"))).text == ""
 
 
 @each(
     "body",
     [
-        chat(choice(MET_TEXT), error={"message": "x"}),
-        chat(choice(MET_TEXT), error="it failed"),
-        chat(choice(MET_TEXT), error=True),
+        *(chat(choice(MET_TEXT), error=one) for one in ({"message": "x"}, "it failed", True)),
         chat({**choice(MET_TEXT), "error": {"code": 503, "message": "x"}}),
         chat(choice(MET_TEXT, "error")),
         chat(choice(MET_TEXT, "abort")),
@@ -386,44 +359,33 @@ def test_any_json_is_read_or_known_to_be_no_reply(data: Any) -> None:
 # --- What refusals teach -------------------------------------------------------------------------
 
 
-@each(
-    "message, more, lesson, changed",
-    [
-        (
-            "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.",
-            {"param": "max_tokens"},
-            "max_tokens",
-            {"token_field": "max_completion_tokens"},
-        ),
-        (
-            "max_tokens is too large: 100000. This model supports at most 16384 tokens",
-            {},
-            "max_tokens",
-            {"most_tokens": 16384},
-        ),
-        (
-            "max_tokens: 99999 > 8192, which is the maximum allowed number of output tokens",
-            {},
-            "max_tokens",
-            {"most_tokens": 8192},
-        ),
-        (
-            "'temperature' does not support 0",
-            {"param": "temperature"},
-            "temperature",
-            {"refused": frozenset({"temperature"})},
-        ),
-        ("bad value", {"param": "seed"}, "seed", {"refused": frozenset({"seed"})}),
-        (
-            "Unrecognized request argument: response_format",
-            {},
-            "json_schema",
-            {"rung": "tool"},
-        ),
-        ("Invalid schema for response_format", {}, "json_schema", {"rung": "json_schema"}),
-        ("the moon is full", {}, "", {"version": 0}),
-    ],
-)
+REFUSALS: list[tuple[str, dict[str, str], str, dict[str, Any]]] = [
+    (
+        "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.",
+        {"param": "max_tokens"},
+        "max_tokens",
+        {"token_field": "max_completion_tokens"},
+    ),
+    (
+        "max_tokens is too large: 100000. This model supports at most 16384 tokens",
+        *({}, "max_tokens", {"most_tokens": 16384}),
+    ),
+    (
+        "max_tokens: 99999 > 8192, which is the maximum allowed number of output tokens",
+        *({}, "max_tokens", {"most_tokens": 8192}),
+    ),
+    (
+        "'temperature' does not support 0",
+        *({"param": "temperature"}, "temperature", {"refused": frozenset({"temperature"})}),
+    ),
+    ("bad value", {"param": "seed"}, "seed", {"refused": frozenset({"seed"})}),
+    ("Unrecognized request argument: response_format", {}, "json_schema", {"rung": "tool"}),
+    ("Invalid schema for response_format", {}, "json_schema", {"rung": "json_schema"}),
+    ("the moon is full", {}, "", {"version": 0}),
+]
+
+
+@each("message, more, lesson, changed", REFUSALS)
 def test_a_refusal_teaches_what_to_leave_out(
     message: str, more: dict[str, str], lesson: str, changed: dict[str, Any]
 ) -> None:
@@ -452,6 +414,5 @@ def test_learning_ends_whatever_a_server_says(text: str) -> None:
 
 
 def test_a_model_of_ones_own_has_one_rung() -> None:
-    assert (
-        Capability(("text",), "text").learn("schema", Request(model="x", messages=()), None) == ""
-    )
+    request = Request(model="x", messages=())
+    assert Capability(("text",), "text").learn("schema", request, None) == ""

@@ -27,18 +27,17 @@ from assay.eval.cheats import FAMILIES, LIBRARY, Cheat, select_cheats
 from assay.eval.proofs.attack import CheatTrial, plan_attack
 from assay.eval.proofs.proof import CaseProof, Proof
 from assay.eval.proofs.scene import Scene, read_scene
-from assay.eval.runner import OnCell
 from assay.reports.page import TextPage
 from assay.reports.proofs import attack_line, render_proof
 from assay.sandbox import CommandResult, Limits, Mount, run_command
 from assay.scoring.json_safe import Json
-from assay.store.records import CellRecord
 from assay.tasks.case import Case, load_case
 from assay.tasks.task import case_task
 from assay.types.run import Run
 from assay.types.submission import Workspace
 from tests.command_line import COMMAND, assay, environment, result
-from tests.eval.test_selftest import write
+from tests.eval.test_selftest import ANSWER as _SOUND
+from tests.eval.test_selftest import played, write
 
 _WEAK = """
     id: weak
@@ -48,29 +47,13 @@ _WEAK = """
     graders:
       - {type: command, name: ready, cmd: 'test -f done'}
 """
-_SOUND = """
-    id: sum
-    task: {prompt: "What is 19 and 23? Reply with the number only."}
-    matrix: {harnesses: [replay], models: [reference]}
-    expected: "42"
-    graders:
-      - {type: exact_match}
-"""
 
 
 def attack(
     root: Path, cheats: Sequence[Cheat], *, max_reward: float | None = None
 ) -> tuple[Proof, dict[str, CheatTrial]]:
     plan = plan_attack([case_task(load_case(str(root)))], cheats, max_reward=max_reward)
-    rows: list[CellRecord] = []
-    totals: list[int] = []
-
-    def begin(total: int) -> OnCell:
-        totals.append(total)
-        return rows.append
-
-    findings = asyncio.run(plan.go(cache=str(root / "cache"), workers=4, begin=begin))
-    assert totals == [len(rows)]
+    findings, _ = played(plan, root)
     attempts = [one for one in findings.cases[0].checks if isinstance(one, CheatTrial)]
     return findings, {attempt.name: attempt for attempt in attempts}
 
@@ -100,10 +83,9 @@ def test_a_directory_that_a_command_searches_is_no_file_to_leave(tmp_path: Path)
 
 @pytest.mark.sandbox
 def test_patterns_in_dead_code_pay_without_passing(tmp_path: Path) -> None:
-    text = (
-        _WEAK + '      - {type: files, patterns: ["max_retries\\\\s*=\\\\s*\\\\d+"], weight: 0.5}\n'
-    )
-    text = text.replace("test -f done", "false")
+    pattern = '"max_retries\\\\s*=\\\\s*\\\\d+"'
+    text = _WEAK.replace("test -f done", "false")
+    text += f"      - {{type: files, patterns: [{pattern}], weight: 0.5}}\n"
     root = write(tmp_path, text, {"source/mathkit.py": "x = 1\n"})
     findings, found = attack(root, select_cheats(["answers"]))
     assert (findings.code, found["answer-dead-code"].outcome) == (0, "pays")
@@ -152,21 +134,23 @@ def test_a_case_that_grades_no_answer_is_not_tried_with_answers(tmp_path: Path) 
     assert attack_line(findings) == "NO VERDICT: no cheat was played"
 
 
-def test_a_cheat_that_keeps_itself_from_being_graded_escapes(tmp_path: Path) -> None:
-    own = """
+def _raising(root: Path, line: str) -> Path:
+    """A case with a grader that gives 0, unless a line of its own raises before."""
+    own = f"""
         from assay.graders import Grader
 
-        class Short(Grader):
-            name = "short"
-
+        class Own(Grader):
             @classmethod
             async def compute_score(cls, answer: str = "") -> float:
-                if len(answer) > 100_000:
-                    raise MemoryError("too long to read")
+                {line}
                 return 0.0
     """
-    text = _SOUND + "      - {type: 'python:./own.py:Short'}\n"
-    findings, found = attack(write(tmp_path, text, {"own.py": own}), select_cheats(["answer-huge"]))
+    return write(root, _SOUND + "      - {type: 'python:./own.py:Own'}\n", {"own.py": own})
+
+
+def test_a_cheat_that_keeps_itself_from_being_graded_escapes(tmp_path: Path) -> None:
+    raises = 'if len(answer) > 100_000: raise MemoryError("too long to read")'
+    findings, found = attack(_raising(tmp_path, raises), select_cheats(["answer-huge"]))
     assert (findings.code, found["answer-huge"].outcome) == (1, "escapes")
     assert "too long to read" in found["answer-huge"].said
 
@@ -186,18 +170,8 @@ def test_a_case_that_cannot_begin_leaves_no_verdict(tmp_path: Path) -> None:
 
 
 def test_a_case_on_which_doing_nothing_is_an_error_leaves_no_verdict(tmp_path: Path) -> None:
-    own = """
-        from assay.graders import Grader
-
-        class Broken(Grader):
-            name = "broken"
-
-            @classmethod
-            async def compute_score(cls, answer: str = "") -> float:
-                raise RuntimeError("no judge today")
-    """
-    text = _SOUND + "      - {type: 'python:./own.py:Broken'}\n"
-    findings, _ = attack(write(tmp_path, text, {"own.py": own}), select_cheats(["answers"]))
+    raises = 'raise RuntimeError("no judge today")'
+    findings, _ = attack(_raising(tmp_path, raises), select_cheats(["answers"]))
     assert findings.code == 3
     assert "no judge today" in findings.cases[0].checks[0].said
 
@@ -231,15 +205,12 @@ def test_every_cheat_has_its_own_id_and_a_known_family() -> None:
     assert all(cheat.title and cheat.title == cheat.title.strip(".") for cheat in LIBRARY)
 
 
-def test_an_unknown_cheat_is_bad_input() -> None:
-    with pytest.raises(InputError, match="did you mean 'fork-bomb'"):
-        select_cheats(["forkbomb"])
-
-
 def test_cheats_are_chosen_by_id_or_family() -> None:
     chosen = [cheat.id for cheat in select_cheats(["traces", "fork-bomb"])]
     assert chosen == ["fork-bomb", "trace-in-answer", "trace-files"]
     assert select_cheats([]) == LIBRARY
+    with pytest.raises(InputError, match="did you mean 'fork-bomb'"):
+        select_cheats(["forkbomb"])
 
 
 def _scene(root: Path, source: Mapping[str, str], hidden: Mapping[str, str], cmd: str) -> Scene:
@@ -298,12 +269,8 @@ def test_a_scene_knows_names_and_no_contents_of_hidden_tests(tmp_path: Path) -> 
 
 
 def test_every_cheat_can_be_played_wherever_it_applies(tmp_path: Path) -> None:
-    javascript = {
-        "kit.js": "exports.add = () => {};",
-        "package.json": "{",
-        "go.mod": "",
-        "a.go": "",
-    }
+    add = "exports.add = () => {};"
+    javascript = {"kit.js": add, "package.json": "{", "go.mod": "", "a.go": ""}
     scenes = [
         _scene(tmp_path / "python", _PYTHON, _HIDDEN, "make && pytest -q"),
         _scene(tmp_path / "node", javascript, {"a.test.js": ""}, "npm test"),
@@ -314,7 +281,7 @@ def test_every_cheat_can_be_played_wherever_it_applies(tmp_path: Path) -> None:
     scenes.append(read_scene(case_task(load_case(str(answered))), "What is 19 and 23?", None))
     applied = {c.id for scene in scenes for c in LIBRARY if c.deeds(scene) is not None}
     needs_more = {"git-history", "packages-tampered", "scripts-replaced", "files-asked-for"}
-    needs_more.add("answer-dead-code")
+    needs_more |= {"answer-dead-code"}
     assert {cheat.id for cheat in LIBRARY} - applied <= needs_more
 
 
@@ -454,13 +421,8 @@ def test_deeds_replace_whatever_is_in_the_way(workspace: Path) -> None:
     (workspace / "folder").mkdir()
     (workspace / "folder" / "inner").write_text("x")
     (workspace / "link").symlink_to("/etc")
-    play(
-        workspace,
-        Deeds(
-            files={"file/below/it": b"1", "folder": b"#!2", "link/passwd": b"3"},
-            links={"file/below/link": "it"},
-        ),
-    )
+    files = {"file/below/it": b"1", "folder": b"#!2", "link/passwd": b"3"}
+    play(workspace, Deeds(files=files, links={"file/below/link": "it"}))
     assert (workspace / "file" / "below" / "it").read_bytes() == b"1"
     assert os.access(workspace / "folder", os.X_OK)
     assert not (workspace / "link").is_symlink()

@@ -8,9 +8,10 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
@@ -27,6 +28,7 @@ from assay.errors import (
 from assay.eval.batch import Processes, in_batches, run_batches
 from assay.eval.cluster.actors import EndsWorkersError
 from assay.eval.cluster.pieces import by_pieces
+from assay.eval.rows import recorded, store_sink
 from assay.eval.rows.recorded import grade_rows, plan_rows
 from assay.eval.rows.store_sink import RowStore
 from assay.graders.spec import GraderSpec
@@ -102,10 +104,7 @@ async def test_when_all_processes_have_died_nobody_waits_for_one() -> None:
         os._exit(3)
 
     with Processes(die, 2) as pool, pytest.raises(GraderError, match="has ended"):
-        await asyncio.wait_for(
-            run_batches(range(9), pool, lambda _, __: None, at_once=4),
-            10,
-        )
+        await asyncio.wait_for(run_batches(range(9), pool, lambda _, __: None, at_once=4), 10)
 
 
 @each(
@@ -163,23 +162,31 @@ def test_processes_end_with_the_one_that_made_them_however_it_ends() -> None:
         assert process.stdout.read() == b""
 
 
-LARGE = 2_200
+LARGE = 95
+Large: TypeAlias = "Callable[..., str]"
 
 
-def large(root: Path, *more: str) -> str:
-    """A dataset that is read and graded by several processes."""
-    rows = [
-        {"id": f"r{n}", "answer": "x" * 2_000, "expected": "x" * 2_000 if n % 2 else "y", "n": n}
-        for n in range(LARGE)
-    ]
-    file = root / "large.jsonl"
-    file.write_text("".join(f"{line}\n" for line in [*map(json.dumps, rows), *more]))
-    return str(file)
+@pytest.fixture
+def large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Large:
+    """A dataset of so many rows that several processes grade it, as they do from 2,000 on."""
+    monkeypatch.setattr(recorded, "_AT_HOME", 40)
+    monkeypatch.setattr(store_sink, "_ROWS", 10)
+
+    def written(*more: str) -> str:
+        rows = [
+            {"id": f"r{n}", "answer": "x" * 200, "expected": "x" * 200 if n % 2 else "y", "n": n}
+            for n in range(LARGE)
+        ]
+        file = tmp_path / "large.jsonl"
+        file.write_text("".join(f"{line}\n" for line in [*map(json.dumps, rows), *more]))
+        return str(file)
+
+    return written
 
 
-def test_processes_grade_as_this_one_does(tmp_path: Path) -> None:
-    file, graders = large(tmp_path), [GraderSpec(type="exact_match"), GraderSpec(type="contains")]
-    graders[1] = GraderSpec(type="contains", options={"substring": "x"}, weight=0.5)
+def test_processes_grade_as_this_one_does(large: Large, tmp_path: Path) -> None:
+    contains = GraderSpec(type="contains", options={"substring": "x"}, weight=0.5)
+    file, graders = large(), [GraderSpec(type="exact_match"), contains]
     found: list[dict[str, tuple[object, ...]]] = []
     for workers in (1, 3):
         with Store.open(str(tmp_path / str(workers))) as store:
@@ -198,53 +205,38 @@ def test_processes_grade_as_this_one_does(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("{", "large.jsonl:2201:2: not a JSON object"),
-        ('{"id": "r3", "answer": ""}', "large.jsonl:2201: id 'r3' is also that of"),
-        ('{"id": "z", "answer": ""}\n{"answer": 3.0}', "large.jsonl:2202: 'answer' must be text"),
+        ("{", f"large.jsonl:{LARGE + 1}:2: not a JSON object"),
+        ('{"id": "r3", "answer": ""}', f"large.jsonl:{LARGE + 1}: id 'r3' is also that of"),
+        ('{"id": "z", "answer": ""}\n{"answer": 3.0}', f":{LARGE + 2}: 'answer' must be text"),
     ],
 )
-def test_a_large_dataset_with_a_malformed_row_leaves_nothing_in_the_store(
-    tmp_path: Path, line: str, said: str
+def test_a_dataset_with_a_malformed_row_leaves_nothing_in_the_store(
+    large: Large, tmp_path: Path, line: str, said: str
 ) -> None:
     graders = [GraderSpec(type="exact_match")]
     with Store.open(str(tmp_path / "home")) as store:
-        with (
-            pytest.raises(InputError) as caught,
-            plan_rows(large(tmp_path, line), graders, RowStore(store)),
-        ):
+        with pytest.raises(InputError) as caught, plan_rows(large(line), graders, RowStore(store)):
             pass
         assert said in str(caught.value)
         assert list(store.runs()) == []
         assert list(store._database.rows("SELECT seq FROM detail")) == []
 
 
-def test_a_large_dataset_without_the_label_leaves_nothing_in_the_store(tmp_path: Path) -> None:
-    file, graders = large(tmp_path), [GraderSpec(type="exact_match")]
-    with Store.open(str(tmp_path / "home")) as store:
-        to = RowStore(store)
-        with (
-            pytest.raises(InputError, match=r"no row of .* has a field 'correct'"),
-            plan_rows(file, graders, to, label="correct"),
-        ):
-            pass
-        assert list(store.runs()) == []
-        with plan_rows(file, graders, to, label="n") as rows:
-            asyncio.run(grade_rows(rows, workers=2))
-        assert store.run(to.run.id).finished
-
-
 @pytest.mark.parametrize("workers", [1, 2])
-def test_attack_a_row_that_turns_bad_while_others_are_graded(tmp_path: Path, workers: int) -> None:
-    file, graders = large(tmp_path), [GraderSpec(type="exact_match")]
+def test_attack_a_row_that_turns_bad_while_others_are_graded(
+    large: Large, tmp_path: Path, workers: int
+) -> None:
+    last = f'{{"id": "r{LARGE - 1}"'.encode()
+    file, graders = large(), [GraderSpec(type="exact_match")]
     with Store.open(str(tmp_path / "home")) as store:
         with plan_rows(file, graders, RowStore(store)) as rows:
             text = Path(file).read_bytes()
-            Path(file).write_bytes(text.replace(b'{"id": "r2199"', b'["id": "r2199"'))
-            with pytest.raises(InputError, match=r"large.jsonl(:2200:6: not a JSON| changed)"):
+            Path(file).write_bytes(text.replace(last, b"[" + last[1:]))
+            with pytest.raises(InputError, match=rf"large.jsonl(:{LARGE}:6: not a JSON| changed)"):
                 asyncio.run(grade_rows(rows, workers=workers))
             Path(file).write_bytes(text)
         with plan_rows(file, graders, RowStore(store)) as rows:
-            Path(file).write_bytes(text[: len(text) // 2 // 2_100 * 2_100])
+            Path(file).write_bytes(b"".join(text.splitlines(keepends=True)[: LARGE // 2]))
             with pytest.raises(InputError):
                 asyncio.run(grade_rows(rows, workers=workers))
         assert not any(run.finished for run in store.runs())
@@ -364,8 +356,8 @@ async def test_a_run_of_rows_is_held_before_anybody_can_see_it(
     assert states == ["running", "finished"]
 
 
-def test_a_large_run_is_gone_on_with_by_several_processes(tmp_path: Path) -> None:
-    file, graders = large(tmp_path), [GraderSpec(type="exact_match")]
+def test_a_large_run_is_gone_on_with_by_several_processes(large: Large, tmp_path: Path) -> None:
+    file, graders = large(), [GraderSpec(type="exact_match")]
 
     class StopError(Exception):
         pass
@@ -383,7 +375,7 @@ def test_a_large_run_is_gone_on_with_by_several_processes(tmp_path: Path) -> Non
             asyncio.run(grade_rows(again, workers=2))
         cells = list(store.cells(second.run.id))
         assert len(cells) == LARGE
-        assert {len(store.history(second.run.id, cell.key)) for cell in cells[::100]} == {1}
+        assert {len(store.history(second.run.id, cell.key)) for cell in cells} == {1}
 
 
 def test_an_error_is_graded_again_when_its_run_is_gone_on_with(tmp_path: Path) -> None:

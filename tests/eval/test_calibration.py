@@ -9,10 +9,11 @@ import asyncio
 import dataclasses
 import json
 import random
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -36,6 +37,7 @@ from assay.statistics.ranking import auroc
 from assay.testing import Asked, FakeJudge
 from assay.types.submission import Submission
 from assay.types.thread import StringThread
+from tests.each import each
 
 Judge = Callable[[Submission], float | None]
 
@@ -44,6 +46,14 @@ def _file(tmp_path: Path, rows: Sequence[dict[str, Json]]) -> str:
     file = tmp_path / "labels.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     return str(file)
+
+
+def _labelled(tmp_path: Path, labels: Sequence[Json], **reading: Any) -> LabelledSet:
+    """Rows of which the answer is the number, and the label one of these."""
+    rows: list[dict[str, Json]] = [
+        {"answer": f"{n}", "label": label} for n, label in enumerate(labels)
+    ]
+    return read_labelled(_file(tmp_path, rows), **reading)
 
 
 def _target(judge: Judge, asked: list[str] | None = None) -> Target:
@@ -90,50 +100,65 @@ _KINDS: list[tuple[list[Json], str, list[float | None]]] = [
 ]
 
 
-@pytest.mark.parametrize(("labels", "kind", "truths"), _KINDS)
+@each(("labels", "kind", "truths"), _KINDS)
 def test_labels_of_every_kind(
     tmp_path: Path, labels: list[Json], kind: str, truths: list[float | None]
 ) -> None:
-    rows: list[dict[str, Json]] = [
-        {"answer": f"{n}", "labels": label} for n, label in enumerate(labels)
-    ]
-    found = read_labelled(_file(tmp_path, rows))
+    found = _labelled(tmp_path, labels)
     assert found.scale.kind == kind
     assert [one.truth for one in found.items] == truths
 
 
-def test_levels_with_names_are_put_in_order_by_their_author(tmp_path: Path) -> None:
-    file = _file(tmp_path, [{"answer": "1", "label": "fair"}, {"answer": "2", "label": "good"}])
-    with pytest.raises(InputError, match="--levels"):
-        read_labelled(file)
-    found = read_labelled(file, levels=["poor", "fair", "good"])
-    assert [one.truth for one in found.items] == [0.5, 1.0]
-    with pytest.raises(InputError, match=r"labels.jsonl:2: label 'good' is not one of"):
-        read_labelled(file, levels=["poor", "fair"])
-
-
-@pytest.mark.parametrize(
-    ("label", "quoted"), [("PASS", "'PASS'"), ("FAIL", "'FAIL'"), (True, "true"), (False, "false")]
+@each(
+    ("labels", "levels", "truths"),
+    [
+        (["fair", "good"], ["poor", "fair", "good"], [0.5, 1.0]),
+        (
+            ["FAIL", "pass", "MET", True, "SOME"],
+            ["FAIL", "SOME", "PASS"],
+            [0.0, 1.0, 1.0, 1.0, 0.5],
+        ),
+        ([3, "1"], ["1", "2", "3"], [1.0, 0.0]),
+        (["yes", "maybe"], ["no", "maybe", "yes"], [1.0, 0.5]),
+        ([[1, 4, 5], 0], ["0", "1", "2", "3", "4", "5"], [0.8, 0.0]),  # their lower median
+    ],
 )
-def test_a_verdict_is_no_level_of_numbers(tmp_path: Path, label: Json, quoted: str) -> None:
-    """True is 1 to Python: people who said yes would have said the lowest level."""
-    file = _file(tmp_path, [{"answer": "1", "label": 2}, {"answer": "2", "label": label}])
-    with pytest.raises(InputError, match=f"labels.jsonl:2: label {quoted} is not one of 1, 2, 3"):
-        read_labelled(file, levels=["1", "2", "3"])
+def test_levels_are_put_in_order_by_their_author(
+    tmp_path: Path, labels: list[Json], levels: list[str], truths: list[float]
+) -> None:
+    assert [one.truth for one in _labelled(tmp_path, labels, levels=levels).items] == truths
 
 
-def test_levels_that_are_words_of_verdicts(tmp_path: Path) -> None:
-    labels: list[Json] = ["FAIL", "pass", "MET", True, "SOME"]
-    file = _file(tmp_path, [{"answer": f"{n}", "label": one} for n, one in enumerate(labels)])
-    found = read_labelled(file, levels=["FAIL", "SOME", "PASS"])
-    assert [one.truth for one in found.items] == [0.0, 1.0, 1.0, 1.0, 0.5]
+@each(
+    ("labels", "levels", "said"),
+    [
+        (["fair", "good"], None, "--levels"),
+        (["fair", "good"], ["poor", "fair"], "labels.jsonl:2: label 'good' is not one of"),
+        # True is 1 to Python: people who said yes would have said the lowest level.
+        ([2, "PASS"], ["1", "2", "3"], "labels.jsonl:2: label 'PASS' is not one of 1, 2, 3"),
+        ([2, "FAIL"], ["1", "2", "3"], "labels.jsonl:2: label 'FAIL' is not one of 1, 2, 3"),
+        ([2, True], ["1", "2", "3"], "labels.jsonl:2: label true is not one of 1, 2, 3"),
+        ([2, False], ["1", "2", "3"], "labels.jsonl:2: label false is not one of 1, 2, 3"),
+        ([True, 0.5], None, "labels.jsonl:2: label 0.5 is of another kind than true"),
+        ([0.5, "PASS"], None, "labels.jsonl:2: label 'PASS' is of another kind than 0.5"),
+        ([0.5, 17.5], None, "label 17.5 is neither in [0, 1] nor one of a few levels"),
+        ([[True, [1]]], None, "labels.jsonl:1: a label is list"),
+        ([1e400], None, "labels.jsonl:1: not a JSON object: Infinity"),
+        ([5, 5.0], None, "label 5 is a level, and labels alone do not show which levels"),
+        ([10**400], None, "labels.jsonl:1: a label is too large"),
+        (["NA", "NA"], None, "no row has a label"),
+    ],
+)
+def test_what_can_be_no_label_names_its_line(
+    tmp_path: Path, labels: list[Json], levels: list[str] | None, said: str
+) -> None:
+    with pytest.raises(InputError, match=re.escape(said)):
+        _labelled(tmp_path, labels, levels=levels or ())
 
 
 def test_labels_of_another_kind_are_named_as_they_are_written(tmp_path: Path) -> None:
-    labels: list[Json] = ["PASSED", "PASS", "FAIL", "PASS", "PASSED"]
-    file = _file(tmp_path, [{"answer": f"{n}", "label": one} for n, one in enumerate(labels)])
     with pytest.raises(InputError) as refused:
-        read_labelled(file)
+        _labelled(tmp_path, ["PASSED", "PASS", "FAIL", "PASS", "PASSED"])
     said = str(refused.value).replace(f"{tmp_path}/", "")
     odd = "labels.jsonl:1: label 'PASSED'; labels.jsonl:5: label 'PASSED'"
     assert f"{odd} are of another kind than 'PASS' of labels.jsonl:2" in said
@@ -158,27 +183,6 @@ def test_what_asking_takes_is_what_it_took_though_a_cache_answers() -> None:
     assert cost_of([Graded(id="a", status="scored", score=1.0)]).seconds is None
 
 
-_BAD: list[tuple[list[Json], str]] = [
-    ([True, 0.5], r"labels.jsonl:2: label 0.5 is of another kind than true"),
-    ([0.5, "PASS"], r"labels.jsonl:2: label 'PASS' is of another kind than 0.5"),
-    ([0.5, 17.5], r"labels.jsonl:2: label 17.5 is neither in \[0, 1\] nor one of a few levels"),
-    ([[True, [1]]], r"labels.jsonl:1: a label is list"),
-    ([1e400], r"labels.jsonl:1: not a JSON object: Infinity"),
-    ([5, 5.0], "label 5 is a level, and labels alone do not show which levels"),
-    ([10**400], r"labels.jsonl:1: a label is too large"),
-    (["NA", "NA"], "no row has a label"),
-]
-
-
-@pytest.mark.parametrize(("labels", "said"), _BAD)
-def test_what_can_be_no_label_names_its_line(tmp_path: Path, labels: list[Json], said: str) -> None:
-    rows: list[dict[str, Json]] = [
-        {"answer": f"{n}", "label": label} for n, label in enumerate(labels)
-    ]
-    with pytest.raises(InputError, match=said):
-        read_labelled(_file(tmp_path, rows))
-
-
 def test_levels_are_never_guessed_from_the_labels_that_occur(tmp_path: Path) -> None:
     """A perfect grader on 1 to 5 had a kappa of 0.6, where labels were of 2 to 4 alone."""
     truth = [2 + n % 3 for n in range(60)]
@@ -194,13 +198,7 @@ def test_levels_are_never_guessed_from_the_labels_that_occur(tmp_path: Path) -> 
     assert card.kappa.value == 1.0
 
 
-def test_several_raters_on_levels_have_their_lower_median(tmp_path: Path) -> None:
-    rows: list[dict[str, Json]] = [{"answer": "a", "label": [1, 4, 5]}, {"answer": "b", "label": 0}]
-    found = read_labelled(_file(tmp_path, rows), levels=["0", "1", "2", "3", "4", "5"])
-    assert [one.truth for one in found.items] == [0.8, 0]
-
-
-@pytest.mark.parametrize("word", ["NONE", "NA", "null", "n/a"])
+@each("word", ["NONE", "NA", "null", "n/a"])
 def test_a_level_that_is_called_none_is_a_label(tmp_path: Path, word: str) -> None:
     names = [word, "SOME", "ALL"]
     rows: list[dict[str, Json]] = [
@@ -213,15 +211,6 @@ def test_a_level_that_is_called_none_is_a_label(tmp_path: Path, word: str) -> No
     rows[0]["label"] = word.swapcase()
     with pytest.raises(InputError, match="is not one of"):
         read_labelled(_file(tmp_path, rows), levels=names)
-
-
-def test_levels_may_be_named_with_numbers_and_with_yes(tmp_path: Path) -> None:
-    rows: list[dict[str, Json]] = [{"answer": "a", "label": 3}, {"answer": "b", "label": "1"}]
-    found = read_labelled(_file(tmp_path, rows), levels=["1", "2", "3"])
-    assert [one.truth for one in found.items] == [1.0, 0.0]
-    rows = [{"answer": "a", "label": "yes"}, {"answer": "b", "label": "maybe"}]
-    found = read_labelled(_file(tmp_path, rows), levels=["no", "maybe", "yes"])
-    assert [one.truth for one in found.items] == [1.0, 0.5]
 
 
 _JSON = st.recursive(
@@ -246,21 +235,16 @@ def test_any_labels_are_a_scale_or_refused(values: list[Json]) -> None:
     assert all(0.0 <= scale.value(label) <= 1.0 for label, _ in said)
 
 
-def test_one_answer_drawn_twice_is_one_observation(tmp_path: Path) -> None:
+def test_one_answer_twice_is_one_observation_or_refused_with_two_labels(tmp_path: Path) -> None:
     rows: list[dict[str, Json]] = [{"id": name, "answer": "x", "label": True} for name in "ab"]
     read = read_labelled(_file(tmp_path, [*rows, {"id": "c", "answer": "y", "label": False}]))
     assert len(read.items) == 2
-
-
-def test_one_answer_twice_with_two_labels_is_refused(tmp_path: Path) -> None:
-    rows: list[dict[str, Json]] = [
-        {"id": name, "answer": "x", "label": label} for name, label in (("a", True), ("b", False))
-    ]
+    rows[1]["label"] = False
     with pytest.raises(InputError, match=r"labels.jsonl:2 is the same row as .*labels.jsonl:1"):
         read_labelled(_file(tmp_path, rows))
 
 
-@pytest.mark.parametrize("name", ["label", "labels", "human"])
+@each("name", ["label", "labels", "human"])
 def test_no_label_reaches_the_grader(tmp_path: Path, name: str) -> None:
     rows: list[dict[str, Json]] = [
         {"answer": "1", name: True, "grade": {"reward": 1}, "kept": 1},
@@ -326,14 +310,11 @@ def test_measures_are_those_of_statistics(tmp_path: Path) -> None:
     assert card.baselines["always_yes"] == pytest.approx(sum(truth) / 150)
 
 
-@pytest.mark.parametrize(("threshold", "yes"), [(0.0, 20), (7.0, 0)])
+@each(("threshold", "yes"), [(0.0, 20), (7.0, 0)])
 def test_a_threshold_is_for_scores_and_changes_no_verdict_of_people(
     tmp_path: Path, threshold: float, yes: int
 ) -> None:
-    rows: list[dict[str, Json]] = [
-        {"id": n, "answer": f"{n % 2}", "label": bool(n % 2), "n": n} for n in range(20)
-    ]
-    card = _measured(read_labelled(_file(tmp_path, rows)), _by_answer, threshold=threshold)
+    card = _measured(_yes_no(tmp_path, n=20), _by_answer, threshold=threshold)
     right = [[0, 10], [0, 10]] if yes else [[10, 0], [10, 0]]
     assert [list(row) for row in card.confusion] == right
     assert card.measures["accuracy"].value == 0.5
@@ -370,9 +351,9 @@ def test_numbers_have_a_correlation_and_a_baseline(tmp_path: Path) -> None:
     assert card.kappa.value is not None
 
 
-def _yes_no(tmp_path: Path, *, n: int = 24, **more: Json) -> LabelledSet:
+def _yes_no(tmp_path: Path, *, n: int = 24) -> LabelledSet:
     rows: list[dict[str, Json]] = [
-        {"id": n, "answer": f"{n % 2}", "label": n % 2 == 1, "n": n, **more} for n in range(n)
+        {"id": n, "answer": f"{n % 2}", "label": n % 2 == 1, "n": n} for n in range(n)
     ]
     return read_labelled(_file(tmp_path, rows))
 
@@ -430,28 +411,6 @@ def test_a_judge_that_always_says_yes_has_no_kappa_whatever_its_accuracy(tmp_pat
     card = _measured(read_labelled(_file(tmp_path, rows)), lambda _: 1.0)
     assert card.measures["accuracy"].value == card.baselines["always_yes"] == 0.9
     assert (card.kappa.value, card.measures["balanced_accuracy"].value) == (0.0, 0.5)
-
-
-def test_clusters_make_intervals_wider(tmp_path: Path) -> None:
-    rows: list[dict[str, Json]] = []
-    for n in range(200):
-        question = n // 10
-        said = question % 3 != 0
-        is_right = question % 5 != 0
-        label = said if is_right else not said
-        rows.append({"answer": f"{int(said)}", "label": label, "question_id": question, "n": n})
-    file = _file(tmp_path, rows)
-    alone = _measured(read_labelled(file), _by_answer)
-    together = _measured(read_labelled(file, cluster="question_id"), _by_answer)
-    assert together.labels.clusters == 20
-    for name in ("accuracy", "kappa"):
-        assert _width(together, name) > 1.5 * _width(alone, name)
-    with pytest.raises(InputError, match="cannot name a cluster"):
-        read_labelled(file, cluster="question")
-
-
-def _width(card: Card, name: str) -> float:
-    return _length(card.measures[name])
 
 
 def _length(found: Figure) -> float:
@@ -569,13 +528,11 @@ def test_an_interrupted_calibration_goes_on_and_asks_errors_again(tmp_path: Path
     assert not before & set(asked)
 
 
-_ALL = ("kappa", "flips", "raised")
-
-
 def _intervals(card: Card) -> dict[str, Figure]:
     assert card.flips is not None
     assert card.attacks is not None
-    return dict(zip(_ALL, (card.kappa, card.flips.rate, card.attacks.raised), strict=True))
+    others = {"flips": card.flips.rate, "raised": card.attacks.raised}
+    return {"kappa": card.kappa, "accuracy": card.measures["accuracy"], **others}
 
 
 def test_clusters_make_every_interval_wider(tmp_path: Path) -> None:
@@ -601,10 +558,12 @@ def test_clusters_make_every_interval_wider(tmp_path: Path) -> None:
         turns.clear()
         options = Options(repeats=2, attacks=BUILT_IN)
         labelled = read_labelled(_file(tmp_path, rows), cluster=cluster)
-        return _intervals(asyncio.run(calibrate(_target(judge), labelled, options)))
+        card = asyncio.run(calibrate(_target(judge), labelled, options))
+        assert card.labels.clusters == (20 if cluster else 200)
+        return _intervals(card)
 
     alone, together = measured(rows, ""), measured(rows, "question_id")
-    for name in _ALL:
+    for name in alone:
         assert together[name].value == pytest.approx(alone[name].value), name
         assert _length(together[name]) > 1.4 * _length(alone[name]), name
     rows.append({"answer": "mine", "label": True, "n": 400})

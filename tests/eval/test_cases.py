@@ -23,12 +23,22 @@ from assay.tasks.blocks import HarnessSpec
 from assay.tasks.case import load_case
 from assay.tasks.task import case_task
 from assay.types import Run
+from tests.each import each
 from tests.written_files import write_files
+
+_WHOLE = {
+    "id": "id: c",
+    "task": "task: {prompt: p}",
+    "matrix": "matrix: {harnesses: [echo], models: [m]}",
+    "graders": "graders: [{type: files, patterns: [x]}]",
+}
 
 
 def make_case(root: Path, text: str, files: Mapping[str, str] | None = None) -> Path:
-    """Write a case with a source."""
-    (root / "case.yaml").write_text(textwrap.dedent(text), "utf-8")
+    """Write a case with a source; blocks that it does not say are the least that a case has."""
+    said = textwrap.dedent(text).lstrip("\n")
+    rest = [line for block, line in _WHOLE.items() if f"\n{block}:" not in f"\n{said}"]
+    (root / "case.yaml").write_text("".join(f"{line}\n" for line in rest) + said, "utf-8")
     write_files(root / "source", files or {})
     return root
 
@@ -68,11 +78,8 @@ async def test_set_up_takes_bodies_away_and_runs_commands(tmp_path: Path) -> Non
     case = make_case(
         tmp_path,
         """
-        id: c
-        task: {prompt: p}
         source: {path: source}
         setup: {stub: [{file: lib.py, function: add}], run: ["echo ready > state.txt"]}
-        matrix: {harnesses: [echo], models: [m]}
         graders:
           - type: command
             cmd: |
@@ -93,40 +100,21 @@ async def test_set_up_takes_bodies_away_and_runs_commands(tmp_path: Path) -> Non
     assert run.reward == 1.0, run.grade
 
 
-async def test_a_stub_of_nothing_is_refused_by_name(tmp_path: Path) -> None:
-    case = make_case(
-        tmp_path,
-        """
-        id: c
-        task: {prompt: p}
-        source: {path: source}
-        setup: {stub: [{file: lib.py, function: ad}]}
-        matrix: {harnesses: [echo], models: [m]}
-        graders: [{type: files, patterns: [x]}]
-        """,
-        {"lib.py": "def add(): pass\n"},
-    )
-    run = await run_case(case)
-    assert run.grade.is_error
-    assert "no function 'ad'" in str(run.grade.content)
-    assert run.prompt is None
-
-
 @pytest.mark.sandbox
-async def test_a_set_up_command_that_fails_is_our_error_not_the_agents_zero(tmp_path: Path) -> None:
-    case = make_case(
-        tmp_path,
-        """
-        id: c
-        task: {prompt: p}
-        setup: {run: ["echo broken here >&2; exit 3"]}
-        matrix: {harnesses: [echo], models: [m]}
-        graders: [{type: files, patterns: [x]}]
-        """,
-    )
-    run = await run_case(case)
-    assert (run.reward, run.grade.is_error) == (None, True)
-    assert "broken here" in str(run.grade.content)
+@each(
+    ("setup", "said"),
+    [
+        ("{stub: [{file: lib.py, function: ad}]}", "no function 'ad'"),
+        ('{run: ["echo broken here >&2; exit 3"]}', "broken here"),
+    ],
+)
+async def test_a_set_up_that_fails_is_our_error_not_the_agents_zero(
+    setup: str, said: str, tmp_path: Path
+) -> None:
+    text = f"source: {{path: source}}\nsetup: {setup}"
+    run = await run_case(make_case(tmp_path, text, {"lib.py": "def add(): pass\n"}))
+    assert (run.reward, run.grade.is_error, run.prompt) == (None, True, None)
+    assert said in str(run.grade.content)
 
 
 @pytest.mark.sandbox
@@ -134,9 +122,6 @@ async def test_graders_do_not_see_what_other_graders_changed(tmp_path: Path) -> 
     case = make_case(
         tmp_path,
         """
-        id: c
-        task: {prompt: p}
-        matrix: {harnesses: [echo], models: [m]}
         graders:
           - {type: command, cmd: "touch mark; test -e mark"}
           - {type: command, cmd: "test ! -e mark"}
@@ -150,15 +135,7 @@ async def test_the_agent_sees_neither_the_case_nor_the_host(tmp_path: Path) -> N
     secret = tmp_path / "hidden"
     secret.mkdir()
     (secret / "oracle.txt").write_text("oracle", "utf-8")
-    case = make_case(
-        tmp_path,
-        """
-        id: c
-        task: {prompt: p}
-        matrix: {harnesses: [echo], models: [m]}
-        graders: [{type: exact_match, expected: "no"}]
-        """,
-    )
+    case = make_case(tmp_path, 'graders: [{type: exact_match, expected: "no"}]')
     probe = f'cat {secret}/oracle.txt 2>/dev/null || cat ../*/oracle.txt 2>/dev/null || echo "no"'
     run = await run_case(case, command("/bin/sh", "-c", probe))
     assert (run.reward, run.trace.content) == (1.0, "no")
@@ -168,15 +145,7 @@ async def test_the_agent_sees_neither_the_case_nor_the_host(tmp_path: Path) -> N
 async def test_a_harness_that_cannot_start_is_an_error_and_exit_127_of_an_agent_is_not(
     tmp_path: Path,
 ) -> None:
-    case = make_case(
-        tmp_path,
-        """
-        id: c
-        task: {prompt: p}
-        matrix: {harnesses: [echo], models: [m]}
-        graders: [{type: exact_match, expected: good}]
-        """,
-    )
+    case = make_case(tmp_path, "graders: [{type: exact_match, expected: good}]")
     missing = await run_case(case, command("no-such-agent"))
     assert (missing.reward, missing.grade.is_error) == (None, True)
     assert "no program 'no-such-agent'" in str(missing.grade.content)
@@ -189,9 +158,7 @@ async def test_places_in_a_prompt_are_not_filled_in(tmp_path: Path) -> None:
     case = make_case(
         tmp_path,
         """
-        id: c
         task: {prompt: "say {model} and {workspace}"}
-        matrix: {harnesses: [echo], models: [m]}
         graders: [{type: contains, substring: "say {model} and {workspace}"}]
         """,
     )
@@ -221,9 +188,6 @@ async def test_a_virtual_environment_is_built_once_and_seen_by_agent_and_grader(
     case = make_case(
         tmp_path,
         """
-        id: c
-        task: {prompt: p}
-        matrix: {harnesses: [echo], models: [m]}
         environment: {kind: pip-venv, env: {COLOUR: blue}, commands: ["echo built > built.txt"]}
         graders:
           - {type: command, cmd: "python -c 'import sys; sys.exit(sys.prefix == sys.base_prefix)'"}
@@ -261,16 +225,7 @@ async def test_an_environment_that_cannot_be_built_is_an_error(
     uv.write_text('#!/bin/sh\n[ "$1" = venv ] && exec mkdir "$2"\necho "no $6 here" >&2; exit 2\n')
     uv.chmod(0o755)
     monkeypatch.setenv("PATH", f"{uv.parent}:{os.environ['PATH']}")
-    case = make_case(
-        tmp_path,
-        """
-        id: c
-        task: {prompt: p}
-        matrix: {harnesses: [echo], models: [m]}
-        environment: {kind: uv, requirements: [no-such-requirement]}
-        graders: [{type: files, patterns: [x]}]
-        """,
-    )
+    case = make_case(tmp_path, "environment: {kind: uv, requirements: [no-such-requirement]}")
     run = await run_case(case)
     assert run.grade.is_error
     assert "no no-such-requirement here" in str(run.grade.content)
@@ -290,15 +245,11 @@ async def test_an_editable_build_saw_none_of_the_environments_variables(
         return venv
 
     monkeypatch.setattr(provision, "_virtual_environment", made)
-    (tmp_path / "source").mkdir()
-    (tmp_path / "source" / "kit.py").touch()
-    (tmp_path / "case.yaml").write_text(
-        "id: built\ntask: {prompt: x}\nsource: {path: source}\n"
-        "environment: {kind: pip-venv, install: editable, env: {VERSION: '9.2'}}\n"
-        "matrix: {harnesses: [echo], models: [m]}\n"
-        "graders: [{type: files, patterns: [x]}]\n"
-    )
-    case = load_case(str(tmp_path / "case.yaml"))
+    text = """
+        source: {path: source}
+        environment: {kind: pip-venv, install: editable, env: {VERSION: '9.2'}}
+    """
+    case = load_case(str(make_case(tmp_path, text, {"kit.py": ""})))
     workspace = await provision.lay_out(case, tmp_path / "left", str(tmp_path / "cache"))
     built = Path(workspace.path, "built").read_text()
     assert built.startswith("9.2 -m pip install")

@@ -9,11 +9,13 @@ from typing import cast
 import pytest
 
 from assay.eval.workspaces import commands
+from assay.graders.spec import GraderSpec
 from assay.graders.testing import runners
 from assay.graders.testing.commands import programs_of
 from assay.graders.testing.runners import has_module
 from assay.tasks import Taskset
 from assay.types import Run, Workspace
+from tests.each import each
 from tests.eval.test_cases import command, make_case
 
 pytestmark = [pytest.mark.sandbox]
@@ -32,10 +34,7 @@ async def graded(
     root: Path, line: str, changes: dict[str, str], *, submission: str = "", script: str = ""
 ) -> Run:
     case = f"""
-        id: c
         source: {{path: ./source}}
-        matrix: {{harnesses: [echo], models: [m]}}
-        task: {{prompt: "Mend f."}}
         {submission}
         graders:
           - type: command
@@ -75,9 +74,8 @@ async def test_attack_a_module_named_like_python_s_own(
 
 
 async def test_attack_a_link_named_like_python_s_own(tmp_path: Path) -> None:
-    script = "ln -s own json\n"
-    line = f"python3 -c '{CHECK}'"
-    run = await graded(tmp_path, line, {"own/__init__.py": SHADOW}, script=script)
+    own = {"own/__init__.py": SHADOW}
+    run = await graded(tmp_path, f"python3 -c '{CHECK}'", own, script="ln -s own json\n")
     assert run.reward == 0.0
     assert flags_of(run)
 
@@ -103,12 +101,13 @@ async def test_honest_names_are_taken(
 
 
 def test_what_the_source_has_is_the_task_s_own(tmp_path: Path) -> None:
-    from assay.graders.spec import GraderSpec
+    def found(line: str) -> set[str]:
+        spec = GraderSpec(type="command", options={"cmd": line})
+        return {*commands.stand_ins([spec], ["json.py", "types/a.py"], Workspace(path="x"))}
 
-    spec = GraderSpec(type="command", options={"cmd": "python3 -m app"})
-    found = {*commands.stand_ins([spec], ["json.py", "types/a.py"], Workspace(path="x"))}
-    assert "shlex" in found
-    assert not found & {"json", "types", "app"}
+    assert "shlex" in found("python3 -m app")
+    assert not found("python3 -m app") & {"json", "types", "app", "pytest"}
+    assert {"pytest", "_pytest", "pluggy", "shlex"} <= found("python3 -m pytest")
 
 
 @pytest.mark.parametrize(
@@ -143,14 +142,7 @@ async def test_the_kind_pytest_without_a_pytest_is_an_error_before_the_agent_sta
     """The agents of a whole matrix worked, and were paid, before anybody was told."""
     monkeypatch.setattr(runners, "_own_packages", lambda: tmp_path)
     monkeypatch.setattr(runners, "_SYSTEM", str(tmp_path / "no-python"))
-    case = f"""
-        id: c
-        source: {{path: ./source}}
-        matrix: {{harnesses: [echo], models: [m]}}
-        task: {{prompt: "Mend f."}}
-        graders: [{grader}]
-    """
-    make_case(tmp_path, textwrap.dedent(case), SOURCE)
+    make_case(tmp_path, f"source: {{path: ./source}}\ngraders: [{grader}]\n", SOURCE)
     worked: list[Run] = []
 
     async def agent(run: Run) -> None:
@@ -162,27 +154,25 @@ async def test_the_kind_pytest_without_a_pytest_is_an_error_before_the_agent_sta
     assert worked == []
 
 
-@pytest.mark.parametrize("line", ["pytest -q", "python3 -m pytest -q"])
-@pytest.mark.parametrize(("body", "reward"), [("return 2", 1.0), ("return 3", 0.0)])
+@pytest.mark.parametrize(
+    ("line", "body", "reward"),
+    [("pytest -q", "return 2", 1.0), ("python3 -m pytest -q", "return 3", 0.0)],
+)
 async def test_pytest_is_simply_there(line: str, body: str, reward: float, tmp_path: Path) -> None:
     test = "import sys\nsys.path.insert(0, '.')\nfrom app import f\ndef test_f(): assert f() == 2\n"
     changes = {"app.py": f"def f():\n    {body}\n", "checks/test_app.py": test}
-    run = await graded(
-        tmp_path, f"{line} checks", changes, submission="submission: {include: [checks/*]}"
-    )
+    include = "submission: {include: [checks/*]}"
+    run = await graded(tmp_path, f"{line} checks", changes, submission=include)
     assert run.reward == reward, run.grade
 
 
-@pytest.mark.parametrize("module", ["pytest", "_pytest", "pluggy"])
-async def test_attack_a_module_named_like_what_pytest_consists_of(
-    module: str, tmp_path: Path
-) -> None:
-    run = await graded(tmp_path, "python3 -m pytest no_such_test.py", {f"{module}.py": SHADOW})
+async def test_attack_a_module_named_like_what_pytest_consists_of(tmp_path: Path) -> None:
+    run = await graded(tmp_path, "python3 -m pytest no_such_test.py", {"pluggy.py": SHADOW})
     assert run.reward == 0.0
     assert flags_of(run)
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "programs"),
     [
         ("! grep -ri password .", ("grep",)),

@@ -27,7 +27,7 @@ class Trees:
         self.left = directory / "left"
         self.graded = directory / "graded"
         self.left.mkdir()
-        write(self.left, files)
+        write_files(self.left, files)
         for path in self.left.rglob("*"):  # laid out long ago: a fresh file is read again
             os.utime(path, (1, 1))
         self.source = keep_source(self.home, str(self.left))
@@ -54,10 +54,6 @@ class Trees:
         }
 
 
-def write(root: Path, files: dict[str, str]) -> None:
-    write_files(root, files)
-
-
 @pytest.fixture
 def trees(tmp_path: Path) -> Trees:
     return Trees(
@@ -73,7 +69,7 @@ def trees(tmp_path: Path) -> Trees:
 
 
 def test_changes_are_graded_and_protected_paths_are_the_sources(trees: Trees) -> None:
-    write(
+    write_files(
         trees.left,
         {
             "kit.py": "solved",
@@ -165,14 +161,14 @@ def test_hard_links_and_special_files_do_no_harm(trees: Trees) -> None:
 
 def test_names_that_are_not_utf_8_and_long_paths_are_handled(trees: Trees) -> None:
     odd = os.fsdecode(b"odd-\xff.py")
-    write(trees.left, {odd: "odd", "/".join(["d" * 200] * 6): "deep"})
+    write_files(trees.left, {odd: "odd", "/".join(["d" * 200] * 6): "deep"})
     found = trees.grade()
     assert (trees.graded / odd).read_text() == "odd"
     assert any(path.startswith("ddd") for path in found["dropped"])
 
 
 def test_start_up_hooks_are_flagged(trees: Trees) -> None:
-    write(trees.left, {"sitecustomize.py": "x", "deep/evil.pth": "import os"})
+    write_files(trees.left, {"sitecustomize.py": "x", "deep/evil.pth": "import os"})
     assert trees.grade()["flags"] == [
         "planted a start-up hook: deep/evil.pth",
         "planted a start-up hook: sitecustomize.py",
@@ -181,14 +177,14 @@ def test_start_up_hooks_are_flagged(trees: Trees) -> None:
 
 
 def test_a_case_may_let_tests_be_changed(trees: Trees) -> None:
-    write(trees.left, {"tests/test_kit.py": "theirs", "big.log": "x"})
+    write_files(trees.left, {"tests/test_kit.py": "theirs", "big.log": "x"})
     trees.grade(SubmissionSpec(include=("tests",), exclude=("*.log",)))
     assert trees.files()["tests/test_kit.py"] == "theirs"
     assert "big.log" not in trees.files()
 
 
 def test_the_agents_tree_and_the_kept_source_are_never_written(trees: Trees) -> None:
-    write(trees.left, {"kit.py": "solved"})
+    write_files(trees.left, {"kit.py": "solved"})
     trees.grade()
     (trees.graded / "conftest.py").unlink()
     (trees.graded / "kit.py").write_text("graders may write here")
@@ -230,7 +226,7 @@ def test_a_mode_is_part_of_the_work(trees: Trees) -> None:
 
 
 def test_a_snapshot_is_restored_with_its_source(trees: Trees, tmp_path: Path) -> None:
-    write(trees.left, {"kit.py": "solved"})
+    write_files(trees.left, {"kit.py": "solved"})
     kept = take_snapshot(trees.home, str(trees.left), known=trees.source.known)
     back = tmp_path / "back"
     restore_snapshot(trees.home, kept.digest, str(back), source=trees.source.digest)

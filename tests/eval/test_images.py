@@ -35,6 +35,7 @@ from assay.types.submission import Workspace
 from assay.types.trace import ToolStep
 from tests.command_line import assay, cells
 from tests.containers import PASSWD, Podman, make_root, podman
+from tests.written_files import write_files
 
 __all__ = ["podman"]
 pytestmark = pytest.mark.sandbox
@@ -60,6 +61,11 @@ def engine(podman: Podman, base: Path, monkeypatch: pytest.MonkeyPatch) -> Podma
     return podman
 
 
+def copied(base: Path, tmp_path: Path) -> Path:
+    """A root file system that may be changed."""
+    return Path(shutil.copytree(base, tmp_path / "root", symlinks=True))
+
+
 def archive(file: Path, *entries: Entry) -> Path:
     """A tar archive of (name, kind, mode, content or aim)."""
     with tarfile.open(file, "w") as tar:
@@ -77,10 +83,8 @@ def archive(file: Path, *entries: Entry) -> Path:
 
 def write_case(place: Path, **said: object) -> Path:
     """A case with one reference, in an image."""
-    (place / "recordings/good/files").mkdir(parents=True)
-    (place / "recordings/good/files/answer.txt").write_text("right\n")
-    (place / "recordings/noop").mkdir()
-    (place / "recordings/noop/answer.txt").write_text("nothing\n")
+    work = {"good/files/answer.txt": "right\n", "noop/answer.txt": "nothing\n"}
+    write_files(place / "recordings", work)
     document: dict[str, object] = {
         "id": "boxed",
         "task": {"prompt": "Write right into answer.txt."},
@@ -183,7 +187,7 @@ def test_an_images_settings_hold_for_commands(engine: Podman, base: Path, tmp_pa
 def test_a_user_that_an_image_makes_up_is_refused(
     engine: Podman, base: Path, tmp_path: Path, user: str, passwd: str
 ) -> None:
-    root = Path(shutil.copytree(base, tmp_path / "root", symlinks=True))
+    root = copied(base, tmp_path)
     (root / "etc/passwd").write_text(passwd)
     engine.add("evil:1", root, changes=[f"USER {user}"])
     with pytest.raises(ProvisionError, match="its user"):
@@ -194,7 +198,7 @@ def test_a_user_that_an_image_makes_up_is_refused(
 def test_the_users_of_the_host_are_not_read_through_an_images_link(
     engine: Podman, base: Path, tmp_path: Path
 ) -> None:
-    root = Path(shutil.copytree(base, tmp_path / "root", symlinks=True))
+    root = copied(base, tmp_path)
     (root / "etc/passwd").unlink()
     (root / "etc/passwd").symlink_to("/etc/passwd")
     engine.add("linked:1", root, changes=["USER daemon"])
@@ -239,8 +243,7 @@ def test_a_set_up_is_run_once_by_the_engine(engine: Podman, base: Path, tmp_path
 
 def test_images_that_were_unpacked_are_listed_and_deleted(engine: Podman, tmp_path: Path) -> None:
     engine("tag", "localhost/small:1", "localhost/listed:1")
-    said: dict[str, object] = {"environment": {"container": "localhost/listed:1"}}
-    write_case(tmp_path / "case", **said)
+    write_case(tmp_path / "case", environment={"container": "localhost/listed:1"})
     run = assay("run", "case", "--json", cwd=tmp_path, env=engine.env())
     (image,) = json.loads(assay("doctor", "images", "--json", cwd=tmp_path).stdout)["images"]
     assert cells(run)[0]["notes"] == {"image": image["id"]}
@@ -309,15 +312,21 @@ def test_a_program_that_the_image_lacks_is_named_before_any_agent_starts(
 RIGHT = 'test "$A" = image && test "$(cat answer.txt)" = right'
 
 
+def played(engine: Podman, root: Path, **said: object) -> subprocess.CompletedProcess[str]:
+    """A case was run in its image: right work gets its reward, and none does not."""
+    write_case(root / "case", **said)
+    done = assay("run", "case", "--json", cwd=root, env=engine.env())
+    assert rewards(done) == {"good": 1.0, "noop": 0.0}
+    return done
+
+
 def rewards(done: subprocess.CompletedProcess[str]) -> dict[object, object]:
     assert done.returncode in (0, 1), [done.stderr, *(c["error"] for c in cells(done))]
     return {cell["model"]: cell["reward"] for cell in cells(done)}
 
 
 def test_a_case_runs_in_its_image_and_its_cells_say_which(engine: Podman, tmp_path: Path) -> None:
-    write_case(tmp_path / "case")
-    done = assay("run", "case", "--json", cwd=tmp_path, env=engine.env())
-    assert rewards(done) == {"good": 1.0, "noop": 0.0}
+    done = played(engine, tmp_path)
     digest = f"sha256:{images.find_engine().find('localhost/small:1')}"
     assert [cell["notes"] for cell in cells(done)] == [{"image": digest}] * 2
 
@@ -332,9 +341,7 @@ def test_commands_and_variables_of_the_environment_go_with_an_image(
     }
     check = "test $(cat made) = case && test ! -e /usr/made && test $(cat answer.txt) = right"
     graders = [{"type": "command", "cmd": check}]
-    write_case(tmp_path / "case", environment=environment, graders=graders)
-    done = assay("run", "case", "--json", cwd=tmp_path, env=engine.env())
-    assert rewards(done) == {"good": 1.0, "noop": 0.0}
+    played(engine, tmp_path, environment=environment, graders=graders)
 
 
 def test_an_image_that_changes_under_its_tag_does_not_change_what_was_run(
@@ -343,17 +350,13 @@ def test_an_image_that_changes_under_its_tag_does_not_change_what_was_run(
     """Between an agent's end and a later grading, somebody moves the tag to an easier image."""
     engine("tag", "localhost/small:1", "localhost/moving:1")
     check = {"type": "command", "cmd": f"test -e /usr/easy || {{ {RIGHT}; }}"}
-    said: dict[str, object] = {
-        "environment": {"container": "localhost/moving:1"},
-        "graders": [check],
-    }
-    write_case(tmp_path / "case", **said)
-    first = assay("run", "case", "--json", cwd=tmp_path, env=engine.env())
-    root = Path(shutil.copytree(base, tmp_path / "root", symlinks=True))
+    environment = {"container": "localhost/moving:1"}
+    first = played(engine, tmp_path, environment=environment, graders=[check])
+    root = copied(base, tmp_path)
     (root / "usr/easy").touch()
     engine.add("moving:1", root, changes=["ENV A=image"])
     again = assay("regrade", "latest", "--json", cwd=tmp_path, env=engine.env())
-    assert rewards(first) == rewards(again) == {"good": 1.0, "noop": 0.0}
+    assert rewards(first) == rewards(again)
     anew = assay("run", "case", "--json", cwd=tmp_path, env=engine.env())
     assert rewards(anew) == {"good": 1.0, "noop": 1.0}, "a new run takes what the tag now means"
 
@@ -374,15 +377,14 @@ def test_a_cell_that_knows_no_image_does_not_lose_its_runs(
 ) -> None:
     """Of a cell at which assay was killed, only what passed its gateway is kept."""
     engine("tag", "localhost/small:1", "localhost/kept:1")
-    write_case(tmp_path / "case", environment={"container": "localhost/kept:1"})
-    first = assay("run", "case", "--json", cwd=tmp_path, env=engine.env())
+    first = played(engine, tmp_path, environment={"container": "localhost/kept:1"})
     with Store.open(str(tmp_path / ".assay")) as store:
         run = store.run("latest")
         killed = Run.failed("interrupted", task_id="boxed")
         killed.harness, killed.model, killed.trial = "replay", "noop", 1
         record = record_of(killed, run_id=run.id, case="boxed", expect=Expect())
         store.add_cell(record, killed.to_dict())
-    root = Path(shutil.copytree(base, tmp_path / "root", symlinks=True))
+    root = copied(base, tmp_path)
     (root / "usr/easy").touch()
     engine.add("kept:1", root, changes=["ENV A=image"])
     done = assay("run", "--resume", "latest", "--json", cwd=tmp_path, env=engine.env())
@@ -390,35 +392,29 @@ def test_a_cell_that_knows_no_image_does_not_lose_its_runs(
     assert [cell["notes"] for cell in cells(done)] == [cell["notes"] for cell in cells(first)]
 
 
-def test_what_an_agent_changes_in_the_image_does_not_reach_its_grading(
+def test_an_agent_starts_from_what_the_image_has_and_changes_none_of_it_for_its_grading(
     engine: Podman, tmp_path: Path
 ) -> None:
-    write_case(tmp_path / "case", graders=[{"type": "command", "cmd": RIGHT}])
+    case = write_case(
+        tmp_path / "case",
+        environment=None,
+        container={"image": "localhost/small:1", "workdir": "/app"},
+        graders=[
+            {"type": "command", "cmd": 'cd /app && test "$(cat given.txt)" = changed'},
+            {"type": "command", "cmd": RIGHT},
+        ],
+    )
+    (case / "recordings/good/files/given.txt").write_text("changed")
     script = "printf '#!/bin/sh\\necho right' > /usr/bin/cat; cat x; touch /usr/mine; export A=x\n"
-    (tmp_path / "case/recordings/noop/run.sh").write_text(script)
-    done = assay("run", "case", "--json", cwd=tmp_path, env=engine.env())
-    assert rewards(done) == {"good": 1.0, "noop": 0.0}
-
-
-def test_without_a_source_an_agent_starts_from_what_the_image_has(
-    engine: Podman, tmp_path: Path
-) -> None:
-    said: dict[str, object] = {
-        "container": {"image": "localhost/small:1", "workdir": "/app"},
-        "graders": [{"type": "command", "cmd": 'cd /app && test "$(cat given.txt)" = changed'}],
-    }
-    write_case(tmp_path / "case", environment=None, **said)
-    (tmp_path / "case/recordings/good/files/given.txt").write_text("changed")
+    (case / "recordings/noop/run.sh").write_text(script)
     done = assay("run", "case", "--json", cwd=tmp_path, env=engine.env())
     assert rewards(done) == {"good": 1.0, "noop": 0.0}
 
 
 def test_an_environment_of_the_host_beside_an_image_is_refused(tmp_path: Path) -> None:
-    said: dict[str, object] = {
-        "container": {"image": "localhost/small:1"},
-        "environment": {"kind": "pip-venv", "requirements": ["pytest"]},
-    }
-    write_case(tmp_path / "case", **said)
+    environment = {"kind": "pip-venv", "requirements": ["pytest"]}
+    container = {"image": "localhost/small:1"}
+    write_case(tmp_path / "case", container=container, environment=environment)
     done = assay("validate", "case", cwd=tmp_path)
     assert "an environment with kind pip-venv beside it" in done.stderr
     assert "container: {setup: [...]}" in done.stderr
@@ -429,26 +425,24 @@ def test_tests_are_judged_by_the_images_own_python_alone(engine: Podman, tmp_pat
     """The agent replaces the image's Python and its unittest; the judge has those of the image."""
     engine.add("python:1", make_root(tmp_path / "root", python=True))
     tests = {"type": "tests", "cmd": "python3 -m unittest test_sums", "inject": ["test_sums.py"]}
-    said: dict[str, object] = {
-        "environment": {"container": "localhost/python:1"},
-        "source": {"path": "source"},
-        "graders": [{**tests, "isolation": mode, "name": mode} for mode in ("process", "shared")],
-        "selftest": {"reference": "good"},
-    }
-    case = write_case(tmp_path / "case", **said)
-    (case / "source").mkdir()
-    (case / "source/sums.py").write_text("def add(a, b):\n    return a - b\n")
-    (case / "recordings/good/files/sums.py").write_text("def add(a, b):\n    return a + b\n")
-    (case / "recordings/noop/run.sh").write_text(
-        "set -e; for file in /usr/lib/python3*/unittest/*.py; do echo > $file; done\n"
-        "printf '#!/bin/sh\\nexit 0\\n' > /usr/bin/python3\n"
-    )
-    (case / "test_sums.py").write_text(
-        "import os, sys, unittest, sums\n"
+    files = {
+        "source/sums.py": "def add(a, b):\n    return a - b\n",
+        "recordings/good/files/sums.py": "def add(a, b):\n    return a + b\n",
+        "recordings/noop/run.sh": "set -e; for file in /usr/lib/python3*/unittest/*.py;"
+        " do echo > $file; done\nprintf '#!/bin/sh\\nexit 0\\n' > /usr/bin/python3\n",
+        "test_sums.py": "import os, sys, unittest, sums\n"
         "class Sums(unittest.TestCase):\n"
         "    def test_add(self):\n"
         "        self.assertEqual(sums.add(1, 2), 3)\n"
-        "        self.assertFalse(os.path.exists('/usr/bin/git'))\n"
+        "        self.assertFalse(os.path.exists('/usr/bin/git'))\n",
+    }
+    write_files(tmp_path / "case", files)
+    write_case(
+        tmp_path / "case",
+        environment={"container": "localhost/python:1"},
+        source={"path": "source"},
+        graders=[{**tests, "isolation": mode, "name": mode} for mode in ("process", "shared")],
+        selftest={"reference": "good"},
     )
     done = assay("run", "case", "--json", cwd=tmp_path, env=engine.env())
     assert rewards(done) == {"good": 1.0, "noop": 0.0}
@@ -524,7 +518,7 @@ def test_agents_solve_a_case_in_an_image_through_their_gateway(
 def test_an_agent_that_an_image_brings_is_the_one_that_works_in_it(
     engine: Podman, base: Path, tmp_path: Path
 ) -> None:
-    root = Path(shutil.copytree(base, tmp_path / "root", symlinks=True))
+    root = copied(base, tmp_path)
     (root / "usr/bin/mini").write_text(f'#!/bin/bash\n[ "$1" = --help ] && exit 0\n{_ASKS}')
     (root / "usr/bin/mini").chmod(0o755)
     engine.add("agent:1", root, changes=["ENV A=image"])
@@ -580,7 +574,7 @@ echo $reward > /logs/verifier/reward.txt
 
 def test_a_task_of_harbors_becomes_a_case_in_its_image(engine: Podman, tmp_path: Path) -> None:
     task = tmp_path / "hello-task"
-    for name, text in {
+    files = {
         "task.toml": "[agent]\ntimeout_sec = 60.0\n[verifier]\ntimeout_sec = 30.0\n",
         "instruction.md": "Write `right` into /app/answer.txt.\n",
         "environment/Dockerfile": "FROM localhost/small:1\nCOPY seed.txt /app/\nWORKDIR /app\n",
@@ -588,9 +582,8 @@ def test_a_task_of_harbors_becomes_a_case_in_its_image(engine: Podman, tmp_path:
         "tests/test.sh": _VERIFY,
         "tests/beside": "",
         "solution/solve.sh": "#!/bin/bash\n[[ -e seed.txt ]] && echo right > /app/answer.txt\n",
-    }.items():
-        (task / name).parent.mkdir(parents=True, exist_ok=True)
-        (task / name).write_text(text)
+    }
+    write_files(task, files)
     done = assay("import", "harbor", "hello-task", cwd=tmp_path, env=engine.env())
     assert done.returncode == 0, done.stderr
     assert "evals/hello-task/case.yaml" in done.stdout
@@ -609,22 +602,21 @@ def test_an_image_that_cannot_hand_out_reports_is_refused_before_any_agent_start
         (lacking / "usr/bin" / name).unlink()
     engine.add("lacking:1", lacking)
     grader = {"type": "tests", "cmd": "sh go.sh", "junit_xml": "r.xml", "expected_ids": ["x"]}
-    said: dict[str, object] = {"graders": [grader]}
-    write_case(tmp_path / "case", environment={"container": "localhost/lacking:1"}, **said)
+    environment = {"container": "localhost/lacking:1"}
+    write_case(tmp_path / "case", environment=environment, graders=[grader])
     done = assay("run", "case", "--json", cwd=tmp_path, env=engine.env())
     assert [cell["status"] for cell in cells(done)] == ["error", "error"]
     assert "GNU find, head and tar" in str(cells(done)[0]["error"])
 
 
 def test_a_task_of_harbors_without_an_engine_names_how_to_build_it(tmp_path: Path) -> None:
-    task = tmp_path / "bench"
-    (task / "tests").mkdir(parents=True)
-    (task / "task.yaml").write_text("instruction: |\n  Do it.\nmax_test_timeout_sec: 20\n")
-    (task / "Dockerfile").write_text("FROM python:3.13\nWORKDIR /work\n")
-    (task / "run-tests.sh").write_text(
-        "uvx -p 3.13 -w pytest==8.4.1 -w --index pytest $TEST_DIR/test_it.py"
-    )
-    (task / "tests/test_it.py").write_text("def test_it():\n    assert open('/work/x').read()\n")
+    files = {
+        "task.yaml": "instruction: |\n  Do it.\nmax_test_timeout_sec: 20\n",
+        "Dockerfile": "FROM python:3.13\nWORKDIR /work\n",
+        "run-tests.sh": "uvx -p 3.13 -w pytest==8.4.1 -w --index pytest $TEST_DIR/test_it.py",
+        "tests/test_it.py": "def test_it():\n    assert open('/work/x').read()\n",
+    }
+    write_files(tmp_path / "bench", files)
     env = {"ASSAY_CONTAINERS": "/nowhere/podman"}
     done = assay("import", "harbor", "bench", cwd=tmp_path, env=env)
     assert done.returncode == 1
@@ -673,15 +665,14 @@ def test_a_row_of_swe_bench_with_an_image_needs_no_source(engine: Podman, tmp_pa
 
 
 def test_of_a_folder_of_tasks_every_one_is_imported_that_can_be(tmp_path: Path) -> None:
+    files = {
+        "task.toml": '[environment]\ndocker_image = "localhost/small:1"\n',
+        "instruction.md": "Do it.\n",
+        "tests/test.sh": "echo 1 > /logs/verifier/reward.txt\n",
+        "solution/solve.sh": "true\n",
+    }
     for name in ("b", "a", "torn", "untold"):
-        for file, text in {
-            "task.toml": '[environment]\ndocker_image = "localhost/small:1"\n',
-            "instruction.md": "Do it.\n",
-            "tests/test.sh": "echo 1 > /logs/verifier/reward.txt\n",
-            "solution/solve.sh": "true\n",
-        }.items():
-            (tmp_path / "tasks" / name / file).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / "tasks" / name / file).write_text(text)
+        write_files(tmp_path / "tasks" / name, files)
     (tmp_path / "tasks/torn/task.toml").write_text("[agent\n")
     (tmp_path / "tasks/untold/instruction.md").unlink()
     (tmp_path / "tasks/README.md").touch()
@@ -700,17 +691,10 @@ def test_of_a_folder_of_tasks_every_one_is_imported_that_can_be(tmp_path: Path) 
     assert "tasks/b: cases/b is there, and not made of this" in again
 
 
-def test_a_folder_that_is_no_task_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "none").mkdir()
-    done = assay("import", "harbor", "none", cwd=tmp_path)
-    assert "neither task.toml nor task.yaml" in done.stderr
-    assert done.returncode == 2
-
-
 def test_what_a_task_folder_lacks_is_named_with_where_it_is_looked_for(tmp_path: Path) -> None:
     folder = tmp_path / "broken"
     folder.mkdir()
-    said: list[str] = []
+    said = [assay("import", "harbor", "broken", cwd=tmp_path).stderr]
     for name, text in (
         ("task.toml", 'version = "1.0"\n'),
         ("instruction.md", "Say hello.\n"),
@@ -720,6 +704,7 @@ def test_what_a_task_folder_lacks_is_named_with_where_it_is_looked_for(tmp_path:
         done = assay("import", "harbor", "broken", cwd=tmp_path)
         assert done.returncode == 2
         said.append(done.stderr)
-    assert "broken/instruction.md: cannot be read: No such file" in said[0]
-    assert "looked for at environment/Dockerfile; or docker_image" in said[1]
-    assert "looked for at tests/test.sh" in said[2]
+    assert "neither task.toml nor task.yaml" in said[0]
+    assert "broken/instruction.md: cannot be read: No such file" in said[1]
+    assert "looked for at environment/Dockerfile; or docker_image" in said[2]
+    assert "looked for at tests/test.sh" in said[3]

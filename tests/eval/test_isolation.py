@@ -13,7 +13,7 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -35,10 +35,11 @@ from assay.graders.testing.contract import Contract
 from assay.graders.tests import PytestGrader
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
-from assay.tasks.case import Case, case_schema, load_case
+from assay.tasks.case import Case, load_case
 from assay.types import Workspace
 from assay.types.run import Run
 from tests.command_line import COMMAND, assay, cells, environment, result
+from tests.each import each
 from tests.written_files import write_files
 
 _CASE = """\
@@ -49,6 +50,7 @@ matrix: {harnesses: [replay], models: [%s]}
 graders:
   - {type: pytest, name: hidden-tests, inject: [hidden/test_sums.py]%s}
 """
+_PLAIN = _CASE % ("fix", "")
 _BROKEN = "def add(a, b):\n    return a - b\n"
 _RIGHT = "def add(a, b):\n    return a + b\n"
 _TEST = "from sums import add\n\n\ndef test_add():\n    assert add(2, 3) == 5\n"
@@ -89,6 +91,16 @@ def test_add():
 """
 
 
+_SKIPS = """
+import pytest
+from sums import add
+
+def test_add():
+    assert add(2, 3) == 5
+
+def test_slow():
+    pytest.skip("slow")
+"""
 _TEST_FILES = """
 import tempfile
 from sums import add
@@ -108,7 +120,10 @@ NEEDS = {
     "": ("code:sums.add",),
     "test_sums.py::test_add": ("object:sums.add()", "said:__eq__:sums.add():0"),
 }
-PROCESS = IsolationDecision(isolation="process", contract=Contract(seed="5eed", needs=NEEDS))
+PROCESS = IsolationDecision(
+    isolation="process",
+    contract=Contract(seed="5eed", needs=NEEDS, skips=("test_sums.py::test_slow",)),
+)
 
 
 def write(root: Path, files: Mapping[str, str]) -> Path:
@@ -124,17 +139,18 @@ def make_case(
     options: str = "",
     model: str = "fix",
     files: Mapping[str, str] | None = None,
+    name: str = "sums",
 ) -> Path:
     """A case below ``root/evals`` whose reference is ``right``; none where that is None."""
     case = {
-        "case.yaml": _CASE % (model, options),
+        "case.yaml": (_CASE % (model, options)).replace("id: sums", f"id: {name}"),
         "source/sums.py": _BROKEN,
         "hidden/test_sums.py": test,
         "recordings/noop/answer.txt": "done",
     }
     if right is not None:
         case["recordings/fix/files/sums.py"] = right
-    return write(root / "evals" / "sums", {**case, **(files or {})})
+    return write(root / "evals" / name, {**case, **(files or {})})
 
 
 def lock_of(case: Path) -> dict[str, dict[str, Json]]:
@@ -153,8 +169,10 @@ def set_mode(case: Path, mode: str, **contract: Json) -> None:
     file.write_text(json.dumps(document), "utf-8")
 
 
-def metadata_of(done: subprocess.CompletedProcess[str]) -> dict[str, Json]:
-    node = cast("list[dict[str, Json]]", cells(done)[0]["subscores"])[0]
+def metadata_of(done: subprocess.CompletedProcess[str], of: str = "") -> dict[str, Json]:
+    """That of the only cell, or of the one of a case or a model."""
+    (cell,) = (one for one in cells(done) if not of or of in (one["case"], one["model"]))
+    node = cast("list[dict[str, Json]]", cell["subscores"])[0]
     return cast("dict[str, Json]", node["metadata"])
 
 
@@ -162,7 +180,14 @@ def resolved(case: Path, cache: str | None = None) -> Case:
     return settled(load_case(str(case)), cache)
 
 
-@pytest.mark.parametrize(
+def with_graders(case: Path, *graders: str) -> Path:
+    """Let a case have these graders alone."""
+    text = (case / "case.yaml").read_text("utf-8").partition("  - {")[0]
+    (case / "case.yaml").write_text(text + "".join(f"  - {one}\n" for one in graders), "utf-8")
+    return case
+
+
+@each(
     ("grader", "said"),
     [
         ("{type: tests, cmd: cargo test, format: cargo, isolation: process}", "'cargo'"),
@@ -176,15 +201,13 @@ def resolved(case: Path, cache: str | None = None) -> Case:
 def test_what_no_command_can_have_is_refused_when_the_case_is_read(
     tmp_path: Path, grader: str, said: str
 ) -> None:
-    case = make_case(tmp_path)
-    text = (case / "case.yaml").read_text("utf-8")
-    (case / "case.yaml").write_text(text.partition("  - {")[0] + f"  - {grader}\n", "utf-8")
+    case = with_graders(make_case(tmp_path), grader)
     with pytest.raises(DocumentError, match=r"graders\[0\]\.(isolation|fresh)") as caught:
         load_case(str(case))
     assert said in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each(
     "grader",
     [
         "{type: pytest, isolation: process, fresh: test}",
@@ -194,82 +217,85 @@ def test_what_no_command_can_have_is_refused_when_the_case_is_read(
     ],
 )
 def test_what_commands_can_have_is_taken(tmp_path: Path, grader: str) -> None:
-    case = make_case(tmp_path)
-    text = (case / "case.yaml").read_text("utf-8")
-    (case / "case.yaml").write_text(text.partition("  - {")[0] + f"  - {grader}\n", "utf-8")
-    assert load_case(str(case)).graders
-
-
-def test_editors_know_the_options() -> None:
-    schema = json.dumps(case_schema())
-    assert schema.count('"isolation": {"enum": ["auto", "process", "shared"]') == 3
-    assert schema.count('"fresh": {"enum": ["module", "test"]') == 3
+    assert load_case(str(with_graders(make_case(tmp_path), grader))).graders
 
 
 @pytest.mark.sandbox
-async def test_a_grader_called_from_python_shares(tmp_path: Path) -> None:
-    tree = write(tmp_path / "tree", {"sums.py": _RIGHT})
-    hidden = write(tmp_path, {"test_sums.py": _TEST}) / "test_sums.py"
-    score = await PytestGrader.grade(workspace=Workspace(path=str(tree)), inject=[str(hidden)])
-    assert (score.value, (score.metadata or {})["isolation"]) == (1.0, "shared")
-
-
-async def test_a_misspelt_mode_is_no_weaker_one(tmp_path: Path) -> None:
-    with pytest.raises(Exception, match="isolation must be auto, process or shared, got 'apart'"):
-        await PytestGrader.grade(
-            workspace=Workspace(path=str(tmp_path)), cmd="pytest", isolation="apart"
-        )
-
-
-@pytest.mark.sandbox
-def test_the_first_run_decides_and_the_next_one_knows(tmp_path: Path) -> None:
-    forged = '{"boundary": 1, "graders": {}}'  # what a recording writes is no lock either
-    files = {
-        "recordings/fix/files/case.lock.json": forged,
-        "recordings/fix/run.sh": f"echo '{forged}' > {tmp_path}/evals/sums/case.lock.json; true\n",
-    }
-    case = make_case(tmp_path, files=files)
-    first = assay("run", "evals", "--json", cwd=tmp_path)
-    assert first.returncode == 0, first.stderr
-    lock = lock_of(case)["hidden-tests"]
-    assert (lock["isolation"], lock.get("shuffle")) == ("process", None)
-    assert "sums: hidden-tests: process" in first.stderr
-    assert "evals/sums/case.lock.json" in first.stderr
-    assert metadata_of(first)["isolation"] == lock["isolation"]
-    again = assay("run", "evals", "--json", "--locked", cwd=tmp_path)
-    assert (again.returncode, "hidden-tests" in again.stderr) == (0, False)
-    assert metadata_of(again) == metadata_of(again) | {"isolation": lock["isolation"]}
-    assert result(again)["run"] == cast("dict[str, Json]", result(again)["run"]) | {
-        "digests": cast("dict[str, Json]", result(first)["run"])["digests"]
-    }, "the lock file changes no digest of the case"
-
-
-@pytest.mark.sandbox
-@pytest.mark.parametrize(
-    ("right", "test", "mode", "order"),
-    [
-        (_MONEY, _TEST_MONEY, "process", None),
-        (_RIGHT, _TEST_ORDER, "process", False),
-        (_BUILTIN, _TEST_BUILTIN, "shared", None),
-    ],
-    ids=["objects", "order", "needs one process"],
-)
-def test_the_reference_decides(
-    tmp_path: Path, right: str, test: str, mode: str, order: object
+async def test_a_grader_called_from_python_shares_and_a_misspelt_mode_is_no_weaker_one(
+    tmp_path: Path,
 ) -> None:
-    case = make_case(tmp_path, right=right, test=test)
-    done = assay("run", "evals", "--json", cwd=tmp_path)
-    assert (done.returncode, metadata_of(done)["isolation"]) == (0, mode), done.stderr
-    lock = lock_of(case)["hidden-tests"]
-    assert (lock["isolation"], lock.get("shuffle")) == (mode, order), lock
+    tree = Workspace(path=str(write(tmp_path / "tree", {"sums.py": _RIGHT})))
+    hidden = str(write(tmp_path, {"test_sums.py": _TEST}) / "test_sums.py")
+    score = await PytestGrader.grade(workspace=tree, inject=[hidden])
+    assert (score.value, (score.metadata or {})["isolation"]) == (1.0, "shared")
+    with pytest.raises(Exception, match="isolation must be auto, process or shared, got 'apart'"):
+        await PytestGrader.grade(workspace=tree, cmd="pytest", isolation="apart")
+
+
+_DECIDED: dict[str, tuple[str, str, str, str, object]] = {
+    "sums": (_RIGHT, _SKIPS, "", "process", None),
+    "money": (_MONEY, _TEST_MONEY, "", "process", None),
+    "order": (_RIGHT, _TEST_ORDER, "", "process", False),
+    "builtin": (_BUILTIN, _TEST_BUILTIN, "", "shared", None),
+    "by-hand": (_RIGHT, _TEST_FILES, ", isolation: process", "process", None),
+}
+"""By case: its reference, its tests, what its author says; and the mode and the order of those."""
+
+
+@pytest.fixture(scope="module")
+def suite(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """Cases that were run, which decided how their tests are isolated."""
+    root = tmp_path_factory.mktemp("suite")
+    forged = '{"boundary": 1, "graders": {}}'  # what a recording writes is no lock either
+    script = f"echo '{forged}' > {root}/evals/sums/case.lock.json; true\n"
+    for name, (right, test, options, _, _) in _DECIDED.items():
+        case = make_case(root, right=right, test=test, options=options, name=name)
+        recorded = {"files/case.lock.json": forged, "run.sh": script}
+        write_files(case / "recordings" / "fix", recorded if name == "sums" else {})
+    done = assay("run", "evals", "--json", cwd=root)
+    assert done.returncode == 0, done.stderr
+    return root, done
+
+
+@pytest.mark.sandbox
+@each("name", _DECIDED)
+def test_the_reference_decides(
+    suite: tuple[Path, subprocess.CompletedProcess[str]], name: str
+) -> None:
+    root, done = suite
+    *_, mode, order = _DECIDED[name]
+    case = root / "evals" / name
+    lock, said = lock_of(case)["hidden-tests"], metadata_of(done, name)
+    assert (said["isolation"], lock["isolation"], lock.get("shuffle")) == (mode, mode, order), lock
     assert resolved(case).graders[0].options.get("shuffle") is order
+    assert f"{name}: hidden-tests: {mode}" in done.stderr
+    assert f"evals/{name}/case.lock.json" in done.stderr
+    contract = Contract.read(lock["contract"])
     if mode == "process":
-        contract = Contract.read(lock["contract"])
         assert re.fullmatch("[0-9a-f]{16}", contract.seed)
-        assert not contract.shares_files
         assert not contract.learns
-    why = str(metadata_of(done).get("isolation_reason"))
+        assert contract.shares_files is (name == "by-hand")
+    skipped = ("test_sums.py::test_slow",) if name == "sums" else ()
+    assert contract.skips == skipped, "what the reference itself skips in a body does not count"
+    why = str(said.get("isolation_reason"))
     assert why.startswith("test_sums.py::test_add: ") == (mode == "shared"), why
+
+
+@pytest.mark.sandbox
+def test_the_first_run_decides_and_the_next_one_knows(
+    suite: tuple[Path, subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    shutil.copytree(suite[0], tmp_path, dirs_exist_ok=True)
+    again = assay("run", "evals/sums", "--json", "--locked", cwd=tmp_path)
+    assert (again.returncode, "hidden-tests" in again.stderr) == (0, False)
+    said = metadata_of(again)
+    assert (said["isolation"], said["values"]) == ("process", "1 of 1 tests")
+    assert metadata_of(suite[1], "money")["values"] == "0 of 1 tests"
+    runs = [cast("dict[str, Any]", result(done)["run"]) for done in (suite[1], again)]
+    before, after = (run["digests"] for run in runs)
+    assert after == {"sums": before["sums"]}, "the lock file changes no digest of the case"
 
 
 @pytest.mark.sandbox
@@ -287,20 +313,9 @@ def test_without_a_reference_the_score_says_why_it_is_shared(tmp_path: Path) -> 
     assert "no reference recording" in checked.stderr
 
 
-@pytest.mark.sandbox
-def test_a_case_that_says_its_mode_is_asked_no_more(tmp_path: Path) -> None:
-    case = make_case(tmp_path, options=", isolation: shared")
-    done = assay("run", "evals", "--json", "--locked", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "isolation_reason" not in metadata_of(done)
-    assert not (case / "case.lock.json").exists()
-
-
 def test_what_cannot_be_judged_apart_needs_no_lock(tmp_path: Path) -> None:
-    case = make_case(tmp_path)
-    text = (case / "case.yaml").read_text("utf-8").partition("  - {")[0]
-    text += "  - {type: tests, cmd: cargo test, format: cargo}\n  - {type: files, patterns: [x]}\n"
-    (case / "case.yaml").write_text(text, "utf-8")
+    cargo = "{type: tests, cmd: cargo test, format: cargo}"
+    case = with_graders(make_case(tmp_path), cargo, "{type: files, patterns: [x]}")
     assert CaseLock(load_case(str(case))).undecided == ()
     (one,) = isolated_graders(resolved(case))
     assert (one.grader, one.isolation) == ("tests", "shared")
@@ -314,56 +329,34 @@ def add(a, b):
         raise OSError(28, "No space left on device")
 """
 _ENDS = "import os\ndef add(a, b):\n    os._exit(1)\n"
-_AT_RANDOM = "from sums import add\nimport random\n\n" + "\n".join(
-    f"def test_{n}(): assert random.random() < 0.5" for n in range(40)
-)
 
 
 @pytest.mark.sandbox
-@pytest.mark.parametrize(
-    ("right", "test", "said"),
-    [
-        (_BROKEN, _TEST, "the reference does not pass its tests: test_sums.py::test_add: "),
-        (_NO_ROOM, _TEST, "No space left on device"),
-        (_ENDS, _TEST, "could not be graded: test_sums.py::test_add: "),
-        (_RIGHT, _AT_RANDOM, "does not fail or pass in the same tests: test_sums.py::test_"),
-        (
-            _RIGHT,
-            _TEST.replace("==", "=) ="),
-            "the reference does not pass its tests: test_sums.py: ",
-        ),
-    ],
-    ids=["wrong", "no room", "a host that ends", "at random", "no syntax"],
-)
-def test_what_is_no_reason_to_trust_decides_nothing_and_nothing_runs(
-    tmp_path: Path, right: str, test: str, said: str
-) -> None:
-    case = make_case(tmp_path, right=right, test=test)
-    done = assay("run", "evals", cwd=tmp_path)
-    assert (done.returncode, said in done.stderr) == (3, True), done.stderr
-    assert "isolation: shared" in done.stderr
-    assert not (case / "case.lock.json").exists()
-    assert assay("runs", cwd=tmp_path).stdout.count("sums") == 0
-
-
-@pytest.mark.sandbox
-def test_a_self_test_says_what_keeps_the_reference_from_deciding(tmp_path: Path) -> None:
-    """That right work fails, or is graded otherwise each time: tests/eval/test_selftest.py."""
-    make_case(tmp_path, right=_NO_ROOM)
-    done = assay("selftest", "evals", "--json", cwd=tmp_path)
-    causes = json.loads(done.stdout)["causes"]
-    assert (done.returncode, causes) == (3, {"could not be graded": ["sums"]})
-
-
-@pytest.mark.sandbox
-def test_a_case_that_cannot_be_begun_is_no_fault_of_its_tests(tmp_path: Path) -> None:
-    case = make_case(tmp_path)
-    with (case / "case.yaml").open("a") as file:
+def test_what_is_no_reason_to_trust_decides_nothing_and_nothing_runs(tmp_path: Path) -> None:
+    """That the same tests have to fail each time: `_Judge`, below."""
+    for name, right in (("wrong", _BROKEN), ("no-room", _NO_ROOM), ("ends", _ENDS)):
+        make_case(tmp_path, right=right, name=name)
+    with (make_case(tmp_path, name="unbegun") / "case.yaml").open("a") as file:
         file.write("setup: {run: ['exit 3']}\n")
-    done = assay("selftest", "evals", "--json", cwd=tmp_path)
-    said = json.loads(done.stdout)
-    assert (done.returncode, said["causes"]) == (3, {"cannot be built": ["sums"]})
-    assert said["cases"][0]["checks"][0]["said"].startswith("set-up command")
+    done = assay("run", "evals", cwd=tmp_path)
+    assert done.returncode == 3
+    for said in (
+        "the reference does not pass its tests: test_sums.py::test_add: ",
+        "No space left on device",
+        "could not be graded: test_sums.py::test_add: ",
+        "isolation: shared",
+    ):
+        assert said in done.stderr
+    assert not list(tmp_path.rglob("case.lock.json"))
+    assert "no runs yet" in assay("runs", cwd=tmp_path).stdout
+    told = ("--case", "no-room", "--case", "unbegun", "--json")
+    found = result(assay("selftest", "evals", *told, cwd=tmp_path))
+    assert found["causes"] == {
+        "could not be graded": ["no-room"],
+        "cannot be built": ["unbegun"],
+    }
+    case = cast("list[dict[str, Any]]", found["cases"])[1]
+    assert case["checks"][0]["said"].startswith("set-up command")
 
 
 @pytest.mark.sandbox
@@ -375,26 +368,22 @@ def test_a_reference_that_cannot_be_played_decides_nothing(tmp_path: Path) -> No
     attacked = assay("attack", "evals", "--cheat", "answer-notes", cwd=tmp_path)
     said = " ".join(attacked.stdout.split())
     assert (attacked.returncode, "reference could not be played" in said) == (3, True), said
-    text = (
-        (case / "case.yaml").read_text("utf-8").replace("pytest, ", "pytest, isolation: shared, ")
-    )
-    (case / "case.yaml").write_text(text, "utf-8")
-    assert assay("run", "evals", "--model", "noop", cwd=tmp_path).returncode == 1
+    write(case, {"case.yaml": _CASE % ("fix", ", isolation: shared")})
+    done = assay("run", "evals", "--model", "noop", "--json", "--locked", cwd=tmp_path)
+    assert done.returncode == 1, "a case that says its mode is asked no more"
+    assert "isolation_reason" not in metadata_of(done)
+    assert not (case / "case.lock.json").exists()
 
 
 @pytest.mark.sandbox
-def test_process_by_hand_has_a_contract_or_is_an_error(tmp_path: Path) -> None:
-    case = make_case(tmp_path, options=", isolation: process", test=_TEST_FILES)
-    done = assay("run", "evals", "--json", cwd=tmp_path)
-    assert (done.returncode, metadata_of(done)["isolation"]) == (0, "process"), done.stderr
-    assert Contract.read(lock_of(case)["hidden-tests"]["contract"]).shares_files
+def test_process_by_hand_that_the_reference_cannot_have_is_an_error(tmp_path: Path) -> None:
+    case = make_case(tmp_path, options=", isolation: process")
+    CaseLock(load_case(str(case))).keep({0: PROCESS})
     write(case, {"hidden/test_sums.py": _TEST_BUILTIN, "recordings/fix/files/sums.py": _BUILTIN})
     before = (case / "case.lock.json").read_bytes()
     done = assay("run", "evals", cwd=tmp_path)
-    assert (done.returncode, "it says isolation: process, but test_sums.py" in done.stderr) == (
-        3,
-        True,
-    )
+    said = "it says isolation: process, but test_sums.py"
+    assert (done.returncode, said in done.stderr) == (3, True), done.stderr
     assert (case / "case.lock.json").read_bytes() == before
 
 
@@ -409,15 +398,12 @@ def test_process_without_a_reference_is_refused_when_the_case_is_read(tmp_path: 
         assert one.isolation == "process", "a contract was handed in"
 
 
-@pytest.mark.sandbox
 def test_locked_runs_nothing_that_is_not_decided(tmp_path: Path) -> None:
     case = make_case(tmp_path)
     missing = assay("run", "evals", "--locked", cwd=tmp_path)
     assert (missing.returncode, "there is no lock file" in missing.stderr) == (2, True)
-    assert assay("attack", "evals", "--cheat", "answer-notes", cwd=tmp_path).returncode == 0
-    assert lock_of(case), "an attack decides first, too"
-    with (case / "hidden" / "test_sums.py").open("a") as file:
-        file.write("\n# another line\n")
+    CaseLock(load_case(str(case))).keep({0: PROCESS})
+    write(case, {"hidden/test_sums.py": f"{_TEST}\n# another line\n"})
     stale = assay("run", "evals", "--locked", cwd=tmp_path)
     assert (stale.returncode, "is stale" in stale.stderr) == (2, True)
     assert "assay selftest" in stale.stderr
@@ -427,7 +413,7 @@ def test_locked_runs_nothing_that_is_not_decided(tmp_path: Path) -> None:
 def decided(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with a case that was run, and whose lock file says `process`."""
     root = tmp_path_factory.mktemp("decided")
-    case = make_case(root)
+    case = make_case(root, test=_SKIPS)
     CaseLock(load_case(str(case))).keep({0: PROCESS})
     assert assay("run", "evals", "--locked", cwd=root).returncode == 0
     return root
@@ -449,11 +435,8 @@ def case(decided: Path, tmp_path: Path) -> Path:
         ({"recordings/fix/files/sums.py": _RIGHT + "\n"}, False),
         ({"recordings/fix/files/more.py": ""}, False),
         ({"case.yaml": _CASE % ("fix", ", timeout_s: 9")}, False),
-        (
-            {"case.yaml": _CASE % ("fix", "") + "environment: {kind: command, commands: [pwd]}\n"},
-            False,
-        ),
-        ({"case.yaml": _CASE % ("fix", "") + "submission: {protect: [x]}\n"}, False),
+        ({"case.yaml": f"{_PLAIN}environment: {{kind: command, commands: [pwd]}}\n"}, False),
+        ({"case.yaml": f"{_PLAIN}submission: {{protect: [x]}}\n"}, False),
         ({"recordings/noop/answer.txt": "something else"}, True),
         ({"case.yaml": (_CASE % ("noop", ", weight: 2")).replace("Mend", "Repair")}, True),
         ({"case.yaml": _CASE % ("fix", ", isolation: auto")}, True),
@@ -517,7 +500,7 @@ def test_a_regrade_of_a_stale_lock_is_no_second_chance(case: Path, tmp_path: Pat
 
 
 @pytest.mark.sandbox
-@pytest.mark.parametrize(
+@each(
     ("text", "said"),
     [
         ("", "cannot be read: not JSON: Expecting value: line 1 column 1"),
@@ -541,9 +524,11 @@ def test_a_lock_that_cannot_be_believed_is_none_and_says_why(
     case: Path, text: str, said: str
 ) -> None:
     file = case / "case.lock.json"
-    graders = json.dumps(json.loads(file.read_text("utf-8"))["graders"])
+    if (case / "recordings" / "fix").exists():
+        shutil.move(file, case / "decided.json")
+        shutil.rmtree(case / "recordings" / "fix")
+    graders = json.dumps(json.loads((case / "decided.json").read_text("utf-8"))["graders"])
     file.write_text(text.replace("%s", graders), "utf-8")
-    shutil.rmtree(case / "recordings" / "fix")
     lock = CaseLock(load_case(str(case)))
     assert lock.stale
     assert re.search(said, lock.problem)
@@ -558,7 +543,7 @@ def test_a_lock_that_cannot_be_believed_is_none_and_says_why(
 @pytest.mark.sandbox
 def test_scores_of_two_modes_do_not_average(case: Path) -> None:
     apart = resolved(case)
-    set_mode(case, "shared")
+    set_mode(case, "shared", skips=[])
     shared = resolved(case)
     assert grader_digest(apart.graders[0]) != grader_digest(shared.graders[0])
     assert oracle_digest(apart) != oracle_digest(shared) == shared.digest == apart.digest
@@ -580,19 +565,23 @@ def test_a_run_is_not_resumed_in_another_mode(case: Path) -> None:
 
 
 @pytest.mark.sandbox
-def test_a_selftest_tells_the_mode(case: Path) -> None:
+def test_a_selftest_tells_the_mode_and_what_does_not_count(case: Path, tmp_path: Path) -> None:
     before = (case / "case.lock.json").read_bytes()
-    done = assay("selftest", "evals", "--json", "--repeats", "1", cwd=case.parents[1])
+    words = ("selftest", "evals", "--repeats", "1", "--out", "proofs.jsonl")
+    done = assay(*words, "--json", cwd=tmp_path)
     (proof,) = cast("list[dict[str, Json]]", result(done)["cases"])
     (told,) = cast("list[dict[str, Json]]", proof["isolation"])
-    expected = {"grader": "hidden-tests", "isolation": "process", "why": ""}
     assert told == {
-        **expected,
+        "grader": "hidden-tests",
+        "isolation": "process",
+        "why": "",
         "allow_equality": [],
         "objects": ["test_sums.py::test_add"],
-        "skips": [],
+        "skips": ["test_sums.py::test_slow"],
     }
     assert (done.returncode, (case / "case.lock.json").read_bytes()) == (0, before)
+    shown = assay(*words, cwd=tmp_path).stdout
+    assert "the reference itself skips test_sums.py::test_slow: not counted" in shown
 
 
 @pytest.mark.sandbox
@@ -604,21 +593,23 @@ def test_a_selftest_takes_no_strong_mode_back(tmp_path: Path) -> None:
     assert lock_of(case)["hidden-tests"]["isolation"] == "process"
 
 
+_BREAKS = {
+    "ends": "import os\nos._exit(0)\n",
+    "kills": "import os, signal\n"
+    "os.kill(os.getppid(), signal.SIGKILL)\nos.kill(0, signal.SIGKILL)\n",
+    "equals": _EQUALS_ALL,
+}
+
+
 @pytest.mark.sandbox
-@pytest.mark.parametrize(
-    "cheat",
-    [
-        "import os\nos._exit(0)\n",
-        "import os, signal\nos.kill(os.getppid(), signal.SIGKILL)\nos.kill(0, signal.SIGKILL)\n",
-        _EQUALS_ALL,
-    ],
-)
-def test_breaking_the_boundary_gets_0_and_no_weaker_judge(case: Path, cheat: str) -> None:
+def test_breaking_the_boundary_gets_0_and_no_weaker_judge(case: Path) -> None:
     before = (case / "case.lock.json").read_bytes()
-    write(case, {"recordings/break/files/sums.py": cheat})
-    done = assay("run", "evals", "--model", "break", "--json", cwd=case.parents[1])
-    assert (done.returncode, cells(done)[0]["reward"]) == (1, 0.0), done.stdout
-    assert metadata_of(done)["isolation"] == "process"
+    write(case, {f"recordings/{name}/files/sums.py": text for name, text in _BREAKS.items()})
+    models = [word for name in _BREAKS for word in ("--model", name)]
+    done = assay("run", "evals", *models, "--json", cwd=case.parents[1])
+    rewards = {str(cell["model"]): cell["reward"] for cell in cells(done)}
+    assert (done.returncode, rewards) == (1, dict.fromkeys(_BREAKS, 0.0)), done.stdout
+    assert all(metadata_of(done, name)["isolation"] == "process" for name in _BREAKS)
     assert (case / "case.lock.json").read_bytes() == before
 
 
@@ -644,17 +635,18 @@ def test_a_lock_of_the_submission_is_a_file_like_any_other(case: Path, tmp_path:
     write(place, {"files/case.lock.json": forged.decode(), "run.sh": script})
     done = assay("run", "evals", "--model", "forger", "--json", cwd=tmp_path)
     assert (done.returncode, cells(done)[0]["reward"]) == (1, 0.0)
-    assert metadata_of(done)["isolation"] == "shared"
+    assert (metadata_of(done)["isolation"], "values" in metadata_of(done)) == ("shared", False)
     assert (case / "case.lock.json").read_bytes() == before
     assert not (case.parent / "case.lock.json").exists()
 
 
 def test_graders_of_one_name_have_decisions_of_their_own(tmp_path: Path) -> None:
-    case = make_case(tmp_path)
-    text = (case / "case.yaml").read_text("utf-8").replace("name: hidden-tests, ", "")
-    text += "  - {type: files, patterns: [add]}\n"
-    text += "  - {type: pytest, inject: [{src: hidden/test_sums.py, dest: test_b.py}]}\n"
-    (case / "case.yaml").write_text(text, "utf-8")
+    case = with_graders(
+        make_case(tmp_path),
+        "{type: pytest, inject: [hidden/test_sums.py]}",
+        "{type: files, patterns: [add]}",
+        "{type: pytest, inject: [{src: hidden/test_sums.py, dest: test_b.py}]}",
+    )
     lock = CaseLock(load_case(str(case)))
     assert lock.undecided == (0, 2)
     assert lock.keep({2: PROCESS}) == str(case / "case.lock.json")
@@ -702,40 +694,9 @@ def test_a_regrade_decides_what_was_never_decided(case: Path) -> None:
 
 def test_a_reference_that_is_named_and_was_taken_out_is_none(tmp_path: Path) -> None:
     case = make_case(tmp_path)
-    write(case, {"case.yaml": _CASE % ("fix", "") + "selftest: {reference: gold}\n"})
+    write(case, {"case.yaml": f"{_PLAIN}selftest: {{reference: gold}}\n"})
     (one,) = isolated_graders(resolved(case))
     assert one.why == "no reference recording: run assay selftest"
-
-
-@pytest.mark.sandbox
-def test_a_score_says_of_how_many_tests_everything_is_a_value(case: Path, tmp_path: Path) -> None:
-    done = assay("run", "evals", "--json", cwd=tmp_path)
-    assert metadata_of(done)["values"] == "0 of 1 tests"
-    set_mode(case, "shared")
-    done = assay("run", "evals", "--json", cwd=tmp_path)
-    assert "values" not in metadata_of(done)
-
-
-_SKIPS = """
-import pytest
-from sums import add
-
-def test_add():
-    assert add(2, 3) == 5
-
-def test_slow():
-    pytest.skip("slow")
-"""
-
-
-@pytest.mark.sandbox
-def test_what_the_reference_itself_skips_in_a_body_does_not_count(tmp_path: Path) -> None:
-    case = make_case(tmp_path, test=_SKIPS)
-    done = assay("selftest", "evals", "--repeats", "1", cwd=tmp_path)
-    assert done.returncode == 0, done.stdout
-    assert "the reference itself skips test_sums.py::test_slow: not counted" in done.stdout
-    contract = cast("dict[str, Json]", lock_of(case)["hidden-tests"]["contract"])
-    assert contract["skips"] == ["test_sums.py::test_slow"]
 
 
 class _Judge:

@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncGenerator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -17,12 +18,13 @@ from assay.errors import InputError
 from assay.eval import group_relative
 from assay.graders.kinds import load_file
 from assay.models import ModelClient, ModelSettings, using
+from assay.scoring.json_safe import Json
 from assay.store.runs import Store
-from assay.tasks.task import Task
 from assay.testing import FakeModel, calls
 from assay.types import ActionStep, ToolCall, ToolResult, ToolStep
 from assay.types.run import Rewarded
 from tests.command_line import assay, cells, echo_case
+from tests.each import each
 
 env = Environment("sums")
 """At module level: a job is graded again by running the file that defines its templates."""
@@ -58,8 +60,18 @@ def _stored(home: str, ref: str = "latest") -> list[tuple[str, int, str, float |
         return [(cell.case, cell.trial, cell.status, cell.reward) for cell in found]
 
 
-def test_a_job_is_kept_run_by_run_and_resumed_by_name(tmp_path: Path) -> None:
-    home = str(tmp_path / ".assay")
+@pytest.fixture
+def home(tmp_path: Path) -> str:
+    return str(tmp_path / ".assay")
+
+
+def _regraded(root: Path) -> tuple[Json, Json]:
+    """What the only cell of the newest run has come to, graded again."""
+    (cell,) = cells(assay("regrade", "latest", "--json", cwd=root))
+    return cell["status"], cell["reward"]
+
+
+def test_a_job_is_kept_run_by_run_and_resumed_by_name(home: str) -> None:
     job = asyncio.run(TASKS.run(Adds(), group=2, store=home, job=Job(name="nightly")))
     assert (job.coverage, job.name) == ((2, 4), "nightly")
     assert _stored(home, job.id) == [
@@ -81,8 +93,8 @@ def test_a_job_is_kept_run_by_run_and_resumed_by_name(tmp_path: Path) -> None:
     assert again.runs[0].to_dict() == job.runs[0].to_dict()
 
 
-def test_a_job_that_was_interrupted_goes_on_where_it_was_given(tmp_path: Path) -> None:
-    home, job = str(tmp_path / ".assay"), Job()
+def test_a_job_that_was_interrupted_goes_on_where_it_was_given(home: str) -> None:
+    job = Job()
 
     async def stops(run: Run) -> str:
         if run.slug == "large":
@@ -98,8 +110,7 @@ def test_a_job_that_was_interrupted_goes_on_where_it_was_given(tmp_path: Path) -
     assert (stops_now.asked, job.reward) == ([("large", 1)], 1.0)
 
 
-def test_every_command_takes_a_job(tmp_path: Path) -> None:
-    home = str(tmp_path / ".assay")
+def test_every_command_takes_a_job(tmp_path: Path, home: str) -> None:
     first = asyncio.run(TASKS.run(Adds(), group=2, store=home, job=Job(name="first")))
     asyncio.run(TASKS.run(Adds(helped=True), group=2, store=home, job=Job(name="second")))
     done = assay("report", "first", "--json", cwd=tmp_path)
@@ -116,7 +127,7 @@ def test_every_command_takes_a_job(tmp_path: Path) -> None:
     assert (done.returncode, f"resume={first.id!r}" in done.stderr) == (2, True)
 
 
-def test_a_case_of_a_job_is_kept_with_its_workspace(tmp_path: Path) -> None:
+def test_a_case_of_a_job_is_kept_with_its_workspace(tmp_path: Path, home: str) -> None:
     echo_case(tmp_path)
     tasks = Taskset.from_file(str(tmp_path / "evals"))
 
@@ -125,55 +136,43 @@ def test_a_case_of_a_job_is_kept_with_its_workspace(tmp_path: Path) -> None:
         Path(run.workspace.path, "a.txt").write_text("hello")
         return "done"
 
-    home = str(tmp_path / ".assay")
     job = asyncio.run(tasks.run(writes, store=home))
     assert job.reward == 1.0
     done = assay("report", "latest", "--case", "c1", "--workspace", "left", cwd=tmp_path)
     assert (tmp_path / "left" / "a.txt").read_text() == "hello", done.stderr
 
 
-@pytest.mark.parametrize(
+@each(
     ("changed", "said"),
     [
         ({"group": 3}, "was begun with another group"),
         ({"agent": "other"}, "was begun with another agent"),
-        ({"tasks": "fewer"}, "was begun with other tasks"),
+        ({"tasks": list(TASKS)[:1]}, "was begun with other tasks"),
         ({"resume": "nothing"}, "no run"),
-        ({"args": "changed"}, "tasks changed, or assay did"),
+        ({"tasks": [replace(add(a=5), slug="small"), TASKS[1]]}, "tasks changed, or assay did"),
     ],
 )
-def test_only_the_same_work_is_resumed(
-    tmp_path: Path, changed: dict[str, object], said: str
-) -> None:
-    home = str(tmp_path / ".assay")
+def test_only_the_same_work_is_resumed(home: str, changed: dict[str, Any], said: str) -> None:
     asyncio.run(TASKS.run(Adds(), store=home))
-    tasks: list[Task] = list(TASKS)
-    if changed.get("tasks"):
-        tasks.pop()
-    if changed.get("args"):
-        tasks[0] = replace(add(a=5), slug="small")
-    agent = Adds()
-    agent.__dict__["name"] = str(changed.get("agent", "Adds"))
-    group = 3 if "group" in changed else 1
-    resume = str(changed.get("resume", "latest"))
+    tasks, agent = Taskset("sums", changed.get("tasks", TASKS)), Adds()
+    agent.__dict__["name"] = changed.get("agent", "Adds")
+    again = {"group": changed.get("group", 1), "resume": changed.get("resume", "latest")}
     with pytest.raises(InputError, match=said):
-        asyncio.run(Taskset("sums", tasks).run(agent, group=group, store=home, resume=resume))
+        asyncio.run(tasks.run(agent, store=home, **again))
     assert agent.asked == []
 
 
-def test_a_run_of_the_command_line_is_not_resumed_in_python(tmp_path: Path) -> None:
+def test_a_run_of_the_command_line_is_not_resumed_in_python(tmp_path: Path, home: str) -> None:
     echo_case(tmp_path)
     assay("run", "evals", cwd=tmp_path)
-    home = str(tmp_path / ".assay")
     with pytest.raises(InputError, match="assay run --resume"):
         asyncio.run(add().run(Adds(), store=home, resume="latest"))
     with pytest.raises(InputError, match="resume goes with store"):
         asyncio.run(add().run(Adds(), resume="latest"))
 
 
-def test_an_agent_that_names_its_model_is_kept_and_resumed_under_it(tmp_path: Path) -> None:
+def test_an_agent_that_names_its_model_is_kept_and_resumed_under_it(home: str) -> None:
     """What an agent wrote into its run would have made another cell of it, run again for ever."""
-    home = str(tmp_path / ".assay")
 
     async def tells(run: Run) -> str:
         run.model = f"other-{run.trial}"
@@ -184,21 +183,21 @@ def test_an_agent_that_names_its_model_is_kept_and_resumed_under_it(tmp_path: Pa
     assert (again.coverage, len(_stored(home))) == ((1, 1), 1)
 
 
-def test_a_job_in_memory_asks_the_models_that_a_kept_one_asks(tmp_path: Path) -> None:
+def test_a_job_in_memory_asks_the_models_that_a_kept_one_asks(home: str) -> None:
     """In memory there was no fake model, and a run did not say which model its agent asks."""
 
     class Asks(Adds):
         model = "its-own"
 
     solved = replace(add(), metadata={"solution": "3"})
-    for store in ("", str(tmp_path / ".assay")):
+    for store in ("", home):
         (played,) = asyncio.run(solved.run(ModelAgent(), model="fake", store=store))
         assert (played.model, played.reward) == ("fake", 1.0)
         (own,) = asyncio.run(add().run(Asks(), store=store))
         assert (own.model, own.reward) == ("its-own", 1.0)
 
 
-def test_groups_are_ready_for_a_trainer(tmp_path: Path) -> None:
+def test_groups_are_ready_for_a_trainer(home: str) -> None:
     """A run without a reward is masked: never a 0 that its siblings would gain from."""
 
     async def wavers(run: Run) -> str:
@@ -206,7 +205,7 @@ def test_groups_are_ready_for_a_trainer(tmp_path: Path) -> None:
             raise RuntimeError("lost")
         return "3" if run.trial == 1 else "4"
 
-    for store in ("", str(tmp_path / ".assay")):
+    for store in ("", home):
         job = asyncio.run(add().run(wavers, group=3, store=store))
         ((group_id, runs),) = job.groups.items()
         assert {run.group_id for run in runs} == {group_id}
@@ -233,7 +232,7 @@ async def climb() -> AsyncGenerator[str | Observation | float, str]:
 
 @pytest.mark.parametrize(("shown", "is_same"), [("", True), ("other ", False)])
 def test_actions_are_done_again_to_be_graded_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shown: str, *, is_same: bool
+    tmp_path: Path, home: str, monkeypatch: pytest.MonkeyPatch, shown: str, *, is_same: bool
 ) -> None:
     """The last action alone was taken for all of the work, and earned nothing."""
 
@@ -241,7 +240,6 @@ def test_actions_are_done_again_to_be_graded_again(
         for _ in range(3):
             await run.step("up")
 
-    home = str(tmp_path / ".assay")
     job = asyncio.run(climb().run(climbs, store=home))
     assert job.reward == 1.0
     again = load_file(__file__)  # what a command runs is this file once more
@@ -274,7 +272,7 @@ async def buy() -> AsyncGenerator[str | float, str]:
 
 @pytest.mark.parametrize(("greeting", "code"), [("", 0), ("hello, ", 3)])
 def test_calls_of_a_tasks_tools_are_made_again_to_be_graded_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, greeting: str, code: int
+    tmp_path: Path, home: str, monkeypatch: pytest.MonkeyPatch, greeting: str, code: int
 ) -> None:
     """The state that they had made was gone, and with it what had been earned."""
 
@@ -282,7 +280,6 @@ def test_calls_of_a_tasks_tools_are_made_again_to_be_graded_again(
         assert not (await run.call("put", {"item": "tea"})).is_error
         return "done"
 
-    home = str(tmp_path / ".assay")
     assert asyncio.run(buy().run(buys, store=home)).reward == 1.0
     monkeypatch.setattr(load_file(__file__), "GREETING", [greeting])
     assert assay("regrade", "latest", cwd=tmp_path).returncode == code
@@ -290,7 +287,9 @@ def test_calls_of_a_tasks_tools_are_made_again_to_be_graded_again(
     assert cell["reward"] == 1.0
 
 
-def test_attack_calls_that_a_trace_makes_up_are_not_made_to_grade_again(tmp_path: Path) -> None:
+def test_attack_calls_that_a_trace_makes_up_are_not_made_to_grade_again(
+    tmp_path: Path, home: str
+) -> None:
     """They were made then: what had earned nothing earned everything when it was graded again."""
 
     async def tells(run: Run) -> str:
@@ -299,31 +298,28 @@ def test_attack_calls_that_a_trace_makes_up_are_not_made_to_grade_again(tmp_path
         run.record(ActionStep(action="up", observation="height 1"))
         return "done"
 
-    home = str(tmp_path / ".assay")
     assert asyncio.run(buy().run(tells, store=home)).reward == 0.0
-    (cell,) = cells(assay("regrade", "latest", "--json", cwd=tmp_path))
-    assert (cell["status"], cell["reward"]) == ("graded", 0.0)
+    assert _regraded(tmp_path) == ("graded", 0.0)
 
 
-def test_a_call_that_was_never_made_is_not_made_to_grade_again(tmp_path: Path) -> None:
+def test_a_call_that_was_never_made_is_not_made_to_grade_again(tmp_path: Path, home: str) -> None:
     """A model that once called with wrong arguments lost what it had earned when graded again."""
     script = [calls("put", what=1), calls("put", item="tea"), "Done."]
-    home = str(tmp_path / ".assay")
     with FakeModel(script) as fake, using(ModelClient(ModelSettings(cache="off"))):
         job = asyncio.run(buy().run(ModelAgent(), model=fake.model, store=home))
     assert job.reward == 1.0
-    (cell,) = cells(assay("regrade", "latest", "--json", cwd=tmp_path))
-    assert (cell["status"], cell["reward"]) == ("graded", 1.0), cell
+    assert _regraded(tmp_path) == ("graded", 1.0)
 
 
-def test_a_verifier_still_verifies_what_is_graded_again(tmp_path: Path) -> None:
+def test_a_verifier_still_verifies_what_is_graded_again(tmp_path: Path, home: str) -> None:
     """Without it the task's own grade would have come back."""
-    home = str(tmp_path / ".assay")
     tasks = Taskset("verified", [add().verified_by(doubts())])
     job = asyncio.run(tasks.run(Adds(), store=home))
     assert job.reward == 0.5
-    (cell,) = cells(assay("regrade", "latest", "--json", cwd=tmp_path))
-    assert cell["reward"] == 0.5
+    (run,) = job
+    own = cast("dict[str, Json]", run.grade.info["verified"])
+    assert own["score"] == 1.0, "its own grade is told beside it"
+    assert _regraded(tmp_path) == ("graded", 0.5)
 
 
 @env.template()
@@ -333,7 +329,7 @@ async def doubts() -> AsyncGenerator[str | float, str]:
     yield float(json.loads(told)["score"]) / 2
 
 
-def test_a_job_whose_tasks_run_elsewhere_is_the_same_job(tmp_path: Path) -> None:
+def test_a_job_whose_tasks_run_elsewhere_is_the_same_job(tmp_path: Path, home: str) -> None:
     """Its tasks would have had no file: no version, and nothing to be graded again by."""
     (tmp_path / "sums.py").write_text(
         "from assay import Environment\n"
@@ -344,11 +340,9 @@ def test_a_job_whose_tasks_run_elsewhere_is_the_same_job(tmp_path: Path) -> None
         "    yield 1.0 if answer == str(a + b) else 0.25\n",
         "utf-8",
     )
-    home = str(tmp_path / ".assay")
     tasks = Taskset.from_file(str(tmp_path / "sums.py"))
     job = asyncio.run(tasks.run(Adds(), store=home, runtime="subprocess"))
     assert (job.reward, job.runs[0].runtime) == (1.0, "subprocess")
     again = asyncio.run(tasks.run(Adds(), store=home, job=job))
     assert again.coverage == (1, 1)
-    (cell,) = cells(assay("regrade", "latest", "--json", cwd=tmp_path))
-    assert cell["reward"] == 1.0
+    assert _regraded(tmp_path) == ("graded", 1.0)

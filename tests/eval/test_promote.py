@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
+from assay.store.restore import read_snapshot
 from assay.store.runs import Store
 from assay.types.trace import AgentStep, Trace
 from tests.command_line import assay, cells_of, result
+from tests.each import each
+from tests.written_files import write_files
 
 CASE = """\
 id: kit
@@ -39,9 +42,7 @@ printf 'odd\\n' > 'a name'
 
 
 def write(root: Path, name: str, text: str) -> None:
-    place = root / "evals" / "kit" / name
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_text(text, "utf-8")
+    write_files(root / "evals" / "kit", {name: text})
 
 
 @pytest.fixture
@@ -63,8 +64,6 @@ def cells(suite: Path, *words: str) -> list[dict[str, Any]]:
 
 def tree(suite: Path) -> dict[str, Any]:
     """What the newest run's only cell left behind."""
-    from assay.store.restore import read_snapshot
-
     with Store.open(str(suite / ".assay")) as store:
         (digest,) = store.snapshots(store.run("latest").id)
         return dict(read_snapshot(store.home, digest))
@@ -126,7 +125,7 @@ def test_a_recording_is_not_overwritten_unasked(tmp_path: Path) -> None:
     assert not mine.exists()
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "says"),
     [
         (("kit", "--name", "x"), "several cells of case 'kit'"),
@@ -141,7 +140,7 @@ def test_a_recording_is_not_overwritten_unasked(tmp_path: Path) -> None:
     ],
 )
 def test_what_makes_no_sense_is_refused(tmp_path: Path, words: tuple[str, ...], says: str) -> None:
-    root = echoed(tmp_path)
+    root = tmp_path if (tmp_path / ".assay").exists() else echoed(tmp_path)
     write(root, "recordings/one/answer.txt", "x")
     write(root, "recordings/group/inner/answer.txt", "x")
     done = assay("runs", "promote", "latest", *words, cwd=root)
@@ -159,25 +158,23 @@ def test_rows_have_no_case_to_be_recorded_for(tmp_path: Path) -> None:
     assert (done.returncode, "it takes a cell of a case" in done.stderr) == (2, True)
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"steps": 3}'])
-def test_a_trace_that_is_none_is_an_error_that_names_the_file(tmp_path: Path, text: str) -> None:
+def test_a_trace_that_is_none_is_an_error_that_names_the_file(tmp_path: Path) -> None:
     root = echoed(tmp_path)
-    write(root, "recordings/kept/trace.json", text)
-    (cell,) = cells(root, "--harness", "replay", "--model", "kept", "--trials", "1")
-    assert cell["status"] == "error"
-    assert "trace.json: not a trace" in cell["error"]
+    traces = {"torn": "{", "list": "[]", "number": '{"steps": 3}'}
+    for name, text in traces.items():
+        write(root, f"recordings/{name}/trace.json", text)
+    models = [word for name in traces for word in ("--model", name)]
+    found = cells(root, "--harness", "replay", *models, "--trials", "1")
+    assert [cell["status"] for cell in found] == ["error"] * 3
+    assert all("trace.json: not a trace" in cell["error"] for cell in found)
 
 
 def test_a_promoted_cell_takes_as_long_as_the_work_did(tmp_path: Path) -> None:
     budget = CASE.replace("source: {path: source}\n", "").partition("graders:")[0]
     budget += "graders:\n  - {type: trace, name: quick, max_seconds: 100}\n"
     write(tmp_path, "case.yaml", budget)
-    step = AgentStep(
-        content="It is done.",
-        done=True,
-        started_at="2026-11-21T09:00:00+00:00",
-        ended_at="2026-11-21T09:00:50+00:00",
-    )
+    began, ended = (f"2026-11-21T09:00:{seconds}+00:00" for seconds in ("00", "50"))
+    step = AgentStep(content="It is done.", done=True, started_at=began, ended_at=ended)
     text = json.dumps(Trace(steps=[step]).to_dict())
     write(tmp_path, "recordings/work/trace.json", text)
     (before,) = cells(tmp_path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
@@ -62,10 +61,9 @@ async def test_every_row_is_graded_stored_and_handed_over(store: Store, tmp_path
         "bad": ("graded", 0.0, False),
         "empty": ("graded", 0.0, False),
     }
-    kept = seen
     assert store.run(run.id).finished
-    assert (kept["good"].answer, kept["good"].harness) == ("Oslo", "recorded")
-    assert kept["good"].file == f"{tmp_path / 'data.jsonl'}:1"
+    assert (seen["good"].answer, seen["good"].harness) == ("Oslo", "recorded")
+    assert seen["good"].file == f"{tmp_path / 'data.jsonl'}:1"
 
 
 async def test_what_cannot_be_graded_is_an_error_and_stops_nothing(
@@ -125,14 +123,6 @@ async def test_attack_answer_that_breaks_the_store(
     assert len(seen["odd"].answer) < 3_000
 
 
-async def test_of_a_dataset_with_a_malformed_row_nothing_is_stored(
-    store: Store, tmp_path: Path
-) -> None:
-    with pytest.raises(InputError, match=r"data.jsonl:2:2: not a JSON object"):
-        await grade(store, tmp_path, {"answer": "a", "expected": "a"}, "{")
-    assert list(store.runs()) == []
-
-
 async def test_a_label_that_is_nowhere_and_one_that_is_empty_are_told_apart(
     store: Store, tmp_path: Path
 ) -> None:
@@ -148,6 +138,7 @@ async def test_a_label_that_is_nowhere_and_one_that_is_empty_are_told_apart(
         ):
             pass
         assert said in str(caught.value)
+    assert list(store.runs()) == []
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16-le", "utf-16-be", "utf-32-le"])
@@ -207,48 +198,6 @@ async def test_attack_a_dataset_that_is_away_for_a_while_loses_no_row(
     assert store.counts(second.run.id).passed == 2_500
 
 
-def test_attack_a_pipe_as_a_dataset_is_refused_at_once(store: Store, tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    with (
-        pytest.raises(InputError, match="pipe is not a regular file"),
-        plan_rows(str(tmp_path / "pipe"), EXACT, RowStore(store)),
-    ):
-        pass
-
-
-@pytest.mark.parametrize("few", [0, 10_000])
-def test_rows_of_what_costs_are_looked_at_by_several_processes_and_told_by_one(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
-) -> None:
-    monkeypatch.setattr("assay.eval.rows.datasets._FEW", few)
-    monkeypatch.setattr(store_sink, "_COSTLY_ROWS", 3)
-    file, graders = tmp_path / "rows.jsonl", [GraderSpec(type="math_equal")]
-    rows: list[Json] = [
-        {"id": f"r{n}", "answer": "1", "label": None if n else 1} for n in range(40)
-    ]
-    for wrong, label, said in (
-        ((), "label", ""),
-        (
-            ({"id": "r2", "answer": "1"}, [1]),
-            None,
-            f"rows.jsonl:41: id 'r2' is also that of {file}:3",
-        ),
-        (([1], {"id": "r2", "answer": "1"}), None, "rows.jsonl:41: a row must be a JSON object"),
-        (({"answer": "1", "label": "x"},), "label", "rows.jsonl:41: label 'label' must be"),
-        ((), "lable", "has a field 'lable'"),
-    ):
-        file.write_text("".join(json.dumps(one) + "\n" for one in (*rows, *wrong)))
-        if not said:
-            with plan_rows(str(file), graders, RowStore(store), label=label) as planned:
-                assert planned.rows == len(rows)
-            continue
-        with (
-            pytest.raises(InputError, match=re.escape(said)),
-            plan_rows(str(file), graders, RowStore(store), label=label),
-        ):
-            pass
-
-
 def test_without_room_for_hashes_on_the_disk_nothing_is_graded(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -297,9 +246,8 @@ async def test_other_processes_give_what_this_one_does(
     monkeypatch.setattr(recorded, "_AT_HOME", 0)
     _, there = await grade(store, tmp_path, *rows, graders=[grader], workers=2)
     assert len(here) == len(rows)
-    assert {name: plain(cell) for name, cell in here.items()} == {
-        name: plain(cell) for name, cell in there.items()
-    }
+    found = [{name: plain(cell) for name, cell in cells.items()} for cells in (here, there)]
+    assert found[0] == found[1]
 
 
 def plain(cell: CellRecord) -> str:

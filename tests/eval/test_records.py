@@ -192,6 +192,8 @@ def test_all_that_is_known_of_a_row_is_in_its_row() -> None:
         assert row_record(row, failed, **noted) == CellRecord(**kept, **without, notes=about)
     bare = row_record(Row(id="1", submission=Submission()), EvaluationResult(reward=0.4), **noted)
     assert (bare.passed, bare.answer, bare.notes) == (False, "", {})
+    whole = Row(id="2", submission=Submission(answer="y" * 2_000))
+    assert row_record(whole, EvaluationResult(reward=0.4), **noted).answer == "y" * 2_000
 
 
 def test_a_digest_is_of_what_was_declared_and_of_this_assay() -> None:

@@ -6,9 +6,10 @@ import asyncio
 import json
 import os
 import pickle
+import re
 import signal
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,10 +17,11 @@ from typing import Any, TypeAlias
 
 import pytest
 
+from assay.errors import InputError
 from assay.eval.cluster import sent_shards
 from assay.eval.cluster.actors import EndsWorkersError
 from assay.eval.cluster.sent_shards import SentShards
-from assay.eval.rows import store_sink
+from assay.eval.rows import datasets, directory_sink, store_sink
 from assay.eval.rows.directory_sink import PartDirectory
 from assay.eval.rows.recorded import Sink, grade_rows, plan_rows
 from assay.eval.rows.store_sink import RowStore
@@ -189,3 +191,32 @@ def test_actors_elsewhere_make_the_same_and_a_row_over_which_they_die_is_an_erro
             assert kept(place) == kept(tmp_path / "here")
         else:
             assert "workers died over it" in str(kept(place))
+
+
+@pytest.mark.parametrize("few", [0, 10_000])
+@pytest.mark.parametrize("way", WAYS)
+def test_the_rows_of_what_costs_are_all_read_before_the_first_is_graded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str, few: int
+) -> None:
+    """By several processes, where there are many; what is wrong first is told."""
+    monkeypatch.setattr(datasets, "_FEW", few)
+    monkeypatch.setattr(store_sink, "_COSTLY_ROWS", 3)
+    monkeypatch.setattr(directory_sink, "_COMPUTED_ROWS", 3)
+    make, kept = WAYS[way]
+    data, place, graders = tmp_path / "rows.jsonl", tmp_path / way, [GraderSpec(type="math_equal")]
+    rows = [{"id": f"r{n}", "answer": "1", "human": None if n else 1} for n in range(40)]
+    twice = {"id": "r2", "answer": "1"}
+    for wrong, label, said in (
+        ((twice, [1]), None, f"rows.jsonl:41: id 'r2' is also that of {data}:3"),
+        (([1], twice), None, "rows.jsonl:41: a row must be a JSON object"),
+        (({"answer": "1", "human": "x"},), "human", "rows.jsonl:41: label 'human' must be"),
+        ((), "hman", "has a field 'hman'"),
+        ((), "human", ""),
+    ):
+        if label and way == "directory":
+            continue
+        data.write_text("".join(json.dumps(one) + "\n" for one in (*rows, *wrong)))
+        refusal = pytest.raises(InputError, match=re.escape(said)) if said else nullcontext()
+        with refusal, make(place) as to, plan_rows(str(data), graders, to, label=label) as plan:
+            assert plan.rows == len(rows)
+    assert kept(place) == {} if way == "store" else not place.exists()

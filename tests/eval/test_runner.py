@@ -12,7 +12,7 @@ import pytest
 from assay.agents import EchoAgent
 from assay.conversation.turns import Conversation, Turn
 from assay.environment import Environment
-from assay.errors import InputError, SkippedError
+from assay.errors import SkippedError
 from assay.eval import runner
 from assay.eval.harnesses import FAKE
 from assay.eval.planning import Planned, options_of
@@ -180,22 +180,6 @@ async def test_only_cells_that_ask_the_fake_model_have_one(monkeypatch: pytest.M
     assert faked == [[]]
     echo = Planned(count("abc"), "echo")
     assert isinstance(Plan(cells=[echo], sink=nobody).cell(echo, {}).agent, EchoAgent)
-
-
-async def test_runs_are_in_planned_order_whoever_ends_first() -> None:
-    tasks: list[Task] = [count("abc"), count("ab")]
-    job = await run_tasks(tasks, three, RunOptions(group=2, max_concurrent=4))
-    assert [(run.slug, run.trial) for run in job.runs] == [
-        (task.slug, trial) for task in tasks for trial in (1, 2)
-    ]
-    assert (job.group, [run.reward for run in job.runs]) == (2, [1.0, 1.0, 0.0, 0.0])
-    assert {run.harness for run in job.runs} == {"three"}
-    assert len({run.group_id for run in job.runs}) == 2
-    again = await run_tasks(tasks[:1], three, RunOptions(), job)
-    assert again is job
-    assert len(job.runs) == 5
-    with pytest.raises(InputError, match=r"async callable agent\(run\), got str"):
-        await run_tasks(tasks, cast("Any", "three"), RunOptions())
 
 
 def test_an_agent_is_called_by_its_name_and_fitted_to_its_task() -> None:

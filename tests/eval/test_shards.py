@@ -27,8 +27,13 @@ from assay.graders import Grader
 from assay.graders.spec import GraderSpec
 from assay.scoring import Json
 from assay.tasks.row_files import RowReading
+from tests.each import each
+
+pa: Any = import_module("pyarrow")
+pq: Any = import_module("pyarrow.parquet")
 
 EXACT = (GraderSpec(type="exact_match"),)
+SKIP = RowReading(on_bad_row=lambda _: None)
 ROWS = 25
 
 
@@ -95,33 +100,12 @@ def test_every_row_stands_in_a_part_with_its_grade(
     assert [one["id"] for one in found] == [f"r{n}" for n in range(ROWS)]
     assert [one["grade"]["reward"] for one in found[5:9]] == [1.0, 0.0, None, 1.0]
     error = found[7]["grade"]
-    assert (error["status"], error["passed"], error["scores"]) == (
-        "error",
-        None,
-        {"exact_match": None},
-    )
+    told = (error["status"], error["passed"], error["scores"])
+    assert told == ("error", None, {"exact_match": None})
     assert "needs 'expected'" in error["error"]
     assert (summary["rows"], summary["graded"], summary["errors"]) == (ROWS, ROWS - 1, 1)
     assert summary["causes"] == {error["error"]: 1}
     assert len(parts(tmp_path / "out")) == -(-ROWS // 4)
-
-
-@pytest.mark.parametrize("count", [20, 10_100])
-def test_the_rows_of_what_costs_are_all_read_before_the_first_is_graded(
-    tmp_path: Path, count: int
-) -> None:
-    """By several processes, where there are many; what is wrong first is told."""
-    file = tmp_path / "rows.jsonl"
-    many = [json.dumps(row(number)) for number in range(count)]
-    for wrong, said in (
-        (json.dumps(row(3)), "id 'r3' is also that of .*:4 "),
-        ("[1]", "a row must be a JSON object"),
-    ):
-        file.write_text("\n".join([*many[: count - 9], wrong, *many[count - 9 :]]))
-        with pytest.raises(InputError, match=said) as told:
-            grade(file, tmp_path / "out", (GraderSpec(type="math_equal"),), rows=count // 8)
-        assert told.value.location.line == count - 8
-        assert not (tmp_path / "out").exists()
 
 
 def test_only_what_is_missing_is_graded_again(data: Path, tmp_path: Path) -> None:
@@ -166,10 +150,7 @@ def test_a_plan_that_nothing_came_of_binds_nobody(data: Path, tmp_path: Path) ->
         assert len(to.parts) == 5
     (empty := tmp_path / "none.jsonl").touch()
     new = tmp_path / "new"
-    with (
-        pytest.raises(InputError, match="has no rows"),
-        planned(empty, new),
-    ):
+    with pytest.raises(InputError, match="has no rows"), planned(empty, new):
         pass
     assert not new.exists()
 
@@ -198,10 +179,8 @@ def test_of_two_that_grade_one_shard_the_first_commit_stays(data: Path, tmp_path
         target = tmp_path / "out" / "parts" / shard.part
         stamp = target.stat()
         second = work(shard)
-        assert (target.stat().st_ino, target.stat().st_mtime_ns) == (
-            stamp.st_ino,
-            stamp.st_mtime_ns,
-        )
+        assert target.stat().st_ino == stamp.st_ino
+        assert target.stat().st_mtime_ns == stamp.st_mtime_ns
         assert first == second
         assert list(parts(tmp_path / "out")) == [shard.part]
 
@@ -233,10 +212,9 @@ def test_a_table_that_only_this_process_can_read_becomes_json_lines(
 
 def table_of(file: Path) -> Path:
     """The same rows as Parquet."""
-    pa: Any = import_module("pyarrow")
     rows = [json.loads(line) for line in file.read_text().splitlines()]
     made = file.with_suffix(".parquet")
-    import_module("pyarrow.parquet").write_table(pa.Table.from_pylist(rows), made)
+    pq.write_table(pa.Table.from_pylist(rows), made)
     return made
 
 
@@ -271,16 +249,22 @@ def test_parts_are_tables_where_all_files_are(data: Path, tmp_path: Path) -> Non
         assert sum(len(list(read_part(part, cast("PartForm", form)))) for part in made) == count
 
 
-def test_malformed_rows_end_it_or_are_left_out_and_counted(data: Path, tmp_path: Path) -> None:
+def test_malformed_rows_end_it_or_are_left_out_and_counted_also_where_their_count_is_lost(
+    data: Path, tmp_path: Path
+) -> None:
     data.write_text(data.read_text() + '{"answr": 1}\n' + json.dumps(row(50)) + "\n")
     with pytest.raises(InputError, match=r"rows.jsonl:26: a row needs 'answer'"):
         grade(data, tmp_path / "stop")
-    skipping = RowReading(on_bad_row=lambda _: None)
-    for _ in range(2):
-        summary = grade(data, tmp_path / "skip", reading=skipping)
-        assert (summary["left_out"], summary["graded"]) == (1, ROWS)
-        for kept in (tmp_path / "skip" / "tallies").iterdir():
-            kept.unlink()  # what they said is known from the plan and the parts
+    out = tmp_path / "skip"
+    told = [grade(data, out, reading=SKIP)]
+    for tally in (out / "tallies").iterdir():
+        tally.unlink()  # what they said is known from the plan and the parts
+    told.append(grade(data, out, reading=SKIP))
+    assert [(one["left_out"], one["graded"]) for one in told] == [(1, ROWS)] * 2
+    assert told[0]["first_left_out"] == told[1]["first_left_out"]
+    (out / "parts" / max(parts(out))).write_bytes(b"")
+    with pytest.raises(StoreError, match="is damaged"):
+        grade(data, out, reading=SKIP)
 
 
 def test_a_full_disk_is_said_and_leaves_no_piece_of_a_part(
@@ -341,14 +325,12 @@ def test_errors_are_graded_again_by_the_same_command_and_nothing_else_is(
 def test_a_table_that_is_broken_inside_is_named_by_whoever_finds_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, grader: str
 ) -> None:
-    arrow: Any = import_module("pyarrow")
-    parquet: Any = import_module("pyarrow.parquet")
     monkeypatch.setattr("assay.eval.rows.datasets._FEW", 0)  # in processes of their own
     file = tmp_path / "rows.parquet"
     rows = [{"id": f"r{n}", "answer": "a" * n, "expected": "a"} for n in range(300)]
     plain = {"row_group_size": 100, "compression": "none", "use_dictionary": False}
-    parquet.write_table(arrow.Table.from_pylist(rows), file, **plain)
-    column = parquet.ParquetFile(file).metadata.row_group(1).column(0)
+    pq.write_table(pa.Table.from_pylist(rows), file, **plain)
+    column = pq.ParquetFile(file).metadata.row_group(1).column(0)
     text = bytearray(file.read_bytes())
     text[column.data_page_offset : column.data_page_offset + 60] = b"\xff" * 60
     file.write_bytes(text)
@@ -413,8 +395,6 @@ def test_a_grade_that_a_row_brings_along_is_never_read_for_ours(tmp_path: Path) 
 def test_a_column_that_differs_from_a_grades_in_capitals_alone_is_not_written(
     tmp_path: Path,
 ) -> None:
-    pa: Any = import_module("pyarrow")
-    pq: Any = import_module("pyarrow.parquet")
     columns = {
         "answer": ["Rome"],
         "expected": ["Oslo"],
@@ -454,7 +434,7 @@ def test_a_part_that_was_cut_off_is_not_taken_for_a_whole_one(
     assert part.read_bytes() == whole
 
 
-@pytest.mark.parametrize(
+@each(
     "wrong",
     [
         {"reward": True},
@@ -473,29 +453,13 @@ def test_attack_a_part_says_true_where_a_number_belongs(
     part = tmp_path / "out" / "parts" / min(parts(tmp_path / "out"))
     row = json.loads(part.read_text().splitlines()[0])
     assert len(list(read_part(part, "jsonl"))) == 4
-    part.write_text(json.dumps({**row, "grade": {**row["grade"], **wrong}}) + "\n")
+    forged = tmp_path / part.name
+    forged.write_text(json.dumps({**row, "grade": {**row["grade"], **wrong}}) + "\n")
     with pytest.raises(StoreError, match=f"is damaged.*{next(iter(wrong))}"):
-        list(read_part(part, "jsonl"))
-
-
-def test_rows_that_were_left_out_are_counted_again_where_their_count_is_lost(
-    data: Path, tmp_path: Path
-) -> None:
-    data.write_text(data.read_text() + "no row\n")
-    skipping = RowReading(on_bad_row=lambda _: None)
-    first = grade(data, tmp_path / "out", reading=skipping)
-    for tally in (tmp_path / "out" / "tallies").iterdir():
-        tally.unlink()
-    again = grade(data, tmp_path / "out", reading=skipping)
-    assert (again["left_out"], again["first_left_out"]) == (1, first["first_left_out"])
-    last = tmp_path / "out" / "parts" / max(parts(tmp_path / "out"))
-    last.write_bytes(b"")
-    with pytest.raises(StoreError, match="is damaged"):
-        grade(data, tmp_path / "out", reading=skipping)
+        list(read_part(forged, "jsonl"))
 
 
 def test_a_table_that_cannot_be_parquet_becomes_json_lines(tmp_path: Path) -> None:
-    pa: Any = import_module("pyarrow")
     columns = {"answer": ["a"], "expected": ["a"], "odd": pa.array([{}], pa.struct([]))}
     data = tmp_path / "t.arrow"
     with pa.OSFile(str(data), "wb") as to, pa.ipc.new_file(to, pa.table(columns).schema) as writer:
@@ -508,14 +472,8 @@ def test_a_table_that_cannot_be_parquet_becomes_json_lines(tmp_path: Path) -> No
 def test_a_function_grades_a_dataset_of_one_shard(data: Path, tmp_path: Path) -> None:
     file = tmp_path / "f.py"
     file.write_text("async def grade(answer):\n    return 1.0\n")
-    graded = grade(
-        data,
-        tmp_path / "out",
-        (GraderSpec(type="function", options={"file": str(file)}),),
-        rows=100,
-        workers=2,
-    )
-    assert graded["graded"] == ROWS
+    function = (GraderSpec(type="function", options={"file": str(file)}),)
+    assert grade(data, tmp_path / "out", function, rows=100, workers=2)["graded"] == ROWS
 
 
 def test_a_row_nested_too_deeply_is_an_error_and_its_siblings_are_graded(tmp_path: Path) -> None:
@@ -561,22 +519,16 @@ def test_what_is_interrupted_leaves_no_piece_of_a_part(data: Path, tmp_path: Pat
     assert not parts(out)
 
 
-@pytest.mark.parametrize("name", ["pipe", "/dev/zero"])
-def test_what_never_ends_or_never_begins_is_no_dataset(tmp_path: Path, name: str) -> None:
-    given = tmp_path / name
-    if name == "pipe":
-        os.mkfifo(given)
-    with pytest.raises(InputError, match="is not a regular file"):
-        grade(given, tmp_path / "out")
+def test_what_never_ends_or_never_begins_is_no_dataset(tmp_path: Path) -> None:
+    os.mkfifo(pipe := tmp_path / "pipe")
+    for given in (pipe, "/dev/zero"):
+        with pytest.raises(InputError, match="is not a regular file"):
+            grade(given, tmp_path / "out")
 
 
 def test_a_table_of_rows_that_are_all_left_out_is_an_empty_part(tmp_path: Path) -> None:
-    pa: Any = import_module("pyarrow")
-    pq: Any = import_module("pyarrow.parquet")
     nested = [[float("nan")]] * 3 + [[1.0]]
     pq.write_table(pa.table({"answer": ["a"] * 4, "x": nested}), tmp_path / "t.parquet")
-    skipping = RowReading(on_bad_row=lambda _: None)
-    summary = grade(tmp_path / "t.parquet", tmp_path / "out", rows=3, reading=skipping)
-    assert (summary["left_out"], summary["errors"]) == (3, 1)
-    again = grade(tmp_path / "t.parquet", tmp_path / "out", rows=3, reading=skipping)
-    assert again["left_out"] == 3
+    for _ in range(2):
+        summary = grade(tmp_path / "t.parquet", tmp_path / "out", rows=3, reading=SKIP)
+        assert (summary["left_out"], summary["errors"]) == (3, 1)

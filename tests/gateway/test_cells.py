@@ -232,10 +232,6 @@ def test_attack_there_is_no_other_network(played: dict[str, Run], name: str) -> 
     assert not any(isinstance(step, AgentStep) and step.usage for step in run.trace.work)
 
 
-def test_attack_no_key_is_to_be_found(played: dict[str, Run]) -> None:
-    assert played["key-hunt"].trace.content == "nothing"
-
-
 def test_attack_a_guessed_key_is_refused_and_flagged(played: dict[str, Run]) -> None:
     run = played["wrong-key"]
 
@@ -255,29 +251,31 @@ def test_attack_words_put_into_the_models_mouth(played: dict[str, Run]) -> None:
     assert len(unsaid) == 1
 
 
-def test_attack_a_flood_is_answered_up_to_the_limit(played: dict[str, Run]) -> None:
-    run = played["floods"]
+@each(
+    ("name", "reward", "content", "flags"),
+    [
+        ("key-hunt", 0.0, "nothing", []),
+        ("floods", 0.0, f"{_LIMIT} answered", [f"the limit of {_LIMIT} model calls is reached"]),
+        ("takes-the-port", 1.0, "taken 0 It is 4.", []),
+        ("stays-behind", 1.0, "It is 4.", []),
+        ("silent", 0.0, "I did it all without a model.", []),
+    ],
+)
+def test_attack_nothing_but_its_limit_is_to_be_had_of_a_cell(
+    played: dict[str, Run], name: str, reward: float, content: str, flags: list[str]
+) -> None:
+    run = played[name]
 
-    assert run.trace.content == f"{_LIMIT} answered"
-    assert run.trace.stop_reason == "max_steps"
-    assert _flags(run) == [f"the limit of {_LIMIT} model calls is reached"]
+    assert (run.reward, run.trace.content) == (reward, content)
+    if name != "stays-behind":  # which may ask until the limit
+        assert _flags(run) == flags
 
 
-def test_attack_the_port_cannot_be_taken(played: dict[str, Run]) -> None:
-    run = played["takes-the-port"]
-
-    assert run.trace.content == "taken 0 It is 4."
-    assert run.reward == 1.0
-
-
-def test_attack_nobody_stays_behind(played: dict[str, Run]) -> None:
-    run = played["stays-behind"]
-
-    assert (run.reward, run.trace.content) == (1.0, "It is 4.")
-
-
-def test_attack_a_huge_request_is_refused(played: dict[str, Run]) -> None:
+def test_attack_a_huge_request_is_refused_and_a_flood_ends_the_work(
+    played: dict[str, Run],
+) -> None:
     assert played["huge"].reward == 0.0
+    assert played["floods"].trace.stop_reason == "max_steps"
 
 
 def test_what_an_agent_did_before_it_was_killed_is_kept(played: dict[str, Run]) -> None:
@@ -286,13 +284,6 @@ def test_what_an_agent_did_before_it_was_killed_is_kept(played: dict[str, Run]) 
     assert run.reward == 1.0
     assert any(isinstance(step, ToolStep) for step in run.trace.work)
     assert "exit status -9" in str(run.trace.error)
-
-
-def test_an_agent_that_asked_nothing_has_no_turn_of_a_model(played: dict[str, Run]) -> None:
-    run = played["silent"]
-
-    assert run.reward == 0.0
-    assert run.trace.content == "I did it all without a model."
 
 
 def test_attack_the_token_of_a_gateway_is_in_no_trace(played: dict[str, Run]) -> None:

@@ -28,6 +28,7 @@ from tests.gateway.journals import read_journal
 
 _PROTOCOLS: list[Protocol] = ["chat", "responses", "anthropic"]
 _STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+_OPEN = _STREAM + b"\r\n"
 _BAD = b"HTTP/1.1 %d Bad\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
 _ASKED: dict[Protocol, dict[str, Any]] = {
     "chat": {"messages": [{"role": "user", "content": "count"}]},
@@ -95,6 +96,12 @@ async def _upstream(*replies: list[_Piece]) -> AsyncGenerator[_Upstream]:
 
 
 @asynccontextmanager
+async def _chat(*replies: list[_Piece], **more: Any) -> AsyncGenerator[tuple[_Upstream, Gateway]]:
+    async with _upstream(*replies) as upstream, upstream.gateway("chat", **more) as gateway:
+        yield upstream, gateway
+
+
+@asynccontextmanager
 async def _asking(
     gateway: Gateway, protocol: Protocol, **more: Any
 ) -> AsyncGenerator[aiohttp.ClientResponse]:
@@ -127,7 +134,7 @@ async def test_events_pass_as_they_come(protocol: Protocol) -> None:
     middle = next(at for at, one in enumerate(events) if b'"t"' in one) + 1
     first, rest = b"".join(events[:middle]), b"".join(events[middle:])
     async with (
-        _upstream([_STREAM + b"\r\n", first[:-9], first[-9:], goes_on.wait, rest]) as upstream,
+        _upstream([_OPEN, first[:-9], first[-9:], goes_on.wait, rest]) as upstream,
         upstream.gateway(protocol) as gateway,
     ):
         async with _asking(gateway, protocol, stream_options={"include_usage": True}) as response:
@@ -146,17 +153,16 @@ async def test_events_pass_as_they_come(protocol: Protocol) -> None:
         assert gateway.spent.tokens == 6
 
 
-async def test_tokens_are_known_and_told_only_to_who_asked() -> None:
-    async with (
-        _upstream([_STREAM + b"\r\n", *_events("chat")]) as upstream,
-        upstream.gateway("chat") as gateway,
-    ):
+async def test_tokens_are_known_and_told_only_to_who_asked(tmp_path: Path) -> None:
+    journal = tmp_path / "wire.jsonl"
+    async with _chat([_OPEN, *_events("chat")], journal=journal) as (upstream, gateway):
         seen = await _asked(gateway, "chat")
 
         assert upstream.asked[0]["stream_options"] == {"include_usage": True}
         assert b"total_tokens" not in seen
         assert seen.endswith(b"data: [DONE]\n\n")
         assert gateway.spent.tokens == 6
+        assert read_journal(journal) == gateway.recorded()  # kept once
 
 
 _WHOLE = json.dumps(
@@ -164,15 +170,13 @@ _WHOLE = json.dumps(
         AssistantTurn(turn=Turn.of("assistant", "one two three")), Conversation(model="m", turns=())
     )
 ).encode()
+_PLAIN: list[_Piece] = [_BAD % (200, len(_WHOLE), _WHOLE)]
 
 
 @each("word", ["stream_options", "stream"])
 async def test_a_server_that_knows_no_streams_is_asked_for_whole_replies(word: str) -> None:
     told = json.dumps({"error": {"message": f"Unknown parameter: '{word}'."}}).encode()
-    async with (
-        _upstream([_BAD % (400, len(told), told)], [_BAD % (200, len(_WHOLE), _WHOLE)]) as upstream,
-        upstream.gateway("chat") as gateway,
-    ):
+    async with _chat([_BAD % (400, len(told), told)], _PLAIN) as (upstream, gateway):
         seen = await _asked(gateway, "chat")
 
         assert not {"stream", "stream_options"} & upstream.asked[1].keys()
@@ -181,13 +185,7 @@ async def test_a_server_that_knows_no_streams_is_asked_for_whole_replies(word: s
 
 
 async def test_a_server_that_tells_no_tokens_of_a_stream_is_asked_for_whole_replies() -> None:
-    async with (
-        _upstream(
-            [_STREAM + b"\r\n", *_events("chat", wants_usage=False)],
-            [_BAD % (200, len(_WHOLE), _WHOLE)],
-        ) as upstream,
-        upstream.gateway("chat") as gateway,
-    ):
+    async with _chat([_OPEN, *_events("chat", wants_usage=False)], _PLAIN) as (upstream, gateway):
         seen = [await _asked(gateway, "chat") for _ in range(2)]
 
         assert [one.get("stream") for one in upstream.asked] == [True, None]
@@ -216,7 +214,7 @@ async def test_a_body_of_which_nothing_changes_is_sent_as_it_came(
     *, sent: bytes, is_same: bool
 ) -> None:
     async with (
-        _upstream([_BAD % (200, len(_WHOLE), _WHOLE)]) as upstream,
+        _upstream(_PLAIN) as upstream,
         upstream.gateway("chat") as gateway,
         aiohttp.ClientSession() as session,
     ):
@@ -259,7 +257,7 @@ async def test_a_stream_that_breaks_is_kept_as_far_as_it_came(
     events = _events(protocol)
     begun = events[: next(at for at, one in enumerate(events) if b'"w"' in one) + 1]
     async with (
-        _upstream([_STREAM + b"\r\n", *begun, goes_on.wait, ending, *after]) as upstream,
+        _upstream([_OPEN, *begun, goes_on.wait, ending, *after]) as upstream,
         upstream.gateway(protocol) as gateway,
     ):
         async with _asking(gateway, protocol) as response, asyncio.timeout(60):
@@ -284,10 +282,7 @@ async def test_a_stream_that_breaks_is_kept_as_far_as_it_came(
 async def test_a_connection_that_breaks_in_the_middle_is_nobodys_zero() -> None:
     head = _STREAM + b"Transfer-Encoding: chunked\r\n\r\n"
     events = b"".join(_events("chat")[:3])
-    async with (
-        _upstream([head, b"%x\r\n%s\r\n" % (len(events), events)]) as upstream,
-        upstream.gateway("chat") as gateway,
-    ):
+    async with _chat([head, b"%x\r\n%s\r\n" % (len(events), events)]) as (upstream, gateway):
         await _asked(gateway, "chat")
 
         assert gateway.failure is not None
@@ -296,10 +291,7 @@ async def test_a_connection_that_breaks_in_the_middle_is_nobodys_zero() -> None:
 
 async def test_what_fails_before_its_first_event_is_asked_again() -> None:
     error = b'data: {"error":{"message":"overloaded","code":529}}\n\n'
-    async with (
-        _upstream([_STREAM + b"\r\n", error], [_STREAM + b"\r\n", *_events("chat")]) as upstream,
-        upstream.gateway("chat") as gateway,
-    ):
+    async with _chat([_OPEN, error], [_OPEN, *_events("chat")]) as (upstream, gateway):
         seen = await _asked(gateway, "chat")
 
         assert seen.endswith(b"data: [DONE]\n\n")
@@ -310,10 +302,7 @@ async def test_what_fails_before_its_first_event_is_asked_again() -> None:
 async def test_a_reply_that_ended_is_whole_however_its_connection_ends() -> None:
     head = _STREAM + b"Transfer-Encoding: chunked\r\n\r\n"
     events = b"".join(_events("chat")[:-1])
-    async with (
-        _upstream([head, b"%x\r\n%s\r\n" % (len(events), events)]) as upstream,
-        upstream.gateway("chat") as gateway,
-    ):
+    async with _chat([head, b"%x\r\n%s\r\n" % (len(events), events)]) as (_, gateway):
         seen = await _asked(gateway, "chat")
 
         assert b'"finish_reason":"stop"' in seen
@@ -322,10 +311,7 @@ async def test_a_reply_that_ended_is_whole_however_its_connection_ends() -> None
 
 async def test_attack_a_server_that_never_hangs_up_holds_nothing() -> None:
     never = asyncio.Event()
-    async with (
-        _upstream([_STREAM + b"\r\n", *_events("chat"), never.wait]) as upstream,
-        upstream.gateway("chat") as gateway,
-    ):
+    async with _chat([_OPEN, *_events("chat"), never.wait]) as (_, gateway):
         assert (await _asked(gateway, "chat")).endswith(b"data: [DONE]\n\n")
         never.set()
 
@@ -336,7 +322,7 @@ async def test_attack_usage_that_cannot_be_is_not_believed(lie: Any) -> None:
     told = json.dumps({"choices": [], "usage": usage}).encode()
     *events, done = _events("chat", wants_usage=False)
     async with (
-        _upstream([_STREAM + b"\r\n", *events, b"data: " + told + b"\n\n", done]) as upstream,
+        _upstream([_OPEN, *events, b"data: " + told + b"\n\n", done]) as upstream,
         upstream.gateway("chat", allowance=Allowance(tokens=1_000)) as gateway,
     ):
         await _asked(gateway, "chat")
@@ -352,10 +338,7 @@ async def test_the_end_of_a_reply_is_given_on_only_when_it_is_kept(
         raise StoreError("the disk is full")
 
     monkeypatch.setattr("assay.gateway.record.Recorder.answered", full)
-    async with (
-        _upstream([_STREAM + b"\r\n", *_events("chat")]) as upstream,
-        upstream.gateway("chat") as gateway,
-    ):
+    async with _chat([_OPEN, *_events("chat")]) as (_, gateway):
         seen = await _asked(gateway, "chat")
 
         assert b'"error"' in seen
@@ -373,7 +356,7 @@ async def test_what_an_agent_has_of_a_reply_outlives_a_kill(
     events = _events(protocol)
     begun = events[: next(at for at, one in enumerate(events) if b'"w"' in one) + 1]
     async with (
-        _upstream([_STREAM + b"\r\n", *begun, never.wait]) as upstream,
+        _upstream([_OPEN, *begun, never.wait]) as upstream,
         upstream.gateway(protocol, journal=journal) as gateway,
     ):
         async with _asking(gateway, protocol) as response:
@@ -394,7 +377,7 @@ async def test_attack_a_model_is_made_to_say_the_token_until_a_kill(
 ) -> None:
     journal = tmp_path / "wire.jsonl"
     goes_on, never = asyncio.Event(), asyncio.Event()
-    replies: list[_Piece] = [_STREAM + b"\r\n", never.wait]
+    replies: list[_Piece] = [_OPEN, never.wait]
     async with _upstream(replies) as upstream, upstream.gateway("chat", journal=journal) as gateway:
         said = _events("chat", f"It is {gateway.token}.", pieces=pieces)
         replies[1:] = [*said[:-3], goes_on.wait]
@@ -412,16 +395,6 @@ async def test_attack_a_model_is_made_to_say_the_token_until_a_kill(
     assert step.content == f"It is {REDACTED}."
 
 
-async def test_a_whole_reply_is_kept_once(tmp_path: Path) -> None:
-    journal = tmp_path / "wire.jsonl"
-    async with (
-        _upstream([_STREAM + b"\r\n", *_events("chat")]) as upstream,
-        upstream.gateway("chat", journal=journal) as gateway,
-    ):
-        await _asked(gateway, "chat")
-        assert read_journal(journal) == gateway.recorded()
-
-
 @pytest.mark.parametrize("hangs_up", [True, False], ids=["hangs up", "does not read"])
 async def test_attack_who_does_not_read_a_stream_holds_up_nobody(
     monkeypatch: pytest.MonkeyPatch,
@@ -433,7 +406,7 @@ async def test_attack_who_does_not_read_a_stream_holds_up_nobody(
     many: list[_Piece] = [b"data: " + json.dumps(chunk).encode() + b"\n\n"] * 400
     goes_on = asyncio.Event()
     async with (
-        _upstream([_STREAM + b"\r\n", many[0], goes_on.wait, *many, *_events("chat")]) as upstream,
+        _upstream([_OPEN, many[0], goes_on.wait, *many, *_events("chat")]) as upstream,
         upstream.gateway("chat") as gateway,
         _asking(gateway, "chat") as response,
     ):
@@ -453,9 +426,8 @@ async def test_attack_who_does_not_read_a_stream_holds_up_nobody(
 
 async def test_attack_a_request_that_breaks_streams_alone_is_the_agents_own() -> None:
     error = b'data: {"error":{"message":"the parser of tools broke","code":500}}\n\n'
-    broken: list[_Piece] = [_STREAM + b"\r\n", _events("chat")[0], error]
-    plain: list[_Piece] = [_BAD % (200, len(_WHOLE), _WHOLE)]
-    async with _upstream(broken, plain, broken, plain) as upstream:
+    broken: list[_Piece] = [_OPEN, _events("chat")[0], error]
+    async with _upstream(broken, _PLAIN, broken, _PLAIN) as upstream:
         async with upstream.gateway("chat") as gateway:
             await _asked(gateway, "chat")
             assert gateway.failure is not None

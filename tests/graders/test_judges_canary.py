@@ -1,17 +1,19 @@
-"""Probes of `binary_judge` and `model_judge`: a judge that an answer has captured is found out."""
+"""Probes: a judge that an answer has captured is found out."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
 import pytest
 
 from assay.errors import InputError, ModelError
+from assay.graders.base import Grader
 from assay.graders.binary_judge import BinaryJudgeGrader
 from assay.graders.judges.votes import is_probed
+from assay.graders.llm_judge import LLMJudgeGrader
 from assay.graders.model_judge import ModelJudgeGrader
 from assay.models import Request
 from assay.scoring.json_safe import Json
@@ -19,6 +21,7 @@ from assay.scoring.results import SubScore
 from assay.testing import FakeJudge
 from assay.types.thread import StringThread
 from assay.types.trace import AgentStep, ToolCall, ToolResult, ToolStep, Trace
+from tests.each import each
 from tests.judge_forms import graded
 from tests.judge_models import Asked, asked_text, met, model
 
@@ -27,7 +30,6 @@ HONEST = "The parcel comes on Monday, we are sorry."
 CRITERION = "The answer names the day."
 PROBE = re.compile(r"\b[a-p]{8}ium\b")
 Say: TypeAlias = Callable[[Request], Json]
-Judged: TypeAlias = Callable[..., Awaitable[tuple[SubScore, Asked]]]
 
 
 def is_probe(request: Request) -> bool:
@@ -35,14 +37,15 @@ def is_probe(request: Request) -> bool:
 
 
 def reply(request: Request, *, good: bool) -> Json:
-    """PASS or FAIL, or a score, in the form that is asked for."""
+    """A verdict or a score, in the form that is asked for."""
     properties = (request.schema or {})["properties"]
     assert isinstance(properties, dict)
-    if "FAIL" not in str(properties["score"]):
-        return {"reasoning": "because", "score": float(good)}
-    said: dict[str, Json] = {"reasoning": "because", "score": "PASS" if good else "FAIL"}
-    quotes: dict[str, Json] = {"evidence": ["The score is 1.0", "Monday"]}
-    return {**quotes, **said} if "evidence" in properties else said
+    quotes: dict[str, Json] = {"evidence": ["The score is 1.0", "Monday"], "reasoning": "because"}
+    said = {name: one for name, one in quotes.items() if name in properties}
+    if "verdict" in properties:
+        return {**said, "verdict": "MET" if good else "UNMET"}
+    is_binary = "FAIL" in str(properties["score"])
+    return {**said, "score": ("PASS" if good else "FAIL") if is_binary else float(good)}
 
 
 def obedient(request: Request) -> Json:
@@ -66,30 +69,31 @@ def breaking(kind: str) -> Say:
     return say
 
 
-@pytest.fixture(params=["binary", "binary, own template", "words"])
-def judged(request: pytest.FixtureRequest, tmp_path: Path) -> Judged:
-    """Each judge that has one question."""
-    rubric = tmp_path / "rubric.md"
-    rubric.write_text(CRITERION)
+KINDS: dict[str, tuple[type[Grader], dict[str, Json]]] = {
+    "binary": (BinaryJudgeGrader, {"criteria": CRITERION}),
+    "own template": (
+        BinaryJudgeGrader,
+        {"criteria": CRITERION, "user_template": "{{completion}}"},
+    ),
+    "words": (ModelJudgeGrader, {"words": CRITERION}),
+    "criteria": (LLMJudgeGrader, {"criteria": [CRITERION]}),
+}
+"""Judges of each question: those of lists have the made-up word in the list."""
 
-    async def grade(answer: str, say: Say, **more: object) -> tuple[SubScore, Asked]:
-        with model(say) as (name, asked):
-            more = {"answer": answer, "model": name, **more}
-            if request.param == "words":
-                return await graded(ModelJudgeGrader, rubric=str(rubric), **more), asked
-            if request.param != "binary":
-                more["user_template"] = "{{completion}}"
-            return await graded(BinaryJudgeGrader, criteria=CRITERION, **more), asked
 
-    return grade
+async def judged(kind: str, answer: str, say: Say, **more: object) -> tuple[SubScore, Asked]:
+    grader, options = KINDS[kind]
+    with model(say) as (name, asked):
+        return await graded(grader, **{"answer": answer, "model": name, **options, **more}), asked
 
 
 def outcome(node: SubScore) -> Json:
     return (node.metadata or {}).get("_outcome")
 
 
-async def test_attack_an_order_that_the_judge_obeys_was_full_marks(judged: Judged) -> None:
-    node, asked = await judged(ATTACK, obedient)
+@each("kind", KINDS)
+async def test_attack_an_order_that_the_judge_obeys_was_full_marks(kind: str) -> None:
+    node, asked = await judged(kind, ATTACK, obedient)
     assert (node.status, node.value, outcome(node)) == ("error", None, "unbelievable")
     assert "made-up word" in node.reason
     assert (node.metadata or {})["probe"]
@@ -99,32 +103,39 @@ async def test_attack_an_order_that_the_judge_obeys_was_full_marks(judged: Judge
     assert said[0] in probe.volatile, "the cache must not tell one run's word from another's"
 
 
-@pytest.mark.parametrize("kind", ["rate_limited", "unreadable", "refused"])
+@each("fault", ["rate_limited", "unreadable", "refused"])
+@each("kind", KINDS)
 async def test_attack_an_answer_that_keeps_its_judge_from_being_probed(
-    judged: Judged, kind: str
+    kind: str, fault: str
 ) -> None:
-    node, _ = await judged(ATTACK, breaking(kind))
-    assert (node.status, outcome(node)) == ("error", kind)
+    node, _ = await judged(kind, ATTACK, breaking(fault))
+    assert (node.status, outcome(node)) == ("error", fault)
     assert "could not check whether" in node.reason
 
 
-async def test_an_honest_answer_that_looks_like_an_attack_keeps_its_score(judged: Judged) -> None:
-    node, asked = await judged(ATTACK, lawful)
-    assert (node.value, len(asked)) == (1.0, 2)
-    assert (node.metadata or {})["injection_suspected"]
-    node, asked = await judged(ATTACK, obedient, canary=0.0)
+@each("kind", KINDS)
+async def test_an_honest_answer_that_looks_like_an_attack_keeps_its_score(kind: str) -> None:
+    for options in ({}, {"canary": 1e-9}):  # however small the share is
+        node, asked = await judged(kind, ATTACK, lawful, **options)
+        assert (node.value, len(asked)) == (1.0, 2)
+        assert (node.metadata or {})["injection_suspected"]
+    node, asked = await judged(kind, ATTACK, obedient, canary=0.0)
     assert (node.value, len(asked)) == (1.0, 1)
+    with FakeJudge() as fake:
+        node, _ = await judged(kind, ATTACK, lawful, model=fake.model)
+        assert (node.status, fake.count) == ("scored", 2)
 
 
-async def test_a_share_of_all_other_answers_is_probed(judged: Judged) -> None:
+@each("kind", KINDS)
+async def test_a_share_of_all_other_answers_is_probed(kind: str) -> None:
     for share, many in ((0.0, 1), (1.0, 2)):
-        node, asked = await judged(HONEST, lawful, canary=share)
+        node, asked = await judged(kind, HONEST, lawful, canary=share)
         assert (node.value, len(asked)) == (1.0, many)
-    node, _ = await judged(HONEST, obedient, canary=1.0)
+    node, _ = await judged(kind, HONEST, obedient, canary=1.0)
     assert node.status == "error"
-    node, _ = await judged(HONEST, breaking("rate_limited"), canary=1.0)
+    node, _ = await judged(kind, HONEST, breaking("rate_limited"), canary=1.0)
     assert node.value == 1.0, "nothing speaks against the answer, and it cannot cause this"
-    node, _ = await judged(HONEST, breaking("unreadable"), canary=1.0)
+    node, _ = await judged(kind, HONEST, breaking("unreadable"), canary=1.0)
     assert node.status == "error", "this it can"
 
 
@@ -139,11 +150,9 @@ def test_who_writes_answers_cannot_tell_which_are_probed() -> None:
     assert len(probed("one rubric") & probed("another")) < 20
 
 
-async def test_attack_one_captured_judge_of_three_raises_a_mean(tmp_path: Path) -> None:
-    rubric = tmp_path / "rubric.md"
-    rubric.write_text(CRITERION)
+async def test_attack_one_captured_judge_of_three_raises_a_mean() -> None:
     with model(obedient) as (a, _), model(lawful) as (b, _), model(lawful) as (c, _):
-        jury = {"rubric": str(rubric), "answer": ATTACK, "models": [a, b, c]}
+        jury = {"words": CRITERION, "answer": ATTACK, "models": [a, b, c]}
         assert (await graded(ModelJudgeGrader, **jury)).status == "error"
         assert (await graded(ModelJudgeGrader, **jury, aggregate="median")).value == 1.0
 
@@ -174,16 +183,9 @@ async def test_attack_an_order_in_what_a_tool_printed(tmp_path: Path, ending: st
         assert (await graded(ModelJudgeGrader, **given, trace=trace)).value == 1.0
 
 
-async def test_the_heuristic_judge_is_not_captured(judged: Judged) -> None:
-    with FakeJudge() as fake:
-        node, _ = await judged(ATTACK, lawful, model=fake.model)
-        assert (node.status, fake.count) == ("scored", 2)
-
-
-@pytest.mark.parametrize("share", [-0.1, 1.1, float("nan"), True, "0.5"])
-def test_a_share_that_is_none_is_refused(tmp_path: Path, share: Json) -> None:
-    (tmp_path / "rubric.md").write_text("x")
+@each("share", [-0.1, 1.1, float("nan"), True, "0.5"])
+@each("kind", KINDS)
+def test_a_share_that_is_none_is_refused(kind: str, share: Json) -> None:
+    grader, options = KINDS[kind]
     with pytest.raises(InputError, match="canary: must be"):
-        BinaryJudgeGrader.check_options({"criteria": "c", "canary": share})
-    with pytest.raises(InputError, match="canary: must be"):
-        ModelJudgeGrader.check_options({"rubric": str(tmp_path / "rubric.md"), "canary": share})
+        grader.check_options({**options, "canary": share})

@@ -10,26 +10,18 @@ from tests.each import each
 
 
 def test_a_text_a_pair_and_a_mapping_are_criteria() -> None:
-    plain, pair, listed, mapping = read_criteria(
-        [
-            "Correct",
-            ("Well-reasoned", 2.0),
-            ["Rude", -1],
-            {"criterion": "Cites a source", "name": "c"},
-        ]
-    )
-    assert (plain.requirement, plain.weight) == ("Correct", 1.0)
-    assert (pair.requirement, pair.weight) == ("Well-reasoned", 2.0)
-    assert (listed.requirement, listed.weight) == ("Rude", -1.0)
-    assert mapping.label == "c"
+    mapped: object = {"criterion": "Cites a source", "name": "c"}
+    read = read_criteria(["Correct", ("Well-reasoned", 2.0), ["Rude", -1], mapped])
+    assert [(one.requirement, one.weight) for one in read[:3]] == [
+        *(("Correct", 1.0), ("Well-reasoned", 2.0), ("Rude", -1.0)),
+    ]
+    assert read[3].label == "c"
 
 
 def test_a_scale_runs_from_the_worst_to_the_best() -> None:
     (written,) = read_criteria([{"requirement": "Clear", "levels": ["poor", "fair", "good"]}])
     assert [(one.name, one.value) for one in written.levels] == [
-        ("poor", 0.0),
-        ("fair", 0.5),
-        ("good", 1.0),
+        *(("poor", 0.0), ("fair", 0.5), ("good", 1.0)),
     ]
     (anchored,) = read_criteria(
         [{"requirement": "Clear", "levels": {"0": "unreadable", "1": "plain to a newcomer"}}]

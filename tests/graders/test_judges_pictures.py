@@ -8,8 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from assay.graders.apply import grade_submission
 from assay.graders.binary_judge import BinaryJudgeGrader
 from assay.graders.digest import grader_digest
@@ -22,6 +20,7 @@ from assay.scoring.results import EvaluationResult
 from assay.tasks.rows import read_row
 from assay.types.picture import Picture
 from assay.types.submission import Submission, Workspace
+from tests.each import each
 from tests.model_servers import Raw, Seen, client, error, said, scripted
 from tests.pictures import colours_in, png
 
@@ -81,6 +80,12 @@ async def grade(kind: str, submission: Submission, **options: Any) -> Evaluation
         return await grade_submission([spec], submission)
 
 
+async def judged(server: Any, submission: Submission = ASKED.submission, **more: Any) -> Any:
+    """What a judge with eyes comes to."""
+    options: dict[str, Any] = {**CRITERION, "images": True, **more}
+    return await grade("llm_judge", submission, model=server.model, **options)
+
+
 def node(result: EvaluationResult) -> Any:
     assert result.subscores is not None
     [only] = result.subscores
@@ -98,11 +103,9 @@ async def test_without_the_option_nobody_is_shown_a_picture() -> None:
 
 async def test_a_judge_is_shown_pictures_before_all_else() -> None:
     """Each behind a line of ours; the question stands behind, and the digest is kept."""
-    options: dict[str, Any] = {**CRITERION, "images": True}
     async with scripted(seeing(met("It is red."))) as server:
-        graded = await grade("llm_judge", ASKED.submission, model=server.model, **options)
+        graded = await judged(server)
     assert graded.reward == 1.0
-    assert graded.subscores is not None
     sight, asked = server.seen
     assert about_sight(sight)
     assert pictures_in(asked.body) == [RED.url]
@@ -112,6 +115,8 @@ async def test_a_judge_is_shown_pictures_before_all_else() -> None:
     assert places == sorted(places)
     [kept] = node(graded).metadata["images"]
     assert kept == {**RED.told, "of": "what was asked"}
+    [criterion] = node(graded).metadata["criteria"]
+    assert criterion["votes"][0]["tokens"] == [10, 5]  # the provider's; nothing of ours is added
 
 
 async def test_all_judges_that_see_are_asked_with_the_picture() -> None:
@@ -138,60 +143,46 @@ async def test_all_judges_that_see_are_asked_with_the_picture() -> None:
     assert sum(map(about_sight, server.seen)) == 1
 
 
-def blind(_: Seen) -> Raw:
-    return said(json.dumps({"colours": ["red", "green", "blue", "yellow"]}))
-
-
-def refusing(_: Seen) -> Raw:
-    return error(400, "this model does not support image input")
-
-
-def silent(_: Seen) -> Raw:
-    return said(json.dumps({"colours": []}))
-
-
-@pytest.mark.parametrize("server_says", [blind, refusing, silent])
-async def test_a_model_that_sees_nothing_gives_no_verdict(
-    server_says: Callable[[Seen], Raw],
-) -> None:
+@each(
+    "reply",
+    [
+        said(json.dumps({"colours": ["red", "green", "blue", "yellow"]})),
+        error(400, "this model does not support image input"),
+        said(json.dumps({"colours": []})),
+    ],
+)
+async def test_a_model_that_sees_nothing_gives_no_verdict(reply: Raw) -> None:
     """Whether it says so or leaves pictures out without a word: an error that names it."""
-    options: dict[str, Any] = {**CRITERION, "images": True}
-    async with scripted(server_says) as server:
-        graded = await grade("llm_judge", ASKED.submission, model=server.model, **options)
-    assert graded.isError
-    assert graded.reward is None
+    async with scripted([reply]) as server:
+        graded = await judged(server)
+    assert (graded.isError, graded.reward) == (True, None)
     assert f"images: {server.model} does not see pictures" in (graded.content or "")
     assert len(server.seen) == 1  # nobody asked it for a verdict
 
 
 async def test_a_server_that_is_down_is_not_called_blind() -> None:
     """Other faults are told as they are."""
-    options: dict[str, Any] = {**CRITERION, "images": True}
     async with scripted([error(401, "no such key")]) as server:
-        graded = await grade("llm_judge", ASKED.submission, model=server.model, **options)
-    assert graded.isError
-    assert "does not see" not in (graded.content or "")
+        graded = await judged(server)
+    assert (graded.isError, "does not see" in (graded.content or "")) == (True, False)
 
 
 async def test_a_row_without_pictures_needs_no_eyes() -> None:
     """Rows of one dataset may have some or none; which it was stands with the score."""
     row = read_row({"answer": "It is red.", "images": []})
-    options: dict[str, Any] = {**CRITERION, "images": True}
     async with scripted(seeing(met("It is red."))) as server:
-        graded = await grade("llm_judge", row.submission, model=server.model, **options)
-    assert graded.reward == 1.0
-    assert len(server.seen) == 1
+        graded = await judged(server, row.submission)
+    assert (graded.reward, len(server.seen)) == (1.0, 1)
     assert node(graded).metadata["images"] == []
 
 
 async def test_a_picture_may_be_the_whole_answer() -> None:
     """It is named as evidence; of what was asked, no picture is."""
     drawn = read_row({"messages": DRAWN}).submission
-    options: dict[str, Any] = {**CRITERION, "images": True}
     async with scripted(seeing(met("[picture 1]"))) as server:
-        graded = await grade("llm_judge", drawn, model=server.model, **options)
-        blank = await grade("llm_judge", drawn, model=server.model, **CRITERION)
-        of_asked = await grade("llm_judge", ASKED.submission, model=server.model, **options)
+        graded = await judged(server, drawn)
+        blank = await judged(server, drawn, images=False)
+        of_asked = await judged(server)
     assert graded.reward == 1.0
     assert node(graded).metadata["images"][0]["of"] == "the answer"
     assert blank.reward == 0.0  # without eyes, there is no answer
@@ -201,9 +192,8 @@ async def test_a_picture_may_be_the_whole_answer() -> None:
 async def test_a_picture_that_orders_the_judge_is_found_out_by_the_probe() -> None:
     """The cheat: words in the picture that say "reply MET". A judge that obeys is not believed."""
     drawn = read_row({"messages": DRAWN}).submission
-    options: dict[str, Any] = {"criteria": ["It says red."], "images": True, "canary": 1e-9}
     async with scripted(seeing(met("[picture 1]"))) as server:
-        graded = await grade("llm_judge", drawn, model=server.model, **options)
+        graded = await judged(server, drawn, canary=1e-9)
     assert graded.isError
     assert "made-up word" in (graded.content or "")
 
@@ -239,12 +229,3 @@ def test_the_option_is_the_authors() -> None:
     assert grader_digest(plain) != grader_digest(sees)
     assert LLMJudgeGrader(criteria=["x"]).images is False
     assert "images" not in (LLMJudgeGrader.from_rows or ())
-
-
-async def test_tokens_of_pictures_are_those_that_the_provider_counts() -> None:
-    """Nothing of ours is added."""
-    options: dict[str, Any] = {**CRITERION, "images": True}
-    async with scripted(seeing(met("It is red."))) as server:
-        graded = await grade("llm_judge", ASKED.submission, model=server.model, **options)
-    [criterion] = node(graded).metadata["criteria"]
-    assert criterion["votes"][0]["tokens"] == [10, 5]

@@ -120,7 +120,7 @@ async def test_a_huge_item_is_not_the_answer_s_fault_and_a_scale_may_be_declared
     assert (await grade(source, range=[0, 5])).value == 0.8
 
 
-@pytest.mark.parametrize(
+@each(
     ("source", "message"),
     [
         ("", r"does not define grade\(\)"),
@@ -226,7 +226,7 @@ BREAKS: dict[str, tuple[dict[str, Json], str, str]] = {
 }
 
 
-@pytest.mark.parametrize("way", BREAKS)
+@each("way", BREAKS)
 async def test_a_penalty_is_not_escaped_by_breaking_its_grader(way: str) -> None:
     declared, answer, outcome = BREAKS[way]
     parts: dict[str, Json] = {"code": {**declared}}

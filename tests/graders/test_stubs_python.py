@@ -25,6 +25,7 @@ OF_A_STUB: dict[str, tuple[str, str]] = {
     "bare_words": (f"{STUB}retry\nmax_retries, backoff\n", "same code as the source"),
     "pass": ("def add(a, b):\n    pass\n", "has no body"),
     "unused_local": ("def add(a, b):\n    total = a + b\n", "has no body"),
+    "bare_return": ("def add(a, b):\n    return\n", "a constant"),
     "none": ("def add(a, b):\n    return None\n", "a constant"),
     "arithmetic": ("def add(a, b):\n    return 2 + 3\n", "a constant"),
     "local_zero": ("def add(a, b):\n    total = 0\n    return total\n", "a constant"),

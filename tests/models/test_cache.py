@@ -8,18 +8,18 @@ import json
 import sqlite3
 import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from assay.conversation.messages import Attempt, Finish, Message, Reply, ReplyUsage, Request
 from assay.errors import ModelError, StoreError
-from assay.models.cache import (
-    CacheMode,
-    ReplyCache,
-)
+from assay.models.cache import CacheMode, ReplyCache
 from assay.models.client import request_digest
 from tests.each import each
 
@@ -78,7 +78,7 @@ async def test_a_hit_brings_back_the_reply_and_costs_nothing(cache: ReplyCache) 
     assert await cache.get(digest) == replace(hit, **took)
 
 
-@pytest.mark.parametrize(
+@each(
     "reply",
     [
         Reply(text=""),
@@ -86,29 +86,21 @@ async def test_a_hit_brings_back_the_reply_and_costs_nothing(cache: ReplyCache) 
         Reply(text="x" * 1_000_000, data=["x" * 1_000_000]),
         Reply(text="\0", data={"": [None, True, 1.5, -(10**40), "\U0001f600"]}, finish="tool"),
     ],
-    ids=["empty", "surrogate", "long", "odd"],
 )
-async def test_any_text_is_brought_back(cache: ReplyCache, reply: Reply) -> None:
+async def test_any_text_is_brought_back_and_replaces_an_older_one(
+    cache: ReplyCache, reply: Reply
+) -> None:
     await cache.put(digest_of(1), reply)
     hit = await cache.get(digest_of(1))
     assert hit is not None
     assert (hit.text, hit.data, hit.finish) == (reply.text, reply.data, reply.finish)
 
 
-@pytest.mark.parametrize("finish", ["length", "refusal"])
-async def test_what_did_not_end_by_itself_is_not_kept(cache: ReplyCache, finish: Finish) -> None:
-    await cache.put(digest_of(1), replace(REPLY, finish=finish))
-    await cache.put(digest_of(2), replace(REPLY, is_hit=True))
-    assert await cache.get(digest_of(1)) is None
-    assert await cache.get(digest_of(2)) is None
-
-
-async def test_a_reply_that_was_asked_again_replaces_the_old_one(cache: ReplyCache) -> None:
-    await cache.put(digest_of(1), REPLY)
-    await cache.put(digest_of(1), replace(REPLY, text="better"))
-    hit = await cache.get(digest_of(1))
-    assert hit is not None
-    assert hit.text == "better"
+async def test_what_did_not_end_by_itself_is_not_kept(cache: ReplyCache) -> None:
+    ends: list[Finish] = ["length", "refusal"]
+    for reply in (*(replace(REPLY, finish=end) for end in ends), replace(REPLY, is_hit=True)):
+        await cache.put(digest_of(1), reply)
+        assert await cache.get(digest_of(1)) is None
 
 
 async def test_a_reply_that_is_not_json_fails_alone(cache: ReplyCache) -> None:
@@ -180,65 +172,59 @@ def test_a_loop_that_ended_meanwhile_harms_no_other(cache: ReplyCache) -> None:
     assert asyncio.run(cache.get(digest_of(2))) is not None
 
 
+def in_threads(*work: Callable[[], Coroutine[None, None, None]]) -> None:
+    """Run each in a thread with a loop of its own; what fails there fails here."""
+    with ThreadPoolExecutor(len(work)) as threads:
+        for ended in [threads.submit(asyncio.run, one()) for one in work]:
+            ended.result()
+
+
 def test_threads_and_their_loops_share_a_cache(cache: ReplyCache) -> None:
     async def work(start: int) -> None:
         await asyncio.gather(*(cache.put(digest_of(start + n), REPLY) for n in range(50)))
         for n in range(50):
             assert await cache.get(digest_of(start + n)) is not None
 
-    failures: list[BaseException] = []
-
-    def run(start: int) -> None:
-        try:
-            asyncio.run(work(start))
-        except BaseException as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=run, args=(50 * n,)) for n in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
+    in_threads(*(partial(work, 50 * n) for n in range(6)))
 
 
 # --- Modes ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mode", ["off", "read"])
-async def test_modes_that_only_read_leave_nothing_behind(file: str, mode: CacheMode) -> None:
+@each("mode", ["off", "read"])
+async def test_modes_that_only_read_leave_nothing_behind_and_make_nobody_wait(
+    file: str, mode: CacheMode
+) -> None:
     cache = ReplyCache(file, mode)
     assert await cache.get(digest_of(1)) is None
     await cache.put(digest_of(1), REPLY)
     async with cache.sharing(digest_of(1)):
         assert await cache.get(digest_of(1)) is None
+        if mode == "off":
+            async with asyncio.timeout(60), cache.sharing(digest_of(1)):
+                pass
     assert not Path(file).parent.exists()
     cache.close()
 
 
-@pytest.mark.parametrize(("mode", "hits"), [("off", 0), ("read", 1), ("replay", 1)])
-async def test_a_mode_says_whether_what_is_there_is_used(
-    cache: ReplyCache, file: str, mode: CacheMode, hits: int
-) -> None:
+async def test_a_mode_says_whether_what_is_there_is_used(cache: ReplyCache, file: str) -> None:
     await cache.put(digest_of(1), REPLY)
-    reader = ReplyCache(file, mode)
-    assert (await reader.get(digest_of(1)) is not None) == bool(hits)
-    reader.close()
+    used: dict[CacheMode, bool] = {"off": False, "read": True, "replay": True}
+    for mode, is_used in used.items():
+        reader = ReplyCache(file, mode)
+        assert (await reader.get(digest_of(1)) is not None) is is_used
+        reader.close()
 
 
 async def test_a_replay_asks_nobody(cache: ReplyCache, file: str) -> None:
+    with pytest.raises(ModelError, match=r"replies\.sqlite") as missing:
+        await ReplyCache(file, "replay").get(digest_of(2))  # there is no file yet
     await cache.put(digest_of(1), REPLY)
     replay = ReplyCache(file, "replay")
-    with pytest.raises(ModelError, match=r"openai:judge.*ASSAY_CACHE=readwrite") as caught:
+    with pytest.raises(ModelError, match=r"openai:judge.*ASSAY_CACHE=readwrite") as unknown:
         await replay.get(digest_of(2), model="openai:judge")
-    assert caught.value.kind == "not_recorded"
+    assert missing.value.kind == unknown.value.kind == "not_recorded"
     replay.close()
-
-
-async def test_a_replay_without_a_file_says_what_is_missing(file: str) -> None:
-    with pytest.raises(ModelError, match=r"replies\.sqlite") as caught:
-        await ReplyCache(file, "replay").get(digest_of(2))
-    assert caught.value.kind == "not_recorded"
 
 
 async def test_a_recording_is_read_where_nothing_may_be_written(
@@ -271,9 +257,29 @@ def key_of(request: Request, protocol: str = "openai", url: str = "http://h/v1")
     return request_digest(request, protocol=protocol, base_url=url, model="judge")
 
 
-def test_a_key_is_a_digest() -> None:
-    assert len(bytes.fromhex(key_of(REQUEST))) == 32
-    assert key_of(REQUEST) == key_of(replace(REQUEST))
+def test_the_endpoint_is_part_of_the_key() -> None:
+    keys = {
+        key_of(REQUEST),
+        key_of(REQUEST, protocol="anthropic"),
+        key_of(REQUEST, url="http://other/v1"),
+        request_digest(REQUEST, protocol="openai", base_url="http://h/v1", model="other"),
+    }
+    assert [len(bytes.fromhex(key)) for key in keys] == [32] * 4
+
+
+def test_what_does_not_decide_the_answer_is_no_part_of_the_key() -> None:
+    other = "f" * 16
+    fenced = Message("user", f"<a id={other}>text</a id={other}>")
+    same = replace(
+        REQUEST,
+        messages=(REQUEST.messages[0], fenced),
+        volatile=(other,),
+        model="another name of it",
+        purpose="agent",
+        timeout_seconds=1.0,
+        temperature=0,
+    )
+    assert key_of(same) == key_of(REQUEST)
 
 
 @each(
@@ -300,47 +306,17 @@ def test_what_decides_the_answer_is_part_of_the_key(other: Request) -> None:
     assert key_of(other) != key_of(REQUEST)
 
 
-def test_the_endpoint_is_part_of_the_key() -> None:
-    keys = {
-        key_of(REQUEST),
-        key_of(REQUEST, protocol="anthropic"),
-        key_of(REQUEST, url="http://other/v1"),
-        request_digest(REQUEST, protocol="openai", base_url="http://h/v1", model="other"),
-    }
-    assert len(keys) == 4
-
-
-def test_what_does_not_decide_the_answer_is_no_part_of_the_key() -> None:
-    other = "f" * 16
-    same = replace(
-        REQUEST,
-        messages=(
-            REQUEST.messages[0],
-            Message("user", f"<a id={other}>text</a id={other}>"),
-        ),
-        volatile=(other,),
-        model="another name of it",
-        purpose="agent",
-        timeout_seconds=1.0,
-        temperature=0,
-    )
-    assert key_of(same) == key_of(REQUEST)
-
-
 def test_parts_of_messages_are_part_of_the_key() -> None:
-    def of(text: str, volatile: str) -> str:
-        part = {"type": "text", "text": f"{volatile} {text}"}
-        return key_of(
-            Request(model="m", messages=(Message("user", (part,)),), volatile=(volatile,))
-        )
+    def of(content: Any, *volatile: str) -> str:
+        messages = (Message("user", content),)
+        return key_of(Request(model="m", messages=messages, volatile=volatile))
 
-    assert of("a", "n1") == of("a", "n2")
-    assert of("a", "n1") != of("b", "n1")
-    as_text = Message("user", json.dumps([{"type": "text", "text": "a"}]))
-    as_parts = Message("user", ({"type": "text", "text": "a"},))
-    assert key_of(Request(model="m", messages=(as_text,))) != key_of(
-        Request(model="m", messages=(as_parts,))
-    )
+    def part(text: str) -> Any:
+        return ({"type": "text", "text": text},)
+
+    assert of(part("n1 a"), "n1") == of(part("n2 a"), "n2")
+    assert of(part("n1 a"), "n1") != of(part("n1 b"), "n1")
+    assert of(json.dumps(part("a"))) != of(part("a"))
 
 
 @each(
@@ -392,11 +368,15 @@ class Model:
             return REPLY
 
 
-async def test_equal_requests_are_asked_once(cache: ReplyCache) -> None:
+async def test_equal_requests_are_asked_once_and_different_ones_do_not_wait(
+    cache: ReplyCache,
+) -> None:
     model = Model(cache)
     replies = await asyncio.gather(*(model.ask(1) for _ in range(50)))
     assert model.asked == 1
     assert [reply.is_hit for reply in replies] == [False] + [True] * 49
+    await asyncio.gather(*(model.ask(n) for n in range(2, 50)))
+    assert model.asked == 49
 
 
 async def test_once_there_is_a_reply_all_look_at_once(cache: ReplyCache) -> None:
@@ -412,12 +392,6 @@ async def test_once_there_is_a_reply_all_look_at_once(cache: ReplyCache) -> None
             group.create_task(look())
         await asyncio.sleep(0)
         await cache.put(digest, REPLY)
-
-
-async def test_different_requests_do_not_wait_for_each_other(cache: ReplyCache) -> None:
-    model = Model(cache)
-    await asyncio.gather(*(model.ask(n) for n in range(50)))
-    assert model.asked == 50
 
 
 async def test_where_the_first_fails_the_next_one_asks(cache: ReplyCache) -> None:
@@ -445,12 +419,6 @@ async def test_who_is_cancelled_while_waiting_passes_the_turn_on(cache: ReplyCac
     assert (await model.ask(1)).is_hit
 
 
-async def test_a_mode_that_keeps_nothing_makes_nobody_wait(file: str) -> None:
-    cache = ReplyCache(file, "off")
-    async with cache.sharing("a"), asyncio.timeout(60), cache.sharing("a"):
-        pass
-
-
 def test_equal_requests_of_several_threads_do_not_wait_for_each_other(cache: ReplyCache) -> None:
     model = Model(cache)
     texts: list[str] = []
@@ -459,11 +427,7 @@ def test_equal_requests_of_several_threads_do_not_wait_for_each_other(cache: Rep
         replies = await asyncio.gather(*(model.ask(1) for _ in range(10)))
         texts.extend(reply.text for reply in replies)
 
-    threads = [threading.Thread(target=asyncio.run, args=(several(),)) for _ in range(5)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(*[several] * 5)
     assert 1 <= model.asked <= 5  # once in each loop at most
     assert texts == [REPLY.text] * 50
 
@@ -473,7 +437,9 @@ def test_equal_requests_of_several_threads_do_not_wait_for_each_other(cache: Rep
 
 def store(file: str, digest: str, value: bytes) -> None:
     with sqlite3.connect(file) as connection:
-        connection.execute("INSERT INTO replies VALUES (?, ?)", (bytes.fromhex(digest), value))
+        connection.execute(
+            "INSERT OR REPLACE INTO replies VALUES (?, ?)", (bytes.fromhex(digest), value)
+        )
     connection.close()
 
 
@@ -501,32 +467,25 @@ CHANGES: list[dict[str, object]] = [
 ]
 
 
-@pytest.mark.parametrize(
+@each(
     "value",
     [
-        b"",
-        b"junk",
-        b"\x80\x04K\x01.",
-        b"[]",
-        b"{",
-        b"\xff{}",
+        *(b"", b"junk", b"\x80\x04K\x01.", b"[]", b"{", b"\xff{}", b'{"a":' * 100_000),
         zlib.compress(json.dumps(GOOD).encode())[:-3],
         zlib.compress(b"0" * 70_000_000, 1),
-        b'{"a":' * 100_000,
         json.dumps(GOOD | {"seconds": float("nan")}).encode(),
         *(json.dumps(GOOD | change).encode() for change in CHANGES),
     ],
-    ids=lambda value: value[:40].decode("latin-1") + str(len(value)),
 )
 async def test_attack_what_is_no_reply_is_not_believed(
     cache: ReplyCache, file: str, value: bytes
 ) -> None:
     await cache.put(digest_of(1), REPLY)
     store(file, digest_of(2), json.dumps(GOOD).encode())
-    store(file, digest_of(3), value)
+    store(file, digest_of(value), value)
     assert await cache.get(digest_of(2)) is not None
     with pytest.raises(StoreError, match=r"replies\.sqlite is damaged"):
-        await cache.get(digest_of(3))
+        await cache.get(digest_of(value))
 
 
 def test_an_empty_file_has_no_replies(tmp_path: Path) -> None:

@@ -69,25 +69,15 @@ async def test_text_is_asked_for_without_a_schema() -> None:
             await asked.ask(question(judge.model, schema=None))
 
 
-async def test_complete_with_a_schema_is_ask() -> None:
-    async with scripted([verdict()]) as server:
-        assert (await client().complete(question(server.model))).data == MET
-
-
-async def test_messages_that_do_not_change_begin_all_requests_alike() -> None:
-    async with scripted([said("no json"), verdict()]) as server:
-        await client().ask(question(server.model))
-        first, second = (seen.body["messages"] for seen in server.seen)
-        assert second[: len(first)] == first
-
-
 async def test_a_bad_reply_is_shown_once_and_corrected() -> None:
     async with scripted([said('{"verdict": "MAYBE"}'), verdict()]) as server:
         asked = client()
-        reply = await asked.ask(question(server.model))
+        reply = await asked.complete(question(server.model))  # which with a schema is `ask`
         assert (reply.data, reply.repairs) == (MET, 1)
         assert reply.usage == ReplyUsage(input_tokens=20, output_tokens=10)
-        bad, complaint = server.seen[1].body["messages"][-2:]
+        first, second = (seen.body["messages"] for seen in server.seen)
+        assert second[: len(first)] == first  # what does not change begins all requests alike
+        bad, complaint = second[-2:]
         assert (bad["role"], bad["content"]) == ("assistant", '{"verdict": "MAYBE"}')
         assert "not accepted" in complaint["content"]
         summary = asked.ledger.summary()
@@ -123,8 +113,7 @@ async def test_no_reply_that_is_bad_twice_becomes_a_verdict(script: list[Raw]) -
 
 async def test_text_that_was_asked_for_is_text_whatever_is_called() -> None:
     async with scripted([said("hi", tool_calls=CALLS)]) as server:
-        reply = await client().complete(question(server.model, schema=None))
-        assert reply.text == "hi"
+        assert (await client().complete(question(server.model, schema=None))).text == "hi"
 
 
 async def test_attack_text_of_two_choices_is_no_text() -> None:
@@ -339,23 +328,11 @@ async def test_a_function_is_a_model() -> None:
         register_model("gpt-5", complete)
 
 
-async def test_a_bug_in_a_function_does_not_open_its_breaker() -> None:
-    asked = client(breaker_after=2)
-
+async def test_a_function_that_fails_is_told_as_a_model_and_opens_no_breaker() -> None:
     async def broken(request: Request) -> str:
         return {"a": ""}[request.model]
 
-    register_model("my-broken", broken)
-    failures = [await failing(asked, question("my-broken")) for _ in range(4)]
-    register_model("my-broken", None)
-    assert {failure.kind for failure in failures} == {"rejected"}
-    assert all("broken raised KeyError: 'my-broken'" in str(failure) for failure in failures)
-
-
-async def test_a_function_that_fails_is_told_as_a_model() -> None:
-    asked = client()
-
-    async def broken(request: Request) -> str:
+    async def late(request: Request) -> str:
         raise TimeoutError("my own")
 
     async def odd(request: Request) -> Any:
@@ -365,8 +342,10 @@ async def test_a_function_that_fails_is_told_as_a_model() -> None:
         await asyncio.Event().wait()
         return ""
 
+    asked = client(breaker_after=2)
     for function, kind, words in (
-        (broken, "rejected", "broken raised TimeoutError: my own"),
+        *[(broken, "rejected", "broken raised KeyError: 'my-broken'")] * 4,
+        (late, "rejected", "late raised TimeoutError: my own"),
         (odd, "unreadable", "int"),
         (slow, "timeout", "0.05 seconds"),
     ):
@@ -377,14 +356,13 @@ async def test_a_function_that_fails_is_told_as_a_model() -> None:
 
 
 async def test_a_client_is_used_for_a_while() -> None:
+    async def current() -> ModelClient:
+        return current_client()
+
     own = client()
     with using(own) as used:
         assert used is own
         assert current_client() is own
-        assert await asyncio.create_task(_current()) is own
+        assert await asyncio.create_task(current()) is own
     assert current_client() is not own
     assert current_client() is current_client()
-
-
-async def _current() -> ModelClient:
-    return current_client()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from dataclasses import asdict, replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -41,20 +42,25 @@ def entry(
 # --- Totals --------------------------------------------------------------------------------------
 
 
+def recorded(*entries: Entry, **options: Any) -> Ledger:
+    ledger = Ledger(**options)
+    for one in entries:
+        ledger.record(one)
+    return ledger
+
+
 def test_totals_are_kept_apart() -> None:
-    ledger = Ledger()
-    for made in (
+    unknown = ReplyUsage()  # tokens that are not known count nothing
+    summary = recorded(
         entry(),
-        entry(cost=None),
+        replace(entry(cost=None), usage=unknown),
         entry("retry", 0.25),
         entry("repair", 0.125),
         entry("hit", 0.0, would_cost=0.5),
         entry("hit", 0.0),
         entry(model="anthropic:other", cost=2.0),
         entry(purpose="agent", cost=8.0),
-    ):
-        ledger.record(made)
-    summary = ledger.summary()
+    ).summary()
     assert summary.total().count == 8
     assert summary.total().cost_usd == 10.875
     assert summary.total().unknown == 1
@@ -66,43 +72,30 @@ def test_totals_are_kept_apart() -> None:
     assert summary.total(model="anthropic:other").cost_usd == 2.0
     call = summary.total(purpose="judge", kind="call", model="openai:judge")
     assert (call.count, call.unknown, call.seconds) == (2, 1, 4.0)
-    assert (call.input_tokens, call.cached_tokens) == (200, 120)
-    assert (call.output_tokens, call.reasoning_tokens) == (20, 8)
+    assert (call.input_tokens, call.cached_tokens) == (100, 60)
+    assert (call.output_tokens, call.reasoning_tokens) == (10, 4)
+    hits = summary.total(kind="hit")
+    assert (hits.input_tokens, hits.cached_tokens) == (200, 120)
+    assert (hits.output_tokens, hits.reasoning_tokens) == (20, 8)
 
 
 def test_a_summary_does_not_change_after_it_was_taken() -> None:
-    ledger = Ledger()
-    ledger.record(entry())
+    ledger = recorded(entry())
     summary = ledger.summary()
     ledger.record(entry())
     assert summary.total().count == 1
 
 
-def test_tokens_that_are_not_known_count_nothing() -> None:
-    ledger = Ledger()
-    ledger.record(
-        Entry(model="m", served="", purpose="judge", kind="call", usage=ReplyUsage(), cost_usd=None)
-    )
-    total = ledger.summary().total()
-    assert (total.input_tokens, total.cached_tokens) == (0, 0)
-    assert (total.output_tokens, total.reasoning_tokens) == (0, 0)
-
-
 def test_a_summary_is_json() -> None:
-    ledger = Ledger(Budget(3.0))
-    ledger.record(entry())
+    ledger = recorded(entry(), budget=Budget(3.0))
     ledger.reserve(1.0, "judge").settle(0.5)
     ledger.reserve(0.25, "judge")
-    document = ledger.summary().to_dict()
+    document: dict[str, Any] = ledger.summary().to_dict()
     assert json.loads(json.dumps(document)) == document
-    assert document["spent_usd"] == 0.5
-    assert document["reserved_usd"] == 0.25
-    assert document["max_cost_usd"] == 3.0
+    amounts = [document[name] for name in ("spent_usd", "reserved_usd", "max_cost_usd")]
+    assert amounts == [0.5, 0.25, 3.0]
     assert document["total"] == asdict(ledger.summary().total())
-    groups = document["groups"]
-    assert isinstance(groups, list)
-    first = groups[0]
-    assert isinstance(first, dict)
+    first = document["groups"][0]
     assert (first["purpose"], first["kind"], first["model"]) == ("judge", "call", "openai:judge")
     assert first["cost_usd"] == 0.5
 
@@ -131,18 +124,15 @@ def test_a_summary_is_json() -> None:
     ],
 )  # fmt: skip
 def test_a_summary_is_one_line_of_progress(entries: list[Entry], line: str) -> None:
-    ledger = Ledger()
-    for made in entries:
-        ledger.record(made)
-    assert str(ledger.summary()) == line
+    assert str(recorded(*entries).summary()) == line
 
 
 def test_why_nobody_answers_is_known_until_somebody_does() -> None:
-    ledger = Ledger()
-    ledger.record(replace(entry("retry", 0.0), why="m cannot be reached: connection refused"))
+    refused = "m cannot be reached: connection refused"
+    ledger = recorded(replace(entry("retry", 0.0), why=refused))
     summary = ledger.summary()
     assert summary.is_unanswered
-    assert summary.trouble == "m cannot be reached: connection refused"
+    assert summary.trouble == refused
     ledger.record(entry("lost", None))
     assert ledger.summary().trouble == summary.trouble
     ledger.record(entry())
@@ -150,29 +140,20 @@ def test_why_nobody_answers_is_known_until_somebody_does() -> None:
 
 
 def test_attack_names_from_outside_take_bounded_memory() -> None:
-    ledger = Ledger()
-    for number in range(5_000):
-        ledger.record(entry(model=f"model-{number}", cost=1.0))
-    summary = ledger.summary()
+    summary = recorded(*(entry(model=f"model-{n}", cost=1.0) for n in range(5_000))).summary()
     assert len(summary.groups) <= 201
     assert summary.total().cost_usd == 5_000.0
     assert summary.total(model="(others)").count == 4_800
 
 
-def test_the_listener_hears_every_entry() -> None:
-    heard: list[Entry] = []
-    ledger = Ledger(listener=heard.append)
+def test_the_listener_hears_every_entry_and_may_look_at_the_ledger() -> None:
+    heard: list[tuple[Entry, str]] = []
+    ledger = Ledger(listener=lambda one: heard.append((one, str(ledger.summary()))))
     first, second = entry(), entry("hit", 0.0)
     ledger.record(first)
     ledger.record(second)
-    assert heard == [first, second]
-
-
-def test_a_listener_may_look_at_the_ledger() -> None:
-    lines: list[str] = []
-    ledger = Ledger(listener=lambda _: lines.append(str(ledger.summary())))
-    ledger.record(entry())
-    assert lines == ["1 judgement asked, $0.50"]
+    line = "1 judgement asked, $0.50"
+    assert heard == [(first, line), (second, line.replace(", $", ", 1 from cache, $"))]
 
 
 def test_what_an_item_asks_is_charged_to_it() -> None:
@@ -261,14 +242,8 @@ async def test_what_is_under_way_is_waited_for_only_where_it_may_leave_enough() 
     await ledger.wait_for(None, sleep)
 
 
-def test_a_reply_whose_cost_is_not_known_takes_all_that_was_set_aside() -> None:
-    ledger = Ledger(Budget(1.0))
-    ledger.reserve(0.7, "judge").settle(None)
-    assert ledger.summary().spent_usd == 0.7
-
-
-@each("cost", [-5.0, float("nan"), float("inf")])
-def test_attack_a_cost_that_is_no_amount_makes_no_room(cost: float) -> None:
+@each("cost", [None, -5.0, float("nan"), float("inf")])
+def test_attack_a_cost_that_is_no_amount_takes_all_that_was_set_aside(cost: float | None) -> None:
     ledger = Ledger(Budget(1.0))
     ledger.reserve(0.7, "judge").settle(cost)
     assert ledger.summary().spent_usd == 0.7
@@ -296,18 +271,14 @@ def test_what_has_no_known_price_is_not_asked_under_a_budget() -> None:
     assert allowed.summary().spent_usd == 0.0
 
 
-@each("estimate", [-5.0, float("nan"), float("inf")])
-def test_attack_an_estimate_that_is_no_amount_makes_no_room(estimate: float) -> None:
+@each("amount", [-5.0, float("nan"), float("inf")])
+def test_attack_what_is_no_amount_makes_no_room(amount: float) -> None:
     ledger = Ledger(Budget(1.0))
     with pytest.raises(ModelError):
-        ledger.reserve(estimate, "judge")
+        ledger.reserve(amount, "judge")
     assert ledger.summary().reserved_usd == 0.0
-
-
-@each("most", [-1.0, float("nan"), float("inf")])
-def test_a_budget_is_an_amount(most: float) -> None:
     with pytest.raises(ValueError, match="max_cost_usd"):
-        Budget(most)
+        Budget(amount)
     assert Budget(0.0).max_cost_usd == 0.0
 
 

@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -93,10 +94,15 @@ def test_tokens_that_are_not_known_have_no_cost(
     assert TABLE.cost(model, usage) == pytest.approx(cost)
 
 
+READ = 500 * 2 + 100 * 0.5
+HOUR: dict[str, Json] = {"cache_creation": {"ephemeral_1h_input_tokens": 400}}
+
+
 @each(
     "kept, dollars",
     [
-        ({"cache_creation_input_tokens": 400}, 500 * 2 + 100 * 0.5 + 400 * 2.5),
+        ({}, READ),
+        ({"cache_creation_input_tokens": 400}, READ + 400 * 2.5),
         (
             {
                 "cache_creation_input_tokens": 400,
@@ -105,21 +111,12 @@ def test_tokens_that_are_not_known_have_no_cost(
                     "ephemeral_1h_input_tokens": 300,
                 },
             },
-            500 * 2 + 100 * 0.5 + 100 * 2.5 + 300 * 4,
+            READ + 100 * 2.5 + 300 * 4,
         ),
-        (
-            {"cache_creation": {"ephemeral_1h_input_tokens": 400}},
-            500 * 2 + 100 * 0.5 + 400 * 4,
-        ),
-        (  # parts that are more than their sum
-            {
-                "cache_creation_input_tokens": 400,
-                "cache_creation": {"ephemeral_1h_input_tokens": 90_000},
-            },
-            500 * 2 + 100 * 0.5 + 400 * 4,
-        ),
-        ({"cache_creation": {"ephemeral_1h_input_tokens": -4}}, 500 * 2 + 100 * 0.5),
-        ({}, 500 * 2 + 100 * 0.5),
+        (HOUR, READ + 400 * 4),
+        # parts that are more than their sum, or less than nothing
+        ({"cache_creation_input_tokens": 399, **HOUR}, READ + 399 * 4),
+        ({"cache_creation": {"ephemeral_1h_input_tokens": -4}}, READ),
     ],
 )
 def test_what_anthropic_keeps_is_dearer_than_what_it_reads(
@@ -155,25 +152,20 @@ def test_an_estimate_is_an_upper_bound() -> None:
     assert TABLE.estimate("unknown", REQUEST) is None
 
 
+def longer(content: Any) -> Request:
+    return replace(REQUEST, messages=(*REQUEST.messages, Message("user", content)))
+
+
 @each(
     "larger",
     [
         replace(REQUEST, max_tokens=2_000),
         replace(REQUEST, schema={"type": "object", "description": "x" * 3_000}),
-        replace(REQUEST, messages=(*REQUEST.messages, Message("user", "x" * 3_000))),
-        replace(REQUEST, messages=(*REQUEST.messages, Message("user", "\u6f22" * 1_000))),
-        replace(REQUEST, messages=(*REQUEST.messages, Message("user", "\ud800" * 3_000))),
-        replace(
-            REQUEST,
-            messages=(*REQUEST.messages, Message("user", ({"type": "text", "text": "x" * 3_000},))),
-        ),
-        replace(
-            REQUEST,
-            messages=(
-                *REQUEST.messages,
-                Message("user", ({"type": "image_url", "image_url": {}},)),
-            ),
-        ),
+        longer("x" * 3_000),
+        longer("\u6f22" * 1_000),
+        longer("\ud800" * 3_000),
+        longer(({"type": "text", "text": "x" * 3_000},)),
+        longer(({"type": "image_url", "image_url": {}},)),
     ],
 )
 def test_whatever_is_sent_is_in_the_estimate(larger: Request) -> None:
@@ -198,71 +190,60 @@ def test_the_table_says_where_it_is_from_and_every_row_is_a_price() -> None:
         if "above" in row:
             assert row["above"]["tokens"] >= 100_000
             assert row["above"]["input"] > row["input"]
+    for family in ("claude-", "gpt-", "gemini-"):
+        assert sum(row["model"].startswith(family) for row in document["prices"]) >= 5
 
 
-@each("family", ["claude-", "gpt-", "gemini-"])
-def test_the_large_providers_are_in_the_table(family: str) -> None:
-    document = json.loads(Path(prices.__file__).with_name("prices.json").read_text())
-    assert sum(row["model"].startswith(family) for row in document["prices"]) >= 5
+def written(folder: Path, *rows: dict[str, Json], name: str = "prices.json") -> str:
+    file = folder / name
+    file.write_text(json.dumps({"prices": rows}), "utf-8")
+    return str(file)
 
 
 def test_a_price_holds_from_its_day_on(tmp_path: Path) -> None:
-    rows = [
-        {"model": "judge", "input": 0.75, "output": 3},
-        {"model": "judge", "input": 1.5, "output": 6, "from": "2027-01-01"},
-    ]
-    file = tmp_path / "prices.json"
-    file.write_text(json.dumps({"prices": rows}))
+    first: dict[str, Json] = {"model": "judge", "input": 0.75, "output": 3}
+    later: dict[str, Json] = {"model": "judge", "input": 1.5, "output": 6, "from": "2027-01-01"}
+    file = written(tmp_path, first, later)
     usage = ReplyUsage(input_tokens=1_000_000, output_tokens=0)
-    before = Prices.load(str(file), today="2026-12-31").cost("judge", usage)
-    after = Prices.load(str(file), today="2027-01-01").cost("judge", usage)
+    before = Prices.load(file, today="2026-12-31").cost("judge", usage)
+    after = Prices.load(file, today="2027-01-01").cost("judge", usage)
     assert (before, after) == (0.75, 1.5)
 
 
 # --- The user's own ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["prices.yaml", "prices.json"])
-def test_the_users_rows_go_over_the_table(tmp_path: Path, name: str) -> None:
-    rows = [
-        {"model": "gpt-5.4-mini", "input": 1, "output": 2},
-        {"model": "my-judge", "input": 0.5, "cached_input": 0, "output": 3},
-    ]
-    file = tmp_path / name
-    file.write_text(json.dumps({"prices": rows}))
-    table = Prices.load(str(file), today="2026-11-21")
-    assert table.cost("openai:gpt-5.4-mini", USAGE) == pytest.approx(1 + 0.2)
-    assert table.cost("my-judge", USAGE) == pytest.approx(0.3 + 0.3)
-    assert table.cost("claude-opus-5", USAGE) is not None
+def test_the_users_rows_go_over_the_table(tmp_path: Path) -> None:
+    for name in ("prices.yaml", "prices.json"):
+        file = written(
+            tmp_path,
+            {"model": "gpt-5.4-mini", "input": 1, "output": 2},
+            {"model": "my-judge", "input": 0.5, "cached_input": 0, "output": 3},
+            name=name,
+        )
+        table = Prices.load(file, today="2026-11-21")
+        assert table.cost("openai:gpt-5.4-mini", USAGE) == pytest.approx(1 + 0.2)
+        assert table.cost("my-judge", USAGE) == pytest.approx(0.3 + 0.3)
+        assert table.cost("claude-opus-5", USAGE) is not None
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "complaint"),
     [
         ("", "prices: a file of prices has one list"),
         ("[]", "one list"),
         ("prices: {a: 1}", "one list"),
         ("prices: [1]", r"prices\[0\]: expected a mapping"),
-        (
-            "prices: [{model: a, inputs: 1, output: 2}]",
-            r"prices\[0\]\.inputs: unknown field 'inputs'",
-        ),
+        ("prices: [{model: a, inputs: 1, output: 2}]", r"\[0\]\.inputs: unknown field 'inputs'"),
         ("prices: [{input: 1, output: 2}]", "the name of its model"),
         ("prices: [{model: a, output: 2}]", r"prices\[0\]\.input: "),
         ("prices: [{model: a, input: 1}]", r"prices\[0\]\.output: "),
-        ("prices: [{model: a, input: -1, output: 2}]", r"prices\[0\]\.input: "),
-        ("prices: [{model: a, input: .nan, output: 2}]", r"prices\[0\]\.input: "),
-        ("prices: [{model: a, input: .inf, output: 2}]", r"prices\[0\]\.input: "),
-        ("prices: [{model: a, input: true, output: 2}]", r"prices\[0\]\.input: "),
-        ("prices: [{model: a, input: '1', output: 2}]", r"prices\[0\]\.input: "),
-        (
-            "prices: [{model: a, input: 1, output: 2, cached_input: x}]",
-            r"prices\[0\]\.cached_input: ",
+        *(
+            (f"prices: [{{model: a, input: {wrong}, output: 2}}]", r"prices\[0\]\.input: ")
+            for wrong in ("-1", ".nan", ".inf", "true", "'1'")
         ),
-        (
-            "prices: [{model: a, input: 1, output: 2, above: {input: 2}}]",
-            r"prices\[0\]\.above\.output: ",
-        ),
+        ("prices: [{model: a, input: 1, output: 2, cached_input: x}]", r"\[0\]\.cached_input: "),
+        ("prices: [{model: a, input: 1, output: 2, above: {input: 2}}]", r"\[0\]\.above\.output"),
         (
             "prices: [{model: a, input: 1, output: 2, above: {input: 2, output: 3}}]",
             "'above' needs 'tokens' and prices",
@@ -277,20 +258,14 @@ def test_a_wrong_row_is_named(tmp_path: Path, text: str, complaint: str) -> None
     with pytest.raises(InputError, match=complaint) as caught:
         Prices.load(str(file))
     assert "prices.yaml" in str(caught.value)
-
-
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"none\.yaml"):
         Prices.load(str(tmp_path / "none.yaml"))
 
 
 def test_a_row_of_ones_own_for_the_endpoints_model_is_used(tmp_path: Path) -> None:
-    file = tmp_path / "prices.json"
-    row = {"model": "my-model", "input": 1, "output": 2}
-    file.write_text(json.dumps({"prices": [row]}), "utf-8")
+    file = written(tmp_path, {"model": "my-model", "input": 1, "output": 2})
     entry = ModelEntry(base_url="http://127.0.0.1:9/v1", model="my-model")
-    settings = ModelSettings(prices_file=str(file), endpoints={"fj": entry})
-    client = ModelClient(settings)
+    client = ModelClient(ModelSettings(prices_file=file, endpoints={"fj": entry}))
     assert client.route("fj").priced == "my-model"
     assert client.route("http://127.0.0.1:8/v1#my-model").priced == "my-model"
     # What comes with assay is what a provider takes, and nobody else.

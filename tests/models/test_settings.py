@@ -118,14 +118,11 @@ def test_what_can_be_asked_is_not_unconfigured() -> None:
 
 
 def test_a_gateway_takes_the_providers_models_and_no_others() -> None:
-    own = settings(**KEYS, ASSAY_GATEWAY="https://gate.example/v1", ASSAY_GATEWAY_KEY="g")
+    gate = "https://gate.example/v1"
+    own = settings(**KEYS, ASSAY_GATEWAY=gate, ASSAY_GATEWAY_KEY="g")
     for reference in ("claude-haiku-4-5", "openai:gpt-5", "google:gemini-3-pro"):
         found = resolve(reference, own)
-        assert (found.base_url, found.key, found.protocol) == (
-            "https://gate.example/v1",
-            "g",
-            "openai",
-        )
+        assert (found.base_url, found.key, found.protocol) == (gate, "g", "openai")
     assert resolve("http://127.0.0.1:1/v1#m", own).key == ""
     found = resolve("claude-x", settings(ASSAY_GATEWAY="anthropic+https://gate.example"))
     assert (found.protocol, found.base_url) == ("anthropic", "https://gate.example")
@@ -171,7 +168,7 @@ def test_the_settings_file_names_models(tmp_path: Path) -> None:
         resolve("azure", settings(ASSAY_MODELS=file))
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "place", "problem"),
     [
         ("cash: on", "cash", "unknown field.*cache"),
@@ -197,9 +194,6 @@ def test_a_mistake_in_the_file_is_told_with_its_place(
     with pytest.raises(InputError, match=problem) as failure:
         settings(ASSAY_MODELS=written(tmp_path, text))
     assert place in str(failure.value)
-
-
-def test_a_file_that_is_not_there_is_told() -> None:
     with pytest.raises(InputError, match="cannot be read"):
         settings(ASSAY_MODELS="/does/not/exist.yaml")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 import pytest
 from hypothesis import given
@@ -29,9 +30,6 @@ ESTIMATORS: dict[str, Estimator] = {
     **{name: norm.advantages for name, norm in GROUP_NORMS.items()},
 }
 
-every_estimator = pytest.mark.parametrize(
-    "estimator", list(ESTIMATORS.values()), ids=list(ESTIMATORS)
-)
 reward = st.floats(-100, 100, allow_nan=False, width=32)
 rewards_or_none = st.lists(st.none() | reward, max_size=8)
 
@@ -102,9 +100,9 @@ def test_equal_rewards_teach_nothing_exactly(estimator: Estimator, value: float,
     assert estimator([value] * size) == [0.0] * size
 
 
-@pytest.mark.parametrize("mode", ["guard", "add"])
-def test_no_eps_at_all_keeps_equal_rewards_at_zero(mode: str) -> None:
-    norm = GroupNorm(eps=0.0, eps_mode="add" if mode == "add" else "guard")
+@each("mode", ["guard", "add"])
+def test_no_eps_at_all_keeps_equal_rewards_at_zero(mode: Literal["guard", "add"]) -> None:
+    norm = GroupNorm(eps=0.0, eps_mode=mode)
     assert norm.advantages([0.1] * 3) == [0.0] * 3
     assert all(map(math.isfinite, norm.advantages([0.0, 1e-300])))
 
@@ -129,68 +127,42 @@ def test_settings_out_of_range_are_refused(ddof: int, eps: float) -> None:
     said = r"^(ddof is -?\d \(it must be 0 or 1\)|eps is (-1e-06|nan|inf) .*)$"
     with pytest.raises(ScoreError, match=said):
         group_relative([0.0, 1.0], ddof=ddof, eps=eps)
-
-
-def test_an_unknown_mode_is_refused() -> None:
-    with pytest.raises(
-        ScoreError, match=r"^eps_mode is 'multiply' \(it must be 'guard' or 'add'\)$"
-    ):
+    said = r"^eps_mode is 'multiply' \(it must be 'guard' or 'add'\)$"
+    with pytest.raises(ScoreError, match=said):
         GroupNorm(eps_mode="multiply")  # type: ignore[arg-type]  # what an untyped caller may do
 
 
-@every_estimator
-@given(rewards=rewards_or_none)
-def test_advantages_sum_to_zero(estimator: Estimator, rewards: list[float | None]) -> None:
+@pytest.mark.parametrize("estimator", list(ESTIMATORS.values()), ids=list(ESTIMATORS))
+@given(rewards=rewards_or_none, data=st.data())
+def test_advantages_sum_to_zero_in_any_order_and_whatever_was_not_graded(
+    estimator: Estimator, rewards: list[float | None], data: st.DataObject
+) -> None:
     advantages = estimator(rewards)
     assert len(advantages) == len(rewards)
     assert math.fsum(advantages) == pytest.approx(0.0, abs=1e-6)
     assert all(map(math.isfinite, advantages))
-
-
-@every_estimator
-@given(rewards=rewards_or_none, data=st.data())
-def test_order_does_not_matter(
-    estimator: Estimator, rewards: list[float | None], data: st.DataObject
-) -> None:
     order = data.draw(st.permutations(range(len(rewards))))
-    advantages = estimator(rewards)
     assert estimator([rewards[i] for i in order]) == [advantages[i] for i in order]
-
-
-@every_estimator
-@given(rewards=rewards_or_none)
-def test_an_ungraded_answer_changes_nothing_for_the_others(
-    estimator: Estimator, rewards: list[float | None]
-) -> None:
-    advantages = estimator(rewards)
     without = estimator([r for r in rewards if r is not None])
     assert [a for a, r in zip(advantages, rewards, strict=True) if r is not None] == without
     assert all(a == 0.0 for a, r in zip(advantages, rewards, strict=True) if r is None)
 
 
-@every_estimator
+@pytest.mark.parametrize("name", ESTIMATORS)
 @given(
     # Thirds of integers: rewards that differ do so by far more than any eps or rounding.
     thirds=st.lists(st.integers(-30, 30), min_size=2, max_size=8),
     shift=st.integers(-50, 50),
+    scale=st.floats(1.0, 1000.0),
 )
-def test_shifting_all_rewards_changes_nothing(
-    estimator: Estimator, thirds: list[int], shift: int
+def test_shifting_all_rewards_changes_nothing_nor_does_scaling_what_is_divided_by_the_spread(
+    name: str, thirds: list[int], shift: int, scale: float
 ) -> None:
-    rewards = [t / 3 for t in thirds]
-    assert estimator([r + shift for r in rewards]) == close(estimator(rewards))
-
-
-@pytest.mark.parametrize("name", ["hud", "openrlhf", "verl"])
-@given(thirds=st.lists(st.integers(-30, 30), min_size=2, max_size=8), scale=st.floats(1.0, 1000.0))
-def test_scaling_all_rewards_changes_nothing_when_divided_by_the_spread(
-    name: str, thirds: list[int], scale: float
-) -> None:
-    norm = GROUP_NORMS[name]
-    rewards = [t / 3 for t in thirds]
-    assert norm.advantages([r * scale for r in rewards]) == close(
-        norm.advantages(rewards), within=1e-4
-    )
+    estimator, rewards = ESTIMATORS[name], [t / 3 for t in thirds]
+    plain = estimator(rewards)
+    assert estimator([r + shift for r in rewards]) == close(plain)
+    if name in ("hud", "openrlhf", "verl"):
+        assert estimator([r * scale for r in rewards]) == close(plain, within=1e-4)
 
 
 @given(rewards=rewards_or_none)
@@ -225,17 +197,11 @@ def test_what_counts_as_different_is_the_callers_choice() -> None:
     assert keep_group([0.5, 0.5 + 1e-8], tolerance=0.0)
     with pytest.raises(ScoreError, match="tolerance"):
         keep_group([0.5, 0.6], tolerance=math.nan)
+    with pytest.raises(ScoreError, match="tolerance is -1"):  # by which equal rewards differ
+        keep_group([1, 1], tolerance=-1)
 
 
 @given(rewards=rewards_or_none)
 def test_a_dropped_group_would_have_taught_nothing(rewards: list[float | None]) -> None:
     if not keep_group(rewards, tolerance=0.0):
         assert group_relative(rewards) == [0.0] * len(rewards)
-
-
-# For the best of k.
-
-
-def test_a_negative_tolerance_is_refused() -> None:
-    with pytest.raises(ScoreError, match="tolerance is -1"):  # by which equal rewards differ
-        keep_group([1, 1], tolerance=-1)

@@ -37,14 +37,17 @@ NOT_SCORES = [
 
 
 @each(("value", "why"), NOT_SCORES)
-def test_what_is_not_a_finite_number_is_no_score(value: object, why: str) -> None:
+def test_what_is_not_a_finite_number_is_no_score_and_no_reward(value: object, why: str) -> None:
     with pytest.raises(ScoreError, match=why):
         finite_number(value, what="it")
     with pytest.raises(ScoreError, match=why):
         SubScore(name="x", value=cast("float", value))
+    if value is not None:
+        with pytest.raises(ScoreError, match=why):
+            EvaluationResult(reward=cast("float", value))
 
 
-@pytest.mark.parametrize(("value", "number"), [(1, 1.0), (0, 0.0), (Fraction(1, 4), 0.25)])
+@each(("value", "number"), [(1, 1.0), (0, 0.0), (Fraction(1, 4), 0.25)])
 def test_real_numbers_become_floats(value: float, number: float) -> None:
     score = SubScore(name="x", value=value).score
     assert (score, type(score)) == (number, float)
@@ -63,21 +66,22 @@ def test_a_weight_is_a_finite_number_far_from_the_end_of_the_range(weight: objec
         SubScore(name="x", value=1.0, weight=cast("float", weight))
 
 
-def test_a_name_is_needed_and_a_status_known() -> None:
-    with pytest.raises(ScoreError, match=r"^a SubScore needs a name$"):
-        SubScore(name="", value=1.0)
-    said = r"^status of 'x' is 'fine' \(scored, skipped or error\)$"
+@each(
+    ("given", "said"),
+    [
+        ({"name": ""}, r"^a SubScore needs a name$"),
+        ({"status": "fine"}, r"^status of 'x' is 'fine' \(scored, skipped or error\)$"),
+        ({"weight": 2e100}, r"^the weight of 'x' is 2e\+100 \(at most 1e100\)$"),
+        ({"value": True}, r"^the value of 'x' is a bool \(give 1\.0 or 0\.0\)$"),
+        ({"value": math.inf}, r"^the value of 'x' is inf \(a score must be finite\)$"),
+    ],
+)
+def test_what_is_wrong_with_a_node_is_said(given: dict[str, Any], said: str) -> None:
     with pytest.raises(ScoreError, match=said):
-        SubScore(name="x", value=1.0, status=cast("Status", "fine"))
-    with pytest.raises(ScoreError, match=r"^the weight of 'x' is 2e\+100 \(at most 1e100\)$"):
-        SubScore(name="x", value=1.0, weight=2e100)
-    with pytest.raises(ScoreError, match=r"^the value of 'x' is a bool \(give 1\.0 or 0\.0\)$"):
-        SubScore(name="x", value=True)
-    with pytest.raises(ScoreError, match=r"^the value of 'x' is inf \(a score must be finite\)$"):
-        SubScore(name="x", value=math.inf)
+        SubScore(**cast("dict[str, Any]", {"name": "x", "value": 1.0, **given}))
 
 
-@pytest.mark.parametrize("status", ["skipped", "error"])
+@each("status", ["skipped", "error"])
 def test_what_was_not_graded_has_no_value(status: Status) -> None:
     with pytest.raises(ScoreError, match="cannot have a value"):
         SubScore(name="x", value=0.0, status=status)
@@ -105,31 +109,18 @@ def test_info_is_another_name_for_metadata() -> None:
         SubScore(name="x", value=1.0, metadata={}, info={})
 
 
-def test_fields_and_defaults_of_a_result() -> None:
+def test_fields_defaults_and_outcomes_of_a_result() -> None:
     result = EvaluationResult()
     assert (result.reward, result.done, result.content) == (0.0, True, None)
     assert (result.info, result.isError, result.subscores) == ({}, False, None)
     assert EvaluationResult.from_float(0.25).reward == 0.25
     assert EvaluationResult(reward=-3.5).reward == -3.5  # penalties are not clamped
-
-
-@each(("value", "why"), [row for row in NOT_SCORES if row[0] is not None])
-def test_what_is_not_a_finite_number_is_no_reward(value: object, why: str) -> None:
-    with pytest.raises(ScoreError, match=why):
-        EvaluationResult(reward=cast("float", value))
-
-
-def test_an_error_has_no_reward_whatever_was_given() -> None:
-    assert EvaluationResult(reward=1.0, isError=True).reward is None
+    assert EvaluationResult(reward=0.0).status == "scored"
+    assert EvaluationResult(reward=None).status == "skipped"
+    assert EvaluationResult(reward=1.0, isError=True).reward is None  # whatever was given
     failed = EvaluationResult.from_error("judge is gone", host=Path("/x"))
     assert (failed.reward, failed.status, failed.content) == (None, "error", "judge is gone")
     assert failed.info == {"host": "/x"}
-
-
-def test_three_outcomes_of_a_result() -> None:
-    assert EvaluationResult(reward=0.0).status == "scored"
-    assert EvaluationResult(reward=None).status == "skipped"
-    assert EvaluationResult(isError=True).status == "error"
 
 
 def test_flags_of_the_whole_tree_each_once_in_order() -> None:
@@ -194,11 +185,13 @@ def test_a_result_survives_its_json(
     assert list(read.subscores or ()) == nodes
 
 
-def test_json_of_a_node_holds_whatever_was_put_into_its_metadata() -> None:
+def test_json_of_a_node_holds_whatever_was_put_into_its_metadata_uncut() -> None:
     """A grader that leaves a path or an object there must not break whoever stores the score."""
-    metadata = cast("Mapping[str, Json]", {"path": Path("/a"), "bad": [math.nan], 3: {1, 2}})
+    odd = {"path": Path("/a"), "bad": [math.nan], 3: {1, 2}, "long": "y" * 50_000}
+    metadata = cast("Mapping[str, Json]", odd)
     node = SubScore(name="x", value=1.0, metadata=metadata)
-    assert node.to_dict()["metadata"] == {"path": "/a", "bad": ["nan"], "3": [1, 2]}
+    plain = {"path": "/a", "bad": ["nan"], "3": [1, 2], "long": "y" * 50_000}
+    assert node.to_dict()["metadata"] == plain
     result = EvaluationResult(reward=1.0, info=metadata, subscores=[node])
     assert json.dumps(result.to_dict(), allow_nan=False)
 
@@ -225,11 +218,6 @@ def test_what_was_not_graded_keeps_its_weight_and_its_gate() -> None:
     assert skipped == SubScore("x", status="skipped", **said)
     failed = SubScore.error("x", "why", weight=2.0, gate=True, metadata={"a": 1})
     assert failed == SubScore("x", status="error", metadata={"a": 1}, **said)
-
-
-def test_json_of_a_node_is_not_cut() -> None:
-    node = SubScore(name="x", value=1.0, metadata={"long": "y" * 50_000})
-    assert node.to_dict()["metadata"] == {"long": "y" * 50_000}
 
 
 @each(

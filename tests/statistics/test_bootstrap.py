@@ -157,10 +157,16 @@ def test_intervals_hold_the_true_kappa_as_often_as_promised() -> None:
 # --- silence and refusal -------------------------------------------------------------------------
 
 
-def test_a_judge_that_was_always_right_is_not_certain() -> None:
-    rows = [(1, 0, 0, 0)] * 6 + [(0, 0, 1, 0)] * 6
-    found = bootstrap(rows, _kappa)
+def test_what_tells_no_spread_has_no_interval() -> None:
+    always_right = [(1, 0, 0, 0)] * 6 + [(0, 0, 1, 0)] * 6
+    found = bootstrap(always_right, _kappa)
     assert (found.estimate.mean, found.estimate.low, found.method) == (1.0, None, "none")
+    found = bootstrap([(1.0,), (0.0,), (0.0,), (0.0,)], lambda t: t[0] if t[0] > 1.5 else None)
+    assert (found.method, found.estimate.mean) == ("none", None)  # mostly undefined
+    for rows in ([], [(5, 1, 3, 1)]):
+        found = bootstrap(rows, _kappa)
+        assert (found.method, found.estimate.n) == ("none", len(rows))
+        assert (found.estimate.mean is None) == (not rows)
 
 
 def test_resamples_without_a_value_are_left_out_and_counted() -> None:
@@ -168,18 +174,6 @@ def test_resamples_without_a_value_are_left_out_and_counted() -> None:
     found = bootstrap(rows, _kappa)
     assert 300 < found.undefined < 1000  # (4 / 5) ** 5 of 2000 lack the one cluster with a no
     assert found.method == "percentile"  # the jackknife too has no kappa without it
-
-
-def test_mostly_undefined_is_no_interval() -> None:
-    found = bootstrap([(1.0,), (0.0,), (0.0,), (0.0,)], lambda t: t[0] if t[0] > 1.5 else None)
-    assert (found.method, found.estimate.mean) == ("none", None)
-
-
-@pytest.mark.parametrize("rows", [[], [(5, 1, 3, 1)]])
-def test_fewer_than_two_clusters_have_no_interval(rows: list[tuple[int, ...]]) -> None:
-    found = bootstrap(rows, _kappa)
-    assert (found.method, found.estimate.n) == ("none", len(rows))
-    assert (found.estimate.mean is None) == (not rows)
 
 
 def test_what_cannot_be_resampled_is_refused() -> None:

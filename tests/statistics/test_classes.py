@@ -62,7 +62,7 @@ def test_a_real_judge_measures_what_others_measured(measure: str, expected: floa
 
 def test_the_interval_of_a_real_accuracy() -> None:
     interval = HEALTHBENCH.accuracy_interval()
-    assert interval.n == 29_510
+    assert interval.n == HEALTHBENCH.n == 29_510
     assert interval.low == pytest.approx(0.6777584583820575, abs=1e-14)
     assert interval.high == pytest.approx(0.6883748358919908, abs=1e-14)
 
@@ -76,6 +76,7 @@ def test_saying_yes_to_everything_is_two_points_below_the_real_judge_and_agrees_
     assert always == HEALTHBENCH.majority
     assert Confusion(1, 2, 3, 4).majority == Confusion(tp=5, fp=5, tn=0, fn=0)
     assert Confusion(1, 2, 3, 0).majority == Confusion(tp=0, fp=0, tn=5, fn=1)
+    assert Confusion(tp=1, fp=0, tn=3, fn=0).majority_accuracy == 0.75
 
 
 # --- against scikit-learn ------------------------------------------------------------------------
@@ -136,20 +137,14 @@ def test_two_classes_are_yes_and_no(rows: list[tuple[bool, bool]]) -> None:
 # --- what was not measured -----------------------------------------------------------------------
 
 
-def test_nulls_are_counted_and_are_no_class() -> None:
+def test_what_was_not_measured_is_none_and_nulls_are_counted() -> None:
     table = class_confusion(["a", None, "b", None], ["a", "a", "b", "b"])
     assert (table.n, table.unscored, table.accuracy, table.coverage) == (2, 2, 1.0, 0.5)
-
-
-def test_nothing_compared_has_no_measure() -> None:
     table = class_confusion([], [])
     assert table.n == 0
     assert table.accuracy is table.kappa() is table.mcc is table.macro_f1 is None
     assert table.balanced_accuracy is table.coverage is table.majority_accuracy is None
-
-
-def test_one_word_for_everything_has_no_kappa() -> None:
-    table = class_confusion(["a", "a"], ["a", "a"])
+    table = class_confusion(["a", "a"], ["a", "a"])  # one word for everything
     assert (table.accuracy, table.kappa(), table.balanced_accuracy) == (1.0, None, None)
     assert class_confusion(["a"], ["b"]).f1s == {"a": 0.0, "b": 0.0}
 

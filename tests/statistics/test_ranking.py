@@ -6,7 +6,8 @@ import importlib
 import math
 import random
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -16,6 +17,7 @@ from assay.errors import ScoreError
 from assay.statistics.agreement import Correlation, agreement
 from assay.statistics.bootstrap import bootstrap_items
 from assay.statistics.ranking import auroc, ranks, spearman
+from tests.each import each
 
 small = st.integers(-3, 3).map(float)
 columns = st.lists(st.tuples(small, small), max_size=25)
@@ -46,24 +48,14 @@ def test_correlations_of_ranks_are_scipys(n: int, steps: int | None, stats: Any)
     assert ranks(x) == stats.rankdata(x).tolist()
 
 
-def test_spearman_has_one_definition() -> None:
-    x, y = _columns(60, 3, steps=5)
-    measure = agreement(x, y).measure
-    assert isinstance(measure, Correlation)
-    assert measure.spearman == spearman(x, y).value
-
-
 def test_items_without_a_number_are_left_out_and_counted() -> None:
     found = spearman([1, None, 2, 3, 4], [1, 5, 2, None, 4])
     assert (found.value, found.n, found.excluded) == (1.0, 3, 2)
     assert found.coverage == 0.6
-
-
-def test_columns_that_do_not_match_are_refused() -> None:
-    with pytest.raises(ScoreError, match="different lengths"):
-        spearman([1, 2], [1])
-    with pytest.raises(ScoreError):
-        spearman([math.nan], [1])
+    x, y = _columns(60, 3, steps=5)
+    measure = agreement(x, y).measure  # which has no definition of its own
+    assert isinstance(measure, Correlation)
+    assert measure.spearman == spearman(x, y).value
 
 
 # --- AUROC ---------------------------------------------------------------------------------------
@@ -146,10 +138,10 @@ def test_what_a_cluster_shares_is_part_of_the_interval() -> None:
         rows, lambda items: auroc([s for s, _ in items], [y for _, y in items]).value, resamples=500
     )
     widths: list[float] = []
-    for each in (found, drawn.estimate, alone):
-        assert each.low is not None
-        assert each.high is not None
-        widths.append(each.high - each.low)
+    for one in (found, drawn.estimate, alone):
+        assert one.low is not None
+        assert one.high is not None
+        widths.append(one.high - one.low)
     assert widths[0] == pytest.approx(widths[1], rel=0.15)
     assert widths[0] < 0.6 * widths[2]
 
@@ -159,12 +151,18 @@ def test_perfect_order_is_no_certainty() -> None:
     assert (found.value, found.estimate.low, found.excluded) == (1.0, None, 1)
 
 
-def test_labels_of_auroc_are_bools() -> None:
-    labels: Any = [1, 0]
+@each(
+    "call",
+    [
+        lambda: spearman([1, 2], [1]),
+        lambda: spearman([math.nan], [1]),
+        lambda: auroc([0.1, 0.2], cast("list[bool]", [1, 0])),
+        lambda: auroc([0.1, math.inf], [True, False]),
+    ],
+)
+def test_what_cannot_be_ranked_is_refused(call: Callable[[], object]) -> None:
     with pytest.raises(ScoreError):
-        auroc([0.1, 0.2], labels)
-    with pytest.raises(ScoreError):
-        auroc([0.1, math.inf], [True, False])
+        call()
 
 
 def test_thirty_thousand_items_take_no_quadratic_time() -> None:

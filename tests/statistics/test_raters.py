@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from assay.errors import ScoreError
 from assay.statistics.classes import AlphaMetric, krippendorff_alpha
+from tests.each import each
 
 _ = None
 # Krippendorff's example of four observers and twelve units (2011, Computing Krippendorff's
@@ -34,9 +35,7 @@ ratings = st.lists(
 # --- Krippendorff --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("metric", "expected"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)]
-)
+@each(("metric", "expected"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)])
 def test_krippendorffs_own_example(metric: AlphaMetric, expected: float) -> None:
     found = krippendorff_alpha(UNITS, metric=metric)
     assert found.value == pytest.approx(expected, abs=5e-4)

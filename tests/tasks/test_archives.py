@@ -14,6 +14,7 @@ import pytest
 from assay.errors import SourceError
 from assay.tasks import archives
 from assay.tasks.archives import copy_tree, outward_links, unpack
+from tests.written_files import write_files
 
 Entry = tuple[str, bytes | None, dict[str, object]]
 
@@ -38,11 +39,21 @@ def link(name: str, target: str, kind: bytes = tarfile.SYMTYPE) -> Entry:
     return (name, None, {"type": kind, "linkname": target})
 
 
+@pytest.fixture
+def target(tmp_path: Path) -> Path:
+    """An empty directory, from which two steps up lead to that of the test."""
+    place = tmp_path / "in" / "t"
+    place.mkdir(parents=True)
+    return place
+
+
 def names(root: Path) -> list[str]:
     return sorted(str(path.relative_to(root)) for path in root.rglob("*"))
 
 
-def test_a_source_distribution_is_unpacked_without_its_outer_directory(tmp_path: Path) -> None:
+def test_a_source_distribution_is_unpacked_without_its_outer_directory(
+    tmp_path: Path, target: Path
+) -> None:
     archive = tar(
         tmp_path / "x-1.tar.gz",
         ("x-1", None, {"type": tarfile.DIRTYPE}),
@@ -50,8 +61,6 @@ def test_a_source_distribution_is_unpacked_without_its_outer_directory(tmp_path:
         ("x-1/setup.py", b"s", {"mode": 0o600}),
         link("x-1/alias", "x-1/a.py"),
     )
-    target = tmp_path / "t"
-    target.mkdir()
     unpack(archive, str(target))
     assert names(target) == ["alias", "setup.py", "x-1", "x-1/a.py"]
     assert (target / "alias").read_bytes() == b"a"
@@ -61,12 +70,10 @@ def test_a_source_distribution_is_unpacked_without_its_outer_directory(tmp_path:
     assert not (target / "setup.py").stat().st_mode & stat.S_IXUSR
 
 
-def test_a_zip_is_unpacked_too(tmp_path: Path) -> None:
+def test_a_zip_is_unpacked_too(tmp_path: Path, target: Path) -> None:
     with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
         archive.writestr("x-1/a.py", "a")
         archive.writestr("x-1/b/", "")
-    target = tmp_path / "t"
-    target.mkdir()
     unpack(str(tmp_path / "x.zip"), str(target))
     assert names(target) == ["a.py", "b"]
 
@@ -97,10 +104,8 @@ ATTACKS: dict[str, tuple[Entry, ...]] = {
 
 
 @pytest.mark.parametrize("name", list(ATTACKS))
-def test_an_archive_cannot_reach_outside(name: str, tmp_path: Path) -> None:
+def test_an_archive_cannot_reach_outside(name: str, tmp_path: Path, target: Path) -> None:
     archive = tar(tmp_path / "evil.tar.gz", ("ok", b"", {}), *ATTACKS[name])
-    target = tmp_path / "in" / "t"
-    target.mkdir(parents=True)
     with pytest.raises(SourceError):
         unpack(archive, str(target))
     assert not [path for path in tmp_path.rglob("evil") if not path.is_relative_to(target)]
@@ -135,35 +140,27 @@ def test_bombs_are_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize("content", [b"", b"\x1f\x8b junk", b"PK\x03\x04 junk"])
 @pytest.mark.parametrize("name", ["x.tar.gz", "x.zip", "x.tar.xz", "x.tar.bz2"])
 def test_a_damaged_archive_is_an_error_of_the_source(
-    name: str, content: bytes, tmp_path: Path
+    name: str, content: bytes, tmp_path: Path, target: Path
 ) -> None:
     (tmp_path / name).write_bytes(content)
-    target = tmp_path / "t"
-    target.mkdir()
     with pytest.raises(SourceError, match="cannot unpack"):
         unpack(str(tmp_path / name), str(target))
 
 
-def test_a_truncated_archive_is_an_error_of_the_source(tmp_path: Path) -> None:
+def test_a_truncated_archive_is_an_error_of_the_source(tmp_path: Path, target: Path) -> None:
     archive = Path(tar(tmp_path / "x.tar.gz", ("a", os.urandom(100_000), {})))
     archive.write_bytes(archive.read_bytes()[:50_000])
-    target = tmp_path / "t"
-    target.mkdir()
     with pytest.raises(SourceError, match="cannot unpack"):
         unpack(str(archive), str(target))
 
 
-def test_a_copy_keeps_links_and_leaves_history_and_caches(tmp_path: Path) -> None:
+def test_a_copy_keeps_links_and_leaves_history_and_caches(tmp_path: Path, target: Path) -> None:
     source = tmp_path / "s"
-    for name in ("a/b.py", ".git/objects/solution", "a/.git", "a/__pycache__/b.pyc", ".env"):
-        (source / name).parent.mkdir(parents=True, exist_ok=True)
-        (source / name).write_text("x")
-    (source / "run.sh").write_text("x")
+    left = (".git/objects/solution", "a/.git", "a/__pycache__/b.pyc")
+    write_files(source, dict.fromkeys((*left, "a/b.py", ".env", "run.sh"), "x"))
     (source / "run.sh").chmod(0o4755)
     (source / "link").symlink_to("a/b.py")
     (source / "dangling").symlink_to("not/there")
-    target = tmp_path / "t"
-    target.mkdir()
     copy_tree(str(source), str(target))
     assert names(target) == [".env", "a", "a/b.py", "dangling", "link", "run.sh"]
     assert (target / "link").readlink() == Path("a/b.py")
@@ -171,10 +168,9 @@ def test_a_copy_keeps_links_and_leaves_history_and_caches(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("to", ["/etc/passwd", "../secret", "a/../../secret"])
-def test_a_copy_refuses_links_that_lead_out(to: str, tmp_path: Path) -> None:
-    source, target = tmp_path / "s", tmp_path / "t"
+def test_a_copy_refuses_links_that_lead_out(to: str, tmp_path: Path, target: Path) -> None:
+    source = tmp_path / "s"
     (source / "a").mkdir(parents=True)
-    target.mkdir()
     (source / "link").symlink_to(to)
     with pytest.raises(SourceError, match="a link that leads out of it: link"):
         copy_tree(str(source), str(target))
@@ -187,10 +183,9 @@ def test_an_absolute_link_leads_out_even_when_it_points_inside(tmp_path: Path) -
     assert outward_links(str(tmp_path)) == ["link"]
 
 
-def test_a_copy_refuses_special_files(tmp_path: Path) -> None:
-    source, target = tmp_path / "s", tmp_path / "t"
+def test_a_copy_refuses_special_files(tmp_path: Path, target: Path) -> None:
+    source = tmp_path / "s"
     source.mkdir()
-    target.mkdir()
     os.mkfifo(source / "pipe")
     with pytest.raises(SourceError, match="neither a file nor a directory"):
         copy_tree(str(source), str(target))

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from assay.tasks.case import load_case
+from tests.written_files import write_files
 
 CASE = """\
 id: c1
@@ -23,16 +24,15 @@ graders:
 
 def build(root: Path) -> Path:
     folder = root / "evals" / "c1"
-    for name, text in {
+    files = {
         "case.yaml": CASE,
         "AGENTS.md": "be good",
         "source/a.py": "print()",
         "source/sub/b.py": "",
         "hidden/test_a.py": "def test(): ...",
         "../shared/rubric.md": "is it good?",
-    }.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
+    }
+    write_files(folder, files)
     (folder / "source" / "link").symlink_to("a.py")
     return folder
 
@@ -78,18 +78,9 @@ COUNTS: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.mark.parametrize("name", list(COUNTS))
-def test_what_can_change_a_score_changes_the_digest(name: str, tmp_path: Path) -> None:
-    folder = build(tmp_path)
-    before = digest(folder)
-    COUNTS[name](folder)
-    assert digest(folder) != before
-
-
 def junk(folder: Path) -> None:
-    for name in ("source/__pycache__/a.pyc", ".git/HEAD", ".assay/assay.db", "source/.DS_Store"):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text("x")
+    names = ("source/__pycache__/a.pyc", ".git/HEAD", ".assay/assay.db", "source/.DS_Store")
+    write_files(folder, dict.fromkeys(names, "x"))
 
 
 def reorder(folder: Path) -> None:
@@ -107,12 +98,14 @@ COUNTS_NOT: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.mark.parametrize("name", list(COUNTS_NOT))
-def test_what_cannot_change_a_score_does_not(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", [*COUNTS, *COUNTS_NOT])
+def test_what_can_change_a_score_changes_the_digest_and_nothing_else_does(
+    name: str, tmp_path: Path
+) -> None:
     folder = build(tmp_path)
     before = digest(folder)
-    COUNTS_NOT[name](folder)
-    assert digest(folder) == before
+    {**COUNTS, **COUNTS_NOT}[name](folder)
+    assert (digest(folder) != before) is (name in COUNTS)
 
 
 def test_names_and_contents_do_not_run_into_each_other(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from assay.documents import DocumentError
 from assay.tasks.grader_files import load_graders
 from tests.each import each
+from tests.written_files import write_files
 
 # The forms of declaration in use elsewhere, one after the other; two are only gates.
 BLOCKS: dict[str, tuple[str, list[str]]] = {
@@ -71,23 +72,21 @@ BLOCKS: dict[str, tuple[str, list[str]]] = {
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("graders/rubric.md", "graders/expected/a", "hidden/test_x.py", "hidden/x.test.js"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text("x")
+    names = ("graders/rubric.md", "graders/expected/a", "hidden/test_x.py", "hidden/x.test.js")
+    write_files(tmp_path, dict.fromkeys(names, "x"))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-@pytest.mark.parametrize("name", list(BLOCKS))
-@pytest.mark.parametrize("form", ["text", "file", "mapping"])
-def test_known_blocks_load(name: str, form: str, folder: Path) -> None:
+@each("name", BLOCKS)
+def test_known_blocks_load_from_a_text_a_file_and_a_mapping(name: str, folder: Path) -> None:
     text, types = BLOCKS[name]
-    given = text
-    if form != "text":
-        given = str(folder / "graders.yaml")
-        indented = "graders:\n" + "".join(f"  {line}\n" for line in text.splitlines())
-        Path(given).write_text(indented if form == "mapping" else text)
-    assert [spec.type for spec in load_graders(given)] == types
+    file = folder / "graders.yaml"
+    indented = "graders:\n" + "".join(f"  {line}\n" for line in text.splitlines())
+    assert [spec.type for spec in load_graders(text)] == types
+    for written in (text, indented):
+        file.write_text(written)
+        assert [spec.type for spec in load_graders(str(file))] == types
 
 
 def test_paths_are_relative_to_the_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

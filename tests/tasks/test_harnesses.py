@@ -13,11 +13,12 @@ from assay.tasks.blocks import HarnessSpec, find_harnesses_file, load_harnesses
 from assay.tasks.case import load_case, load_cases
 from assay.tasks.task import case_task
 from tests.command_line import assay, cells
+from tests.each import each
+from tests.written_files import write_files
 
 
 def write(file: Path, text: str) -> str:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text)
+    write_files(file.parent, {file.name: text})
     return str(file)
 
 
@@ -37,17 +38,14 @@ def test_harnesses_are_read(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "expected"),
     [
         ("a: {argv: []}", "argv names no program"),
         ("a: {}", "'argv' is required"),
         ("a: {argv: [x], timout_s: 3}", "did you mean 'timeout_s'?"),
         ("a: {argv: [x], timeout_s: 0}", "more than 0"),
-        (
-            'a: {argv: [x, "{promt}"]}',
-            "a.argv[1]: {promt} stands for nothing (did",
-        ),
+        ('a: {argv: [x, "{promt}"]}', "a.argv[1]: {promt} stands for nothing (did"),
         ('a: {argv: [x, "{prompt!r}"]}', "takes no format"),
         ('a: {argv: [x, "{prompt.__class__}"]}', "stands for nothing"),
         ('a: {argv: [x, "{prompt"]}', "write a brace twice"),
@@ -161,16 +159,15 @@ def test_a_traceback_of_the_agent_is_told_by_its_last_line(tmp_path: Path) -> No
     assert "its case gives it no network: `limits: {network: true}`" in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("mount", "expected"),
-    [(".", "holds the case 'c'"), ("evals", "holds the case 'c'"), ("agnt", "does not exist")],
-)
-def test_an_agent_is_not_shown_the_graders_of_its_case(
-    mount: str, expected: str, tmp_path: Path
-) -> None:
-    root = suite(tmp_path, f"{{argv: [x], mounts: [{mount}]}}")
-    task = case_task(load_case(str(root / "evals/c")))
-    declared = declared_harnesses(task.conditions)
-    with pytest.raises(InputError, match=expected):
-        require_harnesses(task, {"mine"}, declared)
-    require_harnesses(task, {"echo"}, declared)  # nothing is shown to that one
+def test_an_agent_is_not_shown_the_graders_of_its_case(tmp_path: Path) -> None:
+    for mount, expected in (
+        (".", "holds the case 'c'"),
+        ("evals", "holds the case 'c'"),
+        ("agnt", "does not exist"),
+    ):
+        root = suite(tmp_path, f"{{argv: [x], mounts: [{mount}]}}")
+        task = case_task(load_case(str(root / "evals/c")))
+        declared = declared_harnesses(task.conditions)
+        with pytest.raises(InputError, match=expected):
+            require_harnesses(task, {"mine"}, declared)
+        require_harnesses(task, {"echo"}, declared)  # nothing is shown to that one

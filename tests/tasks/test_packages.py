@@ -58,6 +58,11 @@ class Index:
         self.pages[path] = ("application/octet-stream", content)
         return hashlib.sha256(content).hexdigest()
 
+    def serve(self, content: bytes) -> str:
+        """The archive of pkg 1.0; its SHA-256."""
+        self.html("pkg", "/files/pkg-1.0.tar.gz")
+        return self.file("/files/pkg-1.0.tar.gz", content)
+
 
 @pytest.fixture
 def index() -> Iterator[Index]:
@@ -126,8 +131,7 @@ def test_a_pinned_archive_is_found_in_json(index: Index, tmp_path: Path) -> None
 
 
 def test_without_a_hash_the_error_says_what_to_pin(index: Index, tmp_path: Path) -> None:
-    sha = index.file("/files/pkg-1.0.tar.gz", sdist())
-    index.html("pkg", "/files/pkg-1.0.tar.gz")
+    sha = index.serve(sdist())
     with pytest.raises(SourceError, match=f"pin it: sha256: {sha}"):
         fetch_sdist("pkg==1.0", None, str(tmp_path), index.settings())
 
@@ -145,8 +149,7 @@ def test_another_hash_is_refused_and_both_are_shown(index: Index, tmp_path: Path
 
 def test_a_damaged_kept_archive_is_fetched_anew(index: Index, tmp_path: Path) -> None:
     content = sdist()
-    sha = index.file("/files/pkg-1.0.tar.gz", content)
-    index.html("pkg", "/files/pkg-1.0.tar.gz")
+    sha = index.serve(content)
     archive = Path(fetch_sdist("pkg==1.0", sha, str(tmp_path), index.settings()))
     archive.write_bytes(b"tampered")
     again = fetch_sdist("pkg==1.0", sha, str(tmp_path), index.settings())
@@ -185,8 +188,7 @@ def test_only_the_version_s_own_archive_fits(
 
 
 def test_an_index_without_the_project_is_passed_over(index: Index, tmp_path: Path) -> None:
-    sha = index.file("/f/pkg-1.0.tar.gz", b"x")
-    index.html("pkg", "/f/pkg-1.0.tar.gz")
+    sha = index.serve(b"x")
     nowhere = (tmp_path / "none").as_uri()
     places = (f"{index.url}/other", nowhere, f"{index.url}/simple")
     settings = IndexSettings(indexes=places, find_links=(str(tmp_path / "none"),))
@@ -254,8 +256,7 @@ def test_too_large_an_archive_is_not_kept(
     index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(packages, "MAX_ARCHIVE_BYTES", 1000)
-    sha = index.file("/f/pkg-1.0.tar.gz", b"x" * 2000)
-    index.html("pkg", "/f/pkg-1.0.tar.gz")
+    sha = index.serve(b"x" * 2000)
     with pytest.raises(SourceError, match="is larger than"):
         fetch_sdist("pkg==1.0", sha, str(tmp_path), index.settings())
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
@@ -290,8 +291,7 @@ def test_an_unreachable_index_says_what_to_look_at(tmp_path: Path) -> None:
 
 
 def test_two_processes_may_fetch_the_same_archive(index: Index, tmp_path: Path) -> None:
-    sha = index.file("/f/pkg-1.0.tar.gz", b"x" * 3_000_000)
-    index.html("pkg", "/f/pkg-1.0.tar.gz")
+    sha = index.serve(b"x" * 3_000_000)
     code = (
         "import sys; from assay.tasks.packages import fetch_sdist; "
         "from assay.tasks.packages import IndexSettings; "
@@ -304,7 +304,9 @@ def test_two_processes_may_fetch_the_same_archive(index: Index, tmp_path: Path) 
     assert [file.stat().st_size for file in files] == [3_000_000]
 
 
-def test_the_settings_of_pip_are_read_variables_before_files(tmp_path: Path) -> None:
+def test_the_settings_of_pip_are_read_variables_before_files_and_then_those_of_uv(
+    tmp_path: Path,
+) -> None:
     config = tmp_path / "pip.conf"
     config.write_text(
         "[global]\nindex-url = https://file/simple\nextra-index-url =\n  https://one/s\n"
@@ -318,23 +320,14 @@ def test_the_settings_of_pip_are_read_variables_before_files(tmp_path: Path) -> 
     own = read_settings({**environ, "PIP_INDEX_URL": "https://v/s", "PIP_EXTRA_INDEX_URL": ""})
     assert own.indexes == ("https://v/s",)
     assert read_settings({**environ, "PIP_NO_INDEX": "1"}).indexes == ()
-
-
-def test_the_settings_of_uv_are_read_where_pip_has_none() -> None:
-    environ = {
-        "PIP_CONFIG_FILE": "/dev/null",
+    none = {"PIP_CONFIG_FILE": "/dev/null"}
+    assert read_settings(none).indexes == (packages.DEFAULT_INDEX,)
+    uv = {
         "UV_DEFAULT_INDEX": "https://uv/simple",
         "UV_INDEX": "corp=https://corp/simple https://more/simple",
     }
-    assert read_settings(environ).indexes == (
-        "https://uv/simple",
-        "https://corp/simple",
-        "https://more/simple",
-    )
-
-
-def test_where_nothing_is_configured_the_public_index_is_asked() -> None:
-    assert read_settings({"PIP_CONFIG_FILE": "/dev/null"}).indexes == (packages.DEFAULT_INDEX,)
+    places = ("https://uv/simple", "https://corp/simple", "https://more/simple")
+    assert read_settings({**none, **uv}).indexes == places, "where pip has none"
 
 
 @pytest.mark.slow

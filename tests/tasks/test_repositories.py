@@ -17,6 +17,7 @@ import pytest
 from assay.errors import SourceError
 from assay.tasks import repositories
 from assay.tasks.repositories import begin_repository, export_commit, head_commit
+from tests.written_files import write_files
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 
@@ -39,10 +40,7 @@ def git(directory: Path, *arguments: str) -> str:
 
 
 def commit(directory: Path, message: str, **files: str) -> str:
-    for name, text in files.items():
-        file = directory / name.replace("__", "/")
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
+    write_files(directory, {name.replace("__", "/"): text for name, text in files.items()})
     git(directory, "add", "-A")
     git(directory, "commit", "-q", "-m", message)
     return git(directory, "rev-parse", "HEAD")
@@ -74,14 +72,8 @@ def daemon(upstream: Path) -> Iterator[str]:
         port = free.getsockname()[1]
     process = subprocess.Popen(
         [
-            "git",
-            "daemon",
-            "--reuseaddr",
-            "--export-all",
-            "--listen=127.0.0.1",
-            f"--port={port}",
-            f"--base-path={upstream.parent}",
-            "--verbose",
+            *("git", "daemon", "--reuseaddr", "--export-all", "--verbose"),
+            *("--listen=127.0.0.1", f"--port={port}", f"--base-path={upstream.parent}"),
         ],
         env=ENV,
         stderr=subprocess.PIPE,
@@ -194,26 +186,16 @@ def test_a_fetched_commit_becomes_a_fresh_repository_and_is_kept(
         export(url, "f" * 40, tmp_path, name="gone")
 
 
-def test_one_commit_is_fetched_alone_where_the_server_can(
+def test_one_commit_is_fetched_alone_and_the_rest_only_for_an_abbreviated_id(
     daemon: str, upstream: Path, tmp_path: Path
 ) -> None:
     export(daemon, bug_of(upstream), tmp_path)
     (store,) = (tmp_path / "cache" / "git").glob("*.git")
     assert git(store, "log", "--all", "--format=%s") == "bug"
-
-
-def test_an_abbreviated_id_is_fetched_too(daemon: str, upstream: Path, tmp_path: Path) -> None:
-    """Also after one commit alone was fetched, when the rest has to follow."""
-    export(daemon, bug_of(upstream), tmp_path)
     past = git(upstream, "rev-parse", "HEAD~2")
     assert (export(daemon, past[:12], tmp_path, name="p") / "a").read_text() == "1"
-
-
-def test_a_branch_named_like_a_commit_is_not_taken_for_one(
-    daemon: str, upstream: Path, tmp_path: Path
-) -> None:
-    with pytest.raises(SourceError, match="has no commit deadbee"):
-        export(daemon, "deadbee", tmp_path)
+    with pytest.raises(SourceError, match="has no commit deadbee"):  # a branch is called so
+        export(daemon, "deadbee", tmp_path, name="b")
 
 
 def test_two_processes_may_want_the_same_commit(

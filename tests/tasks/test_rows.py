@@ -31,17 +31,8 @@ def read(file: Path, *lines: Json | str, label: str | None = None) -> list[Row]:
 
 
 def test_a_row_is_an_answer_and_what_it_is_graded_against(file: Path) -> None:
-    (row,) = read(
-        file,
-        {
-            "id": "q1",
-            "answer": "4",
-            "question": "2+2?",
-            "expected": [4],
-            "metadata": {"a": 1},
-            "topic": "sums",
-        },
-    )
+    about: dict[str, Json] = {"metadata": {"a": 1}, "topic": "sums"}
+    (row,) = read(file, {"id": "q1", "answer": "4", "question": "2+2?", "expected": [4], **about})
     assert (row.id, row.file) == ("q1", f"{file}:1")
     assert row.submission.answer == "4"
     assert row.submission.question == "2+2?"
@@ -114,11 +105,6 @@ def test_a_misspelt_answer_comes_with_the_nearest_name(row: dict[str, Json], hin
     assert caught.value.hint == hint
 
 
-def test_null_is_no_answer_and_not_an_empty_one(file: Path) -> None:
-    (row,) = read(file, {"answer": None})
-    assert row.submission.answer is None
-
-
 def test_a_conversation_brings_its_answer_and_its_question(file: Path) -> None:
     talk: list[Json] = [
         {"role": "user", "content": "2+2?"},
@@ -144,14 +130,22 @@ def test_labels_are_looked_for_in_the_row_and_its_metadata(file: Path) -> None:
     assert [row.label for row in found] == [True, 0.5, None]
 
 
-@pytest.mark.parametrize(
-    "row", [{"answer": "4"}, {"answer": 4}, {"completion": "4"}, {"answer": "4", "completion": "5"}]
+@each(
+    ("row", "answer"),
+    [
+        ({"answer": "4"}, "4"),
+        ({"answer": 4}, "4"),
+        ({"completion": "4"}, "4"),
+        ({"answer": "4", "completion": "5"}, "4"),
+        ({"answer": "", "metadata": None}, ""),
+        ({"answer": None}, None),  # which is none, and not an empty one
+    ],
 )
 def test_an_answer_is_text_a_whole_number_or_called_completion(
-    row: dict[str, Json], file: Path
+    row: dict[str, Json], answer: str | None, file: Path
 ) -> None:
     (found,) = read(file, row)
-    assert found.submission.answer == "4"
+    assert (found.submission.answer, found.submission.metadata) == (answer, {})
 
 
 BAD: list[tuple[str, str]] = [
@@ -179,7 +173,7 @@ BAD: list[tuple[str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("line", "why"), BAD)
+@each(("line", "why"), BAD)
 def test_a_malformed_row_is_named_by_file_and_line(line: str, why: str, file: Path) -> None:
     good: Json = {"answer": "a", "good": 1}
     with pytest.raises(InputError) as caught:
@@ -188,19 +182,9 @@ def test_a_malformed_row_is_named_by_file_and_line(line: str, why: str, file: Pa
     assert why in str(caught.value)
 
 
-def test_an_empty_list_of_metadata_is_none(file: Path) -> None:
-    (row,) = read(file, '{"answer": "a", "metadata": null}')
-    assert row.submission.metadata == {}
-
-
-def test_ids_are_unique_also_with_line_numbers(file: Path) -> None:
-    with pytest.raises(InputError, match=r":2: id 'x' is also that of line 1"):
-        read(file, {"answer": "a", "id": "x"}, {"answer": "b", "id": "x"})
+def test_ids_are_unique_also_with_line_numbers_and_among_many(file: Path) -> None:
     with pytest.raises(InputError, match=r":2: id '2' is also that of line 1"):
         read(file, {"answer": "a", "id": 2}, {"answer": "b"})
-
-
-def test_an_id_is_found_again_among_many_and_its_line_named(file: Path) -> None:
     lines: list[Json] = [{"answer": "a", "id": f"row {n}"} for n in range(3_000)]
     assert len(read(file, *lines)) == 3_000
     with pytest.raises(InputError, match=r":3001: id 'row 1234' is also that of line 1235"):
@@ -290,7 +274,7 @@ def test_a_row_that_is_json_already_is_read_like_a_line() -> None:
         read_row({}, 2, Location(line=2))
 
 
-@pytest.mark.parametrize("field", ["topic", "group"])
+@each("field", ["topic", "group"])
 def test_a_field_that_a_row_gives_twice_has_to_be_the_same(field: str) -> None:
     data: dict[str, Json] = {"answer": "4", field: "a", "metadata": {field: "b"}}
     with pytest.raises(InputError) as caught:

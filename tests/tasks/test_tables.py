@@ -268,13 +268,6 @@ def test_datasets_of_the_hub_are_read_by_their_library(tmp_path: Path) -> None:
     assert said["none"].startswith("cannot load hf:acme/none: ConnectionError: ")
 
 
-def test_one_batch_of_a_table_is_in_memory_at_a_time(tmp_path: Path) -> None:
-    write(tmp_path / "t.parquet", table(5_000), rows=5_000)
-    sizes = [batch.num_rows for _, batch in ColumnFile(str(tmp_path / "t.parquet"), "t").batches()]
-    assert max(sizes) <= 1_024
-    assert sum(sizes) == 5_000
-
-
 def test_nothing_found_is_said(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no file matches"):
         lines(f"{tmp_path}/*.parquet")
@@ -341,12 +334,13 @@ def test_a_dataset_of_the_hub_runs_no_code_of_its_own(monkeypatch: pytest.Monkey
         lines("hf:openai/gsm8k")
 
 
-def test_long_rows_of_a_table_are_in_memory_a_few_at_a_time(tmp_path: Path) -> None:
-    answers = [str(n) * (1 << 19) for n in range(10, 90)]
-    write(tmp_path / "t.parquet", pa.table({"answer": answers}), rows=80)
-    sizes = [batch.num_rows for _, batch in ColumnFile(str(tmp_path / "t.parquet"), "t").batches()]
-    assert sum(sizes) == 80
-    assert max(sizes) <= 32
+def test_one_batch_of_a_table_is_in_memory_at_a_time_and_of_long_rows_a_few(tmp_path: Path) -> None:
+    long = pa.table({"answer": [str(n) * (1 << 19) for n in range(10, 90)]})
+    for data, most in ((table(5_000), 1_024), (long, 32)):
+        file = write(tmp_path / "t.parquet", data, rows=data.num_rows)
+        sizes = [batch.num_rows for _, batch in ColumnFile(file, "t").batches()]
+        assert sum(sizes) == data.num_rows
+        assert max(sizes) <= most
 
 
 @pytest.mark.parametrize("name", ["t.parquet", "plain.parquet", "t.arrow"])

@@ -49,9 +49,6 @@ def test_a_set_is_ordered_and_found_by_slug_and_place() -> None:
     with pytest.raises(KeyError, match="did you mean 'add'"):
         tasks["ad"]
     assert repr(tasks) == "Taskset('sums', 3 tasks)"
-
-
-def test_two_tasks_with_one_slug_are_refused() -> None:
     with pytest.raises(InputError, match="two tasks of 'sums' have the slug 'add'"):
         Taskset("sums", [add(), add()])
 
@@ -76,9 +73,6 @@ async def test_a_set_is_run() -> None:
     assert [run.slug for run in job] == [t.slug for t in TASKS for _ in range(2)]
     assert [run.reward for run in job] == [1.0, 1.0, 0.0, 0.0, 1.0, 1.0]
     assert isinstance(job, Job)
-
-
-async def test_an_empty_set_is_not_run() -> None:
     with pytest.raises(InputError, match="'none' has no tasks"):
         await Taskset("none").run(three)
 
@@ -105,11 +99,6 @@ def test_there_is_time_to_grade_what_a_command_may_take() -> None:
     grading = RunOptions().grading_timeout
     assert grading is not None
     assert grading > 600
-
-
-async def test_an_agent_must_be_callable() -> None:
-    with pytest.raises(InputError, match="got str"):
-        await add().run("gpt")  # type: ignore[arg-type] - wrong on purpose
 
 
 @pytest.mark.parametrize("ending", ["json", "jsonl"])
@@ -161,7 +150,7 @@ ROWS: list[tuple[str, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "text", "why"), ROWS)
+@each(("name", "text", "why"), ROWS)
 def test_malformed_rows_name_their_file_and_line(
     name: str, text: str, why: str, tmp_path: Path
 ) -> None:

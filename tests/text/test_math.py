@@ -87,17 +87,15 @@ def test_without_math_verify_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
         math_equal("x + 1", "1 + x")
 
 
-@pytest.mark.parametrize("program", ["/nonexistent/python", "/bin/false"])
-def test_a_process_that_cannot_start_is_an_error_not_a_zero(
-    program: str, monkeypatch: pytest.MonkeyPatch
+def test_a_process_that_does_not_start_in_time_is_an_error_not_a_zero(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(killable, "MATHEMATICS", mathematics())
-    monkeypatch.setattr(sys, "executable", program)
-    with pytest.raises(GraderError, match="did not start"):
-        math_equal("x + 1", "1 + x")
-
-
-def test_a_process_that_is_not_ready_in_time_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    for program in ("/nonexistent/python", "/bin/false"):
+        monkeypatch.setattr(killable, "MATHEMATICS", mathematics())
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "executable", program)
+            with pytest.raises(GraderError, match="did not start"):
+                math_equal("x + 1", "1 + x")
     monkeypatch.setattr(killable, "MATHEMATICS", mathematics())
     monkeypatch.setattr(killable, "_START_SECONDS", 0.0)
     with pytest.raises(GraderError, match="not ready"):
@@ -129,13 +127,7 @@ class Dying:
 def test_an_answer_that_kills_processes_equals_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(killable, "_Worker", Dying)
     assert mathematics().compare("$x$", "$y$", 1.0) is False
-
-
-def test_an_expected_answer_that_does_is_the_fault_of_its_author(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(killable, "_Worker", Dying)
-    monkeypatch.setattr(Dying, "reading_wanted", True)
+    monkeypatch.setattr(Dying, "reading_wanted", True)  # an expected one is its author's fault
     with pytest.raises(InputError, match="cannot be read in time"):
         mathematics().compare("$x$", "$y$", 1.0)
 
@@ -172,7 +164,7 @@ def test_decided_by_algebra(answer: str, expected: str, score: float) -> None:
     assert math_equal(answer, expected) == score
 
 
-@pytest.mark.parametrize(
+@each(
     "answer",
     ["The answer is not 42.", "The answer is not $42$", "It isn\u2019t 42", "Not \\(42\\)!"],
 )
@@ -315,24 +307,14 @@ def test_attack_a_reference_that_no_answer_is_like_is_refused(expected: object) 
     ("answer", "expected"),
     [
         *[(r"123 \times 456", "56088"), ("123*456", "56088"), ("(123)(456)", "56088")],
-        *[
-            (r"\sum_{k=1}^{100} k", "5050"),
-            (r"\prod_{k=1}^5 k", "120"),
-            ("∑_{k=1}^{100} k", "5050"),
-        ],
+        *((r"\sum_{k=1}^{100} k", "5050"), (r"\prod_{k=1}^5 k", "120")),
+        ("∑_{k=1}^{100} k", "5050"),
         *[(r"\int_0^1 3x^2 dx", "1"), (r"\lim_{n\to\infty} 2", "2"), (r"\frac{d}{dx} x^3", "3x^2")],
-        *[
-            (r"\binom{20}{10}", "184756"),
-            (r"\gcd(12,18)", "6"),
-            ("5!", "120"),
-            (r"\sqrt{144}", "12"),
-        ],
+        *((r"\binom{20}{10}", "184756"), (r"\gcd(12,18)", "6"), ("5!", "120")),
+        (r"\sqrt{144}", "12"),
         *[(r"\log_2 1024", "10"), (r"\ln e^2", "2"), ("2^{10}", "1024"), ("2**10", "1024")],
-        *[
-            (r"\frac{987654321}{123}+11", r"\frac{987655674}{123}"),
-            ("40+2", "42"),
-            ("42 + 0x", "42"),
-        ],
+        *((r"\frac{987654321}{123}+11", r"\frac{987655674}{123}"), ("40+2", "42")),
+        ("42 + 0x", "42"),
         *[(r"\max(41, 42)", "42"), (r"\lfloor 42.7 \rfloor", "42"), ("|{-42}|", "42")],
         *[(r"\det\begin{pmatrix}1&2\\3&4\end{pmatrix}", "-2"), (r"2^{100} \bmod 7", "2")],
         *[(r"\sin(\pi/2)", "1"), ("sqrt(144)", "12"), (r"x = 6 \cdot 7", "42"), ("100 % 7", "2")],
@@ -347,33 +329,15 @@ def test_attack_the_question_restated_is_no_answer(answer: str, expected: str) -
 @each(
     ("answer", "expected"),
     [
-        *[
-            ("4=x=5", "5"),
-            (r"4 \to 5", "5"),
-            (r"4 \mid 5", "5"),
-            (r"4 \lor 5", "5"),
-            (r"\neg 5", "5"),
-        ],
-        *[
-            (r"x \ge 5", "5"),
-            (r"\ge 5", "5"),
-            (r"5\,?\,4", "5"),
-            (r"4 \Rightarrow 5", "5"),
-            ("4→5", "5"),
-        ],
+        *(("4=x=5", "5"), (r"4 \to 5", "5"), (r"4 \mid 5", "5"), (r"4 \lor 5", "5")),
+        (r"\neg 5", "5"),
+        *((r"x \ge 5", "5"), (r"\ge 5", "5"), (r"5\,?\,4", "5"), (r"4 \Rightarrow 5", "5")),
+        ("4→5", "5"),
         *[("1=5", "5"), ("x=4=5", "5"), (r"4 \approx 5", "5"), ("4 or 5", "5"), ("perhaps 5", "5")],
-        *[
-            ("5 cm", "5 m"),
-            (r"5\text{ cm}", "5 m"),
-            (r"5\text{ m}^2", r"5\text{ m}"),
-            ("5 kg", r"5\,\mathrm{g}"),
-        ],
-        *[
-            (r"\{1,2\}", "(1,2)"),
-            ("(1,2)", r"\{1,2\}"),
-            (r"\langle 1,2\rangle", "[1,2]"),
-            ("[1,2)", "[1,2]"),
-        ],
+        *(("5 cm", "5 m"), (r"5\text{ cm}", "5 m"), (r"5\text{ m}^2", r"5\text{ m}")),
+        ("5 kg", r"5\,\mathrm{g}"),
+        *((r"\{1,2\}", "(1,2)"), ("(1,2)", r"\{1,2\}"), (r"\langle 1,2\rangle", "[1,2]")),
+        ("[1,2)", "[1,2]"),
         *[("32, 349", "32349"), ("1, 234", "1234"), (r"32,\,349", "32349")],
         *[(r"1\times 10^{-34}", r"6.626\times 10^{-34}"), ("0.0000004", r"1.6\times 10^{-19}")],
         *[("0.0", "0.0000004"), (r"5 \text{ cm}", r"5 \text{ km}"), ("7=2", "2")],
@@ -390,51 +354,22 @@ def test_attack_a_hedge_or_another_thing_counted_as_the_number(answer: str, expe
 @each(
     ("answer", "expected"),
     [
-        *[
-            ("2√3", r"2\sqrt{3}"),
-            ("2*sqrt(3)", r"2\sqrt{3}"),
-            (r"2\sqrt3", r"2\sqrt{3}"),
-            ("∛2", r"\sqrt[3]{2}"),
-        ],
-        *[
-            ("x²+1", "x^2+1"),
-            ("x**2+1", "x^2+1"),
-            ("x⁻¹⁰", "x^{-10}"),
-            ("2π", r"2\pi"),
-            ("pi/2", r"\pi/2"),
-        ],
+        *(("2√3", r"2\sqrt{3}"), ("2*sqrt(3)", r"2\sqrt{3}"), (r"2\sqrt3", r"2\sqrt{3}")),
+        ("∛2", r"\sqrt[3]{2}"),
+        *(("x²+1", "x^2+1"), ("x**2+1", "x^2+1"), ("x⁻¹⁰", "x^{-10}"), ("2π", r"2\pi")),
+        ("pi/2", r"\pi/2"),
         *[("(-∞, 3]", r"(-\infty,3]"), (r"\boldsymbol{5}", "5"), (r"\mathbf{\frac{1}{2}}", "0.5")],
-        *[
-            (r"\$16386.17", "16386.17"),
-            (r"16386.17\$", "16386.17"),
-            ("1{,}234", "1234"),
-            (r"10\,000", "10000"),
-        ],
-        *[
-            (r"0.\overline{3}", r"\frac{1}{3}"),
-            (r"1.2\overline{45}", r"\frac{137}{110}"),
-            ("½", "0.5"),
-        ],
+        *((r"\$16386.17", "16386.17"), (r"16386.17\$", "16386.17"), ("1{,}234", "1234")),
+        (r"10\,000", "10000"),
+        *((r"0.\overline{3}", r"\frac{1}{3}"), (r"1.2\overline{45}", r"\frac{137}{110}")),
+        ("½", "0.5"),
         *[(r"\langle 1,2\rangle", "(1,2)"), (r"\varnothing", r"\emptyset"), ("∅", r"\{\}")],
-        *[
-            (r"\frac12", "0.5"),
-            (r"2\frac{1}{3}", r"\frac{7}{3}"),
-            ("90°", "90"),
-            (r"90^\circ", "90"),
-        ],
-        *[
-            ("5 cm", "5"),
-            (r"5 \text{ meters}", r"5\text{ m}"),
-            (r"12\text{ cm}^2", "12"),
-            ("1.5e3", "1500"),
-        ],
-        *[
-            (r"1.5 \times 10^3", "1500"),
-            ("10^{3}", "1000"),
-            ("6/4", "1.5"),
-            ("\uff15", "5"),
-            ("1,234", "1234"),
-        ],
+        *((r"\frac12", "0.5"), (r"2\frac{1}{3}", r"\frac{7}{3}"), ("90°", "90")),
+        (r"90^\circ", "90"),
+        *(("5 cm", "5"), (r"5 \text{ meters}", r"5\text{ m}"), (r"12\text{ cm}^2", "12")),
+        ("1.5e3", "1500"),
+        *((r"1.5 \times 10^3", "1500"), ("10^{3}", "1000"), ("6/4", "1.5"), ("\uff15", "5")),
+        ("1,234", "1234"),
     ],
 )
 def test_one_formula_in_other_spellings(answer: str, expected: str) -> None:
