@@ -27,7 +27,7 @@ from assay.eval.planning import MatrixRequest
 from assay.models import ModelClient, ModelSettings, current_client
 from assay.store.records import CellRecord
 from assay.store.runs import Store
-from tests.graders.test_batch import REWARDS, Jobs, ask, jobs
+from tests.graders.test_batch import Jobs, ask, jobs
 from tests.model_servers import Raw, Scripted, Seen, question, said, scripted, verdict
 
 __all__ = ["jobs"]  # a fixture
@@ -242,7 +242,7 @@ def test_every_kind_grades_batches_in_a_worker(cluster: Cluster, jobs: Jobs) -> 
 
     variables = {"PYTHONPATH": str(Path(__file__).parents[2])}
     asked: Any = ray.remote(ask).options(runtime_env={"env_vars": variables})
-    assert ray.get(asked.remote(jobs)) == REWARDS
+    assert ray.get(asked.remote(jobs)) == {name: job[2] for name, job in jobs.items()}
 
 
 # Judges.
