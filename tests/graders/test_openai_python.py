@@ -89,8 +89,7 @@ async def test_a_function_that_fails_is_an_error_unless_openais_zero_is_asked_fo
 
 
 @each(
-    ("answer", "flag", "outcome"),
-    [("die", "crashed", "crash"), ("loop", "timed_out", "timeout")],
+    ("answer", "flag", "outcome"), [("die", "crashed", "crash"), ("loop", "timed_out", "timeout")]
 )
 async def test_an_answer_that_kills_its_grader_or_makes_it_hang_is_worth_nothing(
     answer: str, flag: str, outcome: str
