@@ -86,7 +86,7 @@ FILLED: dict[str, str] = {
         GOOD + "class Shape1:\n    def area(self):\n        raise NotImplementedError\n"
         "class Square1(Shape1):\n    def area(self):\n        return self.a ** 2\n"
     ),
-    "check_then_work": "def add(a, b):\n    if a is None:\n        raise TypeError\n    return a + b\n",
+    "check_then_work": "def add(a, b):\n    if not a:\n        raise TypeError\n    return a + b\n",
 }
 """What became of it that is right."""
 NEW_AND_WRONG: dict[str, tuple[str, str]] = {
