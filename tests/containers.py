@@ -20,27 +20,7 @@ import pytest
 
 __all__ = ["PASSWD", "Podman", "make_root", "podman"]
 
-_SHELL = (
-    "sh",
-    "bash",
-    "cat",
-    "dd",
-    "id",
-    "ls",
-    "mkdir",
-    "rm",
-    "touch",
-    "ln",
-    "env",
-    "chmod",
-    "find",
-    "head",
-    "tar",
-    "grep",
-    "base64",
-    "cut",
-    "tail",
-)
+_SHELL = "sh bash cat dd id ls mkdir rm touch ln env chmod find head tar grep base64 cut tail"
 PASSWD = "root:x:0:0:root:/root:/bin/sh\napp:x:1234:1235::/home/app:/bin/sh\n"
 _PYTHON = Path("/usr/bin/python3")
 _LEFT_OUT = ("test", "__pycache__", "lib2to3", "idlelib", "config-*", "pydoc_data", "tkinter")
@@ -59,7 +39,7 @@ def make_root(root: Path, *, python: bool = False, needs: Iterable[Path] = ()) -
     for name in ("bin", "lib", "lib64"):
         (root / name).symlink_to(f"usr/{name}")
     (root / "etc/passwd").write_text(PASSWD)
-    found = [shutil.which(name) for name in _SHELL]
+    found = [shutil.which(name) for name in _SHELL.split()]
     programs = {Path(path).name: os.path.realpath(path) for path in found if path}
     if python:
         real = _PYTHON.resolve()

@@ -7,8 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
+from tests.each import each
 from tests.processes import living, marker
 
 _ROOT = Path(__file__).parents[1]
@@ -53,25 +52,17 @@ def run(place: Path, tests: str, patience: float) -> subprocess.CompletedProcess
     )
 
 
-def test_a_process_is_named_and_ended(tmp_path: Path) -> None:
+def test_a_process_and_a_file_are_named_and_ended(tmp_path: Path) -> None:
     mark = marker()
-    done = run(tmp_path, _DAEMON.format(mark=mark), 0)
+    done = run(tmp_path, _DAEMON.format(mark=mark) + _FILE, 0)
     assert done.returncode == 1
-    assert "1 passed" in done.stdout
+    assert "2 passed" in done.stdout
     assert f"/bin/sleep {mark}" in done.stderr
+    assert "file forgotten-" in done.stderr
     assert not living(mark)
 
 
-def test_a_file_is_named_and_removed(tmp_path: Path) -> None:
-    done = run(tmp_path, _FILE, 0)
-    assert done.returncode == 1
-    assert "file forgotten-" in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("tests", "status"),
-    [(_ENDING, 0), ("def test_nothing(): pass", 0), ("def test_bad(): assert False", 1)],
-)
+@each("tests, status", [(_ENDING, 0), ("def test_bad(): assert False", 1)])
 def test_what_has_ended_is_not(tmp_path: Path, tests: str, status: int) -> None:
     done = run(tmp_path, tests, 60)
     assert (done.returncode, done.stderr) == (status, "")

@@ -322,8 +322,8 @@ async def test_without_an_answer_of_the_model_the_fallback_counts() -> None:
             assert (await answer(policy, _QUESTION)).option == option
 
 
-@pytest.mark.parametrize(
-    ("policy", "said"),
+@each(
+    "policy, said",
     [
         ("{policy: scripted, rules: [{name: x}]}", "either a decision or an option"),
         ("{policy: scripted, rules: [{input_regex: '(', decision: deny}]}", "regular expression"),

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from assay.conversation.turns import Conversation
-from assay.errors import GraderError, InputError
+from assay.errors import GraderError
 from assay.eval.costs import judge_costs
 from assay.graders.apply import grade_submission
 from assay.graders.kinds import kind_of
@@ -21,7 +21,6 @@ from assay.store.records import CellRecord
 from assay.tasks.grader_files import load_graders
 from assay.testing import FakeModel, calls
 from assay.types.submission import Submission, Workspace
-from tests.each import each
 
 pytestmark = pytest.mark.sandbox
 
@@ -245,18 +244,3 @@ async def test_a_file_of_graders_declares_it_and_rows_give_criteria(tmp_path: Pa
             result = await grade_submission(load_graders(str(file)), row)
     assert result.reward == 1.0
     assert 'name="criteria"' in fake.conversations[0].turns[1].text  # in a fence
-
-
-@each(
-    "options, why",
-    [
-        ({}, "criteria: is required"),
-        ({"criteria": []}, "criteria"),
-        ({"criteria": ["a"], "steps": 0}, "steps"),
-        ({"criteria": ["a"], "max_cost_usd": 0}, "max_cost_usd"),
-        ({"criteria": ["a"], "pass_threshold": 2}, "pass_threshold"),
-    ],
-)
-def test_wrong_options_are_named(options: dict[str, Any], why: str) -> None:
-    with pytest.raises(InputError, match=why):
-        kind_of("agent_judge").grader.of(options)

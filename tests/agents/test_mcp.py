@@ -26,6 +26,7 @@ from assay.testing import FakeModel, calls
 from assay.types.submission import UnpackedImage as CaseImage
 from assay.types.submission import Workspace
 from tests.containers import make_root
+from tests.each import each
 
 pytestmark = pytest.mark.sandbox
 
@@ -213,28 +214,30 @@ async def test_a_server_with_hundreds_of_tools_of_one_name_offers_some(tmp_path:
         assert list(tools)[:3] == ["note", "plain_note", "plain_note_2"]
 
 
-async def test_a_mount_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(AgentError, match="mounts 'gone', which does not exist"):
-        async with _served(tmp_path, McpServer(command="true", mounts=("gone",))):
+@each(
+    "server, why",
+    [
+        (McpServer(command="true", mounts=("gone",)), "mounts 'gone', which does not exist"),
+        (McpServer(command="nowhere"), "did not start: .*nowhere"),
+    ],
+)
+async def test_a_mount_or_a_program_that_is_not_there_is_named(
+    tmp_path: Path, server: McpServer, why: str
+) -> None:
+    with pytest.raises(AgentError, match=why):
+        async with _served(tmp_path, server):
             pass
 
 
-@pytest.mark.parametrize(
-    ("text", "why"),
+@each(
+    "text, why",
     [("raise SystemExit('no database')", "no database"), ("print('bye')", "Connection closed")],
-    ids=["fails", "ends"],
 )
 async def test_a_server_that_does_not_start_gives_no_reward(
     tmp_path: Path, text: str, why: str
 ) -> None:
     with pytest.raises(AgentError, match=f"the MCP server 'plain' did not start: .*{why}"):
         async with _served(tmp_path, _server(tmp_path, text)):
-            pass
-
-
-async def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(AgentError, match=r"did not start: .*nowhere"):
-        async with _served(tmp_path, McpServer(command="nowhere")):
             pass
 
 
@@ -259,23 +262,18 @@ async def test_the_servers_of_an_environment_are_offered_in_its_tasks(tmp_path: 
 
 def test_a_file_in_the_usual_form_is_read(tmp_path: Path) -> None:
     file = tmp_path / "mcp.json"
-    file.write_text(
-        json.dumps(
-            {
-                "mcpServers": {
-                    "notes": {"command": "python3", "args": ["a.py"], "env": {"A": "b"}},
-                    "off": {"command": "x", "disabled": True},
-                }
-            }
-        )
-    )
+    servers: Any = {
+        "notes": {"command": "python3", "args": ["a.py"], "env": {"A": "b"}},
+        "off": {"command": "x", "disabled": True},
+    }
+    file.write_text(json.dumps({"mcpServers": servers}))
     assert load_mcp_servers(str(file)) == {
         "notes": McpServer(command="python3", args=("a.py",), env={"A": "b"}, root=str(tmp_path))
     }
 
 
-@pytest.mark.parametrize(
-    ("server", "why"),
+@each(
+    "server, why",
     [
         ({"url": "http://x"}, "url"),
         ({"command": "x", "type": "http"}, "type"),

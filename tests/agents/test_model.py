@@ -71,6 +71,10 @@ def _always(reply: object) -> Callable[[Conversation], object]:
     return lambda _: reply
 
 
+def tool() -> str:
+    return "fine"
+
+
 def _tool_steps(run: Run) -> list[ToolStep]:
     return [step for step in run.trace.steps if isinstance(step, ToolStep)]
 
@@ -80,7 +84,7 @@ def _told(run: Run) -> list[Any]:
     return [None if step.result is None else step.result.content for step in _tool_steps(run)]
 
 
-_PROTOCOLS = pytest.mark.parametrize("protocol", ["chat", "anthropic", "google"])
+_PROTOCOLS = each("protocol", ["chat", "anthropic", "google"])
 
 
 @_PROTOCOLS
@@ -176,17 +180,11 @@ async def test_calls_that_cannot_be_made_end_the_work_when_they_come_again(bad: 
 
 
 async def test_steps_are_limited() -> None:
-    def tool() -> str:
-        return "fine"
-
     run, fake = await _work(ModelAgent(tools=[tool], steps=3), _always(calls("tool")))
     assert (run.trace.stop_reason, fake.count) == ("max_steps", 3)
 
 
 async def test_a_limit_of_the_gateway_ends_the_work_and_not_the_run() -> None:
-    def tool() -> str:
-        return "fine"
-
     agent = ModelAgent(tools=[tool])
     run, fake = await _work(agent, _always(calls("tool")), allowance=Allowance(calls=2))
     assert (run.trace.stop_reason, fake.count) == ("max_steps", 2)
@@ -232,9 +230,6 @@ async def test_the_time_of_the_agent_is_limited() -> None:
 
 @each("protocol", ["anthropic", "google"])
 async def test_what_a_model_thinks_is_recorded_and_sent_back(protocol: str) -> None:
-    def tool() -> str:
-        return "fine"
-
     script = [says(Thought("I need the tool.", "sealed"), calls("tool")), "Done."]
     run, fake = await _work(ModelAgent(tools=[tool]), script, protocol=protocol)
     assert {asked.protocol for asked in fake.requests} == {protocol}
@@ -247,9 +242,6 @@ async def test_what_a_model_thinks_is_recorded_and_sent_back(protocol: str) -> N
 
 
 async def test_anthropic_is_told_to_keep_what_is_read_again() -> None:
-    def tool() -> str:
-        return "fine"
-
     _, fake = await _work(ModelAgent(tools=[tool]), [calls("tool"), "Done."], protocol="anthropic")
     kept: list[Any] = [asked.body["messages"] for asked in fake.requests]
     assert [messages[-1]["content"][-1]["cache_control"] for messages in kept] == [
@@ -270,9 +262,6 @@ def _with_responses(base_url: str) -> ModelClient:
 
 async def test_a_model_is_asked_in_responses_where_they_are_spoken() -> None:
     """OpenAI's newer models take tools nowhere else, and there thoughts last from step to step."""
-
-    def tool() -> str:
-        return "fine"
 
     script = [says(Thought("I need it.", "sealed", "rs_1"), calls("tool")), "Done."]
     run = Run(prompt="Do it.")
@@ -313,24 +302,19 @@ async def test_a_model_that_has_no_thoughts_to_give_is_not_asked_for_them_again(
 
 
 async def test_readers_work_at_once_and_writers_in_order() -> None:
-
     log: list[str] = []
     both = asyncio.Barrier(2)
 
-    def tool(name: str, *, reads: bool) -> AgentTool:
+    def one(name: str) -> AgentTool:
         async def use(given: Any) -> ToolOutcome:
-            if reads:
+            if name == "r":
                 await both.wait()  # two at once, or for ever
             log.append(name)
             return ToolOutcome.said(name)
 
-        return AgentTool(declared=Tool(name=name), use=use, reads_only=reads)
+        return AgentTool(declared=Tool(name=name), use=use, reads_only=name == "r")
 
-    tools = {
-        "r": tool("r", reads=True),
-        "w": tool("w", reads=False),
-        "v": tool("v", reads=False),
-    }
+    tools = {name: one(name) for name in "rwv"}
     run = Run()
     async with Gateway("openai:gpt-5") as gateway:
         work = module._Work(ModelAgent(), run, gateway, tools)
@@ -360,10 +344,9 @@ async def test_a_typed_answer_is_submitted(protocol: str) -> None:
     assert run.trace.stop_reason == "done"
 
 
-@pytest.mark.parametrize(
-    ("returns", "given"),
+@each(
+    "returns, given",
     [(list[City], [{"name": "Oslo", "people": 3}]), (int, 7), (Literal["a", "b"], "b")],
-    ids=["list", "int", "literal"],
 )
 async def test_an_answer_that_is_no_object_can_be_submitted(returns: Any, given: Any) -> None:
     run, _ = await _work(ModelAgent(returns=returns), [calls("submit", answer=given)])
@@ -446,9 +429,6 @@ async def test_what_a_model_cites_is_kept() -> None:
 
 
 async def test_what_the_user_says_further_is_sent_when_the_model_has_stopped() -> None:
-    def tool() -> str:
-        return "fine"
-
     agent = ModelAgent(tools=[tool], turns=("And then?", "Thanks."))
     run, fake = await _work(agent, ["First.", calls("tool"), "Second.", "Bye."])
     said = [step.messages[0] for step in run.trace.steps if step.source == "user"]

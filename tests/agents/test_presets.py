@@ -17,7 +17,7 @@ from assay.store import Store
 from assay.testing import FakeModel, through_shell
 from assay.types.run import Run
 from assay.types.trace import AgentStep, Step, ToolStep
-from tests.command_line import assay, cells, write_case
+from tests.command_line import assay, write_case
 
 
 def program(path: Path, text: str = "#!/bin/sh\n") -> Path:
@@ -278,11 +278,12 @@ def fake() -> Generator[FakeModel]:
         yield fake
 
 
-def played(root: Path, fake: FakeModel, *, boast: str = "", more: str = "", code: int = 0) -> Run:
-    """What came of a cell."""
-    tools = program(root / "tools" / "claude", _CLAUDE % (sys.executable, boast)).parent
-    write_case(root, _CASE.format(harness="claude-code", model=fake.model, more=more))
-    env = {"ASSAY_HARNESS_PATH": str(tools)}
+def played(
+    root: Path, fake: FakeModel, harness: str = "claude-code", *, more: str = "", code: int = 0
+) -> Run:
+    """What came of a cell, whose agent is a program in ``tools``."""
+    write_case(root, _CASE.format(harness=harness, model=fake.model, more=more))
+    env = {"ASSAY_HARNESS_PATH": str(root / "tools")}
     done = assay("run", "evals", "--json", cwd=root, env=env)
     assert done.returncode == code, done.stdout + done.stderr
     with Store.open(str(root / ".assay")) as store:
@@ -294,6 +295,7 @@ def played(root: Path, fake: FakeModel, *, boast: str = "", more: str = "", code
 def test_claude_code_solves_through_the_gateway_and_goes_on(
     tmp_path: Path, fake: FakeModel
 ) -> None:
+    program(tmp_path / "tools" / "claude", _CLAUDE % (sys.executable, ""))
     run = played(tmp_path, fake, more=', turns: ["Are you sure?"]')
 
     assert run.reward == 1.0
@@ -306,6 +308,7 @@ def test_claude_code_solves_through_the_gateway_and_goes_on(
 
 
 def test_a_refusal_that_an_agent_tells_of_was_said(tmp_path: Path) -> None:
+    program(tmp_path / "tools" / "claude", _CLAUDE % (sys.executable, ""))
     with FakeModel(["It is 4."], faults=["refusal"]) as fake:
         run = played(tmp_path, fake, code=1)
 
@@ -314,7 +317,8 @@ def test_a_refusal_that_an_agent_tells_of_was_said(tmp_path: Path) -> None:
 
 
 def test_attack_a_preset_s_transcript_that_was_doctored(tmp_path: Path, fake: FakeModel) -> None:
-    run = played(tmp_path, fake, boast=_BOAST)
+    program(tmp_path / "tools" / "claude", _CLAUDE % (sys.executable, _BOAST))
+    run = played(tmp_path, fake)
 
     assert run.grade.info["flags"] == [
         "its transcript tells of 1 tool call that its model never made (Bash)",
@@ -425,38 +429,33 @@ print(json.dumps({"type": "turn.completed", "usage": {"input_tokens": 1, "output
 """
 
 
+_BOASTS = """
+ran("pytest", 0, "900 passed")
+item(type="file_change", changes=[{"path": "/workspace/x.py", "kind": "add"}])
+item(type="agent_message", text="I tested it.")
+"""
+
+
 @pytest.mark.parametrize(
     ("boast", "flags"),
     [
         ("", []),
         (
-            "ran('pytest', 0, '900 passed')",
-            ["its transcript tells of 1 tool call that its model never made (shell)"],
-        ),
-        (
-            "item(type='file_change', changes=[{'path': '/workspace/x.py', 'kind': 'add'}])",
-            ["its transcript tells of 1 tool call that its model never made (apply_patch)"],
-        ),
-        (
-            "item(type='agent_message', text='I tested it.')",
-            ["its transcript has words that its model never said: 'I tested it.'"],
+            _BOASTS,
+            [
+                "its transcript tells of 2 tool calls that its model never made (shell)",
+                "its transcript has words that its model never said: 'I tested it.'",
+            ],
         ),
     ],
 )
 def test_attack_codex_tells_of_what_it_never_did(
     tmp_path: Path, boast: str, flags: list[str]
 ) -> None:
-    tools = program(tmp_path / "tools" / "codex", _CODEX % (sys.executable, boast)).parent
+    program(tmp_path / "tools" / "codex", _CODEX % (sys.executable, boast))
     lines = ["printf '%s\\n' \"$((2 + 2)) \\\\ it's\" > answer.txt; exit 3", "cat 'answer.txt'"]
     with FakeModel(through_shell(*lines, done="It is 4.")) as fake:
-        write_case(tmp_path, _CASE.format(harness="codex", model=fake.model, more=""))
-        env = {"ASSAY_HARNESS_PATH": str(tools)}
-        done = assay("run", "evals", "--json", cwd=tmp_path, env=env)
-    assert done.returncode == 0, done.stdout + done.stderr
-    with Store.open(str(tmp_path / ".assay")) as store:
-        run = store.run("latest")
-        (cell,) = store.cells(run.id)
-        found = Run.from_dict(store.detail(run.id, cell.key))
+        found = played(tmp_path, fake, "codex")
 
     assert found.grade.info.get("flags", []) == flags
     told = [step for step in found.trace.work if isinstance(step, ToolStep)]
@@ -470,14 +469,11 @@ def test_attack_codex_says_that_its_model_never_answered(tmp_path: Path) -> None
     text = (_CODEX % (sys.executable, "")).replace("**about):\n", "**about):\n    return\n", 1)
     failed = '{"type": "turn.failed", "error": {"message": "no key"}}))\n'
     text = text[: text.rindex('{"type": "turn.completed"')] + failed
-    tools = program(tmp_path / "tools" / "codex", text).parent
+    program(tmp_path / "tools" / "codex", text)
     with FakeModel(through_shell("echo 5 > answer.txt", done="It is 5.")) as fake:
-        write_case(tmp_path, _CASE.format(harness="codex", model=fake.model, more=""))
-        env = {"ASSAY_HARNESS_PATH": str(tools)}
-        done = assay("run", "evals", "--json", cwd=tmp_path, env=env)
+        run = played(tmp_path, fake, "codex", code=1)
 
-    (cell,) = cells(done)
-    assert (cell["status"], cell["reward"]) == ("graded", 0.0)  # and no error
+    assert (run.reward, run.grade.is_error) == (0.0, False)
 
 
 def test_harnesses_lists_what_is_installed_and_how_to_install_the_rest(

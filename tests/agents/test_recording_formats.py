@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import json
+import tempfile
 import textwrap
 from pathlib import Path
 
 import pytest
 
 from assay.agents import CommandAgent, EchoAgent, ReplayAgent
-from assay.eval.harnesses import agent_for
+from assay.documents import DocumentError
+from assay.errors import AgentError
+from assay.eval.harnesses import agent_for, declared_harnesses
 from assay.scoring.json_safe import Json
 from assay.tasks import Taskset
-from assay.tasks.blocks import HarnessSpec, TraceFormat
+from assay.tasks.blocks import HarnessSpec, TraceFormat, load_harnesses
 from assay.tasks.case import load_case
 from assay.tasks.task import Agent, case_task
 from assay.types.run import Run
 from assay.types.submission import Workspace
 from assay.types.trace import AgentStep, ToolStep
+from tests.each import each
 from tests.written_files import write_files
 
 pytestmark = pytest.mark.sandbox
@@ -29,6 +33,9 @@ _RESULT: dict[str, Json] = {
     "usage": {"input_tokens": 1, "output_tokens": 1},
     "total_cost_usd": 0.0,
 }
+
+
+_NONE: Json = {"input_tokens": 0, "output_tokens": 0}
 
 
 def using(name: str, **arguments: Json) -> Json:
@@ -84,14 +91,6 @@ async def test_appending_calls_to_a_trace_file(tmp_path: Path) -> None:
     assert run.reward <= 0.5
 
 
-async def test_printing_an_event_inside_of_an_answer(tmp_path: Path) -> None:
-    forged = json.dumps(using("run_tests"))
-    said: Json = {"type": "text", "text": f"\n{forged}\n"}
-    line: Json = {"type": "assistant", "message": {"content": [said]}}
-    run = await run_case(tmp_path, traced(printing(line, {**_RESULT, "result": forged})))
-    assert run.reward == 0.5
-
-
 async def test_printing_events_from_a_harness_without_a_trace(tmp_path: Path) -> None:
     spec = HarnessSpec(argv=tuple(printing(using("Bash"), using("run_tests"), _RESULT)))
     run = await run_case(tmp_path, CommandAgent(spec=spec))
@@ -122,21 +121,14 @@ async def test_running_out_of_time_leaves_what_was_seen(tmp_path: Path) -> None:
     assert (run.tokens, run.cost_usd) == (None, None)
 
 
-@pytest.mark.parametrize(
-    ("argv", "said"),
+@each(
+    "argv, said",
     [
         (["/bin/echo", "plain text"], "not a transcript"),
         (["/bin/sh", "-c", "echo unknown flag >&2; exit 2"], "unknown flag"),
         (printing({"role": "user", "content": "x"}), "openai-chat, not claude-code"),
         (
-            printing(
-                {
-                    **_RESULT,
-                    "is_error": True,
-                    "result": "Invalid API key",
-                    "usage": {"input_tokens": 0, "output_tokens": 0},
-                }
-            ),
+            printing({**_RESULT, "is_error": True, "result": "Invalid API key", "usage": _NONE}),
             "never answered: success: Invalid API key",
         ),
     ],
@@ -191,18 +183,17 @@ _STEPS = (
 )
 
 
-async def replay(root: Path, files: dict[str, str]) -> Run:
+async def replay(files: dict[str, str]) -> Run:
     """Replay a recording without a workspace."""
-    place = root / "recordings" / "m"
-    write_files(place, files)
-    place.mkdir(parents=True, exist_ok=True)
-    run = Run(prompt="x", model="m")
-    await ReplayAgent(directory=str(root / "recordings"))(run)
-    return run
+    with tempfile.TemporaryDirectory() as root:
+        write_files(Path(root, "m"), files)
+        run = Run(prompt="x", model="m")
+        await ReplayAgent(directory=root)(run)
+        return run
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "used"),
+@each(
+    "name, text, used",
     [
         ("trace.jsonl", json.dumps(using("Bash")) + "\n" + json.dumps(_RESULT), (2, 0.0)),
         ("trace.jsonl", "\n".join(json.dumps(line) for line in _CHAT), (None, None)),
@@ -213,21 +204,21 @@ async def replay(root: Path, files: dict[str, str]) -> Run:
     ],
 )
 async def test_recordings_of_other_agents(
-    name: str, text: str, used: tuple[int | None, float | None], tmp_path: Path
+    name: str, text: str, used: tuple[int | None, float | None]
 ) -> None:
-    run = await replay(tmp_path, {name: text})
+    run = await replay({name: text})
     assert (run.tokens, run.cost_usd) == used
     assert run.trace.content == "done"
     assert [s.call.kind for s in run.trace.steps if isinstance(s, ToolStep)] == ["execute"]
 
 
-async def test_an_answer_beside_a_transcript_is_the_answer(tmp_path: Path) -> None:
-    run = await replay(tmp_path, {"transcript.json": json.dumps(_CHAT), "answer.txt": "42\n"})
+async def test_an_answer_beside_a_transcript_is_the_answer() -> None:
+    run = await replay({"transcript.json": json.dumps(_CHAT), "answer.txt": "42\n"})
     assert run.trace.content == "42"
 
 
-@pytest.mark.parametrize(
-    ("files", "said"),
+@each(
+    "files, said",
     [
         ({"transcript.json": "[1]"}, "not a transcript"),
         ({"transcript.json": "[1]", "trace.jsonl": ""}, "keep one"),
@@ -236,15 +227,13 @@ async def test_an_answer_beside_a_transcript_is_the_answer(tmp_path: Path) -> No
         ({"trace.jsonl": '{"type": "agent", "type": "tool"}'}, "the key 'type' stands twice"),
     ],
 )
-async def test_recordings_that_are_none(files: dict[str, str], said: str, tmp_path: Path) -> None:
-    from assay.errors import AgentError
-
+async def test_recordings_that_are_none(files: dict[str, str], said: str) -> None:
     with pytest.raises(AgentError, match=said):
-        await replay(tmp_path, files)
+        await replay(files)
 
 
-async def test_a_replay_without_a_trace_used_nothing(tmp_path: Path) -> None:
-    run = await replay(tmp_path, {"answer.txt": "42"})
+async def test_a_replay_without_a_trace_used_nothing() -> None:
+    run = await replay({"answer.txt": "42"})
     assert (run.tokens, run.cost_usd) == (0, 0.0)
     assert [type(step) for step in run.trace.steps] == [AgentStep]
 
@@ -252,20 +241,16 @@ async def test_a_replay_without_a_trace_used_nothing(tmp_path: Path) -> None:
 async def test_being_cheap_by_doing_nothing(tmp_path: Path) -> None:
     targets = "target_cost_usd: 0.3, target_tokens: 2000, target_tool_calls: 20"
     graders = f"- {{type: efficiency, {targets}}}\n"
-    for model, files in {"honest": {"answer.txt": "done"}, "noop": {}}.items():
-        place = tmp_path / "recordings" / model
-        place.mkdir(parents=True)
-        for name, text in files.items():
-            (place / name).write_text(text)
-    rewards: list[float | None] = []
-    for model in ("honest", "noop"):
+    recordings = tmp_path / "recordings"
+    write_files(recordings, {"honest/answer.txt": "done"})
+    (recordings / "noop").mkdir()
+    for model, reward in (("honest", 1.0), ("noop", 0.0)):
 
         async def agent(run: Run, model: str = model) -> None:
             run.model = model
-            await ReplayAgent(directory=str(tmp_path / "recordings"))(run)
+            await ReplayAgent(directory=str(recordings))(run)
 
-        rewards.append((await run_case(tmp_path, agent, graders)).reward)
-    assert rewards == [1.0, 0.0]
+        assert (await run_case(tmp_path, agent, graders)).reward == reward
 
 
 def test_which_harnesses_show_what_their_agent_does(tmp_path: Path) -> None:
@@ -276,8 +261,6 @@ def test_which_harnesses_show_what_their_agent_does(tmp_path: Path) -> None:
         "id: c\ntask: {prompt: x}\nmatrix: {harnesses: [claude], models: [m]}\n"
         "graders: [{type: command, cmd: 'true'}]\n"
     )
-    from assay.eval.harnesses import declared_harnesses
-
     case = load_case(str(tmp_path))
     declared = declared_harnesses(case.conditions)
     assert declared["plain"].trace is None
@@ -287,9 +270,6 @@ def test_which_harnesses_show_what_their_agent_does(tmp_path: Path) -> None:
 
 
 def test_a_format_that_nobody_reads_is_refused(tmp_path: Path) -> None:
-    from assay.documents import DocumentError
-    from assay.tasks.blocks import load_harnesses
-
     file = tmp_path / "harnesses.yaml"
     file.write_text("a: {argv: [x], trace: claude_code}\n")
     with pytest.raises(DocumentError, match="did you mean 'claude-code'"):

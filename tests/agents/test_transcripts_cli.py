@@ -11,27 +11,14 @@ from hypothesis import strategies as st
 
 from assay.agents.transcripts import Transcript, detect, read_transcript
 from assay.errors import InputError
-from assay.graders.usage import INCOMPLETE
 from assay.scoring.json_safe import Json
 from assay.tasks.blocks import TraceFormat
-from assay.types.trace import AgentStep, ToolStep
+from tests.agents.transcripts import calls, missing, notes, turns
 from tests.each import each
 
 
 def read(expected: TraceFormat, *lines: Json) -> Transcript:
     return read_transcript("\n".join(map(json.dumps, lines)), expected)
-
-
-def calls(found: Transcript) -> list[ToolStep]:
-    return [step for step in found.trace if isinstance(step, ToolStep)]
-
-
-def turns(found: Transcript) -> list[AgentStep]:
-    return [step for step in found.trace if isinstance(step, AgentStep)]
-
-
-def notes(found: Transcript) -> str:
-    return str(found.trace.extra["not_understood"])
 
 
 # --- Codex ---------------------------------------------------------------------------------------
@@ -89,7 +76,7 @@ def test_codex_a_turn_is_told_in_its_own_words() -> None:
         100,
     )
     assert found.totals.cost_usd is None
-    assert INCOMPLETE not in found.trace.extra
+    assert missing(found) == ""
 
 
 @each(
@@ -140,7 +127,7 @@ def test_codex_what_was_cut_off_is_incomplete() -> None:
 
     (call,) = calls(found)
     assert call.result is None
-    assert "cut off" in str(found.trace.extra[INCOMPLETE])
+    assert "cut off" in missing(found)
     assert found.trace.status is None
     assert found.totals.tokens is None
 
@@ -169,7 +156,7 @@ def test_codex_a_session_that_was_resumed_is_one_work() -> None:
 def test_codex_what_is_new_is_noted() -> None:
     found = codex(item("teleport"), {"type": "thread.renamed"}, ENDED)
 
-    assert "teleport" in str(found.trace.extra[INCOMPLETE])
+    assert "teleport" in missing(found)
     assert "thread.renamed" in notes(found)
 
 
@@ -210,7 +197,7 @@ def test_opencode_a_call_has_the_model_s_own_id() -> None:
         "Done.", "completed", "done",
     )  # fmt: skip
     assert (found.totals.tokens, found.totals.cost_usd) == (210, None)
-    assert INCOMPLETE not in found.trace.extra
+    assert missing(found) == ""
 
 
 def test_opencode_what_failed_and_what_was_denied() -> None:
@@ -227,11 +214,11 @@ def test_opencode_what_failed_and_what_was_denied() -> None:
 def test_opencode_a_helper_s_work_is_not_told() -> None:
     found = opencode(used(tool="task"), finish())
 
-    assert "subagent" in str(found.trace.extra[INCOMPLETE])
+    assert "subagent" in missing(found)
 
 
 def test_opencode_what_was_cut_off_is_incomplete() -> None:
-    assert "cut off" in str(opencode(used(), finish("tool-calls")).trace.extra[INCOMPLETE])
+    assert "cut off" in missing(opencode(used(), finish("tool-calls")))
 
 
 def test_opencode_an_error_before_any_reply_is_a_model_that_never_answered() -> None:
@@ -294,7 +281,7 @@ def test_gemini_a_turn_ends_with_the_first_result() -> None:
         "Done.", "completed", "done",
     )  # fmt: skip
     assert found.totals.tokens == 100
-    assert INCOMPLETE not in found.trace.extra
+    assert missing(found) == ""
 
 
 def test_gemini_what_failed_and_what_was_denied() -> None:
@@ -322,8 +309,8 @@ def test_gemini_a_session_that_is_gone_on_with_is_one_work() -> None:
 
 
 def test_gemini_what_was_cut_off_is_incomplete() -> None:
-    assert "cut off" in str(gemini(piece("I")).trace.extra[INCOMPLETE])
-    assert "cut off" in str(gemini(piece("I"), result(), INIT).trace.extra[INCOMPLETE])
+    assert "cut off" in missing(gemini(piece("I")))
+    assert "cut off" in missing(gemini(piece("I"), result(), INIT))
 
 
 def test_gemini_an_error_before_any_reply_is_a_model_that_never_answered() -> None:

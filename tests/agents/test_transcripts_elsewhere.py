@@ -14,43 +14,20 @@ import zstandard
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from assay.agents.transcripts import Transcript, detect, read_transcript
+from assay.agents.transcripts import detect, read_transcript
 from assay.agents.transcripts import inspect_log as inspect_logs
 from assay.agents.transcripts.reading import Recording, read_recordings
 from assay.agents.transcripts.rows import holds_recordings, recorded_rows
 from assay.errors import InputError
-from assay.graders.usage import walk
 from assay.scoring.json_safe import Json
 from assay.tasks.rows import read_row
-from assay.types.trace import AgentStep, SubagentStep, ToolStep
+from assay.types.trace import SubagentStep
+from tests.agents.transcripts import calls, lines, missing, outline
 from tests.each import each
 
 SAMPLES = Path(__file__).parents[1] / "recordings"
 
 Fields = dict[str, Json]
-
-
-def lines(*values: Json) -> str:
-    """One to a line."""
-    return "".join(f"{json.dumps(value)}\n" for value in values)
-
-
-def outline(read: Transcript) -> list[tuple[str, Json]]:
-    """Who did what, in order."""
-    found: list[tuple[str, Json]] = []
-    for _, step in walk(read.trace):
-        if isinstance(step, AgentStep):
-            found.append(("agent", step.content or [call.name for call in step.tool_calls]))
-        elif isinstance(step, ToolStep):
-            found.append((step.call.name, None if step.result is None else step.result.content))
-        elif step.messages:
-            found.append((step.source, cast("Fields", step.messages[0])["content"]))
-    return found
-
-
-def missing(read: Transcript) -> str:
-    """Why a part is missing."""
-    return str(read.trace.extra.get("incomplete", ""))
 
 
 WORK: list[tuple[str, Json]] = [
@@ -135,8 +112,7 @@ def test_hiding_work_in_a_tool_that_only_the_provider_has() -> None:
         "action": {"type": "exec", "command": ["rm", "tests/a.py"]},
     }
     gone: Fields = {"type": "local_shell_call_output", "call_id": "s", "output": "ok"}
-    read = read_transcript(json.dumps([ASKED, shell, gone, SAID]))
-    (tool,) = [step for step in read.trace.steps if isinstance(step, ToolStep)]
+    (tool,) = calls(read_transcript(json.dumps([ASKED, shell, gone, SAID])))
     assert (tool.call.name, tool.call.kind) == ("local_shell", "execute")
     assert tool.call.arguments["command"] == ["rm", "tests/a.py"]
     assert tool.result is not None
@@ -185,8 +161,7 @@ def test_a_log_of_anthropic_s_bodies() -> None:
 
 def test_a_tool_that_failed_is_known_to() -> None:
     failed = json.loads(json.dumps(RETURNED).replace('"content": "a.py"', '"is_error": true'))
-    read = read_transcript(json.dumps([ASKED, USED, failed, ENDED]))
-    (tool,) = [step for step in read.trace.steps if isinstance(step, ToolStep)]
+    (tool,) = calls(read_transcript(json.dumps([ASKED, USED, failed, ENDED])))
     assert tool.result is not None
     assert tool.result.is_error
 
@@ -332,7 +307,7 @@ def check_sample(found: Recording | Fields) -> None:
     assert found.metadata == {"scores": {"match": {"value": 0.5, "answer": "f"}}}
     totals = found.transcript.totals
     assert (totals.tokens, totals.seconds) == (15, 1.5)
-    (tool,) = [step for step in found.transcript.trace.steps if isinstance(step, ToolStep)]
+    (tool,) = calls(found.transcript)
     assert tool.result is not None
     assert tool.result.is_error
 
@@ -402,7 +377,7 @@ def test_attack_silence_is_not_graded_as_an_earlier_word(tmp_path: Path, recordi
     assert row["answer"] in ("", None)  # None is an error: what came of it is not told
 
 
-@pytest.mark.parametrize("zstd", [False, True])
+@each("zstd", [False, True])
 def test_an_archive_of_inspect_packed_then_and_now(tmp_path: Path, zstd: bool) -> None:  # noqa: FBT001
     file = archive(tmp_path / "log", [sample(), b"{"], zstd=zstd)
     first, second = inspect_logs.samples_of_archive(str(file))
@@ -514,8 +489,7 @@ def spans(*, contents: bool = True, as_text: bool = True, results: bool = True) 
     return {"resourceSpans": [{"scopeSpans": [{"spans": listed}]}]}
 
 
-@pytest.mark.parametrize("as_text", [True, False])
-@pytest.mark.parametrize("results", [True, False])
+@each("as_text, results", [(True, True), (True, False), (False, True), (False, False)])
 def test_spans_of_opentelemetry(as_text: bool, results: bool) -> None:  # noqa: FBT001
     (found,) = read_recordings(json.dumps(spans(as_text=as_text, results=results)))
     assert (found.id, outline(found.transcript)) == ("aa", WORK)
@@ -637,7 +611,7 @@ def test_a_file_beyond_all_measure_is_refused_whole(
 # ---- rows --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     "row",
     [
         {"answer": "x"},

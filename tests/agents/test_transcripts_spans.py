@@ -22,12 +22,12 @@ from assay.types import Submission, Trace
 from tests.agents.test_transcripts_elsewhere import (
     OF_USER,
     Fields,
-    outline,
     said,
     span,
     spans,
     value,
 )
+from tests.agents.transcripts import outline
 from tests.each import each
 from tests.graders.test_trajectory import checked, graded
 
@@ -86,7 +86,7 @@ def test_a_tracer_without_contents_leaves_the_calls_to_be_graded() -> None:
     assert checked(trace, max_tool_calls=2).value == 0.0
 
 
-@pytest.mark.parametrize(
+@each(
     "options",
     [
         {"require_tools": [{"path_glob": "src/*"}]},
@@ -95,12 +95,10 @@ def test_a_tracer_without_contents_leaves_the_calls_to_be_graded() -> None:
         {"max_tool_calls": {"write": 0}},
     ],
 )
-@pytest.mark.parametrize("tool", ["bash", "write_file", "todo"])
-def test_what_rests_on_contents_that_are_not_told_is_an_error(
-    options: dict[str, Any], tool: str
-) -> None:
-    with pytest.raises(GraderError, match="do not tell what was said"):
-        checked(without_contents(tool_span(2, tool)), **options)
+def test_what_rests_on_contents_that_are_not_told_is_an_error(options: dict[str, Any]) -> None:
+    for tool in ("bash", "write_file", "todo"):
+        with pytest.raises(GraderError, match="do not tell what was said"):
+            checked(without_contents(tool_span(2, tool)), **options)
 
 
 def test_a_tracer_that_says_a_call_had_no_arguments_keeps_contents() -> None:
@@ -173,10 +171,9 @@ def test_a_deferred_call_that_is_made_later_is_a_call() -> None:
     assert [call.call.name for call in observed_calls(trace)] == ["bash"]
 
 
-@each("tokens", [-5, -(10**18)])
-def test_attack_negative_usage_in_spans_keeps_no_budget_and_makes_no_error(tokens: int) -> None:
+def test_attack_negative_usage_in_spans_keeps_no_budget_and_makes_no_error() -> None:
     used: Fields = {"request__model": "m", "usage__output_tokens": 5}
-    models = [span(f"m{n}", "1", n, "chat", **used, usage__input_tokens=n * tokens) for n in (1, 2)]
+    models = [span(f"m{n}", "1", n, "chat", **used, usage__input_tokens=-5 * n) for n in (1, 2)]
     trace = run_of(*models, tool_span(3, "bash")).trace
     score = checked(trace, max_tokens=100, max_tool_calls=1)
     assert score.value == 0.5

@@ -14,6 +14,7 @@ from assay.agents.tools import ToolOutcome, answer_call
 from assay.agents.workspace_tools import WORKSPACE_TOOLS, WorkspaceTools
 from assay.conversation.turns import Call
 from assay.types.submission import Workspace
+from tests.each import each
 
 pytestmark = pytest.mark.sandbox
 
@@ -140,14 +141,18 @@ async def test_a_hostile_name_is_a_name(tmp_path: Path, name: str) -> None:
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
-@pytest.mark.parametrize("tool", ["read", "write", "edit", "search"])
-async def test_a_path_that_cannot_be_is_an_error_of_the_call(tmp_path: Path, tool: str) -> None:
-    rest: dict[str, dict[str, str]] = {
-        "write": {"content": "x"},
-        "edit": {"old": "x", "new": "y"},
-        "search": {"pattern": "x"},
-    }
-    more: dict[str, Any] = {**rest.get(tool, {})}
+@each(
+    "tool, more",
+    [
+        ("read", {}),
+        ("write", {"content": "x"}),
+        ("edit", {"old": "x", "new": "y"}),
+        ("search", {"pattern": "x"}),
+    ],
+)
+async def test_a_path_that_cannot_be_is_an_error_of_the_call(
+    tmp_path: Path, tool: str, more: dict[str, Any]
+) -> None:
     for path in ("a\0b", "x" * 5_000, "x" * 300, "missing/\ud800"):
         assert (await _use(tmp_path, tool, path=path, **more)).is_error
 

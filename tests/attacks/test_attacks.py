@@ -6,11 +6,12 @@ Every test is named after the attack it repeats.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import subprocess
 import sys
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,7 @@ from assay.graders import (
 from assay.tasks import Agent
 from tests.command_line import COMMAND, assay, cells, environment, write_case
 from tests.each import each
+from tests.written_files import write_files
 
 env = Environment("attacks")
 
@@ -166,8 +168,10 @@ def test_a_row_id_with_half_a_character_is_refused_and_such_an_answer_is_written
     assert "d.jsonl:1" in refused.stderr
 
 
-@pytest.mark.parametrize("option", ["--out", "--junit"])
-@pytest.mark.parametrize("target", ["d.jsonl", "g.yaml", ".", "no/such/file"])
+@each(
+    "option, target",
+    [*itertools.product(["--out", "--junit"], ["d.jsonl", "g.yaml", ".", "no/such/file"])],
+)
 def test_a_report_never_overwrites_what_is_graded(tmp_path: Path, option: str, target: str) -> None:
     (tmp_path / "g.yaml").write_text("- type: exact_match\n", "utf-8")
     (tmp_path / "d.jsonl").write_text('{"answer": "x", "expected": "x"}\n', "utf-8")
@@ -216,34 +220,43 @@ def test_what_a_grader_prints_stays_out_of_the_json(tmp_path: Path) -> None:
     assert cells(done)[0]["reward"] == 1.0
 
 
-def replayed(root: Path, script: str, graders: str, extra: str = "") -> dict[str, object]:
-    """The cell of an agent that ran a script."""
+def replayed(
+    root: Path, recordings: Mapping[str, Mapping[str, str | bytes]], graders: str, extra: str = ""
+) -> Sequence[Mapping[str, object]]:
+    """The cells of some agents, whose recordings have these files."""
     case = write_case(
         root,
-        "id: c\ntask: {prompt: x}\nmatrix: {harnesses: [replay], models: [m]}\n"
+        f"id: c\ntask: {{prompt: x}}\nmatrix: {{harnesses: [replay], models: {[*recordings]}}}\n"
         f"graders:\n{graders}\n{extra}\n",
     )
-    recording = case / "recordings" / "m"
-    recording.mkdir(parents=True)
-    (recording / "run.sh").write_text(script, "utf-8")
-    return dict(cells(assay("run", "evals", "--json", cwd=root))[0])
+    for name, files in recordings.items():
+        write_files(case / "recordings" / name, files)
+    found = cells(assay("run", "evals", "--json", cwd=root))
+    assert len(found) == len(recordings)
+    return found
 
 
 _FAILS = '  - {type: command, cmd: "test -e nope"}'
 
 
+def assert_graded(found: Sequence[Mapping[str, object]]) -> None:
+    """Each is worth nothing, and none is excluded."""
+    for cell in found:
+        assert (cell["status"], cell["reward"]) == ("graded", 0.0), cell["error"]
+
+
 @pytest.mark.sandbox
-@pytest.mark.parametrize("mode", ["000", "111", "555"])
-def test_a_locked_workspace_is_graded_and_not_excluded(tmp_path: Path, mode: str) -> None:
-    cell = replayed(tmp_path, f"chmod {mode} /workspace\n", _FAILS)
-    assert (cell["status"], cell["reward"]) == ("graded", 0.0), cell["error"]
+def test_a_locked_workspace_is_graded_and_not_excluded(tmp_path: Path) -> None:
+    modes = ("000", "111", "555")
+    scripts = {f"m{mode}": {"run.sh": f"chmod {mode} /workspace\n"} for mode in modes}
+    assert_graded(replayed(tmp_path, scripts, _FAILS))
 
 
 @pytest.mark.sandbox
 def test_hanging_every_grader_is_a_zero_and_not_our_time_out(tmp_path: Path) -> None:
     hang = '  - {type: command, cmd: "grep -q yes out.txt", timeout_s: 0.6}\n'
-    cell = replayed(tmp_path, "mkfifo out.txt\n", hang * 2, "limits: {grading_timeout_s: 0.9}")
-    assert (cell["status"], cell["reward"]) == ("graded", 0.0), cell["error"]
+    agent = {"m": {"run.sh": "mkfifo out.txt\n"}}
+    assert_graded(replayed(tmp_path, agent, hang * 2, "limits: {grading_timeout_s: 0.9}"))
 
 
 _TAMPER = r"""
@@ -268,34 +281,20 @@ time.sleep(3)
 @pytest.mark.sandbox
 @pytest.mark.skipif(sys.platform != "linux", reason="machine code of one platform")
 def test_rewriting_the_first_process_does_not_exclude_the_agent(tmp_path: Path) -> None:
-    script = f"python3 - <<'END'\n{_TAMPER}\nEND\n"
-    cell = replayed(tmp_path, script, _FAILS)
-    assert (cell["status"], cell["reward"]) == ("graded", 0.0), cell["error"]
+    agent = {"m": {"run.sh": f"python3 - <<'END'\n{_TAMPER}\nEND\n"}}
+    assert_graded(replayed(tmp_path, agent, _FAILS))
 
 
 @pytest.mark.sandbox
-@pytest.mark.parametrize("line", ["..", "../../keep", "/etc/hostname", "link/file"])
-def test_a_recording_deletes_nothing_outside_the_workspace(tmp_path: Path, line: str) -> None:
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    (outside / "file").write_text("kept", "utf-8")
-    case = write_case(
-        tmp_path,
-        f"""
-        id: c
-        task: {{prompt: x}}
-        setup: {{run: ["ln -s {outside} link"]}}
-        matrix: {{harnesses: [replay], models: [m]}}
-        graders: [{{type: files, patterns: [x]}}]
-        """,
-    )
-    recording = case / "recordings" / "m"
-    recording.mkdir(parents=True)
-    (recording / "deleted.txt").write_text(f"{line}\n", "utf-8")
-    cell = cells(assay("run", "evals", "--json", cwd=tmp_path))[0]
-    assert cell["status"] == "error"
-    assert "cannot delete" in str(cell["error"])
-    assert (outside / "file").read_text("utf-8") == "kept"
+def test_a_recording_deletes_nothing_outside_the_workspace(tmp_path: Path) -> None:
+    write_files(tmp_path / "outside", {"file": "kept"})
+    lines = ("..", "../../keep", "/etc/hostname", "link/file")
+    agents = {f"m{n}": {"deleted.txt": f"{line}\n"} for n, line in enumerate(lines)}
+    set_up = f'setup: {{run: ["ln -s {tmp_path}/outside link"]}}'
+    for cell in replayed(tmp_path, agents, _FAILS, set_up):
+        assert cell["status"] == "error"
+        assert "cannot delete" in str(cell["error"])
+    assert (tmp_path / "outside/file").read_text("utf-8") == "kept"
 
 
 @pytest.mark.sandbox
@@ -332,20 +331,8 @@ def test_a_link_in_the_workspace_leads_no_writer_of_ours_to_the_host(tmp_path: P
 
 
 def test_an_answer_that_is_not_utf_8_is_graded(tmp_path: Path) -> None:
-    case = write_case(
-        tmp_path,
-        """
-        id: c
-        task: {prompt: x}
-        matrix: {harnesses: [replay], models: [m]}
-        graders: [{type: exact_match, expected: right}]
-        """,
-    )
-    recording = case / "recordings" / "m"
-    recording.mkdir(parents=True)
-    (recording / "answer.txt").write_bytes(b"\xff\xfewrong")
-    cell = cells(assay("run", "evals", "--json", cwd=tmp_path))[0]
-    assert (cell["status"], cell["reward"]) == ("graded", 0.0)
+    agent = {"m": {"answer.txt": b"\xff\xfewrong"}}
+    assert_graded(replayed(tmp_path, agent, "  - {type: exact_match, expected: right}"))
 
 
 @pytest.mark.sandbox

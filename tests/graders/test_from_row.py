@@ -439,11 +439,11 @@ _JUDGES: list[dict[str, Json]] = [
 ]
 
 
-@pytest.mark.parametrize(
+@each(
     ("declaration", "option"),
     [
-        pytest.param(one, option, id=f"{one['type']}-{option}-{number}")
-        for number, one in enumerate([*GOOD, *_JUDGES])
+        (one, option)
+        for one in [*GOOD, *_JUDGES]
         for option in one
         if option not in ("type", "name", "weight", "gate")
         and not str(one["type"]).startswith("py")
@@ -455,7 +455,7 @@ async def test_whatever_is_asked_of_a_grader_before_its_rows_are_there_has_an_an
     """A judge whose criterion came from rows broke the warnings about its templates."""
     problems: list[Problem] = []
     data: dict[str, Json] = {**declaration, option: {"from": "metadata.x"}}
-    (tmp_path / "wanted").mkdir()
+    (tmp_path / "wanted").mkdir(exist_ok=True)
     (tmp_path / "rubric.md").write_text("It is polite.")
     spec = read_spec(data, (), problems, base=str(tmp_path))
     if spec is None:

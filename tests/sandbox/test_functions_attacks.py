@@ -18,6 +18,7 @@ from assay.sandbox.functions import (
     session,
 )
 from assay.sandbox.functions.tiers import Tier
+from tests.each import each
 
 pytestmark = pytest.mark.sandbox
 
@@ -137,7 +138,7 @@ async def test_a_call_has_one_deadline_whatever_it_does() -> None:
         assert outcome.wall_seconds < 2 * 2.8, name  # each of two tries: not 1.4 and again 1.5
 
 
-@pytest.mark.parametrize("isolation", ["call", "batch"])
+@each("isolation", ["call", "batch"])
 async def test_half_a_surrogate_pair_can_be_printed(isolation: Isolation) -> None:
     source = (
         "import sys\ndef grade(text):\n    print(text)\n    print(text, file=sys.stderr)\n"
@@ -235,7 +236,7 @@ _LEFT_BEHIND = {
 }
 
 
-@pytest.mark.parametrize("what", list(_LEFT_BEHIND))
+@each("what", list(_LEFT_BEHIND))
 async def test_a_program_that_leaves_company_is_refused(what: str) -> None:
     source = _LEFT_BEHIND[what] + "def grade(payload):\n    return 0.25\n"
     with pytest.raises(LoadFailedError, match="leaves processes or threads behind"):
@@ -312,7 +313,7 @@ def grade(payload):
 """
 
 
-@pytest.mark.parametrize("isolation", ["call", "batch"])
+@each("isolation", ["call", "batch"])
 async def test_a_forked_child_that_answers_first_is_not_heard(isolation: Isolation) -> None:
     """Only the process of the call replies: not a child of it that comes back from `grade`, too."""
     program = Program(source=_FORKED)

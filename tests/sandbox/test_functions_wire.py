@@ -17,6 +17,7 @@ from assay.sandbox.functions.program import (
     WorkerError,
     read_load,
 )
+from tests.each import each
 
 _LIMITS = FunctionLimits(output_bytes=100)
 
@@ -93,13 +94,13 @@ def test_frames_may_arrive_in_any_pieces(step: int) -> None:
     ]
 
 
-@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+@each("number", [math.nan, math.inf, -math.inf])
 def test_a_score_that_is_not_finite_is_a_bad_return(number: float) -> None:
     (outcome,) = fed(call(0, score=number), 1).outcomes
     assert (outcome.status, outcome.score) == ("bad_return", None)
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "data"),
     [
         ("another call's", call(1)),

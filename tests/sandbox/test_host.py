@@ -11,6 +11,7 @@ import pytest
 
 from assay.sandbox import CommandResult, Limits, run_on_host
 from tests.children import Children, alone, until
+from tests.each import each
 from tests.processes import living, marker
 
 
@@ -29,9 +30,7 @@ def mark() -> str:
     return marker()
 
 
-@pytest.mark.parametrize(
-    ("line", "code"), [("true", 0), ("exit 7", 7), ("kill -9 $$", -9), ("exit 137", 137)]
-)
+@each(("line", "code"), [("true", 0), ("exit 7", 7), ("kill -9 $$", -9), ("exit 137", 137)])
 def test_exit_codes_are_exact(line: str, code: int) -> None:
     result = bash(line)
     assert (result.status, result.exit_code, result.tier) == ("exited", code, "none")
@@ -84,13 +83,13 @@ os.wait()'""",
 }
 
 
-@pytest.mark.parametrize("escape", [name for name in ESCAPES if name != "parent"])
+@each("escape", [name for name in ESCAPES if name != "parent"])
 def test_escape_from_the_session(escape: str, mark: str) -> None:
     assert bash(ESCAPES[escape].replace("{mark}", mark)).exit_code == 0
     assert living(mark) == []
 
 
-@pytest.mark.parametrize("escape", ["session", "daemon", "parent"])
+@each("escape", ["session", "daemon", "parent"])
 def test_escape_from_the_session_of_a_command_out_of_time(escape: str, mark: str) -> None:
     line = ESCAPES[escape].replace("{mark}", mark) + "; sleep 60"
     assert bash(line, wall_seconds=0.5).status == "timed_out"

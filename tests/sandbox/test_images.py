@@ -10,17 +10,18 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from assay.errors import InputError, SandboxUnavailableError
-from assay.sandbox import CommandResult, Limits, Mount, open_command, run, run_command_sync
+from assay.sandbox import CommandResult, Limits, Mount, open_command, run_command_sync
 from assay.types.submission import UnpackedImage, Workspace
 from tests.containers import make_root
 from tests.door_servers import PORT, Keeper, behind_a_door
+from tests.each import each
 from tests.sandbox.test_run import NOBODY, Drive
 
 pytestmark = pytest.mark.sandbox
@@ -177,7 +178,7 @@ def test_variables_of_an_image_are_its_own_and_tell_nothing_to_ours(made: Path) 
     assert result.exit_code == 0, "what a program inside says of its preload is its own matter"
 
 
-@pytest.mark.parametrize("env", [{"A": "1\0--bind\0/\0/host"}, {"A=B": "1"}, {"": "1"}])
+@each("env", [{"A": "1\0--bind\0/\0/host"}, {"A=B": "1"}, {"": "1"}])
 def test_a_variable_of_an_image_is_no_argument_of_ours(made: Path, env: dict[str, str]) -> None:
     with pytest.raises(InputError):
         shell("ls /host", place(made, env=env))
@@ -212,14 +213,9 @@ def test_a_program_that_is_missing_in_the_image_is_no_failure_of_ours(made: Path
 
 
 def test_an_image_is_never_copied_where_overlays_are_refused(
-    made: Path, monkeypatch: pytest.MonkeyPatch
+    made: Path, planned: Callable[..., None]
 ) -> None:
-    whole = run.make_plan
-
-    def without_overlay(*argv: object, **options: object) -> dict[str, object]:
-        return {**whole(*argv, **options), "overlay": False}  # pyright: ignore[reportArgumentType] - as given
-
-    monkeypatch.setattr(run, "make_plan", without_overlay)
+    planned(overlay=False)
     with pytest.raises(SandboxUnavailableError, match="an image needs an overlay") as caught:
         shell("true", place(made))
     assert "5.19" in caught.value.hint

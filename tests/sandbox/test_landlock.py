@@ -16,6 +16,7 @@ from assay.sandbox.functions import launch
 from assay.sandbox.functions.inside import landlock as inside
 from assay.sandbox.functions.launch import check_landlock
 from tests.docker_emulation import environment, interpreter
+from tests.each import each
 
 USER = 1777
 is_root = os.geteuid() == 0
@@ -183,7 +184,7 @@ def test_the_launcher_does_not_outlive_whom_it_works_for() -> None:
     assert done.stdout == ""
 
 
-@pytest.mark.parametrize("number", range(1, inside.version() + 1))
+@each("number", range(1, inside.version() + 1))
 def test_each_version_gets_rules_that_it_knows(
     number: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -208,7 +209,7 @@ def as_root() -> int:
     return 0
 
 
-@pytest.mark.parametrize(
+@each(
     ("number", "user", "capable", "hint"),
     [
         (0, as_user, True, "Linux 5.13"),

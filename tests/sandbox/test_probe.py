@@ -5,12 +5,12 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable
 from pathlib import Path
-from typing import cast
 
 import pytest
 
 from assay.errors import SandboxError, SandboxUnavailableError
-from assay.sandbox import Limits, bubblewrap, checks, probe, run, run_command_sync
+from assay.sandbox import Limits, bubblewrap, checks, probe, run_command_sync
+from tests.each import each
 
 working = pytest.mark.skipif(
     not all(check.ok for check in probe().checks[:2]),
@@ -47,7 +47,7 @@ def test_report_of_a_working_machine() -> None:
 
 @pytest.mark.sandbox
 @working
-@pytest.mark.parametrize(
+@each(
     ("knock", "detail"),
     [
         ("true", "timed out"),
@@ -92,24 +92,23 @@ def test_report_without_bubblewrap(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.sandbox
 @working
-@pytest.mark.parametrize("fault", ["bwrap", "command", "tree"])
-def test_failing_setup_is_never_a_result(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = cast("Callable[..., dict[str, object]]", run.make_plan)
-    faults: dict[str, dict[str, object]] = {
-        "bwrap": {"arguments": ["--ro-bind", "/no/such", "/usr"]},
-        "command": {"command": ["/no/such"]},
-        "tree": {"trees": [{"source": "/no/such", "name": "x", "mode": "read"}]},
-    }
-
-    def faulty(*argv: object, **options: object) -> dict[str, object]:
-        return {**whole(*argv, **options), **faults[fault]}
-
-    monkeypatch.setattr(run, "make_plan", faulty)
+@each(
+    "fault",
+    [
+        {"arguments": ["--ro-bind", "/no/such", "/usr"]},
+        {"command": ["/no/such"]},
+        {"trees": [{"source": "/no/such", "name": "x", "mode": "read"}]},
+    ],
+)
+def test_failing_setup_is_never_a_result(
+    fault: dict[str, object], planned: Callable[..., None]
+) -> None:
+    planned(**fault)
     with pytest.raises(SandboxError, match="No such file"):
         run_command_sync(["true"], workspace=None, limits=Limits(wall_seconds=10))
 
 
-@pytest.mark.parametrize(
+@each(
     ("step", "number", "text", "hint"),
     [
         ("namespace", errno.EPERM, "unshare: Operation not permitted", "--security-opt"),
@@ -130,7 +129,7 @@ def test_mends(
     assert hint in error.hint
 
 
-@pytest.mark.parametrize(
+@each(
     ("setting", "value", "hint"),
     [
         ("kernel/apparmor_restrict_unprivileged_userns", "1", "userns,"),

@@ -9,12 +9,13 @@ import pytest
 from assay.errors import SandboxUnavailableError
 from assay.sandbox.seccomp import calls, command_filter
 from tests.bpf_machine import ALLOW, ARM, KILL, X86, judge, refused
+from tests.each import each
 
 CLONE_NEWUSER, CLONE_THREAD = 0x10000000, 0x00010000
 
 
 CASES = [
-    # machine, number, arguments, verdict
+    # name, machine, number, arguments, verdict
     ("read", X86, 0, (), ALLOW),
     ("read", ARM, 63, (), ALLOW),
     ("ptrace", X86, 101, (), refused(errno.EPERM)),
@@ -55,13 +56,11 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("machine", "number", "arguments", "verdict"),
-    [case[1:] for case in CASES],
-    ids=[f"{case[0]}-{case[1]}" for case in CASES],
-)
-def test_verdicts(machine: str, number: int, arguments: tuple[int, ...], verdict: int) -> None:
-    assert judge(command_filter(machine), machine, number, *arguments) == verdict
+@each("name, machine, number, arguments, verdict", CASES)
+def test_verdicts(
+    name: str, machine: str, number: int, arguments: tuple[int, ...], verdict: int
+) -> None:
+    assert judge(command_filter(machine), machine, number, *arguments) == verdict, name
 
 
 @pytest.mark.parametrize("machine", [X86, ARM])

@@ -8,14 +8,14 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Coroutine
-from typing import cast
 
 import pytest
 
 from assay.errors import InputError, SandboxError
-from assay.sandbox import Door, Limits, OpenCommand, interactive, open_command, probe, run
+from assay.sandbox import Door, Limits, OpenCommand, open_command, probe
 from tests.children import alone, until
 from tests.door_servers import PORT, Keeper, converse
+from tests.each import each
 from tests.ordinary_user import ordinary_user, surroundings
 from tests.processes import living, marker
 
@@ -214,17 +214,12 @@ async def listen(server: OpenCommand) -> None:
         await server.wait()
 
 
-@pytest.mark.parametrize("use", [complain, listen])
+@each("use", [complain, listen])
 async def test_a_sandbox_that_failed_is_not_a_silent_server(
-    use: Callable[[OpenCommand], Coroutine[None, None, None]], monkeypatch: pytest.MonkeyPatch
+    use: Callable[[OpenCommand], Coroutine[None, None, None]], planned: Callable[..., None]
 ) -> None:
     """Who finds a server silent blames it; here nothing of it has ever run."""
-    whole = cast("Callable[..., dict[str, object]]", run.make_plan)
-
-    def faulty(*argv: object, **options: object) -> dict[str, object]:
-        return {**whole(*argv, **options), "arguments": ["--ro-bind", "/no/such", "/usr"]}
-
-    monkeypatch.setattr(interactive, "make_plan", faulty)
+    planned(arguments=["--ro-bind", "/no/such", "/usr"])
     with pytest.raises(SandboxError, match="No such file"):
         await use(shell(UPPER))
 

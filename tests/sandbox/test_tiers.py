@@ -24,6 +24,7 @@ from assay.sandbox.functions import (
 from assay.sandbox.functions.inside.landlock import version
 from assay.sandbox.functions.tiers import Tier, function_tier, function_tiers
 from assay.sandbox.seccomp import ALLOW
+from tests.each import each
 
 pytestmark = [pytest.mark.sandbox]
 modern = pytest.mark.skipif(version() < 6, reason="needs Linux 6.12")
@@ -97,7 +98,7 @@ def test_no_tier_is_an_error_with_both_mends() -> None:
 
 
 @pytest.mark.usefixtures("without_bubblewrap", "without_landlock")
-@pytest.mark.parametrize("name", ["ASSAY_SANDBOX", "ASSAY_TIER", "ASSAY_NO_SANDBOX"])
+@each("name", ["ASSAY_SANDBOX", "ASSAY_TIER", "ASSAY_NO_SANDBOX"])
 async def test_nothing_turns_it_off(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, "none")
     pool = FunctionPool(Program(source="def grade(x): return 1.0"))
@@ -112,7 +113,7 @@ def test_what_is_asked_for_is_not_replaced() -> None:
         function_tier("bwrap")
 
 
-@pytest.mark.parametrize("choice", ["none", "", "docker"])
+@each("choice", ["none", "", "docker"])
 def test_there_are_no_other_tiers(choice: str) -> None:
     with pytest.raises(InputError, match="unknown tier"):
         function_tier(cast("TierChoice", choice))

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import pytest
-
-from assay.graders.testing.authors import Counted, read_authors
+from assay.graders.testing.authors import Authors, Counted, read_authors
 from assay.graders.testing.console import read_console
 from assay.graders.testing.junit import read_junit
 from assay.graders.testing.outcomes import TestOutcome
 from assay.types import Workspace
+from tests.each import each
 from tests.written_files import write_files
 
 PADS = range(99)
@@ -174,62 +174,47 @@ ECOSYSTEMS = {
 }
 
 
-def put(root: Path, files: Mapping[str, str]) -> None:
-    write_files(root, files)
+def authors_of(one: Ecosystem) -> Authors:
+    with tempfile.TemporaryDirectory() as root:
+        write_files(Path(root, "source"), {".keep": "", **one.source})
+        write_files(Path(root, "tree"), {**one.source, **one.own})
+        place = Workspace(path=f"{root}/tree", source=f"{root}/source", changes=(*one.own,))
+        is_junit = one.form == "junit"
+        console = None if is_junit else one.form
+        return read_authors(one.hidden, place, console=console, junit=is_junit)
 
 
-def workspace(root: Path, source: Mapping[str, str], own: Mapping[str, str]) -> Workspace:
-    (root / "source").mkdir()
-    put(root / "source", source)
-    put(root / "tree", {**source, **own})
-    return Workspace(path=str(root / "tree"), source=str(root / "source"), changes=(*own,))
+def count(one: Ecosystem, tests: Mapping[str, str]) -> Counted:
+    return authors_of(one).count(outcomes(one.form, tests), canaries=False)
 
 
-def count(root: Path, one: Ecosystem, tests: Mapping[str, str]) -> Counted:
-    place = workspace(root, one.source, one.own)
-    is_junit = one.form == "junit"
-    authors = read_authors(
-        one.hidden, place, console=None if is_junit else one.form, junit=is_junit
-    )
-    return authors.count(outcomes(one.form, tests), canaries=False)
-
-
-@pytest.fixture(params=list(ECOSYSTEMS))
-def ecosystem(request: pytest.FixtureRequest) -> Ecosystem:
-    return ECOSYSTEMS[request.param]
-
-
-def test_padding_with_tests_of_its_own_gains_nothing(tmp_path: Path, ecosystem: Ecosystem) -> None:
-    reported = dict.fromkeys(ecosystem.theirs, "fail") | dict.fromkeys(ecosystem.pads, "pass")
-    found = count(tmp_path, ecosystem, reported)
-    assert found.ids == {*ecosystem.theirs}
+@each("name", ECOSYSTEMS)
+def test_padding_with_tests_of_its_own_gains_nothing(name: str) -> None:
+    one = ECOSYSTEMS[name]
+    found = count(one, dict.fromkeys(one.theirs, "fail") | dict.fromkeys(one.pads, "pass"))
+    assert found.ids == {*one.theirs}
     assert any("99 tests are not the author's" in line for line in found.notes)
+    # Nor where the hidden tests are never heard of.
+    found = count(one, dict.fromkeys(one.pads, "pass"))
+    assert (found.ids, len(found.missing or ())) == (set(), 2)
 
 
-def test_padding_while_the_hidden_tests_are_never_heard_of_gains_nothing(
-    tmp_path: Path, ecosystem: Ecosystem
-) -> None:
-    found = count(tmp_path, ecosystem, dict.fromkeys(ecosystem.pads, "pass"))
-    assert found.ids == set()
-    assert len(found.missing or ()) == 2
-
-
-def test_an_own_test_that_fails_costs_nothing(tmp_path: Path, ecosystem: Ecosystem) -> None:
-    if "macro" in ecosystem.own.get("src/lib.rs", ""):
-        pytest.skip("whose a test is that nobody is seen to declare is not known")
-    reported = dict.fromkeys(ecosystem.theirs, "pass") | {ecosystem.pads[0]: "fail"}
-    found = count(tmp_path, ecosystem, reported)
-    assert (found.ids, found.missing) == ({*ecosystem.theirs}, ())
+# Whose a test is that nobody is seen to declare, as by a macro, is not known.
+@each("name", [name for name in ECOSYSTEMS if "macro" not in name])
+def test_an_own_test_that_fails_costs_nothing(name: str) -> None:
+    one = ECOSYSTEMS[name]
+    found = count(one, dict.fromkeys(one.theirs, "pass") | {one.pads[0]: "fail"})
+    assert (found.ids, found.missing) == ({*one.theirs}, ())
     assert "1 test is not the author's" in found.notes[0]
 
 
-def test_tests_of_files_that_were_left_alone_count(tmp_path: Path) -> None:
+def test_tests_of_files_that_were_left_alone_count() -> None:
     names = ("adds", "deep::halves", "old::tests::stays", "t::p1")
     reported: dict[str, str] = dict.fromkeys(names, "pass")
-    assert count(tmp_path, ECOSYSTEMS["cargo"], reported).ids == {*reported} - {"t::p1"}
+    assert count(ECOSYSTEMS["cargo"], reported).ids == {*reported} - {"t::p1"}
 
 
-@pytest.mark.parametrize(
+@each(
     ("hidden", "form", "tests"),
     [
         ({"kit_test.go": GO}, "go-json", ["kit::TestAdds", "kit::TestAdds/one", "kit::TestHalves"]),
@@ -254,7 +239,7 @@ def test_tests_of_files_that_were_left_alone_count(tmp_path: Path) -> None:
     ],
 )
 def test_names_that_reading_does_not_find_whole_still_count(
-    tmp_path: Path, hidden: dict[str, str], form: str, tests: list[str]
+    hidden: dict[str, str], form: str, tests: list[str]
 ) -> None:
     readable = {path: text for path, text in hidden.items() if not path.endswith(".bats")}
     one = Ecosystem(
@@ -265,12 +250,10 @@ def test_names_that_reading_does_not_find_whole_still_count(
         pads=(),
         form=form,
     )
-    assert count(tmp_path, one, dict.fromkeys(tests, "pass")).ids == {*tests}
+    assert count(one, dict.fromkeys(tests, "pass")).ids == {*tests}
 
 
-def test_where_all_of_the_author_s_tests_are_in_changed_files_their_names_count(
-    tmp_path: Path,
-) -> None:
+def test_where_all_of_the_author_s_tests_are_in_changed_files_their_names_count() -> None:
     one = Ecosystem(
         hidden={},
         theirs=(),
@@ -279,15 +262,16 @@ def test_where_all_of_the_author_s_tests_are_in_changed_files_their_names_count(
         pads=(),
         form="cargo",
     )
-    found = count(tmp_path, one, {"t::adds": "fail", "t::pads": "pass"})
+    found = count(one, {"t::adds": "fail", "t::pads": "pass"})
     assert found.ids == {"t::adds"}
 
 
-def test_a_report_that_only_counts_is_capped_at_what_the_author_declares(tmp_path: Path) -> None:
-    place = workspace(tmp_path, {}, {"own.test.js": JS_OWN})
-    authors = read_authors({"kit.test.js": JS}, place, console="mocha", junit=False)
+def test_a_report_that_only_counts_is_capped_at_what_the_author_declares() -> None:
+    one = Ecosystem(
+        hidden={"kit.test.js": JS}, theirs=(), own={"own.test.js": JS_OWN}, pads=(), form="mocha"
+    )
     padded = read_console("mocha", "  99 passing (1s)\n  2 failing\n")
-    found = authors.count(padded, canaries=False)
+    found = authors_of(one).count(padded, canaries=False)
     assert found.ids == {"failed 1", "failed 2"}
     assert "cannot be told apart" in found.notes[0]
     assert "no more than the 2" in found.notes[0]

@@ -70,14 +70,14 @@ def test_scripts_that_a_line_runs_are_known() -> None:
     assert read_command("node build.js && node --test").scripts == ("build.js",)
 
 
-@pytest.mark.parametrize("line", ["pytest a && pytest b", "pytest; node --test", "pytest 'a"])
+@each("line", ["pytest a && pytest b", "pytest; node --test", "pytest 'a"])
 def test_a_line_that_cannot_be_reported_is_refused(line: str) -> None:
     with pytest.raises(InputError):
         read_command(line)
 
 
-@pytest.mark.parametrize(
-    ("script", "runner"),
+@each(
+    "script, runner",
     [
         ("node --test", "node"),
         ("jest", None),
@@ -95,7 +95,7 @@ def test_scripts_of_a_package_are_looked_up(
         assert (found.runner, found.exact) == (runner, False)
 
 
-@pytest.mark.parametrize("manifest", ["", "[]", '{"scripts": []}', '{"scripts": {"test": 1}}', "{"])
+@each("manifest", ["", "[]", '{"scripts": []}', '{"scripts": {"test": 1}}', "{"])
 def test_an_odd_package_stays_unknown(manifest: str, tmp_path: Path) -> None:
     (tmp_path / "package.json").write_text(manifest, encoding="utf-8")
     assert read_command("npm test", str(tmp_path)).runner == "unknown"
@@ -300,7 +300,7 @@ def test_variants_of_a_test_count_each() -> None:
     assert expected(TWO, report) == ["test_a[2]", "test_a[x::y]", "test_b"]
 
 
-@pytest.mark.parametrize("outcome", ["skipped", "xfailed", "xpassed"])
+@each("outcome", ["skipped", "xfailed", "xpassed"])
 def test_a_skip_by_the_submission_counts(outcome: Outcome) -> None:
     assert expected(TWO, heard(test_a=outcome, test_b="passed")) == ["test_a", "test_b"]
 
@@ -313,7 +313,7 @@ def test_a_skip_by_the_author_does_not_count() -> None:
     assert "test_c" in expected(source, report)
 
 
-@pytest.mark.parametrize(
+@each(
     "mark",
     [
         "@pytest.mark.skipif(\"sys.platform == 'win32'\")",
@@ -355,7 +355,7 @@ class T(unittest.TestCase):
 """
 
 
-@pytest.mark.parametrize("line", ["python3 -m unittest", "python3 -m unittest -v test_h"])
+@each("line", ["python3 -m unittest", "python3 -m unittest -v test_h"])
 def test_ids_of_unittest(line: str) -> None:
     report = RunnerReport(collected=["test_h.T.test_a"])
     assert expected(CASE, report, line) == ["test_h.T.test_a", "test_h.T.test_b"]

@@ -7,9 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import TypeAlias
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay.errors import InputError
 from assay.graders.testing.contract import Contract
 
 Needs: TypeAlias = Mapping[str, Sequence[str]]
@@ -99,3 +101,8 @@ def test_a_contract_is_read_as_it_was_written(
     contract = Contract.of_runs(seed, runs, variants)
     assert Contract.read(contract.to_json()) == contract
     assert Contract.read(json.loads(json.dumps(contract.to_json()))) == contract
+
+
+def test_no_test_has_0_variants() -> None:
+    with pytest.raises(InputError, match="cannot have 0 variants"):
+        Contract.read({"variants": {"a::b": 0}})

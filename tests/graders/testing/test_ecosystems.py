@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from assay.graders.testing.console import read_console
-from assay.graders.testing.reports import Canary, plant_canary, stands_in, without_canaries
+from assay.graders.testing.reports import stands_in
 from assay.graders.testing.runners import tools_for
-from assay.graders.testing.static_ids import read_static_tests, unheard
 from assay.graders.tests import TestsGrader
-from assay.sandbox import CommandResult, Limits, Mount, probe, run_command
+from assay.sandbox import probe
 from assay.types import Workspace
+from tests.each import each
 from tests.written_files import write_files
 
 pytestmark = [
@@ -271,32 +270,28 @@ async def test_each_ecosystem(
     assert node.passed == (expected == 1.0)
 
 
-DECLARED = {
-    "plain": "package org.junit.jupiter.api;\npublic class Assertions {}",
-    "spaced": "/* Ours */ package org . junit\n. jupiter.api ; class A {}",
-    "escaped": "\\u0070ackage org.\\uu006aunit.jupiter.api; class A {}",
-    "commented": "package/**/org./* x */junit; class A {}",
-    "behind_a_text": 'package /* " */ org.opentest4j; class A { String s = "//"; }',
-}
+DECLARED = [
+    "package org.junit.jupiter.api;\npublic class Assertions {}",
+    "/* Ours */ package org . junit\n. jupiter.api ; class A {}",
+    "\\u0070ackage org.\\uu006aunit.jupiter.api; class A {}",
+    "package/**/org./* x */junit; class A {}",
+    'package /* " */ org.opentest4j; class A { String s = "//"; }',
+]
 
 
-@pytest.mark.parametrize("text", DECLARED.values(), ids=DECLARED)
+@each("text", DECLARED)
 def test_attack_assertions_of_its_own_in_java(tmp_path: Path, text: str) -> None:
     """Wherever the file lies: a compiler goes by what stands in it."""
-    place, source = tmp_path / "tree", tmp_path / "source"
-    for root in (place, source):
-        root.mkdir()
-    (place / "Kit.java").write_text(text)
-    changed = Workspace(path=str(place), source=str(source), changes=("Gone.java", "Kit.java"))
+    write_files(tmp_path, {"tree/Kit.java": text, "junit/src/org/junit/Test.java": ""})
+    tree, changes = str(tmp_path / "tree"), ("Gone.java", "Kit.java")
+    changed = Workspace(path=tree, source=str(tmp_path / "tree"), changes=changes)
     assert "which is a test library's" in stands_in(changed)
-    library = source / "src/org/junit/Test.java"
-    library.parent.mkdir(parents=True)
-    library.touch()
+    library = replace(changed, source=str(tmp_path / "junit"))
     is_junit = "opentest4j" not in text
-    assert bool(stands_in(changed)) is not is_junit, "the library itself may have it"
+    assert bool(stands_in(library)) is not is_junit, "the library itself may have it"
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "package kit; // package org.junit\nclass A {}",
@@ -314,7 +309,7 @@ def test_honest_java_stands_in_for_nothing(tmp_path: Path, text: str) -> None:
 async def test_a_run_with_assertions_of_its_own_is_void(tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     tree.mkdir()
-    (tree / "Kit.java").write_text(DECLARED["plain"])
+    (tree / "Kit.java").write_text(DECLARED[0])
     report = '<testsuite><testcase classname="K" name="adds"/></testsuite>'
     score = await TestsGrader.grade(
         workspace=Workspace(path=str(tree), source=str(tmp_path), changes=("Kit.java",)),
@@ -324,54 +319,6 @@ async def test_a_run_with_assertions_of_its_own_is_void(tmp_path: Path) -> None:
     )
     assert (score.value, score.passed) == (0.0, False)
     assert "is a test library's" in str(score.flags)
-
-
-class TestCanaries:
-    """A planted test fails as planted where the run is what it seems."""
-
-    @pytest.fixture
-    def canary(self) -> Canary:
-        return Canary(name="c0ffee", planted="0123456789abcdef")
-
-    async def run(self, root: Path, name: str, solution: str, canary: Canary) -> CommandResult:
-        one = ECOSYSTEMS[name]
-        if shutil.which(one.program) is None:
-            pytest.skip(f"no {one.program} on this machine")
-        tree = {**getattr(one, solution), **one.hidden}
-        for path, text in one.hidden.items():
-            planted = plant_canary(path, text, canary)
-            assert planted is not None
-            tree[path] = planted
-        place = workspace(root, one, tree)
-        return await run_command(
-            ["/bin/sh", "-c", one.cmd],
-            workspace=place.path,
-            env=place.env,
-            mounts=[Mount(source=source, target=target) for source, target in place.mounts],
-            limits=Limits(wall_seconds=240.0),
-        )
-
-    @pytest.mark.parametrize("name", ["rust", "go"])
-    async def test_honest(self, tmp_path: Path, name: str, canary: Canary) -> None:
-        result = await self.run(tmp_path, name, "honest", canary)
-        format_ = str(ECOSYSTEMS[name].options["format"])
-        outcomes = read_console(format_, f"{result.stdout}\n{result.stderr}")
-        real, wrong = without_canaries(outcomes, canary, planted=1)
-        assert wrong == ""
-        assert sorted(one.outcome for one in real.values()) == ["passed", "passed", "skipped"]
-        ((path, text),) = ECOSYSTEMS[name].hidden.items()
-        assert unheard(read_static_tests(path, text).names, list(real)) == ()
-
-    @pytest.mark.parametrize("name", ["rust", "go"])
-    async def test_exit_before_the_end(self, tmp_path: Path, name: str, canary: Canary) -> None:
-        result = await self.run(tmp_path, name, "cheat", canary)
-        format_ = str(ECOSYSTEMS[name].options["format"])
-        outcomes = read_console(format_, f"{result.stdout}\n{result.stderr}")
-        real, wrong = without_canaries(outcomes, canary, planted=1)
-        # Tests run side by side: the canary can have failed before the process ended.
-        ((path, text),) = ECOSYSTEMS[name].hidden.items()
-        lost = unheard(read_static_tests(path, text).names, list(real))
-        assert wrong == "canary missing" or lost, (wrong, result)
 
 
 async def test_go_test_is_told_to_name_its_tests(tmp_path: Path) -> None:

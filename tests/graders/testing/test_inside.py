@@ -375,9 +375,8 @@ def test_without_a_host_nothing_runs(run: Runner) -> None:
 
 
 HONEST_LIBRARY = """
-import dataclasses, functools, subprocess, sys, unittest.mock, warnings
+import dataclasses, functools
 from collections import deque, namedtuple
-from enum import Enum
 from types import SimpleNamespace
 
 @dataclasses.dataclass
@@ -410,25 +409,17 @@ class Column:
     def __init__(self, name): self.name = name
     def __eq__(self, other): return SimpleNamespace(sql=f"{self.name} = {other}")
 
-class Colour(Enum):
-    RED = 1
-
 class Evens:
     def __contains__(self, n): return n % 2 == 0
 
 Pair = namedtuple("Pair", "a b")
 def fails(): raise KeyError("k")
-def warn(): warnings.warn("old", DeprecationWarning)
 def shout(text): print(text.upper())
-def home(): import os; return os.environ["HOME"]
-def call(callback): return callback(2)
-def version(): return subprocess.run([sys.executable, "-c", "print(5)"], capture_output=True).stdout
 def nested(): return {"a": [Point(1, Money(3)), (2, deque([3]))], "when": object()}
 """
 HONEST_TESTS = '''
-"""Everything that honest tests do."""
-import copy, pickle, unittest
-from unittest import mock
+"""Comparisons of every kind, and whatever else is rewritten in a test."""
+import unittest
 from unittest.mock import ANY
 import pytest
 import lib
@@ -437,9 +428,6 @@ TABLE = {1: 1, 2: 4}
 
 class Wild:
     def __eq__(self, other): return True
-
-@pytest.fixture(scope="module")
-def shared(): return []
 
 def check(n): assert n * n == TABLE[n]
 
@@ -454,7 +442,6 @@ def test_caseless(): assert lib.Caseless("A") == "a"
 def test_strict(): assert lib.Strict() == lib.Strict()
 def test_vector(): assert (lib.Vector([1, 2]) == [1, 2]).all()
 def test_column(): assert (lib.Column("a") == 5).sql == "a = 5"
-def test_enum(): assert lib.Colour.RED == lib.Colour(1) is lib.Colour.RED
 def test_evens(): assert 4 in lib.Evens() and 3 not in lib.Evens()
 def test_pair(): assert lib.Pair(1, 2) == (1, 2)
 def test_generator(): assert 2 in (n for n in range(4))
@@ -462,26 +449,10 @@ def test_chain(): assert 1 < 2 <= 2 < len("abcd")
 def test_helper(): check(2)
 def test_fstring(): assert f"{lib.Pair(1, 2).a:>3}|{'x'!r}" == "  1|'x'"
 def test_negative(): assert -1 + 2j * 0 == -1 and not (1 == 2 or "a" in "bcd")
-def test_raises():
-    with pytest.raises(KeyError, match="k"): lib.fails()
-def test_warns():
-    with pytest.warns(DeprecationWarning, match="old"): lib.warn()
-def test_output(capsys):
-    lib.shout("hi")
-    assert capsys.readouterr().out == "HI\\n"
-def test_path(tmp_path):
-    (tmp_path / "a").write_text("x")
-    assert [p.name for p in tmp_path.iterdir()] == ["a"]
-def test_env(monkeypatch):
-    monkeypatch.setenv("HOME", "/here")
+def test_builtin(monkeypatch):
     monkeypatch.setattr("builtins.open", None)
     monkeypatch.setattr(lib, "shout", len)
-    assert lib.home() == "/here" and lib.shout("abc") == 3
-@mock.patch("lib.fails", return_value=5)
-def test_mock(fails):
-    assert lib.fails(1, a=2) == 5
-    fails.assert_called_once_with(1, a=2)
-    assert fails.mock_calls == [mock.call(1, a=2)]
+    assert lib.shout("abc") == 3
 @pytest.mark.parametrize("n, square", TABLE.items(), ids=str)
 def test_table(n, square): assert n ** 2 == square
 @pytest.mark.parametrize("n", [3, 4])
@@ -491,18 +462,14 @@ class TestClass:
     def test_value(self, n): assert self.value > n
     @staticmethod
     def test_static(n): assert n
-def test_subprocess(): assert lib.version() == b"5\\n"
-def test_callback(): assert lib.call(lambda n: n + 1) == 3
 def test_local_class():
     class Local:
         answer = 42
         def double(self): return self.answer * 2
     assert Local().double() == 84
-def test_copies(): assert pickle.loads(pickle.dumps(lib.Point(1))) == copy.deepcopy(lib.Point(1))
 def test_early_return():
     if lib.Pair(1, 2) == (1, 2): return
     assert False
-def test_shared(shared): shared.append(1)
 async def helper(): return 5
 def test_async():
     import asyncio

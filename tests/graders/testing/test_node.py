@@ -190,13 +190,6 @@ class TestHonest:
 
     pytestmark = sandboxed
 
-    async def test_a_correct_and_a_half_correct_solution(self, case: Case) -> None:
-        value, tests, flags, _ = await case.grade({"kit.js": HONEST})
-        assert (value, flags) == (1.0, ())
-        assert set(tests) == {"hidden.test.js::adds", "hidden.test.js::adds nothing"}
-        value, _, flags, _ = await case.grade({"kit.js": "exports.add = (a, b) => b;"})
-        assert (value, flags) == (0.5, ())
-
     @pytest.mark.parametrize(
         "cmd",
         [
@@ -213,8 +206,9 @@ class TestHonest:
         program = cmd.split(maxsplit=1)[0]
         if program in ("npm", "make") and shutil.which(program) is None:
             pytest.skip(f"no {program} on this machine")
-        value, _, flags, _ = await case.grade(files, cmd=cmd)
+        value, tests, flags, _ = await case.grade(files, cmd=cmd)
         assert (value, flags) == (1.0, ())
+        assert set(tests) == {"hidden.test.js::adds", "hidden.test.js::adds nothing"}
 
     async def test_every_way_to_write_a_test(self, case: Case) -> None:
         hidden = """

@@ -52,7 +52,6 @@ def test_files_are_shared_where_the_reference_needs_it_and_nowhere_else() -> Non
         ),
         # Python itself tries whether the directory can be used, which is nobody's need.
         ("import tempfile, kit\n\ndef test_asks():\n    assert tempfile.gettempdir()\n", False),
-        ("import kit\n\ndef test_none():\n    assert kit.save\n", False),
     ],
 )
 def test_use_of_temporary_files_is_learnt_from_either_side(test: str, *, needs: bool) -> None:

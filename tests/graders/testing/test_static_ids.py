@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -240,7 +240,7 @@ class TestLeftOut:
         "    @unittest.skip('why')\n    def test_two(self): ...\n",
     }
 
-    @pytest.mark.parametrize(
+    @each(
         ("test_id", "spared"),
         [
             ("kit::TestLater", True),
@@ -292,7 +292,7 @@ CANARY = Canary(name="c0ffee", planted="0123456789abcdef")
 class TestCanaries:
     """A test that must fail."""
 
-    @pytest.mark.parametrize(
+    @each(
         ("path", "text", "planted"),
         [
             ("kit_test.go", GO, "func TestC0ffeex3(t *testing.T)"),
@@ -311,7 +311,7 @@ class TestCanaries:
         if language_of(path) in ("go", "rust") and "tt " not in changed:
             assert len(own) == 1
 
-    @pytest.mark.parametrize(
+    @each(
         ("path", "text"),
         [
             ("KitTest.java", JAVA),
@@ -323,7 +323,7 @@ class TestCanaries:
     def test_what_cannot_have_one_gets_none(self, path: str, text: str) -> None:
         assert plant_canary(path, text, CANARY) is None
 
-    @pytest.mark.parametrize(
+    @each(
         ("reported", "planted", "left", "wrong"),
         [
             ({"kit::TestC0ffeex0": "failed", "kit::TestAdd": "passed"}, 1, 1, ""),
@@ -356,50 +356,49 @@ class TestToolchains:
     def _fresh(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("HOME", str(tmp_path / "home"))
 
-    def put(self, monkeypatch: pytest.MonkeyPatch, *directories: Path) -> None:
-        entries = ":".join(map(str, directories))
-        monkeypatch.setenv("PATH", f"{entries}:/nowhere")
+    @pytest.fixture
+    def put(self, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+        """Puts directories on the path."""
+        return lambda *places: monkeypatch.setenv("PATH", f"{':'.join(map(str, places))}:/nowhere")
 
     def test_a_toolchain_that_does_not_answer_is_an_error_and_no_0(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, put: Callable[..., None]
     ) -> None:
         monkeypatch.setattr(runners, "_ASK_SECONDS", 0.01)
         os.mkfifo(tmp_path / "fifo")
         _program(tmp_path / "bin" / "rustc", f"#!/bin/sh\nread line < {tmp_path}/fifo\n")
-        self.put(monkeypatch, tmp_path / "bin")
+        put(tmp_path / "bin")
         with pytest.raises(GraderError, match="has not answered within"):
             tools_for("cargo test")
 
     def test_rustup_s_choice_is_resolved_to_the_toolchain_itself(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, tmp_path: Path, put: Callable[..., None]
     ) -> None:
         home = tmp_path / "home"
         sysroot = home / ".rustup" / "toolchains" / "stable"
         _program(sysroot / "bin" / "rustc")
         _program(home / ".cargo" / "bin" / "rustc", f"#!/bin/sh\necho {sysroot}\n")
-        self.put(monkeypatch, home / ".cargo" / "bin")
+        put(home / ".cargo" / "bin")
         tools = tools_for("cd sub && cargo test --quiet")
         assert tools.mounts == ((str(sysroot.resolve()), "/opt/toolchains/rust"),)
         assert tools.path_entries == ("/opt/toolchains/rust/bin",)
         assert tools.env["CARGO_NET_OFFLINE"] == "true"
 
-    def test_go_is_asked_for_its_root(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_go_is_asked_for_its_root(self, tmp_path: Path, put: Callable[..., None]) -> None:
         root = tmp_path / "sdk" / "go1.22"
         _program(root / "bin" / "go", f"#!/bin/sh\necho {root}\n")
-        self.put(monkeypatch, root / "bin")
+        put(root / "bin")
         tools = tools_for("go test -json ./...")
         assert tools.mounts == ((str(root.resolve()), "/opt/toolchains/go"),)
         assert tools.env["GOPROXY"] == "off"
 
     def test_of_a_home_s_local_directory_only_the_program_is_shown(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, tmp_path: Path, put: Callable[..., None]
     ) -> None:
         local = tmp_path / "home" / ".local"
         _program(local / "bin" / "node")
         (local / "share").mkdir()
-        self.put(monkeypatch, local / "bin")
+        put(local / "bin")
         tools = tools_for("npm test")
         assert tools.mounts == (
             (str((local / "bin/node").resolve()), "/opt/toolchains/node/bin/node"),
@@ -407,24 +406,22 @@ class TestToolchains:
         assert tools.env["ASSAY_NODE"] == "/opt/toolchains/node/bin/node"
 
     def test_a_version_manager_s_node_is_shown_whole(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, tmp_path: Path, put: Callable[..., None]
     ) -> None:
         version = tmp_path / "home" / ".nvm" / "versions" / "v22"
         _program(version / "bin" / "node")
-        self.put(monkeypatch, version / "bin")
+        put(version / "bin")
         assert tools_for("node --test").mounts == (
             (str(version.resolve()), "/opt/toolchains/node"),
         )
 
-    def test_what_is_not_installed_is_named(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        self.put(monkeypatch, tmp_path)
+    def test_what_is_not_installed_is_named(self, tmp_path: Path, put: Callable[..., None]) -> None:
+        put(tmp_path)
         assert tools_for("mvn -o test").missing == ("java", "mvn")
 
-    @pytest.mark.parametrize("cmd", ["make test", "python3 -m pytest", "", "./cargo.sh.txt"])
-    def test_other_commands_need_nothing(self, cmd: str) -> None:
-        assert tools_for(cmd) == Toolchain()
+    def test_other_commands_need_nothing(self) -> None:
+        for cmd in ("make test", "python3 -m pytest", "", "./cargo.sh.txt"):
+            assert tools_for(cmd) == Toolchain()
 
     @pytest.mark.skipif(not os.access("/usr/bin/sh", os.X_OK), reason="no /usr/bin/sh")
     def test_the_system_s_own_need_no_mount(self, monkeypatch: pytest.MonkeyPatch) -> None:

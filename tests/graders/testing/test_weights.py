@@ -13,8 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.errors import InputError
-from assay.graders.testing.contract import Contract
 from assay.graders.testing.expected import weigh
 from assay.graders.testing.outcomes import TestOutcome, TestRun
 from assay.graders.testing.python_ids import read_python_tests
@@ -429,15 +427,3 @@ def test_padding_gets_its_declared_share_at_most(
     assert value(COMPUTED, outcomes | real, told)[0] == pytest.approx(share)
     most = (2 + one + two) / 4
     assert value(COMPUTED, outcomes | real)[0] <= most + 1e-12
-
-
-def test_a_contract_keeps_the_most_variants_of_several_runs() -> None:
-    contract = Contract.of_runs("s", [{}, {}], [{"a::b": 2, "c": 1}, {"a::b": 3}])
-    assert contract.variants == {"a::b": 3, "c": 1}
-    assert Contract.read(contract.to_json()) == contract
-    assert Contract.of_runs("s", [{}], [{}]).variants == {}
-    assert Contract.of_runs("s", [{}]).variants is None
-    for empty in (Contract(seed="s", variants={}), Contract(seed="s")):
-        assert Contract.read(empty.to_json()) == empty
-    with pytest.raises(InputError, match="cannot have 0 variants"):
-        Contract.read({"variants": {"a::b": 0}})
