@@ -400,7 +400,8 @@ def test_what_comes_from_a_row_is_not_lacking_and_goes_along_to_another_machine(
 ) -> None:
     spec = spec_of(type="contains", substring={"from": "question"})
     assert SentGraders.of([spec]).unpacked(str(tmp_path)) == (spec,)
-    require_parts([spec], {"answer", "question"})
+    gold = spec_of(type="exact_match", expected={"from": "metadata.gold"})
+    require_parts([gold], {"answer", "metadata"})
     with pytest.raises(InputError, match="there is no question here"):
         spec.given_by(Submission(answer="a"))
     assert spec.given_by(Submission(answer="a", question="a?")) == {"substring": "a?"}
