@@ -77,6 +77,8 @@ def test_pick_among_fences_and_strict_without_prose() -> None:
     assert not parse_json(two, pick="only").ok
     assert parse_json(two.replace("2", "1"), pick="only").value == [1]
     assert json_match("[1] or [2]", [2], pick="only") == 0.0
+    assert "several values" in parse_json("[1] or [2]", pick="only").error
+    assert json_match("[1] <answer>[2]</answer> [3]", [2], extract="answer_tag") == 1.0
     assert parse_json("see [1]", strict=True).ok is False
     assert json_match("see [1]", [1], strict=True) == 0.0
     assert json_match(" [1] ", [1], strict=True) == 1.0
