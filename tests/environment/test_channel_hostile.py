@@ -391,16 +391,17 @@ async def test_a_websocket_is_bounded_and_strict_too(served: ServedProcess) -> N
             assert (await web_socket.receive()).type is not aiohttp.WSMsgType.TEXT
 
 
-async def test_pages_in_a_browser_are_not_served(served: ServedProcess) -> None:
-    url = f"http://127.0.0.1:{served.port}"
-    async with aiohttp.ClientSession() as web:
-        with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
-            await web.ws_connect(served.websocket, origin="https://evil.example")
-        assert refused.value.status == 403
-        for path in ("", "/health"):  # which OpenEnv's clients would ask for
-            async with web.get(url + path) as answer:
-                assert answer.status == 426
-    async with unharmed(served.port), raw(served.port) as peer:  # nor can a form be posted
-        await peer.send(b"POST / HTTP/1.1\r\nHost: x\r\n\r\n" + _call())
-        assert error_of(await peer.read())[0] == -32700
-        assert await peer.read() is None
+async def test_pages_in_a_browser_are_not_served(tmp_path: Path) -> None:
+    async with serve(str(write_env(tmp_path)), workers=1) as served:
+        url = f"http://127.0.0.1:{served.port}"
+        async with aiohttp.ClientSession() as web:
+            with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+                await web.ws_connect(served.websocket, origin="https://evil.example")
+            assert refused.value.status == 403
+            for path in ("", "/health"):  # which OpenEnv's clients would ask for
+                async with web.get(url + path) as answer:
+                    assert answer.status == 426
+        async with unharmed(served.port), raw(served.port) as peer:  # nor can a form be posted
+            await peer.send(b"POST / HTTP/1.1\r\nHost: x\r\n\r\n" + _call())
+            assert error_of(await peer.read())[0] == -32700
+            assert await peer.read() is None
