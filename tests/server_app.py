@@ -29,6 +29,7 @@ __all__ = [
     "faults_of",
     "items_of",
     "jsonl",
+    "scope_of",
     "serving",
 ]
 
@@ -137,6 +138,24 @@ def faults_of(answer: httpx.Response) -> list[dict[str, str]]:
     assert problem["status"] == answer.status_code
     assert {"type", "title", "detail", "instance", "errors"} <= set(problem)
     return cast("list[dict[str, str]]", problem["errors"])
+
+
+def scope_of(request: httpx.Request) -> dict[str, object]:
+    """A request as ASGI has it, for who reads the reply as it comes: httpx waits for its end."""
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.4"},
+        "http_version": "1.1",
+        "method": request.method,
+        "scheme": "http",
+        "path": request.url.path,
+        "raw_path": request.url.raw_path,
+        "query_string": request.url.query,
+        "root_path": "",
+        "headers": [(name.lower(), value) for name, value in request.headers.raw],
+        "server": ("127.0.0.1", 8400),
+        "client": ("127.0.0.1", 1),
+    }
 
 
 @asynccontextmanager

@@ -12,7 +12,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -299,15 +299,10 @@ def findings(page: Page, *rules: str) -> list[str]:
     ]
 
 
-@pytest.fixture
-def no_serious_findings() -> Callable[[Page], None]:
-    """Checks a page with axe; in dark only what differs there: its colours."""
-
-    def check(page: Page) -> None:
-        page.emulate_media(color_scheme="light")
-        assert findings(page) == [], "light"
-        page.emulate_media(color_scheme="dark")
-        assert findings(page, "color-contrast") == [], "dark"
-        page.emulate_media(color_scheme="light")
-
-    return check
+def no_serious_findings(page: Page) -> None:
+    """Check a page with axe; in dark only what differs there: its colours."""
+    page.emulate_media(color_scheme="light")
+    assert findings(page) == [], "light"
+    page.emulate_media(color_scheme="dark")
+    assert findings(page, "color-contrast") == [], "dark"
+    page.emulate_media(color_scheme="light")

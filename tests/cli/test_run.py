@@ -377,3 +377,35 @@ def test_a_case_says_how_often_is_enough(tmp_path: Path) -> None:
     assert "--trials 10" in said
     run("often", "--trials", "10")
     assert assay("regrade", "latest", cwd=tmp_path).returncode == 0
+
+
+# Ctrl-C before there is anything to keep
+
+_LOADING = "import os, signal; import assay.__main__ as start; "
+_INTERRUPT = "os.kill(os.getpid(), signal.SIGINT); print('went on')"
+
+
+def started(code: str, *, handler: str = "default_int_handler") -> tuple[int, str, str]:
+    begin = f"import signal; signal.signal(signal.SIGINT, signal.{handler}); "
+    done = subprocess.run(
+        [sys.executable, "-c", begin + _LOADING + code], capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_an_interrupt_while_the_command_is_loaded_ends_it_unless_that_is_ignored() -> None:
+    assert started(_INTERRUPT) == (-signal.SIGINT, "", "")
+    assert started(_INTERRUPT, handler="SIG_IGN") == (0, "went on\n", "")
+
+
+@pytest.mark.parametrize("words", [["doctor"], ["grade", "x.jsonl", "x.yaml"]])
+def test_a_command_that_is_loaded_hears_of_the_interrupt(words: list[str]) -> None:
+    code = (
+        f"import sys; import assay.cli.{words[0]} as command\n"
+        f"def run(given): {_INTERRUPT}\n"
+        f"command.run = run; sys.argv = {['assay', *words]!r}\n"
+        "start.main()"
+    )
+    code_of_exit, out, err = started(code)
+    assert (code_of_exit, out) == (130, "")
+    assert err == "interrupted; what was finished is kept\n"

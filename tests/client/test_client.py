@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import gc
 import inspect
 import json
+import pickle
 import re
 import threading
 from collections.abc import Callable, Generator
@@ -24,9 +26,11 @@ from assay.errors import ConflictError, InputError, LockedError, NotFoundError
 from assay.registry import ValidationFailedError
 from assay.registry.definitions import definition_schema
 from assay.scoring.json_safe import Json
+from tests.calibrated import SAYS_YES, calibrated
 from tests.client_modes import MODES, client_of, running
 from tests.command_line import assay as run_assay
 from tests.definitions import definition
+from tests.each import each
 
 pytestmark = [
     pytest.mark.sandbox,
@@ -61,37 +65,31 @@ def client(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[Client]:
 
 
 def test_the_calls_that_users_know(client: Client) -> None:
-    made = client.graders.create.function(
-        key="exact-match",
-        fn=exact_match,
-        description="Strict equality between completion and expected answer",
-    )
+    create = client.graders.create
+    made = create.function(key="exact-match", fn=exact_match, description="Strict equality")
     assert (made.key, made.latest.number, made.latest.kind) == ("exact-match", 1, "function")
-    judge = client.graders.create.binary_judge(
+    judge = create.binary_judge(
         key="helpful-judge",
         criteria="The response directly answers the user's question without going off-topic",
         judge_model="llama-3.1-8b-instruct",
         feedback_key="helpfulness",
     )
     assert judge.feedback_key == "helpfulness"
-    client.graders.create.prebuilt_judge(
-        key="rag-faithfulness", type="FAITHFULNESS", judge_model="llama-3.1-8b-instruct"
-    )
-    client.graders.create.external_endpoint(key="served", url="https://grader.example/v1")
-    client.graders.create.custom(key="review", description="by people")
-    client.graders.create.declared(key="yaml", graders=[{"type": "exact_match"}])
-    kinds = {grader.key: grader.latest.kind for grader in client.graders.list()}
-    assert kinds == {
+    create.prebuilt_judge(key="rag", type="FAITHFULNESS", judge_model="llama-3.1-8b-instruct")
+    create.external_endpoint(key="served", url="https://grader.example/v1")
+    create.custom(key="review", description="by people")
+    create.declared(key="yaml", graders=[{"type": "exact_match"}])
+    assert {grader.key: grader.latest.kind for grader in client.graders.list()} == {
         "exact-match": "function",
         "helpful-judge": "binary_judge",
-        "rag-faithfulness": "prebuilt_judge",
+        "rag": "prebuilt_judge",
         "review": "custom",
         "served": "external_endpoint",
         "yaml": "declared",
     }
     found = client.graders.get(grader_key="exact-match")
     assert found is not None
-    assert found.description.startswith("Strict equality")
+    assert found.description == "Strict equality"
     assert client.graders.lock(grader_key="exact-match", locked=True).locked
     with pytest.raises(LockedError):
         client.graders.delete(grader_key="exact-match")
@@ -129,37 +127,38 @@ def test_the_report_of_an_invalid_function_comes_with_the_error(client: Client) 
     assert (failed.name, failed.passed) == ("test_run", False)
 
 
-def test_a_change_is_a_version_and_no_change_is_none(client: Client) -> None:
-    first = "async def grade(thread):\n    return 0.5\n"
-    second = "async def grade(thread):\n    return 0.25\n"
-    client.graders.create.function(key="g", fn=first)
+def test_a_change_is_a_version_that_keeps_what_it_does_not_say(client: Client) -> None:
+    first = "async def grade(thread):\n    return -1.0\n"
+    client.graders.create.function(key="g", fn=first, range=(-1.0, 1.0), isolation="batch")
     assert client.graders.update("g", first).latest.number == 1
-    assert client.graders.update("g", definition("function", source=second)).latest.number == 2
-    assert [v.number for v in client.graders.versions("g")] == [2, 1]
-    assert "+    return 0.25" in client.graders.diff("g")
+    latest = client.graders.update("g", fn=first.replace("-1.0", "0.5")).latest
+    assert (latest.number, latest.definition["range"]) == (2, [-1.0, 1.0])
+    assert latest.definition["isolation"] == "batch"
+    assert "+    return 0.5" in client.graders.diff("g")
     item: list[dict[str, Json]] = [{"answer": "a"}]
-    assert client.graders.grade("g", item, version=1)[0].score == 0.5
-    assert client.graders.grade("g", item)[0].score == 0.25
-    assert client.graders.version("g", 1).definition["source"] == first
+    assert client.graders.grade("g", item, version=1)[0].score == -1.0
+    assert client.graders.grade("g", item)[0].score == 0.5
     with pytest.raises(ConflictError):
-        client.graders.update("g", first, expected=1)
+        client.graders.update("g", definition("function", source=first), expected=1)
     assert client.graders.describe("g", description="better").description == "better"
 
 
-def test_a_new_function_keeps_range_and_isolation(client: Client) -> None:
-    source = "async def grade(thread):\n    return -1.0\n"
-    client.graders.create.function(key="g", fn=source, range=(-1.0, 1.0), isolation="batch")
-    latest = client.graders.update("g", fn=source.replace("-1.0", "0.5")).latest
-    assert latest.definition["range"] == [-1.0, 1.0]
-    assert latest.definition["isolation"] == "batch"
-
-
-def test_more_items_than_one_request_holds(client: Client) -> None:
-    client.graders.create.declared(key="same", graders=[{"type": "exact_match"}])
-    rows: list[dict[str, Json]] = [{"answer": str(n), "expected": "7"} for n in range(1_500)]
-    graded = client.graders.grade("same", rows)
-    assert [one.id for one in graded if one.score == 1.0] == ["8"]
+def test_grades_have_the_card_of_their_grader_however_many_requests_they_take(
+    client: Client, tmp_path: Path
+) -> None:
+    client.graders.create.declared(key="says", graders=[*cast("Any", SAYS_YES["graders"])])
+    assert client.graders.calibration("says") is None
+    record = calibrated(str(tmp_path / "store"), "says")
+    rows: list[dict[str, Json]] = [{"answer": "yes" if n == 1_200 else "no"} for n in range(1_500)]
+    graded = client.graders.grade("says", rows)
+    assert [one.id for one in graded if one.score == 1.0] == ["1201"]
     assert len(graded) == 1_500
+    assert graded.calibration == client.graders.calibration("says", version=1)
+    assert graded.calibration is not None
+    assert graded.calibration.card == record.id
+    assert client.graders.grade("says", []).calibration is None, "nothing was graded"
+    for same in (copy.copy(graded), pickle.loads(pickle.dumps(graded))):
+        assert (same, same.calibration) == (graded, graded.calibration)
 
 
 def test_a_closed_client_says_so(client: Client) -> None:
@@ -286,6 +285,18 @@ def _grade(client: Client, **row: object) -> object:
     return cast("Any", client.graders).grade("taken", [{"answer": "4"}, row])
 
 
+def test_an_id_or_a_score_that_cannot_be_stored_is_refused(client: Client) -> None:
+    client.graders.create.declared(key="own", graders=[{"type": "exact_match"}])
+    for item in ("a\0", "a" * 501):
+        with pytest.raises(InputError) as caught:
+            client.graders.grade("own", [{"id": item, "answer": "x", "expected": "x"}])
+        assert caught.value.location.field == "items[0].id"
+    for score in (float("nan"), True):
+        with pytest.raises(InputError):
+            client.scores.add([{"grader": "own", "item": "a", "score": score}])
+    assert not client.scores.list().items
+
+
 def test_what_is_wrong_is_said_in_the_same_words(tmp_path: Path) -> None:
     """What is no operation's, or is looked at before one is asked: tests/contract has the rest."""
     acts: list[Act] = [
@@ -314,18 +325,6 @@ def test_what_is_wrong_is_said_in_the_same_words(tmp_path: Path) -> None:
     assert said[0] == said[1]
 
 
-def test_an_id_or_a_score_that_cannot_be_stored_is_refused(client: Client) -> None:
-    client.graders.create.declared(key="own", graders=[{"type": "exact_match"}])
-    for item in ("a\0", "a" * 501):
-        with pytest.raises(InputError) as caught:
-            client.graders.grade("own", [{"id": item, "answer": "x", "expected": "x"}])
-        assert caught.value.location.field == "items[0].id"
-    for score in (float("nan"), True):
-        with pytest.raises(InputError):
-            client.scores.add([{"grader": "own", "item": "a", "score": score}])
-    assert not client.scores.list().items
-
-
 def test_threads_and_running_loops_may_use_one_client(client: Client) -> None:
     client.graders.create.declared(key="same", graders=[{"type": "exact_match"}])
     seen: list[float | None] = []
@@ -344,13 +343,6 @@ def test_threads_and_running_loops_may_use_one_client(client: Client) -> None:
 
     asyncio.run(inside())
     assert sorted(filter(lambda score: score is not None, seen), key=str) == [0.0] * 5 + [1.0] * 5
-
-
-async def test_the_asynchronous_client_has_the_same_calls(tmp_path: Path) -> None:
-    async with assay.AsyncClient(store=str(tmp_path / "store")) as client:
-        await client.graders.create.declared(key="same", graders=[{"type": "exact_match"}])
-        graded = await client.graders.grade("same", ROWS)
-        assert [one.score for one in graded] == [1.0, 0.0]
 
 
 def test_every_call_of_the_asynchronous_client_has_a_blocking_twin() -> None:
@@ -404,7 +396,7 @@ MISFITS: list[tuple[Callable[[Any], object], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("act", "said"), MISFITS, ids=[said for _, said in MISFITS])
+@each("act, said", MISFITS)
 def test_arguments_that_do_not_fit_are_refused_with_what_fits(
     act: Callable[[Any], object], said: str, tmp_path: Path
 ) -> None:
@@ -430,7 +422,7 @@ WRONG: list[tuple[Callable[[Any], object], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("act", "said"), WRONG, ids=[said for _, said in WRONG])
+@each("act, said", WRONG)
 def test_what_no_parameter_may_be_is_refused_alike_and_before_anything_is_asked(
     act: Callable[[Any], object], said: str, tmp_path: Path
 ) -> None:
@@ -467,20 +459,16 @@ def test_what_is_worth_a_look_in_a_function_or_a_judge_is_told_where_it_is_store
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ASSAY_DB", str(tmp_path))
-    source = HIGH
     with assay.Client() as client:
         with pytest.warns(UserWarning, match="grader 'high': it returned 7, outside"):
-            client.graders.create.function(key="high", fn=source)
+            client.graders.create.function(key="high", fn=HIGH)
         with pytest.warns(UserWarning, match="grader 'high': it returned 8, outside"):
-            client.graders.update("high", source.replace("7", "8"))
+            client.graders.update("high", HIGH.replace("7", "8"))
         with pytest.warns(UserWarning, match="grader 'kind' cannot ask its model"):
             client.graders.create.binary_judge(
                 key="kind", criteria="It is kind.", judge_model="no-such-model"
             )
-
-
-def test_assay_graders_create_shows_what_its_checks_say(tmp_path: Path) -> None:
     (tmp_path / "high.py").write_text(HIGH)
-    done = run_assay("graders", "create", "high", "high.py", cwd=tmp_path)
+    done = run_assay("graders", "create", "of-file", "high.py", cwd=tmp_path)
     assert done.returncode == 0
     assert "it returned 7, outside [0, 1]" in " ".join((done.stdout + done.stderr).split())

@@ -19,6 +19,7 @@ from assay.models.pace import Timing
 from assay.registry import definition_from
 from assay.scoring.json_safe import Json
 from tests.client_modes import running
+from tests.each import each
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -131,7 +132,7 @@ async def test_a_change_whose_reply_was_lost_is_neither_refused_nor_denied(
             assert not await client.graders.delete("g")
 
 
-@pytest.mark.parametrize("key", ["a\n", "a\r\nX-Admin: 1", "schlüssel", "a\0"])
+@each("key", ["a\n", "a\r\nX-Admin: 1", "schlüssel", "a\0"])
 def test_a_key_that_no_header_can_hold_is_an_input_error(key: str) -> None:
     with pytest.raises(InputError, match="one line of printable ASCII"):
         Client("http://127.0.0.1:1", key).graders.list()
@@ -144,9 +145,8 @@ async def test_what_json_cannot_hold_is_an_input_error() -> None:
             await transport.send("POST", "/", body=cast("Json", {"details": body}))
 
 
-@pytest.mark.parametrize(
-    ("status", "body", "error"),
-    [
+async def test_what_a_server_answers_is_a_typed_error() -> None:
+    answers: list[tuple[int, Json, type[Exception]]] = [
         (401, {"detail": "no key"}, AuthError),
         (403, {"detail": "viewer"}, AuthError),
         (423, {"detail": "locked"}, LockedError),
@@ -157,28 +157,22 @@ async def test_what_json_cannot_hold_is_an_input_error() -> None:
         (200, {"items": 7}, ServerError),
         (200, [], ServerError),
         (302, {}, ServerError),
-    ],
-)
-async def test_what_a_server_answers_is_a_typed_error(
-    status: int, body: object, error: type[Exception]
-) -> None:
-    async def answer(request: web.Request) -> web.Response:
-        del request
+    ]
+    said: tuple[int, Json] = (200, None)
+
+    async def answer(_: web.Request) -> web.Response:
+        status, body = said
         if isinstance(body, str):
             return web.Response(text=body, status=status, content_type="text/html")
         return web.json_response(body, status=status)
 
     async with answering(answer) as url, AsyncClient(url) as client:
-        with pytest.raises(error):
-            await client.graders.list()
-
-
-async def test_fields_of_a_newer_server_are_passed_over() -> None:
-    async def newer(request: web.Request) -> web.Response:
-        del request
-        return web.json_response({"items": [{"key": "p", "colour": "red"}], "next": None})
-
-    async with answering(newer) as url, AsyncClient(url) as client:
+        for status, body, error in answers:
+            said = (status, body)
+            with pytest.raises(error):
+                await client.graders.list()
+        # What a newer server has more is passed over.
+        said = (200, {"items": [{"key": "p", "colour": "red"}], "next": None})
         assert [project.key for project in await client.projects.list()] == ["p"]
 
 
@@ -188,39 +182,29 @@ CARD: dict[str, Json] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("member", "found"),
-    [
-        ({}, None),  # an older server
-        ({"calibration": None}, None),
-        ({"calibration": CARD}, ("c", True, ("model one → two",))),
-        ({"calibration": {**CARD, "colour": "red"}}, ("c", True, ("model one → two",))),
-    ],
-)
-async def test_a_card_is_read_as_far_as_the_server_tells_it(
-    member: dict[str, Json], found: tuple[str, bool, tuple[str, ...]] | None
-) -> None:
-    async def answer(request: web.Request) -> web.Response:
-        del request
-        return web.json_response({"results": [{"id": "1", "status": "skipped"}], **member})
+async def test_a_card_is_read_as_far_as_it_is_told_and_a_wrong_one_is_never_no_card() -> None:
+    member: dict[str, Json] = {}
+
+    async def answer(_: web.Request) -> web.Response:
+        results: Json = [{"id": "1", "status": "skipped"}]
+        return web.json_response({"results": results, "items": [], **member})
 
     async with answering(answer) as url, AsyncClient(url) as client:
-        card = (await client.graders.grade("g", [{"answer": "a"}])).calibration
-    assert (card and (card.card, card.stale, card.changed)) == found
-
-
-@pytest.mark.parametrize(
-    "card", [7, [], {}, {**CARD, "stale": "no"}, {**CARD, "n": "x"}, {**CARD, "changed": "all"}]
-)
-async def test_a_card_that_is_none_is_the_server_s_error_and_never_no_card(card: Json) -> None:
-    async def answer(request: web.Request) -> web.Response:
-        del request
-        return web.json_response({"items": [], "results": [], "calibration": card})
-
-    async with answering(answer) as url, AsyncClient(url) as client:
-        for ask in (client.graders.calibration("g"), client.jobs.results("j")):
-            with pytest.raises(ServerError):
-                await ask
+        grade = client.graders.grade
+        assert (await grade("g", [{"answer": "a"}])).calibration is None  # of an older server
+        member = {"calibration": None}
+        assert (await grade("g", [{"answer": "a"}])).calibration is None
+        for more in ({}, {"colour": "red"}):
+            member = {"calibration": CARD | more}
+            card = (await grade("g", [{"answer": "a"}])).calibration
+            assert card is not None
+            assert (card.card, card.stale, card.changed) == ("c", True, ("model one → two",))
+        wrong: list[Json] = [7, [], {}, *(CARD | {n: "x"} for n in ("stale", "n", "changed"))]
+        for one in wrong:
+            member = {"calibration": one}
+            for ask in (client.graders.calibration("g"), client.jobs.results("j")):
+                with pytest.raises(ServerError):
+                    await ask
 
 
 async def test_a_server_cannot_make_the_client_write_elsewhere(tmp_path: Path) -> None:
@@ -249,13 +233,10 @@ def test_a_server_that_is_not_there_is_said_to_be(monkeypatch: pytest.MonkeyPatc
             client.graders.list()
 
 
-@pytest.mark.parametrize("url", ["assay.example", "ftp://x", "http://", "http://user:pw@x", ""])
-def test_an_address_that_is_none_is_refused_at_once(url: str) -> None:
-    with pytest.raises(InputError):
-        Client(url or "http://")
-
-
-def test_a_server_and_a_store_at_once_are_refused() -> None:
+def test_an_address_that_is_none_or_two_places_at_once_are_refused_at_once() -> None:
+    for url in ("assay.example", "ftp://x", "http://", "http://user:pw@x"):
+        with pytest.raises(InputError):
+            Client(url)
     with pytest.raises(InputError, match="not both"):
         Client("http://127.0.0.1:1", store="here")
 

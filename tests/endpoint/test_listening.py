@@ -13,6 +13,7 @@ import pytest
 from assay.endpoint.listening import ListeningLimits, _in_time, _Joined, server_for
 from assay.endpoint.problems import ProblemError
 from assay.sockets import listen
+from tests.each import each
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -92,9 +93,7 @@ async def test_half_a_request_is_not_waited_for(before: bytes) -> None:
         writer.close()
 
 
-@pytest.mark.parametrize(
-    "head", ["Content-Length: 100\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"]
-)
+@each("head", ["Content-Length: 100\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"])
 async def test_half_a_body_is_not_waited_for(head: str) -> None:
     async with listening(ListeningLimits(body_seconds=0.02)) as address:
         reader, writer = await asyncio.open_connection(*address)
@@ -105,7 +104,7 @@ async def test_half_a_body_is_not_waited_for(head: str) -> None:
         writer.close()
 
 
-@pytest.mark.parametrize(
+@each(
     "parts",
     [
         # Without end: lines, a line, an address; of two meanings: hosts, lengths.
@@ -137,7 +136,7 @@ async def test_a_head_without_end_or_of_two_meanings_is_not_answered(parts: list
         writer.close()
 
 
-@pytest.mark.parametrize("size", [1_000, 70_000, 3_000_000])
+@each("size", [1_000, 70_000, 3_000_000])
 async def test_a_large_body_is_no_large_head(size: int) -> None:
     request = f"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: {size}\r\n\r\n".encode()
     async with listening(ListeningLimits()) as address:
@@ -221,7 +220,7 @@ async def test_a_request_that_is_cut_off_at_the_end_is_told_so() -> None:
     writer.close()
 
 
-@pytest.mark.parametrize(("proxies", "seen"), [((), b"127.0.0.1"), (("127.0.0.1",), b"192.0.2.7")])
+@each(("proxies", "seen"), [((), b"127.0.0.1"), (("127.0.0.1",), b"192.0.2.7")])
 async def test_who_asks_is_believed_of_proxies_alone(proxies: tuple[str, ...], seen: bytes) -> None:
     async with listening(ListeningLimits(proxies=proxies)) as address:
         reader, writer = await asyncio.open_connection(*address)

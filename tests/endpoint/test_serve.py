@@ -75,23 +75,6 @@ def endpoint(*arguments: str) -> list[str]:
     return [*COMMAND, "serve", "grader", *arguments, "--port", "0"]
 
 
-def test_what_can_be_asked_is_said_at_the_start(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def start(*_: object, on_start: Callable[[str], object], **__: object) -> None:
-        on_start("http://127.0.0.1:8000")
-
-    (tmp_path / "reward.py").write_text(REWARD)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("assay.cli.endpoint.run_app", start)
-    with pytest.raises(SystemExit):
-        main(["serve", "grader", "reward.py"])
-    said = capsys.readouterr().out
-    assert "POST /v1/grade           Grade a batch of items.\n" in said
-    assert "POST /get_reward         Rewards of samples, for OpenRLHF.\n" in said
-    assert "described at http://127.0.0.1:8000/openapi.json\n" in said
-
-
 def test_a_file_is_served_until_ctrl_c(tmp_path: Path) -> None:
     (tmp_path / "reward.py").write_text(REWARD)
     with running(endpoint("reward.py"), tmp_path) as (url, process):
@@ -156,7 +139,8 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., lis
                 for method, path, body in requests:
                     replies.append((await http.request(method, path, json=body)).json())
 
-        def start(app: FastAPI, **_: object) -> None:
+        def start(app: FastAPI, *, on_start: Callable[[str], object], **_: object) -> None:
+            on_start("http://127.0.0.1:8000")
             asyncio.run(ask(app))
 
         monkeypatch.chdir(tmp_path)
@@ -168,7 +152,9 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., lis
     return asked
 
 
-def test_a_file_of_graders_is_served(tmp_path: Path, served: Callable[..., list[Any]]) -> None:
+def test_a_file_of_graders_is_served_and_what_can_be_asked_is_said_at_the_start(
+    tmp_path: Path, served: Callable[..., list[Any]], capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "graders.yaml").write_text(
         "- {type: exact_match}\n- {type: contains, substring: 'x', weight: 3}\n"
     )
@@ -180,6 +166,10 @@ def test_a_file_of_graders_is_served(tmp_path: Path, served: Callable[..., list[
     (reply,) = served("graders.yaml", ("POST", "/v1/grade", {"items": items}))
     assert [result["score"] for result in reply["results"]] == [1.0, 0.75, None]
     assert reply["results"][2]["status"] == "error"
+    said = capsys.readouterr().out
+    assert "POST /v1/grade           Grade a batch of items.\n" in said
+    assert "POST /get_reward         Rewards of samples, for OpenRLHF.\n" in said
+    assert "described at http://127.0.0.1:8000/openapi.json\n" in said
 
 
 def test_serve_is_one_call(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -335,18 +336,13 @@ async def test_signs_are_ignored_by_name_and_the_task_may_ask_for_a_name(tmp_pat
         AuditGrader.check_options({"ignore": ["natve"]})
 
 
-async def test_only_what_changed_is_read(tmp_path: Path) -> None:
-    workspace = _trees(tmp_path, {"a.py": "import ctypes\n"}, {"b.py": "import ctypes\n"})
-    only = Workspace(path=workspace.path, source=workspace.source, changes=("c.py",))
-    assert (await AuditGrader.grade(workspace=only)).value == 1.0
-
-
-async def test_what_the_case_does_not_permit_is_read_too(tmp_path: Path) -> None:
+async def test_only_what_changed_is_read_and_what_the_case_does_not_permit(tmp_path: Path) -> None:
     hook = "def pytest_collection_modifyitems(items):\n    items[:] = []\n"
-    workspace = _trees(tmp_path, {}, {"conftest.py": hook})
-    seen = Workspace(
-        path=workspace.path, source=workspace.source, changes=(), left_out=("conftest.py",)
-    )
+    given = {"a.py": "import ctypes\n"}
+    workspace = _trees(tmp_path, given, {"b.py": "import ctypes\n", "conftest.py": hook})
+    only = replace(workspace, changes=("c.py",))
+    assert (await AuditGrader.grade(workspace=only)).value == 1.0
+    seen = replace(workspace, changes=(), left_out=("conftest.py",))
     assert _said(await AuditGrader.grade(workspace=seen)) == [("hooks", "conftest.py", 1)]
 
 

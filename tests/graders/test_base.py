@@ -91,9 +91,7 @@ NOT_RETURNABLE: list[tuple[object, str]] = [
     (-0.5, "must be in"),
     (None, "must be a number, got NoneType"),
     ("MET", "must be a number, got str"),
-    ([1.0], "must be a number, got list"),
     ((1.0,), "a tuple of (float)"),
-    ((1.0, {}, "x"), "a tuple of (float, dict, str)"),
     ((1.0, "why"), "a tuple of (float, str)"),
     ((True, {}), "is a bool"),
 ]
@@ -325,14 +323,22 @@ async def test_attack_a_list_of_options_that_changes_later_changes_no_grader() -
     assert (await LongEnough.grade(answer="a", target=1, marks=marks)).value == 0.0
 
 
-async def test_a_subclass_may_have_a_compute_score_of_its_own() -> None:
+async def test_a_subclass_may_have_a_compute_score_of_its_own_and_ask_the_dataclass_above() -> None:
     class Always(LongEnough):
         @classmethod
         async def compute_score(cls, answer: str) -> float:
             return 0.5
 
+    class Half(LongEnough):
+        @classmethod
+        async def compute_score(cls, **named: object) -> Score:
+            found = super().compute_score(**named)
+            assert isinstance(found, Awaitable)
+            return 0.5 * cast("float", await found)
+
     assert list(Always.parameters()[0]) == ["answer"]
     assert (await Always.grade(answer="")).value == 0.5
+    assert (await Half.grade(answer="abc", target=3)).value == 0.5
 
 
 class Alike:
@@ -372,17 +378,6 @@ async def test_attack_a_submission_leaves_nothing_in_a_dataclass_for_the_next_on
 
     for _ in range(2):
         assert (await Remembers.grade(answer="x")).value == 1.0
-
-
-async def test_a_subclass_may_ask_the_dataclass_above_it() -> None:
-    class Half(LongEnough):
-        @classmethod
-        async def compute_score(cls, **named: object) -> Score:
-            found = super().compute_score(**named)
-            assert isinstance(found, Awaitable)
-            return 0.5 * cast("float", await found)
-
-    assert (await Half.grade(answer="abc", target=3)).value == 0.5
 
 
 _SETTING: ContextVar[str] = ContextVar("setting", default="nobody's")
@@ -459,20 +454,15 @@ async def test_graders_begin_in_their_order_whatever_waits() -> None:
         @classmethod
         async def compute_score(cls, note: str) -> float:
             begun.append(note)
-            return 1.0
-
-    class Waits(Noted):
-        @classmethod
-        async def compute_score(cls, note: str) -> float:
-            begun.append(note)
-            await asyncio.sleep(0)
+            if note == "2":
+                await asyncio.sleep(0)
             return 1.0
 
     async def foreign() -> SubScore:
         begun.append("foreign")
         return SubScore(name="foreign", value=1.0)
 
-    await combine(Noted.grade(note="1"), Waits.grade(note="2"), Noted.grade(note="3"))
+    await combine(*(Noted.grade(note=note) for note in "123"))
     await combine(foreign(), Noted.grade(note="4"))
     assert begun == ["1", "2", "3", "foreign", "4"]
 

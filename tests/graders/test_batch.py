@@ -35,7 +35,7 @@ from tests.endpoint_servers import faulty, graded
 
 Rewards: TypeAlias = "list[float | None]"
 Rows: TypeAlias = "Sequence[Submission | Mapping[str, Json]]"
-Jobs: TypeAlias = "dict[str, tuple[Batched | type[Batched], Rows]]"
+Jobs: TypeAlias = "dict[str, tuple[Batched | type[Batched], Rows, Rewards]]"
 
 EXACT = GraderSpec(type="exact_match")
 ROWS: list[dict[str, Json]] = [
@@ -43,6 +43,7 @@ ROWS: list[dict[str, Json]] = [
     {"answer": "5", "expected": "4"},
     {"answer": "4"},
 ]
+THREE: Rewards = [1.0, 0.0, None]
 SOURCE = """\
 from adaptive_harmony import StringThread
 
@@ -110,46 +111,39 @@ def jobs(tmp_path: Path) -> Generator[Jobs]:
     file = tmp_path / "graders.yaml"
     file.write_text("- {type: f1_score, weight: 3}\n")
     (tmp_path / "good").write_text("")
-    judged: dict[str, Json] = {"criteria": ["The answer is four."], "canary": 0.0}
     trees = [Submission(workspace=Workspace(path=str(tmp_path))), Submission(answer="4")]
     with ExitStack() as stack:
         model = stack.enter_context(FakeJudge(_honest)).model
+        judged: dict[str, Json] = {"criteria": ["It is four."], "canary": 0.0, "model": model}
         url = stack.enter_context(faulty(graded)).url
         endpoint: dict[str, Json] = {"url": url, "allow_internal": True}
         yield {
-            "comparison": (EXACT, ROWS),
-            "numeric": (GraderSpec(type="numeric_match", options={"pick": "last"}), ROWS),
-            "mathematics": (GraderSpec(type="math_equal"), ROWS),
-            "declared in a file": (load_graders(str(file))[0], ROWS),
-            "function": (FunctionGrader(source=SOURCE), ROWS[:2]),
-            "judge": (GraderSpec(type="llm_judge", options={**judged, "model": model}), ROWS[:2]),
-            "endpoint": (GraderSpec(type="external_endpoint", options=endpoint), ROWS[:2]),
-            "workspace": (GraderSpec(type="command", options={"cmd": "test -f good"}), trees),
-            "own class": (Length, ROWS),
-            "own class that awaits": (Patient, ROWS),
-            "own object": (Within(most=Tolerance(1)), ROWS),
+            "comparison": (EXACT, ROWS, THREE),
+            "numeric": (GraderSpec(type="numeric_match", options={"pick": "last"}), ROWS, THREE),
+            "mathematics": (GraderSpec(type="math_equal"), ROWS, THREE),
+            "declared in a file": (load_graders(str(file))[0], ROWS, THREE),
+            "function": (FunctionGrader(source=SOURCE), ROWS[:2], [1.0, 0.25]),
+            "judge": (GraderSpec(type="llm_judge", options=judged), ROWS[:2], [1.0, 0.0]),
+            "endpoint": (
+                GraderSpec(type="external_endpoint", options=endpoint),
+                ROWS[:2],
+                [0.5, 0.5],
+            ),
+            "workspace": (
+                GraderSpec(type="command", options={"cmd": "test -f good"}),
+                trees,
+                [1.0, None],
+            ),
+            "own class": (Length, ROWS, [1.0, 1.0, None]),
+            "own class that awaits": (Patient, ROWS, THREE),
+            "own object": (Within(most=Tolerance(1)), ROWS, [1.0, 1.0, None]),
         }
-
-
-REWARDS: dict[str, Rewards] = {
-    "comparison": [1.0, 0.0, None],
-    "numeric": [1.0, 0.0, None],
-    "mathematics": [1.0, 0.0, None],
-    "declared in a file": [1.0, 0.0, None],
-    "function": [1.0, 0.25],
-    "judge": [1.0, 0.0],
-    "endpoint": [0.5, 0.5],
-    "workspace": [1.0, None],
-    "own class": [1.0, 1.0, None],
-    "own class that awaits": [1.0, 0.0, None],
-    "own object": [1.0, 1.0, None],
-}
 
 
 def ask(jobs: Jobs) -> dict[str, Rewards]:
     """What every kind gives; also called in other processes."""
     found: dict[str, Rewards] = {}
-    for name, (grader, rows) in jobs.items():
+    for name, (grader, rows, _) in jobs.items():
         batch = grader.grade_batch_now(rows, deadline=60)
         assert all(one.error for one in batch.graded if one.score is None), name
         found[name] = batch.rewards
@@ -157,7 +151,7 @@ def ask(jobs: Jobs) -> dict[str, Rewards]:
 
 
 async def ask_awaiting(jobs: Jobs) -> dict[str, Rewards]:
-    async def one(grader: Batched | type[Batched], rows: Rows) -> Rewards:
+    async def one(grader: Batched | type[Batched], rows: Rows, _: Rewards) -> Rewards:
         return (await grader.grade_batch(rows, deadline=60)).rewards
 
     return dict(zip(jobs, await asyncio.gather(*(one(*job) for job in jobs.values())), strict=True))
@@ -213,7 +207,7 @@ CALLERS: list[Callable[[Jobs], dict[str, Rewards]]] = [
 def test_every_kind_grades_batches_wherever_it_is_asked(
     caller: Callable[[Jobs], dict[str, Rewards]], jobs: Jobs
 ) -> None:
-    assert caller(jobs) == REWARDS
+    assert caller(jobs) == {name: rewards for name, (_, _, rewards) in jobs.items()}
 
 
 # ---- Turns ----
@@ -524,7 +518,7 @@ def test_what_graders_may_take_by_their_own_limits_comes_on_top() -> None:
     """A submission that hangs every command is worth 0; as our time-out it would have no reward."""
     slow = GraderSpec(type="command", options={"run": "true", "timeout_s": 1_800})
     assert way_of([slow, EXACT]).deadline == 600 + 1_800
-    assert way_of([EXACT]).deadline == 600
+    assert way_of([EXACT]).deadline == Reward(len)._way.deadline == 600
 
 
 async def test_a_turn_begins_when_the_loop_comes_to_it() -> None:

@@ -51,47 +51,27 @@ async def test_what_is_sent_in_assays_form() -> None:
         (asked,) = server.asked
     assert (asked.method, asked.path) == ("POST", "/v1/grade")
     assert asked.headers["content-type"] == "application/json"
+    said = {"system": "S", "user": "Q", "assistant": "A"}
+    whole: dict[str, Json] = {"answer": "A", "question": "Q", "expected": ["x", 1]}
+    whole |= {"messages": [{"role": role, "content": text} for role, text in said.items()]}
     assert asked.json == {
         "items": [
-            {
-                "id": "0",
-                "messages": [
-                    {"role": "system", "content": "S"},
-                    {"role": "user", "content": "Q"},
-                    {"role": "assistant", "content": "A"},
-                ],
-                "answer": "A",
-                "question": "Q",
-                "expected": ["x", 1],
-                "metadata": {"domain": "math"},
-            },
+            {"id": "0", **whole, "metadata": {"domain": "math"}},
             {"id": "1", "answer": "four", "question": "2+2?"},
         ]
     }
 
 
+TURNS: Json = [{"role": "user", "content": "2+2?"}, {"role": "assistant", "content": "four"}]
+ASKED: Json = {"turns": TURNS, "metadata": {"expected": "4"}, "id": 0}
+SAMPLES: Json = {"query": ["2+2?\nfour"], "prompts": ["2+2?\n"], "labels": ["4"]}
 SENT: list[tuple[Protocol, str, Json]] = [
-    (
-        "adaptive",
-        "/batch_score",
-        {
-            "requests": [
-                {
-                    "turns": [
-                        {"role": "user", "content": "2+2?"},
-                        {"role": "assistant", "content": "four"},
-                    ],
-                    "metadata": {"expected": "4"},
-                    "id": 0,
-                }
-            ]
-        },
-    ),
-    ("openrlhf", "/get_reward", {"query": ["2+2?\nfour"], "prompts": ["2+2?\n"], "labels": ["4"]}),
+    ("adaptive", "/batch_score", {"requests": [ASKED]}),
+    ("openrlhf", "/get_reward", SAMPLES),
 ]
 
 
-@pytest.mark.parametrize(("protocol", "path", "body"), SENT)
+@each(("protocol", "path", "body"), SENT)
 async def test_what_is_sent_in_other_forms(protocol: Protocol, path: str, body: Json) -> None:
     with faulty(raw("{}")) as server:
         one = Submission(answer="four", question="2+2?", expected="4")
@@ -110,14 +90,9 @@ async def test_what_is_sent_to_nemo_gym() -> None:
     assert found.score == 1.0
     assert asked.path == "/verify"
     assert message["content"] == [{"type": "output_text", "text": "A", "annotations": []}]
-    assert body == {
-        "domain": "math",
-        "question": "Q",
-        "expected": ["x", 1],
-        "responses_create_params": {
-            "input": [{"role": "system", "content": "S"}, {"role": "user", "content": "Q"}]
-        },
-    }
+    asked_of: Json = [{"role": "system", "content": "S"}, {"role": "user", "content": "Q"}]
+    row: dict[str, Json] = {"domain": "math", "question": "Q", "expected": ["x", 1]}
+    assert body == {**row, "responses_create_params": {"input": asked_of}}
 
 
 @each(
@@ -216,7 +191,6 @@ BELIEVED: list[tuple[Json, float | None, str]] = [
     ([{"id": "0", "score": 0}], 0.0, ""),
     ([{"id": "0", "score": True}], None, "is a bool"),
     ([{"id": "0", "score": "1"}], None, "must be a number, got str"),
-    ([{"id": "0", "score": None}], None, "must be a number"),
     ([{"id": "0", "score": math.nan}], None, "nan"),
     ([{"id": "0", "score": 10**400}], None, "too large"),
     ([{"id": "0", "score": 1.0001}], None, "not from 0 to 1"),
@@ -235,7 +209,6 @@ BELIEVED: list[tuple[Json, float | None, str]] = [
     ([{**GOOD, "details": ["why"]}], None, "its 'details': expected a mapping"),
     ([{**GOOD, "assurance": "best"}], None, "its 'assurance': 'best' is not"),
     ([{**GOOD, "reason": None, "flags": None, "details": None}], 1.0, ""),
-    ([{"id": "0", "score": -0.0}], 0.0, ""),
     ([{**GOOD, "error": "try later"}], None, "error: try later"),
     ([{**GOOD, "status": "error"}], None, "no reason was given"),
     ([{**GOOD, "error": False}], None, "no reason"),
@@ -306,7 +279,7 @@ async def test_details_do_not_stand_for_what_is_known_here() -> None:
     assert found[0].details["_parameters"] != {}
 
 
-@pytest.mark.parametrize(("told", "word"), [(None, "separate"), ("model", "model")])
+@each(("told", "word"), [(None, "separate"), ("model", "model")])
 async def test_what_an_endpoint_knows_to_be_weaker_is_believed(told: Json, word: str) -> None:
     results: Json = [{**GOOD, "assurance": told}]
     with faulty(answering(lambda _: {"results": results})) as server:

@@ -395,15 +395,16 @@ def test_trainers_and_callers_of_classes_may_say_it_too(tmp_path: Path) -> None:
     assert (again.options, again.from_row) == ({"substring": "a"}, {})
 
 
-def test_graders_that_are_sent_to_another_machine_take_it_along(tmp_path: Path) -> None:
-    spec = spec_of(type="contains", substring={"from": "expected"})
-    sent = SentGraders.of([spec])
-    assert sent.unpacked(str(tmp_path)) == (spec,)
-
-
-def test_what_comes_from_a_row_is_not_lacking() -> None:
-    spec = spec_of(type="exact_match", expected={"from": "metadata.gold"})
-    require_parts([spec], {"answer", "metadata"})
+def test_what_comes_from_a_row_is_not_lacking_and_goes_along_to_another_machine(
+    tmp_path: Path,
+) -> None:
+    spec = spec_of(type="contains", substring={"from": "question"})
+    assert SentGraders.of([spec]).unpacked(str(tmp_path)) == (spec,)
+    gold = spec_of(type="exact_match", expected={"from": "metadata.gold"})
+    require_parts([gold], {"answer", "metadata"})
+    with pytest.raises(InputError, match="there is no question here"):
+        spec.given_by(Submission(answer="a"))
+    assert spec.given_by(Submission(answer="a", question="a?")) == {"substring": "a?"}
 
 
 def test_an_option_of_any_kind_may_come_from_a_row_unless_it_is_its_authors() -> None:
@@ -423,13 +424,6 @@ def test_an_option_of_any_kind_may_come_from_a_row_unless_it_is_its_authors() ->
     assert not validator.is_valid({"type": "regex_match", "pattern": {"from": "expected", "a": 1}})
 
 
-def test_a_submission_without_metadata_has_none() -> None:
-    spec = spec_of(type="contains", substring={"from": "question"})
-    with pytest.raises(InputError, match="there is no question here"):
-        spec.given_by(Submission(answer="a"))
-    assert spec.given_by(Submission(answer="a", question="a?")) == {"substring": "a?"}
-
-
 _JUDGES: list[dict[str, Json]] = [
     {"type": "llm_judge", "criteria": ["a"], "reference": "b", "model": "fake"},
     {"type": "binary_judge", "criteria": "a", "examples": [], "model": "fake"},
@@ -439,11 +433,11 @@ _JUDGES: list[dict[str, Json]] = [
 ]
 
 
-@pytest.mark.parametrize(
+@each(
     ("declaration", "option"),
     [
-        pytest.param(one, option, id=f"{one['type']}-{option}-{number}")
-        for number, one in enumerate([*GOOD, *_JUDGES])
+        (one, option)
+        for one in [*GOOD, *_JUDGES]
         for option in one
         if option not in ("type", "name", "weight", "gate")
         and not str(one["type"]).startswith("py")
@@ -455,7 +449,7 @@ async def test_whatever_is_asked_of_a_grader_before_its_rows_are_there_has_an_an
     """A judge whose criterion came from rows broke the warnings about its templates."""
     problems: list[Problem] = []
     data: dict[str, Json] = {**declaration, option: {"from": "metadata.x"}}
-    (tmp_path / "wanted").mkdir()
+    (tmp_path / "wanted").mkdir(exist_ok=True)
     (tmp_path / "rubric.md").write_text("It is polite.")
     spec = read_spec(data, (), problems, base=str(tmp_path))
     if spec is None:

@@ -13,7 +13,7 @@ import pytest
 from assay.errors import InputError, ModelError
 from assay.graders.apply import grade_submission
 from assay.graders.openai.definitions import lacking, read_definition
-from assay.graders.openai.judges import ScoreModel
+from assay.graders.openai.judges import LabelModel, ScoreModel
 from assay.graders.openai.messages import reference_of
 from assay.graders.openai.rewards import FaultError
 from assay.graders.openai.template import TemplateScope, sample_of
@@ -87,26 +87,22 @@ async def test_a_number_beyond_the_range_is_cut_to_it(result: float, value: floa
 
 
 @each(
-    "said",
+    "reply",
     [
-        *(gives("6"), gives(None), gives(True), {"steps": []}, "six", "", "[6]", "6"),
-        *('{"result": NaN}', '{"result": 1e999}'),
+        *("", "six", "6", "[6]", "{}", '{"result": "6"}', '{"result": true}', '{"result": null}'),
+        *('{"result": NaN}', '{"result": 1e999}', '{"result": -9' + "9" * 400 + "}"),
     ],
 )
-async def test_what_is_no_number_is_an_error_and_no_zero(said: Json) -> None:
-    with model(lambda request: said) as (name, asked):
-        found = await graded(score_model(name))
-    assert found.isError
-    assert only(found).value is None
-    assert (only(found).metadata or {})["flag"] == "model_grader_parse_error"
-    assert len(asked) == 2, "it is asked once to correct its reply"
-
-
-@each("result", [10**400, -(10**400)])
-async def test_attack_a_number_beyond_all_scales_is_full_marks(result: int) -> None:
-    with model(lambda request: gives(result)) as (name, _):
+async def test_what_is_no_number_is_an_error_and_no_zero(reply: str) -> None:
+    with pytest.raises(FaultError) as caught:
+        cast("ScoreModel", read_definition(score_model())).verdict(reply)
+    assert caught.value.flag == "model_grader_parse_error"
+    with model(lambda request: reply) as (name, asked):
         found = await graded(score_model(name))
     assert (found.isError, only(found).value) == (True, None)
+    assert (only(found).metadata or {})["flag"] == "model_grader_parse_error"
+    if "99" not in reply:
+        assert len(asked) == 2, "it is asked once to correct its reply"
 
 
 async def test_a_label_passes_or_does_not() -> None:
@@ -119,6 +115,10 @@ async def test_a_label_passes_or_does_not() -> None:
     for other in others:
         with model(lambda request, other=other: gives(other)) as (name, _):
             assert (await graded(label_model(name))).isError
+    judge = cast("LabelModel", read_definition(label_model()))  # as what was recorded is read
+    for reply in ('{"result": "Polite"}', '{"result": ["polite"]}'):
+        with pytest.raises(FaultError, match="not one of the labels"):
+            judge.verdict(reply)
 
 
 @each(

@@ -46,10 +46,8 @@ def render(text: str, answer: str | None = "hello", item: dict[str, Json] | None
 @each(
     ("template", "text"),
     [
-        ("", ""),
         ("plain { text } }", "plain { text } }"),
         ("{{ item.x }}", "ex"),
-        ("{{item.x}}", "ex"),
         ("{{\n item.x\t}}", "ex"),
         ("<{{item.x}}|{{ sample.output_text }}>", "<ex|hello>"),
         ("{{ item.n }} {{ item.f }} {{ item.yes }} {{ item.none }}", "3 1.0 true null"),
@@ -77,7 +75,6 @@ def test_what_is_put_in_is_never_a_template_again() -> None:
         ("{{ item.x", "is never closed"),
         ("{{ }}", "names nothing"),
         ("{{ output_text }}", "names nothing"),
-        ("{{ items.x }}", "names nothing"),
         ("{{ item.x | upper }}", "names nothing"),
         ("{{ item.x() }}", None),
         ("{{ item..x }}", "names nothing"),
@@ -86,7 +83,6 @@ def test_what_is_put_in_is_never_a_template_again() -> None:
         ("{{ item. x }}", "names nothing"),
         ("abc {{ 1 + 1 }}", "at character 5"),
         ("{{" * 400_000, "is never closed"),
-        ("{" * 1_000_000, "is never closed"),
         ("x" * 1_000_001, "is longer"),
     ],
 )
@@ -104,16 +100,11 @@ def test_what_is_no_template_is_refused(template: str, message: str | None) -> N
 @each(
     "path",
     [
-        "item.__class__",
         "item.__class__.__mro__[1].__subclasses__",
         "item.x.upper",
         "item.keys",
-        "item.list.append",
         "item.list[9]",
-        "item.n.real",
-        "item.deep[0]",
         "sample.__dict__",
-        "sample.model",
         "item.x[0]",
     ],
 )
@@ -124,27 +115,22 @@ def test_an_attribute_is_no_key(path: str) -> None:
     assert caught.value.flag == "invalid_variable_error"
 
 
-@pytest.mark.parametrize("path", ["output_json.name", "output_tools[0]", "choices[1]"])
-def test_what_the_model_did_not_write_is_the_models_fault(path: str) -> None:
-    with pytest.raises(SubmissionFaultError, match="is missing"):
-        render(f"{{{{ sample.{path} }}}}")
-
-
-def test_without_an_answer_nothing_is_the_models_fault() -> None:
-    for path in ("output_text", "output_json.name"):
-        with pytest.raises(FaultError) as caught:
-            render(f"{{{{ sample.{path} }}}}", None)
-        assert not isinstance(caught.value, SubmissionFaultError)
-
-
-def test_whose_text_is_too_long_decides_whose_fault_it_is() -> None:
-    long = "x" * (MAX_RENDERED + 1)
-    template = "{{ item.x }}{{ sample.output_text }}"
+def test_whose_fault_it_is_that_something_is_missing_or_too_long() -> None:
+    for path in ("output_json.name", "output_tools[0]", "choices[1]"):
+        with pytest.raises(SubmissionFaultError, match="is missing"):
+            render(f"{{{{ sample.{path} }}}}")
+    long, template = "x" * (MAX_RENDERED + 1), "{{ item.x }}{{ sample.output_text }}"
     with pytest.raises(SubmissionFaultError):
         render(template, long)
-    with pytest.raises(FaultError) as caught:
-        render(template, "short", {"x": long})
-    assert not isinstance(caught.value, SubmissionFaultError)
+    cases: list[tuple[str, str | None, dict[str, Json]]] = [
+        ("{{ sample.output_text }}", None, ITEM),  # without an answer nothing is the model's
+        ("{{ sample.output_json.name }}", None, ITEM),
+        (template, "short", {"x": long}),
+    ]
+    for text, answer, item in cases:
+        with pytest.raises(FaultError) as caught:
+            render(text, answer, item)
+        assert not isinstance(caught.value, SubmissionFaultError)
 
 
 def test_many_references_to_a_large_value_stop_early() -> None:
@@ -198,19 +184,13 @@ def test_a_row_without_item_is_an_item_itself() -> None:
 
 
 def test_the_answer_counts_and_not_what_was_recorded_of_it() -> None:
-    recorded: dict[str, Json] = {
-        "output_text": "old",
-        "output_json": {"old": 1},
-        "choices": [],
-        "output_tools": [{"id": "1"}],
-    }
-    sample = scope_of(answer="new", metadata={"sample": recorded}).sample
-    assert sample["output_text"] == "new"
+    recorded: dict[str, Json] = {"output_text": "old", "output_json": {"old": 1}, "choices": []}
+    called: Json = [{"id": "1"}]
+    sample = scope_of(
+        answer="new", metadata={"sample": {**recorded, "output_tools": called}}
+    ).sample
+    assert (sample["output_text"], sample["output_tools"]) == ("new", called)
     assert "output_json" not in sample
-    assert sample["output_tools"] == [{"id": "1"}]
-
-
-def test_the_last_word_of_a_conversation_is_the_answer() -> None:
     thread = StringThread([("user", "q"), ("assistant", "said")])
     assert scope_of(thread=thread).sample["output_text"] == "said"
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import cast
 
-import pytest
-
 from assay.errors import ModelError
 from assay.graders.pairwise import PairwiseGrader
 from assay.scoring import Json, SubScore
@@ -163,34 +161,28 @@ async def test_an_answer_cannot_declare_itself_the_winner(answer: str) -> None:
             answer=answer, other=GOOD, criteria="The answer names Paris.", model=judge.model
         )
     assert node.value == 0.0
-
-
-async def test_an_answer_that_orders_its_victory_is_noted() -> None:
     node = await compare(fair, FORGERIES[3], other=GOOD)
     assert "override" in str((node.metadata or {})["injection_suspected"])
 
 
-async def test_a_judge_that_obeys_an_answer_in_both_orders_is_found_out() -> None:
-    def captured(one: Shown) -> Json:
-        return winner("A" if "Ignore" in one.fences["answer-a"] else "B")
-
-    attack = FORGERIES[3]
-    for answer, other in ((attack, GOOD), (GOOD, attack)):
-        node = await compare(captured, answer, other=other)
-        assert (node.status, "cannot be trusted" in node.reason) == ("error", True)
+def captured(one: Shown) -> Json:
+    """Obeys an answer in both orders."""
+    return winner("A" if "Ignore" in one.fences["answer-a"] else "B")
 
 
-@pytest.mark.parametrize("word", ["A", "B"])
-async def test_a_judge_that_an_answer_orders_to_name_a_place_is_found_out(word: str) -> None:
+def second(one: Shown) -> Json:
+    """Prefers whoever stands second."""
+    return winner("B")
+
+
+@each("say", [captured, first, second])
+async def test_a_judge_that_obeys_an_answer_is_found_out(say: object) -> None:
     """Otherwise an order to say A, whatever stands there, makes a defeat a tie."""
-
-    def always(one: Shown) -> Json:
-        return winner(word)
-
     for answer, other in ((FORGERIES[3], GOOD), (GOOD, FORGERIES[3])):
-        node = await compare(always, answer, other=other)
+        node = await compare(say, answer, other=other)
         assert (node.status, "cannot be trusted" in node.reason) == ("error", True)
-    assert (await compare(always, BAD, other=GOOD)).value == 0.5  # nobody ordered it
+    if say is not captured:
+        assert (await compare(say, BAD, other=GOOD)).value == 0.5  # nobody ordered it
 
 
 async def test_a_probe_that_fails_speaks_for_nobody() -> None:

@@ -383,20 +383,6 @@ class TestPytest:
         assert (node.passed, node.gate) == (False, True)
         assert "notes" not in evidence(node)
 
-    async def test_no_work_is_a_zero_with_a_reason(self, case: Case) -> None:
-        node = await case.grade()
-        assert (node.status, node.value) == ("scored", 0.0)
-        assert evidence(node)["missing"] == [
-            "test_hidden.py::test_add",
-            "test_hidden.py::test_double",
-        ]
-
-    async def test_the_whole_suite_without_hidden_files(self, case: Case) -> None:
-        case.given("tests/test_kit.py", HIDDEN)
-        case.submit("kit.py", HONEST)
-        node = await case.grade(inject=None)
-        assert node.value == 1.0, evidence(node)
-
     @pytest.mark.parametrize(
         "cmd", ["pytest test_hidden.py", "python -W error -m pytest -q", "cd . && py.test -q"]
     )
@@ -455,17 +441,20 @@ class TestPytest:
         with pytest.raises(GraderError, match="inject a file with tests"):
             await case.grade(inject=None)
 
-    async def test_a_solution_that_hides_the_tests_is_no_mistake_of_the_author(
+    async def test_the_whole_suite_counts_without_hidden_files_also_if_a_solution_hides_it(
         self, case: Case
     ) -> None:
         case.given("tests/test_kit.py", HIDDEN)
+        case.submit("kit.py", HONEST)
+        node = await case.grade(inject=None)
+        assert node.value == 1.0, evidence(node)
         hiding = (
             "import sys\nframe = sys._getframe(1)\n"
             "while 'test_kit' not in frame.f_code.co_filename:\n    frame = frame.f_back\n"
             "frame.f_globals['__test__'] = False\n"
         )
         case.submit("kit.py", f"{hiding}{HONEST}")
-        node = await case.grade(inject=None)
+        node = await case.grade(inject=None)  # and no mistake of the author
         assert (node.status, node.value) == ("scored", 0.0), evidence(node)
 
     @pytest.mark.parametrize("cmd", ["nosuchrunner x", "cd . && nosuchrunner"])
@@ -523,12 +512,15 @@ class TestPytest:
             assert node.value == value, evidence(node)
             assert ("answers equal to everything: kit.Whole" in str(node.flags)) == (value == 0.0)
 
-    async def test_two_gradings_at_once_do_not_mix(self, case: Case, tmp_path: Path) -> None:
+    async def test_two_gradings_at_once_do_not_mix_and_no_work_is_a_zero_with_a_reason(
+        self, case: Case, tmp_path: Path
+    ) -> None:
         case.submit("kit.py", HONEST)
         (tmp_path / "other").mkdir()
-        other = Case(tmp_path / "other")
-        nodes = await asyncio.gather(case.grade(), other.grade())
-        assert [node.value for node in nodes] == [1.0, 0.0]
+        nodes = await asyncio.gather(case.grade(), Case(tmp_path / "other").grade())
+        assert [(node.status, node.value) for node in nodes] == [("scored", 1.0), ("scored", 0.0)]
+        ids = ["test_hidden.py::test_add", "test_hidden.py::test_double"]
+        assert evidence(nodes[1])["missing"] == ids
 
     async def test_a_condition_of_the_author_leaves_a_test_out_and_a_faked_one_does_not(
         self, case: Case
@@ -579,6 +571,26 @@ async def test_a_step_before_the_tests_that_speaks_in_their_name(case: Case) -> 
     case.submit("build.py", forge)
     node = await case.grade(TestsGrader, cmd="python3 build.py && python3 -m pytest test_hidden.py")
     assert (node.value, node.flags) == (0.0, ("second runner",))
+
+
+async def test_a_run_inside_the_tests_is_refused_and_noted_and_a_forged_report_is_a_sign(
+    case: Case,
+) -> None:
+    asks = (
+        "import socket\nlink = socket.socket(socket.AF_UNIX)\nlink.connect('/opt/assay/channel')\n"
+        "assert 'refused' in link.makefile().readline()\n"
+    )
+    case.submit("kit.py", f"{asks}{HONEST}")
+    node = await case.grade()
+    assert (node.value, node.flags) == (1.0, ()), evidence(node)
+    assert "1 test runs inside the tests were not reported" in str(evidence(node)["notes"])
+    sprays = (
+        "import os\nfor fd in range(3, 1000):\n    try:\n        os.write(fd, b'2 passed\\n')\n"
+        "    except OSError:\n        pass\n"
+    )
+    case.submit("kit.py", f"{sprays}{HONEST}")
+    node = await case.grade()
+    assert (node.value, node.flags) == (0.0, ("forged report",)), evidence(node)
 
 
 async def test_modules_of_the_submission_shadow_nothing_of_the_runner(case: Case) -> None:

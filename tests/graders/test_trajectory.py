@@ -120,6 +120,7 @@ _TRACE: list[tuple[dict[str, Any], str]] = [
     ({"require_tools": []}, "asserts nothing"),
     ({"require_no_denied": False}, "asserts nothing"),
     ({"max_tool_calls": {"write": -1}}, "max_tool_calls.write: must be 0 or more"),
+    ({"max_tool_calls": {"wrte": 1}}, "did you mean 'write'"),
     ({"max_cost_usd": float("nan")}, "0 or more"),
     ({"max_tokens": float("nan")}, "whole number|0 or more"),
     ({"max_tool_calls": float("inf")}, "whole number|0 or more"),
@@ -196,16 +197,12 @@ def test_seconds_are_of_the_run_or_of_the_steps() -> None:
 # What counts as a call
 
 
-def test_a_request_and_its_round_trip_are_one_call() -> None:
+def test_a_request_and_its_round_trip_are_one_call_and_one_id_hides_none() -> None:
     call = ToolCall(name="Bash", id="a")
     unnamed = ToolCall(name="Read")
     asked = AgentStep(tool_calls=(call, unnamed, unnamed, ToolCall(name="Grep", id="b")))
     steps = trace(asked, ToolStep(call=unnamed), ToolStep(call=call))
     assert [seen.call.name for seen in observed_calls(steps)] == ["Bash", "Read", "Read", "Grep"]
-
-
-def test_one_id_for_many_calls_hides_none_of_them() -> None:
-    call = ToolCall(name="Bash", id="same")
     steps = trace(AgentStep(tool_calls=(call, call)), *[ToolStep(call=call)] * 3)
     assert len(observed_calls(steps)) == 3
     assert checked(steps, max_tool_calls=2).value == 0.0

@@ -67,17 +67,14 @@ def test_few_cases_never_make_a_claim_however_large_the_difference(cases: int) -
     assert (found.difference.p_value, found.sign_p) == (None, None)
 
 
-def test_five_wins_among_many_ties_are_too_few_to_tell() -> None:
+def test_five_wins_among_many_ties_are_too_few_to_tell_and_ties_alone_no_difference() -> None:
     found = compared([0.0] * 100, [1.0] * 5 + [0.0] * 95)
     assert found.interval.low is not None
     assert found.interval.low > 0  # Student's t would claim it
     assert found.finding == "too few cases to tell"
-
-
-def test_equal_runs_are_no_clear_difference() -> None:
-    found = compared([0.5] * 30, [0.5] * 30)
-    assert found.finding == "no clear difference"
-    assert (found.interval.low or 0) < 0 < (found.interval.high or 0)
+    equal = compared([0.5] * 30, [0.5] * 30)
+    assert equal.finding == "no clear difference"
+    assert (equal.interval.low or 0) < 0 < (equal.interval.high or 0)
 
 
 def test_errors_and_skips_are_counted_and_never_a_zero() -> None:
@@ -97,6 +94,8 @@ def test_a_drop_that_hides_behind_errors_is_no_verdict() -> None:
     decided = comparison_verdict(found, max_drop=0.5)
     assert decided.code == 3
     assert "1 cell graded before has no reward now (1 could not be graded)" in decided.line
+    decided = comparison_verdict(compared([1.0], [None]))
+    assert (decided.code, "no cell has a reward on both sides" in decided.line) == (3, True)
 
 
 def test_cells_that_an_unfinished_run_lacks_are_no_verdict() -> None:
@@ -111,17 +110,8 @@ def test_cells_that_an_unfinished_run_lacks_are_no_verdict() -> None:
 def test_a_drop_as_measured_decides(bar: float, code: int) -> None:
     found = compared([1.0] * 4, [1.0, 1.0, 1.0, 0.0])
     assert comparison_verdict(found, max_drop=bar).code == code
-
-
-def test_rounding_is_no_drop() -> None:
-    found = compared([0.1 + 0.2], [0.3])
-    assert found.same == 1
-    assert comparison_verdict(found, max_drop=0.0).code == 0
-
-
-def test_nothing_graded_on_both_sides_is_no_verdict() -> None:
-    decided = comparison_verdict(compared([1.0], [None]))
-    assert (decided.code, "no cell has a reward on both sides" in decided.line) == (3, True)
+    rounded = compared([0.1 + 0.2], [0.3])
+    assert (rounded.same, comparison_verdict(rounded, max_drop=0.0).code) == (1, 0)
 
 
 def test_every_case_counts_the_same_however_many_trials_it_has() -> None:
@@ -132,25 +122,18 @@ def test_every_case_counts_the_same_however_many_trials_it_has() -> None:
     assert (found.before.alone, found.after.alone) == (1, 1)
 
 
-def test_agents_are_compared_where_each_side_has_one() -> None:
+def test_agents_are_compared_where_each_side_has_one_and_otherwise_with_themselves() -> None:
     before = side([cell("a", 0.0), cell("b", 0.0)])
     after = side([cell("a", 1.0, model="other"), cell("b", 0.0, model="other")])
     found = compare(before, after)
     assert found.pairs == 2
     assert found.reasons[0] == "agent: h · m → h · other"
-
-
-def test_of_several_agents_each_is_compared_with_itself() -> None:
     many = [cell("a", 0.0), cell("a", 1.0, model="other")]
     found = compare(side(many), side([replace(one, reward=1.0) for one in many]))
-    assert (found.pairs, found.interval.mean) == (2, 0.5)
-
-
-def test_runs_that_share_no_cell_are_refused_with_what_they_have() -> None:
-    one = side([cell("a", 0.0), cell("a", 0.0, model="n")])
-    other = side([cell("a", 0.0, model="x"), cell("a", 0.0, model="y")])
+    assert (found.pairs, found.interval.mean) == (2, 0.5), "each is compared with itself"
+    strangers = side([cell("a", 0.0, model="x"), cell("a", 0.0, model="y")])
     with pytest.raises(InputError, match=r"none of the same case, model and trial.*h · x, h · y"):
-        compare(one, other)
+        compare(side(many), strangers)
 
 
 def test_what_changed_beside_the_work_is_said() -> None:

@@ -165,13 +165,8 @@ def test_the_tree_shows_status_value_weight_and_depth() -> None:
         "! error judge",
         "– skipped trace",
     ]
-
-
-def test_a_gate_below_one_is_shown_as_failed_even_if_its_grader_was_content() -> None:
+    # A gate below one has failed even if its grader was content.
     assert tree([SubScore("g", 0.9, gate=True, passed=True)]) == ["✗ 0.90 g (gate)"]
-
-
-def test_a_wide_tree_is_cut_with_a_note() -> None:
     assert tree([SubScore(f"n{n}", 1.0) for n in range(9)], limit=2)[2:] == ["… 7 more"]
 
 
@@ -208,21 +203,18 @@ def facts(**metadata: Any) -> dict[str, tuple[str, ...]]:
     return {fact.label: fact.lines for fact in found}
 
 
-def test_evidence_comes_in_the_order_of_questions() -> None:
+def test_evidence_comes_in_the_order_of_questions_cut_and_without_what_says_nothing() -> None:
     shown = facts(model="m", stdout="a\nb\nc", exit_code=1, verdict="UNMET", _parameters={"x": 1})
     assert list(shown) == ["reason", "flagged", "exit code", "verdict", "stdout", "model"]
     assert shown["exit code"] == ("1",)
-
-
-def test_evidence_keeps_the_end_of_outputs_and_the_start_of_all_else() -> None:
+    zero = facts(exit_code=0, timed_out=False)
+    assert (zero["exit code"], zero["timed out"]) == (("0",), ("no",))
+    nothing_twice = facts(reason="why", stderr="", notes=None, tags=[])
+    assert list(nothing_twice) == ["reason", "flagged"], "and nothing empty"
+    # Of outputs the end is kept, of all else the start.
     shown = facts(stdout="a\nb\nc", explanation="a\nb\nc")
     assert shown["stdout"] == ("… 1 line before", "b", "c")
     assert shown["explanation"] == ("a", "b", "… 1 line more")
-
-
-def test_evidence_says_nothing_twice_and_nothing_empty() -> None:
-    shown = facts(reason="why", stderr="", notes=None, tags=[])
-    assert list(shown) == ["reason", "flagged"]
 
 
 def test_long_evidence_is_laid_out_over_lines() -> None:
@@ -248,11 +240,6 @@ def test_evidence_is_words_and_not_raw_json() -> None:
         "left: none",
         "why: nothing",
     ]
-
-
-def test_evidence_shows_zero_and_false() -> None:
-    shown = facts(exit_code=0, timed_out=False)
-    assert (shown["exit code"], shown["timed out"]) == (("0",), ("no",))
 
 
 def test_evidence_that_is_no_json_is_shown_all_the_same() -> None:

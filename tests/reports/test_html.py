@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
+from math import inf, nan
 from pathlib import Path
 from typing import Any
 
@@ -19,35 +20,7 @@ from assay.scoring.results import SubScore
 from assay.shown import Html, element, joined
 from assay.store.records import CellRecord, RunRecord
 from tests.report_files import ReportFile
-
-RUN = RunRecord(id="r1", created_at="2026-11-21T09:08:30Z", label="nightly", config={"trials": 2})
-
-
-def cell(case: str = "sort", **more: Any) -> CellRecord:
-    fields: dict[str, Any] = {
-        "harness": "echo",
-        "model": "small",
-        "status": "graded",
-        "reward": 1.0,
-        "passed": True,
-        **more,
-    }
-    return CellRecord(run_id="r1", case=case, **fields)
-
-
-def failing(case: str = "sort", **more: Any) -> CellRecord:
-    node = SubScore(
-        "tests",
-        0.25,
-        metadata={"exit_code": 1, "stdout": "3 failed", "_parameters": {"cmd": "pytest"}},
-        children=[SubScore("test_a", 0.0, reason="assert 1 == 2"), SubScore("test_b", 1.0)],
-    )
-    fields: dict[str, Any] = {"reward": 0.25, "passed": False, "subscores": (node.to_dict(),)}
-    return cell(case, **{**fields, **more})
-
-
-def errored(case: str = "e", **more: Any) -> CellRecord:
-    return cell(case, **{"status": "error", "reward": None, "error": "judge: 503", **more})
+from tests.reports.made import RUN, cell, errored, failing, hostile_cells, hostile_run
 
 
 def report(
@@ -85,6 +58,7 @@ def test_the_policy_admits_its_script_and_its_style_sheet_and_no_request(tmp_pat
     )
     assert "url(" not in style
     assert "@import" not in style
+    assert len(gzip.compress(f"{script}{style}".encode())) < 195_000, "every file carries it"
 
 
 def test_whoever_runs_no_script_reads_the_verdict_and_every_cell(tmp_path: Path) -> None:
@@ -116,12 +90,6 @@ def test_a_file_whose_script_was_not_built_says_so(
     assert "✓ PASS: " in found.text
 
 
-def test_what_every_file_carries_is_small(tmp_path: Path) -> None:
-    found = report(tmp_path, cell())
-    carried = found.inside["script"][1] + found.inside["style"][0]
-    assert len(gzip.compress(carried.encode())) < 195_000
-
-
 def test_every_score_is_there_down_to_its_evidence(tmp_path: Path) -> None:
     found = report(tmp_path, failing(answer="Paris?", digest="sha256:12", flags=("odd",)))
     for fact in (
@@ -148,12 +116,11 @@ def test_numbers_stand_beside_what_they_rest_on(tmp_path: Path) -> None:
         "passed": 1, "failed": 1, "errors": 1, "skipped": 0, "scored": 0,
     }  # fmt: skip
     assert overview["causes"] == [{"count": 1, "text": "judge: 503", "key": "judge: #"}]
-
-
-def test_cells_that_could_not_fail_are_scored_and_not_passed(tmp_path: Path) -> None:
-    free = [cell(case, reward=0.5, threshold=0.0) for case in ("a", "b")]
+    # What could not fail is scored and not passed; numbers that JSON has not are null.
+    free = [cell(case, reward=0.5, threshold=0.0, cost_usd=nan, seconds=inf) for case in ("a", "b")]
     found = report(tmp_path, *free)
-    assert {row["ended"] for row in run_of(found)["rows"]} == {"scored"}
+    told = {(row["ended"], row["cost_usd"], row["seconds"]) for row in run_of(found)["rows"]}
+    assert told == {("scored", None, None)}
     assert run_of(found)["overview"]["totals"]["has_verdicts"] is False
     assert "✓" not in found.text
     mixed = run_of(report(tmp_path, *free, cell("c")))["overview"]["run"]["ends"]
@@ -231,7 +198,7 @@ def test_agents_errors_agreement_trials_and_mixed_graders_are_there(tmp_path: Pa
         assert part in found.text, part
 
 
-def test_the_verdict_is_the_one_that_is_returned(tmp_path: Path) -> None:
+def test_the_verdict_is_the_one_that_is_returned_also_of_no_cells(tmp_path: Path) -> None:
     kept = review(RUN, [cell(), failing("b")])
     decided = write_html(tmp_path / "r.html", kept, fail_under=0.9)
     assert decided == verdict(kept.summary, fail_under=0.9)
@@ -240,18 +207,8 @@ def test_the_verdict_is_the_one_that_is_returned(tmp_path: Path) -> None:
     assert run_of(found)["overview"]["verdict"] == decided.line
     with pytest.raises(InputError):
         write_html(tmp_path / "r.html", kept, fail_under=9)
-
-
-def test_a_run_without_cells_is_still_a_page(tmp_path: Path) -> None:
-    found = report(tmp_path)
-    assert run_of(found)["rows"] == []
-    assert "nothing was graded" in found.text
-
-
-def test_numbers_that_json_has_not_are_null(tmp_path: Path) -> None:
-    wrong = cell(cost_usd=float("nan"), seconds=float("inf"))
-    (row,) = run_of(report(tmp_path, wrong))["rows"]
-    assert (row["cost_usd"], row["seconds"]) == (None, None)
+    none = report(tmp_path)
+    assert (run_of(none)["rows"], "nothing was graded" in none.text) == ([], True)
 
 
 ATTACK = (
@@ -261,30 +218,7 @@ ATTACK = (
 
 
 def test_markup_in_what_is_graded_stays_text(tmp_path: Path) -> None:
-    node = SubScore(
-        ATTACK, 0.0, reason=ATTACK, metadata={"stdout": ATTACK, ATTACK: [ATTACK]}, flags=(ATTACK,)
-    )
-    fields: dict[str, Any] = {
-        "harness": ATTACK,
-        "model": ATTACK,
-        "file": ATTACK,
-        "answer": ATTACK,
-        "error": ATTACK,
-        "content": ATTACK,
-        "flags": (ATTACK,),
-        "subscores": (node.to_dict(),),
-    }
-    run = RunRecord(
-        id=ATTACK, created_at=ATTACK, label=ATTACK, config={ATTACK: ATTACK}, digests={ATTACK: "x"}
-    )
-    found = report(
-        tmp_path,
-        failing(ATTACK, **{**fields, "digest": "d1"}),
-        failing(ATTACK, **{**fields, "digest": "d2", "trial": 2}),
-        errored(ATTACK, **fields),
-        cell(ATTACK, **{**fields, "status": "skipped"}),
-        run=run,
-    )
+    found = report(tmp_path, *hostile_cells(ATTACK), run=hostile_run(ATTACK))
     assert len(found.all("script")) == 2
     assert not {"img", "a"} & {tag for tag, _ in found.tags}
     for _, attributes in found.tags:

@@ -18,13 +18,8 @@ from assay.reports.json_report import cells_json
 from assay.reports.summary import summarize
 from assay.scoring.results import SubScore
 from assay.store.records import CellRecord, RunRecord
-
-RUN = RunRecord(id="r1", created_at="2026-11-21T09:08:30Z", config={"trials": 2}, planned=0)
-
-
-def cell(case: str = "a", **more: Any) -> CellRecord:
-    fields: dict[str, Any] = {"status": "graded", "reward": 1.0, "passed": True, **more}
-    return CellRecord(run_id="r1", case=case, **fields)
+from tests.each import each
+from tests.reports.made import RUN, cell
 
 
 def written(*cells: CellRecord, run: RunRecord = RUN, **options: Any) -> dict[str, Any]:
@@ -48,9 +43,9 @@ def test_it_holds_run_cells_and_summary() -> None:
     assert report["run"]["config"] == {"trials": 2}
     (only,) = report["cells"]
     expected = {
-        "case": "a",
-        "harness": "",
-        "model": "",
+        "case": "sort",
+        "harness": "echo",
+        "model": "small",
         "trial": 1,
         "ended": "pass",
         "reward": 1.0,
@@ -63,31 +58,25 @@ def test_it_holds_run_cells_and_summary() -> None:
     assert only["record"]["subscores"] == [node.to_dict()]
     overview = report["overview"]
     assert (overview["code"], overview["verdict"]) == (0, "PASS: the 1 graded cell passed")
-    assert [case["case"] for case in report["matrix"]["items"]] == ["a"]
+    assert [case["case"] for case in report["matrix"]["items"]] == ["sort"]
 
 
-def test_the_summary_is_that_of_the_same_cells() -> None:
+def test_the_summary_is_that_of_the_same_cells_also_of_none() -> None:
     cells = [cell(), cell("b", reward=0.0, passed=False)]
+    assert written()["cells"] == []
     file = io.StringIO()
     assert cells_json(file, RUN, cells) == summarize(cells, run=RUN)
-    assert [each["case"] for each in json.loads(file.getvalue())["cells"]] == ["a", "b"]
-
-
-def test_no_cells_is_still_one_object() -> None:
-    assert written()["cells"] == []
+    assert [each["case"] for each in json.loads(file.getvalue())["cells"]] == ["sort", "b"]
 
 
 def test_labels_and_the_bar_are_passed_on() -> None:
     report = written(cell(reward=0.5, passed=False, notes={"label": False}), fail_under=0.4)
     assert report["overview"]["agreement"]["tn"] == 1
     assert report["overview"]["code"] == 0
-
-
-def test_a_wrong_bar_is_refused_before_anything_is_written() -> None:
     file = io.StringIO()
     with pytest.raises(InputError):
         cells_json(file, RUN, [cell()], fail_under=7)
-    assert file.getvalue() == ""
+    assert file.getvalue() == "", "a wrong bar is refused before anything is written"
 
 
 def test_cells_are_written_one_by_one() -> None:
@@ -103,20 +92,17 @@ def test_cells_are_written_one_by_one() -> None:
     assert seen == [0, 1, 2]
 
 
-def test_graded_without_a_usable_reward_is_written_as_an_error() -> None:
-    (only,) = written(cell(reward=nan))["cells"]
-    assert (only["ended"], only["reward"]) == ("error", None)
-    assert "not a reward" in only["why"]
-
-
-@pytest.mark.parametrize("number", [nan, inf, -inf])
-def test_numbers_that_json_lacks_become_null(number: float) -> None:
+@each("number", [nan, inf, -inf])
+def test_numbers_that_json_lacks_become_null_and_a_reward_an_error(number: float) -> None:
     stored = {"name": "n", "value": number, "metadata": {"deep": [number]}}
     fields: dict[str, Any] = {"subscores": (stored,), "seconds": number, "cost_usd": number}
     (only,) = written(cell(**fields))["cells"]
     assert only["seconds"] is None
     assert only["cost_usd"] is None
     assert only["record"]["subscores"][0]["metadata"] == {"deep": [None]}
+    (without,) = written(cell(reward=number))["cells"]
+    assert (without["ended"], without["reward"]) == ("error", None)
+    assert "not a reward" in without["why"]
 
 
 def deep(levels: int) -> Any:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -17,20 +17,7 @@ from assay.reports.files import replacing
 from assay.reports.junit import write_junit
 from assay.scoring.results import SubScore
 from assay.store.records import CellRecord, RunRecord
-
-RUN = RunRecord(id="r1", created_at="2026-11-21T09:08:30Z", label="nightly")
-
-
-def cell(case: str = "a", **more: Any) -> CellRecord:
-    fields: dict[str, Any] = {
-        "harness": "echo",
-        "model": "small",
-        "status": "graded",
-        "reward": 1.0,
-        "passed": True,
-        **more,
-    }
-    return CellRecord(run_id="r1", case=case, **fields)
+from tests.reports.made import RUN, cell, hostile_cells, hostile_run
 
 
 def written(path: Path, *cells: CellRecord, run: RunRecord = RUN) -> ET.Element:
@@ -41,9 +28,9 @@ def written(path: Path, *cells: CellRecord, run: RunRecord = RUN) -> ET.Element:
 def test_a_suite_per_agent_and_a_test_case_per_trial(tmp_path: Path) -> None:
     root = written(
         tmp_path / "j.xml",
-        cell(trial=1, seconds=1.5),
-        cell(model="large"),
-        cell(trial=2, reward=0.0, passed=False, seconds=0.5),
+        cell("a", trial=1, seconds=1.5),
+        cell("a", model="large"),
+        cell("a", trial=2, reward=0.0, passed=False, seconds=0.5),
         cell("b", status="error", reward=None, passed=None, error="judge: 503"),
         cell("c", status="skipped", reward=None, passed=None, content="no trace"),
     )
@@ -62,6 +49,8 @@ def test_a_suite_per_agent_and_a_test_case_per_trial(tmp_path: Path) -> None:
     assert large.get("tests") == "1"
     names = [case.get("name") for case in small]
     assert names == ["a [trial 1]", "a [trial 2]", "b [trial 1]", "c [trial 1]"]
+    alike = [cell(harness="a / b", model="c"), cell(harness="a", model="b / c")]
+    assert len(written(tmp_path / "new" / "directory" / "j.xml", *alike)) == 2
 
 
 def test_what_could_not_fail_is_a_plain_test_case_with_the_status_scored(tmp_path: Path) -> None:
@@ -131,40 +120,14 @@ def test_planned_cells_without_a_result_are_an_error_of_the_run(tmp_path: Path) 
     assert error.get("message") == "2 of 3 planned cells have no result"
 
 
-def test_agents_that_look_alike_when_joined_have_their_own_suites(tmp_path: Path) -> None:
-    root = written(
-        tmp_path / "j.xml", cell(harness="a / b", model="c"), cell(harness="a", model="b / c")
-    )
-    assert len(root) == 2
-
-
 ATTACK = 'a"]]></failure><testcase name="forged"/>&\x00\x1b[31m\ufffe\ud800<!--\u202e'
 
 
 def test_hostile_text_cannot_end_an_element_or_break_the_file(tmp_path: Path) -> None:
-    node = SubScore(ATTACK, 0.0, reason=ATTACK, metadata={"stdout": ATTACK, ATTACK: ATTACK})
-    fields: dict[str, Any] = {
-        "harness": ATTACK,
-        "model": ATTACK,
-        "file": ATTACK,
-        "answer": ATTACK,
-        "error": ATTACK,
-        "content": ATTACK,
-        "digest": ATTACK,
-        "flags": (ATTACK,),
-        "subscores": (node.to_dict(),),
-        "seconds": float("nan"),
-    }
-    run = RunRecord(id=ATTACK, created_at=ATTACK, label=ATTACK)
-    root = written(
-        tmp_path / "j.xml",
-        cell(ATTACK, **{**fields, "reward": 0.0, "passed": False}),
-        cell(ATTACK, **{**fields, "status": "error", "reward": None}),
-        cell(ATTACK, **{**fields, "status": "skipped", "reward": None}),
-        run=run,
-    )
-    assert root.get("tests") == "3"
-    assert len(list(root.iter("testcase"))) == 3
+    cells = [replace(one, seconds=float("nan")) for one in hostile_cells(ATTACK)]
+    root = written(tmp_path / "j.xml", *cells, run=hostile_run(ATTACK))
+    assert root.get("tests") == "7", "with what was planned and has no result"
+    assert len(list(root.iter("testcase"))) == 7
     assert "\x1b" not in (tmp_path / "j.xml").read_text("utf-8")
 
 
@@ -175,7 +138,7 @@ def test_any_text_parses_back(tmp_path: Path, text: str) -> None:
     assert len(list(root.iter("testcase"))) == 1
 
 
-def test_a_reader_that_fails_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
+def test_a_reader_or_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
     path = tmp_path / "j.xml"
     path.write_text("old")
 
@@ -183,21 +146,13 @@ def test_a_reader_that_fails_leaves_the_old_file_and_no_other(tmp_path: Path) ->
         yield cell()
         raise StoreError("the database went away")
 
-    with pytest.raises(StoreError):
-        write_junit(path, RUN, broken)
-    assert path.read_text() == "old"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
-    path = tmp_path / "j.xml"
-    path.write_text("old")
-
     def interrupted() -> None:
         with replacing(path) as file:
             file.write("half of the n")
             raise KeyboardInterrupt
 
+    with pytest.raises(StoreError):
+        write_junit(path, RUN, broken)
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     assert path.read_text() == "old"
@@ -212,10 +167,6 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot write"):
         written(tmp_path / "file" / "j.xml", cell())
     assert sorted(p.name for p in tmp_path.iterdir()) == ["dir", "file"]
-
-
-def test_a_missing_directory_is_made(tmp_path: Path) -> None:
-    assert written(tmp_path / "deep" / "er" / "j.xml", cell()).get("tests") == "1"
 
 
 def test_whole_cells_are_not_kept_in_memory(tmp_path: Path) -> None:

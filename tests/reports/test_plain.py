@@ -68,12 +68,9 @@ def test_a_flood_keeps_head_and_tail_and_ends_soon() -> None:
     assert len(shown) < 200_000
 
 
-def test_one_line_collapses_white_space_and_is_cut() -> None:
+def test_lines_are_kept_from_the_end_that_matters() -> None:
     assert one_line("a\n\n  b\tc") == "a b c"
     assert one_line("x" * 50, 10) == "x" * 9 + "…"
-
-
-def test_lines_are_kept_from_the_end_that_matters() -> None:
     text = "\n".join(str(n) for n in range(1, 7))
     assert first_lines(text, 2) == ["1", "2", "… 4 lines more"]
     assert last_lines(text, 2) == ["… 4 lines before", "5", "6"]

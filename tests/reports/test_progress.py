@@ -54,31 +54,26 @@ def test_a_log_gets_one_line_per_tenth() -> None:
     assert len(lines) == 10
     assert lines[0] == " 10 %  20 of 200 cells  ✓ 20 passed  ✗ 0 failed  about 6 min 0 s left"
     assert lines[-1] == "100 %  200 of 200 cells  ✓ 200 passed  ✗ 0 failed"
+    # An unknown total and more cells than were planned do no harm.
+    assert len(lines_of(0, [cell()] * 250)) == 2
+    assert lines_of(2, [cell()] * 3)[-1].startswith("150 %")
 
 
-def test_few_cells_get_a_line_each() -> None:
+def test_few_cells_get_a_line_each_that_says_how_they_ended() -> None:
     lines = lines_of(3, [cell(), cell(0.0), cell(None)])
     assert [line.split("  ")[0].strip() for line in lines] == ["33 %", "66 %", "100 %"]
     assert lines[-1].endswith("✓ 1 passed  ✗ 1 failed  ! 1 error")
-
-
-def test_errors_are_said_apart_from_failures_only_where_there_are_any() -> None:
-    assert "error" not in lines_of(1, [cell()])[0]
-
-
-def test_cells_that_could_not_fail_are_scored_and_nothing_more() -> None:
+    # What could not fail is scored, and nothing more.
     free = CellRecord(run_id="r", case="c", status="graded", reward=0.5, threshold=0.0)
-    lines = lines_of(2, [free, free])
-    assert lines[-1] == "100 %  2 of 2 cells  · 2 scored"
+    assert lines_of(2, [free, free])[-1] == "100 %  2 of 2 cells  · 2 scored"
     assert lines_of(2, [cell(), free])[-1].endswith("✓ 1 passed  · 1 scored")
+    # Errors are said where there are any, and in ASCII where the log has no more.
+    assert lines_of(1, [cell()], encoding="ascii") == ["100 %  1 of 1 cell  + 1 passed  x 0 failed"]
 
 
-def test_no_time_is_promised_while_nothing_succeeds() -> None:
+def test_no_time_is_promised_while_nothing_succeeds_or_nobody_could_measure() -> None:
     assert all("left" not in line for line in lines_of(4, [cell(None)] * 3))
     assert "about 4.0 s left" in lines_of(4, [cell(None), cell(0.0)])[-1]
-
-
-def test_no_time_is_promised_that_nobody_could_measure() -> None:
     target, raw = console()
     with progress(target, 4, clock=lambda: 0.0) as shown:
         shown.cell(cell())
@@ -118,15 +113,6 @@ def test_a_terminal_is_told_what_there_is_to_note_also_while_no_cell_ends() -> N
         said[0] = "nobody answers"
         assert beside(shown) == "nobody answers"
     assert "nobody answers" in raw.getvalue().decode()
-
-
-def test_an_unknown_total_and_more_cells_than_planned_do_no_harm() -> None:
-    assert len(lines_of(0, [cell()] * 250)) == 2
-    assert lines_of(2, [cell()] * 3)[-1].startswith("150 %")
-
-
-def test_ascii_where_the_log_has_no_more() -> None:
-    assert lines_of(1, [cell()], encoding="ascii") == ["100 %  1 of 1 cell  + 1 passed  x 0 failed"]
 
 
 def test_a_terminal_gets_a_bar_that_is_gone_at_the_end() -> None:

@@ -42,8 +42,10 @@ def skipped(case: str) -> CellRecord:
     return CellRecord(run_id="r", case=case, status="skipped", content="no trace")
 
 
-def test_counts_and_coverage() -> None:
-    summary = summarize([graded("a", 1.0), graded("b", 0.5), error("c"), skipped("d")])
+def test_counts_and_coverage_and_an_error_is_never_a_zero_in_the_mean() -> None:
+    cells = [graded("a", 1.0), graded("b", 0.5), error("c"), skipped("d")]
+    summary = summarize(lambda: iter(cells))
+    assert summary.left_out == 0
     totals = summary.totals
     assert (totals.total, totals.graded, totals.passed, totals.failed) == (4, 2, 1, 1)
     assert (totals.errors, totals.skipped, totals.cases) == (1, 1, 2)
@@ -52,26 +54,12 @@ def test_counts_and_coverage() -> None:
     assert totals.pass_rate == wilson(1, 2)
 
 
-def test_cells_may_come_from_a_function() -> None:
-    summary = summarize(lambda: iter([graded("a", 1.0), graded("a", 1.0, trial=2)]))
-    assert (summary.totals.passed, summary.left_out) == (2, 0)
-
-
-def test_an_error_is_never_a_zero_in_the_mean() -> None:
-    assert summarize([graded("a", 1.0), error("b")]).totals.reward.mean == 1.0
-
-
 @each("reward", [None, nan, inf, -0.5, 1.5, True])
 def test_graded_without_a_usable_reward_is_an_error(reward: float | None) -> None:
     cell = CellRecord(run_id="r", case="a", status="graded", reward=reward, passed=True)
     summary = summarize([cell])
     assert (summary.totals.errors, summary.totals.graded) == (1, 0)
     assert "not a reward" in summary.causes[0].text
-
-
-def test_pass_is_derived_where_it_was_not_recorded() -> None:
-    cells = [graded("a", 0.7, threshold=0.7), graded("b", 0.69, threshold=0.7)]
-    assert summarize(cells).totals.passed == 1
 
 
 def test_trials_of_a_case_are_one_cluster() -> None:
@@ -84,13 +72,10 @@ def test_trials_of_a_case_are_one_cluster() -> None:
     assert totals.pass_rate.low is not None
     assert naive.low is not None
     assert totals.pass_rate.low < naive.low
-
-
-def test_with_one_case_its_trials_are_the_sample() -> None:
+    # With one case its trials are the sample; whether they passed is derived.
     cells = [graded("a", r, trial=t, threshold=0.5) for t, r in enumerate((0.0, 0.5, 1.0), 1)]
     totals = summarize(cells).totals
-    assert totals.reward == mean_interval([0.0, 0.5, 1.0])
-    assert totals.pass_rate == wilson(2, 3)
+    assert (totals.reward, totals.pass_rate) == (mean_interval([0.0, 0.5, 1.0]), wilson(2, 3))
 
 
 def test_pass_at_k_is_unbiased_and_says_what_it_covers() -> None:
@@ -103,9 +88,6 @@ def test_pass_at_k_is_unbiased_and_says_what_it_covers() -> None:
     assert (three.k, three.groups, three.of) == (3, 2, 3)
     assert three.at_k == pytest.approx(0.5)
     assert three.hat_k == 0.0
-
-
-def test_pass_at_k_of_a_single_trial_is_given_once() -> None:
     assert [each.k for each in summarize([graded("a", 1.0)]).totals.pass_k] == [1]
 
 
@@ -144,9 +126,7 @@ def test_leaderboard_is_by_mean_reward_and_ungraded_agents_come_last() -> None:
     board = summarize(alike).leaderboard
     assert [row.harness + row.model for row in board] == ["ax", "bx", "by", "0"]
     assert {(row.case, row.ended, row.flaky) for row in board} == {("", (), False)}
-
-
-def test_coordinates_that_look_alike_when_joined_stay_apart() -> None:
+    # Coordinates that look alike when joined stay apart.
     cells = [graded("a", 1.0, harness="x/y", model="z"), graded("a", 0.0, harness="x", model="y/z")]
     assert [row.totals.total for row in summarize(cells).leaderboard] == [1, 1]
 
@@ -222,7 +202,7 @@ def test_labels_measure_verdicts() -> None:
     }
 
 
-def test_labels_measure_scores() -> None:
+def test_labels_measure_scores_and_those_of_both_kinds_are_numbers() -> None:
     alone = summarize([graded("a", 1.0, notes={"label": True})]).agreement
     assert alone is not None
     assert alone["kappa_interval"] is None
@@ -232,11 +212,8 @@ def test_labels_measure_scores() -> None:
     assert found is not None
     assert found["kind"] == "score"
     assert found["mean_absolute_error"] == pytest.approx(0.1)
-
-
-def test_labels_of_both_kinds_are_numbers_and_lose_no_report() -> None:
-    said: list[tuple[float, bool | float]] = [(1.0, True), (0.5, 0.5), (0.0, False)]
-    cells = [graded(f"c{reward}", reward, notes={"label": label}) for reward, label in said]
+    both: list[tuple[float, bool | float]] = [(1.0, True), (0.5, 0.5), (0.0, False)]
+    cells = [graded(f"c{reward}", reward, notes={"label": label}) for reward, label in both]
     found = summarize(cells).agreement
     assert found is not None
     assert (found["kind"], found["mean_absolute_error"]) == ("score", 0.0)
@@ -374,6 +351,7 @@ HELD_ONE, LESS_ONE = "1 cell waits for review", "; 1 malformed row left out"
         ),
         ([replace(WAITS, content="", notes={})], 0, None, f"{NOTHING}the cell was skipped"),
         ([], 2, None, f"{NOTHING}2 planned cells have no result"),
+        ([PASSED], 3, None, f"NO VERDICT: 2 planned cells have no result; {BY_PASSING}"),
         (
             [PASSED, WAITS, error("e")],
             *(3, {"rows": 1}),
@@ -448,35 +426,22 @@ def test_fail_under_judges_the_mean_and_not_single_cells() -> None:
     low_bar = summarize([graded("a", 0.4, threshold=0.2)])
     assert verdict(low_bar, fail_under=0.5).line.startswith("FAIL: mean reward 0.40 over 1 graded")
 
+    assert verdict(summary_of(passed=1, errors=1), fail_under=0.0).code == 3  # it hides no error
 
-def test_fail_under_shows_digits_enough_to_tell() -> None:
+
+def test_rounding_decides_nothing_and_digits_enough_are_shown_to_tell() -> None:
     line = verdict(summarize([graded("a", 0.6996)]), fail_under=0.7).line
     assert "0.6996" in line
     assert "is below 0.7000" in line
-
-
-def test_fail_under_does_not_stumble_over_rounding() -> None:
     cells = [graded("a", 0.1), graded("b", 0.7)]
     assert 0.1 + 0.7 < 0.8
     assert verdict(summarize(cells), fail_under=0.4).code == 0
-
-
-def test_fail_under_cannot_hide_an_error() -> None:
-    decided = verdict(summary_of(passed=1, errors=1), fail_under=0.0)
-    assert decided.code == 3
 
 
 @each("bar", [nan, -0.1, 1.1, inf])
 def test_fail_under_must_be_a_reward(bar: float) -> None:
     with pytest.raises(InputError, match=r"^fail_under is .* \(a mean reward in \[0, 1\]\)$"):
         verdict(summary_of(passed=1), fail_under=bar)
-
-
-def test_an_interrupted_run_does_not_pass() -> None:
-    run = RunRecord(id="r", created_at="", planned=3)
-    decided = verdict(summarize([graded("a", 1.0)], run=run))
-    assert decided.code == 3
-    assert "2 planned cells have no result" in decided.line
 
 
 def test_a_tally_keeps_no_cell() -> None:
@@ -558,8 +523,5 @@ def test_a_rate_of_trials_that_were_not_graded_is_no_verdict() -> None:
     assert verdict(summarize([*_trials("a", 9, 0, pass_rate=0.8), error("a", trial=10)])).code == 3
     skip = replace(skipped("a"), notes={"rates": {"pass rate": 0.8}})
     assert verdict(summarize([skip, graded("b", 1.0)])).code == 0
-
-
-def test_the_mean_decides_alone_where_it_is_asked_for() -> None:
-    cells = _trials("a", 5, 5, pass_rate=0.8)
-    assert verdict(summarize(cells), fail_under=0.5).code == 0
+    half = summarize(_trials("a", 5, 5, pass_rate=0.8))
+    assert verdict(half, fail_under=0.5).code == 0, "the mean decides alone where it is asked for"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import re
 import tracemalloc
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -20,6 +19,7 @@ from assay.reports.table import render
 from assay.scoring.results import SubScore
 from assay.store.records import CellRecord, RunRecord
 from tests.each import each
+from tests.reports.made import hostile_cells, hostile_run
 
 RUN = RunRecord(id="20261121-090830-ab12", created_at="2026-11-21T09:08:30Z", label="nightly")
 
@@ -122,6 +122,9 @@ def test_what_a_reader_sees(snapshot: SnapshotAssertion) -> None:
 def test_the_printed_verdict_is_the_one_that_is_returned() -> None:
     kept = review(RUN, [cell(), cell("b", None, error="x")])
     assert render(TextPage(io.StringIO()), kept) == verdict(kept.summary)
+    assert "✓ PASS: mean reward" in shown(cell("a", 0.5), fail_under=0.4)
+    with pytest.raises(InputError):
+        shown(cell(), fail_under=2.0)
 
 
 def test_a_review_keeps_few_whole_cells_in_memory() -> None:
@@ -147,12 +150,6 @@ def test_hundreds_of_rows_are_no_wall_of_lines() -> None:
     assert "… and 290 more cases (✓ 43 passed, ✗ 247 failed)" in text, "also beyond the first 200"
 
 
-def test_fail_under_reaches_the_verdict() -> None:
-    assert "✓ PASS: mean reward" in shown(cell("a", 0.5), fail_under=0.4)
-    with pytest.raises(InputError):
-        shown(cell(), fail_under=2.0)
-
-
 def test_plain_where_there_is_no_terminal_and_where_colour_is_not_wanted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -165,7 +162,7 @@ def test_plain_where_there_is_no_terminal_and_where_colour_is_not_wanted(
     assert not re.search(r"\x1b\[[0-9;]*3[0-9]", uncoloured)
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+@each("encoding", ["ascii", "latin-1"])
 def test_ascii_where_the_encoding_has_no_more(encoding: str) -> None:
     cells = [failing(case=f"caf\xe9 漢 {n}", model=f"m{n}", answer="→ 漢") for n in range(3)]
     text = shown(*cells, cell("ok", trial=2), encoding=encoding, width=60)
@@ -174,7 +171,7 @@ def test_ascii_where_the_encoding_has_no_more(encoding: str) -> None:
     assert "| -> \\u6f22" in text
 
 
-@pytest.mark.parametrize("width", [20, 40, 80])
+@each("width", [20, 40, 80])
 def test_no_line_is_wider_than_the_console(width: int) -> None:
     cells = [failing(case="x" * 300, model="漢" * 100, answer="y" * 900, content="z " * 300)]
     from rich.cells import cell_len
@@ -190,52 +187,21 @@ HOSTILE = (
 )
 
 
-def hostile_cells() -> Iterator[CellRecord]:
-    node = SubScore(
-        HOSTILE,
-        0.0,
-        metadata={"stdout": HOSTILE, HOSTILE: HOSTILE},
-        reason=HOSTILE,
-        flags=(HOSTILE,),
-    )
-    for state in ("graded", "error", "skipped"):
-        for trial in (1, 2):
-            yield CellRecord(
-                run_id="r",
-                case=HOSTILE + state,
-                harness=HOSTILE,
-                model=HOSTILE,
-                trial=trial,
-                status=state,
-                reward=0.0 if state == "graded" else None,
-                passed=False if state == "graded" else None,
-                error=HOSTILE,
-                flags=(HOSTILE,),
-                subscores=(node.to_dict(),),
-                content=HOSTILE,
-                answer=HOSTILE,
-                file=HOSTILE,
-                digest=HOSTILE + str(trial),
-            )
-
-
 def hostile_text(**options: Any) -> str:
-    run = RunRecord(id=HOSTILE, created_at=HOSTILE, label=HOSTILE, planned=99)
-    return shown(*hostile_cells(), run=run, **options)
+    return shown(*hostile_cells(HOSTILE), run=hostile_run(HOSTILE), **options)
 
 
-@pytest.mark.parametrize("terminal", [False, True])
+@each("terminal", [False, True])
 def test_escape_sequences_in_what_is_graded_do_not_reach_the_terminal(terminal: bool) -> None:  # noqa: FBT001 - parametrized
     text = hostile_text(terminal=terminal)
     left = re.sub(r"\x1b\[[0-9;]*m", "", text)
     assert "\x1b" not in left
     assert "evil.test" not in re.sub(r"\[link=https://evil\.test\]", "", left)
     assert not set("\r\b\x07\u202e\u2066") & set(left)
-
-
-def test_markup_in_what_is_graded_is_shown_and_not_obeyed() -> None:
-    assert "[bold red]markup[/]" in hostile_text(width=200)
-    assert ":boom:" in hostile_text(width=200)
+    # Markup is shown, and not obeyed.
+    wide = hostile_text(terminal=terminal, width=200)
+    assert "[bold red]markup[/]" in wide
+    assert ":boom:" in wide
 
 
 def test_output_cannot_pose_as_a_line_of_the_report() -> None:
@@ -244,12 +210,6 @@ def test_output_cannot_pose_as_a_line_of_the_report() -> None:
         line for line in lines if line.startswith("! NO VERDICT")
     ]
     assert "│ ✓ PASS: all of 9 graded cells passed" in "\n".join(lines)
-
-
-def test_a_case_id_cannot_give_commands_to_a_build_service() -> None:
-    rows = shown(cell("::stop-commands::t"), cell("::stop-commands::t", model="large"))
-    assert "\n::" not in rows
-    assert "stop-commands" in rows
 
 
 def test_a_line_stays_one_line_whatever_it_is_given() -> None:
@@ -264,6 +224,8 @@ def test_output_cannot_give_commands_to_a_build_service(width: int) -> None:
         assert not line.lstrip().startswith("::")
         assert "##[" not in line
         assert "##vso[" not in line
+    rows = shown(cell("::stop-commands::t"), cell("::stop-commands::t", model="large"))
+    assert ("\n::" in rows, "stop-commands" in rows) == (False, True)
 
 
 @each(

@@ -107,11 +107,8 @@ def test_groups_come_to_what_a_trainer_would_make_of_them() -> None:
     assert seen.graders == (Times(name="tests", p50=4.0, p95=8.0),)
     assert (seen.unbeaten, seen.floored) == (1, 2)  # of those the floor is known of
     assert [line.label for line in seen.lines] == ["spread", "no reward", "flagged", "floor"]
-
-
-def test_groups_of_one_size_are_told_once() -> None:
     of_two = [cell for cell in _cells() if cell.case in ("right", "alike")]
-    assert trainability(of_two).sizes == "2 groups of 2 trials"
+    assert trainability(of_two).sizes == "2 groups of 2 trials", "of one size it is told once"
 
 
 def test_what_counts_as_equal_is_the_callers_choice() -> None:
@@ -199,6 +196,9 @@ def samples(tmp_path: Path) -> Path:
 
 
 def test_rows_of_one_group_are_compared_wherever_they_stand(samples: Path) -> None:
+    assay("grade", "rows.jsonl", "graders.yaml", "--map", _MAP, cwd=samples)
+    without = assay("runs", "trainability", cwd=samples).stdout
+    assert "Next  assay grade ... --map group=FIELD" in without
     given = f"{_MAP},group=prompt_id"
     assay("grade", "rows.jsonl", "graders.yaml", "--map", given, cwd=samples)
     shown = assay("runs", "trainability", cwd=samples)
@@ -226,14 +226,14 @@ def test_rows_of_one_group_are_compared_wherever_they_stand(samples: Path) -> No
 
 @pytest.mark.parametrize("name", ["rows.jsonl", "rows.csv"])
 def test_a_prompt_may_be_question_and_group(samples: Path, name: str) -> None:
-    for given in (f"{_MAP},question=prompt,group=prompt", f"{_MAP},group=prompt"):
-        assay("grade", name, "graders.yaml", "--map", given, cwd=samples)
-        told = json.loads(assay("runs", "trainability", "--json", cwd=samples).stdout)
-        assert told["sizes"].endswith("2 of 1 trial, 1 of 2 trials, 1 of 3 trials")
+    given = f"{_MAP},question=prompt,group=prompt"
+    assay("grade", name, "graders.yaml", "--map", given, cwd=samples)
+    told = json.loads(assay("runs", "trainability", "--json", cwd=samples).stdout)
+    assert told["sizes"].endswith("2 of 1 trial, 1 of 2 trials, 1 of 3 trials")
 
 
-@pytest.mark.parametrize("name", ["rows.jsonl", "rows.csv"])
-def test_ids_of_prompts_that_stand_twice_become_groups(samples: Path, name: str) -> None:
+def test_ids_of_prompts_that_stand_twice_become_groups(samples: Path) -> None:
+    name = "rows.csv"
     file = samples / name
     file.write_text(file.read_text("utf-8").replace("prompt_id", "id"), "utf-8")
     refused = assay("grade", name, "graders.yaml", "--map", _MAP, cwd=samples)
@@ -245,14 +245,6 @@ def test_ids_of_prompts_that_stand_twice_become_groups(samples: Path, name: str)
     assert told["sizes"].endswith("2 of 1 trial, 1 of 2 trials, 1 of 3 trials")
     parts = assay("grade", name, "graders.yaml", "--map", given, "--out", "x/", cwd=samples)
     assert "7 rows" in parts.stdout, parts.stderr
-
-
-def test_rows_without_groups_are_told_how_to_have_some(samples: Path) -> None:
-    assay("grade", "rows.jsonl", "graders.yaml", "--map", _MAP, cwd=samples)
-    assert (
-        "Next  assay grade ... --map group=FIELD"
-        in assay("runs", "trainability", cwd=samples).stdout
-    )
 
 
 @each("given", ["p" * 201, "\ud800", [{"role": "user", "content": "é"}], 0])

@@ -12,9 +12,11 @@ import pytest
 import pytest_asyncio
 
 from assay.scoring.json_safe import Json
+from assay.server import admission
 from assay.server.app import context_of
 from assay.server.context import ServerSettings
 from assay.server.metrics import MOST_PROJECTS, Metrics
+from tests.each import each
 from tests.server_app import EXACT, HERE, Site, body_of, faults_of, items_of, serving
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -39,8 +41,8 @@ async def site(running: Site) -> Site:
     return running
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
+@each(
+    "given, said",
     [
         ({}, "send an API key"),
         ({"Authorization": "Bearer assay_00000000_unknown"}, "unknown or was revoked"),
@@ -84,6 +86,10 @@ async def test_a_key_of_one_project_opens_no_other(site: Site) -> None:
         assert (await client.post(path, json=openai)).status_code == 200, "it stores nothing"
         keys = items_of(await client.get("/api/v1/keys"))
         assert {str(key["project"]) for key in keys} == {"other"}
+        # "own" is what routes say that are about the caller's own project.
+        for key in ("own", "all", "any"):
+            assert (await site.post("/api/v1/projects", {"key": key})).status_code == 201
+            assert (await client.get(f"/api/v1/projects/{key}/graders")).status_code == 403
 
 
 async def test_a_log_line_is_one_line_whatever_is_asked_for(
@@ -112,7 +118,7 @@ async def test_a_key_is_shown_once_and_useless_once_it_is_revoked(site: Site) ->
         assert (await client.get("/api/v1/me")).status_code == 401
 
 
-@pytest.mark.parametrize(
+@each(
     "origin",
     ["http://evil.example", "http://127.0.0.1:9999", "null", "http://127.0.0.1.evil.example:8400",
      "file://", "http://[", "http://localhost:8400", "chrome-extension://127.0.0.1:8400",
@@ -127,8 +133,8 @@ async def test_a_page_of_another_origin_may_not_write_even_with_a_key(
     assert (answer.status_code, faults_of(answer)[0]["field"]) == (403, "Origin")
 
 
-@pytest.mark.parametrize(
-    ("host", "status"),
+@each(
+    "host, status",
     [
         ("127.0.0.1:8400", 200),
         ("localhost", 200),
@@ -150,18 +156,6 @@ async def test_a_name_that_is_not_ours_is_a_rebound_one(site: Site, host: str, s
         faults_of(answer)
 
 
-async def test_names_are_allowed_by_whoever_starts_the_server(tmp_path: Path) -> None:
-    settings = ServerSettings(location="", hosts=("grades.example.com",))
-    async with serving(str(tmp_path / "home"), settings) as site:
-        for host, status in (
-            ("grades.example.com", 200),
-            ("GRADES.example.com:443", 200),
-            ("x", 421),
-        ):
-            answer = await site.admin.get("/healthz", headers={"Host": host})
-            assert answer.status_code == status
-
-
 async def test_guessing_is_slowed_down_and_others_are_not(tmp_path: Path) -> None:
     settings = ServerSettings(location="", login_failures=3)
     async with serving(str(tmp_path / "home"), settings) as site:
@@ -176,25 +170,6 @@ async def test_guessing_is_slowed_down_and_others_are_not(tmp_path: Path) -> Non
         async with httpx.AsyncClient(transport=transport, base_url=HERE) as other:
             answer = await other.get("/login", params={"once": "guess"})
             assert answer.status_code == 403
-
-
-async def test_a_project_is_not_open_to_everybody_for_its_name(site: Site) -> None:
-    # "own" is what routes say that are about the caller's own project.
-    for key in ("own", "all", "any"):
-        assert (await site.post("/api/v1/projects", {"key": key})).status_code == 201
-        async with site.client(await site.key("editor", "default")) as stranger:
-            answer = await stranger.get(f"/api/v1/projects/{key}/graders")
-            assert answer.status_code == 403, key
-
-
-async def test_a_key_that_stands_twice_is_refused(site: Site) -> None:
-    answer = await site.admin.post(
-        "/api/v1/projects",
-        content=b'{"key": "p", "key": "q"}',
-        headers={"Content-Type": "application/json"},
-    )
-    assert answer.status_code == 400
-    assert "'key' stands twice" in answer.text
 
 
 async def test_counts_are_closed_where_others_can_reach_the_server(tmp_path: Path) -> None:
@@ -217,6 +192,8 @@ async def test_counts_are_not_public_behind_a_local_proxy_that_nobody_named(
         site.client() as stranger,
         site.client(await site.key("viewer")) as scraper,
     ):
+        for host, status in (("ASSAY.example:443", 200), ("x", 421)):
+            assert (await stranger.get("/healthz", headers={"Host": host})).status_code == status
         assert (await stranger.get("/metrics")).status_code == 200
         for name, value in (
             *(("X-Forwarded-For", "203.0.113.7"), ("X-Real-IP", "203.0.113.7")),
@@ -239,17 +216,15 @@ async def test_every_reply_tells_browsers_to_be_careful(site: Site) -> None:
         assert "no-store" in headers["cache-control"]
 
 
-@pytest.mark.parametrize(
-    ("given", "is_kept"), [("a-1.b_2", True), ("a" * 65, False), ("a b", False), ("", False)]
-)
 async def test_a_reply_and_its_line_in_the_log_have_one_id(
-    site: Site, given: str, *, is_kept: bool, caplog: pytest.LogCaptureFixture
+    site: Site, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with caplog.at_level("INFO", "assay.access"):
-        answer = await site.admin.get("/healthz", headers={"X-Request-Id": given})
-    found = answer.headers["x-request-id"]
-    assert (found == given) is is_kept
-    assert caplog.messages[-1].endswith(f" ms {found}")
+    for given, is_kept in (("a-1.b_2", True), ("a" * 65, False), ("a b", False), ("", False)):
+        with caplog.at_level("INFO", "assay.access"):
+            answer = await site.admin.get("/healthz", headers={"X-Request-Id": given})
+        found = answer.headers["x-request-id"]
+        assert (found == given) is is_kept
+        assert caplog.messages[-1].endswith(f" ms {found}")
 
 
 async def test_who_made_locked_and_deleted_what_is_noted(
@@ -340,9 +315,9 @@ async def test_a_scraper_of_one_project_sees_no_other(tmp_path: Path) -> None:
         await site.made()
         own = await site.in_new_project()
         await own.made()
-        for each in (site, own):
+        for one in (site, own):
             body: Json = {"items": [{"answer": "4", "expected": "4"}]}
-            assert (await each.post("graders/exact/grade", body)).status_code == 200
+            assert (await one.post("graders/exact/grade", body)).status_code == 200
         await site.admin.get("/api/v1/projects/invented/graders")
         seen: dict[str, str] = {}
         for project in ("*", own.project):
@@ -365,3 +340,140 @@ async def test_projects_without_number_are_counted_together() -> None:
     assert text.count("assay_project_jobs_total{") == MOST_PROJECTS + 1
     assert 'assay_project_jobs_waiting{project="_others"} 2.0' in text
     assert 'assay_jobs_total{status="finished"} 300.0' in text
+
+
+COOKIE = "assay_session_8400"
+OURS = {"Origin": HERE}
+
+
+async def test_the_link_logs_in_once_and_its_cookie_stays_with_this_site(site: Site) -> None:
+    once = context_of(site.app).access.new_link()
+    async with site.client() as browser:
+        answer = await browser.get("/login", params={"once": once, "next": "/runs/r1?tab=cells"})
+        assert (answer.status_code, answer.headers["location"]) == (303, "/runs/r1?tab=cells")
+        cookie = answer.headers["set-cookie"].lower()
+        for said in ("httponly", "samesite=strict", "path=/"):
+            assert said in cookie
+        assert "secure" not in cookie
+        assert once not in cookie
+        assert (await browser.get("/api/v1/me")).json()["role"] == "admin"
+        again = await browser.get("/login", params={"once": once})
+        assert (again.status_code, again.headers["location"]) == (303, "/"), "it is logged in"
+        async with site.client() as stranger:
+            refused = await stranger.get("/login", params={"once": once})
+            assert refused.status_code == 403
+            assert faults_of(refused)[0]["field"] == "once"
+
+        blind = await browser.post("/api/v1/projects", json={"key": "forged"})
+        assert blind.status_code == 403, "a form of any page could send it"
+        own = await browser.post("/api/v1/projects", json={"key": "mine"}, headers=OURS)
+        assert own.status_code == 201
+        session = browser.cookies[COOKIE]
+        assert (await browser.post("/logout", headers=OURS)).status_code == 204
+        assert COOKIE not in browser.cookies
+        browser.cookies.set(COOKIE, session)
+        assert (await browser.get("/api/v1/me")).status_code == 401
+
+
+@each(
+    "place",
+    [
+        "//evil.example",
+        "/\\evil.example",
+        "https://evil.example/",
+        "javascript:alert(1)",
+        "/\t/evil.example",
+        "/ /evil.example",
+        "evil",
+        "",
+        "/a\r\nSet-Cookie: x=1",
+    ],
+)
+async def test_a_link_leads_nowhere_but_to_this_server(site: Site, place: str) -> None:
+    once = context_of(site.app).access.new_link()
+    async with site.client() as browser:
+        answer = await browser.get("/login", params={"once": once, "next": place})
+    assert (answer.status_code, answer.headers["location"]) == (303, "/")
+    assert "x=1" not in answer.headers["set-cookie"]
+
+
+async def test_a_key_logs_in_and_its_session_may_what_the_key_may(site: Site) -> None:
+    token = await site.key("viewer", "default")
+    async with site.client() as browser:
+        answer = await browser.post("/login", json={"key": f" {token}\n"}, headers=OURS)
+        assert (answer.status_code, answer.content) == (204, b"")
+        cookie = answer.headers["set-cookie"]
+        assert "HttpOnly" in cookie
+        assert "SameSite=strict" in cookie
+        assert token not in cookie
+        me = body_of(await browser.get("/api/v1/me"))
+        assert (me["role"], me["project"]) == ("viewer", "default")
+        denied = await browser.delete("/api/v1/projects/default/graders/x", headers=OURS)
+        assert denied.status_code == 403
+
+        first = browser.cookies[COOKIE]
+        editor = await site.key("editor", "default")
+        await browser.post("/login", json={"key": editor}, headers=OURS)
+        assert body_of(await browser.get("/api/v1/me"))["role"] == "editor"
+        async with site.client(headers={"Cookie": f"{COOKIE}={first}"}) as left:
+            assert (await left.get("/api/v1/me")).status_code == 401, "the one before has ended"
+
+        keys = items_of(await site.get("/api/v1/keys", limit=200))
+        (id_,) = [key["id"] for key in keys if token.startswith(str(key["prefix"]))]
+        await browser.post("/login", json={"key": token}, headers=OURS)
+        assert (await site.admin.delete(f"/api/v1/keys/{id_}")).status_code == 204
+        ended = await browser.get("/api/v1/me")
+        assert ended.status_code == 401
+        assert faults_of(ended)[0]["field"] == "Cookie"
+
+
+async def test_one_key_that_logs_in_again_and_again_ends_only_its_own_sessions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, most in (("_MOST_SESSIONS", 20), ("_MOST_OF_KEY", 5)):
+        monkeypatch.setattr(admission, name, most)
+    async with serving(str(tmp_path / "home")) as site:
+        mine = await site.key("editor")
+        async with site.client() as browser:
+            await browser.post("/login", json={"key": mine})
+            many = await site.key("viewer")
+            async with site.client() as script:
+                await script.post("/login", json={"key": many})
+                first = script.cookies[COOKIE]
+                for _ in range(25):
+                    script.cookies.clear()
+                    assert (await script.post("/login", json={"key": many})).status_code == 204
+                assert (await script.get("/api/v1/me")).status_code == 200
+                script.cookies.set(COOKIE, first)
+                assert (await script.get("/api/v1/me")).status_code == 401
+            assert (await browser.get("/api/v1/me")).status_code == 200
+
+
+async def test_over_https_the_cookie_is_secure_and_a_page_elsewhere_gets_none(site: Site) -> None:
+    token = await site.key("viewer")
+    transport = httpx.ASGITransport(app=site.app)
+    async with httpx.AsyncClient(transport=transport, base_url="https://127.0.0.1") as browser:
+        answer = await browser.post("/login", json={"key": token})
+        cookie = answer.headers["set-cookie"]
+        assert cookie.startswith("assay_session=")
+        assert "Secure" in cookie
+        assert (await browser.get("/api/v1/me")).status_code == 200
+    # A page elsewhere logs nobody in.
+    async with site.client(headers={"Origin": "http://evil.example"}) as elsewhere:
+        assert (await elsewhere.post("/login", json={"key": token})).status_code == 403
+    async with site.client() as form:
+        sent = {"Content-Type": "text/plain"}
+        answer = await form.post("/login", content=f'{{"key": "{token}"}}', headers=sent)
+        assert answer.status_code == 415
+
+
+async def test_keys_that_are_guessed_are_slowed_down_and_a_good_one_is_not(tmp_path: Path) -> None:
+    settings = ServerSettings(location="", login_failures=3)
+    async with serving(str(tmp_path / "home"), settings) as site:
+        good = await site.key("viewer")
+        async with site.client() as guesser:
+            for status in (401, 401, 401, 429):
+                answer = await guesser.post("/login", json={"key": "assay_guess"})
+                assert answer.status_code == status
+                assert "set-cookie" not in answer.headers
+            assert (await guesser.post("/login", json={"key": good})).status_code == 204

@@ -133,9 +133,9 @@ async def test_a_regrade_whose_process_is_killed_is_done_again(
         "failed",
         "it was interrupted; what was graded is kept",
     )
-    assert (await site.post(path, {})).status_code == 202
+    assert (await site.post(path, CELL)).status_code == 202
     again = await _ended(site, path)
-    assert (again["status"], again["done"]) == ("finished", 6), again
+    assert (again["status"], again["done"]) == ("finished", 1), again
 
 
 async def _ended(site: Site, path: str) -> dict[str, Any]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator
-from dataclasses import replace
-from pathlib import Path
 
 import httpx
 import pytest
@@ -13,16 +11,20 @@ import pytest_asyncio
 
 from assay.scoring.json_safe import Json
 from assay.server.context import ServerSettings
+from tests.each import each
 from tests.server_app import Site, body_of, faults_of, items_of, jsonl, serving
 
 JSON = {"Content-Type": "application/json"}
 GRADE = "/api/v1/projects/default/graders/exact/grade"
+DATASET = "/api/v1/projects/default/datasets/d"
+LINES = {"Content-Type": "application/x-ndjson"}
 SMALL = ServerSettings(
     location="",
     poll_seconds=0.02,
     max_body_bytes=2_000,
     max_dataset_bytes=4_000,
     max_line_bytes=500,
+    max_rows=100,
 )
 
 
@@ -36,10 +38,24 @@ async def site(running: Site) -> Site:
     return running
 
 
-@pytest.mark.parametrize(
-    ("sent", "status", "field", "said"),
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def small(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Site]:
+    """A server that takes little."""
+    async with serving(str(tmp_path_factory.mktemp("small")), SMALL) as one:
+        await one.made()
+        yield one
+
+
+async def _parts(body: bytes, size: int) -> AsyncGenerator[bytes]:
+    for start in range(0, len(body), size):
+        yield body[start : start + size]
+
+
+@each(
+    "sent, status, field, said",
     [
         (b"", 400, "", "a body is needed"),
+        (b'{"version": 1, "version": 2}', 400, "", "'version' stands twice"),
         (b'{"items": [', 400, "", "not JSON"),
         (b"\xff\xfe{}", 400, "", "byte 0 is not UTF-8"),
         (b'{"items": [{"answer": "4", "expected": -Infinity}]}', 400, "items[0].expected", "NaN"),
@@ -57,7 +73,6 @@ async def site(running: Site) -> Site:
         (b'{"items": [{"id": "\\ud800", "answer": ""}]}', 422, "items[0].id", "unable to parse"),
         (b'{"items": [{"answer": ""}, {"answer": "", "id": "1"}]}', 422, "items[1].id", "also"),
         (b'{"items": [{"answer": "4"}], "verzion": 1}', 422, "verzion", "unknown field"),
-        (b'{"items": [{"answer": "4"}], "version": 1.5}', 422, "version", "valid integer"),
         (b'{"items": [{"answer": "4"}], "version": 7}', 404, "", "no version 7"),
     ],
 )  # fmt: skip
@@ -71,58 +86,42 @@ async def test_a_body_that_is_wrong_is_refused_with_its_place(
     assert items_of(await site.get("scores")) == []
 
 
-@pytest.mark.parametrize(
-    ("path", "sent", "hint"),
-    [
+async def test_an_unknown_name_comes_with_the_nearest_valid_one(site: Site) -> None:
+    wrong: list[tuple[str, Json, str]] = [
         (GRADE, {"items": [{"anser": "4"}]}, "did you mean 'answer'?"),
         (GRADE, {"itemz": [{"answer": "4"}]}, "did you mean 'items'?"),
         (f"{GRADE}?vresion=1", {"items": [{"answer": "4"}]}, ""),
+        ("graders", {"key": "x", "kind": "functoin", "definition": {}}, "function"),
         (
-            "/api/v1/projects/default/graders",
-            {"key": "x", "kind": "declared", "definition": {"graders": [{"type": "exact_mach"}]}},
-            "exact_match",
-        ),
-        (
-            "/api/v1/projects/default/graders",
-            {"key": "x", "kind": "functoin", "definition": {}},
-            "function",
-        ),
-        (
-            "/api/v1/projects/default/graders/validate",
+            "graders/validate",
             {"kind": "declared", "definition": {"graderz": []}},
             "did you mean 'graders'?",
         ),
-        ("/api/v1/projects/default/jobs", {"grader": "exact", "datset": "d"}, "'dataset'"),
-    ],
-)
-async def test_an_unknown_name_comes_with_the_nearest_valid_one(
-    site: Site, path: str, sent: Json, hint: str
-) -> None:
-    answer = await site.post(path, sent)
-    assert answer.status_code == 422
-    assert any(hint in fault["hint"] for fault in faults_of(answer)), answer.text
+    ]
+    for path, sent, hint in wrong:
+        answer = await site.post(path, sent)
+        assert answer.status_code == 422
+        assert any(hint in fault["hint"] for fault in faults_of(answer)), answer.text
 
 
-@pytest.mark.parametrize("given", [None, "text/plain", "application/x-www-form-urlencoded"])
-async def test_a_form_of_another_page_is_not_json(site: Site, given: str | None) -> None:
-    headers = {"Content-Type": given} if given else {}
-    answer = await site.admin.post(GRADE, content=b'{"items":[{"answer":"4"}]}', headers=headers)
-    assert answer.status_code == 415
-    assert faults_of(answer)[0]["field"] == "Content-Type"
+async def test_a_body_of_another_media_type_is_refused(site: Site) -> None:
+    """A form of another page is not JSON, and JSON is no dataset."""
+    body = b'{"items":[{"answer":"4"}]}'
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    for path, headers in ((GRADE, {}), (GRADE, form), (DATASET, JSON)):
+        answer = await site.admin.post(path, content=body, headers=headers)
+        assert (answer.status_code, faults_of(answer)[0]["field"]) == (415, "Content-Type")
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "status"),
+@each(
+    "method, path, status",
     [
         ("GET", "/nowhere", 404),
         ("GET", "/api/v1/projects/other/graders", 404),
         ("GET", "/api/v1/projects/default/graders/none", 404),
         ("GET", "/api/v1/projects/default/graders/..%2F..%2Fetc", 404),
-        ("GET", "/api/v1/projects/default/graders/UPPER", 422),
         ("DELETE", "/api/v1/projects/default/graders", 405),
         ("TRACE", "/api/v1/projects/default/graders", 405),
-        ("GET", "/api/v1/runs/none", 404),
-        ("GET", "/api/v1/projects/default/jobs/none", 404),
     ],
 )
 async def test_what_is_not_there_is_a_problem_too(
@@ -131,8 +130,7 @@ async def test_what_is_not_there_is_a_problem_too(
     answer = await site.admin.request(method, path)
     faults_of(answer)
     assert answer.status_code == status
-    if status == 405:
-        assert answer.headers["allow"]
+    assert bool(answer.headers.get("allow")) is (status == 405)
 
 
 async def test_an_answer_of_half_characters_is_graded_and_comes_back_as_it_was(site: Site) -> None:
@@ -143,21 +141,13 @@ async def test_an_answer_of_half_characters_is_graded_and_comes_back_as_it_was(s
     assert results[0]["score"] == 1.0
 
 
-async def test_a_body_that_is_too_large_is_refused_however_its_size_is_told(tmp_path: Path) -> None:
-    async with serving(str(tmp_path / "home"), SMALL) as site:
-        await site.made()
-        large = json.dumps({"items": [{"answer": "a" * 3_000}]}).encode()
-        announced = await site.admin.post(GRADE, content=large, headers=JSON)
-
-        async def parts() -> AsyncGenerator[bytes]:
-            for start in range(0, len(large), 100):
-                yield large[start : start + 100]
-
-        streamed = await site.admin.post(GRADE, content=parts(), headers=JSON)
-        for answer in (announced, streamed):
-            assert answer.status_code == 413
-            assert "2000 bytes" in str(body_of(answer)["detail"])
-        assert items_of(await site.get("scores")) == []
+async def test_a_body_that_is_too_large_is_refused_however_its_size_is_told(small: Site) -> None:
+    large = json.dumps({"items": [{"answer": "a" * 3_000}]}).encode()
+    for body in (large, _parts(large, 100)):
+        answer = await small.admin.post(GRADE, content=body, headers=JSON)
+        assert answer.status_code == 413
+        assert "2000 bytes" in str(body_of(answer)["detail"])
+    assert items_of(await small.get("scores")) == []
 
 
 async def test_a_thousand_items_are_graded_and_one_more_is_refused(site: Site) -> None:
@@ -171,29 +161,26 @@ async def test_a_thousand_items_are_graded_and_one_more_is_refused(site: Site) -
 EMPTY: list[Json] = [{}]
 
 
-@pytest.mark.parametrize(
-    ("body", "status"),
-    [
-        ({"items": EMPTY * 200_000}, 413),
-        ({"items": EMPTY * 20_000}, 422),
-        ({"items": EMPTY, **{f"u{n}": 1 for n in range(20_000)}}, 422),
-    ],
-    ids=["values", "items", "names"],
-)
 async def test_a_body_of_very_many_values_is_refused_at_once(
-    site: Site, body: Json, status: int, monkeypatch: pytest.MonkeyPatch
+    site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def slow(*_: object) -> None:
         raise AssertionError("every value is being looked at")
 
     monkeypatch.setattr("assay.server.routes._of_validation", slow)
-    answer = await site.post("graders/exact/grade", body)
-    assert answer.status_code == status
-    assert len(faults_of(answer)) <= 100
+    bodies: list[tuple[Json, int]] = [
+        ({"items": EMPTY * 200_000}, 413),
+        ({"items": EMPTY * 20_000}, 422),
+        ({"items": EMPTY, **{f"u{n}": 1 for n in range(20_000)}}, 422),
+    ]
+    for body, status in bodies:
+        answer = await site.post("graders/exact/grade", body)
+        assert answer.status_code == status
+        assert len(faults_of(answer)) <= 100
 
 
-@pytest.mark.parametrize(
-    ("lines", "status", "place", "said"),
+@each(
+    "lines, status, place, said",
     [
         (b"", 422, "rows", "at least one row"),
         (b"\n \n", 422, "rows", "at least one row"),
@@ -204,52 +191,39 @@ async def test_a_body_of_very_many_values_is_refused_at_once(
         (b'{"answer": "a", "id": "1"}\n{"answer": "b", "id": "1"}', 422, "rows[1]", "also that of"),
         (b'{"answer": "a"}\n{"answer": "' + b"x" * 600 + b'"}\n', 413, "line 2", "500 bytes"),
         (b'{"answer": "' + b"x" * 3_000, 413, "line 1", "500 bytes"),
-        (b'{"answer": "aaaaaaaaaaaaaaaa"}\n' * 200, 413, "", "too large"),
+        (b'{"answer": "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}\n' * 90, 413, "", "too large"),
+        (b'{"answer": "a"}\n' * 101, 413, "line 101", ""),
         (b'{"answer": "a", "id": "\\u0000"}', 422, "line 1", "zero character"),
         (b'{"answer": ' + b"[" * 70 + b"]" * 70 + b"}", 400, "line 1", "deeper"),
     ],
 )
 async def test_a_dataset_with_one_wrong_line_is_refused_whole(
-    tmp_path: Path, lines: bytes, status: int, place: str, said: str
+    small: Site, lines: bytes, status: int, place: str, said: str
 ) -> None:
-    async with serving(str(tmp_path / "home"), SMALL) as site:
-
-        async def parts() -> AsyncGenerator[bytes]:
-            for start in range(0, len(lines), 7):
-                yield lines[start : start + 7]
-
-        answer = await site.admin.post(
-            "/api/v1/projects/default/datasets/d",
-            content=parts(),
-            headers={"Content-Type": "application/x-ndjson"},
-        )
-        faults = faults_of(answer)
-        assert answer.status_code == status, answer.text
-        assert any(f["field"] == place and said in f["message"] for f in faults), answer.text
-        assert items_of(await site.get("datasets")) == []
+    answer = await small.admin.post(DATASET, content=_parts(lines, 7), headers=LINES)
+    faults = faults_of(answer)
+    assert answer.status_code == status, answer.text
+    assert any(f["field"] == place and said in f["message"] for f in faults), answer.text
+    assert items_of(await small.get("datasets")) == []
 
 
-@pytest.mark.parametrize(
-    ("wrong", "more", "told"),
+@each(
+    "wrong, more, told",
     [(3, b"", 3), (20, b"", 20), (21, b"", 20), (2, b'{"answer": "' + b"x" * 600, 3)],
 )
 async def test_all_wrong_lines_of_a_dataset_are_told_at_once(
-    tmp_path: Path, wrong: int, more: bytes, told: int
+    small: Site, wrong: int, more: bytes, told: int
 ) -> None:
-    async with serving(str(tmp_path / "home"), SMALL) as site:
-        answer = await site.admin.post(
-            "/api/v1/projects/default/datasets/d",
-            content=b'{"answer": "a"}\n{"anser": "b"}\n' * wrong + more,
-            headers={"Content-Type": "application/x-ndjson"},
-        )
-        assert answer.status_code == 422
-        places = [fault["field"] for fault in faults_of(answer)]
-        assert places == [f"line {2 * n + 2 if n < wrong else 2 * n + 1}" for n in range(told)]
-        assert faults_of(answer)[0]["hint"] == "'anser': did you mean 'answer'?"
-        said = str(body_of(answer)["detail"])
-        assert said.startswith("line 2: a row needs 'answer' or 'messages'")
-        assert said.endswith(f"(and {told - 1} more)")
-        assert items_of(await site.get("datasets")) == []
+    lines = b'{"answer": "a"}\n{"anser": "b"}\n' * wrong + more
+    answer = await small.admin.post(DATASET, content=lines, headers=LINES)
+    assert answer.status_code == 422
+    places = [fault["field"] for fault in faults_of(answer)]
+    assert places == [f"line {2 * n + 2 if n < wrong else 2 * n + 1}" for n in range(told)]
+    assert faults_of(answer)[0]["hint"] == "'anser': did you mean 'answer'?"
+    said = str(body_of(answer)["detail"])
+    assert said.startswith("line 2: a row needs 'answer' or 'messages'")
+    assert said.endswith(f"(and {told - 1} more)")
+    assert items_of(await small.get("datasets")) == []
 
 
 async def test_a_row_is_data_whichever_way_it_comes(site: Site) -> None:
@@ -287,7 +261,7 @@ async def test_rows_of_other_systems_are_stored_under_our_names(site: Site) -> N
             site.at(f"datasets/{key}"),
             params={"map": names},
             content=jsonl(rows),
-            headers={"Content-Type": "application/x-ndjson"},
+            headers=LINES,
         )
 
     theirs: list[dict[str, Json]] = [{"output": "4", "target": "4"}, {"output": "\ud800 é"}]
@@ -298,30 +272,10 @@ async def test_rows_of_other_systems_are_stored_under_our_names(site: Site) -> N
         {"answer": "4", "expected": "4"},
         {"answer": "\ud800 é"},
     ]
-    for given in ("answer", "=x", "answer="):
-        refused = await sent(theirs, "x", given)
-        assert (refused.status_code, faults_of(refused)[0]["field"]) == (422, "map")
+    refused = await sent(theirs, "x", "answer=")
+    assert (refused.status_code, faults_of(refused)[0]["field"]) == (422, "map")
     refused = await sent([{"answer": "4", "output": "5"}], "x", "answer=output")
     assert (refused.status_code, faults_of(refused)[0]["field"]) == (422, "line 1")
-
-
-async def test_a_dataset_is_downloaded_as_it_came_in_parts(site: Site) -> None:
-    site = await site.in_new_project()
-    rows: list[dict[str, Json]] = [
-        {"id": str(n), "answer": "é \u2028 \n", "metadata": {"n": 2**60 + n, "half": 1.0}}
-        for n in range(1_001)
-    ]
-    await site.admin.post(
-        site.at("datasets/many"),
-        content=jsonl(rows),
-        headers={"Content-Type": "application/x-ndjson"},
-    )
-    file = await site.get("datasets/many/file")
-    assert file.headers["content-disposition"] == 'attachment; filename="many.jsonl"'
-    assert file.headers["content-type"].startswith("application/x-ndjson")
-    assert [json.loads(line) for line in file.text.split("\n")[:-1]] == rows
-    assert '"half":1.0' in file.text
-    assert (await site.get("datasets/none/file")).status_code == 404
 
 
 async def test_a_server_says_what_it_is_and_to_few_where_its_store_is(site: Site) -> None:
@@ -332,19 +286,3 @@ async def test_a_server_says_what_it_is_and_to_few_where_its_store_is(site: Site
     shown = body_of(await low.get("/api/v1/server"))
     assert (shown["location"], shown["version"]) == ("", own["version"])
     assert (await site.client().get("/api/v1/server")).status_code == 401
-
-
-async def test_a_dataset_of_another_media_type_is_refused(site: Site) -> None:
-    answer = await site.post("datasets/d", {"answer": "4"})
-    assert (answer.status_code, faults_of(answer)[0]["field"]) == (415, "Content-Type")
-
-
-async def test_too_many_rows_are_refused(tmp_path: Path) -> None:
-    few = replace(SMALL, max_rows=2)
-    async with serving(str(tmp_path / "home"), few) as site:
-        answer = await site.admin.post(
-            "/api/v1/projects/default/datasets/d",
-            content=b'{"answer": "a"}\n' * 3,
-            headers={"Content-Type": "application/x-ndjson"},
-        )
-        assert (answer.status_code, faults_of(answer)[0]["field"]) == (413, "line 3")

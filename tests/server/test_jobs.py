@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,16 +15,16 @@ import httpx
 import pytest
 
 from assay.errors import StoreError
-from assay.graders.batch import Batch
 from assay.scoring.json_safe import Json
 from assay.server.app import context_of
-from assay.server.context import Context, Item, ServerSettings
+from assay.server.context import Item, ServerSettings
 from assay.server.events import _of_job
 from assay.store.catalog import GraderVersion
 from assay.store.database import Database
 from assay.store.datasets import Datasets
 from assay.store.jobs import JobRecord, Jobs
 from tests.postgres import KINDS, new_location
+from tests.server.holding import before_grading
 from tests.server_app import Site, body_of, items_of, serving
 
 SMALL = ServerSettings(location="", poll_seconds=0.02, job_batch=4, heartbeat_seconds=0.05)
@@ -75,6 +75,8 @@ async def test_a_client_that_has_seen_the_end_is_not_told_again(site: Site) -> N
     assert (again.status_code, again.content) == (204, b"")
     earlier = await site.admin.get(path, headers={"Last-Event-ID": "running-1"})
     assert [name for name, _ in events_of(earlier)] == ["done"]
+    other = await site.in_new_project()
+    assert (await other.get(f"jobs/{body_of(made)['id']}/events")).status_code == 404
 
 
 def test_an_event_has_another_id_for_another_reason_to_wait() -> None:
@@ -98,7 +100,7 @@ async def test_a_job_that_was_left_half_done_grades_only_the_rest(
     async with serving(location, SMALL) as site:
         stop = context_of(site.app).stopping.set
 
-        async def note(items: Sequence[Item]) -> None:
+        async def note(_version: GraderVersion, items: Sequence[Item]) -> None:
             graded.extend(name for name, _ in items)
             if len(graded) == 8:
                 loop.call_soon_threadsafe(stop)  # as a signal does: while a batch is in flight
@@ -137,7 +139,7 @@ async def test_a_cancelled_job_stops_and_keeps_what_it_has(
     loop, reached, go_on = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
     batches: list[int] = []
 
-    async def hold(items: Sequence[Item]) -> None:
+    async def hold(_version: GraderVersion, items: Sequence[Item]) -> None:
         batches.append(len(items))
         if len(batches) == 2:
             loop.call_soon_threadsafe(reached.set)
@@ -159,7 +161,7 @@ async def test_a_job_that_is_deleted_while_it_is_graded_ends_no_other(
 ) -> None:
     loop, reached, go_on = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
 
-    async def hold(_: Sequence[Item]) -> None:
+    async def hold(*_: object) -> None:
         loop.call_soon_threadsafe(reached.set)
         await asyncio.to_thread(go_on.wait, 60)
 
@@ -195,43 +197,30 @@ async def test_a_damaged_row_is_an_error_of_that_row(site: Site) -> None:
     assert "damaged" in str(wrong["why"])
 
 
-async def test_a_job_whose_store_fails_again_and_again_is_given_up(
+async def test_a_job_that_breaks_or_whose_store_fails_again_and_again_ends_no_other(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await site.uploaded("d", rows(2))
 
+    async def graded() -> tuple[Json, str]:
+        made = await site.post("jobs", {"grader": "exact", "dataset": "d"})
+        job = await ended(site, made.headers["location"])
+        return job["status"], str(job["message"])
+
+    async def breaking(*_: object) -> None:
+        raise ZeroDivisionError
+
     def malformed(*_: object, **__: object) -> None:
         raise StoreError("database disk image is malformed")
 
-    monkeypatch.setattr(Datasets, "rows", malformed)
-    made = await site.post("jobs", {"grader": "exact", "dataset": "d"})
-    job = await ended(site, made.headers["location"])
-    assert job["status"] == "failed"
-    assert "none stored a score" in str(job["message"])
-
-
-async def test_a_job_that_breaks_ends_no_other(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    await site.uploaded("d", rows(2))
-
-    async def breaking(_: Sequence[Item]) -> None:
-        raise ZeroDivisionError
-
     with monkeypatch.context() as patch:
         before_grading(patch, breaking)
-        first = await site.post("jobs", {"grader": "exact", "dataset": "d"})
-        job = await ended(site, first.headers["location"])
-        assert (job["status"], job["message"]) == ("failed", "an error of ours: ZeroDivisionError")
-    second = await site.post("jobs", {"grader": "exact", "dataset": "d"})
-    assert (await ended(site, second.headers["location"]))["status"] == "finished"
-
-
-async def test_jobs_of_another_project_are_not_there(site: Site) -> None:
-    await site.uploaded("d", rows(1))
-    made = body_of(await site.post("jobs", {"grader": "exact", "dataset": "d"}))
-    await site.post("/api/v1/projects", {"key": "other"})
-    for path in ("", "/results", "/events"):
-        answer = await site.get(f"/api/v1/projects/other/jobs/{made['id']}{path}")
-        assert answer.status_code == 404
+        assert await graded() == ("failed", "an error of ours: ZeroDivisionError")
+    with monkeypatch.context() as patch:
+        patch.setattr(Datasets, "rows", malformed)
+        status, message = await graded()
+        assert (status, "none stored a score" in message) == ("failed", True)
+    assert (await graded())[0] == "finished"
 
 
 async def everything(
@@ -268,16 +257,3 @@ def events_of(answer: httpx.Response) -> list[tuple[str, dict[str, Json]]]:
         if "data" in fields:
             found.append((fields["event"], cast("dict[str, Json]", json.loads(fields["data"]))))
     return found
-
-
-def before_grading(
-    patch: pytest.MonkeyPatch, first: Callable[[Sequence[Item]], Awaitable[None]]
-) -> None:
-    """Have something done before each batch of a job is graded."""
-    real = Context.grade
-
-    async def grade(server: Context, version: GraderVersion, items: Sequence[Item]) -> Batch:
-        await first(items)
-        return await real(server, version, items)
-
-    patch.setattr(Context, "grade", grade)

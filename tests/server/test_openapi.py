@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from assay.scoring.json_safe import Json
-from assay.server.app import OPENAPI, create_app
+from assay.server.app import OPENAPI, context_of, create_app
 from assay.server.context import ServerSettings
 from assay.service.site import new_key
 from assay.store.database import Database
@@ -106,6 +106,8 @@ def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fuzzed]:
             for operation in operations.values():
                 operation.pop("security", None)  # every request here has a good key
         yield Fuzzed(document, schemathesis.openapi.from_dict(document), session, headers)
+    # The library ends no lifespan before the process: who looks for jobs would look for ever.
+    asgi._get_portal().call(context_of(app).stopping.set)
 
 
 ENDLESS = "/api/v1/run-events"

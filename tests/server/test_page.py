@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from assay.server import page
+from tests.each import each
 from tests.server_app import Site, faults_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -111,7 +112,7 @@ async def test_what_a_browser_loads_first_is_small(site: Site) -> None:
     assert sent <= FIRST_PAGE_BYTES, f"{sent} bytes of {sorted(names)}"
 
 
-@pytest.mark.parametrize(
+@each(
     "name",
     ["..%2findex.html", "%2e%2e%2fpage.py", "%2e%2e", ".js", "..js", "x.js%00.css",
      "index.html", "index.js/", "%5c..%5cindex.js", "a" * 90 + ".js", "none.js", "page.py", ""],

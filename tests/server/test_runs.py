@@ -17,7 +17,7 @@ from assay.server.context import ServerSettings
 from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store
 from tests.postgres import KINDS, new_location
-from tests.server_app import Site, context_of, serving
+from tests.server_app import Site, context_of, scope_of, serving
 
 SMALL = ServerSettings(location="", poll_seconds=0.02, heartbeat_seconds=0.05)
 RUN = "20261121-090830-ab12"
@@ -162,7 +162,7 @@ async def test_who_has_a_key_of_another_project_hears_of_no_run(site: tuple[Site
 async def _events(
     site: Site, path: str, client: httpx.AsyncClient | None = None
 ) -> AsyncGenerator[AsyncIterator[Event]]:
-    """The events of a stream as they come: ASGI's client would wait for its end."""
+    """The events of a stream as they come."""
     lines: asyncio.Queue[bytes | None] = asyncio.Queue()
     gone = asyncio.Event()
 
@@ -176,14 +176,7 @@ async def _events(
             if not message.get("more_body"):
                 lines.put_nowait(None)
 
-    request = (client or site.admin).build_request("GET", path)
-    headers = [(name.lower(), value) for name, value in request.headers.raw]
-    scope: dict[str, object] = {
-        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "GET",
-        "scheme": "http", "path": path, "raw_path": path.encode(), "query_string": b"",
-        "root_path": "", "headers": headers, "server": ("127.0.0.1", 8400),
-        "client": ("127.0.0.1", 1),
-    }  # fmt: skip
+    scope = scope_of((client or site.admin).build_request("GET", path))
 
     async def read() -> AsyncIterator[Event]:
         kept = b""

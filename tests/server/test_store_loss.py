@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import random
 import sqlite3
 import threading
@@ -149,6 +151,33 @@ async def test_a_file_that_was_removed_under_the_server_takes_no_more_scores(
         assert len(items_of(await site.get("scores"))) == 1
 
 
+async def test_a_file_that_cannot_be_looked_at_for_a_while_ends_no_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error that is no `StoreError` would end those that look for jobs, for good."""
+    asked, stat = list[object](), os.stat
+
+    def denied(path: Any, **more: Any) -> os.stat_result:
+        if not str(path).endswith("assay.db"):
+            return stat(path, **more)
+        asked.append(path)
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    async with serving(str(tmp_path / "home"), SMALL) as site:
+        await site.made()
+        await site.uploaded("d", [{"id": "1", "answer": "4"}])
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "stat", denied)
+            _is_away(await site.get("graders"))
+            asked.clear()
+            async with asyncio.timeout(20):
+                while len(asked) < 2:  # noqa: ASYNC110 - nobody tells that they look for jobs
+                    await asyncio.sleep(0.001)
+        made = await site.post("jobs", {"grader": "exact", "dataset": "d"})
+        events = await asyncio.wait_for(site.admin.get(f"{made.headers['location']}/events"), 60)
+        assert '"status":"finished"' in events.text
+
+
 def _close(database: Database) -> None:
     database.close()
 
@@ -193,17 +222,6 @@ async def test_a_database_that_hangs_holds_up_neither_probes_nor_callers_nor_the
     assert storage._database is None  # closed late, but closed
 
 
-async def test_a_server_that_can_read_but_not_write_is_not_ready(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: object) -> None:
-        raise StoreError("database or disk is full")
-
-    async with serving(str(tmp_path)) as site:
-        monkeypatch.setattr(Replies, "put", full)
-        assert (await site.get("/readyz")).status_code == 503
-
-
 def _damage(home: Path, how: str) -> None:
     """Fill a database, and damage it while nobody has it open."""
     with Database.open(str(home)) as database:
@@ -219,7 +237,6 @@ def _damage(home: Path, how: str) -> None:
     damaged = {
         "middle": whole[:middle] + noise + whole[middle + len(noise) :],
         "cut off": whole[:-8192],
-        "empty": b"",
     }
     file.write_bytes(damaged[how])
 
@@ -259,17 +276,12 @@ async def test_damage_that_is_met_later_ends_the_service_too(
         assert body_of(await site.get("/readyz"))["database"] == "damaged"
 
 
-def test_a_file_that_was_cut_off_to_nothing_is_no_new_store(tmp_path: Path) -> None:
-    _damage(tmp_path, "empty")
-    with pytest.raises(StoreError, match="is empty: something has cut it off"):
-        Database.open(str(tmp_path))
-    (tmp_path / "assay.db").unlink()
-    Database.open(str(tmp_path)).close()
-
-
-async def test_a_probe_of_the_sandbox_that_finds_no_file_is_not_ready_and_no_fault(
+async def test_a_server_that_cannot_write_or_finds_no_sandbox_is_not_ready_and_no_fault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def full(*_: object) -> None:
+        raise StoreError("database or disk is full")
+
     def broken() -> str:
         raise OSError(24, "Too many open files")
 
@@ -277,6 +289,10 @@ async def test_a_probe_of_the_sandbox_that_finds_no_file_is_not_ready_and_no_fau
         monkeypatch.setattr(tiers, "function_tier", broken)
         ready = await site.get("/readyz")
         assert (ready.status_code, body_of(ready)["sandbox"]) == (503, "")
+        monkeypatch.undo()
+        assert (await site.get("/readyz")).status_code == 200
+        monkeypatch.setattr(Replies, "put", full)
+        assert (await site.get("/readyz")).status_code == 503
 
 
 async def test_a_request_waits_for_the_database_once_however_often_it_asks(

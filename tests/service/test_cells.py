@@ -6,8 +6,10 @@ import json
 import shutil
 import time
 from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -94,6 +96,9 @@ def test_a_cell_is_opened_with_all_that_is_known_of_it(desk: Desk) -> None:
 def test_what_is_worth_a_look_is_walked_in_order(desk: Desk) -> None:
     found, seen = view(desk, CHEAT), list[tuple[str, int]]()
     assert (found.number, found.of, found.before) == (1, 4, None)
+    (sign,) = found.signs  # each has a place and a reason
+    assert (sign.file, sign.line, sign.code) == ("kit.py", 2, "def __eq__(self, other):")
+    assert (found.may_be_decided, view(desk, FIX).may_be_decided) == (True, False)
     while found.after is not None:
         place = found.after
         seen.append((place.model, place.trial))
@@ -104,15 +109,7 @@ def test_what_is_worth_a_look_is_walked_in_order(desk: Desk) -> None:
     assert (found.before.model, found.before.trial) == ("lazy", 1)
 
 
-def test_signs_have_a_place_and_a_reason(desk: Desk) -> None:
-    found = view(desk, CHEAT)
-    (sign,) = found.signs
-    assert (sign.file, sign.line, sign.code) == ("kit.py", 2, "def __eq__(self, other):")
-    assert found.may_be_decided
-    assert not view(desk, FIX).may_be_decided
-
-
-def test_steps_have_kinds_times_tokens_and_parents(desk: Desk) -> None:
+def test_steps_have_kinds_times_tokens_and_parents_and_files_their_diffs(desk: Desk) -> None:
     part = do(cells.list_steps, desk, "kit", FIX)
     assert [(one.kind, one.label.partition("<")[0]) for one in part.steps] == [
         ("told", "told by the system"),
@@ -136,9 +133,19 @@ def test_steps_have_kinds_times_tokens_and_parents(desk: Desk) -> None:
     some = do(cells.list_steps, desk, "kit", FIX, start=4, limit=2)
     assert ([one.index for one in some.steps], some.total) == ([4, 5], len(outline))
     assert do(cells.search_steps, desk, "kit", FIX, words="NO SUCH").places == (6,)
+    files = do(cells.list_changed_files, desk, "kit", FIX).files
+    assert [(one.path, one.how) for one in files] == [
+        ("kit.py", "changed"), ("notes <b>.txt", "added"), ("old.py", "deleted"),
+    ]  # fmt: skip
+    assert "+x = 2" in files[0].diff
 
 
-def test_what_an_agent_does_is_told_before_its_cell_has_a_result(desk: Desk) -> None:
+def test_what_an_agent_does_is_told_before_its_cell_has_a_result(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:  # where nothing is under way no results are read
+        patch.delattr(Store, "finished")
+        assert do(cells.list_cells_under_way, desk, "kit").cells == ()
     place: CellKey = ("kit", "model", "new", 1)
     (run,) = do(runs.list_runs, desk).items
     journal = Path(journal_of(Store(desk.database).home, run.id, place))
@@ -163,23 +170,6 @@ def test_what_an_agent_does_is_told_before_its_cell_has_a_result(desk: Desk) -> 
     append(Path(f"{journal}.jsonl"), encoded(Begun(of=label_of(FIX), at=at)))
     assert do(cells.list_cells_under_way, desk, "kit").cells == (working,)
     assert not do(cells.outline_steps, desk, "kit", FIX).under_way
-
-
-def test_where_nothing_is_under_way_no_results_are_read(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delattr(Store, "finished")
-    assert do(cells.list_cells_under_way, desk, "kit").cells == ()
-
-
-def test_files_are_told_with_their_diffs(desk: Desk) -> None:
-    found = do(cells.list_changed_files, desk, "kit", FIX)
-    assert [(one.path, one.how) for one in found.files] == [
-        ("kit.py", "changed"),
-        ("notes <b>.txt", "added"),
-        ("old.py", "deleted"),
-    ]
-    assert "+x = 2" in found.files[0].diff
 
 
 def test_a_decision_is_about_the_result_as_it_was_seen(desk: Desk) -> None:
@@ -295,31 +285,19 @@ def test_a_row_shows_how_its_answer_differs_from_what_was_expected(tmp_path: Pat
     assert found.scores[0].state == "fail"
 
 
-class _stored:  # noqa: N801 - used as a function
+@contextmanager
+def _stored(home: Path, kept: Trace | dict[str, Json], **of_cell: Any) -> Generator[Desk]:
     """A desk at a store with one cell."""
-
-    def __init__(self, home: Path, kept: Trace | dict[str, Json], **of_cell: object) -> None:
-        self._database = Database.open(str(home / ".assay"))
-        store = Store(self._database)
+    given: dict[str, Any] = {"status": "graded", "reward": 0.5, "passed": False, **of_cell}
+    detail = Run(prompt="Do.", trace=kept).to_dict() if isinstance(kept, Trace) else kept
+    with Database.open(str(home / ".assay")) as database:
+        store = Store(database)
         store.create_run(RunRecord(id="r", created_at="2026-11-23T00:00:00+00:00", planned=1))
-        given = {"status": "graded", "reward": 0.5, "passed": False, **of_cell}
-        cell = CellRecord(run_id="r", case="c", **given)  # pyright: ignore[reportArgumentType]
-        store.add_cell(
-            cell, Run(prompt="Do.", trace=kept).to_dict() if isinstance(kept, Trace) else kept
-        )
-
-    def __enter__(self) -> Desk:
-        return local_desk(self._database, "default")
-
-    def __exit__(self, *_: object) -> None:
-        self._database.close()
+        store.add_cell(CellRecord(run_id="r", case="c", **given), detail)
+        yield local_desk(database, "default")
 
 
-def test_the_key_of_a_cell_that_is_not_there_is_said(desk: Desk) -> None:
-    other = ("kit", "replay", "other", 1)
-    with pytest.raises(NotFoundError, match="has no cell"):
-        do(cells.open_cell, desk, "kit", other)
-    with pytest.raises(NotFoundError, match="has no cell"):
-        do(cells.list_steps, desk, "kit", other)
-    with pytest.raises(NotFoundError, match="has no cell"):
-        do(cells.list_changed_files, desk, "kit", other)
+def test_a_cell_that_is_not_there_is_said(desk: Desk) -> None:
+    for operation in (cells.open_cell, cells.list_steps, cells.list_changed_files):
+        with pytest.raises(NotFoundError, match="has no cell"):
+            operation.function(desk, "kit", ("kit", "replay", "other", 1))

@@ -81,12 +81,9 @@ def test_errors_and_skips_are_beside_the_histogram_and_never_in_its_zeros() -> N
     assert (judge.key, judge.name, judge.depth) == ("/judge", "judge", 1)
     assert reward.mean.mean == 0.5
     assert score_table("one", [cell("a", None)]).graders[0].mean == Interval(None, None, None, 0)
-
-
-def test_the_ends_of_bins_are_where_people_expect_them() -> None:
+    # The ends of bins are where people expect them.
     values = [*(number / BINS for number in range(BINS)), 1.0, 0.1 + 0.2]
-    cells = [cell(f"c{number}", value) for number, value in enumerate(values)]
-    (reward, *_) = score_table("one", cells).graders
+    (reward, *_) = score_table("one", [cell(f"c{v}", v) for v in values]).graders
     twice = (BINS - 1, round(0.3 * BINS))
     assert reward.bins == tuple(2 if place in twice else 1 for place in range(BINS))
 
@@ -105,6 +102,9 @@ def test_a_rubric_for_each_case_is_cut_to_what_has_most_scores() -> None:
     table = score_table("one", cells)
     assert [one.name for one in table.graders[:2]] == ["reward", "tests"]
     assert (len(table.graders), table.left_out) == (100, 3_002 - 100)
+    name = "criterion " * 10_000
+    (_, _, long) = score_table("one", [cell("c", 1.0, {"tests": 1.0, name: 0.0})]).graders
+    assert (len(long.key), len(long.name)) == (201, 120)
 
 
 async def test_what_makes_no_sense_is_refused(desk: Desk) -> None:
@@ -153,12 +153,3 @@ async def test_a_long_answer_is_cut_and_so_are_many_trials(desk: Desk) -> None:
     assert (len(case.pairs), case.more) == (5, 3)
     assert len(case.pairs[0].before.answer) < 700
     assert told.sentence.startswith("Too few cases to tell: 1 case compared, and it takes 6;")
-
-
-async def test_names_of_any_length_and_details_that_are_damaged_do_no_harm(desk: Desk) -> None:
-    name = "criterion " * 10_000
-    cells = [cell(f"c{n}", 1.0, {"tests": 1.0, name: 0.0}) for n in range(3)]
-    store_run(desk.database, "one", cells, detail={"row": {"answer": 5}})
-    table = await ask(compare.show_scores, desk, "one")
-    key = table.graders[2].key
-    assert (len(key), len(table.graders[2].name)) == (201, 120)

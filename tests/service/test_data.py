@@ -153,15 +153,19 @@ async def test_results_are_filtered_and_sorted_from_any_place_on(
     assert opened.row.id == "r4"
 
 
-async def test_a_job_of_another_project_is_nobodys_business(
+async def test_attack_a_job_of_another_project_is_nobodys_business(
     desk: Desk, jobs: tuple[JobRecord, JobRecord]
 ) -> None:
     await ask(site.create_project, desk, "qa")
     there = Desk(desk.database, "qa", LOCAL, Permissions())
+    operations = job_operations
     for asked in (
-        ask(job_operations.show_job_summary, there, jobs[0].id),
-        ask(job_operations.list_results, there, jobs[0].id),
-        ask(job_operations.show_result, there, jobs[0].id, 1),
+        ask(operations.show_job, there, jobs[0].id),
+        ask(operations.show_job_summary, there, jobs[0].id),
+        ask(operations.list_results, there, jobs[0].id),
+        ask(operations.show_result, there, jobs[0].id, 1),
+        ask(operations.cancel_job, there, jobs[0].id),
+        ask(operations.delete_job, there, jobs[0].id),
     ):
         with pytest.raises(NotFoundError):
             await asked

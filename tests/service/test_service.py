@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
@@ -14,12 +15,12 @@ import pytest
 from assay.errors import ConflictError, InputError, NotFoundError, StoreError
 from assay.registry.policy import ForbiddenError, Permissions
 from assay.scoring.json_safe import Json
-from assay.service import graders, jobs, scores, site
+from assay.service import graders, scores, site
 from assay.service.local import ask
 from assay.service.operation import LOCAL, Desk, Identity
 from assay.service.table import OPERATIONS
 from assay.store.database import Database
-from assay.store.datasets import Datasets
+from tests.each import each
 
 EXACT: dict[str, Json] = {"graders": [{"type": "exact_match"}]}
 ROWS: list[dict[str, Json]] = [{"id": "a", "answer": "4", "expected": "4"}]
@@ -30,36 +31,27 @@ async def _made(desk: Desk, key: str = "exact") -> None:
     await ask(graders.create_grader, desk, key, "declared", EXACT)
 
 
-async def test_what_gave_scores_is_deleted_and_its_numbers_stay_taken(desk: Desk) -> None:
+async def test_what_was_deleted_grades_no_more_by_any_number(desk: Desk) -> None:
     await _made(desk)
-    await ask(graders.grade, desk, "exact", ROWS)
     await ask(graders.delete_grader, desk, "exact")
     for number in (None, 1):
         with pytest.raises(NotFoundError):
             await ask(graders.grade, desk, "exact", ROWS, number)
-    (score,) = (await ask(scores.list_scores, desk, grader="exact")).items
-    assert score.graded.grader == "exact@1"
-    await _made(desk)
-    assert desk.graders.get("exact").latest.number == 2
-    with pytest.raises(NotFoundError):
-        await ask(graders.delete_grader, desk, "none")
 
 
 async def test_scores_are_recorded_unless_they_are_not_to_be(desk: Desk) -> None:
     await _made(desk)
     await ask(graders.grade, desk, "exact", ROWS, record=False)
     assert (await ask(scores.list_scores, desk)).items == []
-    with pytest.raises(InputError, match="also that of items"):
-        await ask(graders.grade, desk, "exact", [*ROWS, *ROWS])
 
 
-@pytest.mark.parametrize("key", ["export", "import", "validate"])
-async def test_a_word_of_the_addresses_is_no_key(desk: Desk, key: str) -> None:
-    with pytest.raises(InputError, match="meaning in addresses"):
-        await _made(desk, key)
+async def test_a_word_of_the_addresses_is_no_key(desk: Desk) -> None:
+    for key in ("export", "import", "validate"):
+        with pytest.raises(InputError, match="meaning in addresses"):
+            await _made(desk, key)
 
 
-ADDRESS = "http://10.0.0.1/v1#m"
+ADDRESS = "http://169.254.169.254/v1#m"
 
 
 def _judged(name: str, value: Json) -> tuple[str, dict[str, Json], str]:
@@ -67,12 +59,16 @@ def _judged(name: str, value: Json) -> tuple[str, dict[str, Json], str]:
     return "declared", {"graders": [judge]}, f"definition.graders[0].{name}"
 
 
-SENT: dict[str, Json] = {"url": "https://evil.example", "secret_env": "ASSAY_SECRET_REWARDS"}
+SENT: dict[str, Json] = {
+    "url": "https://rewards.example.com.evil.example/",
+    "secret_env": "ASSAY_SECRET_REWARDS",
+}
 FORBIDDEN: list[tuple[str, dict[str, Json], str]] = [
     ("custom", {"path": "python:os:x"}, "definition.path"),
     ("external_endpoint", {"url": "http://10.0.0.1", "allow_internal": True},
      "definition.allow_internal"),
     ("external_endpoint", SENT, "definition.secret_env"),
+    ("external_endpoint", SENT | {"secret_env": "ASSAY_SECRET_X"}, "definition.secret_env"),
     ("declared", {"graders": [{"type": "external_endpoint", **SENT}]},
      "definition.graders[0].secret_env"),
     _judged("model", ADDRESS),
@@ -82,7 +78,7 @@ FORBIDDEN: list[tuple[str, dict[str, Json], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("kind", "definition", "place"), FORBIDDEN)
+@each("kind, definition, place", FORBIDDEN)
 async def test_attack_what_may_not_run_here_is_neither_stored_nor_tried(
     tmp_path: Path, kind: str, definition: dict[str, Json], place: str
 ) -> None:
@@ -99,6 +95,7 @@ async def test_attack_what_may_not_run_here_is_neither_stored_nor_tried(
             with pytest.raises(ForbiddenError) as caught:
                 await one()
             assert caught.value.location.field == place
+            assert re.search("allow_|endpoint_secrets", caught.value.hint), "the setting is named"
         assert (await ask(graders.list_graders, desk)).items == []
         allowed = Permissions(custom_code=True, internal=True)
         assert list(allowed.refusals(kind, definition)) == []
@@ -139,20 +136,6 @@ async def test_what_was_changed_is_noted_by_project_in_pages(desk: Desk) -> None
         desk.database.change("UPDATE change SET who = 'nobody'")
 
 
-async def test_attack_a_job_of_another_project_is_not_deleted(desk: Desk) -> None:
-    await _made(desk)
-    Datasets(desk.database).create("default", "rows", "", ROWS)
-    job = await ask(jobs.create_job, desk, "exact", "rows")
-    await ask(site.create_project, replace(desk, project=""), "qa")
-    with pytest.raises(NotFoundError):
-        await ask(jobs.delete_job, replace(desk, project="qa"), job.id)
-    with pytest.raises(ConflictError, match="cancel it first"):
-        await ask(jobs.delete_job, desk, job.id)
-    await ask(jobs.cancel_job, desk, job.id)
-    await ask(jobs.delete_job, desk, job.id)
-    assert (await ask(jobs.list_jobs, desk)).items == []
-
-
 async def test_keys_are_managed_by_admins_of_their_project(tmp_path: Path) -> None:
     with Database.open(tmp_path) as database:
         desk = Desk(database, "", LOCAL, Permissions())
@@ -173,9 +156,10 @@ async def test_keys_are_managed_by_admins_of_their_project(tmp_path: Path) -> No
 
 
 def test_the_order_of_operations_does_not_depend_on_what_was_imported_first() -> None:
-    listed = "from assay.service.table import OPERATIONS\nprint(*(one.path for one in OPERATIONS))"
-    first, other = (
-        subprocess.check_output([sys.executable, "-c", f"{before}{listed}"], text=True)
-        for before in ("", "import assay.service.uses, assay.service.scores\n")
+    program = (
+        "import assay.service.uses, assay.service.scores\n"
+        "from assay.service.table import OPERATIONS\n"
+        "print(*(one.path for one in OPERATIONS))"
     )
-    assert first == other
+    listed = subprocess.check_output([sys.executable, "-c", program], text=True)
+    assert listed.split() == [one.path for one in OPERATIONS]

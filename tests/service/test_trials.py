@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncGenerator
 from typing import Any, cast
 
@@ -106,12 +105,9 @@ async def test_what_has_a_line_is_marked_there(site: Site) -> None:
     assert (wrong["samples"][0]["draft"]["outcome"], wrong["marks"][0]["line"]) == ("bad_return", 2)
 
 
-async def test_reading_alone_runs_nothing_and_is_quick(site: Site) -> None:
+async def test_reading_alone_runs_nothing(site: Site) -> None:
     hangs = "while True: pass\nasync def grade(thread: StringThread) -> float:\n    return 1.0\n"
     assert (await _try(site, hangs, runs=False, dataset="sums", take=3))["samples"] == []
-    began = time.monotonic()
-    await _try(site, hangs, runs=False)
-    assert time.monotonic() - began < 25  # and not 30, after which it is cut off
 
 
 @pytest.mark.slow
@@ -133,36 +129,26 @@ async def test_a_loop_is_cut_off_and_those_after_it_are_not_tried(
     assert trial["summary"] == "8 samples: 4 scored, 4 skipped"
 
 
-async def test_a_bad_row_is_an_error_of_its_own(site: Site) -> None:
-    every = await _try(site, FOUR, dataset="sums", take=200)
-    broken = next(one for one in every["samples"] if one["id"] == "broken")
-    assert (broken["draft"]["status"], broken["draft"]["outcome"]) == ("error", "bad_item")
-    assert every["summary"] == "9 samples: 8 scored, 1 error"
-
-
-async def test_other_kinds_are_tried_the_same_way(site: Site) -> None:
-    answer = await site.post(
-        "graders/try",
-        {"kind": "declared", "definition": EXACT, "dataset": "sums", "rows": [4, 5]},
-    )
-    trial = cast("dict[str, Any]", body_of(answer))
-    assert [one["draft"]["score"] for one in trial["samples"]] == [1.0, 0.0]
+async def test_other_kinds_are_tried_alike_and_a_bad_row_is_an_error_of_its_own(
+    site: Site,
+) -> None:
+    body: Json = {"kind": "declared", "definition": EXACT, "dataset": "sums", "take": 200}
+    trial = cast("dict[str, Any]", body_of(await site.post("graders/try", body)))
+    *_, broken = [one["draft"] for one in trial["samples"]]
+    assert (broken["status"], broken["outcome"]) == ("error", "bad_item")
+    assert trial["summary"] == "9 samples: 8 scored, 1 error"
     assert trial["samples"][0]["draft"]["milliseconds"] is None
 
 
-@pytest.mark.parametrize(
-    ("more", "status", "field"),
-    [
+async def test_what_cannot_be_tried_is_refused(site: Site) -> None:
+    twice: dict[str, Json] = {"dataset": "sums", "take": 1, "samples": [{"id": "r1", "answer": ""}]}
+    wrong: list[tuple[dict[str, Json], int, str]] = [
         ({"dataset": "sums", "rows": [99]}, 422, "rows[0]"),
         ({"saved": "none"}, 404, ""),
-        ({"dataset": "sums", "take": 1, "samples": [{"id": "r1", "answer": "x"}]}, 422, "rows[1]"),
+        (twice, 422, "rows[1]"),
         ({"samples": [{"question": "x"}]}, 422, "samples[0]"),
-    ],
-)
-async def test_what_cannot_be_tried_is_refused(
-    site: Site, more: dict[str, Json], status: int, field: str
-) -> None:
-    answer = await _asked(site, FOUR, **more)
-    assert answer.status_code == status, answer.text
-    if field:
-        assert faults_of(answer)[0]["field"].startswith(field)
+    ]
+    for more, status, field in wrong:
+        answer = await _asked(site, FOUR, **more)
+        assert answer.status_code == status, answer.text
+        assert not field or faults_of(answer)[0]["field"].startswith(field)

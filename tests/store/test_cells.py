@@ -257,12 +257,6 @@ def test_a_detail_that_is_no_json_leaves_no_row(store: Store, detail: dict[str, 
     assert list(store.cells(RUN)) == []
 
 
-def test_any_mapping_is_written(store: Store) -> None:
-    frozen = MappingProxyType({"inner": MappingProxyType({"a": 1})})
-    store.add_cell(replace(_graded(), subscores=(frozen,)), frozen)  # pyright: ignore[reportArgumentType] - nested mappings come from frozen records
-    assert store.detail(RUN, ("a", "", "", 1)) == {"inner": {"a": 1}}
-
-
 def test_a_detail_that_cannot_be_written_takes_its_row_with_it(any_store: Store) -> None:
     any_store.add_cell(_graded("before"), {})
     engine = any_store._database._engine
@@ -296,7 +290,10 @@ _JSON = st.recursive(
 _TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
 
 
-def test_any_json_and_any_text_comes_back(store: Store) -> None:
+def test_any_json_any_mapping_and_any_text_comes_back(store: Store) -> None:
+    frozen = MappingProxyType({"inner": MappingProxyType({"a": 1})})
+    store.add_cell(replace(_graded(), subscores=(frozen,)), frozen)  # pyright: ignore[reportArgumentType] - nested mappings come from frozen records
+    assert store.detail(RUN, ("a", "", "", 1)) == {"inner": {"a": 1}}
     runs = (f"run-{number}" for number in count())
 
     @given(detail=st.dictionaries(st.text(), _JSON, max_size=4), case=_TEXT, answer=_TEXT)

@@ -47,29 +47,17 @@ def test_rows_come_back_as_they_were(datasets: Datasets) -> None:
     ]
     assert list(found[0].data) == ["id", "answer", "metadata"]
     assert list(found[0].data["metadata"]) == ["z", "a"]  # pyright: ignore[reportArgumentType] - it is a mapping
+    assert datasets.numbered("default", "d", [2, 4]) == [found[1], found[3]]
     assert found[1].to_dict() == {"number": 2, "id": "7", "data": rows[1]}
 
 
-def test_the_digest_is_that_of_the_rows(datasets: Datasets) -> None:
-    first = datasets.create("default", "a", "A", _numbered(3))
-    same = datasets.create("default", "b", "B", list(_numbered(3)))
-    other = datasets.create("default", "c", "A", _numbered(4))
+def test_the_digest_is_that_of_the_rows_and_datasets_are_listed_by_key(datasets: Datasets) -> None:
+    first = datasets.create("default", "b", "A", _numbered(3))
+    same = datasets.create("default", "a.b", "B", list(_numbered(3)))
+    other = datasets.create("default", "a-b", "A", _numbered(4))
+    assert [one.key for one in datasets.page("default")] == ["a-b", "a.b", "b"]
     assert first.digest == same.digest != other.digest
     assert first.size == same.size == len('{"answer":"1"}') * 3
-
-
-def test_rows_are_read_a_page_at_a_time(datasets: Datasets) -> None:
-    datasets.create("default", "d", "", _numbered(1_203))
-    seen = [row.number for row in datasets.rows("default", "d", Stretch(1_000))]
-    assert seen == list(range(1, 1_001))
-    assert [r.number for r in datasets.rows("default", "d", Stretch(2, 1_200))] == [1201, 1202]
-    assert list(datasets.rows("default", "d", Stretch(offset=1_203))) == []
-
-
-def test_large_rows_are_stored_in_parts(datasets: Datasets) -> None:
-    large: list[dict[str, Json]] = [{"answer": f"{n}" * 3_000_000} for n in range(4)]
-    assert datasets.create("default", "d", "", large).size > 12_000_000
-    assert [row.data for row in datasets.numbered("default", "d", [1, 2, 3, 4])] == large
 
 
 @each(
@@ -84,21 +72,17 @@ def test_large_rows_are_stored_in_parts(datasets: Datasets) -> None:
         ([{}, {"id": "\ud800"}], "not valid Unicode"),
         ([{}, {"id": "\0"}], "not valid Unicode"),
         ([{}, {"answer": "ä" * (8 << 20)}], r"row 2 has \d+ bytes; the most is 16777216"),
+        (
+            [{}, {"id": "a"}, {}, {"id": 1}],
+            "row 4 cannot be stored: its id '1' is also that of row 1",
+        ),
     ],
 )
 def test_a_row_that_cannot_be_stored_takes_the_dataset_with_it(
-    any_database: Database, rows: list[dict[str, Json]], complaint: str
+    datasets: Datasets, rows: list[dict[str, Json]], complaint: str
 ) -> None:
     with pytest.raises(InputError, match=complaint):
-        Datasets(any_database).create("default", "d", "", rows)
-    assert list(Datasets(any_database).page("default")) == []
-
-
-def test_two_rows_of_one_id_take_the_dataset_with_them(datasets: Datasets) -> None:
-    with pytest.raises(
-        InputError, match="row 4 cannot be stored: its id '1' is also that of row 1"
-    ):
-        datasets.create("default", "d", "", [{}, {"id": "a"}, {}, {"id": 1}])
+        datasets.create("default", "d", "", rows)
     assert list(datasets.page("default")) == []
 
 
@@ -142,9 +126,8 @@ def test_a_key_is_taken_once_before_a_row_is_read(datasets: Datasets) -> None:
     with pytest.raises(ConflictError, match="already a dataset 'd'"):
         datasets.create("default", "d", "", untouched)
     assert next(untouched) == {"answer": "1"}
+    datasets.delete("default", "d")
 
-
-def test_a_key_that_was_taken_meanwhile_is_a_conflict(datasets: Datasets) -> None:
     def rows() -> Iterator[dict[str, Json]]:
         datasets.create("default", "d", "the other", _numbered(2))
         yield {"answer": "1"}
@@ -152,24 +135,6 @@ def test_a_key_that_was_taken_meanwhile_is_a_conflict(datasets: Datasets) -> Non
     with pytest.raises(ConflictError, match="already a dataset 'd'"):
         datasets.create("default", "d", "", rows())
     assert datasets.get("default", "d").name == "the other"
-    assert len(datasets.rows("default", "d")) == 2
-
-
-def test_datasets_are_listed_by_key_a_page_at_a_time(datasets: Datasets) -> None:
-    for key in ("b", "a.b", "a", "a-b"):
-        datasets.create("default", key, "", _numbered(1))
-    assert [d.key for d in datasets.page("default", Stretch(3))] == ["a", "a-b", "a.b"]
-
-
-def test_a_deleted_dataset_leaves_no_rows_and_frees_its_key(
-    datasets: Datasets, database: Database
-) -> None:
-    datasets.create("default", "d", "", _numbered(3))
-    datasets.delete("default", "d")
-    assert database.rows("SELECT count(*) FROM dataset_row") == [(0,)]
-    with pytest.raises(NotFoundError):
-        datasets.delete("default", "d")
-    datasets.create("default", "d", "", _numbered(2))
     assert len(datasets.rows("default", "d")) == 2
 
 
@@ -182,14 +147,11 @@ def test_a_dataset_in_a_job_is_deleted_by_force_only(
     with pytest.raises(ConflictError, match=r"used by jobs.*by force"):
         datasets.delete("default", "d")
     datasets.delete("default", "d", force=True)
+    assert database.rows("SELECT count(*) FROM dataset_row") == [(0,)]
+    with pytest.raises(NotFoundError):
+        datasets.delete("default", "d")
     ended = Jobs(database).get(job.id)
     assert (ended.status, ended.message) == ("cancelled", "its dataset was deleted")
-
-
-@each("key", ["", "A", "a b", "../x", "\udcff"])
-def test_a_key_is_plain(any_database: Database, key: str) -> None:
-    with pytest.raises(InputError, match="cannot be a key"):
-        Datasets(any_database).create("default", key, "", _numbered(1))
 
 
 def test_an_unknown_dataset_names_the_nearest(datasets: Datasets) -> None:

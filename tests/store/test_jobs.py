@@ -45,7 +45,9 @@ def _failed(number: int) -> tuple[int, ScoreRecord]:
     return number, ScoreRecord(item=str(number), graded=Graded.failed(str(number), "no sandbox"))
 
 
-def test_a_job_comes_back_as_it_was(jobs: Jobs) -> None:
+def test_a_job_comes_back_as_it_was_with_the_version_that_was_newest(
+    jobs: Jobs, database: Database
+) -> None:
     made = jobs.create("default", grader="g", dataset="d", by="someone")
     assert made == jobs.get(made.id)
     assert made.id.startswith("20261121-120000-")
@@ -64,13 +66,9 @@ def test_a_job_comes_back_as_it_was(jobs: Jobs) -> None:
         "updated_at": "2026-11-21T12:00:00.000Z",
         "created_by": "someone",
     }
-
-
-def test_a_job_keeps_the_version_it_was_asked_for(jobs: Jobs, database: Database) -> None:
     assert jobs.create("default", grader="g", dataset="d", version=1).version == 1
-    newest = _create(jobs)
     Catalog(database).add_version("default", "g", kind="x", definition={}, digest="d3")
-    assert jobs.get(newest).version == 2
+    assert jobs.get(made.id).version == 2
 
 
 def test_a_job_needs_what_it_names(jobs: Jobs) -> None:
@@ -97,9 +95,13 @@ def test_jobs_are_listed_newest_first_a_page_at_a_time(jobs: Jobs, database: Dat
     assert list(jobs.page("other")) == []
 
 
-def test_the_oldest_job_is_claimed_first_and_once(jobs: Jobs) -> None:
+def test_the_oldest_job_is_claimed_first_and_once_unless_its_project_has_enough(jobs: Jobs) -> None:
     made = [_create(jobs), _create(jobs)]
-    assert [_claimed(jobs, "a"), _claimed(jobs, "b"), _claimed(jobs, "c")] == [*made, None]
+    assert jobs.claim("a", 60, NOON, but_not=["other", "default"]) is None
+    with pytest.raises(InputError, match="has no zone"):
+        jobs.claim("a", 30, NOON.replace(tzinfo=None))
+    first = jobs.claim("a", 60, NOON, but_not=["other"])
+    assert [first and first.id, _claimed(jobs, "b"), _claimed(jobs, "c")] == [*made, None]
     assert [job.status for job in jobs.page("default")] == ["running", "running"]
 
 
@@ -111,19 +113,9 @@ def test_a_claim_that_ran_out_is_taken_over_and_one_that_is_renewed_is_not(jobs:
     assert not jobs.renew(job, "a", 60, late)
     assert jobs.renew(job, "b", 60, late + _MINUTE)
     assert _claimed(jobs, "c", late + 1.5 * _MINUTE) is None
-
-
-def test_a_claim_of_a_clock_that_was_fast_strands_no_job(jobs: Jobs) -> None:
-    job = _create(jobs)
-    assert _claimed(jobs, "a", NOON + 1_000 * _MINUTE) == job
-    assert _claimed(jobs, "b") == job
-    assert _claimed(jobs, "c") is None
-
-
-def test_jobs_of_projects_that_have_enough_are_passed_over(jobs: Jobs) -> None:
-    _create(jobs)
-    assert jobs.claim("a", 60, NOON, but_not=["other", "default"]) is None
-    assert jobs.claim("a", 60, NOON, but_not=["other"])
+    # A claim of a clock that was fast strands no job.
+    assert _claimed(jobs, "d", NOON + 1_000 * _MINUTE) == job
+    assert [_claimed(jobs, "e"), _claimed(jobs, "f")] == [job, None]
 
 
 def test_a_claim_that_is_given_back_is_free_at_once_and_of_a_cancelled_job_lost(jobs: Jobs) -> None:
@@ -157,24 +149,16 @@ def test_a_job_that_goes_on_may_lose_any_number_of_workers(jobs: Jobs) -> None:
     assert jobs.finish(job, "finished").status == "finished"
 
 
-def test_scores_are_counted_with_their_errors(jobs: Jobs) -> None:
-    job = _create(jobs)
-    assert jobs.add_scores(job, [_scored(2), _failed(4)]).to_dict().items() >= {
-        "done": 2, "errors": 1, "total": 5,
-    }.items()  # fmt: skip
-    assert jobs.graded_rows(job) == {2, 4}
-    results = jobs.results(job)
-    assert [(s.item, s.job, s.graded.status) for s in results] == [
-        ("2", job, "scored"),
-        ("4", job, "error"),
-    ]
-
-
 def test_what_came_of_a_job_is_summed_up_and_found_by_row(jobs: Jobs) -> None:
     assert jobs.waiting() == {}
     job, other = _create(jobs), _create(jobs)
     skipped = ScoreRecord(item="3", graded=Graded(id="3", status="skipped", reason="not here"))
-    jobs.add_scores(job, [_scored(1, 0.25), _failed(2), (3, skipped), _scored(5, 0.5)])
+    jobs.add_scores(job, [_scored(5, 0.5)])
+    counted = jobs.add_scores(job, [_scored(1, 0.25), _failed(2), (3, skipped)])
+    assert (counted.done, counted.errors, counted.total) == (4, 1, 5)
+    assert jobs.graded_rows(job) == {1, 2, 3, 5}
+    assert [(one.item, one.job) for one in jobs.results(job)] == [(n, job) for n in "1235"]
+    assert [one.item for one in jobs.results(job, order="newest")] == ["3", "2", "1", "5"]
     jobs.add_scores(other, [_scored(4, 0.75)])
     assert jobs.waiting() == {"default": 2}
     assert jobs.counts(job) == {"scored": 2, "error": 1, "skipped": 1}
@@ -202,22 +186,10 @@ def test_a_row_is_scored_once_and_the_first_counts(
     assert (again.done, again.errors) == (3, 0)
     assert [s.graded.score for s in jobs.results(job)] == [0.25, 0.5, 0.75]
     assert jobs.add_scores(job, []) == again
-
-
-def test_a_row_that_the_job_does_not_have_is_refused(jobs: Jobs) -> None:
-    job = _create(jobs)
     for number in (0, 6, -1, 2**63):
         with pytest.raises(InputError, match=f"has no row {number}"):
-            jobs.add_scores(job, [_scored(1), _scored(number)])
-    assert jobs.get(job).done == 0
-
-
-def test_results_are_read_by_row_or_the_newest_first(jobs: Jobs) -> None:
-    job = _create(jobs)
-    jobs.add_scores(job, [_scored(4)])
-    jobs.add_scores(job, [_scored(1), _scored(3)])
-    assert [s.number for s in jobs.results(job)] == [1, 3, 4]
-    assert [s.item for s in jobs.results(job, order="newest")] == ["3", "1", "4"]
+            jobs.add_scores(job, [_scored(4), _scored(number)])
+    assert jobs.get(job) == again
 
 
 def test_a_job_is_finished_when_every_row_has_an_outcome(jobs: Jobs) -> None:
@@ -277,11 +249,6 @@ def test_a_failure_in_a_batch_takes_all_of_it_back(jobs: Jobs, database: Databas
     with pytest.raises(StoreError, match="refused what was to be stored"):
         fail_half_way()
     assert (jobs.get(job).done, jobs.graded_rows(job)) == (0, set())
-
-
-def test_a_claim_needs_a_time_with_its_zone(jobs: Jobs) -> None:
-    with pytest.raises(InputError, match="has no zone"):
-        jobs.claim("a", 30, NOON.replace(tzinfo=None))
 
 
 def test_a_job_that_has_ended_is_deleted_with_its_scores(jobs: Jobs) -> None:

@@ -31,6 +31,11 @@ def test_the_last_label_of_each_rater_counts(database: Database) -> None:
     said = {item: {name: one.label for name, one in by.items()} for item, by in found.items()}
     assert said == {"a": {"ada": "NA", "bo": "FAIL"}, "b": {"ada": "FAIL"}}
     assert list(labels.current("default", "label", rater="bo")) == ["a"]
+    # Fields and projects are apart.
+    Projects(database).create("other")
+    assert labels.current("default", "tone") == labels.current("other", "label") == {}
+    with pytest.raises(NotFoundError):
+        labels.current("othr", "label")
 
 
 def test_a_label_that_is_taken_back_counts_no_more_and_is_kept(database: Database) -> None:
@@ -40,16 +45,6 @@ def test_a_label_that_is_taken_back_counts_no_more_and_is_kept(database: Databas
     assert labels.current("default", "label") == {}
     assert labels.items("default", "label") == []
     assert database.rows("SELECT label FROM label ORDER BY seq") == [("PASS",), ("",)]
-
-
-def test_fields_and_projects_are_apart(database: Database) -> None:
-    Projects(database).create("other")
-    labels = Labels(database)
-    labels.add("default", _label("a", "PASS"), {"answer": "x"})
-    assert labels.current("default", "tone") == {}
-    assert labels.current("other", "label") == {}
-    with pytest.raises(NotFoundError):
-        labels.current("othr", "label")
 
 
 def test_an_item_comes_back_with_its_row_and_everything_said(database: Database) -> None:

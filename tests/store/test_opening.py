@@ -84,18 +84,21 @@ def test_the_settings_are_the_safe_ones(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_opening_again_changes_nothing(filled: Path) -> None:
-    for _ in range(2):
-        with Store.open(str(filled)) as store:
-            assert [cell.case for cell in store.cells("r1")] == ["a"]
-
-
-def test_a_home_that_is_a_file_is_refused(tmp_path: Path) -> None:
+def test_a_place_where_something_else_is_is_refused_and_kept(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
-    for place in ("file", "file/home"):
-        with pytest.raises(StoreError, match=r"is not a directory.*choose another store"):
+    (tmp_path / "one" / "assay.db").mkdir(parents=True)
+    (tmp_path / "two").mkdir()
+    (tmp_path / "two" / "assay.db").write_text("my notes " * 1000)
+    for place, complaint in (
+        ("file", r"is not a directory.*choose another store"),
+        ("file/home", r"is not a directory.*choose another store"),
+        ("one", r"cannot be opened.*must be a file"),
+        ("two", r"is not a database.*move the file away"),
+    ):
+        with pytest.raises(StoreError, match=complaint):
             Store.open(str(tmp_path / place))
     assert (tmp_path / "file").read_text() == "mine"
+    assert (tmp_path / "two" / "assay.db").read_text() == "my notes " * 1000
 
 
 def test_a_home_in_a_place_that_takes_no_files_is_refused(unprivileged: Path) -> None:
@@ -117,19 +120,6 @@ def test_a_read_only_database_is_refused(unprivileged: Path) -> None:
     unprivileged.chmod(0o700)
 
 
-def test_a_database_that_is_a_directory_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "assay.db").mkdir()
-    with pytest.raises(StoreError, match=r"cannot be opened.*must be a file"):
-        Store.open(str(tmp_path))
-
-
-def test_a_file_that_is_no_database_is_refused_and_kept(tmp_path: Path) -> None:
-    (tmp_path / "assay.db").write_text("my notes " * 1000)
-    with pytest.raises(StoreError, match=r"is not a database.*move the file away"):
-        Store.open(str(tmp_path))
-    assert (tmp_path / "assay.db").read_text().startswith("my notes")
-
-
 def test_a_damaged_database_is_named_as_such(filled: Path) -> None:
     database = filled / "assay.db"
     content = bytearray(database.read_bytes())
@@ -140,6 +130,12 @@ def test_a_damaged_database_is_named_as_such(filled: Path) -> None:
         Store.open(str(filled)) as store,
     ):
         list(store.cells("r1"))
+    database.write_bytes(b"")  # what was cut off to nothing is no new store
+    with pytest.raises(StoreError, match="is empty: something has cut it off"):
+        Store.open(str(filled))
+    for file in filled.glob("assay.db*"):
+        file.unlink()
+    Store.open(str(filled)).close()
 
 
 @pytest.mark.parametrize("pragma", ["user_version = 1", "user_version = 0"])
@@ -253,13 +249,10 @@ def test_another_databases_address_is_refused_unseen(address: str) -> None:
     assert "secret" not in str(caught.value)
 
 
-def test_a_write_outside_a_transaction_is_refused(filled: Path) -> None:
-    with Store.open(str(filled)) as store, pytest.raises(StoreError, match="outside a transaction"):
-        store._database.change("DELETE FROM detail")
-
-
-def test_a_write_inside_a_write_belongs_to_it(filled: Path) -> None:
+def test_a_write_belongs_to_a_transaction_also_one_around_it(filled: Path) -> None:
     with Store.open(str(filled)) as store:
+        with pytest.raises(StoreError, match="outside a transaction"):
+            store._database.change("DELETE FROM detail")
         with suppress(InputError), store._database.writing():
             store.finish_run("r1")
             store.finish_run("r9")
@@ -267,11 +260,13 @@ def test_a_write_inside_a_write_belongs_to_it(filled: Path) -> None:
         with pytest.raises(InputError):
             store.finish_run("r9")
         store.finish_run("r1")  # a failure lets the next one through
-    with Store.open(str(filled)) as store:
-        assert store.run("r1").finished
+    for _ in range(2):
+        with Store.open(str(filled)) as store:
+            assert store.run("r1").finished
+            assert [cell.case for cell in store.cells("r1")] == ["a"]
 
 
-def test_a_store_is_not_for_everybody_to_read(tmp_path: Path) -> None:
+def test_a_store_is_not_for_everybody_to_read_nor_is_what_a_link_leads_to(tmp_path: Path) -> None:
     home = tmp_path / "store"
     with Database.open(home) as database:
         Projects(database).create("secret")
@@ -279,14 +274,12 @@ def test_a_store_is_not_for_everybody_to_read(tmp_path: Path) -> None:
     assert found.pop("store") == 0o011
     assert "assay.db" in found
     assert set(found.values()) == {0}
-
-
-def test_a_store_that_a_link_leads_to_is_not_for_everybody_to_read_either(tmp_path: Path) -> None:
-    (tmp_path / "home").mkdir()
-    (tmp_path / "home" / "assay.db").symlink_to(tmp_path / "elsewhere.db")
+    linked = tmp_path / "linked"
+    linked.mkdir()
+    (linked / "assay.db").symlink_to(tmp_path / "elsewhere.db")
     before = os.umask(0o022)
     try:
-        Database.open(tmp_path / "home").close()
+        Database.open(linked).close()
     finally:
         os.umask(before)
     assert (tmp_path / "elsewhere.db").stat().st_mode & 0o777 == 0o600

@@ -158,11 +158,6 @@ def test_a_connection_is_encrypted_as_asked(server: PostgresServer) -> None:
             assert opened.rows(query) == [(mode != "disable",)]
 
 
-def test_encryption_that_was_asked_for_is_not_done_without() -> None:
-    with _answering(b"N") as place, pytest.raises(StoreError, match="does not support SSL"):
-        Database.open(f"postgresql://u:p@{place}/d?sslmode=require")
-
-
 @contextmanager
 def _answering(answer: bytes) -> Generator[str]:
     """The address of a server that says one thing to one client."""
@@ -180,10 +175,20 @@ def _answering(answer: bytes) -> Generator[str]:
         thread.join()
 
 
-@each("answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"", b"N"])
-def test_a_server_of_another_kind_is_explained(answer: bytes) -> None:
-    with _answering(answer) as place, pytest.raises(StoreError, match="cannot be reached"):
-        Database.open(f"postgresql://u:p@{place}/d")
+@each(
+    "answer, options, said",
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "", "cannot be reached"),
+        (b"", "", "cannot be reached"),
+        (b"N", "", "cannot be reached"),
+        (b"N", "?sslmode=require", "does not support SSL"),
+    ],
+)
+def test_a_server_of_another_kind_or_without_the_encryption_that_was_asked_for_is_explained(
+    answer: bytes, options: str, said: str
+) -> None:
+    with _answering(answer) as place, pytest.raises(StoreError, match=said):
+        Database.open(f"postgresql://u:p@{place}/d{options}")
 
 
 def test_a_server_that_never_answers_is_given_up() -> None:
@@ -205,20 +210,19 @@ def test_a_database_of_another_encoding_is_refused(server: PostgresServer) -> No
         Database.open(server.address("latin"))
 
 
-def test_a_schema_of_another_program_is_refused_and_kept(server: PostgresServer) -> None:
-    database = server.new_database()
-    server.run("CREATE SCHEMA assay CREATE TABLE theirs (x int)", database)
-    with pytest.raises(StoreError, match=r"'assay' of .* belongs to another program"):
-        Database.open(server.address(database))
-    assert server.run("SELECT count(*) FROM assay.theirs", database) == "0"
-
-
-def test_tables_of_others_beside_ours_are_no_matter(server: PostgresServer) -> None:
+def test_a_schema_of_another_program_is_refused_and_kept_and_its_tables_are_no_matter(
+    server: PostgresServer,
+) -> None:
     database = server.new_database()
     server.run("CREATE TABLE project (mine text); CREATE TABLE run (mine text)", database)
     with Database.open(server.address(database)) as opened:
         assert Projects(opened).create("p")
     assert server.run("SELECT count(*) FROM public.project", database) == "0"
+    server.run("DROP SCHEMA assay CASCADE", database)
+    server.run("CREATE SCHEMA assay CREATE TABLE theirs (x int)", database)
+    with pytest.raises(StoreError, match=r"'assay' of .* belongs to another program"):
+        Database.open(server.address(database))
+    assert server.run("SELECT count(*) FROM assay.theirs", database) == "0"
 
 
 def test_a_database_of_another_version_is_refused(server: PostgresServer) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import mkdtemp
+from typing import Any, cast
 
 import pytest
 import zstandard
@@ -29,27 +31,21 @@ def _round_trip(tmp_path: Path) -> tuple[Path, tuple[Dropped, ...]]:
     return target, restore_snapshot(str(tmp_path / "home"), snapshot.digest, str(target))
 
 
-def _tree(root: bytes) -> dict[bytes, tuple[object, ...]]:
+def _tree(root: Path) -> dict[str, tuple[object, ...]]:
     """What is in a directory, read without any of the code under test."""
-    found: dict[bytes, tuple[object, ...]] = {}
-    for directory, names, files in os.walk(root):
-        for name in (*names, *files):
-            path = os.path.join(directory, name)  # noqa: PTH118 - bytes
-            place = os.path.relpath(path, root)
-            if os.path.islink(path):  # noqa: PTH114 - bytes
-                found[place] = ("link", os.readlink(path))  # noqa: PTH115 - bytes
-            elif os.path.isdir(path):  # noqa: PTH112 - bytes
-                found[place] = ("directory",)
-            else:
-                with open(path, "rb") as file:  # noqa: PTH123 - bytes
-                    found[place] = ("file", os.stat(path).st_mode & 0o7777, file.read())  # noqa: PTH116
-    return found
+    return {
+        str(path.relative_to(root)): ("directory",)
+        if path.is_dir()
+        else ("file", path.stat().st_mode & 0o7777, path.read_bytes())
+        for path in root.rglob("*")
+    }
 
 
-_NAMES = st.one_of(
+_BYTES = st.one_of(
     st.sampled_from([b"a", b"b", b"A", b"a.b", b"-", b"a b", b"\n", b"\xff", b"\xed\xa0\x80"]),
     st.binary(min_size=1, max_size=12),
 ).filter(lambda name: name not in (b".", b"..") and b"/" not in name and b"\0" not in name)
+_NAMES = _BYTES.map(os.fsdecode)  # a name is any bytes
 _FILES = st.tuples(
     st.sampled_from([0o644, 0o755, 0o600, 0o444, 0o666]),
     st.one_of(st.binary(max_size=40), st.sampled_from([1 << 20, (1 << 20) + 1]).map(bytes)),
@@ -64,30 +60,26 @@ _TARGETS = st.lists(st.sampled_from(["a", "b", "..", ".", "", "a.b"]), min_size=
 )
 
 
-def _make(root: bytes, tree: object) -> None:
-    assert isinstance(tree, dict)
-    os.mkdir(root)  # noqa: PTH102 - bytes
-    for name, entry in tree.items():  # pyright: ignore[reportUnknownVariableType] - recursive
-        assert isinstance(name, bytes)
-        path = os.path.join(root, name)  # noqa: PTH118 - bytes
+def _make(root: Path, tree: Mapping[str, Any]) -> None:
+    root.mkdir()
+    for name, entry in tree.items():
         if isinstance(entry, dict):
-            _make(path, entry)  # pyright: ignore[reportUnknownArgumentType] - recursive
+            _make(root / name, cast("dict[str, Any]", entry))
         else:
-            mode, content = entry  # pyright: ignore[reportUnknownVariableType] - recursive
-            with open(path, "wb") as file:  # noqa: PTH123 - bytes
-                file.write(content)  # pyright: ignore[reportUnknownArgumentType] - recursive
-            os.chmod(path, mode)  # noqa: PTH101 # pyright: ignore[reportUnknownArgumentType] - recursive
+            mode, content = entry
+            (root / name).write_bytes(content)
+            (root / name).chmod(mode)
 
 
 @given(tree=_TREES)
 def test_any_tree_comes_back_as_it_was(
-    tmp_path_factory: pytest.TempPathFactory, tree: object
+    tmp_path_factory: pytest.TempPathFactory, tree: Mapping[str, Any]
 ) -> None:
     tmp_path = tmp_path_factory.mktemp("tree")
-    _make(bytes(tmp_path / "work"), tree)
+    _make(tmp_path / "work", tree)
     target, dropped = _round_trip(tmp_path)
     assert dropped == ()
-    assert _tree(bytes(target)) == _tree(bytes(tmp_path / "work"))
+    assert _tree(target) == _tree(tmp_path / "work")
     again = take_snapshot(str(tmp_path / "home"), str(target))
     assert again.digest == take_snapshot(str(tmp_path / "home"), str(tmp_path / "work")).digest
 
@@ -198,9 +190,6 @@ def test_the_target_is_made_or_empty(tmp_path: Path, home: str, honest: str) -> 
 def test_what_is_no_digest_is_never_a_path(home: str, tmp_path: Path, digest: str) -> None:
     with pytest.raises(StoreError, match="is not the digest of an artifact"):
         restore_snapshot(home, digest, str(tmp_path / "target"))
-
-
-def test_a_snapshot_that_is_not_there_is_a_store_error(home: str, tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="No such file"):
         restore_snapshot(home, "0" * 64, str(tmp_path / "target"))
 
@@ -308,19 +297,18 @@ def test_a_manifest_that_no_snapshot_writes_is_refused(
     assert not (tmp_path / "a").exists()
 
 
-def test_a_manifest_exchanged_for_another_is_refused(home: str, tmp_path: Path) -> None:
+def test_a_manifest_exchanged_for_another_or_that_lies_about_a_size_is_refused(
+    home: str, tmp_path: Path
+) -> None:
     good = _forge(home, json.dumps({"a": _FILE}).encode())
     bad = _forge(home, json.dumps({"b": _FILE}).encode())
     path = Path(home, "snapshots")
     (path / bad[:2] / bad[2:]).rename(path / good[:2] / good[2:])
     with pytest.raises(StoreError, match="not what its name says"):
         restore_snapshot(home, good, str(tmp_path / "target"))
-
-
-def test_a_manifest_that_lies_about_a_size_is_refused(home: str, tmp_path: Path) -> None:
-    digest = _forge(home, json.dumps({"a": {**_FILE, "size": 5}}).encode())
+    lying = _forge(home, json.dumps({"a": {**_FILE, "size": 5}}).encode())
     with pytest.raises(StoreError, match="smaller than was recorded"):
-        restore_snapshot(home, digest, str(tmp_path / "target"))
+        restore_snapshot(home, lying, str(tmp_path / "target"))
 
 
 def test_names_that_the_file_system_takes_for_one_are_not_written_over(

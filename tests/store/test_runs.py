@@ -30,18 +30,15 @@ def test_a_run_comes_back_as_it_was(store: Store) -> None:
     assert store.run(run.id) == run
 
 
-def test_a_run_is_finished_once_it_is_said_to_be(store: Store) -> None:
-    store.create_run(_run("r1"))
-    store.create_run(_run("r2"))
-    store.finish_run("r1")
-    assert [(run.id, run.finished) for run in store.runs()] == [("r2", False), ("r1", True)]
-
-
-def test_runs_are_listed_newest_first_and_no_more_than_asked(store: Store) -> None:
-    for run_id, minute in (("b", 3), ("a", 1), ("c", 2)):
+def test_runs_are_listed_newest_first_and_finished_once_they_are_said_to_be(store: Store) -> None:
+    for run_id, minute in (("r-ff", 3), ("a", 1), ("c", 2), ("r-00", 3)):
         store.create_run(_run(run_id, minute))
-    assert [run.id for run in store.runs()] == ["b", "c", "a"]
-    assert [run.id for run in store.runs(Stretch(2))] == ["b", "c"]
+    store.finish_run("c")
+    assert [(run.id, run.finished) for run in store.runs()] == [
+        ("r-00", False), ("r-ff", False), ("c", True), ("a", False),
+    ]  # fmt: skip
+    assert [run.id for run in store.runs(Stretch(2))] == ["r-00", "r-ff"]
+    assert store.run("latest").id == "r-00", "of one second, the later made"
 
 
 def test_what_people_call_a_run_finds_it(store: Store) -> None:
@@ -60,12 +57,6 @@ def test_what_people_call_a_run_finds_it(store: Store) -> None:
     store.create_run(longer)
     assert store.run(longer.id) == longer
     assert store.run("20261121-090000-aaaa").label == "nightly"
-
-
-def test_of_two_runs_of_one_second_the_later_made_is_the_latest(store: Store) -> None:
-    store.create_run(_run("r-ff"))
-    store.create_run(_run("r-00"))
-    assert store.run("latest").id == "r-00"
 
 
 def test_what_names_no_run_is_told_apart(store: Store) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from itertools import product
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -236,7 +236,7 @@ def test_a_look_at_a_row_refuses_and_tells_what_reading_it_does() -> None:
     names = ["id", "answer", "messages", "input", "completion", "question", "expected", "metadata"]
     names += ["trace", "group", "human"]
     fields: list[tuple[str, Json]] = [(name, value) for name in names for value in values]
-    for one, other in product(fields, fields):
+    for one, other in combinations(fields, 2):
         row: dict[str, Json] = {"answer": "a"} | dict([one, other])
         for label in (None, "human"):
             assert looked_at(row, label) == read_whole(row, label)

@@ -8,7 +8,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from web.conftest import Watch
+from web.conftest import Watch, no_serious_findings
 
 WEB = Path(__file__).parents[1]
 BUILT = WEB / "node_modules" / ".gallery"
@@ -62,9 +62,7 @@ def page(browser: Browser, files: Path) -> Generator[Page]:
         yield shown
 
 
-def test_every_part_is_clean_in_both_schemes(
-    page: Page, no_serious_findings: Callable[[Page], None]
-) -> None:
+def test_every_part_is_clean_in_both_schemes(page: Page) -> None:
     no_serious_findings(page)
     page.get_by_role("button", name="Open a question").click()
     no_serious_findings(page)
@@ -118,24 +116,8 @@ def _small(page: Page) -> list[str]:
     return [f"{name}: {height} px" for name, height in found]
 
 
-def test_dialogs_menus_tabs_and_lists_go_by_keys(page: Page) -> None:
-    opener = page.get_by_role("button", name="Open a dialog")
-    opener.focus()
-    page.keyboard.press("Enter")
-    dialog = page.get_by_role("dialog", name="A dialog")
-    expect(dialog.get_by_label("Written first")).to_be_focused()
-    for _ in range(4):
-        page.keyboard.press("Tab")
-        assert dialog.evaluate("one => one.contains(document.activeElement)")
-    page.keyboard.press("Escape")
-    expect(dialog).to_be_hidden()
-    expect(opener).to_be_focused()
-
-    page.get_by_role("button", name="More").focus()
-    page.keyboard.press("ArrowDown")
-    expect(page.get_by_role("menuitem", name="Rename")).to_be_focused()
-    page.keyboard.press("Escape")
-
+def test_tabs_and_lists_go_by_keys(page: Page) -> None:
+    """And dialogs and menus: `app/test_dialogs.py` has all that there are."""
     page.get_by_role("tab", name="Tab a").focus()
     page.keyboard.press("ArrowRight")
     expect(page.get_by_role("tabpanel")).to_have_text("What tab b shows.")

@@ -152,9 +152,8 @@ class Storage:
         left = self._seconds if patience is None else patience.left
         began = time.monotonic()
         try:
-            return await self._ask(
-                self._asked, lambda: self._do(work), min(seconds or self._seconds, left)
-            )
+            most = min(seconds or self._seconds, left)
+            return await self._ask(self._asked, lambda: self._do(work), most)
         finally:
             if patience is not None:
                 patience.left = max(0.0, patience.left - (time.monotonic() - began))
@@ -211,10 +210,8 @@ class Storage:
             self._file = self._identity()
         elif self._identity() != self._file:
             # SQLite would go on writing to a file that has no name any more, and that ends with us.
-            raise StoreError(
-                f"the file of the store {self._database.place} was removed or replaced",
-                hint="put it back, or start the server again",
-            )
+            gone = f"the file of the store {self._database.place} was removed or replaced"
+            raise StoreError(gone, hint="put it back, or start the server again")
         return self._database
 
     def _identity(self) -> tuple[int, int] | None:
@@ -225,6 +222,9 @@ class Storage:
             status = os.stat(self._path)  # noqa: PTH116 - for every request
         except FileNotFoundError:
             return None
+        except OSError as error:
+            why = f"the file of the store {self._path} cannot be looked at: {error.strerror}"
+            raise StoreError(why, hint="see that its directory may be read") from error
         return status.st_dev, status.st_ino
 
     def _let_go(self) -> None:

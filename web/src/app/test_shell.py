@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Page, Route, ViewportSize, expect
 from tests.command_line import echo_case
 from tests.server_app import EXACT
-from web.conftest import WINDOW, Opener, Site
+from web.conftest import WINDOW, Opener, Site, no_serious_findings
 
 PHONE: ViewportSize = {"width": 390, "height": 844}
 REFUSED = "status of 401"
@@ -43,9 +43,7 @@ def filled(site: Site) -> None:
     site.post("/api/v1/projects", {"key": "maths"})
 
 
-def test_the_overview_says_how_runs_and_graders_stand(
-    open_page: Opener, no_serious_findings: Callable[[Page], None]
-) -> None:
+def test_the_overview_says_how_runs_and_graders_stand(open_page: Opener) -> None:
     page = open_page("/")
     row = page.get_by_role("row", name="<b>first</b>")
     expect(row).to_contain_text("3 passed")
@@ -55,9 +53,7 @@ def test_the_overview_says_how_runs_and_graders_stand(
     no_serious_findings(page)
 
 
-def test_an_empty_store_says_what_to_do_first_and_what_comes_appears(
-    open_fresh: Opener, no_serious_findings: Callable[[Page], None]
-) -> None:
+def test_an_empty_store_says_what_to_do_first_and_what_comes_appears(open_fresh: Opener) -> None:
     page = open_fresh("/")
     for title in ("See it work", "Grade what you have", "Write a grader"):
         expect(page.get_by_role("heading", name=title)).to_be_visible()
@@ -87,9 +83,7 @@ def test_every_section_is_reached(open_page: Opener) -> None:
     expect(page.get_by_role("heading", level=1)).to_have_text("Settings")
 
 
-def test_a_key_logs_in_where_one_is_and_log_out_leads_back(
-    site: Site, strangers: Opener, no_serious_findings: Callable[[Page], None]
-) -> None:
+def test_a_key_logs_in_where_one_is_and_log_out_leads_back(site: Site, strangers: Opener) -> None:
     page = strangers("/p/default/graders?kind=declared#top")
     expect(page.get_by_role("heading", level=1)).to_have_text("Log in to assay")
     no_serious_findings(page)
@@ -126,9 +120,7 @@ def test_a_link_that_was_used_says_so(site: Site, strangers: Opener) -> None:
     strangers.forgive(REFUSED, "status of 403")
 
 
-def test_a_session_that_ends_amid_work_loses_nothing_of_it(
-    site: Site, strangers: Opener, no_serious_findings: Callable[[Page], None]
-) -> None:
+def test_a_session_that_ends_amid_work_loses_nothing_of_it(site: Site, strangers: Opener) -> None:
     made = site.post("/api/v1/keys", {"name": "short", "role": "editor", "project": "default"})
     page = strangers("/runs")
     log_in(page, str(made["token"]))
@@ -222,7 +214,8 @@ ADDRESSES = sorted(
     }
 )
 WRITES = re.compile(
-    r"^(new|create|delete|upload|revoke|save|store|lock|unlock|import|promote|re-?grade|start|cancel)\b",
+    r"^(new|create|delete|upload|revoke|save|store|lock|unlock|import|promote|re-?grade|grade with"
+    r"|start|cancel|edit|run|pass|fail)\b",
     re.IGNORECASE,
 )
 
@@ -234,13 +227,26 @@ def test_no_page_is_wider_than_a_telephone_and_a_viewer_is_offered_nothing_to_wr
     site.post("jobs", {"grader": "exact", "dataset": "rows"})
     open_page.log_in("viewer")
     page = open_page("/")
-    for address in (*ADDRESSES, "/p/default/graders/exact", f"/runs/{_first_run(site)}"):
+    shown = [
+        "/p/default/graders/exact",
+        "/p/default/graders/exact/edit",
+        "/p/default/datasets/rows",
+        "/p/default/datasets?upload=",
+        "/p/default/labels/queue?dataset=rows&field=x",
+        "/p/default/calibrations?new=1&grader=exact",
+        f"/runs/{_first_run(site)}",
+    ]
+    for address in (*ADDRESSES, *shown):
         page.set_viewport_size(WINDOW)
         _look_at(page, f"{site.server.url}{address}")
         offered = page.locator("main").get_by_role("button", disabled=False).all_inner_texts()
         assert [name for name in offered if WRITES.search(name.strip())] == [], address
+        expect(page.get_by_role("dialog")).to_have_count(0)
         page.set_viewport_size(PHONE)
         assert page.evaluate("document.documentElement.scrollWidth") == 390, address
+    page.get_by_role("button", name="More about run").click()
+    delete = page.get_by_role("menuitem", name="Delete (needs the role editor)")
+    expect(delete).to_have_attribute("aria-disabled", "true")
     open_page.forgive("Failed to load resource")
 
 
@@ -301,31 +307,28 @@ def test_a_server_that_is_lost_is_said_and_the_page_goes_on_when_it_is_back(
     open_fresh.forgive(*GONE)
 
 
-def test_a_tab_older_than_the_server_says_so_instead_of_loading_for_ever(
-    open_page: Opener,
+_NEWER = "import { of_another_version } from './index.js'; export default of_another_version;"
+_LOST: dict[str, tuple[Callable[[Route], None], tuple[str, ...]]] = {
+    "another version": (  # the tab is older than the server
+        lambda route: route.fulfill(content_type="text/javascript", body=_NEWER),
+        ("of_another_version",),
+    ),
+    "did not arrive": (lambda route: route.abort(), ("ERR_FAILED", "SettingsPage.js")),
+}
+
+
+@pytest.mark.parametrize("said", _LOST)
+def test_what_did_not_arrive_or_fit_says_so_and_is_had_by_trying_again(
+    open_page: Opener, said: str
 ) -> None:
+    """Instead of loading for ever."""
+    answer, forgiven = _LOST[said]
     page = open_page("/")
     page.get_by_role("heading", name="Overview").wait_for()
-    newer = "import { of_another_version } from './index.js'; export default of_another_version;"
-    page.route(
-        "**/assets/SettingsPage.js",
-        lambda route: route.fulfill(content_type="text/javascript", body=newer),
-    )
+    page.route("**/assets/SettingsPage.js", answer)
     page.get_by_role("link", name="Settings").click()
-    expect(page.get_by_role("alert")).to_contain_text("another version")
+    expect(page.get_by_role("alert")).to_contain_text(said)
     page.unroute("**/assets/SettingsPage.js")
     page.get_by_role("button", name="Try again").click()
     expect(page.get_by_role("heading", name="Settings")).to_be_visible()
-    open_page.forgive("of_another_version", "another version")
-
-
-def test_what_did_not_arrive_is_had_by_trying_again(open_page: Opener) -> None:
-    page = open_page("/")
-    page.get_by_role("heading", name="Overview").wait_for()
-    page.route("**/assets/SettingsPage.js", lambda route: route.abort())
-    page.get_by_role("link", name="Settings").click()
-    expect(page.get_by_role("alert")).to_contain_text("did not arrive")
-    page.unroute("**/assets/SettingsPage.js")
-    page.get_by_role("button", name="Try again").click()
-    expect(page.get_by_role("heading", name="Settings")).to_be_visible()
-    open_page.forgive("ERR_FAILED", "did not arrive", "SettingsPage.js")
+    open_page.forgive(said, *forgiven)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, Route, expect
-from web.conftest import Opener, Site
+from web.conftest import Opener, Site, no_serious_findings
 
 XSS = "<img src=x onerror=document.title='pwned'><script>document.title='pwned'</script>"
 EXACT = {"graders": [{"type": "exact_match"}]}
@@ -35,7 +34,7 @@ def upload(page: Page, file: Path) -> None:
 
 
 def test_a_file_is_looked_at_mended_and_stored(
-    site: Site, open_page: Opener, tmp_path: Path, no_serious_findings: Callable[[Page], None]
+    site: Site, open_page: Opener, tmp_path: Path
 ) -> None:
     site.post("/api/v1/projects", {"key": "post"})
     page = open_page("/p/post/datasets")
@@ -99,7 +98,7 @@ def test_a_file_is_looked_at_mended_and_stored(
 
 
 def test_rows_are_read_by_keyboard_however_many_and_whatever_they_say(
-    site: Site, open_page: Opener, no_serious_findings: Callable[[Page], None]
+    site: Site, open_page: Opener
 ) -> None:
     rows: list[object] = [{"id": f"r{n}", "answer": str(n), "expected": "4"} for n in range(10_000)]
     rows[1] = {"id": XSS, "question": XSS, "answer": XSS, "expected": {"x": XSS}, "m": XSS}
@@ -130,9 +129,7 @@ def test_rows_are_read_by_keyboard_however_many_and_whatever_they_say(
     assert page.locator("img[src=x]").count() == 0
 
 
-def test_a_job_is_begun_watched_and_read(
-    site: Site, open_page: Opener, no_serious_findings: Callable[[Page], None]
-) -> None:
+def test_a_job_is_begun_watched_and_read(site: Site, open_page: Opener) -> None:
     rows: list[object] = [
         {"id": f"n{n}", "answer": "broken" if n % 20 == 7 else str(4 + n % 2), "expected": "4"}
         for n in range(200)
@@ -198,20 +195,3 @@ def test_a_job_is_begun_watched_and_read(
     expect(page.get_by_role("heading", level=1)).to_have_text("Jobs")
     expect(row).to_have_count(0)
     assert "pwned" not in page.title()
-
-
-def test_a_viewer_reads_and_is_offered_nothing_to_change(site: Site, open_page: Opener) -> None:
-    if not any(one["key"] == "seen" for one in site.http.get(_DATASETS).json()["items"]):
-        site.upload("seen", [{"answer": "4", "expected": "4"}])
-    open_page.log_in("viewer")
-    page = open_page("/p/default/datasets")
-    expect(page.get_by_role("button", name="Upload")).to_be_disabled()
-    page.get_by_role("link", name="seen").click()
-    expect(page.get_by_role("grid", name="Rows")).to_contain_text("4")
-    for name in ("Grade with …", "Delete …"):
-        expect(page.get_by_role("button", name=name)).to_be_disabled()
-    page.goto(f"{site.server.url}/p/default/datasets?upload=")
-    expect(page.get_by_role("dialog")).to_have_count(0)
-
-
-_DATASETS = "/api/v1/projects/default/datasets?limit=200"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 from tests.calibrated import calibrated
 from tests.endpoint_servers import answering, faulty
 from tests.server_process import ServerProcess
-from web.conftest import BUILT, CHROMIUM, Opener, Site
+from web.conftest import BUILT, CHROMIUM, Opener, Site, no_serious_findings
 
 NASTY = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 SOURCE = '''"""Says four."""
@@ -94,9 +94,7 @@ def stored(site: Site, key: str) -> dict[str, Any]:
     return dict(found["latest"])
 
 
-def test_the_list_is_searched_walked_and_shared_by_its_address(
-    open_page: Opener, no_serious_findings: Callable[[Page], None]
-) -> None:
+def test_the_list_is_searched_walked_and_shared_by_its_address(open_page: Opener) -> None:
     page = open_page("/p/default/graders")
     row = page.get_by_role("row").filter(has_text="exact")
     expect(row).to_contain_text("Declared")
@@ -130,7 +128,7 @@ def test_the_list_is_searched_walked_and_shared_by_its_address(
 
 
 def test_a_grader_is_read_compared_locked_renamed_and_exported(
-    site: Site, open_page: Opener, no_serious_findings: Callable[[Page], None]
+    site: Site, open_page: Opener
 ) -> None:
     page = open_page("/p/default/graders/says-four")
     expect(page.get_by_role("region", name="Source").first).to_contain_text("async def grade")
@@ -178,9 +176,7 @@ def test_a_grader_is_read_compared_locked_renamed_and_exported(
     expect(page.get_by_text(f"curl {site.server.url}/api/v1")).to_be_visible()
 
 
-def test_a_judge_is_written_with_its_prompt_beside_it(
-    site: Site, open_page: Opener, no_serious_findings: Callable[[Page], None]
-) -> None:
+def test_a_judge_is_written_with_its_prompt_beside_it(site: Site, open_page: Opener) -> None:
     page = open_page("/p/default/graders/new")
     no_serious_findings(page)
     page.get_by_role("link", name="AI judge").click()
@@ -258,7 +254,7 @@ def test_a_pre_built_judge_and_an_endpoint_are_made(site: Site, open_page: Opene
 
 
 def test_a_declared_grader_is_made_by_a_form_that_places_its_mistakes(
-    site: Site, open_page: Opener, no_serious_findings: Callable[[Page], None]
+    site: Site, open_page: Opener
 ) -> None:
     page = open_page("/p/default/graders/new")
     page.get_by_label("Search built-in graders").fill("number")
@@ -300,9 +296,7 @@ def test_a_judge_of_each_turn_is_made_by_a_form(site: Site, open_page: Opener) -
     assert (grader["turns"], grader["per_turn"]) == ("all", {"aggregate": "min"})
 
 
-def test_an_option_comes_from_the_row(
-    site: Site, open_page: Opener, no_serious_findings: Callable[[Page], None]
-) -> None:
+def test_an_option_comes_from_the_row(site: Site, open_page: Opener) -> None:
     site.upload("golds", [{"answer": "Bern", "metadata": {"city": "Bern"}}])
     page = open_page("/p/default/graders/new/declared?type=contains&samples=dataset&dataset=golds")
     page.get_by_label("Key (required)").fill("names-city")
@@ -372,9 +366,7 @@ def test_graders_come_and_go_as_files(site: Site, open_page: Opener, tmp_path: P
     open_page.forgive("status of 422")
 
 
-def test_texts_of_a_grader_are_texts_wherever_they_are_shown(
-    open_page: Opener, no_serious_findings: Callable[[Page], None]
-) -> None:
+def test_texts_of_a_grader_are_texts_wherever_they_are_shown(open_page: Opener) -> None:
     page = open_page("/p/default/graders/nasty")
     expect(page.get_by_role("region", name="Criterion")).to_contain_text(NASTY)
     expect(page.get_by_label("User prompt")).to_contain_text("onerror")

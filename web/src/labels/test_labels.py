@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from typing import Any, cast
 
 import httpx
 import pytest
 from playwright.sync_api import Page, expect
-from web.conftest import Opener, Site
+from web.conftest import Opener, Site, no_serious_findings
 
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
 DOCUMENTS = ["Paris is the capital of France and its largest city.", "It lies on the Seine."]
@@ -63,9 +63,7 @@ def answer_of(page: Page) -> str:
     return page.get_by_role("region", name="answer").inner_text()
 
 
-def test_a_queue_is_worked_through_by_keys_alone(
-    filled: Site, open_page: Opener, no_serious_findings: Callable[[Page], None]
-) -> None:
+def test_a_queue_is_worked_through_by_keys_alone(filled: Site, open_page: Opener) -> None:
     page = open_page("/p/default/labels/queue")
     page.get_by_label("What is asked of every answer").fill("It names the capital.")
     page.get_by_label("Answers").select_option("d:capitals")
@@ -144,10 +142,7 @@ def test_what_is_labelled_is_text_whatever_it_holds(filled: Site, open_page: Ope
 
 
 def test_a_grader_is_calibrated_and_its_card_is_what_the_command_line_says(
-    filled: Site,
-    here: httpx.Client,
-    open_page: Opener,
-    no_serious_findings: Callable[[Page], None],
+    filled: Site, here: httpx.Client, open_page: Opener
 ) -> None:
     label_all(here, "ada", field="city")
     label_all(here, "bo", field="city", wrong=4)
@@ -216,9 +211,7 @@ def test_who_may_only_read_labels_nothing(
     expect(page.get_by_role("button", name="Calibrate", exact=True)).to_be_disabled()
 
 
-def test_where_nothing_is_yet_the_next_step_is_said(
-    filled: Site, open_page: Opener, no_serious_findings: Callable[[Page], None]
-) -> None:
+def test_where_nothing_is_yet_the_next_step_is_said(filled: Site, open_page: Opener) -> None:
     filled.post("/api/v1/projects", {"key": "empty"})
     page = open_page("/p/empty/labels")
     expect(page.get_by_role("heading", name="Nobody has labelled anything yet")).to_be_visible()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 from tests.full_case import HOSTILE, write_repair
-from web.conftest import Site, Watch
+from web.conftest import Site, Watch, no_serious_findings
 from web.src.runs.graded_runs import cell, noisy, store_run
 from web.src.runs.made_runs import add_run, big_run
 
@@ -68,7 +68,7 @@ def _opening(
 
 
 def test_a_report_is_read_from_its_verdict_down_to_what_was_done(
-    open_file: Callable[[str], Page], no_serious_findings: Callable[[Page], None]
+    open_file: Callable[[str], Page],
 ) -> None:
     page = open_file("kit.html")
     expect(page.get_by_role("heading", level=1)).to_have_text("kit ")
@@ -101,9 +101,7 @@ def test_a_report_is_read_from_its_verdict_down_to_what_was_done(
     assert "owned" not in page.title()
 
 
-def test_flags_stand_out_and_failures_follow_each_other(
-    open_file: Callable[[str], Page],
-) -> None:
+def test_flags_stand_out_and_failures_follow_each_other(open_file: Callable[[str], Page]) -> None:
     page = open_file("kit.html")
     page.get_by_role("link", name="Show the cells").click()
     page.get_by_role("row").nth(1).get_by_role("link").click()
@@ -138,9 +136,7 @@ def test_a_cell_that_is_not_in_the_file_is_told_without_its_name_in_a_command(
     expect(page.locator(".verdict")).to_contain_text("FAIL: ")
 
 
-def test_a_comparison_is_read_from_disk(
-    open_file: Callable[[str], Page], no_serious_findings: Callable[[Page], None]
-) -> None:
+def test_a_comparison_is_read_from_disk(open_file: Callable[[str], Page]) -> None:
     page = open_file("both.html")
     expect(page.get_by_role("heading", level=1)).to_have_text(f"main → {HOSTILE}")
     expect(page.locator(".verdict")).to_contain_text("WORSE")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from typing import Any, cast
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import Page, expect
-from web.conftest import Opener, Site
+from playwright.sync_api import expect
+from web.conftest import Opener, Site, no_serious_findings
 from web.src.runs.graded_runs import cell, noisy, store_run
 
 from assay.reports.comparing.comparison import signed
@@ -90,9 +89,19 @@ def _ids(site: Site) -> list[str]:
     return [run["id"] for run in site.http.get("/api/v1/runs").json()["items"]]
 
 
-def test_histograms_have_errors_beside_them_and_are_a_table_too(
-    open_page: Opener, no_serious_findings: Callable[[Page], None]
-) -> None:
+def test_a_run_without_a_reward_has_no_zeros_and_no_empty_bars(open_page: Opener) -> None:
+    page = open_page("/runs/20261117-i?tab=scores")
+    card = page.get_by_role("tabpanel").get_by_role("listitem").first
+    expect(card).to_contain_text("no scores")
+    expect(card).to_contain_text("6 errors")
+    expect(page.get_by_role("img", name=re.compile("^Scores: "))).to_have_count(0)
+    page.get_by_role("tab", name="Trainability").click()
+    expect(page.get_by_role("heading", name="No cell has a reward")).to_be_visible()
+    expect(page.get_by_role("heading", name="There is nothing to compare")).to_have_count(0)
+    expect(page.get_by_role("img", name=re.compile("^Graded cells by reward"))).to_have_count(0)
+
+
+def test_histograms_have_errors_beside_them_and_are_a_table_too(open_page: Opener) -> None:
     page = open_page(f"/runs/{MAIN}?tab=scores")
     cards = page.get_by_role("tabpanel").get_by_role("listitem")
     expect(cards).to_have_count(4)
@@ -104,14 +113,6 @@ def test_histograms_have_errors_beside_them_and_are_a_table_too(
     expect(page.get_by_role("row", name=re.compile("^judge 58"))).to_be_visible()
     page.go_back()
     expect(judge).to_be_visible()
-
-
-def test_a_run_of_errors_has_no_zeros(open_page: Opener) -> None:
-    page = open_page("/runs/20261117-i?tab=scores")
-    card = page.get_by_role("tabpanel").get_by_role("listitem").first
-    expect(card).to_contain_text("no scores")
-    expect(card).to_contain_text("6 errors")
-    expect(page.get_by_role("img", name=re.compile("^Scores: "))).to_have_count(0)
 
 
 def test_what_was_graded_is_never_more_than_text_in_a_histogram(open_page: Opener) -> None:
@@ -129,9 +130,7 @@ def test_thousands_of_cells_are_counted_on_the_server(open_page: Opener) -> None
     assert page.evaluate("() => document.querySelectorAll('*').length") < 1_500
 
 
-def test_groups_are_told_apart_and_a_floor_is_chosen(
-    open_page: Opener, no_serious_findings: Callable[[Page], None]
-) -> None:
+def test_groups_are_told_apart_and_a_floor_is_chosen(open_page: Opener) -> None:
     page = open_page(f"/runs/{GROUPS}")
     page.get_by_role("tab", name="Trainability").click()
     expect(page).to_have_url(re.compile(r"tab=training"))
@@ -163,15 +162,8 @@ def test_a_run_without_repeats_says_what_to_do_and_an_unknown_floor_is_a_problem
     open_page.forgive("Failed to load resource")
 
 
-def test_a_run_without_a_reward_says_so_and_draws_no_empty_bars(open_page: Opener) -> None:
-    page = open_page("/runs/20261117-i?tab=training")
-    expect(page.get_by_role("heading", name="No cell has a reward")).to_be_visible()
-    expect(page.get_by_role("heading", name="There is nothing to compare")).to_have_count(0)
-    expect(page.get_by_role("img", name=re.compile("^Graded cells by reward"))).to_have_count(0)
-
-
 def test_the_sentence_the_numbers_and_the_regressions_are_those_of_the_command(
-    site: Site, open_page: Opener, no_serious_findings: Callable[[Page], None]
+    site: Site, open_page: Opener
 ) -> None:
     said = cast("dict[str, Any]", json.loads(site.assay("compare", "main", "change", "--json")))
     page = open_page("/compare?a=main&b=change")
@@ -290,7 +282,7 @@ def test_ten_thousand_cells_show_the_first_cases_only(open_page: Opener) -> None
 
 
 def test_a_run_is_broken_down_by_a_field_that_its_rows_have(
-    graded: tuple[str, str], open_page: Opener, no_serious_findings: Callable[[Page], None]
+    graded: tuple[str, str], open_page: Opener
 ) -> None:
     page = open_page(f"/runs/{graded[0]}")
     field = page.get_by_label("By", exact=True)

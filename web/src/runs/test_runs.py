@@ -15,7 +15,7 @@ import pytest
 from playwright.sync_api import Page, expect
 from tests.children import Children
 from tests.command_line import COMMAND, environment, write_case
-from web.conftest import Opener, Site
+from web.conftest import Opener, Site, no_serious_findings
 from web.src.runs.frames import FRAMES, busy
 from web.src.runs.made_runs import HOSTILE, add_long_run, add_run, big_run, mixed_run
 
@@ -53,9 +53,7 @@ def _rows(page: Page) -> list[str]:
     return page.get_by_role("grid").locator("a").all_inner_texts()
 
 
-def test_a_run_is_read_from_its_verdict_down_to_its_cells(
-    stored: Site, open_page: Opener, no_serious_findings: Callable[[Page], None]
-) -> None:
+def test_a_run_is_read_from_its_verdict_down_to_its_cells(stored: Site, open_page: Opener) -> None:
     page = open_page("/runs")
     row = page.locator("tr", has_text=MIXED)
     expect(row).to_contain_text("nightly")
@@ -331,13 +329,3 @@ def test_an_unknown_run_is_a_page_that_says_so(stored: Site, open_page: Opener) 
     page = open_page("/runs/none")
     expect(page.get_by_role("heading", name="There is no such run")).to_be_visible()
     open_page.watch.faults[:] = [one for one in open_page.watch.faults if "404" not in one]
-
-
-def test_a_viewer_looks_and_may_not_delete(stored: Site, open_page: Opener) -> None:
-    open_page.log_in("viewer")
-    page = open_page("/runs/nightly")
-    page.get_by_role("button", name="More about run nightly").click()
-    delete = page.get_by_role("menuitem", name="Delete (needs the role editor)")
-    expect(delete).to_have_attribute("aria-disabled", "true")
-    page.goto(f"{stored.server.url}/runs/nightly?tab=cells")
-    expect(page.locator(".total")).to_have_text("48 cells")

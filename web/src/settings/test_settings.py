@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 import httpx
-from playwright.sync_api import Page, expect
-from web.conftest import Opener, Site
+from playwright.sync_api import expect
+from web.conftest import Opener, Site, no_serious_findings
 
 XSS = "<img src=x onerror=document.title='pwned'>"
 
 
-def test_a_key_is_shown_once_used_and_revoked(
-    site: Site, open_page: Opener, no_serious_findings: Callable[[Page], None]
-) -> None:
+def test_a_key_is_shown_once_used_and_revoked(site: Site, open_page: Opener) -> None:
     page = open_page("/settings")
     expect(page.get_by_text("whoever used this server's one-time link")).to_be_visible()
     no_serious_findings(page)
@@ -53,9 +50,7 @@ def test_a_key_is_shown_once_used_and_revoked(
     assert "pwned" not in page.title()
 
 
-def test_projects_are_made_and_limited_and_the_server_says_what_it_is(
-    open_page: Opener, no_serious_findings: Callable[[Page], None]
-) -> None:
+def test_projects_are_made_and_limited_and_the_server_says_what_it_is(open_page: Opener) -> None:
     page = open_page("/settings?tab=projects")
     page.get_by_role("textbox", name="Key").fill("maths")
     page.get_by_role("button", name="Make a project").click()

@@ -5,12 +5,11 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
-from web.conftest import Opener, Site
+from web.conftest import Opener, Site, no_serious_findings
 
 from assay.types.thread import StringThread
 
@@ -54,9 +53,7 @@ def ran(page: Page, summary: str) -> None:
     expect(page.get_by_text(summary)).to_be_visible()
 
 
-def test_a_function_is_written_tried_mended_and_saved(
-    open_page: Opener, site: Site, no_serious_findings: Callable[[Page], None]
-) -> None:
+def test_a_function_is_written_tried_mended_and_saved(open_page: Opener, site: Site) -> None:
     page = open_page("/p/default/graders/new/function")
     checks = page.get_by_role("list", name="Checks")
     save = page.get_by_role("button", name="Create grader")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 
 import pytest
-from playwright.sync_api import Page, Request, expect
+from playwright.sync_api import Request, expect
 from tests.full_case import HOSTILE, write_repair
-from web.conftest import Opener, Site
+from web.conftest import Opener, Site, no_serious_findings
 from web.src.runs.made_runs import add_long_run
 
 from assay.testing import FakeJudge
@@ -29,9 +29,7 @@ def runs(site: Site) -> Generator[None]:
         yield
 
 
-def test_a_cell_is_read_and_nothing_recorded_acts(
-    open_page: Opener, no_serious_findings: Callable[[Page], None]
-) -> None:
+def test_a_cell_is_read_and_nothing_recorded_acts(open_page: Opener) -> None:
     page = open_page(FIX)
     expect(page.get_by_role("heading", level=1)).to_contain_text("kit replay · fix · trial 1")
     verdict = page.get_by_role("region", name="Verdict")
@@ -137,9 +135,7 @@ def test_five_thousand_steps_open_and_scroll_in_parts(open_page: Opener) -> None
     expect(page.get_by_role("button", name="Show the rest: 900,000 more")).to_be_visible()
 
 
-def test_a_flagged_cell_is_decided_about(
-    open_page: Opener, no_serious_findings: Callable[[Page], None]
-) -> None:
+def test_a_flagged_cell_is_decided_about(open_page: Opener) -> None:
     page = open_page(CHEAT)
     flags = page.get_by_role("region", name="Signs of tampering")
     expect(flags).to_contain_text("kit.py:2")
@@ -199,9 +195,7 @@ def test_a_cell_is_graded_again_and_kept_as_a_recording(open_page: Opener) -> No
     assert "422" in open_page.watch.faults.pop()
 
 
-def test_a_viewer_reads_and_is_told_what_needs_another_role(
-    open_page: Opener,
-) -> None:
+def test_a_viewer_reads_and_is_told_what_needs_another_role(open_page: Opener) -> None:
     open_page.log_in("viewer")
     page = open_page(CHEAT)
     expect(page.get_by_role("button", name="Make it 0")).to_be_disabled()
