@@ -70,9 +70,7 @@ STUFFED: dict[str, Tree] = {
     "comments": {"client.py": SOURCE["client.py"] + re.sub("^", "# ", WORDS, flags=re.MULTILINE)},
     "comments_in_a_new_file": {"more.js": f"/* {WORDS} */", "more.sh": "# retry max_retries"},
     "docstring": {"client.py": CODE_OF_WORDS + SOURCE["client.py"]},
-    "docstring_of_a_new_file": {"notes.py": CODE_OF_WORDS},
     "prose_for_code": {"client.py": "I added retry, where backoff *= 2 up to max_retries.\n"},
-    "prose_in_a_new_file": {"notes.py": "I added retry, where backoff *= 2 up to max_retries.\n"},
     "string": {"client.py": f"{SOURCE['client.py']}def _(): return {WORDS!r}\n"},
     "strings_in_a_list": {"client.py": f"{SOURCE['client.py']}_ = {WORDS.splitlines()!r}\n"},
     "f_string": {"client.py": f"{SOURCE['client.py']}_ = f{WORDS!r}\n"},
@@ -119,7 +117,6 @@ HONEST_WORK: list[tuple[list[str], Tree]] = [
     (["max_retries"], {"client.py": "print(f'after {max_retries} of {many}')\n"}),
     (["max_retries"], {"client.js": "log(`after ${max_retries}`);\n"}),
     ([r"kit\.h"], {"client.c": '#include "kit.h"\n'}),
-    (["express"], {"client.js": "const e = require('express');\n"}),
     (["left-pad"], {"client.js": "import pad from 'left-pad';\n"}),
 ]
 

@@ -353,7 +353,6 @@ async def test_attack_a_named_stub_stays_where_the_source_had_it(
 
 HONEST: dict[str, dict[str, str | Tree]] = {
     KIT: {
-        "written": BOTH,
         "lambdas_in_a_tuple": "parse, render = (lambda t: t.split(',')), (lambda i: ','.join(i))\n",
         "annotated_lambdas": "parse: object = lambda t: t.split()\nrender: object = str\n",
         "an_alias_of_work": f"{BOTH}_p = parse\nparse = _p\n",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import cast
 
 import pytest
 
-from assay.errors import GraderError, InputError, ModelError
+from assay.errors import InputError, ModelError
 from assay.graders.apply import grade_submission
 from assay.graders.judges.work import diff_view, trace_view
 from assay.graders.model_judge import ModelJudgeGrader
@@ -21,6 +21,7 @@ from assay.testing import FakeJudge
 from assay.types.submission import Submission, Workspace
 from assay.types.trace import AgentStep, ToolCall, ToolResult, ToolStep, Trace
 from tests.each import each
+from tests.judge_forms import graded
 from tests.judge_models import asked_text, met, model
 
 RUBRIC = "# What counts\n\n- The function retries.\n- The delay grows {each} time.\n"
@@ -45,12 +46,7 @@ def breaks(kind: str = "overloaded") -> Callable[[Request], Json]:
     return say
 
 
-async def outcome(**parameters: object) -> SubScore:
-    """The node, also where the grader failed."""
-    try:
-        return await ModelJudgeGrader.grade(**parameters)  # pyright: ignore[reportArgumentType] - options of several types
-    except GraderError as error:
-        return cast("SubScore", error.subscore)
+outcome = partial(graded, ModelJudgeGrader)
 
 
 def details(score: SubScore) -> dict[str, Json]:
