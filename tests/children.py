@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
-__all__ = ["Children", "alone", "until"]
+__all__ = ["Children", "alone", "printed", "until"]
 
 _SECONDS = 120.0
 
@@ -67,16 +67,37 @@ class Children:
                     stream.close()
 
 
-def alone(code: str) -> str:
-    """Run code in a new interpreter, which has nothing of other tests in it; what it prints.
+def printed(
+    command: Sequence[str | Path],
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    stdin: str | None = None,
+    ends: int = 0,
+    seconds: float = _SECONDS,
+) -> str:
+    """Run a program to its end; what it prints.
 
     Raises:
-        AssertionError: It failed.
+        AssertionError: It ended with another status.
     """
-    words = [sys.executable, "-c", textwrap.dedent(code)]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    done = subprocess.run(
+        command,
+        cwd=cwd,
+        env=env,
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        check=False,
+    )
+    assert done.returncode == ends, done.stdout[-2000:] + done.stderr[-3000:]
     return done.stdout
+
+
+def alone(code: str) -> str:
+    """Run code in a new interpreter, which has nothing of other tests in it; what it prints."""
+    return printed([sys.executable, "-c", textwrap.dedent(code)])
 
 
 def until(holds: Callable[[], object], seconds: float = _SECONDS) -> None:

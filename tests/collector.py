@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import gzip
+import socket
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, cast
+from typing import Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceRequest,
     ExportTraceServiceResponse,
 )
+
+from tests.endpoint_servers import Asked, faulty, raw
 
 __all__ = ["Collector", "Taken", "collector"]
 
@@ -79,8 +81,20 @@ class Collector:
         """The outermost spans."""
         return [span for span in self.spans if not span.parent]
 
-    def take(self, body: bytes) -> None:
-        """Take a request's spans."""
+    def reply(self, connection: socket.socket, asked: Asked, over: threading.Event) -> None:
+        """Take a request's spans, or have the fault."""
+        self.requests += 1
+        self.headers = asked.headers
+        if self.fault == "hang":
+            self.let_go.wait(60)
+            return
+        if not self.fault:
+            assert asked.path == "/v1/traces"
+            is_packed = asked.headers.get("content-encoding") == "gzip"
+            self._take(gzip.decompress(asked.body) if is_packed else asked.body)
+        _FAULTS.get(self.fault, raw(b""))(connection, asked, over)
+
+    def _take(self, body: bytes) -> None:
         asked = ExportTraceServiceRequest.FromString(body)
         with self._change:
             for resource in asked.resource_spans:
@@ -107,65 +121,29 @@ def _attributes(listed: Any) -> dict[str, Any]:
     return {one.key: getattr(one.value, one.value.WhichOneof("value")) for one in listed}
 
 
-def _handler(found: Collector) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+def _partial() -> bytes:
+    reply = ExportTraceServiceResponse()
+    reply.partial_success.rejected_spans = 1
+    reply.partial_success.error_message = "too \x1b[31mlarge"
+    return reply.SerializeToString()
 
-        def do_POST(self) -> None:
-            found.requests += 1
-            found.headers = {key.lower(): value for key, value in self.headers.items()}
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            fault = found.fault
-            if fault == "hang":
-                found.let_go.wait(60)
-                self.close_connection = True
-                return
-            if fault == "503":
-                self.answer(503, b"", {"Retry-After": "3600"})
-            elif fault == "401":
-                self.answer(401, b"")
-            elif fault == "redirect":
-                self.answer(302, b"", {"Location": "http://127.0.0.1:1/"})
-            elif fault == "garbage":
-                self.answer(200, b"\xff<html>" * 100_000)
-            elif fault == "partial":
-                reply = ExportTraceServiceResponse()
-                reply.partial_success.rejected_spans = 1
-                reply.partial_success.error_message = "too \x1b[31mlarge"
-                self.answer(200, reply.SerializeToString())
-            else:
-                assert self.path == "/v1/traces"
-                is_packed = self.headers.get("Content-Encoding") == "gzip"
-                found.take(gzip.decompress(body) if is_packed else body)
-                self.answer(200, b"")
 
-        def answer(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
-            self.send_response(status)
-            for name, value in {"Content-Length": str(len(body)), **(headers or {})}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            try:
-                self.wfile.write(body)
-            except OSError:  # whoever asked reads no more of it
-                self.close_connection = True
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name
-            del format, args
-
-    return cast("type[BaseHTTPRequestHandler]", Handler)
+_FAULTS = {
+    "503": raw(b"", 503, Retry_After="3600"),
+    "401": raw(b"", 401),
+    "redirect": raw(b"", 302, Location="http://127.0.0.1:1/"),
+    "garbage": raw(b"\xff<html>" * 100_000),
+    "partial": raw(_partial()),
+}
 
 
 @contextmanager
 def collector(fault: str = "") -> Generator[Collector]:
     """A collector while the block lasts."""
     found = Collector(fault=fault)
-    with ThreadingHTTPServer(("127.0.0.1", 0), _handler(found)) as server:
-        found.url = f"http://127.0.0.1:{server.server_address[1]}"
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
+    with faulty(found.reply) as server:
+        found.url = server.url
         try:
             yield found
         finally:
             found.let_go.set()
-            server.shutdown()
-            thread.join()

@@ -25,55 +25,18 @@ __all__ = ["environment", "interpreter", "profile", "run_as_docker"]
 # SYS_CHROOT, MKNOD, AUDIT_WRITE, SETFCAP
 CAPABILITIES = (0, 1, 3, 4, 5, 6, 7, 8, 10, 13, 18, 27, 29, 31)
 HERE = Path(__file__)
+_TABLE = HERE.parents[1] / "src" / "assay" / "sandbox" / "syscalls.txt"
+"""The numbers of system calls, of x86_64 and of aarch64."""
 
-# Not in the profile, or only for capabilities beyond the fourteen. x86_64 and aarch64.
-NOT_PERMITTED = {
-    "mount": (165, 40),
-    "umount2": (166, 39),
-    "pivot_root": (155, 41),
-    "unshare": (272, 97),
-    "setns": (308, 268),
-    "fsopen": (430, 430),
-    "fsmount": (432, 432),
-    "fsconfig": (431, 431),
-    "fspick": (433, 433),
-    "move_mount": (429, 429),
-    "open_tree": (428, 428),
-    "mount_setattr": (442, 442),
-    "open_by_handle_at": (304, 265),
-    "bpf": (321, 280),
-    "perf_event_open": (298, 241),
-    "keyctl": (250, 219),
-    "add_key": (248, 217),
-    "request_key": (249, 218),
-    "userfaultfd": (323, 282),
-    "io_uring_setup": (425, 425),
-    "io_uring_enter": (426, 426),
-    "io_uring_register": (427, 427),
-    "kcmp": (312, 272),
-    "pidfd_getfd": (438, 438),
-    "process_madvise": (440, 440),
-    "fanotify_init": (300, 262),
-    "lookup_dcookie": (212, 18),
-    "quotactl": (179, 60),
-    "sethostname": (170, 161),
-    "setdomainname": (171, 162),
-    "syslog": (103, 116),
-    "acct": (163, 89),
-    "settimeofday": (164, 170),
-    "clock_settime": (227, 112),
-    "reboot": (169, 142),
-    "swapon": (167, 224),
-    "swapoff": (168, 225),
-    "init_module": (175, 105),
-    "finit_module": (313, 273),
-    "delete_module": (176, 106),
-    "kexec_load": (246, 104),
-    "mbind": (237, 235),
-    "set_mempolicy": (238, 237),
-    "move_pages": (279, 239),
-    "vhangup": (153, 58),
-}
+# Not in the profile, or only for capabilities beyond the fourteen.
+NOT_PERMITTED = """
+mount umount2 pivot_root unshare setns fsopen fsmount fsconfig fspick move_mount open_tree
+mount_setattr open_by_handle_at bpf perf_event_open keyctl add_key request_key userfaultfd
+io_uring_setup io_uring_enter io_uring_register kcmp pidfd_getfd process_madvise fanotify_init
+lookup_dcookie quotactl sethostname setdomainname syslog acct settimeofday clock_settime reboot
+swapon swapoff init_module finit_module delete_module kexec_load mbind set_mempolicy move_pages
+vhangup
+"""
 CLONE, CLONE3 = (56, 220), (435, 435)
 NAMESPACES = 0x7E020000
 
@@ -83,11 +46,13 @@ def profile(machine: str = "") -> bytes:
     """Docker's default profile, compiled."""
     from assay.sandbox.seccomp import ALLOW, any_bit, argument, deny, prologue, when
 
+    rows = [line.split() for line in _TABLE.read_text("ascii").splitlines() if line[:1].isalpha()]
+    numbers = {name: of_machines for name, *of_machines in rows}
     column, program = int((machine or os.uname().machine) == "aarch64"), prologue(machine)
     program += [
         when(CLONE[column], argument(0), any_bit(NAMESPACES, deny(errno.EPERM)), ALLOW),
         when(CLONE3[column], deny(errno.ENOSYS)),
-        *(when(numbers[column], deny(errno.EPERM)) for numbers in NOT_PERMITTED.values()),
+        *(when(int(numbers[name][column]), deny(errno.EPERM)) for name in NOT_PERMITTED.split()),
         ALLOW,
     ]
     return b"".join(program)

@@ -9,6 +9,7 @@ import struct
 import threading
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
+from http.client import responses
 from typing import TYPE_CHECKING, cast
 
 from assay.scoring.json_safe import Json
@@ -160,7 +161,11 @@ def raw(
 ) -> Reply:
     """Answer with exactly these bytes; header names are written with ``_``."""
     content = body.encode() if isinstance(body, str) else body
-    lines = [f"HTTP/1.1 {status} X", f"Content-Type: {kind}", "Connection: close"]
+    lines = [
+        f"HTTP/1.1 {status} {responses.get(status, 'X')}",
+        f"Content-Type: {kind}",
+        "Connection: close",
+    ]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
     lines.append(f"Content-Length: {len(content) if length is None else length}")
     message = "\r\n".join(lines).encode() + b"\r\n\r\n" + content

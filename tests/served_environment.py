@@ -35,10 +35,22 @@ import time
 from pathlib import Path
 
 from assay import Environment, EvaluationResult, combine
-from assay.errors import SkippedError
+from assay.environment import Observation
+from assay.errors import SandboxError, SkippedError
 from assay.graders import SubScore, exact_match
 
 env = Environment("demo", version="1.2.3")
+
+
+@env.tool
+def double(number: int) -> int:
+    """Twice a number."""
+    return 2 * number
+
+
+@env.tool
+def lose() -> str:
+    raise SandboxError("it is gone")
 
 
 @env.template()
@@ -53,6 +65,27 @@ async def add(a: int = 1, b: int = 2):
 async def count(word: str):
     answer = yield [{"role": "user", "content": f"How many letters has {word}?"}]
     yield 1.0 if answer.content == len(word) else 0.0
+
+
+@env.template(returns=dict)
+async def typed():
+    answer = yield [{"role": "user", "content": "An object?"}]
+    yield 1.0 if answer.ok and answer.content == {"a": 1} else 0.0
+
+
+@env.template(max_steps=4)
+async def guess(secret: int = 7, seed: int = 0):
+    said = yield f"Guess. ({seed})"
+    while said != str(secret):
+        said = yield Observation("higher", reward=-0.5, info={"secret": secret})
+    yield Observation("right", reward=0.5, done=True)
+    yield 1.0
+
+
+@env.template(max_steps=3)
+async def breaks():
+    yield "Break."
+    raise ValueError("in the midst")
 
 
 @env.template()
@@ -72,9 +105,11 @@ async def once(marks: str):
 
 
 @env.template()
-async def held(gate: str):
-    """Wait for a file, in grading."""
+async def held(gate: str, marks: str = "/dev/null"):
+    """Note each grading in a file, and wait for another one."""
     answer = yield "Wait."
+    with open(marks, "a") as file:
+        file.write("graded\\n")
     Path(gate + ".begun").touch()
     while not Path(gate).exists():
         await asyncio.sleep(0.005)

@@ -104,13 +104,7 @@ def test_options_can_make_the_best_word_weaker(
 
 
 _ENDED = CommandResult(
-    status="exited",
-    exit_code=0,
-    stdout="",
-    stderr="",
-    truncated=False,
-    seconds=0.1,
-    tier="bwrap",
+    status="exited", exit_code=0, stdout="", stderr="", truncated=False, seconds=0.1, tier="bwrap"
 )
 
 

@@ -7,7 +7,6 @@ import inspect
 import json
 import os
 import pkgutil
-import subprocess
 import sys
 import typing
 from pathlib import Path
@@ -17,7 +16,7 @@ import pytest
 import assay
 from assay.cli.main import COMMANDS, _function
 from assay.store.database import Database
-from tests.children import alone
+from tests.children import alone, printed
 from tests.each import each
 
 HEAVY = ["pydantic", "rich", "typer", "yaml", "rapidfuzz", "re2", "jsonschema_rs", "zstandard"]
@@ -30,10 +29,7 @@ def loaded_by(statement: str) -> set[str]:
         "import json, sys\nbefore = set(sys.modules)\n"
         f"{statement}\nprint(json.dumps(sorted(set(sys.modules) - before)))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
-    )
-    return {str(name).partition(".")[0] for name in json.loads(done.stdout)}
+    return {str(name).partition(".")[0] for name in json.loads(alone(code))}
 
 
 def foreign(modules: set[str]) -> set[str]:
@@ -90,12 +86,9 @@ def _loaded_by(arguments: list[str], place: Path) -> list[str]:
         f"try:\n    main({arguments!r})\n"
         "except SystemExit as ended:\n    print(json.dumps([ended.code, sorted(sys.modules)]))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True, text=True, check=True, timeout=60, cwd=place,
-        env={**os.environ, "ASSAY_DB": str(place / "home")},
-    )  # fmt: skip
-    status, modules = json.loads(done.stdout.splitlines()[-1])
+    env = {**os.environ, "ASSAY_DB": str(place / "home")}
+    said = printed([sys.executable, "-c", code], cwd=place, env=env)
+    status, modules = json.loads(said.splitlines()[-1])
     assert status == 0
     return modules
 

@@ -108,6 +108,7 @@ async def test_steps_leave_while_the_agent_works(found: Collector) -> None:
 async def test_attack_no_collector_delays_or_changes_a_run(
     fault: str, said: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "2")  # in which it asks again, at most
     monkeypatch.setattr(span_export, "_LAST_SECONDS", 0.05 if fault == "hang" else 20.0)
     with collector(fault) as found:
         url = "http://127.0.0.1:9" if fault == "nobody" else found.url

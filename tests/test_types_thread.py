@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import pickle
-import subprocess
 import sys
 from pathlib import Path
 from typing import cast
@@ -17,6 +16,7 @@ from hypothesis import strategies as st
 from assay.errors import InputError
 from assay.scoring import Json
 from assay.types import StringThread, StringTurn, thread
+from tests.children import printed
 from tests.each import each
 
 TALK = StringThread([("system", "be brief"), ("user", "2+2?"), ("assistant", "4")])
@@ -169,15 +169,9 @@ except ValueError as error:
 
 
 def test_the_file_stands_by_itself_and_imports_nothing() -> None:
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", _ALONE],
-        input=Path(thread.__file__).read_text("utf-8"),
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
-    assert "turn 0 must be a (role, content) pair" in done.stdout, done.stderr
+    source = Path(thread.__file__).read_text("utf-8")
+    said = printed([sys.executable, "-I", "-S", "-c", _ALONE], stdin=source)
+    assert "turn 0 must be a (role, content) pair" in said
 
 
 TURNS = st.lists(st.tuples(st.sampled_from(["user", "assistant", "x"]), st.text()), max_size=4)

@@ -97,20 +97,18 @@ def test_a_model_that_no_recording_is_called_is_refused_with_the_harness_that_is
     assert assay("run", "evals", "--model", "reference", cwd=tmp_path).returncode == 0
 
 
-def test_the_fake_model_plays_the_reference_through_the_agents_tools(tmp_path: Path) -> None:
+def test_the_fake_model_plays_the_reference_through_the_agents_tools_or_does_nothing(
+    tmp_path: Path,
+) -> None:
     write_case(tmp_path, _CASE)
+    words = ("run", "evals", "--harness", "agent", "--model", "fake", "--json")
+    assert assay(*words, cwd=tmp_path).returncode == 1
+    assert "no reference recording" in str(_run(tmp_path).trace.content)
     _recorded(tmp_path)
-    done = assay("run", "evals", "--model", "fake", "--trials", "2", "--json", cwd=tmp_path)
+    done = assay(*words, "--trials", "2", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert [cell["model"] for cell in cells(done)] == ["fake", "fake"]
     assert _run(tmp_path).trace.content == "Written."
-
-
-def test_the_fake_model_does_nothing_where_there_is_nothing_to_play(tmp_path: Path) -> None:
-    write_case(tmp_path, _CASE)
-    done = assay("run", "evals", "--harness", "agent", "--model", "fake", "--json", cwd=tmp_path)
-    assert done.returncode == 1
-    assert "no reference recording" in str(_run(tmp_path).trace.content)
 
 
 def test_limits_of_a_case_end_the_work_and_it_is_graded(tmp_path: Path) -> None:
@@ -168,19 +166,14 @@ def test_the_turns_and_the_user_of_a_case_are_played(tmp_path: Path) -> None:
     assert "Into a.txt." in shown
 
 
-def test_a_harness_that_takes_no_turns_says_so(tmp_path: Path) -> None:
+def test_a_harness_that_takes_no_turns_says_so_and_a_command_is_refused(tmp_path: Path) -> None:
     case = _CASE.replace("a.txt.}", "a.txt., user: {persona: You are a cook.}}")
     write_case(tmp_path, case + "    matrix: {harnesses: [echo], models: [m]}\n")
     done = assay("run", "evals", cwd=tmp_path)
     assert "none of these harnesses uses task.user" in done.stderr
-
-
-def test_a_command_that_talks_with_no_user_is_refused(tmp_path: Path) -> None:
-    write_case(tmp_path, _CASE.replace("a.txt.}", "a.txt., user: {persona: You are a cook.}}"))
     (tmp_path / "harnesses.yaml").write_text("mute: {argv: [echo, hello]}\n")
     done = assay("run", "evals", "--harness", "mute", "--model", "m", cwd=tmp_path)
-    assert done.returncode == 2
-    assert "harness 'mute' talks with none" in done.stderr
+    assert (done.returncode, "harness 'mute' talks with none" in done.stderr) == (2, True)
 
 
 _MCP_SERVER = """
@@ -240,9 +233,7 @@ async def test_a_case_from_python_gives_the_agent_what_it_says(tmp_path: Path) -
 # --- What an agent tries  -----------------------------------------------------------------
 
 
-def test_an_agent_finds_neither_its_case_nor_its_trace_nor_a_key(
-    tmp_path: Path,
-) -> None:
+def test_an_agent_finds_neither_its_case_nor_its_trace_nor_a_key(tmp_path: Path) -> None:
     """Whatever a tool is told to look for, the sandbox does not have it."""
     write_case(tmp_path, _CASE)
     look = (

@@ -193,7 +193,9 @@ def _graded(calibrate: Command, *more: str, by: str = "graders.yaml") -> str:
     return " ".join(calibrate("grade", "labels.jsonl", by, *more)[1].split())
 
 
-def test_a_card_stands_beside_every_score_of_the_grader(calibrate: Command) -> None:
+def test_a_card_stands_beside_every_score_of_the_grader_that_it_measured(
+    calibrate: Command,
+) -> None:
     assert "Calibrated" not in _graded(calibrate)
     made = calibrate.json("graders.yaml", "labels.jsonl")
     shown = _graded(calibrate)
@@ -204,11 +206,13 @@ def test_a_card_stands_beside_every_score_of_the_grader(calibrate: Command) -> N
     found = json.loads(_graded(calibrate, "--json"))
     (one,) = found["overview"]["calibrations"]
     assert (one["card"], one["stale"], one["n"]) == (made["id"], False, 20)
+    Path("graders.yaml").write_text(_GRADERS.replace("'yes'", "'no'"), "utf-8")
+    assert "STALE, measured before a change: substring yes → no" in _graded(calibrate)
+    Path("graders.yaml").write_text(_GRADERS, "utf-8")
+    assert "STALE" not in _graded(calibrate)
 
 
-def test_the_card_beside_a_run_measured_the_mark_that_the_run_passes_by(
-    calibrate: Command,
-) -> None:
+def test_the_card_beside_a_run_measured_the_mark_that_the_run_passes_by(calibrate: Command) -> None:
     """Half of the credit was a yes for the card, and a failure for the rows beside it."""
     halves = "- {type: contains, substring: 'yes'}\n- {type: contains, substring: more}\n"
     Path("graders.yaml").write_text(halves, "utf-8")
@@ -219,20 +223,6 @@ def test_the_card_beside_a_run_measured_the_mark_that_the_run_passes_by(
     assert "agreement with people: kappa 1.00 [" in shown
     assert "], yes from 1 up, n=12" in shown
     assert "✓ 4 passed ✗ 8 failed" in shown
-
-
-def test_a_changed_grader_makes_its_card_stale_and_the_report_says_what_changed(
-    calibrate: Command,
-) -> None:
-    calibrate.json("graders.yaml", "labels.jsonl")
-    Path("graders.yaml").write_text(_GRADERS.replace("'yes'", "'no'"), "utf-8")
-    shown = _graded(calibrate)
-    assert "STALE, measured before a change: substring yes → no" in shown
-    found = json.loads(_graded(calibrate, "--json"))
-    (one,) = found["overview"]["calibrations"]
-    assert (one["stale"], one["changed"]) == (True, ["substring yes → no"])
-    Path("graders.yaml").write_text(_GRADERS, "utf-8")
-    assert "STALE" not in _graded(calibrate)
 
 
 def test_a_card_of_a_functions_file_stands_beside_its_scores(calibrate: Command) -> None:
@@ -286,22 +276,16 @@ def test_a_model_judge_with_its_cost_and_its_cache(calibrate: Command) -> None:
     assert again["seconds"] == pytest.approx(cost["seconds"], rel=0.01)
 
 
-_UNNAMED = "- {{type: contains, substring: '{word}'}}\n"
-
-
-def test_an_uncalibrated_grader_does_not_borrow_anothers_card(calibrate: Command) -> None:
-    """Two graders without a name are both called like their kind."""
-    Path("yes.yaml").write_text(_UNNAMED.format(word="yes"), "utf-8")
+def test_a_grader_without_a_name_is_called_as_its_file_and_its_kind(calibrate: Command) -> None:
+    """That it borrows no other's card: tests/reports/test_calibration.py."""
+    Path("yes.yaml").write_text("- {type: contains, substring: 'yes'}\n", "utf-8")
     made = calibrate.json("yes.yaml", "labels.jsonl")
     assert (made["grader"], made["is_named"]) == ("yes", False)
     assert calibrate.json("cards", "yes") == made
-    Path("graders.yaml").write_text(_UNNAMED.format(word="no"), "utf-8")
-    assert "agreement with people" not in _graded(calibrate)
-    Path("graders.yaml").write_text(_UNNAMED.format(word="yes"), "utf-8")
-    assert "Calibrated contains: agreement with people: kappa 0.80 [" in _graded(calibrate)
-    named = "- {type: contains, name: 'yes', substring: 'no'}\n"
-    Path("graders.yaml").write_text(named, "utf-8")
-    assert "agreement with people" not in _graded(calibrate)
+    shown = _graded(calibrate, by="yes.yaml")
+    assert "Calibrated contains: agreement with people: kappa 0.80 [" in shown
+    Path("named.yaml").write_text("- {type: contains, name: 'yes', substring: 'no'}\n", "utf-8")
+    assert "agreement with people" not in _graded(calibrate, by="named.yaml")
 
 
 _TEMPLATE = (

@@ -8,6 +8,7 @@ from typing import cast
 
 import pytest
 
+from assay.eval.rows import recorded, store_sink
 from assay.scoring import Json
 from tests.command_line import assay, cells, cells_of, numbers_of, result
 
@@ -174,18 +175,22 @@ def test_an_invalid_function_is_refused_with_its_checks(tmp_path: Path) -> None:
     assert [check["name"] for check in checks] == ["syntax", "structure"]
 
 
-def test_many_rows_keep_their_order_and_go_to_a_file(tmp_path: Path) -> None:
-    rows: list[dict[str, Json]] = [{"answer": "x" * (n % 5), "n": n} for n in range(2_100)]
+def test_many_rows_keep_their_order_and_go_to_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorded, "_AT_HOME", 40)  # what is more is graded by several processes
+    monkeypatch.setattr(store_sink, "_COSTLY_ROWS", 16)
+    rows: list[dict[str, Json]] = [{"answer": "x" * (n % 5), "n": n} for n in range(130)]
     write(tmp_path, rows, HEAD + "    return len(thread.completion())\n")
     more = ("--threshold", "0", "--out", "graded.jsonl")
     code, found, _ = graded(tmp_path, *more, by=_in(tmp_path, "[0, 4]", "batch"))
     assert code == 0
-    assert [r["case"] for r in found] == [str(n + 1) for n in range(2_100)]
-    assert [evidence(r)["score"] for r in found] == [float(n % 5) for n in range(2_100)]
+    assert [r["case"] for r in found] == [str(n + 1) for n in range(130)]
+    assert [evidence(r)["score"] for r in found] == [float(n % 5) for n in range(130)]
     written = (tmp_path / "graded.jsonl").read_text("utf-8").splitlines()
     rewards = [json.loads(line)["grade"]["reward"] for line in written[:6]]
     assert rewards == [0, 0.25, 0.5, 0.75, 1, 0]
-    assert len(written) == 2_100
+    assert len(written) == 130
 
 
 def test_a_range_and_a_mean_to_reach(tmp_path: Path) -> None:

@@ -15,15 +15,8 @@ from tests.protocol_bodies import serving
 codec = codec_of("anthropic")
 
 
-_USAGE: dict[str, Json] = {
-    "input_tokens": 5,
-    "output_tokens": 7,
-    "cache_read_input_tokens": 3,
-    "cache_creation_input_tokens": 0,
-}
-
-
 def _reply(*content: Json, stop: str = "end_turn") -> dict[str, Json]:
+    cached = {"cache_read_input_tokens": 3, "cache_creation_input_tokens": 0}
     return {
         "id": "msg_1",
         "type": "message",
@@ -32,8 +25,12 @@ def _reply(*content: Json, stop: str = "end_turn") -> dict[str, Json]:
         "content": list(content),
         "stop_reason": stop,
         "stop_sequence": None,
-        "usage": dict(_USAGE),
+        "usage": {"input_tokens": 5, "output_tokens": 7, **cached},
     }
+
+
+def _text(text: str, **more: Json) -> Json:
+    return {"type": "text", "text": text, **more}
 
 
 _PAGE: Json = {
@@ -81,59 +78,52 @@ def _known(message: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in message.items() if key not in added}
 
 
-def test_what_anthropics_client_sends_is_read(anthropic: ModuleType) -> None:
-    kept = {"type": "ephemeral"}
-    png = {"type": "base64", "media_type": "image/png", "data": "AA"}
-    messages: Any = [
+def test_a_whole_request_is_read() -> None:
+    """As Anthropic's client sends it: what it is given, it passes on."""
+    kept: Json = {"type": "ephemeral"}
+    png: Json = {"type": "base64", "media_type": "image/png", "data": "AA"}
+    picture: Json = {"type": "image", "source": png}
+    asked = codec.read_request(
         {
-            "role": "user",
-            "content": [
-                {"type": "text", "text": "What is it?", "cache_control": kept},
-                {"type": "image", "source": png},
-                {"type": "document", "source": {"type": "url", "url": "https://x/y.pdf"}},
-            ],
-        },
-        {
-            "role": "assistant",
-            "content": [
-                {"type": "thinking", "thinking": "hm", "signature": "c2ln"},
-                {"type": "redacted_thinking", "data": "aGlk"},
-                {"type": "text", "text": "I look."},
-                {"type": "tool_use", "id": "t1", "name": "ls", "input": {"path": "a"}},
-                {"type": "tool_use", "id": "t2", "name": "ls", "input": {}},
-            ],
-        },
-        {
-            "role": "user",
-            "content": [
+            "model": "m",
+            "max_tokens": 9,
+            "system": [_text("Be brief.", cache_control=kept)],
+            "messages": [
                 {
-                    "type": "tool_result",
-                    "tool_use_id": "t1",
-                    "content": [{"type": "text", "text": "one"}, {"type": "image", "source": png}],
+                    "role": "user",
+                    "content": [
+                        _text("What is it?", cache_control=kept),
+                        picture,
+                        {"type": "document", "source": {"type": "url", "url": "https://x/y.pdf"}},
+                    ],
                 },
-                {"type": "tool_result", "tool_use_id": "t2", "content": "no", "is_error": True},
-                {"type": "text", "text": "Go on."},
+                {
+                    "role": "assistant",
+                    "content": [
+                        {"type": "thinking", "thinking": "hm", "signature": "c2ln"},
+                        {"type": "redacted_thinking", "data": "aGlk"},
+                        _text("I look."),
+                        {"type": "tool_use", "id": "t1", "name": "ls", "input": {"path": "a"}},
+                        {"type": "tool_use", "id": "t2", "name": "ls", "input": {}},
+                    ],
+                },
+                {
+                    "role": "user",
+                    "content": [
+                        _result("t1", [_text("one"), picture]),
+                        _result("t2", "no", is_error=True),
+                        _text("Go on."),
+                    ],
+                },
             ],
-        },
-    ]
-    tools: Any = [
-        {"name": "ls", "description": "lists", "input_schema": {"type": "object"}},
-        {"type": "bash_20250124", "name": "bash"},
-    ]
-    with (
-        serving(codec, _reply({"type": "text", "text": "ok"})) as served,
-        anthropic.Anthropic(base_url=served.root_url, api_key="k", max_retries=0) as client,
-    ):
-        client.messages.create(
-            model="m",
-            max_tokens=9,
-            messages=messages,
-            system=[{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}],
-            tools=tools,
-            tool_choice={"type": "tool", "name": "ls", "disable_parallel_tool_use": True},
-            stop_sequences=["END"],
-        )
-    asked = codec.read_request(served.requests[0])
+            "tools": [
+                {"name": "ls", "description": "lists", "input_schema": {"type": "object"}},
+                {"type": "bash_20250124", "name": "bash"},
+            ],
+            "tool_choice": {"type": "tool", "name": "ls", "disable_parallel_tool_use": True},
+            "stop_sequences": ["END"],
+        }
+    )
     assert asked.system == "Be brief."
     speakers = [turn.speaker for turn in asked.turns]
     assert speakers == ["system", "user", "assistant", "tool", "user"]
@@ -147,6 +137,10 @@ def test_what_anthropics_client_sends_is_read(anthropic: ModuleType) -> None:
     assert asked.tools[1].own == {"type": "bash_20250124", "name": "bash", "protocol": "anthropic"}
     assert (asked.choice, asked.is_parallel, asked.stop) == ("ls", False, ("END",))
     assert codec.read_request(codec.write_request(asked)) == asked
+
+
+def _result(call: str, content: Json, **more: Json) -> Json:
+    return {"type": "tool_result", "tool_use_id": call, "content": content, **more}
 
 
 def test_a_call_that_broke_off_is_kept_as_it_was_written() -> None:

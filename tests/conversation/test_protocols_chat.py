@@ -31,6 +31,10 @@ def _reply(**message: Json) -> dict[str, Json]:
     }
 
 
+def _text(text: str) -> Json:
+    return {"type": "text", "text": text}
+
+
 def _called(number: int, name: str, arguments: str) -> Json:
     inner: Json = {"name": name, "arguments": arguments}
     return {"id": f"call_{number}", "type": "function", "function": inner}
@@ -70,48 +74,36 @@ def test_usage_that_nobody_asked_for_is_not_streamed() -> None:
     assert b"usage" not in events
     request: Json = {"model": "m", "messages": [{"role": "user", "content": "x"}], "stream": True}
     assert not chat.read_request(request).wants_usage
+    assert codec_at("/v1/chat/completions/") is chat
+    assert codec_at("/v1/embeddings") is None
 
 
-def test_what_openais_client_sends_is_read(openai: ModuleType) -> None:
-    messages: Any = [
-        {"role": "developer", "content": "Be brief."},
+def test_a_whole_request_is_read() -> None:
+    """As OpenAI's client sends it: what it is given, it passes on."""
+    picture: Json = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}}
+    grammar: Json = {"type": "grammar", "grammar": {"syntax": "lark", "definition": "x"}}
+    asked = chat.read_request(
         {
-            "role": "user",
-            "content": [
-                {"type": "text", "text": "What is it?"},
-                {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}},
+            "model": "m",
+            "messages": [
+                {"role": "developer", "content": "Be brief."},
+                {"role": "user", "content": [{"type": "text", "text": "What is it?"}, picture]},
+                {"role": "assistant", "content": "I look.", "tool_calls": _TWO_CALLS},
+                {"role": "tool", "tool_call_id": "call_1", "content": [_text("one")]},
+                {"role": "tool", "tool_call_id": "call_2", "content": "two"},
             ],
-        },
-        {"role": "assistant", "content": "I look.", "tool_calls": _TWO_CALLS},
-        {"role": "tool", "tool_call_id": "call_1", "content": [{"type": "text", "text": "one"}]},
-        {"role": "tool", "tool_call_id": "call_2", "content": "two"},
-    ]
-    tools: Any = [
-        {"type": "function", "function": {"name": "ls", "parameters": {"type": "object"}}},
-        {
-            "type": "custom",
-            "custom": {
-                "name": "patch",
-                "format": {"type": "grammar", "grammar": {"syntax": "lark", "definition": "x"}},
-            },
-        },
-    ]
-    with (
-        serving(chat, _reply(content="ok")) as served,
-        openai.OpenAI(base_url=served.root_url, api_key="k", max_retries=0) as client,
-    ):
-        client.chat.completions.create(
-            model="m",
-            messages=messages,
-            tools=tools,
-            tool_choice={"type": "function", "function": {"name": "ls"}},
-            parallel_tool_calls=False,
-            max_tokens=10,
-            reasoning_effort="low",
-            stop="END",
-            logprobs=True,
-        )
-    asked = chat.read_request(served.requests[0])
+            "tools": [
+                {"type": "function", "function": {"name": "ls", "parameters": {"type": "object"}}},
+                {"type": "custom", "custom": {"name": "patch", "format": grammar}},
+            ],
+            "tool_choice": {"type": "function", "function": {"name": "ls"}},
+            "parallel_tool_calls": False,
+            "max_tokens": 10,
+            "reasoning_effort": "low",
+            "stop": "END",
+            "logprobs": True,
+        }
+    )
     assert [turn.speaker for turn in asked.turns] == ["system", "user", "assistant", "tool"]
     assert asked.turns[1].parts == (Text("What is it?"), Image("data:image/png;base64,AA"))
     assert [call.given for call in asked.turns[2].calls] == [{"path": "a"}, {"path": "ü"}]
@@ -164,45 +156,23 @@ def test_logprobs_that_cannot_be_are_none() -> None:
     assert reply.tokens is None
 
 
-def test_a_codec_is_found_by_the_path() -> None:
-    assert codec_at("/v1/chat/completions/") is chat
-    assert codec_at("/v1/embeddings") is None
-
-
 def test_other_ways_to_say_the_same_to_chat() -> None:
-    body: dict[str, Json] = {
-        "model": "m",
-        "messages": [
-            {"role": "user", "content": [{"type": "image_url", "image_url": "https://h/a.png"}]},
-            {
-                "role": "assistant",
-                "content": [{"type": "refusal", "refusal": "No."}],
-                "refusal": "Never.",
-                "tool_calls": [
-                    {"id": "c", "type": "custom", "custom": {"name": "p", "input": "x"}}
-                ],
-            },
-        ],
+    custom: Json = {"id": "c", "type": "custom", "custom": {"name": "p", "input": "x"}}
+    refused: dict[str, Json] = {
+        "role": "assistant",
+        "content": [{"type": "refusal", "refusal": "No."}],
+        "refusal": "Never.",
+        "tool_calls": [custom],
     }
-    asked = codec_of("chat").read_request(body)
+    picture: Json = [{"type": "image_url", "image_url": "https://h/a.png"}]
+    said: Json = {"role": "user", "content": picture}
+    forced: Json = {"type": "allowed_tools", "allowed_tools": {"mode": "required"}}
+    asked = chat.read_request({"model": "m", "messages": [said, refused], "tool_choice": forced})
     assert asked.turns[0].parts == (Image("https://h/a.png"),)
     assert asked.turns[1].text == "No.Never."
     assert asked.turns[1].calls == (Call("c", "p", "x", "custom"),)
-    reply = codec_of("chat").read_reply(
-        {
-            "choices": [
-                {
-                    "message": {
-                        "content": [{"type": "text", "text": "a"}],
-                        "function_call": {"name": "f", "arguments": "{}"},
-                    }
-                }
-            ]
-        }
-    )
+    assert asked.choice == "required"
+    called: Json = {"content": [_text("a")], "function_call": {"name": "f", "arguments": "{}"}}
+    reply = chat.read_reply({"choices": [{"message": called}]})
     assert reply is not None
     assert (reply.turn.text, reply.turn.calls) == ("a", (Call("f", "f", "{}"),))
-    said: Json = [{"role": "user", "content": "x"}]
-    forced: Json = {"type": "allowed_tools", "allowed_tools": {"mode": "required"}}
-    read = codec_of("chat").read_request({"model": "m", "messages": said, "tool_choice": forced})
-    assert read.choice == "required"

@@ -72,14 +72,14 @@ def _reply() -> AssistantTurn:
     )
 
 
-def test_a_reply_is_read_as_it_was_written() -> None:
-    assert codec.read_reply(codec.write_reply(_reply(), _ASKED)) == _reply()
+def test_log_probabilities_are_read_as_they_were_written() -> None:
     asked = Conversation(model="m", turns=(), wants_logprobs=True)
     turn = Turn.of("assistant", "Hi there")
     reply = AssistantTurn(turn=turn, tokens=Tokens(logprobs=(-0.5, -1.0)))
     back = codec.read_reply(codec.write_reply(reply, asked))
     assert back is not None
     assert back.tokens == reply.tokens
+    assert codec.read_reply(codec.write_reply(_reply(), _ASKED)) == _reply()
 
 
 def test_openais_client_puts_a_stream_together_as_the_whole_reply(openai: ModuleType) -> None:
@@ -109,88 +109,75 @@ def test_openais_client_puts_a_stream_together_as_the_whole_reply(openai: Module
     assert codec_at(served.paths[0]) is codec
 
 
-def test_what_openais_client_sends_is_read(openai: ModuleType) -> None:
-    given_items: Any = [
-        {"role": "developer", "content": "Be brief."},
+def _message(role: str, *content: Json, **more: Json) -> Json:
+    return {"type": "message", "role": role, "content": list(content), **more}
+
+
+def test_a_whole_request_is_read() -> None:
+    """As OpenAI's client sends it: what it is given, it passes on."""
+    data = "data:image/png;base64,AA"
+    picture: Json = {"type": "input_image", "image_url": data, "detail": "low"}
+    grammar: Json = {"type": "grammar", "syntax": "lark", "definition": "x"}
+    said: Json = {"type": "output_text", "text": "I look.", "annotations": []}
+    acted: Json = {"type": "exec", "command": ["ls"], "env": {}}
+    shell: Json = {"type": "local_shell_call", "id": "l1", "call_id": "c3", "action": acted}
+    asked = codec.read_request(
         {
-            "type": "message",
-            "role": "user",
-            "content": [
-                {"type": "input_text", "text": "What is it?"},
-                {"type": "input_image", "image_url": "data:image/png;base64,AA", "detail": "low"},
-                {"type": "input_file", "file_id": "f"},
+            "model": "m",
+            "instructions": "You are kind.",
+            "input": [
+                {"role": "developer", "content": "Be brief."},
+                _message(
+                    "user",
+                    _text("What is it?"),
+                    picture,
+                    {"type": "input_file", "file_id": "f"},
+                ),
+                {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA"},
+                _message("assistant", said, id="msg_1", status="completed"),
+                {"type": "function_call", "call_id": "c1", "name": "ls", "arguments": "{}"},
+                {"type": "custom_tool_call", "call_id": "c2", "name": "patch", "input": "text"},
+                shell,
+                _output("function_call", call_id="c1", output=[_text("one")]),
+                _output("custom_tool_call", call_id="c2", output="two"),
+                _output("local_shell_call", id="c3", output="three"),
             ],
-        },
-        {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA"},
-        {
-            "type": "message",
-            "id": "msg_1",
-            "role": "assistant",
-            "status": "completed",
-            "content": [{"type": "output_text", "text": "I look.", "annotations": []}],
-        },
-        {"type": "function_call", "call_id": "c1", "name": "ls", "arguments": "{}"},
-        {"type": "custom_tool_call", "call_id": "c2", "name": "patch", "input": "text"},
-        {
-            "type": "local_shell_call",
-            "id": "l1",
-            "call_id": "c3",
-            "status": "completed",
-            "action": {"type": "exec", "command": ["ls"], "env": {}},
-        },
-        {
-            "type": "function_call_output",
-            "call_id": "c1",
-            "output": [{"type": "input_text", "text": "one"}],
-        },
-        {"type": "custom_tool_call_output", "call_id": "c2", "output": "two"},
-        {"type": "local_shell_call_output", "id": "c3", "output": "three"},
-    ]
-    tools: Any = [
-        {"type": "function", "name": "ls", "parameters": {"type": "object"}, "strict": False},
-        {
-            "type": "custom",
-            "name": "patch",
-            "format": {"type": "grammar", "syntax": "lark", "definition": "x"},
-        },
-        {"type": "local_shell"},
-    ]
-    with (
-        serving(codec, codec.write_reply(_reply(), _ASKED)) as served,
-        openai.OpenAI(base_url=served.root_url, api_key="k", max_retries=0) as client,
-    ):
-        client.responses.create(
-            model="m",
-            instructions="You are kind.",
-            input=given_items,
-            tools=tools,
-            tool_choice={"type": "function", "name": "ls"},
-            parallel_tool_calls=False,
-            max_output_tokens=20,
-            reasoning={"effort": "low"},
-            include=["message.output_text.logprobs"],
-            previous_response_id="resp_0",
-        )
-    asked = codec.read_request(served.requests[0])
+            "tools": [
+                {"type": "function", "name": "ls", "parameters": {"type": "object"}},
+                {"type": "custom", "name": "patch", "format": grammar},
+                {"type": "local_shell"},
+            ],
+            "tool_choice": {"type": "function", "name": "ls"},
+            "parallel_tool_calls": False,
+            "max_output_tokens": 20,
+            "reasoning": {"effort": "low"},
+            "include": ["message.output_text.logprobs"],
+            "previous_response_id": "resp_0",
+        }
+    )
     speakers = [turn.speaker for turn in asked.turns]
     assert speakers == ["system", "system", "user", "assistant", "tool"]
     assert asked.system == "You are kind.\n\nBe brief."
-    assert asked.turns[2].parts[1] == Image("data:image/png;base64,AA")
+    assert asked.turns[2].parts[1] == Image(data)
     assert [type(part) for part in asked.turns[3].parts] == [Thought, Text, Call, Call, Unknown]
     assert asked.turns[3].calls[1] == Call("c2", "patch", "text", "custom")
     assert asked.turns[4].results == (
         Result("c1", (Text("one"),)),
         Result("c2", (Text("two"),), kind="custom"),
     )
-    assert asked.tools[1] == Tool(
-        name="patch",
-        kind="custom",
-        schema={"type": "grammar", "syntax": "lark", "definition": "x"},
-    )
+    assert asked.tools[1] == Tool(name="patch", kind="custom", schema=grammar)
     assert asked.tools[2].own == {"type": "local_shell", "protocol": "responses"}
     assert (asked.choice, asked.is_parallel, asked.max_tokens) == ("ls", False, 20)
     assert (asked.effort, asked.wants_logprobs, asked.follows) == ("low", True, "resp_0")
     assert codec.read_request(codec.write_request(asked)) == asked
+
+
+def _text(text: str) -> Json:
+    return {"type": "input_text", "text": text}
+
+
+def _output(call: str, **more: Json) -> Json:
+    return {"type": f"{call}_output", **more}
 
 
 def test_a_response_that_failed_is_an_error_and_no_reply() -> None:

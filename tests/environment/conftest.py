@@ -15,4 +15,4 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Generator[ServedProcess]
     folder = tmp_path_factory.mktemp("served")
     write_env(folder)
     with Children() as children:
-        yield serve_process(children, folder, "--workers", "2", "--set", "starts=8")
+        yield serve_process(children, folder, "--workers", "2", "--set", "starts=8", "--openenv")

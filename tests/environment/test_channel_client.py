@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -36,7 +35,7 @@ from assay.types import Run, Submission
 from assay.types.codec import to_json
 from assay.types.run import Stepping
 from assay.types.trace import ToolStep
-from tests.children import Children, until
+from tests.children import Children, printed, until
 from tests.command_line import assay as assay_command
 from tests.each import each
 from tests.environment.playing import playing
@@ -781,9 +780,8 @@ if __name__ == "__main__":
 def test_a_task_is_placed_in_a_process_of_its_own(tmp_path: Path) -> None:
     file = tmp_path / "placed.py"
     file.write_text(_PLACED)
-    command = [sys.executable, str(file)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/")
-    assert done.stdout == "1.0 subprocess True (3, 3)\n", done.stderr
+    said = printed([sys.executable, file], cwd=Path("/"))
+    assert said == "1.0 subprocess True (3, 3)\n"
 
 
 async def test_a_task_is_placed_at_a_url(served: ServedProcess) -> None:

@@ -46,11 +46,7 @@ class _Seen(Workers):
 
 
 @pytest.mark.parametrize(
-    ("sessions", "kills"),
-    [
-        pytest.param(60, 3),
-        pytest.param(500, 12, marks=pytest.mark.soak),
-    ],
+    ("sessions", "kills"), [pytest.param(60, 3), pytest.param(500, 12, marks=pytest.mark.soak)]
 )
 async def test_each_session_is_graded_exactly_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sessions: int, kills: int

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -27,115 +27,12 @@ from tests.children import Children, until
 from tests.each import each
 from tests.served_environment import ServedProcess, serve_process, write_env
 
-_ENV = '''
-import asyncio
-import os
-from pathlib import Path
-
-from assay import Environment, EvaluationResult
-from assay.environment import Observation
-from assay.errors import SandboxError, SkippedError
-
-env = Environment("demo", version="1.2.3")
-
-
-@env.tool
-def double(number: int) -> int:
-    """Twice a number."""
-    return 2 * number
-
-
-@env.tool
-def lose() -> str:
-    raise SandboxError("it is gone")
-
-
-@env.template()
-async def add(a: int = 1, b: int = 2):
-    """Add two numbers."""
-    answer = yield f"What is {a} + {b}?"
-    yield EvaluationResult(reward=1.0 if answer == str(a + b) else 0.25, content=f"said {answer}")
-
-
-@env.template(max_steps=4)
-async def guess(secret: int = 7, seed: int = 0):
-    said = yield f"Guess. ({seed})"
-    while said != str(secret):
-        said = yield Observation("higher", reward=-0.5, info={"secret": secret})
-    yield Observation("right", reward=0.5, done=True)
-    yield 1.0
-
-
-@env.template(returns=dict)
-async def typed():
-    answer = yield [{"role": "user", "content": "An object?"}]
-    yield 1.0 if answer.ok and answer.content == {"a": 1} else 0.0
-
-
-@env.template()
-async def fails():
-    answer = yield "Fail."
-    yield EvaluationResult(isError=True, content="the judge is down")
-
-
-@env.template()
-async def raises():
-    answer = yield "Raise."
-    raise ValueError("boom")
-
-
-@env.template(max_steps=3)
-async def breaks():
-    yield "Break."
-    raise ValueError("in the midst")
-
-
-@env.template()
-async def elsewhere():
-    raise SkippedError("not on this machine")
-    yield
-
-
-@env.template()
-async def dies(unless: str):
-    """End the process while grading, unless a file is there; then make it."""
-    answer = yield "Die."
-    if not Path(unless).exists():
-        Path(unless).touch()
-        os._exit(9)
-    yield 0.5
-
-
-@env.template()
-async def held(gate: str, marks: str):
-    answer = yield "Wait."
-    with open(marks, "a") as file:
-        file.write("graded\\n")
-    Path(gate + ".begun").touch()
-    while not Path(gate).exists():
-        await asyncio.sleep(0.005)
-    yield 1.0
-'''
-
-
-@contextmanager
-def _served_from(folder: Path) -> Generator[ServedProcess]:
-    write_env(folder, _ENV)
-    with Children() as children:
-        yield serve_process(children, folder, "--workers", "1", "--openenv")
-
-
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Generator[ServedProcess]:
-    with _served_from(tmp_path_factory.mktemp("served")) as process:
-        yield process
-
 
 @pytest.fixture
-def served_alone(tmp_path: Path) -> Generator[ServedProcess]:
+def served_alone(children: Children, tmp_path: Path) -> ServedProcess:
     """A server whose audit has lines of one test alone: others' may come late."""
-    with _served_from(tmp_path) as process:
-        yield process
+    write_env(tmp_path)
+    return serve_process(children, tmp_path, "--workers", "1", "--openenv")
 
 
 class Peer:
@@ -191,7 +88,8 @@ async def test_an_episode_is_a_prompt_an_answer_and_one_reward(served: ServedPro
         assert (first["reward"], first["done"]) == (None, False)
         last = await client.seen("step", {"answer": "5", "metadata": {}})
         assert (last["reward"], last["done"]) == (1.0, True)
-        assert last["metadata"]["grade"]["content"] == "said 5"
+        (value,) = last["metadata"]["grade"]["subscores"]
+        assert (value["name"], value["value"]) == ("value", 1.0)
         assert last["observation"]["metadata"] == last["metadata"]
         for action in ({"answer": "5"}, {"answer": "6"}, {"action": "5"}):
             code, message = await client.error("step", cast("Json", action))
@@ -199,7 +97,7 @@ async def test_an_episode_is_a_prompt_an_answer_and_one_reward(served: ServedPro
         state = (await client.ask("state"))["data"]
         assert state == _STATE | {"episode_id": "e", "step_count": 1, "task": "add", "done": True}
         await client.seen("reset", {"task": "add"})
-        assert (await client.seen("step", {"action": "4"}))["reward"] == 0.25
+        assert (await client.seen("step", {"action": "4"}))["reward"] == 0.0
 
 
 @each(
@@ -208,7 +106,7 @@ async def test_an_episode_is_a_prompt_an_answer_and_one_reward(served: ServedPro
         ("typed", {"answer": {"a": 1}}, 1.0),
         ("typed", {"answer": '{"a": 1}'}, 1.0),
         ("typed", {"action": {"a": 2}}, 0.0),
-        ("add", {"answer": None}, 0.25),
+        ("add", {"answer": None}, 0.0),
         ("guess", {"answer": "7"}, 1.0),
         ("guess", {"answer": "1"}, 0.0),  # ends in the midst of it
     ],
@@ -404,7 +302,7 @@ async def test_two_steps_at_once_are_one_grade(served: ServedProcess, tmp_path: 
     async with aiohttp.ClientSession(_http(served)) as session:
         async with session.post("/reset", json=held.reset) as response:
             key = (await response.json())["metadata"]["session_id"]
-        body = {"action": {"answer": "x"}, "session_id": key}
+        body = {"action": {"answer": "yes"}, "session_id": key}
 
         async def step() -> tuple[int, Any]:
             async with session.post("/step", json=body) as response:
@@ -420,16 +318,15 @@ async def test_two_steps_at_once_are_one_grade(served: ServedProcess, tmp_path: 
 
 
 async def test_who_hangs_up_while_it_is_graded_has_no_grade(
-    served: ServedProcess, tmp_path: Path
+    served_alone: ServedProcess, tmp_path: Path
 ) -> None:
     held = Held(tmp_path)
-    async with peer(_http(served)) as client:
+    async with peer(_http(served_alone)) as client:
         await client.seen("reset", held.reset)
-        before = len(served.audited())
-        await client.socket.send_str('{"type": "step", "data": {"answer": "x"}}')
+        await client.socket.send_str('{"type": "step", "data": {"answer": "yes"}}')
         await held.begun()
-    await asyncio.to_thread(until, lambda: len(served.audited()) > before)
-    (line,) = served.audited()[before:]
+    await asyncio.to_thread(until, served_alone.audited)
+    (line,) = served_alone.audited()
     assert (line["task"], line["ended"], line["reward"]) == ("held", "cancelled", None)
     held.gate.touch()
 
@@ -465,7 +362,7 @@ async def test_a_ping_is_answered_while_it_is_graded(served: ServedProcess, tmp_
     ):
         client = Peer(socket)
         await client.seen("reset", held.reset)
-        await socket.send_str('{"type": "step", "data": {"answer": "x"}}')
+        await socket.send_str('{"type": "step", "data": {"answer": "yes"}}')
         await held.begun()
         await socket.ping()
         assert (await socket.receive(30)).type is aiohttp.WSMsgType.PONG
@@ -502,7 +399,7 @@ async def test_a_session_for_tools_is_shared_with_whoever_knows_it(served: Serve
 async def test_a_token_and_a_number_of_sessions(tmp_path: Path) -> None:
     audit: list[dict[str, Json]] = []
     limits = ChannelLimits(sessions=1, moves=1)
-    file = str(write_env(tmp_path, _ENV))
+    file = str(write_env(tmp_path))
     async with serve(
         file, workers=1, token="s" * 16, limits=limits, audit=audit.append, openenv=True
     ) as served:

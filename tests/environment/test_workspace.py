@@ -77,9 +77,7 @@ async def test_work_in_a_workspace_is_graded_by_graders_and_by_hand(project: Pat
         )
         yield await combine(
             PytestGrader.grade(
-                name="hidden",
-                workspace=repo(),
-                inject=[str(project / "hidden/test_sums.py")],
+                name="hidden", workspace=repo(), inject=[str(project / "hidden/test_sums.py")]
             ),
             CommandGrader.grade(name="there", cmd="test -s sums.py", workspace=repo()),
         )

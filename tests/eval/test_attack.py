@@ -155,23 +155,17 @@ def test_a_cheat_that_keeps_itself_from_being_graded_escapes(tmp_path: Path) -> 
     assert "too long to read" in found["answer-huge"].said
 
 
-def test_a_cheat_that_cannot_be_played_leaves_no_verdict(tmp_path: Path) -> None:
-    broken = cheat(Deeds(files={"../outside": b"x"}))
-    findings, found = attack(write(tmp_path, _SOUND), [broken])
-    assert (findings.code, found["own"].outcome) == (3, "not played")
-
-
 @pytest.mark.sandbox
-def test_a_case_that_cannot_begin_leaves_no_verdict(tmp_path: Path) -> None:
+def test_what_cannot_be_played_begun_or_graded_leaves_no_verdict(tmp_path: Path) -> None:
+    broken = cheat(Deeds(files={"../outside": b"x"}))
+    findings, found = attack(write(tmp_path / "played", _SOUND), [broken])
+    assert (findings.code, found["own"].outcome) == (3, "not played")
     text = _SOUND + "    setup: {run: ['exit 3']}\n"
-    findings, found = attack(write(tmp_path, text), select_cheats(["answers"]))
+    findings, found = attack(write(tmp_path / "begun", text), select_cheats(["answers"]))
     assert (findings.code, found) == (3, {})
     assert "exit 3" in findings.cases[0].checks[0].said
-
-
-def test_a_case_on_which_doing_nothing_is_an_error_leaves_no_verdict(tmp_path: Path) -> None:
-    raises = 'raise RuntimeError("no judge today")'
-    findings, _ = attack(_raising(tmp_path, raises), select_cheats(["answers"]))
+    raises = 'raise RuntimeError("no judge today")'  # also where nothing is done
+    findings, _ = attack(_raising(tmp_path / "graded", raises), select_cheats(["answers"]))
     assert findings.code == 3
     assert "no judge today" in findings.cases[0].checks[0].said
 
@@ -429,16 +423,13 @@ def test_deeds_replace_whatever_is_in_the_way(workspace: Path) -> None:
     assert (workspace / "file" / "below" / "link").read_bytes() == b"1"
 
 
-def test_deeds_never_leave_the_workspace(workspace: Path) -> None:
-    with pytest.raises(AgentError, match="cannot write"):
-        play(workspace, Deeds(files={"../outside": b"x"}))
-    assert not (workspace.parent / "outside").exists()
-
-
-def test_deeds_may_have_any_name(workspace: Path) -> None:
+def test_deeds_may_have_any_name_and_never_leave_the_workspace(workspace: Path) -> None:
     name = b"invalid-\xff\n"
     play(workspace, Deeds(files={os.fsdecode(name): b"x"}))
     assert [os.fsencode(path.name) for path in workspace.iterdir()] == [name]
+    with pytest.raises(AgentError, match="cannot write"):
+        play(workspace, Deeds(files={"../outside": b"x"}))
+    assert not (workspace.parent / "outside").exists()
 
 
 @pytest.mark.sandbox

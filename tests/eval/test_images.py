@@ -35,6 +35,7 @@ from assay.types.submission import Workspace
 from assay.types.trace import ToolStep
 from tests.command_line import assay, cells
 from tests.containers import PASSWD, Podman, make_root, podman
+from tests.each import each
 from tests.written_files import write_files
 
 __all__ = ["podman"]
@@ -173,37 +174,45 @@ def test_an_images_settings_hold_for_commands(engine: Podman, base: Path, tmp_pa
     assert done.stdout == "1234\n1235\nb /bin /home/app\n"
 
 
-@pytest.mark.parametrize(
-    ("user", "passwd"),
-    [
-        ("nobody-here", PASSWD),
-        ("evil", "evil:x:4294967295:0::/:/bin/sh\n"),
-        ("evil", "evil:x:-1:0::/:/bin/sh\n"),
-        ("evil", "evil:x:²:0::/:/bin/sh\n"),
-        ("evil", f"evil:x:{'9' * 5_000}:0::/:/bin/sh\n"),
-        ("evil", "evil:x:0\nevil:x:0 --bind / /:0::/:/bin/sh\n"),
-    ],
-)
+_EVIL = "evil:x:0 --bind / /:0::/:/bin/sh\n"
+
+
 def test_a_user_that_an_image_makes_up_is_refused(
-    engine: Podman, base: Path, tmp_path: Path, user: str, passwd: str
+    engine: Podman, base: Path, tmp_path: Path
 ) -> None:
     root = copied(base, tmp_path)
-    (root / "etc/passwd").write_text(passwd)
-    engine.add("evil:1", root, changes=[f"USER {user}"])
+    (root / "etc/passwd").write_text(f"evil:x:0\n{_EVIL}")
+    engine.add("evil:1", root, changes=["USER evil"])
     with pytest.raises(ProvisionError, match="its user"):
         prepare(ContainerSpec(image="localhost/evil:1"), str(tmp_path / "cache"))
     assert not list((tmp_path / "cache/images").glob("*/root")), "whole or not there"
 
 
-def test_the_users_of_the_host_are_not_read_through_an_images_link(
-    engine: Podman, base: Path, tmp_path: Path
+@each(
+    ("user", "passwd"),
+    [
+        ("nobody-here", PASSWD),
+        ("evil", _EVIL),
+        ("evil", "evil:x:4294967295:0::/:/bin/sh\n"),
+        ("evil", "evil:x:-1:0::/:/bin/sh\n"),
+        ("evil", "evil:x:²:0::/:/bin/sh\n"),
+        ("evil", f"evil:x:{'9' * 5_000}:0::/:/bin/sh\n"),
+        ("daemon", Path("/etc/passwd")),  # those of the host, through a link of the image's
+    ],
+)
+def test_a_user_is_one_of_those_in_the_image_with_an_id_that_there_can_be(
+    tmp_path: Path, user: str, passwd: str | Path
 ) -> None:
-    root = copied(base, tmp_path)
-    (root / "etc/passwd").unlink()
-    (root / "etc/passwd").symlink_to("/etc/passwd")
-    engine.add("linked:1", root, changes=["USER daemon"])
-    with pytest.raises(ProvisionError, match="'daemon' is not in its /etc/passwd"):
-        prepare(ContainerSpec(image="localhost/linked:1"), str(tmp_path / "cache"))
+    (tmp_path / "etc").mkdir(exist_ok=True)
+    file = tmp_path / "etc/passwd"
+    file.unlink(missing_ok=True)
+    if isinstance(passwd, Path):
+        assert f"{user}:" in passwd.read_text()
+        file.symlink_to(passwd)
+    else:
+        file.write_text(passwd)
+    with pytest.raises(ProvisionError, match=f"its user '{user}' (is not in|has an impossible id)"):
+        images._user(user, tmp_path)
 
 
 def test_a_user_with_a_line_feed_adds_no_line_to_a_build(

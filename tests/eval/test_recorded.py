@@ -36,64 +36,41 @@ async def grade(
     tmp_path: Path,
     *rows: Json | str,
     graders: list[GraderSpec] = EXACT,
-    threshold: float = 1.0,
     workers: int = 1,
 ) -> tuple[RunRecord, dict[str, CellRecord]]:
     file = tmp_path / "data.jsonl"
     texts = [row if isinstance(row, str) else json.dumps(row) for row in rows]
     file.write_text("\n".join(texts))
     to = RowStore(store)
-    with plan_rows(str(file), graders, to, threshold=threshold) as planned:
+    with plan_rows(str(file), graders, to) as planned:
         await grade_rows(planned, workers=workers)
     return to.run, {cell.case: cell for cell in store.cells(to.run.id)}
 
 
-async def test_every_row_is_graded_stored_and_handed_over(store: Store, tmp_path: Path) -> None:
+async def test_every_row_is_stored_and_what_cannot_be_graded_is_an_error_that_stops_nothing(
+    store: Store, tmp_path: Path
+) -> None:
     run, seen = await grade(
         store,
         tmp_path,
         {"id": "good", "answer": "Oslo", "expected": "Oslo", "question": "Where?"},
+        {"id": "null", "answer": None, "expected": "Oslo"},
         {"id": "bad", "answer": "Rome", "expected": "Oslo"},
+        {"id": "no reference", "answer": "Oslo"},
         {"id": "empty", "answer": "", "expected": "Oslo"},
     )
     assert {name: (c.status, c.reward, c.passed) for name, c in seen.items()} == {
         "good": ("graded", 1.0, True),
+        "null": ("error", None, None),
         "bad": ("graded", 0.0, False),
+        "no reference": ("error", None, None),
         "empty": ("graded", 0.0, False),
-    }
-    assert store.run(run.id).finished
-    assert (seen["good"].answer, seen["good"].harness) == ("Oslo", "recorded")
-    assert seen["good"].file == f"{tmp_path / 'data.jsonl'}:1"
-
-
-async def test_what_cannot_be_graded_is_an_error_and_stops_nothing(
-    store: Store, tmp_path: Path
-) -> None:
-    _, seen = await grade(
-        store,
-        tmp_path,
-        {"id": "null", "answer": None, "expected": "Oslo"},
-        {"id": "no reference", "answer": "Oslo"},
-        {"id": "good", "answer": "Oslo", "expected": "Oslo"},
-    )
-    assert {name: (c.status, c.reward) for name, c in seen.items()} == {
-        "null": ("error", None),
-        "no reference": ("error", None),
-        "good": ("graded", 1.0),
     }
     assert "the recorded answer is null" in seen["null"].error
     assert "needs 'expected'" in seen["no reference"].error
-
-
-async def test_the_threshold_forgives_rounding_and_no_more(store: Store, tmp_path: Path) -> None:
-    graders = [GraderSpec(type="f1_score")]
-    rows: list[Json] = [{"answer": "a b c x", "expected": "b c x y"}]
-    _, seen = await grade(store, tmp_path, *rows, graders=graders, threshold=0.9)
-    reward = seen["1"].reward
-    assert reward is not None
-    for threshold, passed in ((reward, True), (reward + 1e-10, True), (reward + 1e-6, False)):
-        _, again = await grade(store, tmp_path, *rows, graders=graders, threshold=threshold)
-        assert again["1"].passed is passed
+    assert store.run(run.id).finished
+    assert (seen["good"].answer, seen["good"].harness) == ("Oslo", "recorded")
+    assert seen["good"].file == f"{tmp_path / 'data.jsonl'}:1"
 
 
 @pytest.mark.parametrize(
@@ -176,14 +153,15 @@ async def test_attack_a_row_that_is_replaced_while_it_is_graded_is_not_stored(
 
 
 async def test_attack_a_dataset_that_is_away_for_a_while_loses_no_row(
-    store: Store, tmp_path: Path
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(store_sink, "_ROWS", 10)
     file, away = tmp_path / "data.jsonl", tmp_path / "away"
 
     def leave(_: object) -> None:
         file.rename(away)
 
-    file.write_text('{"answer": "a", "expected": "a"}\n' * 2_500)
+    file.write_text('{"answer": "a", "expected": "a"}\n' * 50)
     first, second = RowStore(store), RowStore(store)
     with plan_rows(str(file), EXACT, first) as planned:
         with pytest.raises(InputError, match="cannot read"):
@@ -193,9 +171,9 @@ async def test_attack_a_dataset_that_is_away_for_a_while_loses_no_row(
             await grade_rows(planned)
     away.rename(file)
     with plan_rows(str(file), EXACT, second) as again:
-        assert (second.run.id, second.before) == (first.run.id, 500)
+        assert (second.run.id, second.before) == (first.run.id, 10)
         await grade_rows(again)
-    assert store.counts(second.run.id).passed == 2_500
+    assert store.counts(second.run.id).passed == 50
 
 
 def test_without_room_for_hashes_on_the_disk_nothing_is_graded(

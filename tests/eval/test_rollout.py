@@ -245,23 +245,22 @@ async def test_a_rollout_out_of_time_is_an_error_whatever_it_was_at(phase: str) 
     assert (run.prompt is None) == (phase == "starting task")
 
 
-@each("error", [GraderError("judge is gone"), ZeroDivisionError("x")])
-async def test_a_grader_that_raises_leaves_no_reward(error: Exception) -> None:
-    run = await roll(Scripted(error))
-    assert (run.reward, run.grade.is_error) == (None, True)
-    assert str(run.trace.error).startswith("[grading] ")
-    assert run.trace.content == "done"
-
-
-async def test_a_result_that_is_an_error_keeps_its_completed_trace() -> None:
-    run = await roll(Scripted(EvaluationResult.from_error("judge is gone")))
-    assert (run.reward, run.grade.is_error, run.grade.content) == (None, True, "judge is gone")
-    assert run.trace.status == "completed"
-
-
-async def test_a_session_that_cannot_end_is_an_error() -> None:
-    run = await roll(Scripted(1.0, end=OSError("busy")))
-    assert (run.reward, run.grade.is_error) == (None, True)
+@each(
+    ("work", "error", "status"),
+    [
+        (Scripted(GraderError("judge is gone")), "[grading] judge is gone", "error"),
+        (Scripted(ZeroDivisionError("x")), "[grading] ZeroDivisionError: x", "error"),
+        (Scripted(EvaluationResult.from_error("judge is gone")), "judge is gone", "completed"),
+        (Scripted(1.0, end=OSError("busy")), "", "error"),
+    ],
+)
+async def test_what_goes_wrong_after_the_work_leaves_no_reward(
+    work: Scripted, error: str, status: str
+) -> None:
+    run = await roll(work)
+    assert (run.reward, run.grade.is_error, run.trace.content) == (None, True, "done")
+    assert run.trace.status == status
+    assert str(run.grade.content).startswith(error)
 
 
 async def test_an_agent_that_sets_its_own_status_keeps_it() -> None:

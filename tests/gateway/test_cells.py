@@ -211,10 +211,12 @@ def _flags(run: Run) -> Any:
     return run.grade.info.get("flags", [])
 
 
-def test_an_agent_solves_through_its_gateway(played: dict[str, Run]) -> None:
-    run = played["honest"]
+@each("name", ["honest", "tells-it-all"])  # whose own transcript agrees, and raises no flag
+def test_an_agent_solves_through_its_gateway(played: dict[str, Run], name: str) -> None:
+    run = played[name]
 
-    assert (run.reward, run.trace.content, _flags(run)) == (1.0, "It is 4.", [])
+    assert (run.reward, _flags(run)) == (1.0, [])
+    assert name != "honest" or run.trace.content == "It is 4."
     work = [step for step in run.trace.work if isinstance(step, AgentStep | ToolStep)]
     assert [type(step).__name__ for step in work] == ["AgentStep", "ToolStep", "AgentStep"]
     assert run.tokens
@@ -257,25 +259,19 @@ def test_attack_words_put_into_the_models_mouth(played: dict[str, Run]) -> None:
         ("key-hunt", 0.0, "nothing", []),
         ("floods", 0.0, f"{_LIMIT} answered", [f"the limit of {_LIMIT} model calls is reached"]),
         ("takes-the-port", 1.0, "taken 0 It is 4.", []),
-        ("stays-behind", 1.0, "It is 4.", []),
+        ("stays-behind", 1.0, "It is 4.", None),  # it may ask until the limit
         ("silent", 0.0, "I did it all without a model.", []),
+        ("huge", 0.0, "{'refused': 413}", []),
     ],
 )
 def test_attack_nothing_but_its_limit_is_to_be_had_of_a_cell(
-    played: dict[str, Run], name: str, reward: float, content: str, flags: list[str]
+    played: dict[str, Run], name: str, reward: float, content: str, flags: list[str] | None
 ) -> None:
     run = played[name]
 
     assert (run.reward, run.trace.content) == (reward, content)
-    if name != "stays-behind":  # which may ask until the limit
-        assert _flags(run) == flags
-
-
-def test_attack_a_huge_request_is_refused_and_a_flood_ends_the_work(
-    played: dict[str, Run],
-) -> None:
-    assert played["huge"].reward == 0.0
-    assert played["floods"].trace.stop_reason == "max_steps"
+    assert flags is None or _flags(run) == flags
+    assert (run.trace.stop_reason == "max_steps") == (name == "floods") or name == "stays-behind"
 
 
 def test_what_an_agent_did_before_it_was_killed_is_kept(played: dict[str, Run]) -> None:
@@ -299,31 +295,16 @@ def test_attack_the_token_of_a_gateway_is_in_no_trace(played: dict[str, Run]) ->
     assert run.trace.extra["stderr"] == "(the gateway's token)\n"
 
 
-def test_a_transcript_that_agrees_raises_no_flag(played: dict[str, Run]) -> None:
-    run = played["tells-it-all"]
-
-    assert (run.reward, _flags(run)) == (1.0, [])
-    assert [type(step).__name__ for step in run.trace.work[-3:]] == [
-        "AgentStep", "ToolStep", "AgentStep",
-    ]  # fmt: skip
-
-
-def test_attack_a_transcript_that_tells_more_than_passed(played: dict[str, Run]) -> None:
-    run = played["boasts"]
+@each(("name", "commands"), [("boasts", ["echo 4 > answer.txt"]), ("makes-it-up", [])])
+def test_attack_a_transcript_that_tells_more_than_passed(
+    played: dict[str, Run], name: str, commands: list[str]
+) -> None:
+    run = played[name]
 
     calls = [step.call.arguments for step in run.trace.work if isinstance(step, ToolStep)]
-    assert calls == [{"command": "echo 4 > answer.txt"}]
-    assert _flags(run) == [
-        "its transcript tells of 1 tool call that its model never made (bash)",
-        "its transcript has words that its model never said: 'I test it.'",
-    ]
-
-
-def test_attack_a_transcript_of_work_without_a_model(played: dict[str, Run]) -> None:
-    run = played["makes-it-up"]
-
-    assert not any(isinstance(step, AgentStep | ToolStep) for step in run.trace.work)
-    assert run.tokens == 0
+    assert calls == [{"command": command} for command in commands]
+    assert commands or not any(isinstance(step, AgentStep) for step in run.trace.work)
+    assert bool(run.tokens) == bool(commands)
     assert _flags(run) == [
         "its transcript tells of 1 tool call that its model never made (bash)",
         "its transcript has words that its model never said: 'I test it.'",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import io
 import json
 import signal
@@ -14,7 +13,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import aiohttp
 import pytest
@@ -25,22 +24,13 @@ from assay.errors import InputError, ModelError
 from assay.eval.witness import witnessed
 from assay.gateway import Allowance, Gateway
 from assay.models import ModelClient, ModelSettings
-from assay.testing import FakeModel, Fault, calls
+from assay.testing import FakeModel, Fault
 from assay.types.run import Run
-from assay.types.trace import AgentStep, ToolStep
+from assay.types.trace import AgentStep
 from tests.each import each
+from tests.gateway.asking import RefusedError, ask
 from tests.gateway.journals import read_journal
 from tests.model_servers import FakeTime
-
-if TYPE_CHECKING:
-    import openai  # noqa: TC004 - imported by a fixture
-
-
-@pytest.fixture(autouse=True, scope="module")
-def importing() -> None:
-    """A second, for those who only collect, too."""
-    globals()["openai"] = importlib.import_module("openai")
-
 
 _QUICK = ModelSettings(max_attempts=1)
 
@@ -50,22 +40,12 @@ def _gateway(fake: FakeModel, **limits: Any) -> Gateway:
     return Gateway(fake.model, allowance=allowance, client=ModelClient(_QUICK))
 
 
-def _client(gateway: Gateway, token: str = "") -> openai.AsyncOpenAI:
-    return openai.AsyncOpenAI(
-        base_url=gateway.openai_url,
-        api_key=token or gateway.token,
-        max_retries=0,
-        http_client=openai.DefaultAsyncHttpxClient(verify=False),
-    )
-
-
 async def _say(
-    client: openai.AsyncOpenAI, text: str = "hello", *, most: int | None = None
-) -> str | None:
-    reply = await client.chat.completions.create(
-        model="whatever", messages=[{"role": "user", "content": text}], max_tokens=most
-    )
-    return reply.choices[0].message.content
+    gateway: Gateway, text: str = "hello", *, most: int | None = None, token: str = ""
+) -> str:
+    turns = (Turn.of("user", text),)
+    asked = Conversation(model="whatever", turns=turns, max_tokens=most)
+    return (await ask(gateway, "chat", asked, token=token)).turn.text
 
 
 async def _raw(gateway: Gateway, sent: bytes) -> bytes:
@@ -78,33 +58,10 @@ async def _raw(gateway: Gateway, sent: bytes) -> bytes:
     return answer
 
 
-async def test_what_passes_is_the_trace() -> None:
-    script = [calls("bash", command="ls"), "There is a.py."]
-    tool: Any = {"type": "function", "function": {"name": "bash", "parameters": {"type": "object"}}}
-    with FakeModel(script) as fake:
-        async with _gateway(fake) as gateway, _client(gateway) as client:
-            messages: list[Any] = [{"role": "user", "content": "look"}]
-            first = await client.chat.completions.create(model="x", messages=messages, tools=[tool])
-            said = first.choices[0].message.model_dump(exclude_none=True)
-            call_id = said["tool_calls"][0]["id"]
-            messages += [said, {"role": "tool", "tool_call_id": call_id, "content": "a.py"}]
-            await client.chat.completions.create(model="x", messages=messages, tools=[tool])
-            found = gateway.recorded()
-
-    call = found.trace.steps[2]
-    assert isinstance(call, ToolStep)
-    assert call.result is not None
-    assert (call.call.name, call.call.arguments, call.result.content) == (
-        "bash", {"command": "ls"}, "a.py",
-    )  # fmt: skip
-    assert found.trace.content == "There is a.py."
-    assert found.usage.llm_call_count == 2
-
-
 async def test_whatever_model_is_named_the_cells_own_answers() -> None:
     with FakeModel(["yes"]) as fake:
-        async with _gateway(fake) as gateway, _client(gateway) as client:
-            await _say(client)
+        async with _gateway(fake) as gateway:
+            await _say(gateway)
 
         assert fake.requests[0].model == fake.model_name
 
@@ -119,18 +76,18 @@ async def test_past_a_limit_nothing_is_sent_on(
     with FakeModel(lambda _: "word " * 8) as fake:
         client = ModelClient(ModelSettings(prices_file=_prices(fake.model, tmp_path)))
         gateway = Gateway(fake.model, allowance=Allowance(**limits), client=client)
-        async with gateway, _client(gateway) as agent:
-            with pytest.raises(openai.PermissionDeniedError, match="the limit of"):
-                await _say_for_ever(agent)
+        async with gateway:
+            with pytest.raises(RefusedError, match=r"403.*the limit of"):
+                await _say_for_ever(gateway)
 
         assert 0 < gateway.spent.calls == fake.count
         assert gateway.stop == stop
         assert any("the limit of" in flag for flag in gateway.recorded().flags)
 
 
-async def _say_for_ever(client: openai.AsyncOpenAI) -> None:
+async def _say_for_ever(gateway: Gateway) -> None:
     while True:
-        await _say(client, most=12)
+        await _say(gateway, most=12)
 
 
 def _prices(model: str, directory: Path) -> str:
@@ -142,22 +99,22 @@ def _prices(model: str, directory: Path) -> str:
 
 async def test_attack_many_requests_at_once_do_not_outrun_a_limit() -> None:
     with FakeModel(lambda _: "yes", seconds=0.01) as fake:
-        async with _gateway(fake, calls=5) as gateway, _client(gateway) as client:
-            asked = [_say(client, f"number {number}") for number in range(40)]
+        async with _gateway(fake, calls=5) as gateway:
+            asked = [_say(gateway, f"number {number}") for number in range(40)]
             ends = await asyncio.gather(*asked, return_exceptions=True)
 
         assert fake.count == 5
-        assert sum(isinstance(end, openai.PermissionDeniedError) for end in ends) == 35
+        assert sum(isinstance(end, RefusedError) for end in ends) == 35
 
 
 async def test_a_limit_that_was_reached_stays_reached() -> None:
     with FakeModel(lambda _: "yes", seconds=0.1) as fake:
-        async with _gateway(fake, calls=1) as gateway, _client(gateway) as client:
-            slow = asyncio.create_task(_say(client))
+        async with _gateway(fake, calls=1) as gateway:
+            slow = asyncio.create_task(_say(gateway))
             while not fake.count:  # noqa: ASYNC110 - nobody tells of it
                 await asyncio.sleep(0.01)
-            with pytest.raises(openai.PermissionDeniedError):
-                await _say(client)
+            with pytest.raises(RefusedError, match="403"):
+                await _say(gateway)
             assert await slow == "yes"
 
     assert gateway.stop == "max_steps"
@@ -184,9 +141,8 @@ def test_a_limit_is_more_than_nothing(name: str) -> None:
 async def test_attack_the_token_of_another_cell_opens_nothing() -> None:
     with FakeModel(["yes"]) as fake:
         async with _gateway(fake) as own, _gateway(fake) as other:
-            async with _client(other, own.token) as client:
-                with pytest.raises(openai.AuthenticationError):
-                    await _say(client)
+            with pytest.raises(RefusedError, match="401"):
+                await _say(other, token=own.token)
             flags = other.recorded().flags
 
         assert fake.count == 0
@@ -253,21 +209,21 @@ async def test_attack_a_router_is_asked_for_other_models() -> None:
 
 async def test_a_limit_of_tokens_asks_for_no_more_than_models_write() -> None:
     with FakeModel(lambda _: "yes") as fake:
-        async with _gateway(fake, tokens=1_000_000) as gateway, _client(gateway) as client:
-            await asyncio.gather(*[_say(client, f"number {number}") for number in range(4)])
+        async with _gateway(fake, tokens=1_000_000) as gateway:
+            await asyncio.gather(*[_say(gateway, f"number {number}") for number in range(4)])
         assert all(one.max_tokens is None for one in fake.conversations)
 
-        async with _gateway(fake, tokens=1_000) as gateway, _client(gateway) as client:
-            await _say(client)
+        async with _gateway(fake, tokens=1_000) as gateway:
+            await _say(gateway)
         assert fake.conversations[-1].max_tokens is not None
 
 
 async def test_attack_tokens_that_nobody_tells_are_limited_by_their_length() -> None:
     said = Turn.of("assistant", "word " * 40)
     with FakeModel(lambda _: AssistantTurn(turn=said, usage=ReplyUsage(cached_tokens=0))) as fake:
-        async with _gateway(fake, tokens=200) as gateway, _client(gateway) as client:
-            with pytest.raises(openai.PermissionDeniedError, match="the limit of 200 tokens"):
-                await _say_for_ever(client)
+        async with _gateway(fake, tokens=200) as gateway:
+            with pytest.raises(RefusedError, match=r"403.*the limit of 200 tokens"):
+                await _say_for_ever(gateway)
 
         assert fake.count < 20
         assert gateway.spent.unknown == fake.count
@@ -421,14 +377,14 @@ async def test_attack_idle_connections_lock_nobody_out_who_was_answered() -> Non
     """Kept alive after their answers, or never used: the ones make room, the others are the
     agent's own loss until it lets go of one."""
     with FakeModel(lambda _: "yes") as fake:
-        async with _gateway(fake) as gateway, _client(gateway) as client:
-            assert await _say(client) == "yes"  # and the connection is kept
+        async with _gateway(fake) as gateway, aiohttp.ClientSession() as session:
+            assert await _send(gateway, session) == 200  # and the connection is kept
             port = int(gateway.anthropic_url.rpartition(":")[2])
             held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(40)]
-            said = asyncio.create_task(_say(client))
+            said = asyncio.create_task(_send(gateway, session))
             await asyncio.wait([said], timeout=0.1)
             await _let_go(writer for _, writer in held[:10])
-            assert await said == "yes"
+            assert await said == 200
             await _let_go(writer for _, writer in held[10:])
 
 
@@ -459,15 +415,15 @@ async def test_attack_there_is_nothing_else_to_be_had(path: str) -> None:
 )
 async def test_a_failure_is_told_apart(fault: str, status: int, is_ours: bool) -> None:  # noqa: FBT001
     with FakeModel(lambda _: "yes", faults=[Fault(fault, at=1)]) as fake:
-        async with _gateway(fake) as gateway, _client(gateway) as client:
-            assert await _say(client) == "yes"
-            with pytest.raises(openai.APIStatusError) as caught:
-                await _say(client)
-            assert caught.value.status_code == status
+        async with _gateway(fake) as gateway:
+            assert await _say(gateway) == "yes"
+            with pytest.raises(RefusedError) as caught:
+                await _say(gateway)
+            assert caught.value.status == status
             assert fake.root_url not in str(caught.value)
             assert (gateway.failure is not None) == is_ours
 
-            assert await _say(client) == "yes"
+            assert await _say(gateway) == "yes"
             assert gateway.failure is None  # it went on
 
 
@@ -475,12 +431,12 @@ async def test_a_failure_is_told_apart(fault: str, status: int, is_ours: bool) -
 async def test_a_model_that_never_answers_is_nobodys_zero(fault: str) -> None:
     """As of a wrong address or name: every cell of such a run was graded, and got a 0."""
     with FakeModel(lambda _: "yes", faults=[Fault(fault, times=2)]) as fake:
-        async with _gateway(fake) as gateway, _client(gateway) as client:
+        async with _gateway(fake) as gateway:
             for _ in range(2):
-                with pytest.raises(openai.APIStatusError):
-                    await _say(client)
+                with pytest.raises(RefusedError):
+                    await _say(gateway)
                 assert isinstance(gateway.failure, ModelError)
-            assert await _say(client) == "yes"
+            assert await _say(gateway) == "yes"
             assert gateway.failure is None  # it went on
 
 
@@ -520,9 +476,9 @@ async def test_attack_a_model_server_that_says_something_without_end(
 async def test_a_dead_model_is_nobodys_zero() -> None:
     with FakeModel(["yes"]) as fake:
         gateway = _gateway(fake)
-    async with gateway, _client(gateway) as client:
-        with pytest.raises(openai.APIStatusError):
-            await _say(client)
+    async with gateway:
+        with pytest.raises(RefusedError):
+            await _say(gateway)
 
         assert isinstance(gateway.failure, ModelError)
         assert gateway.failure.kind == "unreachable"
@@ -540,10 +496,10 @@ async def test_attack_a_request_that_breaks_its_server_is_the_agents_own(
     time = FakeTime()
     with FakeModel(_breaks) as fake:
         client = ModelClient(settings, timing=time.timing)
-        async with Gateway(fake.model, client=client) as gateway, _client(gateway) as agent:
-            assert await _say(agent) == "yes"
-            with pytest.raises(openai.InternalServerError):
-                await _say(agent, "break")
+        async with Gateway(fake.model, client=client) as gateway:
+            assert await _say(gateway) == "yes"
+            with pytest.raises(RefusedError, match="503"):
+                await _say(gateway, "break")
             assert gateway.failure is not None
             await gateway.find_out()
 
@@ -562,9 +518,9 @@ async def test_attack_a_request_that_is_made_to_last_is_the_agents_own(
 
     monkeypatch.setattr(ModelClient, "pass_on", impatient)
     with FakeModel(lambda asked: _breaks(asked, "hang")) as fake:
-        async with _gateway(fake) as gateway, _client(gateway) as agent:
-            with pytest.raises(openai.InternalServerError, match="timeout"):
-                await _say(agent, "break")
+        async with _gateway(fake) as gateway:
+            with pytest.raises(RefusedError, match=r"504.*timeout"):
+                await _say(gateway, "break")
             await gateway.find_out()
 
     assert gateway.failure is None
@@ -574,9 +530,9 @@ async def test_attack_a_request_that_is_made_to_last_is_the_agents_own(
 @each("fails", [1, 2, 9])
 async def test_a_server_that_fails_with_others_too_is_nobodys_zero(fails: int) -> None:
     with FakeModel(lambda _: "yes", faults=[Fault("500", times=fails)]) as fake:
-        async with _gateway(fake) as gateway, _client(gateway) as agent:
-            with pytest.raises(openai.InternalServerError):
-                await _say(agent)
+        async with _gateway(fake) as gateway:
+            with pytest.raises(RefusedError, match="503"):
+                await _say(gateway)
             await gateway.find_out()
 
     assert isinstance(gateway.failure, ModelError)
@@ -586,9 +542,9 @@ async def test_a_server_that_fails_with_others_too_is_nobodys_zero(fails: int) -
 @each("kind", ["503", "401", "429"])
 async def test_only_what_a_request_can_break_is_looked_into(kind: str) -> None:
     with FakeModel(lambda _: "yes", faults=[kind]) as fake:
-        async with _gateway(fake) as gateway, _client(gateway) as agent:
-            with pytest.raises(openai.APIStatusError):
-                await _say(agent)
+        async with _gateway(fake) as gateway:
+            with pytest.raises(RefusedError):
+                await _say(gateway)
             await gateway.find_out()
 
         assert (fake.count, gateway.failure is None) == (1, False)
@@ -600,9 +556,8 @@ async def test_attack_an_error_is_not_to_be_had_for_a_bad_grade(how: str) -> Non
     with FakeModel(lambda asked: _breaks(asked, how)) as fake:
         async with witnessed(run, _gateway(fake)):
             assert isinstance(run.gateway, Gateway)
-            async with _client(run.gateway) as agent:
-                with pytest.raises(openai.APIStatusError):
-                    await _say(agent, "break")
+            with pytest.raises(RefusedError):
+                await _say(run.gateway, "break")
 
     assert "its last request makes the model's server fail" in str(run.trace.extra)
 
@@ -617,12 +572,11 @@ async def test_what_an_agent_did_not_wait_for_is_kept() -> None:
 
     with FakeModel(answer) as fake:
         async with _gateway(fake) as gateway:
-            async with _client(gateway) as client:
-                asking = asyncio.create_task(_say(client))
-                await came.wait()
-                asking.cancel()
-                with pytest.raises(asyncio.CancelledError):
-                    await asking
+            asking = asyncio.create_task(_say(gateway))
+            await came.wait()
+            asking.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asking
             go_on.set()
             while len(gateway.recorded().trace.steps) < 2:  # noqa: ASYNC110 - nobody tells of it
                 await asyncio.sleep(0.01)
@@ -634,8 +588,8 @@ async def test_what_an_agent_did_not_wait_for_is_kept() -> None:
 
 async def test_what_is_under_way_when_the_agent_ends_is_ended() -> None:
     with FakeModel(["yes"], faults=["hang"]) as fake:
-        async with _gateway(fake) as gateway, _client(gateway) as client:
-            asking = asyncio.create_task(_say(client))
+        async with _gateway(fake) as gateway:
+            asking = asyncio.create_task(_say(gateway))
             while not fake.count:  # noqa: ASYNC110 - nobody tells of it
                 await asyncio.sleep(0.01)
             asking.cancel()
@@ -678,9 +632,9 @@ def test_what_passed_outlives_a_kill(tmp_path: Path) -> None:
 async def test_a_journal_that_cannot_be_written_is_our_failure(tmp_path: Path) -> None:
     with FakeModel(["yes"]) as fake:
         gateway = Gateway(fake.model, journal=tmp_path / "none" / "wire.jsonl")
-        async with gateway, _client(gateway) as client:
-            with pytest.raises(openai.InternalServerError, match="the gateway failed"):
-                await _say(client)
+        async with gateway:
+            with pytest.raises(RefusedError, match=r"500.*the gateway failed"):
+                await _say(gateway)
 
         assert "cannot record" in str(gateway.failure)
         assert fake.count == 0
@@ -700,8 +654,8 @@ async def test_sixty_four_gateways_at_once() -> None:
     with FakeModel(lambda asked: f"to {asked.turns[-1].text}") as fake:
 
         async def one(number: int) -> str | None:
-            async with _gateway(fake) as gateway, _client(gateway) as client:
-                return await _say(client, f"cell {number}")
+            async with _gateway(fake) as gateway:
+                return await _say(gateway, f"cell {number}")
 
         told = await asyncio.gather(*map(one, range(64)))
 

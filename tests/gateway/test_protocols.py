@@ -1,20 +1,19 @@
 """The four protocols at a gateway, whole and streamed, in front of a model of either protocol.
 
-The libraries of providers are imported where they are used: that takes seconds of every worker.
+The agent here writes and reads each with its codec, of which the providers' own clients are the
+oracles in `tests/conversation`; agents of others are in `tests/real`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from typing import Any
 
-import httpx
+import aiohttp
 import pytest
 
-from assay.conversation.protocols import codec_of
-from assay.conversation.turns import Conversation, Thought
+from assay.conversation.protocols import Protocol, codec_of
+from assay.conversation.turns import Conversation, Result, Text, Thought, Tool, Turn
 from assay.gateway import Allowance, Gateway
 from assay.models import ModelClient, ModelSettings
 from assay.models.settings import ModelEntry
@@ -22,158 +21,32 @@ from assay.scoring.json_safe import Json
 from assay.testing import FakeModel, Fault, calls, says, through_shell
 from assay.types.trace import AgentStep, Step, ToolStep
 from tests.each import each
+from tests.gateway.asking import RefusedError, ask
 from tests.protocol_bodies import serving
 
-_SCHEMA: Any = {
-    "type": "object",
-    "properties": {"command": {"type": "string"}},
-    "required": ["command"],
-}
+_SHELL = Tool(
+    name="bash",
+    schema={
+        "type": "object",
+        "properties": {"command": {"type": "string"}},
+        "required": ["command"],
+    },
+)
 _LINES = ["ls", "cat a.py"]
+_PROTOCOLS: list[Protocol] = ["chat", "responses", "anthropic", "google"]
 
 
-def _openai(gateway: Gateway) -> Any:
-    import openai
-
-    return openai.AsyncOpenAI(
-        base_url=gateway.openai_url,
-        api_key=gateway.token,
-        max_retries=0,
-        http_client=openai.DefaultAsyncHttpxClient(verify=False),
-    )
-
-
-def _anthropic(gateway: Gateway) -> Any:
-    import anthropic
-
-    return anthropic.AsyncAnthropic(
-        base_url=gateway.anthropic_url,
-        api_key=gateway.token,
-        max_retries=0,
-        http_client=anthropic.DefaultAsyncHttpxClient(verify=False),
-    )
-
-
-@asynccontextmanager
-async def _google(gateway: Gateway) -> AsyncGenerator[Any]:
-    from google import genai
-
-    async with httpx.AsyncClient(verify=False) as http:
-        options: Any = {
-            "base_url": gateway.anthropic_url,
-            "retry_options": {"attempts": 1},
-            "httpx_async_client": http,
-        }
-        async with genai.Client(api_key=gateway.token, http_options=options).aio as client:
-            yield client
-
-
-async def _chat(gateway: Gateway, *, streamed: bool) -> str:
-    tools: Any = [{"type": "function", "function": {"name": "bash", "parameters": _SCHEMA}}]
-    messages: Any = [{"role": "user", "content": "look"}]
-    async with _openai(gateway) as client:
-        while True:
-            if streamed:
-                more = client.chat.completions.stream(model="x", messages=messages, tools=tools)
-                async with more as events:
-                    reply: Any = await events.get_final_completion()
-            else:
-                reply = await client.chat.completions.create(
-                    model="x", messages=messages, tools=tools
-                )
-            said = reply.choices[0].message
-            messages.append(said.model_dump(exclude_none=True))
-            if not said.tool_calls:
-                return said.content
-            messages += [
-                {"role": "tool", "tool_call_id": call.id, "content": "fine"}
-                for call in said.tool_calls
-            ]
-
-
-async def _responses(gateway: Gateway, *, streamed: bool) -> str:
-    tools: Any = [{"type": "function", "name": "bash", "parameters": _SCHEMA}]
-    items: Any = [{"role": "user", "content": "look"}]
-    async with _openai(gateway) as client:
-        while True:
-            if streamed:
-                async with client.responses.stream(model="x", input=items, tools=tools) as events:
-                    reply: Any = await events.get_final_response()
-            else:
-                reply = await client.responses.create(model="x", input=items, tools=tools)
-            items += [item.model_dump(exclude_none=True) for item in reply.output]
-            called = [item for item in reply.output if item.type == "function_call"]
-            if not called:
-                return reply.output_text
-            items += [
-                {"type": "function_call_output", "call_id": call.call_id, "output": "fine"}
-                for call in called
-            ]
-
-
-async def _messages(gateway: Gateway, *, streamed: bool) -> str:
-    tools: Any = [{"name": "bash", "input_schema": _SCHEMA}]
-    messages: Any = [{"role": "user", "content": "look"}]
-    asked: Any = {"model": "x", "max_tokens": 500, "tools": tools}
-    async with _anthropic(gateway) as client:
-        while True:
-            if streamed:
-                async with client.messages.stream(messages=messages, **asked) as events:
-                    reply: Any = await events.get_final_message()
-            else:
-                reply = await client.messages.create(messages=messages, **asked)
-            blocks = [block.model_dump(exclude_none=True) for block in reply.content]
-            messages.append({"role": "assistant", "content": blocks})
-            called = [block for block in reply.content if block.type == "tool_use"]
-            if not called:
-                return reply.content[-1].text
-            results = [
-                {"type": "tool_result", "tool_use_id": call.id, "content": "fine"}
-                for call in called
-            ]
-            messages.append({"role": "user", "content": results})
-
-
-async def _contents(gateway: Gateway, *, streamed: bool) -> str:
-    from google.genai import types as google_types
-
-    types: Any = google_types
-    shell = types.FunctionDeclaration(name="bash", parameters_json_schema=_SCHEMA)
-    asked: Any = {
-        "model": "x",
-        "config": types.GenerateContentConfig(
-            tools=[types.Tool(function_declarations=[shell])],
-            automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
-        ),
-    }
-    contents: Any = [types.Content(role="user", parts=[types.Part(text="look")])]
-    async with _google(gateway) as client:
-        while True:
-            parts: Any = []
-            if streamed:
-                async for chunk in await client.models.generate_content_stream(
-                    contents=contents, **asked
-                ):
-                    parts += chunk.candidates[0].content.parts
-            else:
-                reply = await client.models.generate_content(contents=contents, **asked)
-                parts = reply.candidates[0].content.parts
-            contents.append(types.Content(role="model", parts=parts))
-            called = [part.function_call for part in parts if part.function_call]
-            if not called:
-                return "".join(part.text for part in parts)
-            # As its clients do: ids are optional in this protocol.
-            results = [
-                types.Part.from_function_response(name=call.name, response={"output": "fine"})
-                for call in called
-            ]
-            contents.append(types.Content(role="user", parts=results))
-
-
-_AGENTS: dict[str, Callable[..., Awaitable[str]]] = {
-    "chat": _chat, "responses": _responses, "messages": _messages,
-    "contents": _contents,
-}  # fmt: skip
+async def _work(gateway: Gateway, protocol: Protocol, *, streamed: bool = False) -> str:
+    """An agent that does what it is told until there is nothing more to do."""
+    turns = [Turn.of("user", "look")]
+    while True:
+        asked = Conversation(
+            model="x", turns=tuple(turns), tools=(_SHELL,), max_tokens=500, is_streamed=streamed
+        )
+        said = (await ask(gateway, protocol, asked)).turn
+        if not said.calls:
+            return said.text
+        turns += [said, Turn("tool", tuple(Result(one.id, (Text("fine"),)) for one in said.calls))]
 
 
 def _told(steps: Any) -> list[tuple[str, ...]]:
@@ -192,16 +65,16 @@ def _told(steps: Any) -> list[tuple[str, ...]]:
     return told
 
 
-@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
-@pytest.mark.parametrize("upstream", ["openai", "anthropic"])
-@pytest.mark.parametrize("protocol", _AGENTS)
+@each("streamed", [False, True])
+@each("upstream", ["openai", "anthropic"])
+@each("protocol", _PROTOCOLS)
 async def test_every_protocol_gives_the_same_trace(
-    protocol: str, upstream: str, *, streamed: bool
+    protocol: Protocol, upstream: str, *, streamed: bool
 ) -> None:
     with FakeModel(through_shell(*_LINES)) as fake:
         model = fake.model if upstream == "openai" else fake.anthropic_model
         async with Gateway(model, client=ModelClient(ModelSettings())) as gateway:
-            assert await _AGENTS[protocol](gateway, streamed=streamed) == "Done."
+            assert await _work(gateway, protocol, streamed=streamed) == "Done."
             found = gateway.recorded()
 
     assert _told(found.trace.steps) == [
@@ -212,6 +85,7 @@ async def test_every_protocol_gives_the_same_trace(
         ("does", "cat a.py", "fine"),
         ("says", "Done."),
     ]
+    assert found.usage.llm_call_count == 3
     assert found.usage.prompt_tokens
     assert found.usage.completion_tokens
     assert found.flags == ()
@@ -222,54 +96,54 @@ async def test_an_endpoint_that_speaks_responses_is_asked_in_them() -> None:
         entry = ModelEntry(base_url=fake.base_url, responses=True)
         settings = ModelSettings(endpoints={"mine": entry})
         async with Gateway("mine", client=ModelClient(settings)) as gateway:
-            assert await _responses(gateway, streamed=True) == "Done."
+            assert await _work(gateway, "responses", streamed=True) == "Done."
 
         assert {asked.protocol for asked in fake.requests} == {"responses"}
 
 
-@each("protocol", _AGENTS)
-async def test_a_refusal_has_the_protocols_own_form(protocol: str) -> None:
-    import anthropic
-    import openai
-    from google.genai import errors as google_errors
+_FORMS: dict[Protocol, set[str]] = {
+    "chat": {"message", "type", "param", "code"},
+    "responses": {"message", "type", "param", "code"},
+    "anthropic": {"message", "type"},
+    "google": {"message", "code", "status"},
+}
 
-    with FakeModel(through_shell(*_LINES)) as fake:
-        allowance = Allowance(calls=1)
-        async with Gateway(fake.model, allowance=allowance, client=ModelClient()) as gateway:
-            refused = (
-                openai.PermissionDeniedError,
-                anthropic.PermissionDeniedError,
-                google_errors.ClientError,
-            )
-            with pytest.raises(refused, match="the limit of 1 model calls is reached"):
-                await _AGENTS[protocol](gateway, streamed=False)
+
+@each("protocol", _PROTOCOLS)
+async def test_a_refusal_and_a_fault_of_the_model_have_the_protocols_own_form(
+    protocol: Protocol,
+) -> None:
+    with FakeModel(through_shell(*_LINES), faults=[Fault("401", at=1)]) as fake:
+        client, allowance = ModelClient(ModelSettings(max_attempts=1)), Allowance(calls=2)
+        async with Gateway(fake.model, allowance=allowance, client=client) as gateway:
+            with pytest.raises(RefusedError, match=r"the model gave no reply \(auth\)") as failed:
+                await _work(gateway, protocol)
+            assert gateway.failure is not None
+            with pytest.raises(RefusedError, match="the limit of 2 model calls is reached") as past:
+                await _work(gateway, protocol)
             assert gateway.stop == "max_steps"
+    assert (failed.value.status, past.value.status) == (503, 403)
+    assert failed.value.told.keys() == past.value.told.keys() == _FORMS[protocol]
 
 
 async def test_a_reply_is_shortened_to_the_tokens_that_are_left() -> None:
-    asked: list[Conversation] = []
-
-    def answer(one: Conversation) -> str:
-        asked.append(one)
-        return "Done."
-
-    with FakeModel(answer) as fake:
-        gateway = Gateway(
-            fake.anthropic_model, allowance=Allowance(tokens=200), client=ModelClient()
-        )
-        async with gateway:
-            await _messages(gateway, streamed=False)
-
-    assert 0 < (asked[0].max_tokens or 0) < 200
+    with FakeModel(["Done."] * 2) as fake:
+        models: dict[Protocol, str] = {
+            "anthropic": fake.anthropic_model,
+            "google": _at_googles(fake),
+        }
+        for protocol, model in models.items():
+            allowance = Allowance(tokens=200)
+            async with Gateway(model, allowance=allowance, client=ModelClient()) as gateway:
+                await _work(gateway, protocol)
+        assert [0 < (one.max_tokens or 0) < 200 for one in fake.conversations] == [True] * 2
 
 
 async def test_token_ids_and_log_probabilities_are_kept() -> None:
     with FakeModel(["four words of it"]) as fake:
         async with Gateway(fake.model, client=ModelClient()) as gateway:
-            async with _openai(gateway) as client:
-                await client.chat.completions.create(
-                    model="x", messages=[{"role": "user", "content": "look"}], logprobs=True
-                )
+            turns = (Turn.of("user", "look"),)
+            await ask(gateway, "chat", Conversation(model="x", turns=turns, wants_logprobs=True))
             step = gateway.recorded().trace.steps[-1]
 
     assert isinstance(step, AgentStep)
@@ -277,36 +151,21 @@ async def test_token_ids_and_log_probabilities_are_kept() -> None:
     assert len(step.sample.output_logprobs) == 4
 
 
-@each("protocol", _AGENTS)
-async def test_a_fault_of_the_model_is_told_in_the_protocols_own_form(protocol: str) -> None:
-    import anthropic
-    import openai
-    from google.genai import errors as google_errors
-
-    with FakeModel(through_shell(*_LINES), faults=[Fault("401")]) as fake:
-        client = ModelClient(ModelSettings(max_attempts=1))
-        async with Gateway(fake.model, client=client) as gateway:
-            failed = (
-                openai.InternalServerError,
-                anthropic.InternalServerError,
-                google_errors.ServerError,
-            )
-            with pytest.raises(failed, match=r"the model gave no reply \(auth\)"):
-                await _AGENTS[protocol](gateway, streamed=False)
-            assert gateway.failure is not None
-
-
 async def test_who_counts_tokens_beforehand_is_told_about_how_many() -> None:
+    said = [{"role": "user", "content": "x" * 400}]
     with FakeModel(["yes"]) as fake:
         gateway = Gateway(fake.model, client=ModelClient())
-        async with gateway, _anthropic(gateway) as client:
-            counted = await client.messages.count_tokens(
-                model="x", messages=[{"role": "user", "content": "x" * 400}]
-            )
-            listed = [model.id async for model in client.models.list()]
+        headers = {"x-api-key": gateway.token, "anthropic-version": "2023-06-01"}
+        async with gateway, aiohttp.ClientSession(headers=headers) as session:
+            url = f"{gateway.anthropic_url}/v1"
+            body = {"model": "x", "messages": said}
+            async with session.post(f"{url}/messages/count_tokens", json=body) as response:
+                assert await response.json() == {"input_tokens": 100}
+            async with session.get(f"{url}/models") as response:
+                listed = await response.json()
 
-    assert counted.input_tokens == 100
-    assert listed == [fake.model]
+    assert [model["id"] for model in listed["data"]] == [fake.model]
+    assert listed["has_more"] is False
 
 
 def _acts(request: Any) -> list[Any]:
@@ -315,19 +174,20 @@ def _acts(request: Any) -> list[Any]:
     return [part for part in parts if "functionCall" in part]
 
 
-async def _without_ids(gateway: Gateway) -> None:
-    """Ask as clients do that know of no ids."""
+async def _without_ids(gateway: Gateway, *, keeps: bool) -> None:
+    """Ask as Google's clients do, whose results have no ids, or as those that know of none."""
     contents: Any = [{"role": "user", "parts": [{"text": "look"}]}]
     url = f"{gateway.anthropic_url}/v1beta/models/m:generateContent?key={gateway.token}"
-    async with httpx.AsyncClient() as http:
+    async with aiohttp.ClientSession() as session:
         while True:
-            reply: Any = (await http.post(url, json={"contents": contents})).json()
-            said: Any = reply["candidates"][0]["content"]
+            async with session.post(url, json={"contents": contents}) as response:
+                said: Any = (await response.json())["candidates"][0]["content"]
             contents.append(said)
             if not (called := _acts({"contents": [said]})):
                 return
             for part in called:
-                part["functionCall"].pop("id", None)
+                if not keeps:
+                    part["functionCall"].pop("id", None)
             answer = {"name": "bash", "response": {"output": "fine"}}
             contents.append({"role": "user", "parts": [{"functionResponse": answer}] * len(called)})
 
@@ -343,7 +203,7 @@ async def test_googles_own_models_are_asked_as_the_agent_asked(
     thoughtful = says(Thought("", "c2ln", "behind", "google"), calls("bash", command="ls"))
     with FakeModel([thoughtful, "Done."]) as fake:
         async with Gateway(_at_googles(fake), client=ModelClient()) as gateway:
-            assert await _contents(gateway, streamed=True) == "Done."
+            assert await _work(gateway, "google", streamed=True) == "Done."
             found = gateway.recorded()
         first, second = fake.requests
 
@@ -358,23 +218,13 @@ async def test_googles_own_models_are_asked_as_the_agent_asked(
     assert [told[0] for told in _told(found.trace.steps)] == ["is told", "says", "does", "says"]
 
 
-@each("protocol", ["chat", "responses", "messages"])
-async def test_who_asks_google_otherwise_is_answered_in_openais_form(protocol: str) -> None:
+@each("protocol", ["chat", "responses", "anthropic"])
+async def test_who_asks_google_otherwise_is_answered_in_openais_form(protocol: Protocol) -> None:
     with FakeModel(through_shell(*_LINES)) as fake:
         async with Gateway(_at_googles(fake), client=ModelClient()) as gateway:
-            assert await _AGENTS[protocol](gateway, streamed=True) == "Done."
+            assert await _work(gateway, protocol, streamed=True) == "Done."
 
         assert {asked.protocol for asked in fake.requests} == {"openai"}
-
-
-async def test_a_reply_of_googles_is_shortened_to_the_tokens_that_are_left() -> None:
-    with FakeModel(["Done."]) as fake:
-        allowance = Allowance(tokens=200)
-        async with Gateway(_at_googles(fake), allowance=allowance, client=ModelClient()) as gateway:
-            await _contents(gateway, streamed=False)
-        (asked,) = fake.conversations
-
-    assert 0 < (asked.max_tokens or 0) < 200
 
 
 @each("names", ["call ids", "nothing"])
@@ -391,10 +241,7 @@ async def test_calls_without_ids_are_joined_to_their_results(names: str) -> None
     with serving(codec_of("google"), reply) as served:
         model = f"{served.root_url}/v1beta/openai#m"
         async with Gateway(model, client=ModelClient()) as gateway:
-            if names == "call ids":
-                assert await _contents(gateway, streamed=True) == "Done."
-            else:
-                await _without_ids(gateway)
+            await _without_ids(gateway, keeps=names == "call ids")
             steps = gateway.recorded().trace.steps
 
     # Given ids here, so that who tells of a call by its id tells of this one.
@@ -410,35 +257,33 @@ async def test_calls_without_ids_are_joined_to_their_results(names: str) -> None
     ]
 
 
-@pytest.mark.parametrize("given", ["header", "query", "none"])
+@each("given", ["header", "query", "none"])
 async def test_googles_clients_give_the_token_either_way(given: str) -> None:
+    contents = {"contents": [{"parts": [{"text": "x" * 400}]}]}
     with FakeModel(["Done."]) as fake:
-        async with (
-            Gateway(fake.model, client=ModelClient()) as gateway,
-            httpx.AsyncClient() as http,
-        ):
+        async with Gateway(fake.model, client=ModelClient()) as gateway:
             headers = {"x-goog-api-key": gateway.token} if given == "header" else {}
             query = {"key": gateway.token} if given == "query" else {}
-            url = f"{gateway.anthropic_url}/v1beta/models/m"
-            contents = {"contents": [{"parts": [{"text": "x" * 400}]}]}
 
-            async def post(method: str) -> httpx.Response:
-                where = f"{url}:{method}"
-                return await http.post(where, json=contents, headers=headers, params=query)
+            async with aiohttp.ClientSession(headers=headers) as session:
 
-            answered = await post("generateContent")
-            counted = await post("countTokens")
-            url = url.replace("/v1beta/", "/v1/")
-            unknown = await post("embedContent")
-            listed = await http.get(url.removesuffix("/m"), headers=headers, params=query)
+                async def told(method: str, path: str, **more: Any) -> tuple[int, Any]:
+                    url = gateway.anthropic_url + path
+                    async with session.request(method, url, params=query, **more) as response:
+                        return response.status, await response.json()
+
+                answered = await told("POST", "/v1beta/models/m:generateContent", json=contents)
+                counted = await told("POST", "/v1beta/models/m:countTokens", json=contents)
+                unknown = await told("POST", "/v1/models/m:embedContent", json=contents)
+                listed = await told("GET", "/v1/models")
             denials = gateway.denials
 
     if given == "none":
         assert denials == 4
-        assert answered.json()["error"]["status"] == "UNAUTHENTICATED"
-        assert answered.status_code == counted.status_code == listed.status_code == 401
+        assert answered[1]["error"]["status"] == "UNAUTHENTICATED"
+        assert answered[0] == counted[0] == listed[0] == 401
         return
-    assert answered.json()["candidates"][0]["content"]["parts"] == [{"text": "Done."}]
-    assert counted.json() == {"totalTokens": 100}
-    assert (unknown.status_code, unknown.json()["error"]["status"]) == (404, "NOT_FOUND")
-    assert listed.json()["models"][0]["name"] == f"models/{fake.model}"
+    assert answered[1]["candidates"][0]["content"]["parts"] == [{"text": "Done."}]
+    assert counted[1] == {"totalTokens": 100}
+    assert (unknown[0], unknown[1]["error"]["status"]) == (404, "NOT_FOUND")
+    assert listed[1]["models"][0]["name"] == f"models/{fake.model}"

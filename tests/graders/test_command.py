@@ -138,24 +138,20 @@ async def test_attack_dot_file_that_exits_0(
     assert (await bash("false", workspace)).value == 0.0
 
 
-@pytest.mark.parametrize("variable", ["BASH_ENV", "ENV"])
-async def test_attack_start_up_file_named_in_the_environment(
-    variable: str, workspace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (workspace / "start").write_text("exit 0\n")
-    monkeypatch.setenv(variable, str(workspace / "start"))
-    assert (await bash("bash -c false", workspace)).value == 0.0
-    assert (await bash("sh -c false", workspace)).value == 0.0
-
-
 @pytest.mark.parametrize(
     ("variable", "value", "fails"),
-    [("BASH_FUNC_expr%%", "() { return 0; }", "expr 1 = 2"), ("SHELLOPTS", "noexec", "false")],
+    [
+        ("BASH_ENV", "{workspace}/start", "bash -c false"),
+        ("ENV", "{workspace}/start", "sh -c false"),
+        ("BASH_FUNC_expr%%", "() {{ return 0; }}", "expr 1 = 2"),
+        ("SHELLOPTS", "noexec", "false"),
+    ],
 )
-async def test_attack_exported_function_or_shell_options_from_outside(
+async def test_attack_start_up_file_function_or_shell_options_of_the_environment(
     variable: str, value: str, fails: str, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(variable, value)
+    (workspace / "start").write_text("exit 0\n")
+    monkeypatch.setenv(variable, value.format(workspace=workspace))
     assert (await bash(fails, workspace)).value == 0.0
 
 

@@ -70,9 +70,7 @@ STUFFED: dict[str, Tree] = {
     "comments": {"client.py": SOURCE["client.py"] + re.sub("^", "# ", WORDS, flags=re.MULTILINE)},
     "comments_in_a_new_file": {"more.js": f"/* {WORDS} */", "more.sh": "# retry max_retries"},
     "docstring": {"client.py": CODE_OF_WORDS + SOURCE["client.py"]},
-    "docstring_of_a_new_file": {"notes.py": CODE_OF_WORDS},
     "prose_for_code": {"client.py": "I added retry, where backoff *= 2 up to max_retries.\n"},
-    "prose_in_a_new_file": {"notes.py": "I added retry, where backoff *= 2 up to max_retries.\n"},
     "string": {"client.py": f"{SOURCE['client.py']}def _(): return {WORDS!r}\n"},
     "strings_in_a_list": {"client.py": f"{SOURCE['client.py']}_ = {WORDS.splitlines()!r}\n"},
     "f_string": {"client.py": f"{SOURCE['client.py']}_ = f{WORDS!r}\n"},
@@ -100,42 +98,34 @@ async def test_attack_comments_beside_code_that_was_there(tmp_path: Path) -> Non
     assert node.value == 0.5
 
 
-HONEST_WORK: dict[str, Tree] = {
-    "with_a_comment": {"client.py": HONEST},
-    "new_module": {
-        "retry.py": "max_retries = 3\ndef retry(f):\n    backoff = 1\n    backoff *= 2\n"
-    },
-    "new_language": {"client.go": "func retry(max_retries int) { backoff *= 2 }\n"},
-    "crlf": {"client.py": HONEST.replace("\n", "\r\n")},
-    "in_text": {"client.py": f"LOG = 'retry {{}} of max_retries'\n{HONEST}"},
-    "after_an_address": {
-        "client.js": "const u = 'http://a', r = /[/*]'/; let max_retries, backoff;\n"
-        "function retry() { backoff *= 2; } // `\n"
-    },
-    "named_prose": {"README.md": WORDS},
-}
+HONEST_WORK: list[tuple[list[str], Tree]] = [
+    (PATTERNS, {"client.py": HONEST}),  # with a comment
+    (PATTERNS, {"retry.py": "max_retries = 3\ndef retry(f):\n    backoff = 1\n    backoff *= 2\n"}),
+    (PATTERNS, {"client.go": "func retry(max_retries int) { backoff *= 2 }\n"}),
+    (PATTERNS, {"client.py": HONEST.replace("\n", "\r\n")}),
+    (PATTERNS, {"client.py": f"LOG = 'retry {{}} of max_retries'\n{HONEST}"}),
+    (
+        PATTERNS,
+        {
+            "client.js": "const u = 'http://a', r = /[/*]'/; let max_retries, backoff;\n"
+            "function retry() { backoff *= 2; } // `\n"
+        },
+    ),
+    (PATTERNS, {"README.md": WORDS}),  # which the task names
+    # Strings that are asked for.
+    ([r"['\"]application/json['\"]"], {"client.py": "TYPE = 'application/json'\n"}),
+    (["max_retries"], {"client.py": "print(f'after {max_retries} of {many}')\n"}),
+    (["max_retries"], {"client.js": "log(`after ${max_retries}`);\n"}),
+    ([r"kit\.h"], {"client.c": '#include "kit.h"\n'}),
+    (["left-pad"], {"client.js": "import pad from 'left-pad';\n"}),
+]
 
 
-@pytest.mark.parametrize(
-    ("pattern", "changes"),
-    [
-        (r"['\"]application/json['\"]", {"client.py": "TYPE = 'application/json'\n"}),
-        (r"max_retries", {"client.py": "print(f'after {max_retries} of {many}')\n"}),
-        (r"max_retries", {"client.js": "log(`after ${max_retries}`);\n"}),
-        (r"kit\.h", {"client.c": '#include "kit.h"\n'}),
-        (r"express", {"client.js": "const e = require('express');\n"}),
-        (r"left-pad", {"client.js": "import pad from 'left-pad';\n"}),
-    ],
-)
-async def test_honest_strings_that_are_asked_for(
-    pattern: str, changes: Tree, tmp_path: Path
+@pytest.mark.parametrize(("patterns", "changes"), HONEST_WORK)
+async def test_honest_work_keeps_its_marks(
+    patterns: list[str], changes: Tree, tmp_path: Path
 ) -> None:
-    assert (await grade(tmp_path, changes, patterns=[pattern])).value == 1.0
-
-
-@pytest.mark.parametrize("name", HONEST_WORK)
-async def test_honest_work_keeps_its_marks(name: str, tmp_path: Path) -> None:
-    assert (await grade(tmp_path, HONEST_WORK[name])).value == 1.0
+    assert (await grade(tmp_path, changes, patterns=patterns)).value == 1.0
 
 
 @pytest.mark.parametrize(

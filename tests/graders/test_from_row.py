@@ -395,15 +395,16 @@ def test_trainers_and_callers_of_classes_may_say_it_too(tmp_path: Path) -> None:
     assert (again.options, again.from_row) == ({"substring": "a"}, {})
 
 
-def test_graders_that_are_sent_to_another_machine_take_it_along(tmp_path: Path) -> None:
-    spec = spec_of(type="contains", substring={"from": "expected"})
-    sent = SentGraders.of([spec])
-    assert sent.unpacked(str(tmp_path)) == (spec,)
-
-
-def test_what_comes_from_a_row_is_not_lacking() -> None:
-    spec = spec_of(type="exact_match", expected={"from": "metadata.gold"})
-    require_parts([spec], {"answer", "metadata"})
+def test_what_comes_from_a_row_is_not_lacking_and_goes_along_to_another_machine(
+    tmp_path: Path,
+) -> None:
+    spec = spec_of(type="contains", substring={"from": "question"})
+    assert SentGraders.of([spec]).unpacked(str(tmp_path)) == (spec,)
+    gold = spec_of(type="exact_match", expected={"from": "metadata.gold"})
+    require_parts([gold], {"answer", "metadata"})
+    with pytest.raises(InputError, match="there is no question here"):
+        spec.given_by(Submission(answer="a"))
+    assert spec.given_by(Submission(answer="a", question="a?")) == {"substring": "a?"}
 
 
 def test_an_option_of_any_kind_may_come_from_a_row_unless_it_is_its_authors() -> None:
@@ -421,13 +422,6 @@ def test_an_option_of_any_kind_may_come_from_a_row_unless_it_is_its_authors() ->
     assert validator.is_valid({"type": "contains", "substring": {"from": "expected"}})
     assert not validator.is_valid({"type": "regex_match", "pattern": {"from": "answer"}})
     assert not validator.is_valid({"type": "regex_match", "pattern": {"from": "expected", "a": 1}})
-
-
-def test_a_submission_without_metadata_has_none() -> None:
-    spec = spec_of(type="contains", substring={"from": "question"})
-    with pytest.raises(InputError, match="there is no question here"):
-        spec.given_by(Submission(answer="a"))
-    assert spec.given_by(Submission(answer="a", question="a?")) == {"substring": "a?"}
 
 
 _JUDGES: list[dict[str, Json]] = [

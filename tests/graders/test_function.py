@@ -337,51 +337,24 @@ async def test_calls_from_several_loops_and_threads_do_not_meet() -> None:
     assert found == [[1.0]] * 4
 
 
-_OWN_RULES = """
-import json
-import re
-
-
-async def matches(thread: StringThread) -> float:
-    return float(bool(re.search(thread.metadata.get("pattern", ""), thread.completion() or "")))
-
-
-async def is_person(thread: StringThread) -> float:
-    try:
-        return float({"name", "age"} <= json.loads(thread.completion() or "").keys())
-    except Exception:
-        return 0.0
-
-
-async def keywords(thread: StringThread) -> float:
-    words = thread.metadata.get("keywords", [])
-    return sum(word in (thread.completion() or "") for word in words) / max(1, len(words))
-"""
-
-
 @sandbox
-async def test_functions_of_a_module_keep_their_imports_and_their_sense(
+async def test_a_function_of_a_module_keeps_its_imports_and_its_sense(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`json` was lost on the way, the error swallowed: valid, and 0.0 for ever."""
-    rules = "from __future__ import annotations\n" + _OWN_RULES
-    (tmp_path / "own_rules.py").write_text(rules, "utf-8")
+    (tmp_path / "own_rules.py").write_text(
+        "from __future__ import annotations\nimport json\n"
+        "async def is_person(thread: StringThread) -> float:\n    try:\n"
+        "        return float({'name', 'age'} <= json.loads(thread.completion() or '').keys())\n"
+        "    except Exception:\n        return 0.0\n"
+    )
     monkeypatch.syspath_prepend(tmp_path)
-    module = importlib.import_module("own_rules")
-    metadata: dict[str, Json] = {"pattern": "4$", "keywords": ["2", "4", "5", "="]}
-    tried = {
-        "matches": ("2+2=4", "45", [1.0, 0.0]),
-        "is_person": ('{"name": "a", "age": 4}', '{"name": "a"}', [1.0, 0.0]),
-        "keywords": ("2+2=4", "-", [0.75, 0.0]),
-    }
-    for name, (good, bad, scores) in tried.items():
-        source = source_of(getattr(module, name))
-        samples = [Submission(answer=answer, metadata=metadata) for answer in (good, bad)]
-        report = await validate_function(source, samples=samples)
-        assert report.valid, report.failed
-        assert [sample.score for sample in report.samples] == scores
-        lost = source.replace("import json\n", "").replace("import re\n", "")
-        assert (await validate_function(lost)).valid == (name == "keywords")
+    source = source_of(importlib.import_module("own_rules").is_person)
+    answers = ('{"name": "a", "age": 4}', '{"name": "a"}')
+    report = await validate_function(source, samples=[Submission(answer=one) for one in answers])
+    assert report.valid, report.failed
+    assert [sample.score for sample in report.samples] == [1.0, 0.0]
+    assert not (await validate_function(source.replace("import json\n", ""))).valid
     del sys.modules["own_rules"]
 
 

@@ -296,98 +296,87 @@ def _in(head: str, code: str) -> str:
 
 # What was left beside, or instead of, a source that has the stub in kit.py; and where the evidence
 # must say that the stub is.
-UNEARNED: dict[str, dict[str, tuple[Tree, str]]] = {
+UNEARNED: dict[str, dict[str, dict[str, str | Tree]]] = {
     KIT: {
-        "another_file": ({"kit.py": KIT, "zz.py": BOTH}, "kit.py: parse, line 1: is a stub"),
-        "a_copy_below": ({"kit.py": KIT, "sub/kit.py": BOTH}, "kit.py: parse"),
-        "a_hidden_copy": ({"kit.py": KIT, ".hidden/kit.py": BOTH}, "kit.py: parse"),
-        "only_a_hidden_copy": ({".hidden/kit.py": BOTH}, "kit.py: parse was a stub and is gone"),
-        "another_case": ({"kit.py": KIT, "Kit.py": BOTH}, "kit.py: parse"),
-        "a_method": ({"kit.py": KIT + _in("class X:\n", BOTH)}, "kit.py: parse"),
-        "only_a_method": ({"kit.py": _in("class X:\n", BOTH)}, "parse was a stub and is gone"),
-        "a_nested_one": ({"kit.py": KIT + _in("def outer():\n", BOTH)}, "kit.py: parse"),
-        "an_alias_of_a_stub": (
-            {"kit.py": "def _todo(*a):\n    raise NotImplementedError\nparse = render = _todo\n"},
-            "kit.py: parse, line 1: is a stub",
-        ),
-        "an_alias_in_a_tuple": (
-            {"kit.py": "def _no(*a):\n    raise NotImplementedError\nparse, render = _no, _no\n"},
-            "kit.py: parse, line 1: is a stub",
-        ),
-        "itself_wrapped": (
-            {"kit.py": f"import functools\n{KIT}parse = functools.cache(parse)\n"},
-            "kit.py: parse, line 2: is a stub",
-        ),
+        "kit.py: parse, line 1: is a stub": {
+            "another_file": {"kit.py": KIT, "zz.py": BOTH},
+            "an_alias_of_a_stub": "def f(*_): raise NotImplementedError\nparse = render = f\n",
+            "an_alias_in_a_tuple": "def f(*_): raise NotImplementedError\nparse, render = f, f\n",
+            "a_copy_below": {"kit.py": KIT, "sub/kit.py": BOTH},
+            "a_hidden_copy": {"kit.py": KIT, ".hidden/kit.py": BOTH},
+            "another_case": {"kit.py": KIT, "Kit.py": BOTH},
+            "a_method": KIT + _in("class X:\n", BOTH),
+            "a_nested_one": KIT + _in("def outer():\n", BOTH),
+        },
+        "kit.py: parse was a stub and is gone": {
+            "only_a_hidden_copy": {".hidden/kit.py": BOTH},
+            "only_a_method": _in("class X:\n", BOTH),
+        },
+        "kit.py: parse, line 2: is a stub": {
+            "itself_wrapped": f"import functools\n{KIT}parse = functools.cache(parse)\n"
+        },
     },
     BOX: {
-        "another_class": (
-            {"kit.py": BOX, "zz.py": _in("class Other:\n", "class Stack:\n" + METHODS)},
-            "kit.py: Stack.push",
-        ),
-        "an_alias_of_a_class_of_stubs": (
-            {"kit.py": BOX.replace("Stack", "Box") + "Stack = Box\n"},
-            "kit.py: Stack.push was a stub and is gone",
-        ),
-        "a_base_class_of_stubs": (
-            {"kit.py": BOX.replace("Stack", "Box") + "class Stack(Box): pass\n"},
-            "kit.py: Stack.push was a stub and is gone",
-        ),
-        "a_base_class_without_it": (
-            {"kit.py": "class Stack(dict): pass\n"},
-            "kit.py: Stack.push was a stub and is gone",
-        ),
+        "kit.py: Stack.push": {
+            "another_class": {"kit.py": BOX, "zz.py": _in("class X:\n", f"class Stack:\n{METHODS}")}
+        },
+        "kit.py: Stack.push was a stub and is gone": {
+            "an_alias_of_a_class_of_stubs": BOX.replace("Stack", "Box") + "Stack = Box\n",
+            "a_base_class_of_stubs": BOX.replace("Stack", "Box") + "class Stack(Box): pass\n",
+            "a_base_class_without_it": "class Stack(dict): pass\n",
+        },
     },
 }
 
 
+def _tree(left: str | Tree) -> Tree:
+    return {"kit.py": left} if isinstance(left, str) else left
+
+
 @pytest.mark.parametrize(
-    ("source", "name"), [(source, name) for source, rows in UNEARNED.items() for name in rows]
+    ("source", "why", "left"),
+    [
+        pytest.param(source, why, left, id=name)
+        for source, faults in UNEARNED.items()
+        for why, rows in faults.items()
+        for name, left in rows.items()
+    ],
 )
 async def test_attack_a_named_stub_stays_where_the_source_had_it(
-    source: str, name: str, tmp_path: Path
+    source: str, why: str, left: str | Tree, tmp_path: Path
 ) -> None:
-    left, why = UNEARNED[source][name]
     functions = ["Stack.push"] if source is BOX else ["parse"]
-    node = await grade(tmp_path, left, {"kit.py": source}, functions=functions)
+    node = await grade(tmp_path, _tree(left), {"kit.py": source}, functions=functions)
     assert node.value == 0.0
     assert why in reasons(node)[functions[0]]
 
 
-HONEST: dict[str, dict[str, Tree]] = {
+HONEST: dict[str, dict[str, str | Tree]] = {
     KIT: {
-        "written": {"kit.py": BOTH},
-        "lambdas_in_a_tuple": {
-            "kit.py": "parse, render = (lambda t: t.split(',')), (lambda i: ','.join(i))\n"
-        },
-        "annotated_lambdas": {
-            "kit.py": "parse: object = lambda t: t.split()\nrender: object = lambda i: str(i)\n"
-        },
-        "an_alias_of_work": {"kit.py": f"{BOTH}_p = parse\nparse = _p\n"},
-        "one_of_two_by_the_system": {
-            "kit.py": _in("try: from fast import parse, render\nexcept ImportError:\n", KIT)
-        },
-        "wrapped": {"kit.py": f"import functools\n{BOTH}parse = functools.cache(parse)\n"},
+        "lambdas_in_a_tuple": "parse, render = (lambda t: t.split(',')), (lambda i: ','.join(i))\n",
+        "annotated_lambdas": "parse: object = lambda t: t.split()\nrender: object = str\n",
+        "an_alias_of_work": f"{BOTH}_p = parse\nparse = _p\n",
+        "one_of_two_by_the_system": _in(
+            "try: from fast import parse, render\nexcept ImportError:\n", KIT
+        ),
+        "wrapped": f"import functools\n{BOTH}parse = functools.cache(parse)\n",
         "all_of_another_file": {"kit.py": "from impl import *\n", "impl.py": BOTH},
         "all_of_what_another_file_binds": {
             "kit.py": "from impl import *\n",
             "impl.py": "from json import loads as parse, dumps as render\n",
         },
-        "something_new_was_removed": {
-            "kit.py": f"{BOTH}def legacy(*_):\n    raise NotImplementedError('removed in 2.0')\n"
-        },
+        "something_new_was_removed": f"{BOTH}def old(*_): raise NotImplementedError('removed')\n",
     },
     BOX: {
-        "methods_of_a_base_class": {"kit.py": f"class _Base:\n{METHODS}class Stack(_Base): pass\n"},
+        "methods_of_a_base_class": f"class _Base:\n{METHODS}class Stack(_Base): pass\n",
         "methods_of_a_base_class_elsewhere": {
             "kit.py": "from base import Base\nclass Stack(Base): pass\n",
             "base.py": f"class Base:\n{METHODS}",
         },
-        "methods_of_a_base_class_of_a_library": {
-            "kit.py": "import stacks\nclass Stack(stacks.Stack): pass\n"
-        },
-        "an_attribute": {"kit.py": "class Stack(list): push = list.append\n"},
-        "another_class_by_its_name": {"kit.py": "from collections import deque as Stack\n"},
-        "an_alias_of_a_class": {"kit.py": f"class Box:\n{METHODS}Stack = Box\n"},
+        "methods_of_a_base_class_of_a_library": "import stacks\nclass Stack(stacks.Stack): pass\n",
+        "an_attribute": "class Stack(list): push = list.append\n",
+        "another_class_by_its_name": "from collections import deque as Stack\n",
+        "an_alias_of_a_class": f"class Box:\n{METHODS}Stack = Box\n",
     },
 }
 
@@ -397,13 +386,13 @@ HONEST: dict[str, dict[str, Tree]] = {
     [(source, left) for source, lefts in HONEST.items() for left in lefts.values()],
 )
 async def test_honest_work_never_fails_by_its_shape(
-    source: str, left: Tree, tmp_path: Path
+    source: str, left: str | Tree, tmp_path: Path
 ) -> None:
     functions = (
         ["Stack.push", "Stack.pop", "push"] if source is BOX else ["parse", "kit.py::render"]
     )
     for options in ({}, {"files": ["kit.py"]}, {"functions": functions}):
-        node = await grade(tmp_path, left, {"kit.py": source}, **options)
+        node = await grade(tmp_path, _tree(left), {"kit.py": source}, **options)
         assert (node.value, options) == (1.0, options), reasons(node)
 
 

@@ -368,7 +368,8 @@ async def test_what_was_left_out_is_asked_for_once_more_and_then_noted() -> None
     found = await listed(answer, say)
     assert [one.text for one in found.items] == ["It has four chambers.", "Moles built the heart."]
     assert found.to_json() == {}
-    assert (await listed(answer, claims("It has four chambers."))).unclaimed == (left,)
+    noted = await listed(answer, claims("It has four chambers."))
+    assert (noted.unclaimed, noted.to_json()) == ((left,), {"unclaimed": [left]})
 
 
 @each(

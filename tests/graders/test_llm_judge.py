@@ -17,6 +17,7 @@ from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.types.submission import Submission
 from tests.each import each
+from tests.judge_forms import graded
 from tests.judge_models import asked_text, met, model
 
 _ANSWER = "The capital is Canberra. It was chosen in 1908."
@@ -40,37 +41,41 @@ async def judged(
 ) -> tuple[SubScore, list[Request]]:
     parameters: dict[str, object] = {"answer": _ANSWER, "canary": 0.0, **more}
     with model(say) as (name, asked):
-        return await outcome(criteria=criteria, model=name, **parameters), asked
+        return await graded(LLMJudgeGrader, criteria=criteria, model=name, **parameters), asked
 
 
-async def grade(**parameters: object) -> SubScore:
-    return await LLMJudgeGrader.grade(1.0, None, gate=False, **parameters)
+CAPITAL, DATE, RUDE = "names the capital", ("gives the date", 2.0), ("is rude", -1.0)
+SAID = {"capital": "MET", "date": "UNMET", "rude": "MET", "refund": "NA"}
+REFUND = {"requirement": "explains the refund", "allow_na": True}
 
 
-async def outcome(**parameters: object) -> SubScore:
-    """The node, also where the grader failed."""
-    try:
-        return await grade(**parameters)
-    except GraderError as error:
-        return cast("SubScore", error.subscore)
+@each(
+    ("criteria", "value"),
+    [
+        ([CAPITAL, DATE, RUDE], 0.0),
+        ([CAPITAL, DATE], 1 / 3),
+        ([RUDE, ("forgets the date", -1.0)], 0.5),
+        ([{"requirement": "facts", "weight": 3, "children": [CAPITAL, ("date", 1)]}, RUDE], 1 / 6),
+        ([CAPITAL, {"requirement": "gives the date", "required": True, "weight": 0.1}], 0.0),
+        # Not applicable is for the author to allow.
+        ([CAPITAL, REFUND], 1.0),
+        ([CAPITAL, "explains the refund"], "error"),
+        ([REFUND], "skipped"),
+    ],
+)
+async def test_the_arithmetic_of_its_rubric_is_followed(
+    criteria: list[object], value: float | str
+) -> None:
+    """The rules are in `test_judges_rubric.py`."""
+    score, _ = await judged(by_criterion(**SAID), criteria)
+    assert (score.status if score.value is None else pytest.approx(score.value)) == value
+    assert "gives the date" in score.reason or "required" not in str(criteria)
 
 
-async def test_weights_and_faults_make_one_score() -> None:
-    say = by_criterion(capital="MET", date="UNMET", rude="MET")
-    score, asked = await judged(
-        say, ["names the capital", ("gives the date", 2.0), ("is rude", -1.0)]
-    )
-    assert score.value == pytest.approx(0.0)
-    assert len(asked) == 3
-    score, _ = await judged(say, ["names the capital", ("gives the date", 2.0)])
-    assert score.value == pytest.approx(1 / 3)
-    score, _ = await judged(say, [("is rude", -1.0), ("forgets the date", -1.0)])
-    assert score.value == pytest.approx(0.5)
-
-
-async def test_each_criterion_can_be_opened() -> None:
-    score, _ = await judged(by_criterion(capital="MET"), ["names the capital"])
-    assert [child.name for child in score.children or ()] == ["names the capital"]
+async def test_each_criterion_is_one_question_and_can_be_opened() -> None:
+    score, asked = await judged(by_criterion(**SAID), [CAPITAL, DATE])
+    assert [child.name for child in score.children or ()] == [CAPITAL, DATE[0]]
+    assert len(asked) == 2
     kept = cast("list[dict[str, Json]]", (score.metadata or {})["criteria"])[0]
     assert (kept["verdict"], kept["reason"], kept["evidence"]) == ("MET", "because", ["Canberra"])
 
@@ -101,7 +106,9 @@ async def test_the_judge_is_shown_question_reference_and_answer_in_fences() -> N
 )
 async def test_impossible_options_are_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(GraderError, match=message) as caught:
-        await grade(**{"answer": "x", "criteria": ["capital"], **options})
+        await LLMJudgeGrader.grade(
+            1.0, None, gate=False, **{"answer": "x", "criteria": ["capital"], **options}
+        )
     assert isinstance(caught.value.__cause__, InputError)
 
 
@@ -190,14 +197,6 @@ async def test_attack_a_group_whose_credit_is_undecided_earns_nothing_by_its_fau
     assert score.status == "error"
 
 
-async def test_a_required_criterion_is_a_condition() -> None:
-    say = by_criterion(capital="UNMET", date="MET")
-    required = {"requirement": "names the capital", "required": True, "weight": 0.1}
-    score, _ = await judged(say, [required, ("gives the date", 5)])
-    assert score.value == 0.0
-    assert "names the capital" in score.reason
-
-
 async def test_levels_are_worth_what_they_are_anchored_to() -> None:
     def say(_: Request) -> Json:
         return {"evidence": [], "reasoning": "fair enough", "level": "fair"}
@@ -206,24 +205,6 @@ async def test_levels_are_worth_what_they_are_anchored_to() -> None:
     score, asked = await judged(say, [levels])
     assert score.value == 0.5
     assert "FORM: levels" in asked_text(asked[0])
-
-
-async def test_not_applicable_is_for_the_author_to_allow() -> None:
-    say = by_criterion(refund="NA", capital="MET")
-    refund = {"requirement": "explains the refund", "allow_na": True}
-    score, _ = await judged(say, ["names the capital", refund])
-    assert score.value == 1.0
-    score, _ = await judged(say, ["names the capital", "explains the refund"])
-    assert score.status == "error"
-    score, _ = await judged(say, [refund])
-    assert score.status == "skipped"
-
-
-async def test_groups_are_worth_the_mean_of_what_is_in_them() -> None:
-    say = by_criterion(capital="MET", date="UNMET", polite="MET")
-    group = {"requirement": "facts", "weight": 3, "children": ["capital", ("date", 1)]}
-    score, _ = await judged(say, [group, "polite"])
-    assert score.value == pytest.approx((3 * 0.5 + 1) / 4)
 
 
 @each("options", [{}, {"aggregate": "min"}])

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import cast
 
 import pytest
 
-from assay.errors import GraderError, InputError, ModelError
+from assay.errors import InputError, ModelError
 from assay.graders.apply import grade_submission
 from assay.graders.judges.work import diff_view, trace_view
 from assay.graders.model_judge import ModelJudgeGrader
@@ -21,6 +21,7 @@ from assay.testing import FakeJudge
 from assay.types.submission import Submission, Workspace
 from assay.types.trace import AgentStep, ToolCall, ToolResult, ToolStep, Trace
 from tests.each import each
+from tests.judge_forms import graded
 from tests.judge_models import asked_text, met, model
 
 RUBRIC = "# What counts\n\n- The function retries.\n- The delay grows {each} time.\n"
@@ -45,12 +46,7 @@ def breaks(kind: str = "overloaded") -> Callable[[Request], Json]:
     return say
 
 
-async def outcome(**parameters: object) -> SubScore:
-    """The node, also where the grader failed."""
-    try:
-        return await ModelJudgeGrader.grade(**parameters)  # pyright: ignore[reportArgumentType] - options of several types
-    except GraderError as error:
-        return cast("SubScore", error.subscore)
+outcome = partial(graded, ModelJudgeGrader)
 
 
 def details(score: SubScore) -> dict[str, Json]:
@@ -84,17 +80,9 @@ async def test_we_decide_what_passes(value: float, threshold: float | None, pass
 @each(
     "said",
     [
-        {"reasoning": "r", "score": 1.5},
-        {"reasoning": "r", "score": -0.1},
-        {"reasoning": "r", "score": "0.9"},
-        {"reasoning": "r", "score": True},
-        {"reasoning": "r", "score": None},
+        *({"reasoning": "r", "score": wrong} for wrong in (1.5, -0.1, "0.9", True, None)),
         {"reasoning": "r"},
         '{"reasoning": "r", "score": NaN}',
-        '{"reasoning": "r", "score": 1e999}',
-        '{"reasoning": "r", "score": 0, "score": 1}',
-        "I give it 1.0",
-        "",
     ],
 )
 async def test_what_is_no_score_is_an_error_and_never_full_marks(said: Json) -> None:
@@ -103,12 +91,6 @@ async def test_what_is_no_score_is_an_error_and_never_full_marks(said: Json) -> 
         score = await outcome(words=RUBRIC, answer=WORK, model=name)
     assert (score.status, score.value) == ("error", None)
     assert len(asked) == 2, "it is asked once to correct its reply"
-
-
-async def test_a_reply_may_quote_braces_before_its_verdict() -> None:
-    said = 'The code {"score": 1, "reasoning": "x"} is bad.\n{"score": 0.25, "reasoning": "y"}'
-    with model(lambda request: said) as (name, _):
-        assert (await outcome(words=RUBRIC, answer=WORK, model=name)).value == 0.25
 
 
 # --- Juries ---------------------------------------------------------------------------------------

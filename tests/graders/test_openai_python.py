@@ -89,11 +89,11 @@ async def test_a_function_that_fails_is_an_error_unless_openais_zero_is_asked_fo
 
 
 @each(
-    ("answer", "flag", "outcome"),
-    [("die", "crashed", "crash"), ("loop", "timed_out", "timeout")],
+    ("answer", "seconds", "flag", "outcome"),
+    [("die", 10.0, "crashed", "crash"), ("loop", 0.3, "timed_out", "timeout")],
 )
 async def test_an_answer_that_kills_its_grader_or_makes_it_hang_is_worth_nothing(
-    answer: str, flag: str, outcome: str
+    answer: str, seconds: float, flag: str, outcome: str
 ) -> None:
     source = """
         import os
@@ -106,7 +106,7 @@ async def test_an_answer_that_kills_its_grader_or_makes_it_hang_is_worth_nothing
             return 1.0
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(openai_python, "SECONDS", 0.3)
+        patch.setattr(openai_python, "SECONDS", seconds)
         node = await grade(source, answer)
     assert (node.status, node.value, node.flags) == ("scored", 0.0, (flag,))
     assert Graded.of("x", node).outcome.endswith(outcome)  # of its CPU or of the clock

@@ -19,8 +19,7 @@ HOOKS = (
     "        raise NotImplementedError('override save')\n"
 )
 
-OF_A_STUB: dict[str, tuple[str, str]] = {
-    "implemented": (GOOD, ""),
+STILL_A_STUB: dict[str, tuple[str, str]] = {
     "untouched": (STUB, "same code as the source"),
     "bare_words": (f"{STUB}retry\nmax_retries, backoff\n", "same code as the source"),
     "pass": ("def add(a, b):\n    pass\n", "has no body"),
@@ -57,129 +56,78 @@ OF_A_STUB: dict[str, tuple[str, str]] = {
     "print_todo": ('def add(a, b):\n    print("TODO")\n', "has no body"),
     "gone": ("import math\nx = math.pi\n", "was a stub and is gone"),
     "bound_to_none": ("add = None\n", "was a stub and is gone"),
-    "bound": ("from operator import add\n", ""),
     "decorated_stub": (
         "import abc\n@abc.abstractmethod\ndef add(a, b):\n    raise NotImplementedError\n",
         "not implemented",
     ),
     "never_taken": (f"if False:\n    {GOOD.replace(chr(10), chr(10) + '    ')}\n{STUB}", "not"),
-    "chosen": (
-        (
-            "import sys\nif sys.platform == 'win32':\n    def add(a, b):\n        raise OSError\n"
-            "else:\n    def add(a, b):\n        return a + b\n"
-        ),
-        "",
-    ),
     "prose": ("I have implemented add.\n", "does not parse: line 1"),
     "null_byte": ("def add(a, b): return a + b\n\0", "does not parse"),
     "odd_encoding": ("# coding: rot13\nqrs nqq(n, o): erghea n + o\n", "does not parse"),
-    "mentioned": (
-        (
-            "# No NotImplementedError any more\ndef add(a, b):\n"
-            '    """Never raises NotImplementedError."""\n'
-            '    return a + b  # "NotImplementedError"\n'
-        ),
-        "",
-    ),
-    "base_without_abc": (
-        GOOD + "class Shape1:\n    def area(self):\n        raise NotImplementedError\n"
-        "class Square1(Shape1):\n    def area(self):\n        return self.a ** 2\n",
-        "",
-    ),
     "nested": (
         "def add(a, b):\n    def inner():\n        raise NotImplementedError\n    return inner()\n",
         "add.inner",
     ),
-    "first_check_then_work": (
-        "def add(a, b):\n    if a is None:\n        raise TypeError\n    return a + b\n",
-        "",
-    ),
 }
-"""What became of a stub, and what is wrong with it ("": nothing)."""
-NEW: dict[str, tuple[str, str]] = {
+"""What became of a stub, and what is wrong with it."""
+FILLED: dict[str, str] = {
+    "implemented": GOOD,
+    "bound": "from operator import add\n",
+    "chosen": (
+        "import sys\nif sys.platform == 'win32':\n    def add(a, b):\n        raise OSError\n"
+        "else:\n    def add(a, b):\n        return a + b\n"
+    ),
+    "mentioned": (
+        "# No NotImplementedError any more\ndef add(a, b):\n"
+        '    """Never raises NotImplementedError."""\n'
+        '    return a + b  # "NotImplementedError"\n'
+    ),
+    "base_without_abc": (
+        GOOD + "class Shape1:\n    def area(self):\n        raise NotImplementedError\n"
+        "class Square1(Shape1):\n    def area(self):\n        return self.a ** 2\n"
+    ),
+    "check_then_work": "def add(a, b):\n    if not a:\n        raise TypeError\n    return a + b\n",
+}
+"""What became of it that is right."""
+NEW_AND_WRONG: dict[str, tuple[str, str]] = {
     "new_file_of_constants": ("def add(a, b):\n    return 0\n", "no function that does"),
-    "new_file_of_values": ("LIMIT = 3\n", ""),
     "no_code": ('"""Nothing."""\n', "has no code"),
+    "new_file_of_empty_functions": ("def add(a, b):\n    pass\n", "no function that does"),
+}
+"""What stands in a file that the source did not have, and what is wrong with it."""
+NEW: dict[str, str] = {
+    "new_file_of_values": "LIMIT = 3\n",
     "operator": (
-        (
-            "class Money:\n    def __init__(self, n):\n        self.n = n\n"
-            "    def __add__(self, other):\n        if not isinstance(other, Money):\n"
-            "            return NotImplemented\n        return Money(self.n + other.n)\n"
-            "    def __lt__(self, other):\n        return NotImplemented\n"
-        ),
-        "",
+        "class Money:\n    def __init__(self, n):\n        self.n = n\n"
+        "    def __add__(self, other):\n        if not isinstance(other, Money):\n"
+        "            return NotImplemented\n        return Money(self.n + other.n)\n"
+        "    def __lt__(self, other):\n        return NotImplemented\n"
     ),
     "words_of_abstraction": (
-        (
-            "class Plugin3:\n    def run(self, x):\n"
-            "        raise NotImplementedError('subclasses must override run')\n"
-            "    def go(self, x):\n        return self.run(x) + 1\n"
-        ),
-        "",
+        "class Plugin3:\n    def run(self, x):\n"
+        "        raise NotImplementedError('subclasses must override run')\n"
+        "    def go(self, x):\n        return self.run(x) + 1\n"
     ),
-    "new_file_of_empty_functions": ("def add(a, b):\n    pass\n", "no function that does"),
     "protocol": (
-        (
-            "from typing import Protocol, overload\nclass Reader7(Protocol):\n"
-            "    def read(self, n: int) -> bytes: ...\n@overload\ndef f(x: int) -> int: ...\n"
-            "@overload\ndef f(x: str) -> str: ...\ndef f(x):\n    return x\n"
-        ),
-        "",
+        "from typing import Protocol, overload\nclass Reader7(Protocol):\n"
+        "    def read(self, n: int) -> bytes: ...\n@overload\ndef f(x: int) -> int: ...\n"
+        "@overload\ndef f(x: str) -> str: ...\ndef f(x):\n    return x\n"
     ),
     "hooks": (
-        (
-            "import ast\nclass Quiet8(ast.NodeVisitor):\n    def visit_Name(self, node):\n"
-            "        pass\n"
-            "    def generic_visit(self, node):\n        super().generic_visit(node)\n"
-            "class Timer8:\n    def __enter__(self):\n        return self\n"
-            "    def __exit__(self, *exc):\n        pass\n"
-        ),
-        "",
+        "import ast\nclass Quiet8(ast.NodeVisitor):\n    def visit_Name(self, node):\n"
+        "        pass\n"
+        "    def generic_visit(self, node):\n        super().generic_visit(node)\n"
+        "class Timer8:\n    def __enter__(self):\n        return self\n"
+        "    def __exit__(self, *exc):\n        pass\n"
     ),
     "commands": (
-        (
-            "import click\n@click.group()\ndef cli():\n    pass\n@cli.command()\ndef go():\n"
-            "    click.echo('went')\ndef noop(*args, **kwargs):\n    pass\n"
-        ),
-        "",
+        "import click\n@click.group()\ndef cli():\n    pass\n@cli.command()\ndef go():\n"
+        "    click.echo('went')\ndef noop(*args, **kwargs):\n    pass\n"
     ),
 }
-"""What stands in a file that the source did not have."""
-CHANGED: dict[str, tuple[str, str, str]] = {
-    "constant_without_inputs": (
-        "def version():\n    raise NotImplementedError\n",
-        "def version():\n    return '1.0'\n",
-        "",
-    ),
-    "constant_that_was_there": (
-        "def on(x):\n    return False\n",
-        "def on(x):\n    return True\n",
-        "",
-    ),
-    "new_constant": (GOOD, f"{GOOD}def is_exact(a, b):\n    return True\n", ""),
+"""What may stand there."""
+CHANGED_AND_WRONG: dict[str, tuple[str, str, str]] = {
     "new_todo": (GOOD, f"{GOOD}def sub(a, b):\n    return 0  # TODO\n", "not implemented"),
-    "python_2_before_and_after": ("print 'a'\n", "print 'b'\n", ""),
-    "abstract_class": (
-        "class Shape0:\n    pass\n",
-        (
-            "from abc import ABC, abstractmethod\nclass Shape0(ABC):\n    @abstractmethod\n"
-            "    def area(self):\n        raise NotImplementedError\n    @property\n"
-            "    @abstractmethod\n"
-            "    def name(self): ...\n    def helper(self):\n        raise NotImplementedError\n"
-            "class Square0(Shape0):\n    name = 'square'\n    def __init__(self, a):\n"
-            "        self.a = a\n"
-            "    def area(self):\n        return self.a ** 2\n"
-        ),
-        "",
-    ),
-    "base_that_stays": (
-        "class Shape2:\n    def area(self):\n        raise NotImplementedError\n",
-        (
-            "class Shape2:\n    def area(self):\n        raise NotImplementedError\n"
-            "class Square2(Shape2):\n    def area(self):\n        return self.a ** 2\n"
-        ),
-        "",
-    ),
     "stub_becomes_abstract": (
         "class Stack4:\n    def push(self, x):\n        raise NotImplementedError\n",
         (
@@ -201,42 +149,70 @@ CHANGED: dict[str, tuple[str, str, str]] = {
         ),
         "Stack6.push",
     ),
+    "half": (
+        STUB + "def sub(a, b): ...\n",
+        GOOD + "def sub(a, b): ...\n",
+        "sub, line 3: has no body",
+    ),
+}
+"""What else the source had, what was left, and what is wrong with it."""
+CHANGED: dict[str, tuple[str, str]] = {
+    "constant_without_inputs": (
+        "def version():\n    raise NotImplementedError\n",
+        "def version():\n    return '1.0'\n",
+    ),
+    "constant_that_was_there": ("def on(x):\n    return False\n", "def on(x):\n    return True\n"),
+    "new_constant": (GOOD, f"{GOOD}def is_exact(a, b):\n    return True\n"),
+    "python_2_before_and_after": ("print 'a'\n", "print 'b'\n"),
+    "abstract_class": (
+        "class Shape0:\n    pass\n",
+        (
+            "from abc import ABC, abstractmethod\nclass Shape0(ABC):\n    @abstractmethod\n"
+            "    def area(self):\n        raise NotImplementedError\n    @property\n"
+            "    @abstractmethod\n"
+            "    def name(self): ...\n    def helper(self):\n        raise NotImplementedError\n"
+            "class Square0(Shape0):\n    name = 'square'\n    def __init__(self, a):\n"
+            "        self.a = a\n"
+            "    def area(self):\n        return self.a ** 2\n"
+        ),
+    ),
+    "base_that_stays": (
+        "class Shape2:\n    def area(self):\n        raise NotImplementedError\n",
+        (
+            "class Shape2:\n    def area(self):\n        raise NotImplementedError\n"
+            "class Square2(Shape2):\n    def area(self):\n        return self.a ** 2\n"
+        ),
+    ),
     "hooks_and_a_base_that_were_there": (
         "def load(x):\n    return x\n" + HOOKS,
         "def load(x):\n    return x + 1\n" + HOOKS,
-        "",
     ),
-    "new_empty_function": (GOOD, f"{GOOD}def listen(event):\n    pass\n", ""),
+    "new_empty_function": (GOOD, f"{GOOD}def listen(event):\n    pass\n"),
     "properties": (
         "class Box9:\n    @property\n    def size(self):\n        raise NotImplementedError\n",
         (
             "class Box9:\n    @property\n    def size(self):\n        return self._size\n"
             "    @size.setter\n    def size(self, value):\n        self._size = value\n"
         ),
-        "",
     ),
-    "half": (
-        STUB + "def sub(a, b): ...\n",
-        GOOD + "def sub(a, b): ...\n",
-        "sub, line 3: has no body",
-    ),
-    "private_helper_inlined": (STUB + "def _carry(a): ...\n", GOOD, ""),
+    "private_helper_inlined": (STUB + "def _carry(a): ...\n", GOOD),
     "generator": (
         "def numbers(n):\n    raise NotImplementedError\n",
         "def numbers(n):\n    yield from range(n)\n",
-        "",
     ),
     "two_constants": (
         "def even(n):\n    raise NotImplementedError\n",
         "def even(n):\n    if n % 2:\n        return False\n    return True\n",
-        "",
     ),
 }
-"""What else the source had, and what was left."""
+"""Both, where nothing is wrong."""
 PYTHON: dict[str, tuple[str | None, str, str]] = {
-    **{name: (STUB, *row) for name, row in OF_A_STUB.items()},
-    **{name: (None, *row) for name, row in NEW.items()},
-    **CHANGED,
+    **{name: (STUB, *row) for name, row in STILL_A_STUB.items()},
+    **{name: (STUB, left, "") for name, left in FILLED.items()},
+    **{name: (None, *row) for name, row in NEW_AND_WRONG.items()},
+    **{name: (None, left, "") for name, left in NEW.items()},
+    **CHANGED_AND_WRONG,
+    **{name: (*row, "") for name, row in CHANGED.items()},
 }
 
 

@@ -92,12 +92,12 @@ Runs = Callable[..., list[TestCommand]]
     ("outcomes", "value", "gate"),
     [
         ({}, 1.0, 1.0),
-        ({BUG[0]: "failed"}, 0.5, 1.0),
+        ({BUG[0]: "failed", "test_a.py::test_own": "passed"}, 0.5, 1.0),
         ({BUG[0]: "error", BUG[1]: "failed"}, 0.0, 1.0),
         ({BUG[0]: "skipped"}, 0.5, 1.0),
         ({BUG[0]: "xpassed"}, 0.5, 1.0),
-        ({OLD[0]: "failed"}, 1.0, 0.5),
-        ({OLD[0]: "skipped"}, 1.0, 0.5),
+        ({OLD[1]: "failed"}, 1.0, 0.5),
+        ({OLD[1]: "skipped"}, 1.0, 0.5),
     ],
 )
 def test_score_is_the_share_of_the_bug_s_tests_and_the_rest_is_a_gate(
@@ -111,6 +111,11 @@ def test_score_is_the_share_of_the_bug_s_tests_and_the_rest_is_a_gate(
     assert score.passed is (value == gate == 1.0)
     combined = combine_scores([score, *(c for c in score.children or () if c.gate)])
     assert combined.reward == (value if gate == 1.0 else 0.0)
+    if gate < 1.0:  # what failed comes first in the table
+        table = rows(score, "pass_to_pass")
+        said = {"outcome": outcomes[OLD[1]], "message": f"it {outcomes[OLD[1]]}"}
+        assert next(iter(table.items())) == (OLD[1], {"id": OLD[1], **said})
+        assert table[OLD[0]] == {"id": OLD[0], "outcome": "passed"}
 
 
 @pytest.mark.parametrize("left_out", [BUG[0], OLD[0]])
@@ -121,11 +126,6 @@ def test_test_that_was_never_seen_has_failed(runs: Runs, workspace: Path, left_o
     name = "fail_to_pass" if left_out in BUG else "pass_to_pass"
     assert rows(score, name)[left_out]["outcome"] == "missing"
     assert "1 not found" in child(score, name).reason
-
-
-def test_other_tests_do_not_count(runs: Runs, workspace: Path) -> None:
-    runs(ran({BUG[0]: "failed", "test_a.py::test_own": "passed", "t.py::test_own": "passed"}))
-    assert grade(workspace, fail_to_pass=BUG[:1]).value == 0.0
 
 
 @pytest.mark.parametrize(
@@ -162,15 +162,6 @@ def test_benchmark_s_own_spelling_is_read(runs: Runs, workspace: Path) -> None:
     assert (score.value, len(score.children or ())) == (1.0, 2)
     assert set(commands[0].ids) == {*BUG, *OLD}
     assert commands[0].shuffle is False
-
-
-def test_failing_tests_come_first_in_the_table(runs: Runs, workspace: Path) -> None:
-    runs(ran({**ALL_PASS, OLD[1]: "failed"}))
-    score = grade(workspace, fail_to_pass=BUG, pass_to_pass=OLD)
-    table = rows(score, "pass_to_pass")
-    assert list(table) == [OLD[1], OLD[0]]
-    assert table[OLD[1]] == {"id": OLD[1], "outcome": "failed", "message": "it failed"}
-    assert table[OLD[0]] == {"id": OLD[0], "outcome": "passed"}
 
 
 # What is run.
@@ -302,7 +293,6 @@ IN_CLASS = "class T:\n    {}\n    def test_a(self): ...\n    def test_b(self): .
         ("def helper():\n    pytest.xfail('x')\ndef test_a(): ...", "test_a", False),
         ("'xfail'\ndef test_a(): ...", "test_a", False),
         ("def test_a(): # xfail", "test_a", False),
-        ("@xfail\ndef test_a(): ...", "test_z", False),
         ("", "test_a", False),
     ],
 )
@@ -350,7 +340,6 @@ SEEN = [
         ("test_w (app.tests.test_c.V) ... ok", [9]),
         ("app.tests.test_c.V.test_w", [9]),
         ("app/tests/test_c.py::V::test_w", [9]),
-        ("tests/test_a.py::test_nothing", []),
         ("test_x", []),
         ("A sentence that a docstring has.", []),
         ("", []),
@@ -394,7 +383,7 @@ def test_list_is_read_however_it_is_written(given: object, read: tuple[str, ...]
 
 @each(
     "given",
-    ["a.py::test_x", "{}", '"a"', "[", "[" * 9999, [1], [""], ["a\nb"], ["--co"], 5, ["a\0"]],
+    ["a.py::test_x", '"a"', "[" * 9999, [1], [""], ["a\nb"], ["--co"], 5, ["a\0"]],
 )
 def test_list_that_is_none_is_refused(given: object) -> None:
     with pytest.raises(InputError, match="ids"):

@@ -38,6 +38,7 @@ TOUCHING = [
     "rm $PWD/tests/test_app.py",
     "rm `pwd`/tests/test_app.py $(pwd)/tests/a.py",
     "rm te''sts/test_app.py",
+    'rm te"st"s/test_app.py',
     "rm te\\sts/test_app.py",
     "rm $'\\x74ests/test_app.py'",
     "rm {src,tests}/test_app.py",
@@ -66,6 +67,7 @@ TOUCHING = [
     "dd if=/dev/null of=tests/a.py",
     # by an option, a pipe or a function
     "curl -so tests/test_app.py http://x/y",
+    "curl -otests/a.py u",
     "curl --output=tests/a.py u",
     "wget -qO tests/a.py u",
     "wget -P tests u",

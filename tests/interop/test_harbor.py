@@ -98,57 +98,45 @@ def test_what_may_be_executed_still_may_in_the_case(tmp_path: Path) -> None:
     assert modes == {"tool": 0o100, "test.sh": 0}
 
 
-_IMAGE = 'docker_image = "localhost/small:1"'
+_IMAGE = 'environment.docker_image = "localhost/small:1"'
+_WRONG = {
+    "agent.timeout_sec = inf": "agent.timeout_sec: a finite number",
+    "verifier.timeout_sec = nan": "verifier.timeout_sec: a finite",
+    "agent.timeout_sec = -1": "agent.timeout_sec: a finite number",
+    "agent.timeout_sec = '9'": "agent.timeout_sec: a finite number",
+    "agent.timeout_sec = true": "agent.timeout_sec: a finite number",
+    "agent = 'me'": "agent: a table is required, not 'me'",
+    "environment.docker_image = ['a']": "environment.docker_image: a text is required, not ['a']",
+    "environment.allow_internet = 'no'": (
+        "environment.allow_internet: true or false is required, not 'no'"
+    ),
+    "environment.docker_image = '--privileged'": "would not load: container.image: ",
+}
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "said"),
-    [
-        ("task.toml", "agent.timeout_sec = inf", "task.toml: agent.timeout_sec: a finite number"),
-        ("task.toml", "verifier.timeout_sec = nan", "task.toml: verifier.timeout_sec: a finite"),
-        ("task.toml", "agent.timeout_sec = -1", "task.toml: agent.timeout_sec: a finite number"),
-        ("task.toml", "agent.timeout_sec = '9'", "task.toml: agent.timeout_sec: a finite number"),
-        ("task.toml", "agent.timeout_sec = true", "task.toml: agent.timeout_sec: a finite number"),
-        ("task.toml", "agent = 'me'", "task.toml: agent: a table is required, not 'me'"),
-        (
-            "task.toml",
-            "environment.docker_image = ['a']",
-            "task.toml: environment.docker_image: a text is required, not ['a']",
-        ),
-        (
-            "task.toml",
-            "environment.allow_internet = 'no'",
-            "task.toml: environment.allow_internet: true or false is required, not 'no'",
-        ),
-        (
-            "task.toml",
-            "environment.docker_image = '--privileged'",
-            "would not load: container.image: ",
-        ),
-        (
-            "environment/Dockerfile",
-            "FROM a\nWORKDIR /../../etc\n",
-            "would not load: container.workdir: ",
-        ),
-    ],
-)
-def test_a_task_whose_case_would_not_load_is_not_imported(
-    name: str, text: str, said: str, tmp_path: Path
-) -> None:
-    for task in ("odd", "sound"):
-        write_task(tmp_path / "tasks" / task, _HARBOR)
-    image = f"\nenvironment.{_IMAGE}" if "environment" not in text else ""
-    (tmp_path / "tasks/odd" / name).write_text(text + (image if name == "task.toml" else ""))
+def test_a_task_whose_case_would_not_load_is_not_imported(tmp_path: Path) -> None:
+    for number, text in enumerate(_WRONG):
+        task = write_task(tmp_path / f"tasks/odd-{number}", _HARBOR)
+        image = f"\n{_IMAGE}" if "environment" not in text else ""
+        (task / "task.toml").write_text(text + image)
+    task = write_task(tmp_path / "tasks/odd-place", _HARBOR)
+    (task / "environment/Dockerfile").write_text("FROM a\nWORKDIR /../../etc\n")
+    write_task(tmp_path / "tasks/sound", _HARBOR)
     done = assay("import", "harbor", "tasks", "--out", "cases", cwd=tmp_path, env=_NO_ENGINE)
     told = " ".join(done.stdout.split())
     assert (done.returncode, "tasks: 1 case in cases" in told) == (1, True), told
-    assert "Not imported: 1 of 2 tasks tasks/odd" in told
-    assert said in told
+    assert f"Not imported: {1 + len(_WRONG)} of {2 + len(_WRONG)} tasks" in told
+    whose = told.split("tasks/odd-")[1:]
+    assert len(whose) >= 1 + len(_WRONG)
+    for number, said in enumerate(_WRONG.values()):
+        assert any(one.startswith(str(number)) and said in one for one in whose), said
+    assert any(one.startswith("place") and "container.workdir: " in one for one in whose)
     assert [path.name for path in (tmp_path / "cases").iterdir()] == ["sound"]
 
 
-@pytest.mark.parametrize("instruction", ["[a]", "5"])
-def test_an_instruction_that_is_no_text_is_refused(instruction: str, tmp_path: Path) -> None:
-    task = write_task(tmp_path / "task", {**_BENCH, "task.yaml": f"instruction: {instruction}\n"})
-    with pytest.raises(InputError, match=r"task.yaml: instruction: a text is required"):
-        write_harbor_case(str(task), str(tmp_path / "case"))
+def test_an_instruction_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    for instruction in ("[a]", "5"):
+        text = f"instruction: {instruction}\n"
+        task = write_task(tmp_path / "task", {**_BENCH, "task.yaml": text})
+        with pytest.raises(InputError, match=r"task.yaml: instruction: a text is required"):
+            write_harbor_case(str(task), str(tmp_path / "case"))

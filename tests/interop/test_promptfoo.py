@@ -15,6 +15,7 @@ from assay.interop.promptfoo_suite import ImportedTests, cases_of
 from assay.scoring.json_safe import Json
 from assay.tasks.case import load_case, load_cases
 from tests.command_line import assay, cells, result
+from tests.each import each
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "promptfoo"
 
@@ -101,112 +102,83 @@ def test_each_difference_is_explained(tmp_path: Path) -> None:
     assert (without.returncode, result(without)["replay"]) == (1, [])
 
 
-@pytest.mark.parametrize(
-    ("asked", "declared"),
+def declared(kind: str, **options: Json) -> Json:
+    return {"type": kind, **options}
+
+
+def judged(criterion: Json, **options: Json) -> Json:
+    return declared("llm_judge", criteria=[criterion], **options)
+
+
+def traced(**options: Json) -> Json:
+    return declared("trace", **options)
+
+
+_DRAFT: Json = {"$schema": "http://json-schema.org/draft-07/schema#", "type": "array"}
+_SENT: Json = {"raw_name": "send", "args": {"to": "me"}, "args_mode": "superset"}
+_NEITHER: dict[str, Json] = {"input": "{{ sample.output_text }}", "reference": "{{ item.city }}"}
+_BOTH: Json = ['a"b,c', 'd "e"', r"f\\"]
+_NOT_IN = declared("contains", substring="in Rome", negate=True)
+_ANY = declared("contains_any", substrings=["x", "Rome"])
+_FACTS = "Agrees in its facts with this answer of an expert: It is Rome"
+
+
+@each(
+    ("asked", "grader"),
     [
+        ("contains, value: Rome", declared("contains", substring="Rome", case_sensitive=True)),
+        ("icontains, value: '{{city}}'", declared("contains", substring={"from": "metadata.city"})),
+        ("not-icontains, value: 'in {{city}}'", _NOT_IN),
         (
-            "{type: contains, value: Rome}",
-            {"type": "contains", "substring": "Rome", "case_sensitive": True},
+            "contains-all, value: 'a, \"b,c\"'",
+            declared("contains_all", substrings=["a", "b,c"], case_sensitive=True),
         ),
         (
-            "{type: icontains, value: '{{city}}'}",
-            {"type": "contains", "substring": {"from": "metadata.city"}},
+            r'''contains-any, value: '"a\"b,c", "d ""e""" , f\\' ''',
+            declared("contains_any", substrings=_BOTH, case_sensitive=True),
+        ),
+        ("icontains-any, value: [x, '{{city}}']", _ANY),
+        (
+            "regex, value: '^R', weight: 2, metric: form",
+            declared("regex_match", name="form", pattern="^R", weight=2.0),
+        ),
+        ("starts-with, value: '(a'", declared("regex_match", pattern=r"\A\(a")),
+        ("not-equals, value: '{{city}}'", declared("string_check", **_NEITHER, operation="ne")),
+        ("equals, value: {a: 1}", declared("json_match", expected={"a": 1}, strict=True)),
+        ("is-json", declared("json_schema", schema=True, strict=True)),
+        ("contains-json, value: {type: array}", declared("json_schema", schema=_DRAFT)),
+        (
+            "rouge-n, value: abc",
+            declared("similarity", reference="abc", metric="rouge_1", threshold=0.75),
+        ),
+        ("cost, threshold: 0.01", traced(max_cost_usd=0.01)),
+        ("latency, threshold: 1500", traced(max_seconds=1.5)),
+        (
+            "'trajectory:tool-used', value: [find, send]",
+            traced(require_tools=[{"raw_name": "find"}, {"raw_name": "send"}]),
+        ),
+        ("'not-trajectory:tool-used', value: rm", traced(forbid_tools=[{"raw_name": "rm"}])),
+        (
+            "'trajectory:tool-args-match', value: {name: send, args: {to: me}}",
+            traced(require_tools=[_SENT]),
         ),
         (
-            "{type: not-icontains, value: 'in {{city}}'}",
-            {"type": "contains", "substring": "in Rome", "negate": True},
+            "tool-call-f1, value: 'a, b'",
+            declared("tool_correctness", expected=[{"raw_name": "a"}, {"raw_name": "b"}]),
         ),
         (
-            "{type: contains-all, value: 'a, \"b,c\"'}",
-            {"type": "contains_all", "substrings": ["a", "b,c"], "case_sensitive": True},
+            "llm-rubric, value: 'is about {{city}}', provider: 'openai:chat:gpt-5'",
+            judged("is about Rome", model="openai:gpt-5"),
         ),
-        (
-            r'''{type: contains-any, value: '"a\"b,c", "d ""e""" , f\\'}''',
-            {
-                "type": "contains_any",
-                "substrings": ['a"b,c', 'd "e"', r"f\\"],
-                "case_sensitive": True,
-            },
-        ),
-        (
-            "{type: icontains-any, value: [x, '{{city}}']}",
-            {"type": "contains_any", "substrings": ["x", "Rome"]},
-        ),
-        (
-            "{type: regex, value: '^R', weight: 2, metric: form}",
-            {"type": "regex_match", "name": "form", "pattern": "^R", "weight": 2.0},
-        ),
-        ("{type: starts-with, value: '(a'}", {"type": "regex_match", "pattern": r"\A\(a"}),
-        (
-            "{type: not-equals, value: '{{city}}'}",
-            {
-                "type": "string_check",
-                "input": "{{ sample.output_text }}",
-                "reference": "{{ item.city }}",
-                "operation": "ne",
-            },
-        ),
-        (
-            "{type: equals, value: {a: 1}}",
-            {"type": "json_match", "expected": {"a": 1}, "strict": True},
-        ),
-        ("{type: is-json}", {"type": "json_schema", "schema": True, "strict": True}),
-        (
-            "{type: contains-json, value: {type: array}}",
-            {
-                "type": "json_schema",
-                "schema": {"$schema": "http://json-schema.org/draft-07/schema#", "type": "array"},
-            },
-        ),
-        (
-            "{type: rouge-n, value: abc}",
-            {"type": "similarity", "reference": "abc", "metric": "rouge_1", "threshold": 0.75},
-        ),
-        ("{type: cost, threshold: 0.01}", {"type": "trace", "max_cost_usd": 0.01}),
-        ("{type: latency, threshold: 1500}", {"type": "trace", "max_seconds": 1.5}),
-        (
-            "{type: 'trajectory:tool-used', value: [find, send]}",
-            {"type": "trace", "require_tools": [{"raw_name": "find"}, {"raw_name": "send"}]},
-        ),
-        (
-            "{type: 'not-trajectory:tool-used', value: rm}",
-            {"type": "trace", "forbid_tools": [{"raw_name": "rm"}]},
-        ),
-        (
-            "{type: 'trajectory:tool-args-match', value: {name: send, args: {to: me}}}",
-            {
-                "type": "trace",
-                "require_tools": [
-                    {"raw_name": "send", "args": {"to": "me"}, "args_mode": "superset"}
-                ],
-            },
-        ),
-        (
-            "{type: tool-call-f1, value: 'a, b'}",
-            {"type": "tool_correctness", "expected": [{"raw_name": "a"}, {"raw_name": "b"}]},
-        ),
-        (
-            "{type: llm-rubric, value: 'is about {{city}}', provider: 'openai:chat:gpt-5'}",
-            {"type": "llm_judge", "model": "openai:gpt-5", "criteria": ["is about Rome"]},
-        ),
-        (
-            "{type: not-llm-rubric, value: is rude}",
-            {"type": "llm_judge", "criteria": [{"requirement": "is rude", "weight": -1.0}]},
-        ),
-        (
-            "{type: factuality, value: It is Rome}",
-            {
-                "type": "llm_judge",
-                "criteria": ["Agrees in its facts with this answer of an expert: It is Rome"],
-            },
-        ),
+        ("not-llm-rubric, value: is rude", judged({"requirement": "is rude", "weight": -1.0})),
+        ("factuality, value: It is Rome", judged(_FACTS)),
     ],
 )
-async def test_an_assertion_is_a_grader(asked: str, declared: Json, tmp_path: Path) -> None:
-    assert await graders_of(tmp_path, asked) == ([declared], [])
+async def test_an_assertion_is_a_grader(asked: str, grader: Json, tmp_path: Path) -> None:
+    assert await graders_of(tmp_path, f"{{type: {asked}}}") == ([grader], [])
 
 
-@pytest.mark.parametrize(
+@each(
     ("asked", "said"),
     [
         (

@@ -20,11 +20,7 @@ from hypothesis import strategies as st
 from assay.cli.imports import import_swebench
 from assay.documents import DocumentError
 from assay.errors import InputError, SourceError
-from assay.interop.swebench import (
-    pick_instance,
-    read_instance,
-    read_instances,
-)
+from assay.interop.swebench import pick_instance, read_instance, read_instances
 from assay.interop.swebench_case import apply_patch, write_case
 from assay.scoring.json_safe import Json
 from assay.tasks.blocks import EnvironmentSpec
@@ -476,10 +472,7 @@ def test_patch_is_applied_inside_of_somebody_s_repository_by_git(
 
 
 def test_import_says_what_it_wrote(
-    tmp_path: Path,
-    base: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert import_swebench(str(ROW), source="base") == 0

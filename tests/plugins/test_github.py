@@ -10,11 +10,11 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Generator, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,6 +24,7 @@ import yaml
 from assay.errors import InputError
 from assay.plugins.github import _TOKEN, _share, markdown
 from tests.command_line import write_case
+from tests.endpoint_servers import Asked, faulty, raw
 
 pytestmark = [pytest.mark.slow, pytest.mark.sandbox]
 
@@ -40,62 +41,33 @@ class GitHub:
     """The comments of one pull request, over the API of GitHub."""
 
     def __init__(self) -> None:
+        self.url = ""
         self.comments: list[dict[str, Any]] = []
         self.asked: list[tuple[str, str]] = []
         self.refuses = False
-        outer = self
 
-        class Handler(BaseHTTPRequestHandler):
-            def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-                pass
+    def reply(self, connection: socket.socket, asked: Asked, over: threading.Event) -> None:
+        """As a `FaultServer` has it."""
+        status, body = self._answer(asked)
+        raw(json.dumps(body), status)(connection, asked, over)
 
-            def _reply(self, status: int, body: object) -> None:
-                data = json.dumps(body).encode()
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-            def _answer(self) -> None:
-                size = int(self.headers.get("Content-Length") or 0)
-                body: dict[str, Any] = json.loads(self.rfile.read(size) or b"{}")
-                outer.asked.append((self.command, self.path))
-                if self.headers["Authorization"] != "Bearer the-token":
-                    return self._reply(401, {})
-                if self.path == "/user":
-                    return self._reply(403, {"message": "Resource not accessible by integration"})
-                if self.command == "GET":
-                    return self._reply(200, outer.comments if "&page=1" in self.path else [])
-                if outer.refuses:
-                    return self._reply(403, {"message": "Resource not accessible by integration"})
-                if self.command == "POST":
-                    assert self.path == f"/repos/{REPOSITORY}/issues/7/comments"
-                    robot = {"login": "github-actions[bot]", "type": "Bot"}
-                    number = 100 + len(outer.comments)
-                    outer.comments.append({"id": number, "user": robot, **body})
-                    return self._reply(201, outer.comments[-1])
-                (one,) = [c for c in outer.comments if self.path.endswith(f"/comments/{c['id']}")]
-                one.update(body)
-                return self._reply(200, one)
-
-            def do_GET(self) -> None:
-                self._answer()
-
-            def do_POST(self) -> None:
-                self._answer()
-
-            def do_PATCH(self) -> None:
-                self._answer()
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        self._thread = threading.Thread(target=self._server.serve_forever)
-        self._thread.start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+    def _answer(self, asked: Asked) -> tuple[int, object]:
+        self.asked.append((asked.method, asked.path))
+        if asked.headers["authorization"] != "Bearer the-token":
+            return 401, {}
+        if asked.method == "GET" and asked.path != "/user":
+            return 200, self.comments if "&page=1" in asked.path else []
+        if self.refuses or asked.path == "/user":
+            return 403, {"message": "Resource not accessible by integration"}
+        body = cast("dict[str, Any]", asked.json)
+        if asked.method == "POST":
+            assert asked.path == f"/repos/{REPOSITORY}/issues/7/comments"
+            robot = {"login": "github-actions[bot]", "type": "Bot"}
+            self.comments.append({"id": 100 + len(self.comments), "user": robot, **body})
+            return 201, self.comments[-1]
+        (one,) = [c for c in self.comments if asked.path.endswith(f"/comments/{c['id']}")]
+        one.update(body)
+        return 200, one
 
 
 class Runner:
@@ -252,11 +224,10 @@ def wanted(condition: str, context: Mapping[str, str]) -> bool:
 
 @pytest.fixture
 def github() -> Generator[GitHub]:
-    server = GitHub()
-    try:
-        yield server
-    finally:
-        server.close()
+    made = GitHub()
+    with faulty(made.reply) as server:
+        made.url = server.url
+        yield made
 
 
 @pytest.fixture
@@ -266,21 +237,21 @@ def runner(tmp_path: Path, github: GitHub) -> Runner:
     return made
 
 
+_SUITE = """
+    id: {name}
+    task: {{prompt: {prompt}}}
+    matrix: {{harnesses: [echo], models: [m]}}
+    graders:
+      - {{type: contains, substring: {pattern}}}
+"""
+
+
 def suite(runner: Runner, *passing: str, prompt: str = "hello") -> None:
     """Two cases, of which those named pass."""
     for name in ("first", "second"):
         pattern = "hello" if name in passing else "nothing like it"
-        write_case(
-            runner.workspace,
-            f"""
-            id: {name}
-            task: {{prompt: {json.dumps(prompt)}}}
-            matrix: {{harnesses: [echo], models: [m]}}
-            graders:
-              - {{type: contains, substring: {json.dumps(pattern)}}}
-            """,
-            name,
-        )
+        text = _SUITE.format(name=name, prompt=json.dumps(prompt), pattern=json.dumps(pattern))
+        write_case(runner.workspace, text, name)
 
 
 def test_no_value_of_others_stands_in_a_script() -> None:
@@ -333,10 +304,8 @@ def test_what_could_not_be_graded_is_no_verdict_and_bad_input_is_said(runner: Ru
     assert bad.code == 2
     assert "::error title=assay::assay run ended with 2" in bad.log
     suite(runner, "first", "second")
-    judge = "- {type: llm_judge, model: 'http://127.0.0.1:9/v1#m', criteria: [It is right]}\n"
-    (runner.workspace / "judge.yaml").write_text(judge, "utf-8")
-    (runner.workspace / "rows.jsonl").write_text('{"answer": "4", "prompt": "2+2"}\n', "utf-8")
-    dead = runner.job(command="grade", paths="rows.jsonl judge.yaml", **{"pass-rate": "0"})
+    rows(runner, '{"answer": "4"}\n', graders="- {type: exact_match}\n")  # with what?
+    dead = runner.job(**TWICE, **{"pass-rate": "0"})
     assert dead.code == 3, dead.log
     assert dead.outputs["outcome"] == "no verdict"
     assert dead.outputs["reward"] == ""
@@ -383,12 +352,12 @@ def test_a_name_is_no_markup(runner: Runner) -> None:
 
 TWICE = {"command": "grade", "paths": "rows.jsonl graders.yaml"}
 RIGHT = '{"answer": "yes"}\n'
+YES = "- {type: contains, substring: 'yes'}\n"
 
 
-def rows(runner: Runner, text: str = RIGHT) -> None:
+def rows(runner: Runner, text: str = RIGHT, graders: str = YES) -> None:
     """Recorded answers that pass where they say yes."""
     (runner.workspace / "rows.jsonl").write_text(text, "utf-8")
-    graders = "- {type: contains, substring: 'yes'}\n"
     (runner.workspace / "graders.yaml").write_text(graders, "utf-8")
 
 

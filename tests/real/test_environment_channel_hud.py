@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ import assay
 from assay.errors import ChannelError
 from assay.store.runs import Store
 from assay.types import Run
-from tests.children import Children, until
+from tests.children import Children, printed, until
 from tests.command_line import COMMAND
 from tests.command_line import assay as assay_command
 from tests.each import each
@@ -235,17 +234,8 @@ def served(hud: Path, tmp_path_factory: pytest.TempPathFactory) -> Generator[Ser
 def report(hud: Path, served: ServedProcess) -> Any:
     """What HUD's SDK says of everything that it does with a served environment."""
     folder = served.audit.parent
-    done = subprocess.run(
-        [str(hud), "-c", _CLIENT, served.url, json.dumps(COMMAND), str(folder)],
-        cwd=folder,
-        env=_environment(folder),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout)
+    words = [hud, "-c", _CLIENT, served.url, json.dumps(COMMAND), str(folder)]
+    return json.loads(printed(words, cwd=folder, env=_environment(folder)))
 
 
 def test_huds_sdk_runs_a_taskset_in_groups(report: Any, served: ServedProcess) -> None:

@@ -7,11 +7,11 @@ digest of the source is ours.
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
 
+from tests.children import printed
 from tests.command_line import assay
 from tests.eval.test_selftest import write_set
 
@@ -49,17 +49,8 @@ def test_its_package_reads_the_reports_and_comes_to_the_same_verdict(tmp_path: P
     write_set(tmp_path / "evals")
     done = assay("selftest", "evals", "--format", "openenv", cwd=tmp_path)
     assert done.returncode == 1
-    read = subprocess.run(
-        [_PYTHON, "-c", _READS],
-        cwd=tmp_path,
-        input=done.stdout,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert read.returncode == 0, read.stderr
-    verdicts = dict(line.split() for line in read.stdout.splitlines())
+    read = printed([_PYTHON, "-c", _READS], cwd=tmp_path, stdin=done.stdout)
+    verdicts = dict(line.split() for line in read.splitlines())
     assert len(verdicts) == len(done.stdout.splitlines()) == 19
     assert {name for name, verdict in verdicts.items() if verdict == "warn"} == {
         f"sound-{number}" for number in range(12)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
+from tests.children import printed
 from tests.command_line import assay, cells
 
 _ROOT = Path(__file__).parents[2]
@@ -25,29 +25,13 @@ def _printed(
     if not found.exists():
         pytest.skip(f"{program} is not installed; sh tools/agents.sh installs it")
     shutil.copytree(_EXAMPLES, folder, dirs_exist_ok=True)
-    done = subprocess.run(
-        [str(found), *arguments],
-        cwd=folder,
-        env={"HOME": str(folder), "PATH": os.environ["PATH"], "LANG": "C.UTF-8", **_ALONE},
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
-    )
-    assert done.returncode == ends, done.stdout[-2000:] + done.stderr[-3000:]
-    return re.sub(r"\x1b\[[0-9;]*m", "", done.stdout)
+    env = {"HOME": str(folder), "PATH": os.environ["PATH"], "LANG": "C.UTF-8", **_ALONE}
+    said = printed([found, *arguments], cwd=folder, env=env, ends=ends, seconds=280)
+    return re.sub(r"\x1b\[[0-9;]*m", "", said)
 
 
-_ALONE = {
-    "COLUMNS": "200",
-    "DEEPEVAL_TELEMETRY_OPT_OUT": "1",
-    "MLFLOW_DISABLE_TELEMETRY": "true",
-}
-_OUTCOMES = [
-    "1.0 None separate",
-    "0.0 None separate",
-    "nan scoring_failed None",
-]
+_ALONE = {"COLUMNS": "200", "DEEPEVAL_TELEMETRY_OPT_OUT": "1", "MLFLOW_DISABLE_TELEMETRY": "true"}
+_OUTCOMES = ["1.0 None separate", "0.0 None separate", "nan scoring_failed None"]
 
 
 def test_inspect_scores_a_task_and_a_log_and_assay_grades_the_log(tmp_path: Path) -> None:

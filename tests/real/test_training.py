@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import ast
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.children import Children
+from tests.children import Children, printed
 from tests.served_environment import serve_process
 
 _ROOT = Path(__file__).parents[2]
@@ -36,17 +35,9 @@ def _printed(package: str, script: str, folder: Path, *arguments: str) -> list[s
     python = str(_ROOT / ".bench" / package / "bin" / "python") if package else sys.executable
     if not Path(python).exists():
         pytest.skip(f"{package} is not installed; sh tools/agents.sh installs it")
-    done = subprocess.run(
-        [python, str(_EXAMPLES / script), *arguments],
-        cwd=folder,
-        env={"HOME": str(folder), "PATH": os.environ["PATH"], "LANG": "C.UTF-8", **_ALONE},
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout.strip().splitlines()
+    env = {"HOME": str(folder), "PATH": os.environ["PATH"], "LANG": "C.UTF-8", **_ALONE}
+    words = [python, str(_EXAMPLES / script), *arguments]
+    return printed(words, cwd=folder, env=env, seconds=280).strip().splitlines()
 
 
 def _steps(lines: list[str]) -> list[Any]:
@@ -119,15 +110,8 @@ def test_openrlhfs_executor_asks_it(tmp_path: Path, how: str) -> None:
     with Children() as children:
         arguments: list[str] = []
         if how == "served":
-            words = [
-                "-m",
-                "assay",
-                "serve",
-                "grader",
-                str(_EXAMPLES / "graders.yaml"),
-                "--port",
-                "0",
-            ]
+            graders = str(_EXAMPLES / "graders.yaml")
+            words = ["-m", "assay", "serve", "grader", graders, "--port", "0"]
             process = children.start([sys.executable, *words], cwd=tmp_path)
             assert process.stdout is not None
             line = next(line for line in process.stdout if line.startswith("serving "))

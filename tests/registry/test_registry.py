@@ -380,10 +380,7 @@ async def test_an_endpoint_grades_with_a_secret_that_is_not_stored(
 
     with faulty(answering(fair)) as server:
         made = definition(
-            "external_endpoint",
-            url=server.url,
-            secret_env="ASSAY_SECRET_R",
-            allow_internal=True,
+            "external_endpoint", url=server.url, secret_env="ASSAY_SECRET_R", allow_internal=True
         )
         await registry.create("rewards", made)
         assert "hunter2" not in "".join(registry.files().values())

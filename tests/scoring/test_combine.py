@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import cast
 
@@ -51,12 +51,6 @@ def reward_of(*nodes: SubScore) -> float | None:
 )
 def test_rewards(nodes: list[SubScore], reward: float | None) -> None:
     assert reward_of(*nodes) == reward
-
-
-@each("weight", [0.1, 0.3, 1 / 3, 1e-9, 7e99])
-@each("count", [3, 10, 1000])
-def test_full_scores_are_exactly_1(count: int, weight: float) -> None:
-    assert reward_of(*[score("a", 1.0, weight)] * count) == 1.0
 
 
 SCORES = st.lists(
@@ -357,18 +351,17 @@ async def test_a_foreign_item_is_a_type_error_that_leaks_no_coroutine(foreign: o
         await combine()
 
 
-def test_many_repeated_names_stay_cheap() -> None:
-    nodes: Sequence[SubScore] = [score("x", 1.0)] * 20_000
-    assert combine_scores(nodes).reward == 1.0  # quadratic, this would be minutes
-
-
-@each("weights", [(0.1,), (3.0,), (0.7,), (0.1, 0.3, 0.7)])
-@each("value", [0.1, 0.2, 0.7])
+@each("weights", [(0.1,), (3.0,), (0.7,), (0.1, 0.3, 0.7), (1 / 3,) * 10, (1e-9,) * 1_000])
+@each("value", [0.1, 0.2, 0.7, 1.0])
 def test_equal_scores_have_themselves_as_their_mean(
     weights: tuple[float, ...], value: float
 ) -> None:
     nodes = [SubScore(f"n{n}", value, weight=weight) for n, weight in enumerate(weights)]
     assert combine_scores(nodes).reward == value
+
+
+def test_many_repeated_names_stay_cheap() -> None:
+    assert reward_of(*[score("x", 1.0, 7e99)] * 20_000) == 1.0  # quadratic, this would be minutes
 
 
 @each("collapse", [combine_all, combine_any])

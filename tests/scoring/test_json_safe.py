@@ -201,17 +201,16 @@ def test_what_is_named_like_a_secret_is_redacted_at_any_depth(name: str, secret:
     assert recorded[name] == "[redacted]"
 
 
-@each("name", ["max_tokens", "tokenizer", "token_count", "tokens", "answer"])
-def test_what_only_sounds_like_a_secret_is_kept(name: str) -> None:
-    assert record_parameters({name: "kept"}) == {name: "kept"}
-
-
-def test_numbers_and_empty_texts_are_no_secrets() -> None:
-    assert record_parameters({"token": 7, "secret": True, "password": ""}) == {
-        "token": 7,
-        "secret": True,
-        "password": "",
-    }
+@each(
+    "kept",
+    [
+        *({name: "x"} for name in ("max_tokens", "tokenizer", "token_count", "tokens", "answer")),
+        {"token": 7, "secret": True, "password": ""},
+        {"a": "task-force-one-two-three-four"},
+    ],
+)
+def test_what_only_sounds_like_a_secret_is_kept(kept: dict[str, object]) -> None:
+    assert record_parameters(kept) == kept
 
 
 PROVIDER_KEYS = ["sk-" + "a1" * 12, "ghp_" + "Z" * 24, "AKIA" + "A" * 16, "hf_" + "q" * 24]
@@ -227,10 +226,6 @@ def test_keys_of_providers_are_redacted_wherever_they_stand(key: str) -> None:
 def test_no_half_of_a_key_is_left_where_a_text_is_cut(before: int) -> None:
     copied = str(json_safe(" " * before + PROVIDER_KEYS[0] + " " * 50_000))
     assert "a1" not in copied
-
-
-def test_words_with_sk_in_them_are_left_alone() -> None:
-    assert json_safe("task-force-one-two-three-four") == "task-force-one-two-three-four"
 
 
 SCALARS = (
@@ -262,15 +257,11 @@ ANYTHING = st.recursive(SCALARS | st.builds(Hostile), containers)
 
 
 @given(ANYTHING)
-def test_anything_becomes_small_strict_json(value: object) -> None:
-    written = json.dumps(json_safe(value), allow_nan=False)
+def test_anything_becomes_small_strict_json_which_is_not_changed_again(value: object) -> None:
+    once = json_safe(value)
+    written = json.dumps(once, allow_nan=False)
     assert len(written) < BOUND
     written.encode()
-
-
-@given(ANYTHING)
-def test_what_was_copied_is_not_changed_by_copying_it_again(value: object) -> None:
-    once = json_safe(value)
     assert json_safe(once) == once
 
 

@@ -109,25 +109,18 @@ def test_info_is_another_name_for_metadata() -> None:
         SubScore(name="x", value=1.0, metadata={}, info={})
 
 
-def test_fields_and_defaults_of_a_result() -> None:
+def test_fields_defaults_and_outcomes_of_a_result() -> None:
     result = EvaluationResult()
     assert (result.reward, result.done, result.content) == (0.0, True, None)
     assert (result.info, result.isError, result.subscores) == ({}, False, None)
     assert EvaluationResult.from_float(0.25).reward == 0.25
     assert EvaluationResult(reward=-3.5).reward == -3.5  # penalties are not clamped
-
-
-def test_an_error_has_no_reward_whatever_was_given() -> None:
-    assert EvaluationResult(reward=1.0, isError=True).reward is None
+    assert EvaluationResult(reward=0.0).status == "scored"
+    assert EvaluationResult(reward=None).status == "skipped"
+    assert EvaluationResult(reward=1.0, isError=True).reward is None  # whatever was given
     failed = EvaluationResult.from_error("judge is gone", host=Path("/x"))
     assert (failed.reward, failed.status, failed.content) == (None, "error", "judge is gone")
     assert failed.info == {"host": "/x"}
-
-
-def test_three_outcomes_of_a_result() -> None:
-    assert EvaluationResult(reward=0.0).status == "scored"
-    assert EvaluationResult(reward=None).status == "skipped"
-    assert EvaluationResult(isError=True).status == "error"
 
 
 def test_flags_of_the_whole_tree_each_once_in_order() -> None:

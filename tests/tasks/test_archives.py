@@ -137,21 +137,13 @@ def test_bombs_are_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
             unpack(bomb, str(target))
 
 
-@pytest.mark.parametrize("content", [b"", b"\x1f\x8b junk", b"PK\x03\x04 junk"])
-@pytest.mark.parametrize("name", ["x.tar.gz", "x.zip", "x.tar.xz", "x.tar.bz2"])
-def test_a_damaged_archive_is_an_error_of_the_source(
-    name: str, content: bytes, tmp_path: Path, target: Path
-) -> None:
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(SourceError, match="cannot unpack"):
-        unpack(str(tmp_path / name), str(target))
-
-
-def test_a_truncated_archive_is_an_error_of_the_source(tmp_path: Path, target: Path) -> None:
-    archive = Path(tar(tmp_path / "x.tar.gz", ("a", os.urandom(100_000), {})))
-    archive.write_bytes(archive.read_bytes()[:50_000])
-    with pytest.raises(SourceError, match="cannot unpack"):
-        unpack(str(archive), str(target))
+def test_a_damaged_archive_is_an_error_of_the_source(tmp_path: Path, target: Path) -> None:
+    whole = Path(tar(tmp_path / "whole.tar.gz", ("a", os.urandom(100_000), {}))).read_bytes()
+    for name in ("x.tar.gz", "x.zip", "x.tar.xz", "x.tar.bz2"):
+        for content in (b"", b"\x1f\x8b junk", b"PK\x03\x04 junk", whole[:50_000]):
+            (tmp_path / name).write_bytes(content)
+            with pytest.raises(SourceError, match="cannot unpack"):
+                unpack(str(tmp_path / name), str(target))
 
 
 def test_a_copy_keeps_links_and_leaves_history_and_caches(tmp_path: Path, target: Path) -> None:
@@ -176,16 +168,16 @@ def test_a_copy_refuses_links_that_lead_out(to: str, tmp_path: Path, target: Pat
         copy_tree(str(source), str(target))
 
 
-def test_an_absolute_link_leads_out_even_when_it_points_inside(tmp_path: Path) -> None:
-    """The tree is renamed when it is complete, and copied for each cell."""
-    (tmp_path / "a").touch()
-    (tmp_path / "link").symlink_to(tmp_path / "a")
-    assert outward_links(str(tmp_path)) == ["link"]
-
-
 def test_a_copy_refuses_special_files(tmp_path: Path, target: Path) -> None:
     source = tmp_path / "s"
     source.mkdir()
     os.mkfifo(source / "pipe")
     with pytest.raises(SourceError, match="neither a file nor a directory"):
         copy_tree(str(source), str(target))
+
+
+def test_an_absolute_link_leads_out_even_when_it_points_inside(tmp_path: Path) -> None:
+    """The tree is renamed when it is complete, and copied for each cell."""
+    (tmp_path / "a").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    assert outward_links(str(tmp_path)) == ["link"]

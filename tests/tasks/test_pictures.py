@@ -40,16 +40,12 @@ def test_a_path_stands_for_the_file_beside_the_rows(tmp_path: Path) -> None:
     assert pictures_of(read) == [(0, RED.digest)]
     assert (read.submission.question, read.submission.answer) == ("Which colour?", "red")
     assert read.submission.metadata == {}
+    photo = {"answer": "red", "photo": "in/red.png"}
+    [mapped] = rows_of(tmp_path, photo, mapping={"images": "photo"})
+    assert pictures_of(mapped) == [(0, RED.digest)]
     # What is kept of the row needs no file any more.
     (tmp_path / "in/red.png").unlink()
     assert pictures_of(read_row(read.fields)) == [(0, RED.digest)]
-
-
-def test_a_row_may_call_it_otherwise(tmp_path: Path) -> None:
-    """By --map, as any other field."""
-    (tmp_path / "red.png").write_bytes(png())
-    [read] = rows_of(tmp_path, {"answer": "red", "photo": "red.png"}, mapping={"images": "photo"})
-    assert pictures_of(read) == [(0, RED.digest)]
 
 
 def test_messages_have_places_for_them() -> None:

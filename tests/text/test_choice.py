@@ -107,12 +107,14 @@ def test_labels_of_other_kinds() -> None:
     assert choice_match("(A) is wrong, so (B)", "B", choices="AB") == 1.0
 
 
-def test_pick_and_extract() -> None:
+def test_which_of_several_choices_is_picked_and_where_it_is_extracted() -> None:
     both = "Answer: A\nAnswer: B"
     assert choice_match(both, "A", pick="first") == 1.0
     assert choice_match(both, "B", pick="only") == 0.0
     assert choice_match("B <answer>A</answer>", "A", extract="answer_tag") == 1.0
     assert choice_match("B", "B", extract="answer_tag") == 0.0
+    tags = "<answer>A</answer> <answer>B</answer>"
+    assert choice_match(tags, "A", extract="answer_tag", pick="first") == 1.0
 
 
 @each(

@@ -11,7 +11,6 @@ from syrupy.assertion import SnapshotAssertion
 import assay.text
 from assay.graders.kinds import KINDS, kind_of
 from assay.text.explain import explain
-from tests.each import each
 
 
 def said(comparison: str, **arguments: Any) -> str:
@@ -23,154 +22,6 @@ def said(comparison: str, **arguments: Any) -> str:
 
 
 CAPITALS = {"A": "Paris", "B": "Rome"}
-
-
-@each(
-    ("comparison", "arguments", "expected"),
-    [
-        (
-            "exact_match",
-            {"answer": "Lyon", "expected": "Paris"},
-            'Lyon | Paris | they differ from character 1: "lyon" instead of "paris"',
-        ),
-        (
-            "exact_match",
-            {"answer": "Paris", "expected": "Paris France"},
-            'Paris | Paris France | they differ from character 6: its end instead of " france"',
-        ),
-        (
-            "math_equal",
-            {"answer": r"\boxed{6 \times 7}", "expected": "42"},
-            r"6 \times 7 | 42 | it is refused for a product",
-        ),
-        (
-            "math_equal",
-            {"answer": r"\boxed{5 cm}", "expected": "5 m"},
-            "5 cm | 5 m | it is refused for another unit",
-        ),
-        (
-            "numeric_match",
-            {"answer": "5!", "expected": 5},
-            "5! (the first number of the answer) | 5 | 5! is not 5",
-        ),
-        (
-            "exact_match",
-            {"answer": "the Paris!", "expected": "paris"},
-            "the Paris! | paris | they say the same: what differs does not count",
-        ),
-        (
-            "exact_match",
-            {"answer": "x", "expected": ["a", "b"]},
-            "x | a or b | it is none of the 2 right answers",
-        ),
-        (
-            "exact_match",
-            {"answer": "x", "expected": "a", "extract": "boxed"},
-            "nothing | a | extract='boxed' finds nothing in the answer",
-        ),
-        (
-            "contains",
-            {"answer": "I live in Paris", "substring": "paris"},
-            'I live in Paris | "paris" | "paris" stands in "i live in paris"',
-        ),
-        (
-            "contains_all",
-            {"answer": "Paris", "substrings": ["rome", "paris"]},
-            'Paris | all of "rome", "paris" | "rome" does not occur in it',
-        ),
-        (
-            "contains_any",
-            {"answer": "Oslo", "substrings": ["rome", "paris"]},
-            'Oslo | any of "rome", "paris" | "rome", "paris" do not occur in it',
-        ),
-        (
-            "numeric_match",
-            {"answer": "It is 17, not 42", "expected": 42},
-            "17 (the first number of the answer) | 42 | 17 is not 42: they are 25 apart",
-        ),
-        (
-            "numeric_match",
-            {"answer": "It isn't 42.", "expected": 42},
-            "n't 42 (the first number of the answer) | 42 | n't 42 is not 42",
-        ),
-        (
-            "numeric_match",
-            {"answer": "4.9", "expected": 5, "tolerance": 0.05},
-            (
-                "4.9 (the first number of the answer) | 5 | 4.9 is not 5: they are 0.1 apart, "
-                "and 0.05 is accepted"
-            ),
-        ),
-        (
-            "numeric_match",
-            {"answer": "3 or 4", "expected": 3, "pick": "only"},
-            "3 or 4 | 3 | it has different numbers: 3, 4",
-        ),
-        (
-            "numeric_match",
-            {"answer": "many", "expected": 3},
-            "many | 3 | there is no number in it",
-        ),
-        (
-            "regex_match",
-            {"answer": "abc 123", "pattern": r"\d+"},
-            r'abc 123 | somewhere /\d+/ | "123" matches',
-        ),
-        (
-            "f1_score",
-            {"answer": "the cat sat", "reference": "a cat sat on the mat"},
-            (
-                "the cat sat | a cat sat on the mat | 2 words in common; the answer has 2, "
-                'the reference 4; missing: "on", "mat"'
-            ),
-        ),
-        (
-            "similarity",
-            {"answer": "a", "reference": "b", "metric": "levenshtein", "threshold": 0.9},
-            "a | b | 0.00 by levenshtein, and 0.9 is needed",
-        ),
-        (
-            "choice_match",
-            {"answer": "Answer: B", "expected": "A", "choices": CAPITALS},
-            "option B: Rome | A | B is not the right option",
-        ),
-        (
-            "choice_match",
-            {"answer": "who knows", "expected": "A"},
-            "who knows | A | no single option is chosen in it",
-        ),
-        (
-            "json_match",
-            {"answer": '{"a": 1, "b": [1, 2]}', "expected": {"a": 1, "b": [1, 3], "c": 1}},
-            (
-                '{"a": 1, "b": [1, 2]} | {"a": 1, "b": [1, 3], "c": 1} | .c is missing; '
-                ".b[1] is 2 instead of 3"
-            ),
-        ),
-        (
-            "json_schema",
-            {"answer": '{"a": "x"}', "schema": {"properties": {"a": {"type": "integer"}}}},
-            (
-                '{"a": "x"} | {"properties": {"a": {"type": "integer"}}} | '
-                '.a: "x" is not of type "integer"'
-            ),
-        ),
-        (
-            "json_match",
-            {"answer": "no", "expected": 1},
-            "nothing | 1 | no JSON: not JSON: Expecting value at line 1, column 1",
-        ),
-        (
-            "math_equal",
-            {"answer": r"so \boxed{0.50}", "expected": "0.5"},
-            "0.50 | 0.5 | they are equal",
-        ),
-    ],
-)
-def test_a_comparison_says_what_it_read_expected_and_decided(
-    comparison: str, arguments: dict[str, Any], expected: str
-) -> None:
-    assert said(comparison, **arguments) == expected
 
 
 def test_every_comparison_that_is_a_grader_explains_itself() -> None:
@@ -204,6 +55,10 @@ EXPLAINED: list[tuple[str, dict[str, Any]]] = [
     ("exact_match", {"answer": "Paris", "expected": "Paris"}),
     ("exact_match", {"answer": " ", "expected": "Paris"}),
     *[("exact_match", {"answer": "x", "expected": [*"abcdefg"][:many]}) for many in (4, 5, 6)],
+    ("exact_match", {"answer": "Lyon", "expected": "Paris"}),
+    ("exact_match", {"answer": "Paris", "expected": "Paris France"}),
+    ("exact_match", {"answer": "the Paris!", "expected": "paris"}),
+    ("exact_match", {"answer": "x", "expected": "a", "extract": "boxed"}),
     ("exact_match", {"answer": "x" * 500, "expected": "x" * 450 + "y"}),
     ("contains", {"answer": "z" * 99 + WORDS, "substring": "Fox"}),
     ("contains", {"answer": WORDS, "substring": "Fox", "case_sensitive": True}),
@@ -211,6 +66,8 @@ EXPLAINED: list[tuple[str, dict[str, Any]]] = [
     ("contains_all", {"answer": WORDS, "substrings": ["DOG", "Fox"]}),
     ("contains_all", {"answer": WORDS, "substrings": [*"jklmpq"]}),
     ("contains_any", {"answer": WORDS, "substrings": ["cat", "Fox"]}),
+    ("contains_all", {"answer": WORDS, "substrings": ["wolf", "Fox"]}),
+    ("contains_any", {"answer": WORDS, "substrings": ["cat", "wolf"]}),
     ("regex_match", {"answer": WORDS, "pattern": "f.x"}),
     ("regex_match", {"answer": WORDS, "pattern": "F.X", "ignore_case": True}),
     ("regex_match", {"answer": WORDS, "pattern": "F.X"}),
@@ -233,6 +90,10 @@ EXPLAINED: list[tuple[str, dict[str, Any]]] = [
     ("numeric_match", {"answer": "\\boxed{7}", "expected": 6, "extract": "boxed"}),
     ("numeric_match", {"answer": "7", "expected": 6, "extract": "boxed", "pick": "only"}),
     ("numeric_match", {"answer": "9", "expected": 6, "tolerance": 1, "relative_tolerance": 0.1}),
+    ("numeric_match", {"answer": "4.9", "expected": 5, "tolerance": 0.05}),
+    ("numeric_match", {"answer": "It isn't 42.", "expected": 42}),
+    ("numeric_match", {"answer": "5!", "expected": 5}),
+    ("numeric_match", {"answer": "many", "expected": 3}),
     ("numeric_match", {"answer": "1e999", "expected": 6}),
     ("choice_match", {"answer": "The answer is B", "expected": "B"}),
     ("choice_match", {"answer": "The answer is A", "expected": "B", "choices": CAPITALS}),
@@ -240,6 +101,8 @@ EXPLAINED: list[tuple[str, dict[str, Any]]] = [
     ("choice_match", {"answer": "B", "expected": "B", "extract": "boxed"}),
     ("math_equal", {"answer": "$x + 1$", "expected": "1 + x"}),
     ("math_equal", {"answer": "$x + 1$", "expected": "x"}),
+    ("math_equal", {"answer": r"\boxed{6 \times 7}", "expected": "42"}),
+    ("math_equal", {"answer": r"\boxed{5 cm}", "expected": "5 m"}),
     ("math_equal", {"answer": " ", "expected": "x"}),
     ("math_equal", {"answer": "x", "expected": "x", "extract": "boxed"}),
     ("json_match", {"answer": '{"a": 1}', "expected": {"a": 1}}),

@@ -159,7 +159,7 @@ def test_tolerances_are_exact_and_the_wider_holds(
         ("7", {"extract": "boxed"}, 0.0),
     ],
 )
-def test_pick_and_extract(answer: str, options: dict[str, Any], score: float) -> None:
+def test_pick_and_where_it_is_extracted(answer: str, options: dict[str, Any], score: float) -> None:
     assert numeric_match(answer, 7, **options) == score
 
 
@@ -225,13 +225,10 @@ def test_attack_a_number_that_is_denied_was_paid(answer: str) -> None:
     assert [numeric_match(answer, 42, pick=pick) for pick in picks] == [0.0] * 4
 
 
-def test_a_denial_of_something_else_denies_no_number() -> None:
+def test_a_denial_of_something_else_denies_no_number_and_an_exclamation_is_no_factorial() -> None:
     for answer in ("It is 42, not 41.", "Not at all: 42", "Why not? 42", "a knot 42"):
         assert numeric_match(answer, 42) == 1.0, answer
     assert numeric_match("It is not 41. It is 42.", 42, pick="last") == 1.0
-
-
-def test_an_exclamation_is_no_factorial() -> None:
     assert numeric_match("The answer is 5!", 5) == numeric_match("It is 5! Yes", 5) == 1.0
     assert numeric_match("5!", 5) == numeric_match("It is 5!/2", 5) == 0.0
 

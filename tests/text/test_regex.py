@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from assay.errors import InputError
@@ -9,18 +11,27 @@ from assay.text import regex_match
 from tests.each import each
 
 
-def test_search_and_full_match() -> None:
-    assert regex_match("order #42 sent", r"#\d+") == 1.0
-    assert regex_match("order #42 sent", r"#\d+", full=True) == 0.0
-    assert regex_match(" #42\n", r"#\d+", full=True) == 1.0
-    assert regex_match("ORDER", "order") == 0.0
-    assert regex_match("ORDER", "order", ignore_case=True) == 1.0
-    assert regex_match(None, "x") == 0.0
-
-
-def test_extraction() -> None:
-    assert regex_match("42 <answer>x</answer>", r"\d", extract="answer_tag") == 0.0
-    assert regex_match("42", r"\d", extract="answer_tag") == 0.0
+@each(
+    ("answer", "pattern", "options", "score"),
+    [
+        ("order #42 sent", r"#\d+", {}, 1.0),
+        ("order #42 sent", r"#\d+", {"full": True}, 0.0),
+        (" #42\n", r"#\d+", {"full": True}, 1.0),
+        ("ORDER", "order", {}, 0.0),
+        ("ORDER", "order", {"ignore_case": True}, 1.0),
+        (None, "x", {}, 0.0),
+        ("42 <answer>x</answer>", r"\d", {"extract": "answer_tag"}, 0.0),
+        ("42", r"\d", {"extract": "answer_tag"}, 0.0),
+        ("a\ud800b", "^a.b$", {}, 1.0),
+        # One line end after the answer does not count.
+        *(("5\r\n", "^5$", {}, 1.0), ("5\n", "^5$", {}, 1.0), ("5\n", "5\\n", {}, 1.0)),
+        *(("5\n\n", "^5$", {}, 0.0), ("4\n5", "^5$", {}, 0.0)),
+    ],
+)
+def test_search_and_full_match(
+    answer: str | None, pattern: str, options: dict[str, Any], score: float
+) -> None:
+    assert regex_match(answer, pattern, **options) == score
 
 
 @each(
@@ -38,29 +49,12 @@ def test_extraction() -> None:
         ("\ud800", "half a character"),
     ],
 )
-def test_a_pattern_that_is_refused_says_what_to_write(pattern: str, hint: str) -> None:
+def test_a_pattern_that_is_refused_says_what_to_write_and_prints_nothing(
+    pattern: str, hint: str, capfd: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(InputError, match=hint):
         regex_match("ab", pattern)
-
-
-def test_refusing_prints_nothing(capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(InputError):
-        regex_match("ab", "(")
     assert capfd.readouterr() == ("", "")
-
-
-def test_half_a_character_in_the_answer_is_no_error() -> None:
-    assert regex_match("a\ud800b", "^a.b$") == 1.0
-
-
-def test_one_line_end_after_the_answer_does_not_count() -> None:
-    assert (
-        regex_match("5\r\n", "^5$")
-        == regex_match("5\n", "^5$")
-        == regex_match("5\n", "5\\n")
-        == 1.0
-    )
-    assert regex_match("5\n\n", "^5$") == regex_match("4\n5", "^5$") == 0.0
 
 
 def test_letters_match_composed_and_decomposed() -> None:

@@ -71,15 +71,14 @@ def test_what_is_no_json(text: str, reason: str) -> None:
     assert reason in parsed.error
 
 
-def test_pick_among_fences() -> None:
+def test_pick_among_fences_and_strict_without_prose() -> None:
     two = "```json\n[1]\n```\n```json\n[2]\n```"
     assert parse_json(two, pick="first").value == [1]
     assert not parse_json(two, pick="only").ok
     assert parse_json(two.replace("2", "1"), pick="only").value == [1]
     assert json_match("[1] or [2]", [2], pick="only") == 0.0
-
-
-def test_strict_takes_no_prose() -> None:
+    assert "several values" in parse_json("[1] or [2]", pick="only").error
+    assert json_match("[1] <answer>[2]</answer> [3]", [2], extract="answer_tag") == 1.0
     assert parse_json("see [1]", strict=True).ok is False
     assert json_match("see [1]", [1], strict=True) == 0.0
     assert json_match(" [1] ", [1], strict=True) == 1.0
@@ -250,11 +249,8 @@ def test_both_ways_of_validating_agree(size: int) -> None:
 def test_attack_whole_numbers_that_a_float_would_round(number: int, off: int, end: str) -> None:
     """9007199254740993.0 was 9007199254740992."""
     assert json_match(f'{{"n": {number}{end}}}', {"n": number + off}) == float(not off)
-
-
-def test_other_numbers_stay_floats() -> None:
     for text in ("1e300", "1e20", "0.1", "12345678901234567.5", "9007199254740992.0"):
-        assert isinstance(parse_json(text).value, float)
+        assert isinstance(parse_json(text).value, float)  # other numbers stay floats
 
 
 def test_an_expected_value_that_is_no_json_is_its_authors_fault() -> None:

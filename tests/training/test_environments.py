@@ -129,16 +129,12 @@ def test_a_tool_is_a_method_with_a_signature_and_a_docstring(place: str) -> None
         methods = inspect.getmembers(kind, predicate=inspect.isfunction)
         shown = [name for name, _ in methods if not name.startswith("_")]
         assert shown == ["deposit", "reset"]
-        signature = inspect.signature(rollout.deposit)
-        assert list(signature.parameters) == ["euros", "kind", "notes"]
-        assert signature.parameters["euros"].default is inspect.Parameter.empty
-        assert signature.parameters["kind"].default == "cash"
-        assert get_type_hints(rollout.deposit) == {
-            "euros": int,
-            "kind": Literal["cash", "cheque"],
-            "notes": list[str],
-            "return": str,
-        }
+        parameters = inspect.signature(rollout.deposit).parameters
+        assert [*parameters] == ["euros", "kind", "notes"]
+        assert parameters["euros"].default is inspect.Parameter.empty
+        assert parameters["kind"].default == "cash"
+        types = {"euros": int, "kind": Literal["cash", "cheque"], "notes": list[str]}
+        assert get_type_hints(rollout.deposit) == types | {"return": str}
         assert inspect.getdoc(rollout.deposit) == (
             "Put money into the account.\n\nArgs:\n"
             "    euros: How many.\n    kind: kind\n    notes: notes"
@@ -202,12 +198,18 @@ def test_the_last_message_is_the_answer_and_a_tools_words_are_none(place: str) -
 
 
 def test_the_answer_may_be_handed_in_and_the_environment_own_the_reward(place: str) -> None:
-    with environment_factory(place, "capital", submit=True) as world:
+    """Also in another process that plays, for which the factory is pickled."""
+    with environment_factory(place, "capital", submit=True, name="mine") as world:
+        copy = pickle.loads(pickle.dumps(world))
         rollout: Any = world()
+        rollout.reset(country="France")
+        assert asyncio.run(rollout.get_reward()) == 0.0
+    with copy:
+        rollout = copy()
         rollout.reset(country="France")
         asyncio.run(rollout.submit(answer="Lyon"))
         asyncio.run(rollout.submit(answer="Paris"))
-        assert asyncio.run(rollout.get_reward()) == 1.0
+        assert (asyncio.run(rollout.get_reward()), type(rollout).__name__) == (1.0, "mine")
         rollout.reset(country="France")
         assert asyncio.run(rollout.get_reward()) == 0.0
 
@@ -256,26 +258,17 @@ def test_two_environments_are_rewarded_each_by_its_own(places: dict[str, str]) -
         assert _graded(capitals, rollouts, "Paris") == [None, 1.0]
 
 
-def test_a_factory_is_pickled_for_a_process_that_plays(place: str) -> None:
-    with environment_factory(place, "capital", submit=True, name="mine") as world:
-        copy = pickle.loads(pickle.dumps(world))
-    with copy:
-        rollout: Any = copy()
-        rollout.reset(country="France")
-        asyncio.run(rollout.submit(answer="Paris"))
-        assert (asyncio.run(rollout.get_reward()), type(rollout).__name__) == (1.0, "mine")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("ends", ["raise SystemExit(3)", "1 / 0", "os.kill(os.getpid(), 2)"])
 def test_sessions_end_when_training_crashes(place: str, tmp_path: Path, ends: str) -> None:
     closed = tmp_path / "closed"
-    script = (
-        "import os\n"
-        "from assay.training.trl import environment_factory\n"
-        f"rollout = environment_factory({place!r}, 'save')()\n"
-        f"rollout.reset(closed={str(closed)!r})\n{ends}\n"
-    )
+    script = f"""if True:
+        import os
+        from assay.training.trl import environment_factory
+        rollout = environment_factory({place!r}, 'save')()
+        rollout.reset(closed={str(closed)!r})
+        {ends}
+    """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
     assert done.returncode != 0
     until(closed.exists)

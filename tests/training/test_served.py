@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
-import io
 import json
 import pickle
+import socket
 import threading
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
+import httpx
 import pytest
-from aiohttp import ClientSession, web
 
 from assay import Client
 from assay.client import AuthError
@@ -25,6 +24,7 @@ from assay.scoring.json_safe import Json
 from assay.training import Reward
 from assay.types.submission import Submission
 from tests.client_modes import Server, running
+from tests.endpoint_servers import Asked, faulty, raw
 from tests.server_process import ServerProcess
 
 ROWS: list[dict[str, Json]] = [
@@ -43,7 +43,7 @@ SLOW = HALF.replace("    return", "    import time\n    time.sleep(0.2)\n    ret
 GRADED = [1.0, 0.0, 1.0, 1.0]
 NONE = [None] * len(ROWS)
 
-_PASSED = ("Authorization", "Content-Type", "Idempotency-Key")
+_PASSED = ("authorization", "content-type", "idempotency-key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +70,7 @@ Fault: TypeAlias = "Callable[[Said, bytes], Said | str]"
 class Between:
     """What stands between the client and the server: it spoils the first replies to gradings."""
 
+    to: str
     fault: Fault
     times: int
     url: str = ""
@@ -77,73 +78,36 @@ class Between:
     keys: list[str] = field(default_factory=list[str])
     bodies: list[bytes] = field(default_factory=list[bytes])
 
-    async def answer(
-        self, request: web.Request, session: ClientSession, to: str
-    ) -> web.StreamResponse:
-        body = await request.read()
-        sent = {name: request.headers[name] for name in _PASSED if name in request.headers}
-        target = to + request.path_qs
-        async with session.request(
-            request.method, target, headers=sent, data=io.BytesIO(body)
-        ) as reply:
-            said = Said(reply.status, await reply.read())
+    def reply(self, connection: socket.socket, asked: Asked, over: threading.Event) -> None:
+        """As a `FaultServer` has it."""
+        sent = {name: asked.headers[name] for name in _PASSED if name in asked.headers}
+        to = self.to + asked.path
+        answered = httpx.request(asked.method, to, content=asked.body, headers=sent, timeout=60)
+        said = Said(answered.status_code, answered.content)
         found: Said | str = said
-        if request.path.endswith("/grade"):
+        if asked.path.endswith("/grade"):
             self.asked += 1
-            self.keys.append(request.headers["Idempotency-Key"])
-            self.bodies.append(body)
+            self.keys.append(asked.headers["idempotency-key"])
+            self.bodies.append(asked.body)
             if self.asked <= self.times:
-                found = self.fault(said, body)
+                found = self.fault(said, asked.body)
         if isinstance(found, Said):
-            return web.Response(
-                body=found.body,
-                status=found.status,
-                headers=found.headers,
-                content_type=found.media,
-            )
-        head = (
-            f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(said.body)}"
-        )
-        transport = request.transport
-        assert transport is not None
-        transport.write(head.encode() + b"\r\n\r\n" + said.body[:40])
+            headers: dict[str, Any] = {**found.headers}
+            reply = raw(found.body, found.status, kind=found.media, **headers)
+        else:
+            reply = raw(said.body[:40], length=len(said.body))
+        reply(connection, asked, over)
         if found == "hang":
-            await asyncio.Event().wait()
-        transport.close()
-        return web.Response()
+            over.wait(20)
 
 
 @contextmanager
 def between(to: str, fault: Fault, times: int) -> Generator[Between]:
-    """It listens in a thread of its own, as long as it is needed."""
-    found, ready, loop = Between(fault, times), threading.Event(), asyncio.new_event_loop()
-    ended = asyncio.Event()
-
-    async def serve() -> None:
-        async with ClientSession() as session:
-
-            async def handle(request: web.Request) -> web.StreamResponse:
-                return await found.answer(request, session, to)
-
-            app = web.Application(client_max_size=64 << 20)
-            app.router.add_route("*", "/{path:.*}", handle)
-            runner = web.AppRunner(app, shutdown_timeout=0.01)
-            await runner.setup()
-            await web.TCPSite(runner, "127.0.0.1", 0).start()
-            found.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-            ready.set()
-            await ended.wait()
-            await runner.cleanup()
-
-    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()))
-    thread.start()
-    try:
-        assert ready.wait(20)
+    """It listens as long as it is needed."""
+    found = Between(to, fault, times)
+    with faulty(found.reply) as server:
+        found.url = server.url
         yield found
-    finally:
-        loop.call_soon_threadsafe(ended.set)
-        thread.join()
-        loop.close()
 
 
 class Waits:
@@ -185,9 +149,8 @@ def _key(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _status(status: int, **headers: str) -> Fault:
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
     body = json.dumps({"title": "no", "status": status, "detail": "not now"}).encode()
-    return lambda _said, _asked: Said(status, body, named)
+    return lambda _said, _asked: Said(status, body, headers)
 
 
 def _result(**changed: Json) -> Fault:
@@ -450,6 +413,4 @@ def test_a_server_that_is_killed_and_started_again_in_the_middle_of_a_batch_grad
 
 
 def _metrics(process: ServerProcess) -> str:
-    import httpx
-
     return httpx.get(f"{process.url}/metrics", headers=process.headers).text
