@@ -121,15 +121,11 @@ def test_the_mean_is_over_graded_runs_and_says_how_many() -> None:
         assert Job(runs=none).reward is None
 
 
-def test_runs_by_task_and_by_group() -> None:
+def test_a_job_has_its_runs_by_task_and_by_group_and_survives_its_json() -> None:
     first, second, alone = run("a", 1.0, group="g1"), run("a", 0.0, group="g2"), run("b", 0.5)
-    job = Job(runs=[first, second, alone])
-    assert job.results == {"a": [first, second], "b": [alone]}
-    assert job.groups == {"g1": [first], "g2": [second], "b": [alone]}
-
-
-def test_ids_are_unique_and_a_job_survives_its_json() -> None:
-    job = Job(name="nightly", group=3, runs=[run("a", 1.0), run("b", 1.0, error=True)])
+    job = Job(name="nightly", group=3, runs=[first, second, alone, run("b", 1.0, error=True)])
+    assert job.results == {"a": [first, second], "b": job.runs[2:]}
+    assert job.groups == {"g1": [first], "g2": [second], "b": job.runs[2:]}
     assert job.id != Job().id
     assert Job.from_dict(json.loads(json.dumps(job.to_dict()))) == job
 

@@ -99,19 +99,13 @@ def test_what_cannot_be_parsed_is_the_text_and_says_why(
     assert why in answer.error
 
 
-def test_without_an_answer() -> None:
+def test_an_answer_that_is_none_or_a_value_already_and_a_type_that_is_none() -> None:
     answer = parse(int, None)
     assert (answer.content, answer.raw, answer.error) == (None, "", "there is no answer")
-
-
-def test_an_answer_that_is_a_value_already() -> None:
     assert parse(int, 3) == Answer(3, "3")
     assert parse(City, {"name": "Oslo"}).content == City(name="Oslo")
     failed = parse(int, ["x"])
     assert (failed.ok, failed.content, failed.raw) == (False, ["x"], "['x']")
-
-
-def test_a_type_that_pydantic_does_not_know() -> None:
     with pytest.raises(InputError, match=r"returns: .* is not a type that can be parsed"):
         type_adapter(object().__class__.__subclasses__, what="returns")
 

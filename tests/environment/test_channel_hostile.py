@@ -92,19 +92,18 @@ async def test_a_frame_of_the_limit_is_taken_and_one_byte_more_is_not(
         assert await peer.read() is None
 
 
-async def test_whoever_has_not_said_hello_may_say_little(served: ServedProcess) -> None:
+async def test_who_has_not_said_hello_may_say_little_and_nobody_masses_of_values(
+    served: ServedProcess,
+) -> None:
     async with unharmed(served.port), raw(served.port) as peer:
         await peer.send(b'{"x": "' + b"y" * 70_000)
         assert error_of(await peer.read())[0] == -32600
         assert await peer.read() is None
-
-
-async def test_masses_of_values_are_refused_before_they_are_read(served: ServedProcess) -> None:
-    async with unharmed(served.port), raw(served.port) as peer:
-        await peer.result("hello")
-        await peer.send(b'{"id": 1, "method": "hello", "params": {"x": [' + b"[]," * 4_000_000)
-        await peer.send(b"[]]}}\n")
-        assert error_of(await peer.read())[0] == -32700
+        async with raw(served.port) as known:
+            await known.result("hello")
+            await known.send(b'{"id": 1, "method": "hello", "params": {"x": [' + b"[]," * 4_000_000)
+            await known.send(b"[]]}}\n")
+            assert error_of(await known.read())[0] == -32700  # before they are read
 
 
 async def test_names_of_megabytes_cost_nobody_time(served: ServedProcess) -> None:
@@ -165,21 +164,22 @@ async def test_who_asks_and_reads_nothing_piles_up_nothing_and_is_hung_up_on(
                 await asyncio.to_thread(say_for_ever, deaf)
 
 
-async def test_half_a_frame_is_nothing(served: ServedProcess) -> None:
+async def test_half_a_frame_is_nothing_and_calls_in_any_pieces_are_calls(
+    served: ServedProcess,
+) -> None:
     async with unharmed(served.port):
         async with raw(served.port) as peer:
             await peer.send(_call()[:-9])
         async with started(served.port) as peer:
             await peer.send(b'{"id": 3, "method": "tasks.grade", "params": {"answer": "3"}}')
             peer.abort()
-
-
-async def test_calls_in_any_pieces_are_calls(served: ServedProcess) -> None:
-    async with raw(served.port) as peer:
-        calls = _call(id="a") + _call(id="b", method="tasks.list") + _call(id="c", method="nope")
-        for byte in calls:
-            await peer.send(bytes([byte]))
-        assert [(await peer.read() or {})["id"] for _ in range(3)] == ["a", "b", "c"]
+        async with raw(served.port) as peer:
+            calls = (
+                _call(id="a") + _call(id="b", method="tasks.list") + _call(id="c", method="nope")
+            )
+            for byte in calls:
+                await peer.send(bytes([byte]))
+            assert [(await peer.read() or {})["id"] for _ in range(3)] == ["a", "b", "c"]
 
 
 async def test_a_notification_is_done_and_not_answered(served: ServedProcess) -> None:

@@ -9,7 +9,6 @@ from typing import cast
 import pytest
 
 from assay.errors import InputError
-from assay.graders.base import AskedNode
 from assay.graders.binary_judge import DEFAULT_USER_TEMPLATE, BinaryJudgeGrader
 from assay.graders.judges.template import render
 from assay.graders.judges.template_context import (
@@ -24,6 +23,7 @@ from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.testing import Asked, FakeJudge
 from assay.types.thread import StringThread
+from tests import judge_forms
 from tests.each import each
 
 CRITERIA = "The answer names the capital of France."
@@ -52,10 +52,8 @@ def says(
 
 async def graded(fake: FakeJudge, answer: str, **options: object) -> SubScore:
     """The node, also of an error."""
-    given: dict[str, object] = {"criteria": CRITERIA, "model": fake.model, **options}
-    node: AskedNode = {"name": "judge", "weight": 1.0, "gate": False}
-    (found,) = await BinaryJudgeGrader.score_each(node, [{"answer": answer, **given}], {})
-    return found if isinstance(found, SubScore) else cast("SubScore", found.subscore)
+    given = {"answer": answer, "criteria": CRITERIA, "model": fake.model, **options}
+    return await judge_forms.graded(BinaryJudgeGrader, **given)
 
 
 @each(("score", "value"), [("PASS", 1.0), ("FAIL", 0.0)])

@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from assay.errors import GraderError, InputError
+from assay.errors import InputError
 from assay.graders import LLMJudgeGrader
 from assay.graders.judges.dialogue import Dialogue
 from assay.graders.model_judge import ModelJudgeGrader
@@ -17,6 +17,7 @@ from assay.testing import Asked, FakeJudge
 from assay.types.picture import Picture
 from assay.types.thread import StringThread
 from tests.each import each
+from tests.judge_forms import graded
 from tests.pictures import png
 
 Talk = Sequence[tuple[str, str]]
@@ -52,21 +53,10 @@ async def judged(
     talk: Talk, answer: Callable[[Asked], object], **options: object
 ) -> tuple[SubScore, list[Asked]]:
     given: dict[str, object] = {"criteria": ["Says so"], "canary": 0.0, **options}
+    thread = StringThread(talk)
     with FakeJudge(answer) as fake:
-        thread = StringThread(talk)
-        try:
-            node = await LLMJudgeGrader.grade(
-                1.0,
-                None,
-                gate=False,
-                thread=thread,
-                answer=thread.completion(),
-                model=fake.model,
-                **given,
-            )
-        except GraderError as error:
-            node = cast("SubScore", error.subscore)
-        return node, list(fake.requests)
+        said = {"thread": thread, "answer": thread.completion(), "model": fake.model}
+        return await graded(LLMJudgeGrader, **said, **given), list(fake.requests)
 
 
 def values(node: SubScore) -> list[tuple[str, float | None]]:

@@ -17,6 +17,7 @@ from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.types.submission import Submission
 from tests.each import each
+from tests.judge_forms import graded
 from tests.judge_models import asked_text, met, model
 
 _ANSWER = "The capital is Canberra. It was chosen in 1908."
@@ -40,19 +41,7 @@ async def judged(
 ) -> tuple[SubScore, list[Request]]:
     parameters: dict[str, object] = {"answer": _ANSWER, "canary": 0.0, **more}
     with model(say) as (name, asked):
-        return await outcome(criteria=criteria, model=name, **parameters), asked
-
-
-async def grade(**parameters: object) -> SubScore:
-    return await LLMJudgeGrader.grade(1.0, None, gate=False, **parameters)
-
-
-async def outcome(**parameters: object) -> SubScore:
-    """The node, also where the grader failed."""
-    try:
-        return await grade(**parameters)
-    except GraderError as error:
-        return cast("SubScore", error.subscore)
+        return await graded(LLMJudgeGrader, criteria=criteria, model=name, **parameters), asked
 
 
 CAPITAL, DATE, RUDE = "names the capital", ("gives the date", 2.0), ("is rude", -1.0)
@@ -117,7 +106,9 @@ async def test_the_judge_is_shown_question_reference_and_answer_in_fences() -> N
 )
 async def test_impossible_options_are_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(GraderError, match=message) as caught:
-        await grade(**{"answer": "x", "criteria": ["capital"], **options})
+        await LLMJudgeGrader.grade(
+            1.0, None, gate=False, **{"answer": "x", "criteria": ["capital"], **options}
+        )
     assert isinstance(caught.value.__cause__, InputError)
 
 

@@ -304,10 +304,8 @@ def test_what_could_not_be_graded_is_no_verdict_and_bad_input_is_said(runner: Ru
     assert bad.code == 2
     assert "::error title=assay::assay run ended with 2" in bad.log
     suite(runner, "first", "second")
-    judge = "- {type: llm_judge, model: 'http://127.0.0.1:9/v1#m', criteria: [It is right]}\n"
-    (runner.workspace / "judge.yaml").write_text(judge, "utf-8")
-    (runner.workspace / "rows.jsonl").write_text('{"answer": "4", "prompt": "2+2"}\n', "utf-8")
-    dead = runner.job(command="grade", paths="rows.jsonl judge.yaml", **{"pass-rate": "0"})
+    rows(runner, '{"answer": "4"}\n', graders="- {type: exact_match}\n")  # with what?
+    dead = runner.job(**TWICE, **{"pass-rate": "0"})
     assert dead.code == 3, dead.log
     assert dead.outputs["outcome"] == "no verdict"
     assert dead.outputs["reward"] == ""
@@ -354,12 +352,12 @@ def test_a_name_is_no_markup(runner: Runner) -> None:
 
 TWICE = {"command": "grade", "paths": "rows.jsonl graders.yaml"}
 RIGHT = '{"answer": "yes"}\n'
+YES = "- {type: contains, substring: 'yes'}\n"
 
 
-def rows(runner: Runner, text: str = RIGHT) -> None:
+def rows(runner: Runner, text: str = RIGHT, graders: str = YES) -> None:
     """Recorded answers that pass where they say yes."""
     (runner.workspace / "rows.jsonl").write_text(text, "utf-8")
-    graders = "- {type: contains, substring: 'yes'}\n"
     (runner.workspace / "graders.yaml").write_text(graders, "utf-8")
 
 

@@ -35,6 +35,8 @@ pytestmark = [
 ]
 
 Shell = Callable[..., CommandResult]
+only_self = pytest.mark.parametrize("who", ["self"], indirect=True)
+"""For what an ordinary user need not try: the same code, or what is out of his reach."""
 
 
 @pytest.fixture(params=["self", "ordinary"])
@@ -110,6 +112,7 @@ def test_commands_run_in_a_container_whose_second_process_has_ended(who: str) ->
     assert (done.stdout, done.returncode) == ("ran\n\n", 0), done.stderr
 
 
+@only_self
 @each("word, code", [("no-such-program", 127), ("./kept", 126)])
 def test_missing_program_is_the_submissions_fault(workspace: Path, word: str, code: int) -> None:
     assert run_command_sync([word], workspace=str(workspace)).exit_code == code
@@ -173,11 +176,8 @@ with open(f"/proc/{os.getppid()}/mem", "r+b") as memory: memory.write(b"x")"""
     assert result.stdout == "still here\n"
 
 
-def test_copy_where_overlays_are_refused(
-    workspace: Path, who: str, planned: Callable[..., None]
-) -> None:
-    if who == "ordinary":
-        pytest.skip("the same code")
+@only_self
+def test_copy_where_overlays_are_refused(workspace: Path, planned: Callable[..., None]) -> None:
     planned(overlay=False)
     line = "stat -f -c %T .; echo more >> kept; cat kept"
     result = run_command_sync(["/bin/bash", "-c", line], workspace=str(workspace))
@@ -226,22 +226,20 @@ TOOLS = {
 }
 
 
+@only_self
 @each("tool", TOOLS)
-def test_everyday_tools_work(bash: Shell, tool: str, who: str) -> None:
+def test_everyday_tools_work(bash: Shell, tool: str) -> None:
     program = {"sanitizer": "gcc", "terminal": "script"}.get(tool, tool)
-    if who == "ordinary" or (
-        not shutil.which(program) and program in ("git", "gcc", "node", "java", "script")
-    ):
-        pytest.skip("not installed, or tried already")
+    if program in ("git", "gcc", "node", "java", "script") and not shutil.which(program):
+        pytest.skip("not installed")
     result = bash(TOOLS[tool])
     if tool == "sanitizer" and "libasan" in result.stderr:
         pytest.skip("no libasan")
     assert result.exit_code == 0, result.stderr
 
 
-def test_mounts(bash: Shell, workspace: Path, tmp_path: Path, who: str) -> None:
-    if who == "ordinary":
-        pytest.skip("cannot enter tmp_path")
+@only_self
+def test_mounts(bash: Shell, tmp_path: Path) -> None:
     tools, notes = tmp_path / "tools", tmp_path / "notes"
     for place in (tools, notes):
         place.mkdir(mode=0o700)
@@ -260,9 +258,8 @@ def test_mounts(bash: Shell, workspace: Path, tmp_path: Path, who: str) -> None:
     assert (tools / "file").read_text() == "tools"
 
 
-def test_interpreter_outside_of_usr(bash: Shell, who: str) -> None:
-    if who == "ordinary":
-        pytest.skip("may not read the interpreter of the tests")
+@only_self
+def test_interpreter_outside_of_usr(bash: Shell) -> None:
     prefix = sys.base_prefix
     mounts = [] if prefix.startswith("/usr") else [Mount(source=prefix, target=prefix)]
     assert (
@@ -359,9 +356,9 @@ def test_no_power_and_no_identity_of_the_host(bash: Shell) -> None:
     assert lines[8:] == ["0", "1", "2", "3"]  # 3: the listing itself
 
 
+@only_self
+@pytest.mark.skipif(os.getuid() != 0, reason="not as root")
 def test_root_lends_out_an_id_that_owns_nothing(workspace: Path, who: str) -> None:
-    if who == "ordinary" or os.getuid() != 0:
-        pytest.skip("not as root")
     mark = marker()
     with start_driver(who, ["sleep", mark], workspace) as driver:
         owners = {Path("/proc", pid).stat().st_uid for pid in wait_for(mark)}
@@ -575,9 +572,7 @@ def test_processes_die_when_assay_is_killed_during_the_set_up(workspace: Path, w
         wait_until_gone(mark)
 
 
-def test_no_zombie_is_left_to_a_first_process_that_reaps_nothing(who: str) -> None:
-    if who == "ordinary":
-        pytest.skip("the same code")
+def test_no_zombie_is_left_to_a_first_process_that_reaps_nothing() -> None:
     # As in a container: orphans come to this process, which never waits for them.
     code = """
 import ctypes, glob

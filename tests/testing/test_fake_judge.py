@@ -71,24 +71,17 @@ def met() -> Iterator[FakeJudge]:
         yield fake
 
 
-def test_openais_client_reads_a_reply_and_its_usage(met: FakeJudge) -> None:
+def test_both_clients_read_a_reply_and_its_usage(met: FakeJudge) -> None:
     reply = ask_openai(met, "x" * 400)
     assert reply.choices[0].message.content == _MET
     assert reply.choices[0].finish_reason == "stop"
     assert (reply.model, reply.system_fingerprint) == ("any", "fp_fake")
     usage = reply.usage
     assert (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens) == (100, 5, 105)
-
-
-def test_anthropics_client_reads_a_reply_and_its_usage(met: FakeJudge) -> None:
-    reply = ask_anthropic(met, "x" * 400, system="y" * 40)
-    assert reply.content[0].text == _MET
-    assert (reply.stop_reason, reply.usage.input_tokens, reply.usage.output_tokens) == (
-        "end_turn",
-        110,
-        5,
-    )
-    assert met.requests[0].system == "y" * 40
+    other = ask_anthropic(met, "x" * 400, system="y" * 40)
+    assert (other.content[0].text, other.stop_reason) == (_MET, "end_turn")
+    assert (other.usage.input_tokens, other.usage.output_tokens) == (110, 5)
+    assert met.requests[1].system == "y" * 40
 
 
 def test_a_schema_is_seen_in_both_forms(met: FakeJudge) -> None:

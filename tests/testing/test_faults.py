@@ -207,9 +207,11 @@ def kinds(plan: FaultPlan, many: int) -> list[str]:
     return [fault.kind if fault else "" for fault in map(plan.next, asked)]
 
 
-def test_a_plan_goes_in_order_and_ends() -> None:
+def test_a_plan_goes_in_order_and_ends_or_is_a_function() -> None:
     assert kinds(FaultPlan(["500x2", None, "429"]), 6) == ["500", "500", "", "429", "", ""]
     assert kinds(FaultPlan(["500", "429:at=2x2"]), 5) == ["500", "", "429", "429", ""]
+    odd = FaultPlan(lambda asked: Fault("500") if asked.index % 2 else None)
+    assert kinds(odd, 4) == ["", "500", "", "500"]
 
 
 def test_chance_is_the_same_with_the_same_seed() -> None:
@@ -217,13 +219,6 @@ def test_chance_is_the_same_with_the_same_seed() -> None:
     assert first == kinds(FaultPlan(["500:probability=0.3"], seed=1), 200)
     assert first != kinds(FaultPlan(["500:probability=0.3"], seed=2), 200)
     assert 30 < first.count("500") < 90
-
-
-def test_a_function_plans() -> None:
-    def plan(asked: Asked) -> Fault | None:
-        return Fault("500") if asked.index % 2 else None
-
-    assert kinds(FaultPlan(plan), 4) == ["", "500", "", "500"]
 
 
 _DOCUMENT, _ASKED = "Canberra is the capital.", "Which city is the capital?"

@@ -254,22 +254,15 @@ async def _any(awaited: Any) -> Any:
     return await awaited
 
 
-def test_a_trace_of_verifiers_is_graded_with_its_question_and_its_words() -> None:
-    def seen(question: str, answer: str, expected: str, thread: Any) -> float:
+def test_a_conversation_of_verifiers_and_of_slime_ends_with_what_was_said() -> None:
+    def seen(thread: Any, question: str, answer: str, expected: str = "4") -> float:
         turns = [(turn.role, turn.content) for turn in thread.turns]
         assert turns == [("user", "2+2?"), ("assistant", "4")]
         return float((question, answer, expected) == ("2+2?", "4", "4"))
 
     trace = SimpleNamespace(messages=[SimpleNamespace(**one) for one in [*CHAT, *_said("4")]])
     assert asyncio.run(_any(verifiers.reward_function(seen)({"answer": "4"}, trace))) == 1.0
-
-
-def test_slimes_conversation_ends_with_what_was_said() -> None:
-    def seen(thread: Any) -> float:
-        return float([turn.content for turn in thread.turns] == ["2+2?", "4"])
-
-    reward = slime.reward_function(seen)
-    assert asyncio.run(_any(reward(None, Sample("4", None, CHAT)))) == 1.0
+    assert asyncio.run(_any(slime.reward_function(seen)(None, Sample("4", None, CHAT)))) == 1.0
 
 
 def test_a_misspelt_on_error_is_refused_and_makes_no_zeros() -> None:

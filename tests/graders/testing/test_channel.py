@@ -32,7 +32,11 @@ RUN: list[dict[str, Json]] = [
     {"event": "start", "id": "a"},
     {"event": "result", "id": "a", "outcome": "passed", "seconds": 0.5, "message": ""},
     {"event": "canary", "name": "canary1", "outcome": "failed", "message": "planted"},
+    {"event": "ready"},
     {"event": "tamper", "what": "the runner was changed"},
+    {"event": "undecided", "what": "object:kit.add"},
+    {"event": "note", "what": "a callback"},
+    {"event": "needs", "test": "a", "what": "class:kit.Point"},
     {"event": "end", "exit": 1},
 ]
 
@@ -58,7 +62,10 @@ def test_a_genuine_report_is_heard() -> None:
     assert heard.outcomes["a"].outcome == "passed"
     assert heard.outcomes["a"].seconds == 0.5
     assert heard.canaries == {"canary1": ("failed", "planted")}
+    assert heard.ready
     assert heard.tampering == ["the runner was changed"]
+    assert (heard.undecided, heard.notes) == (["object:kit.add"], ["a callback"])
+    assert heard.needs == {"a": ["class:kit.Point"]}
     assert heard.exit == 1
     assert reader.forged == ""
 
@@ -162,7 +169,7 @@ async def connect(channel: RunnerChannel) -> Client:
 
 
 async def test_the_first_to_connect_gets_the_brief() -> None:
-    brief = Brief(hidden={"test_a.py": "assert 'ä'"}, shuffle=False, skip=["x"])
+    brief = Brief(hidden={"test_a.py": "assert 'ä'"}, shuffle=False, skip=["x"], loose=["k.K"])
     async with open_channel(brief) as channel:
         client = await connect(channel)
         with client.link:
@@ -172,6 +179,7 @@ async def test_the_first_to_connect_gets_the_brief() -> None:
     told = client.brief
     assert told["hidden"] == {"test_a.py": "assert 'ä'"}
     assert (told["v"], told["shuffle"], told["skip"]) == (1, False, ["x"])
+    assert told["loose"] == ["k.K"]
     assert told["canary"] == {"name": channel.canary[0], "planted": channel.canary[1]}
 
 

@@ -15,9 +15,9 @@ from assay.errors import GraderError, InputError
 from assay.graders.testing import prerequisites
 from assay.graders.testing.attempt import RunnerPlan, TestCommand
 from assay.graders.testing.channel import RunnerReport
-from assay.graders.testing.commands import implied_report, read_command
+from assay.graders.testing.commands import first_program, implied_report, read_command
 from assay.graders.testing.expected import answer_given, expect
-from assay.graders.testing.outcomes import Outcome, TestOutcome
+from assay.graders.testing.outcomes import Outcome, TestOutcome, is_separable, mode_of
 from assay.graders.testing.python_ids import PythonTests, read_python_tests
 from assay.graders.testing.runners import find_python, has_editable_pytest
 from assay.graders.tests import TestsGrader
@@ -65,6 +65,22 @@ def test_the_runner_of_a_line(
         assert " ".join(found.args) == args
 
 
+@each(
+    "line, program",
+    [
+        ("kit-test -q", "kit-test"),
+        ("cd x && export A=1; kit-test", "kit-test"),
+        ("env A=1 timeout 5 kit-test", "kit-test"),
+        ("PATH=/opt/kit kit-test", ""),
+        ("./kit-test", ""),
+        ("$KIT test", ""),
+        ("", ""),
+    ],
+)
+def test_the_program_that_a_line_wants_to_find_is_known(line: str, program: str) -> None:
+    assert first_program(line) == program
+
+
 def test_scripts_that_a_line_runs_are_known() -> None:
     assert read_command("python3 gen.py && pytest").scripts == ("gen.py",)
     assert read_command("node build.js && node --test").scripts == ("build.js",)
@@ -107,6 +123,8 @@ def test_a_recipe_in_plain_words_is_looked_up(tmp_path: Path) -> None:
     found = read_command("make test", str(tmp_path))
     assert (found.runner, found.cwd, found.exact) == ("pytest", "py", False)
     assert read_command("make all", str(tmp_path)).runner == "unknown"
+    (tmp_path / "GNUmakefile").write_text("test:\n\tnode --test\n", encoding="utf-8")
+    assert read_command("make test", str(tmp_path)).runner == "node"  # as make itself chooses
 
 
 @each(
@@ -143,6 +161,23 @@ def test_what_a_command_says_by_its_name_is_no_guess(line: str, report: str | No
     else:
         TestsGrader.check_options({"cmd": line})
     assert TestsGrader.implied({"cmd": line, "format": "tap"}) is None
+
+
+def test_tests_are_judged_apart_where_it_is_said_and_can_be() -> None:
+    for cmd in ("pytest -q", "python3 -m unittest", "node --test"):
+        assert mode_of("process", cmd) == "process"
+        assert mode_of("auto", cmd) == mode_of("shared", cmd) == "shared"
+    for cmd in ("cargo test", "pytest 'a"):
+        assert not is_separable(cmd)
+    with pytest.raises(InputError, match="not available for 'cargo'") as raised:
+        mode_of("process", "cargo test")
+    assert "pytest, unittest and node --test have it" in raised.value.hint
+
+
+def test_the_script_of_a_package_says_whether_it_can_be_judged_apart(tmp_path: Path) -> None:
+    (tmp_path / "package.json").write_text('{"scripts": {"test": "node --test"}}', "utf-8")
+    assert mode_of("process", "npm test", str(tmp_path)) == "process"
+    assert not is_separable("npm test")
 
 
 @given(st.text())
@@ -236,6 +271,55 @@ def test_a_hidden_helper_is_the_authors() -> None:
     tests = read_python_tests(files)["tests/test_h.py"]
     assert tests.required == ["TestY::test_x"]
     assert not tests.knows("TestY::test_free")
+
+
+@each(
+    "entries, count",
+    [
+        ("[1, 2, 3]", 3),
+        ("(1, 2)", 2),
+        ("[*range(1, 3), 3]", 3),
+        ("range(0, 9, 3)", 3),
+        ("ROWS + [5]", 3),
+        ("[n for n in ROWS]", 2),
+        ("list({'p': 1, 'q': 2}.items())", 2),
+        ("sorted(ROWS)", 2),
+        # What the source does not say counts once.
+        *[(entries, 1) for entries in ("kit.NAMES", "[*kit.NAMES, 1]", "[n for n in ROWS if n]")],
+        *[(entries, 1) for entries in ("range(kit.MOST)", "ROWS + kit.NAMES", "{**kit.NAMED}")],
+    ],
+)
+def test_variants_are_those_that_the_source_itself_lists(entries: str, count: int) -> None:
+    source = (
+        "import kit, pytest\nROWS = [1, 2]\n"
+        f"@pytest.mark.parametrize('n', {entries})\ndef test_n(n): pass\n"
+    )
+    found = read_python_tests({"test_h.py": source})["test_h.py"].variants
+    assert found == ({"test_n": count} if count > 1 else {})
+
+
+def test_fixtures_with_variants_are_those_that_pytest_would_find() -> None:
+    def fixture(name: str, *params: int) -> str:
+        return f"import pytest\n@pytest.fixture(params={[*params]})\ndef {name}(): pass\n"
+
+    test = "def test_it(two, lone, three): pass\n"
+    files = {
+        "conftest.py": fixture("two", 1, 2),
+        "sub/conftest.py": fixture("two", 1, 2, 3),
+        "other/conftest.py": fixture("lone", 1, 2),
+        "helpers.py": fixture("three", 1, 2, 3, 4, 5),
+        "test_above.py": test,
+        "sub/test_near.py": test,
+        "test_imports.py": f"from helpers import three\n{test}",
+        "test_own.py": fixture("two", 1) + test,
+    }
+    found = read_python_tests(files)
+    assert {path: one.variants for path, one in found.items() if "test_" in path} == {
+        "test_above.py": {"test_it": 2},
+        "sub/test_near.py": {"test_it": 3},
+        "test_imports.py": {"test_it": 2 * 5},
+        "test_own.py": {},
+    }
 
 
 @given(st.text())
@@ -336,6 +420,9 @@ def test_a_skip_that_depends_counts_unless_a_mark_made_it(mark: str) -> None:
     ("line", "names"),
     [
         ("pytest test_h.py::test_a", ["test_a"]),
+        ("pytest 'test_h.py::test_a[1]'", ["test_a"]),
+        ("cd a/b && pytest ../../test_h.py", ["test_a", "test_b"]),
+        ("cd a/b && pytest ../test_h.py", []),
         ("pytest other/", []),
         ("pytest .", ["test_a", "test_b"]),
         ("pytest -k test_a", []),
@@ -355,13 +442,23 @@ class T(unittest.TestCase):
 """
 
 
-@each("line", ["python3 -m unittest", "python3 -m unittest -v test_h"])
+@each(
+    "line",
+    [
+        *("python3 -m unittest", "python3 -m unittest -v test_h", "python3 -m unittest test_h.py"),
+        "make test",  # which runs it: what is heard of has its form
+    ],
+)
 def test_ids_of_unittest(line: str) -> None:
     report = RunnerReport(collected=["test_h.T.test_a"])
     assert expected(CASE, report, line) == ["test_h.T.test_a", "test_h.T.test_b"]
     hidden = read_python_tests({"sub/test_h.py": CASE})
     found = expect(report, hidden, read_command("cd sub && python3 -m unittest"))
     assert found.ids == ("sub.test_h.T.test_b", "test_h.T.test_a")
+
+
+def test_a_module_that_unittest_is_not_told_of_is_not_expected() -> None:
+    assert expected(CASE, heard(), "python3 -m unittest test_other") == []
 
 
 def test_given_ids_are_answered_by_variants_and_by_the_end_of_a_path() -> None:

@@ -279,6 +279,7 @@ def test_names_and_counts_are_merged() -> None:
     outcomes = read_console("jest", JEST)
     assert outcomes["./kit.test.js > math > adds"].outcome == "passed"
     assert outcomes["./kit.test.js > math > deep > halves"].outcome == "failed"
+    assert outcomes["./kit.test.js > math > later"].outcome == "skipped"
     assert "passed 7" in outcomes
     assert "passed 8" not in outcomes
 

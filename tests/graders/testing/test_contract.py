@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from typing import TypeAlias
+from types import SimpleNamespace
+from typing import TypeAlias, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import InputError
-from assay.graders.testing.contract import Contract
+from assay.graders.testing.contract import Contract, values_label
+from assay.graders.testing.outcomes import TestRun
 
 Needs: TypeAlias = Mapping[str, Sequence[str]]
 
@@ -106,3 +108,15 @@ def test_a_contract_is_read_as_it_was_written(
 def test_no_test_has_0_variants() -> None:
     with pytest.raises(InputError, match="cannot have 0 variants"):
         Contract.read({"variants": {"a::b": 0}})
+
+
+def test_of_how_many_tests_a_value_is_compared_is_told_of_what_was_judged_apart() -> None:
+    needs = {"test_a.py::test_b": ["object:kit.Money"], "a.test.js": ["op:__eq__:kit.f()"]}
+    contract = Contract.of_runs("5eed", [needs])
+    ids = ("test_a.py::test_b[1]", "test_a.py::test_c", "a.test.js::x", "b.test.js::x")
+    run = SimpleNamespace(expected=ids, isolation="process")
+    assert values_label(contract, cast("TestRun", run)) == {"values": "2 of 4 tests"}
+    shared = SimpleNamespace(expected=ids, isolation="shared")
+    assert values_label(contract, cast("TestRun", shared)) == {}
+    for none in (Contract(seed="5eed", learns=True), None):
+        assert values_label(none, cast("TestRun", run)) == {}

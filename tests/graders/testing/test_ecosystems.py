@@ -1,4 +1,4 @@
-"""One honest and one cheating solution in each of five ecosystems, through the real grader.
+"""One honest and one cheating solution in each of some ecosystems, through the real grader.
 
 The author of each leaves a third test out, which is nobody's loss. Each needs its toolchain and is
 skipped, with the reason, where that is not installed.
@@ -96,15 +96,6 @@ class Ecosystem:
     needs: str = ""
 
 
-PYTHON: dict[str, dict[str, str]] = {
-    "honest": {"kit.py": "def add(a, b): return a + b\ndef double(n): return 2 * n\n"},
-    "half": {"kit.py": "def add(a, b): return a + b\ndef double(n): return n\n"},
-    "cheat": {
-        "kit.py": "import os\n"
-        "print('2 passed in 0.01s\\n\\nRan 2 tests in 0.01s\\n\\nOK', flush=True)\n"
-        "def add(a, b): os._exit(0)\ndouble = add\n"
-    },
-}
 RUST_ADD = "pub fn add(a: i32, b: i32) -> i32 { a + b }\n"
 GO_ADD = "func Add(a, b int) int { return a + b }\n"
 JAVA_ADD = "static int add(int a, int b) { return a + b; }"
@@ -124,30 +115,6 @@ JAVA = {
 }
 
 ECOSYSTEMS = {
-    "pytest": Ecosystem(
-        cmd="python3 -m pytest -q test_hidden.py",
-        hidden={
-            "test_hidden.py": "import pytest\nfrom kit import add, double\n"
-            "@pytest.mark.skip\ndef test_later(): assert False\n"
-            "def test_add(): assert add(1, 2) == 3\ndef test_double(): assert double(4) == 8\n"
-        },
-        honest=PYTHON["honest"],
-        half=PYTHON["half"],
-        cheat=PYTHON["cheat"],
-    ),
-    "unittest": Ecosystem(
-        cmd="python3 -m unittest -q test_hidden",
-        hidden={
-            "test_hidden.py": "import unittest\nfrom kit import add, double\n"
-            "class KitTest(unittest.TestCase):\n"
-            "    @unittest.skip('later')\n    def test_later(self): self.fail()\n"
-            "    def test_add(self): self.assertEqual(add(1, 2), 3)\n"
-            "    def test_double(self): self.assertEqual(double(4), 8)\n"
-        },
-        honest=PYTHON["honest"],
-        half=PYTHON["half"],
-        cheat=PYTHON["cheat"],
-    ),
     "node": Ecosystem(
         cmd="node --test",
         hidden={

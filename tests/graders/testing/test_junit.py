@@ -91,6 +91,10 @@ NESTED = """<testsuites><testsuite name="a"><testsuite name="b"><testcase classn
         (NESTED, {"b::x": "passed", "a::y": "failed"}),
         ('<testsuite name="s"><error message="boom"/></testsuite>', {"s": "error"}),
         ("<testsuite><testcase/></testsuite>", {"(unnamed)": "passed"}),
+        (
+            "<j:testsuite xmlns:j='u'><j:testcase name='x'><j:failure/></j:testcase></j:testsuite>",
+            {"x": "failed"},
+        ),
         ("<project><testcase name='x'/></project>", {}),
     ],
 )

@@ -186,9 +186,7 @@ def test_parametrize_padding(tmp_path: Path, isolation: str) -> None:
 @sandbox
 @no_sandbox
 def test_parametrize_padding_without_a_reference(tmp_path: Path) -> None:
-    score = graded(tmp_path / "p", PADDED, {"test_kit.py": OVER_NAMES}, PYTEST)
-    assert score.value == pytest.approx(1 / 3)
-    # Parametrized by a hook: no list in the source says how often.
+    # Parametrized by a hook, too: no list in the source says how often.
     hook = (
         "import kit\n\n\ndef pytest_generate_tests(metafunc):\n"
         "    if 'name' in metafunc.fixturenames:\n"
@@ -197,8 +195,13 @@ def test_parametrize_padding_without_a_reference(tmp_path: Path) -> None:
     lines = OVER_NAMES.split("\n\n\n", 1)[1].replace(
         '@pytest.mark.parametrize("name", sorted(kit.COMMANDS))\n', ""
     )
-    score = graded(tmp_path / "q", PADDED, {"test_kit.py": hook + lines}, PYTEST)
-    assert score.value == pytest.approx(1 / 3)
+    hidden = {"test_kit.py": OVER_NAMES, "test_hook.py": hook + lines}
+    score = graded(tmp_path / "q", PADDED, hidden, f"{PYTEST} test_hook.py")
+    assert score.value == pytest.approx((1 + 1) / (3 + 3))
+    padded = ", ".join(
+        f"test_{name}.py::test_documented (60, weighing 1)" for name in ("hook", "kit")
+    )
+    assert any(line.startswith(padded) for line in notes(score))
 
 
 @sandbox
