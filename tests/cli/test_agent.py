@@ -233,9 +233,7 @@ async def test_a_case_from_python_gives_the_agent_what_it_says(tmp_path: Path) -
 # --- What an agent tries  -----------------------------------------------------------------
 
 
-def test_an_agent_finds_neither_its_case_nor_its_trace_nor_a_key(
-    tmp_path: Path,
-) -> None:
+def test_an_agent_finds_neither_its_case_nor_its_trace_nor_a_key(tmp_path: Path) -> None:
     """Whatever a tool is told to look for, the sandbox does not have it."""
     write_case(tmp_path, _CASE)
     look = (

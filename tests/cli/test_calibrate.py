@@ -212,9 +212,7 @@ def test_a_card_stands_beside_every_score_of_the_grader_that_it_measured(
     assert "STALE" not in _graded(calibrate)
 
 
-def test_the_card_beside_a_run_measured_the_mark_that_the_run_passes_by(
-    calibrate: Command,
-) -> None:
+def test_the_card_beside_a_run_measured_the_mark_that_the_run_passes_by(calibrate: Command) -> None:
     """Half of the credit was a yes for the card, and a failure for the rows beside it."""
     halves = "- {type: contains, substring: 'yes'}\n- {type: contains, substring: more}\n"
     Path("graders.yaml").write_text(halves, "utf-8")

@@ -35,9 +35,7 @@ def test_one_option_and_one_variable_name_the_store(tmp_path: Path) -> None:
     assert named.returncode == 0
 
 
-def test_the_variable_of_before_is_told_its_name_of_today(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_variable_of_before_is_told_its_name_of_today(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ASSAY_DB", raising=False)
     monkeypatch.setenv("ASSAY_HOME", "/elsewhere")
     with pytest.raises(InputError, match="ASSAY_HOME is called ASSAY_DB now"):

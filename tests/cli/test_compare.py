@@ -57,13 +57,10 @@ def test_a_drop_beyond_the_bar_exits_with_1_and_says_where(root: Path) -> None:
     assert assay("compare", "one", "two", "--model", "a", cwd=root).returncode == 0
 
 
-def test_two_models_of_one_run_are_compared(root: Path) -> None:
+def test_two_models_of_one_run_or_of_two_are_compared(root: Path) -> None:
     found = told(root, "compare", "one", "--model", "b", "--model", "a")
     assert (found["finding"], found["better"]) == ("better", 8)
     assert found["after"]["agents"] == [{"harness": "h", "model": "a"}]
-
-
-def test_one_model_against_another_across_runs(root: Path) -> None:
     found = told(root, "compare", "one", "two", "--model", "a", "--model", "b")
     assert (found["pairs"], found["after"]["lost"]) == (7, {"error": 1})
 

@@ -43,11 +43,7 @@ def test_ctrl_c_ends_it_while_the_file_is_loaded(children: Children, tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (("--set", "hud=true"), "HUD_SERVE_PORT="),
-        ((), "templates: t"),
-    ],
+    ("options", "said"), [(("--set", "hud=true"), "HUD_SERVE_PORT="), ((), "templates: t")]
 )
 def test_it_says_where_it_serves_and_ends_cleanly(
     children: Children, tmp_path: Path, options: tuple[str, ...], said: str

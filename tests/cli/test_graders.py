@@ -275,9 +275,7 @@ def test_an_update_keeps_what_it_does_not_say_of_the_same_kind_only(totals: Comm
     assert definition(made) == {"graders": [{"type": "exact_match"}]}
 
 
-def test_attack_another_address_does_not_get_the_secret_of_the_one_before(
-    graders: Command,
-) -> None:
+def test_attack_another_address_does_not_get_the_secret_of_the_one_before(graders: Command) -> None:
     address = ("kind=external_endpoint", "url=https://a.example/x")
     secret = ("secret_env=ASSAY_SECRET_X", "allow_internal=true")
     graders.ok("create", "e", *sets(*address, *secret, "batch=8", "range=[0,2]"))

@@ -143,16 +143,13 @@ def test_what_it_will_cost_is_said_before_and_after_ten_calls(suite: Path) -> No
         assert f"1 rows ask; {_ROWS} replies from the cache" in more.stderr
 
 
-def test_nothing_is_foretold_of_models_that_cost_nothing_or_cannot_be_asked(suite: Path) -> None:
+def test_nothing_is_foretold_of_models_that_cost_nothing_or_are_not_asked(suite: Path) -> None:
     for model in ("fake", "openai:gpt-4o-mini"):
         judge = f"- {{type: llm_judge, model: '{model}', criteria: [names it]}}\n"
         (suite / "one.yaml").write_text(judge, "utf-8")
         done = assay("grade", "rows.jsonl", "one.yaml", cwd=suite)
         assert "will cost" not in done.stderr, model
         assert "the cache has" not in done.stderr, model
-
-
-def test_rows_that_ask_nothing_are_not_said_to_be_in_the_cache(suite: Path) -> None:
     (suite / "empty.jsonl").write_text('{"id": "1", "answer": ""}\n', "utf-8")
     with FakeJudge() as fake:
         grader, env = priced(suite, fake)
@@ -174,9 +171,7 @@ def test_a_judge_that_looks_costs_so_much_or_more(suite: Path) -> None:
     assert first.endswith("what follows from the replies comes on top")
 
 
-def test_cells_are_foretold_from_earlier_runs_and_grading_again_from_the_cells(
-    suite: Path,
-) -> None:
+def test_cells_are_foretold_from_earlier_runs_and_grading_again_from_the_cells(suite: Path) -> None:
     with FakeJudge() as fake:
         grader, env = priced(suite, fake)
         (suite / "evals" / "c").mkdir(parents=True)

@@ -20,15 +20,7 @@ from assay.errors import InputError
 from assay.scoring.json_safe import Json
 from assay.store.runs import Store
 from tests.children import Children
-from tests.command_line import (
-    COMMAND,
-    assay,
-    cells,
-    echo_case,
-    environment,
-    result,
-    write_case,
-)
+from tests.command_line import COMMAND, assay, cells, echo_case, environment, result, write_case
 from tests.each import each
 from tests.processes import living, marker
 from tests.written_files import write_files
@@ -40,6 +32,9 @@ def test_the_exit_status_is_the_printed_verdict(tmp_path: Path) -> None:
         done = assay("run", "evals", cwd=tmp_path)
         assert (done.returncode, line in done.stdout) == (code, True), done.stdout + done.stderr
         assert assay("report", cwd=tmp_path).returncode == code
+    echo_case(tmp_path, name="good")
+    for bar, code in (("0.5", 0), ("0.6", 1)):  # which judges the mean
+        assert assay("run", "evals", "--fail-under", bar, cwd=tmp_path).returncode == code
 
 
 def test_a_model_that_echo_never_asks_is_said(tmp_path: Path) -> None:
@@ -48,13 +43,6 @@ def test_a_model_that_echo_never_asks_is_said(tmp_path: Path) -> None:
     assert "echo asks no model" not in assay("run", "evals", cwd=tmp_path).stderr
     done = assay("run", "evals", "--model", "gpt-5", cwd=tmp_path)
     assert "echo asks no model: it gives the prompt back for 'gpt-5', too" in done.stderr
-
-
-def test_fail_under_judges_the_mean(tmp_path: Path) -> None:
-    echo_case(tmp_path, name="good")
-    echo_case(tmp_path, name="bad", pattern="never there")
-    for bar, code in (("0.5", 0), ("0.6", 1)):
-        assert assay("run", "evals", "--fail-under", bar, cwd=tmp_path).returncode == code
 
 
 def test_each_harness_and_model_that_is_named_is_run_whatever_the_case_lists(

@@ -223,9 +223,7 @@ def test_a_malformed_export_is_refused_and_leaves_no_run(exported: Path, tmp_pat
 
 @pytest.mark.parametrize("field", ["source", "snapshot"])
 def test_deleting_a_forged_import_removes_nothing_outside_the_store(
-    exported: Path,
-    tmp_path: Path,
-    field: str,
+    exported: Path, tmp_path: Path, field: str
 ) -> None:
     shutil.copytree(exported, tmp_path / "out", ignore=shutil.ignore_patterns("snapshots"))
     (tmp_path / "mine").mkdir()

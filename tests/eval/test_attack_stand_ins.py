@@ -324,10 +324,7 @@ def test_a():
         ["src/kit/__init__.py", "src/kit/shelf.py"],
     )
     assert asked == {
-        "src/kit/__init__.py": {
-            "is_open": Named("function", "truth"),
-            "Wrong": Named("class"),
-        },
+        "src/kit/__init__.py": {"is_open": Named("function", "truth"), "Wrong": Named("class")},
         "src/kit/shelf.py": {
             "Shelf": Named("class"),
             "ShelfError": Named("fault", "Exception"),

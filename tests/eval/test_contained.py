@@ -154,10 +154,7 @@ async def test_a_task_is_placed_in_an_image_that_nothing_leaves(
 
 @pytest.mark.parametrize(
     ("image", "message"),
-    [
-        ("localhost/bare:1", "has no Python"),
-        ("localhost/none:1", "localhost/none:1"),
-    ],
+    [("localhost/bare:1", "has no Python"), ("localhost/none:1", "localhost/none:1")],
 )
 @pytest.mark.slow
 async def test_an_image_that_cannot_serve_is_told_before_anything_runs(

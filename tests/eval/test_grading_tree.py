@@ -235,14 +235,13 @@ def test_a_snapshot_is_restored_with_its_source(trees: Trees, tmp_path: Path) ->
     assert names["conftest.py"] == "ours"
 
 
-def test_a_damaged_kept_source_is_an_error_not_a_score(trees: Trees) -> None:
+def test_a_source_that_is_damaged_or_has_a_pipe_in_it_is_an_error_not_a_score(
+    trees: Trees, tmp_path: Path
+) -> None:
     archive = next(Path(trees.home, "sources").glob("*.zst"))
     archive.write_bytes(archive.read_bytes()[:-20])
     with pytest.raises(StoreError, match="damaged"):
         source_tree(trees.home, trees.source.digest)
-
-
-def test_a_source_with_a_pipe_in_it_is_refused(tmp_path: Path) -> None:
     (tmp_path / "tree").mkdir()
     os.mkfifo(tmp_path / "tree" / "pipe")
     with pytest.raises(SourceError, match=r"pipe: it is a named pipe"):

@@ -351,10 +351,7 @@ def test_what_is_no_reason_to_trust_decides_nothing_and_nothing_runs(tmp_path: P
     assert "no runs yet" in assay("runs", cwd=tmp_path).stdout
     told = ("--case", "no-room", "--case", "unbegun", "--json")
     found = result(assay("selftest", "evals", *told, cwd=tmp_path))
-    assert found["causes"] == {
-        "could not be graded": ["no-room"],
-        "cannot be built": ["unbegun"],
-    }
+    assert found["causes"] == {"could not be graded": ["no-room"], "cannot be built": ["unbegun"]}
     case = cast("list[dict[str, Any]]", found["cases"])[1]
     assert case["checks"][0]["said"].startswith("set-up command")
 

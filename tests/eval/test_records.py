@@ -133,10 +133,7 @@ def test_a_threshold_is_reached_give_or_take_rounding() -> None:
 def test_what_is_asked_of_all_trials_and_what_is_held_are_noted() -> None:
     expect = Expect(pass_rate=0.5, pass_at_k=OfTrials(k=3, rate=0.75))
     run = Run(grade=Grade.from_dict({"score": 1.0, "info": {"held": 1.0, "more": 2}}))
-    assert _cell(run, expect).notes == {
-        "held": 1.0,
-        "rates": {"pass rate": 0.5, "pass@3": 0.75},
-    }
+    assert _cell(run, expect).notes == {"held": 1.0, "rates": {"pass rate": 0.5, "pass@3": 0.75}}
 
 
 def test_what_was_skipped_is_noted_where_there_is_a_reward_all_the_same() -> None:

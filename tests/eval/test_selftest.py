@@ -90,10 +90,7 @@ def failed(proof: Proof) -> list[str]:
 
 
 def test_a_sound_case_is_proven(tmp_path: Path) -> None:
-    recordings = {
-        "recordings/reference/answer.txt": "42",
-        "recordings/wrong/answer.txt": "41",
-    }
+    recordings = {"recordings/reference/answer.txt": "42", "recordings/wrong/answer.txt": "41"}
     rows: list[CellRecord] = []
     proof = prove(write(tmp_path, ANSWER, recordings), rows=rows)
     assert (proof.code, failed(proof)) == (0, [])
@@ -281,38 +278,32 @@ _OPEN = """
     expect: {{pass_threshold: {threshold}}}
     graders: [{graders}]
 """
+_EXACT = "{type: exact_match, expected: x}"
+_EFFICIENT = "{type: efficiency, target_tokens: 9"
 
 
 @each(
     ("graders", "threshold", "said"),
     [
+        (f"{_EXACT}, {_EFFICIENT}, weight: 3}}", 1, "up to 0.75 can be had with a wrong result"),
+        (f"{_EXACT}, {_EFFICIENT}}}", 0.5, "and that passes"),
+        (f"{_EFFICIENT}}}", 1, "no grader checks whether the result is right"),
         (
-            "{type: exact_match, expected: x}, {type: efficiency, target_tokens: 9, weight: 3}",
-            "1",
-            "up to 0.75 can be had with a wrong result: efficiency",
-        ),
-        (
-            "{type: exact_match, expected: x}, {type: efficiency, target_tokens: 9}",
-            "0.5",
-            "and that passes",
-        ),
-        ("{type: efficiency, target_tokens: 9}", "1", "no grader checks whether the result is"),
-        (
-            "{type: exact_match, expected: x}, {type: contains, substring: y, weight: 1.5}",
-            "0.4",
+            f"{_EXACT}, {{type: contains, substring: y, weight: 1.5}}",
+            0.4,
             "without the heaviest grader, contains",
         ),
-        ("{type: exact_match, expected: x}", "0", "everything passes"),
-        ("{type: command, cmd: 'true'}", "1", "rests on an exit status"),
-        ("{type: files, patterns: [x]}", "1", "satisfied by code that never runs"),
-        ("{type: files, patterns: [x], files: ['*.py']}", "1", "satisfied by a comment"),
-        ("{type: tests, cmd: make}", "1", "no test is hidden"),
-        ("{type: tests, cmd: make, format: tap}", "1", "read from console text (tap)"),
-        ("{type: swebench, fail_to_pass: [x]}", "1", "breaking everything else costs nothing"),
+        (_EXACT, 0, "everything passes"),
+        ("{type: command, cmd: 'true'}", 1, "rests on an exit status"),
+        ("{type: files, patterns: [x]}", 1, "satisfied by code that never runs"),
+        ("{type: files, patterns: [x], files: ['*.py']}", 1, "satisfied by a comment"),
+        ("{type: tests, cmd: make}", 1, "no test is hidden"),
+        ("{type: tests, cmd: make, format: tap}", 1, "read from console text (tap)"),
+        ("{type: swebench, fail_to_pass: [x]}", 1, "breaking everything else costs nothing"),
     ],
 )
 def test_what_the_weights_leave_open_is_said(
-    tmp_path: Path, graders: str, threshold: str, said: str
+    tmp_path: Path, graders: str, threshold: float, said: str
 ) -> None:
     root = write(tmp_path, _OPEN.format(graders=graders, threshold=threshold))
     sentences = list(left_open(load_case(str(root)), {}))
@@ -320,8 +311,8 @@ def test_what_the_weights_leave_open_is_said(
 
 
 def test_a_sound_case_leaves_nothing_open(tmp_path: Path) -> None:
-    graders = "{type: exact_match, expected: x}, {type: numeric_match, expected: 1, weight: 0.5}"
-    root = write(tmp_path, _OPEN.format(graders=graders, threshold="1"))
+    graders = f"{_EXACT}, {{type: numeric_match, expected: 1, weight: 0.5}}"
+    root = write(tmp_path, _OPEN.format(graders=graders, threshold=1))
     assert list(left_open(load_case(str(root)), {})) == []
 
 

@@ -303,9 +303,7 @@ class Moody(Grader):
         return 1.0
 
 
-def test_errors_are_graded_again_by_the_same_command_and_nothing_else_is(
-    tmp_path: Path,
-) -> None:
+def test_errors_are_graded_again_by_the_same_command_and_nothing_else_is(tmp_path: Path) -> None:
     file, out = tmp_path / "rows.jsonl", tmp_path / "out"
     file.write_text("".join(json.dumps({"answer": str(n)}) + "\n" for n in range(8)))
     place = f"python:{Moody.__module__}:Moody"

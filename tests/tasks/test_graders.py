@@ -12,62 +12,45 @@ from tests.each import each
 from tests.written_files import write_files
 
 # The forms of declaration in use elsewhere, one after the other; two are only gates.
-BLOCKS: dict[str, tuple[str, list[str]]] = {
-    "command": (
-        '- {type: command, cmd: "pytest -q", weight: 1.0, expect_exit: 0, timeout_s: 300}',
-        ["command"],
-    ),
-    "files": (
-        (
-            "- type: files\n  weight: 1.0\n  expect_dir: ./graders/expected     # a comment\n"
-            '  patterns: ["retry", "backoff"]\n'
-        ),
-        ["files"],
-    ),
-    "tests": (
-        (
-            '- {type: pytest, weight: 4.0, inject: ["./hidden/test_x.py"]}\n'
-            '- type: tests\n  weight: 4.0\n  cmd: "node --test hidden.test.js"\n'
-            '  inject: ["./hidden/x.test.js"]\n'
-            '- {type: tests, gate: true, cmd: "make", junit_xml: "target/TEST-*.xml"}\n'
-        ),
-        ["pytest", "tests", "tests"],
-    ),
-    "swebench": (
-        (
-            "- type: swebench\n  weight: 4.0\n"
-            "  inject: [{src: hidden/test_x.py, dest: testing/test_x.py}]\n"
-            '  fail_to_pass: ["testing/test_x.py::test_bug"]\n'
-            '  pass_to_pass: ["testing/test_x.py::test_unrelated"]\n'
-        ),
-        ["swebench"],
-    ),
-    "implemented": (
-        '- {type: implemented, gate: true}\n- {type: implemented, gate: true, files: ["a.py"]}\n',
-        ["implemented", "implemented"],
-    ),
-    "model_judge": (
-        (
-            "- type: model_judge\n  weight: 1.0\n  rubric: ./graders/rubric.md\n"
-            "  models: [judge-a, judge-b]\n  pass_threshold: 0.7\n"
-        ),
-        ["model_judge"],
-    ),
-    "trace": (
-        (
-            "- type: trace\n  weight: 1.0\n  require_tools: [{kind: write}]\n"
-            "  require_no_denied: true\n"
-        ),
-        ["trace"],
-    ),
-    "efficiency": (
-        (
-            "- type: efficiency\n  weight: 2.0\n  target_cost_usd: 0.30\n  target_tokens: 2000\n"
-            "  target_tool_calls: 20\n  pass_threshold: 0.8\n"
-        ),
-        ["efficiency"],
-    ),
-}
+BLOCKS = """\
+- {type: command, cmd: "pytest -q", weight: 1.0, expect_exit: 0, timeout_s: 300}
+- type: files
+  weight: 1.0
+  expect_dir: ./graders/expected     # a comment
+  patterns: ["retry", "backoff"]
+- {type: pytest, weight: 4.0, inject: ["./hidden/test_x.py"]}
+- type: tests
+  weight: 4.0
+  cmd: "node --test hidden.test.js"
+  inject: ["./hidden/x.test.js"]
+- {type: tests, gate: true, cmd: "make", junit_xml: "target/TEST-*.xml"}
+- type: swebench
+  weight: 4.0
+  inject: [{src: hidden/test_x.py, dest: testing/test_x.py}]
+  fail_to_pass: ["testing/test_x.py::test_bug"]
+  pass_to_pass: ["testing/test_x.py::test_unrelated"]
+- {type: implemented, gate: true}
+- {type: implemented, gate: true, files: ["a.py"]}
+- type: model_judge
+  weight: 1.0
+  rubric: ./graders/rubric.md
+  models: [judge-a, judge-b]
+  pass_threshold: 0.7
+- type: trace
+  weight: 1.0
+  require_tools: [{kind: write}]
+  require_no_denied: true
+- type: efficiency
+  weight: 2.0
+  target_cost_usd: 0.30
+  target_tokens: 2000
+  target_tool_calls: 20
+  pass_threshold: 0.8
+"""
+TYPES = [
+    *("command", "files", "pytest", "tests", "tests", "swebench"),
+    *("implemented", "implemented", "model_judge", "trace", "efficiency"),
+]
 
 
 @pytest.fixture
@@ -78,15 +61,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@each("name", BLOCKS)
-def test_known_blocks_load_from_a_text_a_file_and_a_mapping(name: str, folder: Path) -> None:
-    text, types = BLOCKS[name]
+def test_known_blocks_load_from_a_text_a_file_and_a_mapping(folder: Path) -> None:
     file = folder / "graders.yaml"
-    indented = "graders:\n" + "".join(f"  {line}\n" for line in text.splitlines())
-    assert [spec.type for spec in load_graders(text)] == types
-    for written in (text, indented):
+    indented = "graders:\n" + "".join(f"  {line}\n" for line in BLOCKS.splitlines())
+    assert [spec.type for spec in load_graders(BLOCKS)] == TYPES
+    for written in (BLOCKS, indented):
         file.write_text(written)
-        assert [spec.type for spec in load_graders(str(file))] == types
+        assert [spec.type for spec in load_graders(str(file))] == TYPES
 
 
 def test_paths_are_relative_to_the_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,10 +80,7 @@ def test_paths_are_relative_to_the_file(folder: Path, monkeypatch: pytest.Monkey
 @each(
     ("text", "expected"),
     [
-        (
-            "grader:\n  - {type: command, cmd: x}\n",
-            "(did you write 'grader' for it?)",
-        ),
+        ("grader:\n  - {type: command, cmd: x}\n", "(did you write 'grader' for it?)"),
         ("a: 1\n", "or write a list of graders"),
         ("[]", "there are no graders"),
         ("just\ntext", "expected a list of graders"),

@@ -106,10 +106,7 @@ def test_a_misspelt_answer_comes_with_the_nearest_name(row: dict[str, Json], hin
 
 
 def test_a_conversation_brings_its_answer_and_its_question(file: Path) -> None:
-    talk: list[Json] = [
-        {"role": "user", "content": "2+2?"},
-        {"role": "assistant", "content": "4"},
-    ]
+    talk: list[Json] = [{"role": "user", "content": "2+2?"}, {"role": "assistant", "content": "4"}]
     with_answer, open_end, completed = read(
         file, {"messages": talk}, {"messages": talk[:1]}, {"messages": talk[:1], "completion": "5"}
     )
