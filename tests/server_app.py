@@ -140,11 +140,16 @@ def faults_of(answer: httpx.Response) -> list[dict[str, str]]:
     return cast("list[dict[str, str]]", problem["errors"])
 
 
-def scope_of(request: httpx.Request) -> dict[str, object]:
-    """A request as ASGI has it, for who reads the reply as it comes: httpx waits for its end."""
+def scope_of(request: httpx.Request, spec: str = "2.3") -> dict[str, object]:
+    """A request as ASGI has it, for who reads the reply as it comes: httpx waits for its end.
+
+    Args:
+        request: The request.
+        spec: From 2.4 on a stream ends where it cannot be sent, before when `receive` says so.
+    """
     return {
         "type": "http",
-        "asgi": {"version": "3.0", "spec_version": "2.4"},
+        "asgi": {"version": "3.0", "spec_version": spec},
         "http_version": "1.1",
         "method": request.method,
         "scheme": "http",

@@ -13,9 +13,9 @@ __all__ = ["Place", "mistakes"]
 
 Place: TypeAlias = "tuple[str | int, ...]"
 
-_VALUES: tuple[Json, ...] = (
-    *(None, True, -1, 0, 2, 0.5, 1e308, "", "nonsense", "x" * 10_000),
-    *([], [3], {}, {"nonsense": 3}),
+_VALUES: tuple[tuple[Json, ...], ...] = (
+    *((None,), (True,), (-1, 0, 2, 0.5, 1e308), ("", "nonsense", "x" * 10_000)),
+    *(([], [3]), ({}, {"nonsense": 3})),
 )
 """Of every type, of every size."""
 
@@ -45,8 +45,14 @@ def _wrong(
     def takes(one: Mapping[str, Json], value: Json) -> bool:
         return jsonschema_rs.is_valid({**root, **one}, value)
 
+    def refused(one: Mapping[str, Json]) -> Iterator[Json]:
+        """Of a type that is wrong altogether one value stands for all."""
+        for of_type in _VALUES:
+            wrong = [value for value in of_type if not takes(one, value)]
+            yield from wrong[:1] if len(wrong) == len(of_type) else wrong
+
     schema = _meant(schema, root)
-    yield from ((place, value) for value in _VALUES if not takes(schema, value))
+    yield from ((place, value) for value in refused(schema))
     branches = cast("list[dict[str, Json]]", schema.get("anyOf") or schema.get("oneOf") or [schema])
     branch = _meant(next(one for one in branches if takes(one, right)), root)
     if isinstance(right, list):
@@ -66,7 +72,7 @@ def _wrong(
         if name in right:
             yield from _wrong(inner, right[name], (*place, name), root)
         else:
-            yield from (((*place, name), one) for one in _VALUES if not takes(inner, one))
+            yield from (((*place, name), one) for one in refused(inner))
 
 
 def _meant(schema: Mapping[str, Json], root: Mapping[str, Json]) -> Mapping[str, Json]:

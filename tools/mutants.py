@@ -67,6 +67,34 @@ PARTS: dict[str, tuple[str, str]] = {
     ),
     "pace": ("models/pace", "tests/models/test_pace.py"),
     "ledger": ("models/ledger", "tests/models/test_ledger.py"),
+    "outcomes": (
+        (
+            "graders/testing/expected graders/testing/outcomes graders/testing/contract "
+            "graders/testing/authors graders/testing/channel graders/testing/static_ids "
+            "graders/testing/junit graders/testing/console graders/testing/console_lines "
+            "graders/testing/commands graders/testing/python_ids"
+        ),
+        (
+            "tests/graders/testing/test_commands.py tests/graders/testing/test_contract.py "
+            "tests/graders/testing/test_authors.py tests/graders/testing/test_static_ids.py "
+            "tests/graders/testing/test_junit.py tests/graders/testing/test_console.py "
+            "tests/graders/testing/test_weights.py tests/graders/testing/test_channel.py "
+            "-k 'not sandbox and not toolchain and not flood and not padding_by'"
+        ),
+    ),
+    "transcripts": (
+        (
+            "agents/transcripts/claude_code agents/transcripts/atif agents/transcripts/otel "
+            "agents/transcripts/spans agents/transcripts/provider agents/transcripts/exchanges "
+            "agents/transcripts/transcript agents/transcripts/codex agents/transcripts/opencode "
+            "agents/transcripts/gemini_cli agents/transcripts/otlp"
+        ),
+        (
+            "tests/agents/test_transcripts.py tests/agents/test_transcripts_cli.py "
+            "tests/agents/test_transcripts_elsewhere.py tests/agents/test_transcripts_otlp.py "
+            "tests/agents/test_transcripts_spans.py"
+        ),
+    ),
 }
 """What is changed, below ``src/assay/``, and which tests have to notice."""
 

@@ -18,6 +18,7 @@ from assay.testing import FakeModel, through_shell
 from assay.types.run import Run
 from assay.types.trace import AgentStep, Step, ToolStep
 from tests.command_line import assay, write_case
+from tests.each import each
 
 
 def program(path: Path, text: str = "#!/bin/sh\n") -> Path:
@@ -30,7 +31,7 @@ def program(path: Path, text: str = "#!/bin/sh\n") -> Path:
 # --- Where they are found ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@each("name", PRESETS)
 def test_a_preset_is_a_harness_that_asks_through_the_gateway(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -191,7 +192,7 @@ def test_a_declared_harness_of_the_same_name_is_the_one_that_is_meant(tmp_path: 
     assert assay("run", "evals", cwd=tmp_path).returncode == 0
 
 
-@pytest.mark.parametrize("harness", ["mini-swe-agent", "mine"])
+@each("harness", ["mini-swe-agent", "mine"])
 def test_turns_for_an_agent_that_cannot_go_on_are_refused(tmp_path: Path, harness: str) -> None:
     more = ', turns: ["and 3 + 3?"]'
     write_case(tmp_path, _CASE.format(harness=harness, model="any", more=more))

@@ -86,9 +86,10 @@ def test_the_blocks_of_a_message_are_one_turn_and_its_usage_counts_once() -> Non
         said(block("text", text="I look."), message="a"),
         said(use("t1", "Read", file_path="/home/me/work/a.py"), message="a"),
         gave("t1", [{"type": "text", "text": "x = 1"}]),
-        said(use("t2", "Bash", command="pytest"), message="a"),
+        said(use("t2", "Bash", command="pytest"), message="a", stop_reason="tool_use"),
         gave("t2", "Exit code 1", is_error=True),
         said(block("text", text="all done"), message="b"),
+        {"type": "user", "message": {"content": [block("text", text="thanks")]}},
         RESULT,
     )
     first, last = turns(read)
@@ -104,7 +105,9 @@ def test_the_blocks_of_a_message_are_one_turn_and_its_usage_counts_once() -> Non
     assert read.trace.content == "all done"
     assert (read.trace.status, read.trace.stop_reason) == ("completed", "done")
     assert read.trace.extra["session"] == {"session_id": "s", "model": "m", "cwd": "/home/me/work"}
-    assert [step.step_id for step in read.trace.steps] == [1, 2, 3, 4]
+    assert first.finish_reason == "tool_use"
+    assert outline(read)[-1] == ("user", "thanks")
+    assert [step.step_id for step in read.trace.steps] == [1, 2, 3, 4, 5]
     assert missing(read) == ""
 
 
@@ -311,9 +314,9 @@ def test_attack_a_result_line_whose_usage_makes_a_budget_an_error(changed: dict[
     assert checked(read.trace, **budgets, max_tool_calls=9).value == 0.25
 
 
-def test_final_tokens_that_are_none_are_passed_over_where_the_steps_tell_theirs() -> None:
-    read = atif(turn(), final_metrics={"total_prompt_tokens": -1})
-    assert (read.totals.tokens, read.totals.refused) == (110, ())
+def test_final_counts_that_are_none_are_passed_over_where_the_steps_tell_theirs() -> None:
+    read = atif(turn(), final_metrics={"total_prompt_tokens": -1, "total_cost_usd": -1})
+    assert (read.totals.tokens, read.totals.cost_usd, read.totals.refused) == (110, 0.5, ())
 
 
 def test_an_event_inside_of_what_the_agent_says_is_text() -> None:
@@ -473,6 +476,8 @@ def test_a_trajectory() -> None:
     assert [call.call.kind for call in calls(read)] == ["execute"]
     assert outline(read)[2] == ("bash", "ok")
     assert read.trace.content == "done"
+    assert turns(read)[-1].started_at == "2026-01-01T00:00:05Z"
+    assert cast("dict[str, Json]", read.trace.extra["session"])["agent"] == "a"
     assert (read.totals.tokens, read.totals.cost_usd, read.totals.seconds) == (220, 1.0, 5.0)
     assert missing(read) == ""
 
@@ -516,6 +521,7 @@ def test_embedded_subagents_count_and_absent_ones_are_missed() -> None:
     }
     read = atif(turn(1, observation=reference), turn(2), subagent_trajectories=[inner])
     assert [type(step) for step in read.trace.steps] == [AgentStep, SubagentStep, AgentStep]
+    assert [step.name for step in read.trace.steps if isinstance(step, SubagentStep)] == ["in"]
     assert (len(calls(read)), read.totals.tokens) == (1, 330)
     assert missing(read) == ""
     assert missing(atif(turn(1, observation=reference)))

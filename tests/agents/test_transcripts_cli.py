@@ -13,7 +13,7 @@ from assay.agents.transcripts import Transcript, detect, read_transcript
 from assay.errors import InputError
 from assay.scoring.json_safe import Json
 from assay.tasks.blocks import TraceFormat
-from tests.agents.transcripts import calls, missing, notes, turns
+from tests.agents.transcripts import calls, missing, notes, outline, turns
 from tests.each import each
 
 
@@ -101,6 +101,7 @@ def test_codex_other_tools() -> None:
         item("mcp_tool_call", 2, server="s", tool="look", arguments={"x": 1},
              result={"content": [{"type": "text", "text": "seen"}]}, status="completed"),
         item("mcp_tool_call", 3, server="s", tool="look", error={"message": "no"}, status="failed"),
+        item("web_search", 6, query="how"),
         item("todo_list", 4, event="started", items=[{"text": "one", "completed": False}]),
         item("todo_list", 4, event="updated", items=[{"text": "one", "completed": True}]),
         command("/bin/bash -lc 'rm -rf /'", 5, status="declined", exit_code=None),
@@ -109,8 +110,9 @@ def test_codex_other_tools() -> None:
 
     told = {step.call.id: step for step in calls(found)}
     assert [step.call.name for step in calls(found)] == [
-        "apply_patch", "look", "look", "shell", "update_plan",
+        "apply_patch", "look", "look", "web_search", "shell", "update_plan",
     ]  # fmt: skip
+    assert told["1/item_6"].call.arguments == {"query": "how"}
     failed, declined = told["1/item_3"].result, told["1/item_5"]
     assert failed is not None
     assert (failed.content, failed.is_error) == ("no", True)
@@ -122,6 +124,9 @@ def test_codex_other_tools() -> None:
 
 def test_codex_what_was_cut_off_is_incomplete() -> None:
     begun = command("/bin/bash -lc 'make'", event="started", exit_code=None, status="in_progress")
+
+    # Also where an earlier turn had its end.
+    assert "cut off" in missing(codex(ENDED, BEGUN, begun))
 
     found = codex(item("agent_message", 0, text="I build."), begun)
 
@@ -137,6 +142,7 @@ def test_codex_a_warning_is_no_failure_and_a_failed_turn_is() -> None:
     failed: Json = {"type": "turn.failed", "error": {"message": "401 Unauthorized"}}
 
     assert codex(warning, item("agent_message", 1, text="Yes."), ENDED).trace.error is None
+    assert codex(warning, {"type": "turn.failed"}).failure == "Model metadata not found"
     found = codex(warning, failed)
     assert found.failure == "401 Unauthorized"
     assert found.trace.status == "error"
@@ -299,6 +305,9 @@ def test_gemini_what_failed_and_what_was_denied() -> None:
         "execution_failed", "policy_violation",
     ]  # fmt: skip
     assert all(step.result is not None and step.result.is_error for step in calls(found))
+    assert [told for name, told in outline(found) if name == "ls"] == [
+        "no: execution_failed", "no: policy_violation",
+    ]  # fmt: skip
 
 
 def test_gemini_a_session_that_is_gone_on_with_is_one_work() -> None:

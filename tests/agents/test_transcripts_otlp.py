@@ -31,6 +31,7 @@ def test_a_trace_that_was_sent_is_the_row_that_its_file_is() -> None:
     request = otlp_request(agent_spans())
     sent = list(sent_spans(request))
     assert [one.why for one in sent] == [""] * 4
+    assert [one.id for one in sent] == [one["spanId"] for one in agent_spans()]
     assert [one.is_outermost for one in sent] == [False, False, False, True]
     row = row_of_spans([one.data for one in sent], TRACE)
     (recording,) = read_recordings(json.dumps(request))

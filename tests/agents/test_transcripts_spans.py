@@ -27,7 +27,7 @@ from tests.agents.test_transcripts_elsewhere import (
     spans,
     value,
 )
-from tests.agents.transcripts import outline
+from tests.agents.transcripts import calls, outline
 from tests.each import each
 from tests.graders.test_trajectory import checked, graded
 
@@ -177,3 +177,31 @@ def test_attack_negative_usage_in_spans_keeps_no_budget_and_makes_no_error() -> 
     trace = run_of(*models, tool_span(3, "bash")).trace
     score = checked(trace, max_tokens=100, max_tool_calls=1)
     assert score.value == 0.5
+
+
+def test_spans_tell_what_tools_were_given_and_gave_by_names_of_today_and_of_yesterday() -> None:
+    told: Fields = {"tool__call__id": "c", "tool__call__result": "a.py"}
+    now = run_of(tool_span(2, "bash", **told, tool__call__arguments='{"command": "ls"}'))
+    older = tool_span(2, "bash", tool__call__id="c")
+    cast("list[Json]", older["attributes"]).extend(
+        {"key": key, "value": value(said)}
+        for key, said in (("tool_arguments", '{"command": "ls"}'), ("tool_response", "a.py"))
+    )
+    for read in (now, run_of(older)):
+        assert calls(read)[0].call.arguments == {"command": "ls"}
+        assert outline(read)[-1] == ("bash", "a.py")
+
+
+def test_usage_of_spans_has_older_names_and_a_failed_tool_is_known_to_have_failed() -> None:
+    called: Fields = {"type": "tool_call", "id": "c", "name": "bash", "arguments": {}}
+    failed: Fields = {"type": "tool_call_response", "id": "c", "response": "no", "is_error": True}
+    asked = [OF_USER, said("assistant", called), said("tool", failed)]
+    used: Fields = {"usage__prompt_tokens": 10, "usage__completion_tokens": 5}
+    read = run_of(
+        span(
+            "m", "", 1, "chat", **used, input__messages=json.dumps(asked),
+            output__messages=json.dumps([said("assistant", {"type": "text", "content": "Oh."})]),
+        )
+    )  # fmt: skip
+    assert read.totals.tokens == 15
+    assert [call.result and call.result.is_error for call in calls(read)] == [True]

@@ -282,25 +282,22 @@ def test_pictures_are_kept_wherever_they_are(name: Protocol) -> None:
     assert _read_back(name, _asked(name, turns=turns)).turns == turns
 
 
+def _each(field: str, *values: Json) -> list[Json]:
+    return [{field: value} for value in values]
+
+
 _REFUSED: dict[Protocol, list[Json]] = {
     "chat": [
         [],
-        {"model": None},
-        {"model": ""},
-        {"messages": None},
-        {"messages": []},
-        {"messages": ["x"]},
-        {"messages": [{"role": "god"}]},
-        {"messages": [{"role": "user"}]},
-        {"messages": [{"role": "user", "content": 3}]},
-        {"messages": [{"role": "tool", "content": "x"}]},
+        *_each("model", None, ""),
+        *_each("messages", None, [], ["x"], [{"role": "god"}], [{"role": "user"}]),
+        *_each("messages", [{"role": "user", "content": 3}], [{"role": "tool", "content": "x"}]),
         {"messages": [{"role": "function", "name": "f", "content": "x"}]},
         {"tools": [{"type": "function"}]},
         {"tool_choice": "maybe"},
         {"functions": [{"name": "f"}]},
         {"function_call": {"name": "f"}},
-        {"max_tokens": 0},
-        {"max_tokens": True},
+        *_each("max_tokens", 0, True),
         {"temperature": 3},
         {"stop": [3]},
         {"stream": "yes"},
@@ -308,12 +305,8 @@ _REFUSED: dict[Protocol, list[Json]] = {
     ],
     "responses": [
         {"model": ""},
-        {"input": None},
-        {"input": 3},
-        {"input": [{"content": "x"}]},
-        {"input": [{"role": "user"}]},
-        {"input": [{"role": "god", "content": "x"}]},
-        {"input": [{"type": "item_reference", "id": "x"}]},
+        *_each("input", None, 3, [{"content": "x"}], [{"role": "user"}]),
+        *_each("input", [{"role": "god", "content": "x"}], [{"type": "item_reference", "id": "x"}]),
         {"input": [{"type": "function_call"}]},
         {"input": [{"type": "function_call_output", "call_id": "c"}]},
         {"tool_choice": "maybe"},
@@ -322,10 +315,8 @@ _REFUSED: dict[Protocol, list[Json]] = {
     ],
     "anthropic": [
         {"model": ""},
-        {"max_tokens": None},
-        {"max_tokens": 0},
-        {"messages": []},
-        {"messages": [{"role": "user"}]},
+        *_each("max_tokens", None, 0),
+        *_each("messages", [], [{"role": "user"}]),
         {"messages": [{"role": "user", "content": [{"type": "text"}]}]},
         {"messages": [{"role": "god", "content": "x"}]},
         {"system": 3},
@@ -335,17 +326,11 @@ _REFUSED: dict[Protocol, list[Json]] = {
     ],
     "google": [
         {"model": ""},
-        {"contents": None},
-        {"contents": []},
-        {"contents": [{"role": "god", "parts": []}]},
-        {"contents": [{"parts": ["x"]}]},
-        {"contents": [{"parts": [{"text": 1}]}]},
-        {"contents": [{"parts": [{"functionCall": {}}]}]},
+        *_each("contents", None, [], [{"role": "god", "parts": []}], [{"parts": ["x"]}]),
+        *_each("contents", [{"parts": [{"text": 1}]}], [{"parts": [{"functionCall": {}}]}]),
         {"systemInstruction": 3},
-        {"generationConfig": {"temperature": "hot"}},
-        {"generationConfig": {"candidateCount": 2}},
-        {"generationConfig": {"maxOutputTokens": 0}},
-        {"generationConfig": {"stopSequences": [3]}},
+        *_each("generationConfig", {"temperature": "hot"}, {"candidateCount": 2}),
+        *_each("generationConfig", {"maxOutputTokens": 0}, {"stopSequences": [3]}),
         # Which one its server keeps to, nobody knows.
         {"generationConfig": {"maxOutputTokens": 1, "max_output_tokens": 9}},
         {"generationConfig": {}, "generation_config": {}},

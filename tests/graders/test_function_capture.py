@@ -243,14 +243,16 @@ def test_a_name_with_two_meanings_is_refused(load: Load) -> None:
 
 
 def test_a_file_that_changed_since_it_was_loaded_is_noticed(load: Load, tmp_path: Path) -> None:
-    module = load("async def grade(t):\n    return 1.0\n")
-    (tmp_path / "own_graders.py").write_text("async def grade(t):\n    return 0.5 + 0\n", "utf-8")
-    with pytest.raises(InputError, match="is not what now stands"):
-        source_of(module.grade)
-    (tmp_path / "own_graders.py").write_text("async def grade(", "utf-8")
-    linecache.clearcache()
-    with pytest.raises(InputError, match="is not what now stands"):
-        source_of(module.grade)
+    module = load("async def grade(t):\n    return sum(x for x in (1.0,))\n")
+    for now in (
+        "async def grade(t):\n    return 0.5 + 0\n",
+        "async def grade(t):\n    return sum(x + 1 for x in (1.0,))\n",  # in what is inside it
+        "async def grade(",
+    ):
+        (tmp_path / "own_graders.py").write_text(now, "utf-8")
+        linecache.clearcache()
+        with pytest.raises(InputError, match="is not what now stands"):
+            source_of(module.grade)
 
 
 def test_a_function_without_a_file_is_refused() -> None:

@@ -90,7 +90,7 @@ async def test_a_number_beyond_the_range_is_cut_to_it(result: float, value: floa
     "reply",
     [
         *("", "six", "6", "[6]", "{}", '{"result": "6"}', '{"result": true}', '{"result": null}'),
-        *('{"result": NaN}', '{"result": 1e999}', '{"result": -9' + "9" * 400 + "}"),
+        *('{"result": NaN}', '{"result": 1e999}', '{"steps": [], "result": -9' + "9" * 400 + "}"),
     ],
 )
 async def test_what_is_no_number_is_an_error_and_no_zero(reply: str) -> None:

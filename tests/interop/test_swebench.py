@@ -214,10 +214,16 @@ def test_every_problem_of_a_row_is_told_with_its_file(tmp_path: Path) -> None:
 # Cases.
 
 
-def test_case_is_written_from_a_directory(tmp_path: Path, base: Path) -> None:
-    into = tmp_path / "evals" / "bug"
-    assert convert(into, Source(path=str(base))) == ()
-    case = load_case(str(into))
+def test_case_is_written_from_a_directory_and_said(
+    tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert import_swebench(str(ROW), source="base") == 0
+    out, directory = capsys.readouterr().out, "evals/martinblech__xmltodict-name-injection"
+    assert f"{directory}/hidden/tests/test_dicttoxml.py\n" in out
+    assert out.endswith(f"\nTry:  assay run {directory}\n")
+    into = tmp_path / directory
+    case = load_case(directory)
     assert case.id == "martinblech__xmltodict-name-injection"
     assert case.task.prompt == read_instance(row()).problem_statement
     assert case.source_path == str(base)
@@ -360,22 +366,26 @@ def test_without_a_source_the_case_says_what_is_missing_and_does_not_load(
         load_case(str(into))
 
 
-def test_directory_that_holds_something_is_left_alone(tmp_path: Path, base: Path) -> None:
+def test_what_cannot_be_imported_writes_nothing(tmp_path: Path, base: Path) -> None:
     into = tmp_path / "bug"
+    for options, message in (
+        ({"source": "nowhere"}, "there is no directory 'nowhere'"),
+        ({"sha256": "0" * 64}, "is of a source distribution"),
+        ({"instance_id": "nobody__no-1"}, "has no instance"),
+    ):
+        with pytest.raises(InputError, match=message):
+            import_swebench(str(ROW), into=str(into), **options)
+        assert not into.exists()
+    (base / "xmltodict.py").write_text("something else\n", encoding="utf-8")
+    with pytest.raises(InputError, match="patch of martinblech__xmltodict-name-injection cannot"):
+        convert(into, Source(path=str(base)))
+    assert not into.exists()
+    assert sorted(p.name for p in tmp_path.iterdir() if p.name.startswith(".")) == []
     into.mkdir()
     (into / "mine.txt").touch()
     with pytest.raises(InputError, match="already there"):
         convert(into, Source(path=str(base)))
     assert [p.name for p in into.iterdir()] == ["mine.txt"]
-
-
-def test_patch_that_does_not_fit_writes_nothing(tmp_path: Path, base: Path) -> None:
-    (base / "xmltodict.py").write_text("something else\n", encoding="utf-8")
-    into = tmp_path / "bug"
-    with pytest.raises(InputError, match="patch of martinblech__xmltodict-name-injection cannot"):
-        convert(into, Source(path=str(base)))
-    assert not into.exists()
-    assert sorted(p.name for p in tmp_path.iterdir() if p.name.startswith(".")) == []
 
 
 def loaded(into: Path) -> Case:
@@ -469,31 +479,3 @@ def test_patch_is_applied_inside_of_somebody_s_repository_by_git(
 
 
 # The command.
-
-
-def test_import_says_what_it_wrote(
-    tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert import_swebench(str(ROW), source="base") == 0
-    out = capsys.readouterr().out
-    directory = "evals/martinblech__xmltodict-name-injection"
-    assert f"{directory}/hidden/tests/test_dicttoxml.py\n" in out
-    assert out.endswith(f"\nTry:  assay run {directory}\n")
-    assert load_case(directory).source_path == str(base)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"source": "nowhere"}, "there is no directory 'nowhere'"),
-        ({"sha256": "0" * 64}, "is of a source distribution"),
-        ({"instance_id": "nobody__no-1"}, "has no instance"),
-    ],
-)
-def test_import_refuses_what_cannot_be(
-    tmp_path: Path, options: dict[str, str], message: str
-) -> None:
-    with pytest.raises(InputError, match=message):
-        import_swebench(str(ROW), into=str(tmp_path / "bug"), **options)
-    assert not (tmp_path / "bug").exists()

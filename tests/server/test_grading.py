@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -23,7 +22,6 @@ from assay.server.app import context_of
 from assay.server.storage import Storage
 from assay.store.database import Database
 from assay.store.scores import Scores
-from tests.postgres import KINDS, new_location
 from tests.server_app import Site, body_of, faults_of, items_of, serving
 
 ITEMS: list[Json] = [
@@ -44,11 +42,8 @@ async def site(running: Site) -> Site:
     return own
 
 
-@pytest.mark.parametrize("kind", KINDS)
-async def test_a_batch_keeps_its_order_and_one_bad_item_spoils_no_other(
-    request: pytest.FixtureRequest, kind: str, tmp_path: Path
-) -> None:
-    async with serving(new_location(request, kind, tmp_path)) as site:
+async def test_a_batch_keeps_its_order_and_one_bad_item_spoils_no_other(location: str) -> None:
+    async with serving(location) as site:
         await site.made()
         answer = await site.post("graders/exact/grade", {"items": ITEMS})
         results = items_of(answer, "results")
@@ -98,11 +93,8 @@ async def test_each_item_of_a_batch_has_its_own_seconds(
     assert [one["score"] for one in items_of(answer, "results")] == [1.0] * 20
 
 
-@pytest.mark.parametrize("kind", KINDS)
-async def test_the_same_request_is_carried_out_once(
-    request: pytest.FixtureRequest, kind: str, tmp_path: Path
-) -> None:
-    async with serving(new_location(request, kind, tmp_path)) as site:
+async def test_the_same_request_is_carried_out_once(location: str) -> None:
+    async with serving(location) as site:
         await site.made()
         both = await asyncio.gather(
             *(
@@ -126,11 +118,9 @@ async def test_the_same_request_is_carried_out_once(
         assert theirs.status_code == 200, "a key is its sender's own"
 
 
-@pytest.mark.parametrize("kind", KINDS)
 async def test_the_same_request_to_two_servers_of_a_database_is_carried_out_once(
-    request: pytest.FixtureRequest, kind: str, tmp_path: Path
+    location: str,
 ) -> None:
-    location = new_location(request, kind, tmp_path)
     async with serving(location) as one, serving(location) as two:
         await one.made()
         await one.uploaded("d", [{"answer": "4", "expected": "4"}])

@@ -23,7 +23,6 @@ from assay.store.catalog import GraderVersion
 from assay.store.database import Database
 from assay.store.datasets import Datasets
 from assay.store.jobs import JobRecord, Jobs
-from tests.postgres import KINDS, new_location
 from tests.server.holding import before_grading
 from tests.server_app import Site, body_of, items_of, serving
 
@@ -41,11 +40,8 @@ async def site(tmp_path: Path) -> AsyncGenerator[Site]:
         yield running
 
 
-@pytest.mark.parametrize("kind", KINDS)
-async def test_a_dataset_is_graded_row_by_row_and_its_end_is_told(
-    request: pytest.FixtureRequest, kind: str, tmp_path: Path
-) -> None:
-    async with serving(new_location(request, kind, tmp_path), SMALL) as site:
+async def test_a_dataset_is_graded_row_by_row_and_its_end_is_told(location: str) -> None:
+    async with serving(location, SMALL) as site:
         await site.made()
         odd: list[dict[str, Json]] = [*rows(9), {"id": "bad", "answer": "1"}]
         await site.uploaded("d", odd)
@@ -88,11 +84,9 @@ def test_an_event_has_another_id_for_another_reason_to_wait() -> None:
     assert _of_job(replace(job, message="it is full", updated_at="later")).id == told[2]
 
 
-@pytest.mark.parametrize("kind", KINDS)
 async def test_a_job_that_was_left_half_done_grades_only_the_rest(
-    request: pytest.FixtureRequest, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    location: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    location = new_location(request, kind, tmp_path)
     async with serving(location, SMALL) as site:
         await site.made()
         await site.uploaded("d", rows(10))

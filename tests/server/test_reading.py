@@ -18,17 +18,15 @@ from assay.service.table import OPERATIONS
 from assay.store.database import Database, Query, Row, Scalar
 from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store
-from tests.postgres import KINDS, new_location
 from tests.server_app import FOUR, Site, body_of, faults_of, scope_of, serving
 
 RUN = "20261121-090830-ab12"
 MUCH = ("result", "newest", "detail", "label", "label_item", "card")
 
 
-@pytest.fixture(params=KINDS)
-async def site(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[Site]:
+@pytest.fixture
+async def site(location: str, tmp_path: Path) -> AsyncGenerator[Site]:
     """A server with a run, labels and a grader."""
-    location = new_location(request, str(request.param), tmp_path)
     async with serving(location) as site:
         with Store.open(location, home=str(tmp_path / "home")) as store:
             config: dict[str, Json] = {"kind": "matrix", "request": {"paths": ["evals"]}}
@@ -141,7 +139,7 @@ async def asked(site: Site, path: str, send: object) -> None:
     async def receive() -> dict[str, object]:
         return {"type": "http.request", "body": b"", "more_body": False}
 
-    scope = scope_of(site.admin.build_request("GET", site.at(path)))
+    scope = scope_of(site.admin.build_request("GET", site.at(path)), "2.4")
     await site.app(scope, receive, send)  # pyright: ignore[reportArgumentType]
 
 

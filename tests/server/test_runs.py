@@ -16,7 +16,6 @@ from assay.scoring.json_safe import Json
 from assay.server.context import ServerSettings
 from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store
-from tests.postgres import KINDS, new_location
 from tests.server_app import Site, context_of, scope_of, serving
 
 SMALL = ServerSettings(location="", poll_seconds=0.02, heartbeat_seconds=0.05)
@@ -24,12 +23,9 @@ RUN = "20261121-090830-ab12"
 Event = tuple[str, str, dict[str, Json]]
 
 
-@pytest.fixture(params=KINDS)
-async def site(
-    request: pytest.FixtureRequest, tmp_path: Path
-) -> AsyncGenerator[tuple[Site, Store]]:
+@pytest.fixture
+async def site(location: str, tmp_path: Path) -> AsyncGenerator[tuple[Site, Store]]:
     """A server, and the store as another process has it: by a connection of its own."""
-    location = new_location(request, str(request.param), tmp_path)
     async with serving(location, SMALL) as running:
         with Store.open(location, home=str(tmp_path / "home")) as store:
             yield running, store

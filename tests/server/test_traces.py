@@ -28,7 +28,6 @@ from assay.testing import FakeModel, calls
 from tests.client_modes import MODES, client_of, running
 from tests.command_line import assay, write_case
 from tests.otlp import TRACE, agent_spans, otlp_request, span
-from tests.postgres import KINDS, new_location
 from tests.server_app import Site, body_of, items_of, serving
 from tests.server_process import ServerProcess
 
@@ -65,11 +64,8 @@ async def _trace(site: Site, trace: str = TRACE) -> tuple[dict[str, Any], dict[s
     return found["trace"], found["row"]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-async def test_spans_come_in_any_order_and_again_and_are_graded_once(
-    request: pytest.FixtureRequest, kind: str, tmp_path: Path
-) -> None:
-    async with serving(new_location(request, kind, tmp_path)) as site:
+async def test_spans_come_in_any_order_and_again_and_are_graded_once(location: str) -> None:
+    async with serving(location) as site:
         first, tool, last, outermost = agent_spans()
         assert await _send(site, [outermost, tool]) == {}
         record, row = await _trace(site)

@@ -14,8 +14,13 @@ from tests.postgres import KINDS, new_location
 
 
 @pytest.fixture(params=KINDS)
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
-    location = new_location(request, str(request.param), tmp_path)
+def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where an empty database of each kind is opened."""
+    return new_location(request, str(request.param), tmp_path)
+
+
+@pytest.fixture
+def database(location: str, tmp_path: Path) -> Iterator[Database]:
     with Database.open(location, home=str(tmp_path / "home")) as opened:
         yield opened
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import pytest
 
@@ -15,24 +14,12 @@ from assay.service import graders, jobs, scores, site
 from assay.service.graders import Calibration
 from assay.service.local import ask
 from assay.service.operation import LOCAL, Desk
-from assay.store import Database, Datasets, Jobs, ScoreRecord
+from assay.store import Datasets, Jobs, ScoreRecord
 from assay.store.cards import CardRecord, Cards
 from tests.calibrated import LINE, SAYS_NO, SAYS_YES, calibrated, says_yes
 from tests.judge_models import model
-from tests.postgres import KINDS, new_location
 
 ROWS: list[dict[str, Json]] = [{"id": "a", "answer": "yes"}, {"id": "b", "answer": "no"}]
-
-
-@pytest.fixture(params=KINDS)
-def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return new_location(request, str(request.param), tmp_path)
-
-
-@pytest.fixture
-def desk(location: str, tmp_path: Path) -> Iterator[Desk]:
-    with Database.open(location, home=str(tmp_path / "home")) as opened:
-        yield Desk(opened, "default", LOCAL, Permissions())
 
 
 async def _measured(location: str, key: str = "says", project: str = "default") -> CardRecord:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,20 +14,12 @@ from assay.scoring.json_safe import Json
 from assay.service import graders, jobs, kinds, uses
 from assay.service.local import ask
 from assay.service.operation import LOCAL, Desk
-from assay.store.database import Database
 from assay.store.datasets import Datasets
 from assay.store.scores import ScoreRecord, Scores
 from tests.endpoint_servers import answering, faulty
-from tests.postgres import KINDS, new_location
 
 JUDGE: dict[str, Json] = {"criteria": "It is right.", "judge_model": "local"}
 EXACT: dict[str, Json] = {"graders": [{"type": "exact_match"}]}
-
-
-@pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    with Database.open(str(tmp_path)) as database:
-        yield Desk(database, "default", LOCAL, Permissions())
 
 
 async def test_a_form_has_the_fields_of_a_kind_with_what_each_is_by_default(desk: Desk) -> None:
@@ -127,39 +118,35 @@ async def test_models_are_those_of_the_settings_and_those_in_use(
     ]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-async def test_a_list_tells_what_depends_on_each_grader(
-    request: pytest.FixtureRequest, kind: str, tmp_path: Path
-) -> None:
-    with Database.open(new_location(request, kind, tmp_path)) as database:
-        desk = Desk(database, "default", LOCAL, Permissions())
-        for key in ("a", "b"):
-            await ask(graders.create_grader, desk, key, "declared", EXACT)
-        Datasets(database).create("default", "rows", "", [{"id": "1", "answer": "4"}])
-        await ask(jobs.create_job, desk, "a", "rows")
-        given = [
-            Graded(id="1", status="scored", score=1.0, grader="a@1"),
-            Graded(id="2", status="scored", score=0.0, grader="a@1"),
-            Graded(id="3", status="error", error="no reply", grader="a@1"),
-        ]
-        Scores(database).add("default", [ScoreRecord(item=one.id, graded=one) for one in given])
+async def test_a_list_tells_what_depends_on_each_grader(desk: Desk) -> None:
+    database = desk.database
+    for key in ("a", "b"):
+        await ask(graders.create_grader, desk, key, "declared", EXACT)
+    Datasets(database).create("default", "rows", "", [{"id": "1", "answer": "4"}])
+    await ask(jobs.create_job, desk, "a", "rows")
+    given = [
+        Graded(id="1", status="scored", score=1.0, grader="a@1"),
+        Graded(id="2", status="scored", score=0.0, grader="a@1"),
+        Graded(id="3", status="error", error="no reply", grader="a@1"),
+    ]
+    Scores(database).add("default", [ScoreRecord(item=one.id, graded=one) for one in given])
 
-        first = await ask(graders.list_graders, desk, limit=1)
-        (one,) = first.items
-        assert (one.key, one.latest.number, one.latest.kind) == ("a", 1, "declared")
-        assert (one.use.jobs, one.use.active_jobs, one.use.scores) == (1, 1, 3)
-        assert one.use.datasets == ("rows",)
-        (other,) = await ask(graders.list_graders, desk, after=first.next)
-        assert (other.key, other.use.jobs, other.use.scores) == ("b", 0, 0)
+    first = await ask(graders.list_graders, desk, limit=1)
+    (one,) = first.items
+    assert (one.key, one.latest.number, one.latest.kind) == ("a", 1, "declared")
+    assert (one.use.jobs, one.use.active_jobs, one.use.scores) == (1, 1, 3)
+    assert one.use.datasets == ("rows",)
+    (other,) = await ask(graders.list_graders, desk, after=first.next)
+    assert (other.key, other.use.jobs, other.use.scores) == ("b", 0, 0)
 
-        seen = await ask(uses.show_use, desk, "a")
-        assert (seen.given.n, seen.given.scored, seen.given.errors) == (3, 2, 1)
-        assert (seen.given.mean, sum(bar.count for bar in seen.given.bars)) == (0.5, 2)
-        assert (seen.given.bars[0].count, seen.given.bars[-1].count) == (1, 1)
-        assert [job.grader for job in seen.jobs] == ["a"]
-        assert any("1 job that has not ended" in said for said in seen.consequences)
+    seen = await ask(uses.show_use, desk, "a")
+    assert (seen.given.n, seen.given.scored, seen.given.errors) == (3, 2, 1)
+    assert (seen.given.mean, sum(bar.count for bar in seen.given.bars)) == (0.5, 2)
+    assert (seen.given.bars[0].count, seen.given.bars[-1].count) == (1, 1)
+    assert [job.grader for job in seen.jobs] == ["a"]
+    assert any("1 job that has not ended" in said for said in seen.consequences)
 
-        await ask(graders.delete_grader, desk, "a", force=True)
-        await ask(graders.create_grader, desk, "a", "declared", EXACT)
-        again = await ask(uses.show_use, desk, "a")
-        assert (again.use.jobs, again.use.scores, again.jobs) == (0, 0, ())
+    await ask(graders.delete_grader, desk, "a", force=True)
+    await ask(graders.create_grader, desk, "a", "declared", EXACT)
+    again = await ask(uses.show_use, desk, "a")
+    assert (again.use.jobs, again.use.scores, again.jobs) == (0, 0, ())

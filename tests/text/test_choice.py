@@ -55,15 +55,7 @@ def test_what_is_a_choice(answer: str, label: str) -> None:
         "Answer: ABCD",
         "The options are A and B.",
         None,
-    ],
-)
-def test_what_is_none(answer: str | None) -> None:
-    assert [choice_match(answer, label) for label in "ABCD"] == [0.0] * 4
-
-
-@each(
-    "answer",
-    [
+        # The options are listed.
         "A, B, C, D",
         "A B C D",
         "A\nB\nC\nD",
@@ -78,9 +70,18 @@ def test_what_is_none(answer: str | None) -> None:
         "Answer: A/B/C/D",
         "Answer: A or B",
         "Answer: A and B",
+        # The same sentence takes it back.
+        *("Answer: B maybe C", "answer: B, alternatively C", "Answer: B -- or perhaps D"),
+        "Answer: B = C",
+        *("Answer: B (or C)", "Answer: B? Could be D too", "Answer: B, but C is also right"),
+        "It's B or C.",
+        *("B and C are correct", "I don't think it's B.", "Neither B is correct", "It is a dog"),
+        "So a dog.",
+        *["Wrong answer: B", "The incorrect answer is B", "I would not choose B"],
+        *["I did not pick option B", "I didn't choose B", "That is not the correct answer: B"],
     ],
 )
-def test_listing_the_options_does_not_pay(answer: str) -> None:
+def test_attack_what_chooses_no_single_option_is_none(answer: str | None) -> None:
     assert [choice_match(answer, label) for label in "ABCD"] == [0.0] * 4
 
 
@@ -160,23 +161,6 @@ def test_no_answer_chooses_two(text: str) -> None:
 )
 def test_a_choice_in_other_words(answer: str) -> None:
     assert [choice_match(answer, label) for label in "ABCD"] == [0.0, 1.0, 0.0, 0.0]
-
-
-@each(
-    "answer",
-    [
-        *("Answer: B maybe C", "answer: B, alternatively C", "Answer: B -- or perhaps D"),
-        "Answer: B = C",
-        *("Answer: B (or C)", "Answer: B? Could be D too", "Answer: B, but C is also right"),
-        "It's B or C.",
-        *("B and C are correct", "I don't think it's B.", "Neither B is correct", "It is a dog"),
-        "So a dog.",
-        *["Wrong answer: B", "The incorrect answer is B", "I would not choose B"],
-        *["I did not pick option B", "I didn't choose B", "That is not the correct answer: B"],
-    ],
-)
-def test_attack_a_choice_that_the_same_sentence_takes_back_is_none(answer: str) -> None:
-    assert [choice_match(answer, label) for label in "ABCD"] == [0.0] * 4
 
 
 @given(

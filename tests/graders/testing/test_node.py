@@ -21,6 +21,7 @@ from assay.sandbox import probe
 from assay.scoring import SubScore
 from assay.types import Workspace
 from tests.attacks.scenes import scenes
+from tests.each import each
 from tests.written_files import write_files
 
 NODE = shutil.which("node")
@@ -137,7 +138,7 @@ class TestCommandLine:
         )
         return cast("dict[str, Any]", json.loads(told.stdout))
 
-    @pytest.mark.parametrize(
+    @each(
         ("words", "files"),
         [
             ((), ["a.test.js", "lib/b-test.mjs", "lib/test-c.cjs", "test/any.js", "test.js"]),
@@ -151,18 +152,11 @@ class TestCommandLine:
         ],
     )
     def test_files(self, tmp_path: Path, words: tuple[str, ...], files: list[str]) -> None:
-        for name in (
-            "a.test.js",
-            "lib/b-test.mjs",
-            "lib/plain.js",
-            "lib/test-c.cjs",
-            "node_modules/x/a.test.js",
-            "test.js",
-            "test/any.js",
-            "test/data.json",
-        ):
-            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / name).touch()
+        names = (
+            "a.test.js lib/b-test.mjs lib/plain.js lib/test-c.cjs node_modules/x/a.test.js "
+            "test.js test/any.js test/data.json"
+        )
+        write_files(tmp_path, dict.fromkeys(names.split(), ""))
         assert sorted(self.ask(tmp_path, "--test", *words)["files"]) == sorted(files)
 
     def test_options(self, tmp_path: Path) -> None:
