@@ -55,6 +55,23 @@ def base(podman: Podman, tmp_path_factory: pytest.TempPathFactory) -> Iterator[P
     shutil.rmtree(place)
 
 
+@pytest.fixture(scope="module")
+def testbed(podman: Podman, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """An image with Python, pytest and a broken repository."""
+    place = tmp_path_factory.mktemp("testbed")
+    root = make_root(place / "root", python=True)
+    (root / "testbed/.git").mkdir(parents=True)
+    (root / "testbed/.git/repair").write_text("return a + b")
+    (root / "testbed/sums.py").write_text("def add(a, b):\n    return a - b\n")
+    for name in ("_pytest", "pluggy", "iniconfig", "packaging", "pygments", "pytest"):
+        found = Path(importlib.import_module(name).__file__ or "").parent
+        shutil.copytree(found, root / "usr/lib/python3/dist-packages" / name)
+    shutil.copy2(found.parent / "py.py", root / "usr/lib/python3/dist-packages")
+    podman.add("testbed:1", root)
+    yield "localhost/testbed:1"
+    shutil.rmtree(place)
+
+
 @pytest.fixture
 def engine(podman: Podman, base: Path, monkeypatch: pytest.MonkeyPatch) -> Podman:
     assert base
@@ -430,9 +447,10 @@ def test_an_environment_of_the_host_beside_an_image_is_refused(tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_tests_are_judged_by_the_images_own_python_alone(engine: Podman, tmp_path: Path) -> None:
+def test_tests_are_judged_by_the_images_own_python_alone(
+    engine: Podman, testbed: str, tmp_path: Path
+) -> None:
     """The agent replaces the image's Python and its unittest; the judge has those of the image."""
-    engine.add("python:1", make_root(tmp_path / "root", python=True))
     tests = {"type": "tests", "cmd": "python3 -m unittest test_sums", "inject": ["test_sums.py"]}
     files = {
         "source/sums.py": "def add(a, b):\n    return a - b\n",
@@ -448,7 +466,7 @@ def test_tests_are_judged_by_the_images_own_python_alone(engine: Podman, tmp_pat
     write_files(tmp_path / "case", files)
     write_case(
         tmp_path / "case",
-        environment={"container": "localhost/python:1"},
+        environment={"container": testbed},
         source={"path": "source"},
         graders=[{**tests, "isolation": mode, "name": mode} for mode in ("process", "shared")],
         selftest={"reference": "good"},
@@ -639,22 +657,15 @@ def test_a_task_of_harbors_without_an_engine_names_how_to_build_it(tmp_path: Pat
 
 
 @pytest.mark.slow
-def test_a_row_of_swe_bench_with_an_image_needs_no_source(engine: Podman, tmp_path: Path) -> None:
-    root = make_root(tmp_path / "root", python=True)
-    (root / "testbed/.git").mkdir(parents=True)
-    (root / "testbed/.git/repair").write_text("return a + b")
-    (root / "testbed/sums.py").write_text("def add(a, b):\n    return a - b\n")
-    for name in ("_pytest", "pluggy", "iniconfig", "packaging", "pygments", "pytest"):
-        found = Path(importlib.import_module(name).__file__ or "").parent
-        shutil.copytree(found, root / "usr/lib/python3/dist-packages" / name)
-    shutil.copy2(found.parent / "py.py", root / "usr/lib/python3/dist-packages")
-    engine.add("testbed:1", root)
+def test_a_row_of_swe_bench_with_an_image_needs_no_source(
+    engine: Podman, testbed: str, tmp_path: Path
+) -> None:
     row = {
         "instance_id": "example__sums-1",
         "repo": "example/sums",
         "base_commit": "0123456789abcdef0123456789abcdef01234567",
         "problem_statement": "add() subtracts.",
-        "image_name": "localhost/testbed:1",
+        "image_name": testbed,
         "patch": "--- a/sums.py\n+++ b/sums.py\n@@ -1,2 +1,2 @@\n def add(a, b):\n"
         "-    return a - b\n+    return a + b\n",
         "test_patch": "--- /dev/null\n+++ b/test_sums.py\n@@ -0,0 +1,6 @@\n"
