@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from assay.errors import InputError
 from assay.reports.plain import one_line
+from assay.reports.statistics import pass_k_text
 from assay.reports.summary import MAX_ROWS, NotGraded, Summary, Tally, summarize, verdict
 from assay.scoring.records import as_json
 from assay.statistics.agreement import Confusion
@@ -89,6 +90,8 @@ def test_pass_at_k_is_unbiased_and_says_what_it_covers() -> None:
     assert three.at_k == pytest.approx(0.5)
     assert three.hat_k == 0.0
     assert [each.k for each in summarize([graded("a", 1.0)]).totals.pass_k] == [1]
+    (*_, none) = summarize([graded("a", 1.0), error("a", trial=2)]).totals.pass_k
+    assert pass_k_text(none) == "no case has 2 graded trials"
 
 
 def test_an_unknown_cost_is_counted_and_not_added_as_zero() -> None:

@@ -20,7 +20,6 @@ from assay.sandbox import (
     Door,
     Limits,
     kernel,
-    probe,
     run_command,
     run_command_sync,
     supervisor,
@@ -29,14 +28,9 @@ from tests.children import alone, until
 from tests.door_servers import PORT, Keeper, behind_a_door
 from tests.ordinary_user import Drive
 from tests.processes import living, marker
+from tests.sandbox.machine import needs_namespaces
 
-pytestmark = [
-    pytest.mark.sandbox,
-    pytest.mark.skipif(
-        not all(check.ok for check in probe().checks[:2]),
-        reason="no bubblewrap or no user namespaces on this machine",
-    ),
-]
+pytestmark = [pytest.mark.sandbox, needs_namespaces]
 
 # Each attack is Python; these names are there.
 PRELUDE = f"""

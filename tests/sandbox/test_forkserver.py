@@ -12,19 +12,14 @@ import pytest
 
 import assay.sandbox.run
 from assay.errors import SandboxError
-from assay.sandbox import kernel, probe, run_command_sync, stage
+from assay.sandbox import kernel, run_command_sync, stage
 from assay.sandbox.forkserver import FORK_SERVER
 from assay.sandbox.functions.launch import spare_id
 from tests.children import alone
 from tests.processes import living, marker, status
+from tests.sandbox.machine import needs_namespaces
 
-pytestmark = [
-    pytest.mark.sandbox,
-    pytest.mark.skipif(
-        not all(check.ok for check in probe().checks[:2]),
-        reason="no bubblewrap or no user namespaces on this machine",
-    ),
-]
+pytestmark = [pytest.mark.sandbox, needs_namespaces]
 
 
 def test_ctrl_c_while_bubblewrap_sets_up_leaves_no_command(monkeypatch: pytest.MonkeyPatch) -> None:

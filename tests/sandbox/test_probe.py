@@ -11,11 +11,7 @@ import pytest
 from assay.errors import SandboxError, SandboxUnavailableError
 from assay.sandbox import Limits, bubblewrap, checks, probe, run_command_sync
 from tests.each import each
-
-working = pytest.mark.skipif(
-    not all(check.ok for check in probe().checks[:2]),
-    reason="no bubblewrap or no user namespaces on this machine",
-)
+from tests.sandbox.machine import needs_namespaces
 
 
 def play_setting(monkeypatch: pytest.MonkeyPatch, setting: str, value: str) -> None:
@@ -26,7 +22,7 @@ def play_setting(monkeypatch: pytest.MonkeyPatch, setting: str, value: str) -> N
 
 
 @pytest.mark.sandbox
-@working
+@needs_namespaces
 def test_report_of_a_working_machine() -> None:
     report = probe()
     assert report.tier == "bwrap"
@@ -46,7 +42,7 @@ def test_report_of_a_working_machine() -> None:
 
 
 @pytest.mark.sandbox
-@working
+@needs_namespaces
 @each(
     ("knock", "detail"),
     [
@@ -91,7 +87,7 @@ def test_report_without_bubblewrap(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.sandbox
-@working
+@needs_namespaces
 @each(
     "fault",
     [
@@ -151,7 +147,7 @@ def test_other_failures_have_no_invented_mend() -> None:
 
 
 @pytest.mark.sandbox
-@working
+@needs_namespaces
 def test_the_program_of_a_wheel_is_found_where_the_system_has_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

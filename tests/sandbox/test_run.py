@@ -20,19 +20,14 @@ from typing import cast
 import pytest
 
 from assay.errors import InputError
-from assay.sandbox import CommandResult, Limits, Mount, probe, run_command_sync
+from assay.sandbox import CommandResult, Limits, Mount, run_command_sync
+from tests.children import until
 from tests.each import each
 from tests.ordinary_user import DRIVER, NOBODY, SETPRIV, Drive, surroundings
 from tests.processes import living, marker
+from tests.sandbox.machine import needs_namespaces
 
-pytestmark = [
-    pytest.mark.sandbox,
-    # Not "no tier": a sandbox that lets a command out must fail here, not be passed over.
-    pytest.mark.skipif(
-        not all(check.ok for check in probe().checks[:2]),
-        reason="no bubblewrap or no user namespaces on this machine",
-    ),
-]
+pytestmark = [pytest.mark.sandbox, needs_namespaces]
 
 Shell = Callable[..., CommandResult]
 only_self = pytest.mark.parametrize("who", ["self"], indirect=True)
@@ -361,25 +356,11 @@ def test_no_power_and_no_identity_of_the_host(bash: Shell) -> None:
 def test_root_lends_out_an_id_that_owns_nothing(workspace: Path, who: str) -> None:
     mark = marker()
     with start_driver(who, ["sleep", mark], workspace) as driver:
-        owners = {Path("/proc", pid).stat().st_uid for pid in wait_for(mark)}
+        until(lambda: living(mark))
+        owners = {Path("/proc", pid).stat().st_uid for pid in living(mark)}
         driver.kill()
     assert all(owner > 65536 for owner in owners), owners
-    wait_until_gone(mark)
-
-
-def wait_for(mark: str) -> list[str]:
-    deadline = time.monotonic() + 60
-    while not (found := living(mark)):
-        assert time.monotonic() < deadline, "never started"
-        time.sleep(0.01)
-    return found
-
-
-def wait_until_gone(mark: str) -> None:
-    deadline = time.monotonic() + 60
-    while found := living(mark):
-        assert time.monotonic() < deadline, f"still alive: {found}"
-        time.sleep(0.01)
+    until(lambda: not living(mark))
 
 
 def test_nested_namespaces_are_refused(bash: Shell) -> None:
@@ -558,18 +539,18 @@ def test_processes_die_when_assay_is_killed(workspace: Path, who: str) -> None:
     mark = marker()
     line = f"setsid sleep {mark} & sleep {mark}"
     with start_driver(who, ["/bin/bash", "-c", line], workspace) as driver:
-        wait_for(mark)  # as a word of its own: the sleeps, not the shell
+        until(lambda: living(mark))  # as a word of its own: the sleeps, not the shell
         driver.kill()
-    wait_until_gone(mark)
+    until(lambda: not living(mark))
 
 
 def test_processes_die_when_assay_is_killed_during_the_set_up(workspace: Path, who: str) -> None:
     for _ in range(5):
         mark = marker()
         with start_driver(who, ["sleep", mark], workspace) as driver:
-            wait_for(mark)  # bubblewrap names the command long before it starts it
+            until(lambda mark=mark: living(mark))  # named long before it is started
             driver.kill()
-        wait_until_gone(mark)
+        until(lambda mark=mark: not living(mark))
 
 
 def test_no_zombie_is_left_to_a_first_process_that_reaps_nothing() -> None:
@@ -649,10 +630,7 @@ print(open(f"/proc/self/task/{os.getpid()}/children").read(), flush=True)
             assert host.stdout
             [server] = host.stdout.readline().split()
             host.wait(20)
-        deadline = time.monotonic() + 20
-        while is_running(server):
-            assert time.monotonic() < deadline, end
-            time.sleep(0.01)
+        until(lambda server=server: not is_running(server))
 
 
 def is_running(pid: str) -> bool:

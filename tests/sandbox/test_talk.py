@@ -12,20 +12,15 @@ from collections.abc import Callable, Coroutine
 import pytest
 
 from assay.errors import InputError, SandboxError
-from assay.sandbox import Door, Limits, OpenCommand, open_command, probe
+from assay.sandbox import Door, Limits, OpenCommand, open_command
 from tests.children import alone, until
 from tests.door_servers import PORT, Keeper, converse
 from tests.each import each
 from tests.ordinary_user import ordinary_user, surroundings
 from tests.processes import living, marker
+from tests.sandbox.machine import needs_namespaces
 
-pytestmark = [
-    pytest.mark.sandbox,
-    pytest.mark.skipif(
-        not all(check.ok for check in probe().checks[:2]),
-        reason="no bubblewrap or no user namespaces on this machine",
-    ),
-]
+pytestmark = [pytest.mark.sandbox, needs_namespaces]
 
 UPPER = "while read -r line; do echo ${line^^}; done; echo over; echo noted >&2; exit 3"
 

@@ -60,6 +60,13 @@ class _Sized:
         return 0
 
 
+class _Closed(_Sized):
+    """Shows its items to nobody."""
+
+    def __iter__(self) -> Any:
+        raise TypeError
+
+
 @dataclass
 class Host:
     """The host as the judge sees it: what it answers, and what it was asked."""
@@ -269,6 +276,7 @@ _NOTHING: list[object] = ["", b"", bytearray(), {}, [], (), set[str](), [[], (""
         *[(value, False) for value in _NOTHING],
         *[(value, True) for value in (0, None, False, "x", {"": ""}, [0], [[], [None]], object)],
         *[(value, True) for value in (np.ones(2), np.zeros((1, 1)), np.float64(0), _Sized())],
+        *[(value, True) for value in (np.array(["", ""]), _Closed())],
         *[(value, False) for value in (np.zeros(0), np.zeros((0, 2)))],
     ],
 )
@@ -322,6 +330,19 @@ def test_containers_are_scrambled_and_are_again_what_they_were(made: Callable[[]
     assert not held.note(mine)  # it is forgotten
     (mine.update if isinstance(mine, dict | set) else mine.extend)(made() or [(1, 2)])
     assert (held.changed(), held.changed()) == ([mine], [])
+
+
+def test_another_order_is_a_change_of_a_list_and_none_of_a_set() -> None:
+    held, mine, group = aliasing.Held(), [2, 1], {0, 8}
+    before = [*group]
+    held.note(mine)
+    held.note(group)
+    mine.sort()
+    group.clear()
+    for one in reversed(before):
+        group.add(one)
+    assert [*group] != before
+    assert held.changed() == [mine]
 
 
 def test_only_so_many_containers_of_a_length_are_watched() -> None:
@@ -386,7 +407,9 @@ def test_is_not(): assert kit.A is not kit.f()
 def test_id(): assert id(kit.A) == 3
 def test_map(): assert map(id, [kit.A])
 def test_operator(): assert operator.is_(kit.A, kit.B)
+def test_operator_not(): assert operator.is_not(kit.A, kit.B)
 def test_unittest(self): self.assertIs(kit.A, kit.B)
+def test_unittest_not(self): self.assertIsNot(kit.A, kit.B)
 async def test_async(): assert kit.A == kit.B is kit.C
 def test_none(): assert kit.A is None and kit.A is not True
 def test_class(): assert kit.a.__class__ is kit.A
@@ -400,7 +423,8 @@ def test_equal(): assert kit.A == kit.B and kit.id and idx(kit.A)
     ("more", "test", "asks"),
     [
         *[("", f"a.py::TestOne::test_{name}" if name == "method" else f"a.py::test_{name}", True)
-          for name in ["method", "is_not", "id", "map", "operator", "unittest", "async"]],
+          for name in ["method", "is_not", "id", "map", "operator", "operator_not", "unittest",
+                       "unittest_not", "async"]],
         *[("", f"a.py::test_{name}", False)
           for name in ["none", "class", "type", "unittest_none", "equal", "other"]],
         ("", "", False),
