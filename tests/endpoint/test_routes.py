@@ -88,7 +88,7 @@ UNLIKE: dict[str, list[tuple[Json, str]]] = {
     "/get_reward": [
         *(([], ""), ({}, "query"), ({"query": 3}, "query"), ({"query": [3]}, "query[0]")),
         ({"query": ["a"], "labels": ["x", "y"]}, "labels"),
-        ({"query": ["a"], "prompts": [1]}, "query[0]"),
+        ({"query": ["a"], "prompts": [1]}, "prompts[0]"),
     ],
     "/verify": [
         *(([], "responses_create_params"), ({}, "responses_create_params")),

@@ -107,8 +107,10 @@ def _decode_request(body: Json, server: Server) -> list[Asked]:
             raise malformed(f"{len(column)} entries for {len(query)} queries", name)
     asked: list[Asked] = []
     for number, (text, prompt, label) in enumerate(zip(query, prompts, labels, strict=True)):
-        if not isinstance(text, str) or not isinstance(prompt, str | None):
-            raise malformed("queries and prompts must be texts", "query", number)
+        if not isinstance(text, str):
+            raise malformed("must be a text", "query", number)
+        if not isinstance(prompt, str | None):
+            raise malformed("must be a text", "prompts", number)
         asked.append((str(number), sample(text, prompt or "", label)))
     return asked
 
