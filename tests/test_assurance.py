@@ -381,7 +381,10 @@ def test_the_word_stands_with_every_score_in_every_report(tmp_path: Path) -> Non
 @each(
     ("cell", "said"),
     [
-        (_cell("status", "separate"), ": passed its tests, but assurance `status` is below `sep"),
+        (
+            _cell("status", "separate"),
+            "needs 1.00 → fail: passed its tests, but assurance `status` is below `separate`",
+        ),
         (_cell("read", "shared", reward=0.5), "fail; assurance `read` is below `shared`"),
         (_cell(None, "shared"), "nothing says its assurance, which must be `shared`"),
         (_cell("shared", "shared"), "needs 1.00 → pass"),

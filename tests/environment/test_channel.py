@@ -44,7 +44,7 @@ async def test_the_frames_are_those_that_huds_clients_know(served: ServedProcess
         assert add["description"] == "Add two numbers."
         assert cast("dict[str, Json]", add["args"])["additionalProperties"] is False
         started = await peer.result("tasks.start", id="add", args={"a": 3})
-        assert started.keys() == {"prompt", "tools"}  # without tools, the prompt alone
+        assert started.keys() == {"prompt", "tools"}  # without tools the prompt alone, see the soak
         assert started["prompt"] == "What is 3 + 2?"
         value = {"name": "value", "weight": 1.0, "value": 1.0, "children": None}
         subscores = [{**value, "info": {"seen": "5"}}]

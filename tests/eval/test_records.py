@@ -14,6 +14,7 @@ from assay.eval.records import (
     row_record,
     uncovered,
 )
+from assay.eval.rows.grades import RowGrade
 from assay.graders.spec import GraderSpec
 from assay.scoring import EvaluationResult, Grade, SubScore
 from assay.scoring.json_safe import Json
@@ -191,6 +192,14 @@ def test_all_that_is_known_of_a_row_is_in_its_row() -> None:
     assert (bare.passed, bare.answer, bare.notes) == (False, "", {})
     whole = Row(id="2", submission=Submission(answer="y" * 2_000))
     assert row_record(whole, EvaluationResult(reward=0.4), **noted).answer == "y" * 2_000
+
+
+def test_a_row_passes_give_or_take_rounding_also_in_a_part() -> None:
+    row, result = Row(id="1", submission=Submission()), EvaluationResult(reward=0.4)
+    noted: dict[str, Any] = {"run_id": "r", "digest": "d", "seconds": 2.5}
+    for over, passed in ((1e-10, True), (1e-6, False)):
+        assert row_record(row, result, threshold=0.4 + over, **noted).passed is passed
+        assert RowGrade.of(result, threshold=0.4 + over, graders=0).passed is passed
 
 
 def test_a_digest_is_of_what_was_declared_and_of_this_assay() -> None:

@@ -91,10 +91,7 @@ _TWICE = _ONCE.replace('{"choices', '{"choices": [], "choices', 1)
 @each(
     "bad, complaint",
     [
-        (
-            Raw(_ONCE.replace('{"choices', '{"choices": [], "choices', 1)),
-            "a key stands in it twice",
-        ),
+        (Raw(_TWICE), "a key stands in it twice"),
         (said("x" * 100_000), "not accepted"),  # which is shown in part
     ],
 )

@@ -205,6 +205,7 @@ async def test_told_to_end_it_ends_in_time_though_functions_sleep(tmp_path: Path
             503,
             "application/problem+json",
         )
+        assert "Traceback" not in server.log()
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
@@ -63,24 +62,27 @@ SENT: dict[str, Json] = {
     "url": "https://rewards.example.com.evil.example/",
     "secret_env": "ASSAY_SECRET_REWARDS",
 }
-FORBIDDEN: list[tuple[str, dict[str, Json], str]] = [
-    ("custom", {"path": "python:os:x"}, "definition.path"),
+CUSTOM, INTERNAL = "--set allow_custom_code=true", "--set allow_internal_endpoints=true"
+FORBIDDEN: list[tuple[str, dict[str, Json], str, str]] = [
+    ("custom", {"path": "python:os:x"}, "definition.path", CUSTOM),
     ("external_endpoint", {"url": "http://10.0.0.1", "allow_internal": True},
-     "definition.allow_internal"),
-    ("external_endpoint", SENT, "definition.secret_env"),
-    ("external_endpoint", SENT | {"secret_env": "ASSAY_SECRET_X"}, "definition.secret_env"),
+     "definition.allow_internal", INTERNAL),
+    ("external_endpoint", SENT, "definition.secret_env",
+     "--set endpoint_secrets.ASSAY_SECRET_REWARDS=HOST"),
+    ("external_endpoint", SENT | {"secret_env": "ASSAY_SECRET_X"}, "definition.secret_env",
+     "--set endpoint_secrets.ASSAY_SECRET_X=HOST"),
     ("declared", {"graders": [{"type": "external_endpoint", **SENT}]},
-     "definition.graders[0].secret_env"),
-    _judged("model", ADDRESS),
-    _judged("judge_model", ADDRESS),
-    _judged("models", ["m", ADDRESS]),
-    _judged("escalate", ADDRESS),
+     "definition.graders[0].secret_env", "--set endpoint_secrets.ASSAY_SECRET_REWARDS=HOST"),
+    (*_judged("model", ADDRESS), INTERNAL),
+    (*_judged("judge_model", ADDRESS), INTERNAL),
+    (*_judged("models", ["m", ADDRESS]), INTERNAL),
+    (*_judged("escalate", ADDRESS), INTERNAL),
 ]  # fmt: skip
 
 
-@each("kind, definition, place", FORBIDDEN)
+@each("kind, definition, place, setting", FORBIDDEN)
 async def test_attack_what_may_not_run_here_is_neither_stored_nor_tried(
-    tmp_path: Path, kind: str, definition: dict[str, Json], place: str
+    tmp_path: Path, kind: str, definition: dict[str, Json], place: str, setting: str
 ) -> None:
     with Database.open(tmp_path) as database:
         desk = Desk(database, "default", LOCAL, SECRET)
@@ -95,7 +97,9 @@ async def test_attack_what_may_not_run_here_is_neither_stored_nor_tried(
             with pytest.raises(ForbiddenError) as caught:
                 await one()
             assert caught.value.location.field == place
-            assert re.search("allow_|endpoint_secrets", caught.value.hint), "the setting is named"
+            assert caught.value.hint.endswith(setting)
+            sent = "may not be sent to 'rewards.example.com.evil.example'" in str(caught.value)
+            assert sent == ("secret" in place)
         assert (await ask(graders.list_graders, desk)).items == []
         allowed = Permissions(custom_code=True, internal=True)
         assert list(allowed.refusals(kind, definition)) == []

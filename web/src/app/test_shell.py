@@ -227,20 +227,23 @@ def test_no_page_is_wider_than_a_telephone_and_a_viewer_is_offered_nothing_to_wr
     site.post("jobs", {"grader": "exact", "dataset": "rows"})
     open_page.log_in("viewer")
     page = open_page("/")
-    shown = [
-        "/p/default/graders/exact",
-        "/p/default/graders/exact/edit",
-        "/p/default/datasets/rows",
-        "/p/default/datasets?upload=",
-        "/p/default/labels/queue?dataset=rows&field=x",
-        "/p/default/calibrations?new=1&grader=exact",
-        f"/runs/{_first_run(site)}",
-    ]
-    for address in (*ADDRESSES, *shown):
+    disabled: dict[str, tuple[str, ...]] = {
+        **dict.fromkeys(ADDRESSES, ()),
+        "/p/default/graders/exact": (),
+        "/p/default/graders/exact/edit": (),
+        "/p/default/datasets/rows": ("Grade with …", "Delete …"),
+        "/p/default/datasets?upload=": ("Upload",),
+        "/p/default/labels/queue?dataset=rows&field=x": (),
+        "/p/default/calibrations?new=1&grader=exact": (),
+        f"/runs/{_first_run(site)}": (),
+    }
+    for address, names in disabled.items():
         page.set_viewport_size(WINDOW)
         _look_at(page, f"{site.server.url}{address}")
         offered = page.locator("main").get_by_role("button", disabled=False).all_inner_texts()
         assert [name for name in offered if WRITES.search(name.strip())] == [], address
+        for name in names:
+            expect(page.get_by_role("button", name=name)).to_be_disabled()
         expect(page.get_by_role("dialog")).to_have_count(0)
         page.set_viewport_size(PHONE)
         assert page.evaluate("document.documentElement.scrollWidth") == 390, address
