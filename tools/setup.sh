@@ -58,6 +58,8 @@ if ! has_postgres; then
   has_postgres || echo "PostgreSQL is missing: tests that need it are skipped; apt-get install postgresql" >&2
 fi
 if ! command -v git >/dev/null 2>&1 && can_install; then apt_install git || true; fi
+# The kernel's own numbers of its calls, which tests of the filters compare with.
+if [ ! -e /usr/include/asm-generic/unistd.h ] && can_install; then apt_install linux-libc-dev || true; fi
 
 python=$(find_python "$asked") || {
   echo "assay needs Python 3.11 or newer; install it, for example: apt-get install python3" >&2

@@ -495,16 +495,16 @@ async def test_what_is_not_served_is_a_problem_too() -> None:
 
 
 @each(
-    "options",
+    ("options", "said"),
     [
-        {"score_range": (1.0, 0.0)},
-        {"score_range": (0.0, math.inf)},
-        {"max_batch": 0},
-        {"token_env": "NOT_SET"},
+        ({"score_range": (1.0, 0.0)}, "score_range"),
+        ({"score_range": (0.0, math.inf)}, "score_range"),
+        ({"max_batch": 0}, "max_batch"),
+        ({"token_env": "NOT_SET"}, "NOT_SET holds no secret"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(options: dict[str, object]) -> None:
-    with pytest.raises(InputError):
+def test_options_that_make_no_sense_are_refused(options: dict[str, object], said: str) -> None:
+    with pytest.raises(InputError, match=said):
         app_for(grade, **options)  # pyright: ignore[reportArgumentType] - options of a test
 
 

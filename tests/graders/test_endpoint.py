@@ -199,6 +199,7 @@ BELIEVED: list[tuple[Json, float | None, str]] = [
     ([{"id": "7", "score": 1}], None, "but one for the unknown id '7'"),
     ([{"id": False, "score": 1}], None, "no result"),
     ([GOOD, GOOD], None, "2 results"),
+    ([GOOD, {"id": 0, "score": 0}], None, "2 results"),
     ([["0", 1]], None, "no result"),
     ([{**GOOD, "status": "great"}], None, "its status is 'great'"),
     ([{**GOOD, "error": {"code": "quota", "message": "try later"}}], None,

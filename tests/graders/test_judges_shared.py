@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from assay.errors import AssayError, GraderError, InputError, ModelError
+from assay.errors import AssayError, GraderError, InputError, ModelError, ModelFault
 from assay.graders.apply import grade_submission
 from assay.graders.base import Grader
 from assay.graders.binary_judge import BinaryJudgeGrader
@@ -149,6 +149,30 @@ async def test_a_judge_that_fails_is_an_error_of_its_kind_and_no_skip(
     assert "out of order" in (node.reason or "")
     if grader is not PairwiseGrader:  # which has one for each order
         assert (node.metadata or {})["_outcome"] == "overloaded"
+
+
+@each("kind", ["auth", "quota", "overflow", "timeout", "refused", "unreachable", "budget"])
+@each("grader", ALONE)
+async def test_no_failure_of_a_model_is_a_score(grader: type[Grader], kind: ModelFault) -> None:
+    def fails(_: Request) -> Json:
+        raise ModelError("no luck", kind=kind)
+
+    with model(fails) as (name, _):
+        node = await graded(grader, answer=ANSWER, **JUDGES[grader], model=name)
+    told = (node.metadata or {})["_outcome"]
+    assert (node.status, node.value, told) == ("error", None, kind)
+
+
+@each("grader", ALONE)
+async def test_a_node_tells_how_far_its_jury_agreed(grader: type[Grader]) -> None:
+    parts = {"answer": ANSWER, **JUDGES[grader]}
+    with (
+        model(pleased()) as (a, _),
+        model(pleased()) as (b, _),
+        model(pleased(is_pleased=False)) as (c, _),
+    ):
+        node = await graded(grader, **parts, models=[a, b, c], aggregate="median")
+    assert '"agreement": 0.666' in json.dumps(node.metadata)
 
 
 @each("grader", ALONE)

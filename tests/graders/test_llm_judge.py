@@ -236,6 +236,14 @@ async def test_attack_a_judge_that_is_flooded_takes_its_whole_penalty() -> None:
     assert result.reward == pytest.approx(0.5)
 
 
+@each("answer", ["", "Solution:", "word " * 100_000])
+async def test_attack_silence_is_worth_nothing_where_a_rubric_has_faults_alone(answer: str) -> None:
+    faults = [("is rude", -1.0), ("is wrong", -2.0)]
+    with model(lambda _: met(verdict="UNMET")) as (name, asked):
+        node = await graded(LLMJudgeGrader, criteria=faults, answer=answer, model=name)
+    assert (node.status, node.value, asked) == ("scored", 0.0, [])
+
+
 async def test_material_beyond_what_a_judge_reads_is_an_error() -> None:
     """It is not the answer's doing: nobody knows what the answer would have been worth."""
     score, asked = await judged(

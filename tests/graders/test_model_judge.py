@@ -77,6 +77,13 @@ async def test_we_decide_what_passes(value: float, threshold: float | None, pass
     assert (score.value, score.passed) == (value, passed)
 
 
+@each("answer", ["", "Solution:", "word " * 100_000])
+async def test_attack_silence_passes_no_threshold(answer: str) -> None:
+    with model(says(1.0)) as (name, asked):
+        node = await outcome(words=RUBRIC, answer=answer, model=name, pass_threshold=0.0)
+    assert (node.value, node.passed, asked) == (0.0, False, [])
+
+
 @each(
     "said",
     [

@@ -87,6 +87,18 @@ async def test_a_number_beyond_the_range_is_cut_to_it(result: float, value: floa
 
 
 @each(
+    ("result", "value", "passed"),
+    [(6, 6.0, True), (5, 5.0, True), (4.9, 4.9, False), (99, 7.0, True), (-1, 1.0, False)],
+)
+def test_a_number_passes_from_its_threshold_on(
+    result: float, value: float, *, passed: bool
+) -> None:
+    judge = cast("ScoreModel", read_definition(score_model(range=[1, 7], pass_threshold=5)))
+    reward = judge.verdict(json.dumps({"result": result}))
+    assert (reward.value, reward.passed) == (value, passed)
+
+
+@each(
     "reply",
     [
         *("", "six", "6", "[6]", "{}", '{"result": "6"}', '{"result": true}', '{"result": null}'),

@@ -116,6 +116,26 @@ class NotOne:
 """
 
 
+ENDPOINT: dict[str, Json] = {"type": "external_endpoint", "url": "https://example.com"}
+AGENT: dict[str, Json] = {"type": "agent_judge", "criteria": ["a"]}
+SWEBENCH: dict[str, Json] = {"type": "swebench", "fail_to_pass": ["a"]}
+BOUNDS: list[tuple[dict[str, Json], dict[str, Json], str]] = [
+    (ENDPOINT, {"timeout_seconds": 0}, "must be above 0 and at most 3600"),
+    (ENDPOINT, {"batch": 0}, "must be in [1, 4096]"),
+    (ENDPOINT, {"parallel": 1000}, "must be in [1, 64]"),
+    (ENDPOINT, {"retries": -1}, "must be in [0, 10]"),
+    (AGENT, {"steps": 0}, "must be in [1, 1000]"),
+    (AGENT, {"max_cost_usd": 0}, "must be more than 0"),
+    (AGENT, {"pass_threshold": 2}, "must be in [0, 1]"),
+    ({"type": "command", "cmd": "true"}, {"timeout_s": 0}, "must be more than 0"),
+    ({"type": "files", "patterns": ["a"]}, {"files": []}, "must not be empty"),
+    ({"type": "trace"}, {"max_tool_calls": -1}, "0 or more"),
+    (SWEBENCH, {"timeout_s": 0}, "must be more than 0"),
+    (SWEBENCH, {"pass_threshold": 1.5}, "must be in [0, 1]"),
+]
+"""What the schema's own mistakes cannot notice: they are made from the same annotations."""
+
+
 @pytest.fixture
 def base(tmp_path: Path) -> str:
     (tmp_path / "wanted").mkdir()
@@ -149,6 +169,16 @@ def test_mistakes_are_named_with_their_place(
     assert spec is None
     found = {p.field: f"{p.message} ({p.hint})" for p in problems}
     assert message in found[f"graders[2].{field}".removesuffix(".")]
+
+
+@each(("right", "beyond", "message"), BOUNDS)
+def test_an_option_beyond_its_bounds_is_refused(
+    right: dict[str, Json], beyond: dict[str, Json], message: str
+) -> None:
+    spec, problems = reading({**right, **beyond}, "/")
+    assert spec is None
+    assert problems[0].path[-1] in beyond
+    assert message in problems[0].message
 
 
 @each("kind", KINDS)

@@ -61,6 +61,7 @@ STILL_A_STUB: dict[str, tuple[str, str]] = {
         "not implemented",
     ),
     "never_taken": (f"if False:\n    {GOOD.replace(chr(10), chr(10) + '    ')}\n{STUB}", "not"),
+    "second_definition": (GOOD + STUB, "not implemented"),
     "prose": ("I have implemented add.\n", "does not parse: line 1"),
     "null_byte": ("def add(a, b): return a + b\n\0", "does not parse"),
     "odd_encoding": ("# coding: rot13\nqrs nqq(n, o): erghea n + o\n", "does not parse"),

@@ -62,7 +62,7 @@ HEADERS = {
 def kernels_numbers(machine: str) -> Mapping[str, int]:
     """The number of every call by its name."""
     if not HEADERS[machine].exists():
-        pytest.skip("no kernel headers")
+        pytest.skip("no kernel headers; apt-get install linux-libc-dev")
     found = re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)", HEADERS[machine].read_text())
     return {name: int(number) for name, number in found}
 
@@ -70,7 +70,8 @@ def kernels_numbers(machine: str) -> Mapping[str, int]:
 def numbers(names: str, machine: str) -> dict[str, int]:
     """Of those that the processor has."""
     known = kernels_numbers(machine)
-    assert {*names.split()} <= {*kernels_numbers(X86), *known}
+    if HEADERS[X86].exists():  # which has every call; others are without the older ones
+        assert {*names.split()} <= {*kernels_numbers(X86), *known}
     return {name: known[name] for name in names.split() if name in known}
 
 

@@ -58,6 +58,7 @@ def test_pick_and_extract() -> None:
     assert math_equal(r"\boxed{1} \boxed{2}", "2", pick="only") == 0.0
     assert math_equal("5\n6", "6", extract="last_line") == 1.0
     assert math_equal("5", "5", extract="boxed") == 0.0
+    assert math_equal("5", r"\(5\)", form="computed") == 1.0
 
 
 @each(

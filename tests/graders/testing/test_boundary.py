@@ -9,7 +9,7 @@ import re
 import pytest
 
 from tests.boundary_runs import grade, outcomes
-from tests.graders.testing.honest_work import GROUPS, files_of, unexpected
+from tests.graders.testing.honest_work import GROUPS, THEMES, files_of, unexpected
 
 pytestmark = pytest.mark.slow
 
@@ -21,6 +21,10 @@ def test_honest_work_is_judged_as_it_would_be_in_one_process(group: tuple[str, .
     assert {name.partition("::")[0] for name in found} == {f"test_{theme}.py" for theme in group}
     wrong = unexpected({name: said for name, (said, _) in found.items()})
     assert {name: found[name] for name in wrong} == {}
+
+
+def test_every_theme_is_in_a_group_that_is_run() -> None:
+    assert sorted(theme for group in GROUPS for theme in group) == sorted(THEMES)
 
 
 def test_neither_side_loads_what_this_work_does_not_need() -> None:
