@@ -136,9 +136,11 @@ def _finite(digits: str) -> float:
     number = float(digits)
     if not math.isfinite(number):
         raise NotJsonError(f"{digits[:20]} is too large a number", "number")
-    is_plain = "e" not in digits and "E" not in digits
-    if is_plain and _EXACT <= abs(number) < _LONG and (exact := Decimal(digits)) != number:
-        return int(exact) if exact == int(exact) else number
+    if _EXACT <= abs(number) < _LONG:
+        plain, _, power = digits.lower().partition("e")
+        # Before any power of ten but 0 stands a float as it is printed, which is rounded already.
+        if not power.strip("+-0") and (exact := Decimal(plain)) == int(exact) != number:
+            return int(exact)
     return number
 
 
