@@ -261,15 +261,16 @@ def test_attack_words_put_into_the_models_mouth(played: dict[str, Run]) -> None:
         ("takes-the-port", 1.0, "taken 0 It is 4.", []),
         ("stays-behind", 1.0, "It is 4.", None),  # it may ask until the limit
         ("silent", 0.0, "I did it all without a model.", []),
-        ("huge", 0.0, "{'refused': 413}", []),
+        ("huge", 0.0, None, []),  # 413, or a connection that is cut while it still sends
     ],
 )
 def test_attack_nothing_but_its_limit_is_to_be_had_of_a_cell(
-    played: dict[str, Run], name: str, reward: float, content: str, flags: list[str] | None
+    played: dict[str, Run], name: str, reward: float, content: str | None, flags: list[str] | None
 ) -> None:
     run = played[name]
 
-    assert (run.reward, run.trace.content) == (reward, content)
+    assert run.reward == reward
+    assert content is None or run.trace.content == content
     assert flags is None or _flags(run) == flags
     assert (run.trace.stop_reason == "max_steps") == (name == "floods") or name == "stays-behind"
 
