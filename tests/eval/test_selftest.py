@@ -514,7 +514,9 @@ def test_a_self_test_that_was_killed_goes_on(tmp_path: Path) -> None:
     file = tmp_path / "proofs.jsonl"
     words = ("selftest", "evals", "--out", "proofs.jsonl", "--workers", "1", "--json")
     with Children() as children:
-        started = children.start([*COMMAND, *words], cwd=tmp_path, env=environment(tmp_path))
+        # What is killed cannot remove its directory, and who has swept once sweeps no more.
+        env = environment(tmp_path) | {"TMPDIR": str(tmp_path)}
+        started = children.start([*COMMAND, *words], cwd=tmp_path, env=env)
         until(lambda: file.exists() and file.read_bytes().count(b"\n") >= 2)
         os.kill(started.pid, signal.SIGSTOP)
         other = assay(*words, cwd=tmp_path)
