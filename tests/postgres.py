@@ -19,7 +19,7 @@ import pytest
 
 from assay.store import Database
 
-__all__ = ["KINDS", "PostgresServer", "new_location", "programs", "shared_server"]
+__all__ = ["KINDS", "PostgresServer", "location", "new_location", "programs", "shared_server"]
 
 KINDS = ("sqlite", "postgres")
 """Every kind of database, for `new_location`."""
@@ -42,6 +42,12 @@ def programs() -> Path | None:
     if found:
         return found[-1].parent
     return Path(on_path).resolve().parent if on_path else None
+
+
+@pytest.fixture(params=KINDS)
+def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where an empty database of each kind is opened; a room's conftest imports it."""
+    return new_location(request, str(request.param), tmp_path)
 
 
 def new_location(request: pytest.FixtureRequest, kind: str, directory: Path) -> str:

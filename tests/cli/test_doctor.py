@@ -14,12 +14,11 @@ from assay.sandbox.functions import FunctionLimits
 from assay.sandbox.functions.inside.landlock import version
 from assay.scoring.json_safe import Json
 from tests.command_line import assay
-from tests.containers import Podman, podman
+from tests.containers import Podman
 
 pytestmark = [pytest.mark.sandbox]
 
 NO_ENGINE = {"ASSAY_CONTAINERS": "/nowhere/podman"}
-__all__ = ["podman"]
 
 
 def test_both_tiers_the_limits_and_what_is_missing_are_shown(tmp_path: Path) -> None:

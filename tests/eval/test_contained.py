@@ -16,10 +16,9 @@ import pytest
 from assay.errors import InputError, ProvisionError
 from assay.tasks.task import Task, Taskset, load_own_file
 from assay.types import Run
-from tests.containers import Podman, make_root, podman
+from tests.containers import Podman, make_root
 from tests.processes import living, marker
 
-__all__ = ["podman"]
 pytestmark = pytest.mark.sandbox
 
 _ENV = """

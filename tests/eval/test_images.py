@@ -34,11 +34,10 @@ from assay.types.run import Run
 from assay.types.submission import Workspace
 from assay.types.trace import ToolStep
 from tests.command_line import assay, cells
-from tests.containers import PASSWD, Podman, make_root, podman
+from tests.containers import PASSWD, Podman, make_root
 from tests.each import each
 from tests.written_files import write_files
 
-__all__ = ["podman"]
 pytestmark = pytest.mark.sandbox
 
 Entry = tuple[str, bytes, int, str]

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
-from tests.postgres import KINDS, new_location
+from tests.postgres import location
 from tests.server_app import Site, serving
 
-
-@pytest.fixture(params=KINDS)
-def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Where an empty database of each kind is opened."""
-    return new_location(request, str(request.param), tmp_path)
+__all__ = ["location"]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

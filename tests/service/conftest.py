@@ -10,13 +10,9 @@ import pytest
 from assay.registry.policy import Permissions
 from assay.service.operation import LOCAL, Desk
 from assay.store.database import Database
-from tests.postgres import KINDS, new_location
+from tests.postgres import location
 
-
-@pytest.fixture(params=KINDS)
-def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Where an empty database of each kind is opened."""
-    return new_location(request, str(request.param), tmp_path)
+__all__ = ["location"]
 
 
 @pytest.fixture

@@ -9,16 +9,10 @@ import pytest
 
 from assay.store import Database, Datasets, Store
 from assay.store.catalog import Catalog
-from tests.postgres import KINDS, PostgresServer, new_location, shared_server
+from tests.postgres import PostgresServer, location, shared_server
 from tests.store.noon import NOON
 
-__all__: list[str] = []
-
-
-@pytest.fixture(params=KINDS)
-def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Where an empty database of each kind is opened."""
-    return new_location(request, str(request.param), tmp_path)
+__all__ = ["location"]
 
 
 @pytest.fixture
