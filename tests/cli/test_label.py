@@ -15,8 +15,8 @@ from assay.eval.calibration.labelling import kept_row, key_names
 from assay.scoring.json_safe import Json
 from assay.store.database import Database
 from assay.store.labels import LabelRecord, Labels
+from tests.cli.opened_pages import opened_page
 from tests.command_line import assay
-from tests.opened_pages import opened_page
 
 _ROWS: list[dict[str, Json]] = [
     {"id": "one", "question": "2+2?", "answer": "4", "grade": {"reward": 0.123}, "score": 0.987},

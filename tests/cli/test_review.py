@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.cli.opened_pages import opened_page
 from tests.command_line import Command, cells_of
-from tests.opened_pages import opened_page
 from tests.written_files import write_files
 
 pytestmark = pytest.mark.sandbox
