@@ -63,7 +63,7 @@ def test_trl_takes_two_steps_with_rewards_and_with_an_environment(tmp_path: Path
     with Children() as children:
         served = serve_process(children, tmp_path, file=str(_EXAMPLES / "bank.py"))
         *rewarded, file, url = _printed(
-            "trl",
+            "trainers",
             tmp_path,
             ("trl_rewards.py", "GRPO", "chat"),
             ("trl_rewards.py", "RLOO", "text"),
@@ -87,7 +87,7 @@ def test_trl_takes_two_steps_with_rewards_and_with_an_environment(tmp_path: Path
 
 def test_verls_reward_loop_asks_it_and_what_raises_leaves_its_group(tmp_path: Path) -> None:
     managers = [("verl_reward.py", name) for name in ("naive", "dapo")]
-    for said in _printed("verl", tmp_path, *managers):
+    for said in _printed("trainers", tmp_path, *managers):
         assert said[-3:] == [
             "1.0 {'graded': 1.0, 'flagged': 0.0}",
             "0.0 {'graded': 1.0, 'flagged': 0.0}",
@@ -96,14 +96,14 @@ def test_verls_reward_loop_asks_it_and_what_raises_leaves_its_group(tmp_path: Pa
 
 
 def test_verifiers_scores_a_trace_and_drops_what_cannot_be_graded(tmp_path: Path) -> None:
-    ((right, wrong, raised),) = _printed("verifiers", tmp_path, ("verifiers_task.py",))
+    ((right, wrong, raised),) = _printed("trainers", tmp_path, ("verifiers_task.py",))
     assert (right, wrong) == ("2.0", "0.0")
     assert raised.startswith("no reward: ")
     assert "1 of 1 answers have no reward" in raised
 
 
 def test_skyrl_steps_through_a_graded_environment(tmp_path: Path) -> None:
-    (said,) = _printed("skyrl-gym", tmp_path, ("skyrl_environment.py",))
+    (said,) = _printed("trainers", tmp_path, ("skyrl_environment.py",))
     assert said == [
         "1.0 {'done': True, 'graded': 1.0}",
         "0.0 {'done': True, 'graded': 1.0}",
@@ -113,7 +113,7 @@ def test_skyrl_steps_through_a_graded_environment(tmp_path: Path) -> None:
 
 
 def test_tinkers_cookbook_leaves_out_what_cannot_be_graded(tmp_path: Path) -> None:
-    (said,) = _printed("tinker-cookbook", tmp_path, ("tinker_groups.py",))
+    (said,) = _printed("trainers", tmp_path, ("tinker_groups.py",))
     assert said[-2:] == [
         "raise: [0.0, 1.0, 1.0], [-0.667, 0.333, 0.333], 1 left out",
         "group_mean: [0.0, 0.667, 1.0, 1.0], [-0.667, 0.0, 0.333, 0.333], 0 left out",
@@ -138,7 +138,7 @@ def test_openrlhfs_executor_asks_it(tmp_path: Path) -> None:
 
 
 def test_adaptives_client_and_recipe_ask_a_stored_grader_by_its_version(tmp_path: Path) -> None:
-    (said,) = _printed("adaptive-sdk", tmp_path, ("adaptive_recipe.py",))
+    (said,) = _printed("trainers", tmp_path, ("adaptive_recipe.py",))
     name, rewards, refused, own = said
     assert (name, rewards, own) == ("served: exact", "[1.0, 0.0]", "[1.0, None]")
     assert refused.startswith("not graded: 500 not graded: item 0")
