@@ -17,6 +17,7 @@ from assay.store.database import Database
 from assay.store.labels import LabelRecord, Labels
 from tests.cli.opened_pages import opened_page
 from tests.command_line import assay
+from tests.written_files import write_rows
 
 _ROWS: list[dict[str, Json]] = [
     {"id": "one", "question": "2+2?", "answer": "4", "grade": {"reward": 0.123}, "score": 0.987},
@@ -28,7 +29,7 @@ _ROWS: list[dict[str, Json]] = [
 @pytest.fixture
 def here(tmp_path: Path) -> Path:
     """A directory with rows."""
-    (tmp_path / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in _ROWS))
+    write_rows(tmp_path / "data.jsonl", _ROWS)
     return tmp_path
 
 

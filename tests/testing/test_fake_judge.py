@@ -19,6 +19,7 @@ from assay.errors import InputError
 from assay.scoring.json_safe import Json
 from assay.testing import Asked, FakeJudge, Fault
 from tests.each import each
+from tests.testing.asking import replied
 
 if TYPE_CHECKING:
     import anthropic  # noqa: TC004 - imported by a fixture
@@ -53,16 +54,6 @@ def ask_anthropic(fake: FakeJudge, text: str = "Hi", **more: Any) -> Any:
     with anthropic.Anthropic(base_url=fake.root_url, api_key="sk-test", max_retries=0) as client:
         create = cast("Callable[..., object]", client.messages.create)
         return create(model="any", messages=[{"role": "user", "content": text}], **given)
-
-
-def post(fake: FakeJudge, path: str, body: bytes, **headers: str) -> tuple[int, Any]:
-    request = urllib.request.Request(fake.root_url + path, body, headers)
-    try:
-        with urllib.request.urlopen(request, timeout=60) as response:
-            return response.status, json.loads(response.read())
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, json.loads(error.read())
 
 
 @pytest.fixture
@@ -128,7 +119,9 @@ def test_a_longer_prompt_than_the_model_takes_is_refused() -> None:
         assert told.value.code == "context_length_exceeded"
         with pytest.raises(anthropic.BadRequestError, match="prompt is too long"):
             ask_anthropic(fake, "x" * 41)
-        _, refused = post(fake, "/v1/responses", b'{"model": "m", "input": "%s"}' % (b"x" * 41))
+        _, refused = replied(
+            f"{fake.root_url}/v1/responses", b'{"model": "m", "input": "%s"}' % (b"x" * 41)
+        )
         assert refused["error"]["code"] == "context_length_exceeded"
 
 
@@ -149,7 +142,7 @@ def test_a_fault_takes_nothing_off_the_script() -> None:
         with pytest.raises(openai.InternalServerError):
             ask_openai(fake)
         with pytest.raises(json.JSONDecodeError):
-            post(fake, "/v1/chat/completions", _BODY)
+            replied(f"{fake.root_url}/v1/chat/completions", _BODY)
         assert ask_openai(fake).choices[0].message.content == "one"
         assert ask_openai(fake).choices[0].finish_reason == "length"
         assert ask_openai(fake).choices[0].message.content == "two"
@@ -215,7 +208,7 @@ def test_models_are_listed_for_both_clients(met: FakeJudge) -> None:
 def test_what_a_provider_refuses_is_refused(
     met: FakeJudge, path: str, body: bytes, status: int, told: str
 ) -> None:
-    found, answer = post(met, f"/v1/{path}", body)
+    found, answer = replied(f"{met.root_url}/v1/{path}", body)
     assert found == status
     assert told in answer["error"]["message"]
     assert met.count == 0

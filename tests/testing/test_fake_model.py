@@ -6,8 +6,6 @@ import asyncio
 import importlib
 import json
 import subprocess
-import urllib.error
-import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +25,7 @@ from assay.errors import InputError
 from assay.scoring.json_safe import Json
 from assay.testing import FakeModel, Fault, calls, says, solver, through_shell
 from tests.each import each
+from tests.testing.asking import replied
 
 if TYPE_CHECKING:
     import anthropic  # noqa: TC004 - imported by a fixture
@@ -45,13 +44,8 @@ _SCHEMA: dict[str, Any] = {"type": "object", "properties": {"command": {"type": 
 
 
 def post(fake: FakeModel, path: str, **body: Any) -> Any:
-    request = urllib.request.Request(f"{fake.base_url}{path}", json.dumps(body).encode())
-    try:
-        with urllib.request.urlopen(request, timeout=60) as response:
-            return json.loads(response.read())
-    except urllib.error.HTTPError as error:
-        with error:
-            return {"status": error.code, **json.loads(error.read())}
+    status, reply = replied(f"{fake.base_url}{path}", json.dumps(body).encode())
+    return reply if status == 200 else {"status": status, **reply}
 
 
 def chat(fake: FakeModel, *said: Any, **more: Any) -> Any:
