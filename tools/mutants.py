@@ -30,7 +30,7 @@ PARTS: dict[str, tuple[str, str]] = {
     "scoring": (
         "scoring/*",
         (
-            "tests/scoring tests/test_notebook.py tests/graders/test_base.py "
+            "tests/scoring tests/types/test_notebook.py tests/graders/test_base.py "
             "tests/test_assurance.py::test_a_word_reaches_what_is_no_stronger"
         ),
     ),

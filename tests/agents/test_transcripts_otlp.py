@@ -20,7 +20,7 @@ from assay.agents.transcripts.rows import recorded_rows, row_of_spans
 from assay.errors import InputError
 from assay.scoring.json_safe import Json
 from tests.each import each
-from tests.otlp import TRACE, agent_spans, otlp_request, span
+from tests.otlp_spans import TRACE, agent_spans, otlp_request, span
 
 
 def _decode(body: bytes) -> Json:

@@ -51,7 +51,7 @@ def _worth(scene: Scene, agent: Agent) -> str:
 def _others() -> Iterator[tuple[str, str]]:
     for name in test_trace_cheats.HOSTILE:
         yield f"shell lines/{name}", "fills no demand, and breaks every ban"
-    rows = (Path(__file__).parents[1] / "judge_attacks.jsonl").read_text("utf-8")
+    rows = Path(__file__).with_name("judge_attacks.jsonl").read_text("utf-8")
     for row in map(json.loads, rows.splitlines()):
         yield f"judges/{row['id']}", str(row["expected"])
 

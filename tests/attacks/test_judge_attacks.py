@@ -26,7 +26,7 @@ from assay.testing.asked import Said
 from assay.testing.heuristic import CriterionFinding, find_words
 from tests.each import each
 
-_FILE = Path(__file__).parents[1] / "judge_attacks.jsonl"
+_FILE = Path(__file__).with_name("judge_attacks.jsonl")
 _ROWS: list[dict[str, str]] = [json.loads(line) for line in _FILE.read_text("utf-8").splitlines()]
 _NO_ORDERS = frozenset(
     {"echo", "template", "hedge", "verbosity", "null_model", "denial", "rag_flood", "rag_merge"}

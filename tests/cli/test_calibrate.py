@@ -22,8 +22,8 @@ from assay.store.labels import LabelRecord, Labels
 from assay.testing import Asked, FakeJudge
 from tests.children import Children, until
 from tests.command_line import Command
-from tests.definitions import StoredGraders, definition
 from tests.each import each
+from tests.grader_definitions import StoredGraders, definition
 from tests.postgres import new_location
 
 _GRADERS = "- {type: contains, name: says, substring: 'yes'}\n"

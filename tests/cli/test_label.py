@@ -19,8 +19,8 @@ from assay.service import labels
 from assay.service.local import do, local_desk
 from assay.store.database import Database
 from assay.store.labels import LabelRecord, Labels
+from tests.cli.opened_pages import opened_place
 from tests.command_line import assay
-from tests.opened_pages import opened_place
 
 _ROWS: list[dict[str, Json]] = [
     {"id": "one", "question": "2+2?", "answer": "4"},

@@ -21,7 +21,7 @@ from assay.store.records import RunRecord
 from assay.store.runs import Store
 from tests.command_line import assay, result
 from tests.each import each
-from tests.otlp import TRACE, agent_spans, otlp_request
+from tests.otlp_spans import TRACE, agent_spans, otlp_request
 
 ROWS = [{"id": str(number), "answer": "é\u2028"} for number in range(3)]
 VERBS = [(noun, verb) for noun, found in NOUNS.items() for verb in found.verbs]

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.cli.opened_pages import opened_place
 from tests.command_line import Command, cells_of
-from tests.opened_pages import opened_place
 from tests.written_files import write_files
 
 pytestmark = pytest.mark.sandbox

@@ -18,8 +18,8 @@ import pytest
 from assay.cli.view import _place
 from assay.store.records import RunRecord
 from assay.store.runs import Store
+from tests.cli.opened_pages import SILENT
 from tests.command_line import COMMAND, environment
-from tests.opened_pages import SILENT
 
 RUN = "20261123-040506-ab12"
 

@@ -26,11 +26,11 @@ from assay.errors import ConflictError, InputError, LockedError, NotFoundError
 from assay.registry import ValidationFailedError
 from assay.registry.definitions import definition_schema
 from assay.scoring.json_safe import Json
-from tests.calibrated import SAYS_YES, calibrated
+from tests.calibrated_graders import SAYS_YES, calibrated
 from tests.client_modes import MODES, client_of, running
 from tests.command_line import assay as run_assay
-from tests.definitions import definition
 from tests.each import each
+from tests.grader_definitions import definition
 
 pytestmark = [
     pytest.mark.sandbox,

@@ -25,7 +25,7 @@ from assay.store.labels import LabelRecord, Labels
 from assay.store.pages import Page
 from assay.store.records import CellRecord
 from assay.store.traces import NewSpan, TraceLimits, Traces
-from tests.calibrated import calibrated
+from tests.calibrated_graders import calibrated
 from tests.client_modes import MODES, running
 from tests.each import each
 from tests.postgres import new_location

@@ -33,7 +33,7 @@ from assay.testing import FakeJudge
 from tests.client_modes import running
 from tests.command_line import assay
 from tests.full_case import write_repair
-from tests.otlp import TRACE, agent_spans, otlp_request
+from tests.otlp_spans import TRACE, agent_spans, otlp_request
 
 pytestmark = pytest.mark.sandbox
 

@@ -226,7 +226,7 @@ def test_a_grader_that_can_never_grade_here_is_not_served(
 ) -> None:
     """It was served all the same, and every request was answered by errors."""
     from assay.registry.definitions import definition_from
-    from tests.definitions import StoredGraders
+    from tests.grader_definitions import StoredGraders
 
     multi: Json = {"type": "multi", "graders": {"a": JUDGE}, "calculate_output": "a"}
     graders: dict[str, Json] = {"judged": JUDGE, "combined": multi, "cosine": COSINE}

@@ -25,7 +25,7 @@ from assay.tasks.case import load_case
 from assay.tasks.task import case_task
 from assay.types import Workspace
 from tests.attacks.scenes import scenes
-from tests.implemented_trees import lay
+from tests.graders.implemented_trees import lay
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
 

@@ -14,7 +14,7 @@ from assay.graders.stubs import reader, treesitter
 from assay.graders.stubs.treesitter import can_read
 from assay.scoring import Json
 from tests.each import each
-from tests.implemented_trees import GOOD, STUB, Tree, grade, lay, reasons
+from tests.graders.implemented_trees import GOOD, STUB, Tree, grade, lay, reasons
 
 BROKEN = {
     "parentheses": "(" * 200_000,

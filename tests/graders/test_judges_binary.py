@@ -23,8 +23,8 @@ from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.testing import Asked, FakeJudge
 from assay.types.thread import StringThread
-from tests import judge_forms
 from tests.each import each
+from tests.graders import judge_forms
 
 CRITERIA = "The answer names the capital of France."
 OWN = "{{#each turns}}{{role}}: {{content}}\n{{/each}}Judge by: {{criteria}}"

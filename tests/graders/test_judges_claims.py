@@ -19,7 +19,7 @@ from assay.graders.judges.passages import alike, left_out, same
 from assay.scoring.json_safe import Json
 from assay.types import StringThread
 from tests.each import each
-from tests.judge_forms import Shown, by_form, claims, sentence_claims
+from tests.graders.judge_forms import Shown, by_form, claims, sentence_claims
 from tests.judge_models import model
 
 ANSWER = "The heart has four chambers. It beats."

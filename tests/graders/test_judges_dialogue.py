@@ -17,7 +17,7 @@ from assay.testing import Asked, FakeJudge
 from assay.types.picture import Picture
 from assay.types.thread import StringThread
 from tests.each import each
-from tests.judge_forms import graded
+from tests.graders.judge_forms import graded
 from tests.pictures import png
 
 Talk = Sequence[tuple[str, str]]

@@ -25,7 +25,7 @@ from assay.types.submission import Submission
 from assay.types.thread import StringThread
 from assay.types.trace import AgentStep, Trace
 from tests.each import each
-from tests.judge_forms import Shown, by_form, claims, graded, verdict, verdicts
+from tests.graders.judge_forms import Shown, by_form, claims, graded, verdict, verdicts
 from tests.judge_models import met, model
 
 ANSWER = "The capital is Canberra."

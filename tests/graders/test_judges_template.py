@@ -116,7 +116,7 @@ def test_conversations_of_other_forms(thread: StringThread, last: str | None, wi
 
 _RECORDED = [
     json.loads(line)
-    for line in (Path(__file__).parents[1] / "handlebars.jsonl").read_text().splitlines()
+    for line in Path(__file__).with_name("handlebars.jsonl").read_text().splitlines()
 ]
 
 

@@ -17,7 +17,7 @@ from assay.scoring.results import SubScore
 from assay.types.submission import Workspace
 from assay.types.trace import AgentStep, ToolCall, ToolResult, ToolStep, Trace
 from tests.each import each
-from tests.judge_forms import graded
+from tests.graders.judge_forms import graded
 from tests.judge_models import asked_text, met, model
 
 REST = "\ndef close_all_files():\n    pass\n"

@@ -17,7 +17,7 @@ from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.types.submission import Submission
 from tests.each import each
-from tests.judge_forms import graded
+from tests.graders.judge_forms import graded
 from tests.judge_models import asked_text, met, model
 
 _ANSWER = "The capital is Canberra. It was chosen in 1908."

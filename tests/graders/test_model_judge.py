@@ -20,7 +20,7 @@ from assay.testing import FakeJudge
 from assay.types.submission import Submission
 from assay.types.trace import AgentStep, ToolCall, ToolResult, ToolStep, Trace
 from tests.each import each
-from tests.judge_forms import graded
+from tests.graders.judge_forms import graded
 from tests.judge_models import asked_text, model
 
 RUBRIC = "# What counts\n\n- The function retries.\n- The delay grows {each} time.\n"

@@ -10,7 +10,7 @@ from assay.graders.pairwise import PairwiseGrader
 from assay.scoring import Json, SubScore
 from assay.testing import FakeJudge
 from tests.each import each
-from tests.judge_forms import Shown, by_form, graded
+from tests.graders.judge_forms import Shown, by_form, graded
 from tests.judge_models import model
 
 GOOD, BAD = "Paris is the capital of France.", "I like cheese."

@@ -19,7 +19,15 @@ from assay.scoring import Json, SubScore
 from assay.testing import FakeJudge
 from assay.types import StringThread, Submission
 from tests.each import each
-from tests.judge_forms import Shown, by_form, claims, graded, sentence_claims, verdict, verdicts
+from tests.graders.judge_forms import (
+    Shown,
+    by_form,
+    claims,
+    graded,
+    sentence_claims,
+    verdict,
+    verdicts,
+)
 from tests.judge_models import model
 
 FIRST = "Tim Berners-Lee created the first website."

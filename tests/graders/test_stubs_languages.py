@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from assay.graders.stubs.treesitter import can_read
-from tests.implemented_trees import grade, reasons
+from tests.graders.implemented_trees import grade, reasons
 
 OTHERS: dict[str, dict[str, list[str | tuple[str, str]]]] = {
     "a.js": {

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from assay.graders.stubs import Code
 from assay.graders.stubs.python import python_code, read_python
 from tests.each import each
-from tests.implemented_trees import GOOD, STUB, grade, reasons
+from tests.graders.implemented_trees import GOOD, STUB, grade, reasons
 
 HOOKS = (
     "class Hooks11:\n    def on_start(self, x):\n        pass\n    def save(self, x):\n"

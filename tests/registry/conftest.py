@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from assay.store.database import Database
-from tests.definitions import StoredGraders
+from tests.grader_definitions import StoredGraders
 
 
 @pytest.fixture

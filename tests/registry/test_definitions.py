@@ -17,8 +17,8 @@ from assay.registry import KINDS, definition_from
 from assay.registry.files import yaml_text
 from assay.scoring.json_safe import Json
 from assay.types.codec import ShapeError
-from tests.definitions import changed, definition
 from tests.each import each
+from tests.grader_definitions import changed, definition
 
 _ASKED: Json = [{"role": "user", "content": "2+2?"}]
 _EXAMPLE: dict[str, Json] = {"input": _ASKED, "output": "4", "pass": True, "reasoning": "it is"}

@@ -14,8 +14,8 @@ from assay.registry.files import read_grader_files
 from assay.registry.imports import read_folder, stale_files, write_folder
 from assay.store.catalog import Catalog
 from assay.store.database import Database
-from tests.definitions import StoredGraders, definition
 from tests.each import each
+from tests.grader_definitions import StoredGraders, definition
 
 _SOURCE = "# naïve\r\nasync def grade(thread):\n    return 1.0  # no newline at the end"
 _DECLARED = "kind: declared\ndefinition:\n  graders:\n    - type: exact_match\n"

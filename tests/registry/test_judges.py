@@ -21,8 +21,8 @@ from assay.types.submission import Submission
 from assay.types.thread import StringThread
 from tests.client_modes import MODES, client_of
 from tests.command_line import Command, numbers_of
-from tests.definitions import StoredGraders, changed, definition
 from tests.each import each
+from tests.grader_definitions import StoredGraders, changed, definition
 
 CRITERIA = "The answer names the capital of France."
 ROWS: list[dict[str, Json]] = [

@@ -17,8 +17,8 @@ from assay.scoring.json_safe import Json
 from assay.store.catalog import Catalog
 from assay.store.database import Database
 from assay.types.submission import Submission
-from tests.definitions import StoredGraders, changed, definition
 from tests.endpoint_servers import Asked, answering, faulty
+from tests.grader_definitions import StoredGraders, changed, definition
 
 EXACT = definition("declared", graders=({"type": "exact_match"},))
 SUMS = definition(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from assay.sandbox import interactive, run
-from tests.ordinary_user import Drive, ordinary_user
+from tests.sandbox.ordinary_user import Drive, ordinary_user
 
 
 @pytest.fixture(scope="module")

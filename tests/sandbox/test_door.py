@@ -25,10 +25,10 @@ from assay.sandbox import (
     supervisor,
 )
 from tests.children import alone, until
-from tests.door_servers import PORT, Keeper, behind_a_door
-from tests.ordinary_user import Drive
 from tests.processes import living, marker
+from tests.sandbox.door_servers import PORT, Keeper, behind_a_door
 from tests.sandbox.machine import needs_namespaces
+from tests.sandbox.ordinary_user import Drive
 
 pytestmark = [pytest.mark.sandbox, needs_namespaces]
 

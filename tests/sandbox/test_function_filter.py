@@ -19,8 +19,8 @@ from assay.errors import SandboxUnavailableError
 from assay.sandbox.functions import filters
 from assay.sandbox.functions.filters import worker_filters
 from assay.sandbox.seccomp import calls
-from tests.bpf_machine import ALLOW, ARM, KILL, MACHINES, X86, judge, refused
 from tests.each import each
+from tests.sandbox.bpf_machine import ALLOW, ARM, KILL, MACHINES, X86, judge, refused
 
 DENIED, UNKNOWN = refused(errno.EPERM), refused(errno.ENOSYS)
 THREAD, FORK, NEW_USER = 0x003D0F00, 0x01200011, 0x10000000

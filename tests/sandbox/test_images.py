@@ -20,8 +20,8 @@ from assay.errors import InputError, SandboxUnavailableError
 from assay.sandbox import CommandResult, Limits, Mount, open_command, run_command_sync
 from assay.types.submission import UnpackedImage, Workspace
 from tests.containers import make_root
-from tests.door_servers import PORT, Keeper, behind_a_door
 from tests.each import each
+from tests.sandbox.door_servers import PORT, Keeper, behind_a_door
 from tests.sandbox.test_run import NOBODY, Drive
 
 pytestmark = pytest.mark.sandbox

@@ -15,8 +15,8 @@ from assay.errors import SandboxUnavailableError
 from assay.sandbox.functions import launch
 from assay.sandbox.functions.inside import landlock as inside
 from assay.sandbox.functions.launch import check_landlock
-from tests.docker_emulation import environment, interpreter
 from tests.each import each
+from tests.sandbox.docker_emulation import environment, interpreter
 
 USER = 1777
 is_root = os.geteuid() == 0

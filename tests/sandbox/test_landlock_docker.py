@@ -15,8 +15,8 @@ import pytest
 
 from assay.sandbox.functions.inside.landlock import version
 from tests.attacks.scenes import scenes
-from tests.docker_emulation import interpreter, run_as_docker
 from tests.each import each
+from tests.sandbox.docker_emulation import interpreter, run_as_docker
 
 TRIES, LIMITS, AT_LOAD = (
     {agent.name: str(agent.files["grade.py"]) for agent in scene.agents}
@@ -46,7 +46,7 @@ def grade(payload):
 """Around each attack: a call that is none must score 0.25, whatever the one before it did."""
 
 USER = 1777
-DRIVER = Path(__file__).parents[1] / "landlock_driver.py"
+DRIVER = Path(__file__).with_name("landlock_driver.py")
 is_root = os.geteuid() == 0
 pytestmark = [
     pytest.mark.sandbox,

@@ -23,9 +23,9 @@ from assay.errors import InputError
 from assay.sandbox import CommandResult, Limits, Mount, run_command_sync
 from tests.children import until
 from tests.each import each
-from tests.ordinary_user import DRIVER, NOBODY, SETPRIV, Drive, surroundings
 from tests.processes import living, marker
 from tests.sandbox.machine import needs_namespaces
+from tests.sandbox.ordinary_user import DRIVER, NOBODY, SETPRIV, Drive, surroundings
 
 pytestmark = [pytest.mark.sandbox, needs_namespaces]
 

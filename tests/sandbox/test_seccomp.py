@@ -8,8 +8,8 @@ import pytest
 
 from assay.errors import SandboxUnavailableError
 from assay.sandbox.seccomp import calls, command_filter
-from tests.bpf_machine import ALLOW, ARM, KILL, X86, judge, refused
 from tests.each import each
+from tests.sandbox.bpf_machine import ALLOW, ARM, KILL, X86, judge, refused
 
 CLONE_NEWUSER, CLONE_THREAD = 0x10000000, 0x00010000
 

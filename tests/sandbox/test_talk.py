@@ -14,11 +14,11 @@ import pytest
 from assay.errors import InputError, SandboxError
 from assay.sandbox import Door, Limits, OpenCommand, open_command
 from tests.children import alone, until
-from tests.door_servers import PORT, Keeper, converse
 from tests.each import each
-from tests.ordinary_user import ordinary_user, surroundings
 from tests.processes import living, marker
+from tests.sandbox.door_servers import PORT, Keeper, converse
 from tests.sandbox.machine import needs_namespaces
+from tests.sandbox.ordinary_user import ordinary_user, surroundings
 
 pytestmark = [pytest.mark.sandbox, needs_namespaces]
 

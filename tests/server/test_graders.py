@@ -14,7 +14,7 @@ import pytest_asyncio
 from assay.scoring.json_safe import Json
 from assay.server.app import context_of
 from assay.server.context import ServerSettings
-from tests.calibrated import calibrated
+from tests.calibrated_graders import calibrated
 from tests.server_app import EXACT, Site, body_of, faults_of, items_of, serving
 
 LOOSE: dict[str, Json] = {"graders": [{"type": "exact_match", "normalize_text": False}]}

@@ -21,7 +21,7 @@ from assay.server.context import ServerSettings
 from assay.service.site import new_key
 from assay.store.database import Database
 from assay.store.projects import ApiKeys
-from tests.calibrated import calibrated
+from tests.calibrated_graders import calibrated
 from tests.server_app import EXACT
 
 ROW: Json = {"answer": "4", "expected": "4"}

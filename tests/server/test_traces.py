@@ -27,7 +27,7 @@ from assay.store.traces import TraceLimits
 from assay.testing import FakeModel, calls
 from tests.client_modes import MODES, client_of, running
 from tests.command_line import assay, write_case
-from tests.otlp import TRACE, agent_spans, otlp_request, span
+from tests.otlp_spans import TRACE, agent_spans, otlp_request, span
 from tests.server_app import Site, body_of, items_of, serving
 from tests.server_process import ServerProcess
 

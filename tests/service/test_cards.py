@@ -16,7 +16,7 @@ from assay.service.local import ask
 from assay.service.operation import LOCAL, Desk
 from assay.store import Datasets, Jobs, ScoreRecord
 from assay.store.cards import CardRecord, Cards
-from tests.calibrated import LINE, SAYS_NO, SAYS_YES, calibrated, says_yes
+from tests.calibrated_graders import LINE, SAYS_NO, SAYS_YES, calibrated, says_yes
 from tests.judge_models import model
 
 ROWS: list[dict[str, Json]] = [{"id": "a", "answer": "yes"}, {"id": "b", "answer": "no"}]

@@ -22,7 +22,7 @@ from assay.store.database import Database
 from assay.store.datasets import Datasets
 from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store
-from tests.calibrated import SAYS_YES, says_yes
+from tests.calibrated_graders import SAYS_YES, says_yes
 from tests.judge_models import model
 
 ROWS: list[dict[str, Json]] = [

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.inside_runner import Runner, workspace
+from tests.graders.testing.inside_runner import Runner, workspace
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.each import each
-from tests.inside_runner import (
+from tests.graders.testing.inside_runner import (
     ADD,
     CANARY,
     CASES,

@@ -8,8 +8,7 @@ from __future__ import annotations
 import pytest
 
 from tests.attacks.scenes import scenes
-from tests.graders.testing.test_inside_honest import GIVEN
-from tests.inside_runner import (
+from tests.graders.testing.inside_runner import (
     ADD,
     CASES,
     FIB,
@@ -19,6 +18,7 @@ from tests.inside_runner import (
     WRONG,
     Runner,
 )
+from tests.graders.testing.test_inside_honest import GIVEN
 
 pytestmark = pytest.mark.slow
 

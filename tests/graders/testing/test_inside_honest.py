@@ -8,7 +8,7 @@ import pytest
 
 from assay.graders.testing.inside.hidden_modules import Compiler, EqualityCheck, Finder
 from tests.graders.testing.honest_work import GROUPS, files_of, unexpected
-from tests.inside_runner import Heard, Runner
+from tests.graders.testing.inside_runner import Heard, Runner
 
 pytestmark = pytest.mark.slow
 

@@ -16,7 +16,7 @@ import pytest
 
 from tests.attacks.scenes import scenes
 from tests.each import each
-from tests.node_pairs import INSIDE, NODE, SEED, Told, judge_apart
+from tests.graders.testing.node_pairs import INSIDE, NODE, SEED, Told, judge_apart
 
 pytestmark = [
     pytest.mark.slow,

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 from playwright.sync_api import Page, expect
-from tests.calibrated import calibrated
+from tests.calibrated_graders import calibrated
 from tests.endpoint_servers import answering, faulty
 from tests.server_process import ServerProcess
 from web.conftest import BUILT, CHROMIUM, Opener, Site, no_serious_findings

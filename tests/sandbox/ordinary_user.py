@@ -47,7 +47,7 @@ Drive = Callable[[Callable[..., object], list[str], dict[str, object]], object]
 @functools.cache
 def _sources() -> str:
     """Where assay and these tests are; copied where only their owner gets there, as in a home."""
-    packages = [Path(assay.sandbox.__file__).parents[1], Path(__file__).parent]
+    packages = [Path(assay.sandbox.__file__).parents[1], Path(__file__).parents[1]]
     if all(one.stat().st_mode & 0o005 == 0o005 for place in packages for one in place.parents):
         return ":".join(str(place.parent) for place in packages)
     copied = Path(tempfile.mkdtemp(prefix="sources-"))

@@ -13,7 +13,7 @@ from tools.walks import walked
 
 from assay.graders import exact_match
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[1]
 _MODULE = '''\
 """What the module
 is for."""

@@ -9,7 +9,7 @@ import pytest
 
 from tests.each import each
 
-TOOLS = Path(__file__).parent.parent / "tools"
+TOOLS = Path(__file__).parents[1] / "tools"
 
 
 def program(file: Path, body: str) -> Path:

@@ -11,7 +11,7 @@ from bench.beside.__main__ import CASES, Column, ask, main, named, table
 from bench.beside.cases import Kind
 from bench.peers import Peer
 
-_PAGE = Path(__file__).parent.parent / "bench" / "beside" / "README.md"
+_PAGE = Path(__file__).parents[1] / "bench" / "beside" / "README.md"
 
 
 def test_what_is_wrong_is_bold_and_counted() -> None:

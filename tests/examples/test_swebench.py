@@ -22,7 +22,7 @@ import pytest
 from assay.tasks.case import load_case, load_cases
 from tests.command_line import assay, cells
 
-EXAMPLES = Path(__file__).parents[1] / "examples" / "swebench"
+EXAMPLES = Path(__file__).parents[2] / "examples" / "swebench"
 
 XMLTODICT = json.loads((EXAMPLES / "row.json").read_text("utf-8"))["patch"]
 COPYING = """\

@@ -22,9 +22,9 @@ from assay.testing import FakeModel, calls
 from assay.types import AgentStep, Run, ToolCall, ToolResult, ToolStep
 from assay.types.trace import Step, SubagentStep, Trace, Usage
 from tests.children import Children, alone
-from tests.collector import Collector, Taken, collector
 from tests.command_line import COMMAND, assay, echo_case, environment, write_case
 from tests.each import each
+from tests.eval.span_collector import Collector, Taken, collector
 
 env = Environment("letters")
 CALL = ToolCall(name="bash", arguments={"command": "ls"}, id="c")

@@ -22,8 +22,8 @@ from assay.tasks.case import load_case
 from assay.types import Workspace
 from tests.written_files import write_files
 
-CASE = Path(__file__).parents[1] / "examples" / "repair" / "parse-number-base"
-STAND_IN = Path(__file__).parent / "standins" / "parse.py"
+CASE = Path(__file__).parents[2] / "examples" / "repair" / "parse-number-base"
+STAND_IN = Path(__file__).parents[1] / "standins" / "parse.py"
 PROBE = str(CASE / "graders" / "probe.py")
 Behaviour = cast(
     "type[Grader]", vars(load_file(str(CASE / "graders" / "behaviour.py")))["Behaviour"]

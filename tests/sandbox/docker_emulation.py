@@ -25,7 +25,7 @@ __all__ = ["environment", "interpreter", "profile", "run_as_docker"]
 # SYS_CHROOT, MKNOD, AUDIT_WRITE, SETFCAP
 CAPABILITIES = (0, 1, 3, 4, 5, 6, 7, 8, 10, 13, 18, 27, 29, 31)
 HERE = Path(__file__)
-_TABLE = HERE.parents[1] / "src" / "assay" / "sandbox" / "syscalls.txt"
+_TABLE = HERE.parents[2] / "src" / "assay" / "sandbox" / "syscalls.txt"
 """The numbers of system calls, of x86_64 and of aarch64."""
 
 # Not in the profile, or only for capabilities beyond the fourteen.
@@ -62,7 +62,7 @@ def profile(machine: str = "") -> bytes:
 def _copied() -> tempfile.TemporaryDirectory[str]:
     place = tempfile.TemporaryDirectory(prefix="assay-source-")
     skipped = shutil.ignore_patterns("__pycache__", "page")
-    shutil.copytree(HERE.parents[1] / "src" / "assay", Path(place.name, "assay"), ignore=skipped)
+    shutil.copytree(HERE.parents[2] / "src" / "assay", Path(place.name, "assay"), ignore=skipped)
     Path(place.name).chmod(0o755)
     return place
 

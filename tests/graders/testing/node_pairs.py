@@ -26,7 +26,7 @@ SEED = "5eed"
 """Of near misses."""
 
 NODE = shutil.which("node") or "node"
-INSIDE = Path(__file__).parents[1] / "src" / "assay" / "graders" / "testing" / "inside"
+INSIDE = Path(__file__).parents[3] / "src" / "assay" / "graders" / "testing" / "inside"
 _KEY = bytes(range(32))
 
 

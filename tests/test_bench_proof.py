@@ -15,7 +15,7 @@ from bench.proof import suites
 from bench.proof.__main__ import PROOFS, load, main
 from bench.proof.material import commit_of
 
-_PAGE = Path(__file__).parent.parent / "docs" / "proof.md"
+_PAGE = Path(__file__).parents[1] / "docs" / "proof.md"
 _NO_NUMBER = {"description": "a number", "schema": {"type": "integer"}}
 
 
