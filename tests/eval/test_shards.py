@@ -516,11 +516,16 @@ def test_what_is_interrupted_leaves_no_piece_of_a_part(data: Path, tmp_path: Pat
     assert not parts(out)
 
 
-def test_what_never_ends_or_never_begins_is_no_dataset(tmp_path: Path) -> None:
-    os.mkfifo(pipe := tmp_path / "pipe")
+def test_what_never_ends_or_never_begins_is_no_dataset_and_holds_up_no_other(
+    data: Path, tmp_path: Path
+) -> None:
+    (folder := tmp_path / "folder").mkdir()
+    os.mkfifo(pipe := folder / "a.jsonl")
     for given in (pipe, "/dev/zero"):
         with pytest.raises(InputError, match="is not a regular file"):
             grade(given, tmp_path / "out")
+    data.rename(folder / "b.jsonl")
+    assert grade(folder, tmp_path / "out")["rows"] == ROWS
 
 
 def test_a_table_of_rows_that_are_all_left_out_is_an_empty_part(tmp_path: Path) -> None:

@@ -10,11 +10,11 @@ from typing import Any
 __all__ = ["replied"]
 
 
-def replied(url: str, body: bytes, **headers: str) -> tuple[int, Any]:
+def replied(url: str, body: bytes, *, timeout: float = 60, **headers: str) -> tuple[int, Any]:
     """The status of a reply, and its JSON."""
     request = urllib.request.Request(url, body, headers)
     try:
-        with urllib.request.urlopen(request, timeout=60) as response:
+        with urllib.request.urlopen(request, timeout=timeout) as response:
             return response.status, json.loads(response.read())
     except urllib.error.HTTPError as error:
         with error:
