@@ -32,7 +32,8 @@ def make_root(root: Path, *, python: bool = False, needs: Iterable[Path] = ()) -
     Args:
         root: The directory.
         python: Whether Python is copied, too.
-        needs: Programs and libraries whose own libraries are copied, without them.
+        needs: Programs and libraries whose own libraries are copied, without them and what lies
+            beside them, outside of the system's directories.
     """
     for name in ("usr/bin", "usr/lib", "usr/lib64", "etc", "app", "root"):
         (root / name).mkdir(parents=True)
@@ -51,6 +52,8 @@ def make_root(root: Path, *, python: bool = False, needs: Iterable[Path] = ()) -
     for name, path in programs.items():
         shutil.copy2(path, root / "usr/bin" / name)
     for path in _libraries([*programs.values(), *map(str, needs)]):
+        if not path.startswith(("/lib", "/usr/")):
+            continue
         place = root / Path(os.path.realpath(os.path.dirname(path))).relative_to("/")  # noqa: PTH120
         place.mkdir(parents=True, exist_ok=True)
         shutil.copy2(os.path.realpath(path), place / Path(path).name)
