@@ -100,8 +100,13 @@ def alone(code: str) -> str:
     return printed([sys.executable, "-c", textwrap.dedent(code)])
 
 
-def until(holds: Callable[[], object], seconds: float = _SECONDS) -> None:
+def until(holds: Callable[[], object], seconds: float = _SECONDS, *, every: float = 0.005) -> None:
     """Look again and again, until something holds that nobody tells us of.
+
+    Args:
+        holds: Whether it does.
+        seconds: How long it may take.
+        every: How long to wait between; more where to look is work for whom we wait for.
 
     Raises:
         AssertionError: It did not hold in time.
@@ -109,4 +114,4 @@ def until(holds: Callable[[], object], seconds: float = _SECONDS) -> None:
     deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline, f"it did not hold within {seconds} s"
-        time.sleep(0.005)
+        time.sleep(every)

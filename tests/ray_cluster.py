@@ -29,6 +29,7 @@ def raylets(cores: int) -> Generator[Any]:
     was_noted = noted.exists()
     noted.mkdir(exist_ok=True)
     head = {"num_cpus": cores, "object_store_memory": MEMORY, "temp_dir": place}
+    alone = {"include_dashboard": False, "include_log_monitor": False, "no_monitor": True}
     with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
         patch.setenv("RAY_AUTH_MODE", "disabled")
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
@@ -36,7 +37,7 @@ def raylets(cores: int) -> Generator[Any]:
         stack.callback(shutil.rmtree, place, ignore_errors=True)
         if not was_noted:
             stack.callback(shutil.rmtree, noted, ignore_errors=True)
-        found = Cluster(initialize_head=True, head_node_args={**head, "include_dashboard": False})
+        found = Cluster(initialize_head=True, head_node_args={**head, **alone})
         try:
             yield found
         finally:

@@ -35,8 +35,8 @@ from assay.store.catalog import Catalog, GraderVersion
 from assay.store.database import Database
 from assay.tasks.grader_files import load_graders
 from assay.types.submission import Submission
-from tests.children import Children, until
-from tests.command_line import COMMAND, assay, environment
+from tests.children import until
+from tests.command_line import assay
 from tests.ray_cluster import MEMORY, raylets
 from tests.server_process import ServerProcess
 from tests.written_files import write_rows
@@ -44,7 +44,7 @@ from tests.written_files import write_rows
 pytestmark = [pytest.mark.real, pytest.mark.timeout(240), pytest.mark.filterwarnings("ignore")]
 
 _OWN = """
-import os, time
+import os
 from pathlib import Path
 from assay.graders import Grader
 
@@ -53,8 +53,6 @@ class Own(Grader):
     def compute_score(cls, answer):
         with (Path(__file__).parent / "log").open("a") as log:
             log.write(f"{os.getpid()}\\n")
-        if (Path(__file__).parent / "slow").exists():
-            time.sleep(0.05)
         if answer == "poison" and (Path(__file__).parent / "armed").exists():
             os._exit(3)
         return float(len(answer) % 2)
@@ -122,38 +120,6 @@ def test_nothing_is_lost_or_otherwise_when_an_actor_and_a_machine_die(
     with plan_rows(data, graders, PartDirectory(str(tmp_path / "there"), rows=20)) as plan:
         asyncio.run(grade_rows(plan, on_ended=on_ended, cluster=cluster))
     assert told == [20] * 30
-    assert _parts(tmp_path / "there") == expected
-
-
-def test_a_command_that_is_killed_takes_its_workers_along_and_is_gone_on_with(
-    tmp_path: Path, found: Any, cluster: Cluster
-) -> None:
-    del cluster  # connected, so that what resumes is quick
-    data, graders = _data(tmp_path)
-    expected = _graded_here(tmp_path, data, graders)
-    (tmp_path / "log").unlink()
-    (tmp_path / "slow").touch()
-    words = ["grade", data, "g.yaml", "--out", "there/", "--shard-rows", "20", "--engine"]
-    parts = tmp_path / "there" / "parts"
-    with Children() as children:
-        process = children.start(
-            [*COMMAND, *words, f"ray://{found.address}"],
-            cwd=tmp_path,
-            env=environment(tmp_path),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        until(lambda: len(list(parts.glob("[0-9]*"))) >= 2)
-        process.kill()
-        process.wait()
-    pids = {int(pid) for pid in (tmp_path / "log").read_text("utf-8").split()}
-    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids))
-    left = _parts(tmp_path / "there")
-    assert 2 <= len(left) < 30
-    (tmp_path / "slow").unlink()
-    done = assay(*words, "ray", cwd=tmp_path)
-    assert done.returncode == 1, done.stderr
-    assert f"{len(left)} of 30 parts are there" in done.stderr
     assert _parts(tmp_path / "there") == expected
 
 
@@ -357,7 +323,7 @@ class Site:
         return seen[-1]
 
     def ended(self, job: str) -> dict[str, Any]:
-        until(lambda: self.job(job)["status"] not in ("queued", "running"), 120.0)
+        until(lambda: self.job(job)["status"] not in ("queued", "running"), 120.0, every=0.1)
         return self.job(job)
 
     def results(self, job: str) -> dict[str, dict[str, Any]]:
@@ -372,15 +338,6 @@ class Site:
                 found[one["item"]] = one["record"]["graded"]
             cursor = page["next"]
         return found
-
-
-@pytest.fixture
-def site(tmp_path: Path, found: Any) -> Generator[Site]:
-    options = ("--engine", f"ray://{found.address}", "--set", "allow_internal_endpoints=true")
-    with ServerProcess(tmp_path, None, *options) as server:
-        made = Site(server)
-        made.fill()
-        yield made
 
 
 def version_of(home: Path, key: str) -> GraderVersion:
@@ -406,36 +363,45 @@ def children_of(parent: int) -> dict[int, bytes]:
     return {pid: Path(f"/proc/{pid}/cmdline").read_bytes() for pid in pids}
 
 
-def test_a_job_comes_to_what_it_comes_to_on_the_server_itself(site: Site, tmp_path: Path) -> None:
-    cancelled = site.begin("slow")
-    until(lambda: site.job(cancelled)["done"])
-    assert site.ask(f"jobs/{cancelled}/cancel", b"")["status"] == "cancelled"
-    job = site.begin("exact")
-    assert (site.ended(job)["status"], site.job(job)["errors"]) == ("finished", 0)
-    items = [(row["id"], Submission(answer=row["answer"], expected="xx")) for row in ROWS]
-    here = asyncio.run(grade_version(version_of(tmp_path, "exact"), items, Permissions()))
-    assert site.results(job) == {one.id: one.to_dict() for one in here}
-    assert 0 < site.job(cancelled)["done"] < len(ROWS)
-    child = hand(site)
-    assert site.server.terminate() == 0
-    assert not Path(f"/proc/{child}").exists()
+def test_a_servers_jobs_are_those_of_a_server_alone_whatever_is_killed_or_lost(
+    tmp_path: Path, found: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its cluster is noted, and then no more: it goes back to that one, and begins none."""
+    (tmp_path / "ray").mkdir()
+    noted = tmp_path / "ray" / "ray_current_cluster"
+    noted.write_text(str(found.address))
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    options = ("--engine", "ray", "--set", "allow_internal_endpoints=true")
+    with ServerProcess(tmp_path, None, *options) as server:
+        site = Site(server)
+        site.fill()
+        _is_killed_and_loses_its_cluster(site, noted)
+        assert site.state() == ("ready", "joined")
+        assert not any(b"gcs_server" in one for one in children_of(hand(site)).values())
+        _cancels_and_grades(site, tmp_path)
+        child = hand(site)
+        assert server.terminate() == 0
+        assert not Path(f"/proc/{child}").exists()
 
 
-def test_a_server_that_is_killed_or_loses_its_cluster_goes_on_with_the_rest(site: Site) -> None:
+def _is_killed_and_loses_its_cluster(site: Site, noted: Path) -> None:
+    """It goes on with the rest."""
     job = site.begin("slow")
-    until(lambda: site.job(job)["done"])
+    until(lambda: site.job(job)["done"], every=0.05)
     child = hand(site)
     site.server.kill()
     until(lambda: not Path(f"/proc/{child}").exists())
     site.server.start()
     kept = site.job(job)["done"]
     assert 0 < kept < len(ROWS)
-    until(lambda: site.job(job)["done"] > kept)
-    until(lambda: site.counts()["workers"] == 2)
+    until(lambda: site.job(job)["done"] > kept, every=0.05)
+    until(lambda: site.counts()["workers"] == 2, every=0.05)
     counts = site.counts()
     assert counts["joined"] == 1
     assert 0 < counts["rows"] <= 64 * 2 * 2
     assert site.state() == ("ready", "joined")
+    noted.unlink()
     os.kill(hand(site), signal.SIGKILL)
     waiting = site.waiting(job)
     assert site.counts() == {"joined": 0, "workers": 0, "rows": 0}
@@ -449,23 +415,17 @@ def test_a_server_that_is_killed_or_loses_its_cluster_goes_on_with_the_rest(site
     assert {one["score"] for one in site.results(job).values()} == {0.0, 1.0}
 
 
-def test_a_server_whose_cluster_is_gone_from_the_note_goes_back_to_it_and_begins_none(
-    tmp_path: Path, found: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "ray").mkdir()
-    noted = tmp_path / "ray" / "ray_current_cluster"
-    noted.write_text(str(found.address))
-    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    with ServerProcess(tmp_path, None, "--engine", "ray") as server:
-        site = Site(server)
-        site.fill()
-        noted.unlink()
-        os.kill(hand(site), signal.SIGKILL)
-        until(lambda: site.state() == ("ready", "away"))
-        assert site.ended(site.begin("exact"))["status"] == "finished"
-        assert site.state() == ("ready", "joined")
-        assert not any(b"gcs_server" in one for one in children_of(hand(site)).values())
+def _cancels_and_grades(site: Site, home: Path) -> None:
+    """What it comes to is what it comes to on the server itself."""
+    cancelled = site.begin("slow")
+    until(lambda: site.job(cancelled)["done"], every=0.05)
+    assert site.ask(f"jobs/{cancelled}/cancel", b"")["status"] == "cancelled"
+    job = site.begin("exact")
+    assert (site.ended(job)["status"], site.job(job)["errors"]) == ("finished", 0)
+    items = [(row["id"], Submission(answer=row["answer"], expected="xx")) for row in ROWS]
+    here = asyncio.run(grade_version(version_of(home, "exact"), items, Permissions()))
+    assert site.results(job) == {one.id: one.to_dict() for one in here}
+    assert 0 < site.job(cancelled)["done"] < len(ROWS)
 
 
 def test_a_machine_whose_code_differs_grades_nothing(cluster: Cluster, tmp_path: Path) -> None:

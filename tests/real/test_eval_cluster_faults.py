@@ -1,4 +1,4 @@
-"""`assay grade --engine ray` that is interrupted, and whose cluster loses its head."""
+"""`assay grade --engine ray` that is killed, interrupted, and whose cluster loses its head."""
 
 from __future__ import annotations
 
@@ -16,23 +16,25 @@ from tests.written_files import write_rows
 pytestmark = [pytest.mark.real, pytest.mark.timeout(240), pytest.mark.filterwarnings("ignore")]
 
 _SLOW = """
-import time
+import os, time
 from pathlib import Path
 from assay.graders import Grader
 
 class Slow(Grader):
     @classmethod
     def compute_score(cls, answer):
+        with Path(__file__).with_name("log").open("a") as log:
+            log.write(f"{os.getpid()}\\n")
         if Path(__file__).with_name("slow").exists():
-            time.sleep(0.02)
+            time.sleep(0.04)
         return float(len(answer) % 2)
 """
 
 
-def test_what_was_interrupted_or_lost_its_cluster_is_gone_on_with_to_the_same_bytes(
+def test_what_was_killed_interrupted_or_lost_its_cluster_is_gone_on_with_to_the_same_bytes(
     tmp_path: Path, alone_with_ray: None
 ) -> None:
-    rows = [{"id": str(n), "answer": "x" * (n % 7)} for n in range(2_000)]
+    rows = [{"id": str(n), "answer": "x" * (n % 7)} for n in range(1_000)]
     write_rows(tmp_path / "rows.jsonl", rows)
     (tmp_path / "slow.py").write_text(_SLOW)
     (tmp_path / "g.yaml").write_text("- type: python:./slow.py:Slow\n")
@@ -44,6 +46,7 @@ def test_what_was_interrupted_or_lost_its_cluster_is_gone_on_with_to_the_same_by
 
     assert assay(*words, "here/", cwd=tmp_path).returncode == 1
     (tmp_path / "slow").touch()
+    (tmp_path / "log").unlink()
     with raylets(1) as found, Children() as children:
 
         def begin(more: int) -> subprocess.Popen[str]:
@@ -56,19 +59,25 @@ def test_what_was_interrupted_or_lost_its_cluster_is_gone_on_with_to_the_same_by
             until(lambda: len(parts("there")) >= least)
             return begun
 
+        killed = begin(2)
+        killed.kill()
+        killed.wait()
+        pids = {int(pid) for pid in (tmp_path / "log").read_text("utf-8").split()}
+        until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids))
+        left = len(parts("there"))
         interrupted = begin(2)
         interrupted.send_signal(signal.SIGINT)
         _, said = interrupted.communicate()
         assert interrupted.returncode == 130, said
-        assert "of 100 parts are in there/: the same command goes on with the rest" in said
+        assert f"{left} of 50 parts are there" in said
+        assert "of 50 parts are in there/: the same command goes on with the rest" in said
         lost = begin(2)
         found.head_node.kill_gcs_server(check_alive=False)
         _, said = lost.communicate()
         assert lost.returncode == 3, said
         assert "the cluster was lost: its head, at" in said
         assert "when the cluster is back, the same command resumes" in said
-    left = parts("there")
-    assert 4 <= len(left) < 100
+    assert 6 <= len(parts("there")) < 50
     assert not list((tmp_path / "there" / "parts").glob(".*"))
     (tmp_path / "slow").unlink()
     assert assay(*words, "there/", cwd=tmp_path).returncode == 1

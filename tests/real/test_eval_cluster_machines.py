@@ -88,8 +88,9 @@ class Machines:
         self._in(first, "--net", "ip", "link", "set", "eth0", "up")
         role = ["--address=10.9.0.1:6379"]
         if number == 1:
-            role = ["--head", "--port=6379", "--include-dashboard=false"]
+            role = ["--head", "--port=6379", "--include-dashboard=false", "--no-monitor"]
         options = [f"--num-cpus={cores}", f"--object-store-memory={MEMORY}"]
+        options.append("--include-log-monitor=false")
         ray = str(Path(COMMAND[0]).with_name("ray"))
         self._in(
             first, "--all", ray, "start", *role, f"--node-ip-address=10.9.0.{number}", *options
