@@ -21,6 +21,7 @@ from assay.store.database import Database
 from assay.store.labels import LabelRecord, Labels
 from tests.cli.opened_pages import opened_place
 from tests.command_line import assay
+from tests.written_files import write_rows
 
 _ROWS: list[dict[str, Json]] = [
     {"id": "one", "question": "2+2?", "answer": "4"},
@@ -32,7 +33,7 @@ _ROWS: list[dict[str, Json]] = [
 @pytest.fixture
 def here(tmp_path: Path) -> Path:
     """A directory with rows."""
-    (tmp_path / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in _ROWS))
+    write_rows(tmp_path / "data.jsonl", _ROWS)
     return tmp_path
 
 

@@ -24,6 +24,7 @@ from assay.errors import InputError
 from assay.scoring.json_safe import Json
 from assay.testing import Asked, FakeJudge, Fault
 from tests.each import each
+from tests.testing.asking import replied
 
 _SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -36,13 +37,8 @@ _BODY = b'{"model": "m", "messages": [{"role": "user", "content": "x"}]}'
 
 
 def post(fake: FakeJudge, path: str, body: bytes, *, timeout: float = 60) -> tuple[int, Any]:
-    request = urllib.request.Request(fake.root_url + path, body, {"Authorization": "Bearer sk-1"})
-    try:
-        with urllib.request.urlopen(request, timeout=timeout) as response:
-            return response.status, json.loads(response.read())
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, json.loads(error.read())
+    url = fake.root_url + path
+    return replied(url, body, timeout=timeout, Authorization="Bearer sk-1")
 
 
 def ask_openai(fake: FakeJudge, text: str = "Hi", **more: Any) -> Any:
