@@ -169,10 +169,11 @@ class Compiler:
             if self._rewrite:
                 self._rewrite(tree, b"", path)
             check_equalities(tree)
-            code = self._compiled[path] = compile(tree, path, "exec", dont_inherit=True)
-            return code
+            code = compile(tree, path, "exec", dont_inherit=True)
         except (SyntaxError, ValueError, RecursionError) as error:
             return error if isinstance(error, SyntaxError) else SyntaxError(f"{path}: {error}")
+        self._compiled[path] = code
+        return code
 
     def execute(self, code: CodeType, space: dict[str, object]) -> None:
         """Run compiled code in a namespace."""
