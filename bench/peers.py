@@ -99,17 +99,25 @@ _BESIDE_INSPECT = ("pydantic-evals==2.62.0", "deepeval==4.3.1", "mlflow==3.17.2"
 """Those that agree on what they depend on share an environment."""
 EVALUATORS = (Wanted("evaluators", "inspect-ai", "0.3.285", extra=(*_BESIDE_INSPECT, *_ASSAY)),)
 """Likewise."""
+_BESIDE_TRL = (
+    "verl==0.9.1",
+    *_VERL,
+    "verifiers==0.4.0",
+    "skyrl-gym==0.4.0",
+    "tinker-cookbook==0.5.8",
+    "adaptive-sdk==0.14.2",
+    "torch==2.13.0",
+    "jmespath",  # which TRL wants beside the transformers that all of them take
+)
+"""Likewise: PyTorch and transformers are compiled once for them all."""
 _TESTED = (
     *PEERS,
     *TRAINERS,
     *SERVERS,
     *EVALUATORS,
     Wanted("openenv", "openenv", "0.10.0", extra=_ASSAY),
-    Wanted("verifiers", "verifiers", "0.4.0", extra=_ASSAY),
-    Wanted("skyrl-gym", "skyrl-gym", "0.4.0", extra=_ASSAY),
-    Wanted("tinker-cookbook", "tinker-cookbook", "0.5.8", extra=("torch==2.13.0", *_ASSAY)),
+    Wanted("trainers", "trl", "1.16.0", newest_python=12, extra=(*_BESIDE_TRL, *_ASSAY)),
     Wanted("openrlhf", "openrlhf", "0.11.2", 11, ("torch==2.13.0", "aiohttp", *_ASSAY), alone=True),
-    Wanted("adaptive-sdk", "adaptive-sdk", "0.14.2", extra=_ASSAY),
 )
 """Those that can be installed by name: also what only tests run."""
 

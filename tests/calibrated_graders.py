@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from argparse import Namespace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,6 +17,7 @@ from assay.store import Database
 from assay.store.cards import CardRecord, Cards
 from assay.testing.asked import split_fences
 from tests.judge_models import asked_text
+from tests.written_files import write_rows
 
 __all__ = ["LINE", "SAYS_NO", "SAYS_YES", "calibrated", "says_yes"]
 
@@ -48,8 +48,7 @@ def calibrated(location: str, key: str, project: str = "default") -> CardRecord:
         label = says != (number < 2)
         rows.append({"id": f"r{number}", "answer": answer, "expected": expected, "label": label})
     with Database.open(location) as database, TemporaryDirectory() as folder:
-        file = Path(folder, "labels.jsonl")
-        file.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+        file = write_rows(Path(folder, "labels.jsonl"), rows)
         target = named_grader(
             Namespace(grader=key, project=project, db=location, trust_authors=True), database
         )

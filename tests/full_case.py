@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.command_line import write_case
+from tests.command_line import assay, write_case
 from tests.written_files import write_files
 
-__all__ = ["HOSTILE", "PROMPT", "STEPS", "write_repair"]
+__all__ = ["HOSTILE", "PROMPT", "STEPS", "run_repair", "write_repair"]
 
 PROMPT = "Mend kit.py, so that it says 2."
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
@@ -109,3 +109,11 @@ def write_repair(root: Path, *, policy: str = "flag", model: str = "") -> Path:
         "recordings/lazy/answer.txt": f"I could not. {HOSTILE}",
     }
     return write_files(case, files)
+
+
+def run_repair(root: Path, *, model: str = "") -> Path:
+    """Write it and run it in this directory, as the run `kit`: six cells, of which two fail."""
+    write_repair(root, model=model)
+    done = assay("run", "evals", "--name", "kit", cwd=root)
+    assert done.returncode == 1, done.stderr
+    return root

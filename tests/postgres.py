@@ -19,7 +19,15 @@ import pytest
 
 from assay.store import Database
 
-__all__ = ["KINDS", "PostgresServer", "location", "new_location", "programs", "shared_server"]
+__all__ = [
+    "KINDS",
+    "PostgresServer",
+    "free_port",
+    "location",
+    "new_location",
+    "programs",
+    "shared_server",
+]
 
 KINDS = ("sqlite", "postgres")
 """Every kind of database, for `new_location`."""
@@ -94,7 +102,7 @@ class PostgresServer:
         self._cleaner: Database | None = None
         self._tables: list[str] = []
         self.password = f"p@s:s/w#{secrets.token_hex(4)}?%"
-        self.port = _free_port()
+        self.port = free_port()
         self._make()
 
     def address(self, database: str, *, user: str = "", options: str = "") -> str:
@@ -252,7 +260,8 @@ def _lives(pid: int) -> bool:
     return Path(f"/proc/{pid}").exists()
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """One on which nobody listens."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

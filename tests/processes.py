@@ -1,11 +1,11 @@
-"""Find the processes of a command by a mark in its arguments, and what this one has open."""
+"""Find the processes of a command by a mark in its arguments; which run, and what is open here."""
 
 from __future__ import annotations
 
 import secrets
 from pathlib import Path
 
-__all__ = ["living", "marker", "open_below", "status"]
+__all__ = ["is_running", "living", "marker", "open_below", "status"]
 
 
 def marker() -> str:
@@ -24,6 +24,14 @@ def living(mark: str) -> list[str]:
         if mark.encode() in words:
             found.append(path.parent.name)
     return found
+
+
+def is_running(pid: int | str) -> bool:
+    """Whether there is such a process that has not ended, also where nobody has reaped it."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
 
 
 def status(pid: str) -> str:

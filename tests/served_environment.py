@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import cast
 
 from assay.scoring.json_safe import Json
+from assay.types import Run
 from tests.children import Children
 from tests.command_line import environment
 
@@ -24,6 +25,7 @@ __all__ = [
     "raw",
     "serve_process",
     "started",
+    "three",
     "write_env",
 ]
 
@@ -370,3 +372,8 @@ class Relay:
                 return
             writer.write(data)
             await writer.drain()
+
+
+async def three(run: Run) -> None:
+    """An agent that does `add` right."""
+    run.trace.content = "3"

@@ -1,11 +1,12 @@
-"""Files of a directory, written from a table."""
+"""Files of a directory, written from a table, and files of rows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-__all__ = ["write_files"]
+__all__ = ["write_files", "write_rows"]
 
 
 def write_files(root: Path, files: Mapping[str, str | bytes]) -> Path:
@@ -15,3 +16,10 @@ def write_files(root: Path, files: Mapping[str, str | bytes]) -> Path:
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(content.encode() if isinstance(content, str) else content)
     return root
+
+
+def write_rows(file: str | Path, rows: Iterable[object]) -> Path:
+    """Write a file with a line of JSON for each row."""
+    place = Path(file)
+    place.write_text("".join(f"{json.dumps(row)}\n" for row in rows), "utf-8")
+    return place

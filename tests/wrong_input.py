@@ -9,7 +9,7 @@ import jsonschema_rs
 
 from assay.scoring.json_safe import Json
 
-__all__ = ["Place", "mistakes"]
+__all__ = ["Place", "mistakes", "nested"]
 
 Place: TypeAlias = "tuple[str | int, ...]"
 
@@ -34,6 +34,14 @@ def mistakes(schema: Mapping[str, Json], right: Json) -> Iterator[tuple[Place, J
     root = {name: schema[name] for name in ("$defs", "components") if name in schema}
     for place, wrong in _wrong(schema, right, (), root):
         yield place, _with(right, place, wrong)
+
+
+def nested(levels: int) -> Json:
+    """A list in a list in a list."""
+    value: Json = 1
+    for _ in range(levels):
+        value = [value]
+    return value
 
 
 _GONE: Json = ["this is taken out"]

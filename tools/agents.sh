@@ -42,9 +42,9 @@ has_chromium || echo "chromium is missing: tests of the web page are skipped" >&
 .venv/bin/python -m bench.peers evaluators ||
   echo "Inspect, pydantic-evals, DeepEval and MLflow could not be installed: the tests of graders in them are skipped" >&2
 
-for trainer in trl verl verifiers skyrl-gym openrlhf tinker-cookbook adaptive-sdk; do
+for trainer in trainers openrlhf; do
   .venv/bin/python -m bench.peers "$trainer" ||
-    echo "$trainer could not be installed: the test of assay's rewards in it is skipped" >&2
+    echo "$trainer could not be installed: the tests of assay's rewards in it are skipped" >&2
 done
 
 codex=0.169.0 opencode=1.18.33 gemini=0.61.0 mini=2.4.6

@@ -22,9 +22,9 @@ reward_func = reward_function(GRADERS, on_error="zero")
 
 def executor(url: str):
     """The executor; the package's own first lines import what needs a GPU, and are left out."""
-    from importlib.util import find_spec
+    from importlib.machinery import PathFinder
 
-    place = Path(find_spec("openrlhf").origin).parent
+    place = Path(PathFinder.find_spec("openrlhf").origin).parent
     for name, folder in (("openrlhf", place), ("openrlhf.utils", place / "utils")):
         sys.modules[name] = ModuleType(name)
         sys.modules[name].__path__ = [str(folder)]

@@ -21,7 +21,7 @@ from assay.tasks.blocks import TraceFormat
 from assay.types.trace import AgentStep, SubagentStep, Trace, tool_kind
 from tests.agents.transcripts import calls, lines, missing, notes, outline, turns
 from tests.each import each
-from tests.graders.test_trajectory import checked
+from tests.graded_traces import checked
 
 INIT: Json = {
     "type": "system",

@@ -29,7 +29,7 @@ from tests.agents.test_transcripts_elsewhere import (
 )
 from tests.agents.transcripts import calls, outline
 from tests.each import each
-from tests.graders.test_trajectory import checked, graded
+from tests.graded_traces import checked, graded
 
 
 def run_of(*listed: Fields) -> Transcript:

@@ -29,7 +29,7 @@ from assay.graders import (
 from assay.tasks import Agent
 from tests.command_line import COMMAND, assay, cells, environment, write_case
 from tests.each import each
-from tests.written_files import write_files
+from tests.written_files import write_files, write_rows
 
 env = Environment("attacks")
 
@@ -157,8 +157,7 @@ def test_a_row_id_with_half_a_character_is_refused_and_such_an_answer_is_written
 ) -> None:
     (tmp_path / "g.yaml").write_text("- type: exact_match\n", "utf-8")
     rows = [{"answer": "\ud800", "expected": "x"}, {"answer": "x", "expected": "x"}]
-    data = tmp_path / "d.jsonl"
-    data.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    data = write_rows(tmp_path / "d.jsonl", rows)
     done = assay("grade", "d.jsonl", "g.yaml", "--out", "o.jsonl", "--json", cwd=tmp_path)
     assert [cell["reward"] for cell in cells(done)] == [0.0, 1.0]
     assert len((tmp_path / "o.jsonl").read_text("utf-8").splitlines()) == 2

@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
 
@@ -25,6 +25,7 @@ from tests.command_line import Command
 from tests.each import each
 from tests.grader_definitions import StoredGraders, definition
 from tests.postgres import new_location
+from tests.written_files import write_rows
 
 _GRADERS = "- {type: contains, name: says, substring: 'yes'}\n"
 _FUNCTION = """\
@@ -50,11 +51,7 @@ def _labels(n: int, *, wrong: int = 2) -> None:
         says = number % 2 == 1
         answer = f"{'yes' if says else 'no'} {number}"
         rows.append({"id": f"r{number}", "answer": answer, "label": says != (number < wrong)})
-    _write("labels.jsonl", rows)
-
-
-def _write(file: str, rows: Sequence[Mapping[str, Json]]) -> None:
-    Path(file).write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    write_rows("labels.jsonl", rows)
 
 
 @pytest.fixture
@@ -128,7 +125,7 @@ def test_a_grader_that_fails_on_many_rows_gets_no_verdict(calibrate: Command) ->
         for word in ("yes", "no")
     ]
     rows += [{"answer": f"broken {n}", "label": True} for n in range(3)]
-    _write("some.jsonl", rows)
+    write_rows("some.jsonl", rows)
     code, out, err = calibrate("some.py", "some.jsonl", "--min-kappa", "0.5")
     assert code == 3
     assert "3 of 15 labelled rows could not be graded" in out
@@ -217,7 +214,9 @@ def test_the_card_beside_a_run_measured_the_mark_that_the_run_passes_by(calibrat
     halves = "- {type: contains, substring: 'yes'}\n- {type: contains, substring: more}\n"
     Path("graders.yaml").write_text(halves, "utf-8")
     answers = [("yes, more", True), ("yes", False), ("no", False)] * 4
-    _write("labels.jsonl", [{"answer": f"{a} {n}", "label": y} for n, (a, y) in enumerate(answers)])
+    write_rows(
+        "labels.jsonl", [{"answer": f"{a} {n}", "label": y} for n, (a, y) in enumerate(answers)]
+    )
     calibrate.json("graders.yaml", "labels.jsonl")
     shown = _graded(calibrate, "--label", "label")
     assert "agreement with people: kappa 1.00 [" in shown
@@ -248,7 +247,9 @@ def _honest(asked: Asked) -> Json:
 
 def _judge_rows(n: int) -> None:
     words = ("no, it is not", "yes, it is so")
-    _write("rows.jsonl", [{"answer": f"{words[i % 2]} {i}", "label": i % 2 == 1} for i in range(n)])
+    write_rows(
+        "rows.jsonl", [{"answer": f"{words[i % 2]} {i}", "label": i % 2 == 1} for i in range(n)]
+    )
 
 
 def test_a_model_judge_with_its_cost_and_its_cache(calibrate: Command) -> None:
@@ -324,7 +325,7 @@ def test_a_judge_of_pairs_that_goes_by_the_place(
         pair = ("good", "poor") if n % 2 else ("poor", "good")
         label = "A" if n % 2 else "B"
         rows.append({"answer": f"{pair[0]} {n}", "other": f"{pair[1]} {n}", "label": label})
-    _write("pairs.jsonl", rows)
+    write_rows("pairs.jsonl", rows)
 
     def choose(asked: Asked) -> Json:
         texts = [fence.text for fence in asked.fences if fence.text.startswith(("good", "poor"))]

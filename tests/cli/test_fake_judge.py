@@ -19,6 +19,7 @@ from assay.cli.fake_judge import run as serve
 from assay.errors import InputError
 from assay.testing import FakeJudge
 from tests.children import Children
+from tests.written_files import write_rows
 
 _PROGRAM = "import sys; from assay.cli.main import main; main(sys.argv[1:])"
 
@@ -73,7 +74,7 @@ def test_it_serves_an_agents_model(tmp_path: Path) -> None:
         {"calls": [{"name": "patch", "input": "*** Begin"}], "text": "So."},
         {"verdict": "MET"},
     ]
-    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    write_rows(file, lines)
     with serving(str(file), command="fake") as said:
         assert said[0].startswith("serving fake-model at ")
         url = said[1].partition("=")[2]

@@ -11,6 +11,7 @@ import pytest
 from assay.eval.rows import recorded, store_sink
 from assay.scoring import Json
 from tests.command_line import assay, cells, cells_of, numbers_of, result
+from tests.written_files import write_rows
 
 HEAD = "async def grade(thread: StringThread) -> float:\n"
 EXACT = """
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.sandbox
 
 def write(root: Path, rows: list[dict[str, Json]], function: str = EXACT) -> None:
     """Write a dataset and a function."""
-    (root / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    write_rows(root / "rows.jsonl", rows)
     (root / "grade.py").write_text(function, "utf-8")
 
 

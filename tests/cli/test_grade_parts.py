@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-import os
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -83,17 +81,6 @@ def test_parts_are_gone_on_with_by_the_same_command_and_by_no_other(tmp_path: Pa
     assert "of a different grading: the graders are different" in other.stderr
 
 
-def test_fields_are_renamed_in_parts(tmp_path: Path) -> None:
-    """Of every format: tests/tasks/test_row_files.py."""
-    (tmp_path / "rows.csv.gz").write_bytes(gzip.compress(b"response,target\n4,4\n5,4\n"))
-    write_graders(tmp_path)
-    command = ("grade", "rows.csv.gz", "graders.yaml", "--out")
-    done = assay(*command, "p/", *_MAP, cwd=tmp_path)
-    assert (done.returncode, "2 rows  1 passed  1 failed" in done.stdout) == (1, True), done.stderr
-    done = assay(*command, "q/", "--map", "answer=respons", cwd=tmp_path)
-    assert (done.returncode, "did you mean 'response'?" in done.stderr) == (2, True), done.stderr
-
-
 def test_rows_that_parts_leave_out_are_told_with_the_first_of_them(tmp_path: Path) -> None:
     write_graders(tmp_path, '{"answer": "4", "expected": 4}\n{\n{\n')
     command = ("grade", "rows.jsonl", "graders.yaml", "--out", "p/", "--on-bad-row", "skip")
@@ -112,16 +99,6 @@ def test_parts_are_a_dataset_again_and_the_directory_around_them_says_so(tmp_pat
     done = assay("grade", "p", *by, cwd=tmp_path)
     assert (done.returncode, "their rows are in p/parts" in done.stderr) == (2, True), done.stderr
     assert assay("grade", "p/parts", *by, cwd=tmp_path).returncode == 0
-
-
-def test_a_pipe_in_a_directory_of_rows_holds_up_nothing(tmp_path: Path) -> None:
-    (tmp_path / "rows").mkdir()
-    os.mkfifo(tmp_path / "rows" / "a.jsonl")
-    (tmp_path / "rows" / "b.jsonl").write_text('{"answer": "a", "expected": "a"}\n')
-    (tmp_path / "g.yaml").write_text("- type: exact_match\n")
-    done = assay("grade", "rows", "g.yaml", "--out", "out/", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "1 row  1 passed" in done.stdout
 
 
 def test_a_summary_that_is_stale_or_forged_is_not_reported(tmp_path: Path) -> None:

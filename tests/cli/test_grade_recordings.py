@@ -18,6 +18,7 @@ from assay.cli.rows import _begins_with_a_row
 from assay.scoring.json_safe import Json
 from assay.types.trace import AgentStep, ToolCall, ToolResult, ToolStep, Trace
 from tests.command_line import assay, cells, summary
+from tests.written_files import write_rows
 
 SAMPLE = Path(__file__).parents[1] / "recordings"
 
@@ -168,7 +169,7 @@ def test_a_recording_that_speaks_of_an_answer_is_no_row(tmp_path: Path) -> None:
         {"type": "assistant", "message": {"id": "a", "content": [use]}},
         {"type": "result", "subtype": "success", "result": "hello"},
     ]
-    (tmp_path / "s.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    write_rows(tmp_path / "s.jsonl", lines)
     (tmp_path / "graders.yaml").write_text("- {type: tool_correctness, expected: [read]}\n")
     done = assay("grade", "s.jsonl", "graders.yaml", "--json", cwd=tmp_path)
     assert [cell["reward"] for cell in cells(done)] == [1.0], done.stderr

@@ -1,4 +1,7 @@
-"""`assay grade` into the store and into a directory: one verdict, one exit status."""
+"""`assay grade` into the store and into a directory: one verdict, one exit status.
+
+That malformed rows are told before anything is graded: tests/contract and tests/eval.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,6 @@ import pytest
 
 from assay.scoring.json_safe import Json
 from tests.command_line import assay, numbers_of
-from tests.each import each
 
 WAYS = ("store", "directory")
 EXACT = "- {type: exact_match}\n"
@@ -90,41 +92,6 @@ def test_where_any_score_passes_parts_have_passed_nothing(tmp_path: Path) -> Non
     done = assay(*command, cwd=tmp_path)
     assert (done.returncode, "passed" in done.stdout) == (0, False), done.stdout
     assert "2 scored" in done.stdout
-
-
-LOGGED = """\
-from assay.graders import Grader
-
-class Logged(Grader):
-    @classmethod
-    def compute_score(cls, answer: str) -> float:
-        open("asked", "a").write(answer)
-        return 1.0
-"""
-COSTLY = "- {type: 'python:own.py:Logged'}\n"
-
-
-@each("way", WAYS)
-@each(
-    ("line", "graders", "said"),
-    [
-        ("{", EXACT, "rows.jsonl:3:2: not a JSON object"),
-        ("{", COSTLY, "rows.jsonl:3:2: not a JSON object"),
-        ('{"answer": 3.0}', COSTLY, "rows.jsonl:3: 'answer' must be text"),
-        ('{"answer": "a", "id": "2"}', COSTLY, "rows.jsonl:3: id '2' is also that of rows.jsonl:2"),
-    ],
-)
-def test_a_malformed_row_is_told_before_anything_is_graded(
-    tmp_path: Path, way: str, graders: str, line: str, said: str
-) -> None:
-    (tmp_path / "own.py").write_text(LOGGED)
-    write(tmp_path, GOOD, GOOD, line, GOOD, graders=graders)
-    code, told = grade(tmp_path, way, "g.yaml")
-    assert (code, said in told) == (2, True), told
-    assert not (tmp_path / "asked").exists()
-    assert not (tmp_path / "parts").exists()
-    listed = assay("runs", cwd=tmp_path)
-    assert "there is no store" in listed.stderr or "no runs yet" in listed.stdout
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -12,6 +12,7 @@ import pytest
 from assay.scoring.json_safe import Json
 from tests.command_line import Command, sets
 from tests.each import each
+from tests.written_files import write_rows
 
 _TOTALS = "- {type: exact_match}\n- {type: contains, substring: '4', weight: 3}\n"
 _ROWS: list[dict[str, Json]] = [
@@ -35,7 +36,7 @@ def graders(
     monkeypatch.delenv("ASSAY_DB", raising=False)
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.chdir(tmp_path)
-    rows("rows.jsonl", _ROWS)
+    write_rows("rows.jsonl", _ROWS)
     files = {"graders.yaml": _TOTALS, "good.py": _GOOD, "other.py": _OTHER, "broken.py": _BROKEN}
     for name, text in files.items():
         Path(name).write_text(text, "utf-8")
@@ -47,10 +48,6 @@ def totals(graders: Command) -> Command:
     """With one grader stored."""
     graders.ok("create", "totals", "graders.yaml")
     return graders
-
-
-def rows(file: str, data: list[dict[str, Json]]) -> None:
-    Path(file).write_text("".join(json.dumps(row) + "\n" for row in data), "utf-8")
 
 
 def record(made: dict[str, Json]) -> dict[str, Json]:
@@ -179,7 +176,7 @@ def test_attack_escape_sequences_do_not_reach_the_terminal(totals: Command) -> N
     judge = sets("kind=binary_judge", f"criteria={text}", "judge_model=m")
     totals.ok("create", "x", *judge, "--note", text, "--description", text)
     totals.ok("update", "x", *sets("criteria=changed"))
-    rows("rows.jsonl", [{"id": text, "answer": "4", "expected": "4"}])
+    write_rows("rows.jsonl", [{"id": text, "answer": "4", "expected": "4"}])
     for words in (["list"], ["show", "x@1"], ["diff", "x"], ["grade", "rows.jsonl", "totals"]):
         out = totals(*words)[1]
         assert "[red]x" in out, "it is told, in plain characters"

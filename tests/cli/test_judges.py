@@ -12,6 +12,7 @@ from assay.scoring.json_safe import Json
 from assay.testing import FakeJudge
 from tests.children import Children, until
 from tests.command_line import COMMAND, assay, cells, environment, summary
+from tests.written_files import write_rows
 
 _ROWS = 45
 _AT_ONCE = 64
@@ -20,10 +21,10 @@ _AT_ONCE = 64
 
 @pytest.fixture
 def suite(tmp_path: Path) -> Path:
-    return write_rows(tmp_path, _ROWS)
+    return counted_rows(tmp_path, _ROWS)
 
 
-def write_rows(root: Path, count: int) -> Path:
+def counted_rows(root: Path, count: int) -> Path:
     """Answers, of which every third is wrong."""
     rows = [
         {
@@ -33,7 +34,7 @@ def write_rows(root: Path, count: int) -> Path:
         }
         for number in range(count)
     ]
-    (root / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    write_rows(root / "rows.jsonl", rows)
     return root
 
 
@@ -49,7 +50,7 @@ def judge(suite: Path, fake: FakeJudge, **more: object) -> Path:
 
 def test_a_killed_run_pays_for_nothing_twice(suite: Path, children: Children) -> None:
     count = 2 * _AT_ONCE  # so that not all of them are under way when it is killed
-    write_rows(suite, count)
+    counted_rows(suite, count)
     with FakeJudge() as fake:
         command = ["grade", "rows.jsonl", str(judge(suite, fake)), "--json"]
         process = children.start([*COMMAND, *command], cwd=suite, env=environment(suite))
@@ -108,7 +109,7 @@ def priced(suite: Path, fake: FakeJudge) -> tuple[str, dict[str, str]]:
 
 
 def test_a_budget_stops_before_it_is_spent_and_it_is_said_that_it_may_not_do(suite: Path) -> None:
-    write_rows(suite, count := 120)
+    counted_rows(suite, count := 120)
     with FakeJudge() as fake:
         grader, env = priced(suite, fake)
         command = ("grade", "rows.jsonl", grader, "--json", "--max-cost", "0.01")

@@ -1,4 +1,7 @@
-"""`assay calibrate label`: the page on the rows of a file, and those with labels as a file."""
+"""`assay calibrate label`: the page on the rows of a file, and those with labels as a file.
+
+What the page shows of them: tests/service/test_labels.py.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +10,21 @@ from pathlib import Path
 from typing import cast
 from urllib.parse import parse_qs, urlsplit
 
-import httpx
 import pytest
 
 from assay.eval.calibration.labelled import read_items
 from assay.eval.calibration.labelling import kept_row, key_names
 from assay.scoring.json_safe import Json
+from assay.service import labels
+from assay.service.local import do, local_desk
 from assay.store.database import Database
 from assay.store.labels import LabelRecord, Labels
-from tests.cli.opened_pages import opened_page
+from tests.cli.opened_pages import opened_place
 from tests.command_line import assay
+from tests.written_files import write_rows
 
 _ROWS: list[dict[str, Json]] = [
-    {"id": "one", "question": "2+2?", "answer": "4", "grade": {"reward": 0.123}, "score": 0.987},
+    {"id": "one", "question": "2+2?", "answer": "4"},
     {"id": "two", "question": "2+3?", "answer": "5"},
     {"id": "three", "question": "2+4?", "answer": "7"},
 ]
@@ -28,13 +33,13 @@ _ROWS: list[dict[str, Json]] = [
 @pytest.fixture
 def here(tmp_path: Path) -> Path:
     """A directory with rows."""
-    (tmp_path / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in _ROWS))
+    write_rows(tmp_path / "data.jsonl", _ROWS)
     return tmp_path
 
 
-def _said(here: Path, rater: str, *labels: str, field: str = "label") -> None:
+def _said(here: Path, rater: str, *words: str, field: str = "label") -> None:
     with Database.open(str(here / ".assay")) as database:
-        for item, label in zip(read_items(str(here / "data.jsonl")), labels, strict=False):
+        for item, label in zip(read_items(str(here / "data.jsonl")), words, strict=False):
             record = LabelRecord(item=item.digest, field=field, rater=rater, label=label)
             Labels(database).add("default", record, kept_row(item))
 
@@ -48,34 +53,24 @@ def _export(here: Path, *arguments: str) -> list[dict[str, Json]]:
 
 def test_the_page_asks_about_the_rows_and_goes_on_where_it_stopped(here: Path) -> None:
     options = ("--rater", "ada", "--criterion", "Is it right?", "--shuffle", "7")
-    with (
-        opened_page(here, "calibrate", "label", "data.jsonl", *options) as link,
-        httpx.Client() as browser,
-    ):
-        place = urlsplit(browser.get(link).headers["location"])
-        asked = {name: value for name, (value,) in parse_qs(place.query).items()}
-        dataset = asked.pop("dataset")
-        assert place.path == "/p/default/labels/queue"
-        assert dataset.startswith("data-")
-        assert asked == {
-            "field": "label", "classes": "PASS,FAIL,NA", "criterion": "Is it right?",
-            "seed": "7", "rater": "ada",
-        }  # fmt: skip
-        site = link.partition("/login")[0]
-        labels = f"{site}/api/v1/projects/default/labels"
-        wanted = {name: asked[name] for name in ("field", "seed", "rater")} | {"dataset": dataset}
-        queue = browser.get(f"{labels}/queue", params=wanted)
-        assert "0.123" not in queue.text
-        assert "0.987" not in queue.text
-        first = queue.json()["items"][0]
-        said = {"item": first["item"], "label": "PASS", "dataset": dataset,
-                "place": first["place"], "field": "label", "rater": "ada"}  # fmt: skip
-        assert browser.post(labels, json=said, headers={"Origin": site}).is_success
-    with opened_page(here, "calibrate", "label", "data.jsonl", "--rater", "ada") as link:
-        assert parse_qs(parse_qs(urlsplit(link).query)["next"][0])  # the same dataset, once
-        assert f"dataset={dataset}" in parse_qs(urlsplit(link).query)["next"][0]
+    links = [opened_place(here, "calibrate", "label", "data.jsonl", *options) for _ in range(2)]
+    assert links[0] == links[1], "the same dataset, once"
+    place = urlsplit(links[0])
+    asked = {name: value for name, (value,) in parse_qs(place.query).items()}
+    dataset = asked.pop("dataset")
+    assert place.path == "/p/default/labels/queue"
+    assert dataset.startswith("data-")
+    assert asked == {
+        "field": "label", "classes": "PASS,FAIL,NA", "criterion": "Is it right?",
+        "seed": "7", "rater": "ada",
+    }  # fmt: skip
+    with Database.open(here / ".assay") as database:
+        desk = local_desk(database, "default")
+        first, *_ = do(labels.next_to_label, desk, dataset=dataset, seed=7, rater="ada").items
+        said = {"dataset": dataset, "place": first.place, "rater": "ada"}
+        do(labels.add_label, desk, first.item, "PASS", **said)
     (row,) = _export(here)
-    assert (row["id"], row["label"]) == (first["id"], True)
+    assert (row["id"], row["label"]) == (first.id, True)
 
 
 def test_raters_are_apart_and_export_brings_them_together(here: Path) -> None:

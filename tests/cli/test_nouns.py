@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,7 +16,7 @@ from assay.scoring.graded import Graded
 from assay.scoring.records import as_json
 from assay.service.local import ask, local_desk
 from assay.service.traces import new_spans, receive
-from assay.store import Catalog, Database, Datasets, Jobs, ScoreRecord, Scores, TraceLimits
+from assay.store import Catalog, Database, Datasets, Jobs, ScoreRecord, TraceLimits
 from assay.store.records import RunRecord
 from assay.store.runs import Store
 from tests.command_line import assay, result
@@ -242,17 +240,3 @@ def test_changes_on_the_command_line_stand_in_the_log_with_their_user(root: Path
     assert items(root, "audit", "--since", "2100-01-01") == []
     (only,) = items(root, "audit", "--what", "lock_grader")
     assert only["operation"] == "lock_grader"
-
-
-def test_old_scores_are_deleted_and_those_of_jobs_stay(root: Path) -> None:
-    graded = Graded(id="0", status="scored", score=1.0, grader="g@1", digest="d1")
-    with Database.open(root / ".assay") as database:
-        database.clock = lambda: datetime(2026, 1, 1, tzinfo=UTC)
-        Scores(database).add("default", [ScoreRecord(item="old", graded=graded)] * 2)
-        other = replace(graded, grader="h@1")
-        Scores(database).add("default", [ScoreRecord(item="other", graded=other)])
-        database.clock = lambda: datetime(2026, 3, 1, tzinfo=UTC)
-        Scores(database).add("default", [ScoreRecord(item="new", graded=graded)])
-    words = ("scores", "delete", "--before", "2026-02-01", "--grader", "g", "--yes")
-    assert [found(root, *words), found(root, *words)] == [{"deleted": 2}, {"deleted": 0}]
-    assert {score["item"] for score in items(root, "scores")} == {"0", "other", "new"}

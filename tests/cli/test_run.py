@@ -111,7 +111,7 @@ def test_memory_does_not_grow_with_the_number_of_cells(tmp_path: Path) -> None:
     )
     echo_case(tmp_path)
     peaks: list[int] = []
-    for trials in ("100", "600"):
+    for trials in ("100", "350"):
         done = subprocess.run(
             [sys.executable, "-c", script, trials],
             cwd=tmp_path,
@@ -121,7 +121,7 @@ def test_memory_does_not_grow_with_the_number_of_cells(tmp_path: Path) -> None:
             check=True,
         )
         peaks.append(int(done.stderr.splitlines()[-1]))
-    assert peaks[1] - peaks[0] < 6_000  # KiB for 500 more cells
+    assert peaks[1] - peaks[0] < 3_000  # KiB for 250 more cells
 
 
 def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(

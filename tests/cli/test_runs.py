@@ -27,7 +27,7 @@ from assay.types.codec import from_json
 from assay.version import __version__
 from tests.command_line import assay, echo_case, result, write_case
 from tests.each import each
-from tests.written_files import write_files
+from tests.written_files import write_files, write_rows
 
 CASE = """
     id: {name}
@@ -235,7 +235,7 @@ def test_deleting_a_forged_import_removes_nothing_outside_the_store(
         place = line["detail"]["metadata"] if field == "source" else line
         assert len(place[field]) == 64
         place[field] = forged
-    results.write_text("".join(f"{json.dumps(line)}\n" for line in lines), "utf-8")
+    write_rows(results, lines)
     taken = assay("runs", "import", "out", cwd=tmp_path)
     if field == "snapshot":
         assert (taken.returncode, "is not a digest" in taken.stderr) == (2, True)

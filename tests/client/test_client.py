@@ -6,7 +6,6 @@ import asyncio
 import copy
 import gc
 import inspect
-import json
 import pickle
 import re
 import threading
@@ -31,6 +30,7 @@ from tests.client_modes import MODES, client_of, running
 from tests.command_line import assay as run_assay
 from tests.each import each
 from tests.grader_definitions import definition
+from tests.written_files import write_rows
 
 pytestmark = [
     pytest.mark.sandbox,
@@ -249,8 +249,7 @@ def open_store(mode: str, location: str) -> Generator[tuple[list[str], dict[str,
 
 def test_a_dataset_is_graded_by_a_job(client: Client, tmp_path: Path) -> None:
     client.graders.create.function(key="exact", fn=exact_match)
-    file = tmp_path / "rows.jsonl"
-    file.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    file = write_rows(tmp_path / "rows.jsonl", ROWS)
     dataset = client.datasets.create("sums", str(file), name="Sums")
     assert (dataset.rows, client.datasets.get("sums").digest) == (2, dataset.digest)
     job = client.jobs.wait(client.jobs.create("exact", "sums").id)

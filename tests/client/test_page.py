@@ -13,8 +13,7 @@ from assay.errors import InputError
 from assay.scoring.json_safe import Json
 from assay.testing import FakeJudge
 from tests.client_modes import MODES, client_of
-from tests.command_line import assay
-from tests.full_case import write_repair
+from tests.full_case import run_repair
 
 pytestmark = pytest.mark.sandbox
 
@@ -30,9 +29,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Generator[Path]:
     """A store with a run, a grader, a dataset and a job."""
     root = tmp_path_factory.mktemp("made")
     with FakeJudge() as fake:
-        write_repair(root, model=fake.model)
-        done = assay("run", "evals", "--name", "kit", cwd=root)
-        assert done.returncode == 1, done.stderr
+        run_repair(root, model=fake.model)
         with Client(store=str(root / ".assay")) as client:
             client.graders.create.declared(key="never", graders=NEVER)
             client.datasets.create("rows", ROWS)

@@ -142,6 +142,13 @@ regrade latest --only sloved
 regrade latest none.yaml
 report latest --by ""
 compare latest --by ""
+runs promote latest c1 --name x
+runs promote latest c --name x
+runs promote latest c1 --trial 9 --name x
+runs promote latest c1 --trial 1 --name ''
+runs promote latest c1 --trial 1 --name bad
+runs promote latest c1 --trial 1 --name bad/two
+runs promote latest c1 --trial 1 --name group --force
 """
 _WRONG_CASES = {
     "field": _case("x", "matrx: {}\n"),
@@ -442,6 +449,7 @@ grade rows.jsonl grade.py --out rows.jsonl
 grade rows.jsonl plain.py
 grade rows.jsonl blank.yaml
 run --resume latest
+runs promote latest 1 --name x
 """
 _GOOD = "async def grade(thread: StringThread) -> float:\n    return 1.0\n"
 _TOTALS = "- {type: exact_match}\n- {type: contains, substring: '4', weight: 3}\n"
@@ -460,7 +468,10 @@ PLACES: dict[str, Place] = {
         _SUITE,
         {
             "evals/c1/case.yaml": _case("c1"),
-            **{f"evals/c1/recordings/{one}/answer.txt": "hi" for one in ("bad", "reference")},
+            **{
+                f"evals/c1/recordings/{one}/answer.txt": "hi"
+                for one in ("bad", "group/inner", "reference")
+            },
             "wrong/recording/recordings/fix/answer.txt": "hi",
             "bare/case.yaml": _case("bare"),
             **{f"wrong/{name}/case.yaml": text for name, text in _WRONG_CASES.items()},
@@ -468,7 +479,7 @@ PLACES: dict[str, Place] = {
             "rows.jsonl": '{"answer": "a"}',
             "env.py": "",
         },
-        ("run evals --harness echo",),
+        ("run evals --harness echo --trials 2",),
     ),
     "environment": Place(
         _ENVIRONMENT,

@@ -31,8 +31,7 @@ from assay.store import ApiKeys, Database
 from assay.store.traces import TraceLimits
 from assay.testing import FakeJudge
 from tests.client_modes import running
-from tests.command_line import assay
-from tests.full_case import write_repair
+from tests.full_case import run_repair
 from tests.otlp_spans import TRACE, agent_spans, otlp_request
 
 pytestmark = pytest.mark.sandbox
@@ -248,9 +247,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store with a run, a grader, a dataset with labels, and a trace."""
     root = tmp_path_factory.mktemp("made")
     with FakeJudge() as fake:
-        write_repair(root, model=fake.model)
-        done = assay("run", "evals", "--name", "kit", cwd=root)
-        assert done.returncode == 1, done.stderr
+        run_repair(root, model=fake.model)
     with Client(store=str(root / ".assay")) as client:
         client.graders.create.declared(key="never", graders=WRONG)
         client.datasets.create("rows", ROWS)

@@ -1,4 +1,4 @@
-"""The served environment of this room's tests, in a process that they share."""
+"""The served environments of this room's tests, in processes that they share."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Generator
 import pytest
 
 from tests.children import Children
+from tests.environment.games import GAMES
 from tests.served_environment import ServedProcess, serve_process, write_env
 
 
@@ -16,3 +17,12 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Generator[ServedProcess]
     write_env(folder)
     with Children() as children:
         yield serve_process(children, folder, "--workers", "2", "--set", "starts=8", "--openenv")
+
+
+@pytest.fixture(scope="package")
+def games(tmp_path_factory: pytest.TempPathFactory) -> Generator[ServedProcess]:
+    """Tasks of several steps and with tools, on one worker."""
+    folder = tmp_path_factory.mktemp("games")
+    write_env(folder, GAMES)
+    with Children() as children:
+        yield serve_process(children, folder, "--workers", "1")

@@ -1,4 +1,4 @@
-"""The client of a served environment: tasks and runs by hand, connections that break, tokens."""
+"""The client of a served environment: tasks and runs by hand, workspaces, tokens, placement."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import cast
 
@@ -19,9 +18,9 @@ import assay
 from assay.agents import ModelAgent
 from assay.agents.workspace_tools import WORKSPACE_TOOLS
 from assay.environment import Environment
-from assay.environment.channel import Address, link
+from assay.environment.channel import Address
 from assay.environment.channel.link import Channel
-from assay.environment.channel.remote import RemoteSession, grade_of
+from assay.environment.channel.remote import RemoteSession
 from assay.environment.channel.serve import serve
 from assay.environment.channel.sessions import ChannelLimits
 from assay.errors import AgentError, ChannelError, InputError, TaskEndedError
@@ -35,26 +34,13 @@ from assay.types import Run, Submission
 from assay.types.codec import to_json
 from assay.types.run import Stepping
 from assay.types.trace import ToolStep
-from tests.children import Children, printed, until
+from tests.children import printed
 from tests.command_line import assay as assay_command
 from tests.each import each
 from tests.environment.playing import playing
-from tests.served_environment import Relay, ServedProcess, raw, serve_process, write_env
+from tests.served_environment import ServedProcess, raw, three, write_env
 
 _TOKEN = "0123456789abcdef"
-
-
-@pytest.fixture(scope="module")
-def games(tmp_path_factory: pytest.TempPathFactory) -> Generator[ServedProcess]:
-    """Tasks of several steps and with tools, on one worker."""
-    folder = tmp_path_factory.mktemp("games")
-    write_env(folder, _GAMES)
-    with Children() as children:
-        yield serve_process(children, folder, "--workers", "1")
-
-
-async def three(run: Run) -> None:
-    run.trace.content = "3"
 
 
 @each("scheme", ["tcp", "ws"])
@@ -121,112 +107,6 @@ async def _drive(run: Run, answer: str, fault: Exception | None = None) -> None:
         run.trace.content = answer
         if fault is not None:
             raise fault
-
-
-_GAMES = """
-import asyncio
-import os
-from pathlib import Path
-
-from assay import Environment, EvaluationResult
-from assay.environment import Observation
-from assay.errors import SkippedError
-
-env = Environment("games")
-
-
-@env.state
-def bag():
-    return []
-
-
-@env.tool
-async def put(what: str) -> str:
-    '''Put something in.'''
-    if what == "bomb":
-        raise ValueError("no bombs")
-    if what == "anvil":
-        await asyncio.sleep(0.8)
-    bag().append(what)
-    return f"{len(bag())} in the bag"
-
-
-@env.tool
-def repeat(text: str, times: int, deep: object = None) -> str:
-    return text * times
-
-
-@env.template(max_steps=4)
-async def game():
-    said = yield "Go."
-    for number in (1, 2):
-        said = yield Observation(f"{number}: {said}", reward=0.1)
-    yield 0.75
-
-
-@env.template(max_steps=4)
-async def moody():
-    said = yield "Go."
-    said = yield Observation(str(os.getpid()))
-    yield 1.0
-
-
-@env.template()
-async def pack():
-    yield "Pack."
-    yield len(bag()) / 4
-
-
-@env.template(max_steps=9)
-async def walled():
-    said = yield "Go."
-    while said != "end":
-        if said == "raise":
-            raise ValueError("wall")
-        said = yield Observation(said)
-    yield 1.0
-
-
-@env.template(returns=list)
-async def seen():
-    answer = yield "What?"
-    yield EvaluationResult(reward=0.25, info={"seen": answer.content})
-
-
-@env.template(max_steps=3)
-async def echo():
-    said = yield "Say."
-    while said != "end":
-        said = yield Observation(said * 2_000)
-    yield 0.25
-
-
-@env.template(max_steps=3)
-async def walk():
-    said = yield "Walk."
-    await asyncio.sleep(0.8)
-    said = yield Observation("walked")
-    yield 1.0 if said == "twice" else 0.25
-
-
-@env.template
-async def skips():
-    answer = yield "Skip?"
-    if answer == "please":
-        raise SkippedError("as you like")
-    yield 0.0
-
-
-@env.template(max_steps=3)
-async def slow(gate: str):
-    said = yield "Go."
-    with open(gate + ".begun", "a") as file:
-        file.write(said)
-    while not Path(gate).exists():
-        await asyncio.sleep(0.005)
-    said = yield Observation("seen")
-    yield 1.0
-"""
 
 
 async def test_a_task_of_several_steps_is_played_from_elsewhere(games: ServedProcess) -> None:
@@ -470,230 +350,6 @@ def _kill_workers(front: int) -> None:
     for pid in map(int, found):
         if b"channel.worker" in Path(f"/proc/{pid}/cmdline").read_bytes():
             os.kill(pid, signal.SIGKILL)
-
-
-# Connections that break.
-
-
-@each("lost", [b"What is", b'"score"', b"cancelled"])
-@each("scheme", ["tcp", "ws"])
-async def test_a_lost_reply_is_asked_for_again(
-    served: ServedProcess, scheme: str, lost: bytes
-) -> None:
-    async with Relay(served.port).listening() as relay:
-        url = f"{scheme}://127.0.0.1:{relay.port}"
-        async with assay.connect(url, patience=10) as client:
-            relay.drop_after = lost
-            async with client.run("add") as run:
-                run.trace.content = "3"
-            assert run.reward == 1.0
-            await client.cancel(run)
-            assert relay.connections == 2
-
-
-async def test_a_connection_that_breaks_during_an_action_costs_nothing(
-    games: ServedProcess, tmp_path: Path
-) -> None:
-    gate, begun = tmp_path / "gate", tmp_path / "gate.begun"
-    async with (
-        Relay(games.port).listening() as relay,
-        Channel.open(Address(f"tcp://127.0.0.1:{relay.port}"), patience=10) as channel,
-    ):
-        session = await RemoteSession.begin(channel, "slow", {"gate": str(gate)})
-        step = asyncio.create_task(session.step("x"))
-        await asyncio.to_thread(until, begun.exists)
-        relay.hang_up()
-        await asyncio.to_thread(until, lambda: relay.connections == 2)
-        gate.touch()
-        assert (await step).content == "seen"
-        assert (await session.grade(Submission(answer="y"))).reward == 1.0
-    assert begun.read_text() == "x"
-
-
-async def test_a_server_that_is_gone_is_an_error_and_no_reward(
-    children: Children, tmp_path: Path
-) -> None:
-    write_env(tmp_path)
-    served = serve_process(children, tmp_path, "--workers", "1")
-    async with assay.connect(served.url, patience=0.3) as client:
-        run = client.run("add")
-        await run.__aenter__()
-        run.trace.content = "3"
-        os.kill(served.pid, signal.SIGKILL)
-        with pytest.raises(ChannelError, match="cannot reach"):
-            await run.__aexit__(None, None, None)
-        assert run.reward is None
-    await asyncio.to_thread(until, lambda: not _workers_of(tmp_path))  # they end with their front
-
-
-@each("scheme", ["tcp", "ws"])
-async def test_a_wrong_port_is_said_soon(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(link, "_FIRST_SECONDS", 0.1)
-    address, elsewhere = f"{scheme}://127.0.0.1:1", Environment("w")
-
-    @elsewhere.template()
-    async def t() -> AsyncGenerator[object, object]:
-        yield "p"
-        yield 1.0
-
-    async with asyncio.timeout(20):
-        with pytest.raises(ChannelError, match=f"cannot reach {address}: "):
-            await _reach(address)
-        job = await t().run(three, group=2, runtime=address)
-        assert "cannot reach" in str(job.runs[0].grade.content)
-
-
-async def test_what_is_no_environment_is_said_by_its_url() -> None:
-    async with lying(lambda _: b"HTTP/1.0 400 Bad request") as url:
-        with pytest.raises(ChannelError, match=f"what answers at {url} is no environment"):
-            await _reach(url)
-
-
-async def _reach(url: str) -> None:
-    async with assay.connect(url):
-        pass
-
-
-def _workers_of(folder: Path) -> list[Path]:
-    wanted = str(folder / "env.py").encode()
-    found: list[Path] = []
-    for line in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = line.read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if wanted in words:
-            found.append(line)
-    return found
-
-
-async def test_a_session_that_the_server_has_forgotten_is_lost(tmp_path: Path) -> None:
-    """A new server at the same port knows nothing of it: no grade is made up."""
-    file = write_env(tmp_path)
-    async with serve(str(file), workers=1) as first:
-        context = Channel.open(Address(first.url), patience=10)
-        channel = await context.__aenter__()
-        session = await RemoteSession.begin(channel, "add", {})
-        at_rest = assay.connect(first.url, patience=10)
-        client = await at_rest.__aenter__()
-        assert (await client.task("add").run(three)).reward == 1.0
-    async with serve(str(file), workers=1, port=first.port):
-        with pytest.raises(ChannelError, match="the session is lost") as caught:
-            await session.grade(Submission(answer="3"))
-        assert caught.value.kind == "SessionLostError"
-        await context.__aexit__(None, None, None)
-        # One that rests may be lost: another is begun.
-        assert (await client.task("add").run(three, group=2)).coverage == (2, 2)
-        await at_rest.__aexit__(None, None, None)
-
-
-# Servers that lie.
-
-
-@each(
-    "frame",
-    [
-        {},
-        {"score": None},
-        {"score": True},
-        {"score": "1.0"},
-        {"score": [1.0]},
-        {"reward": 1.0},
-        {"score": 1.0, "isError": "true"},
-        {"score": 1.0, "isError": 1},
-        {"score": 1.0, "is_error": True},
-        {"score": 1.0, "done": "no"},
-        {"score": 1.0, "content": 5},
-        {"score": 1.0, "info": []},
-        {"score": 1.0, "subscores": {}},
-        {"score": 1.0, "subscores": [1]},
-        {"score": 1.0, "subscores": [{"name": "a", "value": 2.0}]},
-        {"score": 1.0, "subscores": [{"name": "", "value": 1.0}]},
-        {"score": 1.0, "subscores": [{"name": "a", "value": True}]},
-        {"score": 1.0, "subscores": [{"name": "a", "value": 1.0, "weight": 1e200}]},
-        {"score": 10**400},
-        {"score": 1.0, "isError": True},
-    ],
-)
-def test_what_is_no_grade_is_no_reward(frame: dict[str, Json]) -> None:
-    reward: float | None = None
-    with suppress(ChannelError):
-        reward = grade_of(frame).reward
-    assert reward is None
-
-
-Answering = Callable[[Mapping[str, Json]], "Json | bytes | None"]
-
-
-@asynccontextmanager
-async def lying(answer: Answering) -> AsyncGenerator[str]:
-    """A server that says what it is told to; None hangs up."""
-
-    accepted: set[asyncio.Task[None]] = set()
-
-    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        accepted.add(cast("asyncio.Task[None]", asyncio.current_task()))
-        while line := await reader.readline():
-            frame = cast("dict[str, Json]", json.loads(line))
-            said = answer(frame)
-            if said is None:
-                break
-            if not isinstance(said, bytes):
-                said = json.dumps({"jsonrpc": "2.0", "id": frame["id"], "result": said}).encode()
-            writer.write(said + b"\n")
-        writer.close()
-
-    server = await asyncio.start_server(accept, "127.0.0.1", 0)
-    try:
-        yield f"tcp://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    finally:
-        server.close()
-        await asyncio.wait(accepted)
-
-
-@each(
-    "method, said, message",
-    [
-        ("hello", {}, "names no session"),
-        ("hello", b"[]", "a frame is a list"),
-        ("hello", b"SSH-2.0-OpenSSH", "not JSON"),
-        ("hello", b'{"id": 1, "result": 5}', "the reply is no object"),
-        ("tasks.list", {"tasks": [{"id": 5}]}, "a task has no id"),
-        ("tasks.start", {"prompt": 5}, "neither text nor chat"),
-        ("tasks.grade", b'{"id": 4, "result": {"score": NaN}}', "not JSON"),
-        ("tasks.grade", b'{"id": 4, "result": {"score": 1e999}}', "not JSON"),
-        ("tasks.grade", b'{"id": 4, "result": {"score": 0.0, "score": 1.0}}', "stands twice"),
-        ("tasks.grade", {"score": True}, "no grade"),
-        ("tasks.grade", None, "broke off|cannot reach"),
-    ],
-)
-async def test_a_server_that_lies_gives_no_reward(
-    method: str, said: Json | bytes, message: str
-) -> None:
-    honest: dict[str, Json] = {
-        "hello": {"session_id": "sess-1", "env": {"name": "e", "version": "1"}, "bindings": []},
-        "tasks.list": {"tasks": [{"id": "t"}]},
-        "tasks.start": {"prompt": "p"},
-        "tasks.grade": {"score": 1.0},
-        "tasks.cancel": {"cancelled": True},
-        "bye": {"goodbye": True},
-    }
-
-    def answer(frame: Mapping[str, Json]) -> Json | bytes | None:
-        asked = str(frame["method"])
-        return said if asked == method else honest[asked]
-
-    async with lying(answer) as url:
-        runs: list[Run] = []
-
-        async def ask() -> None:
-            async with assay.connect(url, patience=0.2) as client:
-                runs.append(client.run("t"))
-                await _drive(runs[0], "x")
-
-        with pytest.raises(ChannelError, match=message):
-            await ask()
-        assert [run.reward for run in runs] in ([], [None])
 
 
 # What a user types.

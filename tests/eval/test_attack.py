@@ -35,9 +35,9 @@ from assay.tasks.case import Case, load_case
 from assay.tasks.task import case_task
 from assay.types.run import Run
 from assay.types.submission import Workspace
+from tests.cases_to_prove import ANSWER as _SOUND
+from tests.cases_to_prove import played, write
 from tests.command_line import COMMAND, assay, environment, result
-from tests.eval.test_selftest import ANSWER as _SOUND
-from tests.eval.test_selftest import played, write
 
 _WEAK = """
     id: weak

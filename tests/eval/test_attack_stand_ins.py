@@ -22,8 +22,8 @@ from assay.eval.proofs.scene import read_scene
 from assay.scoring.json_safe import Json
 from assay.tasks.case import load_case
 from assay.tasks.task import case_task
+from tests.cases_to_prove import write
 from tests.command_line import assay
-from tests.eval.test_selftest import write
 
 _CASE = """
     id: kit

@@ -39,6 +39,7 @@ from assay.store.records import RunRecord
 from tests.children import Children
 from tests.command_line import COMMAND, assay, environment
 from tests.each import each
+from tests.written_files import write_rows
 
 
 async def test_no_more_is_under_way_than_may_be_and_all_of_it_is_kept() -> None:
@@ -282,7 +283,7 @@ def test_an_interrupted_run_is_gone_on_with_and_no_row_is_graded_or_stored_twice
     tmp_path: Path, how: signal.Signals
 ) -> None:
     rows: list[dict[str, Json]] = [{"id": f"r{n}", "answer": str(n)} for n in range(40)]
-    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(tmp_path / "rows.jsonl", rows)
     (tmp_path / "own.py").write_text(GRADER)
     (tmp_path / "graders.yaml").write_text("- {type: 'python:own.py:Logged'}\n")
     first = interrupted(tmp_path, how)

@@ -38,14 +38,13 @@ from assay.testing import Asked, FakeJudge
 from assay.types.submission import Submission
 from assay.types.thread import StringThread
 from tests.each import each
+from tests.written_files import write_rows
 
 Judge = Callable[[Submission], float | None]
 
 
 def _file(tmp_path: Path, rows: Sequence[dict[str, Json]]) -> str:
-    file = tmp_path / "labels.jsonl"
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-    return str(file)
+    return str(write_rows(tmp_path / "labels.jsonl", rows))
 
 
 def _labelled(tmp_path: Path, labels: Sequence[Json], **reading: Any) -> LabelledSet:

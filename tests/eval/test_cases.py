@@ -7,51 +7,29 @@ import json
 import os
 import sys
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from assay.agents import CommandAgent, EchoAgent
+from assay.agents import EchoAgent
 from assay.errors import InputError
 from assay.eval.planning import options_of
 from assay.eval.rollout import Cell, rollout
 from assay.eval.workspaces import provision
 from assay.eval.workspaces.case_session import case_session
 from assay.tasks import Agent, Taskset
-from assay.tasks.blocks import HarnessSpec
 from assay.tasks.case import load_case
 from assay.tasks.task import case_task
 from assay.types import Run
 from tests.each import each
-from tests.written_files import write_files
-
-_WHOLE = {
-    "id": "id: c",
-    "task": "task: {prompt: p}",
-    "matrix": "matrix: {harnesses: [echo], models: [m]}",
-    "graders": "graders: [{type: files, patterns: [x]}]",
-}
-
-
-def make_case(root: Path, text: str, files: Mapping[str, str] | None = None) -> Path:
-    """Write a case with a source; blocks that it does not say are the least that a case has."""
-    said = textwrap.dedent(text).lstrip("\n")
-    rest = [line for block, line in _WHOLE.items() if f"\n{block}:" not in f"\n{said}"]
-    (root / "case.yaml").write_text("".join(f"{line}\n" for line in rest) + said, "utf-8")
-    write_files(root / "source", files or {})
-    return root
+from tests.eval.made_cases import command, make_case
 
 
 async def run_case(root: Path, agent: Agent | None = None) -> Run:
     """Run a case once with an agent."""
     job = await Taskset.from_file(str(root)).run(agent or EchoAgent())
     return job.runs[0]
-
-
-def command(*argv: str, timeout_s: float = 60.0) -> CommandAgent:
-    """An agent that is a command."""
-    return CommandAgent(spec=HarnessSpec(argv=argv, timeout_s=timeout_s))
 
 
 _STUBBED = '''

@@ -16,7 +16,7 @@ from assay.graders.testing.runners import has_module
 from assay.tasks import Taskset
 from assay.types import Run, Workspace
 from tests.each import each
-from tests.eval.test_cases import command, make_case
+from tests.eval.made_cases import command, make_case
 
 pytestmark = [pytest.mark.sandbox]
 

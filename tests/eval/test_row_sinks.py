@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import pickle
 import re
@@ -28,6 +27,7 @@ from assay.eval.rows.store_sink import RowStore
 from assay.graders import Grader
 from assay.graders.spec import GraderSpec
 from assay.store import Store
+from tests.written_files import write_rows
 
 ROWS = 25
 GRADERS = {"compares": "exact_match", "waits": f"python:{__name__}:Told"}
@@ -54,7 +54,7 @@ def write(root: Path) -> Path:
         }
         for n in range(ROWS)
     )
-    (root / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(root / "rows.jsonl", rows)
     return root / "rows.jsonl"
 
 
@@ -215,7 +215,7 @@ def test_the_rows_of_what_costs_are_all_read_before_the_first_is_graded(
     ):
         if label and way == "directory":
             continue
-        data.write_text("".join(json.dumps(one) + "\n" for one in (*rows, *wrong)))
+        write_rows(data, (*rows, *wrong))
         refusal = pytest.raises(InputError, match=re.escape(said)) if said else nullcontext()
         with refusal, make(place) as to, plan_rows(str(data), graders, to, label=label) as plan:
             assert plan.rows == len(rows)

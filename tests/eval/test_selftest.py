@@ -5,14 +5,11 @@ At the level of whole cases, in the real sandbox: what matters is what an author
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import shutil
 import signal
 import tempfile
-import textwrap
-from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
 
@@ -26,37 +23,20 @@ from assay.eval.proofs.kept import KeptProofs
 from assay.eval.proofs.proof import CaseProof, Proof, ProofCheck, Verdict
 from assay.eval.proofs.selftest import plan_selftest
 from assay.eval.proofs.stuffing import example_of
-from assay.eval.proofs.trials import TrialPlan
 from assay.eval.proofs.weights import left_open
-from assay.eval.runner import OnCell
 from assay.reports.proofs import selftest_line
 from assay.scoring.json_safe import Json
 from assay.store.records import CellRecord
 from assay.tasks.case import load_case
 from assay.tasks.task import case_task
 from assay.text.pattern import compile_pattern
+from tests.cases_to_prove import ANSWER, CHANCY, played, write, write_set
 from tests.children import Children, until
 from tests.command_line import COMMAND, assay, environment, result
 from tests.each import each
-from tests.written_files import write_files
 
 _REPAIR = Path(__file__).parents[2] / "examples" / "repair" / "parse-number-base"
 _STAND_IN = Path(__file__).parents[1] / "standins" / "parse.py"
-
-ANSWER = """
-    id: sum
-    task: {prompt: "What is 19 and 23? Reply with the number only."}
-    matrix: {harnesses: [replay], models: [reference]}
-    expected: "42"
-    graders:
-      - {type: exact_match}
-"""
-
-
-def write(root: Path, text: str, files: Mapping[str, str] | None = None) -> Path:
-    """Write a case and the files beside it."""
-    texts = {"case.yaml": text, **(files or {})}
-    return write_files(root, {name: textwrap.dedent(one) for name, one in texts.items()})
 
 
 def prove(root: Path, *, repeats: int | None = None, rows: list[CellRecord] | None = None) -> Proof:
@@ -65,20 +45,6 @@ def prove(root: Path, *, repeats: int | None = None, rows: list[CellRecord] | No
     if rows is not None:
         rows += seen
     return proof
-
-
-def played(plan: TrialPlan, root: Path) -> tuple[Proof, list[CellRecord]]:
-    """What came of a plan, and each cell that was told of: as many as were foretold."""
-    seen: list[CellRecord] = []
-    totals: list[int] = []
-
-    def begin(total: int) -> OnCell:
-        totals.append(total)
-        return seen.append
-
-    proof = asyncio.run(plan.go(cache=str(root / "cache"), workers=4, begin=begin))
-    assert totals == [len(seen)]
-    return proof, seen
 
 
 def checks(proof: Proof) -> dict[str, ProofCheck]:
@@ -147,23 +113,9 @@ def test_a_floor_that_passes_fails_the_proof(tmp_path: Path, graders: str, floor
     assert any(floor.removeprefix("floor ") in sentence for sentence in proof.cases[0].open)
 
 
-_CHANCY = """
-    from assay.graders import Grader
-
-    class Chancy(Grader):
-        name = "chancy"
-        calls = 0
-
-        @classmethod
-        async def compute_score(cls, answer: str = "") -> float:
-            cls.calls += 1
-            return 1.0 if cls.calls % 2 else 0.5
-"""
-
-
 def test_a_grader_that_disagrees_with_itself_is_named(tmp_path: Path) -> None:
     text = ANSWER + "      - {type: 'python:./own.py:Chancy', weight: 0.0}\n"
-    root = write(tmp_path, text, {"own.py": _CHANCY, "recordings/fix/answer.txt": "42"})
+    root = write(tmp_path, text, {"own.py": CHANCY, "recordings/fix/answer.txt": "42"})
     proof = prove(root)
     assert "repeats on reference" in failed(proof)
     assert "chancy: " in checks(proof)["repeats on reference"].said
@@ -370,42 +322,6 @@ def test_the_report_tells_every_check_and_the_fix(tmp_path: Path) -> None:
         assert words in done.stdout
     unknown = assay("selftest", str(root), "--case", "summ", cwd=tmp_path)
     assert (unknown.returncode, "did you mean 'sum'" in unknown.stderr) == (2, True)
-
-
-_EASY = """
-    from assay.graders import Grader
-
-    class Easy(Grader):
-        name = "easy"
-
-        @classmethod
-        async def compute_score(cls) -> float:
-            return 1.0
-"""
-
-
-def write_set(root: Path, *, sound: int = 12) -> Path:
-    """Sound cases, and one of every kind that a set may have among them."""
-
-    def one(name: str, answer: str = "42", *, more: str = "", **files: str) -> None:
-        text = ANSWER.replace("id: sum", f"id: {name}") + more
-        beside = {f"{file}.py": content for file, content in files.items()}
-        if answer:
-            beside["recordings/reference/answer.txt"] = answer
-        write(root / name, text, beside)
-
-    for number in range(sound):
-        one(f"sound-{number}")
-    one("gold", "41")
-    one("easy", more="    expect: {pass_threshold: 0.5}\n", own=_EASY)
-    easy = root / "easy/case.yaml"
-    easy.write_text(easy.read_text().replace("exact_match", "'python:./own.py:Easy'"), "utf-8")
-    one("unsteady", more="      - {type: 'python:./own.py:Chancy', weight: 0.0}\n", own=_CHANCY)
-    one("unsolved", "")
-    one("lost", more="    selftest: {reference: fix}\n")
-    one("gone", more="    source: {git: 'file:///nowhere/at/all.git', commit: '%s'}\n" % ("a" * 40))
-    one("torn", more="    expcet: {}\n")
-    return root
 
 
 def test_of_a_set_the_causes_are_told_and_no_bad_case_hides_the_others(tmp_path: Path) -> None:

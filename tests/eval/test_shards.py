@@ -28,6 +28,7 @@ from assay.graders.spec import GraderSpec
 from assay.scoring import Json
 from assay.tasks.row_files import RowReading
 from tests.each import each
+from tests.written_files import write_rows
 
 pa: Any = import_module("pyarrow")
 pq: Any = import_module("pyarrow.parquet")
@@ -39,9 +40,7 @@ ROWS = 25
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    file = tmp_path / "rows.jsonl"
-    file.write_text("".join(json.dumps(row(number)) + "\n" for number in range(ROWS)))
-    return file
+    return write_rows(tmp_path / "rows.jsonl", map(row, range(ROWS)))
 
 
 def row(number: int) -> dict[str, Json]:
@@ -305,7 +304,7 @@ class Moody(Grader):
 
 def test_errors_are_graded_again_by_the_same_command_and_nothing_else_is(tmp_path: Path) -> None:
     file, out = tmp_path / "rows.jsonl", tmp_path / "out"
-    file.write_text("".join(json.dumps({"answer": str(n)}) + "\n" for n in range(8)))
+    write_rows(file, ({"answer": str(n)} for n in range(8)))
     place = f"python:{Moody.__module__}:Moody"
     graders = (GraderSpec(type=place, options={"mood": str(tmp_path)}),)
     (tmp_path / "bad").touch()
@@ -352,7 +351,7 @@ def test_each_row_is_read_once_before_the_first_is_graded(
     folder.mkdir()
     for name in "ab":
         rows = [{**row(n), "id": f"{name}{n}", name: n} for n in range(8)]
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
+        write_rows(folder / f"{name}.jsonl", rows)
     graders = (GraderSpec(type="math_equal"),)
     with planned(folder, tmp_path / "out", graders, rows=4):
         pass
@@ -517,11 +516,16 @@ def test_what_is_interrupted_leaves_no_piece_of_a_part(data: Path, tmp_path: Pat
     assert not parts(out)
 
 
-def test_what_never_ends_or_never_begins_is_no_dataset(tmp_path: Path) -> None:
-    os.mkfifo(pipe := tmp_path / "pipe")
+def test_what_never_ends_or_never_begins_is_no_dataset_and_holds_up_no_other(
+    data: Path, tmp_path: Path
+) -> None:
+    (folder := tmp_path / "folder").mkdir()
+    os.mkfifo(pipe := folder / "a.jsonl")
     for given in (pipe, "/dev/zero"):
         with pytest.raises(InputError, match="is not a regular file"):
             grade(given, tmp_path / "out")
+    data.rename(folder / "b.jsonl")
+    assert grade(folder, tmp_path / "out")["rows"] == ROWS
 
 
 def test_a_table_of_rows_that_are_all_left_out_is_an_empty_part(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from tests.children import Children, alone
 from tests.command_line import COMMAND, assay, echo_case, environment, write_case
 from tests.each import each
 from tests.eval.span_collector import Collector, Taken, collector
+from tests.written_files import write_rows
 
 env = Environment("letters")
 CALL = ToolCall(name="bash", arguments={"command": "ls"}, id="c")
@@ -431,7 +432,7 @@ def test_rows_that_are_graded_leave_with_their_traces(tmp_path: Path, found: Col
         {"id": "one", "answer": "fixed", "question": "fix it", "trace": trace},
         {"id": "two", "answer": "not", "trace": trace},
     ]
-    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(tmp_path / "rows.jsonl", rows)
     (tmp_path / "graders.yaml").write_text("- {type: contains, substring: fixed}\n")
     grade = ("grade", "rows.jsonl", "graders.yaml")
     assert assay(*grade, "--otel", found.url, cwd=tmp_path).returncode == 1

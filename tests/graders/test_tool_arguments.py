@@ -11,18 +11,18 @@ from hypothesis import strategies as st
 
 from assay.errors import GraderError, InputError
 from assay.graders.apply import grade_alone
-from assay.graders.base import Grader
 from assay.graders.spec import GraderSpec, read_spec
 from assay.graders.tool_arguments import ArgumentMatching, ArgumentRule
 from assay.graders.tool_calls import ToolMatcher
 from assay.graders.tool_correctness import ToolCorrectnessGrader
 from assay.graders.trace import TraceGrader
 from assay.scoring.json_safe import Json
-from assay.scoring.results import SubScore
 from assay.types.codec import Problem
 from assay.types.submission import Submission
 from assay.types.trace import ToolCall, ToolResult, ToolStep, Trace
 from tests.each import each
+from tests.graded_traces import graded
+from tests.wrong_input import nested
 
 
 def booked(**arguments: Any) -> Trace:
@@ -35,11 +35,6 @@ def calls(*booked: dict[str, Any], **extra: Json) -> Trace:
     found = [ToolCall(name="book", arguments=one, id=str(n)) for n, one in enumerate(booked)]
     steps = [ToolStep(call=call, result=ToolResult(content="ok")) for call in found]
     return Trace(steps=[*steps], extra=extra)
-
-
-def graded(grader: type[Grader], of: Trace, **options: Any) -> SubScore:
-    """Grade a trace."""
-    return asyncio.run(grader.grade(trace=of, **options))
 
 
 def values(of: Trace, **matcher: Any) -> tuple[float | None, float | None]:
@@ -171,16 +166,17 @@ def test_arguments_that_the_harness_does_not_tell_are_an_error() -> None:
 # What the trace can do
 
 
-def deep(levels: int) -> Json:
-    value: Json = 1
-    for _ in range(levels):
-        value = [value]
-    return value
-
-
 @each(
     "value",
-    [deep(20_000), {"a": deep(20_000)}, "x" * 5_000_000, float("inf"), 10**5_000, "\ud800", None],
+    [
+        nested(20_000),
+        {"a": nested(20_000)},
+        "x" * 5_000_000,
+        float("inf"),
+        10**5_000,
+        "\ud800",
+        None,
+    ],
 )
 @each("rule", [{"any_of": [[[1]], "x", 1, {"a": [1]}]}, {"pattern": "(a*)*b"}, {"tolerance": 1}])
 def test_attack_arguments_of_any_size_and_depth(value: Any, rule: dict[str, Any]) -> None:
@@ -245,7 +241,7 @@ def test_the_modes_agree_with_each_other(wanted: dict[str, Json], said: dict[str
 _MISTAKES: list[tuple[dict[str, Any], str, str]] = [
     ({"args_mode": "subset"}, "args_mode", "compares nothing without args"),
     ({"args": {"a": float("nan")}}, "args", "not JSON"),
-    ({"args": {"a": deep(300)}}, "args", "not JSON"),
+    ({"args": {"a": nested(300)}}, "args", "not JSON"),
     ({"args_rules": {"a": {"tolerence": 1}}}, "args_rules.a.tolerence", "mean 'tolerance'"),
     ({"args_rules": {"a": {"pattern": "(?=a)"}}}, "args_rules.a.pattern", "look-ahead"),
     ({"args_rules": {"a": {"any_of": []}}}, "args_rules.a", "any_of is empty"),

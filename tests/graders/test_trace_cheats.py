@@ -14,7 +14,7 @@ from assay.graders.tool_correctness import ToolCorrectnessGrader
 from assay.scoring.json_safe import Json
 from assay.types.trace import AnyStep, ToolCall, ToolKind, ToolResult, ToolStep, Trace
 from tests.each import each
-from tests.graders.test_trajectory import checked, did, failing, graded, trace
+from tests.graded_traces import checked, did, failing, graded, trace
 
 WRITE = {"kind": "write", "path_glob": "tests/*"}
 """What is banned."""

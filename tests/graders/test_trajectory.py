@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import permutations
@@ -19,11 +18,9 @@ from assay.graders.tool_correctness import ToolCorrectnessGrader, largest_matchi
 from assay.graders.trace import EfficiencyGrader, TraceGrader
 from assay.graders.usage import RunUsage, totals_of
 from assay.scoring.json_safe import Json
-from assay.scoring.results import SubScore
 from assay.types.submission import Workspace
 from assay.types.trace import (
     AgentStep,
-    AnyStep,
     Step,
     SubagentStep,
     ToolCall,
@@ -34,12 +31,7 @@ from assay.types.trace import (
     Usage,
 )
 from tests.each import each
-
-
-def did(name: str, kind: ToolKind | None = "execute", **arguments: Json) -> ToolStep:
-    """A tool call that was made."""
-    call = ToolCall(name=name, kind=kind, arguments=arguments)
-    return ToolStep(call=call, result=ToolResult(content=""))
+from tests.graded_traces import checked, did, failing, graded, trace
 
 
 def failed(name: str) -> ToolStep:
@@ -52,31 +44,9 @@ def denied(name: str, kind: ToolKind = "execute", **arguments: Json) -> ToolStep
     return replace(did(name, kind, **arguments), permission="denied", result=None)
 
 
-def trace(*steps: AnyStep, said: str | None = None, **extra: Json) -> Trace:
-    """A trace."""
-    return Trace(steps=[*steps], content=said, extra=extra)
-
-
 def used(tokens: int | None = None, cost: float | None = None) -> Json:
     """What an agent says that the run used."""
     return RunUsage(tokens=tokens, cost_usd=cost).to_dict()
-
-
-def graded(grader: type[Grader], of: Trace, **options: Any) -> SubScore:
-    """Grade a trace."""
-    return asyncio.run(grader.grade(trace=of, **options))
-
-
-def checked(of: Trace, **options: Any) -> SubScore:
-    """Check the assertions over a trace."""
-    return graded(TraceGrader, of, **options)
-
-
-def failing(score: SubScore) -> list[str]:
-    """Names of the assertions that do not hold."""
-    checks = (score.metadata or {})["checks"]
-    assert isinstance(checks, list)
-    return [str(c["check"]) for c in checks if isinstance(c, dict) and not c["ok"]]
 
 
 BASH, WRITE = did("Bash", command="pytest"), did("Write", "write", file_path="/workspace/a.py")

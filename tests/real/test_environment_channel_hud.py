@@ -25,16 +25,6 @@ from tests.served_environment import ENV, GRADE, Relay, ServedProcess, serve_pro
 
 pytestmark = pytest.mark.real
 
-_PYTHON = Path(__file__).parents[2] / ".bench" / "hud" / "bin" / "python"
-
-
-@pytest.fixture(scope="module")
-def hud() -> Path:
-    """The interpreter that has it."""
-    if not _PYTHON.exists():
-        pytest.skip("HUD's SDK is not installed; sh tools/agents.sh installs it")
-    return _PYTHON
-
 
 def _environment(folder: Path) -> dict[str, str]:
     """Its own variables: it writes to the home directory, and would tell its makers."""

@@ -19,16 +19,6 @@ from tests.served_environment import serve_process, write_env
 
 pytestmark = pytest.mark.real
 
-_PYTHON = Path(__file__).parents[2] / ".bench" / "openenv" / "bin" / "python"
-
-
-@pytest.fixture(scope="module")
-def package() -> Path:
-    """The interpreter that has it."""
-    if not _PYTHON.exists():
-        pytest.skip("OpenEnv is not installed; sh tools/agents.sh installs it")
-    return _PYTHON
-
 
 def _variables(folder: Path) -> dict[str, str]:
     return {"HOME": str(folder), "LANG": "C.UTF-8", "HF_HUB_OFFLINE": "1"}
@@ -99,12 +89,12 @@ print(json.dumps(said))
 """
 
 
-def test_its_clients_run_what_is_served_here(package: Path, tmp_path: Path) -> None:
+def test_its_clients_run_what_is_served_here(openenv_python: Path, tmp_path: Path) -> None:
     write_env(tmp_path)
     (tmp_path / "client.py").write_text(_NO_PAGE + _CLIENT)
     with Children() as children:
         served = serve_process(children, tmp_path, "--workers", "1", "--openenv")
-        words = [package, "client.py", f"http://127.0.0.1:{served.port}"]
+        words = [openenv_python, "client.py", f"http://127.0.0.1:{served.port}"]
         said = json.loads(printed(words, cwd=tmp_path, env=_variables(tmp_path)))
         audited = served.audited()
     assert said.pop("wrong").startswith("Tool 'double' failed: error: number:")
@@ -178,11 +168,11 @@ asyncio.run(uvicorn.Server(uvicorn.Config(app, log_level="warning")).serve([list
 
 
 @pytest.fixture(scope="module")
-def game(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
+def game(openenv_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
     folder = tmp_path_factory.mktemp("game")
     (folder / "server.py").write_text(_NO_PAGE + _SERVER)
     with Children() as children, (folder / "server.log").open("w") as log:
-        words = [package, "server.py"]
+        words = [openenv_python, "server.py"]
         process = children.start(words, cwd=folder, env=_variables(folder), stderr=log)
         assert process.stdout is not None
         port = process.stdout.readline().strip()

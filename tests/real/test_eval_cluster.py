@@ -39,6 +39,7 @@ from tests.children import Children, until
 from tests.command_line import COMMAND, assay, environment
 from tests.ray_cluster import MEMORY, raylets
 from tests.server_process import ServerProcess
+from tests.written_files import write_rows
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(240), pytest.mark.filterwarnings("ignore")]
 
@@ -85,7 +86,7 @@ def _data(root: Path, poison: int = -1, many: int = 600) -> tuple[str, tuple[Gra
     rows = [
         {"id": str(n), "answer": "poison" if n == poison else "x" * (n % 7)} for n in range(many)
     ]
-    (root / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    write_rows(root / "rows.jsonl", rows)
     (root / "own.py").write_text(_OWN, "utf-8")
     (root / "g.yaml").write_text("- type: python:./own.py:Own\n", "utf-8")
     return str(root / "rows.jsonl"), load_graders(str(root / "g.yaml"), alone=True)

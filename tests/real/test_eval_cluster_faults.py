@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 from tests.children import Children, until
 from tests.command_line import COMMAND, assay, environment
 from tests.ray_cluster import raylets
+from tests.written_files import write_rows
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(240), pytest.mark.filterwarnings("ignore")]
 
@@ -33,7 +33,7 @@ def test_what_was_interrupted_or_lost_its_cluster_is_gone_on_with_to_the_same_by
     tmp_path: Path, alone_with_ray: None
 ) -> None:
     rows = [{"id": str(n), "answer": "x" * (n % 7)} for n in range(2_000)]
-    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(tmp_path / "rows.jsonl", rows)
     (tmp_path / "slow.py").write_text(_SLOW)
     (tmp_path / "g.yaml").write_text("- type: python:./slow.py:Slow\n")
     words = ["grade", "rows.jsonl", "g.yaml", "--shard-rows", "20", "--out"]

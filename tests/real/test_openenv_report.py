@@ -11,13 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases_to_prove import write_set
 from tests.children import printed
 from tests.command_line import assay
-from tests.eval.test_selftest import write_set
 
 pytestmark = pytest.mark.real
 
-_PYTHON = Path(__file__).parents[2] / ".bench" / "openenv" / "bin" / "python"
 _READS = """
 import json, sys
 from importlib.resources import files
@@ -43,13 +42,13 @@ for line in sys.stdin:
 """
 
 
-def test_its_package_reads_the_reports_and_comes_to_the_same_verdict(tmp_path: Path) -> None:
-    if not _PYTHON.exists():
-        pytest.skip("OpenEnv is not installed; sh tools/agents.sh installs it")
+def test_its_package_reads_the_reports_and_comes_to_the_same_verdict(
+    openenv_python: Path, tmp_path: Path
+) -> None:
     write_set(tmp_path / "evals")
     done = assay("selftest", "evals", "--format", "openenv", cwd=tmp_path)
     assert done.returncode == 1
-    read = printed([_PYTHON, "-c", _READS], cwd=tmp_path, stdin=done.stdout)
+    read = printed([openenv_python, "-c", _READS], cwd=tmp_path, stdin=done.stdout)
     verdicts = dict(line.split() for line in read.splitlines())
     assert len(verdicts) == len(done.stdout.splitlines()) == 19
     assert {name for name, verdict in verdicts.items() if verdict == "warn"} == {

@@ -19,6 +19,7 @@ from assay.scoring.json_safe import Json
 from assay.types.codec import ShapeError
 from tests.each import each
 from tests.grader_definitions import changed, definition
+from tests.wrong_input import nested
 
 _ASKED: Json = [{"role": "user", "content": "2+2?"}]
 _EXAMPLE: dict[str, Json] = {"input": _ASKED, "output": "4", "pass": True, "reasoning": "it is"}
@@ -153,17 +154,10 @@ def test_a_judge_s_model_has_one_default_which_is_stored(kind: str, data: dict[s
     assert said.digest() == found.digest()
 
 
-def _nested(levels: int) -> Json:
-    value: Json = "end"
-    for _ in range(levels):
-        value = [value]
-    return value
-
-
 @each(
     ("value", "said"),
     [
-        (_nested(100_000), "levels deep"),
+        (nested(100_000), "levels deep"),
         ("\ud800", "half a character"),
         ({"\udfff": 1}, "half a character"),
         (float("nan"), "nan"),

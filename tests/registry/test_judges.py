@@ -23,6 +23,7 @@ from tests.client_modes import MODES, client_of
 from tests.command_line import Command, numbers_of
 from tests.each import each
 from tests.grader_definitions import StoredGraders, changed, definition
+from tests.written_files import write_rows
 
 CRITERIA = "The answer names the capital of France."
 ROWS: list[dict[str, Json]] = [
@@ -182,7 +183,7 @@ def command(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Command:
     monkeypatch.chdir(tmp_path)
-    Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    write_rows(Path("rows.jsonl"), ROWS)
     Path("examples.jsonl").write_text('{"input": "q", "output": "Rome", "pass": false}\n\n')
     Path("user.hbs").write_text("{{tone}}\n{{#each examples}}{{label}}{{/each}}\n{{completion}}")
     Path("variables.json").write_text('{"tone": "strict"}')

@@ -20,6 +20,7 @@ from assay.scoring.results import SubScore
 from assay.store.records import CellRecord, RunRecord
 from tests.each import each
 from tests.reports.made import RUN, cell
+from tests.wrong_input import nested
 
 
 def written(*cells: CellRecord, run: RunRecord = RUN, **options: Any) -> dict[str, Any]:
@@ -105,20 +106,13 @@ def test_numbers_that_json_lacks_become_null_and_a_reward_an_error(number: float
     assert "not a reward" in without["why"]
 
 
-def deep(levels: int) -> Any:
-    value: Any = 1
-    for _ in range(levels):
-        value = [value]
-    return value
-
-
 @pytest.mark.parametrize(
     "hostile",
     [
         pytest.param("\ud800", id="lone surrogate"),
         pytest.param({"\udfff": 1}, id="lone surrogate in a key"),
         pytest.param(10**5000, id="integer with more digits than Python converts"),
-        pytest.param(deep(5000), id="nesting deeper than the stack"),
+        pytest.param(nested(5000), id="nesting deeper than the stack"),
         pytest.param(object(), id="no JSON at all"),
         pytest.param('"}],"summary":{}}', id="text that ends the object"),
     ],

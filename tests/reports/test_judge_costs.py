@@ -24,7 +24,7 @@ from assay.store.runs import Store
 from assay.testing import FakeJudge
 from assay.types.thread import StringThread
 from tests.each import each
-from tests.graders.test_openai_judges import gives, graded, label_model, only, score_model
+from tests.openai_model_graders import gives, graded, label_model, only, score_model
 from tests.report_files import ReportFile
 
 _THREAD = StringThread(

@@ -13,6 +13,7 @@ import pytest
 from assay.scoring.json_safe import Json
 from tests.command_line import assay, cells, echo_case, result, summary, write_case
 from tests.report_files import ReportFile
+from tests.written_files import write_rows
 
 STEPS = (
     {"type": "step", "messages": ["Be brief."]},
@@ -69,7 +70,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "expected": "42",
         },
     ]
-    (root / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), "utf-8")
+    write_rows(root / "rows.jsonl", rows)
     (root / "graders.yaml").write_text("- {type: numeric_match}\n", "utf-8")
     graded = assay("grade", "rows.jsonl", "graders.yaml", cwd=root)
     assert graded.returncode == 1, graded.stderr

@@ -13,8 +13,8 @@ from typing import cast
 import pytest
 
 from assay.scoring.json_safe import Json
+from tests.cases_to_prove import write, write_set
 from tests.command_line import assay
-from tests.eval.test_selftest import write, write_set
 
 _LONG = "the quick brown fox jumps over the lazy dog, and over nothing else"
 _READS = """

@@ -35,6 +35,7 @@ from assay.tasks.row_files import RowReading
 from assay.tasks.rows import read_row
 from tests.command_line import assay
 from tests.each import each
+from tests.written_files import write_rows
 
 RUN = "20261123-040506-ab12"
 GROUPS: dict[str, list[float | None]] = {
@@ -277,7 +278,7 @@ def test_what_names_a_group_in_parts_may_be_any_json_also_inside_of_a_field(
 ) -> None:
     names: list[Json] = [[{"role": "user"}], "a", "", None, [{"role": "user"}], "a", True]
     rows = [{**row, "meta": {"p": one}} for row, one in zip(_SAMPLES, names, strict=True)]
-    (samples / "deep.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(samples / "deep.jsonl", rows)
     _into_parts(samples / "deep.jsonl", "group=meta.p")
     seen = trainability_of_parts(samples / "graded")
     assert seen.sizes == "5 groups of trials: 3 of 1 trial, 2 of 2 trials"

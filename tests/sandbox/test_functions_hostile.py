@@ -147,11 +147,12 @@ def check(file: Path, ran: Ran) -> None:
         return
     assert "refused" not in statuses, "it could be loaded"
     honest, attacks = ran.outcomes[::2], ran.outcomes[1::2]
-    if "any" not in statuses:
+    if "any" in statuses:
+        assert {outcome.score for outcome in ran.outcomes} <= {None, 0.0, 0.25}, ran.outcomes
+    else:
         assert [outcome.score for outcome in honest] == [0.25] * 3, honest
         assert {outcome.status for outcome in attacks} <= statuses, attacks
         assert {outcome.score for outcome in attacks} <= {None, 0.0, 0.75}, attacks
-    assert all(outcome.score != 1.0 for outcome in attacks), attacks
     for outcome in ran.outcomes:
         assert (outcome.score is not None) == (outcome.status == "ok")
 

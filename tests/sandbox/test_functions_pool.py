@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -28,6 +27,7 @@ from assay.sandbox.functions import pool as pools
 from assay.sandbox.processes import cpu_seconds, descendants
 from assay.turns import WorkTurn, taking
 from tests.each import each
+from tests.processes import is_running
 
 pytestmark = pytest.mark.sandbox
 
@@ -63,13 +63,6 @@ def scores(outcomes: list[Outcome]) -> list[float | None]:
     return [outcome.score for outcome in outcomes]
 
 
-def is_gone(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except OSError:
-        return True
-
-
 async def told(holds: Callable[[], object]) -> None:
     """Wait until something holds that other threads and processes bring about."""
     async with asyncio.timeout(60):
@@ -78,7 +71,7 @@ async def told(holds: Callable[[], object]) -> None:
 
 
 async def are_gone(pids: list[int]) -> bool:
-    await told(lambda: all(map(is_gone, pids)))
+    await told(lambda: not any(map(is_running, pids)))
     return True
 
 

@@ -22,7 +22,7 @@ from assay.types.submission import UnpackedImage, Workspace
 from tests.containers import make_root
 from tests.each import each
 from tests.sandbox.door_servers import PORT, Keeper, behind_a_door
-from tests.sandbox.test_run import NOBODY, Drive
+from tests.sandbox.ordinary_user import NOBODY, Drive
 
 pytestmark = pytest.mark.sandbox
 

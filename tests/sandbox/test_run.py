@@ -23,7 +23,7 @@ from assay.errors import InputError
 from assay.sandbox import CommandResult, Limits, Mount, run_command_sync
 from tests.children import until
 from tests.each import each
-from tests.processes import living, marker
+from tests.processes import is_running, living, marker
 from tests.sandbox.machine import needs_namespaces
 from tests.sandbox.ordinary_user import DRIVER, NOBODY, SETPRIV, Drive, surroundings
 
@@ -631,10 +631,3 @@ print(open(f"/proc/self/task/{os.getpid()}/children").read(), flush=True)
             [server] = host.stdout.readline().split()
             host.wait(20)
         until(lambda server=server: not is_running(server))
-
-
-def is_running(pid: str) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False

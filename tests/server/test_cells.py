@@ -17,8 +17,7 @@ from assay.store import kept_files
 from assay.store.database import Database, Row, Scalar
 from assay.store.regrades import Regrades, RegradeState
 from assay.store.runs import Store
-from tests.command_line import assay
-from tests.full_case import write_repair
+from tests.full_case import run_repair
 from tests.server_app import Site, serving
 
 CELL: dict[str, Any] = {"case": "kit", "harness": "replay", "model": "cheat", "trial": 1}
@@ -26,10 +25,7 @@ CELL: dict[str, Any] = {"case": "kit", "harness": "replay", "model": "cheat", "t
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("cells")
-    write_repair(root)
-    assert assay("run", "evals", "--name", "kit", cwd=root).returncode == 1
-    return root
+    return run_repair(tmp_path_factory.mktemp("cells"))
 
 
 @pytest.fixture

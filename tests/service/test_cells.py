@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import time
 from collections.abc import Generator
@@ -32,7 +31,8 @@ from assay.testing import FakeJudge
 from assay.types.run import Run
 from assay.types.trace import AgentStep, ToolCall, ToolResult, ToolStep, Trace, Usage
 from tests.command_line import assay
-from tests.full_case import HOSTILE, PROMPT, write_repair
+from tests.full_case import HOSTILE, PROMPT, run_repair
+from tests.written_files import write_rows
 
 FIX: CellKey = ("kit", "replay", "fix", 1)
 CHEAT: CellKey = ("kit", "replay", "cheat", 1)
@@ -42,12 +42,8 @@ C: CellKey = ("c", "", "", 1)
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of six cells: two pass, two pass and are flagged, two fail."""
-    root = tmp_path_factory.mktemp("cells")
     with FakeJudge() as fake:
-        write_repair(root, model=fake.model)
-        done = assay("run", "evals", "--name", "kit", cwd=root)
-    assert done.returncode == 1, done.stderr
-    return root
+        return run_repair(tmp_path_factory.mktemp("cells"), model=fake.model)
 
 
 @pytest.fixture
@@ -273,7 +269,7 @@ def test_a_damaged_detail_is_said_and_the_rest_is_shown(tmp_path: Path) -> None:
 
 def test_a_row_shows_how_its_answer_differs_from_what_was_expected(tmp_path: Path) -> None:
     rows = [{"id": "a", "question": "6 * 7?", "answer": "It is 17.", "expected": "It is 42."}]
-    (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), "utf-8")
+    write_rows(tmp_path / "rows.jsonl", rows)
     (tmp_path / "graders.yaml").write_text("- {type: exact_match}\n", "utf-8")
     assay("grade", "rows.jsonl", "graders.yaml", cwd=tmp_path)
     with Database.open(str(tmp_path / ".assay")) as database:

@@ -63,6 +63,8 @@ def _all_labelled(desk: Desk, *, wrong: int = 2) -> None:
 
 
 def test_attack_the_queue_tells_nothing_that_a_grader_or_anybody_said(desk: Desk) -> None:
+    Datasets(desk.database).create("default", "scored", "", [{**ROWS[0], "score": 0.987}])
+    assert "0.987" not in json.dumps(as_json(do(labels.next_to_label, desk, dataset="scored")))
     queue = do(labels.next_to_label, desk, dataset="rows", limit=50)
     told = json.dumps(as_json(queue))
     assert "secret" not in told

@@ -27,6 +27,7 @@ from assay.store import (
 from assay.store.pages import Stretch, parts
 from tests.each import each
 from tests.store.noon import NOON
+from tests.wrong_input import nested
 
 
 def _create(
@@ -219,13 +220,6 @@ def test_a_key_is_plain_whatever_it_names(any_database: Database, key: str) -> N
             use()
 
 
-def _nested(levels: int) -> Json:
-    nested: Json = 0
-    for _ in range(levels):
-        nested = [nested]
-    return nested
-
-
 @each(
     "given, complaint",
     [
@@ -233,7 +227,7 @@ def _nested(levels: int) -> Json:
         ({"definition": {"weight": [math.inf]}}, "definition of grader 'exact' is not JSON"),
         ({"definition": {"set": {1}}}, "definition of grader 'exact' is not JSON"),
         ({"definition": {"source": "x" * (1 << 20)}}, "definition of grader 'exact' has .* bytes"),
-        ({"definition": {"a": _nested(150)}}, "nested deeper than 100 levels"),
+        ({"definition": {"a": nested(150)}}, "nested deeper than 100 levels"),
         ({"name": "x" * 201}, "characters; the most is 200"),
         ({"description": "x" * 10_001}, "characters; the most is 10000"),
         ({"note": "x" * 10_001}, "characters; the most is 10000"),

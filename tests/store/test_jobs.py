@@ -9,7 +9,7 @@ import pytest
 
 from assay.errors import ConflictError, InputError, NotFoundError, StoreError
 from assay.scoring.graded import Graded
-from assay.store import Catalog, Database, Datasets, Jobs, Projects, ScoreRecord
+from assay.store import Catalog, Database, Datasets, Jobs, Projects, ScoreRecord, Scores
 from assay.store import jobs as store_jobs
 from assay.store.pages import Stretch
 from tests.store.noon import NOON
@@ -251,10 +251,13 @@ def test_a_failure_in_a_batch_takes_all_of_it_back(jobs: Jobs, database: Databas
     assert (jobs.get(job).done, jobs.graded_rows(job)) == (0, set())
 
 
-def test_a_job_that_has_ended_is_deleted_with_its_scores(jobs: Jobs) -> None:
+def test_a_job_that_has_ended_is_deleted_with_its_scores_which_no_age_deletes(
+    jobs: Jobs, database: Database
+) -> None:
     gone, stays = _create(jobs), _create(jobs)
     for job in (gone, stays):
         jobs.add_scores(job, [_scored(1)])
+    assert Scores(database).delete("default", NOON + _MINUTE) == 0
     with pytest.raises(ConflictError, match=r"is queued.*cancel it first"):
         jobs.delete(gone)
     jobs.cancel(gone)

@@ -22,7 +22,7 @@ from assay.store import Database, Projects, RunRecord, Store, postgres
 from assay.store.database import SCHEMA_FILE
 from assay.store.postgres import PostgresEngine, fault, has_ended
 from tests.each import each
-from tests.postgres import PostgresServer, programs
+from tests.postgres import PostgresServer, free_port, programs
 
 
 @pytest.fixture
@@ -127,7 +127,7 @@ def test_a_server_that_cannot_be_used_is_explained(
         (server.address("nothing"), "does not exist", "create it first"),
         (f"postgresql://u:{password}@nowhere.invalid/d", "cannot be reached", unreached),
         (f"postgresql://u:{password}@127.0.0.1:99999/d", "cannot be reached: .*99999", unreached),
-        (f"postgresql://u:{password}@127.0.0.1:{_unused_port()}/d", "Connection refused", unread),
+        (f"postgresql://u:{password}@127.0.0.1:{free_port()}/d", "Connection refused", unread),
         (f"postgresql://u:{password}@/d?host=/none", "cannot be reached: .*No such file", unread),
         (
             server.tcp_address("d", options="?sslmode=verify-ca&sslrootcert=/none"),
@@ -141,12 +141,6 @@ def test_a_server_that_cannot_be_used_is_explained(
         shown = "".join(traceback.format_exception(caught.value))
         assert password not in shown
         assert server.password not in shown
-
-
-def _unused_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def test_a_connection_is_encrypted_as_asked(server: PostgresServer) -> None:

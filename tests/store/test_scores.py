@@ -213,9 +213,7 @@ def test_a_key_is_found_until_it_expires(database: Database) -> None:
         keys.create("late", "editor", "default", "h", "p", expires=NOON)
 
 
-def test_old_scores_go_and_those_of_jobs_other_graders_and_projects_stay(
-    database: Database,
-) -> None:
+def test_old_scores_go_and_those_of_other_graders_and_projects_stay(database: Database) -> None:
     Projects(database).create("other")
     scores = Scores(database)
     for project in ("default", "other"):

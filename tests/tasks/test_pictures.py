@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +14,13 @@ from assay.tasks.rows import Row, read_row, read_rows
 from assay.types.picture import MOST_BYTES, Picture
 from tests.command_line import assay, cells
 from tests.pictures import jpeg, png, url
+from tests.written_files import write_rows
 
 RED = Picture(png())
 
 
 def rows_of(directory: Path, *rows: dict[str, Any], **reading: Any) -> list[Row]:
-    file = directory / "rows.jsonl"
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    file = write_rows(directory / "rows.jsonl", rows)
     return list(read_rows(str(file), reading=RowReading(**reading)))
 
 

@@ -245,9 +245,9 @@ for name in ("one", "two", "two/:", "two:test", "several", "several/b", "square"
 @pytest.mark.real
 def test_datasets_of_the_hub_are_read_by_their_library(tmp_path: Path) -> None:
     root = Path(__file__).parents[2]
-    python = root / ".bench" / "trl" / "bin" / "python"
+    python = root / ".bench" / "trainers" / "bin" / "python"
     if not python.exists():
-        pytest.skip("trl, which brings datasets, is not installed; sh tools/agents.sh installs it")
+        pytest.skip("TRL, which brings datasets, is not installed; sh tools/agents.sh installs it")
     done = subprocess.run(
         [str(python), "-c", _HUB_ROWS],
         cwd=tmp_path,

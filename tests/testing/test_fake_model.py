@@ -1,18 +1,24 @@
-"""`FakeModel` as agents meet it: through the providers' own clients."""
+"""`FakeModel` as agents meet it: over a socket, in four protocols.
+
+That the providers' own clients read these: tests/conversation.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import importlib
+import http.client
 import json
 import subprocess
 import urllib.error
 import urllib.request
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from assay.conversation.messages import ReplyUsage
+from assay.conversation.protocols import Protocol, codec_of
 from assay.conversation.turns import (
     AssistantTurn,
     Call,
@@ -28,30 +34,47 @@ from assay.scoring.json_safe import Json
 from assay.testing import FakeModel, Fault, calls, says, solver, through_shell
 from tests.each import each
 
-if TYPE_CHECKING:
-    import anthropic  # noqa: TC004 - imported by a fixture
-    import openai  # noqa: TC004 - imported by a fixture
-    from google import genai  # noqa: TC004 - imported by a fixture
+_PATHS: dict[Protocol, str] = {
+    "chat": "/chat/completions",
+    "responses": "/responses",
+    "anthropic": "/messages",
+    "google": "/models/m:generateContent",
+}
 
 
-@pytest.fixture(autouse=True, scope="module")
-def importing() -> None:
-    """Seconds, for those who only collect, too."""
-    for name in ("anthropic", "openai", "google.genai"):
-        globals()[name.removeprefix("google.")] = importlib.import_module(name)
-
-
-_SCHEMA: dict[str, Any] = {"type": "object", "properties": {"command": {"type": "string"}}}
+def sent(fake: FakeModel, path: str, body: Json) -> bytes:
+    request = urllib.request.Request(f"{fake.base_url}{path}", json.dumps(body).encode())
+    with urllib.request.urlopen(request, timeout=60) as response:
+        return response.read()
 
 
 def post(fake: FakeModel, path: str, **body: Any) -> Any:
-    request = urllib.request.Request(f"{fake.base_url}{path}", json.dumps(body).encode())
     try:
-        with urllib.request.urlopen(request, timeout=60) as response:
-            return json.loads(response.read())
+        return json.loads(sent(fake, path, body))
     except urllib.error.HTTPError as error:
         with error:
             return {"status": error.code, **json.loads(error.read())}
+
+
+class BrokenOffError(Exception):
+    """A stream is no whole reply."""
+
+
+def ask(
+    fake: FakeModel, protocol: Protocol, asked: Conversation, *, streamed: bool = False
+) -> AssistantTurn:
+    """The reply to a conversation."""
+    codec, path = codec_of(protocol), _PATHS[protocol]
+    body = codec.write_request(replace(asked, is_streamed=streamed))
+    if not streamed:
+        reply = codec.read_reply(json.loads(sent(fake, path, body)))
+    else:
+        stream = codec.read_stream()
+        stream.feed(sent(fake, path.replace(":generate", ":streamGenerate"), body))
+        reply = codec.read_reply(stream.body())
+    if reply is None:
+        raise BrokenOffError
+    return reply
 
 
 def chat(fake: FakeModel, *said: Any, **more: Any) -> Any:
@@ -61,112 +84,51 @@ def chat(fake: FakeModel, *said: Any, **more: Any) -> Any:
     return reply["choices"][0]["message"] if "choices" in reply else reply
 
 
-_TURN = says(
-    Thought("I have to look."), "Both.", calls("bash", command="ls"), calls("bash", command="pwd")
-)
+_THOUGHT = "I have to look."
+_TURN = says(Thought(_THOUGHT), "Both.", calls("bash", command="ls"), calls("bash", command="pwd"))
+_BASH = Tool(name="bash", schema={"type": "object", "properties": {"command": {"type": "string"}}})
 
 
-def test_openais_client_gets_calls_streamed_and_whole() -> None:
-    tool = {"type": "function", "function": {"name": "bash", "parameters": _SCHEMA}}
-    with (
-        FakeModel([_TURN, _TURN]) as fake,
-        openai.OpenAI(base_url=fake.base_url, api_key="k", max_retries=0) as client,
-    ):
-        asked: Any = {"messages": [{"role": "user", "content": "Go"}], "tools": [tool]}
-        create: Any = client.chat.completions.create
-        whole: Any = create(model="m", **asked)
-        with client.chat.completions.stream(model="m", **asked) as events:
-            streamed: Any = events.get_final_completion()
-    for one in (whole, streamed):
-        message = one.choices[0].message
-        assert message.content == "Both."
-        called = [json.loads(call.function.arguments) for call in message.tool_calls]
-        assert called == [{"command": "ls"}, {"command": "pwd"}]
-        assert len({call.id for call in message.tool_calls}) == 2
-        assert one.choices[0].finish_reason == "tool_calls"
-    assert whole.usage.completion_tokens_details.reasoning_tokens == 4
-    assert streamed.usage is None
+@each("protocol", list(_PATHS))
+def test_a_turn_is_given_whole_and_streamed_in_every_protocol(protocol: Protocol) -> None:
+    asked = Conversation(model="m", turns=(Turn.of("user", "Go"),), tools=(_BASH,), max_tokens=99)
+    with FakeModel([_TURN, _TURN]) as fake:
+        replies = [ask(fake, protocol, asked, streamed=streamed) for streamed in (False, True)]
+    for reply in replies:
+        assert (reply.turn.text, reply.turn.thought, reply.stop) == ("Both.", _THOUGHT, "tool")
+        assert [call.given for call in reply.turn.calls] == [{"command": "ls"}, {"command": "pwd"}]
+        assert len({call.id for call in reply.turn.calls}) == 2
+        thoughts = [part for part in reply.turn.parts if isinstance(part, Thought)]
+        assert protocol == "chat" or thoughts[0].sealed
+    usage = replies[0].usage
+    assert (usage.output_tokens, usage.reasoning_tokens) == (17, 4)
+    assert [one.is_streamed for one in fake.conversations] == [False, True]
     assert [tool.name for tool in fake.conversations[0].tools] == ["bash"]
 
 
-def test_anthropics_client_gets_calls_streamed_and_whole() -> None:
-    with (
-        FakeModel([_TURN, _TURN]) as fake,
-        anthropic.Anthropic(base_url=fake.root_url, api_key="k", max_retries=0) as client,
-    ):
-        asked: Any = {
-            "model": "m",
-            "max_tokens": 100,
-            "messages": [{"role": "user", "content": "Go"}],
-            "tools": [{"name": "bash", "input_schema": _SCHEMA}],
-        }
-        create: Any = client.messages.create
-        whole: Any = create(**asked)
-        with client.messages.stream(**asked) as events:
-            streamed: Any = events.get_final_message()
-    for one in (whole, streamed):
-        kinds = [block.type for block in one.content]
-        assert kinds == ["thinking", "text", "tool_use", "tool_use"]
-        assert one.content[0].signature
-        assert one.content[3].input == {"command": "pwd"}
-        assert one.stop_reason == "tool_use"
-        assert one.usage.output_tokens > 0
+def test_the_tokens_of_a_stream_are_told_where_that_is_asked_for() -> None:
+    with FakeModel(lambda _: "Done.") as fake:
+        for wanted in (True, False):
+            asked = Conversation(model="m", turns=(Turn.of("user", "Go"),), wants_usage=wanted)
+            usage = ask(fake, "chat", asked, streamed=True).usage
+            assert (usage != ReplyUsage()) is wanted
 
 
-def test_googles_client_gets_calls_streamed_and_whole() -> None:
-    shell = genai.types.FunctionDeclaration(name="bash", parameters_json_schema=_SCHEMA)
-    config: Any = {
-        "tools": [genai.types.Tool(function_declarations=[shell])],
-        "automatic_function_calling": {"disable": True},
-    }
-    with (
-        FakeModel([_TURN, _TURN]) as fake,
-        genai.Client(
-            api_key=fake.environment()["GEMINI_API_KEY"],
-            http_options={"base_url": fake.environment()["GOOGLE_GEMINI_BASE_URL"]},
-        ) as client,
-    ):
-        asked: Any = {"model": "m", "contents": "Go", "config": config}
-        whole: Any = client.models.generate_content(**asked)
-        chunks: list[Any] = list(client.models.generate_content_stream(**asked))
-        kinds = [conversation.is_streamed for conversation in fake.conversations]
-    assert kinds == [False, True]
-    parts = [part for chunk in chunks for part in chunk.candidates[0].content.parts]
-    for parts_of in (whole.candidates[0].content.parts, parts):
-        assert "".join(part.text or "" for part in parts_of if not part.thought) == "Both."
-        assert any(part.thought and part.text for part in parts_of)
-        called = [part.function_call for part in parts_of if part.function_call]
-        assert [call.args for call in called] == [{"command": "ls"}, {"command": "pwd"}]
-        assert len({call.id for call in called}) == 2
-    assert chunks[-1].usage_metadata == whole.usage_metadata
-    assert whole.usage_metadata.thoughts_token_count == 4
-    assert [tool.name for tool in fake.conversations[0].tools] == ["bash"]
-
-
-def test_openais_responses_follow_a_reply_that_is_held_here() -> None:
-    with (
-        FakeModel([_TURN, "Done.", "Never."]) as fake,
-        openai.OpenAI(base_url=fake.base_url, api_key="k", max_retries=0) as client,
-    ):
-        create: Any = client.responses.create
-        first: Any = create(model="m", input="Go", instructions="Be brief.")
-        answers: Any = [
-            {"type": "function_call_output", "call_id": item.call_id, "output": "ok"}
-            for item in first.output
-            if item.type == "function_call"
+def test_responses_follow_a_reply_that_is_held_here() -> None:
+    with FakeModel([_TURN, "Done.", "Never."]) as fake:
+        first = post(fake, "/responses", model="m", input="Go", instructions="Be brief.")
+        called = [item["call_id"] for item in first["output"] if item["type"] == "function_call"]
+        answers = [
+            {"type": "function_call_output", "call_id": call, "output": "ok"} for call in called
         ]
-        with client.responses.stream(
-            model="m", input=answers, previous_response_id=first.id
-        ) as events:
-            second: Any = events.get_final_response()
-        assert second.output_text == "Done."
-        with pytest.raises(openai.BadRequestError) as told:
-            create(model="m", input="x", previous_response_id="resp_nobody")
-    assert told.value.code == "previous_response_not_found"
-    speakers = [turn.speaker for turn in fake.conversations[1].turns]
-    assert speakers == ["user", "assistant", "tool"]
-    ids = [result.id for result in fake.conversations[1].turns[2].results]
-    assert ids == [call.id for call in fake.conversations[1].turns[1].calls]
+        asked: dict[str, Any] = {"model": "m", "input": answers}
+        second = post(fake, "/responses", **asked, previous_response_id=first["id"])
+        assert second["output"][0]["content"][0]["text"] == "Done."
+        told = post(fake, "/responses", **asked, previous_response_id="resp_nobody")
+    assert (told["status"], told["error"]["code"]) == (400, "previous_response_not_found")
+    turns = fake.conversations[1].turns
+    assert [turn.speaker for turn in turns] == ["user", "assistant", "tool"]
+    assert [result.id for result in turns[2].results] == [call.id for call in turns[1].calls]
 
 
 def test_each_conversation_goes_through_the_script_and_its_faults_for_itself() -> None:
@@ -219,21 +181,13 @@ def test_token_ids_and_logprobs_come_on_request() -> None:
     assert len(told["prompt_token_ids"]) == told["usage"]["prompt_tokens"] == 2
 
 
-@pytest.mark.parametrize("kind", ["reset", "truncated"])
+@each("kind", ["reset", "truncated"])
 def test_a_stream_breaks_off(kind: str) -> None:
-    with (
-        FakeModel(["one two three"], faults=[kind]) as fake,
-        openai.OpenAI(base_url=fake.base_url, api_key="k", max_retries=0) as client,
-    ):
-        asked: Any = {"model": "m", "messages": [{"role": "user", "content": "Go"}]}
-        create: Any = client.chat.completions.create
-        told: list[Any] = []
-        try:
-            told += list(create(**asked, stream=True))
-        except Exception as error:
-            assert kind == "reset", error  # noqa: PT017
-        assert all(chunk.choices[0].finish_reason is None for chunk in told)
-        assert create(**asked).choices[0].message.content == "one two three"
+    asked = Conversation(model="m", turns=(Turn.of("user", "Go"),))
+    with FakeModel(["one two three"], faults=[kind]) as fake:
+        with pytest.raises((OSError, http.client.HTTPException, BrokenOffError)):
+            ask(fake, "chat", asked, streamed=True)
+        assert ask(fake, "chat", asked).turn.text == "one two three"
 
 
 def test_refusals_are_the_providers_own() -> None:
@@ -361,20 +315,14 @@ def test_the_solver_repairs_what_is_broken(tmp_path: Path) -> None:
     assert "base of the first text" in str(turn)
 
 
-@pytest.mark.parametrize("kind", ["local_shell", "shell"])
+@each("kind", ["local_shell", "shell"])
 def test_the_providers_own_shell_is_called_in_its_own_form(kind: str) -> None:
-    with (
-        FakeModel(through_shell("ls", done="Done.")) as fake,
-        openai.OpenAI(base_url=fake.base_url, api_key="k", max_retries=0) as client,
-    ):
-        create: Any = client.responses.create
-        asked: Any = {"model": "m", "tools": [{"type": kind}], "store": False}
-        first: Any = create(input="Go", **asked)
-        (item,) = first.output
-        result: Any = {"type": f"{kind}_call_output", "call_id": item.call_id, "output": "a.py"}
-        said: Any = [{"role": "user", "content": "Go"}, item.to_dict(), result]
-        second: Any = create(input=said, **asked)
-    assert item.type == f"{kind}_call"
-    action = item.action.to_dict()
-    assert "ls" in (action.get("commands") or action["command"])
-    assert second.output_text == "Done."
+    with FakeModel(through_shell("ls", done="Done.")) as fake:
+        tools: list[Json] = [{"type": kind}]
+        (item,) = post(fake, "/responses", model="m", tools=tools, input="Go")["output"]
+        result = {"type": f"{kind}_call_output", "call_id": item["call_id"], "output": "a.py"}
+        said: list[Json] = [{"role": "user", "content": "Go"}, item, result]
+        second = post(fake, "/responses", model="m", tools=tools, input=said)
+    assert item["type"] == f"{kind}_call"
+    assert "ls" in (item["action"].get("commands") or item["action"]["command"])
+    assert second["output"][0]["content"][0]["text"] == "Done."

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import urllib.error
-import urllib.request
 from typing import Any
 
 from hypothesis import given
@@ -14,6 +12,7 @@ from assay.scoring.json_safe import Json
 from assay.testing import FakeJudge
 from assay.testing.asked import Asked, Fence, Said, split_fences, tokens_of
 from tests.each import each
+from tests.testing.asking import replied
 
 _ID = "0123456789abcdef"
 _MESSAGES: Json = [{"role": "user", "content": "x"}]
@@ -98,16 +97,10 @@ def test_a_form_inside_a_fence_is_none() -> None:
     assert asked.form == ""
 
 
-def replied(path: str, body: Json) -> tuple[FakeJudge, int, Any]:
+def judged(path: str, body: Json) -> tuple[FakeJudge, int, Any]:
     """What a judge that says "no JSON" makes of a request."""
     with FakeJudge(lambda asked: "no JSON") as fake:
-        request = urllib.request.Request(fake.root_url + path, json.dumps(body).encode())
-        try:
-            with urllib.request.urlopen(request, timeout=60) as response:
-                return fake, response.status, json.loads(response.read())
-        except urllib.error.HTTPError as error:
-            with error:
-                return fake, error.code, json.loads(error.read())
+        return fake, *replied(fake.root_url + path, json.dumps(body).encode())
 
 
 @each("choice", ["required", {"type": "function", "function": {"name": "second"}}])
@@ -117,7 +110,7 @@ def test_which_tool_is_forced(choice: Json) -> None:
         for name in ("first", "second")
     ]
     body: Json = {"model": "m", "messages": _MESSAGES, "tools": tools, "tool_choice": choice}
-    fake, _, _ = replied("/v1/chat/completions", body)
+    fake, _, _ = judged("/v1/chat/completions", body)
     asked = fake.requests[0]
     assert asked.tool == ("first" if choice == "required" else "second")
     assert asked.schema == {"title": asked.tool}
@@ -127,7 +120,7 @@ def test_which_tool_is_forced(choice: Json) -> None:
 def test_a_tool_is_not_called_with_what_is_no_object(choice: Json, tool: str) -> None:
     tools: Json = [{"name": "one", "input_schema": {}}]
     body: dict[str, Json] = {"model": "m", "max_tokens": 10, "messages": _MESSAGES}
-    fake, _, reply = replied("/v1/messages", body | {"tools": tools, "tool_choice": choice})
+    fake, _, reply = judged("/v1/messages", body | {"tools": tools, "tool_choice": choice})
     assert (fake.requests[0].tool, fake.requests[0].schema) == (tool, None)
     assert reply["stop_reason"] == "end_turn"
     assert [block["text"] for block in reply["content"]] == ["no JSON"]
@@ -150,5 +143,5 @@ _NAMES = ("model", "messages", "system", "tools", "tool_choice", "response_forma
 @given(body=st.fixed_dictionaries({}, optional=dict.fromkeys(_NAMES, _VALUES)) | _VALUES)
 def test_any_body_is_read_or_refused(body: Any) -> None:
     for path in ("/v1/chat/completions", "/v1/messages"):
-        _, status, _ = replied(path, body)
+        _, status, _ = judged(path, body)
         assert status in (200, 400)
