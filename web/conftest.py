@@ -30,7 +30,7 @@ from playwright.sync_api import (
     expect,
     sync_playwright,
 )
-from tests.command_line import assay, assay_process
+from tests.command_line import assay
 from tests.server_process import ServerProcess
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
@@ -88,12 +88,9 @@ class Site:
         return self.server.home
 
     def assay(self, *args: str, code: int = 0) -> str:
-        """Run a command of `assay` on the same store; what it printed.
-
-        While Playwright runs, asyncio cannot, and the command has a process of its own.
-        """
-        run = assay if asyncio._get_running_loop() is None else assay_process
-        done = run(*args, cwd=self.home)
+        """Run a command of `assay` on the same store; what it printed."""
+        with _without_a_loop():
+            done = assay(*args, cwd=self.home)
         assert done.returncode == code, done.stderr + done.stdout
         return done.stdout
 
@@ -133,25 +130,52 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Generator[Site]:
         yield Site(server, http)
 
 
-@pytest.fixture(scope="module")
-def browser(site: Site) -> Generator[Browser]:
-    """Chromium, without a window; for a module, as asyncio cannot run while Playwright does."""
-    del site  # it is filled first, and that may need asyncio
+@pytest.fixture(scope="package")
+def started_browser() -> Generator[tuple[Browser, asyncio.AbstractEventLoop]]:
+    """Chromium, without a window, and the loop of asyncio that Playwright is in."""
     # Its shared memory is files that it unlinks at once: killed in between, it leaves one.
     with tempfile.TemporaryDirectory() as scratch, sync_playwright() as playwright:
         found = playwright.chromium.launch(
             executable_path=CHROMIUM,
-            # One process for all pages: each of its own would have to start.
+            # One process for all pages: each of its own would have to start. No page lives long
+            # enough to win back what it costs to compile its scripts better.
             args=[
                 "--no-sandbox",
                 "--disable-dev-shm-usage",
                 "--renderer-process-limit=1",
                 "--disable-site-isolation-trials",
+                "--js-flags=--no-opt --no-maglev",
             ],
             env={**os.environ, "TMPDIR": scratch},
         )
-        yield found
+        loop = asyncio._get_running_loop()
+        assert loop is not None
+        with _without_a_loop():
+            yield found, loop
         found.close()
+
+
+@contextmanager
+def _without_a_loop() -> Generator[None]:
+    """Let asyncio run although Playwright, which is asked nothing meanwhile, is in a loop of it."""
+    loop = asyncio._get_running_loop()
+    asyncio._set_running_loop(None)
+    try:
+        yield
+    finally:
+        asyncio._set_running_loop(loop)
+
+
+@pytest.fixture(scope="module")
+def browser(
+    site: Site, started_browser: tuple[Browser, asyncio.AbstractEventLoop]
+) -> Generator[Browser]:
+    """Chromium, for a module: what it is filled with before may need asyncio."""
+    del site
+    found, loop = started_browser
+    asyncio._set_running_loop(loop)
+    yield found
+    asyncio._set_running_loop(None)
 
 
 @dataclass
@@ -284,16 +308,16 @@ def findings(page: Page, *rules: str) -> list[str]:
     if not page.evaluate("() => 'axe' in window"):
         page.evaluate(_AXE.read_text("utf-8"))
     found = cast(
-        "dict[str, list[dict[str, Any]]]",
+        "list[dict[str, Any]]",
         page.evaluate(
-            "rules => axe.run(document, {resultTypes: ['violations'],"
-            " ...(rules.length && {runOnly: rules})})",
+            "async rules => (await axe.run(document, {resultTypes: ['violations'],"
+            " ...(rules.length && {runOnly: rules})})).violations",
             list(rules),
         ),
     )
     return [
         f"{one['id']}: {node['target']} {node['failureSummary']}"
-        for one in found["violations"]
+        for one in found
         if one["impact"] in _SEVERE
         for node in one["nodes"]
     ]
