@@ -43,9 +43,8 @@ def pytest_configure(config: pytest.Config) -> None:
         watch()
     # Texts of the modules that happen to be loaded are no examples: which these are, the order of
     # tests decides, and to look each of them through takes a quarter of the time of a property.
-    if config.getoption("--hypothesis-profile") != "thorough":
-        none = vars(providers)["_local_constants"]
-        pytest.MonkeyPatch().setattr(providers, "_get_local_constants", lambda: none)
+    none = vars(providers)["_local_constants"]
+    pytest.MonkeyPatch().setattr(providers, "_get_local_constants", lambda: none)
     gc.disable()  # collecting makes a great many objects, and no garbage
 
 
