@@ -43,9 +43,8 @@ def pytest_configure(config: pytest.Config) -> None:
         watch()
     # Texts of the modules that happen to be loaded are no examples: which these are, the order of
     # tests decides, and to look each of them through takes a quarter of the time of a property.
-    if config.getoption("--hypothesis-profile") != "thorough":
-        none = vars(providers)["_local_constants"]
-        pytest.MonkeyPatch().setattr(providers, "_get_local_constants", lambda: none)
+    none = vars(providers)["_local_constants"]
+    pytest.MonkeyPatch().setattr(providers, "_get_local_constants", lambda: none)
     gc.disable()  # collecting makes a great many objects, and no garbage
 
 
@@ -82,17 +81,28 @@ def put_in_order(items: list[pytest.Item]) -> Generator[None]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Each worker begins with the slow tests of its share: none ends on one while others idle.
 
-    The first one has all that are alone with Ray, which workers would wait for each other with.
+    The first one has all that are alone with Ray, which workers would wait for each other with; the
+    last one those of the web page, which have one browser, and each module of them one server.
     """
-    items.sort(key=lambda item: "alone_with_ray" not in getattr(item, "fixturenames", ()))
+    items.sort(key=lambda item: (_is_of_the_page(item), not _is_with_ray(item)))
     workers = getattr(config, "workerinput", {"workercount": 1})["workercount"]
     share = max(1, -(-len(items) // workers))
     shares = [items[at : at + share] for at in range(0, len(items), share)]
-    items[:] = [item for part in shares for item in sorted(part, key=_is_quick)]
+    items[:] = [item for part in shares for item in sorted(part, key=_turn)]
 
 
-def _is_quick(item: pytest.Item) -> bool:
-    return not any(item.get_closest_marker(name) for name in ("slow", "soak", "real"))
+def _is_with_ray(item: pytest.Item) -> bool:
+    return "alone_with_ray" in getattr(item, "fixturenames", ())
+
+
+def _is_of_the_page(item: pytest.Item) -> bool:
+    return item.nodeid.startswith("web/")
+
+
+def _turn(item: pytest.Item) -> tuple[bool, bool]:
+    """What others take over from a worker is the end of its share: the page's tests stay whole."""
+    is_quick = not any(item.get_closest_marker(name) for name in ("slow", "soak", "real"))
+    return is_quick, not _is_of_the_page(item)
 
 
 def pytest_collection_finish() -> None:

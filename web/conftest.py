@@ -30,7 +30,7 @@ from playwright.sync_api import (
     expect,
     sync_playwright,
 )
-from tests.command_line import assay, assay_process
+from tests.command_line import assay
 from tests.server_process import ServerProcess
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
@@ -40,6 +40,7 @@ CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "chromium-browser"))),
     None,
 )
+_NO_CHROMIUM = "there is no chromium: apt-get install chromium"
 BUILT = Path(__file__).parent.parent / "src" / "assay" / "server" / "page" / "index.html"
 
 WINDOW: ViewportSize = {"width": 1280, "height": 800}
@@ -70,6 +71,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> _Module
     return _Modules(config, log) if all(one.is_relative_to(here) for one in places) else None
 
 
+def command(home: Path, *args: str, code: int = 0) -> str:
+    """Run a command of `assay` on the store of a directory; what it printed."""
+    with _without_a_loop():
+        done = assay(*args, cwd=home)
+    assert done.returncode == code, done.stderr + done.stdout
+    return done.stdout
+
+
 @dataclass
 class Site:
     """A server with its store.
@@ -81,6 +90,7 @@ class Site:
 
     server: ServerProcess
     http: httpx.Client
+    _sessions: dict[str, httpx.Response] = field(default_factory=dict[str, httpx.Response])
 
     @property
     def home(self) -> Path:
@@ -88,14 +98,8 @@ class Site:
         return self.server.home
 
     def assay(self, *args: str, code: int = 0) -> str:
-        """Run a command of `assay` on the same store; what it printed.
-
-        While Playwright runs, asyncio cannot, and the command has a process of its own.
-        """
-        run = assay if asyncio._get_running_loop() is None else assay_process
-        done = run(*args, cwd=self.home)
-        assert done.returncode == code, done.stderr + done.stdout
-        return done.stdout
+        """Run a command of `assay` on the same store; what it printed."""
+        return command(self.home, *args, code=code)
 
     def post(self, path: str, body: object) -> Any:
         """Ask the API to do something; a path without a slash is of the project `default`."""
@@ -113,6 +117,13 @@ class Site:
         )
         assert answer.status_code == 201, answer.text
 
+    def session(self) -> httpx.Response:
+        """What it told whoever used its one-time link, with a cookie; since it was started."""
+        link = self.server.link
+        if link not in self._sessions:
+            self._sessions[link] = httpx.get(link)
+        return self._sessions[link]
+
     def key(self, role: str, project: str = "default") -> str:
         """A new API key."""
         made = self.post("/api/v1/keys", {"name": role, "role": role, "project": project})
@@ -123,7 +134,7 @@ class Site:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Generator[Site]:
     """A server on an empty store; a module fills it by a fixture of its own."""
     if CHROMIUM is None:
-        pytest.skip("there is no chromium: apt-get install chromium")
+        pytest.skip(_NO_CHROMIUM)
     if not BUILT.exists():
         pytest.skip("the page was not built: make web")
     with (
@@ -133,25 +144,51 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Generator[Site]:
         yield Site(server, http)
 
 
-@pytest.fixture(scope="module")
-def browser(site: Site) -> Generator[Browser]:
-    """Chromium, without a window; for a module, as asyncio cannot run while Playwright does."""
-    del site  # it is filled first, and that may need asyncio
+@pytest.fixture(scope="package")
+def started_browser() -> Generator[tuple[Browser, asyncio.AbstractEventLoop]]:
+    """Chromium, without a window, and the loop of asyncio that Playwright is in."""
+    if CHROMIUM is None:
+        pytest.skip(_NO_CHROMIUM)
     # Its shared memory is files that it unlinks at once: killed in between, it leaves one.
     with tempfile.TemporaryDirectory() as scratch, sync_playwright() as playwright:
         found = playwright.chromium.launch(
             executable_path=CHROMIUM,
-            # One process for all pages: each of its own would have to start.
+            # One process for all pages: each of its own would have to start. No page lives long
+            # enough to win back what it costs to compile its scripts better.
             args=[
                 "--no-sandbox",
                 "--disable-dev-shm-usage",
                 "--renderer-process-limit=1",
                 "--disable-site-isolation-trials",
+                "--js-flags=--no-opt --no-maglev",
             ],
             env={**os.environ, "TMPDIR": scratch},
         )
-        yield found
+        loop = asyncio._get_running_loop()
+        assert loop is not None
+        with _without_a_loop():
+            yield found, loop
         found.close()
+
+
+@contextmanager
+def _without_a_loop() -> Generator[None]:
+    """Let asyncio run although Playwright, which is asked nothing meanwhile, is in a loop of it."""
+    loop = asyncio._get_running_loop()
+    asyncio._set_running_loop(None)
+    try:
+        yield
+    finally:
+        asyncio._set_running_loop(loop)
+
+
+@pytest.fixture(scope="module")
+def browser(started_browser: tuple[Browser, asyncio.AbstractEventLoop]) -> Generator[Browser]:
+    """Chromium, for a module: what the next one is filled with may need asyncio."""
+    found, loop = started_browser
+    asyncio._set_running_loop(loop)
+    yield found
+    asyncio._set_running_loop(None)
 
 
 @dataclass
@@ -240,17 +277,11 @@ def context(browser: Browser) -> Generator[BrowserContext]:
         yield found
 
 
-@pytest.fixture(scope="module")
-def session(site: Site) -> httpx.Response:
-    """What the server tells whoever uses its one-time link, with a cookie."""
-    return httpx.get(site.server.link)
-
-
 @pytest.fixture
-def open_page(site: Site, context: BrowserContext, session: httpx.Response) -> Generator[Opener]:
+def open_page(site: Site, context: BrowserContext) -> Generator[Opener]:
     """Opens pages for whoever used the one-time link; at the end none may have done wrong."""
     opener = Opener(site, context, Watch(site.server.url))
-    opener.be(session)
+    opener.be(site.session())
     yield opener
     for page in context.pages[1:]:
         _forget(page, site.server.url)
@@ -274,7 +305,7 @@ def open_fresh(tmp_path: Path, browser: Browser) -> Generator[Opener]:
         _context(browser) as context,
     ):
         opener = Opener(Site(server, http), context, Watch(server.url))
-        opener.be(httpx.get(server.link))
+        opener.be(opener.site.session())
         yield opener
     assert opener.watch.faults == []
 
@@ -284,16 +315,16 @@ def findings(page: Page, *rules: str) -> list[str]:
     if not page.evaluate("() => 'axe' in window"):
         page.evaluate(_AXE.read_text("utf-8"))
     found = cast(
-        "dict[str, list[dict[str, Any]]]",
+        "list[dict[str, Any]]",
         page.evaluate(
-            "rules => axe.run(document, {resultTypes: ['violations'],"
-            " ...(rules.length && {runOnly: rules})})",
+            "async rules => (await axe.run(document, {resultTypes: ['violations'],"
+            " ...(rules.length && {runOnly: rules})})).violations",
             list(rules),
         ),
     )
     return [
         f"{one['id']}: {node['target']} {node['failureSummary']}"
-        for one in found["violations"]
+        for one in found
         if one["impact"] in _SEVERE
         for node in one["nodes"]
     ]

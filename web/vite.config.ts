@@ -30,6 +30,11 @@ const page: UserConfig = {
         entryFileNames: "assets/[name].js",
         chunkFileNames: "assets/[name].js",
         assetFileNames: "assets/[name][extname]",
+        // What three pages share is one file, for each is asked for anew with its ETag; the editor
+        // of sources is large, and few pages have it.
+        codeSplitting: {
+          groups: [{ name: "shared", minShareCount: 3, test: /^(?!.*(codemirror|lezer))/ }],
+        },
       },
     },
   },

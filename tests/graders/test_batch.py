@@ -567,7 +567,7 @@ def test_attack_what_tables_have_for_nothing_is_no_reference() -> None:
 def test_a_reference_that_is_no_json_is_told_and_grades_nothing() -> None:
     """It was compared as Python shows it, and gave 0."""
     pd: Any = import_module("pandas")
-    odds: list[Any] = [b"4", {"4"}, object(), [object()], float("inf")]
+    odds: list[Any] = [b"4", {"4"}, object(), [object()], float("inf"), [float("nan")]]
     for odd in odds:
         for row in ({"expected": odd}, {"metadata": {"expected": odd}}):
             batch = EXACT.grade_batch_now([{"answer": "4", **row}])

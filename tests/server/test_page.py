@@ -110,6 +110,7 @@ async def test_what_a_browser_loads_first_is_small(site: Site) -> None:
     names |= {"Overview.js"} & {one.name for one in (BUILT / "assets").iterdir()}
     sent = sum(len(gzip.compress((BUILT / "assets" / name).read_bytes())) for name in names)
     assert sent <= FIRST_PAGE_BYTES, f"{sent} bytes of {sorted(names)}"
+    assert len(names) <= 6, "at each visit a browser asks for each of them anew"
 
 
 @each(

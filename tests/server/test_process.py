@@ -212,7 +212,7 @@ async def test_told_to_end_it_ends_in_time_though_functions_sleep(tmp_path: Path
     ("kind", "kills"),
     [
         pytest.param("sqlite", 2, marks=pytest.mark.slow),
-        pytest.param("postgres", 2, marks=pytest.mark.soak),
+        pytest.param("postgres", 1, marks=pytest.mark.soak),
     ],
 )
 async def test_no_acknowledged_grade_or_job_is_lost_to_kill_9(

@@ -37,6 +37,7 @@ _KEPT = [
     ("src/kit.spec.cjs", "tests"),
     ("src/test/java/KitTest.java", "tests"),
     ("sub/makefile", "build configuration"),
+    ("Makefile", "build configuration"),
     ("Cargo.toml", "build configuration"),
     (".cargo/config.toml", "build configuration"),
     ("build.gradle.kts", "build configuration"),

@@ -102,6 +102,16 @@ def test_options_with_texts(answer: str, expected: str, score: float) -> None:
     assert choice_match(answer, expected, choices=TEXTS) == score
 
 
+def test_what_an_option_says_names_no_other_one() -> None:
+    choices = {"A": "", "B": "both or C", "C": "neither"}
+    assert choice_match("The answer is B: both or C.", "B", choices=choices) == 1.0
+
+
+def test_what_is_said_after_a_loose_statement_takes_nothing_back_before_it() -> None:
+    assert choice_match("Answer: A. It must be B. Wait, no.", "A", choices="AB") == 1.0
+    assert choice_match("Answer: A. Wait, no. It must be B.", "B", choices="AB") == 1.0
+
+
 def test_labels_of_other_kinds() -> None:
     assert choice_match("Answer: 2", 2, choices="1234") == 1.0
     assert choice_match("The answer is yes.", "yes", choices=["yes", "no"]) == 1.0
@@ -135,6 +145,13 @@ def test_which_of_several_choices_is_picked_and_where_it_is_extracted() -> None:
 def test_a_bad_question_is_refused(expected: object, options: dict[str, Any]) -> None:
     with pytest.raises(InputError):
         choice_match("A", expected, **options)
+
+
+def test_a_question_that_cannot_be_answered_is_told_with_what_could_be() -> None:
+    with pytest.raises(InputError, match="choices must be 2 to 100 labels, not 1"):
+        choice_match("A", "A", choices="A")
+    with pytest.raises(InputError, match=r"'E' is not one of the choices.*labels: a, b"):
+        choice_match("A", "E", choices="AB")
 
 
 @given(st.text(alphabet="ABCD ()*.,:\n answer is or"))

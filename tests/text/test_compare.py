@@ -70,6 +70,7 @@ def test_contains_any_and_all() -> None:
     assert contains("in 2024", 2024) == 1.0
     assert contains_any("red and blue", ["green", "BLUE"]) == 1.0
     assert contains_any("red and blue", ["green"]) == 0.0
+    assert contains_any("red and blue", ["BLUE"], case_sensitive=True) == 0.0
     assert contains_all("red and blue", ("Red", "BLUE")) == 1.0
     assert contains_all("red and blue", ("Red", "blue"), case_sensitive=True) == 0.0
     assert contains_all("red and blue", {"red", "green"}) == 0.0

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import InputError
-from assay.text import extract_answer
-from assay.text.extract import Pick
+from assay.text import contains, extract_answer
+from assay.text.extract import Pick, in_parts
 from tests.each import each
 
 
@@ -72,6 +74,16 @@ def test_other_places_of_an_answer(text: str, extract: str | None, found: str | 
 )
 def test_pick(text: str, pick: Pick, found: str | None) -> None:
     assert extract_answer(text, "boxed", pick=pick) == found
+
+
+def test_what_to_pick_from_has_to_be_said() -> None:
+    with pytest.raises(InputError, match=r"nothing to pick from.*say with extract="):
+        contains("x", "x", pick="last")
+
+
+def test_a_long_text_is_searched_from_its_first_to_its_last_character() -> None:
+    text = "1" + " x" * 30_000 + " 2"
+    assert [match[0] for match in in_parts(re.compile(r"\d"), text)] == ["1", "2"]
 
 
 @each("extract", ["boxd", "answertag", "json", "(", "", r"(?=x)"])

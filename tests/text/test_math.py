@@ -78,6 +78,11 @@ def test_what_an_author_gets_wrong_is_refused(expected: object, options: dict[st
         math_equal("5", expected, **options)
 
 
+def test_an_expected_answer_of_nothing_is_told() -> None:
+    with pytest.raises(InputError, match="expected is blank"):
+        math_equal("5", " ")
+
+
 def test_without_math_verify_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     def absent(name: str) -> None:
         del name
@@ -446,6 +451,9 @@ def test_any_text_is_read(text: str) -> None:
         (r"\boxed{(x-1)(x+1)}", "x^2-1", None, 1.0),
         (r"\boxed{(x-1)(x+1)}", "x^2-1", "computed", 0.0),
         (r"\boxed{2\sqrt{3}}", r"\sqrt{12}", "computed", 1.0),
+        (r"\boxed{3.1401 \approx 3.14}", "3.1401", None, 1.0),
+        (r"\boxed{[\sin(1), 2)}", r"(\sin(1), 2)", None, 0.0),
+        ("So the answer is between 2 and 3", "3", None, 0.0),
         (r"\boxed{120}", "5!", None, 1.0),
         (r"\boxed{8} or perhaps \boxed{9}", "9", None, 0.0),
         (r"\boxed{8} \boxed{9}", "9", None, 0.0),

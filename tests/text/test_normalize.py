@@ -174,6 +174,7 @@ def test_signs_count(number: object) -> None:
 @example("\u0915\u09be" * 900)  # whose syllables are never cut
 @example("\u1112\u1161\u11ab" * 900)
 @example("e\u0301 word " * 300)
+@example("e" + "\u0301" * 600)  # which are cut anywhere
 def test_composing_in_pieces_is_composing(text: str) -> None:
     for grown in (text, text * 9):
         assert compose(grown) == unicodedata.normalize("NFC", grown)

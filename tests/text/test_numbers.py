@@ -157,6 +157,8 @@ def test_tolerances_are_exact_and_the_wider_holds(
         (" ".join(map(str, range(100))), {"pick": "only"}, 0.0),
         (r"5 \boxed{7 kg}", {"extract": "boxed"}, 1.0),
         ("7", {"extract": "boxed"}, 0.0),
+        (r"\boxed{7} \boxed{5}", {"extract": "boxed", "pick": "first"}, 1.0),
+        ("7, then 5, then 7 again", {"pick": "last"}, 1.0),
     ],
 )
 def test_pick_and_where_it_is_extracted(answer: str, options: dict[str, Any], score: float) -> None:

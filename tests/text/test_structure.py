@@ -175,6 +175,7 @@ def test_json_schema() -> None:
     assert json_schema('{"a": 1} or {"a": 2}', schema, extract="boxed") == 0.0
     assert json_schema(r"\boxed{[1]}", {"type": "array"}, extract="boxed") == 1.0
     assert json_schema("5", schema=True) == 1.0
+    assert json_schema('Here: {"a": 1}', schema, strict=True) == 0.0
 
 
 def test_patterns_run_in_linear_time_and_half_a_character_is_one() -> None:

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
-import os
 import pickle
-import threading
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -134,92 +130,29 @@ def _batch(*scores: float | None) -> Batch:
     return Batch(graded=tuple(graded), seconds=(None,) * len(graded))
 
 
-def test_it_is_asked_from_threads_and_inside_running_loops() -> None:
-    reward, found = Reward(EXACT), list[list[float | None]]()
-    threads = [
-        threading.Thread(target=lambda: found.append(reward.grade_now(ROWS).rewards))
-        for _ in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    async def inside() -> list[float | None]:
-        assert reward.grade_now(ROWS).rewards == [1.0, 0.0, 0.0]  # whoever calls it so waits
-        one, other = await asyncio.gather(reward.grade(ROWS), reward.grade(ROWS[:1]))
-        assert other.rewards == [1.0]
-        return one.rewards
-
-    assert [*found, asyncio.run(inside())] == [[1.0, 0.0, 0.0]] * 5
-
-
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_it_is_asked_in_processes_that_were_forked_or_spawned() -> None:
-    reward = Reward(EXACT, name="mine")
-    reward.grade_now(ROWS)  # so that there is a loop, which a fork does not have
-    read, write = os.pipe()
-    if (child := os.fork()) == 0:
-        os.write(write, repr(reward.grade_now(ROWS).rewards).encode())
-        os._exit(0)
-    os.waitpid(child, 0)
-    assert os.read(read, 100) == b"[1.0, 0.0, 0.0]"
-    os.close(read)
-    os.close(write)
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        assert pool.submit(_asked, pickle.dumps(reward)).result() == ("mine", [1.0, 0.0, 0.0])
-
-
-def _asked(pickled: bytes) -> tuple[str, list[float | None]]:
-    reward: Reward = pickle.loads(pickled)
-    return reward.name, reward.grade_now(ROWS).rewards
-
-
-def test_a_deadline_begins_when_an_items_turn_has_come() -> None:
-    """Ten items that wait for each other take longer than the deadline of each."""
+def test_its_deadline_attempts_and_turns_are_those_of_its_batches() -> None:
+    """What these do, and wherever it is asked: tests/graders/test_batch.py."""
+    never, asked = asyncio.Event(), list[str]()
     at_work = 0
 
-    async def slow(answer: str) -> float:
+    async def shaky(answer: str) -> float:
         nonlocal at_work
+        asked.append(answer)
         at_work += 1
         assert at_work == 1
-        await asyncio.sleep(0.2)
-        at_work -= 1
-        return float(answer)
-
-    reward = Reward(slow, at_once=1, deadline=1.5)
-    batch = reward.grade_now([{"answer": "1"}] * 10)
-    assert batch.rewards == [1.0] * 10
-    assert all(seconds is not None and seconds < 1.5 for seconds in batch.seconds)
-
-
-def test_a_straggler_is_cut_and_has_no_reward() -> None:
-    never = asyncio.Event()
-
-    async def stuck(answer: str) -> float:
-        if answer == "stuck":
-            await never.wait()
-        return 1.0
-
-    rows: list[dict[str, Json]] = [{"answer": "stuck"}, {"answer": "done"}]
-    batch = Reward(stuck, deadline=0.05).grade_now(rows)
-    assert batch.rewards == [None, 1.0]
-    assert batch.graded[0].outcome == "late"
-
-
-def test_only_what_failed_is_tried_again() -> None:
-    asked: list[str] = []
-
-    def shaky(answer: str) -> float:
-        asked.append(answer)
-        if asked.count(answer) < int(answer):
+        try:
+            await (never.wait() if answer == "stuck" else asyncio.sleep(0))
+        finally:
+            at_work -= 1
+        if asked.count(answer) == 1:
             raise ConnectionError("the service is away")
         return 1.0
 
-    rows: list[dict[str, Json]] = [{"answer": "1"}, {"answer": "2"}, {"answer": "9"}]
-    batch = Reward(shaky, attempts=3).grade_now(rows)
-    assert batch.rewards == [1.0, 1.0, None]
-    assert sorted(asked) == ["1", "2", "2", "9", "9", "9"]
+    reward = Reward(shaky, deadline=0.2, attempts=2, at_once=1)
+    batch = reward.grade_now([{"answer": "stuck"}, {"answer": "done"}])
+    assert batch.rewards == [None, 1.0]
+    assert batch.graded[0].outcome == "late"
+    assert asked.count("done") == 2
 
 
 def test_components_have_a_value_for_each_answer() -> None:

@@ -376,7 +376,7 @@ def test_without_a_host_nothing_runs(run: Runner) -> None:
 
 HONEST_LIBRARY = """
 import dataclasses, functools
-from collections import deque, namedtuple
+from collections import UserDict, deque, namedtuple
 from types import SimpleNamespace
 
 @dataclasses.dataclass
@@ -412,6 +412,8 @@ class Column:
 class Evens:
     def __contains__(self, n): return n % 2 == 0
 
+class Row(UserDict): pass
+
 Pair = namedtuple("Pair", "a b")
 def fails(): raise KeyError("k")
 def shout(text): print(text.upper())
@@ -444,6 +446,7 @@ def test_vector(): assert (lib.Vector([1, 2]) == [1, 2]).all()
 def test_column(): assert (lib.Column("a") == 5).sql == "a = 5"
 def test_evens(): assert 4 in lib.Evens() and 3 not in lib.Evens()
 def test_pair(): assert lib.Pair(1, 2) == (1, 2)
+def test_row(): assert [lib.Row(a=1)] == [{"a": 1}] and float("nan") != float("nan")
 def test_generator(): assert 2 in (n for n in range(4))
 def test_chain(): assert 1 < 2 <= 2 < len("abcd")
 def test_helper(): check(2)

@@ -18,6 +18,27 @@ def _is_believed(heard: Heard) -> bool:
 
 
 HONEST = {
+    "tests of the solution's own": (
+        """
+import functools
+class Checks:
+    def test_size(self): assert self.made() == 3
+def test_mode(): assert True
+def counted(function):
+    @functools.wraps(function)
+    def wrapper(*args): return function(*args)
+    return wrapper
+""",
+        """
+from solution import Checks, counted, test_mode
+class TestThree(Checks):
+    def made(self): return 3
+    @counted
+    def test_made(self): assert self.made() == 3
+@counted
+def test_decorated(): assert True
+""",
+    ),
     "deep sizes": (
         """
 import gc, sys, types

@@ -332,14 +332,20 @@ class TestAttacks:
 
     pytestmark = sandboxed
 
-    @pytest.mark.parametrize("cheat", list(CHEATS))
-    async def test_cheat(self, case: Case, cheat: str) -> None:
-        text = CHEATS[cheat]
-        kit = text if "exports.add" in text else f"{STUB}\n{text}"
-        value, tests, flags, _ = await case.grade({"kit.js": kit})
-        assert value == 0.0
-        assert "passed" not in tests.values()
-        assert flags or cheat != "forge_on_the_pipe"
+    async def test_cheats_get_no_test_of_theirs(self, case: Case) -> None:
+        """All of them at once, each in a process of its own, and honest work beside them."""
+        kits, hidden = {"honest.js": HONEST}, dict[str, str]()
+        for name, text in CHEATS.items():
+            kit = text if "exports.add" in text else f"{STUB}\n{text}"
+            kits[f"{name}.js"] = kit.replace("hidden.test.js", f"{name}.test.js")
+        for file in kits:
+            hidden[file.replace(".js", ".test.js")] = HIDDEN.replace("kit.js", file)
+        cmd = f"node --test {' '.join(hidden)}"
+        _, tests, flags, _ = await case.grade(kits, hidden, cmd)
+        passed = [name for name, outcome in tests.items() if outcome == "passed"]
+        assert passed == ["honest.test.js::adds", "honest.test.js::adds nothing"]
+        assert {name.partition(".")[0] for name in tests} == {"honest", *CHEATS}
+        assert "a line of a file's report is not the runner's" in flags, "forge_on_the_pipe"
 
     async def test_hidden_sources_are_empty_on_disk(self, case: Case) -> None:
         kit = "console.log('SIZE', require('fs').statSync('hidden.test.js').size);" + HONEST

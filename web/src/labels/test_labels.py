@@ -39,10 +39,10 @@ def filled(site: Site) -> Site:
 
 
 @pytest.fixture
-def here(site: Site, session: httpx.Response) -> Generator[httpx.Client]:
+def here(site: Site) -> Generator[httpx.Client]:
     """Whoever used the one-time link: on a machine of one's own, anybody labels."""
-    origin = {"Origin": site.server.url}
-    with httpx.Client(base_url=site.server.url, cookies=session.cookies, headers=origin) as client:
+    origin, cookies = {"Origin": site.server.url}, site.session().cookies
+    with httpx.Client(base_url=site.server.url, cookies=cookies, headers=origin) as client:
         yield client
 
 
@@ -254,12 +254,13 @@ def test_twenty_examples_are_labelled_for_a_grader_that_was_never_measured(
     open_page.watch.faults[:] = [one for one in open_page.watch.faults if "422" not in one]
 
 
-def test_a_label_for_a_server_that_is_killed_waits_in_the_form(open_fresh: Opener) -> None:
-    site = open_fresh.site
-    site.upload("capitals", ROWS[:8])
-    page = open_fresh("/p/default/labels/queue?dataset=capitals&field=killed&rater=cleo")
+def test_a_label_for_a_server_that_is_killed_waits_in_the_form(
+    filled: Site, open_page: Opener
+) -> None:
+    site = filled
+    page = open_page("/p/default/labels/queue?dataset=capitals&field=killed&rater=cleo")
     done = page.get_by_test_id("done")
-    expect(done).to_contain_text("0 of 8")
+    expect(done).to_contain_text("0 of 24")
     first = answer_of(page)
     page.keyboard.press("w")
     page.get_by_label("Note").fill("as it says")
@@ -269,25 +270,25 @@ def test_a_label_for_a_server_that_is_killed_waits_in_the_form(open_fresh: Opene
     page.keyboard.press("p")
     alert = page.get_by_role("alert")
     expect(alert).to_contain_text("The label PASS is not saved")
-    expect(done).to_contain_text("0 of 8")
+    expect(done).to_contain_text("0 of 24")
     expect(page.get_by_text("noted: as it says")).to_be_visible()
     assert answer_of(page) == first
     page.context.set_offline(True)  # it is not to ask before it is logged in again
     site.server.start(port=port)
-    open_fresh.be(httpx.get(site.server.link))
+    open_page.be(site.session())
     page.context.set_offline(False)
     alert.get_by_role("button", name="Try again").click()
-    expect(done).to_contain_text("1 of 8")
+    expect(done).to_contain_text("1 of 24")
     expect(alert).to_have_count(0)
     page.keyboard.press("f")
-    expect(done).to_contain_text("2 of 8")
+    expect(done).to_contain_text("2 of 24")
     asked = {"field": "killed"}
     stored = site.http.get("/api/v1/projects/default/labels/items", params=asked).json()["items"]
     assert sorted((one["label"], one["note"]) for row in stored for one in row["said"]) == [
         ("FAIL", ""),
         ("PASS", "as it says"),
     ]
-    open_fresh.forgive("Failed to load resource")
+    open_page.forgive("Failed to load resource")
 
 
 def test_a_label_that_is_refused_says_why_and_another_may_be_given(

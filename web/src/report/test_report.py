@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 from tests.full_case import HOSTILE, write_repair
-from web.conftest import Site, Watch, no_serious_findings
+from web.conftest import Watch, command, no_serious_findings
 from web.src.runs.graded_runs import cell, noisy, store_run
 from web.src.runs.made_runs import add_run, big_run
 
@@ -20,33 +20,35 @@ BUILT = Path(__file__).parents[3] / "src/assay/reports/page/report.js"
 DAY = "2026-11-2{}T09:00:00+00:00"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def runs(site: Site) -> None:
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with everything, a large one, and two to compare, as files."""
     if not BUILT.exists():
         pytest.skip("the report's page was not built: make web")
+    home = tmp_path_factory.mktemp("report")
     with FakeJudge() as fake:
-        write_repair(site.home, model=fake.model)
-        site.assay("run", "evals", "--name", "kit", code=1)
-    site.assay("report", "kit", "--html", "kit.html", code=1)
-    add_run(site.home, *big_run())
-    site.assay("report", "big", "--html", "big.html", code=3)
-    store_run(site.home, "20261121-a", noisy(30), label="main", created_at=DAY.format(1))
+        write_repair(home, model=fake.model)
+        command(home, "run", "evals", "--name", "kit", code=1)
+    command(home, "report", "kit", "--html", "kit.html", code=1)
+    add_run(home, *big_run())
+    command(home, "report", "big", "--html", "big.html", code=3)
+    store_run(home, "20261121-a", noisy(30), label="main", created_at=DAY.format(1))
     worse = [*noisy(30, gain=-0.2), cell(HOSTILE, {HOSTILE: 0.0}, answer=HOSTILE, reason=HOSTILE)]
-    store_run(site.home, "20261122-b", worse, label=HOSTILE, created_at=DAY.format(2))
-    site.assay("compare", "20261121-a", "20261122-b", "--html", "both.html")
+    store_run(home, "20261122-b", worse, label=HOSTILE, created_at=DAY.format(2))
+    command(home, "compare", "20261121-a", "20261122-b", "--html", "both.html")
+    return home
 
 
 @pytest.fixture
-def open_file(site: Site, browser: Browser) -> Generator[Callable[[str], Page]]:
+def open_file(home: Path, browser: Browser) -> Generator[Callable[[str], Page]]:
     """Opens files in a browser of somebody else; at the end none may have done wrong."""
-    with _opening(site, browser) as opening:
+    with _opening(home, browser) as opening:
         yield opening
 
 
 @contextmanager
 def _opening(
-    site: Site, browser: Browser, *, runs_scripts: bool = True
+    home: Path, browser: Browser, *, runs_scripts: bool = True
 ) -> Generator[Callable[[str], Page]]:
     context = browser.new_context(
         viewport={"width": 1280, "height": 800},
@@ -54,12 +56,12 @@ def _opening(
         java_script_enabled=runs_scripts,
     )
     context.set_default_timeout(15_000)
-    watch = Watch(f"file://{site.home}")
+    watch = Watch(f"file://{home}")
 
     def opening(name: str) -> Page:
         page = context.new_page()
         watch.on(page)
-        page.goto(f"file://{site.home}/{name}")
+        page.goto(f"file://{home}/{name}")
         return page
 
     yield opening
@@ -158,8 +160,8 @@ def test_on_paper_everything_is_unfolded(open_file: Callable[[str], Page]) -> No
     expect(page.get_by_role("tab", name="Cells")).to_be_visible()
 
 
-def test_without_scripts_the_verdict_and_the_cells_are_read(site: Site, browser: Browser) -> None:
-    with _opening(site, browser, runs_scripts=False) as opening:
+def test_without_scripts_the_verdict_and_the_cells_are_read(home: Path, browser: Browser) -> None:
+    with _opening(home, browser, runs_scripts=False) as opening:
         page = opening("kit.html")
         expect(page.locator("#told")).to_contain_text("✗ FAIL: ")
         expect(page.locator("#told")).to_contain_text("kit · replay · fix · trial 1")

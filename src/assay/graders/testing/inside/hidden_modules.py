@@ -146,6 +146,19 @@ class Compiler:
     def __init__(self, check: EqualityCheck, rewrite: RewriteAsserts | None) -> None:
         self._check = check
         self._rewrite = rewrite
+        self._compiled: dict[str, CodeType] = {}
+
+    def defines(self, path: str, names: Sequence[str]) -> bool:
+        """Whether a compiled file has a definition by these names, each within the one before."""
+        found = [self._compiled[path]] if path in self._compiled else []
+        for name in names:
+            found = [
+                one
+                for code in found
+                for one in code.co_consts
+                if isinstance(one, CodeType) and one.co_name == name
+            ]
+        return bool(found)
 
     def compile(self, source: str | bytes, path: str) -> CodeType | SyntaxError:
         """Compile a source; an error is kept until somebody imports it."""
@@ -156,9 +169,11 @@ class Compiler:
             if self._rewrite:
                 self._rewrite(tree, b"", path)
             check_equalities(tree)
-            return compile(tree, path, "exec", dont_inherit=True)
+            code = compile(tree, path, "exec", dont_inherit=True)
         except (SyntaxError, ValueError, RecursionError) as error:
             return error if isinstance(error, SyntaxError) else SyntaxError(f"{path}: {error}")
+        self._compiled[path] = code
+        return code
 
     def execute(self, code: CodeType, space: dict[str, object]) -> None:
         """Run compiled code in a namespace."""

@@ -275,6 +275,13 @@ class _Reporter:
         self._session.result(name, outcome, seconds, message, marked=marked)
 
     @_WRAPPER
+    def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Generator[None, object, None]:
+        classes = [one.name for one in pyfuncitem.listchain() if isinstance(one, pytest.Class)]
+        names = [*classes, _function_name(pyfuncitem)]
+        self._session.check_test(os.path.realpath(pyfuncitem.path), names, pyfuncitem.obj)
+        yield
+
+    @_WRAPPER
     def pytest_runtest_call(self) -> Generator[None, pluggy.Result[None], None]:
         outcome = yield
         self._raised = _error_of(outcome)

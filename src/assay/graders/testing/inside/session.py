@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 _Test = TypeVar("_Test")
 _FAILED = ("failed", "error")
+_MOST_WRAPPERS = 20
+"""How many decorators of a test are looked through."""
 _FUNCTIONS = (FunctionType, type, staticmethod, classmethod, property)
 _CONDITIONS = ((sys, "platform"), (sys, "version_info"), (os, "name"))
 """What authors ask when they leave out a test."""
@@ -162,6 +164,23 @@ class RunnerSession:
         real = os.path.realpath(path)
         inside = real.startswith(self.root + os.sep) and not real.startswith(sys.prefix + os.sep)
         return path.startswith(os.sep) and not inside
+
+    def check_test(self, path: str, names: list[str], test: object) -> None:
+        """Report a function of the submission's in the place of a test that a file defines.
+
+        A test that is imported or inherited from the submission is as its author wants it.
+        """
+        function = cast("FunctionType", getattr(test, "__func__", test))
+        for _ in range(_MOST_WRAPPERS):
+            function = getattr(function, "__wrapped__", function)
+        own = getattr(getattr(function, "__code__", None), "co_filename", "")
+        if (
+            self._judge is None
+            and own.startswith(self.root + os.sep)
+            and not self._is_authors(own)
+            and self._compiler.defines(path, names)
+        ):
+            self.tamper(f"the submission ran its own code as a test: {names[-1]}")
 
     def tamper(self, what: str) -> None:
         """Tell of a sign of tampering, once."""

@@ -157,8 +157,7 @@ class _Names:
 
     def id(self, case: unittest.TestCase) -> str:
         """The id of a test."""
-        classes = type(case).__qualname__.rpartition("<locals>.")[2].split(".")
-        return "::".join([self._session.relative(self.file(case)), *classes, _method(case)])
+        return "::".join([self._session.relative(self.file(case)), *_classes(case), _method(case)])
 
     def is_failure(self, part: object) -> bool:
         """Whether it stands for a module that could not be loaded."""
@@ -207,6 +206,8 @@ class _Result(unittest.TextTestResult):
             return
         if not self._names.is_failure(test):
             self._session.start(self._names.id(test))
+            names = [*_classes(test), _method(test)]
+            self._session.check_test(self._names.file(test), names, getattr(test, names[-1], None))
         super().startTest(test)
 
     def stopTest(self, test: unittest.TestCase) -> None:  # noqa: N802 - unittest's name
@@ -276,6 +277,10 @@ class _Result(unittest.TextTestResult):
 def _text(caught: _Caught) -> str:
     kind, error = caught[0], caught[1]
     return f"{kind.__name__}: {error}" if kind else ""
+
+
+def _classes(case: unittest.TestCase) -> list[str]:
+    return type(case).__qualname__.rpartition("<locals>.")[2].split(".")
 
 
 def _method(case: object) -> str:

@@ -1,1 +1,1 @@
-import{t as e}from"./jsx-runtime.js";var t=e(),n=/Mac|iP/.test(navigator.platform)?`⌘`:`Ctrl `;function r({children:e}){return(0,t.jsx)(`span`,{"aria-hidden":`true`,className:`font-mono text-xs font-normal pointer-coarse:hidden`,children:e})}export{n,r as t};
+import{Jr as e}from"./shared.js";var t=e(),n=/Mac|iP/.test(navigator.platform)?`⌘`:`Ctrl `;function r({children:e}){return(0,t.jsx)(`span`,{"aria-hidden":`true`,className:`font-mono text-xs font-normal pointer-coarse:hidden`,children:e})}export{n,r as t};

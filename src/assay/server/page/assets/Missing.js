@@ -1,1 +1,1 @@
-import{n as e}from"./Button.js";import{C as t}from"./index.js";import{t as n}from"./jsx-runtime.js";var r=n();function i(){return(0,r.jsx)(t,{title:`There is no such page`,tab:`No such page`,children:(0,r.jsx)(e,{to:`/`,children:`Go to the overview`})})}export{i as default};
+import{Jr as e,on as t,pn as n}from"./shared.js";var r=e();function i(){return(0,r.jsx)(t,{title:`There is no such page`,tab:`No such page`,children:(0,r.jsx)(n,{to:`/`,children:`Go to the overview`})})}export{i as default};

@@ -1,1 +1,0 @@
-import{t as e}from"./Button.js";import{D as t}from"./index.js";import{t as n}from"./jsx-runtime.js";var r=n();function i({name:n,text:i}){let[a,o]=t();return(0,r.jsx)(e,{icon:a?`pass`:`copy`,onPress:()=>o(i()),children:a?`Copied`:n})}export{i as t};

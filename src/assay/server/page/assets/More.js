@@ -1,1 +1,0 @@
-import{t as e}from"./Button.js";import{t}from"./jsx-runtime.js";var n=t();function r({found:t,what:r}){return t.hasNextPage?(0,n.jsx)(`div`,{className:`mt-4`,children:(0,n.jsx)(e,{isDisabled:t.isFetching,onPress:()=>void t.fetchNextPage(),children:r})}):null}export{r as t};

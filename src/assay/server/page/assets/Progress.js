@@ -1,2 +1,0 @@
-import{d as e}from"./figures.js";import{t}from"./jsx-runtime.js";var n=t();function r({done:t,total:r,noun:i}){return(0,n.jsx)(`progress`,{value:t,max:Math.max(r,1),"aria-label":`${e(t)} of ${e(r)} ${i}`,className:`block h-1.5 w-full min-w-16 appearance-none overflow-hidden rounded-full border-0 bg-fill
-        [&::-moz-progress-bar]:bg-accent [&::-webkit-progress-bar]:bg-fill [&::-webkit-progress-value]:bg-accent`})}export{r as t};

@@ -1,1 +1,0 @@
-import{t as e}from"./jsx-runtime.js";var t=e();function n({title:e,beside:n,children:r}){return(0,t.jsxs)(`div`,{className:`min-w-0`,children:[(0,t.jsxs)(`div`,{className:`mb-1.5 flex flex-wrap items-baseline justify-between gap-x-4`,children:[(0,t.jsx)(`h3`,{className:`m-0 text-sm font-medium text-soft`,children:e}),n]}),r]})}export{n as t};

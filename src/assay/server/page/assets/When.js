@@ -1,1 +1,0 @@
-import{a as e,i as t}from"./figures.js";import{t as n}from"./jsx-runtime.js";var r=n();function i({at:n}){return n?(0,r.jsx)(`time`,{dateTime:n,title:e(n),className:`whitespace-nowrap`,children:t(n)}):`–`}export{i as t};

@@ -1,1 +1,0 @@
-import{C as e,d as t,f as n}from"./client.js";function r(r,i){return t({...r,enabled:!0,suspense:!0,throwOnError:n,placeholderData:void 0},e,i)}function i(e,t){let n=r({queryKey:e,queryFn:({signal:e,pageParam:n})=>t(n?{after:n}:{},e),initialPageParam:``,getNextPageParam:e=>e.next});return{...n,items:n.data.pages.flatMap(e=>e.items)}}export{i as t};

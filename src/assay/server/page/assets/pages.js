@@ -1,1 +1,0 @@
-async function e(e,t,n){let r=[...e.items],i=e.next;for(;i!==null&&r.length<t;){let e=await n({limit:Math.min(t-r.length,200),after:i});r.push(...e.items),i=e.next}return{...e,items:r,next:i}}async function t(t){return(await e(await t({limit:200}),5e3,t)).items}export{e as n,t};
