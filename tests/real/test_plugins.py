@@ -11,6 +11,7 @@ import pytest
 
 from tests.children import printed
 from tests.command_line import assay, cells
+from tests.real.in_turn import IN_TURN, parts
 
 _ROOT = Path(__file__).parents[2]
 _EXAMPLES = _ROOT / "examples" / "plugins"
@@ -34,8 +35,30 @@ _ALONE = {"COLUMNS": "200", "DEEPEVAL_TELEMETRY_OPT_OUT": "1", "MLFLOW_DISABLE_T
 _OUTCOMES = ["1.0 None separate", "0.0 None separate", "nan scoring_failed None"]
 
 
+_SAMPLES = """\
+import asyncio
+
+from inspect_ai.model import ChatCompletionChoice, ChatMessageAssistant, ModelOutput
+from inspect_ai.scorer import Target
+from inspect_ai.solver import TaskState
+
+from assay.plugins.inspect import scorer
+
+score = scorer("graders.yaml")
+for text, kept in (("Lima", None), ("a\\ud800", None), ("Lima", {"raw": b"\\xff"})):
+    message = ChatMessageAssistant(content=text, metadata=kept)
+    output = ModelOutput(model="m", choices=[ChatCompletionChoice(message=message)])
+    state = TaskState("m/m", 1, 1, "?", [message], output=output)
+    found = asyncio.run(score(state, Target("Lima")))
+    print(found.value, found.explanation.count("it cannot be read: UnicodeDecodeError"))
+"""
+
+
 def test_inspect_scores_a_task_and_a_log_and_assay_grades_the_log(tmp_path: Path) -> None:
-    mean, *samples = _printed(tmp_path, "python", "inspect_task.py").splitlines()
+    (tmp_path / "samples.py").write_text(_SAMPLES, "utf-8")
+    task, read = parts(_printed(tmp_path, "python", "-c", IN_TURN, "inspect_task.py", "samples.py"))
+    assert read.splitlines() == ["1.0 0", "0.0 0", "nan 1"], "what cannot be read is unscored"
+    mean, *samples = task.splitlines()
     assert mean == "mean 0.5: 2 scored, 1 unscored"
     assert [line for line in samples if line.endswith(("separate", "None"))] == _OUTCOMES
     assert "there is no expected here" in "\n".join(samples)
@@ -62,19 +85,6 @@ def test_pydantic_evals_reports_scores_failures_and_neither(tmp_path: Path) -> N
     ]
 
 
-def test_mlflow_records_feedback_errors_and_nothing(tmp_path: Path) -> None:
-    said = _printed(tmp_path, "python", "mlflow_evaluate.py")
-    assert "{'capital/mean': np.float64(0.5)}" in said
-    found = sorted(line for line in said.splitlines() if line.startswith(("capital ", "never ")))
-    error = "('ERROR', \"'substring' comes from expected: there is no expected here\")"
-    assert found == [
-        "capital 0.0 None separate",
-        "capital 1.0 None separate",
-        f"capital None {error} None",
-    ]
-    assert "  parameters: substring: Lima" in said
-
-
 _ANSWERS = """\
 from assay.plugins.mlflow import scorer
 
@@ -91,37 +101,23 @@ for said, right in [
 """
 
 
-def test_attack_no_answer_leaves_the_mean_of_mlflow_by_its_type(tmp_path: Path) -> None:
+def test_mlflow_records_feedback_errors_and_nothing(tmp_path: Path) -> None:
     (tmp_path / "same.yaml").write_text("- {type: exact_match}\n", "utf-8")
     (tmp_path / "answers.py").write_text(_ANSWERS, "utf-8")
-    said = _printed(tmp_path, "python", "answers.py").splitlines()
+    scripts = ("mlflow_evaluate.py", "answers.py")
+    said, attacked = parts(_printed(tmp_path, "python", "-c", IN_TURN, *scripts))
+    # An attack: no answer leaves the mean by its type.
     scores = [1, 1, 1, 0, 0, 0, 0, 0, 1, 1, 0, 0]
-    assert said == [f"{score:.1f} None" for score in scores]
-
-
-_SAMPLES = """\
-import asyncio
-
-from inspect_ai.model import ChatCompletionChoice, ChatMessageAssistant, ModelOutput
-from inspect_ai.scorer import Target
-from inspect_ai.solver import TaskState
-
-from assay.plugins.inspect import scorer
-
-score = scorer("graders.yaml")
-for text, kept in (("Lima", None), ("a\\ud800", None), ("Lima", {"raw": b"\\xff"})):
-    message = ChatMessageAssistant(content=text, metadata=kept)
-    output = ModelOutput(model="m", choices=[ChatCompletionChoice(message=message)])
-    state = TaskState("m/m", 1, 1, "?", [message], output=output)
-    found = asyncio.run(score(state, Target("Lima")))
-    print(found.value, found.explanation.count("it cannot be read: UnicodeDecodeError"))
-"""
-
-
-def test_a_sample_of_inspect_that_cannot_be_read_is_unscored(tmp_path: Path) -> None:
-    (tmp_path / "samples.py").write_text(_SAMPLES, "utf-8")
-    said = _printed(tmp_path, "python", "samples.py").splitlines()
-    assert said == ["1.0 0", "0.0 0", "nan 1"]
+    assert attacked.splitlines() == [f"{score:.1f} None" for score in scores]
+    assert "{'capital/mean': np.float64(0.5)}" in said
+    found = sorted(line for line in said.splitlines() if line.startswith(("capital ", "never ")))
+    error = "('ERROR', \"'substring' comes from expected: there is no expected here\")"
+    assert found == [
+        "capital 0.0 None separate",
+        "capital 1.0 None separate",
+        f"capital None {error} None",
+    ]
+    assert "  parameters: substring: Lima" in said
 
 
 def test_deepeval_fails_what_is_wrong_and_raises_what_cannot_be_graded(tmp_path: Path) -> None:

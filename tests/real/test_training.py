@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.children import Children, printed
+from tests.real.in_turn import IN_TURN, parts
 from tests.served_environment import serve_process
 
 _ROOT = Path(__file__).parents[2]
@@ -32,17 +33,6 @@ _ALONE = {
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 
-_EACH = """\
-import os, runpy, sys
-for script in sys.argv[1:]:
-    sys.argv = script.split("\t")
-    sys.path[0] = os.path.dirname(sys.argv[0])
-    print("==", flush=True)
-    runpy.run_path(sys.argv[0], run_name="__main__")
-"""
-"""Runs several examples in one process: to import what a trainer needs takes seconds."""
-
-
 def _printed(package: str, folder: Path, *scripts: Sequence[str]) -> list[list[str]]:
     """The lines that each example prints; without a package, in assay's own environment."""
     python = str(_ROOT / ".bench" / package / "bin" / "python") if package else sys.executable
@@ -50,8 +40,8 @@ def _printed(package: str, folder: Path, *scripts: Sequence[str]) -> list[list[s
         pytest.skip(f"{package} is not installed; sh tools/agents.sh installs it")
     env = {"HOME": str(folder), "PATH": os.environ["PATH"], "LANG": "C.UTF-8", **_ALONE}
     given = ["\t".join([str(_EXAMPLES / script), *words]) for script, *words in scripts]
-    said = printed([python, "-c", _EACH, *given], cwd=folder, env=env, seconds=280)
-    return [part.strip().splitlines() for part in said.split("==\n")[1:]]
+    said = printed([python, "-c", IN_TURN, *given], cwd=folder, env=env, seconds=280)
+    return [part.strip().splitlines() for part in parts(said)]
 
 
 def _steps(lines: list[str]) -> list[Any]:
