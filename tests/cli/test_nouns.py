@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,7 +18,7 @@ from assay.scoring.graded import Graded
 from assay.scoring.records import as_json
 from assay.service.local import ask, local_desk
 from assay.service.traces import new_spans, receive
-from assay.store import Catalog, Database, Datasets, Jobs, ScoreRecord, TraceLimits
+from assay.store import Catalog, Database, Datasets, Jobs, ScoreRecord, Scores, TraceLimits
 from assay.store.records import RunRecord
 from assay.store.runs import Store
 from tests.command_line import assay, result
@@ -29,7 +31,7 @@ VERBS = [(noun, verb) for noun, found in NOUNS.items() for verb in found.verbs]
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A project with two of most things; the job was cancelled after a row."""
+    """A project with two of most things, and old scores; the job was cancelled after a row."""
     with Database.open(tmp_path / ".assay") as database:
         graders = Catalog(database)
         graders.create("default", "g", kind="custom", definition={}, digest="d1")
@@ -45,6 +47,10 @@ def root(tmp_path: Path) -> Path:
             spans = agent_spans(trace=trace)[: 3 if trace[0] == "b" else 4]
             kept, _ = new_spans(sent_spans(otlp_request(spans)), TraceLimits())
             receive(local_desk(database, "default"), kept, TraceLimits())
+        database.clock = lambda: datetime(2026, 1, 1, tzinfo=UTC)
+        for grader in ("g@1", "h@1"):
+            old = ScoreRecord(item="old", graded=replace(graded, grader=grader))
+            Scores(database).add("default", [old])
     with Store.open(str(tmp_path / ".assay")) as store:
         when = "2026-11-20T09:00:00+00:00"
         run = RunRecord(id="20261120-a", created_at=when, label="night", config={}, planned=1)
@@ -119,7 +125,8 @@ CHANGES: list[tuple[tuple[str, ...], object]] = [
     (("traces", "delete", "--before", "2020-01-01", "--yes"), {"deleted": 0}),
     (("jobs", "cancel", "JOB"), {"status": "cancelled"}),
     (("jobs", "delete", "JOB", "--yes"), {"deleted": ["JOB"]}),
-    (("scores", "delete", "--before", "1h", "--yes"), {"deleted": 0}),
+    (("scores", "delete", "--before", "2026-01-01", "--yes"), {"deleted": 0}),
+    (("scores", "delete", "--before", "1h", "--grader", "g", "--yes"), {"deleted": 1}),
     (("projects", "create", "qa", "--name", "Q"), {"key": "qa", "name": "Q"}),
     (("projects", "limit", "default", "--at-once", "3"), {"gradings_at_once": 3}),
     (("keys", "create", "ci", "--expires", "1w"), {"name": "ci", "role": "editor"}),
