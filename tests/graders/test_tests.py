@@ -537,9 +537,11 @@ class TestPytest:
 
     async def test_unittest_reports_too(self, case: Case) -> None:
         source = (
-            "import unittest\nfrom kit import add, double\n\n\nclass T(unittest.TestCase):\n"
+            "import sys, unittest\nfrom kit import add, double\n\n\nclass T(unittest.TestCase):\n"
             "    def test_add(self):\n        self.assertEqual(add(2, 3), 5)\n\n"
-            "    def test_double(self):\n        self.assertEqual(double(4), 8)\n"
+            "    def test_double(self):\n        self.assertEqual(double(4), 8)\n\n"
+            "    @unittest.skipIf(sys.platform != 'win32', 'elsewhere')\n"
+            "    def test_elsewhere(self):\n        self.fail()\n"
         )
         hidden = case.hide("test_unit.py", source)
         for left, value in (({}, 0.0), ({"kit.py": HALF}, 0.5), ({"kit.py": HONEST}, 1.0)):

@@ -31,6 +31,8 @@ _KEPT = [
     ("\uff43onftest.py", "test runner configuration"),
     ("jest.config.mjs", "test runner configuration"),
     ("setup.cfg", "test runner configuration"),
+    ("tox.ini", "test runner configuration"),
+    ("pyproject.toml", "build configuration"),
     ("test_mathkit.py", "tests"),
     ("pkg/kit_test.go", "tests"),
     ("src/kit.test.tsx", "tests"),
@@ -44,6 +46,7 @@ _KEPT = [
     ("evil.pth", "start-up hooks"),
     ("node_modules/.bin/jest", "installed packages"),
     ("lib/helper.jar", "installed packages"),
+    ("plug.egg-info/entry_points.txt", "installed packages"),
     ("pkg/__pycache__/mod.cpython-311.pyc", "caches and build output"),
     (".git/hooks/post-checkout", "version control"),
 ]
