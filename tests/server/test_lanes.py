@@ -267,7 +267,7 @@ def test_a_client_that_goes_away_frees_its_place_and_its_work_stops(
 
         def wait_for(waiting: int) -> None:
             stands = f'assay_project_gradings{{project="default",state="waiting"}} {waiting}.0'
-            until(lambda: stands in httpx.get(f"{server.url}/metrics").text)
+            until(lambda: stands in httpx.get(f"{server.url}/metrics").text, every=0.05)
 
         try:
             for _ in range(8 if waits else 1):
