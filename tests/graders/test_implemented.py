@@ -311,6 +311,7 @@ UNEARNED: dict[str, dict[str, dict[str, str | Tree]]] = {
         "kit.py: parse was a stub and is gone": {
             "only_a_hidden_copy": {".hidden/kit.py": BOTH},
             "only_a_method": _in("class X:\n", BOTH),
+            "moved_as_it_was": {"kit.py": "from zz import *\n", "zz.py": KIT},
         },
         "kit.py: parse, line 2: is a stub": {
             "itself_wrapped": f"import functools\n{KIT}parse = functools.cache(parse)\n"
