@@ -201,6 +201,14 @@ def test_files_of_the_workspace_shadow_nothing_of_the_runner(run: Runner, runner
     assert len(heard.passed) == 2, heard.output
 
 
+def test_a_start_up_hook_that_installed_packages_lead_to_is_not_run(run: Runner) -> None:
+    """Such as packages that are installed as a link to the workspace."""
+    files = {"mathkit.py": HONEST, "sitecustomize.py": "import os; os._exit(0)\n"}
+    env = {"PYTHONPATH": str(run.place / "workspace")}
+    heard = run(files, {"test_hidden.py": TESTS}, "-q", env=env, cold=True)
+    assert heard.passed == {ADD, PRIME, FIB}, heard.output
+
+
 def test_an_entry_point_of_the_workspace_is_no_plugin(run: Runner) -> None:
     files = {
         "mathkit.py": WRONG,
