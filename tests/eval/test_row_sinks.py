@@ -193,6 +193,21 @@ def test_actors_elsewhere_make_the_same_and_a_row_over_which_they_die_is_an_erro
             assert "workers died over it" in str(kept(place))
 
 
+def test_what_is_refused_before_its_first_row_is_no_run(tmp_path: Path) -> None:
+    """It would be the latest one."""
+    data, graders = write(tmp_path), (GraderSpec(type="exact_match"),)
+
+    def refuse(store: Store) -> None:
+        with plan_rows(str(data), graders, RowStore(store)):
+            assert store.runs().items
+            raise InputError("refused")
+
+    with Store.open(str(tmp_path / "store")) as store:
+        with pytest.raises(InputError, match="refused"):
+            refuse(store)
+        assert not store.runs().items
+
+
 @pytest.mark.parametrize("few", [0, 10_000])
 @pytest.mark.parametrize("way", WAYS)
 def test_the_rows_of_what_costs_are_all_read_before_the_first_is_graded(
