@@ -293,11 +293,15 @@ test('late', async () => strictEqual((await import('../kit.mjs')).add(1, 1), 2))
         assert (value, len(tests)) == (1.0, 2)
 
     async def test_a_script_without_tests_is_one_test(self, case: Case) -> None:
-        hidden = {"test-it.js": "require('assert').equal(require('./kit').add(1, 2), 3)"}
+        asks = "require('assert').equal(await require('./kit').add(1, 2), 3)"
+        hidden = {"test-it.js": asks.replace("await ", "")}
+        hidden["test-late.js"] = f"(async () => {asks})()"
         value, tests, _, _ = await case.grade({"kit.js": HONEST}, hidden, cmd="node --test")
-        assert (value, tests) == (1.0, {"test-it.js": "passed"})
-        value, _, _, _ = await case.grade({"kit.js": STUB}, hidden, cmd="node --test")
-        assert value == 0.0
+        assert (value, tests) == (1.0, dict.fromkeys(hidden, "passed"))
+        hears = "for (const name of ['uncaughtException', 'unhandledRejection'])"
+        for kit in (STUB, f"{hears} process.on(name, () => {{}});\n{STUB}"):
+            value, _, _, _ = await case.grade({"kit.js": kit}, hidden, cmd="node --test")
+            assert value == 0.0
 
     async def test_a_name_pattern_selects(self, case: Case) -> None:
         cmd = "node --test --test-name-pattern=nothing hidden.test.js"
