@@ -1,7 +1,8 @@
-"""Listening sockets: who can reach an address, and how a port is opened."""
+"""Listening sockets: who can reach an address, how a port is opened, and who connects to it."""
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import socket
 
@@ -40,3 +41,24 @@ def listen(host: str, port: int) -> socket.socket:
             f"cannot listen on {host}:{port}: {reason}", hint="choose another port, or 0"
         ) from error
     return opened
+
+
+async def accepted(listener: socket.socket) -> socket.socket:
+    """Take the next connection of a socket that does not block; whoever is cancelled took none.
+
+    A connection that `loop.sock_accept` or `loop.create_server` has just taken when they are ended
+    is open until it is garbage.
+
+    Raises:
+        OSError: If it broke off, or the process has too much open.
+    """
+    loop = asyncio.get_running_loop()
+    is_there = asyncio.Event()
+    loop.add_reader(listener, is_there.set)
+    try:
+        await is_there.wait()
+    finally:
+        loop.remove_reader(listener)
+    connection, _ = listener.accept()
+    connection.setblocking(False)
+    return connection

@@ -8,9 +8,12 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import socket
 import subprocess
 import urllib.error
+import urllib.parse
 import urllib.request
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -296,6 +299,15 @@ class Parser:
 def compile(form):
     return Parser()
 """
+
+
+def test_whoever_connects_as_it_ends_is_hung_up_on() -> None:
+    for _ in range(20):
+        with FakeModel(["yes"]) as fake:
+            address = urllib.parse.urlsplit(fake.model)
+            client = socket.create_connection((str(address.hostname), int(address.port or 0)), 60)
+        with client, suppress(ConnectionResetError):
+            assert client.recv(1) == b""
 
 
 def test_the_solver_repairs_what_is_broken(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from assay.gateway.gateway import Gateway, refusal
 from assay.models.passing import Passed, tokens_asked
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
+from assay.sockets import accepted
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -80,7 +81,7 @@ class GatewayDoor:
             listener.listen(_BACKLOG)
             while True:
                 try:
-                    connection, _ = await loop.sock_accept(listener)
+                    connection = await accepted(listener)
                 except OSError:  # it broke off; or this process has too much open
                     await asyncio.sleep(_AGAIN_SECONDS)
                     continue

@@ -9,8 +9,9 @@ import struct
 import threading
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
+from assay.sockets import accepted
 from assay.testing.faults import HttpResponse
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 _SLOW_PIECES = 8
 _GRACE_SECONDS = 0.01
+_AGAIN_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +85,13 @@ class HttpServer:
         self._loop = asyncio.get_running_loop()
         self._ended = asyncio.Event()
         served = web.Server(self._answer, access_log=None)
-        server = await self._loop.create_server(served, sock=listener, backlog=1024)
-        is_ready.set()
-        await self._ended.wait()
-        server.close()
+        listener.setblocking(False)
+        with listener:
+            accepting = asyncio.create_task(_accept(listener, served))
+            is_ready.set()
+            await self._ended.wait()
+            accepting.cancel()
+            await asyncio.wait({accepting})
         await served.shutdown(_GRACE_SECONDS)
         await asyncio.sleep(0)  # a round of the loop, in which connections are closed
 
@@ -118,6 +123,17 @@ class HttpServer:
             await asyncio.sleep(found.seconds / _SLOW_PIECES)
             await sent.write(found.body[start : start + size])
         return sent
+
+
+async def _accept(listener: socket.socket, served: web.Server) -> NoReturn:
+    loop = asyncio.get_running_loop()
+    while True:
+        try:
+            connection = await accepted(listener)
+        except OSError:
+            await asyncio.sleep(_AGAIN_SECONDS)
+            continue
+        await loop.connect_accepted_socket(served, connection)
 
 
 def _reset(request: web.BaseRequest) -> None:
