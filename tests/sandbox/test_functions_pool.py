@@ -451,3 +451,30 @@ def test_parent_and_child_of_a_fork_both_go_on() -> None:
         check=False,
     )
     assert done.stdout == "both\n", done.stderr
+
+
+_KILLED = """
+import ctypes, os, signal, time
+from assay.sandbox.functions.launch import launch
+ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # who loses its parent comes to us
+launch("bwrap").kill()
+for number in range(120):
+    host = os.fork()
+    if not host:
+        launch("bwrap")
+        time.sleep(600)
+    time.sleep(number % 24 / 3_000)
+    os.kill(host, signal.SIGKILL)
+signal.alarm(30)
+while True:
+    try:
+        os.wait()
+    except ChildProcessError:
+        break
+"""
+
+
+@pytest.mark.slow
+def test_no_worker_outlives_a_host_that_is_killed_while_it_starts_one() -> None:
+    """At any moment of the start; bubblewrap itself, when it ended early, left one in thirty."""
+    subprocess.run([sys.executable, "-c", _KILLED], check=True)

@@ -46,6 +46,7 @@ VARIABLES = {
 _NAMESPACES = ("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts")
 _STOP_SECONDS = 2.0
 _STRAYS_SECONDS = 0.05
+_NAP_SECONDS = 0.0005
 _STDERR_BYTES = 4096
 _numbers = itertools.count()
 
@@ -57,8 +58,6 @@ class Launched:
     process: subprocess.Popen[bytes]
     control: socket.socket
     tier: str
-    # Where bubblewrap says who the worker is; -1 where ``process`` is the worker.
-    info: int = -1
     _pid: int = 0
     _pidfd: int = -1
     _asked: bool = False
@@ -69,7 +68,7 @@ class Launched:
     def pid(self) -> int:
         """The worker's process id on the host; 0 if it never came to life.
 
-        Blocks until bubblewrap has set up the sandbox, a few milliseconds after the start.
+        Blocks until bubblewrap has made it, a few milliseconds after the start.
         """
         self._ask()
         return self._pid
@@ -80,25 +79,23 @@ class Launched:
             if self._asked:
                 return
             self._asked = True
-            self._pid = self.process.pid if self.info < 0 else self._informed()
+            self._pid = self.process.pid if self.tier == "landlock" else self._made()
             if self._pid:
                 with contextlib.suppress(OSError):
                     self._pidfd = os.pidfd_open(self._pid)
 
-    def _informed(self) -> int:
-        text = b""
-        with contextlib.suppress(OSError):
-            while _readable(self.info, _STOP_SECONDS):
-                chunk = os.read(self.info, 4096)
-                text += chunk
-                if not chunk:
-                    break
-        os.close(self.info)
-        self.info = -1
-        try:
-            return int(json.loads(text)["child-pid"])
-        except (ValueError, KeyError, TypeError):
-            return 0
+    def _made(self) -> int:
+        """What bubblewrap has made.
+
+        It is not asked to say so (``--info-fd``): told to end with us while it speaks, it would
+        leave a worker that waits for it for ever.
+        """
+        deadline = time.monotonic() + _STOP_SECONDS
+        while not (made := descendants(self.process.pid)):
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                return 0
+            time.sleep(_NAP_SECONDS)
+        return made[0]
 
     def stop(self) -> None:
         """Kill the worker, from any thread; whoever uses it will notice, and `kill` the rest."""
@@ -167,9 +164,9 @@ class Launched:
         """Let go of a worker that belongs to the process we were forked from."""
         self.process.returncode = 0  # nothing of ours to wait for
         self.control.close()
-        _close(self.info)
-        _close(self._pidfd)
-        self.info = self._pidfd = -1
+        if self._pidfd >= 0:
+            os.close(self._pidfd)
+            self._pidfd = -1
         self._asked = True
         if self.process.stderr:
             self.process.stderr.close()
@@ -187,44 +184,36 @@ def launch(tier: str) -> Launched:
     if is_landlock:
         check_landlock()
     ours, theirs = socket.socketpair()
-    info, tell = (-1, -1) if is_landlock else os.pipe()
     control = theirs.fileno()
     try:
         process = subprocess.Popen(
-            _landlock_words(control) if is_landlock else _words(tell, control),
+            _landlock_words(control) if is_landlock else _words(control),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             bufsize=0,
-            pass_fds=(control,) if is_landlock else (control, tell),
+            pass_fds=(control,),
             env=VARIABLES if is_landlock else {},
             cwd="/",
             start_new_session=True,  # Ctrl-C is for us, not for bubblewrap
         )
     except BaseException as error:
         ours.close()
-        _close(info)
         if isinstance(error, OSError):
             raise SandboxError(f"cannot start a worker ({tier}): {error}") from error
         raise
     finally:
         theirs.close()
-        _close(tell)
-    return Launched(process, ours, tier, info)
+    return Launched(process, ours, tier)
 
 
-def _close(fd: int) -> None:
-    if fd >= 0:
-        os.close(fd)
-
-
-def _words(info: int, control: int) -> list[str]:
+def _words(control: int) -> list[str]:
     """The command line that starts a worker under bubblewrap."""
     is_admin, is_root = kernel.is_admin(), os.geteuid() == 0
     uid = spare_id() if is_root else 0
     counts = is_root or kernel.counts_per_namespace()
     command = _worker(_SHOWN, control, True, uid if is_admin else 0, counts)
-    return isolated(command, uid=uid, options=["--info-fd", str(info)])
+    return isolated(command, uid=uid)
 
 
 def _worker(inside: str, control: int, *mode: int) -> list[str]:
@@ -235,9 +224,9 @@ def _worker(inside: str, control: int, *mode: int) -> list[str]:
     return [*words, *(str(int(flag)) for flag in mode)]
 
 
-def isolated(command: Sequence[str], *, uid: int, options: Sequence[str] = ()) -> list[str]:
+def isolated(command: Sequence[str], *, uid: int) -> list[str]:
     """The command line that runs a command in a sandbox such as workers have."""
-    words = [bubblewrap.find(), *options]
+    words = [bubblewrap.find()]
     if kernel.is_admin():
         words += ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
         return [*words, *_view(), *command]
