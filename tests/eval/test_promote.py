@@ -119,8 +119,10 @@ def test_a_recording_is_replaced_where_that_is_asked_for(tmp_path: Path) -> None
     root = echoed(tmp_path)
     write(root, "recordings/kept/answer.txt", "before")
     write(root, "recordings/kept/mine.txt", "mine")
-    assert assay(*words, "--force", "--json", cwd=root).returncode == 0
     kept = root / "evals/kit/recordings/kept"
+    assert assay(*words, cwd=root).returncode == 2
+    assert [path.read_text() for path in sorted(kept.iterdir())] == ["before", "mine"]
+    assert assay(*words, "--force", "--json", cwd=root).returncode == 0
     assert (kept / "answer.txt").read_text() == "Solve it.\n"
     assert not (kept / "mine.txt").exists()
 
