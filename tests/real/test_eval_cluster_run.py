@@ -179,8 +179,9 @@ async def test_a_cell_that_blocks_its_loop_beyond_its_limits_is_given_up(
         [cell] = ended(store, ready.run.id)
     assert (cell.status, cell.reward) == ("error", None)
     assert "3 workers died over it" in cell.error
-    # A worker that was too slow for these limits was ended before it began.
-    assert (place / "log").read_text() in {"begun " * times for times in (1, 2, 3)}
+    # A worker that was too slow for these limits was ended before it began; on a busy machine, all.
+    begun = (place / "log").read_text() if (place / "log").exists() else ""
+    assert begun in {"begun " * times for times in range(4)}
 
 
 def _until(flag: Path) -> None:
