@@ -8,6 +8,8 @@ import socket
 
 from assay.errors import InputError
 
+_AGAIN_SECONDS = 0.1
+
 
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach an address."""
@@ -47,18 +49,24 @@ async def accepted(listener: socket.socket) -> socket.socket:
     """Take the next connection of a socket that does not block; whoever is cancelled took none.
 
     A connection that `loop.sock_accept` or `loop.create_server` has just taken when they are ended
-    is open until it is garbage.
-
-    Raises:
-        OSError: If it broke off, or the process has too much open.
+    is open until it is garbage. One that breaks off is left out; where the process has too much
+    open, it waits.
     """
-    loop = asyncio.get_running_loop()
-    is_there = asyncio.Event()
+    while True:
+        try:
+            await _readable(listener)
+            connection, _ = listener.accept()
+        except OSError:
+            await asyncio.sleep(_AGAIN_SECONDS)
+            continue
+        connection.setblocking(False)
+        return connection
+
+
+async def _readable(listener: socket.socket) -> None:
+    loop, is_there = asyncio.get_running_loop(), asyncio.Event()
     loop.add_reader(listener, is_there.set)
     try:
         await is_there.wait()
     finally:
         loop.remove_reader(listener)
-    connection, _ = listener.accept()
-    connection.setblocking(False)
-    return connection

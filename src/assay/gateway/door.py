@@ -39,7 +39,6 @@ _MOST_HELD_BYTES = 4 * _MOST_BYTES
 _MOST_ASKING = 256
 _MOST_CONNECTIONS = 32
 _BACKLOG = 1024
-_AGAIN_SECONDS = 0.1
 _BODY_SECONDS = 60.0
 _GRACE_SECONDS = 0.05
 _LINGERING_SECONDS = 0.2  # in which the rest of a body that was refused may still come
@@ -80,11 +79,7 @@ class GatewayDoor:
         with listener:
             listener.listen(_BACKLOG)
             while True:
-                try:
-                    connection = await accepted(listener)
-                except OSError:  # it broke off; or this process has too much open
-                    await asyncio.sleep(_AGAIN_SECONDS)
-                    continue
+                connection = await accepted(listener)
                 try:
                     if self._room.locked() and self._resting:
                         longest = next(iter(self._resting))

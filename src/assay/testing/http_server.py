@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 _SLOW_PIECES = 8
 _GRACE_SECONDS = 0.01
-_AGAIN_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +127,7 @@ class HttpServer:
 async def _accept(listener: socket.socket, served: web.Server) -> NoReturn:
     loop = asyncio.get_running_loop()
     while True:
-        try:
-            connection = await accepted(listener)
-        except OSError:
-            await asyncio.sleep(_AGAIN_SECONDS)
-            continue
-        await loop.connect_accepted_socket(served, connection)
+        await loop.connect_accepted_socket(served, await accepted(listener))
 
 
 def _reset(request: web.BaseRequest) -> None:
