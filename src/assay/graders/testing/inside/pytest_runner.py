@@ -278,7 +278,7 @@ class _Reporter:
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Generator[None, object, None]:
         classes = [one.name for one in pyfuncitem.listchain() if isinstance(one, pytest.Class)]
         names = [*classes, _function_name(pyfuncitem)]
-        self._session.check_test(os.path.realpath(pyfuncitem.path), names, pyfuncitem.obj)
+        self._session.check_test(str(pyfuncitem.path), names, pyfuncitem.obj)
         yield
 
     @_WRAPPER

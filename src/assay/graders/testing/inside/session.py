@@ -178,7 +178,7 @@ class RunnerSession:
             self._judge is None
             and own.startswith(self.root + os.sep)
             and not self._is_authors(own)
-            and self._compiler.defines(path, names)
+            and self._compiler.defines(os.path.realpath(path), names)
         ):
             self.tamper(f"the submission ran its own code as a test: {names[-1]}")
 
