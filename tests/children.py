@@ -14,9 +14,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
-__all__ = ["Children", "alone", "printed", "until"]
+import pytest
+
+__all__ = ["Children", "alone", "of_peers", "printed", "until"]
 
 _SECONDS = 120.0
+_PEERS = Path(__file__).parents[1] / ".bench"
 
 
 class Children:
@@ -93,6 +96,14 @@ def printed(
     )
     assert done.returncode == ends, done.stdout[-2000:] + done.stderr[-3000:]
     return done.stdout
+
+
+def of_peers(environment: str, name: str, program: str = "python") -> Path:
+    """A program of an environment that `tools/agents.sh` installs; skips the test without it."""
+    found = _PEERS / environment / "bin" / program
+    if not found.exists():
+        pytest.skip(f"{name} is not installed; sh tools/agents.sh installs it")
+    return found
 
 
 def alone(code: str) -> str:

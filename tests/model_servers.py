@@ -7,12 +7,14 @@ import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from threading import Event
 from typing import Any
 
 import pytest
 from aiohttp import web
 
 from assay.conversation.messages import Message, Request
+from assay.conversation.turns import Conversation
 from assay.errors import ModelError
 from assay.models import ModelClient, ModelSettings
 from assay.models.asking import Check
@@ -35,6 +37,22 @@ def met(asked: object) -> Json:
     """For `FakeJudge`: always the same verdict."""
     del asked
     return MET
+
+
+def until_killed(first: object) -> tuple[Callable[[Conversation], Awaitable[object]], Event]:
+    """For `FakeModel`: a reply that calls a tool; whoever tells what came of it waits to be killed.
+
+    The event says that somebody waits.
+    """
+    told = Event()
+
+    async def answer(conversation: Conversation) -> object:
+        if any(turn.speaker == "tool" for turn in conversation.turns):
+            told.set()
+            await asyncio.sleep(60)
+        return first
+
+    return answer, told
 
 
 def question(model: str, **changes: Any) -> Request:

@@ -25,6 +25,7 @@ from tests.children import Children, alone
 from tests.command_line import COMMAND, assay, echo_case, environment, write_case
 from tests.each import each
 from tests.eval.span_collector import Collector, Taken, collector
+from tests.model_servers import until_killed
 from tests.written_files import write_rows
 
 env = Environment("letters")
@@ -402,14 +403,7 @@ def test_what_passes_a_gateway_leaves_while_it_passes(tmp_path: Path, found: Col
 
 @pytest.mark.sandbox
 def test_what_left_before_assay_was_killed_is_there(tmp_path: Path, found: Collector) -> None:
-    asked = threading.Event()
-
-    async def answer(conversation: Conversation) -> object:
-        if any(turn.speaker == "tool" for turn in conversation.turns):
-            asked.set()
-            await asyncio.sleep(60)  # until it is killed
-        return calls("bash", command="echo 4 > answer.txt")
-
+    answer, asked = until_killed(calls("bash", command="echo 4 > answer.txt"))
     with Children() as started, FakeModel(answer) as fake:
         _gateway_case(tmp_path, fake.model)
         command = [*COMMAND, "run", "evals", "--otel", found.url]

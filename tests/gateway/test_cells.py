@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 import signal
 import textwrap
-import threading
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any, cast
@@ -26,6 +24,7 @@ from assay.types.trace import AgentStep, AnyStep, Step, SubagentStep, ToolCall, 
 from tests.children import Children
 from tests.command_line import COMMAND, assay, cells, environment, write_case
 from tests.each import each
+from tests.model_servers import until_killed
 
 _AGENT = """
 import json, os, subprocess, sys, urllib.error, urllib.request
@@ -374,14 +373,7 @@ async def test_attack_a_transcript_made_to_be_compared_for_ever(
 @pytest.mark.parametrize("harm", ["cut", "no beginning"])
 def test_what_an_agent_did_when_assay_was_killed_is_kept(tmp_path: Path, harm: str) -> None:
     """As far as its journal is whole: one that a full disk had cut blocked report and resume."""
-    asked = threading.Event()
-
-    async def answer(conversation: Conversation) -> object:
-        if any(turn.speaker == "tool" for turn in conversation.turns):
-            asked.set()
-            await asyncio.sleep(60)  # until it is killed
-        return calls("bash", command="echo 4 > answer.txt")
-
+    answer, asked = until_killed(calls("bash", command="echo 4 > answer.txt"))
     case = """
         id: sum
         task: {{prompt: "what is 2 + 2?"}}

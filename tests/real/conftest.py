@@ -6,23 +6,16 @@ from pathlib import Path
 
 import pytest
 
-_PLACE = Path(__file__).parents[2] / ".bench"
+from tests.children import of_peers
 
 
 @pytest.fixture(scope="session")
 def hud() -> Path:
     """The interpreter that has HUD's SDK."""
-    return _interpreter("hud", "HUD's SDK")
+    return of_peers("hud", "HUD's SDK")
 
 
 @pytest.fixture(scope="session")
 def openenv_python() -> Path:
     """The interpreter that has OpenEnv."""
-    return _interpreter("openenv", "OpenEnv")
-
-
-def _interpreter(folder: str, name: str) -> Path:
-    python = _PLACE / folder / "bin" / "python"
-    if not python.exists():
-        pytest.skip(f"{name} is not installed; sh tools/agents.sh installs it")
-    return python
+    return of_peers("openenv", "OpenEnv")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.children import printed
+from tests.children import of_peers, printed
 from tests.command_line import assay, cells
 from tests.real.in_turn import IN_TURN, parts
 
@@ -22,9 +22,7 @@ def _printed(
     folder: Path, program: str, *arguments: str, ends: int = 0, peer: str = "evaluators"
 ) -> str:
     """What a program of the environment prints, run beside a copy of the examples."""
-    found = _ROOT / ".bench" / peer / "bin" / program
-    if not found.exists():
-        pytest.skip(f"{program} is not installed; sh tools/agents.sh installs it")
+    found = of_peers(peer, program, program)
     shutil.copytree(_EXAMPLES, folder, dirs_exist_ok=True)
     env = {"HOME": str(folder), "PATH": os.environ["PATH"], "LANG": "C.UTF-8", **_ALONE}
     said = printed([found, *arguments], cwd=folder, env=env, ends=ends, seconds=280)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.children import Children, printed
+from tests.children import Children, of_peers, printed
 from tests.real.in_turn import IN_TURN, parts
 from tests.served_environment import serve_process
 
@@ -35,9 +35,7 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 def _printed(package: str, folder: Path, *scripts: Sequence[str]) -> list[list[str]]:
     """The lines that each example prints; without a package, in assay's own environment."""
-    python = str(_ROOT / ".bench" / package / "bin" / "python") if package else sys.executable
-    if not Path(python).exists():
-        pytest.skip(f"{package} is not installed; sh tools/agents.sh installs it")
+    python = of_peers(package, package) if package else sys.executable
     env = {"HOME": str(folder), "PATH": os.environ["PATH"], "LANG": "C.UTF-8", **_ALONE}
     given = ["\t".join([str(_EXAMPLES / script), *words]) for script, *words in scripts]
     said = printed([python, "-c", IN_TURN, *given], cwd=folder, env=env, seconds=280)

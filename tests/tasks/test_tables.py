@@ -21,6 +21,7 @@ from assay.tasks.row_files import AS_IT_IS, RowReading, opened
 from assay.tasks.row_sets import files_of
 from assay.tasks.rows import read_rows
 from assay.tasks.tables import ColumnFile
+from tests.children import of_peers
 
 pa: Any = import_module("pyarrow")
 ipc: Any = import_module("pyarrow.ipc")
@@ -244,10 +245,7 @@ for name in ("one", "two", "two/:", "two:test", "several", "several/b", "square"
 
 @pytest.mark.real
 def test_datasets_of_the_hub_are_read_by_their_library(tmp_path: Path) -> None:
-    root = Path(__file__).parents[2]
-    python = root / ".bench" / "trainers" / "bin" / "python"
-    if not python.exists():
-        pytest.skip("TRL, which brings datasets, is not installed; sh tools/agents.sh installs it")
+    python = of_peers("trainers", "TRL, which brings datasets,")
     done = subprocess.run(
         [str(python), "-c", _HUB_ROWS],
         cwd=tmp_path,
