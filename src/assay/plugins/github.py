@@ -37,8 +37,6 @@ _TOKEN = re.compile(r"[!-~]+")
 _ROBOT = "github-actions[bot]"
 _MOST_PAGES = 30
 _SECONDS = 30.0
-_COLUMNS = "110"
-"""How wide what is shown in a log and in a comment may be."""
 
 
 @frozen(kw_only=True)
@@ -143,6 +141,7 @@ def grade(variables: Mapping[str, str]) -> int:
         InputError: An input is wrong, or a baseline that was named cannot be read.
     """
     asked = Inputs.of(variables)
+    os.environ["COLUMNS"] = "110"
     before = _before(asked)
     last = _newest()
     with _no_commands():
@@ -232,10 +231,9 @@ def _told(*words: str) -> str:
 
 
 def _graded(*words: str) -> int:
-    """Run the command that grades, as a process: code of the suite runs in it. Its exit status.
+    """The exit status of the command that grades: a process, since code of the suite runs in it.
 
-    Its progress belongs in the log. Both of its streams are one there: a runner reads two in no
-    order.
+    Both of its streams are one in the log: a runner reads two in no order.
     """
     program = str(Path(sys.executable).parent / "assay")
     print(f"$ assay {shlex.join(words)}", flush=True)
@@ -243,20 +241,18 @@ def _graded(*words: str) -> int:
         [program, *words],
         check=False,
         stdin=subprocess.DEVNULL,
-        env={**os.environ, "COLUMNS": _COLUMNS},
         stderr=subprocess.STDOUT,
     ).returncode
 
 
 def _assay(*words: str) -> tuple[int, str, str]:
-    """Run another command, which reads what is stored; its exit status, and what it prints.
+    """The exit status of a command that reads what is stored, and what it prints.
 
-    In this process: to start one for each would take longer than what they do.
+    It runs in this process: to start one for each would take longer than what they do.
     """
     from assay.cli.main import main
 
     out, err = io.StringIO(), io.StringIO()
-    os.environ["COLUMNS"] = _COLUMNS
     with redirect_stdout(out), redirect_stderr(err):
         try:
             main(words)

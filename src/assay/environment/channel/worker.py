@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
-import gc
 import mmap
 import os
 import signal
@@ -451,7 +450,6 @@ async def _run(descriptor: int, begins: Begins, file: str, name: str) -> None:
     except AssayError as error:
         await wire.send(encode(failure(0, _told(error))))
         return
-    gc.freeze()  # what is loaded stays: no looking for garbage goes through it, nor does the end
     await wire.send(encode(success(0, {"value": environment.manifest()})))
     await _Worker(environment, wire, begins).serve()
 
