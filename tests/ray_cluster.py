@@ -5,16 +5,21 @@ from __future__ import annotations
 import importlib
 import os
 import shutil
-import signal
 import tempfile
 from collections.abc import Generator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pytest
+from assay.errors import ModelError
+from assay.models import current_client
 
-__all__ = ["MEMORY", "raylets", "tokens_as_set"]
+if TYPE_CHECKING:
+    import pytest  # each worker imports what stands above
+
+    from assay.conversation.messages import Request
+
+__all__ = ["MEMORY", "ask_model", "bare", "raylets", "tokens_as_set"]
 
 MEMORY = 100 << 20
 
@@ -22,6 +27,7 @@ MEMORY = 100 << 20
 @contextmanager
 def raylets(cores: int) -> Generator[Any]:
     """A head with so many cores; nothing of it is left."""
+    import pytest
     from ray.cluster_utils import Cluster
 
     place = tempfile.mkdtemp(prefix="r-")  # short: sockets are made in it
@@ -29,11 +35,12 @@ def raylets(cores: int) -> Generator[Any]:
     was_noted = noted.exists()
     noted.mkdir(exist_ok=True)
     head = {"num_cpus": cores, "object_store_memory": MEMORY, "temp_dir": place}
-    alone = {"include_dashboard": False, "include_log_monitor": False, "no_monitor": True}
+    alone = {"include_log_monitor": False, "no_monitor": True}
     with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
         patch.setenv("RAY_AUTH_MODE", "disabled")
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         tokens_as_set()
+        bare(patch)
         stack.callback(shutil.rmtree, place, ignore_errors=True)
         if not was_noted:
             stack.callback(shutil.rmtree, noted, ignore_errors=True)
@@ -41,11 +48,42 @@ def raylets(cores: int) -> Generator[Any]:
         try:
             yield found
         finally:
-            agents = _agents(found)
             found.shutdown()
-            for agent in agents:  # which wait for a head that has gone
-                with suppress(ProcessLookupError):
-                    os.kill(agent, signal.SIGKILL)
+
+
+def bare(patch: pytest.MonkeyPatch) -> None:
+    """Have machines start without what looks after Ray's own pages, logs and environments.
+
+    That is a second of CPU for each machine and two for a head, and no test of ours asks for it. A
+    raylet ends with its agents, so something stands in for them that ends with the raylet.
+    """
+    node: Any = importlib.import_module("ray._private.node").Node
+    parts: Any = importlib.import_module("ray._raylet")
+    start = node.start_raylet
+
+    def start_raylet(self: Any, *given: object) -> None:
+        for name in (
+            "metrics_agent",
+            "metrics_export",
+            "dashboard_agent_listen",
+            "runtime_env_agent",
+        ):
+            parts.persist_port(self.get_session_dir_path(), self.node_id, f"{name}_port", -1)
+        start(self, *given)
+
+    def program(*_: object) -> list[str]:
+        return ["sh", "-c", "exec cat"]
+
+    def nothing(*_: object, **__: object) -> tuple[None, None]:
+        return None, None
+
+    patch.setattr(node, "start_raylet", start_raylet)
+    patch.setattr(node, "start_monitor", nothing)
+    patch.setattr(node, "start_log_monitor", nothing)
+    patch.setattr("ray._private.services.start_api_server", nothing)
+    patch.setattr(
+        "ray._private.services._build_python_executable_command_memory_profileable", program
+    )
 
 
 def tokens_as_set() -> None:
@@ -59,8 +97,12 @@ def tokens_as_set() -> None:
     parts.AuthenticationTokenLoader.instance().reset_cache()
 
 
-def _agents(found: Any) -> list[int]:
-    """What raylets have started."""
-    started = [one for node in found.list_all_nodes() for one in node.all_processes["raylet"]]
-    tasks = [task for one in started for task in Path(f"/proc/{one.process.pid}/task").glob("*")]
-    return [int(pid) for task in tasks for pid in (task / "children").read_text().split()]
+async def ask_model(asked: Request | None) -> tuple[int, str]:
+    """What a worker does: ask a model once, and say in which process, and how that ended."""
+    if asked is None:
+        return os.getpid(), "nothing asked"
+    try:
+        await current_client().ask(asked)
+    except ModelError as failure:
+        return os.getpid(), failure.kind
+    return os.getpid(), "answered"
