@@ -8,8 +8,8 @@ import shutil
 import tempfile
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
 
 from assay.errors import ModelError
 from assay.models import current_client
@@ -31,24 +31,17 @@ def raylets(cores: int) -> Generator[Any]:
     from ray.cluster_utils import Cluster
 
     place = tempfile.mkdtemp(prefix="r-")  # short: sockets are made in it
-    noted = Path(tempfile.gettempdir(), "ray")  # where Ray notes the cluster
-    was_noted = noted.exists()
-    noted.mkdir(exist_ok=True)
     head = {"num_cpus": cores, "object_store_memory": MEMORY, "temp_dir": place}
-    alone = {"include_log_monitor": False, "no_monitor": True}
     with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
         patch.setenv("RAY_AUTH_MODE", "disabled")
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         tokens_as_set()
+        patch.setattr("ray._private.utils.write_ray_address", Mock())  # notes it for all to see
         bare(patch)
         stack.callback(shutil.rmtree, place, ignore_errors=True)
-        if not was_noted:
-            stack.callback(shutil.rmtree, noted, ignore_errors=True)
-        found = Cluster(initialize_head=True, head_node_args={**head, **alone})
-        try:
-            yield found
-        finally:
-            found.shutdown()
+        found = Cluster(initialize_head=True, head_node_args=head)
+        stack.callback(found.shutdown)
+        yield found
 
 
 def bare(patch: pytest.MonkeyPatch) -> None:
@@ -58,32 +51,21 @@ def bare(patch: pytest.MonkeyPatch) -> None:
     raylet ends with its agents, so something stands in for them that ends with the raylet.
     """
     node: Any = importlib.import_module("ray._private.node").Node
-    parts: Any = importlib.import_module("ray._raylet")
+    services, parts = "ray._private.services", importlib.import_module("ray._raylet")
+    agents = ("dashboard_agent_listen", "metrics_agent", "metrics_export", "runtime_env_agent")
     start = node.start_raylet
 
     def start_raylet(self: Any, *given: object) -> None:
-        for name in (
-            "metrics_agent",
-            "metrics_export",
-            "dashboard_agent_listen",
-            "runtime_env_agent",
-        ):
-            parts.persist_port(self.get_session_dir_path(), self.node_id, f"{name}_port", -1)
+        for agent in agents:
+            parts.persist_port(self.get_session_dir_path(), self.node_id, f"{agent}_port", -1)
         start(self, *given)
 
-    def program(*_: object) -> list[str]:
-        return ["sh", "-c", "exec cat"]
-
-    def nothing(*_: object, **__: object) -> tuple[None, None]:
-        return None, None
-
     patch.setattr(node, "start_raylet", start_raylet)
-    patch.setattr(node, "start_monitor", nothing)
-    patch.setattr(node, "start_log_monitor", nothing)
-    patch.setattr("ray._private.services.start_api_server", nothing)
-    patch.setattr(
-        "ray._private.services._build_python_executable_command_memory_profileable", program
-    )
+    patch.setattr(node, "start_monitor", Mock())
+    patch.setattr(node, "start_log_monitor", Mock())
+    patch.setattr(f"{services}.start_api_server", Mock(return_value=(None, None)))
+    program = f"{services}._build_python_executable_command_memory_profileable"
+    patch.setattr(program, Mock(return_value=["sh", "-c", "exec cat"]))
 
 
 def tokens_as_set() -> None:

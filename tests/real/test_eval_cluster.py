@@ -96,17 +96,12 @@ def _parts(directory: Path) -> dict[str, bytes]:
     return {one.name: one.read_bytes() for one in (directory / "parts").glob("[0-9]*")}
 
 
-def _graded_here(root: Path, data: str, graders: tuple[GraderSpec, ...]) -> dict[str, bytes]:
-    with plan_rows(data, graders, PartDirectory(str(root / "here"), rows=20)) as plan:
-        asyncio.run(grade_rows(plan, workers=1))
-    return _parts(root / "here")
-
-
 def test_nothing_is_lost_or_otherwise_when_an_actor_and_a_machine_die(
     tmp_path: Path, found: Any, cluster: Cluster
 ) -> None:
     data, graders = _data(tmp_path)
-    expected = _graded_here(tmp_path, data, graders)
+    with plan_rows(data, graders, PartDirectory(str(tmp_path / "here"), rows=20)) as plan:
+        asyncio.run(grade_rows(plan, workers=1))
     (tmp_path / "log").unlink()
     told: list[int] = []
 
@@ -122,7 +117,7 @@ def test_nothing_is_lost_or_otherwise_when_an_actor_and_a_machine_die(
     with plan_rows(data, graders, PartDirectory(str(tmp_path / "there"), rows=20)) as plan:
         asyncio.run(grade_rows(plan, on_ended=on_ended, cluster=cluster))
     assert told == [20] * 30
-    assert _parts(tmp_path / "there") == expected
+    assert _parts(tmp_path / "there") == _parts(tmp_path / "here")
 
 
 def test_a_row_over_which_workers_die_is_an_error_and_its_siblings_are_graded(

@@ -12,12 +12,11 @@ import time
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from assay.errors import AssayError, InputError
-from assay.eval.cluster.actors import Actors
+from assay.eval.cluster.actors import Actors, ray
 from assay.eval.cluster.joining import Cluster, connected
 from assay.eval.cluster.limits import ClusterLimits
 from assay.eval.matrix import Launch, launch, resume
@@ -25,6 +24,7 @@ from assay.eval.planning import MatrixRequest
 from assay.models import ModelClient, ModelSettings
 from assay.store.records import CellRecord
 from assay.store.runs import Store
+from tests.children import until
 from tests.graders.test_batch import Jobs, ask, jobs
 from tests.model_servers import Raw, Scripted, Seen, question, said, scripted, verdict
 from tests.ray_cluster import ask_model, bare
@@ -45,7 +45,6 @@ matrix: {harnesses: [agent], models: [fake]}
 AGENT = """
 import os, signal, urllib.request, json
 from pathlib import Path
-from typing import Any
 
 def ask(url, token):
     body = {"model": "m", "messages": [{"role": "user", "content": "2 + 2?"}]}
@@ -158,7 +157,7 @@ async def test_a_cell_over_which_actors_die_is_an_error_and_the_others_are_grade
     monkeypatch.setattr("assay.eval.cluster.actors._DEATHS", 1)
     with Store.open(str(place / ".assay")) as store:
         ready = plan(store, "agent.py:dies", "echo")
-        await ready.go(store, workers=2, cluster=cluster)
+        await ready.go(store, workers=1, cluster=cluster)
         cells = {cell.harness: cell for cell in ended(store, ready.run.id)}
         assert store.run(ready.run.id).finished
     assert (cells["echo"].status, cells["echo"].reward) == ("graded", 0.5)
@@ -186,11 +185,6 @@ async def test_a_cell_that_blocks_its_loop_beyond_its_limits_is_given_up(
     assert begun in {"", "begun "}
 
 
-def _until(flag: Path) -> None:
-    while not flag.exists() or not flag.read_text():
-        time.sleep(0.05)
-
-
 async def test_who_is_interrupted_leaves_nothing_and_goes_on_here(
     cluster: Cluster, place: Path
 ) -> None:
@@ -202,7 +196,7 @@ async def test_who_is_interrupted_leaves_nothing_and_goes_on_here(
         )
         await kept.wait()
         flag = place / "waits-1"
-        await asyncio.to_thread(_until, flag)
+        await asyncio.to_thread(until, lambda: flag.exists() and flag.read_text())
         going.cancel()
         with pytest.raises(asyncio.CancelledError):
             await going
@@ -241,10 +235,8 @@ async def test_a_machine_that_does_not_see_the_same_is_named(cluster: Cluster, p
 @pytest.mark.sandbox
 def test_every_kind_grades_batches_in_a_worker(cluster: Cluster, jobs: Jobs) -> None:
     del cluster  # connected
-    import ray
-
-    asked: Any = ray.remote(ask)
-    assert ray.get(asked.remote(jobs)) == {name: job[2] for name, job in jobs.items()}
+    asked = ray().remote(ask)
+    assert ray().get(asked.remote(jobs)) == {name: job[2] for name, job in jobs.items()}
 
 
 # Judges.
