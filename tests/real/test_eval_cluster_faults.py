@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.children import Children, until
-from tests.command_line import COMMAND, assay, environment
+from tests.command_line import assay, environment
 from tests.ray_cluster import raylets
 from tests.written_files import write_rows
 
@@ -53,7 +54,7 @@ def test_what_was_killed_interrupted_or_lost_its_cluster_is_gone_on_with_to_the_
     with raylets(1) as found, Children() as children:
 
         def begin(more: int, first: str = "") -> subprocess.Popen[str]:
-            command = [*COMMAND[:-1], first + COMMAND[-1]]
+            command = [sys.executable, "-c", f"{first}from assay.__main__ import main; main()"]
             begun = children.start(
                 [*command, *words, "there/", "--engine", f"ray://{found.address}"],
                 cwd=tmp_path,
