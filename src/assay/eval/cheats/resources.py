@@ -79,7 +79,8 @@ CHEATS = (
         "deep-directories",
         "leaves directories so deep that their path has no name",
         lambda _: _script(
-            "n=0; while [ $n -lt 600 ]; do mkdir deeper && cd -P deeper || break; n=$((n+1)); done"
+            "ten=deeper; for n in 2 3 4 5 6 7 8 9 10; do ten=$ten/deeper; done\n"
+            "n=0; while [ $n -lt 60 ]; do mkdir -p $ten && cd -P $ten || break; n=$((n+1)); done"
         ),
     ),
     _cheat(
