@@ -44,7 +44,7 @@ def taker(schema: Mapping[str, Json], root: Mapping[str, Json]) -> Callable[[obj
         schema: A part of a document.
         root: What the whole of it defines, read where the part refers to it.
     """
-    whole = {**root, **schema} if '"$ref"' in json.dumps(schema) else schema
+    whole = {**root, **schema} if '"$ref"' in json.dumps(schema) else dict(schema)
     return jsonschema_rs.validator_for(whole).is_valid
 
 
