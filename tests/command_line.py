@@ -43,7 +43,7 @@ __all__ = [
     "write_case",
 ]
 
-COMMAND = [sys.executable, "-c", "from assay.cli.main import main; main()"]
+COMMAND = [sys.executable, "-m", "assay"]
 
 _READ_ONCE = frozenset({"PATH", "TMPDIR"})
 """Variables that a process reads once, and keeps what it found."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from typing import cast
 from assay.scoring.json_safe import Json
 from assay.types import Run
 from tests.children import Children
-from tests.command_line import environment
+from tests.command_line import COMMAND, environment
 
 __all__ = [
     "ENV",
@@ -239,8 +238,7 @@ def serve_process(
     children: Children, folder: Path, *options: str, file: str = "env.py"
 ) -> ServedProcess:
     audit = folder / "audit.jsonl"
-    words = [sys.executable, "-c", "from assay.cli.main import main; main()", "serve", "env", file]
-    words += ["--json", "--set", f"log={audit}", *options]
+    words = [*COMMAND, "serve", "env", file, "--json", "--set", f"log={audit}", *options]
     with (folder / "served.log").open("w") as log:
         process = children.start(words, cwd=folder, env=environment(folder), stderr=log)
     assert process.stdout is not None

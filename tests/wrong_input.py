@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias, cast
 
 import jsonschema_rs
 
 from assay.scoring.json_safe import Json
 
-__all__ = ["Place", "mistakes", "nested"]
+__all__ = ["Place", "mistakes", "nested", "taker"]
 
 Place: TypeAlias = "tuple[str | int, ...]"
 
@@ -36,6 +37,17 @@ def mistakes(schema: Mapping[str, Json], right: Json) -> Iterator[tuple[Place, J
         yield place, _with(right, place, wrong)
 
 
+def taker(schema: Mapping[str, Json], root: Mapping[str, Json]) -> Callable[[object], bool]:
+    """What says whether a schema takes a value: to read one costs more than to ask it often.
+
+    Args:
+        schema: A part of a document.
+        root: What the whole of it defines, read where the part refers to it.
+    """
+    whole = {**root, **schema} if '"$ref"' in json.dumps(schema) else dict(schema)
+    return jsonschema_rs.validator_for(whole).is_valid
+
+
 def nested(levels: int) -> Json:
     """A list in a list in a list."""
     value: Json = 1
@@ -50,19 +62,17 @@ _GONE: Json = ["this is taken out"]
 def _wrong(
     schema: Mapping[str, Json], right: Json, place: Place, root: Mapping[str, Json]
 ) -> Iterator[tuple[Place, Json]]:
-    def takes(one: Mapping[str, Json], value: Json) -> bool:
-        return jsonschema_rs.is_valid({**root, **one}, value)
-
     def refused(one: Mapping[str, Json]) -> Iterator[Json]:
         """Of a type that is wrong altogether one value stands for all."""
+        takes = taker(one, root)
         for of_type in _VALUES:
-            wrong = [value for value in of_type if not takes(one, value)]
+            wrong = [value for value in of_type if not takes(value)]
             yield from wrong[:1] if len(wrong) == len(of_type) else wrong
 
     schema = _meant(schema, root)
     yield from ((place, value) for value in refused(schema))
     branches = cast("list[dict[str, Json]]", schema.get("anyOf") or schema.get("oneOf") or [schema])
-    branch = _meant(next(one for one in branches if takes(one, right)), root)
+    branch = _meant(next(one for one in branches if taker(one, root)(right)), root)
     if isinstance(right, list):
         items = cast("dict[str, Json]", branch.get("items", {}))
         for number, item in enumerate(right):

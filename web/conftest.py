@@ -144,9 +144,24 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Generator[Site]:
         yield Site(server, http)
 
 
+@dataclass(frozen=True)
+class _Started:
+    """Chromium, without a window.
+
+    Attributes:
+        browser: The browser.
+        context: Where nearly all pages are opened.
+        loop: The loop of asyncio that Playwright is in.
+    """
+
+    browser: Browser
+    context: BrowserContext
+    loop: asyncio.AbstractEventLoop
+
+
 @pytest.fixture(scope="package")
-def started_browser() -> Generator[tuple[Browser, asyncio.AbstractEventLoop]]:
-    """Chromium, without a window, and the loop of asyncio that Playwright is in."""
+def started_browser() -> Generator[_Started]:
+    """Chromium, once for all that a worker tests."""
     if CHROMIUM is None:
         pytest.skip(_NO_CHROMIUM)
     # Its shared memory is files that it unlinks at once: killed in between, it leaves one.
@@ -158,6 +173,7 @@ def started_browser() -> Generator[tuple[Browser, asyncio.AbstractEventLoop]]:
             args=[
                 "--no-sandbox",
                 "--disable-dev-shm-usage",
+                "--in-process-gpu",
                 "--renderer-process-limit=1",
                 "--disable-site-isolation-trials",
                 "--js-flags=--no-opt --no-maglev",
@@ -166,8 +182,10 @@ def started_browser() -> Generator[tuple[Browser, asyncio.AbstractEventLoop]]:
         )
         loop = asyncio._get_running_loop()
         assert loop is not None
-        with _without_a_loop():
-            yield found, loop
+        with _context(found) as context:
+            context.new_page()  # stays: with the last page its process would end
+            with _without_a_loop():
+                yield _Started(found, context, loop)
         found.close()
 
 
@@ -183,11 +201,10 @@ def _without_a_loop() -> Generator[None]:
 
 
 @pytest.fixture(scope="module")
-def browser(started_browser: tuple[Browser, asyncio.AbstractEventLoop]) -> Generator[Browser]:
+def browser(started_browser: _Started) -> Generator[Browser]:
     """Chromium, for a module: what the next one is filled with may need asyncio."""
-    found, loop = started_browser
-    asyncio._set_running_loop(loop)
-    yield found
+    asyncio._set_running_loop(started_browser.loop)
+    yield started_browser.browser
     asyncio._set_running_loop(None)
 
 
@@ -269,12 +286,20 @@ def _context(browser: Browser) -> Generator[BrowserContext]:
     context.close()
 
 
-@pytest.fixture(scope="module")
-def context(browser: Browser) -> Generator[BrowserContext]:
-    """Where the pages of a module are opened: what the browser has loaded for one, it has."""
-    with _context(browser) as found:
-        found.new_page()  # stays: with the last page its process would end
-        yield found
+@pytest.fixture
+def context(started_browser: _Started, browser: Browser) -> BrowserContext:
+    """Where the pages of all modules are opened: what the browser has loaded for one, it has."""
+    return started_browser.context
+
+
+def leave(context: BrowserContext, origin: str) -> None:
+    """Close what a test opened, and have nothing left of it; the next begins as somebody new."""
+    for page in context.pages[1:]:
+        of_page = context.new_cdp_session(page)
+        asked = {"origin": origin, "storageTypes": "local_storage"}
+        of_page.send("Storage.clearDataForOrigin", asked)
+        page.close()
+    context.clear_cookies()
 
 
 @pytest.fixture
@@ -283,30 +308,21 @@ def open_page(site: Site, context: BrowserContext) -> Generator[Opener]:
     opener = Opener(site, context, Watch(site.server.url))
     opener.be(site.session())
     yield opener
-    for page in context.pages[1:]:
-        _forget(page, site.server.url)
-        page.close()
+    leave(context, site.server.url)
     assert opener.watch.faults == []
 
 
-def _forget(page: Page, origin: str) -> None:
-    """Have nothing left of what a page remembers; the next test begins as somebody new."""
-    of_page = page.context.new_cdp_session(page)
-    asked = {"origin": origin, "storageTypes": "local_storage"}
-    of_page.send("Storage.clearDataForOrigin", asked)
-
-
 @pytest.fixture
-def open_fresh(tmp_path: Path, browser: Browser) -> Generator[Opener]:
+def open_fresh(tmp_path: Path, context: BrowserContext) -> Generator[Opener]:
     """As `open_page`, on a server of the test's own, whose store is empty."""
     with (
         ServerProcess(tmp_path) as server,
         httpx.Client(base_url=server.url, headers=server.headers, timeout=60) as http,
-        _context(browser) as context,
     ):
         opener = Opener(Site(server, http), context, Watch(server.url))
         opener.be(opener.site.session())
         yield opener
+        leave(context, server.url)
     assert opener.watch.faults == []
 
 

@@ -118,12 +118,28 @@ def test_mlflow_records_feedback_errors_and_nothing(tmp_path: Path) -> None:
     assert "  parameters: substring: Lima" in said
 
 
+_EACH_WAY = """\
+import sys
+
+from deepeval.cli.main import app
+
+for option in sys.argv[1:]:
+    sys.argv = ["deepeval", "test", "run", "test_deepeval.py", option]
+    try:
+        app()
+    except SystemExit as ended:
+        print("it ended with", ended.code, flush=True)
+"""
+
+
 def test_deepeval_fails_what_is_wrong_and_raises_what_cannot_be_graded(tmp_path: Path) -> None:
-    for option, rate, errors in (
-        ("--skip-on-missing-params", "Pass Rate: 50.0% | Passed: 2 | Failed: 2", 1),
-        ("--verbose", "Pass Rate: 40.0% | Passed: 2 | Failed: 3", 2),
+    options = ("--skip-on-missing-params", "--verbose")
+    said = _printed(tmp_path, "python", "-c", _EACH_WAY, *options)
+    skipped, whole, _ = said.split("it ended with 1\n")
+    for said, rate, errors in (
+        (skipped, "Pass Rate: 50.0% | Passed: 2 | Failed: 2", 1),
+        (whole, "Pass Rate: 40.0% | Passed: 2 | Failed: 3", 2),
     ):
-        said = _printed(tmp_path, "deepeval", "test", "run", "test_deepeval.py", option, ends=1)
         assert (rate in said, said.count("ERRORED")) == (True, errors), said[-3000:]
         assert "GraderError: 'substring' comes from expected" in said
         assert ("MissingTestCaseParamsError: it does not apply" in said) == (errors == 2)

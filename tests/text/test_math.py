@@ -19,7 +19,9 @@ from hypothesis import strategies as st
 from assay.errors import GraderError, InputError, MissingExtraError
 from assay.text import exact_match, f1_score, killable, math_equal, similarity
 from assay.text.math import math_decided
+from tests.children import until
 from tests.each import each
+from tests.processes import is_running
 
 
 @pytest.mark.parametrize(
@@ -102,10 +104,9 @@ def test_a_process_that_does_not_start_in_time_is_an_error_not_a_zero(
             patch.setattr(sys, "executable", program)
             with pytest.raises(GraderError, match="did not start"):
                 math_equal("x + 1", "1 + x")
-    monkeypatch.setattr(killable, "MATHEMATICS", mathematics())
     monkeypatch.setattr(killable, "_START_SECONDS", 0.0)
     with pytest.raises(GraderError, match="not ready"):
-        math_equal("x + 1", "1 + x")
+        killable.Pool("schemas", "jsonschema_rs", wanted="the schema").compare("{}", "1", 5.0)
 
 
 def mathematics() -> killable.Pool:
@@ -117,21 +118,17 @@ class Dying:
     """A process that dies of whatever it is asked."""
 
     reading_wanted = False
-    pid = 0
-
-    def __init__(self, subject: str, library: str) -> None:
-        del subject, library
 
     def compare(self, wanted: str, answer: str, seconds: float) -> bool:
         del wanted, answer, seconds
         raise killable._WorkerDiedError(reading_wanted=self.reading_wanted)
 
-    def close(self) -> None:
+    def let_go(self) -> None:
         """Nothing to let go of."""
 
 
 def test_an_answer_that_kills_processes_equals_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(killable, "_Worker", Dying)
+    monkeypatch.setattr(killable._Template, "fork", Dying)
     assert mathematics().compare("$x$", "$y$", 1.0) is False
     monkeypatch.setattr(Dying, "reading_wanted", True)  # an expected one is its author's fault
     with pytest.raises(InputError, match="cannot be read in time"):
@@ -187,24 +184,40 @@ def test_a_denial_of_something_else_denies_no_formula(answer: str) -> None:
 @pytest.mark.slow
 @each("answer", ["(" * 19_000, "\\frac{" * 2_000])
 def test_what_is_nested_too_deep_scores_nothing(answer: str) -> None:
-    assert math_equal(answer, "x", timeout_seconds=1.0) == 0.0
+    assert math_equal(answer, "x", timeout_seconds=0.3) == 0.0
 
 
 @pytest.mark.slow
 @each("bomb", [r"\boxed{9^{9^{9^9}}}", r"\boxed{(10!)!}"])
 def test_a_bomb_scores_nothing_and_the_next_answer_is_graded(bomb: str) -> None:
-    assert math_equal(bomb, "5", timeout_seconds=0.5, form="any") == 0.0
+    assert math_equal(bomb, "5", timeout_seconds=0.3, form="any") == 0.0
     assert math_equal(r"\boxed{\frac{1}{2}}", "0.5") == 1.0
 
 
 def test_a_process_that_was_killed_is_replaced() -> None:
     pool = killable.Pool("schemas", "jsonschema_rs", wanted="the schema")  # begins at once
     assert pool.compare("{}", "1", 5.0)
-    for pid in pool.pids():
-        os.kill(pid, signal.SIGKILL)
-    assert pool.compare("{}", "1", 5.0)
+    first, *_ = pool.pids()
+    for which in (slice(1), slice(1, None), slice(None)):
+        for pid in pool.pids()[which]:
+            os.kill(pid, signal.SIGKILL)
+        assert pool.compare("{}", "1", 5.0)
+    assert first not in pool.pids()
     pool.close()
     assert pool.pids() == []
+
+
+def test_after_one_that_was_too_slow_nothing_is_imported_again() -> None:
+    pool = killable.Pool("schemas", "jsonschema_rs", wanted="the schema")
+    assert pool.compare("{}", "1", 5.0)
+    imported, *compared = pool.pids()
+    with pytest.raises(InputError, match="cannot be read in time"):
+        pool.compare('{"type": "string"}', "1", 0.0)
+    assert pool.compare("{}", "1", 5.0)
+    assert pool.pids()[0] == imported
+    assert len(compared) == 1
+    assert compared != pool.pids()[1:]
+    pool.close()
 
 
 @pytest.mark.slow
@@ -240,10 +253,26 @@ def test_nothing_is_left_behind_at_exit() -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     pids = [int(pid) for pid in done.stdout.split()]
-    assert len(set(pids)) == 2
+    assert len(set(pids)) == 4
     for pid in pids:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
+
+
+def test_a_process_in_a_hang_ends_with_a_host_that_is_killed() -> None:
+    script = (
+        "import os, signal\n"
+        "from assay.text.killable import SCHEMAS\n"
+        "assert SCHEMAS.compare('{}', '1', 5.0)\n"
+        "print(*SCHEMAS.pids(), flush=True)\n"
+        "os.kill(SCHEMAS.pids()[-1], signal.SIGSTOP)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (-signal.SIGKILL, "")
+    until(lambda: not any(map(is_running, done.stdout.split())))
 
 
 def test_math_verify_is_installed_where_these_tests_run() -> None:

@@ -11,12 +11,11 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
-from web.conftest import Watch, no_serious_findings
+from web.conftest import Watch, leave, no_serious_findings
 
 WEB = Path(__file__).parents[1]
 BUILT = WEB / "node_modules" / ".gallery"
@@ -36,9 +35,8 @@ def files() -> Path:
 
 
 @contextmanager
-def _shown(browser: Browser, files: Path, **device: Any) -> Generator[Page]:
+def _shown(context: BrowserContext, files: Path) -> Generator[Page]:
     """The gallery, asked for from nobody."""
-    context = browser.new_context(reduced_motion="reduce", **device)
     shown = context.new_page()
     watch = Watch(ADDRESS)
     watch.on(shown)
@@ -51,14 +49,14 @@ def _shown(browser: Browser, files: Path, **device: Any) -> Generator[Page]:
     shown.goto(f"{ADDRESS}/")
     expect(shown.get_by_role("heading", level=1)).to_have_text("Parts of the page")
     yield shown
-    context.close()
+    leave(context, ADDRESS)
     assert watch.faults == []
 
 
 @pytest.fixture
-def page(browser: Browser, files: Path) -> Generator[Page]:
+def page(context: BrowserContext, files: Path) -> Generator[Page]:
     """The gallery on a desk."""
-    with _shown(browser, files) as shown:
+    with _shown(context, files) as shown:
         yield shown
 
 
@@ -94,8 +92,11 @@ def test_each_outcome_has_its_word_its_colour_and_its_sign(page: Page) -> None:
 def test_no_part_is_wider_than_a_telephone_and_a_thumb_hits_each(
     browser: Browser, files: Path
 ) -> None:
-    phone = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
-    with _shown(browser, files, **phone) as page:
+    phone = browser.new_context(
+        viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True
+    )
+    phone.new_page()  # the first one stays
+    with phone, _shown(phone, files) as page:
         assert page.evaluate("matchMedia('(pointer: coarse)').matches")
         assert page.evaluate("document.documentElement.scrollWidth") == 390
         page.get_by_role("button", name="Open a dialog").tap()

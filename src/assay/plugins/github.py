@@ -9,6 +9,7 @@ it inside fences of Markdown, or in the log where the runner takes no commands.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -20,7 +21,7 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from hashlib import sha256
 from pathlib import Path
 from typing import cast
@@ -140,10 +141,11 @@ def grade(variables: Mapping[str, str]) -> int:
         InputError: An input is wrong, or a baseline that was named cannot be read.
     """
     asked = Inputs.of(variables)
+    os.environ["COLUMNS"] = "110"
     before = _before(asked)
     last = _newest()
     with _no_commands():
-        code = _assay(asked.command, *asked.words).returncode
+        code = _graded(asked.command, *asked.words)
     run = _newest()
     if run == last:  # nothing was begun: the log says why
         said = "see its log" if code else "it stored no run, so there is nothing to tell of"
@@ -156,9 +158,9 @@ def grade(variables: Mapping[str, str]) -> int:
     said = [_told("report", run)]
     if before:
         drop = [] if asked.max_drop is None else ["--max-drop", str(asked.max_drop)]
-        compared = _assay("compare", before, run, *drop, quiet=True)
-        said.insert(0, compared.stdout or compared.stderr)
-        code = max(code, compared.returncode if drop else 0)
+        ended, out, err = _assay("compare", before, run, *drop)
+        said.insert(0, out or err)
+        code = max(code, ended if drop else 0)
     outcome = {0: "passed", 1: "failed"}.get(code, "no verdict")
     told = markdown(asked.name, outcome, said, most=_MOST_COMMENT, mark=_mark(asked.name))
     asked.report.parent.mkdir(exist_ok=True)
@@ -208,12 +210,12 @@ def _before(asked: Inputs) -> str:
             )
         print("No earlier run to compare with.")
         return ""
-    done = _assay("runs", "import", str(directory), "--json", quiet=True)
-    if not done.returncode:
-        return str(json.loads(done.stdout)["run"])
+    ended, out, err = _assay("runs", "import", str(directory), "--json")
+    if not ended:
+        return str(json.loads(out)["run"])
     if asked.baseline:
-        raise InputError(f"baseline is {str(directory)!r}, which cannot be read: {done.stderr}")
-    print(f"::warning::the earlier run could not be read: {_escaped(done.stderr)}")
+        raise InputError(f"baseline is {str(directory)!r}, which cannot be read: {err}")
+    print(f"::warning::the earlier run could not be read: {_escaped(err)}")
     return ""
 
 
@@ -225,26 +227,37 @@ def _keep(asked: Inputs, run: str) -> None:
 
 def _told(*words: str) -> str:
     """What a command prints."""
-    return _assay(*words, quiet=True).stdout
+    return _assay(*words)[1]
 
 
-def _assay(*words: str, quiet: bool = False) -> subprocess.CompletedProcess[str]:
-    """Run the command of this environment; its progress belongs in the log.
+def _graded(*words: str) -> int:
+    """The exit status of the command that grades: a process, since code of the suite runs in it.
 
-    Both of its streams are one there: a runner reads two in no order.
+    Both of its streams are one in the log: a runner reads two in no order.
     """
     program = str(Path(sys.executable).parent / "assay")
-    if not quiet:
-        print(f"$ assay {shlex.join(words)}", flush=True)
+    print(f"$ assay {shlex.join(words)}", flush=True)
     return subprocess.run(
         [program, *words],
-        text=True,
         check=False,
         stdin=subprocess.DEVNULL,
-        env={**os.environ, "COLUMNS": "110"},
-        stdout=subprocess.PIPE if quiet else None,
-        stderr=subprocess.PIPE if quiet else subprocess.STDOUT,
-    )
+        stderr=subprocess.STDOUT,
+    ).returncode
+
+
+def _assay(*words: str) -> tuple[int, str, str]:
+    """The exit status of a command that reads what is stored, and what it prints.
+
+    It runs in this process: to start one for each would take longer than what they do.
+    """
+    from assay.cli.main import main
+
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        try:
+            main(words)
+        except SystemExit as ended:
+            return cast("int", ended.code), out.getvalue(), err.getvalue()
 
 
 def markdown(

@@ -23,7 +23,7 @@ from typing import ClassVar
 
 from assay.errors import SandboxError
 from assay.frozen import frozen
-from assay.sandbox.warm_process import WarmProcess
+from assay.warm_process import WarmProcess
 
 _PARTS = Path(__file__).parent
 # Loads the supervisor's own modules by their full names, but runs no package's __init__.

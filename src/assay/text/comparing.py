@@ -1,17 +1,20 @@
-"""A process that compares, so that it can be killed: JSON lines in, JSON lines out.
+"""A process that imports what compares, once, and forks others that compare and can be killed.
 
-Run as a script by `assay.text.killable`, which says what the lines are; imports nothing of assay.
+Run as a script by `assay.text.killable`, which says what they are asked; imports nothing of assay.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import importlib
 import json
 import logging
 import os
 import resource
+import signal
+import socket
 import sys
 from collections.abc import Callable
 from typing import Any, NoReturn, cast
@@ -19,26 +22,74 @@ from typing import Any, NoReturn, cast
 _MEMORY = 4 * 1024**3
 _GRACE_SECONDS = 5
 
+_Reading = Callable[[str], Callable[[str], bool | str]]
+"""Reads what is wanted; what that gives says whether an answer holds."""
+
 
 class _RefusedError(Exception):
     """What is wanted makes no sense."""
 
 
-def main(subject: str) -> None:
-    """Serve requests until standard input ends."""
-    out = os.fdopen(os.dup(1), "w", encoding="ascii")
-    os.dup2(2, 1)  # whatever the library prints must not pass for an answer
+def main(subject: str, descriptor: str) -> None:
+    """Fork and kill as told by this socket, until who tells has gone; then nothing is left.
+
+    Each order is four bytes, answered with the id of a process: 0, with the socket for the requests
+    of a new one; or the id of one to kill. None is reaped before, so that ids stay what they are.
+    """
     logging.disable(logging.CRITICAL)
     _limit(resource.RLIMIT_AS, _MEMORY)
     _limit(resource.RLIMIT_CORE, 0)
+    control = socket.socket(fileno=int(descriptor))
+    read = {"mathematics": _mathematics, "schemas": _schemas}[subject]()
+    gc.freeze()  # what is shared stays shared
+    pid = os.getpid()  # we are ready
+    forked: set[int] = set()
+    try:
+        while True:
+            control.sendall(pid.to_bytes(4, "little"))
+            order, links, _, _ = socket.recv_fds(control, 4, 1)
+            if not order:
+                break
+            pid = int.from_bytes(order, "little")
+            if links:
+                pid = _fork(read, control, links[0])
+                forked.add(pid)
+            else:
+                _kill(pid)
+                forked.remove(pid)
+    finally:
+        for pid in forked - {0}:
+            _kill(pid)
+
+
+def _fork(read: _Reading, control: socket.socket, descriptor: int) -> int:
+    """A new process that compares; 0 where the system has none left."""
+    with socket.socket(fileno=descriptor) as link:
+        try:
+            pid = os.fork()
+        except OSError:
+            return 0
+        if pid == 0:
+            try:
+                control.close()
+                _serve(read, link)
+            finally:
+                os._exit(0)
+    return pid
+
+
+def _kill(pid: int) -> None:
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+
+
+def _serve(read: _Reading, link: socket.socket) -> None:
+    """Answer requests until there are no more."""
 
     def say(**line: bool | str) -> None:
-        out.write(json.dumps(line) + "\n")
-        out.flush()
+        link.sendall(json.dumps(line).encode() + b"\n")
 
-    read = {"mathematics": _mathematics, "schemas": _schemas}[subject]()
-    say(ready=True)
-    for line in sys.stdin:
+    for line in link.makefile(encoding="ascii"):
         request = json.loads(line)
         _limit_cpu(float(request["seconds"]))
         try:
@@ -53,7 +104,7 @@ def main(subject: str) -> None:
 # --- Mathematics ---------------------------------------------------------------------------------
 
 
-def _mathematics() -> Callable[[str], Callable[[str], bool | str]]:
+def _mathematics() -> _Reading:
     parse, verify = _library()
 
     def read(wanted: str) -> Callable[[str], bool | str]:
@@ -68,6 +119,7 @@ def _mathematics() -> Callable[[str], Callable[[str], bool | str]]:
 
         return holds
 
+    read(r"$\frac{1}{2}$")("$x^2+1$")  # its tables are read when they are first needed
     return read
 
 
@@ -116,11 +168,11 @@ _PROBES: tuple[object, ...] = (None, True, 1, "a", [], [1], {}, {"a": 1})
 """A schema that takes too long for these takes too long by itself, whatever the answer is."""
 
 
-def _schemas() -> Callable[[str], Callable[[str], bool]]:
+def _schemas() -> _Reading:
     library: Any = importlib.import_module("jsonschema_rs")
 
     @functools.lru_cache(maxsize=64)
-    def read(wanted: str) -> Callable[[str], bool]:
+    def read(wanted: str) -> Callable[[str], bool | str]:
         try:
             validator = library.validator_for(
                 json.loads(wanted),
@@ -159,5 +211,4 @@ def _limit_cpu(seconds: float) -> None:
 
 
 if __name__ == "__main__":
-    with contextlib.suppress(KeyboardInterrupt, BrokenPipeError):
-        main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -6,17 +6,16 @@ Signals are not used, so any thread may compare.
 from __future__ import annotations
 
 import atexit
-import contextlib
 import json
 import os
 import selectors
-import subprocess
+import socket
 import sys
 import threading
 import time
 from collections import Counter, deque
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import cast
@@ -24,8 +23,10 @@ from typing import cast
 from assay.cores import cores
 from assay.errors import GraderError, InputError, MissingExtraError
 from assay.turns import LateError, queueing, seconds_left, whose
+from assay.warm_process import WarmProcess
 
 _START_SECONDS = 120.0
+_TRIES = 2
 _PATIENCE = 4.0  # clock time over CPU time: a busy machine is not a fault of the answer's
 _MOST_REMEMBERED = 256
 
@@ -53,51 +54,16 @@ class _RefusedError(Exception):
 class _Worker:
     """One process that compares, one comparison at a time."""
 
-    def __init__(self, subject: str, library: str) -> None:
-        script = str(Path(__file__).with_name("comparing.py"))
-        try:
-            # -P: neither the working directory nor this folder may shadow what the script imports.
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", script, subject],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise GraderError(f"the process for {subject} did not start: {error}") from error
+    def __init__(self, link: socket.socket) -> None:
+        self._link, self.pid = link, 0
         self._buffer = b""
-        try:
-            ready = self._line(wall=_START_SECONDS)
-        except _TooSlowError:
-            self.close()
-            raise GraderError(
-                f"the process for {subject} was not ready after {_START_SECONDS:g} s"
-            ) from None
-        except BaseException:
-            self.close()
-            raise
-        if ready is None:
-            self.close()
-            raise GraderError(
-                f"the process for {subject} did not start (exit code {self._process.returncode})",
-                hint=f"try: python -c 'import {library}'",
-            )
-
-    @property
-    def pid(self) -> int:
-        """The id of the process."""
-        return self._process.pid
 
     def compare(self, wanted: str, answer: str, seconds: float) -> bool | str:
         """Compare, or die trying."""
         request = json.dumps({"wanted": wanted, "answer": answer, "seconds": seconds}) + "\n"
-        stdin = self._process.stdin
-        assert stdin is not None
         reading_wanted = True
         try:
-            stdin.write(request.encode("ascii"))
-            stdin.flush()
+            self._link.sendall(request.encode("ascii"))
             read = self._line(wall=seconds * _PATIENCE, cpu=seconds)
             if read is not None:
                 if refused := read.get("refused"):
@@ -110,26 +76,23 @@ class _Worker:
         except _TooSlowError:
             raise _TooSlowError(reading_wanted=reading_wanted) from None
         except OSError:
-            pass  # the pipe broke: it died
+            pass  # the socket broke: it died
         raise _WorkerDiedError(reading_wanted=reading_wanted)
 
-    def _line(self, *, wall: float, cpu: float | None = None) -> dict[str, object] | None:
+    def _line(self, *, wall: float, cpu: float) -> dict[str, object] | None:
         """Read one line; None where the process ended first."""
-        stdout = self._process.stdout
-        assert stdout is not None
         started, burnt = time.monotonic(), self._cpu_seconds()
         with selectors.DefaultSelector() as selector:
-            selector.register(stdout, selectors.EVENT_READ)
+            selector.register(self._link, selectors.EVENT_READ)
             while b"\n" not in self._buffer:
                 if (turn := seconds_left()) is not None and turn <= 0:
                     raise _OutOfTurnError
                 left = wall - (time.monotonic() - started)
-                if cpu is not None:
-                    left = min(left, cpu - (self._cpu_seconds() - burnt))
+                left = min(left, cpu - (self._cpu_seconds() - burnt))
                 if left <= 0:
                     raise _TooSlowError
                 if selector.select(left if turn is None else min(left, turn)):
-                    read = os.read(stdout.fileno(), 65_536)
+                    read = self._link.recv(65_536)
                     if not read:
                         return None
                     self._buffer += read
@@ -142,26 +105,114 @@ class _Worker:
             return time.monotonic()
         try:
             # The kernel's own formula for the CPU clock of another process.
-            return time.clock_gettime((~self._process.pid << 3) | 2)
+            return time.clock_gettime((~self.pid << 3) | 2)
         except OSError:
             return time.monotonic()
 
-    def close(self) -> None:
-        """Kill the process and let go of its pipes."""
-        self._process.kill()
-        self._process.wait()
-        self._close_pipes()
+    def let_go(self) -> None:
+        """Speak to it no more; it ends by itself unless it is at work."""
+        self._link.close()
 
-    def disown(self) -> None:
-        """Let go of a process that belongs to the parent we were forked from."""
-        self._process.returncode = 0
-        self._close_pipes()
 
-    def _close_pipes(self) -> None:
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                with contextlib.suppress(OSError):
-                    pipe.close()
+class _Template(WarmProcess):
+    """The process that has imported what compares, and forks those that do.
+
+    It reaps none before it is told to kill it, so that their ids stay theirs, and kills them all
+    when nobody is left to tell it anything.
+    """
+
+    _end_seconds = 5.0
+
+    def __init__(self, subject: str, library: str) -> None:
+        self._subject, self._library = subject, library
+        super().__init__()
+
+    def _reset(self) -> None:
+        super()._reset()
+        self.workers: set[_Worker] = set()
+
+    def _words(self, descriptor: int) -> list[str]:
+        # -P: neither the working directory nor this folder may shadow what the script imports.
+        script = str(Path(__file__).with_name("comparing.py"))
+        return [sys.executable, "-P", script, self._subject, str(descriptor)]
+
+    def fork(self) -> _Worker:
+        """A new process that compares."""
+        with self._lock:
+            for _ in range(_TRIES):
+                control = self._connect()
+                ours, theirs = socket.socketpair()
+                worker = _Worker(ours)
+                try:
+                    with theirs:
+                        worker.pid = self._order(control, 0, theirs.fileno())
+                finally:
+                    if not worker.pid:
+                        worker.let_go()
+                if worker.pid:
+                    self.workers.add(worker)
+                    return worker
+        raise GraderError(f"the process for {self._subject} did not fork")
+
+    def kill(self, worker: _Worker) -> None:
+        """Kill it and let go of it."""
+        with self._lock:
+            if worker in self.workers and self._control is not None:
+                self.workers.remove(worker)
+                self._order(self._control, worker.pid)
+        worker.let_go()
+
+    def pids(self) -> list[int]:
+        """Its id, where it is alive, and then those of whom it forked."""
+        with self._lock:
+            return [one.pid for one in (self._process, *self.workers) if one is not None]
+
+    def _order(self, control: socket.socket, order: int, *links: int) -> int:
+        """What it answers; 0 where it cannot do it, or has gone."""
+        with suppress(OSError):  # then it answers nothing
+            socket.send_fds(control, [order.to_bytes(4, "little")], links)
+        return self._answer(control)
+
+    def _answer(self, control: socket.socket) -> int:
+        answer = b""
+        try:
+            with suppress(ConnectionError):
+                answer = control.recv(4)
+        finally:
+            if len(answer) != 4:  # the next order must not take this one's answer for its own
+                self._end()
+        return int.from_bytes(answer, "little")
+
+    def _connect(self) -> socket.socket:
+        before, what = self._control, f"the process for {self._subject}"
+        try:
+            control = super()._connect()
+        except OSError as error:
+            raise GraderError(f"{what} did not start: {error}") from error
+        process = self._process
+        if control is before or process is None:
+            return control
+        control.settimeout(_START_SECONDS)
+        try:
+            is_ready = self._answer(control)
+        except (TimeoutError, BlockingIOError):
+            raise GraderError(f"{what} was not ready after {_START_SECONDS:g} s") from None
+        if not is_ready:
+            raise GraderError(
+                f"{what} did not start (exit code {process.returncode})",
+                hint=f"try: python -c 'import {self._library}'",
+            )
+        control.settimeout(None)
+        return control
+
+    def _end(self) -> None:
+        self.workers.clear()
+        super()._end()
+
+    def _forget(self) -> None:
+        for worker in self.workers:
+            worker.let_go()
+        super()._forget()
 
 
 class _Places:
@@ -219,32 +270,32 @@ class _Places:
 
 
 class Pool:
-    """Warm processes, two a core at most, started when first needed and ended at exit.
+    """Processes, two a core at most, forked when first needed of a warm one, and ended at exit.
 
     Projects (`assay.turns.working_for`) share them.
 
-    ``subject``: What is compared, as `comparing.py` beside this file knows it. After ``{"ready":
-    true}`` that answers each ``{"wanted": str, "answer": str, "seconds": number}`` with
-    ``{"refused": str}``, which is why what is wanted makes no sense, or empty once it is read, so
-    that a hang can be put down to the right side; and then with ``{"holds": bool}``, or with the
-    text that it read of an answer that does.
+    ``subject``: What is compared, as `comparing.py` beside this file knows it. That answers each
+    ``{"wanted": str, "answer": str, "seconds": number}`` with ``{"refused": str}``, which is why
+    what is wanted makes no sense, or empty once it is read, so that a hang can be put down to the
+    right side; and then with ``{"holds": bool}``, or with the text that it read of an answer that
+    does.
     """
 
     def __init__(
         self, subject: str, library: str, *, wanted: str, hint: str = "", extra: str = ""
     ) -> None:
-        self._subject, self._library = subject, library
+        self._library = library
         self._wanted, self._hint = wanted, hint
         self._extra = extra
+        self._template = _Template(subject, library)
         self._reset()
-        os.register_at_fork(after_in_child=self._forked)
+        os.register_at_fork(after_in_child=self._reset)
+        atexit.register(self.close)
 
     def _reset(self) -> None:
         self._lock = threading.Lock()
         self._shared: _Places | None = None
         self._idle: list[_Worker] = []
-        self._alive: set[_Worker] = set()
-        self._registered = False
         self._blamed: dict[tuple[str, float], None] = {}
 
     def compare(self, wanted: str, answer: str, seconds: float) -> bool | str:
@@ -287,9 +338,7 @@ class Pool:
                 refused = f"{self._wanted} is invalid: {error}"
                 raise InputError(refused, hint=self._hint) from None
             except BaseException:
-                with self._lock:
-                    self._alive.discard(worker)
-                worker.close()
+                self._template.kill(worker)
                 raise
             self._put_back(worker)
             return holds
@@ -307,34 +356,25 @@ class Pool:
 
     def _take(self) -> _Worker:
         with self._lock:
-            if self._idle:
-                return self._idle.pop()
-            if not self._registered:
-                atexit.register(self.close)
-                self._registered = True
+            while self._idle:
+                worker = self._idle.pop()
+                if worker in self._template.workers:
+                    return worker
+                worker.let_go()  # it died with its template
         if self._extra and find_spec(self._library) is None:
             raise MissingExtraError("math_equal", extra=self._extra)
-        worker = _Worker(self._subject, self._library)
-        with self._lock:
-            self._alive.add(worker)
-        return worker
+        return self._template.fork()
 
     def pids(self) -> list[int]:
-        """Return the ids of the processes alive."""
-        with self._lock:
-            return [worker.pid for worker in self._alive]
+        """Return the ids of the processes alive: the one that forks, then those that compare."""
+        return self._template.pids()
 
     def close(self) -> None:
         """End every process."""
+        self._template.close()
         with self._lock:
-            workers, self._alive, self._idle = self._alive, set(), []
-        for worker in workers:
-            worker.close()
-
-    def _forked(self) -> None:
-        for worker in self._alive:
-            worker.disown()
-        self._reset()
+            while self._idle:
+                self._idle.pop().let_go()
 
 
 MATHEMATICS = Pool("mathematics", "math_verify", wanted="the expected answer", extra="math")

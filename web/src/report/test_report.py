@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 from tests.full_case import HOSTILE, write_repair
-from web.conftest import Watch, command, no_serious_findings
+from web.conftest import Watch, command, leave, no_serious_findings
 from web.src.runs.graded_runs import cell, noisy, store_run
 from web.src.runs.made_runs import add_run, big_run
 
@@ -40,33 +39,22 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def open_file(home: Path, browser: Browser) -> Generator[Callable[[str], Page]]:
-    """Opens files in a browser of somebody else; at the end none may have done wrong."""
-    with _opening(home, browser) as opening:
-        yield opening
-
-
-@contextmanager
-def _opening(
-    home: Path, browser: Browser, *, runs_scripts: bool = True
-) -> Generator[Callable[[str], Page]]:
-    context = browser.new_context(
-        viewport={"width": 1280, "height": 800},
-        reduced_motion="reduce",
-        java_script_enabled=runs_scripts,
-    )
-    context.set_default_timeout(15_000)
+def open_file(home: Path, context: BrowserContext) -> Generator[Callable[[str], Page]]:
+    """Opens files as somebody else; at the end none may have done wrong."""
     watch = Watch(f"file://{home}")
+    yield _opening(home, context, watch)
+    leave(context, "file://")
+    assert watch.faults == []
 
+
+def _opening(home: Path, context: BrowserContext, watch: Watch) -> Callable[[str], Page]:
     def opening(name: str) -> Page:
         page = context.new_page()
         watch.on(page)
         page.goto(f"file://{home}/{name}")
         return page
 
-    yield opening
-    context.close()
-    assert watch.faults == []
+    return opening
 
 
 def test_a_report_is_read_from_its_verdict_down_to_what_was_done(
@@ -161,8 +149,11 @@ def test_on_paper_everything_is_unfolded(open_file: Callable[[str], Page]) -> No
 
 
 def test_without_scripts_the_verdict_and_the_cells_are_read(home: Path, browser: Browser) -> None:
-    with _opening(home, browser, runs_scripts=False) as opening:
-        page = opening("kit.html")
-        expect(page.locator("#told")).to_contain_text("✗ FAIL: ")
-        expect(page.locator("#told")).to_contain_text("kit · replay · fix · trial 1")
-        expect(page.get_by_text("where scripts may run")).to_be_visible()
+    watch = Watch(f"file://{home}")
+    context = browser.new_context(java_script_enabled=False)
+    page = _opening(home, context, watch)("kit.html")
+    expect(page.locator("#told")).to_contain_text("✗ FAIL: ")
+    expect(page.locator("#told")).to_contain_text("kit · replay · fix · trial 1")
+    expect(page.get_by_text("where scripts may run")).to_be_visible()
+    context.close()
+    assert watch.faults == []

@@ -36,7 +36,7 @@ exit $code"""
 PRESET = Preset(
     name="aider",
     program="aider",
-    install="uv tool install aider-chat",
+    install="uv tool install --compile-bytecode aider-chat",
     setup="pip install aider-chat",
     licence="Apache-2.0",
     protocol="chat",

@@ -7,7 +7,7 @@ from assay.agents.presets.declaration import Preset
 PRESET = Preset(
     name="mini-swe-agent",
     program="mini",
-    install="uv tool install mini-swe-agent --with mcp",
+    install="uv tool install --compile-bytecode mini-swe-agent --with mcp",
     setup="pip install mini-swe-agent mcp",
     licence="MIT",
     protocol="chat",

@@ -15,8 +15,8 @@ from typing import Self, cast
 from assay.errors import GraderError
 from assay.graders.signs import Sign
 from assay.graders.stubs import Body, Code, Function
-from assay.sandbox.warm_process import WarmProcess
 from assay.scoring.json_safe import Json
+from assay.warm_process import WarmProcess
 
 _CPU_SECONDS = 10.0
 """What one file may take."""
