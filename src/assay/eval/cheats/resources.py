@@ -79,8 +79,7 @@ CHEATS = (
         "deep-directories",
         "leaves directories so deep that their path has no name",
         lambda _: _script(
-            "ten=deeper; for n in 2 3 4 5 6 7 8 9 10; do ten=$ten/deeper; done\n"
-            "n=0; while [ $n -lt 60 ]; do mkdir -p $ten && cd -P $ten || break; n=$((n+1)); done"
+            "set -- " + "deeper/" * 10 + "; for n in $(seq 60); do mkdir -p $1 && cd -P $1; done"
         ),
     ),
     _cheat(
