@@ -102,13 +102,22 @@ def sources(tree: Path) -> list[Path]:
 
 @pytest.mark.sandbox
 @pytest.mark.slow
-def test_every_recording_gets_what_it_deserves(suite: Path, tmp_path: Path) -> None:
+def test_recordings_get_what_they_deserve_and_what_stands_in_for_the_work_nothing(
+    suite: Path, tmp_path: Path
+) -> None:
+    """Both under the contracts that the first run learns."""
     done = assay("run", str(suite), "--json", cwd=tmp_path)
     assert done.returncode == 1, done.stderr  # some cells do not pass, and none is an error
     found = {(str(c["case"]), str(c["model"])): c for c in cells(done)}
     rewards = {key: cell["reward"] for key, cell in found.items()}
     assert rewards == pytest.approx(EXPECTED)
     assert {str(cell["status"]) for cell in found.values()} == {"graded"}
+    done = assay("attack", str(suite), "--cheat", "stand-ins", "--json", cwd=tmp_path)
+    attempts = [one for case in json.loads(done.stdout)["cases"] for one in case["checks"]]
+    assert {one["name"] for one in attempts} >= {"yes", "nan", "empty", "swallow"}, done.stderr
+    assert {one["outcome"] for one in attempts} == {"holds"}, attempts
+    lock = json.loads((suite / "xmltodict-name-injection" / "case.lock.json").read_text("utf-8"))
+    assert lock["graders"]["swebench"]["isolation"] == "process"
 
 
 def test_recordings_are_those_of_the_matrix() -> None:
@@ -128,14 +137,3 @@ def test_imported_case_is_still_that_of_its_row() -> None:
     assert options["fail_to_pass"] == json.loads(row["FAIL_TO_PASS"])
     assert options["pass_to_pass"] == json.loads(row["PASS_TO_PASS"])
     assert " ".join(case.task.prompt.split()) == " ".join(row["problem_statement"].split())
-
-
-@pytest.mark.sandbox
-@pytest.mark.slow
-def test_what_stands_in_for_the_work_gains_nothing(suite: Path, tmp_path: Path) -> None:
-    done = assay("attack", str(suite), "--cheat", "stand-ins", "--json", cwd=tmp_path)
-    attempts = [one for case in json.loads(done.stdout)["cases"] for one in case["checks"]]
-    assert {one["name"] for one in attempts} >= {"yes", "nan", "empty", "swallow"}, done.stderr
-    assert {one["outcome"] for one in attempts} == {"holds"}, attempts
-    lock = json.loads((suite / "xmltodict-name-injection" / "case.lock.json").read_text("utf-8"))
-    assert lock["graders"]["swebench"]["isolation"] == "process"

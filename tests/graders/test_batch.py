@@ -282,7 +282,7 @@ def test_a_late_comparison_of_mathematics_is_killed() -> None:
         {"answer": r"\boxed{x+x}", "expected": "2x"},
     ]
     grader = GraderSpec(type="math_equal", options={"form": "any"})
-    batch = grader.grade_batch_now(rows, deadline=3.0)
+    batch = grader.grade_batch_now(rows, deadline=1.0)
     assert batch.rewards == [None, 1.0]
     assert batch.graded[0].outcome == "late"
 

@@ -119,6 +119,7 @@ def _mathematics() -> _Reading:
 
         return holds
 
+    read(r"$\frac{1}{2}$")("$x^2+1$")  # its tables are read when they are first needed
     return read
 
 

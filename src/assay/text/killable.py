@@ -54,10 +54,8 @@ class _RefusedError(Exception):
 class _Worker:
     """One process that compares, one comparison at a time."""
 
-    pid = 0
-
     def __init__(self, link: socket.socket) -> None:
-        self._link = link
+        self._link, self.pid = link, 0
         self._buffer = b""
 
     def compare(self, wanted: str, answer: str, seconds: float) -> bool | str:

@@ -336,6 +336,7 @@ class TestTheWire:
           socket.on('data', () => socket.write(Buffer.from([0, 0, 0, 64, 1, 1])));
         }
         start();
+        start(); // a reference's file asks another
         """
         told = judge_apart({"hidden.test.js": HEAD + ALONE}, {}, "hidden.test.js", launcher=host)
         assert told.outcomes["hidden.test.js::does not"] == "passed", told.output

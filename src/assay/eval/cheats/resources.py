@@ -79,7 +79,7 @@ CHEATS = (
         "deep-directories",
         "leaves directories so deep that their path has no name",
         lambda _: _script(
-            "n=0; while [ $n -lt 600 ]; do mkdir deeper && cd -P deeper || break; n=$((n+1)); done"
+            "set -- " + "deeper/" * 10 + "; for n in $(seq 60); do mkdir -p $1 && cd -P $1; done"
         ),
     ),
     _cheat(

@@ -2,7 +2,6 @@
 // and is trusted; what it says is believed by nobody.
 'use strict';
 
-const { closeSync } = require('node:fs');
 const { createRequire, syncBuiltinESMExports } = require('node:module');
 const path = require('node:path');
 const { pathToFileURL } = require('node:url');
@@ -21,7 +20,7 @@ const { reallyExit, chdir } = process;
 const { then } = Promise.prototype;
 const { stringify } = JSON;
 const MOST_KEPT = 1000;
-const [TAKEN, LINK] = [3, 4]; // descriptors, of hosts.cjs
+const LINK = 3; // a descriptor, of hosts.cjs
 
 const isObject = (value) => (typeof value === 'object' && value !== null) || typeof value === 'function';
 
@@ -40,7 +39,6 @@ class Host extends Peer {
   }
 
   take(text) {
-    if (this.taken === 0) closeSync(TAKEN);
     this.link.release(); // work has come: what keeps the loop alive now is the submission's
     super.take(text);
   }

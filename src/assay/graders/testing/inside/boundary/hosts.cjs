@@ -1,5 +1,7 @@
-// Keeps two solution hosts at hand, at the socket ASSAY_LINK: a test file may need one more, which
-// is asked about near misses. The next one starts when the last has been taken, so that none is waited for.
+// Keeps two connections at hand, at the socket ASSAY_LINK: a test file may need one more, which is
+// asked about near misses. With one byte the judge says that a file takes it; then a host starts at
+// it, beside the process of the file, and another connection waits in its place. So none is waited
+// for, and none starts that nobody needs.
 'use strict';
 
 const { spawn } = require('node:child_process');
@@ -9,19 +11,24 @@ const path = require('node:path');
 const { ASSAY_LINK: link } = process.env;
 delete process.env.ASSAY_LINK;
 
-function start() {
-  const socket = net.connect({ path: link });
-  socket.pause(); // what the judge says is the host's to read
+function stand() {
+  const callback = () => {
+    start(socket);
+    return false;
+  };
+  // No more than that byte is read: what the judge says then is the host's to read.
+  const socket = net.connect({ path: link, onread: { buffer: Buffer.alloc(1), callback } });
   socket.on('error', () => process.exit(0));
-  socket.on('connect', () => {
-    const host = spawn(process.execPath, [path.join(__dirname, 'host.cjs')], {
-      stdio: ['ignore', 'inherit', 'inherit', 'pipe', socket],
-    });
-    socket.destroy();
-    host.on('error', () => {});
-    host.stdio[3].on('error', () => {}).resume().once('close', start);
-  });
 }
 
-start();
-start();
+function start(socket) {
+  const host = spawn(process.execPath, [path.join(__dirname, 'host.cjs')], {
+    stdio: ['ignore', 'inherit', 'inherit', socket],
+  });
+  host.on('error', () => {});
+  socket.destroy();
+  stand();
+}
+
+stand();
+stand();
