@@ -51,8 +51,7 @@ codex=0.169.0 opencode=1.18.33 gemini=0.61.0 mini=2.4.6
 place=.tools/agents
 stamp=$place/.set-up
 
-wanted="$codex $opencode $gemini $mini, compiled"
-[ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ] || exit 0
+[ "$(cat "$stamp" 2>/dev/null)" != "$codex $opencode $gemini $mini" ] || exit 0
 if command -v npm >/dev/null 2>&1; then
   mkdir -p "$place"
   echo '{"private": true}' >"$place/package.json"
@@ -65,8 +64,8 @@ else
 fi
 uv=$(command -v uv || echo .tools/bin/uv)
 "$uv" venv --quiet --clear --python .venv/bin/python "$place/mini"
-# Its model client imports `mcp` and does not declare it. Where it runs, it can keep no byte code.
-"$uv" pip install --quiet --compile-bytecode --python "$place/mini/bin/python" \
+# Its model client imports `mcp` and does not declare it.
+"$uv" pip install --quiet --python "$place/mini/bin/python" \
   "mini-swe-agent==$mini" mcp ||
   { echo "mini-SWE-agent could not be installed: its test is skipped" >&2; exit 0; }
-echo "$wanted" >"$stamp"
+echo "$codex $opencode $gemini $mini" >"$stamp"
