@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import gc
 import itertools
+import logging
 import os
 import re
 import signal
@@ -45,7 +46,17 @@ def pytest_configure(config: pytest.Config) -> None:
     # tests decides, and to look each of them through takes a quarter of the time of a property.
     none = vars(providers)["_local_constants"]
     pytest.MonkeyPatch().setattr(providers, "_get_local_constants", lambda: none)
+    # Python 3.11 shows a traceback by parsing it, and parses nothing well within which it does so:
+    # what nobody asked how it ended says that to this logger, whenever it is collected as garbage.
+    logging.getLogger("asyncio").addFilter(_without_traceback)
     gc.disable()  # collecting makes a great many objects, and no garbage
+
+
+def _without_traceback(record: logging.LogRecord) -> bool:
+    if record.exc_info:
+        record.msg = f"{record.msg}\n{record.exc_info[1]!r}"
+        record.exc_info = None
+    return True
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
