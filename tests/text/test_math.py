@@ -5,7 +5,9 @@ from __future__ import annotations
 import gc
 import importlib.util
 import os
+import resource
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -19,6 +21,7 @@ from hypothesis import strategies as st
 from assay.errors import GraderError, InputError, MissingExtraError
 from assay.text import exact_match, f1_score, killable, math_equal, similarity
 from assay.text.math import math_decided
+from assay.warm_process import WarmProcess
 from tests.children import until
 from tests.each import each
 from tests.processes import is_running
@@ -209,7 +212,11 @@ def test_a_process_that_was_killed_is_replaced() -> None:
 
 def test_after_one_that_was_too_slow_nothing_is_imported_again() -> None:
     pool = killable.Pool("schemas", "jsonschema_rs", wanted="the schema")
-    assert pool.compare("{}", "1", 5.0)
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # what is ignored is so in children, too
+    try:
+        assert pool.compare("{}", "1", 5.0)
+    finally:
+        signal.signal(signal.SIGCHLD, before)
     imported, *compared = pool.pids()
     with pytest.raises(InputError, match="cannot be read in time"):
         pool.compare('{"type": "string"}', "1", 0.0)
@@ -217,6 +224,58 @@ def test_after_one_that_was_too_slow_nothing_is_imported_again() -> None:
     assert pool.pids()[0] == imported
     assert len(compared) == 1
     assert compared != pool.pids()[1:]
+    pool.close()
+
+
+@each(("owner", "name"), [(WarmProcess, "_connect"), (socket, "send_fds")])
+def test_an_interrupt_leaves_the_next_order_no_answer_of_another(
+    owner: Any, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool, whole = killable.Pool("schemas", "jsonschema_rs", wanted="it"), getattr(owner, name)
+
+    def interrupted(*given: object) -> None:
+        whole(*given)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, name, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            pool.compare("{}", "1", 5.0)
+    assert pool.compare("{}", "1", 5.0)
+    template, worker = pool.pids()
+    assert template != worker
+    assert is_running(str(worker))
+    pool.close()
+
+
+def test_one_that_is_stopped_holds_nobody_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(killable._Template, "_end_seconds", 0.0)
+    pool = killable.Pool("schemas", "jsonschema_rs", wanted="the schema")
+    assert pool.compare("{}", "1", 5.0)
+    template, worker = pool.pids()
+    os.kill(template, signal.SIGSTOP)
+    os.kill(worker, signal.SIGKILL)
+    control = pool._template._control
+    assert control is not None
+    assert control.gettimeout() == killable._START_SECONDS
+    control.settimeout(0.0)  # that time is over
+    assert pool.compare("{}", "1", 5.0)
+    assert not is_running(str(template))
+    pool.close()
+
+
+def test_where_no_file_can_be_opened_nobody_is_blamed() -> None:
+    pool = killable.Pool("schemas", "jsonschema_rs", wanted="the schema")
+    assert pool.compare("{}", "1", 5.0)
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, most[1]))
+    try:
+        assert pool.compare("{}", "1", 5.0)
+        pool._template.kill(pool._idle.pop())
+        with pytest.raises(GraderError, match="open files"):
+            pool.compare("{}", "1", 5.0)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, most)
     pool.close()
 
 

@@ -37,6 +37,7 @@ def main(subject: str, descriptor: str) -> None:
     of a new one; or the id of one to kill. None is reaped before, so that ids stay what they are.
     """
     logging.disable(logging.CRITICAL)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # inherited as ignored, it would reap for us
     _limit(resource.RLIMIT_AS, _MEMORY)
     _limit(resource.RLIMIT_CORE, 0)
     control = socket.socket(fileno=int(descriptor))

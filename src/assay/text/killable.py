@@ -8,7 +8,6 @@ from __future__ import annotations
 import atexit
 import json
 import os
-import selectors
 import socket
 import sys
 import threading
@@ -25,7 +24,7 @@ from assay.errors import GraderError, InputError, MissingExtraError
 from assay.turns import LateError, queueing, seconds_left, whose
 from assay.warm_process import WarmProcess
 
-_START_SECONDS = 120.0
+_START_SECONDS = 120.0  # also for each order: one that is stopped must not hold all comparisons
 _TRIES = 2
 _PATIENCE = 4.0  # clock time over CPU time: a busy machine is not a fault of the answer's
 _MOST_REMEMBERED = 256
@@ -63,6 +62,7 @@ class _Worker:
         request = json.dumps({"wanted": wanted, "answer": answer, "seconds": seconds}) + "\n"
         reading_wanted = True
         try:
+            self._link.settimeout(None)
             self._link.sendall(request.encode("ascii"))
             read = self._line(wall=seconds * _PATIENCE, cpu=seconds)
             if read is not None:
@@ -82,20 +82,19 @@ class _Worker:
     def _line(self, *, wall: float, cpu: float) -> dict[str, object] | None:
         """Read one line; None where the process ended first."""
         started, burnt = time.monotonic(), self._cpu_seconds()
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._link, selectors.EVENT_READ)
-            while b"\n" not in self._buffer:
-                if (turn := seconds_left()) is not None and turn <= 0:
-                    raise _OutOfTurnError
-                left = wall - (time.monotonic() - started)
-                left = min(left, cpu - (self._cpu_seconds() - burnt))
-                if left <= 0:
-                    raise _TooSlowError
-                if selector.select(left if turn is None else min(left, turn)):
-                    read = self._link.recv(65_536)
-                    if not read:
-                        return None
-                    self._buffer += read
+        while b"\n" not in self._buffer:
+            if (turn := seconds_left()) is not None and turn <= 0:
+                raise _OutOfTurnError
+            left = wall - (time.monotonic() - started)
+            left = min(left, cpu - (self._cpu_seconds() - burnt))
+            if left <= 0:
+                raise _TooSlowError
+            self._link.settimeout(left if turn is None else min(left, turn))
+            with suppress(TimeoutError):
+                read = self._link.recv(65_536)
+                if not read:
+                    return None
+                self._buffer += read
         line, _, self._buffer = self._buffer.partition(b"\n")
         return cast("dict[str, object]", json.loads(line))
 
@@ -138,21 +137,30 @@ class _Template(WarmProcess):
 
     def fork(self) -> _Worker:
         """A new process that compares."""
-        with self._lock:
-            for _ in range(_TRIES):
-                control = self._connect()
-                ours, theirs = socket.socketpair()
-                worker = _Worker(ours)
-                try:
-                    with theirs:
-                        worker.pid = self._order(control, 0, theirs.fileno())
-                finally:
-                    if not worker.pid:
-                        worker.let_go()
-                if worker.pid:
-                    self.workers.add(worker)
-                    return worker
-        raise GraderError(f"the process for {self._subject} did not fork")
+        what = f"the process for {self._subject}"
+        try:
+            with self._lock:
+                for _ in range(_TRIES):
+                    worker = self._forked(self._connect())
+                    if worker.pid:
+                        self.workers.add(worker)
+                        return worker
+        except (TimeoutError, BlockingIOError):
+            raise GraderError(f"{what} was not ready after {_START_SECONDS:g} s") from None
+        except OSError as error:
+            raise GraderError(f"{what} did not start: {error}") from error
+        raise GraderError(f"{what} did not fork")
+
+    def _forked(self, control: socket.socket) -> _Worker:
+        ours, theirs = socket.socketpair()
+        worker = _Worker(ours)
+        try:
+            with theirs:
+                worker.pid = self._order(control, 0, theirs.fileno())
+        finally:
+            if not worker.pid:
+                worker.let_go()
+        return worker
 
     def kill(self, worker: _Worker) -> None:
         """Kill it and let go of it."""
@@ -168,15 +176,11 @@ class _Template(WarmProcess):
             return [one.pid for one in (self._process, *self.workers) if one is not None]
 
     def _order(self, control: socket.socket, order: int, *links: int) -> int:
-        """What it answers; 0 where it cannot do it, or has gone."""
-        with suppress(OSError):  # then it answers nothing
-            socket.send_fds(control, [order.to_bytes(4, "little")], links)
-        return self._answer(control)
-
-    def _answer(self, control: socket.socket) -> int:
+        """What it answers; 0 where it cannot do it, has gone, or says nothing for too long."""
         answer = b""
         try:
-            with suppress(ConnectionError):
+            with suppress(OSError):
+                socket.send_fds(control, [order.to_bytes(4, "little")], links)
                 answer = control.recv(4)
         finally:
             if len(answer) != 4:  # the next order must not take this one's answer for its own
@@ -184,25 +188,20 @@ class _Template(WarmProcess):
         return int.from_bytes(answer, "little")
 
     def _connect(self) -> socket.socket:
-        before, what = self._control, f"the process for {self._subject}"
+        before, is_ready = self._control, False
         try:
-            control = super()._connect()
-        except OSError as error:
-            raise GraderError(f"{what} did not start: {error}") from error
-        process = self._process
-        if control is before or process is None:
-            return control
-        control.settimeout(_START_SECONDS)
-        try:
-            is_ready = self._answer(control)
-        except (TimeoutError, BlockingIOError):
-            raise GraderError(f"{what} was not ready after {_START_SECONDS:g} s") from None
-        if not is_ready:
+            control, process = super()._connect(), self._process
+            if control is not before:
+                control.settimeout(_START_SECONDS)
+            is_ready = control is before or control.recv(4) != b""
+        finally:
+            if not is_ready:  # no order may take that for its answer
+                self._end()
+        if not is_ready and process is not None:
             raise GraderError(
-                f"{what} did not start (exit code {process.returncode})",
+                f"the process for {self._subject} did not start (exit code {process.returncode})",
                 hint=f"try: python -c 'import {self._library}'",
             )
-        control.settimeout(None)
         return control
 
     def _end(self) -> None:
