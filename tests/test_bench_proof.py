@@ -235,6 +235,7 @@ def test_a_solution_that_fails_its_own_tests_is_seen(proofs: Proofs) -> None:
     assert "`double/" not in said
 
 
+@pytest.mark.slow
 def test_hud_tests_of_a_version_run_on_the_graders_here(proofs: Proofs) -> None:
     file = "hud/tests/test_graders.py"
     test = """

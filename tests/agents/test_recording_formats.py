@@ -113,6 +113,7 @@ async def test_killing_ones_own_recorder(tmp_path: Path) -> None:
     assert (silent.reward, silent.grade.is_error) == (0.0, False)
 
 
+@pytest.mark.slow
 async def test_running_out_of_time_leaves_what_was_seen(tmp_path: Path) -> None:
     run = await run_case(tmp_path, traced(printing(using("Bash"), end="sleep 98765"), seconds=2))
     assert run.reward == 0.25

@@ -265,6 +265,7 @@ def test_small_replies_are_not_held_back() -> None:
         assert opened.proto == socket.IPPROTO_TCP  # or asyncio leaves Nagle's algorithm on
 
 
+@pytest.mark.slow
 async def test_who_reads_nothing_of_a_reply_is_not_waited_for() -> None:
     limits, has_ended = ListeningLimits(write_seconds=0.2), asyncio.Event()
 

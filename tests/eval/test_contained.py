@@ -166,6 +166,7 @@ async def test_an_image_that_cannot_serve_is_told_before_anything_runs(
         await tasks["word"].run(agent, runtime=f"container:{image}", store=tmp_path / "store")
 
 
+@pytest.mark.slow
 async def test_a_runtime_without_an_image_is_refused(tasks: dict[str, Task]) -> None:
     async def agent(run: Run) -> None:
         raise AssertionError("an agent was started")

@@ -259,6 +259,7 @@ def suite(
     return root, done
 
 
+@pytest.mark.slow
 @pytest.mark.sandbox
 @each("name", _DECIDED)
 def test_the_reference_decides(
@@ -283,6 +284,7 @@ def test_the_reference_decides(
     assert why.startswith("test_sums.py::test_add: ") == (mode == "shared"), why
 
 
+@pytest.mark.slow
 @pytest.mark.sandbox
 def test_the_first_run_decides_and_the_next_one_knows(
     suite: tuple[Path, subprocess.CompletedProcess[str]], tmp_path: Path
@@ -331,6 +333,7 @@ def add(a, b):
 _ENDS = "import os\ndef add(a, b):\n    os._exit(1)\n"
 
 
+@pytest.mark.slow
 @pytest.mark.sandbox
 def test_what_is_no_reason_to_trust_decides_nothing_and_nothing_runs(tmp_path: Path) -> None:
     """That the same tests have to fail each time: `_Judge`, below."""

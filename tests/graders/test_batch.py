@@ -229,6 +229,7 @@ class Clocked(Grader):
         return 1.0
 
 
+@pytest.mark.slow
 def test_a_thousand_items_in_a_row_are_not_late() -> None:
     """Together they take twice the deadline, and nobody's turn is longer than a blink."""
     Clocked.most = 0
@@ -267,6 +268,7 @@ def test_a_late_call_in_the_sandbox_is_killed_and_worth_nothing_and_not_a_zero()
     )
 
 
+@pytest.mark.slow
 @pytest.mark.sandbox
 def test_calls_that_wait_for_a_worker_are_not_late() -> None:
     source = SLEEPS.replace("float(thread.completion())", "0.1")

@@ -5,7 +5,8 @@ from __future__ import annotations
 __all__ = ["IN_TURN", "parts"]
 
 IN_TURN = """\
-import os, runpy, sys
+import gc, os, runpy, sys
+gc.set_threshold(100_000, 50, 50)  # libraries make a great many objects, and no garbage
 for script in sys.argv[1:]:
     sys.argv = script.split("\\t")
     sys.path[0] = os.path.dirname(sys.argv[0])

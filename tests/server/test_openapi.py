@@ -24,6 +24,8 @@ from assay.store.projects import ApiKeys
 from tests.calibrated_graders import calibrated
 from tests.server_app import EXACT
 
+pytestmark = pytest.mark.slow
+
 ROW: Json = {"answer": "4", "expected": "4"}
 KNOWN = {"project": "default", "key": "four"}
 EXAMPLES = 3

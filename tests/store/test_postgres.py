@@ -185,6 +185,7 @@ def test_a_server_of_another_kind_or_without_the_encryption_that_was_asked_for_i
         Database.open(f"postgresql://u:p@{place}/d{options}")
 
 
+@pytest.mark.slow
 def test_a_server_that_never_answers_is_given_up() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         place = f"127.0.0.1:{listener.getsockname()[1]}/d?connect_timeout=1"

@@ -219,6 +219,7 @@ def test_nothing_is_left_when_it_stops_and_it_starts_again() -> None:
         assert said(fake) == _MET
 
 
+@pytest.mark.slow
 def test_other_programs_ask_it_by_the_environment(
     met: FakeJudge, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -361,6 +361,7 @@ def test_a_newer_version_does_not_change_the_reward_of_a_training(server: Server
         assert Reward("moving", url=server.url).grade_now(ROWS).rewards == [0.5] * 4
 
 
+@pytest.mark.slow
 def test_a_batch_larger_than_a_request_is_split_by_number_and_by_size(
     server: Server, waits: Waits
 ) -> None:
