@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from assay.errors import GraderError, InputError, MissingExtraError
 from assay.text import exact_match, f1_score, killable, math_equal, similarity
 from assay.text.math import math_decided
+from assay.turns import WorkTurn, taking
 from assay.warm_process import WarmProcess
 from tests.children import until
 from tests.each import each
@@ -262,6 +263,21 @@ def test_one_that_is_stopped_holds_nobody_for_ever(monkeypatch: pytest.MonkeyPat
     assert pool.compare("{}", "1", 5.0)
     assert not is_running(str(template))
     pool.close()
+
+
+def test_what_it_waits_for_a_process_to_be_killed_is_not_of_an_item_s_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    turn, waits = WorkTurn(60.0), list[bool]()
+
+    def kill(*_: object) -> None:
+        waits.append(turn.is_waiting)  # while another thread starts the process that kills
+
+    monkeypatch.setattr(killable._Template, "fork", Dying)
+    monkeypatch.setattr(killable._Template, "kill", kill)
+    with taking(turn):
+        assert mathematics().compare("$x$", "$y$", 1.0) is False
+    assert waits == [True, True]
 
 
 def test_where_no_file_can_be_opened_nobody_is_blamed() -> None:

@@ -191,8 +191,7 @@ class _Template(WarmProcess):
         before, is_ready = self._control, False
         try:
             control, process = super()._connect(), self._process
-            if control is not before:
-                control.settimeout(_START_SECONDS)
+            control.settimeout(_START_SECONDS)
             is_ready = control is before or control.recv(4) != b""
         finally:
             if not is_ready:  # no order may take that for its answer
@@ -337,7 +336,8 @@ class Pool:
                 refused = f"{self._wanted} is invalid: {error}"
                 raise InputError(refused, hint=self._hint) from None
             except BaseException:
-                self._template.kill(worker)
+                with queueing():
+                    self._template.kill(worker)
                 raise
             self._put_back(worker)
             return holds
