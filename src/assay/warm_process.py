@@ -8,6 +8,7 @@ import subprocess
 import threading
 from abc import ABC, abstractmethod
 from contextlib import suppress
+from fcntl import F_DUPFD_CLOEXEC, fcntl
 from typing import ClassVar
 
 
@@ -65,13 +66,14 @@ class WarmProcess(ABC):
         self._end()
         ours, theirs = socket.socketpair(socket.AF_UNIX, self._socket)
         try:
-            with theirs:
+            # A number that the standard streams of the other do not take; without ours it has one.
+            with theirs, socket.socket(fileno=fcntl(theirs, F_DUPFD_CLOEXEC, 3)) as passed:
                 self._process = subprocess.Popen(
-                    self._words(theirs.fileno()),
+                    self._words(passed.fileno()),
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
-                    pass_fds=[theirs.fileno()],
+                    pass_fds=[passed.fileno()],
                     env=self._environment,
                     cwd=self._directory,
                     start_new_session=True,

@@ -334,6 +334,16 @@ def test_nothing_is_left_behind_at_exit() -> None:
             os.kill(pid, 0)
 
 
+def test_a_program_without_the_standard_streams_may_compare() -> None:
+    script = (
+        "import os\n"
+        "from assay.text.killable import SCHEMAS\n"
+        "os.closerange(0, 3)\n"
+        "assert SCHEMAS.compare('{}', '1', 5.0)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
 def test_a_process_in_a_hang_ends_with_a_host_that_is_killed() -> None:
     script = (
         "import os, signal\n"
