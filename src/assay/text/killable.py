@@ -85,8 +85,7 @@ class _Worker:
         while b"\n" not in self._buffer:
             if (turn := seconds_left()) is not None and turn <= 0:
                 raise _OutOfTurnError
-            left = wall - (time.monotonic() - started)
-            left = min(left, cpu - (self._cpu_seconds() - burnt))
+            left = min(wall - time.monotonic() + started, cpu - self._cpu_seconds() + burnt)
             if left <= 0:
                 raise _TooSlowError
             self._link.settimeout(left if turn is None else min(left, turn))
@@ -110,7 +109,8 @@ class _Worker:
 
     def let_go(self) -> None:
         """Speak to it no more; it ends by itself unless it is at work."""
-        self._link.close()
+        with suppress(OSError):  # daemons close all that they have
+            self._link.close()
 
 
 class _Template(WarmProcess):
@@ -297,7 +297,7 @@ class Pool:
         self._blamed: dict[tuple[str, float], None] = {}
 
     def compare(self, wanted: str, answer: str, seconds: float) -> bool | str:
-        """Compare in some process; an answer that kills two processes does not hold.
+        """Compare in some process; an answer that kills two, one of them new, does not hold.
 
         Returns whether it holds; where it does, mathematics returns what of the answer it read.
         """
@@ -305,7 +305,7 @@ class Pool:
             raise self._unreadable(wanted)
         for last_try in (False, True):
             try:
-                return self._try(wanted, answer, seconds)
+                return self._try(wanted, answer, seconds, fresh=last_try)
             except _OutOfTurnError:
                 raise LateError("the comparison took longer than it has") from None
             except _WorkerDiedError as died:
@@ -325,10 +325,10 @@ class Pool:
     def _unreadable(self, wanted: str) -> InputError:
         return InputError(f"{self._wanted} cannot be read in time: {wanted[:80]!r}")
 
-    def _try(self, wanted: str, answer: str, seconds: float) -> bool | str:
+    def _try(self, wanted: str, answer: str, seconds: float, *, fresh: bool) -> bool | str:
         with self._places().one(whose()):
             with queueing():  # starting one is nobody's
-                worker = self._take()
+                worker = self._take(fresh=fresh)
             try:
                 holds = worker.compare(wanted, answer, seconds)
             except _RefusedError as error:
@@ -353,9 +353,9 @@ class Pool:
         with self._lock:
             self._idle.append(worker)
 
-    def _take(self) -> _Worker:
+    def _take(self, *, fresh: bool) -> _Worker:
         with self._lock:
-            while self._idle:
+            while self._idle and not fresh:
                 worker = self._idle.pop()
                 if worker in self._template.workers:
                     return worker
