@@ -497,10 +497,10 @@ class Mathematics(killable.Pool):
 
     is_over = False
 
-    def _take(self) -> killable._Worker:
+    def _take(self, *, fresh: bool) -> killable._Worker:
         if self.is_over:
             raise GraderError("the test is over")
-        return super()._take()
+        return super()._take(fresh=fresh)
 
 
 @pytest.mark.slow
