@@ -7,6 +7,7 @@ import socket
 import subprocess
 import threading
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from contextlib import suppress
 from fcntl import F_DUPFD_CLOEXEC, fcntl
 from typing import ClassVar
@@ -15,7 +16,8 @@ from typing import ClassVar
 class WarmProcess(ABC):
     """Started when it is first needed, and again when it has gone; usable from any thread.
 
-    A fork of this process starts one of its own. `_connect` and `_end` want the lock to be held.
+    A fork of this process starts one of its own. `_connect`, `_answer_to` and `_end` want the lock
+    to be held.
     """
 
     _socket: ClassVar[socket.SocketKind] = socket.SOCK_STREAM
@@ -84,6 +86,19 @@ class WarmProcess(ABC):
         self._control, self._started_in = ours, surroundings
         self._inode = _inode(ours)
         return ours
+
+    def _answer_to(self, control: socket.socket, order: bytes, descriptors: Sequence[int]) -> int:
+        """What it answers, a number of four bytes; 0 where it has gone, or says nothing in time."""
+        answer = b""
+        try:
+            with suppress(OSError):
+                socket.send_fds(control, [order], descriptors)
+                answer = control.recv(4)
+        finally:
+            # Where Ctrl-C came in between, the next order must not take this one's answer.
+            if len(answer) != 4:
+                self._end()
+        return int.from_bytes(answer, "little") if len(answer) == 4 else 0
 
     def _is_open(self) -> bool:
         """Whether nobody has closed the socket's number, as daemons do with all that they have."""

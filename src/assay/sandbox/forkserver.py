@@ -131,19 +131,9 @@ class ForkServer(WarmProcess):
         message = b"".join(number.to_bytes(4, "little") for number in numbers)
         with self._lock:
             for _ in range(_TRIES):
-                control = self._connect()
-                answer = b""
-                try:
-                    with suppress(OSError):
-                        socket.send_fds(control, [message], passed)
-                        answer = control.recv(4)
-                finally:
-                    # It has died, and nothing of this command has begun; or Ctrl-C came in between,
-                    # and the next command must not take this one's answer for its own.
-                    if len(answer) != 4:
-                        self._end()
-                if len(answer) == 4:
-                    return int.from_bytes(answer, "little")
+                if pid := self._answer_to(self._connect(), message, passed):
+                    return pid
+                # It has died, and nothing of this command has begun.
         raise SandboxError("the fork server of sandboxed commands died")
 
 

@@ -156,7 +156,7 @@ class _Template(WarmProcess):
         worker = _Worker(ours)
         try:
             with theirs:
-                worker.pid = self._order(control, 0, theirs.fileno())
+                worker.pid = self._answer_to(control, bytes(4), [theirs.fileno()])
         finally:
             if not worker.pid:
                 worker.let_go()
@@ -167,25 +167,13 @@ class _Template(WarmProcess):
         with self._lock:
             if worker in self.workers and self._control is not None:
                 self.workers.remove(worker)
-                self._order(self._control, worker.pid)
+                self._answer_to(self._control, worker.pid.to_bytes(4, "little"), [])
         worker.let_go()
 
     def pids(self) -> list[int]:
         """Its id, where it is alive, and then those of whom it forked."""
         with self._lock:
             return [one.pid for one in (self._process, *self.workers) if one is not None]
-
-    def _order(self, control: socket.socket, order: int, *links: int) -> int:
-        """What it answers; 0 where it cannot do it, has gone, or says nothing for too long."""
-        answer = b""
-        try:
-            with suppress(OSError):
-                socket.send_fds(control, [order.to_bytes(4, "little")], links)
-                answer = control.recv(4)
-        finally:
-            if len(answer) != 4:  # the next order must not take this one's answer for its own
-                self._end()
-        return int.from_bytes(answer, "little")
 
     def _connect(self) -> socket.socket:
         before, is_ready = self._control, False
