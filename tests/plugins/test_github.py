@@ -22,7 +22,7 @@ import pytest
 import yaml
 
 from assay.errors import InputError
-from assay.plugins.github import _TOKEN, _share, markdown
+from assay.plugins.github import _TOKEN, _assay, _share, markdown
 from tests.command_line import write_case
 from tests.endpoint_servers import Asked, faulty, raw
 
@@ -379,6 +379,21 @@ def test_a_baseline_that_was_named_and_is_not_there_is_no_pass(runner: Runner) -
     for wrong in ("abc", "nan", "-1", "2"):
         with pytest.raises(InputError, match=f"max-drop is '{wrong}'"):
             _share("max-drop", wrong)
+
+
+def test_a_fault_of_ours_is_told_as_that_of_a_process_is(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """What it says may be of a stored run: in the log the runner would take it for commands."""
+
+    def fails(_: object) -> None:
+        raise KeyError("\n::add-mask::a")
+
+    monkeypatch.setattr("assay.cli.main.main", fails)
+    code, out, err = _assay("report", "1")
+    assert (code, out) == (1, "")
+    assert err.startswith("Traceback")
+    assert tuple(capfd.readouterr()) == ("", "")
 
 
 def test_a_suite_is_never_told_as_another_of_the_job(runner: Runner, github: GitHub) -> None:

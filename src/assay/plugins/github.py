@@ -18,6 +18,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import traceback
 import urllib.error
 import urllib.request
 from collections.abc import Generator, Mapping, Sequence
@@ -257,7 +258,11 @@ def _assay(*words: str) -> tuple[int, str, str]:
         try:
             main(words)
         except SystemExit as ended:
-            return cast("int", ended.code), out.getvalue(), err.getvalue()
+            code = cast("int", ended.code)
+        except Exception:  # a fault of ours ends the step no sooner than it would a process
+            traceback.print_exc()
+            code = 1
+    return code, out.getvalue(), err.getvalue()
 
 
 def markdown(
