@@ -88,7 +88,7 @@ COMPARISONS: dict[str, Callable[[str], object]] = {
     "json partial": lambda text: json_match(text, {"a": 1}, partial=True),
     "schema": lambda text: json_schema(text, {"pattern": "^(a+)+$"}),
     "choice": lambda text: choice_match(text, "A", choices={"A": "Paris", "B": "Rome"}),
-    "similarity": lambda text: similarity(text[:2_000], "Paris " * 150),
+    "similarity": lambda text: similarity(text[:4_000], "Paris " * 300),
     "explained": lambda text: [explain(k, 0.0, {"answer": text, **more}) for k, more in ASKED],
 }
 ASKED: list[tuple[str, dict[str, object]]] = [

@@ -13,7 +13,7 @@ from playwright.sync_api import Locator
 
 __all__ = ["FRAMES", "busy"]
 
-FRAMES = 60
+FRAMES = 120
 _SCROLL = """async (box, [pixels, frames]) => {
     for (let number = 0; number < frames; number += 1) {
         box.scrollTop += pixels;
