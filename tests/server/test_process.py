@@ -7,7 +7,6 @@ import os
 import re
 import socket
 import subprocess
-import time
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -24,6 +23,7 @@ from assay.scoring.json_safe import Json
 from assay.server.app import create_app
 from assay.server.context import ServerSettings
 from assay.sockets import listen
+from tests.children import until
 from tests.command_line import COMMAND, assay, environment, result
 from tests.postgres import new_location
 from tests.server_app import EXACT, jsonl
@@ -108,11 +108,14 @@ def test_a_server_whose_output_nobody_reads_serves_all_the_same(tmp_path: Path) 
     os.close(writing)
     try:
         with httpx.Client(base_url=f"http://127.0.0.1:{port}") as client:
-            while process.poll() is None:
+
+            def has_answered() -> bool:
                 with suppress(httpx.TransportError):
                     assert client.get("/healthz").status_code == 200
-                    break
-                time.sleep(0.05)  # of what it needs to start, asking takes none
+                    return True
+                return process.poll() is not None
+
+            until(has_answered, every=0.05)
         process.terminate()
         assert process.wait(60) == 0
     finally:
@@ -194,15 +197,28 @@ async def test_told_to_end_it_ends_in_time_though_functions_sleep(tmp_path: Path
             await client.post(f"{PROJECT}/datasets/slow", content=slow, headers=kind)
             job = {"grader": "slow", "dataset": "slow"}
             made = (await client.post(f"{PROJECT}/jobs", json=job)).headers["location"]
-            following = asyncio.create_task(client.get(f"{made}/events"))
+            told: list[str] = []
+
+            async def follow() -> None:
+                async with client.stream("GET", f"{made}/events") as events:
+                    async for line in events.aiter_lines():
+                        told.extend([line] if line.startswith("data: ") else [])
+
+            following = asyncio.create_task(follow())
             items = {"items": [{"answer": "s"}]}
             asking = asyncio.create_task(client.post(f"{PROJECT}/graders/slow/grade", json=items))
-            running = {"status": "running"}
-            while not (await client.get(f"{PROJECT}/jobs", params=running)).json()["items"]:  # noqa: ASYNC110 - of another process
-                await asyncio.sleep(0.01)
+            running, both = '"status":"running"', 'project="default",state="running"} 2.0'
+
+            def are_under_way() -> bool:
+                if not told or running not in told[-1]:
+                    return False
+                return both in httpx.get(f"{server.url}/metrics", headers=server.headers).text
+
+            await asyncio.to_thread(until, are_under_way, every=0.05)
             assert await asyncio.to_thread(server.terminate) == 0
             answer = await asking
-            assert '"status":"running"' in (await following).text  # it ended, not the job
+            await following
+            assert running in told[-1]  # it ended, not the job
         assert (answer.status_code, answer.headers["content-type"]) == (
             503,
             "application/problem+json",
