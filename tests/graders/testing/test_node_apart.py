@@ -96,7 +96,10 @@ for (const [name, make] of Object.entries(forged)) {
   const frames = [];
   let lost = '';
   const link = {
-    send: (text) => frames.push(make(JSON.parse(text)[1])),
+    send(text) {
+      const [kind, number] = JSON.parse(text);
+      if (kind === 'q') frames.push(make(number));
+    },
     wait: () => frames.pop(),
     hold() {},
     release() {},
@@ -110,6 +113,7 @@ for (const [name, make] of Object.entries(forged)) {
   } catch (error) {
     told[name] = [lost];
   }
+  link.lost = 'it ended';
 }
 console.log(JSON.stringify(told));
 """
