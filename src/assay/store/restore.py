@@ -162,7 +162,7 @@ def put_back(
     try:
         for parts, entry in tree.items():
             if isinstance(entry, Link):
-                links[parts] = entry.target
+                links[parts] = _from_here(entry.target, parts)
             elif isinstance(entry, Directory):
                 os.mkdir(_bytes(parts[-1]), 0o755, dir_fd=places.at(parts[:-1]))
             else:
@@ -205,6 +205,14 @@ def _restore_file(
         os.utime(fd, ns=(when, when))
     finally:
         os.close(fd)
+
+
+def _from_here(target: str, link: Parts) -> str:
+    """A target that begins where the sandbox shows the tree, as it is from the link itself."""
+    first, name, *rest = [*target.split("/", 2), "", ""]
+    if (first, name) != ("", "workspace"):
+        return target
+    return "../" * (len(link) - 1) + (rest[0].lstrip("/") or ".")
 
 
 class _Places:
