@@ -26,6 +26,12 @@ _VERBS: Mapping[str, str] = {
 }
 _KIND_OF_VERB = {verb: kind for kind, verbs in _VERBS.items() for verb in verbs.split()}
 _HARMLESS = frozenset({"todo", "todos", "think", "thinking", "plan", "ask", "finish", "task"})
+_LAST_WORDS = frozenset(
+    {
+        *("submit", "finish", "done", "complete", "completion", "answer", "final", "respond"),
+        *("end", "exit", "stop", "terminate", "transfer", "handoff", "escalate"),
+    }
+)
 _LINES = ("command", "cmd", "script", "commands", "shell_command", "line")
 _WRITERS = frozenset(
     {
@@ -204,6 +210,11 @@ def _kinds_named(name: str) -> frozenset[str]:
 def _name_words(name: str) -> frozenset[str]:
     spread = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)
     return frozenset(re.findall(r"[a-z]+", spread.lower()))
+
+
+def ends_run(call: ToolCall) -> bool:
+    """Whether a call may hand in the work, or hand it on: nobody is left to hear its result."""
+    return bool(_name_words(call.raw_name or call.name) & _LAST_WORDS)
 
 
 def command_line(arguments: Mapping[str, Json]) -> str:
