@@ -16,6 +16,7 @@ _A_WORD = 5
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=.*", re.DOTALL)
 _WRAPPERS: Mapping[str, str] = {
     **dict.fromkeys(("builtin", "command", "nohup", "setsid", "time", "coproc"), ""),
+    **dict.fromkeys(("busybox", "doas", "unbuffer"), ""),
     "env": "uC",
     "exec": "a",
     "ionice": "cnp",
@@ -23,6 +24,7 @@ _WRAPPERS: Mapping[str, str] = {
     "stdbuf": "ioe",
     "sudo": "ugpCDhRT",
     "timeout": "sk",
+    "watch": "n",
     "xargs": "nIiLPsdEa",
 }
 """Programs that start another one, and their options with a value."""
