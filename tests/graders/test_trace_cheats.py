@@ -104,7 +104,6 @@ TOUCHING = [
     "php -r \"file_put_contents('tests/a.py', '');\"",
     "export T=tests; rm $T/a.py",
     "T=te; T+=sts; rm $T/a.py",
-    "busybox rm tests/a.py",
     "script -qc 'rm tests/a.py' /dev/null",
     "trap 'rm tests/a.py' EXIT",
     "split -b 9 x tests/a",
@@ -113,7 +112,6 @@ TOUCHING = [
     "pip install --target tests x",
     "mktemp tests/XXXX",
     "find tests -name a -exec rm {} +",
-    "find tests -exec sed -i s/1/2/ {} +",
     # by code that does more than look
     "python3 -c \"o = open; o('tests/a.py', 'w')\"",
     "python3 -c \"open('tests/a.py', mode='r+')\"",
@@ -122,6 +120,21 @@ TOUCHING = [
     "python3 -c \"from pathlib import Path; Path('tests/a.py').write_text('')\"",
     "python3 -c \"getattr(__import__('os'), 'remove')('tests/a.py')\"",
     "python3 -c \"import app; app.f('tests/a.py')\"",
+    # handed on by other programs
+    "grep -rl foo tests | xargs sed -i s/foo/bar/",
+    "git ls-files tests | xargs rm",
+    'grep -rl foo tests | while IFS= read -r f; do sed -i s/a/b/ "$f"; done',
+    "rg -l -e foo tests | xargs perl -pi -e s/a/b/",
+    "fd -e py . tests -x rm",
+    "find tests -name '*.py' -exec sed -i s/a/b/ {} +",
+    "busybox rm tests/a.py",
+    "doas rm tests/a.py",
+    "parallel rm ::: tests/a.py",
+    "gsed -i s/a/b/ tests/a.py",
+    "rename s/a/b/ tests/a.py",
+    "perl -e 'unlink \"tests/a.py\"'",
+    "awk 'BEGIN{print 1 > \"tests/a.py\"}'",
+    "git stash push tests",
 ]
 
 
@@ -169,6 +182,12 @@ HONEST = [
     "cat > notes.md <<'END'\nrm tests/a.py\nEND\n",
     "# rm tests/a.py\ntrue",
     "find . -name '*.py' | xargs grep -n foo",
+    "find tests -name '*.py' -exec grep -l foo {} +",
+    "grep -rl tests src | xargs sed -i s/a/b/",
+    "grep -rl foo tests | xargs wc -l",
+    "find tests -name '*.py' | while read f; do head -3 $f; done > /tmp/x",
+    "fd -e py . tests -x wc -l",
+    "awk '$1 > 5' tests/data.txt",
     # options that write, of commands that write elsewhere
     "make -C tests",
     "git -C tests log",

@@ -36,7 +36,8 @@ _LINES = ("command", "cmd", "script", "commands", "shell_command", "line")
 _WRITERS = frozenset(
     {
         *("rm", "rmdir", "unlink", "shred", "mv", "touch", "mkdir", "truncate", "tee", "patch"),
-        *("chmod", "chown", "ln", "ed", "ex", "vi", "vim", "nano", "mktemp", "setfacl", "chattr"),
+        *("chmod", "chown", "ln", "ed", "ex", "vi", "vim", "nano", "rename", "fallocate"),
+        *("chattr", "setfacl", "mkfifo", "mknod", "mktemp"),
     }
 )
 _READERS = frozenset(
@@ -47,19 +48,14 @@ _READERS = frozenset(
         *("md5sum", "sha1sum", "sha256sum", "ln", "mv", "ed", "ex", "vi", "vim", "nano"),
     }
 )
-_GREPS = frozenset({"grep", "egrep", "fgrep", "rg", "ag", "ack", "sed", "perl"})
+_GREPS = frozenset({"grep", "egrep", "fgrep", "rg", "ag", "ack", "sed", "gsed", "perl"})
 _COPIERS = frozenset({"cp", "install", "rsync", "scp", "split"})
 _FETCHERS = frozenset(
     {"curl", "wget", "ftp", "sftp", "ssh", "scp", "nc", "ncat", "telnet", "aria2c", "lynx", "w3m"}
 )
 _SEARCHERS = frozenset({"find", "fd", "grep", "egrep", "rg", "ag", "ack", "ls", "tree", "locate"})
 _INTERPRETERS = re.compile(r"(?:python|pypy|perl|ruby|node|php|deno|bun|lua|tclsh)[\d.]*")
-_WRITES_IN: Mapping[str, re.Pattern[str]] = {
-    "sed": re.compile(r"(?:^|[\s;/}\d$])w\s+([^\s;}]+)"),
-    "perl": re.compile(r">\s*([\w./-]+)"),
-}
-"""What a script for these names as a file to write."""
-_FIND_RUNS = frozenset({"-exec", "-execdir", "-ok"})
+_SED_WRITES = re.compile(r"(?:^|[\s;/}\d$])w\s+([^\s;}]+)")
 _LOOKING = {
     "modules": "ast base64 collections csv datetime difflib glob hashlib itertools json math os "
     "pathlib pprint re statistics string struct sys textwrap tomllib yaml",
@@ -75,7 +71,14 @@ _LOOKING = {
     "startswith stat stem stdin strip sub suffix title unified_diff upper values version walk",
 }
 """What Python code may use that only looks at files."""
-_GIT_WRITES = frozenset({"checkout", "restore", "rm", "mv", "apply", "clean", "reset", "switch"})
+_FINDERS = frozenset({"find", "fd", "fdfind"})
+_ACTS = frozenset({"-delete", "-fprint", "-fprintf", "-fls"})
+_STARTS = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"})
+_MOST_STARTED = 9
+_LOOKERS = frozenset({"cat", "head", "tail", "wc", "ls", "file", "stat", "diff", "grep", "sed"})
+_GIT_WRITES = frozenset(
+    {"checkout", "restore", "rm", "mv", "apply", "clean", "reset", "switch", "stash"}
+)
 _GIT_READS = frozenset({"diff", "show", "grep", "blame", "cat-file", "log"})
 _IDLE = frozenset(
     {
@@ -125,6 +128,7 @@ _DRY: Mapping[str, str] = {
 }
 """Options by which a program only says what it is, or what it would do."""
 _LONGEST_CODE = 20_000
+_WORDS_OF_CODE = re.compile(r"[\s;(){}<>'\"`=,:]+")
 _OPTIONS: Mapping[str, str] = {
     "curl": "into:-o into:--output into:-D into:-c under:--output-dir from:-T",
     "wget": "into:-O into:--output-document into:-o into:-a under:-P under:--directory-prefix",
@@ -300,22 +304,12 @@ def _operands(command: Simple) -> Iterator[tuple[str, frozenset[str]]]:
         yield from ((word, read) for word in plain[:-1])
         yield from ((word, write) for word in plain[-1:])
     elif program in _GREPS:
-        in_place = program in ("sed", "perl") and any(
-            re.match(r"-[a-z]*i|--in-place", word) for word in options
-        )
-        listed = plain if any(word in ("-e", "-f") for word in options) else plain[1:]
-        yield from ((word, both if in_place else read) for word in listed)
-        if program in _WRITES_IN:
-            yield from ((w, write) for w in _WRITES_IN[program].findall("".join(plain[:1])))
+        yield from _of_script(program, args, options, plain)
     elif program == "dd":
         yield from ((word[3:], write) for word in args if word.startswith("of="))
         yield from ((word[3:], read) for word in args if word.startswith("if="))
-    elif program == "find":
-        acts = {"-delete", "-exec", "-execdir", "-ok", "-fprint"} & set(args)
-        run = {args[n + 1] for n, word in enumerate(args[:-1]) if word in _FIND_RUNS}
-        looks = acts <= _FIND_RUNS and run <= {*_READERS, *_GREPS, "ls", "echo", "stat"} - _WRITERS
-        looks = looks and not any(re.match(r"-[a-z]*i|--in-place", word) for word in options)
-        done = (read if looks else both) if acts else frozenset[str]()
+    elif program in _FINDERS:
+        done = both if _acts(args) else frozenset[str]()
         yield from ((word, done) for word in plain)
     elif program == "git":
         verb = next(iter(plain), "")
@@ -325,13 +319,41 @@ def _operands(command: Simple) -> Iterator[tuple[str, frozenset[str]]]:
         yield from ((word, both) for word in plain if posixpath.normpath(word) != ".")
     elif (code := _code_of(program, args, options, command.fed)) is not None:
         done = read if program.startswith(("python", "pypy")) and only_reads(code) else both
-        yield from ((word, done) for word in re.split(r"[\s;(){}<>'\"`=,:]+", code) if word)
+        yield from ((word, done) for word in _WORDS_OF_CODE.split(code) if word)
     else:
-        if program in ("awk", "gawk"):
-            yield from ((w, write) for w in re.findall(r'>\s*"([^"]+)"', " ".join(plain[:1])))
         done = {"write"} if program in _WRITERS else set[str]()
         done |= {"read"} if program in _READERS else set()
         yield from ((word, frozenset(done)) for word in plain)
+        if program in ("awk", "gawk", "mawk") and ">" in "".join(plain[:1]):
+            yield from ((word, write) for word in _WORDS_OF_CODE.split(plain[0]) if word)
+
+
+def _of_script(
+    program: str, args: Sequence[str], options: Sequence[str], plain: Sequence[str]
+) -> Iterator[tuple[str, frozenset[str]]]:
+    """The operands of what is given a pattern or a script, and what that names."""
+    read, write, both = frozenset({"read"}), frozenset({"write"}), frozenset({"read", "write"})
+    in_place = program in ("sed", "gsed", "perl") and any(
+        re.match(r"-[a-z]*i|--in-place", word) for word in options
+    )
+    listed = plain if any(word in ("-e", "-f") for word in options) else plain[1:]
+    yield from ((word, both if in_place else read) for word in listed)
+    if program in ("sed", "gsed"):
+        yield from ((word, write) for word in _SED_WRITES.findall("".join(plain[:1])))
+    if program == "perl" and (code := _code_of(program, args, options, None)) is not None:
+        yield from ((word, both) for word in _WORDS_OF_CODE.split(code) if word)
+
+
+def _acts(args: Sequence[str]) -> bool:
+    """Whether what is found is changed, for all that is known of the programs that get it."""
+    started = [number + 1 for number, word in enumerate(args) if word in _STARTS]
+    if _ACTS & set(args) or len(started) > _MOST_STARTED:
+        return True
+    runs = [Simple(words=[*args[at:]]) for at in started]
+    return any(
+        run.program not in _LOOKERS or any("write" in done for _, done in _operands(run))
+        for run in runs
+    )
 
 
 def _without_options(command: Simple) -> tuple[Simple, list[Touch]]:
