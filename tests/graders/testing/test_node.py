@@ -229,7 +229,7 @@ test(function named() {});
 test('mocks', (t) => { t.mock.method(process, 'exit', () => {}); process.exit(3); });
 test('imports', async () => { assert.equal((await import('./kit.js')).default.add(1, 1), 2); });
 test('is main', () => { assert.equal(require.main, module); });
-test('forks', (t, done) => { require('child_process').fork('./up.js').on('message', () => done()); });
+test('forks', (t, ok) => { require('child_process').fork('./up.js').on('message', () => ok()); });
 """
         kit = {"kit.js": HONEST, "up.js": "process.send(1);"}
         value, tests, flags, _ = await case.grade(kit, {"hidden.test.js": hidden})
