@@ -11,7 +11,7 @@ import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import product, takewhile
 
 from assay.graders.globs import LIVE, as_written
 
@@ -24,6 +24,8 @@ _A_WORD = 5
 _A_HEREDOC = 100
 _ENDS = ";&|\n()"
 _NAME = re.compile(r"[A-Za-z_]\w*")
+_GIVEN_A_LINE = ("script", "flock", "su")
+_DECLARES = frozenset({"export", "declare", "local", "readonly", "typeset"})
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)\+?=(.*)", re.DOTALL)
 _BRACES = re.compile(r"\{([^{},]*,[^{}]*)\}")
 _QUOTED_BRACE = "\ue004"
@@ -87,7 +89,9 @@ class Simple:
         args = self.words[1:]
         if self.program == "eval":
             return " ".join(args)
-        if self.program not in _SHELLS:
+        if self.program == "trap":
+            return "".join(args[:1])
+        if self.program not in (*_SHELLS, *_GIVEN_A_LINE):
             return None
         for number, word in enumerate(args):
             if not word.startswith(("-", "+")):
@@ -96,7 +100,7 @@ class Simple:
                 return ""  # nothing is run
             if re.fullmatch(r"-\w*c", word):
                 return "".join(args[number + 1 : number + 2])
-        return self.fed if self._reads_input else None
+        return self.fed if self.program in _SHELLS and self._reads_input else None
 
     @property
     def _reads_input(self) -> bool:
@@ -117,6 +121,17 @@ class Simple:
         args = [as_written(word) for word in self.words[1:]]
         prints = None if self.is_open else _PRINTERS.get(self.program)
         return None if prints is None else prints(args, None if self.out_of else self.fed)
+
+    @property
+    def places(self) -> list[str]:
+        """Where it finds what it prints, which nobody knows; as far as its words tell."""
+        words = self.words[1:]
+        plain = [word for word in words if not word.startswith("-")]
+        if self.program == "find":
+            plain = list(takewhile(lambda word: not word.startswith("-"), words))
+        elif self.program in ("grep", "egrep", "fgrep", "rg", "ag") and "-e" not in words:
+            del plain[:1]
+        return [word for word in plain if posixpath.normpath(word) != "."]
 
     def path(self, word: str) -> str:
         """A word as a path from where the line began."""
@@ -196,6 +211,7 @@ class Reader:
         self._word: list[str] | None = None
         self._tail: list[str] = []
         self._heredocs: list[tuple[str, Simple]] = []
+        self._ended = Simple()
 
     def commands(self) -> Iterator[Simple]:
         """Its simple commands as they stand there, one after the other."""
@@ -250,6 +266,9 @@ class Reader:
         self._assigned = []
         if command.words[:1] == ["for"] and command.words[2:3] == ["in"]:
             self._values[command.words[1]] = command.words[3:]
+        elif "read" in command.words[:3] and command.before[-1:] == ["|"]:
+            self._values[command.words[-1]] = self._ended.places
+        self._ended = command
 
     def _begins_comment(self, sign: str) -> bool:
         return sign == "#" and self._word is None
@@ -274,12 +293,15 @@ class Reader:
             command.out_of += words
         elif not target:
             assigned = _ASSIGNMENT.fullmatch(words[0]) if words else None
-            if assigned and not command.words:
+            if assigned and (not command.words or command.words[0] in _DECLARES):
                 is_array = not assigned[2] and self._line[self._at : self._at + 1] == "("
                 given = self._array() if is_array else [w.partition("=")[2] for w in words]
-                self._values[assigned[1]] = given
-                self._assigned.append((self._begun, self._at))
-                return ""
+                name, more, _ = assigned[0].partition("+=")
+                before = self._values.get(name, [""])[-1:] if more and not is_array else [""]
+                self._values[assigned[1]] = ["".join([*before, *given[:1]]), *given[1:]]
+                if not command.words:
+                    self._assigned.append((self._begun, self._at))
+                    return ""
             command.words += words
         return ""
 
