@@ -82,8 +82,11 @@ def pytest_make_collect_report(
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True, specname="pytest_collection_modifyitems")
-def put_in_order(items: list[pytest.Item]) -> Generator[None]:
-    """All workers have the same order again, before it is left to chance."""
+def pytest_put_in_order(items: list[pytest.Item]) -> Generator[None]:
+    """All workers have the same order again, before it is left to chance.
+
+    Pytest takes functions for hooks whose name begins like this one's.
+    """
     items.sort(key=lambda item: item.path)
     return (yield)
 

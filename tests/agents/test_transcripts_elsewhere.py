@@ -119,6 +119,16 @@ def test_hiding_work_in_a_tool_that_only_the_provider_has() -> None:
     assert tool.result.content == "ok"
 
 
+def test_a_call_that_the_provider_ran_has_a_result_though_none_is_told() -> None:
+    ran: Fields = {"type": "web_search_call", "id": "w", "status": "completed", "action": {}}
+    failed = {**ran, "id": "f", "status": "failed"}
+    found = calls(read_transcript(json.dumps([ASKED, ran, failed, SAID])))
+    assert [(tool.call.id, tool.result is not None) for tool in found] == [
+        ("w", True),
+        ("f", False),
+    ]
+
+
 def test_a_message_that_cannot_be_read_is_a_missing_part() -> None:
     read = read_transcript(json.dumps([ASKED, {"type": "function_call", "call_id": 7}, SAID]))
     assert "a message was not read" in missing(read)

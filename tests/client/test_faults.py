@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -82,6 +84,26 @@ async def test_a_connection_that_breaks_is_tried_again() -> None:
         assert await transport.send("GET", "/api/v1/projects") == {"items": []}
         await transport.close()
     assert seen == 2
+
+
+async def test_who_is_cancelled_as_a_try_runs_out_of_time_is_cancelled() -> None:
+    """Who stood still for a while finds both at once; the deadline of a batch was lost there."""
+    is_over = asyncio.Event()
+
+    async def late(_: web.Request) -> web.Response:
+        await is_over.wait()
+        return web.Response()
+
+    async with answering(late) as url:
+        transport = Transport(url, None, timeout=0.3, timing=Timing(sleep=_at_once))
+        asking = asyncio.create_task(transport.send("GET", "/"))
+        asyncio.get_running_loop().call_later(0.25, asking.cancel)
+        await asyncio.sleep(0.2)
+        time.sleep(0.2)  # noqa: ASYNC251 - it stands still
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        is_over.set()
+        await transport.close()
 
 
 _PASSED = ("Authorization", "Content-Type", "If-Match", "Idempotency-Key")

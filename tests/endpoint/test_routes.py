@@ -287,7 +287,7 @@ async def test_rewards_keep_their_scale_and_scores_are_moved_to_one() -> None:
         return float(answer)
 
     app = app_for(number, score_range=(-1.0, 1.0))
-    reply = (await post("/get_reward", {"query": ["-1", "0", "1"]}, app)).json()
+    reply = (await post("/get_reward", {"query": ["-1", "0", f"{1 + 1e-12}"]}, app)).json()
     assert (reply["rewards"], reply["scores"]) == ([-1.0, 0.0, 1.0], [0.0, 0.5, 1.0])
 
 

@@ -70,6 +70,7 @@ class Open(Grader):
         ((0.5, {"why": "half"}), 0.5, {"why": "half"}),
         ((0.5, None), 0.5, {}),
         ((0.5, {1: {2, 1}}), 0.5, {"1": [1, 2]}),
+        (1.0000000000000002, 1.0, {}),
     ],
 )
 async def test_what_a_grader_may_return(

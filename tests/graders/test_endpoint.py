@@ -189,6 +189,7 @@ BELIEVED: list[tuple[Json, float | None, str]] = [
     ([GOOD], 1.0, ""),
     ([{"id": 0, "score": 0.25}], 0.25, ""),
     ([{"id": "0", "score": 0}], 0.0, ""),
+    ([{"id": "0", "score": 1.0000000000000002}], 1.0, ""),
     ([{"id": "0", "score": True}], None, "is a bool"),
     ([{"id": "0", "score": "1"}], None, "must be a number, got str"),
     ([{"id": "0", "score": math.nan}], None, "nan"),

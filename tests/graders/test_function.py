@@ -305,6 +305,10 @@ async def test_one_by_hand_and_what_is_recorded_of_it() -> None:
     node = await FunctionGrader.grade(source=EXACT, thread=thread)
     recorded = cast("dict[str, Json]", (node.metadata or {})["_parameters"])
     assert recorded["thread"] == thread.to_dict()
+    source = (
+        HEAD + "    return 3 / (3**0.5 * 3**0.5)\n"
+    )  # a cosine of equals is a little more than 1
+    assert (await FunctionGrader.grade(source=source, answer="4")).value == 1.0
     with pytest.raises(GraderError, match=r"1\.5, outside \[0, 1\]; declare its range"):
         await FunctionGrader.grade(source=HEAD + "    return 1.5\n", answer="4")
     with pytest.raises(GraderError) as caught:

@@ -96,6 +96,21 @@ TOUCHING = [
     "make -C tests clean; rm tests/a",
     "tar -xzC tests -f x.tgz",
     "tar --extract --directory=tests -f x",
+    # handed on by other programs
+    "grep -rl foo tests | xargs sed -i s/foo/bar/",
+    "git ls-files tests | xargs rm",
+    'grep -rl foo tests | while IFS= read -r f; do sed -i s/a/b/ "$f"; done',
+    "rg -l -e foo tests | xargs perl -pi -e s/a/b/",
+    "fd -e py . tests -x rm",
+    "find tests -name '*.py' -exec sed -i s/a/b/ {} +",
+    "busybox rm tests/a.py",
+    "doas rm tests/a.py",
+    "parallel rm ::: tests/a.py",
+    "gsed -i s/a/b/ tests/a.py",
+    "rename s/a/b/ tests/a.py",
+    "perl -e 'unlink \"tests/a.py\"'",
+    "awk 'BEGIN{print 1 > \"tests/a.py\"}'",
+    "git stash push tests",
 ]
 
 
@@ -143,6 +158,12 @@ HONEST = [
     "cat > notes.md <<'END'\nrm tests/a.py\nEND\n",
     "# rm tests/a.py\ntrue",
     "find . -name '*.py' | xargs grep -n foo",
+    "find tests -name '*.py' -exec grep -l foo {} +",
+    "grep -rl tests src | xargs sed -i s/a/b/",
+    "grep -rl foo tests | xargs wc -l",
+    "find tests -name '*.py' | while read f; do head -3 $f; done > /tmp/x",
+    "fd -e py . tests -x wc -l",
+    "awk '$1 > 5' tests/data.txt",
     # options that write, of commands that write elsewhere
     "make -C tests",
     "git -C tests log",

@@ -202,6 +202,21 @@ def test_a_tool_that_was_asked_for_and_never_ran_is_not_what_was_demanded() -> N
     assert checked(trace(unknown), require_tools=[{"name": "run_tests"}]).value == 1.0
 
 
+def test_attack_calls_that_are_only_asked_for_in_the_last_turn() -> None:
+    """Nobody ran them, and where results are told that shows; what hands in the work has none."""
+    last = AgentStep(content="Done.", tool_calls=(ToolCall(name="run_tests", id="2"),))
+    steps = trace(did("Bash", command="ls"), last)
+    node = checked(steps, require_tools=[{"name": "run_tests"}])
+    assert node.value == 0.0
+    assert "only a call of which no result came" in str(node.metadata)
+    assert checked(steps, forbid_tools=[{"name": "run_tests"}]).value == 0.0
+    by_name: dict[str, Any] = {"expected": ["Bash", "run_tests"], "match": "name"}
+    assert graded(ToolCorrectnessGrader, steps, **by_name).value == 0.5
+    handed_in = AgentStep(tool_calls=(ToolCall(name="submit_answer", id="2"),))
+    steps = trace(did("Bash", command="ls"), handed_in)
+    assert checked(steps, require_tools=[{"name": "submit_answer"}]).value == 1.0
+
+
 def test_a_denied_call_is_still_a_call_and_still_banned() -> None:
     steps = trace(denied("Bash", command="curl x"))
     for banned in (

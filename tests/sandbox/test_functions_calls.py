@@ -227,6 +227,19 @@ async def test_every_call_starts_from_the_same_state() -> None:
     assert len({outcome.score for outcome in report.outcomes}) == 1
 
 
+async def test_modules_of_a_rehearsal_are_imported_in_its_order() -> None:
+    """`_asyncio` before `asyncio` has tasks that `asyncio.timeout` does not know."""
+    source = (
+        "import asyncio\n"
+        "async def grade(x):\n"
+        "    async with asyncio.timeout(9):\n"
+        "        await asyncio.sleep(0.001)\n"
+        "    return 0.5\n"
+    )
+    report = await load_once(Program(source=source), [b"1"], tier="landlock")
+    assert [outcome.score for outcome in report.outcomes] == [0.5], report
+
+
 def test_the_digest_covers_everything_that_decides() -> None:
     programs = [
         Program(source="a", modules={"m": "1", "n": "2"}),

@@ -147,6 +147,21 @@ def test_only_links_that_stay_inside_are_made(
             assert str(os.readlink(target / name)) == to  # noqa: PTH115 - a Path drops its dots
 
 
+def test_honest_links_that_name_the_workspace_of_the_sandbox_stay_inside(tmp_path: Path) -> None:
+    """It is somewhere else on this machine."""
+    (tmp_path / "work/d").mkdir(parents=True)
+    (tmp_path / "work/file").write_text("mine")
+    links = {"l": "/workspace/file", "d/l": "/workspace//file", "d/all": "/workspace"}
+    out = {"o": "/workspace/../file", "d/o": "/workspaces/file", "n": "/", "m": "//workspace/file"}
+    for name, to in {**links, **out}.items():
+        (tmp_path / "work" / name).symlink_to(to)
+    target, dropped = _round_trip(tmp_path)
+    assert {entry.path for entry in dropped} == {*out}
+    found = [os.readlink(target / name) for name in links]  # noqa: PTH115 - as it is
+    assert found == ["file", "../file", "../."]
+    assert (target / "d/l").read_text() == (target / "d/all/l").read_text() == "mine"
+
+
 def test_links_in_circles_are_not_made(tmp_path: Path, work: Path) -> None:
     for name, to in (("a", "b"), ("b", "a"), ("self", "self")):
         (work / name).symlink_to(to)

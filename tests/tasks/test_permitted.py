@@ -43,6 +43,8 @@ _KEPT = [
     ("Cargo.toml", "build configuration"),
     (".cargo/config.toml", "build configuration"),
     ("build.gradle.kts", "build configuration"),
+    ("cmake/FindKit.cmake", "build configuration"),
+    ("build/CMakeCache.txt", "caches and build output"),
     ("evil.pth", "start-up hooks"),
     ("node_modules/.bin/jest", "installed packages"),
     ("lib/helper.jar", "installed packages"),

@@ -78,6 +78,16 @@ def test_what_is_a_choice(answer: str, label: str) -> None:
         *("B and C are correct", "I don't think it's B.", "Neither B is correct", "It is a dog"),
         "So a dog.",
         *["Wrong answer: B", "The incorrect answer is B", "I would not choose B"],
+        *(
+            "Answer: B. Or maybe C.",
+            "Answer: B. Alternatively, C.",
+            "Answer: B. C is also correct.",
+        ),
+        *("Answer: B as well as C", "Answer: B plus C", "Answer: B - C", "Answer: B, then C"),
+        *("The answer is B if x > 0, otherwise C", r"\boxed{B \text{ or } C}", "(A) and (B)"),
+        *("Option B is wrong", "B is the wrong answer", "The least likely answer is B"),
+        *("The answer is B? I don't think so.", "Answer: not(B)", "~~B~~", "<!-- Answer: B -->"),
+        "Answer: B\u0336",
         *["I did not pick option B", "I didn't choose B", "That is not the correct answer: B"],
     ],
 )
@@ -96,6 +106,10 @@ def test_attack_what_chooses_no_single_option_is_none(answer: str | None) -> Non
         ("The answer is a dog", "D", 1.0),
         ("B) London", "London", 1.0),
         ("Paris or London", "A", 0.0),
+        ("**Answer:** *Paris*", "A", 1.0),
+        (r"\boxed{\text{Paris}}", "A", 1.0),
+        ("<answer>Paris</answer>", "A", 1.0),
+        ("I think it's Paris.", "A", 1.0),
     ],
 )
 def test_options_with_texts(answer: str, expected: str, score: float) -> None:
@@ -116,6 +130,9 @@ def test_labels_of_other_kinds() -> None:
     assert choice_match("Answer: 2", 2, choices="1234") == 1.0
     assert choice_match("The answer is yes.", "yes", choices=["yes", "no"]) == 1.0
     assert choice_match("(A) is wrong, so (B)", "B", choices="AB") == 1.0
+    assert choice_match("Yes, it is", "yes", choices=["yes", "no"]) == 1.0
+    for answer in ("2.5", "Answer: 2.5", "Answer: 2-3", "-2"):
+        assert choice_match(answer, "2", choices="1234") == 0.0, answer
 
 
 def test_which_of_several_choices_is_picked_and_where_it_is_extracted() -> None:
@@ -174,6 +191,33 @@ def test_no_answer_chooses_two(text: str) -> None:
         "Answer: B) Vitamin C",
         *["Answer: B. A is correct for cats only.", "ANSWERS: B"],
         "I am not sure, but the answer is B",
+        *(
+            "B - Rome",
+            "B (Rome)",
+            "B, Rome",
+            "#### B",
+            "- B",
+            "B;",
+            "B\r\n",
+            "<b>B</b>",
+            "B \u2705",
+        ),
+        *("The answer is clearly B.", "The answer to this question is B", "Definitely B"),
+        *("B is indeed correct", "B must be the answer", "B seems most plausible.", "B it is."),
+        *("ans: B", "Final: B", "By elimination: B", "That leaves B.", "Answer \u2192 B"),
+        *(r"The answer is \(B\).", "{'answer': 'B'}", "<final_answer>B</final_answer>"),
+        *(
+            "\u6545\u9009B\u3002",
+            "\u7b54\u3048\u306fB\u3067\u3059",
+            "\u3010\u7b54\u6848\u3011B",
+            "\uc815\ub2f5\uc740 B\uc785\ub2c8\ub2e4.",
+        ),
+        *("Die Antwort lautet B", "La respuesta correcta es la B.", "Antwoord: B"),
+        *("Answer: B. Wait, no. Actually, B", "Answer: A. Hmm, actually B.", "Answer: A... no, B"),
+        *("Answer: B; C is wrong", "My answer is (B), though (C) was tempting."),
+        "Answer: B\n\nReasoning: Option A fails. Option C fails since x.",
+        "<think>The answer is C.</think>\n\nB",
+        "Answer: ~~C~~ B",
     ],
 )
 def test_a_choice_in_other_words(answer: str) -> None:

@@ -67,6 +67,11 @@ def test_contains_any_and_all() -> None:
     assert contains("The Category", "cat", case_sensitive=True) == 0.0
     assert contains("The Category", "Cat", case_sensitive=True) == 1.0
     assert contains("cafe\u0301", "CAF\u00c9") == 1.0
+    assert (
+        contains("I don\u2019t know New\u202fYork\u2019s well\u2011known Pa\u00adris", "don't")
+        == 1.0
+    )
+    assert contains("New\u202fYork", "New York", case_sensitive=True) == 1.0
     assert contains("in 2024", 2024) == 1.0
     assert contains_any("red and blue", ["green", "BLUE"]) == 1.0
     assert contains_any("red and blue", ["green"]) == 0.0

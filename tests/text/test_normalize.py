@@ -86,6 +86,18 @@ SAME = [
     ("first, then rest", "first then rest!"),
     ("(first) then rest", "first then: rest"),
     ("the cat, a dog", "cat dog"),
+    ("Pa\u00adris\u200b\ufe0f", "\ufeffParis"),
+    ("well\u2011known\u00a0man", "well-known man"),
+    ("2024\u201301\u201105", "2024-01-05"),
+    ("\uff30aris", "Paris"),
+    ("\u00bfQu\u00e9?", "qu\u00e9"),
+    ("H\u2082O", "H2O"),
+    ("50 000 and 1\u202f000", "50,000 and 1000"),
+    ("U.S.", "US"),
+    ("J.K. Rowling, Ph.D.", "JK Rowling PhD"),
+    ("3 p.m.", "3 pm"),
+    ("~~Rome~~ Paris <!-- or Rome -->", "Paris"),
+    ("<think>Rome? No.</think>\nParis", "Paris"),
 ]
 
 DIFFERENT = [
@@ -113,13 +125,20 @@ DIFFERENT = [
     ("x\u00b2", "x2"),
     ("cold war is on", "col dwar is on"),
     ("cold (war, is) on", "cold war is on"),
+    ("i.e.", "ie"),
+    ("5 123", "5123"),
+    ("10\u2082", "102"),
+    ("5'", "5"),
+    ("~~Paris~~ Rome", "Paris"),
 ]
 
 
 @each(("one", "other"), SAME)
 def test_what_is_forgiven(one: str, other: str) -> None:
-    assert same_answer(one, other)
-    assert exact_match(one, other) == exact_match(other, one) == 1.0
+    assert exact_match(one, other) == 1.0
+    if "<" not in one:
+        assert same_answer(one, other)
+        assert exact_match(other, one) == 1.0
 
 
 @each(("one", "other"), DIFFERENT)

@@ -46,12 +46,16 @@ from tests.each import each
         ("n=-5km", [-5]),
         ("24/7", ["24/7"]),
         ("50 000 and 5 123", [50000, 5, 123]),
+        ("The answer is 50 000, about 1 000 000.", [50000, 10**6]),
         ("1.5\u00d710\u00b3 10\u2076 10^{-3}", [1500, 10**6, "0.001"]),
         ("5 million, 2.5 Billion, 3 dozen", [5 * 10**6, 25 * 10**8, 36]),
         ("5 hundred thousand", [500_000]),
         (r"\frac{1}{2} and 2\frac{1}{3}", ["1/2", "7/3"]),
         ("Answer:5 <b>6</b> ->7", [5, 6, 7]),
         ("90^\\circ 5... wait...6", [90, 5, 6]),
+        (r"1\,234 5{,}678{,}900.5", [1234, "5678900.5"]),
+        ("1.234.567 and 1.234,5 and \u20ac1.234,50", [1234567, "1234.5", "1234.5"]),
+        ("negative 5, 3 lakh", [-5, 300_000]),
     ],
 )
 def test_find_numbers(text: str, values: list[int | str]) -> None:
@@ -159,6 +163,9 @@ def test_tolerances_are_exact_and_the_wider_holds(
         ("7", {"extract": "boxed"}, 0.0),
         (r"\boxed{7} \boxed{5}", {"extract": "boxed", "pick": "first"}, 1.0),
         ("7, then 5, then 7 again", {"pick": "last"}, 1.0),
+        ("<think>5 or 7</think> 7", {}, 1.0),
+        ("~~5~~ 7 <!-- 5 -->", {"pick": "only"}, 1.0),
+        ("~~7~~ 5", {}, 0.0),
     ],
 )
 def test_pick_and_where_it_is_extracted(answer: str, options: dict[str, Any], score: float) -> None:
@@ -197,6 +204,20 @@ def test_what_an_author_gets_wrong_is_refused(arguments: dict[str, Any]) -> None
         *["5,6", "5,5,5", "1.5.2", "192.168.1.1", "2026-01-05", "1/2/2026", "5\u0338", "5%-9%"],
         *(r"\sqrt{5}", r"\binom{5}{2}", r"5\pi", r"5\times 3", r"\log_2 5", r"\pm 5", "5,14"),
         "12,345,67",
+        *(
+            "5 x 3",
+            "5 \u00d7 3",
+            "5 * 3",
+            "5 +/- 3",
+            "x > 5",
+            "\u2265 5",
+            "sqrt(5)",
+            "log 5",
+            "5C2",
+            "5 mod 3",
+        ),
+        *("5 cubed", "5j", "5\u22364", "5\u20266", "5 or 6", "either 5, or 6", "between 5 and 6"),
+        *("more than 5", "5 is wrong"),
     ],
 )
 def test_attack_a_part_of_something_larger_was_read_as_the_number(text: str) -> None:
@@ -206,6 +227,17 @@ def test_attack_a_part_of_something_larger_was_read_as_the_number(text: str) -> 
     parts = (5, 1.5, 2, 3, 4, 6, 8, 9, 12, 192.168, 2026)
     assert not any(numeric_match(text, part) for part in parts)
     assert numeric_match(f"{text} 7", 7) == 0.0
+
+
+def test_one_number_in_two_forms_is_no_choice_of_two() -> None:
+    for answer in ("1/4 or 0.25", "25%, or 1/4", "0.25 or 25%"):
+        for pick in ("first", "last"):
+            value = 25 if pick == "first" and answer[2] == "%" else "1/4"
+            value = 25 if pick == "last" and answer[-1] == "%" else value
+            assert numeric_match(answer, value, pick=pick) == 1.0, (answer, pick)
+    assert numeric_match("It went from 5 to 42.", 42, pick="last") == 1.0
+    assert numeric_match("5 to 6", 5) == 0.0
+    assert numeric_match("You need at least 42 or so", 42) == 1.0
 
 
 def test_attack_a_minus_in_words_or_as_a_hyphen_is_no_sign() -> None:

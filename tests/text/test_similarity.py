@@ -71,6 +71,13 @@ def test_known_values() -> None:
     assert similarity(CAT, CAT, metric="bleu") == 1.0
 
 
+def test_attack_a_part_of_the_reference_passed_a_threshold() -> None:
+    for answer in ("The cat", "cat", "sat on the", "The cat sat on", "purred mat cat it"):
+        assert similarity(answer, CAT, threshold=0.8) == 0.0, answer
+    assert similarity("The cat sat on a mat and it purred", CAT, threshold=0.8) == 1.0
+    assert similarity(f"I said that {CAT}", CAT, threshold=0.8) == 1.0
+
+
 def test_rouge_is_twice_what_is_shared_of_all_that_there_is() -> None:
     found = [similarity("a b c d", "a b x y", metric=name) for name in ("rouge_1", "rouge_2")]
     assert found == [2 * 2 / 8, pytest.approx(2 * 1 / 6)]

@@ -37,6 +37,8 @@ JSON = st.recursive(
         ('I say {"a": "}"} and leave', {"a": "}"}),
         ('he said "hi: {"a": 1}', {"a": 1}),
         ("first [1] then [2]", [2]),
+        ('{"a": 1}, see [1].', {"a": 1}),
+        ('<think>{"a": 2} and</think> so {"a": 1} <think>', {"a": 1}),
         ('{"a": "```"}', {"a": "```"}),
         ("[}] [1]", [1]),
         ("null", None),

@@ -334,14 +334,18 @@ class Transport:
             sent["headers"]["Content-Type"] = "application/json"
         wanted = {name: str(value) for name, value in (query or {}).items() if value is not None}
         try:
-            async with self._open().request(
-                method,
-                self._base + path,
-                params=wanted,
-                allow_redirects=False,
-                timeout=aiohttp.ClientTimeout(total=seconds, sock_connect=_CONNECT_SECONDS),
-                **sent,
-            ) as response:
+            # Not `total`: if it runs out as the caller is cancelled, aiohttp loses that.
+            async with (
+                asyncio.timeout(seconds),
+                self._open().request(
+                    method,
+                    self._base + path,
+                    params=wanted,
+                    allow_redirects=False,
+                    timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS),
+                    **sent,
+                ) as response,
+            ):
                 return (
                     response.status,
                     await _json_of(response),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias, TypedDict
 
 from assay.endpoint.problems import ProblemError
@@ -20,6 +20,7 @@ from assay.graders.endpoints.settings import (
 )
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
+from assay.scoring.results import unrounded
 from assay.types.submission import Submission
 
 Scorer: TypeAlias = "Callable[[Sequence[tuple[str, Submission]]], Awaitable[Sequence[Graded]]]"
@@ -121,10 +122,13 @@ class Served:
         if graded is None:
             return Graded.failed(name, "the grader said nothing about this item")
         low, high = self.score_range or (-math.inf, math.inf)
-        if graded.score is not None and not low <= graded.score <= high:
-            said = f"the score {graded.score:g} is not from {low:g} to {high:g}, the range"
-            return Graded.failed(name, said, outcome="bad_return")
-        return graded
+        if graded.score is None or low <= graded.score <= high:
+            return graded
+        score = unrounded(graded.score, low, high)
+        if low <= score <= high:
+            return replace(graded, score=score)
+        said = f"the score {score:g} is not from {low:g} to {high:g}, the range"
+        return Graded.failed(name, said, outcome="bad_return")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -342,7 +342,8 @@ def call_findings(trace: Trace) -> list[Finding]:
     """Signs in a trace, each once."""
     from assay.graders.tool_calls import observed_calls
 
-    found = {found for seen in observed_calls(trace) if seen.ran for found in _signs(seen.call)}
+    ran = [seen.call for seen in observed_calls(trace) if seen.ran or seen.open]
+    found = {found for call in ran for found in _signs(call)}
     return sorted(found, key=lambda one: (one.sign, one.what))[:20]
 
 

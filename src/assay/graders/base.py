@@ -14,7 +14,14 @@ from assay.frozen import frozen
 from assay.graders.batched import Batched
 from assay.scoring.combine import begun_in_place, combine_all, combine_any, own_task
 from assay.scoring.json_safe import Json, record_evidence, record_parameters
-from assay.scoring.results import Assurance, SubScore, checked_weight, finite_number, weakest
+from assay.scoring.results import (
+    Assurance,
+    SubScore,
+    checked_weight,
+    finite_number,
+    unrounded,
+    weakest,
+)
 from assay.turns import current_turn
 from assay.types.codec import check_fields
 from assay.types.thread import StringThread
@@ -449,7 +456,7 @@ class Grader(Batched):
             if details:
                 entries = cast("Mapping[object, object]", details)
                 evidence = record_evidence({str(key): item for key, item in entries.items()})
-        value = finite_number(score, what=f"the score of {cls.__name__}")
+        value = unrounded(finite_number(score, what=f"the score of {cls.__name__}"), 0.0, 1.0)
         return SubScore(
             **node,
             value=value,

@@ -22,7 +22,7 @@ from assay.graders.functions import (
 from assay.graders.paths import CasePath
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
-from assay.scoring.results import SubScore
+from assay.scoring.results import SubScore, unrounded
 from assay.turns import current_turn
 from assay.types.submission import Submission
 from assay.types.thread import StringThread
@@ -159,11 +159,12 @@ def _score(graded: Graded, function: FunctionSource) -> SubScore:
     if graded.outcome != "ok":
         details["_outcome"] = graded.outcome
     error, value = graded.error, None
-    if graded.score is not None and not low <= graded.score <= high:
+    number = None if graded.score is None else unrounded(graded.score, low, high)
+    if number is not None and not low <= number <= high:
         span = "declare its range, such as range: [-1, 1]"
-        error = f"grade returned {graded.score:g}, outside [0, 1]; {span}"
-    elif graded.score is not None:
-        value = min(1.0, (graded.score - low) / (high - low))
+        error = f"grade returned {number:g}, outside [0, 1]; {span}"
+    elif number is not None:
+        value = min(1.0, (number - low) / (high - low))
     return SubScore(
         name=FunctionGrader.name,
         value=value,

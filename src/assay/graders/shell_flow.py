@@ -15,11 +15,13 @@ _AN_EVENT = 20
 _A_WORD = 5
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=.*", re.DOTALL)
 _WRAPPERS: Mapping[str, str] = {
-    **dict.fromkeys(("builtin", "command", "nohup", "setsid", "time", "coproc"), ""),
+    **dict.fromkeys(("builtin", "command", "nohup", "setsid", "time", "coproc", "busybox"), ""),
+    "doas": "uC",
     "env": "uC",
     "exec": "a",
     "ionice": "cnp",
     "nice": "n",
+    "parallel": "jINnS",
     "stdbuf": "ioe",
     "sudo": "ugpCDhRT",
     "timeout": "sk",
@@ -272,7 +274,7 @@ class _Flow:
             command.fed, command.is_piped = before.output, True
             self._steps.take(len(before.words), signs=len(command.fed or ""))
         if starter == "xargs" and before is not None:
-            passed = _passed_on(before, command.fed)
+            passed = before.places if command.fed is None else command.fed.split()
             self._steps.take(_A_WORD * len(passed))
             command.words += passed
         self._before = command
@@ -414,17 +416,3 @@ def _compared(args: Sequence[str]) -> bool | None:
         return None
     order = (numbers[0] > numbers[1]) - (numbers[0] < numbers[1])
     return order in holds[sign]
-
-
-def _passed_on(before: Simple, fed: str | None) -> list[str]:
-    """The words that ``xargs`` gets: what is printed, or the places where they are looked for."""
-    if fed is not None:
-        return fed.split()
-    if before.program not in ("find", "fd", "ls"):
-        return []
-    places: list[str] = []
-    for word in before.words[1:]:
-        if word.startswith("-"):
-            break
-        places.append(word)
-    return [word for word in places if posixpath.normpath(word) != "."]

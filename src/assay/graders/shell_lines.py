@@ -11,7 +11,7 @@ import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import product, takewhile
 
 from assay.graders.globs import LIVE, as_written
 
@@ -118,6 +118,17 @@ class Simple:
         prints = None if self.is_open else _PRINTERS.get(self.program)
         return None if prints is None else prints(args, None if self.out_of else self.fed)
 
+    @property
+    def places(self) -> list[str]:
+        """Where it finds what it prints, which nobody knows; as far as its words tell."""
+        words = self.words[1:]
+        plain = [word for word in words if not word.startswith("-")]
+        if self.program == "find":
+            plain = list(takewhile(lambda word: not word.startswith("-"), words))
+        elif self.program in ("grep", "egrep", "fgrep", "rg", "ag") and "-e" not in words:
+            del plain[:1]
+        return [word for word in plain if posixpath.normpath(word) != "."]
+
     def path(self, word: str) -> str:
         """A word as a path from where the line began."""
         return posixpath.join(self.cwd, word) if self.cwd else word
@@ -196,6 +207,7 @@ class Reader:
         self._word: list[str] | None = None
         self._tail: list[str] = []
         self._heredocs: list[tuple[str, Simple]] = []
+        self._ended = Simple()
 
     def commands(self) -> Iterator[Simple]:
         """Its simple commands as they stand there, one after the other."""
@@ -250,6 +262,9 @@ class Reader:
         self._assigned = []
         if command.words[:1] == ["for"] and command.words[2:3] == ["in"]:
             self._values[command.words[1]] = command.words[3:]
+        elif "read" in command.words[:3] and command.before[-1:] == ["|"]:
+            self._values[command.words[-1]] = self._ended.places
+        self._ended = command
 
     def _begins_comment(self, sign: str) -> bool:
         return sign == "#" and self._word is None

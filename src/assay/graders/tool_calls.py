@@ -26,6 +26,7 @@ from assay.graders.tool_effects import (
     Touch,
     command_line,
     does_nothing,
+    ends_run,
     is_scratch,
     possible_kinds,
     texts_in,
@@ -85,16 +86,17 @@ class ToolMatcher:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedCall:
-    """One tool call of a trajectory."""
+    """One tool call of a trajectory; it is ``open`` if only others have a result."""
 
     call: ToolCall
     denied: bool = False
     failed: bool = False
+    open: bool = False
 
     @property
     def ran(self) -> bool:
         """Whether it did its work, as far as is known: not every harness records results."""
-        return not (self.denied or self.failed)
+        return not (self.denied or self.failed or self.open)
 
     @property
     def kind(self) -> ToolKind:
@@ -121,19 +123,23 @@ def observed_calls(trace: Trace) -> list[ObservedCall]:
         if isinstance(step, AgentStep):
             for call in step.tool_calls:
                 waiting.setdefault(_key(level, call), deque()).append(len(found))
-                found.append(ObservedCall(call=call))
+                found.append(ObservedCall(call=call, open=True))
         elif isinstance(step, ToolStep):
             seen = ObservedCall(
                 call=step.call,
                 denied=step.permission == "denied",
                 failed=step.error is not None or (step.result is not None and step.result.is_error),
+                open=step.result is None,
             )
             requests = waiting.get(_key(level, step.call))
             if requests:
                 found[requests.popleft()] = seen
             else:
                 found.append(seen)
-    return found
+    is_told = not all(one.open for one in found)
+    return [
+        replace(one, open=is_told and not ends_run(one.call)) if one.open else one for one in found
+    ]
 
 
 def _key(level: int, call: ToolCall) -> tuple[int, str, str]:
@@ -222,6 +228,8 @@ class CallMatching:
             return "only a call that was denied"
         if any(call.failed for call in tried):
             return "only a call that failed"
+        if any(call.open for call in tried):
+            return "only a call of which no result came"
         idle = any(call.ran and self.idles(call) for call in tried)
         return "only a call that did nothing" if idle else "no such call"
 

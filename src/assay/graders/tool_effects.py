@@ -26,11 +26,18 @@ _VERBS: Mapping[str, str] = {
 }
 _KIND_OF_VERB = {verb: kind for kind, verbs in _VERBS.items() for verb in verbs.split()}
 _HARMLESS = frozenset({"todo", "todos", "think", "thinking", "plan", "ask", "finish", "task"})
+_LAST_WORDS = frozenset(
+    {
+        *("submit", "finish", "done", "complete", "completion", "answer", "final", "respond"),
+        *("end", "exit", "stop", "terminate", "transfer", "handoff", "escalate"),
+    }
+)
 _LINES = ("command", "cmd", "script", "commands", "shell_command", "line")
 _WRITERS = frozenset(
     {
         *("rm", "rmdir", "unlink", "shred", "mv", "touch", "mkdir", "truncate", "tee", "patch"),
-        *("chmod", "chown", "ln", "ed", "ex", "vi", "vim", "nano"),
+        *("chmod", "chown", "ln", "ed", "ex", "vi", "vim", "nano", "rename", "fallocate"),
+        *("chattr", "setfacl", "mkfifo", "mknod"),
     }
 )
 _READERS = frozenset(
@@ -41,14 +48,21 @@ _READERS = frozenset(
         *("md5sum", "sha1sum", "sha256sum", "ln", "mv", "ed", "ex", "vi", "vim", "nano"),
     }
 )
-_GREPS = frozenset({"grep", "egrep", "fgrep", "rg", "ag", "ack", "sed", "perl"})
+_GREPS = frozenset({"grep", "egrep", "fgrep", "rg", "ag", "ack", "sed", "gsed", "perl"})
 _COPIERS = frozenset({"cp", "install", "rsync", "scp"})
 _FETCHERS = frozenset(
     {"curl", "wget", "ftp", "sftp", "ssh", "scp", "nc", "ncat", "telnet", "aria2c", "lynx", "w3m"}
 )
 _SEARCHERS = frozenset({"find", "fd", "grep", "egrep", "rg", "ag", "ack", "ls", "tree", "locate"})
 _INTERPRETERS = re.compile(r"(?:python|pypy|perl|ruby|node|php|deno|bun|lua)[\d.]*")
-_GIT_WRITES = frozenset({"checkout", "restore", "rm", "mv", "apply", "clean", "reset", "switch"})
+_FINDERS = frozenset({"find", "fd", "fdfind"})
+_ACTS = frozenset({"-delete", "-fprint", "-fprintf", "-fls"})
+_STARTS = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"})
+_MOST_STARTED = 9
+_LOOKERS = frozenset({"cat", "head", "tail", "wc", "ls", "file", "stat", "diff", "grep", "sed"})
+_GIT_WRITES = frozenset(
+    {"checkout", "restore", "rm", "mv", "apply", "clean", "reset", "switch", "stash"}
+)
 _GIT_READS = frozenset({"diff", "show", "grep", "blame", "cat-file", "log"})
 _IDLE = frozenset(
     {
@@ -98,6 +112,7 @@ _DRY: Mapping[str, str] = {
 }
 """Options by which a program only says what it is, or what it would do."""
 _LONGEST_CODE = 20_000
+_WORDS_OF_CODE = re.compile(r"[\s;(){}'\"`=,:]+")
 _OPTIONS: Mapping[str, str] = {
     "curl": "into:-o into:--output into:-D into:-c under:--output-dir from:-T",
     "wget": "into:-O into:--output-document into:-o into:-a under:-P under:--directory-prefix",
@@ -206,6 +221,11 @@ def _name_words(name: str) -> frozenset[str]:
     return frozenset(re.findall(r"[a-z]+", spread.lower()))
 
 
+def ends_run(call: ToolCall) -> bool:
+    """Whether a call may hand in the work, or hand it on: nobody is left to hear its result."""
+    return bool(_name_words(call.raw_name or call.name) & _LAST_WORDS)
+
+
 def command_line(arguments: Mapping[str, Json]) -> str:
     """The shell line among a call's arguments; empty where there is none."""
     for name in _LINES:
@@ -264,17 +284,19 @@ def _operands(command: Simple) -> Iterator[tuple[str, frozenset[str]]]:
         yield from ((word, read) for word in plain[:-1])
         yield from ((word, write) for word in plain[-1:])
     elif program in _GREPS:
-        in_place = program in ("sed", "perl") and any(
+        in_place = program in ("sed", "gsed", "perl") and any(
             re.match(r"-[a-z]*i|--in-place", word) for word in options
         )
         listed = plain if any(word in ("-e", "-f") for word in options) else plain[1:]
         yield from ((word, both if in_place else read) for word in listed)
+        if program == "perl" and (code := _code_of(program, args, options, None)) is not None:
+            yield from ((word, both) for word in _WORDS_OF_CODE.split(code) if word)
     elif program == "dd":
         yield from ((word[3:], write) for word in args if word.startswith("of="))
         yield from ((word[3:], read) for word in args if word.startswith("if="))
-    elif program == "find":
-        acts = {"-delete", "-exec", "-execdir", "-fprint"} & set(args)
-        yield from ((word, both if acts else frozenset[str]()) for word in plain)
+    elif program in _FINDERS:
+        done = both if _acts(args) else frozenset[str]()
+        yield from ((word, done) for word in plain)
     elif program == "git":
         verb = next(iter(plain), "")
         done = write if verb in _GIT_WRITES else read if verb in _GIT_READS else frozenset[str]()
@@ -282,11 +304,25 @@ def _operands(command: Simple) -> Iterator[tuple[str, frozenset[str]]]:
     elif _formats(program, args):
         yield from ((word, both) for word in plain if posixpath.normpath(word) != ".")
     elif (code := _code_of(program, args, options, command.fed)) is not None:
-        yield from ((word, both) for word in re.split(r"[\s;(){}'\"`=,:]+", code) if word)
+        yield from ((word, both) for word in _WORDS_OF_CODE.split(code) if word)
     else:
         done = {"write"} if program in _WRITERS else set[str]()
         done |= {"read"} if program in _READERS else set()
         yield from ((word, frozenset(done)) for word in plain)
+        if program in ("awk", "gawk", "mawk") and ">" in "".join(plain[:1]):
+            yield from ((word, write) for word in _WORDS_OF_CODE.split(plain[0]) if word)
+
+
+def _acts(args: Sequence[str]) -> bool:
+    """Whether what is found is changed, for all that is known of the programs that get it."""
+    started = [number + 1 for number, word in enumerate(args) if word in _STARTS]
+    if _ACTS & set(args) or len(started) > _MOST_STARTED:
+        return True
+    runs = [Simple(words=[*args[at:]]) for at in started]
+    return any(
+        run.program not in _LOOKERS or any("write" in done for _, done in _operands(run))
+        for run in runs
+    )
 
 
 def _without_options(command: Simple) -> tuple[Simple, list[Touch]]:

@@ -130,5 +130,4 @@ def _submission(case: _Case) -> Submission | InputError:
 def _step(call: _Call) -> ToolStep:
     arguments = {str(key): plain(value) for key, value in (call.input_parameters or {}).items()}
     made = ToolCall(name=call.name, arguments=arguments, kind=tool_kind(call.name))
-    result = None if call.output is None else ToolResult(content=plain(call.output))
-    return ToolStep(call=made, result=result)
+    return ToolStep(call=made, result=ToolResult(content=plain(call.output)))  # all of them ran

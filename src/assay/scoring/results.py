@@ -21,6 +21,8 @@ _STATUSES = ("scored", "skipped", "error")
 _HEAVIEST = 1e100
 """Weights beyond this are refused: their sum would come near the end of the float range."""
 
+_ROUNDING = 1e-9
+
 Assurance: TypeAlias = Literal["separate", "shared", "reported", "status", "read", "model"]
 """How far a score can be trusted: in what way its grader learnt what it says.
 
@@ -79,6 +81,14 @@ def finite_number(value: object, *, what: str) -> float:
     if not math.isfinite(number):
         raise ScoreError(f"{what} is {number}", hint="a score must be finite")
     return number or 0.0
+
+
+def unrounded(number: float, low: float, high: float) -> float:
+    """A score; the end of its range if rounding alone carried it past, as a cosine past 1."""
+    if low <= number <= high:
+        return number
+    end = low if number < low else high
+    return end if abs(number - end) <= _ROUNDING * (high - low) else number
 
 
 def checked_weight(weight: float, name: str) -> float:

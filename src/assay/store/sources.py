@@ -121,6 +121,10 @@ class SourceCopy:
         self._entries = read_snapshot(store_dir, digest)
         self._root = os.open(source_tree(store_dir, digest), os.O_RDONLY | os.O_DIRECTORY)
 
+    def has(self, path: str) -> bool:
+        """Whether the source has something at a path."""
+        return path in self._entries
+
     def link(self, path: str, entry: File, name: bytes, parent: int) -> bool:
         """Link a file in, if the source has the same one at that path."""
         theirs = self._entries.get(path)
@@ -138,6 +142,8 @@ class SourceCopy:
             ):
                 shutil.copyfileobj(old, copy, CHUNK)
                 os.fchmod(copy.fileno(), entry.mode)
+                when = os.fstat(old.fileno()).st_mtime_ns
+                os.utime(copy.fileno(), ns=(when, when))
         return True
 
     def close(self) -> None:

@@ -130,6 +130,8 @@ KEPT_FROM_SOURCE: Mapping[str, tuple[str, ...]] = {
         "GNUmakefile",
         "*.mk",
         "CMakeLists.txt",
+        "*.cmake",
+        "CMake*Presets.json",
         "justfile",
         "Taskfile.y*ml",
         "Rakefile",
@@ -167,6 +169,7 @@ KEPT_FROM_SOURCE: Mapping[str, tuple[str, ...]] = {
         "*.pyc",
         "*.pyo",
         "*.class",
+        "CMakeCache.txt",
         ".pytest_cache",
         ".hypothesis",
         ".mypy_cache",
@@ -191,6 +194,7 @@ _SIGNS = {
 }
 _MODULE = re.compile(r"(.*?)(?:/__init__)?(?:\.pyc?|(?:\.[^/]*)?\.so)", re.DOTALL)
 _PLAIN_NAME = re.compile(r"[^/*?\[]+/*", re.DOTALL)
+_INCLUDES = re.compile(r"^ *[-s]?include[ \t].*(?:\.d\b|[$*?])", re.MULTILINE)
 _TARGET = re.compile(r"^([\w-]+(?:[ \t]+[\w-]+)*)[ \t]*::?(?!=)", re.MULTILINE | re.ASCII)
 
 
@@ -282,9 +286,11 @@ def make_targets(makefile: str) -> frozenset[str]:
     """The plain words that a makefile can be asked for, such as ``test``.
 
     If a file of that name exists and the makefile does not declare the word ``.PHONY``, make has
-    nothing to do and ends well.
+    nothing to do and ends well. With them are the files of dependencies that a compiler wrote, if
+    the makefile includes such: they could say anything that it can.
     """
-    return frozenset(word for match in _TARGET.finditer(makefile) for word in match[1].split())
+    found = {word for match in _TARGET.finditer(makefile) for word in match[1].split()}
+    return frozenset(found | ({"**/*.d"} if _INCLUDES.search(makefile) else set()))
 
 
 def _fold(path: str) -> str:

@@ -9,7 +9,16 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from assay.errors import InputError
-from assay.text.extract import Pick, answer_text, check_pick, choose, in_parts, statements
+from assay.text.extract import (
+    Pick,
+    answer_text,
+    check_pick,
+    choose,
+    extractions,
+    in_parts,
+    said,
+    statements,
+)
 from assay.text.normal_form import as_text, same_answer
 
 Choices: TypeAlias = "str | Sequence[str] | Mapping[str, str]"
@@ -35,15 +44,15 @@ def choice_match(
        loose (``B is correct``, ``it's B``, ``therefore, B``), which after a firm one counts only
        where the text takes that back;
     2. a line that is only a label: ``B``, ``(B)``, ``**B**``, ``B.``;
-    3. a line that begins with a marked label: ``B) Paris``, ``B. Paris``;
+    3. a line that begins with a marked label: ``B) Paris``, ``B. Paris``, ``B - Paris``;
     4. a label in brackets or bold: ``... so (B)``;
-    5. where ``choices`` maps labels to texts: an answer, or a statement, that is the text of one.
+    5. where ``choices`` maps labels to texts: an answer, statement, box or tag that is one's text.
 
     A statement of several options (``Answer: A, B or C``) chooses none; nor does one whose sentence
-    goes on to name another (``Answer: B, or perhaps C``), unless it denies it or gives reasons; nor
-    does an answer that names all of three or more options in one of the kinds 2 to 4. The article
-    *A* in prose is no label: after it, a statement must end or go on with *because* or the like. A
-    denial (``the answer is not B``) is not a statement.
+    goes on to name another (``Answer: B, or perhaps C``; ``B. Or C``), unless it denies it or gives
+    reasons; nor does an answer that names all of three or more options in one of the kinds 2 to 4.
+    The article *A* in prose is no label: after it, a statement must end or go on with *because* or
+    the like. A denial (``the answer is not B``) is not a statement.
 
     Args:
         answer: What the model said.
@@ -117,20 +126,46 @@ class _Patterns:
     alone: re.Pattern[str]
     listed: re.Pattern[str]
     marked: re.Pattern[str]
+    joined: re.Pattern[str]
     label: re.Pattern[str]
     another: re.Pattern[str]
 
 
 _ANSWERS = (
-    r"answers?|choice|option|guess|(?:choose|chose|pick|select)(?:\ option)?"
+    r"answers?(?:\ to\ (?:this|the)\ (?:question|problem)|\ here)?|\bans\b\.?"
+    r"|(?:choice|option|letter|(?:correct|right|best)\ one)(?:\ here)?"
+    r"(?=[*_\"']{0,3}\s?(?:[:=]|is\b|was\b|\w{2,7}\ be\b))"
+    r"|guess|(?:choose|chose|pick|select)(?:\ option)?"
     r"|respuesta(?:\ correcta)?|r\u00e9ponse|antwort|risposta(?:\ corretta)?|resposta(?:\ correta)?"
-    r"|\u043e\u0442\u0432\u0435\u0442|\u7b54\u6848|\u6b63\u786e\u7b54\u6848|\u6b63\u89e3|\u7b54\u3048"
-    r"|\uc815\ub2f5"
+    r"|antwoord|odpowied\u017a|\bsvar|jawaban|cevap|\u0111\u00e1p\ \u00e1n"
+    r"|\u043e\u0442\u0432\u0435\u0442|\u7b54\u6848|\u6b63\u786e\u7b54\u6848|\u9009\u62e9?|\u6b63\u89e3|\u7b54\u3048"
+    r"|\uc815\ub2f5|\u0627\u0644\u0625\u062c\u0627\u0628\u0629|\u0909\u0924\u094d\u0924\u0930"
 )
 """What names the answer, also in other languages than English."""
-_IS = r"is|was|(?:would|must|should|has\ to)\ be|es|est|ist|\u00e8|\u00e9|\u662f|\u306f|\uc740"
+_IS = (
+    r"is|was|(?:would|must|should|has\ to)\ be|es|est|ist|lautet"
+    r"|\u00e8|\u00e9|\u662f|\u4e3a|\u9009|\u306f|\uc740"
+)
 _CERTAIN = r"is|must\ be|should\ be|would\ be|has\ to\ be|has\ got\ to\ be"
-_RIGHT = r"(?:correct|right|the\ (?:\w{1,12}\ )?(?:answer|choice|option|one))\b"
+_SURELY = (
+    r"(?:,?\ (?:(?:most\ |very\ )?(?:likely|probably|certainly|surely|definitely|clearly|obviously)"
+    r"|indeed|simply|actually|then|thus|therefore|of\ course),?)"
+)
+_HOLDS = (
+    r"(?:is|are|(?:must|should|would|has\ to)\ be|(?:seems|appears|looks)(?:\ to\ be)?)"
+    rf"{_SURELY}?\s"
+)
+_RIGHT = (
+    r"(?:correct|right|true|most\ (?:plausible|likely)|the\ (?!wrong|incorrect|false|worst|least)"
+    r"(?:(?:most\ )?\w{1,12}\ )?(?:answer|choice|option|one))\b"
+)
+_IT_IS = re.compile(r"\b(?:it|that|this)(?:['\u2019]s|\ is)\s(?P<text>[^\n]{1,200})", re.IGNORECASE)
+_BEFORE = (
+    r"(?:[ \t]{0,8}(?:(?:\#{1,6}|[-*>\u2022\u2705\u2714\u2192]|=>|\U0001f449|[0-9]\.)\ |<b>|__?))?"
+    r"[ \t]{0,8}"
+)
+"""What may stand before a label on its line."""
+_SIGNS = r"(?:\s?(?:[\u2705\u2714]\ufe0f?|</b>|__?))?"
 _DRESS = r"\\(?:text|mathrm|mathbf)(?:bf|rm|it|sf)?\s?\{"
 
 
@@ -138,14 +173,19 @@ _DRESS = r"\\(?:text|mathrm|mathbf)(?:bf|rm|it|sf)?\s?\{"
 def _patterns(labels: tuple[str, ...]) -> _Patterns:
     names = sorted(labels, key=len, reverse=True)
     label = "(?:" + "|".join(map(re.escape, names)) + ")"
-    capital = "(?-i:" + "|".join(re.escape(name.upper()) for name in names) + ")"
+    # In prose a letter is a label only where it is a capital; a word always is.
+    capital = "|".join(f"(?-i:{name.upper()})" if len(name) == 1 else name for name in names)
+    capital = f"(?:{capital})"
     article = "|".join(name for name in ("a", "i") if name in labels)
-    opening, closing = r"[*_(\[{\"'`$ ]{0,6}", r"[*_)\]}\"'`$]{0,6}"
-    one = rf"{opening}(?<!\w){label}(?!['\w]){closing}"
-    marked = rf"{opening}(?<!\w){capital}(?!['\w]){closing}"
+    opening, closing = r"(?:\\\(|[*_(\[{\"'`$ \u3010]){0,6}", r"[*_)\]}\"'`$\u3011]{0,6}+"
+    ended = r"(?!'?\w|[.:/\u2013-]\d|[\u0300-\u036f])"
+    one = rf"{opening}(?<!\w){label}{ended}{closing}"
+    marked = rf"{opening}(?<!\w){capital}{ended}{closing}"
+    elsewhere = r"(?!\ (?:is|was|isn|wasn|can|does|would|has|fails)\b)"
+    no_word = r"(?!\ *(?-i:[ai])\ [A-Za-z]{2})"
     joint = r"(?:[,;/&+|]|\bor\b|\band\b)"
     more = (
-        rf"(?:\ {{0,2}}{joint}{{1,2}}\ {{0,2}}(?:or\b|and\b)?{one}"
+        rf"(?:\ {{0,2}}{joint}{{1,2}}\ {{0,2}}(?:or\b|and\b)?{no_word}{one}{elsewhere}"
         rf"|\ {{0,2}}[(\[*]{{1,3}}{label}[)\]*]{{1,3}}"
         rf"|\ {{1,3}}{capital}(?!\w|(?-i:\ [a-z]))"
         rf"){{0,{len(labels)}}}+"
@@ -157,54 +197,82 @@ def _patterns(labels: tuple[str, ...]) -> _Patterns:
         if article
         else ""
     )
-    ends = r"(?=\ {0,2}(?:[.!,;:\n\u2014\u2013-]|because\b|since\b|as\b|by\b|$))"
+    ends = r"(?=\ {0,2}(?:[.!,;:<\n\u2014\u2013-]|because\b|since\b|as\b|by\b|$))"
     flags = re.IGNORECASE | re.MULTILINE
     stated = [
         # The answer is B; Answer: B; I choose B; \boxed{B}; <answer>B
         (
-            rf"(?:(?<![A-Za-z])(?:{_ANSWERS})[*_\"']{{0,3}}(?:\s?(?:{_IS}))?(?:\s(?:option|choice))?"
-            rf"\s?[:=]?[*_]{{0,3}}\s{{0,3}}|\\f?box(?:ed)?\{{\s?(?:{_DRESS})?|<answer>\s{{0,3}})"
+            rf"(?:(?<![A-Za-z])(?:{_ANSWERS})[*_\"'\u3011]{{0,3}}(?:\s?(?:{_IS})"
+            rf"{_SURELY}?)?(?:\s(?:option|choice|letter|la|(?:a\ )?letra))?"
+            rf"\s?(?:[-=]>|[:=\u2192\u21d2\u2014\u2013-])?[*_]{{0,3}}\s{{0,3}}"
+            rf"|\\f?box(?:ed)?\{{\s?(?:{_DRESS})?|<(?:final_?)?(?:answer|choice)>\s{{0,3}})"
             rf"(?P<said>{one}{more}){no_article}"
         ),
         # after a title, as in "Correct: B"
         (
-            rf"\b(?:correct|solution|result|conclusion|verdict)[*_]{{0,3}}\s?[:=][*_]{{0,3}}\s{{0,3}}"
+            rf"\b(?:correct|correction|elimination|final|solution|result|conclusion|verdict)[*_]{{0,3}}\s?[:=][*_]{{0,3}}\s{{0,3}}"
             rf"(?P<titled>{marked}{more}){no_article}"
         ),
         # It must be B; I go with B; I think B; so, B; not A but B
         (
-            rf"(?:\b(?:it|that|this)(?:['\u2019]s|\s(?:{_CERTAIN}))|\b(?:go|going|went)\swith"
+            rf"(?:\b(?:it|that|this)(?:['\u2019]s|\s(?:{_CERTAIN})){_SURELY}?|^(?:must|has\sto)\sbe|\b(?:option|choice|letter)(?=\s{marked}(?!:))|\b(?:go|going|went)\swith"
+            rf"|^(?:definitely|certainly|clearly|probably|most\slikely|surely)|\bleaves"
+            rf"|\b(?:no[,:.]|(?:actually|rather|sorry|scratch\sthat)[,:.]?)(?:\smaybe|\sperhaps)?"
             rf"|\bI(?:['\u2019]d|\swould)?\s(?:say|think|believe|guess)"
             rf"|\b(?:therefore|thus|hence|so)[,:]?"
             rf"|(?:\bnot|n['\u2019]t)\s{marked},?\ but(?:\srather)?)"
             rf"\s(?P<told>{marked}{more}){ends}"
         ),
         # B is correct
-        rf"(?<![\w'])(?P<held>{marked}{more})\s(?:is|are)\s{_RIGHT}",
+        rf"(?<![\w'])(?P<held>{marked}{more})\s(?:{_HOLDS}{_RIGHT}|it\sis\b)",
     ]
     return _Patterns(
         stated=re.compile("|".join(stated), flags),
-        alone=re.compile(rf"^[ \t]{{0,8}}(?P<labels>{one})[.:!]?{closing}[ \t]*$", flags),
-        listed=re.compile(rf"^[ \t]{{0,8}}[*_]{{0,3}}(?P<labels>{label})[*_]{{0,3}}[).:]", flags),
-        marked=re.compile(rf"(?:[(\[]|\*\*)(?P<labels>{label})(?:[)\]]|\*\*)", flags),
+        alone=re.compile(
+            rf"^{_BEFORE}(?:\\\()?(?P<labels>{one})(?:\\\))?\s?[.:!;,]?{closing}{_SIGNS}[ \t\r]*$",
+            flags,
+        ),
+        listed=re.compile(
+            rf"^{_BEFORE}[*_]{{0,3}}(?:(?:option\ |choice\ )?"
+            rf"(?P<labels>{label})[*_]{{0,3}}(?:[).:](?!\d)|\ [(](?!{label}\)))"
+            rf"|(?P<capital>{capital})(?:[,;!](?!\ ?{label}\b)|\ [\u2013\u2014-]\ (?!{label}\b)))",
+            flags,
+        ),
+        marked=re.compile(
+            rf"(?:[(\[\u3010]|\*\*|<b>|__)(?P<labels>{label})(?:[)\]\u3011]|\*\*|</b>|__)", flags
+        ),
+        joined=re.compile(r"[)\]*\s]*(?:[,;/&+|]|\bor\b|\band\b|,\s(?:or|and)\b)[(\[*\s]*"),
         label=re.compile(rf"(?<!\w){label}(?!\w)", re.IGNORECASE),
         another=re.compile(
-            rf"(?:[,;:/&+|=?(\[\u2014\u2013]|--"
-            rf"|\b(?:or|and|but|maybe|perhaps|possibly|probably|alternatively|also|be|even|likely))"
-            rf"\s{{0,2}}{marked}(?=\s{{0,2}}(?:[.,;:!?/=)\n]|--|$)|(?:\s(?:is|are|might|could|may))?"
-            r"\s(?:also|equally|correct|right|possible|plausible|too|as\ well|be)\b)",
+            rf"(?:[.,;:/&+|=?(\[>\u2014\u2013-]"
+            rf"|\b(?:or|and|but|maybe|perhaps|possibly|probably|alternatively|also|be|even|likely"
+            rf"|otherwise|else|then|plus|well\ as|along\ with|failing\ that|though))"
+            rf"\s{{0,2}}\}}?\s?{marked}(?=\s{{0,2}}(?:[.,;:!?/=)}}\n]|--|$)|(?:\s(?:is|are|might|could|may))?"
+            r"\s(?:also|equally|just\ as|correct|right|possible|plausible|too|as\ well|be)\b)",
             flags,
         ),
     )
 
 
 _DENIED = re.compile(
-    r"(?:\b(?:wrong|incorrect|false|not|never|neither|doubt)|n['\u2019]t)\s+"
+    r"(?:\b(?:wrong|incorrect|false|not|never|neither|doubt|unlikely|worst|least(?:\ likely)?)"
+    r"|n['\u2019]t)\s*"
     r"(?:(?:the|my|correct|right|best|think|believe|say|that)\s+)*\Z",
     re.IGNORECASE,
 )
+_REFUTED = re.compile(
+    r"[^\w\n]{0,4}\s(?:(?:is|was|seems|looks)\s(?:also\ |clearly\ |definitely\ )?"
+    r"(?:the\ )?(?:wrong|incorrect|false|worst|least|not|out|invalid|impossible)\b"
+    r"|(?:is|was|does|ca)n['\u2019]t\b|cannot\b|can\ be\ (?:ruled|eliminated|excluded))"
+    r"|\s?\?\s{1,3}(?:no\b|not\b|I\ (?:don|doubt))",
+    re.IGNORECASE,
+)
+"""What denies an option after it was named: *is wrong*, *? No*."""
 _REST = re.compile(
-    r"(?:(?!\.(?:\s|\Z)|\b(?:because|since|as|for|due|not|rather|instead)\b)[^\n]){0,200}"
+    r"(?:(?!\.(?:\s|\Z)(?!\s?(?:or|also|alternatively|otherwise|maybe|perhaps|possibly"
+    r"|\w{1,3}\ (?:is|would\ be|could\ be)\ (?:also|equally))\b)"
+    r"|\b(?:because|since|(?<!well\ )as(?!\ well)|for|due|not|rather|instead)\b)[^\n]){0,200}",
+    re.IGNORECASE,
 )
 """What goes on with a statement: to the end of the sentence, or to its reasons or a denial."""
 _TAKEN_BACK = re.compile(
@@ -213,7 +281,8 @@ _TAKEN_BACK = re.compile(
     re.IGNORECASE,
 )
 _WIDE = re.compile("[\uff01-\uff5e\u3002]")
-_BETWEEN_SCRIPTS = re.compile(r"(?<=[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])(?=[A-Za-z0-9(])")
+_CJK = "[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
+_BETWEEN_SCRIPTS = re.compile(rf"(?<={_CJK})(?=[A-Za-z0-9(])|(?<=[A-Za-z0-9)])(?={_CJK})")
 
 
 def _narrow(text: str) -> str:
@@ -226,7 +295,7 @@ def _narrow(text: str) -> str:
 
 def _chosen(text: str, options: Mapping[str, str], pick: Pick) -> str | None:
     """Return the label the answer chose, or None."""
-    text = _narrow(text)
+    text = _narrow(said(text))
     patterns = _patterns(tuple(options))
     statements = list(_statements(text, patterns))
     if statements:
@@ -234,15 +303,27 @@ def _chosen(text: str, options: Mapping[str, str], pick: Pick) -> str | None:
         named = [_named(match, patterns) + _others(match, patterns, options) for match in stated]
         return _single(choose(named, pick, key=frozenset))
     for pattern in (patterns.alone, patterns.listed, patterns.marked):
-        named = in_parts(pattern, text)
-        if pattern is patterns.marked:
-            named = (match for match in named if not _denied(match))
-        found = [label for match in named for label in _named(match, patterns)]
-        if found:
-            if len(options) >= _LISTED_ALL and len(set(found)) == len(options):
-                return None
-            return choose(found, pick, key=str)
+        found = [match for match in in_parts(pattern, text) if not _denied(match)]
+        if not found:
+            continue
+        named = [_named(match, patterns) for match in found]
+        if len(options) >= _LISTED_ALL and len({label for one in named for label in one}) == len(
+            options
+        ):
+            return None
+        if pick == "last" and _are_joined(found[-2:], patterns):
+            return None
+        named = [
+            one + _others(match, patterns, options) for one, match in zip(named, found, strict=True)
+        ]
+        return _single(choose(named, pick, key=frozenset))
     return _by_text(text, options)
+
+
+def _are_joined(found: list[re.Match[str]], patterns: _Patterns) -> bool:
+    """Whether nothing but *and*, *or* or the like stands between two."""
+    one, other = found[0], found[-1]
+    return patterns.joined.fullmatch(one.string, one.end(), other.start()) is not None
 
 
 def _statements(text: str, patterns: _Patterns) -> Iterator[re.Match[str]]:
@@ -257,7 +338,7 @@ def _statements(text: str, patterns: _Patterns) -> Iterator[re.Match[str]]:
         if match["said"] or match["titled"]:
             is_firm, read = True, match.end()
         elif is_firm:
-            is_firm = _TAKEN_BACK.search(text, read, match.start()) is None
+            is_firm = _TAKEN_BACK.search(text, read, match.end()) is None
             read = match.start()
             if is_firm:
                 continue
@@ -266,6 +347,8 @@ def _statements(text: str, patterns: _Patterns) -> Iterator[re.Match[str]]:
 
 def _denied(match: re.Match[str]) -> bool:
     start = match.start()
+    if _REFUTED.match(match.string, match.end()):
+        return True
     return _DENIED.search(match.string, max(0, start - 40), start) is not None
 
 
@@ -299,9 +382,11 @@ def _single(labels: list[str] | None) -> str | None:
 
 
 def _by_text(text: str, options: Mapping[str, str]) -> str | None:
-    """Return the label whose option's text the answer, or its last statement, is."""
-    for said in (text, *(part for _, part in statements(text)[-1:])):
-        named = [label for label, option in options.items() if option and same_answer(said, option)]
+    """Return the label whose option's text the answer is, or its last box, tag or statement."""
+    parts = [*extractions(text, "boxed")[-1:], *extractions(text, "answer_tag")[-1:]]
+    parts += [match["text"] for match in _IT_IS.finditer(text)][-1:]
+    for part in (text, *(part.strip("*_ ") for _, part in statements(text)[-1:]), *parts):
+        named = [label for label, option in options.items() if option and same_answer(part, option)]
         if len(named) == 1:
             return named[0]
     return None

@@ -247,6 +247,8 @@ def _numeric_match(value: float, given: _Given) -> Explanation:
         decided = f"{found.text} is {expected}"
         if wanted is not None and found.value != wanted.value:
             decided = f"{found.text} is near enough to {expected}"
+    elif found.value is None and parse_number(found.text):
+        decided = f"{found.text} is only a part of what is said"
     elif found.value is None or wanted is None or wanted.value is None:
         decided = f"{_short(found.text, 80)} is not {expected}"
     else:

@@ -90,6 +90,39 @@ def answer_text(answer: object, extract: str | None, pick: Pick | None) -> str |
     return extract_answer(answer, extract, pick=pick)
 
 
+_THOUGHT = re.compile(
+    r".*(?:</(?:think(?:ing)?|thought|reasoning)>|\[/THINK\])", re.DOTALL | re.IGNORECASE
+)
+_STRUCK = re.compile(r"(?<!~)~~(?![~\s])[^~\n]{1,300}(?<!\s)~~(?!~)")
+_UNSEEN = (("<!--", "-->"), ("<del>", "</del>"), ("<s>", "</s>"))
+
+
+def said(text: str) -> str:
+    """What a text says to its reader: no thoughts (``<think>``), comments or deletions."""
+    if "<" in text or "[/" in text:
+        text = after_thought(text)
+        for opening, closing in _UNSEEN:
+            text = _without(text, opening, closing)
+    return _STRUCK.sub(" ", text) if "~~" in text else text
+
+
+def after_thought(text: str) -> str:
+    """What a model says after it thought; all where it says nothing then."""
+    thought = _THOUGHT.match(text)
+    return text[thought.end() :] if thought and text[thought.end() :].strip() else text
+
+
+def _without(text: str, opening: str, closing: str) -> str:
+    kept: list[str] = []
+    at = 0
+    while (start := text.find(opening, at)) >= 0:
+        if (end := text.find(closing, start + len(opening))) < 0:
+            break
+        kept.append(text[at:start])
+        at = end + len(closing)
+    return "".join((*kept, text[at:]))
+
+
 def check_pick(pick: str | None) -> None:
     """Reject a ``pick`` other than ``first``, ``last`` and ``only``."""
     if pick is not None and pick not in _PICKS:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from assay.scoring.strict_json import NotJsonError, decode_json
-from assay.text.extract import Pick, check_pick, choose
+from assay.text.extract import Pick, after_thought, check_pick, choose
 from assay.text.normal_form import as_text
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ def parse_json(text: object, *, strict: bool = False, pick: Pick | None = None) 
     whole = _read(answer)
     if whole.ok or strict:
         return whole
+    answer = after_thought(answer)
     fences = _fences(answer)
     if fences:
         read = [_read(fence) for fence in (fences if pick else fences[-1:])]
@@ -124,11 +125,18 @@ def _in_prose(text: str, pick: Pick) -> ParsedJson | None:
         spans = list(_balanced(text, brackets))
         tried = spans[:_TRIED_SPANS] if pick == "first" else spans[-_TRIED_SPANS:]
         read = [parsed for parsed in map(_read, tried) if parsed.ok]
+        if any(isinstance(parsed.value, dict) for parsed in read):
+            read = [parsed for parsed in read if not _is_citation(parsed.value)]
         if read:
             return choose(read, pick, key=_canonical) or ParsedJson(
                 None, "the answer holds several values that differ"
             )
     return None
+
+
+def _is_citation(value: Json) -> bool:
+    """Whether it may be the number of a source, as in *see [1]*."""
+    return isinstance(value, list) and len(value) == 1 and type(value[0]) is int
 
 
 def _balanced(text: str, brackets: re.Pattern[str]) -> Iterator[str]:

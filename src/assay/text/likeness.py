@@ -54,7 +54,8 @@ def similarity(
     """Score how alike the answer and the reference are, from 0.0 to 1.0.
 
     * ``fuzzy``: RapidFuzz ``WRatio`` after its default processing (case and punctuation do not
-      count). Generous: unrelated texts of very different length reach about 0.6.
+      count). Generous: unrelated texts of very different length reach about 0.6. With a threshold
+      a part of the reference is no match for it.
     * ``levenshtein``: 1 less the edit distance as a share of the longer text; case counts.
     * ``jaro_winkler``: for names and other short texts; case counts.
     * ``token_set``: RapidFuzz ``token_set_ratio``: words regardless of order and repetition. Any
@@ -104,6 +105,8 @@ def similarity(
     text = compose(text)
     if not text.strip() or not wanted.strip():
         score = float(text.strip() == wanted.strip())
+    elif metric == "fuzzy" and threshold is not None and len(text) < len(wanted):
+        score = _whole(text, wanted)
     else:
         score = min(1.0, max(0.0, measure(text, wanted)))
     return score if threshold is None else float(score >= threshold)
@@ -116,6 +119,14 @@ def _fuzzy(text: str, reference: str) -> float:
     from rapidfuzz import fuzz, utils
 
     return fuzz.WRatio(text, reference, processor=utils.default_process) / 100
+
+
+def _whole(text: str, reference: str) -> float:
+    """The same for an answer that is shorter: what it leaves out of the reference counts."""
+    from rapidfuzz import fuzz, utils
+
+    one, other = utils.default_process(text), utils.default_process(reference)
+    return max(fuzz.ratio(one, other), 0.95 * fuzz.token_sort_ratio(one, other)) / 100
 
 
 def _token_set(text: str, reference: str) -> float:

@@ -21,6 +21,7 @@ from assay.text.extract import (
     extractions,
     in_one_line,
     last_line,
+    said,
     statements,
 )
 from assay.text.formula import (
@@ -206,15 +207,15 @@ def _answer_proper(text: str, extract: str | None, pick: Pick | None) -> _Found 
     if extract is not None:
         found = extract_answer(text, extract, pick=pick)
         return None if found is None else _Found(found)
+    text = said(text)
     if "box" in text and (boxed := boxed_together(text, pick)) is not None:
         return _Found(boxed)
     if extractions(text, "answer_tag"):
         found = extract_answer(text, "answer_tag", pick=pick)
         return None if found is None else _Found(found)
     text = in_one_line(text)
-    said = statements(text)
-    if said:
-        sentence, part = said[-1]
+    if stated := statements(text):
+        sentence, part = stated[-1]
         return _Found(part, sentence if _is_prose(part) else "")
     last = last_line(text)
     return _Found(last, last if _is_prose(last) else "")

@@ -60,11 +60,26 @@ def as_text(answer: object) -> str:
 _PIECE = 256
 
 
+_UNTYPED = re.compile(
+    "[\u00a0\u00ad\u180e\u2007\u2009-\u200b\u200e-\u2011\u2019\u202a-\u202f\u2060\u2066-\u2069\ufe0e\ufe0f\ufeff]"
+)
+_TYPED = {
+    **dict.fromkeys("\u00a0\u2007\u2009\u200a\u202f", " "),
+    **dict.fromkeys("\u2010\u2011", "-"),
+    "\u2019": "'",
+}
+
+
 def fold(text: str) -> str:
     """Compose (NFC) and casefold, so that letters compare regardless of case and encoding."""
     if text.isascii():
         return text.lower()
-    return compose(compose(text).casefold())
+    return compose(compose(typed(text)).casefold())
+
+
+def typed(text: str) -> str:
+    """A text as one types it: plain spaces, hyphens and apostrophes, and nothing that is unseen."""
+    return text if text.isascii() else _UNTYPED.sub(lambda seen: _TYPED.get(seen[0], ""), text)
 
 
 def compose(text: str, form: Literal["NFC", "NFKC"] = "NFC") -> str:
@@ -133,8 +148,10 @@ def words(text: str) -> list[str]:
 
 _LOOKALIKES = str.maketrans(
     {
+        **{chr(wide): chr(wide - 0xFEE0) for wide in range(0xFF10, 0xFF5F)},
         **dict.fromkeys("\u2212\uff0d\ufe63", "-"),  # minus signs
         **dict.fromkeys("\u2018\u2019\u201a\u201b\u02bc\uff07", "'"),
+        **dict.fromkeys("\u00a1\u00bf", " "),  # what begins with them ends with ! or ?
         **dict.fromkeys("\u201c\u201d\u201e\u201f\u00ab\u00bb\uff02\u300c\u300d\u300e\u300f", '"'),
         "\u2026": "...",
         "\u3002": ". ",  # the full stop of Chinese and Japanese needs no space after it
@@ -153,6 +170,8 @@ _LOOKALIKES = str.maketrans(
     }
 )
 _FOREIGN_DIGIT = re.compile(r"[^\D0-9]")
+_LOWERED = re.compile("(?<=[^\\W\\d_])[\u2080-\u2089]+")  # of H2O, but not of 10 to the base 2
+_DATED = re.compile("\u2013(?=\\d)")
 _QUOTES = str.maketrans('"`', "  ")
 _SEPARATORS = str.maketrans(",;", "  ")
 
@@ -160,11 +179,14 @@ _SEPARATORS = str.maketrans(",;", "  ")
 # several times faster than it tries a look-behind at every place.
 _IN_WORD_APOSTROPHE = re.compile(r"'(?<=[^\W\d_]')(?=[^\W\d_])")
 _QUOTED_CHARACTER = re.compile(r"'(?<![\w']')(\w)'(?![\w'])")
-_QUOTING_APOSTROPHE = re.compile(r"'(?<!\b[^\W\d_]')(?<!\b[^\W\d_]'')")
+_QUOTING_APOSTROPHE = re.compile(r"'(?<!\b[^\W_]')(?<!\b[^\W_]'')")
 _EMPHASIS = re.compile(r"(\*(?<![\w*]\*)\*{0,2})(?=[^\s*])([^*\n]+)(?<=\S)\1(?![\w*])")
 _WORDS_IN_BRACKETS = re.compile(r"\((?<!\S\()([^\W\d_][\w ]*)\)(?![\w^!(])")
 _COMMA_BEFORE_THREE = re.compile(r",(?<=\d,)\d{3}")
 _THOUSANDS = re.compile(r"[0-9](?<![0-9.,][0-9])[0-9]{0,2}(?:,[0-9]{3})++(?![0-9]|,[0-9])")
+_SPACED_THOUSANDS = re.compile(
+    r"(?<![0-9.,] )(?<![\w.,])[0-9]{1,3}(?: [0-9]{3}){1,9}+(?![\w]|[.,][0-9]| [0-9])"
+)
 _BEFORE_A_WORD = re.compile(r"\w\w|[\d_$#(\u20ac\u00a3\u00a5]|[-+.]\d")
 # A run of punctuation that ends a word; one that begins with "!" only on its own or after two
 # letters ("5!" and "n!" are factorials). A run is entered at its first character only, so that
@@ -186,13 +208,14 @@ def answer_key(text: str) -> str:
 
     Forgiven:
 
-    * case, NFC or NFD, look-alike minus signs, quotes and digits of other scripts;
+    * case, NFC or NFD, characters that cannot be seen, look-alike minus signs, hyphens, spaces and
+      quotes, digits of other scripts, subscripts after a letter;
     * white space: runs of it, around the answer, on both sides of an operator (``x >= 1``);
     * sentence punctuation: commas and semicolons; full stops, colons, question and exclamation
       marks at the end of a word; three points or more;
     * quotes, ``*emphasis*``, apostrophes within a word (``don't``), round brackets around words;
     * the articles *a*, *an*, *the* before a word of two letters or more;
-    * thousands separators in well-formed groups: ``1,000`` is ``1000``.
+    * thousands separators in well-formed groups: ``1,000`` and ``1 000`` are ``1000``.
 
     Kept, since they change what is said: ``+ - * / = < > % $ € # & ^`` and every other symbol, the
     decimal point, a point or colon inside a word (``example.com``, ``3:45``), the hyphen,
@@ -202,9 +225,12 @@ def answer_key(text: str) -> str:
     key = fold(text)
     if not key.isascii():
         key = _FOREIGN_DIGIT.sub(_ascii_digit, key.translate(_LOOKALIKES))
+        key = _DATED.sub("-", _LOWERED.sub(_on_the_line, key))
     key = _without_wrapping(key)
     if "," in key and _COMMA_BEFORE_THREE.search(key):
-        key = _THOUSANDS.sub(_without_commas, key)
+        key = _THOUSANDS.sub(_without_separators, key)
+    if " 0" in key:  # no number begins with a nought: "50 000" is one, "5 123" may be two
+        key = _SPACED_THOUSANDS.sub(_joined, key)
     key = _without_articles(key)
     key = " ".join(_without_punctuation(key).split())
     key = _SPACED_OPERATOR.sub(r"\1", key)
@@ -261,8 +287,16 @@ def _ascii_digit(match: re.Match[str]) -> str:
     return str(unicodedata.decimal(match[0]))
 
 
-def _without_commas(match: re.Match[str]) -> str:
-    return match[0].replace(",", "")
+def _on_the_line(match: re.Match[str]) -> str:
+    return "".join(chr(ord(digit) - 0x2050) for digit in match[0])
+
+
+def _without_separators(match: re.Match[str]) -> str:
+    return match[0].replace(",", "").replace(" ", "")
+
+
+def _joined(match: re.Match[str]) -> str:
+    return _without_separators(match) if " 0" in match[0] else match[0]
 
 
 _JOINING = re.compile(
@@ -272,18 +306,33 @@ _JOINING = re.compile(
     r"|(?<=\s)[\u2013\u2014](?=\s)"
 )
 """What stands between words and carries no meaning: `normalize` makes a space of it."""
+_INITIALS = re.compile(
+    r"(?<![\w.])(?:[A-Z][a-z]?\.){1,9}(?:[A-Z][a-z]?\.?)(?!\w)|(?<=\d )[ap]\.m\b\.?"
+)
+"""U.S., Ph.D., 3 p.m.; but not i.e., and no sentence that ends in a letter."""
 
 
 def same_words(one: str, other: str) -> bool:
     """Whether two texts say the same but for what joins their words.
 
-    Signs, currency and operators keep their meaning: ``-5`` is not ``5``, ``C++`` is not ``C``.
+    So may initials: ``U.S.`` is ``U S`` and ``US``. Signs, currency and operators keep
+    their meaning: ``-5`` is not ``5``, ``C++`` is not ``C``.
     """
-    bare = _JOINING.sub(" ", one), _JOINING.sub(" ", other)
-    if bare == (one, other):
-        return False
-    key = answer_key(bare[0])
-    return bool(key) and key == answer_key(bare[1])
+    for read in (_apart, _abbreviated):
+        bare = read(one), read(other)
+        if bare != (one, other) and (key := answer_key(bare[0])) and key == answer_key(bare[1]):
+            return True
+    return False
+
+
+def _apart(text: str) -> str:
+    """A text with spaces for what joins its words."""
+    return _JOINING.sub(" ", text)
+
+
+def _abbreviated(text: str) -> str:
+    """That, and without the points of its initials."""
+    return _apart(_INITIALS.sub(lambda initials: initials[0].replace(".", ""), text))
 
 
 def same_answer(one: str, other: str) -> bool:

@@ -29,7 +29,7 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
 from assay.errors import InputError
-from assay.text.extract import Pick, answer_text, check_pick, choose, in_parts
+from assay.text.extract import Pick, answer_text, check_pick, choose, in_parts, said
 from assay.text.normal_form import as_text
 
 _MOST_DIGITS = 1_000
@@ -46,11 +46,12 @@ _LOOKALIKES = str.maketrans(
         "\uff05": "%",
         "\u066a": "%",
         **dict.fromkeys("\u2044\u2215\uff0f", "/"),
+        "\u2236": ":",
         **dict.fromkeys("\u202f\u2009\u2007", "\u00a0"),
         "\u2019": "'",
     }
 )
-_MINUS = re.compile(r"(?<![\d)%] )\b[Mm]inus (?=[$\u20ac\u00a3]?\.?\d)")
+_MINUS = re.compile(r"(?<![\d)%] )\b(?:[Mm]inus|[Nn]egative) (?=[$\u20ac\u00a3]?\.?\d)")
 _FOREIGN_DIGIT = re.compile(r"[^\D0-9]")
 _SUPERSCRIPTS = str.maketrans(
     "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079\u207a\u207b", "0123456789+-"
@@ -58,8 +59,13 @@ _SUPERSCRIPTS = str.maketrans(
 _RAISED = re.compile("[\u207a\u207b]?[\u2070\u00b9\u00b2\u00b3\u2074-\u2079]{1,20}+")
 _FRACTION = re.compile(r"\\[dt]?frac\s?\{([0-9]{1,18})\}\s?\{([0-9]{1,18})\}")
 _SPACED = re.compile(
-    r"(?<![\w.,] )(?<![\w.,])[0-9]{1,3}(?: [0-9]{3}){1,9}+(?![\w]|[.,][0-9]| [0-9])"
+    r"(?<![0-9.,] )(?<![\w.,])[0-9]{1,3}(?: [0-9]{3}){1,9}+(?![\w]|[.,][0-9]| [0-9])"
 )
+_IN_LATEX = re.compile(r"(?<=[0-9])(?:\\[,;]|\{,\})(?=[0-9]{3}(?![0-9]))")
+_EUROPEAN = re.compile(
+    r"(?<![\w.,])[0-9]{1,3}(?:(?:\.[0-9]{3}){1,9}+,[0-9]{1,9}+|(?:\.[0-9]{3}){2,9}+)(?![\w]|[.,][0-9])"
+)
+"""What can only be points between thousands: two or more of them, or a comma behind."""
 _SCALES = {
     "hundred": 10**2,
     "thousand": 10**3,
@@ -67,6 +73,8 @@ _SCALES = {
     "billion": 10**9,
     "trillion": 10**12,
     "dozen": 12,
+    "lakh": 10**5,
+    "crore": 10**7,
 }
 _SCALE = re.compile("|".join(_SCALES))
 _SHORT = {"k": 10**3, "m": 10**6, "b": 10**9, "t": 10**12}
@@ -111,8 +119,11 @@ _NUMBER = re.compile(
 
 _BEFORE = re.compile(
     r"""
-    (?: [\^\u221a\u221b\u03c0<\u2264\u2265] | \u00b1[ ]?
-    | \d[.,:] | \d\.{2,3} | [\d)%][-+*/\u00d7\u00b7\u00f7] | \d\*\*
+    (?: \b(?:more|less|greater|fewer|larger|smaller|higher|lower)[ ]than[ ]
+    | [\^\u221a\u221b\u03c0<\u2264\u2265] | \u00b1[ ]? | [<\u2264\u2265][ ] | \w[ ]>[ ]
+    | (?<![A-Za-z])(?:sqrt|cbrt|log|ln|exp|sin|cos|tan|abs)(?:[ ]?\(|[ ])
+    | [\d)][ ]?[*\u00d7\u00f7\u00b7][ ] | \d[ ]x[ ] | \+/-[ ]?
+    | \d[ ]mod[ ] | \d\u2026[ ]? | \d[.,:] | \d\.{2,3} | [\d)%][-+*/\u00d7\u00b7\u00f7] | \d\*\*
     | \\(?:sqrt(?:\[\d{1,3}\])?|[dt]?binom(?:\{\w{1,9}\})?|log(?:_\{?\w{1,3}\}?)?|ln|exp
         |sin|cos|tan)\s?[{(_]?
     | \\(?:pm|mp|times|cdot|div)[ ]? )\Z
@@ -122,12 +133,18 @@ _BEFORE = re.compile(
 _AFTER = re.compile(
     r"""
     [ ]?\^(?!\s?\{?\s?(?:\\circ|\u00b0)) | [ ]?[\u00b1\u221a\u03c0] | [\u0300-\u036f\u2080-\u2089]
-    | (?:pi|[xie])(?![^\W\d_]) | [.,:]\d | \.\.(?!\.) | \.\.\.[ ]?\d
+    | (?:pi|[xiej])(?![^\W\d_]) | [CP]\d | \u2026[ ]?\d
+    | [ ]?(?:\+/-|[*\u00d7\u00f7\u00b7])[ ]?\d
+    | [ ](?:x[ ]\d|mod[ ]|choose[ ]|squared\b|cubed\b|is[ ](?:wrong|incorrect)\b)
+    | [.,:]\d | \.\.(?!\.) | \.\.\.[ ]?\d
     | (?:[-+*/\u00d7\u00b7\u00f7]|\*\*)[\d(\u221a] | [<>\u2264\u2265](?!/?[A-Za-z])
     | [ ]?\\(?:pi|sqrt|pm|mp|times|cdot|div|bmod|binom)(?![A-Za-z])
     """,
     re.VERBOSE,
 )
+_HEDGED = re.compile(r",?[ ](?:or[ ]|to[ ](?=[$\u20ac\u00a3]?[-.\d]))")
+_EITHER = re.compile(r"(?<=\d)%?,?[ ]or[ ]\Z|\bbetween[ ](?:\S{1,20}[ ]and[ ])?\Z")
+_NEARLY = Fraction(1, 100)
 _DENIED = re.compile(r"(?:\bnot|n't)\s{1,3}[*_\"'(]{0,3}\Z", re.IGNORECASE)
 _TAG = re.compile(r"<[/A-Za-z][^<>]{0,60}>\Z")
 _WORD_BEFORE = re.compile(r"[^\W\d_]{2}[^\n]*\Z")
@@ -140,6 +157,8 @@ def _is_part(match: re.Match[str]) -> bool:
     if _AFTER.match(text, end):
         return True
     before = text[max(0, start - _NEAR) : start]
+    if _is_one_of_two(match, before):
+        return True
     if text.startswith("!", end) and not text.startswith("!=", end):
         # "It is 5!" is an exclamation; "5!" and "5!/2" are factorials.
         ends = not text[end + 1 : end + 2].strip()
@@ -148,6 +167,27 @@ def _is_part(match: re.Match[str]) -> bool:
     if before.endswith(">"):
         return not (_TAG.search(before) or before.endswith(("->", "=>")))
     return _BEFORE.search(before) is not None
+
+
+def _is_one_of_two(match: re.Match[str], before: str) -> bool:
+    """Whether it is said to be this number or another: *5 or 6*, but not *1/2 or 50%*."""
+    text = match.string
+    if hedged := _HEDGED.match(text, match.end()):
+        other = _NUMBER.match(text, hedged.end())
+        return other is not None and not _restates(_read(match), _read(other))
+    if either := _EITHER.search(before):
+        numbers = [_read(other) for other in _NUMBER.finditer(before[: either.end()])]
+        return not numbers or not _restates(numbers[-1], _read(match))
+    return False
+
+
+def _restates(one: Number, other: Number) -> bool:
+    """Whether a number is the other in another form: as a per cent, or rounded."""
+    if one.value is None or other.value is None:
+        return False
+    values = {one.value / 100 if one.percent else one.value, one.value}
+    others = {other.value / 100 if other.percent else other.value, other.value}
+    return any(abs(a - b) <= _NEARLY * abs(a) for a in values for b in others)
 
 
 def _denied(match: re.Match[str]) -> re.Match[str] | None:
@@ -195,7 +235,11 @@ def _plain(text: str) -> str:
         text = _FRACTION.sub(r" \1/\2", text)
     if " 0" in text:  # no number begins with a nought: "50 000" is one, "5 123" may be two
         text = _SPACED.sub(_joined, text)
-    if "inus" in text:  # "minus 42" is not 42; "50 minus 8" stays two numbers
+    if "\\" in text or "{" in text:
+        text = _IN_LATEX.sub(",", text)
+    if "." in text:
+        text = _EUROPEAN.sub(_in_english, text)
+    if "inus" in text or "egative" in text:  # "minus 42" is not 42; "50 minus 8" stays two numbers
         text = _MINUS.sub("-", text)
     return text
 
@@ -210,6 +254,10 @@ def _raised(match: re.Match[str]) -> str:
 
 def _joined(match: re.Match[str]) -> str:
     return match[0].replace(" ", "\u00a0") if " 0" in match[0] else match[0]
+
+
+def _in_english(match: re.Match[str]) -> str:
+    return match[0].replace(".", "").replace(",", ".")
 
 
 def _found(match: re.Match[str]) -> Number:
@@ -316,7 +364,7 @@ def numeric_match(
 
 def picked_number(text: str, pick: Pick | None = None) -> Number | None:
     """The number of a text that `numeric_match` compares, or None."""
-    matches = _matches(text)
+    matches = _matches(said(text))
     match = choose(_distinct(matches) if pick == "only" else matches, pick or "first", key=_value)
     return _found(match) if match else None
 

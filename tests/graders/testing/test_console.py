@@ -153,6 +153,19 @@ GO = go(
     ("fail", None, "kit/broken"),
 )
 
+# What Go 1.19 tells where a test printed without a line end.
+LOUD_GO = "".join(
+    f'{{"Action":"{action}","Package":"kit","Test":"{test}","Output":"{output}"}}\n'
+    for action, test, output in (
+        ("run", "TestAdd", ""),
+        ("output", "TestAdd", r"loud--- PASS: TestAdd (0.00s)\n"),
+        ("run", "TestHalf", ""),
+        ("output", "TestHalf", r"50 %\r--- FAIL: TestHalf (0.01s)\n"),
+        ("run", "TestEnds", ""),
+        ("output", "TestEnds", r"loud--- PASS: TestOther (0.00s)\n"),
+    )
+)
+
 NAMED = [
     (
         "cargo",
@@ -169,6 +182,16 @@ NAMED = [
         "cargo",
         "running 1 test\ntest loud ... printed\nok\n",
         {"loud": "passed"},
+    ),
+    (
+        "cargo",
+        "running 3 tests\nloudtest a ... ok\n%\rtest m::b - should panic ... ok\ntest c ... xok\n",
+        {"a": "passed", "m::b": "passed", "c": "passed"},
+    ),
+    (
+        "cargo",
+        "running 2 tests\nloudtest a ... FAILED\ntest b ... brook\nloudFAILED\n",
+        {"a": "failed", "b": "failed"},
     ),
     (
         "tap",
@@ -214,6 +237,11 @@ NAMED = [
             "kit::TestLater": "skipped",
             "kit/broken": "error",
         },
+    ),
+    (
+        "go-json",
+        LOUD_GO,
+        {"kit::TestAdd": "passed", "kit::TestHalf": "failed", "kit::TestEnds": "failed"},
     ),
     (
         "vitest",

@@ -138,6 +138,7 @@ ECOSYSTEMS = {
             "#[test]\n#[ignore]\nfn later() { panic!() }\n"
             "#[test]\nfn adds() { assert_eq!(add(1, 2), 3); }\n"
             "#[test]\nfn doubles() { assert_eq!(double(4), 8); }\n"
+            "#[cfg(windows)]\n#[test]\nfn elsewhere() {}\n"
         },
         honest={"src/lib.rs": f"{RUST_ADD}pub fn double(n: i32) -> i32 {{ 2 * n }}\n"},
         half={"src/lib.rs": f"{RUST_ADD}pub fn double(n: i32) -> i32 {{ n }}\n"},
@@ -157,7 +158,9 @@ ECOSYSTEMS = {
             "kit_test.go": 'package kit\n\nimport "testing"\n\n'
             'func TestLater(t *testing.T) {\n\tt.Skip("later")\n}\n'
             "func TestAdd(t *testing.T) {\n\tif Add(1, 2) != 3 {\n\t\tt.Fatal()\n\t}\n}\n"
-            "func TestDouble(t *testing.T) {\n\tif Double(4) != 8 {\n\t\tt.Fatal()\n\t}\n}\n"
+            "func TestDouble(t *testing.T) {\n\tif Double(4) != 8 {\n\t\tt.Fatal()\n\t}\n}\n",
+            "slow_test.go": '//go:build slow\n\npackage kit\n\nimport "testing"\n\n'
+            "func TestSlow(t *testing.T) {}\n",
         },
         honest={"kit.go": f"package kit\n{GO_ADD}func Double(n int) int {{ return 2 * n }}\n"},
         half={"kit.go": f"package kit\n{GO_ADD}func Double(n int) int {{ return n }}\n"},

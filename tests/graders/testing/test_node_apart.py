@@ -96,7 +96,10 @@ for (const [name, make] of Object.entries(forged)) {
   const frames = [];
   let lost = '';
   const link = {
-    send: (text) => frames.push(make(JSON.parse(text)[1])),
+    send(text) {
+      const [kind, number] = JSON.parse(text);
+      if (kind === 'q') frames.push(make(number));
+    },
     wait: () => frames.pop(),
     hold() {},
     release() {},
@@ -110,6 +113,7 @@ for (const [name, make] of Object.entries(forged)) {
   } catch (error) {
     told[name] = [lost];
   }
+  link.lost = 'it ended';
 }
 console.log(JSON.stringify(told));
 """
@@ -128,6 +132,11 @@ class TestContract:
         test('each', () => kit.each([1], (one) => assert.strictEqual(one, 1)));
         test('own', () => kit.each([], () => {{}}));
         """
+        tests["no_tests.test.js"] = f"""{HEAD}
+        for (const name of require('./names.js').names) test(name, () => {{}});
+        """
+        kits["names.js"] = "exports.names = [];"
+        references["names.js"] = "exports.names = ['a'];"
         kits["each.js"] = "exports.each = () => {};"
         references["each.js"] = "exports.each = (list, fn) => list.forEach((one) => fn(one));"
         return judge_apart(tests, kits, *tests, reference=references)
@@ -154,6 +163,10 @@ class TestContract:
         said = "callbacks.test.js::each: each.each()<1> was not called, as the reference does"
         assert said in told.notes
         assert not [note for note in told.notes if note.startswith("callbacks.test.js::own")]
+
+    def test_tests_of_names_that_are_not_there_are_no_script_that_passed(self, told: Told) -> None:
+        assert told.outcomes["no_tests.test.js"] == "error"
+        assert told.messages["no_tests.test.js"].startswith("no test was declared")
 
     def test_what_nobody_proved_is_refused(self) -> None:
         tests = """

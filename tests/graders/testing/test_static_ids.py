@@ -36,7 +36,7 @@ func helper(t *testing.T)  {}
 // func TestCommented(t *testing.T) {}
 var s = `
 func TestQuoted(t *testing.T) {}
-`
+\\`
 func Test_lower(tt *testing.T) {}
 func TestLater(t *testing.T) {
 	// not yet

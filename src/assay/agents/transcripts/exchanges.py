@@ -19,6 +19,7 @@ from assay.agents.transcripts.transcript import (
     TranscriptEnd,
     make_transcript,
 )
+from assay.conversation.protocols.responses import RUN_BY_THE_ASKER
 from assay.conversation.turns import (
     AssistantTurn,
     Call,
@@ -248,6 +249,12 @@ def _told(part: Unknown, notes: Notes) -> tuple[Part, ...]:
         given = mapping(data.get("action")) or mapping(data.get("input"))
         given = given or {key: data[key] for key in data if key not in _BESIDE}
         name = text_of(data.get("name")) or kind.removesuffix(_CALL)
-        return (Call(call_id, name, json.dumps(dict(given))),)
+        call = Call(call_id, name, json.dumps(dict(given)))
+        said = text_of(data.get("output"))
+        is_over = data.get("status") == "completed" or said is not None
+        if kind.endswith(_USE) or kind in RUN_BY_THE_ASKER or not is_over:
+            return (call,)
+        # The provider has run it: what came of it is told here, or not at all.
+        return call, Result(call_id, (Text(said or ""),), is_error=bool(data.get("error")))
     notes.add(f"a part of type {kind[:40]!r}")
     return ()

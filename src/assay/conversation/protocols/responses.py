@@ -363,11 +363,11 @@ def _stop(turn: Turn, status: str, reason: str, *, is_refused: bool) -> Stop:
         return "length"
     own = (part for part in turn.parts if isinstance(part, Unknown))
     # Those of the provider's own tools that the asker runs are calls as well.
-    is_called = any(text(part.data.get("type")) in _RUN_BY_THE_ASKER for part in own)
+    is_called = any(text(part.data.get("type")) in RUN_BY_THE_ASKER for part in own)
     return "tool" if turn.calls or is_called else "stop"
 
 
-_RUN_BY_THE_ASKER = ("local_shell_call", "shell_call", "apply_patch_call", "computer_call")
+RUN_BY_THE_ASKER = ("local_shell_call", "shell_call", "apply_patch_call", "computer_call")
 
 
 def _usage(usage: Mapping[str, Json]) -> ReplyUsage:

@@ -12,6 +12,7 @@ from assay.errors import InputError
 from assay.graders.functions.source import FunctionSource
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
+from assay.scoring.results import unrounded
 from assay.types.submission import Submission
 from assay.types.thread import StringThread
 
@@ -194,8 +195,9 @@ def graded_from(item: str, outcome: Outcome, source: FunctionSource) -> Graded:
         details["retried"] = True
     low, high = source.range or (-math.inf, math.inf)
     graded = partial(Graded, id=item, details=details, digest=source.digest)
-    if outcome.status == "ok" and outcome.score is not None and low <= outcome.score <= high:
-        return graded(status="scored", score=outcome.score, assurance="separate")
+    number = None if outcome.score is None else unrounded(outcome.score, low, high)
+    if outcome.status == "ok" and number is not None and low <= number <= high:
+        return graded(status="scored", score=number, assurance="separate")
     scored = partial(graded, status="scored", outcome=outcome.status, assurance="separate")
     if outcome.status in TWICE:
         flag, reason = TWICE[outcome.status]

@@ -21,6 +21,7 @@ from pathlib import Path, PurePosixPath
 from assay.graders.testing.hidden import language_of
 from assay.graders.testing.outcomes import TestOutcome
 from assay.graders.testing.python_ids import read_python_tests
+from assay.graders.testing.selected import Selection
 from assay.graders.testing.static_ids import is_computed, read_static_tests
 from assay.types.submission import Workspace
 
@@ -136,7 +137,9 @@ def _read(path: str, text: str, *, junit: bool) -> _TestFile | None:
     if kind is None:
         return None
     tests = read_static_tests(path, text)
-    names, skipped = [*tests.names, *tests.skipped], [*tests.skipped]
+    # What a condition leaves out is the author's where it is heard of, and missed nowhere.
+    perhaps = tests.possible if kind == "rust" else ()
+    names, skipped = [*tests.names, *tests.skipped, *perhaps], [*tests.skipped, *perhaps]
     computed = is_computed(path, text)
     if kind == "python":
         found = read_python_tests({path: text})[path]
@@ -183,6 +186,7 @@ class Authors:
     own: tuple[_TestFile, ...] = ()
     hidden: frozenset[str] = field(default_factory=frozenset[str])
     known: bool = True
+    selection: Selection = field(default_factory=Selection)
 
     def left_out(self, outcomes: Mapping[str, TestOutcome]) -> set[str]:
         """The ids of tests that were not run, and that their author always leaves out."""
@@ -255,9 +259,10 @@ class Authors:
         for file in self.theirs:
             if file.path in self.hidden:
                 heard = [owners[name][1] for name in counted if owners[name][0] is file]
-                wanted = {name: s for s, name in file.names.items() if s not in file.skipped}
+                wanted = self._wanted(file)
                 spoken = {file.names[one] for one in heard if one in file.names}  # type: ignore[index]
-                number = len(heard) if file.kind != "go" else len({*heard})
+                more = len(spoken - {*wanted})  # heard of, though nobody would have missed them
+                number = len(heard if file.kind != "go" else {*heard}) - more
                 loose = elsewhere if file.computed else 0
                 most = max(len(wanted) - number - loose, 0)
                 yield from [name for name in wanted if name not in spoken][:most]
@@ -265,10 +270,15 @@ class Authors:
     def _unheard(self, ids: Collection[str]) -> tuple[str, ...]:
         """Hidden tests that no id is of; no more than were too few."""
         files = [file for file in self.theirs if file.path in self.hidden]
-        names = [n for file in files for s, n in file.names.items() if s not in file.skipped]
+        names = [name for file in files for name in self._wanted(file)]
         spoken = {file.names.get(file.claim(one)[1]) for file in files for one in ids}
         left = [name for name in dict.fromkeys(names) if name not in spoken]
         return tuple(left[: max(len({*names}) - len(ids), 0)])
+
+    def _wanted(self, file: _TestFile) -> list[str]:
+        """The tests of a hidden file that a run has to tell of."""
+        found = {name: None for steps, name in file.names.items() if steps not in file.skipped}
+        return [name for name in found if self.selection.picks(file.path, name)]
 
     def _capped(self, outcomes: Mapping[str, TestOutcome]) -> Counted:
         """No more tests than the author has, those that did not pass first."""
@@ -298,16 +308,23 @@ def _strangers(names: Collection[str]) -> tuple[str, ...]:
 
 
 def read_authors(
-    hidden: Mapping[str, str], workspace: Workspace, *, console: str | None, junit: bool
+    hidden: Mapping[str, str],
+    workspace: Workspace,
+    *,
+    console: str | None,
+    junit: bool,
+    selection: Selection | None = None,
 ) -> Authors:
     """Read the tests of the hidden files, the source and the submission."""
+    selection = selection or Selection()
+    required = frozenset(path for path, text in hidden.items() if selection.runs(path, text))
     bound = None if junit else _KINDS.get(console or "")
     injected = [file for path, text in hidden.items() if (file := _read(path, text, junit=junit))]
     kinds = {bound} if bound else {file.kind for file in injected}
     theirs = [file for file in injected if not bound or file.kind == bound]
     source, tree = workspace.source, workspace.path
     if source is None:
-        return Authors(theirs=tuple(theirs), hidden=frozenset(hidden), known=False)
+        return Authors(theirs=tuple(theirs), hidden=required, known=False, selection=selection)
     paths = [path for path in _paths(source, kinds) if path not in hidden]
     pristine = [(path, _content(Path(source, path))) for path in paths[:_MOST_FILES]]
     read = [(_of(path, text, junit=junit), path, text) for path, text in pristine]
@@ -323,8 +340,9 @@ def read_authors(
     return Authors(
         theirs=tuple(theirs or changed),
         own=tuple(own),
-        hidden=frozenset(hidden),
+        hidden=required,
         known=len(paths) <= _MOST_FILES,
+        selection=selection,
     )
 
 

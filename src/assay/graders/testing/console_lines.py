@@ -81,13 +81,16 @@ class ConsoleTally:
 
 
 _GO: dict[str, Outcome] = {"pass": "passed", "fail": "failed", "skip": "skipped"}
+# Before Go 1.20 there is no event for a line that does not begin with these words.
+_GO_LATE = re.compile(r".+--- (PASS|FAIL|SKIP): (\S+) \(\d+\.\d+s\)\n?")
 
 
 def read_go_json(lines: list[str]) -> ConsoleTally:
     """``go test -json``: events per test and per package.
 
     A test's id is ``package::Test/subtest``. A package that fails although no test of it did (it
-    does not compile, it panicked) is an error with the package as its id.
+    does not compile, it panicked) is an error with the package as its id. The verdict on a test
+    may stand behind what the test printed without a line end.
     """
     tally = ConsoleTally()
     running: set[str] = set()
@@ -107,6 +110,11 @@ def read_go_json(lines: list[str]) -> ConsoleTally:
             elif action in _GO:
                 running.discard(name)
                 tally.add(name, _GO[action])
+            elif late := _GO_LATE.fullmatch(str(event.get("Output", ""))):
+                name = f"{package}::{late[2]}"
+                if name in running:
+                    running.discard(name)
+                    tally.add(name, _GO[late[1].lower()])
         elif action in ("fail", "build-fail"):
             broken[package] = "the package failed"
     for name in running:
@@ -131,6 +139,8 @@ def _go_event(line: str) -> dict[str, Json]:
 
 _CARGO_TEST = re.compile(r"^test (?P<name>.+?)(?: - should panic)? \.\.\. (?P<rest>.*)$")
 _CARGO_LATE = re.compile(r"^(ok|FAILED|ignored)(?: <[\d.]+s>)?$")
+_CARGO_BEHIND = re.compile(r".test (?P<name>[\w:]+)(?: - should panic)? \.\.\. (?P<rest>\w+)$")
+_CARGO_GLUED = re.compile(r"(?:ok|FAILED)$")
 _CARGO_WORD = re.compile(r"(?:^|\s)(ok|FAILED|ignored(?:, .*)?)(?: <[\d.]+s>)?$")
 _CARGO_TOTAL = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored")
 _CARGO_PLAN = re.compile(r"^running (\d+) tests?$")
@@ -141,16 +151,18 @@ def read_cargo(lines: list[str]) -> ConsoleTally:
     """``cargo test``: the test harness's line for each test.
 
     More tests announced (``running 3 tests``) than reported means that the process ended before
-    they did: each is a failure. Where there are only totals (``-q``), they are taken.
+    they did: each is a failure. Where there are only totals (``-q``), they are taken. A test's line
+    or its last word may stand behind what was printed without a line end.
     """
     tally = ConsoleTally()
+    glued: dict[str, str] = {}
     planned, totals, open_test, reported = 0, [0, 0, 0], "", 0
     for line in lines:
         if match := _CARGO_PLAN.match(line):
             planned += min(int(match[1]), MOST_COUNTED)
         elif match := _CARGO_TOTAL.match(line):
             totals = [have + int(more) for have, more in zip(totals, match.groups(), strict=True)]
-        elif match := _CARGO_TEST.match(line):
+        elif match := _CARGO_TEST.match(line) or _CARGO_BEHIND.search(line):
             word = _CARGO_WORD.search(match["rest"])
             open_test = "" if word else match["name"]
             if word:
@@ -161,6 +173,11 @@ def read_cargo(lines: list[str]) -> ConsoleTally:
             reported += 1
             tally.add(open_test, _CARGO[late[1]])
             open_test = ""
+        if open_test and (end := _CARGO_GLUED.search(line)):
+            glued[open_test] = min(end[0], glued.get(open_test, "ok"))  # the worse word
+    for name in glued.keys() - tally.named.keys():
+        reported += 1
+        tally.add(name, _CARGO[glued[name]])
     if not tally.named:
         tally.count({"passed": totals[0], "failed": totals[1], "skipped": totals[2]})
         reported = sum(totals)

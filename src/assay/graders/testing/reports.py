@@ -32,7 +32,8 @@ from assay.graders.testing.expected import LEFT_OUT, answer_given, note
 from assay.graders.testing.hidden import language_of, source_text
 from assay.graders.testing.outcomes import TestOutcome, TestRun
 from assay.graders.testing.run import conclude
-from assay.graders.testing.static_ids import matches_id, read_static_tests
+from assay.graders.testing.selected import Selection, modules_of, select
+from assay.graders.testing.static_ids import read_static_tests
 from assay.graders.tree import read_regular, regular_files
 from assay.sandbox import CommandResult, Mount
 from assay.types.submission import Workspace
@@ -196,6 +197,7 @@ async def _judge(
             plan.workspace,
             console=plan.command.format,
             junit=bool(plan.command.junit_xml),
+            selection=foreknown.selection,
         )
         spared = authors.left_out(outcomes)
         heard = {name: one for name, one in outcomes.items() if name not in spared}
@@ -310,13 +312,16 @@ class Foreknown:
     planted: Mapping[str, str] = field(default_factory=dict[str, str])
     canary: Canary
     hidden: Mapping[str, str] = field(default_factory=dict[str, str])
+    selection: Selection = field(default_factory=Selection)
 
     def sift(self, outcomes: Mapping[str, TestOutcome]) -> tuple[dict[str, TestOutcome], str]:
         """Take canaries out of a report."""
         return without_canaries(outcomes, self.canary, planted=len(self.planted))
 
 
-def foresee(command: TestCommand, invocation: Invocation, files: Mapping[str, str]) -> Foreknown:
+def foresee(
+    command: TestCommand, invocation: Invocation, files: Mapping[str, str], workspace: Workspace
+) -> Foreknown:
     """Read the hidden sources, and plant canaries where one will be seen and harms nothing."""
     canary = Canary(name=f"c{secrets.token_hex(8)}", planted=secrets.token_hex(16))
     planted: dict[str, str] = {}
@@ -325,13 +330,19 @@ def foresee(command: TestCommand, invocation: Invocation, files: Mapping[str, st
         for path, place in files.items()
         if _is_source(path) and (text := _text(place)) is not None
     }
+    selection = select(
+        command.cmd,
+        invocation,
+        flags=workspace.env.get("GOFLAGS", ""),
+        modules=modules_of(workspace.source, sources),
+    )
     for path, text in sources.items():
-        with_canary = plant_canary(path, text, canary, number=len(planted))
+        with_canary = plant_canary(path, text, canary, number=len(planted), selection=selection)
         if with_canary is not None:
             planted[path] = with_canary
     if not _bears_canaries(command, invocation, planted):
         planted = {}
-    return Foreknown(planted=planted, canary=canary, hidden=sources)
+    return Foreknown(planted=planted, canary=canary, hidden=sources, selection=selection)
 
 
 def _is_source(path: str) -> bool:
@@ -355,17 +366,23 @@ def _bears_canaries(command: TestCommand, invocation: Invocation, planted: Colle
     return named and invocation.runner is None and ends and not stops
 
 
-def plant_canary(path: str, text: str, canary: Canary, *, number: int = 0) -> str | None:
-    """Append the canary to a test source."""
+def plant_canary(
+    path: str, text: str, canary: Canary, *, number: int = 0, selection: Selection | None = None
+) -> str | None:
+    """Append the canary to a test source; None where it would not be run, or not be one."""
+    selection = selection or Selection()
     tests = read_static_tests(path, text)
-    if not tests.names:
+    if not (tests.names or (selection.ignored and tests.skipped)) or not selection.runs(path, text):
         return None
-    name = f"{canary.name}x{number}"
+    name = selection.canary(path, tests.names, f"{canary.name}x{number}")
+    if name is None:
+        return None
     match language_of(path):
         case "go":
             return _go(text, name, canary.planted)
         case "rust":
-            return f'{text}\n#[test]\nfn {name}() {{\n    panic!("{canary.planted}");\n}}\n'
+            marks = "#[test]\n#[ignore]" if selection.ignored else "#[test]"
+            return f'{text}\n{marks}\nfn {name}() {{\n    panic!("{canary.planted}");\n}}\n'
         case "javascript":
             # `test` in Jest and Vitest with globals, `it` in all three.
             return (
@@ -384,7 +401,8 @@ def _go(text: str, name: str, planted: str) -> str | None:
     if alias == "import":
         alias = "testing"
     body = f'\tt.Fatal("{planted}")\n'
-    return f"{text}\nfunc Test{name.capitalize()}(t *{alias}.T) {{\n{body}}}\n"
+    function = name if name.startswith("Test") else f"Test{name.capitalize()}"
+    return f"{text}\nfunc {function}(t *{alias}.T) {{\n{body}}}\n"
 
 
 def without_canaries(
@@ -407,6 +425,4 @@ def without_canaries(
 
 def _is_canary(name: str, canary: Canary) -> bool:
     last = re.split(r"::|\.| > |/", name)[-1]
-    own = re.compile(rf"(?:Test)?{re.escape(canary.name)}x\d+", re.IGNORECASE)
-    found = own.search(last)
-    return found is not None and matches_id(found.group(), last)
+    return re.search(rf"{re.escape(canary.name)}x\d", last, re.IGNORECASE) is not None

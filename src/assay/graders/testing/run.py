@@ -108,7 +108,7 @@ async def _run(command: TestCommand, workspace: Workspace) -> TestRun:
     from assay.graders.testing.reports import foresee, run_reported
 
     # A command that may turn out to read its tests from disk must find them there.
-    foreknown = foresee(command, invocation, files)
+    foreknown = foresee(command, invocation, files, workspace)
     with lay_out(files, planted=foreknown.planted) as layer:
         whole = plan(layer=layer)
         run = await run_reported(whole, foreknown)

@@ -16,7 +16,10 @@ from assay.graders.testing.hidden import Language, language_of
 C_LIKE = re.compile(
     r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`""", re.DOTALL
 )
-"""Comments and strings of JavaScript, Java and Go."""
+"""Comments and strings of JavaScript and Java."""
+
+GO = re.compile(C_LIKE.pattern.replace(r"`(?:\\.|[^`\\])*`", "`[^`]*`"), re.DOTALL)
+"""Those of Go, where a backslash between backquotes is nothing special."""
 
 # A quote may begin a lifetime, a raw string has its own end, and comments may hold comments.
 RUST = re.compile(
@@ -310,7 +313,7 @@ _GO_SKIP = re.compile(r"\s*(?:\w+\.(?:Helper|Parallel)\(\)\s*;?\s*)*(?P<t>\w+)\.
 
 def _go(text: str) -> Iterator[tuple[str, bool]]:
     """Tests; and of subtests with literal names those whose first statement skips them."""
-    code = blank(text, C_LIKE)
+    code = blank(text, GO)
     around: list[tuple[int, int, str | None]] = []
     subtests: dict[str, bool] = {}
     found = [*_GO_TEST.finditer(code), *_GO_RUN.finditer(code)]
@@ -337,20 +340,88 @@ _RUST_TEST = re.compile(
     r"(?P<attributes>(?:\s*#\[[^\]]*\])*)\s*(?:pub\s*(?:\([^)]*\)\s*)?)?(?:async\s+)?fn\s+(?P<name>\w+)"
 )
 _RUST_ATTRIBUTES = re.compile(r"(?:#\[[^\]]*\]\s*)+$")
-_RUST_MODULE = re.compile(r"\bmod\s+(?P<name>\w+)\s*\{")
+_RUST_MODULE = re.compile(r"(?:\bpub(?:\([^)]*\))?\s+)?\bmod\s+(?P<name>\w+)\s*\{")
+_RUST_CFG = re.compile(r"#!?\[\s*cfg\s*\(")
+_CFG_WORD = re.compile(r"\w+\s*=\s*\"[^\"]*\"|\w+|[(),]")
+_MOST_WORDS = 200
+_CFG_HERE = frozenset({"unix", "test", "panic=unwind", "target_os=linux", "target_family=unix"})
+_CFG_OTHER = re.compile(r"windows|doctest|miri|loom|target_(?:os|family)=.*")
 
 
-def _rust(text: str) -> Iterator[tuple[str, bool]]:
+def _rust(text: str) -> Iterator[tuple[str, bool | None]]:
+    """Tests; of those that a condition leaves out, here or perhaps, it is not said (None)."""
     code = blank(text, RUST)
-    modules = [
-        (match.start(), closing(code, match.end() - 1, "{}"), match["name"])
-        for match in _RUST_MODULE.finditer(code)
-    ]
+    modules: list[tuple[int, int, str, bool]] = []
+    for match in _RUST_MODULE.finditer(code):
+        sure = cfg_holds(_cfg(text[_attributes_at(code, match.start()) : match.start()])) is True
+        end = closing(code, match.end() - 1, "{}")
+        modules.append((match.start(), end, match["name"], sure))
     for match in _RUST_TEST.finditer(code):
-        above = _RUST_ATTRIBUTES.search(code[max(0, match.start() - 2000) : match.start()])
-        attributes = match["attributes"] + (above.group() if above else "")
-        path = [name for start, end, name in modules if start < match.start() < end]
-        yield "::".join([*path, match["name"]]), bool(re.search(r"#\[\s*ignore\b", attributes))
+        around = [one for one in modules if one[0] < match.start() < one[1]]
+        span = slice(_attributes_at(code, match.start()), match.end("attributes"))
+        sure = cfg_holds(_cfg(text[span])) is True and all(one[3] for one in around)
+        ignored = bool(re.search(r"#\[\s*ignore\b", code[span]))
+        perhaps = not sure or re.search(r"\bcfg_attr\b[^\]]*\bignore\b", code[span])
+        name = "::".join([*(one[2] for one in around), match["name"]])
+        yield name, ignored or (None if perhaps else False)
+
+
+def _attributes_at(code: str, place: int) -> int:
+    """Where the attributes begin that end at a place."""
+    begin = max(0, place - 2000)
+    above = _RUST_ATTRIBUTES.search(code[begin:place])
+    return begin + above.start() if above else place
+
+
+def _cfg(attributes: str) -> str:
+    """All conditions in some attributes as one; empty where there is none."""
+    found = [
+        attributes[one.end() : closing(attributes, one.end() - 1, "()")]
+        for one in _RUST_CFG.finditer(attributes)
+    ]
+    return f"all({','.join(found)})" if found else ""
+
+
+def file_cfg(text: str) -> str:
+    """The condition on which a whole file of Rust is compiled."""
+    return _cfg("\n".join(line for line in text.splitlines() if line.startswith("#![")))
+
+
+def cfg_holds(condition: str, features: Collection[str] = ()) -> bool | None:
+    """Whether a condition of Rust's holds here; None where that depends on more."""
+    tokens = [re.sub(r"[\s\"]", "", token) for token in _CFG_WORD.findall(condition)]
+    if len(tokens) > _MOST_WORDS:
+        return None
+    return _cfg_of(tokens, features) if tokens else True
+
+
+def _cfg_of(tokens: list[str], features: Collection[str]) -> bool | None:
+    word = tokens.pop(0) if tokens else ""
+    if tokens[:1] != ["("]:
+        key, _, value = word.partition("=")
+        if word in _CFG_HERE or (key == "feature" and {value, "--all-features"} & {*features}):
+            return True
+        return False if _CFG_OTHER.fullmatch(word) else None
+    del tokens[:1]
+    found: list[bool | None] = []
+    while tokens and tokens[0] != ")":
+        found.append(_cfg_of(tokens, features))
+        if tokens[:1] == [","]:
+            del tokens[:1]
+    del tokens[:1]
+    if word == "not":
+        return None if found[:1] in ([], [None]) else not found[0]
+    return any_of(found) if word == "any" else all_of(found)
+
+
+def all_of(answers: Collection[bool | None]) -> bool | None:
+    """Whether all are yes; None where that cannot be told."""
+    return False if False in answers else None if None in answers else True
+
+
+def any_of(answers: Collection[bool | None]) -> bool | None:
+    """Whether one is yes; None where that cannot be told."""
+    return True if True in answers else None if None in answers else False
 
 
 _JAVA_ANNOTATION = r"@[\w.]+(?:\s*\((?:[^()]|\([^()]*\))*\))?\s*"

@@ -14,7 +14,7 @@ from typing import Protocol, TypeAlias
 from assay.errors import GraderError, ScoreError
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
-from assay.scoring.results import finite_number
+from assay.scoring.results import finite_number, unrounded
 from assay.types.codec import Problem, ShapeError
 from assay.types.submission import Submission
 
@@ -113,11 +113,11 @@ def scored(
     flags: tuple[str, ...] = (),
 ) -> Graded:
     """An item with its score, if that is a finite number in the range."""
+    low, high = span
     try:
-        number = finite_number(score, what="its score")
+        number = unrounded(finite_number(score, what="its score"), low, high)
     except ScoreError as error:
         return bad(item, str(error))
-    low, high = span
     if not low <= number <= high:
         return bad(item, f"its score {number:g} is not from {low:g} to {high:g}, the range")
     return Graded(

@@ -64,6 +64,8 @@ function main() {
   process.once('exit', () => {
     if (api.count() > 0) return;
     if (boundary.judge?.pending.size > 0) tell('broke', { __proto__: null }); // it was waited for
+    const why = 'no test was declared, and for the reference there was';
+    if (boundary.judge?.contract.has('tests', '')) tell('broke', { __proto__: null, why });
     try {
       plant();
       tell('ended', { __proto__: null, outcome: 'passed', message: '' });
@@ -78,6 +80,7 @@ function main() {
     api.plantWhenUsed(brief.canary, plant);
     await load.run(api.exports);
     tell('loaded', { __proto__: null });
+    if (api.count() > 0) boundary.judge?.contract.learn('tests', '');
     api.loaded();
   };
 }

@@ -89,8 +89,9 @@ class Reader {
     this.needed.push([test, what]);
   }
 
-  broke() {
+  broke({ why }) {
     this.broken = true;
+    this.why ||= why ?? '';
   }
 
   // A file without tests, where the check that must fail is made at the end.
@@ -153,7 +154,7 @@ function judge({ reader, code, signal }, { name, selecting, crashed }) {
   if (reader.tests.size === 0) {
     if (reader.evaluated && !reader.broken && code === 0 && verdict.results.length === 0) {
       verdict.results.push({ id: name, seconds: 0, outcome: 'passed', message: '' });
-    } else if (verdict.results.length === 0) fail(name, 'the file ended with an error');
+    } else if (verdict.results.length === 0) fail(name, reader.why || 'the file ended with an error');
   }
   for (const [id, reports] of reader.reports) {
     const below = [...byId.keys()].some((test) => test.startsWith(`${id} > `));

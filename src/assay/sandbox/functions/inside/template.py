@@ -232,7 +232,7 @@ class StandBy:
     def _imported(self) -> bytes:
         before = set(sys.modules)
         self._loaded_confined()
-        names = sorted(set(sys.modules) - before)
+        names = [n for n in sys.modules if n not in before]  # `_asyncio` before `asyncio` is a bug
         return "\n".join(["", *names]).encode("utf-8", "replace")[:_CHUNK]
 
 

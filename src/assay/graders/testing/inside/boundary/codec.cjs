@@ -15,7 +15,7 @@ const { isFinite } = Number;
 const { stringify } = JSON;
 const { isProxy, isPromise, isNativeError } = types;
 // Tests may put others in their place.
-const { Date: PlainDate, Error: PlainError, Map: PlainMap, Set: PlainSet, RegExp: PlainRegExp, URL: PlainURL } = globalThis;
+const { DOMException: PlainDOMException, Date: PlainDate, Error: PlainError, Map: PlainMap, Set: PlainSet, RegExp: PlainRegExp, URL: PlainURL } = globalThis;
 const { captureStackTrace } = Error;
 const bytesOf = Buffer.from;
 
@@ -91,6 +91,7 @@ const KINDS = {
   Array: {
     is: isArray,
     own: (key) => !isIndex(key),
+    hidden: true, // such as `raw` of a template
     write(list, codec, cx) {
       const { length } = list;
       if (length > LONGEST_ARRAY) throw new RangeError('the array is too long to cross');
@@ -120,6 +121,12 @@ const KINDS = {
     write: (url) => [url.href],
     make: ([href]) => new PlainURL(href),
   },
+  // Its name and message are not its own: only one that is made as such has them.
+  DOMException: {
+    is: (value) => { try { return typeof apply(NAME, value, []) === 'string'; } catch { return false; } },
+    write: ({ message, name }) => [message, name],
+    make: ([message, name]) => new PlainDOMException(`${message}`, `${name}`),
+  },
   Error: {
     is: isError,
     own: (key) => key !== 'stack' && key !== 'message',
@@ -136,6 +143,7 @@ const KINDS = {
     },
   },
 };
+const NAME = getOwnPropertyDescriptor(PlainDOMException.prototype, 'name').get;
 const HREF = getOwnPropertyDescriptor(PlainURL.prototype, 'href').get;
 for (const [Plain, width, add] of [[PlainMap, 2, 'set'], [PlainSet, 1, 'add']]) {
   KINDS[Plain.name] = {
@@ -278,7 +286,8 @@ class Codec {
   // As what something can be copied; undefined if it cannot.
   kindOf(value, known) {
     if (typeof value === 'function' || isProxy(value)) return undefined;
-    const name = isError(value) ? 'Error' : KIND_OF.get(getPrototypeOf(value));
+    const exact = KIND_OF.get(getPrototypeOf(value));
+    const name = exact !== 'DOMException' && isError(value) ? 'Error' : exact;
     const kind = KINDS[name];
     if (kind === undefined || !kind.is(value)) return undefined;
     if (kind.fill !== emptied || known !== undefined) return name;
@@ -329,7 +338,7 @@ class Codec {
   readCopied([tag, ref, frozen, parts, pairs, classes], cx) {
     must((isId(ref) || ref === 0) && isArray(parts)); // 0 has no name
     const kind = KINDS[tag];
-    const ours = ref < 0 ? this.owned(-ref) : undefined;
+    const ours = ref < 0 ? this.owned(-ref) : cx.follows ? this.theirs.get(ref)?.deref?.() : undefined;
     const fill = ours !== undefined && cx.fill === true;
     const before = fill && cx.filled !== undefined && this.sketch(ours);
     const into = fill && !isFrozen(ours) ? ours : undefined;
@@ -347,7 +356,7 @@ class Codec {
     const old = this.theirs.get(ref)?.deref?.();
     // The same thing again, unchanged, is the same here.
     if (cx.depth === 1 && old !== undefined && cx.same && isDeepStrictEqual(old, made)) return old;
-    return this.meet(ref, made, true);
+    return this.meet(ref, made, true, cx);
   }
 
   define(target, pairs, cx) {
@@ -368,7 +377,7 @@ class Codec {
 }
 
 const READERS = new PlainMap([
-  ...Object.keys(KINDS).map((name) => [name, Codec.prototype.readCopied]),
+  ...Object.keys(KINDS).map((name) => [name, function (form, cx) { return this.readCopied(form, cx); }]),
   ['u', () => undefined],
   ['n', function ([, word], cx) {
     must(['-0', 'NaN', 'Infinity', '-Infinity'].includes(word));

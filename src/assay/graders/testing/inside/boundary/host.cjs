@@ -13,14 +13,35 @@ const { open } = require('./link.cjs');
 const { Peer } = require('./peer.cjs');
 
 const { apply, construct, defineProperty, deleteProperty, get, getOwnPropertyDescriptor, getPrototypeOf, has, ownKeys, set } = Reflect;
-const { create } = Object;
+const { create, hasOwn } = Object;
 const { isGeneratorFunction, isPromise } = types;
 const hasInstance = Function.prototype[Symbol.hasInstance];
 const { reallyExit, chdir } = process;
 const { then } = Promise.prototype;
+const later = setImmediate;
 const { stringify } = JSON;
+const CONVERSIONS = new Set(['toJSON', 'toString', 'valueOf']);
 const MOST_KEPT = 1000;
 const LINK = 3; // a descriptor, of hosts.cjs
+
+// The prototypes of something that are not node's own, and what is computed by them.
+function* classesOf(value) {
+  for (let at = getPrototypeOf(value); at !== null && !names.has(at); at = getPrototypeOf(at)) yield at;
+}
+
+function gettersOf(value) {
+  const isComputed = (one) => (key) => typeof key === 'string' && getOwnPropertyDescriptor(one, key).get;
+  return new Set([...classesOf(value)].flatMap((one) => ownKeys(one).filter(isComputed(one))));
+}
+
+// What is read; nothing, if that fails.
+function reading(read) {
+  try {
+    return read();
+  } catch {
+    return undefined;
+  }
+}
 
 const isObject = (value) => (typeof value === 'object' && value !== null) || typeof value === 'function';
 
@@ -72,20 +93,31 @@ class Host extends Peer {
     return ['R', this.introduce(prototype, () => ['p', above(), typeof made === 'function' ? `${made.name}` : ''])];
   }
 
+  // What the class of an error computes is told once, with the error.
+  pairs(value, cx, ...wanted) {
+    const told = super.pairs(value, cx, ...wanted);
+    for (const key of types.isNativeError(value) ? gettersOf(value) : []) {
+      const found = reading(() => value[key]);
+      const isTold = ['string', 'boolean'].includes(typeof found) || Number.isFinite(found);
+      if (isTold && !hasOwn(value, key)) told.push(['-', key], found);
+    }
+    return told;
+  }
+
   // An instance as a value: the names of its classes, what it contains, its own properties.
   content(value, cx) {
     cx.seen.set(value, cx.seen.size);
     const kind = Object.keys(KINDS).find((name) => name !== 'Error' && KINDS[name].is(value)) ?? 'Object';
-    const classes = [];
-    const computed = new Set();
-    for (let at = getPrototypeOf(value); at !== null && !names.has(at); at = getPrototypeOf(at)) {
-      classes.push(`${getOwnPropertyDescriptor(at, 'constructor')?.value?.name}`);
-      for (const key of ownKeys(at)) if (cx.computed && typeof key === 'string' && getOwnPropertyDescriptor(at, key).get) computed.add(key);
-    }
+    const above = [...classesOf(value)];
+    const classes = above.map((one) => `${getOwnPropertyDescriptor(one, 'constructor')?.value?.name}`);
+    const computed = gettersOf(value);
     const parts = KINDS[kind].write(value, this, cx);
     const isOwn = (key) => typeof key === 'string' && (kind === 'Object' || !isIndex(key)) && getOwnPropertyDescriptor(value, key)?.enumerable;
     const told = ownKeys(value).filter(isOwn).map((key) => [key, this.write(value[key], cx)]);
-    for (const key of computed) told.push([['-', key], this.write(value[key], cx)]);
+    // What shows nothing that it holds is what its classes compute of that.
+    const shown = kind !== 'Object' || told.length > 0 || cx.computed ? [] : [...computed, ...above.flatMap((one) => ownKeys(one).filter((key) => CONVERSIONS.has(key)))];
+    for (const key of cx.computed ? computed : []) told.push([['-', key], this.write(value[key], cx)]);
+    for (const key of shown) told.push([key, this.write(reading(() => (CONVERSIONS.has(key) ? value[key]() : value[key])), cx)]);
     return [kind, this.tell(value), 0, parts, told.flat(1), classes];
   }
 
@@ -119,9 +151,18 @@ class Host extends Peer {
     return super.decode(form, { fill: true, same: true, ...settings });
   }
 
+  keep(thing) {
+    this.kept[(this.turn = (this.turn + 1) % MOST_KEPT)] = thing;
+  }
+
   meet(id, thing, copied) {
-    if (copied) this.kept[(this.turn = (this.turn + 1) % MOST_KEPT)] = thing;
+    if (copied) this.keep(thing);
     return super.meet(id, thing, copied);
+  }
+
+  tell(thing, copied) {
+    if (copied) this.keep(thing);
+    return super.tell(thing, copied);
   }
 
   perform(op, [first, ...forms], answer) {
@@ -155,6 +196,8 @@ class Host extends Peer {
 
   note(kind, body) {
     if (kind === 'patch') this.patch(body);
+    else if (kind === 'turn') later(() => this.post(['n', 'quiet']));
+    else if (kind === 'hold') this.own.set(body[0], this.owned(body[0]));
     else if (kind === 'cwd') chdir.call(process, body[0].startsWith('..') ? body[1] : path.join(this.root, body[0]));
     else if (kind === 'more') {
       const [id, computed, pairs] = body;

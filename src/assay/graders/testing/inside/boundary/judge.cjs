@@ -13,7 +13,7 @@ const { types } = require('node:util');
 
 const { names, shared, things } = require('./builtins.cjs');
 const { Comparisons } = require('./comparisons.cjs');
-const { isFull, isId, labelled, longer, must } = require('./codec.cjs');
+const { isFull, isId, labelled, longer, must, stepOf } = require('./codec.cjs');
 const { Contract } = require('./contract.cjs');
 const { Peer } = require('./peer.cjs');
 const { Questions } = require('./questions.cjs');
@@ -24,9 +24,12 @@ const { apply, construct, get, getOwnPropertyDescriptor, getPrototypeOf, ownKeys
 const { create, setPrototypeOf } = Object;
 const { isArray } = Array;
 const { parse } = JSON;
+const soon = queueMicrotask;
 const enqueue = setImmediate; // a microtask is not part of the test to node
 // What is asked of anything, to find out what it is.
 const QUIET = new Set(['then', 'toJSON', Symbol.toStringTag, Symbol.isConcatSpreadable, Symbol.for('nodejs.util.inspect.custom')]);
+// Methods of node's own that take a function which no test looks at, behind something else or at once.
+const LISTENING = /^(on|once|off|addListener|removeListener|prepend(Once)?Listener|(add|remove)EventListener|write|end)$/;
 const GENERAL = new Set(['Error', 'Function', 'Object']);
 const MOST_TRAILS = 4;
 
@@ -45,6 +48,8 @@ class Judge extends Peer {
     this.idle = true;
     this.room = 16 * 1024; // for what the submission prints
     this.handles = new Map(); // id: what the host may call, and on behalf of which test
+    this.alive = new Map(); // id: what stands in for plain data of theirs that may change
+    this.origins = new WeakMap(); // copy, while the reference is proven: by which trail it came
     this.made = new WeakSet(); // errors that tests made
     this.traps = traps(this);
     this.surroundings = new Surroundings(this);
@@ -123,6 +128,24 @@ class Judge extends Peer {
     this.idle = false;
     super.post(message);
     this.link.hold(); // until the host says that it has nothing more to do
+    if (this.turning) return;
+    this.turning = true;
+    soon(() => this.turn());
+  }
+
+  // What the submission does at once, but later, it has done before the test goes on that awaits
+  // something: as in one process, whose queue of microtasks both share.
+  turn() {
+    super.post(['n', 'turn']);
+    for (this.quiet = false; !this.quiet; ) {
+      const text = this.link.wait(this.patience);
+      if (text === undefined) {
+        if (this.link.lost === undefined) this.ended(this.late());
+        break;
+      }
+      this.take(text);
+    }
+    this.turning = false;
   }
 
   request(op, body, cx) {
@@ -134,11 +157,22 @@ class Judge extends Peer {
   // Arguments are copies: changes of them are seen where the reference's were.
   readAnswer(cx, ok, form, changes) {
     const { trail, test } = cx;
-    const fill = changes !== null && trail !== undefined && (this.contract.permits('changes', trail, test) || this.loose.has(cx.name));
-    const answer = super.readAnswer({ ...cx, trail: ok ? trail : trail && `${trail}!`, fill }, ok, form, fill ? changes : null);
+    const { learns } = this.contract;
+    must(changes === null || (isArray(changes) && changes.every(isArray)));
+    const [own, theirs] = [(ref) => ref < 0, (ref) => ref > 0].map((is) => (changes ?? []).filter(([, ref]) => is(ref)));
+    const isChanged = own.length > 0 && trail !== undefined && (this.contract.permits('changes', trail, test) || this.loose.has(cx.name));
+    for (const [, ref] of learns ? theirs : []) this.learnAlive(this.theirs.get(ref)?.deref?.());
+    const followed = [...(isChanged ? own : []), ...(learns ? theirs : [])];
+    const answer = super.readAnswer({ ...cx, trail: ok ? trail : trail && `${trail}!`, fill: followed.length > 0 }, ok, form, followed);
     if (trail !== undefined && ok && cx.counts !== false) this.weigh(isFull(form), cx);
     this.comparisons.thaw(cx.touched);
     return answer;
+  }
+
+  // Plain data of theirs that changes where it is handed back is an object of theirs.
+  learnAlive(copy) {
+    const { trail, test } = this.origins.get(copy) ?? {};
+    for (const kind of trail === undefined ? [] : ['object', 'op:equal', 'op:toJSON']) this.contract.learn(kind, trail, test);
   }
 
   ask(op, info, cx, ...given) {
@@ -208,17 +242,19 @@ class Judge extends Peer {
         if (known.has(key) || !isTold || !(found.get || isMethod)) continue;
         known.add(key);
         const own = found.get ? () => get(value, key) : (...given) => apply(found.value, value, given);
-        (found.get ? computed : methods).push(['-', this.encode(key)], this.encode(own, { trail }));
+        const takes = names.has(at) && LISTENING.test(key.description ?? key) ? Number(key !== 'end') : undefined;
+        (found.get ? computed : methods).push(['-', this.encode(key)], this.encode(own, { trail, takes }));
       }
     }
     return [computed, methods];
   }
 
-  writeHandle(value, { trail = '<>' }) {
+  // `takes` says from which place on it takes functions that node calls, and not the test.
+  writeHandle(value, { trail = '<>', takes }) {
     const base = names.get(value.prototype);
     const statics = () => [[], this.pairs(value, { seen: new Map(), depth: 0, trail }, (key) => !NOT_STATIC.has(key), true)];
     const id = this.introduce(value, () => ['F', shared.has(base) ? base : null, `${value.name}`, value.length], statics);
-    this.handles.set(id, { value, test: this.current(), trail, scope: new AsyncResource('SubmissionCallback') });
+    this.handles.set(id, { value, test: this.current(), trail, takes, scope: new AsyncResource('SubmissionCallback') });
     return ['R', id];
   }
 
@@ -234,9 +270,10 @@ class Judge extends Peer {
     must(op === 'call' || op === 'new', 'there is no such request');
     const handle = this.handles.get(id);
     must(handle !== undefined, 'it calls what it was not given');
-    const { value, test, trail, scope } = handle;
+    const { value, test, trail, takes, scope } = handle;
     const { contract } = this;
     const [self, ...given] = forms.map((form, at) => {
+      if (at - 1 >= takes && isArray(form) && form[0] === 'R' && this.infos.get(this.met(form[1]))?.kind === 'f') return this.decode(form);
       const own = longer(trail, at === 0 ? 'this' : `(${at - 1})`);
       const changes = () => contract.permits('changes', own, test);
       return this.decode(form, { trail: own, test, fill: contract.learns || changes(), filled: contract.learns ? changes : undefined });
@@ -255,7 +292,8 @@ class Judge extends Peer {
   }
 
   note(kind, body) {
-    if (kind === 'idle') {
+    if (kind === 'quiet') this.quiet = true;
+    else if (kind === 'idle') {
       this.idle = body[0] === this.sent;
       if (this.idle) this.link.release();
     } else if (kind === 'printed') {
@@ -293,10 +331,29 @@ class Judge extends Peer {
     return made;
   }
 
-  meet(id, thing, copied) {
+  meet(id, thing, copied, cx) {
     const info = this.infos.get(thing);
     if (info !== undefined) info.id = id;
+    if (copied && cx?.trail && this.contract.learns) this.origins.set(thing, { trail: cx.trail, test: cx.test });
     return super.meet(id, thing, copied);
+  }
+
+  // Where the reference has an object, one that is all data stays where it is, too: it may change there.
+  readCopied(form, cx) {
+    const [tag, id] = form;
+    const isAlive = (tag === 'Object' || tag === 'Bare') && id > 0 && !cx.bare && !cx.inert && !this.contract.learns;
+    if (!isAlive || cx.trail === undefined || !this.contract.has('object', cx.trail, cx.test)) return super.readCopied(form, cx);
+    const at = cx.seen.length;
+    const copy = super.readCopied(form, Object.assign(cx, { trail: undefined, kept: cx.trail }));
+    cx.trail = cx.kept;
+    if (!this.alive.has(id)) {
+      this.post(['n', 'hold', id]);
+      this.alive.set(id, this.standIn(create(getPrototypeOf(copy)), { kind: 'o', name: 'Object', id }));
+    }
+    const thing = this.alive.get(id);
+    cx.seen[at] = thing;
+    this.theirIds.set(thing, { id, copied: false });
+    return this.arrive(thing, cx);
   }
 
   readForeign([tag, id], cx) {
@@ -366,8 +423,12 @@ class Judge extends Peer {
     const what = info.kind === 'f' ? 'a function' : `an object of ${info.name || 'Object'}`;
     const inert = { id: info.id, trail, entry: `object:${trail}`, why: `${trail} is a value in the reference, and here ${what}` };
     if (test) (test.inert ??= new Map()).set(inert.entry, inert.why);
-    if (info.kind !== 'o') return this.passedOn(() => {}, inert);
-    return this.decode(this.fieldsOf(info, true), { trail, test, inert });
+    // The same thing again, unchanged, is the same here.
+    const text = info.kind === 'o' ? this.ask('content', info, {}, true) : '';
+    if (info.inert?.text === text) return info.inert.made;
+    const made = info.kind === 'o' ? this.decode(parse(text), { trail, test, inert }) : this.passedOn(() => {}, inert);
+    info.inert = { text, made };
+    return made;
   }
 
   // Something that may be passed on.
@@ -376,8 +437,13 @@ class Judge extends Peer {
     const get = (_, key) => {
       const own = typeof target === 'object' && getOwnPropertyDescriptor(target, key);
       if (own) return own.value;
-      if (ITERATORS.has(key) && inert.id !== undefined) return this.iterable(inert.id, key, inert.trail);
-      return QUIET.has(key) ? undefined : refuse();
+      if (QUIET.has(key)) return undefined;
+      if (inert.id === undefined) return refuse();
+      if (ITERATORS.has(key)) return this.iterable(inert.id, key, inert.trail);
+      if (this.ask('has', inert, {}, key) === false) return undefined;
+      // Data that a class holds is its own as that of an object is.
+      const [isData] = (typeof target === 'function' && this.ask('getOwnPropertyDescriptor', inert, {}, key)) || [];
+      return isData ? this.ask('get', inert, { trail: longer(inert.trail, stepOf(key)), test: this.current() }, key) : refuse();
     };
     const made = new Proxy(target, { get, apply: refuse, construct: refuse });
     this.inert.set(made, target);
@@ -385,9 +451,9 @@ class Judge extends Peer {
     return made;
   }
 
-  // The content of an instance, told anew; with what its classes compute.
-  fieldsOf(info, computed = false) {
-    return parse(this.ask('content', info, {}, computed));
+  // The content of an instance, told anew.
+  fieldsOf(info) {
+    return parse(this.ask('content', info, {}, false));
   }
 
   // An instance that is told as a value.

@@ -38,12 +38,16 @@ class Peer extends Codec {
     this.post(['q', number, op, ...body]);
     while (!this.answers.has(number)) {
       const text = this.link.wait(this.patience);
-      if (text === undefined) this.ended(this.link.lost ?? `it did not answer within ${this.patience / 1000} s`);
+      if (text === undefined) this.ended(this.link.lost ?? this.late());
       this.take(text);
     }
     const answer = this.answers.get(number);
     this.answers.delete(number);
     return answer;
+  }
+
+  late() {
+    return `it did not answer within ${this.patience / 1000} s`;
   }
 
   conclude({ ok, value }) {
@@ -75,7 +79,7 @@ class Peer extends Codec {
   readAnswer(cx, ok, form, changes) {
     must(typeof ok === 'boolean' && (changes === null || isArray(changes)));
     const value = this.decode(form, { ...cx, same: true });
-    for (const change of changes ?? []) this.decode(change, { ...cx, trail: cx.trail && longer(cx.trail, '<>') });
+    for (const change of changes ?? []) this.decode(change, { ...cx, trail: cx.trail && longer(cx.trail, '<>'), follows: true });
     return { ok, value };
   }
 
@@ -127,9 +131,10 @@ class Peer extends Codec {
     return id;
   }
 
-  // How those of some values that are copies have changed since now; null if they have not.
+  // How those of some values that the other end has, too, as copies have changed since now; null if they have not.
   watch(values) {
-    const kept = values.filter((value) => this.theirIds.get(value)?.copied);
+    const isCopied = (value) => this.theirIds.get(value)?.copied || this.own.get(this.ids.get(value)) instanceof WeakRef;
+    const kept = values.filter(isCopied);
     const before = kept.map((value) => this.sketch(value));
     return () => {
       const changes = kept.filter((value, at) => this.sketch(value) !== before[at]);

@@ -13,7 +13,8 @@ const ITERATORS = new Map([
   [Symbol.iterator, things.get('%Iterator%')], [Symbol.asyncIterator, things.get('%AsyncIterator%')],
 ]);
 // What JavaScript itself asks of objects where values are compared, added, shown or awaited.
-const ASKED = new Map([[Symbol.toPrimitive, 'toPrimitive'], ...['toString', 'valueOf', 'toJSON', 'then'].map((key) => [key, key])]);
+// Which of three methods makes a text or a number of it is a matter of style.
+const ASKED = new Map([...[Symbol.toPrimitive, 'valueOf', 'toString'].map((key) => [key, 'toString']), ['toJSON', 'toJSON'], ['then', 'then']]);
 
 function traps(judge) {
   const { infos } = judge;
@@ -36,7 +37,7 @@ function traps(judge) {
 
   function look(info, target, key, receiver) {
     const op = info.kind === 'o' ? ASKED.get(key) : undefined;
-    const cx = judge.from(info, stepOf(key), { path: info.path && typeof key === 'string' && [...info.path, key] });
+    const cx = judge.from(info, stepOf(op ?? key), { path: info.path && typeof key === 'string' && [...info.path, key] });
     if (op !== undefined && op !== 'then') judge.demand(info, op, `${cx.trail} decides, and does not for the reference`);
     const value = judge.ask('get', info, cx, key, ...receiver);
     if (op === 'then' && typeof value === 'function') judge.demand(info, op, `${judge.trailsOf(info)[0]} is awaited, but is no Promise`);
@@ -67,7 +68,8 @@ function traps(judge) {
         return local;
       }
       if (ITERATORS.has(key) && info.kind === 'o') return judge.iterable(judge.idOf(info), key, judge.trailsOf(info)[0]);
-      return look(info, target, key, infos.has(receiver) && infos.get(receiver) !== info ? [receiver] : []);
+      const other = infos.get(receiver) ?? judge.theirIds.get(receiver); // an instance, or the copy of an error
+      return look(info, target, key, other !== undefined && other !== info ? [receiver] : []);
     },
     set(target, key, value, receiver) {
       const own = overridden(target, key);

@@ -9,6 +9,8 @@ const { replaceable } = require('./builtins.cjs');
 const { apply, defineProperty, deleteProperty, ownKeys, set } = Reflect;
 const { is } = Object;
 
+const TIMERS = /^(set(Timeout|Interval|Immediate)|queueMicrotask|nextTick)$/;
+
 class Surroundings {
   constructor(judge) {
     this.judge = judge;
@@ -58,7 +60,8 @@ class Surroundings {
       const isRestored = is(value, one.first);
       this.replaced[isRestored ? 'delete' : 'add'](one);
       try {
-        changes.push([one.name, one.key, ...(isRestored ? [] : [judge.encode(value)])]);
+        const takes = TIMERS.test(one.key) ? 0 : undefined;
+        changes.push([one.name, one.key, ...(isRestored ? [] : [judge.encode(value, { takes })])]);
       } catch {
         // What cannot cross is not seen at the other side.
       }
