@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import re
 from collections import UserDict, UserList
-from types import GeneratorType, ModuleType
+from collections.abc import Iterator
+from types import ModuleType
 from typing import Any
 
 from assay.graders.testing.inside.boundary.judge_state import UndecidedError, fail, ref_of, state
@@ -157,7 +158,7 @@ def as_value(found: Any, trails: list[str], known: dict[int, Inert]) -> Any:
         return known[ref.number]
     kind: Any = type(found)
     if "__next__" in kind._assay_form["operators"]:
-        return _items_of(ref, trails)
+        return _Again(_items_of(ref, trails))
     node = _asked(ref, "base")
     if node is None and "__iter__" in kind._assay_form["operators"]:
         return _by_items(ref, trails, kind._assay_form)
@@ -237,6 +238,29 @@ def _by_items(ref: Any, trails: list[str], form: Any) -> Any:
     return ref.home().copied(ref, found, node)
 
 
+class _Again:
+    """The values of an iterator in a value's place: who looks again sees them again."""
+
+    def __init__(self, source: Iterator[Any]) -> None:
+        self._source, self._seen = source, []
+        self._own = iter(self)
+
+    def __iter__(self) -> Iterator[Any]:
+        at = 0
+        while at < len(self._seen) or self._more():
+            yield self._seen[at]
+            at += 1
+
+    def __next__(self) -> Any:
+        return next(self._own)
+
+    def _more(self) -> bool:
+        for one in self._source:
+            self._seen.append(one)
+            return True
+        return False
+
+
 def _items_of(ref: Any, trails: list[str]) -> Any:
     """The values that an iterator gives: the first few one by one, then many at a time."""
     count, ended = 0, False
@@ -251,8 +275,11 @@ def _items_of(ref: Any, trails: list[str]) -> Any:
 
 def look(found: Any, trails: list[str]) -> None:
     """Remember whether a value holds anything at all; see `empties`."""
-    if type(found) not in (GeneratorType, Iterated):  # whose items tell, once there are some
-        state.leaves[trails[0]] = state.leaves.get(trails[0]) or _has_leaf(found)
+    if type(found) in (_Again, Iterated):
+        return  # whose items tell, once there are some
+    state.leaves[trails[0]] = state.leaves.get(trails[0]) or _has_leaf(found)
+    if state.learns and _has_hole(found):
+        may("hollow", trails)
 
 
 def _has_leaf(found: Any) -> bool:
@@ -269,6 +296,18 @@ def _has_leaf(found: Any) -> bool:
         return any(map(_has_leaf, found))
     except TypeError:
         return True
+
+
+def is_hollow(found: Any) -> bool:
+    """Whether something is an array of nothing."""
+    return type(found).__module__ == "numpy" and not getattr(found, "size", 1)
+
+
+def _has_hole(found: Any) -> bool:
+    """Whether a container without anything in it is in a value."""
+    if is_hollow(found) or type(found) not in (list, tuple, set, frozenset, dict):
+        return is_hollow(found)
+    return not found or any(map(_has_hole, found.values() if type(found) is dict else found))
 
 
 def look_at_items(ref: Any, *found: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import stat
 import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -65,7 +66,9 @@ def install(
         os._exit(_NOT_STARTED)
     for name in LIBRARIES:
         library(name)
-    finder = SubmissionFinder(frozenset(os.path.join(root, one) for one in told["hidden"]))
+    hidden = frozenset(os.path.realpath(os.path.join(root, one)) for one in told["hidden"])
+    state.hidden = frozenset(one for one in hidden if not one.endswith(".py"))
+    finder = SubmissionFinder(hidden)
     if "unittest.mock" in sys.modules:
         _mirror_mock(sys.modules["unittest.mock"])
     else:  # to import it would take longer than all else here
@@ -104,7 +107,8 @@ def begin(module: str, test: str) -> None:
         del state.sessions[module]
         old.end("the session has ended")
     state.current, state.test, state.running = module, test, test
-    for kept in (state.failures, state.leaves, state.hints, state.called, state.unmade):
+    forgotten = (state.leaves, state.hints, state.called, state.answered, state.named)
+    for kept in (state.failures, state.unmade, *forgotten):
         kept.clear()
 
 
@@ -250,17 +254,34 @@ def _compiled(arguments: tuple[Any, ...]) -> str:
 
 
 def _opened(arguments: tuple[Any, ...]) -> str:
-    """Author's files are not written, and what is written here is not run here."""
+    """Author's files are not written, and what is written here is not run here.
+
+    Nor does the submission choose which hidden file is read, or what a file says when it is read.
+    """
     place, _, flags = [*arguments, None, 0][:3]
-    if not isinstance(place, (str, bytes)) or not isinstance(flags, int) or not flags & _WRITES:
+    if not isinstance(place, (str, bytes)) or not isinstance(flags, int):
         return ""
     path = os.path.realpath(os.fsdecode(place))
+    if not flags & _WRITES:
+        return _read(path)
     if not state.is_test_code(path) or "/.pytest_cache" in path or "/__pycache__" in path:
         return ""
     if os.path.exists(path) and path not in _written:
         return f"a test writes the author's file {os.path.relpath(path, state.root)}"
     _written.add(path)
     return "a module is written beside the tests" if path.endswith(".py") else ""
+
+
+def _read(path: str) -> str:
+    if state.is_shared(path) and os.path.exists(path) and stat.S_ISFIFO(os.stat(path).st_mode):
+        return "" if contract.may("pipe", [""]) else "a test reads a pipe of the submission's"
+    if path not in state.hidden or not any(
+        path == one or path.startswith(one.rstrip(os.sep) + os.sep) for one in state.named
+    ):
+        return ""
+    name = os.path.relpath(path, state.root)
+    told = f"a test reads {name}, where the submission said so"
+    return "" if contract.may("names", [name]) else told
 
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND

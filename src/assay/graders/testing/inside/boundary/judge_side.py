@@ -7,6 +7,7 @@ that it can have been given.
 from __future__ import annotations
 
 import enum
+import json
 import sys
 from array import array
 from collections.abc import Callable
@@ -35,13 +36,22 @@ from assay.graders.testing.inside.boundary.judge_state import (
 )
 from assay.graders.testing.inside.boundary.modules import SubmissionModule, make_module
 from assay.graders.testing.inside.boundary.talk import LOOKS, Talk
-from assay.graders.testing.inside.boundary.wire import MUTABLE, WireError, differ, refill
+from assay.graders.testing.inside.boundary.wire import (
+    MUTABLE,
+    WireError,
+    changed,
+    differ,
+    refill,
+)
 
 _TAGS = {list: "l", tuple: "t"}
-_PLAIN_TAGS = (["l"], ["t"], ["s"], ["f"], ["d"], ["D"], ["F"])
 _OF_CONTAINERS = ("__iter__", "__next__", "__len__", "__getitem__", "__reversed__")
 """What is asked of any container of objects: what it gives is under the contract again."""
 
+_OF_ONE = frozenset(
+    "__len__ __int__ __float__ __complex__ __index__ __str__ __bytes__ __abs__".split()
+)
+"""What an object is asked for that tells of it."""
 _CODE = "function method builtin_function_or_method method_descriptor wrapper_descriptor".split()
 
 
@@ -84,7 +94,7 @@ class JudgeSide(Talk):
         self._alike: dict[int, list[Any]] = {}
         self._inert: dict[int, Any] = {}
         self._copies: dict[int, _Copy] = {}
-        self._read_last: dict[tuple[int, str], tuple[int, Any]] = {}
+        self._gets = 0
         self._lent: dict[int, Any] = {}
         self.known: dict[int, Any] = {}
         self.unmade: dict[int, Any] = {}
@@ -269,6 +279,7 @@ class JudgeSide(Talk):
         reading = TrailReading(trails, only_values=only_values, is_named=is_named)
         with self.doing.but(reading=reading):
             found = self.decode(node)
+        state.hear(found)
         if looks and reading.is_plain and type(found) is not contract.Inert:
             contract.look(found, trails)
         return found
@@ -282,11 +293,16 @@ class JudgeSide(Talk):
         return self.read(self.request("base", ref.node()), contract.trails_of(ref), looks=False)
 
     def checked(self, found: Any) -> Any:
-        """A NaN or an infinity, or what has one in it, is nothing where the reference has none."""
+        """What has a NaN or an infinity in it is nothing where the reference has none.
+
+        Nor is an array of nothing anything: it is near whatever it is compared with, and in a
+        dictionary it is not alone.
+        """
         reading: TrailReading | None = self.doing.reading
-        if reading is None or not _is_unbounded(found) or contract.may("nan", reading.trails):
-            return found
-        return contract.Inert(found, reading.trails[0], "nan")
+        for kind, has in (("nan", _is_unbounded), ("hollow", contract.is_hollow)):
+            if reading and has(found) and not contract.may(kind, reading.trails):
+                return contract.Inert(found, reading.trails[0], kind)
+        return found
 
     def kind(self, number: int, form: Any = None) -> Any:
         if number not in self.kinds:
@@ -433,6 +449,7 @@ class JudgeSide(Talk):
     def get(self, ref: Ref, name: str) -> Any:
         """An attribute. What a module has is found again in other sessions by its name."""
         trails = contract.step(contract.trails_of(ref), name)
+        self._gets += 1
         try:
             node = self.request("get", ref.node(), name, trails=trails)
         except AttributeError:
@@ -440,19 +457,32 @@ class JudgeSide(Talk):
             if not name.startswith("_") and not contract.may("missing", trails):
                 barred(f"{trails[0]} is not there")
             raise
-        key, is_plain = (ref.number, name), type(node) is not list or node[:1] in _PLAIN_TAGS
-        done, before = self._read_last.get(key, (-1, None))
-        self._read_last[key] = (self.acts, node)
-        # An attribute that is read again, with no call in between, is what it was.
-        if done == self.acts and is_plain and before != node and not contract.may("moves", trails):
-            contract.refused(f"moves:{trails[0]}", f"{trails[0]} is another when it is read again")
+        self._expect_still((ref.number, name), node, trails, self.acts)
         found = self.read(node, trails, is_named=ref.path is not None)
-        if ref.path is None:
-            return found
         own = ref_of(found)
+        if ref.path is None:
+            if own is not None:
+                own.owner = (ref.number, name)
+            return found
         if own is not None and own.path is None and len(ref.path) == 1:
             own.path = (*ref.path, name)
         return self._narrow(found, trails)
+
+    def _expect_still(self, key: tuple[Any, ...], node: Any, trails: list[str], acts: int) -> None:
+        """What is asked for again, after no more than these acts, is what it was.
+
+        But for what a loop waits for: it asks again at the same place.
+        """
+        # What holds others may change with what is read beside it, as a cache does.
+        asked = self._gets if type(node) is list and node[:1] == ["L"] else 0
+        before, place = state.answered.get((self.number, *key)), recipes.place()
+        state.answered[self.number, *key] = (self.acts, asked, node, place)
+        if before is None or before[0] != acts or before[1] != max(asked - 1, 0):
+            return
+        if before[3] == place or not differ(_bare(before[2]), _bare(node)):
+            return
+        if not contract.may("moves", trails):
+            contract.refused(f"moves:{trails[0]}", f"{trails[0]} is another when it is read again")
 
     def _narrow(self, found: Any, trails: list[str]) -> Any:
         """A class that is the reference's own has to be one here, or a built-in as narrow.
@@ -500,7 +530,7 @@ class JudgeSide(Talk):
 
     def call(self, ref: Ref, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         trails = contract.step(contract.trails_of(ref), contract.CALL)
-        how = self.call_of(ref, arguments, named, trails)
+        how, acts = self.call_of(ref, arguments, named, trails), self.acts
         answer = self.request("call", *how, *stands.where(), trails=trails)
         if type(answer) is list and answer and answer[0] == "X":
             for place, node in answer[2]:
@@ -508,6 +538,8 @@ class JudgeSide(Talk):
             answer = answer[1]
         for one in (*arguments, *named.values()) if self._copies else ():
             self._follow(one, trails)
+        if not arguments and not named:
+            self._expect_still((ref.owner or ref.number, contract.CALL), answer, trails, acts)
         made = self.read(answer, trails)
         own = contract.trails_of(ref)[0]
         is_value = not state.learns and ref.path is not None and ref_of(made) is None
@@ -558,7 +590,7 @@ class JudgeSide(Talk):
         if name not in _OF_CONTAINERS or state.learns:
             what, why = contract.operator_of(name), f"{name} is asked of {trails[0]}"
             contract.require(what, trails, ref.label, why)
-        values = [self.given(one, trails) for one in arguments]
+        values, acts = [self.given(one, trails) for one in arguments], self.acts
         try:
             node = self.request("operate", ref.node(), name, values, *stands.where(), trails=trails)
         except IndexError:
@@ -567,6 +599,8 @@ class JudgeSide(Talk):
             raise
         if name == "__getitem__":
             state.leaves[f"{trails[0]}[]"] = True
+        if name in _OF_ONE:
+            self._expect_still((ref.number, name), node, contract.step(trails, name), acts)
         return node
 
 
@@ -574,6 +608,23 @@ def _classes(trails: list[str]) -> list[str]:
     """What the reference's own classes are there, by the names of built-in ones."""
     begins = tuple(f"class:{one}:" for one in trails)
     return [one.rpartition(":")[2] for one in state.needs.get("", ()) if one.startswith(begins)]
+
+
+def _bare(node: Any) -> Any:
+    """A value without the numbers of objects, and without an order where it has none."""
+
+    def bare(part: list[Any]) -> Any:
+        tag, *rest = part
+        if tag in ("s", "f"):
+            return [tag, sorted(json.dumps(_bare(one)) for one in rest[0])]
+        if tag == "d":
+            keys, values = (_bare(one)[1] for one in rest)
+            return [tag, sorted(map(json.dumps, zip(keys, values)))]
+        if tag == "L":
+            return _bare(rest[1])
+        return [tag] if tag in _READERS else None
+
+    return changed(node, bare)
 
 
 def _is_unbounded(found: Any) -> bool:

@@ -10,7 +10,7 @@ import socket
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +47,7 @@ class JudgeState:
         self.root = ""  # the judge's tree
         self.shared: tuple[str, ...] = ()  # beginnings of the paths that the host can write to
         self.seconds = 60.0  # how long a call may take
+        self.hidden: frozenset[str] = frozenset()  # real paths of hidden files that are no sources
         self.allowed: frozenset[str] = frozenset()  # classes that may decide (`allow_equality`)
         self.needs: dict[str, frozenset[str]] = {}  # of the reference, by test; see `contract`
         self.learns = False  # whether the reference is being proven
@@ -71,9 +72,28 @@ class JudgeState:
         self.hints: dict[str, str] = {}  # what explains that it fails: entry to sentence
         self.leaves: dict[str, bool] = {}  # whether what came by each trail held anything
         self.called: set[str] = set()  # the trails of the callbacks that were called
+        self.answered: dict[Any, Any] = {}  # what was answered last, by what was asked for
+        self.named: set[str] = set()  # what the submission named of the hidden files
         self.unmade: list[Any] = []  # recipes of what it made and the host was not told
         self._numbers: dict[int, int] = {}
         self._free = itertools.count(1)
+
+    @functools.cached_property
+    def _hidden_names(self) -> frozenset[str]:
+        """What a path to a hidden file, or to a directory above one, ends with."""
+        return frozenset([".", *(part for path in self.hidden for part in path.split(os.sep))])
+
+    def hear(self, found: Any) -> None:
+        """Remember which hidden files something of the submission names, if it is a path."""
+        if not self.hidden:
+            return
+        held = found.values() if type(found) is dict else found
+        for one in itertools.islice(held if type(found) in (list, tuple, dict) else [found], 100):
+            if type(one) is str or type(one).__module__.startswith("pathlib"):
+                text = os.path.normpath(str(one).strip())
+                if os.path.basename(text) in self._hidden_names:
+                    with suppress(ValueError, OSError):
+                        self.named.add(os.path.realpath(text))
 
     def need(self, test: str, entry: str) -> None:
         self.tell("needs", entry, test)
@@ -134,6 +154,7 @@ class Ref:
         self.number = number
         self.path = path
         self.trails: list[str] = []
+        self.owner: tuple[int, str] | None = None  # of a method: whose it is, and its name
 
     def home(self) -> Any:
         """The session in which it is to be used now."""

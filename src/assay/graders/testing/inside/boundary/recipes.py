@@ -151,10 +151,21 @@ def check_unmade() -> None:
 
 def _line() -> tuple[str, int]:
     """The line of the tests that runs."""
-    frame: Any = sys._getframe(1)
+    frame = _frame()
+    return ("", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+
+
+def place() -> tuple[Any, int]:
+    """Which of the places in the tests runs; a line may have several."""
+    frame = _frame()
+    return (None, 0) if frame is None else (frame.f_code, frame.f_lasti)
+
+
+def _frame() -> Any:
+    frame: Any = sys._getframe(2)
     while frame is not None and not state.is_test_code(frame.f_code.co_filename):
         frame = frame.f_back
-    return ("", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+    return frame
 
 
 def _has(node: list[Any], tags: frozenset[str]) -> bool:

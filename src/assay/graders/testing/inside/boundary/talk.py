@@ -76,7 +76,9 @@ class Talk(Plain):
                 self.doing.link = doors.wait("thread", self.number, thread)
             # No test came to what is read on the way.
             with self.doing.but(asking=trails, reading=None):
-                message = self._exchange(self.doing.link, [op, self._news(), *parts])
+                if news := self._news():
+                    state.answered.clear()
+                message = self._exchange(self.doing.link, [op, news, *parts])
                 self.changes += 1
                 if message[0] == "ok":
                     return message[1:]
