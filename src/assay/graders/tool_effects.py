@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import posixpath
 import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -82,36 +83,12 @@ _GIT_WRITES = frozenset(
 _GIT_READS = frozenset({"diff", "show", "grep", "blame", "cat-file", "log"})
 _IDLE = frozenset(
     {
-        *(
-            ":",
-            "true",
-            "false",
-            "echo",
-            "printf",
-            "sleep",
-            "cd",
-            "pushd",
-            "popd",
-            "test",
-            "[",
-            "[[",
-        ),
+        *(":", "true", "false", "echo", "printf", "sleep", "cd", "pushd", "popd", "test", "[", "]"),
+        *("basename", "dirname", "expr", "logger", "yes", "declare", "local", "hash", "[[", "]]"),
         *("man", "info", "whatis", "whereis", "apropos", "help", "kill", "exit", "return", "exec"),
         *("wait", "export", "set", "unset", "type", "which", "alias", "umask", "clear", "history"),
         *("pwd", "date", "whoami", "hostname", "id", "uname", "let", "trap", "seq", "read", "tty"),
-        *(
-            "declare",
-            "local",
-            "hash",
-            "break",
-            "continue",
-            "command",
-            "builtin",
-            "fi",
-            "done",
-            "esac",
-        ),
-        *("for", "case", "in", "]", "]]"),
+        *("break", "continue", "command", "builtin", "fi", "done", "esac", "for", "case", "in"),
     }
 )
 _DRY: Mapping[str, str] = {
@@ -170,6 +147,8 @@ _SCRATCH = (*_NOTHING, "/tmp/", "/var/tmp/")  # noqa: S108 - words of a trace
 _OLD = frozenset({"old_string", "old_str", "old_text", "old", "search"})
 _NEW = frozenset({"new_string", "new_str", "new_text", "new", "replace"})
 _CONTENT = frozenset({"content", "contents", "text", "file_text", "data", "new_source", *_NEW})
+_CHANGED = _OLD | _CONTENT
+_CODE_TOOLS = frozenset({"python", "ipython", "jupyter", "notebook", "code", "interpreter", "cell"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +159,14 @@ class Touch:
     path: str
     kinds: frozenset[str]
     deep: bool = False
+
+
+def as_asked(call: ToolCall) -> ToolCall:
+    """A call with the kind of work that was asked for: an editor that only shows a file reads."""
+    given = call.arguments
+    if call.kind == "write" and given.get("command") == "view" and not given.keys() & _CHANGED:
+        return replace(call, kind="read")
+    return call
 
 
 def possible_kinds(call: ToolCall, *, is_told: bool = True) -> frozenset[str]:
@@ -256,6 +243,22 @@ def command_line(arguments: Mapping[str, Json]) -> str:
             words = [_word(word) for word in given]
             return words[-1] if len(words) > 2 and words[1].endswith("c") else " ".join(words)
     return ""
+
+
+def line_of(call: ToolCall) -> str:
+    """The shell line that a call comes to, to a ban: code is what its interpreter is given."""
+    if line := command_line(call.arguments):
+        return line
+    is_code = gives_code(call)
+    texts = [text for text in call.arguments.values() if isinstance(text, str)]
+    return "\n".join(f"python3 -c {shlex.quote(text)}" if is_code else text for text in texts)
+
+
+def gives_code(call: ToolCall) -> bool:
+    """Whether a tool is for code, and not for a line of a shell."""
+    return bool(_name_words(call.raw_name or call.name) & _CODE_TOOLS) and not command_line(
+        call.arguments
+    )
 
 
 def touches(line: str) -> Iterator[Touch]:
@@ -570,7 +573,7 @@ def _is_idle(command: Simple) -> bool:
         return True
     named = [word for word in args if not word.startswith("-")]
     if program in ("grep", "egrep", "fgrep", "sed", "rg"):
-        named = named[1:] or ["."]
+        named = named[1:] or ["."][: command.fed is None]
     if program in _READERS or program in _GREPS:
         sources = [*named, *command.out_of]
         return all(word.startswith(_NOTHING) or word.isdigit() for word in sources)
@@ -580,7 +583,7 @@ def _is_idle(command: Simple) -> bool:
         code = "".join(args[1:2]) if args[:1] in (["-c"], ["-e"]) else command.fed
         return code is not None and bool(args[:1] != [] or code) and _is_idle_code(program, code)
     # What a shell is given as a line is looked at by itself.
-    return command.code is not None or program == "eval" or any(map(_is_line, args))
+    return command.code is not None or program == "eval"
 
 
 def _run_as(command: Simple) -> tuple[str, list[str]]:
@@ -628,10 +631,6 @@ def _is_constant(statement: ast.stmt) -> bool:
             return is_print and all(isinstance(one, ast.Constant) for one in value.args)
         return isinstance(value, ast.Constant)
     return isinstance(statement, ast.Pass)
-
-
-def _is_line(word: str) -> bool:
-    return re.fullmatch(r"-\w*c", word) is not None
 
 
 def is_scratch(call: ToolCall, roots: Sequence[str]) -> bool:
