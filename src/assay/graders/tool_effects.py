@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import posixpath
 import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -146,6 +147,14 @@ _SCRATCH = (*_NOTHING, "/tmp/", "/var/tmp/")  # noqa: S108 - words of a trace
 _OLD = frozenset({"old_string", "old_str", "old_text", "old", "search"})
 _NEW = frozenset({"new_string", "new_str", "new_text", "new", "replace"})
 _CONTENT = frozenset({"content", "contents", "text", "file_text", "data", "new_source", *_NEW})
+_CHANGED = _OLD | _CONTENT
+_TEXTS = frozenset({name.replace("_", "") for name in _CHANGED} | {"code", "codeedit", "diff"})
+_PATCHED = re.compile(
+    r"^(?:\*\*\* (?:(?:Add|Update|Delete) File|Move to): |rename to |(?:\+\+\+|---) (?:[ab]/)?)"
+    r"([^\t\n]+)",
+    re.MULTILINE,
+)
+_CODE_TOOLS = frozenset({"python", "ipython", "jupyter", "notebook", "code", "interpreter", "cell"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +165,14 @@ class Touch:
     path: str
     kinds: frozenset[str]
     deep: bool = False
+
+
+def as_asked(call: ToolCall) -> ToolCall:
+    """A call with the kind of work that was asked for: an editor that only shows a file reads."""
+    given = call.arguments
+    if call.kind == "write" and given.get("command") == "view" and not given.keys() & _CHANGED:
+        return replace(call, kind="read")
+    return call
 
 
 def possible_kinds(call: ToolCall, *, is_told: bool = True) -> frozenset[str]:
@@ -208,6 +225,29 @@ def texts_in(value: Json | Mapping[str, Json], *, names: bool = False) -> Iterat
             waiting.extend(cast("list[Json]", one))
 
 
+def patched(text: str) -> Iterator[str]:
+    """The paths that a patch names, where a text is one."""
+    return (found[1].strip() for found in _PATCHED.finditer(text))
+
+
+def paths_of(call: ToolCall) -> Iterator[str]:
+    """What a demand takes for the paths of a read or write: no text of it, but those of a patch."""
+    waiting: list[tuple[str, object]] = [("", call.arguments)]
+    is_patch = bool(_name_words(call.name) & {"patch", "diff"})
+    while waiting:
+        name, one = waiting.pop()
+        if isinstance(one, str):
+            if is_patch:
+                yield from patched(one)
+            if name not in _TEXTS:
+                yield one
+        elif isinstance(one, Mapping):
+            fields = cast("Mapping[str, Json]", one).items()
+            waiting += [(re.sub(r"[\W_]", "", key.lower()), value) for key, value in fields]
+        elif isinstance(one, list):
+            waiting += [(name, value) for value in cast("list[Json]", one)]
+
+
 def _kinds_named(name: str) -> frozenset[str]:
     return frozenset(_KIND_OF_VERB[word] for word in _name_words(name) if word in _KIND_OF_VERB)
 
@@ -232,6 +272,22 @@ def command_line(arguments: Mapping[str, Json]) -> str:
             words = [_word(word) for word in given]
             return words[-1] if len(words) > 2 and words[1].endswith("c") else " ".join(words)
     return ""
+
+
+def line_of(call: ToolCall) -> str:
+    """The shell line that a call comes to, to a ban: code is what its interpreter is given."""
+    if line := command_line(call.arguments):
+        return line
+    is_code = gives_code(call)
+    texts = [text for text in call.arguments.values() if isinstance(text, str)]
+    return "\n".join(f"python3 -c {shlex.quote(text)}" if is_code else text for text in texts)
+
+
+def gives_code(call: ToolCall) -> bool:
+    """Whether a tool is for code, and not for a line of a shell."""
+    return bool(_name_words(call.raw_name or call.name) & _CODE_TOOLS) and not command_line(
+        call.arguments
+    )
 
 
 def touches(line: str) -> Iterator[Touch]:

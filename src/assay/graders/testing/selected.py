@@ -22,17 +22,19 @@ from assay.graders.testing.hidden import Language, language_of
 from assay.graders.testing.static_ids import GO_ARCH, all_of, any_of, cfg_holds, file_cfg
 
 _STARTS = re.compile(r"(?:go|cargo)(?:\s+\+\S+)?\s+test\b")
-_GO_VALUED = (
-    "C asmflags bench benchtime blockprofile buildmode count covermode coverpkg coverprofile cpu "
-    "cpuprofile exec fuzz fuzztime gcflags installsuffix ldflags list memprofile mod modfile "
-    "mutexprofile o outputdir overlay p parallel pkgdir run shuffle skip tags timeout toolexec "
-    "trace vet"
-)
-_CARGO_VALUED = (
-    "-C -F -Z -j -p --bench --bin --color --config --example --exclude --features --format --jobs "
-    "--logfile --manifest-path --message-format --package --profile --shuffle-seed --skip --target "
-    "--target-dir --test --test-threads"
-)
+_GO_VALUED = frozenset((
+    "C", "asmflags", "bench", "benchtime", "blockprofile", "buildmode", "count",
+    "covermode", "coverpkg", "coverprofile", "cpu", "cpuprofile", "exec", "fuzz",
+    "fuzztime", "gcflags", "installsuffix", "ldflags", "list", "memprofile", "mod",
+    "modfile", "mutexprofile", "o", "outputdir", "overlay", "p", "parallel", "pkgdir",
+    "run", "shuffle", "skip", "tags", "timeout", "toolexec", "trace", "vet",
+))  # fmt: skip
+_CARGO_VALUED = frozenset((
+    "--bench", "--bin", "--color", "--config", "--example", "--exclude", "--features",
+    "--format", "--jobs", "--logfile", "--manifest-path", "--message-format", "--package",
+    "--profile", "--shuffle-seed", "--skip", "--target", "--target-dir", "--test",
+    "--test-threads", "-C", "-F", "-Z", "-j", "-p",
+))  # fmt: skip
 _GO_SYSTEM = re.compile(
     r"aix|android|darwin|dragonfly|freebsd|hurd|illumos|ios|js|linux|nacl|netbsd|openbsd|plan9"
     r"|solaris|wasip1|windows|zos|386|amd64|arm(?:64)?|loong64|mips(?:64)?(?:le)?|ppc64(?:le)?"
@@ -260,7 +262,7 @@ def _read_go(words: Sequence[str], said: str, cwd: str, modules: frozenset[str])
     )
 
 
-_GO_DASHED = frozenset(f"{dash}{name}" for name in _GO_VALUED.split() for dash in ("-", "--"))
+_GO_DASHED = frozenset(f"{dash}{name}" for name in _GO_VALUED for dash in ("-", "--"))
 
 
 @frozen(kw_only=True)
@@ -299,8 +301,8 @@ class _Cargo:
 
 def _read_cargo(words: Sequence[str]) -> _Cargo:
     at = words.index("--") if "--" in words else len(words)
-    builds = [*_options(words[:at], _CARGO_VALUED.split())]
-    runs = [*_options(words[at + 1 :], _CARGO_VALUED.split())]
+    builds = [*_options(words[:at], _CARGO_VALUED)]
+    runs = [*_options(words[at + 1 :], _CARGO_VALUED)]
     given = {name for name, _ in builds}
     flags = {name for name, _ in runs}
     chosen = given & {"--lib", "--bins", "--bin", "--test", "--example", "--examples", "--doc"}
