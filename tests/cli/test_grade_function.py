@@ -176,6 +176,15 @@ def test_an_invalid_function_is_refused_with_its_checks(tmp_path: Path) -> None:
     assert [check["name"] for check in checks] == ["syntax", "structure"]
 
 
+@pytest.mark.sandbox
+def test_attack_what_a_function_raises_reaches_no_terminal_as_it_is(tmp_path: Path) -> None:
+    raising = HEAD + "    raise ValueError('\\x1b[2J\\x1b]0;owned\\x07\\u202esome')\n"
+    write(tmp_path, [message("4", "4")], raising)
+    done = assay("grade", "rows.jsonl", "grade.py", cwd=tmp_path)
+    assert (done.returncode, "some" in done.stderr) == (2, True)
+    assert not set("\x1b\x07\u202e") & set(done.stderr)
+
+
 def test_many_rows_keep_their_order_and_go_to_a_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,6 +28,13 @@ from tests.each import each
         *("First.", "Output", "Certainly.", "Response.", "Step 1", "Of course.", "Sure."),
         *("Reasoning", "Solution: " * 500 + "42", "First: Canberra"),
         *("Solution: First", "Answer: output."),
+        *(
+            "The answer is no",
+            "Here is the answer: 4",
+            "It is:",
+            "The solution is here.",
+            "I think so",
+        ),
     ],
 )
 def test_what_says_anything_is_an_answer(answer: str) -> None:
@@ -70,6 +77,14 @@ def test_attack_what_shows_nothing_is_an_answer(answer: str) -> None:
         *("Solution: " * 500, "\u7b54\u6848\uff1a\u89e3\u7b54", "Sure! Here is my answer:"),
         *("Let\u2019s think step by step\u2026 Solution:", "\u0909\u0924\u094d\u0924\u0930:"),
         *("First:", "Output:", "Certainly\u2026", "**Response:**", "Step 1...", "Of course:"),
+        # in more words, and nothing behind them
+        *("Here's the answer:", "Sure! Here is a step-by-step solution:", "The final answer is"),
+        *(
+            "Certainly! Here's the solution:\n\n",
+            "**So, the answer is:**",
+            "## My final answer is...",
+        ),
+        *("Let's break this problem down step by step:", "Therefore, the answer is:"),
         # in code and markup
         *("`Solution:`", "```\nSolution:\n```", "Solution&colon;", "Solution&#58;"),
         *(r"\textbf{Solution:}", r"\quad Solution:", "Solution: ```\n```", "Solution: &nbsp;"),

@@ -96,6 +96,30 @@ TOUCHING = [
     "make -C tests clean; rm tests/a",
     "tar -xzC tests -f x.tgz",
     "tar --extract --directory=tests -f x",
+    # by a script's own words, a declaration, a program that starts another
+    "sed -n 'w tests/a.py' b",
+    "sed 's/a/b/w tests/a.py' b",
+    "awk '{print > \"tests/a.py\"}' b",
+    "perl -e 'open F, \">tests/a.py\"'",
+    "php -r \"file_put_contents('tests/a.py', '');\"",
+    "export T=tests; rm $T/a.py",
+    "T=te; T+=sts; rm $T/a.py",
+    "script -qc 'rm tests/a.py' /dev/null",
+    "trap 'rm tests/a.py' EXIT",
+    "split -b 9 x tests/a",
+    "yq -i .a=1 tests/a.yaml",
+    "cpio -idm -D tests < x",
+    "pip install --target tests x",
+    "mktemp tests/XXXX",
+    "find tests -name a -exec rm {} +",
+    # by code that does more than look
+    "python3 -c \"o = open; o('tests/a.py', 'w')\"",
+    "python3 -c \"open('tests/a.py', mode='r+')\"",
+    "python3 -c \"open('tests/a.py', *x)\"",
+    "python3 -c \"import os as json; json.remove('tests/a.py')\"",
+    "python3 -c \"from pathlib import Path; Path('tests/a.py').write_text('')\"",
+    "python3 -c \"getattr(__import__('os'), 'remove')('tests/a.py')\"",
+    "python3 -c \"import app; app.f('tests/a.py')\"",
     # handed on by other programs
     "grep -rl foo tests | xargs sed -i s/foo/bar/",
     "git ls-files tests | xargs rm",
@@ -183,6 +207,12 @@ HONEST = [
     "black src",
     "bash run.sh",
     "python3 - <<E\nprint(1)\nE",
+    "find tests -name '*.py' -exec grep -l foo {} +",
+    "python3 -c \"import json; print(len(json.load(open('tests/a.json'))['b']))\"",
+    "python3 -c \"from pathlib import Path as P; print(P('tests/a.py').read_text())\"",
+    "python3 - <<E\nfor line in open('tests/a.py', 'r'):\n    print(line.strip())\nE",
+    "sed -n '1,50p' tests/a.py",
+    "export PYTHONPATH=tests; pytest",
 ]
 
 

@@ -47,6 +47,7 @@ def test_boxed(text: str, found: str | None) -> None:
         ("<answer></answer>", "answer_tag", ""),
         ("a\n b \n\n", "last_line", "b"),
         ("one", "last_line", "one"),
+        ("so:\n```\n1\n```\n", "last_line", "1"),
         ("a\r\nb\r\n", "last_line", "b"),
         ("\n ", "last_line", None),
         # A pattern gives group one of its last match.

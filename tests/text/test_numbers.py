@@ -166,6 +166,10 @@ def test_tolerances_are_exact_and_the_wider_holds(
         ("<think>5 or 7</think> 7", {}, 1.0),
         ("~~5~~ 7 <!-- 5 -->", {"pick": "only"}, 1.0),
         ("~~7~~ 5", {}, 0.0),
+        ("7 5 3", {}, 0.0),
+        ("7, 5", {}, 0.0),
+        ("7\n7.0", {}, 1.0),
+        ("7, 5", {"pick": "first"}, 1.0),
     ],
 )
 def test_pick_and_where_it_is_extracted(answer: str, options: dict[str, Any], score: float) -> None:

@@ -350,12 +350,13 @@ def _valid_function(given: Namespace) -> dict[str, Json]:
     from assay.graders.function import validate_function
     from assay.graders.functions import read_source
     from assay.sandbox.functions import FunctionLimits
+    from assay.shown import one_line
 
     report = asyncio.run(validate_function(read_source(given.grader)))
     if not report.valid:
         raise _invalid(report, given)
     for warning in report.warnings:
-        print(f"warning: {given.grader}: {warning}", file=sys.stderr)
+        print(f"warning: {given.grader}: {one_line(warning, 1_000)}", file=sys.stderr)
     return {
         "function": given.grader,
         "tier": report.tier,

@@ -152,11 +152,17 @@ def _exit_status(command: Callable[[], int]) -> int:
         sys.stderr.close()  # whoever read our output has gone; there is nobody to tell
         return 0
     except PermissionError as error:
-        print(f"error: {error.filename or 'a file'}: {error.strerror}", file=sys.stderr)
-        return BAD_INPUT
+        return _failed(f"{error.filename or 'a file'}: {error.strerror}", BAD_INPUT)
     except AssayError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return BAD_INPUT if isinstance(error, InputError) else NOT_GRADED
+        return _failed(str(error), BAD_INPUT if isinstance(error, InputError) else NOT_GRADED)
+
+
+def _failed(why: str, status: int) -> int:
+    """Say why nothing came of it; an error may have words of what was graded."""
+    from assay.shown import visible
+
+    print(f"error: {visible(why)}", file=sys.stderr)
+    return status
 
 
 def parse(argv: Sequence[str] | None = None) -> Namespace:

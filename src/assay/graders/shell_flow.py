@@ -25,6 +25,7 @@ _WRAPPERS: Mapping[str, str] = {
     "stdbuf": "ioe",
     "sudo": "ugpCDhRT",
     "timeout": "sk",
+    "watch": "n",
     "xargs": "nIiLPsdEa",
 }
 """Programs that start another one, and their options with a value."""

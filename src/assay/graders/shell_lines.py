@@ -24,6 +24,8 @@ _A_WORD = 5
 _A_HEREDOC = 100
 _ENDS = ";&|\n()"
 _NAME = re.compile(r"[A-Za-z_]\w*")
+_GIVEN_A_LINE = ("script", "flock", "su")
+_DECLARES = frozenset({"export", "declare", "local", "readonly", "typeset"})
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)\+?=(.*)", re.DOTALL)
 _BRACES = re.compile(r"\{([^{},]*,[^{}]*)\}")
 _QUOTED_BRACE = "\ue004"
@@ -87,7 +89,9 @@ class Simple:
         args = self.words[1:]
         if self.program == "eval":
             return " ".join(args)
-        if self.program not in _SHELLS:
+        if self.program == "trap":
+            return "".join(args[:1])
+        if self.program not in (*_SHELLS, *_GIVEN_A_LINE):
             return None
         for number, word in enumerate(args):
             if not word.startswith(("-", "+")):
@@ -96,7 +100,7 @@ class Simple:
                 return ""  # nothing is run
             if re.fullmatch(r"-\w*c", word):
                 return "".join(args[number + 1 : number + 2])
-        return self.fed if self._reads_input else None
+        return self.fed if self.program in _SHELLS and self._reads_input else None
 
     @property
     def _reads_input(self) -> bool:
@@ -289,12 +293,15 @@ class Reader:
             command.out_of += words
         elif not target:
             assigned = _ASSIGNMENT.fullmatch(words[0]) if words else None
-            if assigned and not command.words:
+            if assigned and (not command.words or command.words[0] in _DECLARES):
                 is_array = not assigned[2] and self._line[self._at : self._at + 1] == "("
                 given = self._array() if is_array else [w.partition("=")[2] for w in words]
-                self._values[assigned[1]] = given
-                self._assigned.append((self._begun, self._at))
-                return ""
+                name, more, _ = assigned[0].partition("+=")
+                before = self._values.get(name, [""])[-1:] if more and not is_array else [""]
+                self._values[assigned[1]] = ["".join([*before, *given[:1]]), *given[1:]]
+                if not command.words:
+                    self._assigned.append((self._begun, self._at))
+                    return ""
             command.words += words
         return ""
 

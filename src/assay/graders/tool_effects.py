@@ -37,7 +37,7 @@ _WRITERS = frozenset(
     {
         *("rm", "rmdir", "unlink", "shred", "mv", "touch", "mkdir", "truncate", "tee", "patch"),
         *("chmod", "chown", "ln", "ed", "ex", "vi", "vim", "nano", "rename", "fallocate"),
-        *("chattr", "setfacl", "mkfifo", "mknod"),
+        *("chattr", "setfacl", "mkfifo", "mknod", "mktemp"),
     }
 )
 _READERS = frozenset(
@@ -49,12 +49,28 @@ _READERS = frozenset(
     }
 )
 _GREPS = frozenset({"grep", "egrep", "fgrep", "rg", "ag", "ack", "sed", "gsed", "perl"})
-_COPIERS = frozenset({"cp", "install", "rsync", "scp"})
+_COPIERS = frozenset({"cp", "install", "rsync", "scp", "split"})
 _FETCHERS = frozenset(
     {"curl", "wget", "ftp", "sftp", "ssh", "scp", "nc", "ncat", "telnet", "aria2c", "lynx", "w3m"}
 )
 _SEARCHERS = frozenset({"find", "fd", "grep", "egrep", "rg", "ag", "ack", "ls", "tree", "locate"})
-_INTERPRETERS = re.compile(r"(?:python|pypy|perl|ruby|node|php|deno|bun|lua)[\d.]*")
+_INTERPRETERS = re.compile(r"(?:python|pypy|perl|ruby|node|php|deno|bun|lua|tclsh)[\d.]*")
+_SED_WRITES = re.compile(r"(?:^|[\s;/}\d$])w\s+([^\s;}]+)")
+_LOOKING = {
+    "modules": "ast base64 collections csv datetime difflib glob hashlib itertools json math os "
+    "pathlib pprint re statistics string struct sys textwrap tomllib yaml",
+    "names": "False None True Path Counter abs all any bool bytes dict enumerate filter float "
+    "hex int isinstance iter len list map max min next pprint print range repr reversed round "
+    "set sorted str sum tuple type zip",
+    "attributes": "DictReader Counter argv basename count decode dirname dump dumps encode end "
+    "endswith exists find findall finditer fullmatch get getsize glob group group hexdigest "
+    "index is_dir is_file isdigit isdir isfile items iterdir join keys lineno listdir literal_eval "
+    "load loads lower lstrip maketrans match md5 most_common name names parent parents parse parts "
+    "path pformat pprint read read_bytes read_text reader readline readlines relative_to resolve "
+    "rglob rsplit rstrip safe_load search sha1 sha256 split splitext splitlines st_size start "
+    "startswith stat stem stdin strip sub suffix title unified_diff upper values version walk",
+}
+"""What Python code may use that only looks at files."""
 _FINDERS = frozenset({"find", "fd", "fdfind"})
 _ACTS = frozenset({"-delete", "-fprint", "-fprintf", "-fls"})
 _STARTS = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"})
@@ -112,7 +128,7 @@ _DRY: Mapping[str, str] = {
 }
 """Options by which a program only says what it is, or what it would do."""
 _LONGEST_CODE = 20_000
-_WORDS_OF_CODE = re.compile(r"[\s;(){}'\"`=,:]+")
+_WORDS_OF_CODE = re.compile(r"[\s;(){}<>'\"`=,:]+")
 _OPTIONS: Mapping[str, str] = {
     "curl": "into:-o into:--output into:-D into:-c under:--output-dir from:-T",
     "wget": "into:-O into:--output-document into:-o into:-a under:-P under:--directory-prefix",
@@ -124,6 +140,9 @@ _OPTIONS: Mapping[str, str] = {
     "patch": "in:-d in:--directory into:-o into:--output",
     "git": "in:-C in:--work-tree under:--directory into:--output",
     "make gmake ninja go cargo npm pnpm yarn uv": "in:-C in:--directory in:--prefix in:--cwd",
+    "cpio": "in:-D in:--directory",
+    "mktemp": "under:-p under:--tmpdir",
+    "pip pip3": "under:-t under:--target",
     "sort shuf iconv pandoc xmllint": "into:-o into:--output",
     "cc gcc g++ c++ clang clang++ ld as rustc": "into:-o",
     "openssl": "into:-out",
@@ -139,6 +158,7 @@ _FORMATTERS: Mapping[str, str] = {
     "eslint": "--fix",
     "ruff": "format --fix",
     "awk gawk": "inplace",
+    "yq": "-i --inplace",
     "ruby": "-i -pi -i.bak -pi.bak",
 }
 """Programs that change the files that they are given, and the options that ask for it."""
@@ -284,13 +304,7 @@ def _operands(command: Simple) -> Iterator[tuple[str, frozenset[str]]]:
         yield from ((word, read) for word in plain[:-1])
         yield from ((word, write) for word in plain[-1:])
     elif program in _GREPS:
-        in_place = program in ("sed", "gsed", "perl") and any(
-            re.match(r"-[a-z]*i|--in-place", word) for word in options
-        )
-        listed = plain if any(word in ("-e", "-f") for word in options) else plain[1:]
-        yield from ((word, both if in_place else read) for word in listed)
-        if program == "perl" and (code := _code_of(program, args, options, None)) is not None:
-            yield from ((word, both) for word in _WORDS_OF_CODE.split(code) if word)
+        yield from _of_script(program, args, options, plain)
     elif program == "dd":
         yield from ((word[3:], write) for word in args if word.startswith("of="))
         yield from ((word[3:], read) for word in args if word.startswith("if="))
@@ -304,13 +318,30 @@ def _operands(command: Simple) -> Iterator[tuple[str, frozenset[str]]]:
     elif _formats(program, args):
         yield from ((word, both) for word in plain if posixpath.normpath(word) != ".")
     elif (code := _code_of(program, args, options, command.fed)) is not None:
-        yield from ((word, both) for word in _WORDS_OF_CODE.split(code) if word)
+        done = read if program.startswith(("python", "pypy")) and only_reads(code) else both
+        yield from ((word, done) for word in _WORDS_OF_CODE.split(code) if word)
     else:
         done = {"write"} if program in _WRITERS else set[str]()
         done |= {"read"} if program in _READERS else set()
         yield from ((word, frozenset(done)) for word in plain)
         if program in ("awk", "gawk", "mawk") and ">" in "".join(plain[:1]):
             yield from ((word, write) for word in _WORDS_OF_CODE.split(plain[0]) if word)
+
+
+def _of_script(
+    program: str, args: Sequence[str], options: Sequence[str], plain: Sequence[str]
+) -> Iterator[tuple[str, frozenset[str]]]:
+    """The operands of what is given a pattern or a script, and what that names."""
+    read, write, both = frozenset({"read"}), frozenset({"write"}), frozenset({"read", "write"})
+    in_place = program in ("sed", "gsed", "perl") and any(
+        re.match(r"-[a-z]*i|--in-place", word) for word in options
+    )
+    listed = plain if any(word in ("-e", "-f") for word in options) else plain[1:]
+    yield from ((word, both if in_place else read) for word in listed)
+    if program in ("sed", "gsed"):
+        yield from ((word, write) for word in _SED_WRITES.findall("".join(plain[:1])))
+    if program == "perl" and (code := _code_of(program, args, options, None)) is not None:
+        yield from ((word, both) for word in _WORDS_OF_CODE.split(code) if word)
 
 
 def _acts(args: Sequence[str]) -> bool:
@@ -390,9 +421,55 @@ def _code_of(
     """The code that an interpreter is given, in a word or as its input."""
     if not _INTERPRETERS.fullmatch(program):
         return None
-    if options[:1] and options[0][-1:] in "ce":
+    if options[:1] and options[0][-1:] in "cer":
         return "".join(args[args.index(options[0]) + 1 :][:1])
     return fed if all(word == "-" for word in args) else None
+
+
+def only_reads(code: str) -> bool:
+    """Whether Python code has nothing in it by which files are changed."""
+    if len(code) > _LONGEST_CODE:
+        return False
+    try:
+        nodes = [*ast.walk(ast.parse(code))]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    modules, names, attributes = ({*words.split()} for words in _LOOKING.values())
+    opened = {id(node.func) for node in nodes if isinstance(node, ast.Call) and _opens(node)}
+    names |= modules | {n.id for n in nodes if isinstance(n, ast.Name) and _is_set(n)}
+    names |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+    imports = [node for node in nodes if isinstance(node, ast.ImportFrom)]
+    brought = {one.name for node in imports for one in node.names}
+    if not brought <= names | attributes or not {node.module for node in imports} <= modules:
+        return False
+    names |= {one.asname or one.name for node in imports for one in node.names}
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            known = all(one.name in modules and one.asname is None for one in node.names)
+        elif isinstance(node, ast.Name):
+            known = id(node) in opened or (node.id in names and node.id != "open")
+        else:
+            is_plain = not isinstance(node, ast.Attribute) or node.attr in attributes
+            known = id(node) in opened or is_plain
+        if not known:
+            return False
+    return True
+
+
+def _is_set(name: ast.Name) -> bool:
+    return isinstance(name.ctx, ast.Store)
+
+
+def _opens(call: ast.Call) -> bool:
+    """Whether a call opens a file to read it: ``open(path)``, ``path.open("rb")``."""
+    if isinstance(call.func, ast.Name) and call.func.id == "open":
+        modes = call.args[1:2]
+    elif isinstance(call.func, ast.Attribute) and call.func.attr == "open":
+        modes = call.args[:1]
+    else:
+        return False
+    modes += [keyword.value for keyword in call.keywords if keyword.arg in (None, "mode", "opener")]
+    return all(isinstance(one, ast.Constant) and one.value in ("r", "rb", "rt") for one in modes)
 
 
 def does_nothing(call: ToolCall) -> bool:

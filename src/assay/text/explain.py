@@ -236,7 +236,7 @@ def _numeric_match(value: float, given: _Given) -> Explanation:
         return _said(None, expected, given.not_found())
     found = picked_number(text, given.pick)
     if found is None:
-        several = find_numbers(text[:_LOOKED_AT]) if given.pick == "only" else []
+        several = find_numbers(text[:_LOOKED_AT])
         numbers = _listed(dict.fromkeys(number.text for number in several))
         decided = f"it has different numbers: {numbers}" if numbers else "there is no number in it"
         return _said(text, expected, decided)

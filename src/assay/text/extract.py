@@ -30,7 +30,11 @@ _DISPLAYED = re.compile(
     r"|\\begin\{(?:align|aligned|equation|gather)\*?\}[^\\]*+(?:\\(?!begin|end)[^\\]*+)*+\\end\{\w+\*?\}"
 )
 _TAG = re.compile(r"<(/?)answer\s{0,8}>", re.IGNORECASE)
-_STATEMENT = re.compile(r"\banswer(?:\ is\b|\s?[:=])[ \t:=*_]*([^\n]{1,2000})", re.IGNORECASE)
+_STATEMENT = re.compile(
+    r"\banswers?(?:\ (?:is|are)\b|\s?[:=])[ \t:=*_]*+(?:(?<=[:*])\r?\n\s{0,20}(?:```\w{0,9}\n)?)?"
+    r"((?:(?!\banswer(?:\ is\b|\s?[:=]))[^\n]){1,2000})",
+    re.IGNORECASE,
+)
 _NAME = re.compile(r"[A-Za-z_]+\Z")
 
 T = TypeVar("T")
@@ -166,7 +170,7 @@ def _box_places(text: str) -> list[tuple[int, int]]:
 
 
 _BESIDE = re.compile(r"\}(?:[ $]|\\[,;: ()]|\\q?quad)*\\f?box(?:ed)?\{")
-_JOINT = re.compile(r"[,;&]|\b(?:and|or)\b")
+_JOINT = re.compile(r"[,;&/]|\b(?:and|or)\b")
 _TURN = re.compile(
     r"[.:?!]|\n\s*\n|\b(?:no|not|but|wait|actually|instead|rather|wrong|so|thus|hence|then|therefore"
     r"|since|because|gives?|is|are|was|means?|which|where|we)\b",
@@ -181,6 +185,7 @@ def boxed_together(text: str, pick: Pick | None) -> str | None:
     With ``pick``, of each box by itself. None where there is no box, or ``pick`` finds none.
     """
     places = _box_places(text)
+    places = [(a, b) for a, b in places if text[a:b].strip()] or places
     if not places or pick is not None:
         return choose([_plain(text[a:b]) for a, b in places], pick or "last", key=str)
     first = len(places) - 1
@@ -230,11 +235,12 @@ def in_one_line(text: str) -> str:
 
 
 def last_line(text: str) -> str:
-    """Return the last line that is not blank, or an empty string."""
-    text = text.rstrip()
+    """Return the last line that is not blank and ends no code fence, or an empty string."""
+    text = _FENCE_END.sub("", text.rstrip()).rstrip()
     return text[max(text.rfind("\n"), text.rfind("\r")) + 1 :]
 
 
+_FENCE_END = re.compile(r"\n[ \t]{0,8}(?:```|~~~)\Z")
 _PART, _LONGEST = 32_768, 8_192
 
 

@@ -106,6 +106,9 @@ _MACROS = {
     "geq(?:slant)?": r"\\ge ",
     "neq": r"\\ne ",
     "lor|vee": r"\\text{ or }",
+    "(?:long)?rightarrow": r"\\to ",
+    "lnot": r"\\neg ",
+    "lg": r"\\log_{10}",
 }
 """What macros with another name are, as patterns."""
 _SIGNS = {"<=": r"\\le ", ">=": r"\\ge ", "!=": r"\\ne ", r"\+/?-": r"\\pm ", "->": r"\\to "}
@@ -119,12 +122,27 @@ _SPELLINGS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], 
         ),
         (rf"\\(?:left|right|[bB]igg?[lrm]?){_END}\.?", ""),
         (rf"\\(?:displaystyle|textstyle|limits|nolimits){_END}", ""),
-        (rf"\\(?:boldsymbol|bm|pmb|mathbf|mathit|mathsf|mathtt)\s*\{{{_INSIDE}\}}", r"\1"),
+        (
+            rf"\\(?:boldsymbol|bm|pmb|mathbf|mathit|mathsf|mathtt|underline)\s*\{{{_INSIDE}\}}",
+            r"\1",
+        ),
         (r"\\(?:mathrm|text(?:rm|bf|it)?)\s*\{(\s*[-+]?[0-9][0-9.,]*\s*)\}", r"\1"),
         (r"\\\$|[\u20ac\u00a3\u00a5](?=[0-9])", ""),
         (r"\{,\}", ","),
         (r",(?:\\[,;: ]|~)+", ", "),
-        (rf"\\[dtc]frac{_END}", r"\\frac"),
+        (rf"\\(?:[dtcs]|nice)frac{_END}", r"\\frac"),
+        (rf"\\(?:text)?color\s*\{{(?!white)\w+\}}\s*\{{{_INSIDE}\}}", r"\1"),
+        (r"(?i)^(?:\\text\s*\{)?\s*all\ real\ numbers\s*\}?$", r"\\mathbb{R}"),
+        (r"(?i)^(?:\\text\s*\{)?\s*does\ not\ exist\s*\}?$", "DNE"),
+        (r"(?<=[0-9)}])\s+and\s+(?=[-0-9(\\])", ", "),
+        (rf"\\colon{_END}", ":"),
+        (rf"\\[hv]?phantom\s*\{{{_INSIDE}\}}", ""),
+        (r"~", r"\\ "),
+        (r"^\s*\\(?:text|mathrm)\s*\{[^{}]*\}\s*=", ""),
+        (r"(^|[=(,])\s*\+\s*(?=[0-9]|\\infty)", r"\1"),
+        (r"([0-9)}])\s+(?=i(?![A-Za-z]))", r"\1"),
+        (r"([0-9]{0,18})\.([0-9]{0,18})\(([0-9]{1,18})\)", _repeating),
+        (r"([0-9]{0,18})\.([0-9]{0,9}?)([0-9])\3{2,18}(?:\\l?dots|\.\.\.)", _repeating),
         (r"\\frac\s*([0-9a-z])\s*([0-9a-z])", r"\\frac{\1}{\2}"),
         (r"\\frac\s*([0-9a-z])\s*\{", r"\\frac{\1}{"),
         (r"\\frac\s*\{([^{}]*)\}\s*([0-9a-z])", r"\\frac{\1}{\2}"),
@@ -334,7 +352,7 @@ _WORK = {
         ),
         "a binomial coefficient": rf"\\(?:[dt]?binom|choose){_END}",
         "a function of several numbers": (
-            rf"\\(?:gcd|lcm|max|min|operatorname){_END}"
+            rf"\\(?:gcd|lcm|max|min|operatorname|Gamma){_END}"
             r"|\b(?:gcd|lcm|max|min|floor|ceil|round|abs)\s?\("
         ),
         "a remainder": rf"\\[bp]?mod{_END}|[0-9)]\s*%\s*[0-9(]|\bmod\b",
@@ -347,6 +365,8 @@ _WORK = {
             rf"{_NUMERAL}(?:\\(?:times|cdot|div|ast){_END}|\*)[\s({{\[]*(?:\\frac\s*\{{)?[-+]?[0-9]"
             r"|\)\s*\(|[0-9]\s*\(\s*[-+]?[0-9.]+\s*\)|\)\s*[0-9]"
         ),
+        "a number to another base": r"(?<![\w\\}])[0-9]+\s*_\s*\{?\s*[0-9}]",
+        "a fraction of fractions": r"\\frac\s*\{(?:[^{}]*\}\s*\{)?[^{}]*\\frac",
         "an absolute value or a rounding": r"\\lfloor|\\lceil|\|",
     }.items()
 }
@@ -376,7 +396,7 @@ def left_to_do(text: str, wanted: str, form: Form | None) -> str:
         return f"a relation ({relation[0]})"
     is_number = not has_variables(wanted)
     order_is_told = _ORDER.search(wanted) or _SET.search(wanted)
-    if is_number and _ORDER.search(text) and not order_is_told:
+    if is_number and not order_is_told and (_ORDER.search(text) or _LEFT_OPEN.search(text)):
         return "a relation"
     if form == "any":
         return ""
@@ -392,6 +412,8 @@ def left_to_do(text: str, wanted: str, form: Form | None) -> str:
     return ""
 
 
+_LEFT_OPEN = re.compile(rf",[^,]*\\in{_END}|(?:\\(?:cdot|times){_END}|[-+*/])\s*$|\S\s*\\sim{_END}")
+"""A parameter of any value, an operation without its second number, a range."""
 _DEGREES = re.compile(r"\^\{\\circ\}")
 
 

@@ -34,7 +34,7 @@ from assay.text.formula import (
     split_unit,
 )
 from assay.text.normal_form import as_text, reference_text
-from assay.text.numbers import Number, check_finite, parse_number
+from assay.text.numbers import Number, check_finite, parse_number, restates
 
 _MOST_CHARACTERS = 20_000
 _ROUNDING = Fraction(1, 10**5)  # math-verify compares decimals rounded to six places
@@ -53,9 +53,9 @@ def math_equal(
 
     Without ``extract`` the answer proper is, in this order: the content of the last ``\boxed{}``,
     with those of the same sentence (``\boxed{2} and \boxed{3}`` is ``2, 3``); of the last
-    ``<answer>`` tag; what the last *answer is* or *answer:* says; the last line, or the displayed
-    formula that ends the text. Where there is a box, nothing outside it counts, and an empty box
-    equals nothing.
+    ``<answer>`` tag; what the last *answer is* or *answer:* says, without its reasons and what it
+    denies; the last line, or the displayed formula that ends the text. Where there is a box,
+    nothing outside it counts, and an empty box equals nothing.
 
     Equal are: the same text but for spelling (``2√3``, ``2*sqrt(3)``, ``2\sqrt{3}``); the same
     number; and what math-verify finds equal (algebra, sets, intervals, equations). A per cent
@@ -63,8 +63,9 @@ def math_equal(
     so are other brackets around a list: ``\{1,2\}`` is not ``(1,2)``.
 
     An answer may not leave the work to the grader: where a number is expected, ``\binom{20}{10}``
-    is not 184756. ``1.5 \times 10^3``, fractions of two whole numbers and degrees are numbers. Nor
-    may it be a relation (``4 \to 5``, ``x \ge 5``), or a chain of which it is one side.
+    is not 184756. ``1.5 \times 10^3``, fractions of two whole numbers and degrees are numbers; but
+    ``84/2`` is not 42. Nor may it be a relation (``4 \to 5``, ``x \ge 5``), or a chain of which it
+    is one side.
 
     Args:
         answer: What the model said; an answer proper of more than 20,000 characters scores 0.0.
@@ -141,13 +142,15 @@ def _read(
     if found is None or not found.text.strip() or len(found.text) > _MOST_CHARACTERS:
         return 0.0
     decided = _decide(found.text, gold)
-    return _formulas(found, _wanted(gold), form) if decided is None else float(decided)
+    if decided is None:
+        return _formulas(found, _wanted(gold), form)
+    return float(decided and (form == "any" or not _undivided(found.text, gold)))
 
 
 def _formulas(found: _Found, wanted: _Formula, form: Form | None) -> float | _Asked:
     is_prose = bool(found.sentence)
-    mine = _Formula.of(found.text, is_prose=is_prose)
-    if mine.plain == wanted.plain:
+    mine = _quantity(_Formula.of(found.text, is_prose=is_prose), wanted)
+    if mine.plain == wanted.plain or mine.words == wanted.words:
         return 1.0
     if _contradicts(mine, wanted):
         return 0.0
@@ -177,8 +180,9 @@ def fault(
     if found is None or len(found.text) > _MOST_CHARACTERS:
         return ""
     is_prose = bool(found.sentence)
-    mine, wanted = _Formula.of(found.text, is_prose=is_prose), _wanted(_gold(expected))
-    if mine.plain == wanted.plain:
+    wanted = _wanted(_gold(expected))
+    mine = _quantity(_Formula.of(found.text, is_prose=is_prose), wanted)
+    if mine.plain == wanted.plain or mine.words == wanted.words:
         return ""
     return _contradicts(mine, wanted) or ("" if is_prose else _left(mine, wanted, form))
 
@@ -207,21 +211,59 @@ def _answer_proper(text: str, extract: str | None, pick: Pick | None) -> _Found 
     if extract is not None:
         found = extract_answer(text, extract, pick=pick)
         return None if found is None else _Found(found)
-    text = said(text)
+    text = _QED.sub("", said(text))
     if "box" in text and (boxed := boxed_together(text, pick)) is not None:
         return _Found(boxed)
     if extractions(text, "answer_tag"):
         found = extract_answer(text, "answer_tag", pick=pick)
         return None if found is None else _Found(found)
-    text = in_one_line(text)
-    if stated := statements(text):
-        sentence, part = stated[-1]
+    return _stated(in_one_line(text))
+
+
+def _stated(text: str) -> _Found:
+    """What the last statement of a text says, or else its last line."""
+    sentence, part = stated[-1] if (stated := statements(text)) else (last_line(text),) * 2
+    if len(part) > _LONGEST_SENTENCE:
         return _Found(part, sentence if _is_prose(part) else "")
-    last = last_line(text)
-    return _Found(last, last if _is_prose(last) else "")
+    if (again := _RESTATED.fullmatch(part.strip())) and _is_again(again["one"], again["other"]):
+        return _Found(again["one"])
+    if not _is_prose(part):
+        return _Found(part)
+    part, sentence = _head(part), _head(sentence)
+    return _Found(part, _DISMISSED.sub(" ", sentence))
 
 
-_WORD = re.compile(r"(?<![\\A-Za-z])(?!(?:sin|cos|tan|log|ln|exp|sqrt|pi)\b)[A-Za-z]{2,}")
+_LONGEST_SENTENCE = 2_000
+_FORMULA = r"(?:\$[^$\n]{1,200}\$|\\\([^\n]{1,200}?\\\)|[-\u2212]?\$?[0-9]++(?:[.,/][0-9]++)*+%?)"
+_HEAD = re.compile(
+    rf"[^\n]*?{_FORMULA}[^\n]*?(?=\.\s+[A-Z(]|[,;]?\s(?:since|because|where|which|when|whereas)\b|\s\((?!mod))"
+)
+_DISMISSED = re.compile(
+    rf"(?:\bnot|n['\u2019]t|\bthan|\binstead\ of|\bexcept|thing\ but|\bexceeds)\s+{_FORMULA}"
+    rf"|{_FORMULA}\s+(?:times|plus|minus|divided\ by|multiplied\ by)\s+{_FORMULA}"
+    rf"|{_FORMULA}\s+is\s+(?:wrong|incorrect|not)\b",
+    re.IGNORECASE,
+)
+"""Formulas in a sentence that are said not to be the answer, or not to be computed."""
+_QED = re.compile(r"\$?\\(?:black)?square\$?|\u220e|\u25a0")
+_RESTATED = re.compile(
+    r"(?P<one>[^()]{1,40}?)\s(?:or\s|\((?:(?:about|approximately|or|i\.e\.,?)\s|[=\u2248]\s?)?)"
+    r"(?P<other>[^()]{1,40})\)?[\s.!*]*"
+)
+
+
+def _head(sentence: str) -> str:
+    """A sentence without the next one and without its reasons, if a formula stands before them."""
+    head = _HEAD.match(sentence)
+    return head[0] if head else sentence
+
+
+def _is_again(one: str, other: str) -> bool:
+    first, second = (_number(_plain(spelled(written))) for written in (one, other))
+    return first is not None and second is not None and restates(first, second)
+
+
+_WORD = re.compile(r"(?<![\\A-Za-z])(?!(?:sin|cos|tan|log|ln|exp|sqrt|pi|and|or)\b)[A-Za-z]{2,}")
 
 
 def _is_prose(text: str) -> bool:
@@ -258,8 +300,10 @@ def _decide(text: str, gold: str) -> bool | None:
 
 
 def _same_number(mine: Number | None, theirs: Number | None) -> bool | None:
-    if mine is None or theirs is None or mine.percent or theirs.percent:
+    if mine is None or theirs is None or mine.percent:
         return None
+    if theirs.percent:  # a unit may be left out
+        return True if mine.value == theirs.value else None
     if mine.value is None or theirs.value is None:
         return None
     difference = abs(mine.value - theirs.value)
@@ -273,12 +317,18 @@ _TURNED = re.compile(r"(?P<value>[^=]+)=\s*(?P<name>[A-Za-df-hj-z](?:_\w|_\{[^{}
 _FRACTION = re.compile(r"(-?)\\frac\{(-?[0-9]{1,18})\}\{([0-9]{1,18})\}")
 
 
+_NAMES = "zero one two three four five six seven eight nine ten eleven twelve"
+_NUMERALS = {name: value for value, name in enumerate(_NAMES.split())}
+
+
 def _number(text: str) -> Number | None:
     """A text that is one number, or one fraction of whole numbers in LaTeX."""
     if fraction := _FRACTION.fullmatch(text):
         sign, over, under = fraction.groups()
         text = over.removeprefix("-") if sign and over.startswith("-") else f"{sign}{over}"
         text = f"{text}/{under}"
+    if text.isalpha() and (value := _NUMERALS.get(text.lower())) is not None:
+        return Number(text=text, value=Fraction(value))
     # In mathematics k is a variable, and no thousand.
     return None if text.rstrip(" .").endswith("k") else parse_number(text)
 
@@ -289,6 +339,7 @@ class _Formula:
 
     text: str
     plain: str
+    words: str
     latex: str
     units: frozenset[str]
     sides: list[str]
@@ -304,22 +355,61 @@ class _Formula:
         return cls(
             text=written,
             plain=_plain(written),
-            latex=f"${written}$",
+            words=_words(written),
+            latex=f"${_both(written)}$",
             units=units,
             sides=[bare] if is_prose else [side.strip() for side in sides(bare)],
             number=None if is_prose else _number(_plain(bare)),
         )
 
 
+_EITHER_SIGN = re.compile(r"(?:[^=]*=)?([^=]*\{[^{}]*\\pm[^=]*)")
+
+
+def _both(written: str) -> str:
+    """Both values of a fraction or root with a plus-minus sign, of which algebra reads none."""
+    if written.count("\\pm") != 1 or not (either := _EITHER_SIGN.fullmatch(written)):
+        return written
+    return ", ".join(either[1].replace("\\pm", sign) for sign in "+-")
+
+
+_SPACES = re.compile(r"(?<![0-9,])\s+|\s+(?![0-9])")
+_LONG_WORD = re.compile(r"[A-Za-z]{3}|\bno\b", re.IGNORECASE)
+_DRESSED = re.compile(r"\\(?:text\w{0,2}|mathrm|mbox)\s*\{([^{}]*)\}")
+
+
+def _words(written: str) -> str:
+    """What a text reads without spaces; of words the case does not count."""
+    bare = _SPACES.sub("", _DRESSED.sub(r"\1", written).replace("\\ ", " ")).strip(".")
+    return bare if "\\" in bare or not _LONG_WORD.search(bare) else bare.casefold()
+
+
+_SUM = re.compile(r"\|?[A-Za-z](?:\s*(?:(?:[-+/]|\\cdot|\\times)\s*)?[A-Za-z])+\|?")
+
+
+def _quantity(mine: _Formula, wanted: _Formula) -> _Formula:
+    """The value in ``m+n = 42``, which is no equation to be solved."""
+    if len(mine.sides) != len(("name", "value")) or not _SUM.fullmatch(mine.sides[0]):
+        return mine
+    is_value = not has_variables(mine.sides[1]) and len(wanted.sides) == 1
+    return _Formula.of(mine.sides[1]) if is_value else mine
+
+
 _wanted = functools.lru_cache(maxsize=256)(_Formula.of)
 _HEDGED = re.compile(r"\b(?:maybe|perhaps)\b")
 _OR = re.compile(r"\bor\b")
-_SEVERAL = re.compile(r",|;|\\pm|\band\b|\bor\b")
+_SEVERAL = re.compile(r",|;|\\pm|\\cup|\band\b|\bor\b")
 _DENIED = re.compile(
     r"[^0-9$\\]{0,200}(?:\bnot|n't)\s+(?:[^A-Za-z,;$]*|\$[^$]*\$|\\\([^$]*\\\))\s*[.!]?",
     re.IGNORECASE,
 )
 """A sentence that says of one formula that it is not the answer, and says no more."""
+_TAKEN_BACK = re.compile(
+    r"n't\b|\?|\b(?:not|never|wrong|incorrect|false|except|but|unless|if|maybe|perhaps|possibly|probably)\b",
+    re.IGNORECASE,
+)
+"""Words in a formula that say that it is not so."""
+_ANOTHER = re.compile(r"[0-9]\s*\\(?:text|mathrm)\s*\{[^{}]*\}\s*[0-9]")
 _NEAR = Fraction(1, 20)
 
 
@@ -332,8 +422,13 @@ def _contradicts(mine: _Formula, wanted: _Formula) -> str:
         return "a choice left open"
     if all(brackets) and brackets[0] != brackets[1]:
         return "other brackets"
-    if _DENIED.fullmatch(mine.text.strip().replace("\u2019", "'")):
+    if _DENIED.fullmatch(mine.text.strip().replace("\u2019", "'")) or (
+        any(map(_TAKEN_BACK.search, _DRESSED.findall(mine.text)))
+        and not any(map(_TAKEN_BACK.search, _DRESSED.findall(wanted.text)))
+    ):
         return "a denial"
+    if _ANOTHER.search(mine.text) and not _SEVERAL.search(wanted.text):
+        return "another number beside it"
     return "" if len(mine.sides) == 1 else _chained(mine, wanted)
 
 
@@ -352,7 +447,24 @@ def _chained(mine: _Formula, wanted: _Formula) -> str:
 
 def _left(mine: _Formula, wanted: _Formula, form: Form | None) -> str:
     """What an answer leaves to be done (see `left_to_do`)."""
-    return left_to_do(_proper(mine), _proper(wanted), form)
+    answer, expected = _proper(mine), _proper(wanted)
+    if form != "any" and _undivided(answer, expected):
+        return "a division"
+    return left_to_do(answer, expected, form)
+
+
+_DIVISION = re.compile(r"\\[dt]?frac|/|(?<=[0-9])\s*:\s*(?=[0-9])")
+
+
+def _undivided(answer: str, expected: str) -> bool:
+    """Whether an answer is a fraction or ratio that is whole, as the expected number is."""
+    if not _DIVISION.search(answer) or _DIVISION.search(expected):
+        return False
+    wanted = _number(_plain(expected))
+    if wanted is None or wanted.value is None or wanted.value.denominator != 1:
+        return False
+    number = _number(_plain(answer))
+    return ":" in answer or (number is not None and number.value == wanted.value)
 
 
 _NAME = re.compile(r"[\\A-Za-z0-9_{}(),' ]+")

@@ -174,14 +174,14 @@ def _is_one_of_two(match: re.Match[str], before: str) -> bool:
     text = match.string
     if hedged := _HEDGED.match(text, match.end()):
         other = _NUMBER.match(text, hedged.end())
-        return other is not None and not _restates(_read(match), _read(other))
+        return other is not None and not restates(_read(match), _read(other))
     if either := _EITHER.search(before):
         numbers = [_read(other) for other in _NUMBER.finditer(before[: either.end()])]
-        return not numbers or not _restates(numbers[-1], _read(match))
+        return not numbers or not restates(numbers[-1], _read(match))
     return False
 
 
-def _restates(one: Number, other: Number) -> bool:
+def restates(one: Number, other: Number) -> bool:
     """Whether a number is the other in another form: as a per cent, or rounded."""
     if one.value is None or other.value is None:
         return False
@@ -331,7 +331,8 @@ def numeric_match(
         relative_tolerance: Greatest accepted difference as a share of the expected number. The
             wider of the two tolerances holds.
         pick: Which number counts: the ``first`` (default), the ``last``, or ``only``: no match
-            where the answer holds two different numbers. It also picks among extractions.
+            where the answer holds two different numbers (the default for an answer that is nothing
+            but numbers). It also picks among extractions.
         extract: Where in the answer to look (see `extract_answer`).
 
     Returns:
@@ -362,9 +363,15 @@ def numeric_match(
     return 0.0
 
 
+_BARE_LIST = re.compile(r"[-+0-9.,;|\s]{1,1000}+")
+
+
 def picked_number(text: str, pick: Pick | None = None) -> Number | None:
     """The number of a text that `numeric_match` compares, or None."""
-    matches = _matches(said(text))
+    text = said(text)
+    if pick is None and _BARE_LIST.fullmatch(text):  # who lists numbers names none
+        pick = "only"
+    matches = _matches(text)
     match = choose(_distinct(matches) if pick == "only" else matches, pick or "first", key=_value)
     return _found(match) if match else None
 

@@ -229,8 +229,10 @@ test(function named() {});
 test('mocks', (t) => { t.mock.method(process, 'exit', () => {}); process.exit(3); });
 test('imports', async () => { assert.equal((await import('./kit.js')).default.add(1, 1), 2); });
 test('is main', () => { assert.equal(require.main, module); });
+test('forks', (t, ok) => { require('child_process').fork('./up.js').on('message', () => ok()); });
 """
-        value, tests, flags, _ = await case.grade({"kit.js": HONEST}, {"hidden.test.js": hidden})
+        kit = {"kit.js": HONEST, "up.js": "process.send(1);"}
+        value, tests, flags, _ = await case.grade(kit, {"hidden.test.js": hidden})
         passed = {name.partition("::")[2] for name, one in tests.items() if one == "passed"}
         assert passed == {
             "math > adds",
@@ -244,6 +246,7 @@ test('is main', () => { assert.equal(require.main, module); });
             "mocks",
             "imports",
             "is main",
+            "forks",
         }
         assert tests["hidden.test.js::math > skipped"] == "skipped"
         assert tests["hidden.test.js::math > is to be done"] == "xfailed"

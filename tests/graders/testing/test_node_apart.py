@@ -168,6 +168,39 @@ class TestContract:
         assert told.outcomes["no_tests.test.js"] == "error"
         assert told.messages["no_tests.test.js"].startswith("no test was declared")
 
+    def test_an_argument_is_changed_at_which_the_test_looks_again(self) -> None:
+        tests = """
+        const { sorted, later } = require('./kit.js');
+        test('looks', () => { const a = [3, 1]; sorted(a); assert.deepStrictEqual(a, [3, 1]); });
+        test('looks later', async () => {
+          const day = new Date(0);
+          assert.strictEqual(+(await later(day)), 9);
+          assert.strictEqual(+day, 0);
+        });
+        test('does not', () => { const a = [3, 1]; assert.deepStrictEqual(sorted(a), [1, 3]); });
+        test('sorts', () => { const a = [3, 1]; assert.deepEqual(sorted(a), [...a].sort()); });
+        """
+        hidden = {"hidden.test.js": HEAD + tests}
+        right = "exports.sorted = (list) => [...list].sort();"
+        right += "exports.later = async (day) => new Date(+day + 9);"
+        scrambles = {"seed": SEED, "learns": True, "needs": {"": ["scrambles:"]}}
+        seen = judge_apart(hidden, {"kit.js": right}, "hidden.test.js", contract=scrambles)
+        assert {*failed(seen)} == {"hidden.test.js::looks", "hidden.test.js::looks later"}
+        learnt = judge_apart(
+            hidden, {"kit.js": right}, "hidden.test.js", contract={"seed": SEED, "learns": True}
+        )
+        keeps = {name: [*learnt.needs[name], "keeps:"] for name in failed(seen)}
+        wrong = "exports.sorted = (list) => list.sort();"
+        wrong += "exports.later = async (day) => { await null; day.setTime(9); return day; };"
+        told = judge_apart(
+            hidden,
+            {"kit.js": wrong},
+            "hidden.test.js",
+            contract={"seed": SEED, "needs": {**learnt.needs, **keeps}},
+        )
+        assert {*failed(told)} == {*keeps}
+        assert set(told.undecided) == {"changes:kit.sorted()", "changes:kit.later()"}
+
     def test_what_nobody_proved_is_refused(self) -> None:
         tests = """
         test('called', () => assert.strictEqual(require('./kit.js').add(1, 2), 3));

@@ -36,6 +36,18 @@ _OFTEN_ANSWERS = (
 """These may be the whole of a right answer: they announce one only with a colon or dots behind, or
 a courtesy with an exclamation mark."""
 _COURTESIES = ("sure", "okay")
+_PROMISES = frozenset(
+    {
+        *("answer", "answers", "solution", "explanation", "reasoning", "response", "result"),
+        *("step", "steps", "process"),
+    }
+)
+_AROUND_PROMISES = _PROMISES.union(
+    ("a", "an", "and", "as", "below", "break", "by", "certainly", "course", "detailed", "down"),
+    ("final", "follows", "full", "heres", "here", "i", "is", "let", "lets", "me", "my", "now"),
+    ("of", "okay", "our", "problem", "question", "so", "solve", "sure", "the", "then"),
+    ("therefore", "think", "this", "thought", "thus", "to", "us", "we", "will", "your"),
+)
 
 _WORD = re.compile(r"[^\W_]+")
 _APOSTROPHE = re.compile(r"(?<=[^\W_])['\u2019](?=[^\W_])")
@@ -193,8 +205,19 @@ def _announces(text: str) -> bool:
     text, place, often = _APOSTROPHE.sub("", text).lower(), 0, ""
     while found := _OPENER.match(text, place):
         place, often = found.end(), found["often"]
+    if _promises(text):
+        return True
     behind = text[place:]
     if not place or _WORD.search(behind) or any(map(_has_content, set(behind))):
         return False
     marks = (":", "..", "!") if often in _COURTESIES else (":", "..")
     return not often or any(mark in behind for mark in marks)
+
+
+def _promises(text: str) -> bool:
+    """Whether a text of such words alone ends where what they promise should stand."""
+    words = _WORD.findall(text)
+    if not _PROMISES.intersection(words) or not _AROUND_PROMISES.issuperset(words):
+        return False
+    ends = text.rstrip("*_ \t\r\n").endswith((":", "..", " is"))
+    return ends and not any(map(_has_content, set(_WORD.sub("", text))))

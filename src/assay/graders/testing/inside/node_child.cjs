@@ -17,6 +17,10 @@ const { isMainThread } = require('node:worker_threads');
 const apart = process.env.ASSAY_LINK !== undefined; // the submission is in another process
 if (!apart) require('./node_guard.cjs');
 
+// What tests or a submission start by fork() is a program of its own, and has nothing to tell here.
+const isOurs = (word, next) => [word, next].includes(__filename) || word.startsWith('--test-reporter');
+process.execArgv = process.execArgv.filter((word, at, all) => !isOurs(word, all[at + 1]));
+
 // It is loaded by the thread of node's module hooks, too.
 if (isMainThread) main();
 

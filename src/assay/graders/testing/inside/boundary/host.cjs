@@ -197,6 +197,7 @@ class Host extends Peer {
   note(kind, body) {
     if (kind === 'patch') this.patch(body);
     else if (kind === 'turn') later(() => this.post(['n', 'quiet']));
+    else if (kind === 'follow') body.forEach((form) => this.decode(form, { follows: true }));
     else if (kind === 'hold') this.own.set(body[0], this.owned(body[0]));
     else if (kind === 'cwd') chdir.call(process, body[0].startsWith('..') ? body[1] : path.join(this.root, body[0]));
     else if (kind === 'more') {

@@ -15,13 +15,14 @@ const { names, shared, things } = require('./builtins.cjs');
 const { Comparisons } = require('./comparisons.cjs');
 const { isFull, isId, labelled, longer, must, stepOf } = require('./codec.cjs');
 const { Contract } = require('./contract.cjs');
+const { Held } = require('./held.cjs');
 const { Peer } = require('./peer.cjs');
 const { Questions } = require('./questions.cjs');
 const { ITERATORS, NOT_STATIC, traps } = require('./stands.cjs');
 const { Surroundings } = require('./surroundings.cjs');
 
 const { apply, construct, get, getOwnPropertyDescriptor, getPrototypeOf, ownKeys } = Reflect;
-const { create, setPrototypeOf } = Object;
+const { create, is, setPrototypeOf } = Object;
 const { isArray } = Array;
 const { parse } = JSON;
 const soon = queueMicrotask;
@@ -50,11 +51,14 @@ class Judge extends Peer {
     this.handles = new Map(); // id: what the host may call, and on behalf of which test
     this.alive = new Map(); // id: what stands in for plain data of theirs that may change
     this.origins = new WeakMap(); // copy, while the reference is proven: by which trail it came
+    this.reads = new Map(); // info: properties that were read just now
     this.made = new WeakSet(); // errors that tests made
     this.traps = traps(this);
     this.surroundings = new Surroundings(this);
     this.questions = asked && new Questions(asked, patience, this.contract.seed, readFileSync(path.resolve(root, file), 'utf8'));
     this.comparisons = new Comparisons(this);
+    this.held = new Held((value) => this.sketch(value));
+    this.scrambles = this.contract.learns && this.contract.needs.get('')?.has('scrambles:');
   }
 
   // Called where an answer is waited for, and at the end of the host: nobody minds it if nothing
@@ -104,6 +108,7 @@ class Judge extends Peer {
   // A test ends: why it failed, if it did.
   ending(test, failure) {
     this.comparisons.end();
+    this.held.forget();
     for (const [trail, full] of test.full ?? []) {
       this.contract.learn(full ? 'leaves' : 'empty', trail, test);
       const [some, none] = ['leaves', 'empty'].map((kind) => this.contract.has(kind, trail, test));
@@ -136,6 +141,7 @@ class Judge extends Peer {
   // What the submission does at once, but later, it has done before the test goes on that awaits
   // something: as in one process, whose queue of microtasks both share.
   turn() {
+    this.reads.clear();
     super.post(['n', 'turn']);
     for (this.quiet = false; !this.quiet; ) {
       const text = this.link.wait(this.patience);
@@ -150,8 +156,13 @@ class Judge extends Peer {
 
   request(op, body, cx) {
     this.scope = new AsyncResource('SubmissionCall');
+    if (op !== 'get') this.reads.clear();
     this.surroundings.mirror(this.questions);
-    return super.request(op, body, { test: this.current(), ...cx });
+    this.share();
+    const test = this.current();
+    const answer = super.request(op, body, { test, ...cx });
+    if (this.contract.learns || this.contract.has('shares', '', test)) this.held.look();
+    return answer;
   }
 
   // Arguments are copies: changes of them are seen where the reference's were.
@@ -161,6 +172,9 @@ class Judge extends Peer {
     must(changes === null || (isArray(changes) && changes.every(isArray)));
     const [own, theirs] = [(ref) => ref < 0, (ref) => ref > 0].map((is) => (changes ?? []).filter(([, ref]) => is(ref)));
     const isChanged = own.length > 0 && trail !== undefined && (this.contract.permits('changes', trail, test) || this.loose.has(cx.name));
+    if (own.length > 0 && !isChanged && trail !== undefined && this.contract.has('keeps', '', test)) {
+      this.refuse(`changes:${trail}`, `${trail} changed its argument, which the test looks at`, test);
+    }
     for (const [, ref] of learns ? theirs : []) this.learnAlive(this.theirs.get(ref)?.deref?.());
     const followed = [...(isChanged ? own : []), ...(learns ? theirs : [])];
     const answer = super.readAnswer({ ...cx, trail: ok ? trail : trail && `${trail}!`, fill: followed.length > 0 }, ok, form, followed);
@@ -179,6 +193,19 @@ class Judge extends Peer {
     return this.conclude(this.request(op, [this.idOf(info), ...given.map((one) => this.encode(one))], cx));
   }
 
+  // A property. Read twice while nothing else happens, a value is the same, but where the reference's was not.
+  property(info, cx, key) {
+    if (!this.reads.has(info)) this.reads.set(info, new Map());
+    const known = this.reads.get(info);
+    const test = this.current();
+    if (known.has(key) && !this.contract.learns && !this.contract.has('moves', cx.trail, test)) return known.get(key);
+    const value = this.ask('get', info, cx, key);
+    if (known.has(key) && !is(known.get(key), value)) this.contract.learn('moves', cx.trail, test);
+    if (['object', 'function'].includes(typeof value)) known.delete(key);
+    else this.reads.get(info)?.set(key, value);
+    return value;
+  }
+
   // How what is come to from something is read.
   from(info, step, more = {}) {
     const [trail, ...others] = this.trailsOf(info, step);
@@ -189,7 +216,25 @@ class Judge extends Peer {
   call(op, info, given, first) {
     const cx = this.from(info, '()', { touched: this.comparisons.freeze([...given, first]) });
     const forms = given.map((one, at) => this.encode(one, { trail: longer(cx.trail, `<${at}>`) }));
-    return this.request(op, [info.id, this.encode(first), ...forms], cx);
+    const answer = this.request(op, [info.id, this.encode(first), ...forms], cx);
+    if (this.scrambles) this.held.scramble();
+    return answer;
+  }
+
+  tell(thing, copied) {
+    if (copied && this.scrambles && this.current() !== undefined) this.held.given.add(thing);
+    if (copied && !this.ids.has(thing)) this.held.note(thing);
+    return super.tell(thing, copied);
+  }
+
+  // What a test changes of what both have is changed at the other end, where one of the reference's tests did so.
+  share() {
+    const test = this.current();
+    if (this.scrambles || test === undefined || !(this.contract.learns || this.contract.has('shares', '', test))) return;
+    const changed = this.held.changed();
+    if (changed.length === 0) return;
+    this.contract.learn('shares', '', test);
+    this.post(['n', 'follow', ...changed.map((value) => this.encode(value))]);
   }
 
   // What a file of the judge's asks for that is not here.
@@ -278,6 +323,7 @@ class Judge extends Peer {
       const changes = () => contract.permits('changes', own, test);
       return this.decode(form, { trail: own, test, fill: contract.learns || changes(), filled: contract.learns ? changes : undefined });
     });
+    this.reads.clear();
     contract.learn('called', trail, test);
     if (test) (test.called ??= new Set()).add(trail);
     if (test?.ended) throw new Error('the test that gave this function has ended');
@@ -334,6 +380,7 @@ class Judge extends Peer {
   meet(id, thing, copied, cx) {
     const info = this.infos.get(thing);
     if (info !== undefined) info.id = id;
+    if (copied) this.held.note(thing);
     if (copied && cx?.trail && this.contract.learns) this.origins.set(thing, { trail: cx.trail, test: cx.test });
     return super.meet(id, thing, copied);
   }

@@ -18,14 +18,15 @@ _FUNCTIONS = (FunctionType, MethodType, type(len), type("".join))
 _LIBRARY = "_collections _io _queue _thread array collections io itertools queue".split()
 """Where the objects are from whose public attributes lead to nothing else of the judge."""
 
-_USES = frozenset(
-    "__call__ __iter__ __next__ __enter__ __exit__ __aiter__ __anext__ __aenter__ __aexit__".split()
-)
+_AWAITED = ("__await__", "__anext__", "__aenter__", "__aexit__")
+_USES = frozenset("__call__ __iter__ __next__ __enter__ __exit__ __aiter__".split()).union(_AWAITED)
 """Operators that tell nothing of an object but what it is handed over for."""
 
 
 def form_of(value: Any) -> dict[str, Any]:
     """What the host is told of an object."""
+    if inspect.iscoroutine(value):
+        return {"kind": "coroutine"}
     if not isinstance(value, _FUNCTIONS):
         operators = sorted(name for name in OPERATORS if _has_operator(value, name))
         abcs = [one for one in _ABCS if isinstance(value, getattr(collections.abc, one))]
@@ -56,7 +57,9 @@ def _is_async(value: Any) -> bool:
 def _has_operator(value: Any, name: str) -> bool:
     """Whether an object has an operator beyond those that every object has."""
     owner = next((one for one in type(value).__mro__ if name in vars(one)), object)
-    return owner is not object and vars(owner)[name] is not None and name != "__dir__"
+    return (
+        owner is not object and vars(owner)[name] is not None and name not in ("__dir__", "__get__")
+    )
 
 
 def _has_attribute(value: Any, name: Any) -> bool:
@@ -81,7 +84,13 @@ def operate(value: Any, trails: list[str], name: str, arguments: list[Any]) -> A
     """Use an operator of an object."""
     _check(value, name, is_offered=name in OPERATORS and _has_operator(value, name))
     _ask_for(name, value, trails)
-    found = getattr(type(value), name)(value, *arguments)
+    found = value if name == "__await__" else getattr(type(value), name)(value, *arguments)
+    if name in _AWAITED and not inspect.iscoroutine(found):  # as of an asynchronous generator
+
+        async def wait(waiting: Any = found) -> Any:
+            return await waiting
+
+        found = wait()
     return found if name == "__next__" else _run(found)
 
 
