@@ -130,6 +130,7 @@ TOUCHING = [
     "busybox rm tests/a.py",
     "doas rm tests/a.py",
     "parallel rm ::: tests/a.py",
+    "docker run -v $PWD:/workspace image sh -c 'rm tests/a.py'",
     "gsed -i s/a/b/ tests/a.py",
     "rename s/a/b/ tests/a.py",
     "perl -e 'unlink \"tests/a.py\"'",
@@ -326,6 +327,8 @@ DOES_NOTHING = [
     "env true pytest",
     "true || { pytest; ls; }",
     "if [ 0 -eq 1 ]; then pytest; fi",
+    "docker run image sh -c 'true || pytest'",
+    *("echo pytest | grep pytest", "yes pytest | head -1", "expr pytest : x"),
 ]
 
 
@@ -350,7 +353,8 @@ WORK: list[tuple[str, AnyStep]] = [
         for line in (
             *("echo x > a.txt", "make", "python3 -c 'import app; app.f()'", "echo $(make)"),
             *("bash run.sh", "cat app.py", "for f in a b; do ./run $f; done", "echo go; make"),
-            *("git status", "npm test"),
+            *("git status", "npm test", "gcc -c a.c", "git -c user.name=x commit -m y"),
+            *("rsync -avc a b", "psql -c 'select 1'", "find . -name a -exec ./run {} +"),
         )
     ),
     ("execute", did("python", code="print(1)")),
@@ -423,6 +427,9 @@ DOES_IT = [
     "nohup pytest &",
     "echo 'running pytest'; pytest",
     "echo pytest | sh",
+    "pytest -c setup.cfg tests",
+    "find tests -name 'test_*.py' -exec pytest {} +",
+    "docker run image sh -c 'cd x && pytest'",
 ]
 
 

@@ -82,36 +82,12 @@ _GIT_WRITES = frozenset(
 _GIT_READS = frozenset({"diff", "show", "grep", "blame", "cat-file", "log"})
 _IDLE = frozenset(
     {
-        *(
-            ":",
-            "true",
-            "false",
-            "echo",
-            "printf",
-            "sleep",
-            "cd",
-            "pushd",
-            "popd",
-            "test",
-            "[",
-            "[[",
-        ),
+        *(":", "true", "false", "echo", "printf", "sleep", "cd", "pushd", "popd", "test", "[", "]"),
+        *("basename", "dirname", "expr", "logger", "yes", "declare", "local", "hash", "[[", "]]"),
         *("man", "info", "whatis", "whereis", "apropos", "help", "kill", "exit", "return", "exec"),
         *("wait", "export", "set", "unset", "type", "which", "alias", "umask", "clear", "history"),
         *("pwd", "date", "whoami", "hostname", "id", "uname", "let", "trap", "seq", "read", "tty"),
-        *(
-            "declare",
-            "local",
-            "hash",
-            "break",
-            "continue",
-            "command",
-            "builtin",
-            "fi",
-            "done",
-            "esac",
-        ),
-        *("for", "case", "in", "]", "]]"),
+        *("break", "continue", "command", "builtin", "fi", "done", "esac", "for", "case", "in"),
     }
 )
 _DRY: Mapping[str, str] = {
@@ -570,7 +546,7 @@ def _is_idle(command: Simple) -> bool:
         return True
     named = [word for word in args if not word.startswith("-")]
     if program in ("grep", "egrep", "fgrep", "sed", "rg"):
-        named = named[1:] or ["."]
+        named = named[1:] or ["."][: command.fed is None]
     if program in _READERS or program in _GREPS:
         sources = [*named, *command.out_of]
         return all(word.startswith(_NOTHING) or word.isdigit() for word in sources)
@@ -580,7 +556,7 @@ def _is_idle(command: Simple) -> bool:
         code = "".join(args[1:2]) if args[:1] in (["-c"], ["-e"]) else command.fed
         return code is not None and bool(args[:1] != [] or code) and _is_idle_code(program, code)
     # What a shell is given as a line is looked at by itself.
-    return command.code is not None or program == "eval" or any(map(_is_line, args))
+    return command.code is not None or program == "eval"
 
 
 def _run_as(command: Simple) -> tuple[str, list[str]]:
@@ -628,10 +604,6 @@ def _is_constant(statement: ast.stmt) -> bool:
             return is_print and all(isinstance(one, ast.Constant) for one in value.args)
         return isinstance(value, ast.Constant)
     return isinstance(statement, ast.Pass)
-
-
-def _is_line(word: str) -> bool:
-    return re.fullmatch(r"-\w*c", word) is not None
 
 
 def is_scratch(call: ToolCall, roots: Sequence[str]) -> bool:
