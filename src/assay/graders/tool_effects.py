@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import posixpath
 import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -146,6 +147,8 @@ _SCRATCH = (*_NOTHING, "/tmp/", "/var/tmp/")  # noqa: S108 - words of a trace
 _OLD = frozenset({"old_string", "old_str", "old_text", "old", "search"})
 _NEW = frozenset({"new_string", "new_str", "new_text", "new", "replace"})
 _CONTENT = frozenset({"content", "contents", "text", "file_text", "data", "new_source", *_NEW})
+_CHANGED = _OLD | _CONTENT
+_CODE_TOOLS = frozenset({"python", "ipython", "jupyter", "notebook", "code", "interpreter", "cell"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +159,14 @@ class Touch:
     path: str
     kinds: frozenset[str]
     deep: bool = False
+
+
+def as_asked(call: ToolCall) -> ToolCall:
+    """A call with the kind of work that was asked for: an editor that only shows a file reads."""
+    given = call.arguments
+    if call.kind == "write" and given.get("command") == "view" and not given.keys() & _CHANGED:
+        return replace(call, kind="read")
+    return call
 
 
 def possible_kinds(call: ToolCall, *, is_told: bool = True) -> frozenset[str]:
@@ -232,6 +243,22 @@ def command_line(arguments: Mapping[str, Json]) -> str:
             words = [_word(word) for word in given]
             return words[-1] if len(words) > 2 and words[1].endswith("c") else " ".join(words)
     return ""
+
+
+def line_of(call: ToolCall) -> str:
+    """The shell line that a call comes to, to a ban: code is what its interpreter is given."""
+    if line := command_line(call.arguments):
+        return line
+    is_code = gives_code(call)
+    texts = [text for text in call.arguments.values() if isinstance(text, str)]
+    return "\n".join(f"python3 -c {shlex.quote(text)}" if is_code else text for text in texts)
+
+
+def gives_code(call: ToolCall) -> bool:
+    """Whether a tool is for code, and not for a line of a shell."""
+    return bool(_name_words(call.raw_name or call.name) & _CODE_TOOLS) and not command_line(
+        call.arguments
+    )
 
 
 def touches(line: str) -> Iterator[Touch]:

@@ -21,52 +21,19 @@ from assay.graders.testing.hidden import Language, language_of
 from assay.graders.testing.static_ids import GO_ARCH, all_of, any_of, cfg_holds, file_cfg
 
 _STARTS = re.compile(r"(?:go|cargo)(?:\s+\+\S+)?\s+test\b")
-_GO_VALUED = frozenset(
-    {
-        *(
-            "asmflags",
-            "bench",
-            "benchtime",
-            "blockprofile",
-            "buildmode",
-            "C",
-            "count",
-            "cpu",
-            "run",
-        ),
-        *(
-            "covermode",
-            "coverpkg",
-            "coverprofile",
-            "cpuprofile",
-            "exec",
-            "fuzz",
-            "fuzztime",
-            "skip",
-        ),
-        *("gcflags", "installsuffix", "ldflags", "list", "memprofile", "mod", "modfile", "tags"),
-        *("mutexprofile", "o", "outputdir", "overlay", "p", "parallel", "pkgdir", "shuffle"),
-        *("timeout", "toolexec", "trace", "vet"),
-    }
-)
-_CARGO_VALUED = frozenset(
-    {
-        *(
-            "-p",
-            "--package",
-            "--exclude",
-            "--test",
-            "--bin",
-            "--example",
-            "--bench",
-            "-j",
-            "--jobs",
-        ),
-        *("--profile", "-F", "--features", "--target", "--target-dir", "--manifest-path", "-Z"),
-        *("--color", "--message-format", "--config", "-C", "--skip", "--test-threads", "--format"),
-        *("--logfile", "--shuffle-seed"),
-    }
-)
+_GO_VALUED = frozenset((
+    "C", "asmflags", "bench", "benchtime", "blockprofile", "buildmode", "count",
+    "covermode", "coverpkg", "coverprofile", "cpu", "cpuprofile", "exec", "fuzz",
+    "fuzztime", "gcflags", "installsuffix", "ldflags", "list", "memprofile", "mod",
+    "modfile", "mutexprofile", "o", "outputdir", "overlay", "p", "parallel", "pkgdir",
+    "run", "shuffle", "skip", "tags", "timeout", "toolexec", "trace", "vet",
+))  # fmt: skip
+_CARGO_VALUED = frozenset((
+    "--bench", "--bin", "--color", "--config", "--example", "--exclude", "--features",
+    "--format", "--jobs", "--logfile", "--manifest-path", "--message-format", "--package",
+    "--profile", "--shuffle-seed", "--skip", "--target", "--target-dir", "--test",
+    "--test-threads", "-C", "-F", "-Z", "-j", "-p",
+))  # fmt: skip
 _GO_SYSTEM = re.compile(
     r"aix|android|darwin|dragonfly|freebsd|hurd|illumos|ios|js|linux|nacl|netbsd|openbsd|plan9"
     r"|solaris|wasip1|windows|zos|386|amd64|arm(?:64)?|loong64|mips(?:64)?(?:le)?|ppc64(?:le)?"
