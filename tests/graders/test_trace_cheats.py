@@ -396,6 +396,31 @@ def test_honest_work_fills_a_demand(kind: str, step: AnyStep) -> None:
     assert checked(trace(step), require_tools=[{"kind": kind}]).value == 1.0
 
 
+PATCH = "*** Begin Patch\n*** Update File: src/a.py\n@@\n-x\n+y\n*** End Patch\n"
+DIFF = "--- a/src/a.py\n+++ b/src/a.py\n@@ -1 +1 @@\n-x\n+y\n"
+
+
+@each(
+    ("step", "demanded", "banned"),
+    [
+        (did("apply_patch", "write", input=PATCH), True, True),
+        (did("apply_patch", "write", patch=DIFF), True, True),
+        (did("Bash", command=f"git apply <<'E'\n{DIFF}E"), False, True),
+        (did("Bash", command=f"apply_patch <<'E'\n{PATCH}E"), False, True),
+        (did("Write", "write", file_path="notes.md", content="src/a.py"), False, True),
+        (did("Write", "write", file_path="notes.md", content=PATCH), False, True),
+        (did("Edit", "write", file_path="x", old_string="a", new_string="src/a.py"), False, True),
+        (did("apply_patch", "write", input=PATCH.replace("src", "lib")), False, False),
+    ],
+)
+def test_the_paths_of_a_write_are_those_of_its_patch_and_not_of_its_text(
+    step: AnyStep, *, demanded: bool, banned: bool
+) -> None:
+    there: list[Json] = [{"kind": "write", "path_glob": "src/*"}]
+    assert checked(trace(step), require_tools=there).value == float(demanded)
+    assert checked(trace(step), forbid_tools=there).value == float(not banned)
+
+
 def test_a_workspace_below_tmp_is_no_scratch_place() -> None:
     step = did("Write", "write", file_path="/tmp/job/a.py", content="x")
     done: dict[str, Any] = {"session": {"cwd": "/tmp/job"}}

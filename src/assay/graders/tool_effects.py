@@ -148,6 +148,12 @@ _OLD = frozenset({"old_string", "old_str", "old_text", "old", "search"})
 _NEW = frozenset({"new_string", "new_str", "new_text", "new", "replace"})
 _CONTENT = frozenset({"content", "contents", "text", "file_text", "data", "new_source", *_NEW})
 _CHANGED = _OLD | _CONTENT
+_TEXTS = frozenset({name.replace("_", "") for name in _CHANGED} | {"code", "codeedit", "diff"})
+_PATCHED = re.compile(
+    r"^(?:\*\*\* (?:(?:Add|Update|Delete) File|Move to): |rename to |(?:\+\+\+|---) (?:[ab]/)?)"
+    r"([^\t\n]+)",
+    re.MULTILINE,
+)
 _CODE_TOOLS = frozenset({"python", "ipython", "jupyter", "notebook", "code", "interpreter", "cell"})
 
 
@@ -217,6 +223,29 @@ def texts_in(value: Json | Mapping[str, Json], *, names: bool = False) -> Iterat
             waiting.extend([*fields, *fields.values()] if names else fields.values())
         elif isinstance(one, list):
             waiting.extend(cast("list[Json]", one))
+
+
+def patched(text: str) -> Iterator[str]:
+    """The paths that a patch names, where a text is one."""
+    return (found[1].strip() for found in _PATCHED.finditer(text))
+
+
+def paths_of(call: ToolCall) -> Iterator[str]:
+    """What a demand takes for the paths of a read or write: no text of it, but those of a patch."""
+    waiting: list[tuple[str, object]] = [("", call.arguments)]
+    is_patch = bool(_name_words(call.name) & {"patch", "diff"})
+    while waiting:
+        name, one = waiting.pop()
+        if isinstance(one, str):
+            if is_patch:
+                yield from patched(one)
+            if name not in _TEXTS:
+                yield one
+        elif isinstance(one, Mapping):
+            fields = cast("Mapping[str, Json]", one).items()
+            waiting += [(re.sub(r"[\W_]", "", key.lower()), value) for key, value in fields]
+        elif isinstance(one, list):
+            waiting += [(name, value) for value in cast("list[Json]", one)]
 
 
 def _kinds_named(name: str) -> frozenset[str]:
