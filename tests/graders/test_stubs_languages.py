@@ -132,6 +132,11 @@ OTHERS: dict[str, dict[str, list[str | tuple[str, str]]]] = {
             ("int A::add(int a) { return {}; }", "a constant")
         ],
         "A::A(int a) { throw 1; }": ["A::A(int a) : a_(a) {}"],
+        'A::A(int a) { throw std::logic_error("not implemented"); }': [
+            "A::A(int a) : a_(a) {}",
+            ('A::A(int a) : a_(a) { throw std::logic_error("not implemented"); }', "implemented"),
+            ("A::A(int a) : a_(a) { /* TODO: the rest */ }", "not implemented"),
+        ],
         "int x;": [
             (
                 "class A : public B { A() {} virtual int m(int) = 0; ~A() {} void on(int) "
@@ -149,6 +154,14 @@ OTHERS: dict[str, dict[str, list[str | tuple[str, str]]]] = {
         "class A\n  def name(x)\n    raise NotImplementedError\n  end\nend": [
             "class A\n  attr_reader :age, :name\nend",
             "class A\n  define_method(:name) { |x| x + 1 }\nend",
+            "class A\n  define_method(:name) do |x|\n    x + 1\n  end\nend",
+            "class A\n  define_method(:name, instance_method(:to_s))\nend",
+            (
+                "class A\n  define_method(:name) { |x| raise NotImplementedError }\nend",
+                "not implemented",
+            ),
+            ("class A\n  define_method(:name) { |x| }\nend", "has no body"),
+            ("class A\n  define_method(:name) { |x| 0 }\nend", "a constant"),
             "class A\n  alias name to_s\nend",
             ("class A\n  attr_reader :names\n  puts :name\nend", "is gone"),
         ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import posixpath
 import re
 import shlex
@@ -82,8 +83,9 @@ _LOOKING = {
     "startswith stat stem stdin strip sub suffix title unified_diff upper values version walk",
 }
 """What Python code may use that only looks at files."""
+_ACTING = frozenset(dir(builtins)) - {*_LOOKING["names"].split()}
 _FINDERS = frozenset({"find", "fd", "fdfind"})
-_ACTS = frozenset({"-delete", "-fprint", "-fprintf", "-fls"})
+_ACTS = frozenset({"-delete", "-fprint", "-fprint0", "-fprintf", "-fls"})
 _STARTS = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"})
 _MOST_STARTED = 9
 _LOOKERS = frozenset({"cat", "head", "tail", "wc", "ls", "file", "stat", "diff", "grep", "sed"})
@@ -381,7 +383,7 @@ def _of_script(
     """The operands of what is given a pattern or a script, and what that names."""
     read, write, both = frozenset({"read"}), frozenset({"write"}), frozenset({"read", "write"})
     in_place = program in ("sed", "gsed", "perl") and any(
-        re.match(r"-[a-z]*i|--in-place", word) for word in options
+        re.match(r"-[a-zE]*i|--i", word) for word in options
     )
     listed = plain if any(word in ("-e", "-f") for word in options) else plain[1:]
     yield from ((word, both if in_place else read) for word in listed)
@@ -490,11 +492,13 @@ def only_reads(code: str) -> bool:
     if not brought <= names | attributes or not {node.module for node in imports} <= modules:
         return False
     names |= {one.asname or one.name for node in imports for one in node.names}
+    if not names.isdisjoint(_ACTING):  # it is Python's own until it is another
+        return False
     for node in nodes:
         if isinstance(node, ast.Import):
             known = all(one.name in modules and one.asname is None for one in node.names)
         elif isinstance(node, ast.Name):
-            known = id(node) in opened or (node.id in names and node.id != "open")
+            known = id(node) in opened or node.id in names
         else:
             is_plain = not isinstance(node, ast.Attribute) or node.attr in attributes
             known = id(node) in opened or is_plain

@@ -39,6 +39,8 @@ class Grammar:
 
 
 _JS_CLASSES = frozenset({"class_declaration", "class"})
+_RUBY = frozenset({"method", "singleton_method", "block", "do_block"})
+"""Functions of Ruby, which may be without a body; a block is one behind `define_method`."""
 _TS_CLASSES = _JS_CLASSES | {"abstract_class_declaration", "interface_declaration"}
 
 GRAMMARS = {
@@ -89,7 +91,7 @@ GRAMMARS = {
     ),
     "ruby": Grammar(
         package="tree_sitter_ruby",
-        functions=frozenset({"method", "singleton_method"}),
+        functions=_RUBY,
         classes=frozenset({"class", "module", "singleton_class"}),
     ),
 }
@@ -264,15 +266,17 @@ def _function(node: Node, place: _Place) -> Function | None:
     """A function with a name and a body; None for a declaration or a mere callback."""
     name = _name(node)
     body = node.child_by_field_name("body")
-    if not name or (body is None and node.type not in ("method", "singleton_method")):
+    if not name or (body is None and node.type not in _RUBY):
         return None
     qualified, owner = _belongs(node, name, place)
     said = text_of(node)
     ending = body_of(body, is_method=bool(owner))
-    if any(child.type == "field_initializer_list" for child in children(node)):
-        ending = "real"  # a constructor of C++ may have all it does before its body
     if ending in ("constant", "nothing", "empty") and comment_says_todo(said):
         ending = "todo"
+    elif ending in ("nothing", "empty") and any(
+        child.type == "field_initializer_list" for child in children(node)
+    ):
+        ending = "real"  # a constructor of C++ may have all it does before its body
     head = said[: len(said) - len(text_of(body))] if body is not None else said
     inputs = _inputs(node)
     return Function(
@@ -335,6 +339,10 @@ def _name(node: Node) -> str:
         return ""
     if parent.type == "export_statement":
         return "default"
+    if node.type in ("block", "do_block"):
+        said, given = map(parent.child_by_field_name, ("method", "arguments"))
+        makes = said is not None and text_of(said) == "define_method" and given is not None
+        return text_of(children(given)[0]).strip(":\"'") if makes and children(given) else ""
     target = {
         "variable_declarator": "name",
         "assignment_expression": "left",
@@ -383,7 +391,8 @@ def _made(node: Node) -> Iterator[str]:
         yield text_of(new).lstrip(":")
     elif said is not None and arguments is not None and text_of(said) in _MAKES:
         words = [text_of(one).strip(":\"'") for one in children(arguments)]
-        yield from words if text_of(said).startswith("attr") else words[:1]
+        if node.child_by_field_name("block") is None:  # which is read as a function
+            yield from words if text_of(said).startswith("attr") else words[:1]
 
 
 def _first_error(root: Node) -> int:

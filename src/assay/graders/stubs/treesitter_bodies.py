@@ -11,9 +11,11 @@ from assay.graders.stubs import Body, Ending, body_with, is_for_subclasses, says
 _BLOCKS = frozenset(
     {
         *("statement_block", "block", "compound_statement", "constructor_body", "statement_list"),
-        *("body_statement", "unsafe_block", "expression_list", "parenthesized_expression"),
+        *("body_statement", "block_body", "unsafe_block", "expression_list"),
+        "parenthesized_expression",
     }
 )
+_VALUES = frozenset({"block", "block_body", "body_statement", "method"})
 _EFFECTS = re.compile(
     r"call|invocation|await|yield|new_expression|assignment|update|creation|macro|postfix|inc_|dec_"
     r"|send|throw|delete|go_statement|defer|method|command"
@@ -119,7 +121,7 @@ def _one(node: Node, depth: int) -> Ending:  # noqa: PLR0911 - a table of statem
     if not _pure(node):
         return "real"
     # The last expression of a block is its value in Rust and Ruby, and nothing elsewhere.
-    is_value = node.parent is not None and node.parent.type in ("block", "body_statement", "method")
+    is_value = node.parent is not None and node.parent.type in _VALUES
     if is_value and "declaration" not in kind and "statement" not in kind:
         return _returned(node)
     return "falls" if "statement" in kind or "declaration" in kind or _is_value(node) else "real"
