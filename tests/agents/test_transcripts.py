@@ -542,7 +542,8 @@ def test_fields_that_the_format_forbids_are_noted() -> None:
     [
         ("read", ["Read", "NotebookRead"]),
         ("write", ["Write", "Edit", "MultiEdit", "NotebookEdit", "write_file"]),
-        ("execute", ["Bash", "BashOutput", "run_shell_command"]),
+        ("write", ["str_replace_based_edit_tool", "replace_string_in_file", "replace_in_file"]),
+        ("execute", ["Bash", "BashOutput", "run_shell_command", "run_in_terminal"]),
         ("search", ["Glob", "Grep", "LS", "list_dir"]),
         ("fetch", ["WebFetch", "WebSearch"]),
         ("other", ["Task", "run_tests", "mcp__files__read", ""]),

@@ -61,6 +61,15 @@ OTHERS: dict[str, dict[str, list[str | tuple[str, str]]]] = {
                 "not impl",
             )
         ],
+        'package p\nfunc Add(a, b int) int { panic("TODO") }': [
+            "package p\nvar Add = func(a, b int) int { return a + b }",
+            ("package p\nvar Add = func(a, b int) int { return 0 }", "a constant"),
+            ("package p\nvar Add = 0", "is gone"),
+        ],
+        'package p\nfunc (s *S[T]) Put(x T) { panic("TODO") }': [
+            "package p\nfunc (s *S[T]) Put(x T) { s.xs = append(s.xs, x) }",
+            ("package p\nfunc (s *S[T]) Put(x T) {}", "has no body"),
+        ],
         "package p": [
             (
                 "package p\ntype I interface { M(x int) error }\nfunc (t T) isNode() {}\n"
@@ -122,6 +131,7 @@ OTHERS: dict[str, dict[str, list[str | tuple[str, str]]]] = {
         'int A::add(int a) { throw std::logic_error("not implemented"); }': [
             ("int A::add(int a) { return {}; }", "a constant")
         ],
+        "A::A(int a) { throw 1; }": ["A::A(int a) : a_(a) {}"],
         "int x;": [
             (
                 "class A : public B { A() {} virtual int m(int) = 0; ~A() {} void on(int) "
@@ -135,6 +145,12 @@ OTHERS: dict[str, dict[str, list[str | tuple[str, str]]]] = {
             "def add(a, b)\n  a + b\nend",
             ("def add(a, b)\n  0\nend", "a constant"),
             ("def add(a, b)\nend", "has no body"),
+        ],
+        "class A\n  def name(x)\n    raise NotImplementedError\n  end\nend": [
+            "class A\n  attr_reader :age, :name\nend",
+            "class A\n  define_method(:name) { |x| x + 1 }\nend",
+            "class A\n  alias name to_s\nend",
+            ("class A\n  attr_reader :names\n  puts :name\nend", "is gone"),
         ],
         "x = 1": ["class A\n  def initialize; end\n  def go(x)\n    x + 1\n  end\nend"],
     },
@@ -184,3 +200,12 @@ async def test_attack_an_untouched_stub_whose_words_sound_like_a_base_class(
         left = {file: source[file] + more[file] for file in files}
         found = reasons(await grade(tmp_path, left, source, files=files))
         assert all(why in found[file] and bool(why) == bool(found[file]) for file in files), found
+
+
+async def test_a_class_may_stand_before_two_colons(tmp_path: Path) -> None:
+    if not can_read("cpp"):
+        pytest.skip("needs the extra 'languages'")
+    source = {"a.cpp": "int A::add(int a) { throw 1; }"}
+    left = {"a.cpp": "int A::add(int a) { return a + n; }"}
+    assert (await grade(tmp_path, left, source, functions=["A::add"])).value == 1.0
+    assert (await grade(tmp_path, left, source, functions=["B::add"])).value == 0.0

@@ -83,6 +83,7 @@ def test_what_is_a_choice(answer: str, label: str) -> None:
             "Answer: B. Alternatively, C.",
             "Answer: B. C is also correct.",
         ),
+        *("B is true only if A is.", "The expected one is B if x > 0."),
         *("Answer: B as well as C", "Answer: B plus C", "Answer: B - C", "Answer: B, then C"),
         *("The answer is B if x > 0, otherwise C", r"\boxed{B \text{ or } C}", "(A) and (B)"),
         *("Option B is wrong", "B is the wrong answer", "The least likely answer is B"),
@@ -217,6 +218,20 @@ def test_no_answer_chooses_two(text: str) -> None:
         *("Answer: B; C is wrong", "My answer is (B), though (C) was tempting."),
         "Answer: B\n\nReasoning: Option A fails. Option C fails since x.",
         "<think>The answer is C.</think>\n\nB",
+        *("Answer: C. On second thought, B.", "Answer: C. No wait: B", "Answer: C... hmm, B."),
+        *(
+            "B\n\nA would be correct if x.",
+            "B since 7*2 = 14",
+            "7*2 = 14 \u2192 B",
+            "Only B holds.",
+        ),
+        *("The incorrect statement is B.", "The exception is B.", "In conclusion, B."),
+        *(
+            "The answer is... B.",
+            "The answer is <strong>B</strong>.",
+            "Response: B",
+            r"\boxed{\bf B}",
+        ),
         "Answer: ~~C~~ B",
     ],
 )

@@ -514,6 +514,9 @@ def test_attack_a_hedge_or_another_thing_counted_as_the_number(answer: str, expe
         ),
         *(
             (r"\textcolor{red}{5}", "5"),
+            (r"\color{blue}5", "5"),
+            (r"1\,000~\text{m}", "1000"),
+            ("0.999...", "1"),
             (r"\underline{5}", "5"),
             ("10~000", "10000"),
             ("five", "5"),
@@ -634,6 +637,13 @@ def test_any_text_is_read(text: str) -> None:
         ("The answer is more than 42", "42", None, 0.0),
         ("The answer is 42 times 3", "42", None, 0.0),
         ("42 is wrong", "42", None, 0.0),
+        (r"\boxed{x=5, \text{ where } x\in\mathbb{N}}", "5", None, 1.0),
+        (
+            r"\boxed{\begin{cases}x & \text{if } x>0\\ -x & \text{if } x\le 0\end{cases}}",
+            r"\begin{cases}x & x>0\\ -x & x\le 0\end{cases}",
+            None,
+            1.0,
+        ),
         (r"\boxed{12.5}", r"12.5\%", None, 1.0),
         (r"\boxed{84/2}", "42", "any", 1.0),
     ],

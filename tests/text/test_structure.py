@@ -38,6 +38,10 @@ JSON = st.recursive(
         ('he said "hi: {"a": 1}', {"a": 1}),
         ("first [1] then [2]", [2]),
         ('{"a": 1}, see [1].', {"a": 1}),
+        ('{"a": [1, 2, ], }', {"a": [1, 2]}),
+        ('{\n  // its name\n  "a": "//,}", /* , */\n}', {"a": "//,}"}),
+        ('```json\n{"a": "x\ny",}\n```', {"a": "x\ny"}),
+        ('So {"a": 1,} it is', {"a": 1}),
         ('<think>{"a": 2} and</think> so {"a": 1} <think>', {"a": 1}),
         ('{"a": "```"}', {"a": "```"}),
         ("[}] [1]", [1]),
@@ -82,6 +86,7 @@ def test_pick_among_fences_and_strict_without_prose() -> None:
     assert "several values" in parse_json("[1] or [2]", pick="only").error
     assert json_match("[1] <answer>[2]</answer> [3]", [2], extract="answer_tag") == 1.0
     assert parse_json("see [1]", strict=True).ok is False
+    assert parse_json("[1,]", strict=True).ok is False
     assert json_match("see [1]", [1], strict=True) == 0.0
     assert json_match(" [1] ", [1], strict=True) == 1.0
 

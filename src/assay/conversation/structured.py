@@ -17,9 +17,9 @@ the model quotes, or a thought, from being taken for its verdict:
 * An object that stands in what the model was shown is a quote. A model does not quote to the
   letter, so only letters, digits and braces are compared, and of those what they stand for.
 
-A thought is what stands between ``<think>`` and ``</think>``. Servers cut off the one or the other:
-everything before an end that has no beginning is a thought, and everything behind a beginning that
-has no end. So of text that a thought may reach into nothing is ever taken for the reply.
+A thought is what stands between ``<think>`` and ``</think>``, or the like of other models. Servers
+cut off either: all before an end without a beginning is a thought, and all behind a beginning
+without an end. So of text that a thought may reach into nothing is ever taken for the reply.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ Span: TypeAlias = tuple[int, int]
 _MOST_OBJECTS = 1_000
 _STEP = {"{": 1, "[": 1, "}": -1, "]": -1}
 _STRING_OR_BRACKET = re.compile(_STRING + r"|[{}\[\]]", re.DOTALL)
-_TAG = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
+_TAG = re.compile(r"(?i)(?:<|\[(?=/?think]))(/?)(?:seed:)?th(?:ink(?:ing)?|ought)\s*+[]>]")
 
 
 class UnfinishedError(ValueError):

@@ -262,6 +262,8 @@ class _Judgement:
         Its whole name goes before one that only ends so.
         """
         path, _, name = entry.rpartition("::")
+        if path and "." not in path:  # a class, as C++ and Rust write it
+            path, name = "", entry.replace("::", ".")
         places = [path] if path else list(dict.fromkeys([*self.expected, *self.left.sources()]))
         self.expected.add(entry)
         stubs = list(self._stubs(path, name))

@@ -92,7 +92,9 @@ class Simple:
         if self.program == "trap":
             return "".join(args[:1])
         if self.program not in (*_SHELLS, *_GIVEN_A_LINE):
-            return None
+            args = [] if self.program in _PRINTERS else _of_shell(args)
+            if not args:
+                return None
         for number, word in enumerate(args):
             if not word.startswith(("-", "+")):
                 break
@@ -136,6 +138,14 @@ class Simple:
     def path(self, word: str) -> str:
         """A word as a path from where the line began."""
         return posixpath.join(self.cwd, word) if self.cwd else word
+
+
+def _of_shell(words: list[str]) -> list[str]:
+    """The words of a shell that another program starts with a line: ``docker run x sh -c LINE``."""
+    for at, word in enumerate(words[:-2], 1):
+        if re.fullmatch(r"-\w*c", words[at]) and as_written(word).rpartition("/")[2] in _SHELLS:
+            return words[at:]
+    return []
 
 
 def _echo(args: list[str], fed: str | None) -> str:

@@ -24,10 +24,15 @@ from assay.graders.tool_arguments import (
 )
 from assay.graders.tool_effects import (
     Touch,
+    as_asked,
     command_line,
     does_nothing,
     ends_run,
+    gives_code,
     is_scratch,
+    line_of,
+    patched,
+    paths_of,
     possible_kinds,
     texts_in,
     touches,
@@ -123,10 +128,10 @@ def observed_calls(trace: Trace) -> list[ObservedCall]:
         if isinstance(step, AgentStep):
             for call in step.tool_calls:
                 waiting.setdefault(_key(level, call), deque()).append(len(found))
-                found.append(ObservedCall(call=call, open=True))
+                found.append(ObservedCall(call=as_asked(call), open=True))
         elif isinstance(step, ToolStep):
             seen = ObservedCall(
-                call=step.call,
+                call=as_asked(step.call),
                 denied=step.permission == "denied",
                 failed=step.error is not None or (step.result is not None and step.result.is_error),
                 open=step.result is None,
@@ -208,6 +213,8 @@ class CallMatching:
             return not self.idles(observed)
         if self._is_empty(observed.call):
             return False
+        if observed.kind in ("read", "write"):
+            return any(self._is_at(text, glob) for text in paths_of(observed.call))
         line = command_line(observed.call.arguments) if observed.kind == "execute" else ""
         return any(
             works_at(text, partial(self._is_at, glob=glob))
@@ -245,7 +252,8 @@ class CallMatching:
                 return True
             if any(self._may_be_at(word, glob) for word in self._words(observed.call.arguments)):
                 return True
-        if "execute" not in kinds:
+        # Of code without a path nobody knows whether it writes or only computes.
+        if "execute" not in kinds or (glob is None and gives_code(observed.call)):
             return False
         touched = self._touches(observed.call)
         if kind not in (None, "execute"):
@@ -259,15 +267,17 @@ class CallMatching:
         """What a call's shell line touches; read once, for it may be long."""
         known = self._touched.get(id(call))
         if known is None:
-            line = command_line(call.arguments)
+            line = line_of(call)
             self._left -= len(line) // 8
-            found = list(dict.fromkeys(touches(line)))
+            held = (Touch(path, frozenset({"write"})) for path in patched(line))
+            found = list(dict.fromkeys((*touches(line), *held)))
             known = self._touched[id(call)] = (call, found)
         return known[1]
 
     def _words(self, arguments: Mapping[str, Json]) -> Iterator[str]:
         for text in texts_in(arguments):
             yield text
+            yield from patched(text)
             for word in _BETWEEN_WORDS.split(text):
                 self._left -= 1
                 yield word

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import posixpath
 import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -51,8 +52,18 @@ _READERS = frozenset(
 _GREPS = frozenset({"grep", "egrep", "fgrep", "rg", "ag", "ack", "sed", "gsed", "perl"})
 _COPIERS = frozenset({"cp", "install", "rsync", "scp", "split"})
 _FETCHERS = frozenset(
-    {"curl", "wget", "ftp", "sftp", "ssh", "scp", "nc", "ncat", "telnet", "aria2c", "lynx", "w3m"}
+    {
+        *("curl", "wget", "ftp", "sftp", "ssh", "scp", "nc", "ncat", "telnet", "aria2c", "lynx"),
+        *("w3m", "http", "https", "socat", "svn", "gh", "npx", "dig", "nslookup", "ping"),
+    }
 )
+_INSTALLERS: Mapping[str, str] = {
+    "pip pip3 npm pnpm yarn cargo go uv poetry gem apt apt-get apk yum dnf brew conda mamba": "add "
+    "ci download get i install sync update upgrade",
+    "git": "clone fetch ls-remote pull push submodule",
+    "docker podman": "pull push",
+}
+"""Programs that fetch, and the words that ask for it."""
 _SEARCHERS = frozenset({"find", "fd", "grep", "egrep", "rg", "ag", "ack", "ls", "tree", "locate"})
 _INTERPRETERS = re.compile(r"(?:python|pypy|perl|ruby|node|php|deno|bun|lua|tclsh)[\d.]*")
 _SED_WRITES = re.compile(r"(?:^|[\s;/}\d$])w\s+([^\s;}]+)")
@@ -82,36 +93,12 @@ _GIT_WRITES = frozenset(
 _GIT_READS = frozenset({"diff", "show", "grep", "blame", "cat-file", "log"})
 _IDLE = frozenset(
     {
-        *(
-            ":",
-            "true",
-            "false",
-            "echo",
-            "printf",
-            "sleep",
-            "cd",
-            "pushd",
-            "popd",
-            "test",
-            "[",
-            "[[",
-        ),
+        *(":", "true", "false", "echo", "printf", "sleep", "cd", "pushd", "popd", "test", "[", "]"),
+        *("basename", "dirname", "expr", "logger", "yes", "declare", "local", "hash", "[[", "]]"),
         *("man", "info", "whatis", "whereis", "apropos", "help", "kill", "exit", "return", "exec"),
         *("wait", "export", "set", "unset", "type", "which", "alias", "umask", "clear", "history"),
         *("pwd", "date", "whoami", "hostname", "id", "uname", "let", "trap", "seq", "read", "tty"),
-        *(
-            "declare",
-            "local",
-            "hash",
-            "break",
-            "continue",
-            "command",
-            "builtin",
-            "fi",
-            "done",
-            "esac",
-        ),
-        *("for", "case", "in", "]", "]]"),
+        *("break", "continue", "command", "builtin", "fi", "done", "esac", "for", "case", "in"),
     }
 )
 _DRY: Mapping[str, str] = {
@@ -170,6 +157,14 @@ _SCRATCH = (*_NOTHING, "/tmp/", "/var/tmp/")  # noqa: S108 - words of a trace
 _OLD = frozenset({"old_string", "old_str", "old_text", "old", "search"})
 _NEW = frozenset({"new_string", "new_str", "new_text", "new", "replace"})
 _CONTENT = frozenset({"content", "contents", "text", "file_text", "data", "new_source", *_NEW})
+_CHANGED = _OLD | _CONTENT
+_TEXTS = frozenset({name.replace("_", "") for name in _CHANGED} | {"code", "codeedit", "diff"})
+_PATCHED = re.compile(
+    r"^(?:\*\*\* (?:(?:Add|Update|Delete) File|Move to): |rename to |(?:\+\+\+|---) (?:[ab]/)?)"
+    r"([^\t\n]+)",
+    re.MULTILINE,
+)
+_CODE_TOOLS = frozenset({"python", "ipython", "jupyter", "notebook", "code", "interpreter", "cell"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +175,14 @@ class Touch:
     path: str
     kinds: frozenset[str]
     deep: bool = False
+
+
+def as_asked(call: ToolCall) -> ToolCall:
+    """A call with the kind of work that was asked for: an editor that only shows a file reads."""
+    given = call.arguments
+    if call.kind == "write" and given.get("command") == "view" and not given.keys() & _CHANGED:
+        return replace(call, kind="read")
+    return call
 
 
 def possible_kinds(call: ToolCall, *, is_told: bool = True) -> frozenset[str]:
@@ -232,6 +235,29 @@ def texts_in(value: Json | Mapping[str, Json], *, names: bool = False) -> Iterat
             waiting.extend(cast("list[Json]", one))
 
 
+def patched(text: str) -> Iterator[str]:
+    """The paths that a patch names, where a text is one."""
+    return (found[1].strip() for found in _PATCHED.finditer(text))
+
+
+def paths_of(call: ToolCall) -> Iterator[str]:
+    """What a demand takes for the paths of a read or write: no text of it, but those of a patch."""
+    waiting: list[tuple[str, object]] = [("", call.arguments)]
+    is_patch = bool(_name_words(call.name) & {"patch", "diff"})
+    while waiting:
+        name, one = waiting.pop()
+        if isinstance(one, str):
+            if is_patch:
+                yield from patched(one)
+            if name not in _TEXTS:
+                yield one
+        elif isinstance(one, Mapping):
+            fields = cast("Mapping[str, Json]", one).items()
+            waiting += [(re.sub(r"[\W_]", "", key.lower()), value) for key, value in fields]
+        elif isinstance(one, list):
+            waiting += [(name, value) for value in cast("list[Json]", one)]
+
+
 def _kinds_named(name: str) -> frozenset[str]:
     return frozenset(_KIND_OF_VERB[word] for word in _name_words(name) if word in _KIND_OF_VERB)
 
@@ -258,6 +284,22 @@ def command_line(arguments: Mapping[str, Json]) -> str:
     return ""
 
 
+def line_of(call: ToolCall) -> str:
+    """The shell line that a call comes to, to a ban: code is what its interpreter is given."""
+    if line := command_line(call.arguments):
+        return line
+    is_code = gives_code(call)
+    texts = [text for text in call.arguments.values() if isinstance(text, str)]
+    return "\n".join(f"python3 -c {shlex.quote(text)}" if is_code else text for text in texts)
+
+
+def gives_code(call: ToolCall) -> bool:
+    """Whether a tool is for code, and not for a line of a shell."""
+    return bool(_name_words(call.raw_name or call.name) & _CODE_TOOLS) and not command_line(
+        call.arguments
+    )
+
+
 def touches(line: str) -> Iterator[Touch]:
     """The paths that a shell line names, and what it does there; fetching touches ``""``."""
     for each in simple_commands(line):
@@ -281,11 +323,16 @@ def touches(line: str) -> Iterator[Touch]:
 
 
 def _kinds_of_program(command: Simple) -> frozenset[str]:
-    program, found = command.program, set[str]()
-    args = command.words[1:]
-    if program in _FETCHERS or (program == "git" and {"clone", "fetch", "pull"} & set(args[:3])):
+    found = set[str]()
+    program, args = _run_as(command)
+    asks = next((w for names, w in _INSTALLERS.items() if program in names.split()), "").split()
+    asked = [word for word in args if not word.startswith("-")][:2]
+    if asked[:1] not in (["run"], ["test"]) and set(asks) & set(asked):
         found.add("fetch")
-    if program in ("pip", "pip3", "npm", "cargo", "go") and {"install", "download"} & set(args):
+    code = _code_of(program, args, args[:1], command.fed) or ""
+    calls_out = "://" in code and not only_reads(code)
+    opens = any(path.startswith("/dev/tcp/") for path in (*command.into, *command.out_of))
+    if program in _FETCHERS or opens or calls_out:
         found.add("fetch")
     if program in _SEARCHERS:
         found.add("search")
@@ -570,7 +617,7 @@ def _is_idle(command: Simple) -> bool:
         return True
     named = [word for word in args if not word.startswith("-")]
     if program in ("grep", "egrep", "fgrep", "sed", "rg"):
-        named = named[1:] or ["."]
+        named = named[1:] or ["."][: command.fed is None]
     if program in _READERS or program in _GREPS:
         sources = [*named, *command.out_of]
         return all(word.startswith(_NOTHING) or word.isdigit() for word in sources)
@@ -580,7 +627,7 @@ def _is_idle(command: Simple) -> bool:
         code = "".join(args[1:2]) if args[:1] in (["-c"], ["-e"]) else command.fed
         return code is not None and bool(args[:1] != [] or code) and _is_idle_code(program, code)
     # What a shell is given as a line is looked at by itself.
-    return command.code is not None or program == "eval" or any(map(_is_line, args))
+    return command.code is not None or program == "eval"
 
 
 def _run_as(command: Simple) -> tuple[str, list[str]]:
@@ -628,10 +675,6 @@ def _is_constant(statement: ast.stmt) -> bool:
             return is_print and all(isinstance(one, ast.Constant) for one in value.args)
         return isinstance(value, ast.Constant)
     return isinstance(statement, ast.Pass)
-
-
-def _is_line(word: str) -> bool:
-    return re.fullmatch(r"-\w*c", word) is not None
 
 
 def is_scratch(call: ToolCall, roots: Sequence[str]) -> bool:

@@ -135,7 +135,7 @@ _ANSWERS = (
     r"answers?(?:\ to\ (?:this|the)\ (?:question|problem)|\ here)?|\bans\b\.?"
     r"|(?:choice|option|letter|(?:correct|right|best)\ one)(?:\ here)?"
     r"(?=[*_\"']{0,3}\s?(?:[:=]|is\b|was\b|\w{2,7}\ be\b))"
-    r"|guess|(?:choose|chose|pick|select)(?:\ option)?"
+    r"|guess|(?:choose|chose|choosing|pick|select)(?:\ option)?"
     r"|respuesta(?:\ correcta)?|r\u00e9ponse|antwort|risposta(?:\ corretta)?|resposta(?:\ correta)?"
     r"|antwoord|odpowied\u017a|\bsvar|jawaban|cevap|\u0111\u00e1p\ \u00e1n"
     r"|\u043e\u0442\u0432\u0435\u0442|\u7b54\u6848|\u6b63\u786e\u7b54\u6848|\u9009\u62e9?|\u6b63\u89e3|\u7b54\u3048"
@@ -159,6 +159,11 @@ _RIGHT = (
     r"(?:correct|right|true|most\ (?:plausible|likely)|the\ (?!wrong|incorrect|false|worst|least)"
     r"(?:(?:most\ )?\w{1,12}\ )?(?:answer|choice|option|one))\b"
 )
+_TITLES = (
+    "correct|correction|elimination|final|solution|result|response|output|prediction|label"
+    "|decision|conclusion|verdict"
+)
+_TURNS = r"actually|rather|sorry|scratch\sthat|second\sthought|I\smean|edit|hmm+"
 _IT_IS = re.compile(r"\b(?:it|that|this)(?:['\u2019]s|\ is)\s(?P<text>[^\n]{1,200})", re.IGNORECASE)
 _BEFORE = (
     r"(?:[ \t]{0,8}(?:(?:\#{1,6}|[-*>\u2022\u2705\u2714\u2192]|=>|\U0001f449|[0-9]\.)\ |<b>|__?))?"
@@ -166,7 +171,7 @@ _BEFORE = (
 )
 """What may stand before a label on its line."""
 _SIGNS = r"(?:\s?(?:[\u2705\u2714]\ufe0f?|</b>|__?))?"
-_DRESS = r"\\(?:text|mathrm|mathbf)(?:bf|rm|it|sf)?\s?\{"
+_DRESS = r"\\(?:(?:text|mathrm|mathbf)(?:bf|rm|it|sf)?\s?\{|(?:bf|rm|it)\s)"
 
 
 @functools.lru_cache(maxsize=128)
@@ -178,7 +183,7 @@ def _patterns(labels: tuple[str, ...]) -> _Patterns:
     capital = f"(?:{capital})"
     article = "|".join(name for name in ("a", "i") if name in labels)
     opening, closing = r"(?:\\\(|[*_(\[{\"'`$ \u3010]){0,6}", r"[*_)\]}\"'`$\u3011]{0,6}+"
-    ended = r"(?!'?\w|[.:/\u2013-]\d|[\u0300-\u036f])"
+    ended = r"(?!'?[^\W_]|_[^\W_]|[.:/\u2013-]\d|[\u0300-\u036f])"
     one = rf"{opening}(?<!\w){label}{ended}{closing}"
     marked = rf"{opening}(?<!\w){capital}{ended}{closing}"
     elsewhere = r"(?!\ (?:is|was|isn|wasn|can|does|would|has|fails)\b)"
@@ -205,26 +210,34 @@ def _patterns(labels: tuple[str, ...]) -> _Patterns:
             rf"(?:(?<![A-Za-z])(?:{_ANSWERS})[*_\"'\u3011]{{0,3}}(?:\s?(?:{_IS})"
             rf"{_SURELY}?)?(?:\s(?:option|choice|letter|la|(?:a\ )?letra))?"
             rf"\s?(?:[-=]>|[:=\u2192\u21d2\u2014\u2013-])?[*_]{{0,3}}\s{{0,3}}"
-            rf"|\\f?box(?:ed)?\{{\s?(?:{_DRESS})?|<(?:final_?)?(?:answer|choice)>\s{{0,3}})"
+            rf"(?:\u2026|\.\.\.|<(?:b|strong|em)>)?\s?"
+            rf"|\\f?box(?:ed)?\{{\s?(?:{_DRESS})?|<(?:final_?)?(?:answer|choice|response)>\s{{0,3}})"
             rf"(?P<said>{one}{more}){no_article}"
         ),
         # after a title, as in "Correct: B"
         (
-            rf"\b(?:correct|correction|elimination|final|solution|result|conclusion|verdict)[*_]{{0,3}}\s?[:=][*_]{{0,3}}\s{{0,3}}"
+            rf"\b(?:{_TITLES})[*_]{{0,3}}\s?[:=][*_]{{0,3}}\s{{0,3}}"
             rf"(?P<titled>{marked}{more}){no_article}"
         ),
         # It must be B; I go with B; I think B; so, B; not A but B
         (
-            rf"(?:\b(?:it|that|this)(?:['\u2019]s|\s(?:{_CERTAIN})){_SURELY}?|^(?:must|has\sto)\sbe|\b(?:option|choice|letter)(?=\s{marked}(?!:))|\b(?:go|going|went)\swith"
-            rf"|^(?:definitely|certainly|clearly|probably|most\slikely|surely)|\bleaves"
-            rf"|\b(?:no[,:.]|(?:actually|rather|sorry|scratch\sthat)[,:.]?)(?:\smaybe|\sperhaps)?"
+            rf"(?:\b(?:it|that|this)(?:['\u2019]s|\s(?:{_CERTAIN})){_SURELY}?|^(?:must|has\sto)\sbe"
+            rf"|\b(?:option|choice|letter)(?=\s{marked}(?!:))|\b(?:go|going|went)\swith"
+            rf"|^(?:definitely|certainly|clearly|probably|most\slikely|surely|in\sconclusion,)"
+            rf"|\b(?:leaves|gives|corresponds\sto|(?:exception|odd\sone\sout|key)\sis)|\u2192"
+            rf"|\b(?:(?:(?:in)?correct|true|false|wrong)\s)?statement\sis"
+            rf"|\b(?:no(?:\swait)?[,:.]|(?:{_TURNS})[,:.]?)(?:\smaybe|\sperhaps)?"
             rf"|\bI(?:['\u2019]d|\swould)?\s(?:say|think|believe|guess)"
             rf"|\b(?:therefore|thus|hence|so)[,:]?"
             rf"|(?:\bnot|n['\u2019]t)\s{marked},?\ but(?:\srather)?)"
             rf"\s(?P<told>{marked}{more}){ends}"
         ),
         # B is correct
-        rf"(?<![\w'])(?P<held>{marked}{more})\s(?:{_HOLDS}{_RIGHT}|it\sis\b)",
+        (
+            rf"(?<![\w'])(?P<held>{marked}{more})\s(?:{_HOLDS}{_RIGHT}|it\sis\b)"
+            r"(?!,?\s(?:only\ )?(?:if|when)\b)"
+        ),
+        rf"\bonly\s(?:option\s)?(?P<lone>{marked})\s[a-z]{{3,9}}s\b",
     ]
     return _Patterns(
         stated=re.compile("|".join(stated), flags),
@@ -235,7 +248,8 @@ def _patterns(labels: tuple[str, ...]) -> _Patterns:
         listed=re.compile(
             rf"^{_BEFORE}[*_]{{0,3}}(?:(?:option\ |choice\ )?"
             rf"(?P<labels>{label})[*_]{{0,3}}(?:[).:](?!\d)|\ [(](?!{label}\)))"
-            rf"|(?P<capital>{capital})(?:[,;!](?!\ ?{label}\b)|\ [\u2013\u2014-]\ (?!{label}\b)))",
+            rf"|(?P<capital>{capital})(?:[,;!](?!\ ?{label}\b)|\ (?:since|because)\b"
+            rf"|\ [\u2013\u2014-]\ (?!{label}\b)))",
             flags,
         ),
         marked=re.compile(
@@ -276,17 +290,21 @@ _REST = re.compile(
 )
 """What goes on with a statement: to the end of the sentence, or to its reasons or a denial."""
 _TAKEN_BACK = re.compile(
-    r"\b(?:wait|actually|no|not|correction|wrong|incorrect|mistaken?|sorry|instead|rather)\b"
+    r"\b(?:wait|actually|no|not|correction|wrong|incorrect|mistaken?|sorry|instead|rather|scratch"
+    r"|second\ thought|I\ mean|edit|hmm+)\b"
     r"|n['\u2019]t\b",
     re.IGNORECASE,
 )
+_WIDE_SPACES = re.compile(r"(?<=\S) {2,}")
 _WIDE = re.compile("[\uff01-\uff5e\u3002]")
 _CJK = "[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
 _BETWEEN_SCRIPTS = re.compile(rf"(?<={_CJK})(?=[A-Za-z0-9(])|(?<=[A-Za-z0-9)])(?={_CJK})")
 
 
 def _narrow(text: str) -> str:
-    """Full-width characters as ASCII has them, and labels apart from words without spaces."""
+    """Full-width characters as ASCII has them, labels apart from words, single spaces."""
+    if "  " in text:
+        text = _WIDE_SPACES.sub(" ", text)
     if text.isascii():
         return text
     text = _WIDE.sub(lambda wide: "." if wide[0] == "\u3002" else chr(ord(wide[0]) - 0xFEE0), text)

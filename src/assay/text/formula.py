@@ -93,6 +93,8 @@ def _repeating(match: re.Match[str]) -> str:
     whole, digits, again = match.groups()
     value = Fraction(int(whole or "0") * 10 ** len(digits) + int(digits or "0"), 10 ** len(digits))
     value += Fraction(int(again), (10 ** len(again) - 1) * 10 ** len(digits))
+    if value.denominator == 1:
+        return str(value.numerator)
     return rf"\frac{{{value.numerator}}}{{{value.denominator}}}"
 
 
@@ -132,6 +134,7 @@ _SPELLINGS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], 
         (r",(?:\\[,;: ]|~)+", ", "),
         (rf"\\(?:[dtcs]|nice)frac{_END}", r"\\frac"),
         (rf"\\(?:text)?color\s*\{{(?!white)\w+\}}\s*\{{{_INSIDE}\}}", r"\1"),
+        (r"\\color\s*\{(?!white)\w+\}", ""),
         (r"(?i)^(?:\\text\s*\{)?\s*all\ real\ numbers\s*\}?$", r"\\mathbb{R}"),
         (r"(?i)^(?:\\text\s*\{)?\s*does\ not\ exist\s*\}?$", "DNE"),
         (r"(?<=[0-9)}])\s+and\s+(?=[-0-9(\\])", ", "),
@@ -141,8 +144,8 @@ _SPELLINGS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], 
         (r"^\s*\\(?:text|mathrm)\s*\{[^{}]*\}\s*=", ""),
         (r"(^|[=(,])\s*\+\s*(?=[0-9]|\\infty)", r"\1"),
         (r"([0-9)}])\s+(?=i(?![A-Za-z]))", r"\1"),
-        (r"([0-9]{0,18})\.([0-9]{0,18})\(([0-9]{1,18})\)", _repeating),
-        (r"([0-9]{0,18})\.([0-9]{0,9}?)([0-9])\3{2,18}(?:\\l?dots|\.\.\.)", _repeating),
+        (r"(?<![\w.])([0-9]{0,18})\.([0-9]{0,18})\(([0-9]{1,18})\)$", _repeating),
+        (r"([0-9]{0,18})\.([0-9]{0,9}?)([0-9])\3{2,18}(?:\\l?dots|\.{2,3})", _repeating),
         (r"\\frac\s*([0-9a-z])\s*([0-9a-z])", r"\\frac{\1}{\2}"),
         (r"\\frac\s*([0-9a-z])\s*\{", r"\\frac{\1}{"),
         (r"\\frac\s*\{([^{}]*)\}\s*([0-9a-z])", r"\\frac{\1}{\2}"),
@@ -295,7 +298,7 @@ def split_unit(text: str) -> tuple[str, frozenset[str]]:
         or re.fullmatch(r"[-+0-9.,\s]+(?:\\frac\{[0-9]+\}\{[0-9]+\})?\s+", rest[: bare.start(1)])
     ):
         rest = rest[: bare.start()] + take(bare)
-    return rest.strip(), frozenset(units)
+    return rest.strip().removesuffix("\\").strip(), frozenset(units)
 
 
 _MACRO = re.compile(rf"\\(?!(?:{_GREEK.replace(' pi', '').replace(' ', '|')}){_END})[A-Za-z]+")
@@ -412,7 +415,10 @@ def left_to_do(text: str, wanted: str, form: Form | None) -> str:
     return ""
 
 
-_LEFT_OPEN = re.compile(rf",[^,]*\\in{_END}|(?:\\(?:cdot|times){_END}|[-+*/])\s*$|\S\s*\\sim{_END}")
+_LEFT_OPEN = re.compile(
+    rf"[0-9)}}]\s*([a-z])(?![A-Za-z])[^,]{{0,80}},[^,]{{0,80}}\1\s*\\in{_END}"
+    rf"|(?:\\(?:cdot|times){_END}|[-+*/])\s*$|\S\s*\\sim{_END}"
+)
 """A parameter of any value, an operation without its second number, a range."""
 _DEGREES = re.compile(r"\^\{\\circ\}")
 

@@ -23,6 +23,9 @@ _FENCE = re.compile(r"^[ \t]{0,3}```[ \t]*([\w+-]{0,20})[ \t]*$", re.MULTILINE)
 _BRACKET = re.compile(r"[\[\]{}]")
 # A string that is never closed takes the rest: each retried from its own quote is quadratic.
 _BRACKET_OUTSIDE_STRINGS = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|([\[\]{}])', re.DOTALL)
+_STRING = r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)'
+_COMMENT = re.compile(rf"({_STRING})|//[^\n]*|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)", re.DOTALL)
+_LAST_COMMA = re.compile(rf"({_STRING})|,(?=\s*+[\]}}])", re.DOTALL)
 _CLOSES = {"]": "[", "}": "{"}
 
 
@@ -50,8 +53,9 @@ def parse_json(text: object, *, strict: bool = False, pick: Pick | None = None) 
     Looks at the whole text; if that is not JSON, at its code fences (those marked ``json``, else
     those without a mark); if there are none, at the object or list in its prose.
 
-    Refused: duplicate keys, ``NaN`` and ``Infinity`` (also ``1e999``), integers of more digits
-    than Python reads (4,300), and more than `MAX_DEPTH` levels.
+    Forgiven, unless ``strict``: commas before a closing bracket, comments, and line breaks in
+    strings. Refused: duplicate keys, ``NaN`` and ``Infinity`` (also ``1e999``), integers of more
+    digits than Python reads (4,300), and more than `MAX_DEPTH` levels.
 
     Args:
         text: What the model said.
@@ -65,12 +69,12 @@ def parse_json(text: object, *, strict: bool = False, pick: Pick | None = None) 
     check_pick(pick)
     answer = as_text(text)
     whole = _read(answer)
-    if whole.ok or strict:
+    if strict or (whole := _mended(answer, whole)).ok:
         return whole
     answer = after_thought(answer)
     fences = _fences(answer)
     if fences:
-        read = [_read(fence) for fence in (fences if pick else fences[-1:])]
+        read = [_mended(fence, _read(fence)) for fence in (fences if pick else fences[-1:])]
         return choose(read, pick or "last", key=_canonical) or ParsedJson(
             None, "the answer holds several code fences that differ"
         )
@@ -82,12 +86,21 @@ def _canonical(parsed: ParsedJson) -> str:
     return parsed.error or json.dumps(parsed.value, sort_keys=True)
 
 
-def _read(text: str) -> ParsedJson:
+def _mended(text: str, read: ParsedJson) -> ParsedJson:
+    """What is read, or else what is without comments and commas that nothing follows."""
+    if read.ok or not text.lstrip().startswith(("{", "[")):
+        return read
+    bare = _COMMENT.sub(lambda part: part[1] or " ", text)
+    mended = _read(_LAST_COMMA.sub(lambda part: part[1] or "", bare), line_breaks=True)
+    return mended if mended.ok else read
+
+
+def _read(text: str, *, line_breaks: bool = False) -> ParsedJson:
     text = text.strip().removeprefix("\ufeff")
     if not text:
         return ParsedJson(None, "the answer is empty")
     try:
-        return ParsedJson(decode_json(text, max_depth=MAX_DEPTH))
+        return ParsedJson(decode_json(text, max_depth=MAX_DEPTH, line_breaks=line_breaks))
     except NotJsonError as error:
         if error.kind == "syntax":
             where = f"line {error.line}, column {error.column}"
@@ -124,7 +137,8 @@ def _in_prose(text: str, pick: Pick) -> ParsedJson | None:
     for brackets in (_BRACKET, _BRACKET_OUTSIDE_STRINGS):
         spans = list(_balanced(text, brackets))
         tried = spans[:_TRIED_SPANS] if pick == "first" else spans[-_TRIED_SPANS:]
-        read = [parsed for parsed in map(_read, tried) if parsed.ok]
+        every = (_mended(span, _read(span)) for span in tried)
+        read = [parsed for parsed in every if parsed.ok]
         if any(isinstance(parsed.value, dict) for parsed in read):
             read = [parsed for parsed in read if not _is_citation(parsed.value)]
         if read:

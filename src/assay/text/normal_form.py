@@ -154,6 +154,7 @@ _LOOKALIKES = str.maketrans(
         **dict.fromkeys("\u00a1\u00bf", " "),  # what begins with them ends with ! or ?
         **dict.fromkeys("\u201c\u201d\u201e\u201f\u00ab\u00bb\uff02\u300c\u300d\u300e\u300f", '"'),
         "\u2026": "...",
+        "\u0964": ". ",
         "\u3002": ". ",  # the full stop of Chinese and Japanese needs no space after it
         "\uff0e": ".",
         **dict.fromkeys("\uff0c\u3001\u060c", ", "),

@@ -63,9 +63,14 @@ _SPACED = re.compile(
 )
 _IN_LATEX = re.compile(r"(?<=[0-9])(?:\\[,;]|\{,\})(?=[0-9]{3}(?![0-9]))")
 _EUROPEAN = re.compile(
-    r"(?<![\w.,])[0-9]{1,3}(?:(?:\.[0-9]{3}){1,9}+,[0-9]{1,9}+|(?:\.[0-9]{3}){2,9}+)(?![\w]|[.,][0-9])"
+    r"(?<![\w.,])[0-9]{1,3}(?:(?:\.[0-9]{3}){1,9}+,[0-9]{1,9}+|(?:\.[0-9]{3}){2,9}+)"
+    r"(?![\w]|[.,][0-9])"
+    r"|(?<![\w.,])[0-9]{1,3}(?:[ \u00a0]?[0-9]{3}){0,9}+,[0-9]{2}"
+    r"(?=[ \u00a0]?(?:\u20ac|EUR\b|PLN\b|z\u0142|kr\b))"
+    r"|(?<=\u20ac)[0-9]{1,9}+,[0-9]{2}(?![\w]|[.,][0-9])"
 )
-"""What can only be points between thousands: two or more of them, or a comma behind."""
+"""What can only be a decimal comma, or points between thousands: several, or a comma behind."""
+_INDIAN = re.compile(r"(?<![\w.,])[0-9]{1,2}(?:,[0-9]{2}){1,9},[0-9]{3}(?![\w]|,[0-9])")
 _SCALES = {
     "hundred": 10**2,
     "thousand": 10**3,
@@ -237,8 +242,9 @@ def _plain(text: str) -> str:
         text = _SPACED.sub(_joined, text)
     if "\\" in text or "{" in text:
         text = _IN_LATEX.sub(",", text)
-    if "." in text:
+    if "." in text or "," in text:
         text = _EUROPEAN.sub(_in_english, text)
+        text = _INDIAN.sub(lambda number: number[0].replace(",", ""), text)
     if "inus" in text or "egative" in text:  # "minus 42" is not 42; "50 minus 8" stays two numbers
         text = _MINUS.sub("-", text)
     return text
@@ -257,7 +263,7 @@ def _joined(match: re.Match[str]) -> str:
 
 
 def _in_english(match: re.Match[str]) -> str:
-    return match[0].replace(".", "").replace(",", ".")
+    return re.sub(r"[. \u00a0]", "", match[0]).replace(",", ".")
 
 
 def _found(match: re.Match[str]) -> Number:

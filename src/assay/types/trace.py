@@ -16,15 +16,21 @@ Source = Literal["user", "agent", "tool", "task", "subagent", "system"]
 ToolKind = Literal["read", "write", "execute", "search", "fetch", "other"]
 
 _KINDS: Mapping[ToolKind, str] = {
-    "read": "read notebookread readfile viewfile openfile cat view readmanyfiles",
+    "read": "read notebookread readfile viewfile openfile cat view readmanyfiles "
+    "readfiles readtextfile getfilecontents fsread",
     "write": "write edit multiedit notebookedit writefile writetofile createfile editfile "
-    "applypatch patch replace strreplace strreplaceeditor insertcontent deletefile applydiff",
+    "applypatch patch replace strreplace strreplaceeditor insertcontent deletefile applydiff "
+    "strreplacebasededittool replaceinfile replacestringinfile inserteditintofile searchreplace "
+    "editblock editnotebook fswrite savefile movefile renamefile createdirectory",
     "execute": "shell exec execute executebash executecommand execcommand runcommand "
     "runshellcommand runterminalcmd terminal python ipython executepython runpython "
-    "executeipythoncell localshell localshellcall",
+    "executeipythoncell localshell localshellcall "
+    "runinterminal executecode runcode codeexecution codeinterpreter pythonrepl containerexec",
     "search": "glob grep ls search searchfiles searchfilecontent codebasesearch filesearch "
-    "grepsearch find findfiles listdir listdirectory listfiles ripgrep",
-    "fetch": "fetch httprequest browse browser openurl curl googlewebsearch fetchurl",
+    "grepsearch find findfiles listdir listdirectory listfiles ripgrep "
+    "globfilesearch findfile searchfile searchdir searchcode semanticsearch directorytree",
+    "fetch": "fetch httprequest browse browser openurl curl googlewebsearch fetchurl "
+    "fetchwebpage urlfetch readurlcontent searchweb googlesearch tavilysearch bravewebsearch",
 }
 _BY_NAME: Mapping[str, ToolKind] = {
     name: kind for kind, names in _KINDS.items() for name in names.split()

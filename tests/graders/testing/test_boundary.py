@@ -272,19 +272,22 @@ TWINS: dict[str, tuple[str, str, str]] = {
         "import numpy as np\nfrom dataclasses import dataclass\n@dataclass\nclass Item:\n    name: str\n    price: int\n"
         "class Cart:\n    done = True\n    def __init__(self): self.items, self.cache = (Item('a', 5),), {1: 1}\n"
         "    def count(self): return 3\n    @property\n    def one(self): return self.cache[1]\n"
-        "def split(xs): return {'low': [x for x in xs if x < 2], 'high': []}\ndef kept(): return '.'\n",
+        "def split(xs): return {'low': [x for x in xs if x < 2], 'high': []}\ndef kept(): return '.'\n"
+        "def tidy(place): place.write_text(place.read_text().strip())\n",
         "import numpy as np\nimport pathlib, threading, time\nfrom dataclasses import dataclass\n@dataclass\nclass Item:\n    name: str\n    price: int\n"
         "class Cart:\n    def __init__(self):\n        self.n, self.cache = 0, {}\n        threading.Thread(target=self.run, daemon=True).start()\n"
         "    def run(self):\n        while self.n < 3:\n            time.sleep(.02)\n            self.n += 1\n"
         "    @property\n    def items(self): return tuple([Item('a', 5)])\n    @property\n    def done(self): return self.n > 2\n"
         "    def count(self): return self.n\n    @property\n    def one(self): return self.cache.setdefault(1, 1)\n"
-        "def split(xs): return {'low': np.array([x for x in xs if x < 2]), 'high': np.array([])}\ndef kept(): return str(pathlib.Path('.').absolute())\n",
+        "def split(xs): return {'low': np.array([x for x in xs if x < 2]), 'high': np.array([])}\ndef kept(): return str(pathlib.Path('.').absolute())\n"
+        "def tidy(place):\n    with open(place, 'r+') as file:\n        text = file.read()\n        file.seek(0)\n        file.truncate()\n        file.write(text.strip())\n",
         "import kit, pathlib, time\ndef test_wait():\n    cart = kit.Cart()\n    while not cart.done: time.sleep(.005)\n    assert cart.done\n"
         "def test_count():\n    cart = kit.Cart()\n    while cart.count() < 3: time.sleep(.005)\n    assert cart.count() == 3\n"
         "def test_items():\n    cart = kit.Cart()\n    assert cart.items[0].name == 'a'\n    assert cart.items[0].price == 5\n"
         "def test_cache():\n    cart = kit.Cart()\n    assert len(cart.cache) < 2\n    assert cart.one == 1\n    assert cart.cache == {1: 1}\n"
         "def test_split():\n    found = kit.split([1, 2])\n    assert list(found['low']) == [1] and len(found['high']) == 0\n"
-        "def test_file(): assert (pathlib.Path(kit.kept()) / __file__).exists() and 'kit' in open('test_0.py').read() + 'kit'\n",
+        "def test_file(tmp_path):\n    place = tmp_path / 'a'\n    for text in ('x', 'y'):\n        place.write_text(f' {text} ')\n        assert place.read_text() == f' {text} '\n"
+        "        kit.tidy(place)\n        assert place.read_text() == text and (pathlib.Path(kit.kept()) / __file__).exists()\n",
     ),
     "a partial function and a decorator of its own": (
         "def double(n): return 2 * n\ndef noted(f): return f\n",
@@ -301,6 +304,100 @@ TWINS: dict[str, tuple[str, str, str]] = {
         "from kit import V\ndef test_less(): assert V('1.2') < V('1.10') and not V('1.10') < V('1.2')\n"
         "def test_sorted(): assert sorted([V('1.10'), V('1.2')]) == [V('1.2'), V('1.10')]\n"
         "def test_most(): assert max(V('1.2'), V('2.0')) == V('2.0') and V('1.2') <= V('1.2')\n",
+    ),
+    "operators of which Python asks for another": (
+        "class Money:\n    def __init__(self, n): self.n = n\n    def __str__(self): return f'${self.n}'\n    def __int__(self): return self.n\n"
+        "    def __add__(self, o): return Money(self.n + o.n)\n    def __iadd__(self, o):\n        self.n += o.n\n        return self\n"
+        "    def __lt__(self, o): return self.n < o.n\nclass Bag:\n    def __init__(self, *all): self.all = all\n    def __len__(self): return len(self.all)\n"
+        "    def __getitem__(self, at): return self.all[at]\nclass Key:\n    def __init__(self, n): self.n = n\n",
+        "import dataclasses, functools\nfrom collections.abc import Sequence\n@functools.total_ordering\nclass Money:\n    def __init__(self, n): self.n = n\n"
+        "    def __repr__(self): return f'${self.n}'\n    def __index__(self): return self.n\n    def __add__(self, o): return Money(self.n + o.n)\n"
+        "    def __eq__(self, o): return self.n == o.n\n    def __lt__(self, o): return self.n < o.n\nclass Bag(Sequence):\n    def __init__(self, *all): self.all = all\n"
+        "    def __len__(self): return len(self.all)\n    def __bool__(self): return self.all != ()\n    def __getitem__(self, at): return self.all[at]\n"
+        "@dataclasses.dataclass(frozen=True)\nclass Key:\n    n: int\n",
+        "from kit import Bag, Key, Money\ndef test_text(): assert f'{Money(3)}' == str(Money(3)) == '$3'\ndef test_int(): assert int(Money(4)) == 4\n"
+        "def test_add():\n    money = Money(1)\n    money += Money(2)\n    assert str(money) == '$3'\n"
+        "def test_most(): assert str(max(Money(1), Money(5))) == '$5' and Money(2) > Money(1)\n"
+        "def test_bag(): assert Bag(1) and not Bag() and 2 in Bag(1, 2) and list(reversed(Bag(1, 2))) == [2, 1]\n"
+        "def test_key():\n    key = Key(1)\n    assert {key: 2}[key] == 2\n",
+    ),
+    "errors that say more, and of a library's within": (
+        "class Wrong(Exception): pass\ndef check(t):\n    if not t: raise Wrong('nothing')\n    return t\n",
+        "import json\nclass Wrong(Exception):\n    def __init__(self, said, details=()):\n        super().__init__(said)\n        self.said, self.details = said, [*details]\n"
+        "def check(t):\n    try: json.loads(t)\n    except json.JSONDecodeError as error:\n        if not t: raise Wrong('nothing') from error\n    return t\n",
+        "import kit, pytest\ndef test_wrong():\n    with pytest.raises(kit.Wrong, match='nothing'): kit.check('')\n    assert kit.check('a') == 'a'\n",
+    ),
+    "objects of its own that a test passes on": (
+        "def pairs(t): return [tuple(one.split('=')) for one in t.split()]\ndef text(of): return ' '.join(f'{k}={v}' for k, v in of)\n"
+        "def board(): return [0, 0, 0]\ndef play(b, at): b[at] += 1\ndef score(b): return sum(b)\n",
+        "from typing import NamedTuple\nclass Pair(NamedTuple):\n    index: str\n    count: str\n    def text(self): return f'{self.index}={self.count}'\n"
+        "class Board(list):\n    def play(self, at): self[at] += 1\n    def score(self): return sum(self)\n"
+        "def pairs(t): return [Pair(*one.split('=')) for one in t.split()]\ndef text(of): return ' '.join(one.text() for one in of)\n"
+        "def board(): return Board([0, 0, 0])\ndef play(b, at): b.play(at)\ndef score(b): return b.score()\n",
+        "import kit\ndef test_text(): assert kit.text(kit.pairs('a=1 b=2')) == 'a=1 b=2' and kit.pairs('a=1') == [('a', '1')]\n"
+        "def test_play():\n    b = kit.board()\n    kit.play(b, 1)\n    assert b == [0, 1, 0]\n    b[2] = 5\n    assert kit.score(b) == 6\n",
+    ),
+    "objects of Python's library that a test hands over": (
+        "def pick(of, rng): return of[int(rng.random() * len(of))]\ndef find(p, t): return [m.group() for m in p.finditer(t)]\n"
+        "def rows(db): return list(db.execute('select 1'))\ndef wait(event): return event.wait(5)\n",
+        "def pick(of, rng): return rng.choice(of)\ndef find(p, t): return p.findall(t)\n"
+        "def rows(db): return db.cursor().execute('select 1').fetchall()\ndef wait(event): return event.is_set()\n",
+        "import random, re, sqlite3, threading, kit\ndef test_pick(): assert {kit.pick('ab', random.Random(n)) for n in range(20)} == {'a', 'b'}\n"
+        "def test_find(): assert kit.find(re.compile('b+'), 'abbab') == ['bb', 'b']\n"
+        "def test_rows(): assert kit.rows(sqlite3.connect(':memory:', check_same_thread=False)) == [(1,)]\n"
+        "def test_wait():\n    event = threading.Event()\n    event.set()\n    assert kit.wait(event)\n",
+    ),
+    "marks on what a test hands over": (
+        "def names(node):\n    seen, left = [], [node]\n    while left:\n        one = left.pop()\n"
+        "        if one not in seen: seen.append(one); left += one.next\n    return [one.name for one in seen]\n",
+        "def names(node, found=()):\n    if getattr(node, '_seen', False): return []\n    node._seen = node.marked = True\n"
+        "    return [node.name, *(name for one in reversed(node.next) for name in names(one))]\n",
+        "import kit\nclass Node:\n    def __init__(self, name, *nodes): self.name, self.next = name, [*nodes]\n"
+        "def test_names():\n    last = Node('c')\n    assert kit.names(Node('a', last, Node('b', last))) == ['a', 'b', 'c']\n",
+    ),
+    "fields that are called as a method of all tuples": (
+        "class Word:\n    def __init__(self, text, count): self.text, self.count = text, count\ndef word(t): return Word(t, len(t))\n",
+        "from collections import namedtuple\nWord = namedtuple('Word', 'text count')\ndef word(t): return Word(t, len(t))\n",
+        "from kit import Word, word\ndef test_count(): assert word('abc').count == 3 and Word('a', 4).count == 4\n",
+    ),
+    "containers by their protocols alone": (
+        "def primes(n): return [2, 3, 5, 7][:n]\ndef heads(): return {'a': 1}\ndef vowels(t): return {*t} & {*'ae'}\ndef lines(t): return t.split()\n"
+        "def count(of): return len([*of])\n",
+        "from collections.abc import Mapping, Set\nclass Primes:\n    def __init__(self, n): self.n = n\n    def __len__(self): return self.n\n"
+        "    def __getitem__(self, at): return [2, 3, 5, 7][:self.n][at]\nclass Heads(Mapping):\n    def __len__(self): return 1\n    def __iter__(self): return iter('a')\n"
+        "    def __getitem__(self, key): return {'a': 1}[key]\nclass Vowels(Set):\n    def __init__(self, t): self.t = [c for c in 'ae' if c in t]\n"
+        "    def __len__(self): return len(self.t)\n    def __iter__(self): return iter(self.t)\n    def __contains__(self, c): return c in self.t\n"
+        "class Lines:\n    def __init__(self, t): self.t = t\n    def __iter__(self): yield from self.t.split()\n"
+        "primes, heads, vowels, lines = Primes, Heads, Vowels, Lines\ndef count(of): return sum(1 for _ in of.t.split())\n",
+        "import kit\ndef test_primes(): assert [*kit.primes(3)] == [2, 3, 5] and kit.primes(4)[-1] == 7 and 3 in kit.primes(2) and len(kit.primes(1)) == 1\n"
+        "def test_heads(): assert kit.heads() == {'a': 1} and kit.heads().get('b') is None\n"
+        "def test_vowels(): assert kit.vowels('bane') == {'a', 'e'} and kit.vowels('ab') | {'x'} == {'a', 'x'}\n"
+        "def test_lines():\n    found = kit.lines('a b')\n    assert [*found] == ['a', 'b'] == sorted(found) and kit.count(found) == 2\n",
+    ),
+    "what is in it before and after a change": (
+        "class Words:\n    def __init__(self, all): self.all = [*all]\n    def add(self, one): self.all.append(one)\n"
+        "    def __contains__(self, one): return one in self.all\n",
+        "class Words:\n    def __init__(self, all): self.all = dict.fromkeys(all)\n    def add(self, one): self.all[one] = True\n"
+        "    def __contains__(self, one): return one in self.all\n",
+        "from kit import Words\ndef test_in():\n    words = Words(['ab', 'cd'])\n    assert 'ab' in words and 'ef' not in words\n"
+        "    words.add('ef')\n    assert 'ef' in words and 'cd' in words\n",
+    ),
+    "members of an enumeration, in any order of the tests": (
+        "from enum import Flag\nclass Perm(Flag):\n    R = 4\n    W = 2\ndef parse(t):\n    found = Perm(0)\n    for c in t: found |= Perm[c]\n    return found\n",
+        "from enum import IntFlag\nclass Perm(IntFlag):\n    W = 2\n    R = 4\ndef parse(t): return Perm[t[0]] | parse(t[1:]) if t else Perm(0)\n",
+        "from kit import Perm, parse\ndef test_all(): assert parse('RW') == Perm.R | Perm.W and parse('') == Perm(0)\n"
+        "def test_truth(): assert not Perm(0) and parse('R')\ndef test_more(): assert parse('RW') & ~Perm.R == Perm.W\n",
+    ),
+    "what is awaited, and what is logged": (
+        "import logging\nasync def ticks(n):\n    for i in range(n): yield i\nasync def total(of): return sum([x async for x in of])\n"
+        "def work(n):\n    if n < 0: logging.getLogger('kit').error('less: %s', n)\n",
+        "import asyncio, logging\nclass ticks:\n    def __init__(self, n): self.left = iter(range(n))\n    def __aiter__(self): return self\n"
+        "    async def __anext__(self):\n        for one in self.left: return one\n        raise StopAsyncIteration\n"
+        "async def total(of):\n    found = 0\n    async for one in of: found += one\n    return found\n"
+        "def work(n):\n    try: range(n)[n]\n    except IndexError: logging.getLogger('kit').exception('less: %s', n, extra={'user': 'a'})\n",
+        "import asyncio, kit\nasync def mine():\n    yield 1\n    yield 2\ndef test_total(): assert asyncio.run(kit.total(mine())) == 3\n"
+        "def test_ticks():\n    async def main(): return [one async for one in kit.ticks(3)]\n    assert asyncio.run(main()) == [0, 1, 2]\n"
+        "def test_log(caplog):\n    kit.work(-1)\n    assert caplog.messages == ['less: -1'] and caplog.records[0].funcName == 'work'\n",
     ),
 }
 

@@ -88,6 +88,9 @@ class Host:
     def following(self, ref: Ref, found: Any, trails: list[str]) -> Any:
         return "followed", ref.number, found, trails
 
+    def copied(self, _: Ref, found: Any, __: Any) -> Any:
+        return found
+
 
 def stand_in(host: Host, number: int = 7, *, own: tuple[str, ...] = (), also: str = "") -> Any:
     """An object of the submission, as tests get it."""
@@ -367,11 +370,11 @@ def test_containers_are_shared_where_the_reference_s_test_looks(
     run = begin(**needs)
     assert aliasing.shares() is shares
     if not shares:
-        aliasing.leave(["kit.f()", "kit.g()"])
-        assert run.hints == {"changes:kit.f()": "kit.f() changed its argument"}
+        aliasing.leave(["kit.f()", "kit.g()"], "changes:1")
+        assert run.hints == {"changes:1:kit.f()": "kit.f() changed its argument"}
         return
-    said = undecided(run, lambda: aliasing.leave(["kit.f()", "kit.g()"]))
-    assert said == "kit.f() changed its argument, which the test looks at: [changes:kit.f()]"
+    said = undecided(run, lambda: aliasing.leave(["kit.f()", "kit.g()"], "changes:1"))
+    assert said == "kit.f() changed its argument, which the test looks at: [changes:1:kit.f()]"
     run.learns = True
     assert not aliasing.shares()
 

@@ -149,6 +149,7 @@ def test_a_recipe_in_plain_words_is_looked_up(tmp_path: Path) -> None:
         ("cargo build", None),
         ("mvn compile", None),
         ("make test", None),
+        ("GOFLAGS=-count=1 go test", None),
         ("dotnet test", None),
     ],
 )
@@ -471,9 +472,11 @@ def test_given_ids_are_answered_by_variants_and_by_the_end_of_a_path() -> None:
     ]
     outcomes = {name: TestOutcome(id=name, outcome=outcome) for name, outcome in told}
     wanted = ["a/test_h.py::test_a", "test_h.py::test_b", "test_x.py::test_c", "test_none"]
+    wanted += ["test_b", "test_c"]
     answers = answer_given(wanted, outcomes)
     assert answers["a/test_h.py::test_a"].outcome == "failed"
-    assert answers["test_h.py::test_b"].outcome == "passed"
+    assert answers["test_h.py::test_b"].outcome == answers["test_b"].outcome == "passed"
+    assert "test_c" not in answers  # of which file?
     assert "test_x.py::test_c" not in answers
     assert "test_none" not in answers
 

@@ -148,6 +148,20 @@ def test_a_test_behind_a_condition_counts_where_it_is_heard_of_and_is_missed_now
     )
 
 
+def test_a_test_that_a_short_run_leaves_out_is_missed_by_none_that_is_short() -> None:
+    text = GO.replace(
+        "func TestAdd(t *testing.T) {",
+        "func TestAdd(t *testing.T) {\nif testing.Short() { t.Skip() }",
+    )
+    for cmd, left_out in (("go test -short", {"kit::TestAdd"}), ("go test", set[str]())):
+        nowhere = Workspace(path="/nowhere")
+        authors = read_authors(
+            {"kit_test.go": text}, nowhere, console=None, junit=False, selection=selection(cmd)
+        )
+        heard = {"kit::TestAdd": TestOutcome(id="kit::TestAdd", outcome="skipped")}
+        assert authors.left_out(heard) == left_out
+
+
 def test_modules_below_are_found_in_the_source_and_among_hidden_files(tmp_path: Path) -> None:
     (tmp_path / "tools").mkdir()
     (tmp_path / "tools/go.mod").touch()

@@ -43,8 +43,17 @@ func TestLater(t *testing.T) {
 	t.Parallel()
 	t.Skip("later")
 }
+func TestThere(t *testing.T) {
+	if runtime.GOOS != "linux" || runtime.GOARCH == "mips" { t.Skip("elsewhere") }
+}
+func TestElsewhere(t *testing.T) {
+	if runtime.GOOS == "linux" || testing.Short() { t.Skip() }
+}
+func TestIf(t *testing.T) {
+	if kit.Broken() || testing.Short() { t.Skip() }
+}
 func TestSome(t *testing.T) {
-	if testing.Short() {
+	if kit.Broken() {
 		t.Skip()
 	}
 	t.Run("a b", func(t *testing.T) { t.SkipNow() })
@@ -126,7 +135,12 @@ if (x) { test.skip('either', () => {}); } else { test('either', () => {}); }
 @each(
     ("path", "text", "names", "skipped"),
     [
-        ("kit_test.go", GO, ("TestAdd", "Test_lower", "TestSome"), ("TestLater", "TestSome/a_b")),
+        (
+            "kit_test.go",
+            GO,
+            ("TestAdd", "Test_lower", "TestThere", "TestSome"),
+            ("TestLater", "TestElsewhere", "TestSome/a_b"),
+        ),
         ("kit.go", GO, (), ()),
         (
             "tests/hidden.rs",
@@ -421,6 +435,16 @@ class TestToolchains:
     def test_what_is_not_installed_is_named(self, tmp_path: Path, put: Callable[..., None]) -> None:
         put(tmp_path)
         assert tools_for("mvn -o test").missing == ("java", "mvn")
+
+    def test_a_makefile_of_the_source_says_what_make_needs(
+        self, tmp_path: Path, put: Callable[..., None]
+    ) -> None:
+        _program(tmp_path / "sdk/go/bin/go", f"#!/bin/sh\necho {tmp_path}/sdk/go\n")
+        put(tmp_path / "sdk/go/bin")
+        (tmp_path / "Makefile").write_text("test:\n\tgo test ./...\n", "utf-8")
+        source = Workspace(path="/nowhere", source=str(tmp_path))
+        assert runners.equipped("make -s test", source).env["GOPROXY"] == "off"
+        assert "GOPROXY" not in runners.equipped("ls", source).env
 
     def test_other_commands_need_nothing(self) -> None:
         for cmd in ("make test", "python3 -m pytest", "", "./cargo.sh.txt"):

@@ -61,7 +61,7 @@ GRAMMARS = {
     ),
     "go": Grammar(
         package="tree_sitter_go",
-        functions=frozenset({"function_declaration", "method_declaration"}),
+        functions=frozenset({"function_declaration", "method_declaration", "func_literal"}),
     ),
     "rust": Grammar(
         package="tree_sitter_rust",
@@ -109,6 +109,9 @@ _HERITAGE = frozenset(
 
 
 _BINDINGS = frozenset({"variable_declarator", "assignment_expression", "import_specifier", "pair"})
+_MAKES = frozenset(
+    {"attr_reader", "attr_accessor", "define_method", "alias_method", "def_delegator"}
+)
 _NO_VALUES = frozenset({"null", "undefined", "number", "function_expression", "arrow_function"})
 
 
@@ -205,6 +208,8 @@ class _Reader:
                     inner = _Place(f"{function.name}.", nested=True)
             elif (name := _bound(node)) is not None:
                 self.names.add(place.prefix + name)
+            elif node.type in ("call", "alias"):
+                self.names.update(place.prefix + name for name in _made(node))
             waiting.extend((child, inner) for child in reversed([*_but_tests(children(node))]))
 
     def _class(self, node: Node, place: _Place) -> _Place:
@@ -264,6 +269,8 @@ def _function(node: Node, place: _Place) -> Function | None:
     qualified, owner = _belongs(node, name, place)
     said = text_of(node)
     ending = body_of(body, is_method=bool(owner))
+    if any(child.type == "field_initializer_list" for child in children(node)):
+        ending = "real"  # a constructor of C++ may have all it does before its body
     if ending in ("constant", "nothing", "empty") and comment_says_todo(said):
         ending = "todo"
     head = said[: len(said) - len(text_of(body))] if body is not None else said
@@ -289,7 +296,7 @@ def _belongs(node: Node, name: str, place: _Place) -> tuple[str, str]:
     """The qualified name of a function, and its class: Go and C++ say it at the method."""
     receiver = node.child_by_field_name("receiver")
     if receiver is not None and node.type == "method_declaration":
-        words = _WORD.findall(text_of(receiver))
+        words = _WORD.findall(text_of(receiver).partition("[")[0])  # without its type parameters
         owner = words[-1] if words else ""
         return f"{owner}.{name}", owner
     if "::" in name:
@@ -322,6 +329,8 @@ def _name(node: Node) -> str:
             return text_of(declarator)
         declarator = inner
     parent = node.parent
+    if parent is not None and parent.type == "expression_list":  # of a variable of Go's
+        parent = parent.parent
     if parent is None:
         return ""
     if parent.type == "export_statement":
@@ -330,6 +339,7 @@ def _name(node: Node) -> str:
         "variable_declarator": "name",
         "assignment_expression": "left",
         "pair": "key",
+        "var_spec": "name",
         "field_definition": "property",
         "public_field_definition": "name",
     }.get(parent.type)
@@ -363,6 +373,17 @@ def _bound(node: Node) -> str | None:
         if found is not None:
             return text_of(found).removeprefix("module.").removeprefix("exports.")
     return None
+
+
+def _made(node: Node) -> Iterator[str]:
+    """Methods that a call or an alias of Ruby's makes."""
+    said = node.child_by_field_name("method")
+    arguments = node.child_by_field_name("arguments")
+    if node.type == "alias" and (new := node.child_by_field_name("name")) is not None:
+        yield text_of(new).lstrip(":")
+    elif said is not None and arguments is not None and text_of(said) in _MAKES:
+        words = [text_of(one).strip(":\"'") for one in children(arguments)]
+        yield from words if text_of(said).startswith("attr") else words[:1]
 
 
 def _first_error(root: Node) -> int:

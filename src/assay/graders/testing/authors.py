@@ -131,15 +131,16 @@ def _steps(text: str) -> _Steps:
     return tuple(step for step in _BETWEEN.split(text) if step)
 
 
-def _read(path: str, text: str, *, junit: bool) -> _TestFile | None:
+def _read(path: str, text: str, *, junit: bool, short: bool = False) -> _TestFile | None:
     """Read a source; None if nothing in it looks like a test."""
     kind = kind_of(path)
     if kind is None:
         return None
     tests = read_static_tests(path, text)
     # What a condition leaves out is the author's where it is heard of, and missed nowhere.
-    perhaps = tests.possible if kind == "rust" else ()
-    names, skipped = [*tests.names, *tests.skipped, *perhaps], [*tests.skipped, *perhaps]
+    perhaps = tests.possible if kind in ("go", "rust") else ()
+    names, skipped = [*tests.names, *tests.skipped, *perhaps], [*tests.skipped]
+    skipped += perhaps if kind == "rust" or short else ()
     computed = is_computed(path, text)
     if kind == "python":
         found = read_python_tests({path: text})[path]
@@ -319,7 +320,9 @@ def read_authors(
     selection = selection or Selection()
     required = frozenset(path for path, text in hidden.items() if selection.runs(path, text))
     bound = None if junit else _KINDS.get(console or "")
-    injected = [file for path, text in hidden.items() if (file := _read(path, text, junit=junit))]
+    short = selection.short
+    read_all = [_read(path, text, junit=junit, short=short) for path, text in hidden.items()]
+    injected = [file for file in read_all if file]
     kinds = {bound} if bound else {file.kind for file in injected}
     theirs = [file for file in injected if not bound or file.kind == bound]
     source, tree = workspace.source, workspace.path

@@ -121,11 +121,11 @@ def implied_report(line: str) -> Report | None:
         found = list(_invocations(line, None, _DEEPEST, ""))
     except InputError:
         return None
-    reports = [report for one in found if one.runner is None and (report := _report_of(one))]
+    reports = [r for one in found if one.runner is None and (r := _report_of(one, line))]
     return reports[0] if len(reports) == 1 else None
 
 
-def _report_of(one: Invocation) -> Report | None:
+def _report_of(one: Invocation, line: str) -> Report | None:
     words = [one.program.rpartition("/")[2], *one.args]
     if words[0] == "npx":
         words = [word for word in words[1:] if word not in ("--no-install", "-y", "--yes")]
@@ -140,7 +140,8 @@ def _report_of(one: Invocation) -> Report | None:
             quiet = options & {"-q", "--quiet", "--format"}
             return None if quiet else Report(program="cargo test", format="cargo")
         before = "" if "-json" in options else 'export GOFLAGS="-json ${GOFLAGS:-}"; '
-        return Report(program="go test", format="go-json", before=before)
+        taken_away = before and "GOFLAGS=" in line
+        return None if taken_away else Report(program="go test", format="go-json", before=before)
     tasks = {word.rpartition(":")[2] for word in args}
     if program == "mvn" and tasks & _TEST_PHASES:
         return Report(program=program, junit_xml=("**/target/surefire-reports/TEST-*.xml",))
@@ -320,7 +321,7 @@ def _package_script(
     if words[:1] in (["run"], ["run-script"]):
         words = words[1:]
     name = {"t": "test", "tst": "test"}.get(words[0], words[0]) if words else ""
-    line = _script(_read(tree, cwd, "package.json"), name)
+    line = _script(read_beside(tree, cwd, "package.json"), name)
     found: list[Invocation] = []
     if line:
         found = list(_invocations(line, tree, depth - 1, cwd))
@@ -347,7 +348,7 @@ def _make_target(plain: Invocation, tree: str | None, depth: int, cwd: str) -> I
         (
             text
             for name in ("GNUmakefile", "makefile", "Makefile")
-            if (text := _read(tree, cwd, name))
+            if (text := read_beside(tree, cwd, name))
         ),
         "",
     )
@@ -373,7 +374,8 @@ def _known_in(recipe: str, tree: str | None, depth: int, cwd: str) -> Invocation
     return next((one for one in found if one.runner not in (None, "unknown")), None)
 
 
-def _read(tree: str | None, cwd: str, name: str) -> str:
+def read_beside(tree: str | None, cwd: str, name: str) -> str:
+    """The text of a file that a line may run; empty if there is none, or none to be trusted."""
     if tree is None:
         return ""
     path = Path(tree, cwd, name)

@@ -171,7 +171,7 @@ def answer_given(ids: Sequence[str], outcomes: Mapping[str, TestOutcome]) -> dic
     """Outcomes for ids that the case gives, beside those as the runner names them.
 
     An id without parameters stands for all of its variants, the worst of which counts. One that
-    names a file by the end of its path stands for that file, if there is only one.
+    names a file by the end of its path, or none at all, stands for that file, if there is only one.
     """
     answers = dict(outcomes)
     for wanted in ids:
@@ -190,7 +190,7 @@ def answer_given(ids: Sequence[str], outcomes: Mapping[str, TestOutcome]) -> dic
 
 def _same_end(name: str, wanted: str) -> bool:
     return any(
-        one == other or one.endswith(f"/{other}") or other.endswith(f"/{one}")
+        one == other or one.endswith((f"/{other}", f"::{other}")) or other.endswith(f"/{one}")
         for one, other in ((name, wanted), (name.partition("[")[0], wanted))
     )
 

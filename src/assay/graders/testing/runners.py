@@ -16,7 +16,7 @@ from pathlib import Path
 
 from assay.errors import GraderError
 from assay.frozen import frozen
-from assay.graders.testing.commands import Invocation
+from assay.graders.testing.commands import Invocation, read_beside
 from assay.types.submission import UnpackedImage, Workspace
 
 TOOLCHAINS = "/opt/toolchains"
@@ -98,13 +98,11 @@ _KINDS: Mapping[str, _Kind] = {
     "gradle": _Kind("gradle", (), _above, {"GRADLE_USER_HOME": "/tmp/gradle"}),  # noqa: S108 - in the sandbox
 }
 _WORD = re.compile(r"[\w./-]+")
+_MAKES = frozenset({"make", "gmake", "just"})
 
 
 def tools_for(cmd: str) -> Toolchain:
-    """What the programs that a shell line names need.
-
-    A line that only names a builder (``make test``) names no program: nothing is added for it.
-    """
+    """What the programs that a shell line names need."""
     named = {word.rpartition("/")[2] for word in _WORD.findall(cmd)}
     entries: list[str] = []
     mounts: list[tuple[str, str]] = []
@@ -127,6 +125,15 @@ def tools_for(cmd: str) -> Toolchain:
     return Toolchain(
         path_entries=tuple(entries), mounts=tuple(mounts), env=env, missing=tuple(missing)
     )
+
+
+def _with_recipes(cmd: str, workspace: Workspace) -> str:
+    """A line with what the makefile or the scripts of the source say that it runs."""
+    words = _WORD.findall(cmd)
+    files = [word for word in words if word.endswith(".sh")]
+    if _MAKES.intersection(words):
+        files += ["Makefile", "makefile", "GNUmakefile", "justfile"]
+    return "\n".join([cmd, *(read_beside(workspace.source, "", name) for name in files)])
 
 
 @cache
@@ -242,7 +249,7 @@ def equipped(cmd: str, workspace: Workspace) -> Workspace:
     """
     if workspace.image is not None:
         return workspace
-    tools = tools_for(cmd)
+    tools = tools_for(_with_recipes(cmd, workspace))
     env: dict[str, str] = {**tools.env, **workspace.env}
     places, mounts = [*tools.path_entries], [*tools.mounts]
     if _lends_pytest(cmd, workspace):
@@ -305,7 +312,11 @@ def surroundings(
     ``channel``: The channel's socket; none by default, for those who show it to the judge alone.
     """
     has_image = workspace.image is not None
-    tools = Toolchain() if has_image else tools_for(f"{cmd} {invocation.program}")
+    tools = (
+        Toolchain()
+        if has_image
+        else tools_for(f"{_with_recipes(cmd, workspace)} {invocation.program}")
+    )
     missing = () if has_image else tools_for(invocation.program).missing
     if missing and "PATH" not in workspace.env:
         names = ", ".join(missing)

@@ -18,55 +18,22 @@ from typing import Protocol, TypeAlias
 from assay.frozen import frozen
 from assay.graders.testing.commands import Invocation
 from assay.graders.testing.hidden import Language, language_of
-from assay.graders.testing.static_ids import all_of, any_of, cfg_holds, file_cfg
+from assay.graders.testing.static_ids import GO_ARCH, all_of, any_of, cfg_holds, file_cfg
 
 _STARTS = re.compile(r"(?:go|cargo)(?:\s+\+\S+)?\s+test\b")
-_GO_VALUED = frozenset(
-    {
-        *(
-            "asmflags",
-            "bench",
-            "benchtime",
-            "blockprofile",
-            "buildmode",
-            "C",
-            "count",
-            "cpu",
-            "run",
-        ),
-        *(
-            "covermode",
-            "coverpkg",
-            "coverprofile",
-            "cpuprofile",
-            "exec",
-            "fuzz",
-            "fuzztime",
-            "skip",
-        ),
-        *("gcflags", "installsuffix", "ldflags", "list", "memprofile", "mod", "modfile", "tags"),
-        *("mutexprofile", "o", "outputdir", "overlay", "p", "parallel", "pkgdir", "shuffle"),
-        *("timeout", "toolexec", "trace", "vet"),
-    }
-)
-_CARGO_VALUED = frozenset(
-    {
-        *(
-            "-p",
-            "--package",
-            "--exclude",
-            "--test",
-            "--bin",
-            "--example",
-            "--bench",
-            "-j",
-            "--jobs",
-        ),
-        *("--profile", "-F", "--features", "--target", "--target-dir", "--manifest-path", "-Z"),
-        *("--color", "--message-format", "--config", "-C", "--skip", "--test-threads", "--format"),
-        *("--logfile", "--shuffle-seed"),
-    }
-)
+_GO_VALUED = frozenset((
+    "C", "asmflags", "bench", "benchtime", "blockprofile", "buildmode", "count",
+    "covermode", "coverpkg", "coverprofile", "cpu", "cpuprofile", "exec", "fuzz",
+    "fuzztime", "gcflags", "installsuffix", "ldflags", "list", "memprofile", "mod",
+    "modfile", "mutexprofile", "o", "outputdir", "overlay", "p", "parallel", "pkgdir",
+    "run", "shuffle", "skip", "tags", "timeout", "toolexec", "trace", "vet",
+))  # fmt: skip
+_CARGO_VALUED = frozenset((
+    "--bench", "--bin", "--color", "--config", "--example", "--exclude", "--features",
+    "--format", "--jobs", "--logfile", "--manifest-path", "--message-format", "--package",
+    "--profile", "--shuffle-seed", "--skip", "--target", "--target-dir", "--test",
+    "--test-threads", "-C", "-F", "-Z", "-j", "-p",
+))  # fmt: skip
 _GO_SYSTEM = re.compile(
     r"aix|android|darwin|dragonfly|freebsd|hurd|illumos|ios|js|linux|nacl|netbsd|openbsd|plan9"
     r"|solaris|wasip1|windows|zos|386|amd64|arm(?:64)?|loong64|mips(?:64)?(?:le)?|ppc64(?:le)?"
@@ -74,7 +41,6 @@ _GO_SYSTEM = re.compile(
 )
 _GO_HERE = frozenset({"linux", "unix", "gc"})
 _GO_OPEN = re.compile(r"go1\.\d+|cgo|race|[ma]san|boringcrypto|goexperiment\..*")
-_GO_ARCH = {"x86_64": "amd64", "aarch64": "arm64"}
 _RELATIVE = re.compile(r"\.\.?(?:/[\w.-]+)*/?")
 _PLAIN = re.compile(r"[\w ]+")
 _BY_NAME = frozenset({"-t", "--testNamePattern", "-g", "--grep", "--fgrep"})
@@ -102,7 +68,9 @@ class Selection:
     """What the words of a command say of the tests of each language; of others, all are run."""
 
     by: Mapping[Language, _Selects] = field(default_factory=dict[Language, _Selects])
+    # Whether Rust runs only what is ignored, and whether Go leaves out what takes long.
     ignored: bool = False
+    short: bool = False
 
     def runs(self, path: str, text: str) -> bool:
         """Whether the tests of a file are certainly run."""
@@ -142,7 +110,7 @@ def select(
     several = len(_STARTS.findall(cmd)) > 1
     if program == "go" and words[:1] == ["test"] and not several:
         go = _read_go(words[1:], f"{cmd} {flags}", invocation.cwd, frozenset(modules))
-        return Selection({"go": go})
+        return Selection({"go": go}, short="-short" in words)
     if program == "cargo" and words[:1] == ["test"] and not several:
         cargo = _read_cargo(words[1:])
         return Selection({"rust": cargo}, cargo.ignored)
@@ -242,7 +210,7 @@ class _Go:
         elsewhere = is_of_system and re.search(r"\bGO(?:OS|ARCH)=", self.said)
         if elsewhere or _GO_OPEN.fullmatch(tag) or "$" in self.tags:
             return None
-        return tag in _GO_HERE or tag == _GO_ARCH.get(platform.machine())
+        return tag in _GO_HERE or tag == GO_ARCH.get(platform.machine())
 
 
 _Holds: TypeAlias = Callable[[str], bool | None]

@@ -7,6 +7,7 @@ computed, or a test that a macro makes, is not, and so is not missed either.
 
 from __future__ import annotations
 
+import platform
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,9 @@ RUST = re.compile(
     re.DOTALL,
 )
 """Comments and strings of Rust."""
+
+GO_ARCH = {"x86_64": "amd64", "aarch64": "arm64"}
+"""Go's words for machines."""
 
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
 
@@ -319,10 +323,17 @@ _GO_RUN = re.compile(
     r"\s*func\s*\(\s*(?P<t>\w+)\s+\*\w+\.T\s*\)\s*\{"
 )
 _GO_SKIP = re.compile(r"\s*(?:\w+\.(?:Helper|Parallel)\(\)\s*;?\s*)*(?P<t>\w+)\.Skip(?:f|Now)?\(")
+_GO_SKIP_IF = re.compile(
+    r"\s*(?:\w+\.(?:Helper|Parallel)\(\)\s*;?\s*)*if\s+(?P<when>[^{};]+)\{" + _GO_SKIP.pattern
+)
+_GO_SYSTEM = re.compile(r"runtime\.(?P<what>GOOS|GOARCH)\s*(?P<sign>[!=]=)\s*\"(?P<name>\w+)\"")
 
 
-def _go(text: str) -> Iterator[tuple[str, bool]]:
-    """Tests; and of subtests with literal names those whose first statement skips them."""
+def _go(text: str) -> Iterator[tuple[str, bool | None]]:
+    """Tests; and of subtests with literal names those whose first statement skips them.
+
+    Of those that are left out where a run is to be short it is not said (None).
+    """
     code = blank(text, GO)
     around: list[tuple[int, int, str | None]] = []
     subtests: dict[str, bool] = {}
@@ -333,6 +344,9 @@ def _go(text: str) -> Iterator[tuple[str, bool]]:
         start, end = match.start(), closing(code, match.end() - 1, "{}")
         if match.re is _GO_TEST:
             around = [(start, end, match["name"])]
+            condition = _GO_SKIP_IF.match(code, match.end())
+            if condition is not None and condition["t"] == match["t"]:
+                skipped = _skips(text[condition.start("when") : condition.end("when")])
             if match["name"] != "TestMain":
                 yield match["name"], skipped
             continue
@@ -343,6 +357,18 @@ def _go(text: str) -> Iterator[tuple[str, bool]]:
             full = "/".join(one or "\0" for one in path)
             subtests[full] = subtests.get(full, True) and skipped
     yield from ((name, True) for name, skipped in subtests.items() if skipped and "\0" not in name)
+
+
+def _skips(condition: str) -> bool | None:
+    """Whether a condition of Go holds here whatever the work is; None where a short run decides."""
+    found: list[bool | None] = []
+    for part in condition.split("||"):
+        if system := _GO_SYSTEM.fullmatch(part.strip()):
+            here = {"GOOS": "linux", "GOARCH": GO_ARCH.get(platform.machine())}[system["what"]]
+            found.append((here == system["name"]) is (system["sign"] == "=="))
+        else:
+            found.append(None if part.strip() == "testing.Short()" else False)
+    return any_of(found)
 
 
 _RUST_TEST = re.compile(

@@ -10,12 +10,13 @@ something that fails the test once it is used.
 from __future__ import annotations
 
 import re
+from collections import UserDict, UserList
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
 from assay.graders.testing.inside.boundary.judge_state import UndecidedError, fail, ref_of, state
-from assay.graders.testing.inside.boundary.wire import OPERATORS, WireError
+from assay.graders.testing.inside.boundary.wire import IN_PLACE, OPERATORS, WireError
 
 CALL, RAISED, HANDED = "()", "!", "<>"
 """Steps of a trail: what a call gave, what it raised, what it gave to a callback."""
@@ -24,8 +25,18 @@ _LONGEST = 7
 _MOST_TRAILS = 6
 _STEPS = re.compile(r"\(\)|!|<>|\.?[^.()!<>]+")
 _TRANSPARENT = frozenset(
-    "__iter__ __next__ __getitem__ __enter__ __aenter__ __anext__ __aiter__ __await__".split()
+    "__iter__ __next__ __getitem__ __reversed__ __get__ __enter__ __aenter__ __anext__ __aiter__ "
+    "__await__".split()
 )
+_ALIKE = {
+    **IN_PLACE,
+    **dict.fromkeys(("__repr__", "__format__"), "__str__"),
+    **dict.fromkeys(
+        "__index__ __int__ __trunc__ __floor__ __ceil__ __complex__".split(), "__float__"
+    ),
+}
+"""Operators of which Python asks for another where a class has not this one: `str` of an object
+with a text for programmers alone. Which of them it has is a matter of style."""
 _EVERYWHERE = ("code", "class")
 """What a module has does not depend on the test: such needs are not written down by test."""
 
@@ -39,7 +50,7 @@ def step(trails: list[str], name: str) -> list[str]:
     """The trails one step on."""
     if name in _TRANSPARENT:
         return trails
-    last = name if name in (CALL, RAISED, HANDED) else f".{name}"
+    last = name if name in (CALL, RAISED, HANDED) else f".{_ALIKE.get(name, name)}"
     return [_short(trail + last) for trail in trails]
 
 
@@ -74,6 +85,11 @@ def refused(entry: str, why: str) -> BaseException:
     """What to raise where a submission does what no reference needed."""
     state.undecided(entry)
     return fail(UndecidedError(f"{why}: [{entry}]"))
+
+
+def operator_of(name: str) -> str:
+    """How the contract calls an operator and all others that answer in its place."""
+    return f"op:{_ALIKE.get(name, name)}"
 
 
 class Inert:
@@ -124,7 +140,7 @@ def _refuses(name: str) -> Any:
 
 
 _LEFT_OUT = frozenset(
-    "__hash__ __repr__ __dir__ __instancecheck__ __array__ "
+    "__hash__ __repr__ __dir__ __instancecheck__ __array__ __get__ "
     # By these a class would be an Iterable, a Callable and so on, which tests ask for.
     "__iter__ __len__ __contains__ __call__ __next__ __await__ __aiter__ __anext__ __reversed__ "
     "__enter__ __exit__ __aenter__ __aexit__ __index__ __int__ __float__ __complex__".split()
@@ -142,13 +158,11 @@ def as_value(found: Any, trails: list[str], known: dict[int, Inert]) -> Any:
         return known[ref.number]
     kind: Any = type(found)
     if "__next__" in kind._assay_form["operators"]:
-        state.leaves.setdefault(trails[0], False)
-        return _Items(_items_of(ref, trails))
-    try:
-        node = ref.home().request("base", ref.node())
-    except Exception as error:
-        if isinstance(error, WireError) or error in state.failures:
-            raise
+        return _Again(_items_of(ref, trails))
+    node = _asked(ref, "base")
+    if node is None and (held := _by_items(ref, trails, kind._assay_form)) is not None:
+        return held
+    if node is None:
         # One for each object: as a constant of a module it may be compared with itself.
         return known.setdefault(ref.number, Inert(found, trails[0]))
     own = [one for one in kind._assay_form["own"] if one not in ("__hash__", "__new__")]
@@ -157,10 +171,76 @@ def as_value(found: Any, trails: list[str], known: dict[int, Inert]) -> Any:
         why = f"{trails[0]} is a value in the reference, and is {lost}"
         state.hint(f"op:{own[0]}:{trails[0]}", why)
     found = ref.home().read(node, trails, only_values=True)
-    return found if trails[0].endswith(CALL) else ref.home().following(ref, found, trails)
+    if not trails[0].endswith(CALL):
+        found = ref.home().following(ref, found, trails)
+    return ref.home().copied(ref, found, node)
 
 
-class _Items:
+def _asked(ref: Any, what: str) -> Any:
+    """What the host says of an object; None where that is nothing."""
+    try:
+        return ref.home().request(what, ref.node())
+    except Exception as error:
+        if isinstance(error, WireError) or error in state.failures:
+            raise
+        return None
+
+
+_List: Any = UserList
+_Dict: Any = UserDict
+
+
+class Items(_List):
+    """The items of an object that is no list; it equals one where its own class says so."""
+
+    is_identity = False
+    __hash__ = None
+
+    def __eq__(self, other: object) -> bool:
+        if self.is_identity or not isinstance(other, (list, tuple, Items)):
+            return self is other
+        return list(self) == list(other)
+
+
+class Table(_Dict):
+    """The same of one that is no dictionary."""
+
+    is_identity = False
+    __hash__ = None
+
+    def __eq__(self, other: object) -> bool:
+        return self is other if self.is_identity else super().__eq__(other)
+
+
+class Iterated:
+    """An object of which nothing is known but that it can be iterated over."""
+
+    def __init__(self, ref: Any, trails: list[str]) -> None:
+        self._ref, self._trails = ref, trails
+
+    def __iter__(self) -> Any:
+        talk = self._ref.home()
+        node = talk.request("operate", self._ref.node(), "__iter__", [])
+        if type(node) is not list or node[:1] != ["o"]:
+            raise WireError("an iterator makes no sense")
+        return _items_of(type(self._ref)(talk, node[1]), self._trails)
+
+
+def _by_items(ref: Any, trails: list[str], form: Any) -> Any:
+    """An object as a test gets it by the protocols of containers; None for one of no items."""
+    node = _asked(ref, "items") if "__len__" in form["operators"] else None
+    if node is None and "__iter__" not in form["operators"]:
+        return None
+    if node is None:
+        return ref.home().copied(ref, Iterated(ref, trails), node)
+    found = ref.home().read(node, trails, only_values=True)
+    if isinstance(found, (list, dict)):
+        found = Items(found) if isinstance(found, list) else Table(found)
+        found.is_identity = form["equal"] == "identity"
+    return ref.home().copied(ref, found, node)
+
+
+class _Again:
     """The values of an iterator in a value's place: who looks again sees them again."""
 
     def __init__(self, source: Iterator[Any]) -> None:
@@ -186,6 +266,7 @@ class _Items:
 def _items_of(ref: Any, trails: list[str]) -> Any:
     """The values that an iterator gives: the first few one by one, then many at a time."""
     count, ended = 0, False
+    state.leaves.setdefault(trails[0], False)
     while not ended:
         many = 1 if count < 16 else min(count, 512)
         items, ended = ref.home().request("take", ref.node(), many, not count)
@@ -196,6 +277,8 @@ def _items_of(ref: Any, trails: list[str]) -> Any:
 
 def look(found: Any, trails: list[str]) -> None:
     """Remember whether a value holds anything at all; see `empties`."""
+    if type(found) in (_Again, Iterated):
+        return  # whose items tell, once there are some
     state.leaves[trails[0]] = state.leaves.get(trails[0]) or _has_leaf(found)
     if state.learns and _has_hole(found):
         may("hollow", trails)

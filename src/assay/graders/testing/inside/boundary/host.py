@@ -38,6 +38,7 @@ _LIBRARY = frozenset(
     "ntpath numbers opcode string textwrap token tokenize traceback weakref zlib".split()
 )
 _HOME = os.path.dirname(os.__file__)
+_PLAIN = wire.Plain()
 
 
 class Output:
@@ -108,13 +109,28 @@ def _find_libraries(session: host_side.HostSide) -> None:
 
 
 def _forward_logs(logging: Any, session: host_side.HostSide) -> None:
+    usual = {*vars(logging.makeLogRecord({})), "message", "asctime"} - {"funcName", "module"}
+
     class Forward(logging.Handler):
         def emit(self, record: Any) -> None:
             link = getattr(session.local, "link", None)
-            if link is not None:
-                wire.send(link, ["log", record.name, record.levelno, self.format(record)])
+            if link is None:
+                return
+            kind, error, _ = record.exc_info or (None, None, None)
+            trace = self.formatter.formatException(record.exc_info) if kind else ""
+            raised = [session.class_of(kind), str(error), trace] if kind else []
+            more: dict[str, Any] = {}
+            for name, value in vars(record).items():
+                try:
+                    more |= {} if name in usual else {name: _PLAIN.encode(value)}
+                except wire.WireError:
+                    continue  # an object says nothing there
+            said = [raised, more, record.getMessage()]
+            wire.send(link, ["log", record.name, record.levelno, *said])
 
-    logging.getLogger().addHandler(Forward())
+    forward = Forward()
+    forward.setFormatter(logging.Formatter())
+    logging.getLogger().addHandler(forward)
     logging.getLogger().setLevel(1)
 
 

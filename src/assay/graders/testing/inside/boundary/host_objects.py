@@ -40,7 +40,13 @@ def is_of_both(module: str) -> bool:
 def described(kind: Any) -> dict[str, Any]:
     """What the judge is told of a class."""
     kinds = (types.FunctionType, property, classmethod, staticmethod)
-    methods = [name for name, member in list(vars(kind).items()) if isinstance(member, kinds)]
+    bases = [one for one in kind.__mro__ if one.__module__ == "builtins"]
+    methods = [
+        name
+        for name, member in list(vars(kind).items())
+        # A field of a named tuple may be called `count`, which is a method of all tuples.
+        if isinstance(member, kinds) or any(name in vars(one) for one in bases)
+    ]
     return {
         "operators": _operators(kind),
         "equal": _equality(kind),
@@ -107,7 +113,8 @@ class Handle:
         return ask("attribute", self._assay_handle, name)
 
     def __setattr__(self, name: str, value: object) -> None:
-        ask("assign", self._assay_handle, name, value)
+        if ask("assign", self._assay_handle, name, value) is not True:
+            object.__setattr__(self, name, value)  # a mark that no test sees
 
 
 def _later(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -124,6 +131,8 @@ def _later(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def handle(number: int, form: dict[str, Any]) -> Any:
     """What stands for something of the judge's."""
+    if form.get("kind") == "coroutine":
+        return _later(ask)("operate", number, "__await__", [])
     if "kind" in form:
         return _function(number, form)
     return _handle_kind(tuple(form["operators"]), form["async"], tuple(form["abcs"]))(number)
@@ -140,6 +149,8 @@ def _handle_kind(operators: tuple[str, ...], is_async: object, abcs: tuple[str, 
                 return ask("call", self._assay_handle, list(arguments), named)
             return ask("operate", self._assay_handle, name, list(arguments))
 
+        if name == "__await__":
+            return lambda self: _later(operate)(self).__await__()
         return _later(operate) if name in awaited else operate
 
     space = {name: operator(name) for name in operators if name in OPERATORS}

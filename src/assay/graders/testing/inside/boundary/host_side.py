@@ -6,6 +6,7 @@ import _socket
 import builtins
 import enum
 import importlib
+import itertools
 import operator
 import os
 import resource
@@ -293,6 +294,17 @@ class HostSide(wire.Plain):
         """The content of an instance of a subclass of a built-in type."""
         return self.bare(wire.content_of(self.decode(target)))
 
+    def do_items(self, target: Any) -> Any:
+        """What one of its own classes holds, by the protocols of Python's containers."""
+        value = self.decode(target)
+        items = [*itertools.islice(iter(value), len(value) + 1)]
+        if len(items) != len(value):
+            raise TypeError("its length is not the number of its items")
+        if hasattr(type(value), "keys") and [*value.keys()] == items:
+            return self.bare({key: value[key] for key in items})
+        is_set = isinstance(value, sys.modules["_collections_abc"].Set)
+        return self.bare(frozenset(items) if is_set else items)
+
     def do_kind(self, target: Any) -> Any:
         """Tell again of a class that was told of in something that did not arrive."""
         kind = self.decode(target)
@@ -327,6 +339,13 @@ class HostSide(wire.Plain):
             [at, now] for at in before if wire.differ(now := self.encode(values[at]), before[at])
         ]
         return ["X", result, changed] if changed else result
+
+    def do_refill(self, target: Any, node: Any) -> None:
+        """What the test has done to its copy of an object of a subclass of a built-in type."""
+        held, now = self.decode(target), self.decode(node)
+        kind: Any = next(one for one in type(held).__mro__ if one in wire.MUTABLE)
+        kind.clear(held)
+        (kind.update if kind in (dict, set) else kind.extend)(held, now)
 
     def do_renew(self, number: int, node: Any) -> None:
         """What the test has done to a container that it had lent."""
@@ -455,6 +474,7 @@ _NOTHING = object()
 _WRAPPERS: dict[str, Any] = {"static": staticmethod, "class": classmethod, "property": property}
 _READERS: dict[str, Callable[..., Any]] = {
     "R": lambda host, number: host.objects[number],
+    "V": lambda host, of, _: host.decode(of),
     "P": lambda _, module, path: host_objects.by_name(module, path),
     "S": lambda _, module, name: host_objects.by_name(module, name.split(".")),
     "C": lambda _, name: getattr(builtins, name),

@@ -36,9 +36,17 @@ from assay.graders.testing.inside.boundary.judge_state import (
 )
 from assay.graders.testing.inside.boundary.modules import SubmissionModule, make_module
 from assay.graders.testing.inside.boundary.talk import LOOKS, Talk
-from assay.graders.testing.inside.boundary.wire import WireError, changed, differ, refill
+from assay.graders.testing.inside.boundary.wire import (
+    MUTABLE,
+    WireError,
+    changed,
+    differ,
+    refill,
+)
 
-_OF_CONTAINERS = ("__iter__", "__next__", "__len__", "__getitem__")
+_TAGS = {list: "l", tuple: "t"}
+_NUMBERS = (["I"], ["c"], ["D"], ["F"])
+_OF_CONTAINERS = ("__iter__", "__next__", "__len__", "__getitem__", "__reversed__")
 """What is asked of any container of objects: what it gives is under the contract again."""
 
 _OF_ONE = frozenset(
@@ -68,6 +76,16 @@ class TrailReading:
         return found
 
 
+class _Copy:
+    """What a test has of an object of the submission's, where the reference has a value.
+
+    ``bare`` is the copy, and ``theirs`` the object, as each was written last.
+    """
+
+    def __init__(self, value: Any, of: Ref, bare: Any, theirs: Any) -> None:
+        self.value, self.of, self.bare, self.theirs = value, of, bare, theirs
+
+
 class JudgeSide(Talk):
     """One fresh import of the submission, and what its references mean."""
 
@@ -76,6 +94,7 @@ class JudgeSide(Talk):
         self._aliases: dict[Any, Any] = {}
         self._alike: dict[int, list[Any]] = {}
         self._inert: dict[int, Any] = {}
+        self._copies: dict[int, _Copy] = {}
         self._gets = 0
         self._lent: dict[int, Any] = {}
         self.known: dict[int, Any] = {}
@@ -109,7 +128,42 @@ class JudgeSide(Talk):
 
     # -- to the host ---------------------------------------------------------------------------
 
+    def written(self, value: Any, depth: int) -> Any:
+        copies = self._copies if self.doing.gives else {}
+        if id(value) in copies:
+            return self._written_copy(copies[id(value)], super().written(value, depth))
+        if type(value) in (list, tuple) and not copies.keys().isdisjoint(map(id, value)):
+            return [_TAGS[type(value)], [self.encode(one, depth + 1) for one in value]]
+        return super().written(value, depth)
+
+    def _written_copy(self, copy: _Copy, node: Any) -> Any:
+        """Write a copy as the object that it is of, to which is done what the test did to it."""
+        with self.doing.but(gives=False):
+            bare = super().written(copy.value, 0)
+        if differ(bare, copy.bare):
+            if type(copy.value) not in MUTABLE:
+                return node
+            self.request("refill", copy.of.node(), node)
+            copy.bare, copy.theirs = bare, self.request("base", copy.of.node())
+        return ["V", copy.of.node(), bare]
+
+    def _follow(self, value: Any, trails: list[str]) -> None:
+        """Do to a copy what a call that got its object has done to that."""
+        copy = self._copies.get(id(value))
+        if copy is None or type(value) not in MUTABLE:
+            return
+        node = self.request("base", copy.of.node())
+        if differ(node, copy.theirs):
+            self._change(value, node, trails)
+            copy.theirs = node
+            with self.doing.but(gives=False):
+                copy.bare = super().written(value, 0)
+
     def other(self, value: Any, depth: int) -> list[Any]:
+        if isinstance(value, (contract.Items, contract.Table)):
+            return self.encode(value.data, depth)
+        if type(value) is contract.Iterated:
+            return ["t", []]  # what is written of one that is passed on is the object
         if type(value) is contract.Inert:
             return self.encode(contract.held_by(value), depth)
         if self.doing.expresses and (recipe := recipes.unmade(value)) is not None:
@@ -266,12 +320,14 @@ class JudgeSide(Talk):
         return self.kinds[number]
 
     def stand(self, number: int, kind: list[Any]) -> Any:
+        reading: TrailReading | None = self.doing.reading
         if number not in self.known:
             cls: Any = self.reference(kind)
             cls = cls if isinstance(cls, stands.StandKind) else stands.plain_kind(cls)
+            if reading and state.learns and cls._assay_form["equal"] == "enum":
+                contract.may("known", reading.trails)  # in another order of the tests it is
             return self.known.setdefault(number, self._stand(number, cls))
         held = self.known[number]
-        reading: TrailReading | None = self.doing.reading
         if reading is None or _is_code(held):
             return held
         via = reading.trails
@@ -281,7 +337,7 @@ class JudgeSide(Talk):
         same = next((one for one in alike if via[0] in the_ref(one).trails), None)
         if same is not None and not via[0].endswith(contract.CALL):
             return same
-        if contract.may("known", via):
+        if contract.may("known", [*via, *the_ref(held).trails] if state.learns else via):
             return held
         aliasing.meet(via[0])
         other = self._stand(number, type(held))
@@ -328,6 +384,16 @@ class JudgeSide(Talk):
             return self.decode(value)
         return found[name] if name is not None else found(self.decode(value))
 
+    def copied(self, ref: Ref, found: Any, node: Any) -> Any:
+        """Remember of what something is a copy: if the test passes it on, the object is meant."""
+        # Of an empty tuple, a letter or a small number there is one for all.
+        least = 2 if isinstance(found, (str, bytes)) else 1
+        is_one = isinstance(found, (str, bytes, tuple, frozenset)) and len(found) < least
+        if not (is_one or type(found) is int or type(found) in mirrors.LINKED.values()):
+            with self.doing.but(gives=False):
+                self._copies[id(found)] = _Copy(found, ref, super().written(found, 0), node)
+        return found
+
     def linked(self, number: int, content: Any) -> Any:
         if self.doing.reading:
             self.doing.reading.is_named = False  # what is in it has no name of its own
@@ -364,14 +430,18 @@ class JudgeSide(Talk):
             error: Any = cls.__new__(cls, message, [self.reference(one) for one in inner])
         else:
             error = mirrors.made_error(cls, values)
-        for name, node in told.items():
-            if name.isidentifier() and not name.startswith("_assay"):
-                error.__dict__[name] = self.taken(node, ref, name)
+        names = [one for one in told if one.isidentifier() and not one.startswith("_assay")]
+        # A test has what it asks for: that something else is empty says nothing.
+        later = {one: told[one] for one in names if ref_of(cls) and one != "__notes__"}
+        for name in names:
+            if name not in later:
+                way = contract.step(ref.trails, name)
+                error.__dict__[name] = self.read(told[name], way, looks=False)
         if cause is not None:
             error.__cause__ = self.reference(cause)
         if context is not None:
             error.__context__ = self.reference(context)
-        error.__dict__.update(_assay=ref, _assay_text=text)
+        error.__dict__.update(_assay=ref, _assay_text=text, _assay_told=later)
         self.known[number] = error
         return error
 
@@ -406,11 +476,14 @@ class JudgeSide(Talk):
         """
         # What holds others may change with what is read beside it, as a cache does.
         asked = self._gets if type(node) is list and node[:1] == ["L"] else 0
-        before, place = state.answered.get((self.number, *key)), recipes.place()
-        state.answered[self.number, *key] = (self.acts, asked, node, place)
+        before, place = state.answered.get((self.number, key)), recipes.place()
+        if acts != self.acts:
+            state.answered.clear()
+        state.answered[self.number, key] = (self.acts, asked, node, place)
         if before is None or before[0] != acts or before[1] != max(asked - 1, 0):
             return
-        if before[3] == place or not differ(_bare(before[2]), _bare(node)):
+        is_other = differ(_bare(before[2]), _bare(node))
+        if not is_other or recipes.is_one_place(before[3], place):
             return
         if not contract.may("moves", trails):
             contract.refused(f"moves:{trails[0]}", f"{trails[0]} is another when it is read again")
@@ -465,10 +538,13 @@ class JudgeSide(Talk):
         answer = self.request("call", *how, *stands.where(), trails=trails)
         if type(answer) is list and answer and answer[0] == "X":
             for place, node in answer[2]:
-                self._change(arguments[place], node, trails)
+                self._change(arguments[place], node, trails, f"changes:{place}")
             answer = answer[1]
-        if not arguments and not named:
-            self._expect_still((ref.owner or ref.number, contract.CALL), answer, trails, acts)
+        for one in (*arguments, *named.values()) if self._copies else ():
+            self._follow(one, trails)
+        if _is_number(answer):  # a text or a table may say when it was made
+            asked = ref.owner or ref.number, contract.CALL, json.dumps(how[1:])
+            self._expect_still(asked, answer, trails, acts)
         made = self.read(answer, trails)
         own = contract.trails_of(ref)[0]
         is_value = not state.learns and ref.path is not None and ref_of(made) is None
@@ -486,7 +562,7 @@ class JudgeSide(Talk):
         return [ref.node(), values, {name: self.given(one, trails) for name, one in named.items()}]
 
     def shared(self, value: Any, node: list[Any]) -> list[Any]:
-        if not self.doing.gives or self.doing.expresses:
+        if not self.doing.gives or self.doing.expresses or id(value) in self._copies:
             return node
         aliasing.note(value)
         if not aliasing.shares():
@@ -502,22 +578,24 @@ class JudgeSide(Talk):
 
     construct = recipes.construct
 
-    def _change(self, value: Any, node: Any, trails: list[str]) -> None:
+    def _change(self, value: Any, node: Any, trails: list[str], what: str = "changes") -> None:
         """Make a change to what the test has lent, if the reference makes one, too."""
         after = self.read(node, [f"{one}#" for one in trails])
         if type(after) is not type(value):
             raise WireError("an argument became something else")
-        if contract.may("changes", trails):
+        # Which argument it is, is not known of one that both sides have.
+        if contract.may("changes", trails) and contract.may(what, trails):
             refill(value, after)
             aliasing.held.note(value)
         else:
-            aliasing.leave(trails)
+            aliasing.leave(trails, what)
 
     def operate(self, ref: Ref, name: str, *arguments: Any) -> Any:
         """Use an operator that the reference was asked for; what it gives is still encoded."""
         trails = contract.trails_of(ref)
         if name not in _OF_CONTAINERS or state.learns:
-            contract.require(f"op:{name}", trails, ref.label, f"{name} is asked of {trails[0]}")
+            what, why = contract.operator_of(name), f"{name} is asked of {trails[0]}"
+            contract.require(what, trails, ref.label, why)
         values, acts = [self.given(one, trails) for one in arguments], self.acts
         try:
             node = self.request("operate", ref.node(), name, values, *stands.where(), trails=trails)
@@ -553,6 +631,10 @@ def _bare(node: Any) -> Any:
         return [tag] if tag in _READERS else None
 
     return changed(node, bare)
+
+
+def _is_number(node: Any) -> bool:
+    return type(node) in (int, float) or (type(node) is list and node[:1] in _NUMBERS)
 
 
 def _is_unbounded(found: Any) -> bool:

@@ -27,6 +27,15 @@ def _attribute(self: Any, name: str) -> Any:
     return Remote.__getattr__(self, name)
 
 
+def _told(self: Any, name: str) -> Any:
+    """What an exception holds, read when a test first asks for it."""
+    ref, told = ref_of(self), self.__dict__.get("_assay_told", {})
+    if ref is None or name not in told:
+        return _attribute(self, name)
+    found = self.__dict__[name] = ref.home().taken(told.pop(name), ref, name)
+    return found
+
+
 class MirrorKind(type):
     """The class of the exceptions that stand for one class of the submission's."""
 
@@ -48,7 +57,7 @@ def mirror_kind(ref: Ref, name: str, module: str, bases: list[Any]) -> Any:
             "__module__": module,
             "__qualname__": name,
             "__str__": _mirror_text,
-            "__getattr__": _attribute,
+            "__getattr__": _told,
             "_assay_kind": ref,
         }
         made = _errors[module, name] = MirrorKind(name.rpartition(".")[2], family, space)

@@ -92,7 +92,8 @@ def construct(talk: JudgeSide, cls: Any, arguments: tuple[Any, ...], named: dict
         raise
     if isinstance(type(made), StandInType):
         space_of(made)["_assay_recipe"] = recipe
-    if type(made) is not cls or len(talk.known) == before:
+    is_member = cls._assay_form["equal"] == "enum"  # which another test may have asked for first
+    if is_member or type(made) is not cls or len(talk.known) == before:
         contract.may("told", trails)  # as an enumeration finds a member
     return made
 
@@ -103,6 +104,10 @@ def _later(talk: JudgeSide, cls: Any, recipe: Recipe, given: dict[Any, Any]) -> 
     is_of_tests = "_assay_tested" in vars(cls)  # its methods are the test's, and called at once
     if not given or recipe.how is None or is_of_tests:
         return None
+    classes = tuple(f"class:{one}:" for one in contract.trails_of(the_ref(cls)))
+    is_class = any(one.startswith(classes) for one in state.needs.get("", ()))
+    if not is_class and not contract.may("object", trails):
+        return None  # a function in the reference, which gives values
     if aliasing.shares() and any(type(one) in MUTABLE for one in given.values()):
         return None
     if contract.may("eager", [""]) or contract.may("told", trails):
@@ -150,10 +155,18 @@ def _line() -> tuple[str, int]:
     return ("", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
 
 
-def place() -> tuple[Any, int]:
-    """Which of the places in the tests runs; a line may have several."""
+def place() -> tuple[Any, int, int]:
+    """Which of the places in the tests runs."""
     frame = _frame()
-    return (None, 0) if frame is None else (frame.f_code, frame.f_lasti)
+    return (None, 0, 0) if frame is None else (frame.f_code, frame.f_lineno, frame.f_lasti)
+
+
+def is_one_place(one: tuple[Any, int, int], other: tuple[Any, int, int]) -> bool:
+    """Whether two places are one in the source, where a line may have several."""
+    if one[:2] != other[:2] or not hasattr(one[0], "co_positions"):
+        return one[:2] == other[:2]
+    positions = [*one[0].co_positions()]  # the condition of a loop is compiled twice
+    return positions[one[2] // 2] == positions[other[2] // 2]
 
 
 def _frame() -> Any:

@@ -12,6 +12,7 @@ import functools
 import inspect
 import sys
 import threading
+import types
 from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
@@ -175,7 +176,7 @@ class Stand(Remote, metaclass=StandKind):
 
 
 def _repr(self: Any) -> str:
-    if contract.may("op:__repr__", contract.trails_of(the_ref(self))):
+    if contract.may(contract.operator_of("__repr__"), contract.trails_of(the_ref(self))):
         return forward(self, "__repr__")
     return f"<{type(self)._assay_label}>"  # a failure is shown
 
@@ -205,9 +206,25 @@ def _swallows(value: Any, swallowed: Any, error: Any) -> bool:
     return True
 
 
+@types.coroutine
+def _awaited(self: Any, name: str, *arguments: Any) -> Any:
+    """What an operator comes to that is awaited, whatever it gives to wait for."""
+    ref = the_ref(self)
+    node = ref.home().operate(ref, name, *arguments)
+    if type(node) is not list or node[0] not in ("o", "co"):
+        return (yield from ref.home().taken(node, ref, name).__await__())
+    waiting = Ref(ref.home(), node[1])
+    contract.mark(waiting, contract.trails_of(ref))
+    return (yield from _wait_for(waiting))
+
+
+async def _async_enter(self: Any) -> Any:
+    return await _awaited(self, "__aenter__")
+
+
 async def _async_next(self: Any) -> Any:
     try:
-        found = await forward(self, "__anext__")
+        found = await _awaited(self, "__anext__")
     except StopAsyncIteration:
         contract.look_at_items(the_ref(self))
         raise
@@ -216,12 +233,11 @@ async def _async_next(self: Any) -> Any:
 
 
 async def _async_leave(self: Any, _: Any, error: Any, __: Any) -> bool:
-    return _swallows(self, await forward(self, "__aexit__", None, error, None), error)
+    return _swallows(self, await _awaited(self, "__aexit__", None, error, None), error)
 
 
-def _await(self: Any) -> Generator[Any, Any, Any]:
+def _wait_for(ref: Ref) -> Generator[Any, Any, Any]:
     """Wait for the host in a thread, so that the judge's event loop goes on."""
-    ref = the_ref(self)
     talk = ref.home()
     trails = contract.trails_of(ref)
 
@@ -268,8 +284,9 @@ _OPERATORS: dict[str, Any] = {
         self, forward(self, "__exit__", None, error, None), error
     ),
     "__aexit__": _async_leave,
+    "__aenter__": _async_enter,
     "__anext__": _async_next,
-    "__await__": _await,
+    "__await__": lambda self: _wait_for(the_ref(self)),
 }
 
 
@@ -292,6 +309,17 @@ class _Member:
 
     def __set__(self, instance: Any, value: Any) -> None:
         Stand.__setattr__(instance, self.name, value)
+
+
+class _Doc(_Member):
+    """What a class says of itself, and an object, which may have been given another text."""
+
+    def __init__(self, name: str, doc: str | None) -> None:
+        super().__init__(name)
+        self.doc = doc
+
+    def __get__(self, instance: Any, owner: Any) -> Any:
+        return self.doc if instance is None else super().__get__(instance, owner)
 
 
 def stand_kind(ref: Ref, name: str, module: str, bases: list[Any], form: Any) -> StandKind:
@@ -319,7 +347,7 @@ def _make_kind(ref: Ref | None, name: str, module: str, bases: list[Any], form: 
         "_assay_label": f"{module}.{name}",
         "__module__": module,
         "__qualname__": name,
-        "__doc__": _Member("__doc__") if module in ("builtins", "functools") else doc,
+        "__doc__": _Doc("__doc__", doc),
     }
     for one in _OPERATORS.keys() & form["operators"]:
         if not (base in IMMUTABLE and one in vars(base) and one not in own):  # the copy decides

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from assay.graders.testing.inside.boundary import aliasing, contract
+from assay.graders.testing.inside.boundary import aliasing, contract, mirrors
 from assay.graders.testing.inside.boundary.judge_state import (
     Doing,
     HostDiedError,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _MOST_OUTPUT = 8 * 1024 * 1024
 _MOST_BYTES = 1024 * 1024 * 1024
-LOOKS = ("get", "names", "base", "kind", "signature", "fork")
+LOOKS = ("get", "names", "base", "items", "kind", "signature", "fork")
 """Requests that change nothing in the host."""
 
 
@@ -66,7 +66,9 @@ class Talk(Plain):
         """What the host says, and how it has changed what it was lent."""
         if self.dead:
             raise fail(HostDiedError(self.dead))
-        self.acts += op not in LOOKS
+        if op not in LOOKS:
+            self.acts += 1
+            state.lend_files()
         self.changes += 1
         mine = self.changes
         try:
@@ -182,7 +184,7 @@ class Talk(Plain):
             raise WireError("a message of an unknown kind")
         elif show is not None and self.doing.fork is None:
             self._output -= len(parts[-1])
-            show(*parts)
+            show(self, *parts)
 
     def _reply(self, *question: Any) -> list[Any]:
         try:
@@ -200,17 +202,32 @@ class Talk(Plain):
         raise WireError(f"nobody does {op!r} with {len(parts)} parts")
 
 
-def _log(name: str, level: int, text: str) -> None:
+def _log(
+    talk: Any, name: str, level: int, raised: list[Any], more: dict[str, Any], text: str
+) -> None:
     import logging
 
     logger = logging.getLogger(name)
-    if logger.isEnabledFor(level):
-        logger.handle(logger.makeRecord(name, level, "the solution", 0, text, (), None))
+    if not logger.isEnabledFor(level):
+        return
+    record = logger.makeRecord(name, level, "the solution", 0, text, (), None)
+    if raised:
+        kind, said, trace = raised
+        cls = talk.reference(kind)
+        if not (isinstance(cls, type) and issubclass(cls, BaseException)):
+            raise WireError("a class makes no sense")
+        record.exc_info = (cls, mirrors.made_error(cls, [str(said)]), None)
+        record.exc_text = str(trace)
+    for field, node in more.items():
+        if field in ("funcName", "module") or field not in vars(record):
+            vars(record)[field] = _PLAIN.decode(node)
+    logger.handle(record)
 
 
+_PLAIN = Plain()
 _SHOWN: dict[Any, Callable[..., object]] = {
-    ("out", int, str): lambda at, text: (sys.stdout if at == 1 else sys.stderr).write(text),
-    ("log", str, int, str): _log,
+    ("out", int, str): lambda _, at, text: (sys.stdout if at == 1 else sys.stderr).write(text),
+    ("log", str, int, list, dict, str): _log,
 }
 """What the host says without asking, by the types of its parts."""
 

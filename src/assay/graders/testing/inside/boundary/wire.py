@@ -31,22 +31,20 @@ MOST_BYTES = 32 * 1024 * 1024  # of one frame
 DEEPEST = 120
 """How deep values may lie in each other; the keys and values of a mapping lie in lists of it."""
 
-ARITHMETIC = frozenset(
-    f"__{side}{one}__"
-    for one in "add and divmod floordiv lshift matmul mod mul or pow rshift sub truediv xor".split()
-    for side in ("", "r")
-)
+_OF_TWO = "add and divmod floordiv lshift matmul mod mul or pow rshift sub truediv xor".split()
+ARITHMETIC = frozenset(f"__{side}{one}__" for one in _OF_TWO for side in ("", "r"))
 """Operators of two values."""
 
-OPERATORS = ARITHMETIC | frozenset(
-    f"__{one}__"
-    for one in (
-        "abs aenter aexit aiter anext array await bool bytes call ceil complex contains copy "
-        "deepcopy delitem dir enter eq exit float floor format fspath ge getitem gt hash iadd iand "
-        "imul index instancecheck int invert ior isub iter le len length_hint lt missing ne neg "
-        "next pos repr reversed round setitem str trunc"
-    ).split()
+IN_PLACE = {f"__i{one}__": f"__{one}__" for one in _OF_TWO if one != "divmod"}
+"""Those that may change the first of them, and what Python asks for where there is none."""
+
+_OF_ONE = (
+    "abs aenter aexit aiter anext array await bool bytes call ceil complex contains copy deepcopy "
+    "delitem dir enter eq exit float floor format fspath ge get getitem gt hash index "
+    "instancecheck int invert iter le len length_hint lt missing ne neg next pos repr reversed "
+    "round setitem str trunc"
 )
+OPERATORS = ARITHMETIC.union(IN_PLACE, (f"__{one}__" for one in _OF_ONE.split()))
 """What is forwarded of an object's operators."""
 
 _SCALARS = frozenset({type(None), bool, int, float, str})
