@@ -271,6 +271,27 @@ def test_honest_commands_are_elsewhere(command: str) -> None:
         ("fetch", did("Bash", command="curl -s https://example.org"), True),
         ("fetch", did("Bash", command="git clone https://example.org/a"), True),
         ("fetch", did("Bash", command="git status; pip list; echo curl"), False),
+        *(
+            ("fetch", did("Bash", command=command), True)
+            for command in (
+                *("python -m pip install x", "uv pip install x", "npm ci", "apt-get install -y x"),
+                *("go get x", "docker pull x", "npx create-x", "git push", "cat < /dev/tcp/h/80"),
+                *("exec 3<>/dev/tcp/h/80", "node -e \"fetch('https://x.org')\"", "dig x.org"),
+                "python3 -c \"import requests; requests.get('https://x.org')\"",
+            )
+        ),
+        *(
+            ("fetch", did("Bash", command=command), False)
+            for command in (
+                *("python3 -c \"print('https://x.org')\"", "go test ./...", "uv run pytest"),
+                *(
+                    "git commit -m 'see https://x.org'",
+                    "npm run update",
+                    "docker ps",
+                    "grep https:// a",
+                ),
+            )
+        ),
         ("fetch", tool("mcp__web__fetch_url", url="https://example.org"), True),
     ],
 )

@@ -52,8 +52,18 @@ _READERS = frozenset(
 _GREPS = frozenset({"grep", "egrep", "fgrep", "rg", "ag", "ack", "sed", "gsed", "perl"})
 _COPIERS = frozenset({"cp", "install", "rsync", "scp", "split"})
 _FETCHERS = frozenset(
-    {"curl", "wget", "ftp", "sftp", "ssh", "scp", "nc", "ncat", "telnet", "aria2c", "lynx", "w3m"}
+    {
+        *("curl", "wget", "ftp", "sftp", "ssh", "scp", "nc", "ncat", "telnet", "aria2c", "lynx"),
+        *("w3m", "http", "https", "socat", "svn", "gh", "npx", "dig", "nslookup", "ping"),
+    }
 )
+_INSTALLERS: Mapping[str, str] = {
+    "pip pip3 npm pnpm yarn cargo go uv poetry gem apt apt-get apk yum dnf brew conda mamba": "add "
+    "ci download get i install sync update upgrade",
+    "git": "clone fetch ls-remote pull push submodule",
+    "docker podman": "pull push",
+}
+"""Programs that fetch, and the words that ask for it."""
 _SEARCHERS = frozenset({"find", "fd", "grep", "egrep", "rg", "ag", "ack", "ls", "tree", "locate"})
 _INTERPRETERS = re.compile(r"(?:python|pypy|perl|ruby|node|php|deno|bun|lua|tclsh)[\d.]*")
 _SED_WRITES = re.compile(r"(?:^|[\s;/}\d$])w\s+([^\s;}]+)")
@@ -313,11 +323,16 @@ def touches(line: str) -> Iterator[Touch]:
 
 
 def _kinds_of_program(command: Simple) -> frozenset[str]:
-    program, found = command.program, set[str]()
-    args = command.words[1:]
-    if program in _FETCHERS or (program == "git" and {"clone", "fetch", "pull"} & set(args[:3])):
+    found = set[str]()
+    program, args = _run_as(command)
+    asks = next((w for names, w in _INSTALLERS.items() if program in names.split()), "").split()
+    asked = [word for word in args if not word.startswith("-")][:2]
+    if asked[:1] not in (["run"], ["test"]) and set(asks) & set(asked):
         found.add("fetch")
-    if program in ("pip", "pip3", "npm", "cargo", "go") and {"install", "download"} & set(args):
+    code = _code_of(program, args, args[:1], command.fed) or ""
+    calls_out = "://" in code and not only_reads(code)
+    opens = any(path.startswith("/dev/tcp/") for path in (*command.into, *command.out_of))
+    if program in _FETCHERS or opens or calls_out:
         found.add("fetch")
     if program in _SEARCHERS:
         found.add("search")
