@@ -179,6 +179,8 @@ async def test_patterns_may_be_limited_to_files_and_have_flags(workspace: Path) 
     assert await pattern(workspace, "(?i)needle", only=["src/*.py"]) == 1.0
     assert await pattern(workspace, "haystack", only=["src/*.py"]) == 0.0
     assert await pattern(workspace, "haystack", only=["src/*.py", "*.txt"]) == 1.0
+    (workspace / "notes.txt").write_text("haystack", "utf-8-sig")
+    assert await pattern(workspace, "^haystack", only=["*.txt"]) == 1.0
 
 
 async def test_what_was_not_searched_is_said(workspace: Path) -> None:

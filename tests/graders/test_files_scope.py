@@ -243,6 +243,11 @@ LEXED = [
     ("javascript", "x = /['\"/*]/; y // c", "x = /['\"/*]/; y     "),
     ("rust", "fn f<'a>(x: &'a str) {} // c", "fn f<'a>(x: &'a str) {}     "),
     ("c", "/* open", "       "),
+    ("c", "x // c \\\nd\ny", "x       \n \ny"),
+    ("cpp", "x\n# if 0\nc\n#endif\ny", "x\n      \n \n      \ny"),
+    ("rust", "x /* c /* d */ e */ y", "x                   y"),
+    ("ruby", "x\n__END__\nc", "x\n       \n "),
+    ("other-hashes", "x\n=pod\nc\n=cut\ny", "x\n    \n \n    \ny"),
     ("other-hashes", "a#b # c", "a#b    "),
     ("ruby", "x\n=begin\nc\n=end\ny", "x\n      \n \n    \ny"),
     ("other-dashes", "select 1 -- c", "select 1     "),
@@ -258,6 +263,16 @@ def test_comments_are_blanked(language: str, text: str, code: str) -> None:
     assert without_comments(text, language) == code
 
 
+@each(
+    ("language", "text"),
+    [("rust", 'r#"c " c"#'), ("rust", 'br"c"'), ("java", '"""\nc " c\n"""'), ("java", '"""c')],
+)
+def test_attack_words_in_texts_of_other_kinds(language: str, text: str) -> None:
+    bare = without_comments(f"x {text} ", language, texts=False)
+    assert "c" not in bare
+    assert bare.startswith("x ")
+
+
 @given(st.text(alphabet="ab'\"`/*#-[]{}=\\\n ", max_size=60), st.sampled_from(LANGUAGES))
 def test_blanking_keeps_every_place(text: str, language: str) -> None:
     code = without_comments(text, language)
@@ -266,7 +281,24 @@ def test_blanking_keeps_every_place(text: str, language: str) -> None:
     assert code.count("\n") == text.count("\n")
 
 
-@each("text", ["=/[", "'\\", "/*", "=/", "`", "'a 'b", "--[[", "\n=begin", "{-"])
+@each(
+    "text",
+    [
+        "=/[",
+        "'\\",
+        "/*",
+        "=/",
+        "`",
+        "'a 'b",
+        "--[[",
+        "\n=begin",
+        "{-",
+        'r#"',
+        '"""',
+        "\n#if 0",
+        "/*/",
+    ],
+)
 def test_attack_text_that_a_lexer_needs_quadratic_time_for(text: str) -> None:
     """A minute instead of a moment, if one of the expressions may look too far."""
     hostile, started = text * (100_000 // len(text)), time.process_time()

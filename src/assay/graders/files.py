@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -105,13 +106,23 @@ _DASHED = r"--[^\n]*"
 _IMPORTS = re.compile(r"^\s*(?:\#\s*include|import|use|require|from)\b|\brequire\(\s*$|\bfrom\s*$")
 
 
+_BLOCK = r'"""(?:[^"\\]|\\.|"(?!""))*+(?:""")?'  # a text of several lines, as in Java
+_NESTED = r"(?P<comment> //[^\n]* | /\*(?:[^*/]|\*(?!/)|/(?!\*)|/\*.*?(?:\*/|\Z))*+(?:\*/)? )"
+_RAW = r'(?<!\w)[bc]?r(?P<hashes>\#*)"(?:.*?"(?P=hashes)|.*)'
+_C = r"""(?P<comment>
+    //(?:[^\n\\]|\\.)*+ | /\*.*?(?:\*/|\Z) |
+    ^[ \t]*+\#[ \t]*+if[ \t]++0\b.*?(?:^[ \t]*+\#[ \t]*+(?:endif|else|elif)\b[^\n]*|\Z)
+)"""
+_HASHED = r"""(?P<comment>
+    (?<![^\s;(){}])\#[^\n]* | ^__(?:END|DATA)__$.* |
+    ^=[a-z]\w*+\b.*?(?:^=(?:end|cut)\b[^\n]*|\Z)
+)"""
+
 _TOKENS = {
-    "slashes": (_SLASHED, _TEXT, _REGEX),
-    "rust": (_SLASHED, _QUOTED, _CHARACTER),
-    "hashes": (
-        r"(?P<comment> (?<![^\s;(){}])\#[^\n]* | ^=begin\b.*?(?:^=end\b[^\n]*|\Z) )",
-        _TEXT,
-    ),
+    "slashes": (_SLASHED, _BLOCK, _TEXT, _REGEX),
+    "c": (_C, _TEXT),
+    "rust": (_NESTED, _RAW, _QUOTED, _CHARACTER),
+    "hashes": (_HASHED, _TEXT),
     "dashes": (rf"(?P<comment> --\[\[.*?(?:\]\]|\Z) | {_DASHED} | /\*.*?(?:\*/|\Z) )", _TEXT),
     "haskell": (rf"(?P<comment> \{{-.*?(?:-\}}|\Z) | {_DASHED} )", _QUOTED, _CHARACTER),
 }
@@ -261,7 +272,7 @@ class PatternSearch:
             data = read_regular(self.root, relative, limit=min(_MAX_FILE, _MAX_TOTAL - total))
             if isinstance(data, bytes):
                 total += len(data)
-                yield name, data
+                yield name, data.removeprefix(BOM_UTF8)
             else:
                 self.not_searched.append(f"{name} {data}")
 

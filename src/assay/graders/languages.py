@@ -29,6 +29,8 @@ _BY_SUFFIX = {
 }
 
 _STYLES = {
+    "c": "c",
+    "cpp": "c",
     "rust": "rust",
     "haskell": "haskell",
     "ruby": "hashes",

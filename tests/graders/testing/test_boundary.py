@@ -272,19 +272,22 @@ TWINS: dict[str, tuple[str, str, str]] = {
         "import numpy as np\nfrom dataclasses import dataclass\n@dataclass\nclass Item:\n    name: str\n    price: int\n"
         "class Cart:\n    done = True\n    def __init__(self): self.items, self.cache = (Item('a', 5),), {1: 1}\n"
         "    def count(self): return 3\n    @property\n    def one(self): return self.cache[1]\n"
-        "def split(xs): return {'low': [x for x in xs if x < 2], 'high': []}\ndef kept(): return '.'\n",
+        "def split(xs): return {'low': [x for x in xs if x < 2], 'high': []}\ndef kept(): return '.'\n"
+        "def tidy(place): place.write_text(place.read_text().strip())\n",
         "import numpy as np\nimport pathlib, threading, time\nfrom dataclasses import dataclass\n@dataclass\nclass Item:\n    name: str\n    price: int\n"
         "class Cart:\n    def __init__(self):\n        self.n, self.cache = 0, {}\n        threading.Thread(target=self.run, daemon=True).start()\n"
         "    def run(self):\n        while self.n < 3:\n            time.sleep(.02)\n            self.n += 1\n"
         "    @property\n    def items(self): return tuple([Item('a', 5)])\n    @property\n    def done(self): return self.n > 2\n"
         "    def count(self): return self.n\n    @property\n    def one(self): return self.cache.setdefault(1, 1)\n"
-        "def split(xs): return {'low': np.array([x for x in xs if x < 2]), 'high': np.array([])}\ndef kept(): return str(pathlib.Path('.').absolute())\n",
+        "def split(xs): return {'low': np.array([x for x in xs if x < 2]), 'high': np.array([])}\ndef kept(): return str(pathlib.Path('.').absolute())\n"
+        "def tidy(place):\n    with open(place, 'r+') as file:\n        text = file.read()\n        file.seek(0)\n        file.truncate()\n        file.write(text.strip())\n",
         "import kit, pathlib, time\ndef test_wait():\n    cart = kit.Cart()\n    while not cart.done: time.sleep(.005)\n    assert cart.done\n"
         "def test_count():\n    cart = kit.Cart()\n    while cart.count() < 3: time.sleep(.005)\n    assert cart.count() == 3\n"
         "def test_items():\n    cart = kit.Cart()\n    assert cart.items[0].name == 'a'\n    assert cart.items[0].price == 5\n"
         "def test_cache():\n    cart = kit.Cart()\n    assert len(cart.cache) < 2\n    assert cart.one == 1\n    assert cart.cache == {1: 1}\n"
         "def test_split():\n    found = kit.split([1, 2])\n    assert list(found['low']) == [1] and len(found['high']) == 0\n"
-        "def test_file(): assert (pathlib.Path(kit.kept()) / __file__).exists() and 'kit' in open('test_0.py').read() + 'kit'\n",
+        "def test_file(tmp_path):\n    place = tmp_path / 'a'\n    for text in ('x', 'y'):\n        place.write_text(f' {text} ')\n        assert place.read_text() == f' {text} '\n"
+        "        kit.tidy(place)\n        assert place.read_text() == text and (pathlib.Path(kit.kept()) / __file__).exists()\n",
     ),
     "a partial function and a decorator of its own": (
         "def double(n): return 2 * n\ndef noted(f): return f\n",
@@ -334,6 +337,24 @@ TWINS: dict[str, tuple[str, str, str]] = {
         "import kit\ndef test_text(): assert kit.text(kit.pairs('a=1 b=2')) == 'a=1 b=2' and kit.pairs('a=1') == [('a', '1')]\n"
         "def test_play():\n    b = kit.board()\n    kit.play(b, 1)\n    assert b == [0, 1, 0]\n    b[2] = 5\n    assert kit.score(b) == 6\n",
     ),
+    "objects of Python's library that a test hands over": (
+        "def pick(of, rng): return of[int(rng.random() * len(of))]\ndef find(p, t): return [m.group() for m in p.finditer(t)]\n"
+        "def rows(db): return list(db.execute('select 1'))\ndef wait(event): return event.wait(5)\n",
+        "def pick(of, rng): return rng.choice(of)\ndef find(p, t): return p.findall(t)\n"
+        "def rows(db): return db.cursor().execute('select 1').fetchall()\ndef wait(event): return event.is_set()\n",
+        "import random, re, sqlite3, threading, kit\ndef test_pick(): assert {kit.pick('ab', random.Random(n)) for n in range(20)} == {'a', 'b'}\n"
+        "def test_find(): assert kit.find(re.compile('b+'), 'abbab') == ['bb', 'b']\n"
+        "def test_rows(): assert kit.rows(sqlite3.connect(':memory:', check_same_thread=False)) == [(1,)]\n"
+        "def test_wait():\n    event = threading.Event()\n    event.set()\n    assert kit.wait(event)\n",
+    ),
+    "marks on what a test hands over": (
+        "def names(node):\n    seen, left = [], [node]\n    while left:\n        one = left.pop()\n"
+        "        if one not in seen: seen.append(one); left += one.next\n    return [one.name for one in seen]\n",
+        "def names(node, found=()):\n    if getattr(node, '_seen', False): return []\n    node._seen = node.marked = True\n"
+        "    return [node.name, *(name for one in reversed(node.next) for name in names(one))]\n",
+        "import kit\nclass Node:\n    def __init__(self, name, *nodes): self.name, self.next = name, [*nodes]\n"
+        "def test_names():\n    last = Node('c')\n    assert kit.names(Node('a', last, Node('b', last))) == ['a', 'b', 'c']\n",
+    ),
     "fields that are called as a method of all tuples": (
         "class Word:\n    def __init__(self, text, count): self.text, self.count = text, count\ndef word(t): return Word(t, len(t))\n",
         "from collections import namedtuple\nWord = namedtuple('Word', 'text count')\ndef word(t): return Word(t, len(t))\n",
@@ -342,7 +363,7 @@ TWINS: dict[str, tuple[str, str, str]] = {
     "containers by their protocols alone": (
         "def primes(n): return [2, 3, 5, 7][:n]\ndef heads(): return {'a': 1}\ndef vowels(t): return {*t} & {*'ae'}\ndef lines(t): return t.split()\n"
         "def count(of): return len([*of])\n",
-        "from collections.abc import Mapping, Sequence, Set\nclass Primes(Sequence):\n    def __init__(self, n): self.n = n\n    def __len__(self): return self.n\n"
+        "from collections.abc import Mapping, Set\nclass Primes:\n    def __init__(self, n): self.n = n\n    def __len__(self): return self.n\n"
         "    def __getitem__(self, at): return [2, 3, 5, 7][:self.n][at]\nclass Heads(Mapping):\n    def __len__(self): return 1\n    def __iter__(self): return iter('a')\n"
         "    def __getitem__(self, key): return {'a': 1}[key]\nclass Vowels(Set):\n    def __init__(self, t): self.t = [c for c in 'ae' if c in t]\n"
         "    def __len__(self): return len(self.t)\n    def __iter__(self): return iter(self.t)\n    def __contains__(self, c): return c in self.t\n"
@@ -352,6 +373,14 @@ TWINS: dict[str, tuple[str, str, str]] = {
         "def test_heads(): assert kit.heads() == {'a': 1} and kit.heads().get('b') is None\n"
         "def test_vowels(): assert kit.vowels('bane') == {'a', 'e'} and kit.vowels('ab') | {'x'} == {'a', 'x'}\n"
         "def test_lines():\n    found = kit.lines('a b')\n    assert [*found] == ['a', 'b'] == sorted(found) and kit.count(found) == 2\n",
+    ),
+    "what is in it before and after a change": (
+        "class Words:\n    def __init__(self, all): self.all = [*all]\n    def add(self, one): self.all.append(one)\n"
+        "    def __contains__(self, one): return one in self.all\n",
+        "class Words:\n    def __init__(self, all): self.all = dict.fromkeys(all)\n    def add(self, one): self.all[one] = True\n"
+        "    def __contains__(self, one): return one in self.all\n",
+        "from kit import Words\ndef test_in():\n    words = Words(['ab', 'cd'])\n    assert 'ab' in words and 'ef' not in words\n"
+        "    words.add('ef')\n    assert 'ef' in words and 'cd' in words\n",
     ),
     "members of an enumeration, in any order of the tests": (
         "from enum import Flag\nclass Perm(Flag):\n    R = 4\n    W = 2\ndef parse(t):\n    found = Perm(0)\n    for c in t: found |= Perm[c]\n    return found\n",

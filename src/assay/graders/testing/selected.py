@@ -2,7 +2,8 @@
 
 What is run for nobody is missed of nobody: a test that ``-run`` leaves out, a package that is not
 named, a file whose build constraint does not hold. And no canary is planted there: it would never
-be heard. Each question has three answers: yes, no, and None where that cannot be told.
+be heard. Each question has three answers: yes, no, and None where that cannot be told. There the
+canary tells: if it is not heard, nothing that the report says of that file counts.
 """
 
 from __future__ import annotations
@@ -21,52 +22,19 @@ from assay.graders.testing.hidden import Language, language_of
 from assay.graders.testing.static_ids import GO_ARCH, all_of, any_of, cfg_holds, file_cfg
 
 _STARTS = re.compile(r"(?:go|cargo)(?:\s+\+\S+)?\s+test\b")
-_GO_VALUED = frozenset(
-    {
-        *(
-            "asmflags",
-            "bench",
-            "benchtime",
-            "blockprofile",
-            "buildmode",
-            "C",
-            "count",
-            "cpu",
-            "run",
-        ),
-        *(
-            "covermode",
-            "coverpkg",
-            "coverprofile",
-            "cpuprofile",
-            "exec",
-            "fuzz",
-            "fuzztime",
-            "skip",
-        ),
-        *("gcflags", "installsuffix", "ldflags", "list", "memprofile", "mod", "modfile", "tags"),
-        *("mutexprofile", "o", "outputdir", "overlay", "p", "parallel", "pkgdir", "shuffle"),
-        *("timeout", "toolexec", "trace", "vet"),
-    }
-)
-_CARGO_VALUED = frozenset(
-    {
-        *(
-            "-p",
-            "--package",
-            "--exclude",
-            "--test",
-            "--bin",
-            "--example",
-            "--bench",
-            "-j",
-            "--jobs",
-        ),
-        *("--profile", "-F", "--features", "--target", "--target-dir", "--manifest-path", "-Z"),
-        *("--color", "--message-format", "--config", "-C", "--skip", "--test-threads", "--format"),
-        *("--logfile", "--shuffle-seed"),
-    }
-)
+_GO_VALUED = frozenset((
+    "C", "asmflags", "bench", "benchtime", "blockprofile", "buildmode", "count",
+    "covermode", "coverpkg", "coverprofile", "cpu", "cpuprofile", "exec", "fuzz",
+    "fuzztime", "gcflags", "installsuffix", "ldflags", "list", "memprofile", "mod",
+    "modfile", "mutexprofile", "o", "outputdir", "overlay", "p", "parallel", "pkgdir",
+    "run", "shuffle", "skip", "tags", "timeout", "toolexec", "trace", "vet",
+))  # fmt: skip
+_CARGO_VALUED = frozenset((
+    "--bench", "--bin", "--color", "--config", "--example", "--exclude", "--features",
+    "--format", "--jobs", "--logfile", "--manifest-path", "--message-format", "--package",
+    "--profile", "--shuffle-seed", "--skip", "--target", "--target-dir", "--test",
+    "--test-threads", "-C", "-F", "-Z", "-j", "-p",
+))  # fmt: skip
 _GO_SYSTEM = re.compile(
     r"aix|android|darwin|dragonfly|freebsd|hurd|illumos|ios|js|linux|nacl|netbsd|openbsd|plan9"
     r"|solaris|wasip1|windows|zos|386|amd64|arm(?:64)?|loong64|mips(?:64)?(?:le)?|ppc64(?:le)?"
@@ -109,6 +77,11 @@ class Selection:
         """Whether the tests of a file are certainly run."""
         one = self._of(path)
         return one is None or one.runs(path, text) is True
+
+    def may_run(self, path: str, text: str) -> bool:
+        """Whether they are, for all that can be told."""
+        one = self._of(path)
+        return one is None or one.runs(path, text) is not False
 
     def picks(self, path: str, name: str) -> bool:
         """Whether a test of such a file certainly is, one that its author does not leave out."""
@@ -226,12 +199,8 @@ class _Go:
         if found := re.search(r"^//go:build\s+(.*)$", head, re.MULTILINE):
             return self._says(found[1])
         lines = re.findall(r"^//\s*\+build\s+(.*)$", head, re.MULTILINE)
-        return all_of(
-            [
-                any_of([self._says(" && ".join(one.split(","))) for one in ln.split()])
-                for ln in lines
-            ]
-        )
+        said = [[self._says(" && ".join(w.split(","))) for w in line.split()] for line in lines]
+        return all_of([any_of(one) for one in said])
 
     def _says(self, expression: str) -> bool | None:
         return _either(re.findall(r"&&|\|\||[!()]|[\w.]+", expression), self._holds)

@@ -160,8 +160,8 @@ def as_value(found: Any, trails: list[str], known: dict[int, Inert]) -> Any:
     if "__next__" in kind._assay_form["operators"]:
         return _Again(_items_of(ref, trails))
     node = _asked(ref, "base")
-    if node is None and "__iter__" in kind._assay_form["operators"]:
-        return _by_items(ref, trails, kind._assay_form)
+    if node is None and (held := _by_items(ref, trails, kind._assay_form)) is not None:
+        return held
     if node is None:
         # One for each object: as a constant of a module it may be compared with itself.
         return known.setdefault(ref.number, Inert(found, trails[0]))
@@ -227,8 +227,10 @@ class Iterated:
 
 
 def _by_items(ref: Any, trails: list[str], form: Any) -> Any:
-    """An object as a test gets it by the protocols of containers."""
-    node = _asked(ref, "items")
+    """An object as a test gets it by the protocols of containers; None for one of no items."""
+    node = _asked(ref, "items") if "__len__" in form["operators"] else None
+    if node is None and "__iter__" not in form["operators"]:
+        return None
     if node is None:
         return ref.home().copied(ref, Iterated(ref, trails), node)
     found = ref.home().read(node, trails, only_values=True)

@@ -15,7 +15,10 @@ from assay.graders.testing.inside.boundary.wire import OPERATORS, WireError
 
 _ABCS = "Mapping MutableMapping Sequence MutableSequence Set MutableSet".split()
 _FUNCTIONS = (FunctionType, MethodType, type(len), type("".join))
-_LIBRARY = "_collections _io _queue _thread array collections io itertools queue".split()
+_LIBRARY = (
+    "_collections _io _queue _random _thread array asyncio.locks asyncio.queues collections io "
+    "itertools queue random re sqlite3 threading"
+).split()
 """Where the objects are from whose public attributes lead to nothing else of the judge."""
 
 _AWAITED = ("__await__", "__anext__", "__aenter__", "__aexit__")
@@ -101,11 +104,12 @@ def attribute(value: Any, trails: list[str], name: str) -> Any:
     return getattr(value, name)
 
 
-def assign(value: Any, trails: list[str], name: str, given: Any) -> None:
-    """Set an attribute of an object, if the reference does so."""
-    _check(value, name, is_offered=_has_attribute(value, name))
-    if contract.may(f"sets:{name}", trails):
+def assign(value: Any, trails: list[str], name: str, given: Any) -> bool:
+    """Set an attribute of an object, if the reference does so; whether it was set."""
+    is_set = _has_attribute(value, name) and contract.may(f"sets:{name}", trails)
+    if is_set:
         setattr(value, name, given)
+    return is_set
 
 
 def _check(value: Any, name: Any, *, is_offered: bool) -> None:
@@ -117,7 +121,10 @@ def _ask_for(name: str, value: Any, trails: list[str]) -> None:
     """What a test's own object tells is what the reference asked it for."""
     if name in _USES:
         contract.may("uses", trails)
-    if name in _USES or type(value).__module__.partition(".")[0] in _LIBRARY:
+    place = type(value).__module__
+    # With an extension of a database, code of the submission would run in the judge.
+    is_known = place in _LIBRARY or place.partition(".")[0] in _LIBRARY
+    if name in _USES or (is_known and "extension" not in name):
         return
     # Who is handed an object to work with may work with it otherwise than the reference does.
     is_method = is_authors(type(value)) and callable(getattr(type(value), name, None))

@@ -189,10 +189,13 @@ class _Question:
             if recipe is None or recipe == self.nodes[side]:
                 continue
             what, again = f"again{side}", self._with(side, recipe)
+            asked = [
+                f"{one}:{self.key}" for one in self.named
+            ]  # what was changed is asked otherwise
             if state.learns:
                 if self._is_true(again):
-                    contract.may(what, self.named)
-            elif contract.may(what, self.named) and not self._is_true(again):
+                    contract.may(what, asked)
+            elif contract.may(what, asked) and not self._is_true(again):
                 why = f"{self.name} does not hold of what is made again"
                 raise contract.refused(f"{what}:{self.named[0]}", why)
 

@@ -155,10 +155,18 @@ def _line() -> tuple[str, int]:
     return ("", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
 
 
-def place() -> tuple[Any, int]:
-    """Which of the places in the tests runs; a line may have several."""
+def place() -> tuple[Any, int, int]:
+    """Which of the places in the tests runs."""
     frame = _frame()
-    return (None, 0) if frame is None else (frame.f_code, frame.f_lasti)
+    return (None, 0, 0) if frame is None else (frame.f_code, frame.f_lineno, frame.f_lasti)
+
+
+def is_one_place(one: tuple[Any, int, int], other: tuple[Any, int, int]) -> bool:
+    """Whether two places are one in the source, where a line may have several."""
+    if one[:2] != other[:2] or not hasattr(one[0], "co_positions"):
+        return one[:2] == other[:2]
+    positions = [*one[0].co_positions()]  # the condition of a loop is compiled twice
+    return positions[one[2] // 2] == positions[other[2] // 2]
 
 
 def _frame() -> Any:
