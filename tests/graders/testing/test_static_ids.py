@@ -102,6 +102,8 @@ describe('math', () => {
   xit('also later', () => {});
 });
 test('top', { timeout: 1 }, () => {});
+test('', () => {});
+test('caf\u00e9\n\x41', () => {});
 test(`computed ${name}`, () => {});
 test('pre' + name, () => {});
 test.each([[1]])('each %i', () => {});
@@ -165,6 +167,7 @@ if (x) { test.skip('either', () => {}); } else { test('either', () => {}); }
                 "math > adds",
                 'math > it\'s "quoted"',
                 "top",
+                "caf\u00e9\nA",
                 "no",
                 "unsure",
                 "also unsure",
