@@ -280,7 +280,7 @@ TWINS: dict[str, tuple[str, str, str]] = {
         "    def count(self): return self.n\n    @property\n    def one(self): return self.cache.setdefault(1, 1)\n"
         "def split(xs): return {'low': np.array([x for x in xs if x < 2]), 'high': np.array([])}\ndef kept(): return str(pathlib.Path('.').absolute())\n",
         "import kit, pathlib, time\ndef test_wait():\n    cart = kit.Cart()\n    while not cart.done: time.sleep(.005)\n    assert cart.done\n"
-        "def test_count():\n    cart = kit.Cart()\n    while cart.count() < 3: time.sleep(.005)\n    assert cart.count() == 3\n"
+        "def test_count():\n    cart = kit.Cart()\n    while cart.count() < 3: time.sleep(.05)\n    assert cart.count() == 3\n"
         "def test_items():\n    cart = kit.Cart()\n    assert cart.items[0].name == 'a'\n    assert cart.items[0].price == 5\n"
         "def test_cache():\n    cart = kit.Cart()\n    assert len(cart.cache) < 2\n    assert cart.one == 1\n    assert cart.cache == {1: 1}\n"
         "def test_split():\n    found = kit.split([1, 2])\n    assert list(found['low']) == [1] and len(found['high']) == 0\n"
