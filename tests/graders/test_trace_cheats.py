@@ -271,6 +271,27 @@ def test_honest_commands_are_elsewhere(command: str) -> None:
         ("fetch", did("Bash", command="curl -s https://example.org"), True),
         ("fetch", did("Bash", command="git clone https://example.org/a"), True),
         ("fetch", did("Bash", command="git status; pip list; echo curl"), False),
+        *(
+            ("fetch", did("Bash", command=command), True)
+            for command in (
+                *("python -m pip install x", "uv pip install x", "npm ci", "apt-get install -y x"),
+                *("go get x", "docker pull x", "npx create-x", "git push", "cat < /dev/tcp/h/80"),
+                *("exec 3<>/dev/tcp/h/80", "node -e \"fetch('https://x.org')\"", "dig x.org"),
+                "python3 -c \"import requests; requests.get('https://x.org')\"",
+            )
+        ),
+        *(
+            ("fetch", did("Bash", command=command), False)
+            for command in (
+                *("python3 -c \"print('https://x.org')\"", "go test ./...", "uv run pytest"),
+                *(
+                    "git commit -m 'see https://x.org'",
+                    "npm run update",
+                    "docker ps",
+                    "grep https:// a",
+                ),
+            )
+        ),
         ("fetch", tool("mcp__web__fetch_url", url="https://example.org"), True),
     ],
 )
@@ -394,6 +415,31 @@ WORK: list[tuple[str, AnyStep]] = [
 @each(("kind", "step"), WORK)
 def test_honest_work_fills_a_demand(kind: str, step: AnyStep) -> None:
     assert checked(trace(step), require_tools=[{"kind": kind}]).value == 1.0
+
+
+PATCH = "*** Begin Patch\n*** Update File: src/a.py\n@@\n-x\n+y\n*** End Patch\n"
+DIFF = "--- a/src/a.py\n+++ b/src/a.py\n@@ -1 +1 @@\n-x\n+y\n"
+
+
+@each(
+    ("step", "demanded", "banned"),
+    [
+        (did("apply_patch", "write", input=PATCH), True, True),
+        (did("apply_patch", "write", patch=DIFF), True, True),
+        (did("Bash", command=f"git apply <<'E'\n{DIFF}E"), False, True),
+        (did("Bash", command=f"apply_patch <<'E'\n{PATCH}E"), False, True),
+        (did("Write", "write", file_path="notes.md", content="src/a.py"), False, True),
+        (did("Write", "write", file_path="notes.md", content=PATCH), False, True),
+        (did("Edit", "write", file_path="x", old_string="a", new_string="src/a.py"), False, True),
+        (did("apply_patch", "write", input=PATCH.replace("src", "lib")), False, False),
+    ],
+)
+def test_the_paths_of_a_write_are_those_of_its_patch_and_not_of_its_text(
+    step: AnyStep, *, demanded: bool, banned: bool
+) -> None:
+    there: list[Json] = [{"kind": "write", "path_glob": "src/*"}]
+    assert checked(trace(step), require_tools=there).value == float(demanded)
+    assert checked(trace(step), forbid_tools=there).value == float(not banned)
 
 
 def test_a_workspace_below_tmp_is_no_scratch_place() -> None:

@@ -45,6 +45,8 @@ _KEPT = [
     ("build.gradle.kts", "build configuration"),
     ("cmake/FindKit.cmake", "build configuration"),
     ("build/CMakeCache.txt", "caches and build output"),
+    # Without it cargo builds anew: what it built before would be run for other sources.
+    ("rust/target/debug/.fingerprint/kit-1/lib-kit", "caches and build output"),
     ("evil.pth", "start-up hooks"),
     ("node_modules/.bin/jest", "installed packages"),
     ("lib/helper.jar", "installed packages"),

@@ -31,6 +31,8 @@ from assay.graders.tool_effects import (
     gives_code,
     is_scratch,
     line_of,
+    patched,
+    paths_of,
     possible_kinds,
     texts_in,
     touches,
@@ -211,6 +213,8 @@ class CallMatching:
             return not self.idles(observed)
         if self._is_empty(observed.call):
             return False
+        if observed.kind in ("read", "write"):
+            return any(self._is_at(text, glob) for text in paths_of(observed.call))
         line = command_line(observed.call.arguments) if observed.kind == "execute" else ""
         return any(
             works_at(text, partial(self._is_at, glob=glob))
@@ -265,13 +269,15 @@ class CallMatching:
         if known is None:
             line = line_of(call)
             self._left -= len(line) // 8
-            found = list(dict.fromkeys(touches(line)))
+            held = (Touch(path, frozenset({"write"})) for path in patched(line))
+            found = list(dict.fromkeys((*touches(line), *held)))
             known = self._touched[id(call)] = (call, found)
         return known[1]
 
     def _words(self, arguments: Mapping[str, Json]) -> Iterator[str]:
         for text in texts_in(arguments):
             yield text
+            yield from patched(text)
             for word in _BETWEEN_WORDS.split(text):
                 self._left -= 1
                 yield word

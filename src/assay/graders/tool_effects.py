@@ -52,8 +52,18 @@ _READERS = frozenset(
 _GREPS = frozenset({"grep", "egrep", "fgrep", "rg", "ag", "ack", "sed", "gsed", "perl"})
 _COPIERS = frozenset({"cp", "install", "rsync", "scp", "split"})
 _FETCHERS = frozenset(
-    {"curl", "wget", "ftp", "sftp", "ssh", "scp", "nc", "ncat", "telnet", "aria2c", "lynx", "w3m"}
+    {
+        *("curl", "wget", "ftp", "sftp", "ssh", "scp", "nc", "ncat", "telnet", "aria2c", "lynx"),
+        *("w3m", "http", "https", "socat", "svn", "gh", "npx", "dig", "nslookup", "ping"),
+    }
 )
+_INSTALLERS: Mapping[str, str] = {
+    "pip pip3 npm pnpm yarn cargo go uv poetry gem apt apt-get apk yum dnf brew conda mamba": "add "
+    "ci download get i install sync update upgrade",
+    "git": "clone fetch ls-remote pull push submodule",
+    "docker podman": "pull push",
+}
+"""Programs that fetch, and the words that ask for it."""
 _SEARCHERS = frozenset({"find", "fd", "grep", "egrep", "rg", "ag", "ack", "ls", "tree", "locate"})
 _INTERPRETERS = re.compile(r"(?:python|pypy|perl|ruby|node|php|deno|bun|lua|tclsh)[\d.]*")
 _SED_WRITES = re.compile(r"(?:^|[\s;/}\d$])w\s+([^\s;}]+)")
@@ -148,6 +158,12 @@ _OLD = frozenset({"old_string", "old_str", "old_text", "old", "search"})
 _NEW = frozenset({"new_string", "new_str", "new_text", "new", "replace"})
 _CONTENT = frozenset({"content", "contents", "text", "file_text", "data", "new_source", *_NEW})
 _CHANGED = _OLD | _CONTENT
+_TEXTS = frozenset({name.replace("_", "") for name in _CHANGED} | {"code", "codeedit", "diff"})
+_PATCHED = re.compile(
+    r"^(?:\*\*\* (?:(?:Add|Update|Delete) File|Move to): |rename to |(?:\+\+\+|---) (?:[ab]/)?)"
+    r"([^\t\n]+)",
+    re.MULTILINE,
+)
 _CODE_TOOLS = frozenset({"python", "ipython", "jupyter", "notebook", "code", "interpreter", "cell"})
 
 
@@ -219,6 +235,29 @@ def texts_in(value: Json | Mapping[str, Json], *, names: bool = False) -> Iterat
             waiting.extend(cast("list[Json]", one))
 
 
+def patched(text: str) -> Iterator[str]:
+    """The paths that a patch names, where a text is one."""
+    return (found[1].strip() for found in _PATCHED.finditer(text))
+
+
+def paths_of(call: ToolCall) -> Iterator[str]:
+    """What a demand takes for the paths of a read or write: no text of it, but those of a patch."""
+    waiting: list[tuple[str, object]] = [("", call.arguments)]
+    is_patch = bool(_name_words(call.name) & {"patch", "diff"})
+    while waiting:
+        name, one = waiting.pop()
+        if isinstance(one, str):
+            if is_patch:
+                yield from patched(one)
+            if name not in _TEXTS:
+                yield one
+        elif isinstance(one, Mapping):
+            fields = cast("Mapping[str, Json]", one).items()
+            waiting += [(re.sub(r"[\W_]", "", key.lower()), value) for key, value in fields]
+        elif isinstance(one, list):
+            waiting += [(name, value) for value in cast("list[Json]", one)]
+
+
 def _kinds_named(name: str) -> frozenset[str]:
     return frozenset(_KIND_OF_VERB[word] for word in _name_words(name) if word in _KIND_OF_VERB)
 
@@ -284,11 +323,16 @@ def touches(line: str) -> Iterator[Touch]:
 
 
 def _kinds_of_program(command: Simple) -> frozenset[str]:
-    program, found = command.program, set[str]()
-    args = command.words[1:]
-    if program in _FETCHERS or (program == "git" and {"clone", "fetch", "pull"} & set(args[:3])):
+    found = set[str]()
+    program, args = _run_as(command)
+    asks = next((w for names, w in _INSTALLERS.items() if program in names.split()), "").split()
+    asked = [word for word in args if not word.startswith("-")][:2]
+    if asked[:1] not in (["run"], ["test"]) and set(asks) & set(asked):
         found.add("fetch")
-    if program in ("pip", "pip3", "npm", "cargo", "go") and {"install", "download"} & set(args):
+    code = _code_of(program, args, args[:1], command.fed) or ""
+    calls_out = "://" in code and not only_reads(code)
+    opens = any(path.startswith("/dev/tcp/") for path in (*command.into, *command.out_of))
+    if program in _FETCHERS or opens or calls_out:
         found.add("fetch")
     if program in _SEARCHERS:
         found.add("search")

@@ -170,6 +170,7 @@ KEPT_FROM_SOURCE: Mapping[str, tuple[str, ...]] = {
         "*.pyo",
         "*.class",
         "CMakeCache.txt",
+        ".fingerprint",
         ".pytest_cache",
         ".hypothesis",
         ".mypy_cache",

@@ -272,19 +272,22 @@ TWINS: dict[str, tuple[str, str, str]] = {
         "import numpy as np\nfrom dataclasses import dataclass\n@dataclass\nclass Item:\n    name: str\n    price: int\n"
         "class Cart:\n    done = True\n    def __init__(self): self.items, self.cache = (Item('a', 5),), {1: 1}\n"
         "    def count(self): return 3\n    @property\n    def one(self): return self.cache[1]\n"
-        "def split(xs): return {'low': [x for x in xs if x < 2], 'high': []}\ndef kept(): return '.'\n",
+        "def split(xs): return {'low': [x for x in xs if x < 2], 'high': []}\ndef kept(): return '.'\n"
+        "def tidy(place): place.write_text(place.read_text().strip())\n",
         "import numpy as np\nimport pathlib, threading, time\nfrom dataclasses import dataclass\n@dataclass\nclass Item:\n    name: str\n    price: int\n"
         "class Cart:\n    def __init__(self):\n        self.n, self.cache = 0, {}\n        threading.Thread(target=self.run, daemon=True).start()\n"
         "    def run(self):\n        while self.n < 3:\n            time.sleep(.02)\n            self.n += 1\n"
         "    @property\n    def items(self): return tuple([Item('a', 5)])\n    @property\n    def done(self): return self.n > 2\n"
         "    def count(self): return self.n\n    @property\n    def one(self): return self.cache.setdefault(1, 1)\n"
-        "def split(xs): return {'low': np.array([x for x in xs if x < 2]), 'high': np.array([])}\ndef kept(): return str(pathlib.Path('.').absolute())\n",
+        "def split(xs): return {'low': np.array([x for x in xs if x < 2]), 'high': np.array([])}\ndef kept(): return str(pathlib.Path('.').absolute())\n"
+        "def tidy(place):\n    with open(place, 'r+') as file:\n        text = file.read()\n        file.seek(0)\n        file.truncate()\n        file.write(text.strip())\n",
         "import kit, pathlib, time\ndef test_wait():\n    cart = kit.Cart()\n    while not cart.done: time.sleep(.005)\n    assert cart.done\n"
         "def test_count():\n    cart = kit.Cart()\n    while cart.count() < 3: time.sleep(.05)\n    assert cart.count() == 3\n"
         "def test_items():\n    cart = kit.Cart()\n    assert cart.items[0].name == 'a'\n    assert cart.items[0].price == 5\n"
         "def test_cache():\n    cart = kit.Cart()\n    assert len(cart.cache) < 2\n    assert cart.one == 1\n    assert cart.cache == {1: 1}\n"
         "def test_split():\n    found = kit.split([1, 2])\n    assert list(found['low']) == [1] and len(found['high']) == 0\n"
-        "def test_file(): assert (pathlib.Path(kit.kept()) / __file__).exists() and 'kit' in open('test_0.py').read() + 'kit'\n",
+        "def test_file(tmp_path):\n    place = tmp_path / 'a'\n    for text in ('x', 'y'):\n        place.write_text(f' {text} ')\n        assert place.read_text() == f' {text} '\n"
+        "        kit.tidy(place)\n        assert place.read_text() == text and (pathlib.Path(kit.kept()) / __file__).exists()\n",
     ),
     "a partial function and a decorator of its own": (
         "def double(n): return 2 * n\ndef noted(f): return f\n",

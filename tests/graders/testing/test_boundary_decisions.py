@@ -370,11 +370,11 @@ def test_containers_are_shared_where_the_reference_s_test_looks(
     run = begin(**needs)
     assert aliasing.shares() is shares
     if not shares:
-        aliasing.leave(["kit.f()", "kit.g()"])
-        assert run.hints == {"changes:kit.f()": "kit.f() changed its argument"}
+        aliasing.leave(["kit.f()", "kit.g()"], "changes:1")
+        assert run.hints == {"changes:1:kit.f()": "kit.f() changed its argument"}
         return
-    said = undecided(run, lambda: aliasing.leave(["kit.f()", "kit.g()"]))
-    assert said == "kit.f() changed its argument, which the test looks at: [changes:kit.f()]"
+    said = undecided(run, lambda: aliasing.leave(["kit.f()", "kit.g()"], "changes:1"))
+    assert said == "kit.f() changed its argument, which the test looks at: [changes:1:kit.f()]"
     run.learns = True
     assert not aliasing.shares()
 

@@ -115,9 +115,9 @@ def end() -> None:
     held.forget()
 
 
-def leave(trails: list[str]) -> None:
+def leave(trails: list[str], what: str) -> None:
     """A submission changes an argument, which the reference does not."""
-    entry, why = f"changes:{trails[0]}", f"{trails[0]} changed its argument"
+    entry, why = f"{what}:{trails[0]}", f"{trails[0]} changed its argument"
     if KEEPS in state.needs.get(state.test, ()):
         raise contract.refused(entry, f"{why}, which the test looks at")
     state.hint(entry, why)

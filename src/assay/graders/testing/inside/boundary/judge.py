@@ -15,6 +15,7 @@ from assay.graders.testing.inside.boundary.judge_state import (
     StandInType,
     barred,
     doors,
+    held_by_file,
     is_authors,
     is_module_of_both,
     ref_of,
@@ -107,7 +108,7 @@ def begin(module: str, test: str) -> None:
         del state.sessions[module]
         old.end("the session has ended")
     state.current, state.test, state.running = module, test, test
-    forgotten = (state.leaves, state.hints, state.called, state.answered, state.named)
+    forgotten = (state.leaves, state.hints, state.called, state.answered, state.named, state.files)
     for kept in (state.failures, state.unmade, *forgotten):
         kept.clear()
 
@@ -264,6 +265,8 @@ def _opened(arguments: tuple[Any, ...]) -> str:
     path = os.path.realpath(os.fsdecode(place))
     if not flags & _WRITES:
         return _read(path)
+    if state.test and state.is_shared(path):
+        state.files[path] = None
     if not state.is_test_code(path) or "/.pytest_cache" in path or "/__pycache__" in path:
         return ""
     if os.path.exists(path) and path not in _written:
@@ -275,6 +278,13 @@ def _opened(arguments: tuple[Any, ...]) -> str:
 def _read(path: str) -> str:
     if state.is_shared(path) and os.path.exists(path) and stat.S_ISFIFO(os.stat(path).st_mode):
         return "" if contract.may("pipe", [""]) else "a test reads a pipe of the submission's"
+    if (before := state.files.get(path)) is not None:
+        state.files[path] = None  # it is opened once more, to look at it
+        now, state.files[path] = held_by_file(path), before
+        if now != before and not contract.may("rewrites", [""]):
+            return (
+                f"a test reads {os.path.basename(path)}, its own, that the submission has changed"
+            )
     if path not in state.hidden or not any(
         path == one or path.startswith(one.rstrip(os.sep) + os.sep) for one in state.named
     ):

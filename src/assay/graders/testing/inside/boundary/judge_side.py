@@ -45,6 +45,7 @@ from assay.graders.testing.inside.boundary.wire import (
 )
 
 _TAGS = {list: "l", tuple: "t"}
+_NUMBERS = (["I"], ["c"], ["D"], ["F"])
 _OF_CONTAINERS = ("__iter__", "__next__", "__len__", "__getitem__", "__reversed__")
 """What is asked of any container of objects: what it gives is under the contract again."""
 
@@ -475,11 +476,14 @@ class JudgeSide(Talk):
         """
         # What holds others may change with what is read beside it, as a cache does.
         asked = self._gets if type(node) is list and node[:1] == ["L"] else 0
-        before, place = state.answered.get((self.number, *key)), recipes.place()
-        state.answered[self.number, *key] = (self.acts, asked, node, place)
+        before, place = state.answered.get((self.number, key)), recipes.place()
+        if acts != self.acts:
+            state.answered.clear()
+        state.answered[self.number, key] = (self.acts, asked, node, place)
         if before is None or before[0] != acts or before[1] != max(asked - 1, 0):
             return
-        if before[3] == place or not differ(_bare(before[2]), _bare(node)):
+        is_other = differ(_bare(before[2]), _bare(node))
+        if not is_other or recipes.is_one_place(before[3], place):
             return
         if not contract.may("moves", trails):
             contract.refused(f"moves:{trails[0]}", f"{trails[0]} is another when it is read again")
@@ -534,12 +538,13 @@ class JudgeSide(Talk):
         answer = self.request("call", *how, *stands.where(), trails=trails)
         if type(answer) is list and answer and answer[0] == "X":
             for place, node in answer[2]:
-                self._change(arguments[place], node, trails)
+                self._change(arguments[place], node, trails, f"changes:{place}")
             answer = answer[1]
         for one in (*arguments, *named.values()) if self._copies else ():
             self._follow(one, trails)
-        if not arguments and not named:
-            self._expect_still((ref.owner or ref.number, contract.CALL), answer, trails, acts)
+        if _is_number(answer):  # a text or a table may say when it was made
+            asked = ref.owner or ref.number, contract.CALL, json.dumps(how[1:])
+            self._expect_still(asked, answer, trails, acts)
         made = self.read(answer, trails)
         own = contract.trails_of(ref)[0]
         is_value = not state.learns and ref.path is not None and ref_of(made) is None
@@ -573,16 +578,17 @@ class JudgeSide(Talk):
 
     construct = recipes.construct
 
-    def _change(self, value: Any, node: Any, trails: list[str]) -> None:
+    def _change(self, value: Any, node: Any, trails: list[str], what: str = "changes") -> None:
         """Make a change to what the test has lent, if the reference makes one, too."""
         after = self.read(node, [f"{one}#" for one in trails])
         if type(after) is not type(value):
             raise WireError("an argument became something else")
-        if contract.may("changes", trails):
+        # Which argument it is, is not known of one that both sides have.
+        if contract.may("changes", trails) and contract.may(what, trails):
             refill(value, after)
             aliasing.held.note(value)
         else:
-            aliasing.leave(trails)
+            aliasing.leave(trails, what)
 
     def operate(self, ref: Ref, name: str, *arguments: Any) -> Any:
         """Use an operator that the reference was asked for; what it gives is still encoded."""
@@ -625,6 +631,10 @@ def _bare(node: Any) -> Any:
         return [tag] if tag in _READERS else None
 
     return changed(node, bare)
+
+
+def _is_number(node: Any) -> bool:
+    return type(node) in (int, float) or (type(node) is list and node[:1] in _NUMBERS)
 
 
 def _is_unbounded(found: Any) -> bool:

@@ -25,6 +25,7 @@ _MOST_LANES = 2_000
 _GREETING = 1.0
 _PATIENCE = 30.0
 _MOST_WAITING = 256
+_LARGEST_FILE = 256 * 1024
 
 
 class UndecidedError(AssertionError):
@@ -73,6 +74,9 @@ class JudgeState:
         self.leaves: dict[str, bool] = {}  # whether what came by each trail held anything
         self.called: set[str] = set()  # the trails of the callbacks that were called
         self.answered: dict[Any, Any] = {}  # what was answered last, by what was asked for
+        self.files: dict[
+            str, Any
+        ] = {}  # which it wrote where the host can write, and what they held
         self.named: set[str] = set()  # what the submission named of the hidden files
         self.unmade: list[Any] = []  # recipes of what it made and the host was not told
         self._numbers: dict[int, int] = {}
@@ -94,6 +98,11 @@ class JudgeState:
                 if os.path.basename(text) in self._hidden_names:
                     with suppress(ValueError, OSError):
                         self.named.add(os.path.realpath(text))
+
+    def lend_files(self) -> None:
+        """See what the files hold that the test has written since the host last did something."""
+        for path in [one for one, held in self.files.items() if held is None]:
+            self.files[path] = held_by_file(path)
 
     def need(self, test: str, entry: str) -> None:
         self.tell("needs", entry, test)
@@ -119,6 +128,18 @@ class JudgeState:
 
     def is_test_code(self, path: str) -> bool:
         return path.startswith(f"{self.root}{os.sep}")
+
+
+def held_by_file(path: str) -> Any:
+    """What tells a file from others: its content, and of a large one its size."""
+    try:
+        size = os.path.getsize(path) if os.path.isfile(path) else -1
+        if not 0 <= size <= _LARGEST_FILE:
+            return size
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return -1
 
 
 @functools.cache

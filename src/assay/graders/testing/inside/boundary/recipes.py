@@ -7,8 +7,6 @@ that is asked about it, and is made only when it is used for more than a compari
 
 from __future__ import annotations
 
-import ast
-import functools
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +18,6 @@ from assay.graders.testing.inside.boundary.judge_state import (
     space_of,
     state,
     the_ref,
-    tree_of,
 )
 from assay.graders.testing.inside.boundary.mirrors import exactly
 from assay.graders.testing.inside.boundary.stands import IMMUTABLE, where
@@ -158,24 +155,18 @@ def _line() -> tuple[str, int]:
     return ("", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
 
 
-def place() -> tuple[Any, int]:
-    """Which of the places in the tests runs; a line may have several."""
+def place() -> tuple[Any, int, int]:
+    """Which of the places in the tests runs."""
     frame = _frame()
-    if frame is None:
-        return None, 0
-    # The condition of a loop is compiled twice: for its begin, and for what comes after its body.
-    waits = frame.f_lineno in _waits(frame.f_code.co_filename)
-    return frame.f_code, -frame.f_lineno if waits else frame.f_lasti
+    return (None, 0, 0) if frame is None else (frame.f_code, frame.f_lineno, frame.f_lasti)
 
 
-@functools.cache
-def _waits(file: str) -> frozenset[int]:
-    """The lines of the conditions of loops."""
-    tree = tree_of(file) or ast.Module([], [])
-    tests = [one.test for one in ast.walk(tree) if isinstance(one, ast.While)]
-    return frozenset(
-        line for test in tests for line in range(test.lineno, (test.end_lineno or 0) + 1)
-    )
+def is_one_place(one: tuple[Any, int, int], other: tuple[Any, int, int]) -> bool:
+    """Whether two places are one in the source, where a line may have several."""
+    if one[:2] != other[:2] or not hasattr(one[0], "co_positions"):
+        return one[:2] == other[:2]
+    positions = [*one[0].co_positions()]  # the condition of a loop is compiled twice
+    return positions[one[2] // 2] == positions[other[2] // 2]
 
 
 def _frame() -> Any:

@@ -66,7 +66,9 @@ class Talk(Plain):
         """What the host says, and how it has changed what it was lent."""
         if self.dead:
             raise fail(HostDiedError(self.dead))
-        self.acts += op not in LOOKS
+        if op not in LOOKS:
+            self.acts += 1
+            state.lend_files()
         self.changes += 1
         mine = self.changes
         try:
