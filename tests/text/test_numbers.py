@@ -223,7 +223,15 @@ def test_what_an_author_gets_wrong_is_refused(arguments: dict[str, Any]) -> None
             "5 mod 3",
         ),
         *("5 cubed", "5j", "5\u22364", "5\u20266", "5 or 6", "either 5, or 6", "between 5 and 6"),
-        *("more than 5", "5 is wrong"),
+        *(
+            "more than 5",
+            "5 is wrong",
+            "5 isn't the one",
+            "\u2260 5",
+            "5 != 4",
+            "5+",
+            "never 5",
+        ),
     ],
 )
 def test_attack_a_part_of_something_larger_was_read_as_the_number(text: str) -> None:

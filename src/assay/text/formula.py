@@ -12,6 +12,8 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
+from assay.text.numbers import parse_number
+
 Form: TypeAlias = Literal["computed", "any"]
 """Whether an answer must be computed as far as the expected one is."""
 
@@ -139,6 +141,7 @@ _SPELLINGS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], 
         (r"(?i)^(?:\\text\s*\{)?\s*does\ not\ exist\s*\}?$", "DNE"),
         (r"(?<=[0-9)}])\s+and\s+(?=[-0-9(\\])", ", "),
         (rf"\\colon{_END}", ":"),
+        (r"\\not\s*=", r"\\ne "),
         (rf"\\[hv]?phantom\s*\{{{_INSIDE}\}}", ""),
         (r"~", r"\\ "),
         (r"^\s*\\(?:text|mathrm)\s*\{[^{}]*\}\s*=", ""),
@@ -174,7 +177,7 @@ def spelled(text: str) -> str:
     """A formula in LaTeX, in one spelling."""
     if not text.isascii():
         text = _in_ascii(text)
-    text = " ".join(text.split())
+    text = scaled(" ".join(text.split()))
     for written, meant in _SPELLINGS:
         text = written.sub(meant, text)
     for _ in range(_MOST_CALLS):  # sqrt(...), x^(...)
@@ -183,6 +186,27 @@ def spelled(text: str) -> str:
         macro = "^" if call[2] else r"\sqrt[3]" if call[1] == "cbrt" else r"\sqrt"
         text = f"{text[: call.start()]}{macro}{{{text[call.end() : end]}}}{text[end + 1 :]}"
     return text.strip()
+
+
+_SCALED = re.compile(
+    r"(?<![\w.,])([0-9][0-9.,]{0,30}+)(?:\s|\\[ ,;])*(?P<macro>\\(?:text|mathrm)\s*\{\s*)?"
+    r"(hundred|thousand|million|billion|trillion|dozen)s?\b(?P<end>\s*\}|)"
+)
+
+
+def scaled(text: str) -> str:
+    """A text with whole numbers in digits: *5 million* is no five with a unit."""
+    return _SCALED.sub(_in_digits, text)
+
+
+def _in_digits(match: re.Match[str]) -> str:
+    number = parse_number(f"{match[1]} {match[3]}")
+    if number is None or number.value is None or number.value.denominator != 1:
+        return match[0]
+    goes_on = bool(match["macro"]) and not match["end"]
+    return (
+        f"{number.value}{match['macro'] if goes_on else match['end'] if not match['macro'] else ''}"
+    )
 
 
 def _closing(text: str, start: int) -> int:
@@ -315,7 +339,7 @@ def sides(text: str) -> list[str]:
     found: list[str] = []
     depth = start = 0
     for match in _SIDE.finditer(text):
-        sign = match[0]
+        sign = match[0].removeprefix("\\")  # of a set's braces, too
         if sign in "([{":
             depth += 1
         elif sign in ")]}":
@@ -368,7 +392,8 @@ _WORK = {
             rf"{_NUMERAL}(?:\\(?:times|cdot|div|ast){_END}|\*)[\s({{\[]*(?:\\frac\s*\{{)?[-+]?[0-9]"
             r"|\)\s*\(|[0-9]\s*\(\s*[-+]?[0-9.]+\s*\)|\)\s*[0-9]"
         ),
-        "a number to another base": r"(?<![\w\\}])[0-9]+\s*_\s*\{?\s*[0-9}]",
+        "a number to another base": r"(?<![\w\\}])[0-9]+\s*_\s*\{?\s*[0-9a-z}]",
+        "an operation on sets": r"\\\}\s*\\(?:cup|cap|setminus)\s*\\\{",
         "a fraction of fractions": r"\\frac\s*\{(?:[^{}]*\}\s*\{)?[^{}]*\\frac",
         "an absolute value or a rounding": r"\\lfloor|\\lceil|\|",
     }.items()
@@ -415,11 +440,19 @@ def left_to_do(text: str, wanted: str, form: Form | None) -> str:
     return ""
 
 
+_IN_NUMBERS = (
+    r"frac|over|sqrt|times|cdot|div|ast|pi|p?m[pm]|ln|log|exp|(?:arc)?(?:sin|cos|tan)|infty|approx|equiv"
+    r"|q?quad|text\w*|mathrm|overline|[bp]?mod|[dt]?binom|choose|sum|prod|i*int|lim|max|min|gcd|det"
+    r"|[lr](?:floor|ceil)|begin|end|operatorname"
+)
 _LEFT_OPEN = re.compile(
     rf"[0-9)}}]\s*([a-z])(?![A-Za-z])[^,]{{0,80}},[^,]{{0,80}}\1\s*\\in{_END}"
     rf"|(?:\\(?:cdot|times){_END}|[-+*/])\s*$|\S\s*\\sim{_END}"
+    rf"|[0-9)}}]\s*(?:[@#?]|\\(?!(?:{_IN_NUMBERS}){_END})[A-Za-z]+)\s*(?:\{{[^{{}}]*\}}\s*)?\\?\{{?[0-9]"
+    r"|(?<![.0-9])[0-9]+\s*,?\s*(?:\\[lc]?dots|\.\.)"
 )
-"""A parameter of any value, an operation without its second number, a range."""
+"""A parameter of any value, an operation without its second number, a range, a list that goes on,
+two numbers with anything between them that numbers do not have."""
 _DEGREES = re.compile(r"\^\{\\circ\}")
 
 

@@ -29,6 +29,7 @@ from assay.text.formula import (
     bracket,
     has_variables,
     left_to_do,
+    scaled,
     sides,
     spelled,
     split_unit,
@@ -229,7 +230,7 @@ def _stated(text: str) -> _Found:
         return _Found(again["one"])
     if not _is_prose(part):
         return _Found(part)
-    part, sentence = _head(part), _head(sentence)
+    part, sentence = (_head(scaled(words)) for words in (part, sentence))
     return _Found(part, _DISMISSED.sub(" ", sentence))
 
 
@@ -363,7 +364,7 @@ class _Formula:
         )
 
 
-_EITHER_SIGN = re.compile(r"(?:[^=]*=)?([^=]*\{[^{}]*\\pm[^=]*)")
+_EITHER_SIGN = re.compile(r"(?:[^=]*=)?([^=]*(?<!\\)\{[^{}]*\\pm[^=]*)")
 
 
 def _both(written: str) -> str:
@@ -380,7 +381,7 @@ _DRESSED = re.compile(r"\\(?:text\w{0,2}|mathrm|mbox)\s*\{([^{}]*)\}")
 
 def _words(written: str) -> str:
     """What a text reads without spaces; of words the case does not count."""
-    bare = _SPACES.sub("", _DRESSED.sub(r"\1", written).replace("\\ ", " ")).strip(".")
+    bare = _SPACES.sub("", _DRESSED.sub(r"\1", written).replace("\\ ", " ")).removesuffix(".")
     return bare if "\\" in bare or not _LONG_WORD.search(bare) else bare.casefold()
 
 

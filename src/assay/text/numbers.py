@@ -78,6 +78,8 @@ _SCALES = {
     "billion": 10**9,
     "trillion": 10**12,
     "dozen": 12,
+    "mrd": 10**9,
+    "milliarde": 10**9,
     "lakh": 10**5,
     "crore": 10**7,
 }
@@ -125,6 +127,7 @@ _NUMBER = re.compile(
 _BEFORE = re.compile(
     r"""
     (?: \b(?:more|less|greater|fewer|larger|smaller|higher|lower)[ ]than[ ]
+    | (?:\u2260|!=)[ ]?
     | [\^\u221a\u221b\u03c0<\u2264\u2265] | \u00b1[ ]? | [<\u2264\u2265][ ] | \w[ ]>[ ]
     | (?<![A-Za-z])(?:sqrt|cbrt|log|ln|exp|sin|cos|tan|abs)(?:[ ]?\(|[ ])
     | [\d)][ ]?[*\u00d7\u00f7\u00b7][ ] | \d[ ]x[ ] | \+/-[ ]?
@@ -140,7 +143,9 @@ _AFTER = re.compile(
     [ ]?\^(?!\s?\{?\s?(?:\\circ|\u00b0)) | [ ]?[\u00b1\u221a\u03c0] | [\u0300-\u036f\u2080-\u2089]
     | (?:pi|[xiej])(?![^\W\d_]) | [CP]\d | \u2026[ ]?\d
     | [ ]?(?:\+/-|[*\u00d7\u00f7\u00b7])[ ]?\d
-    | [ ](?:x[ ]\d|mod[ ]|choose[ ]|squared\b|cubed\b|is[ ](?:wrong|incorrect)\b)
+    | [ ](?:x[ ]\d|mod[ ]|choose[ ]|squared\b|cubed\b
+        |is[ ](?:wrong|incorrect|not[ ](?:the|right|correct))\b|isn't[ ](?:the|right|correct)\b)
+    | [ ]?(?:[-=]>|[\u2192\u21d2\u2260]|!=)[ ]?\d | \+(?![\w+])
     | [.,:]\d | \.\.(?!\.) | \.\.\.[ ]?\d
     | (?:[-+*/\u00d7\u00b7\u00f7]|\*\*)[\d(\u221a] | [<>\u2264\u2265](?!/?[A-Za-z])
     | [ ]?\\(?:pi|sqrt|pm|mp|times|cdot|div|bmod|binom)(?![A-Za-z])
@@ -150,7 +155,9 @@ _AFTER = re.compile(
 _HEDGED = re.compile(r",?[ ](?:or[ ]|to[ ](?=[$\u20ac\u00a3]?[-.\d]))")
 _EITHER = re.compile(r"(?<=\d)%?,?[ ]or[ ]\Z|\bbetween[ ](?:\S{1,20}[ ]and[ ])?\Z")
 _NEARLY = Fraction(1, 100)
-_DENIED = re.compile(r"(?:\bnot|n't)\s{1,3}[*_\"'(]{0,3}\Z", re.IGNORECASE)
+_DENIED = re.compile(
+    r"(?:\b(?:not|never|except|unlike|thing but)|n't)\s{1,3}[*_\"'(]{0,3}\Z", re.IGNORECASE
+)
 _TAG = re.compile(r"<[/A-Za-z][^<>]{0,60}>\Z")
 _WORD_BEFORE = re.compile(r"[^\W\d_]{2}[^\n]*\Z")
 _NEAR = 64

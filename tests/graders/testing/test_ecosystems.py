@@ -18,6 +18,7 @@ from assay.graders.testing.reports import stands_in
 from assay.graders.testing.runners import tools_for
 from assay.graders.tests import TestsGrader
 from assay.sandbox import probe
+from assay.scoring.results import SubScore
 from assay.types import Workspace
 from tests.each import each
 from tests.written_files import write_files
@@ -291,11 +292,12 @@ async def test_a_run_with_assertions_of_its_own_is_void(tmp_path: Path) -> None:
     assert "is a test library's" in str(score.flags)
 
 
-async def test_go_test_is_told_to_name_its_tests(tmp_path: Path) -> None:
-    tree, tools, hidden = tmp_path / "tree", tmp_path / "tools", tmp_path / "kit_test.go"
+async def _told_by_go(tmp_path: Path, hidden: str, **options: Any) -> SubScore:
+    """The score of a report in which one test passed."""
+    tree, tools, source = tmp_path / "tree", tmp_path / "tools", tmp_path / "kit_test.go"
     for directory in (tree, tools):
         directory.mkdir()
-    hidden.write_text("package kit\nfunc TestAdd(t *testing.T) {}\n")
+    source.write_text(hidden)
     lines = "".join(
         f"echo '{json.dumps({'Action': 'pass', 'Package': 'kit', **test})}'\n"
         for test in ({"Test": "TestAdd"}, {})
@@ -307,10 +309,21 @@ async def test_go_test_is_told_to_name_its_tests(tmp_path: Path) -> None:
         env={"PATH": "/opt/tools:/usr/bin:/bin"},
         mounts=((str(tools), "/opt/tools"),),
     )
-    node = await TestsGrader.grade(
-        workspace=stands_in,
-        cmd="go test ./...",
-        inject=[str(hidden)],
-        expected_ids=["kit::TestAdd"],
+    return await TestsGrader.grade(
+        workspace=stands_in, cmd="go test ./...", inject=[str(source)], **options
     )
+
+
+async def test_go_test_is_told_to_name_its_tests(tmp_path: Path) -> None:
+    hidden = "package kit\nfunc TestAdd(t *testing.T) {}\n"
+    node = await _told_by_go(tmp_path, hidden, expected_ids=["kit::TestAdd"])
     assert "kit" in str((node.metadata or {})["tests"]), node
+
+
+@pytest.mark.parametrize("ids", [(), ("kit::TestAdd",)])
+async def test_attack_a_report_of_a_file_whose_constraint_cannot_be_told(
+    tmp_path: Path, ids: tuple[str, ...]
+) -> None:
+    hidden = '//go:build !race\n\npackage kit\nimport "testing"\nfunc TestAdd(t *testing.T) {}\n'
+    node = await _told_by_go(tmp_path, hidden, **({"expected_ids": ids} if ids else {}))
+    assert (node.value, node.flags) == (0.0, ("canary missing",))

@@ -124,6 +124,44 @@ def test_names_that_a_command_picks(
     assert (changed is None) is (planted is None)
 
 
+PERHAPS = [
+    ("go test", f"//go:build go1.18 && !race\n\n{GO}", True),
+    ("go test example.com/kit", GO, True),
+    ("go test", f"//go:build windows\n\n{GO}", False),
+    ("cargo test", f'#![cfg(feature = "std")]\n{RUST}', True),
+    ("cargo test", f'#[cfg(feature = "std")]\nmod more {{ {RUST} }}', True),
+    ("cargo test", f"#![cfg(windows)]\n{RUST}", False),
+]
+
+
+@each(("cmd", "text", "planted"), PERHAPS)
+def test_a_file_that_may_be_run_has_a_canary(cmd: str, text: str, planted: object) -> None:
+    path = "tests/a.rs" if "cargo" in cmd else "kit_test.go"
+    assert (plant_canary(path, text, CANARY, selection=selection(cmd)) is not None) is planted
+
+
+@each(
+    ("told", "is_told"),
+    [
+        (["kit::TestAdd"], True),
+        (["kit::TestAdd/one"], True),
+        (["kit::TestBoth"], False),  # of the other file, which is run
+        (["kit::TestOwn"], False),
+        (["passed 1"], True),  # of whichever
+        ([], False),
+    ],
+)
+def test_a_report_tells_of_a_file_of_which_no_canary_was_heard(
+    told: list[str], is_told: object
+) -> None:
+    both = "func TestBoth(t *testing.T) {}\n"
+    hidden = {"cgo_test.go": f"//go:build cgo\n\n{GO}{both}", "kit_test.go": GO[:29] + both}
+    authors = read_authors(hidden, Workspace(path="/nowhere"), console="go-json", junit=False)
+    outcomes = {one: TestOutcome(id=one, outcome="passed") for one in told}
+    assert authors.tell_of({"cgo_test.go"}, outcomes) is is_told
+    assert not authors.tell_of((), outcomes)
+
+
 def test_a_test_behind_a_condition_counts_where_it_is_heard_of_and_is_missed_nowhere(
     tmp_path: Path,
 ) -> None:

@@ -230,6 +230,18 @@ class Authors:
         notes = _strangers(outcomes.keys() - counted)
         return Counted(ids=frozenset(counted), missing=missing, notes=notes)
 
+    def tell_of(self, files: Collection[str], outcomes: Mapping[str, TestOutcome]) -> bool:
+        """Whether a report tells of a test in some hidden files, or may do so."""
+        unread = files and any(one.computed for one in self.theirs if one.path in files)
+        for name in outcomes if files else ():
+            claims = [(one.claim(name)[0], one.path in files) for one in self.theirs]
+            best = max((score for score, _ in claims), default=0)
+            if best > 0 and all(is_of_these for score, is_of_these in claims if score == best):
+                return True
+            if best == 0 and (unread or _ONLY_COUNTED.fullmatch(name)):
+                return True
+        return False
+
     def _owner(self, name: str) -> tuple[_TestFile | None, object]:
         """The author's file that has a test, and which it is; or ``own``; or nobody."""
         best, file, test = 0, None, ()
@@ -315,16 +327,21 @@ def read_authors(
     console: str | None,
     junit: bool,
     selection: Selection | None = None,
+    ran: frozenset[str] = frozenset(),
 ) -> Authors:
-    """Read the tests of the hidden files, the source and the submission."""
+    """Read the tests of the hidden files, the source and the submission.
+
+    ``ran`` are the files of which a canary was heard.
+    """
     selection = selection or Selection()
-    required = frozenset(path for path, text in hidden.items() if selection.runs(path, text))
+    required = ran.union(path for path, text in hidden.items() if selection.runs(path, text))
     bound = None if junit else _KINDS.get(console or "")
     short = selection.short
     read_all = [_read(path, text, junit=junit, short=short) for path, text in hidden.items()]
     injected = [file for file in read_all if file]
     kinds = {bound} if bound else {file.kind for file in injected}
     theirs = [file for file in injected if not bound or file.kind == bound]
+    theirs.sort(key=lambda file: file.path not in required)  # of two with one test: which is run
     source, tree = workspace.source, workspace.path
     if source is None:
         return Authors(theirs=tuple(theirs), hidden=required, known=False, selection=selection)

@@ -185,26 +185,29 @@ async def _judge(
 ) -> TestRun:
     if channel.connected:
         return await conclude(plan, channel, result, {})
-    outcomes, tampered = foreknown.sift(_outcomes(plan.command, result, reports))
+    outcomes, tampered, ran = foreknown.sift(_outcomes(plan.command, result, reports))
     tampered = tampered or await asyncio.to_thread(stands_in, plan.workspace)
     notes: tuple[str, ...] = ()
+    authors = read_authors(
+        foreknown.hidden,
+        plan.workspace,
+        console=plan.command.format,
+        junit=bool(plan.command.junit_xml),
+        selection=foreknown.selection,
+        ran=ran,
+    )
+    if authors.tell_of(foreknown.planted.keys() - ran, outcomes):
+        tampered = tampered or "canary missing"
     if plan.command.ids:
         outcomes = answer_given(plan.command.ids, outcomes)
         expected = {*plan.command.ids}
     else:
-        authors = read_authors(
-            foreknown.hidden,
-            plan.workspace,
-            console=plan.command.format,
-            junit=bool(plan.command.junit_xml),
-            selection=foreknown.selection,
-        )
         spared = authors.left_out(outcomes)
         heard = {name: one for name, one in outcomes.items() if name not in spared}
-        counted = authors.count(heard, canaries=bool(foreknown.planted) and not tampered)
+        counted = authors.count(heard, canaries=bool(ran) and not tampered)
         expected = {*counted.ids, *counted.missing}
         notes = (*note(sorted(spared), LEFT_OUT), *counted.notes)
-    if foreknown.planted and plan.invocation.exact and result.exit_code == 0:
+    if ran and plan.invocation.exact and result.exit_code == 0:
         tampered = tampered or "a failed canary ended in success"
     why = _incomplete(plan, result, reports)
     passed = any(one.outcome == "passed" for one in outcomes.values())
@@ -212,7 +215,7 @@ async def _judge(
         # What does not compile runs no canary either, and claims nothing.
         tampered, why = "", why or f"no test was run (exit status {result.exit_code})"
     why = why or tampered
-    if not why and not foreknown.planted:
+    if not why and not ran:
         why = _contradiction(plan, result, outcomes)
     return TestRun(
         outcomes=outcomes,
@@ -314,9 +317,14 @@ class Foreknown:
     hidden: Mapping[str, str] = field(default_factory=dict[str, str])
     selection: Selection = field(default_factory=Selection)
 
-    def sift(self, outcomes: Mapping[str, TestOutcome]) -> tuple[dict[str, TestOutcome], str]:
-        """Take canaries out of a report."""
-        return without_canaries(outcomes, self.canary, planted=len(self.planted))
+    def sift(
+        self, outcomes: Mapping[str, TestOutcome]
+    ) -> tuple[dict[str, TestOutcome], str, frozenset[str]]:
+        """Take canaries out of a report; and the planted files that are run, for all it says."""
+        paths = [*self.planted]
+        sure = {n for n, path in enumerate(paths) if self.selection.runs(path, self.hidden[path])}
+        real, why, heard = without_canaries(outcomes, self.canary, planted=sure)
+        return real, why, frozenset(path for n, path in enumerate(paths) if n in sure | heard)
 
 
 def foresee(
@@ -336,11 +344,16 @@ def foresee(
         flags=workspace.env.get("GOFLAGS", ""),
         modules=modules_of(workspace.source, sources),
     )
-    for path, text in sources.items():
-        with_canary = plant_canary(path, text, canary, number=len(planted), selection=selection)
-        if with_canary is not None:
-            planted[path] = with_canary
-    if not _bears_canaries(command, invocation, planted):
+    for may_run in (selection.may_run, selection.runs):
+        planted = {}
+        for path, text in sources.items():
+            number = len(planted)
+            changed = plant_canary(path, text, canary, number=number, selection=selection)
+            if changed is not None and may_run(path, text):
+                planted[path] = changed
+        if _bears_canaries(command, invocation, planted):
+            break
+    else:
         planted = {}
     return Foreknown(planted=planted, canary=canary, hidden=sources, selection=selection)
 
@@ -372,7 +385,8 @@ def plant_canary(
     """Append the canary to a test source; None where it would not be run, or not be one."""
     selection = selection or Selection()
     tests = read_static_tests(path, text)
-    if not (tests.names or (selection.ignored and tests.skipped)) or not selection.runs(path, text):
+    declared = tests.names or tests.possible or (selection.ignored and tests.skipped)
+    if not declared or not selection.may_run(path, text):
         return None
     name = selection.canary(path, tests.names, f"{canary.name}x{number}")
     if name is None:
@@ -406,23 +420,25 @@ def _go(text: str, name: str, planted: str) -> str | None:
 
 
 def without_canaries(
-    outcomes: Mapping[str, TestOutcome], canary: Canary, *, planted: int
-) -> tuple[dict[str, TestOutcome], str]:
-    """Take the canaries out of a report."""
+    outcomes: Mapping[str, TestOutcome], canary: Canary, *, planted: Collection[int]
+) -> tuple[dict[str, TestOutcome], str, set[int]]:
+    """Take the canaries out of a report, of which those with these numbers have to be in it."""
     real: dict[str, TestOutcome] = {}
-    failed = 0
+    failed: set[int] = set()
     passed = False
     for name, outcome in outcomes.items():
-        if not _is_canary(name, canary):
+        number = _number_of(name, canary)
+        if number is None:
             real[name] = outcome
         elif outcome.outcome in ("failed", "error"):
-            failed += 1
+            failed.add(number)
         else:
             passed = True
-    wrong = "canary missing" if failed < planted else ""
-    return real, "canary passed" if passed else wrong
+    wrong = "" if failed.issuperset(planted) else "canary missing"
+    return real, "canary passed" if passed else wrong, failed
 
 
-def _is_canary(name: str, canary: Canary) -> bool:
+def _number_of(name: str, canary: Canary) -> int | None:
     last = re.split(r"::|\.| > |/", name)[-1]
-    return re.search(rf"{re.escape(canary.name)}x\d", last, re.IGNORECASE) is not None
+    found = re.search(rf"{re.escape(canary.name)}x(\d{{1,6}})", last, re.IGNORECASE)
+    return None if found is None else int(found[1])

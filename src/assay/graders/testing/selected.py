@@ -2,7 +2,8 @@
 
 What is run for nobody is missed of nobody: a test that ``-run`` leaves out, a package that is not
 named, a file whose build constraint does not hold. And no canary is planted there: it would never
-be heard. Each question has three answers: yes, no, and None where that cannot be told.
+be heard. Each question has three answers: yes, no, and None where that cannot be told. There the
+canary tells: if it is not heard, nothing that the report says of that file counts.
 """
 
 from __future__ import annotations
@@ -76,6 +77,11 @@ class Selection:
         """Whether the tests of a file are certainly run."""
         one = self._of(path)
         return one is None or one.runs(path, text) is True
+
+    def may_run(self, path: str, text: str) -> bool:
+        """Whether they are, for all that can be told."""
+        one = self._of(path)
+        return one is None or one.runs(path, text) is not False
 
     def picks(self, path: str, name: str) -> bool:
         """Whether a test of such a file certainly is, one that its author does not leave out."""
@@ -193,12 +199,8 @@ class _Go:
         if found := re.search(r"^//go:build\s+(.*)$", head, re.MULTILINE):
             return self._says(found[1])
         lines = re.findall(r"^//\s*\+build\s+(.*)$", head, re.MULTILINE)
-        return all_of(
-            [
-                any_of([self._says(" && ".join(one.split(","))) for one in ln.split()])
-                for ln in lines
-            ]
-        )
+        said = [[self._says(" && ".join(w.split(","))) for w in line.split()] for line in lines]
+        return all_of([any_of(one) for one in said])
 
     def _says(self, expression: str) -> bool | None:
         return _either(re.findall(r"&&|\|\||[!()]|[\w.]+", expression), self._holds)

@@ -134,7 +134,7 @@ def _read(match: re.Match[str], text: str, code: str) -> _Call | None:
     end = code.find(match["quote"], begin)
     name = text[begin:end]
     rest = code[end + 1 : end + 200].lstrip()
-    if end < 0 or "${" in name or rest[:1] not in (",", ")"):
+    if end < 0 or not name or "${" in name or rest[:1] not in (",", ")"):
         return None  # computed
     opening = code.index("(", match.end("variant"))
     closes = closing(code, opening, "()")
@@ -142,7 +142,7 @@ def _read(match: re.Match[str], text: str, code: str) -> _Call | None:
     return _Call(
         start=match.start(),
         end=closes,
-        name=re.sub(r"\\(.)", r"\1", name),
+        name=_ESCAPE.sub(_said, name),
         suite=bool(_SUITES.intersection([word, *variants])),
         skipped=word.startswith("x")
         or rest[0] == ")"  # a name without a test
@@ -240,8 +240,18 @@ def _takes_function(code: str, opening: int) -> bool:
 
 
 def _as_pattern(name: str) -> str:
-    plain = re.sub(r"\\(.)", r"\1", name)
-    return ".*".join(re.escape(part) for part in _FILLED.split(plain))
+    return ".*".join(re.escape(part) for part in _FILLED.split(_ESCAPE.sub(_said, name)))
+
+
+_HEX = r"(?!d[89a-f]..)[\da-f]"  # half a character stays as it is written
+_ESCAPE = re.compile(
+    rf"\\(?:u\{{({_HEX}{{1,5}})\}}|u({_HEX}{{4}})|x([\da-f]{{2}})|(.))", re.DOTALL | re.IGNORECASE
+)
+
+
+def _said(escape: re.Match[str]) -> str:
+    digits = escape[1] or escape[2] or escape[3]
+    return chr(int(digits, 16)) if digits else {"n": "\n", "t": "\t"}.get(escape[4], escape[4])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,13 +55,20 @@ class Held {
     if (this.known.size > MOST) this.known.delete(this.known.keys().next().value);
   }
 
-  // Before the host is asked: what the test itself has changed. After that: what is there now.
+  // Before the host is asked: what the test itself has changed.
   changed() {
-    return [...this.known].filter(([value, before]) => before !== undefined && this.sketch(value) !== before).map(([value]) => value);
+    const found = [];
+    for (const [value, before] of this.known) {
+      const now = this.sketch(value);
+      this.known.set(value, now);
+      if (before !== undefined && now !== before) found.push(value);
+    }
+    return found;
   }
 
-  look() {
-    for (const value of this.known.keys()) this.known.set(value, this.sketch(value));
+  // After that: what is new; `all`, where what is known was changed here.
+  look(all) {
+    for (const [value, before] of this.known) if (all || before === undefined) this.known.set(value, this.sketch(value));
   }
 
   // The host has done something, and could have changed everything.

@@ -51,6 +51,7 @@ class Judge extends Peer {
     this.handles = new Map(); // id: what the host may call, and on behalf of which test
     this.alive = new Map(); // id: what stands in for plain data of theirs that may change
     this.origins = new WeakMap(); // copy, while the reference is proven: by which trail it came
+    this.fills = false; // whether something of the test's was changed here since the last question
     this.reads = new Map(); // info: properties that were read just now
     this.made = new WeakSet(); // errors that tests made
     this.traps = traps(this);
@@ -161,7 +162,8 @@ class Judge extends Peer {
     this.share();
     const test = this.current();
     const answer = super.request(op, body, { test, ...cx });
-    if (this.contract.learns || this.contract.has('shares', '', test)) this.held.look();
+    if (this.contract.learns || this.contract.has('shares', '', test)) this.held.look(this.fills);
+    this.fills = false;
     return answer;
   }
 
@@ -176,6 +178,7 @@ class Judge extends Peer {
       this.refuse(`changes:${trail}`, `${trail} changed its argument, which the test looks at`, test);
     }
     for (const [, ref] of learns ? theirs : []) this.learnAlive(this.theirs.get(ref)?.deref?.());
+    this.fills ||= isChanged || theirs.length > 0;
     const followed = [...(isChanged ? own : []), ...(learns ? theirs : [])];
     const answer = super.readAnswer({ ...cx, trail: ok ? trail : trail && `${trail}!`, fill: followed.length > 0 }, ok, form, followed);
     if (trail !== undefined && ok && cx.counts !== false) this.weigh(isFull(form), cx);
@@ -324,6 +327,7 @@ class Judge extends Peer {
       return this.decode(form, { trail: own, test, fill: contract.learns || changes(), filled: contract.learns ? changes : undefined });
     });
     this.reads.clear();
+    this.fills = true; // what came may have been filled
     contract.learn('called', trail, test);
     if (test) (test.called ??= new Set()).add(trail);
     if (test?.ended) throw new Error('the test that gave this function has ended');
