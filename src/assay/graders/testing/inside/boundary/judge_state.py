@@ -77,7 +77,7 @@ class JudgeState:
         self.files: dict[
             str, Any
         ] = {}  # which it wrote where the host can write, and what they held
-        self.named: set[str] = set()  # what the submission named of the hidden files
+        self.named: set[tuple[str, str]] = set()  # hidden files that the submission named, and how
         self.unmade: list[Any] = []  # recipes of what it made and the host was not told
         self._numbers: dict[int, int] = {}
         self._free = itertools.count(1)
@@ -97,7 +97,7 @@ class JudgeState:
                 text = os.path.normpath(str(one).strip())
                 if os.path.basename(text) in self._hidden_names:
                     with suppress(ValueError, OSError):
-                        self.named.add(os.path.realpath(text))
+                        self.named.add((os.path.realpath(text), text))
 
     def lend_files(self) -> None:
         """See what the files hold that the test has written since the host last did something."""
