@@ -282,7 +282,7 @@ TWINS: dict[str, tuple[str, str, str]] = {
         "def split(xs): return {'low': np.array([x for x in xs if x < 2]), 'high': np.array([])}\ndef kept(): return str(pathlib.Path('.').absolute())\n"
         "def tidy(place):\n    with open(place, 'r+') as file:\n        text = file.read()\n        file.seek(0)\n        file.truncate()\n        file.write(text.strip())\n",
         "import kit, pathlib, time\ndef test_wait():\n    cart = kit.Cart()\n    while not cart.done: time.sleep(.005)\n    assert cart.done\n"
-        "def test_count():\n    cart = kit.Cart()\n    while cart.count() < 3: time.sleep(.005)\n    assert cart.count() == 3\n"
+        "def test_count():\n    cart = kit.Cart()\n    while cart.count() < 3: time.sleep(.05)\n    assert cart.count() == 3\n"
         "def test_items():\n    cart = kit.Cart()\n    assert cart.items[0].name == 'a'\n    assert cart.items[0].price == 5\n"
         "def test_cache():\n    cart = kit.Cart()\n    assert len(cart.cache) < 2\n    assert cart.one == 1\n    assert cart.cache == {1: 1}\n"
         "def test_split():\n    found = kit.split([1, 2])\n    assert list(found['low']) == [1] and len(found['high']) == 0\n"
@@ -390,11 +390,12 @@ TWINS: dict[str, tuple[str, str, str]] = {
     ),
     "what is awaited, and what is logged": (
         "import logging\nasync def ticks(n):\n    for i in range(n): yield i\nasync def total(of): return sum([x async for x in of])\n"
-        "def work(n):\n    if n < 0: logging.getLogger('kit').error('less: %s', n)\n",
+        "log = logging.getLogger('kit')\nlog.setLevel('INFO')\ndef work(n):\n    if n < 0: log.info('less: %s', n)\n",
         "import asyncio, logging\nclass ticks:\n    def __init__(self, n): self.left = iter(range(n))\n    def __aiter__(self): return self\n"
         "    async def __anext__(self):\n        for one in self.left: return one\n        raise StopAsyncIteration\n"
         "async def total(of):\n    found = 0\n    async for one in of: found += one\n    return found\n"
-        "def work(n):\n    try: range(n)[n]\n    except IndexError: logging.getLogger('kit').exception('less: %s', n, extra={'user': 'a'})\n",
+        "log = logging.getLogger('kit')\nlog.setLevel(20)\ndef work(n):\n    try: range(n)[n]\n"
+        "    except IndexError: log.info('less: %s', n, exc_info=True, extra={'user': 'a'})\n",
         "import asyncio, kit\nasync def mine():\n    yield 1\n    yield 2\ndef test_total(): assert asyncio.run(kit.total(mine())) == 3\n"
         "def test_ticks():\n    async def main(): return [one async for one in kit.ticks(3)]\n    assert asyncio.run(main()) == [0, 1, 2]\n"
         "def test_log(caplog):\n    kit.work(-1)\n    assert caplog.messages == ['less: -1'] and caplog.records[0].funcName == 'work'\n",

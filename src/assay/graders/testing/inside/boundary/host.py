@@ -125,7 +125,9 @@ def _forward_logs(logging: Any, session: host_side.HostSide) -> None:
                     more |= {} if name in usual else {name: _PLAIN.encode(value)}
                 except wire.WireError:
                     continue  # an object says nothing there
-            said = [raised, more, record.getMessage()]
+            # A level of its own is below the root's, which lets all pass here.
+            is_chosen = logging.getLogger(record.name).getEffectiveLevel() > 1
+            said = [is_chosen, raised, more, record.getMessage()]
             wire.send(link, ["log", record.name, record.levelno, *said])
 
     forward = Forward()

@@ -203,12 +203,19 @@ class Talk(Plain):
 
 
 def _log(
-    talk: Any, name: str, level: int, raised: list[Any], more: dict[str, Any], text: str
+    talk: Any,
+    name: str,
+    level: int,
+    is_chosen: object,
+    raised: list[Any],
+    more: dict[str, Any],
+    text: str,
 ) -> None:
     import logging
 
     logger = logging.getLogger(name)
-    if not logger.isEnabledFor(level):
+    # What has passed a level of the submission's own has passed, unless the test has set another.
+    if (logger.level or not is_chosen) and not logger.isEnabledFor(level):
         return
     record = logger.makeRecord(name, level, "the solution", 0, text, (), None)
     if raised:
@@ -227,7 +234,7 @@ def _log(
 _PLAIN = Plain()
 _SHOWN: dict[Any, Callable[..., object]] = {
     ("out", int, str): lambda _, at, text: (sys.stdout if at == 1 else sys.stderr).write(text),
-    ("log", str, int, list, dict, str): _log,
+    ("log", str, int, bool, list, dict, str): _log,
 }
 """What the host says without asking, by the types of its parts."""
 
