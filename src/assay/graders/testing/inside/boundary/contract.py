@@ -202,7 +202,7 @@ class Items(_List):
         return list(self) == list(other)
 
 
-class Table(_Dict):
+class Pairs(_Dict):
     """The same of one that is no dictionary."""
 
     is_identity = False
@@ -235,7 +235,7 @@ def _by_items(ref: Any, trails: list[str], form: Any) -> Any:
         return ref.home().copied(ref, Iterated(ref, trails), node)
     found = ref.home().read(node, trails, only_values=True)
     if isinstance(found, (list, dict)):
-        found = Items(found) if isinstance(found, list) else Table(found)
+        found = Items(found) if isinstance(found, list) else Pairs(found)
         found.is_identity = form["equal"] == "identity"
     return ref.home().copied(ref, found, node)
 
