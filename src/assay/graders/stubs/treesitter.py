@@ -340,9 +340,11 @@ def _name(node: Node) -> str:
     if parent.type == "export_statement":
         return "default"
     if node.type in ("block", "do_block"):
-        said, given = map(parent.child_by_field_name, ("method", "arguments"))
-        makes = said is not None and text_of(said) == "define_method" and given is not None
-        return text_of(children(given)[0]).strip(":\"'") if makes and children(given) else ""
+        said, given = (parent.child_by_field_name(one) for one in ("method", "arguments"))
+        first = None if given is None else next(iter(children(given)), None)
+        if said is None or first is None or text_of(said) != "define_method":
+            return ""
+        return text_of(first).strip(":\"'")
     target = {
         "variable_declarator": "name",
         "assignment_expression": "left",
