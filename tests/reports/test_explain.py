@@ -228,8 +228,17 @@ def test_long_evidence_is_laid_out_over_lines() -> None:
     )
 
 
+def test_each_test_is_a_line_with_its_message_below_it() -> None:
+    failed: dict[str, Json] = {"id": "t.py::b", "outcome": "failed", "message": "2 != 3\nin b"}
+    told: list[Json] = [{"id": "t.py::a", "outcome": "passed"}, failed]
+    said = ("passed: t.py::a", "failed: t.py::b", "    2 != 3", "    in b")
+    assert [one.lines for one in evidence(SubScore("n", 0.5, metadata={"tests": told}))] == [said]
+    assert facts(tests=[*told, "c"])["tests"][-1].startswith("… ")  # as any other list
+
+
 def test_evidence_is_words_and_not_raw_json() -> None:
     calls = [{"tool": "grep", "seconds": 0.25}, {"tool": "edit", "files": ["a.py", "b.py"]}]
+    assert in_words({"a": 1, "b": 2.5}) == ["a 1, b 2.5"]
     assert in_words({"calls": calls, "found": True, "left": [], "why": None}) == [
         "calls:",
         "  - tool: grep",

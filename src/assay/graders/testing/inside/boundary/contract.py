@@ -203,7 +203,7 @@ class Items(_List):
         return list(self) == list(other)
 
 
-class Table(_Dict):
+class Pairs(_Dict):
     """The same of one that is no dictionary."""
 
     alone = ""
@@ -279,8 +279,13 @@ def _by_items(ref: Any, trails: list[str], form: Any) -> Any:
         return ref.home().copied(ref, found, node)
     found = ref.home().read(node, trails, only_values=True)
     if isinstance(found, (list, dict)):
+<<<<<<< HEAD
         found = Items(found) if isinstance(found, list) else Table(found)
         found.alone = trails[0] if form["equal"] == "identity" else ""
+=======
+        found = Items(found) if isinstance(found, list) else Pairs(found)
+        found.is_identity = form["equal"] == "identity"
+>>>>>>> main
     return ref.home().copied(ref, found, node)
 
 

@@ -160,7 +160,7 @@ class JudgeSide(Talk):
                 copy.bare = super().written(value, 0)
 
     def other(self, value: Any, depth: int) -> list[Any]:
-        if isinstance(value, (contract.Items, contract.Table)):
+        if isinstance(value, (contract.Items, contract.Pairs)):
             return self.encode(value.data, depth)
         if type(value) is contract.Iterated:
             value.forget()
