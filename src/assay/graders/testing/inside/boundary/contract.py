@@ -215,7 +215,7 @@ class Pairs(_Dict):
 
 def _is_same(one: Any, other: object, trail: str) -> bool:
     """Whether two are one; that it is not what a test has would say nothing of what it holds."""
-    kinds = (list, tuple, set, frozenset, dict, Items, Table, Iterated)
+    kinds = (list, tuple, set, frozenset, dict, Items, Pairs, Iterated)
     if trail and one is not other and isinstance(other, kinds):
         why = f"{trail} is a value in the reference, and here equals nothing but itself"
         raise refused(f"object:{trail}", why)
@@ -279,13 +279,8 @@ def _by_items(ref: Any, trails: list[str], form: Any) -> Any:
         return ref.home().copied(ref, found, node)
     found = ref.home().read(node, trails, only_values=True)
     if isinstance(found, (list, dict)):
-<<<<<<< HEAD
-        found = Items(found) if isinstance(found, list) else Table(found)
-        found.alone = trails[0] if form["equal"] == "identity" else ""
-=======
         found = Items(found) if isinstance(found, list) else Pairs(found)
-        found.is_identity = form["equal"] == "identity"
->>>>>>> main
+        found.alone = trails[0] if form["equal"] == "identity" else ""
     return ref.home().copied(ref, found, node)
 
 
