@@ -172,6 +172,10 @@ def words(text: str) -> list[str]:
 
 WIDE = {code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}
 """Full-width characters as ASCII has them."""
+RAISED = str.maketrans(
+    "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079\u207a\u207b", "0123456789+-"
+)
+LOWERED = {code: chr(code - 0x2050) for code in range(0x2080, 0x208A)}
 _LOOKALIKES = WIDE | str.maketrans(
     {
         **dict.fromkeys("\u2212\ufe63", "-"),  # minus signs
@@ -187,7 +191,7 @@ _LOOKALIKES = WIDE | str.maketrans(
         **dict.fromkeys("\uff1f\u061f", "? "),
     }
 )
-_LOWERED = re.compile("(?<=[^\\W\\d_])[\u2080-\u2089]+")  # of H2O, but not of 10 to the base 2
+_FORMULA = re.compile("(?<=[^\\W\\d_])[\u2080-\u2089]+")  # of H2O, but not of 10 to the base 2
 _DATED = re.compile("\u2013(?=\\d)")
 _QUOTES = str.maketrans('"`', "  ")
 _SEPARATORS = str.maketrans(",;", "  ")
@@ -239,7 +243,7 @@ def answer_key(text: str) -> str:
     key = fold(text)
     if not key.isascii():
         key = ascii_digits(key.translate(_LOOKALIKES))
-        key = _DATED.sub("-", _LOWERED.sub(_on_the_line, key))
+        key = _DATED.sub("-", _FORMULA.sub(lambda run: run[0].translate(LOWERED), key))
     key = _without_wrapping(key)
     if "," in key and _COMMA_BEFORE_THREE.search(key):
         key = _THOUSANDS.sub(lambda number: number[0].replace(",", ""), key)
@@ -293,10 +297,6 @@ def _without_punctuation(key: str) -> str:
     if "." in key:
         key = _FULL_STOP.sub(" ", _ELLIPSIS.sub(" ", key) if "..." in key else key)
     return key.translate(_SEPARATORS)
-
-
-def _on_the_line(match: re.Match[str]) -> str:
-    return "".join(chr(ord(digit) - 0x2050) for digit in match[0])
 
 
 _JOINING = re.compile(

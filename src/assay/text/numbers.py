@@ -30,7 +30,7 @@ from fractions import Fraction
 
 from assay.errors import InputError
 from assay.text.extract import Pick, answer_text, check_pick, choose, in_parts, said
-from assay.text.normal_form import WIDE, as_text, ascii_digits, spaced_thousands
+from assay.text.normal_form import RAISED, WIDE, as_text, ascii_digits, spaced_thousands
 
 _MOST_DIGITS = 1_000
 """A number with more digits, or an exponent beyond this, is not a finite number to us."""
@@ -48,9 +48,6 @@ _LOOKALIKES = WIDE | str.maketrans(
     }
 )
 _MINUS = re.compile(r"(?<![\d)%] )\b(?:[Mm]inus|[Nn]egative) (?=[$\u20ac\u00a3]?\.?\d)")
-_SUPERSCRIPTS = str.maketrans(
-    "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079\u207a\u207b", "0123456789+-"
-)
 _RAISED = re.compile("[\u207a\u207b]?[\u2070\u00b9\u00b2\u00b3\u2074-\u2079]{1,20}+")
 _FRACTION = re.compile(r"\\[dt]?frac\s?\{([0-9]{1,18})\}\s?\{([0-9]{1,18})\}")
 _IN_LATEX = re.compile(r"(?<=[0-9])(?:\\[,;]|\{,\})(?=[0-9]{3}(?![0-9]))")
@@ -234,7 +231,7 @@ def _plain(text: str) -> str:
     """Write digits, signs and separators in ASCII; every other character stays."""
     if not text.isascii():
         text = ascii_digits(text.translate(_LOOKALIKES))
-        text = _RAISED.sub(lambda raised: f"^{raised[0].translate(_SUPERSCRIPTS)}", text)
+        text = _RAISED.sub(lambda raised: f"^{raised[0].translate(RAISED)}", text)
     if "frac" in text:
         text = _FRACTION.sub(r" \1/\2", text)
     text = spaced_thousands(text, "\u00a0")
