@@ -94,6 +94,8 @@ def answer_text(answer: object, extract: str | None, pick: Pick | None) -> str |
     return extract_answer(answer, extract, pick=pick)
 
 
+NOT = r"(?:\b(?:not|never)|n['\u2019]t)\b"
+"""What denies that the next thing is the answer, as part of a pattern."""
 _THOUGHT = re.compile(
     r".*(?:</(?:think(?:ing)?|thought|reasoning)>|\[/THINK\])", re.DOTALL | re.IGNORECASE
 )

@@ -22,8 +22,8 @@ _TRIED_SPANS = 16
 _FENCE = re.compile(r"^[ \t]{0,3}```[ \t]*([\w+-]{0,20})[ \t]*$", re.MULTILINE)
 _BRACKET = re.compile(r"[\[\]{}]")
 # A string that is never closed takes the rest: each retried from its own quote is quadratic.
-_BRACKET_OUTSIDE_STRINGS = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|([\[\]{}])', re.DOTALL)
 _STRING = r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)'
+_BRACKET_OUTSIDE_STRINGS = re.compile(rf"{_STRING}|([\[\]{{}}])", re.DOTALL)
 _COMMENT = re.compile(rf"({_STRING})|//[^\n]*|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)", re.DOTALL)
 _LAST_COMMA = re.compile(rf"({_STRING})|,(?=\s*+[\]}}])", re.DOTALL)
 _CLOSES = {"]": "[", "}": "{"}

@@ -109,6 +109,30 @@ def _begins_afresh(character: str) -> bool:
     return not (is_mark or "\u1160" <= first <= "\u11ff")  # vowels and finals of Hangul syllables
 
 
+_FOREIGN_DIGIT = re.compile(r"[^\D0-9]")
+_SPACED_THOUSANDS = re.compile(
+    r"(?<![0-9.,] )(?<![\w.,])[0-9]{1,3}(?: [0-9]{3}){1,9}+(?!\w|[.,][0-9]| [0-9])"
+)
+
+
+def ascii_digits(text: str) -> str:
+    """A text whose digits of other scripts are 0 to 9."""
+    return _FOREIGN_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), text)
+
+
+def spaced_thousands(text: str, separator: str) -> str:
+    """A text whose numbers have a separator of their own for spaces between thousands.
+
+    Only numbers with a group that begins with a nought, as none does by itself: ``50 000`` is one
+    number, ``5 123`` may be two.
+    """
+    if " 0" not in text:
+        return text
+    return _SPACED_THOUSANDS.sub(
+        lambda number: number[0].replace(" ", separator) if " 0" in number[0] else number[0], text
+    )
+
+
 # --- The lenient form ----------------------------------------------------------------------------
 
 _NOT_A_WORD = re.compile(r"[^\w\s]")
@@ -146,31 +170,23 @@ def words(text: str) -> list[str]:
 
 # --- The strict form -----------------------------------------------------------------------------
 
-_LOOKALIKES = str.maketrans(
+WIDE = {code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}
+"""Full-width characters as ASCII has them."""
+_LOOKALIKES = WIDE | str.maketrans(
     {
-        **{chr(wide): chr(wide - 0xFEE0) for wide in range(0xFF10, 0xFF5F)},
-        **dict.fromkeys("\u2212\uff0d\ufe63", "-"),  # minus signs
-        **dict.fromkeys("\u2018\u2019\u201a\u201b\u02bc\uff07", "'"),
+        **dict.fromkeys("\u2212\ufe63", "-"),  # minus signs
+        **dict.fromkeys("\u2018\u2019\u201a\u201b\u02bc", "'"),
         **dict.fromkeys("\u00a1\u00bf", " "),  # what begins with them ends with ! or ?
-        **dict.fromkeys("\u201c\u201d\u201e\u201f\u00ab\u00bb\uff02\u300c\u300d\u300e\u300f", '"'),
+        **dict.fromkeys("\u201c\u201d\u201e\u201f\u00ab\u00bb\u300c\u300d\u300e\u300f", '"'),
         "\u2026": "...",
         "\u0964": ". ",
         "\u3002": ". ",  # the full stop of Chinese and Japanese needs no space after it
-        "\uff0e": ".",
         **dict.fromkeys("\uff0c\u3001\u060c", ", "),
         **dict.fromkeys("\uff1b\u061b", "; "),
-        "\uff1a": ":",
         "\uff01": "! ",
         **dict.fromkeys("\uff1f\u061f", "? "),
-        "\uff08": "(",
-        "\uff09": ")",
-        "\uff05": "%",
-        "\uff0b": "+",
-        "\uff1d": "=",
-        "\uff04": "$",
     }
 )
-_FOREIGN_DIGIT = re.compile(r"[^\D0-9]")
 _LOWERED = re.compile("(?<=[^\\W\\d_])[\u2080-\u2089]+")  # of H2O, but not of 10 to the base 2
 _DATED = re.compile("\u2013(?=\\d)")
 _QUOTES = str.maketrans('"`', "  ")
@@ -185,9 +201,6 @@ _EMPHASIS = re.compile(r"(\*(?<![\w*]\*)\*{0,2})(?=[^\s*])([^*\n]+)(?<=\S)\1(?![
 _WORDS_IN_BRACKETS = re.compile(r"\((?<!\S\()([^\W\d_][\w ]*)\)(?![\w^!(])")
 _COMMA_BEFORE_THREE = re.compile(r",(?<=\d,)\d{3}")
 _THOUSANDS = re.compile(r"[0-9](?<![0-9.,][0-9])[0-9]{0,2}(?:,[0-9]{3})++(?![0-9]|,[0-9])")
-_SPACED_THOUSANDS = re.compile(
-    r"(?<![0-9.,] )(?<![\w.,])[0-9]{1,3}(?: [0-9]{3}){1,9}+(?![\w]|[.,][0-9]| [0-9])"
-)
 _BEFORE_A_WORD = re.compile(r"\w\w|[\d_$#(\u20ac\u00a3\u00a5]|[-+.]\d")
 # A run of punctuation that ends a word; one that begins with "!" only on its own or after two
 # letters ("5!" and "n!" are factorials). A run is entered at its first character only, so that
@@ -225,14 +238,12 @@ def answer_key(text: str) -> str:
     """
     key = fold(text)
     if not key.isascii():
-        key = _FOREIGN_DIGIT.sub(_ascii_digit, key.translate(_LOOKALIKES))
+        key = ascii_digits(key.translate(_LOOKALIKES))
         key = _DATED.sub("-", _LOWERED.sub(_on_the_line, key))
     key = _without_wrapping(key)
     if "," in key and _COMMA_BEFORE_THREE.search(key):
-        key = _THOUSANDS.sub(_without_separators, key)
-    if " 0" in key:  # no number begins with a nought: "50 000" is one, "5 123" may be two
-        key = _SPACED_THOUSANDS.sub(_joined, key)
-    key = _without_articles(key)
+        key = _THOUSANDS.sub(lambda number: number[0].replace(",", ""), key)
+    key = _without_articles(spaced_thousands(key, ""))
     key = " ".join(_without_punctuation(key).split())
     key = _SPACED_OPERATOR.sub(r"\1", key)
     if "%" in key:
@@ -284,20 +295,8 @@ def _without_punctuation(key: str) -> str:
     return key.translate(_SEPARATORS)
 
 
-def _ascii_digit(match: re.Match[str]) -> str:
-    return str(unicodedata.decimal(match[0]))
-
-
 def _on_the_line(match: re.Match[str]) -> str:
     return "".join(chr(ord(digit) - 0x2050) for digit in match[0])
-
-
-def _without_separators(match: re.Match[str]) -> str:
-    return match[0].replace(",", "").replace(" ", "")
-
-
-def _joined(match: re.Match[str]) -> str:
-    return _without_separators(match) if " 0" in match[0] else match[0]
 
 
 _JOINING = re.compile(
