@@ -31,9 +31,17 @@ _HARMLESS = frozenset({"todo", "todos", "think", "thinking", "plan", "ask", "fin
 _LAST_WORDS = frozenset(
     {
         *("submit", "finish", "done", "complete", "completion", "answer", "final", "respond"),
-        *("end", "exit", "stop", "terminate", "transfer", "handoff", "escalate"),
+        *("end", "exit", "stop", "terminate"),
     }
 )
+_OF_THE_RUN = frozenset(
+    {
+        *("task", "work", "job", "run", "result", "results", "solution", "patch", "response"),
+        *("report", "output", "conversation", "chat", "session", "attempt", "mark", "and", "as"),
+        *("to", "the", "my", "user", "with", "is"),
+    }
+)
+_HANDED_ON = re.compile(r"(?:transfer|hand_?off|escalate)(?:_to_\w+)?|transferto\w+")
 _LINES = ("command", "cmd", "script", "commands", "shell_command", "line")
 _WRITERS = frozenset(
     {
@@ -270,8 +278,14 @@ def _name_words(name: str) -> frozenset[str]:
 
 
 def ends_run(call: ToolCall) -> bool:
-    """Whether a call may hand in the work, or hand it on: nobody is left to hear its result."""
-    return bool(_name_words(call.raw_name or call.name) & _LAST_WORDS)
+    """Whether a call hands in the work, or hands it on: nobody is left to hear its result.
+
+    What it ends is the run: to `complete_order` or to `transfer_funds` is work.
+    """
+    name = re.split(r"__|[./:]", call.raw_name or call.name)[-1]
+    words = _name_words(name)
+    is_last = bool(words & _LAST_WORDS) and words <= _LAST_WORDS | _OF_THE_RUN
+    return is_last or _HANDED_ON.fullmatch(name.lower()) is not None
 
 
 def command_line(arguments: Mapping[str, Json]) -> str:
