@@ -113,10 +113,8 @@ _SPELLINGS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], 
     (re.compile(written), meant)
     for written, meant in (
         (r"(?<!\\)\\[()\[\]]|(?<!\\)\$", " "),
-        (
-            r"\\(?:begin|end)\{(?:align|aligned|equation|gather|gathered|split|math)\*?\}|&(?=\s*=)",
-            " ",
-        ),
+        (r"\\(?:begin|end)\{(?:(?:align|gather)(?:ed)?|equation|split|math)\*?\}", " "),
+        (r"&(?=\s*=)", " "),
         (rf"\\(?:left|right|[bB]igg?[lrm]?){_END}\.?", ""),
         (rf"\\(?:displaystyle|textstyle|limits|nolimits){_END}", ""),
         (
@@ -348,12 +346,13 @@ def bracket(text: str) -> str:
 # --- What is left to be done ---------------------------------------------------------------------
 
 _NUMERAL = r"[0-9][\s)}\]]*"
+_D = r"\s*(?:\\mathrm\s*\{d\}|d)\s*"
 _WORK = {
     kind: re.compile(signs)
     for kind, signs in {
         "a sum, a limit, an integral, a derivative or a determinant": (
             rf"\\(?:sum|prod|i*int|oint|lim|limsup|liminf|sup|inf|det|partial|nabla){_END}|[vV]matrix"
-            r"|\\frac\s*\{\s*(?:\\mathrm\s*\{d\}|d)\s*(?:\^\s*\{?\w\}?)?\s*\w?(?:\([^(){}]*\))?\s*\}\s*\{\s*(?:\\mathrm\s*\{d\}|d)\s*\w"
+            rf"|\\frac\s*\{{{_D}(?:\^\s*\{{?\w\}}?)?\s*\w?(?:\([^(){{}}]*\))?\s*\}}\s*\{{{_D}\w"
         ),
         "a binomial coefficient": rf"\\(?:[dt]?binom|choose){_END}",
         "a function of several numbers": (
@@ -385,7 +384,8 @@ _RELATION = re.compile(
 _LIMIT = re.compile(r"\\lim\s*_\s*\{[^{}]*\}")
 _ORDER = re.compile(rf"\\(?:le|ge|ne|ll|gg|lt|gt){_END}|[<>]")
 _SCIENTIFIC = re.compile(
-    r"(?:[0-9.]\s*(?:\\(?:times|cdot)\s*|[x*]\s*))?(?<![0-9.])10\s*\^\s*(?:\{\s*[-+]?[0-9]{1,4}\s*\}|[-+]?[0-9])(?!\s*[!^])"
+    r"(?:[0-9.]\s*(?:\\(?:times|cdot)\s*|[x*]\s*))?"
+    r"(?<![0-9.])10\s*\^\s*(?:\{\s*[-+]?[0-9]{1,4}\s*\}|[-+]?[0-9])(?!\s*[!^])"
 )
 _TERM = re.compile(r"(?<=[\w)}\]|!])\s*(?:[-+]|\\pm|\\mp)\s*(?=[\w\\({\[|.])")
 _SIGNED_POWER = re.compile(r"(?<=\^)\{\s*[-+]|(?<=[0-9][eE])[-+]")
@@ -419,18 +419,20 @@ def left_to_do(text: str, wanted: str, form: Form | None) -> str:
 
 
 _IN_NUMBERS = (
-    r"frac|over|sqrt|times|cdot|div|ast|pi|p?m[pm]|ln|log|exp|(?:arc)?(?:sin|cos|tan)|infty|approx|equiv"
-    r"|q?quad|text\w*|mathrm|overline|[bp]?mod|[dt]?binom|choose|sum|prod|i*int|lim|max|min|gcd|det"
-    r"|[lr](?:floor|ceil)|begin|end|operatorname"
+    r"frac|over|sqrt|times|cdot|div|ast|pi|p?m[pm]|ln|log|exp|(?:arc)?(?:sin|cos|tan)|infty"
+    r"|approx|equiv|q?quad|text\w*|mathrm|overline|[bp]?mod|[dt]?binom|choose|sum|prod|i*int"
+    r"|lim|max|min|gcd|det|[lr](?:floor|ceil)|begin|end|operatorname"
 )
 _LEFT_OPEN = re.compile(
-    rf"[0-9)}}]\s*([a-z])(?![A-Za-z])[^,]{{0,80}},[^,]{{0,80}}\1\s*\\in{_END}"
+    # a parameter of any value
+    rf"[0-9)}}]\s*([a-z]){_END}[^,]{{0,80}},[^,]{{0,80}}\1\s*\\in{_END}"
+    # an operation without its second number, a range, a list that goes on
     rf"|(?:\\(?:cdot|times){_END}|[-+*/])\s*$|\S\s*\\sim{_END}"
-    rf"|[0-9)}}]\s*(?:[@#?]|\\(?!(?:{_IN_NUMBERS}){_END})[A-Za-z]+)\s*(?:\{{[^{{}}]*\}}\s*)?\\?\{{?[0-9]"
     r"|(?<![.0-9])[0-9]+\s*,?\s*(?:\\[lc]?dots|\.\.)"
+    # two numbers with anything between them that numbers do not have
+    rf"|[0-9)}}]\s*(?:[@#?]|\\(?!(?:{_IN_NUMBERS}){_END})[A-Za-z]+)"
+    r"\s*(?:\{[^{}]*\}\s*)?\\?\{?[0-9]"
 )
-"""A parameter of any value, an operation without its second number, a range, a list that goes on,
-two numbers with anything between them that numbers do not have."""
 _DEGREES = re.compile(r"\^\{\\circ\}")
 
 

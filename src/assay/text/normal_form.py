@@ -280,13 +280,8 @@ def _without_articles(key: str) -> str:
     return " ".join(
         token
         for token, following in zip(tokens, [*tokens[1:], ""], strict=True)
-        if token not in ARTICLES or not (is_word(following) or _BEFORE_A_WORD.match(following))
+        if token not in ARTICLES or not _BEFORE_A_WORD.match(following)
     )
-
-
-def is_word(token: str) -> bool:
-    """Whether a token begins with two letters."""
-    return len(token) > 1 and token[:2].isalpha()
 
 
 def _without_punctuation(key: str) -> str:
@@ -318,21 +313,16 @@ def same_words(one: str, other: str) -> bool:
     So may initials: ``U.S.`` is ``U S`` and ``US``. Signs, currency and operators keep
     their meaning: ``-5`` is not ``5``, ``C++`` is not ``C``.
     """
-    for read in (_apart, _abbreviated):
-        bare = read(one), read(other)
-        if bare != (one, other) and (key := answer_key(bare[0])) and key == answer_key(bare[1]):
+    texts = [one, other]
+    for read in (str, _without_points):
+        bare = [_JOINING.sub(" ", read(text)) for text in texts]
+        if bare != texts and (key := answer_key(bare[0])) and key == answer_key(bare[1]):
             return True
     return False
 
 
-def _apart(text: str) -> str:
-    """A text with spaces for what joins its words."""
-    return _JOINING.sub(" ", text)
-
-
-def _abbreviated(text: str) -> str:
-    """That, and without the points of its initials."""
-    return _apart(_INITIALS.sub(lambda initials: initials[0].replace(".", ""), text))
+def _without_points(text: str) -> str:
+    return _INITIALS.sub(lambda initials: initials[0].replace(".", ""), text)
 
 
 def same_answer(one: str, other: str) -> bool:
