@@ -23,7 +23,9 @@ EXTRACTS = ("boxed", "answer_tag", "last_line")
 
 _PICKS = ("first", "last", "only")
 _BRACE = re.compile(r"\\(?:boxed|fbox)\s{0,8}\{|\\[\\{}]|[{}]")
-_TEXT_MACRO = re.compile(r"\\(?:text|textbf|textrm|mathrm|mathbf|mbox)\{([^{}]*)\}\Z")
+IN_WORDS = r"\\(?:text\w{0,2}|math(?:rm|bf)|mbox)\s*\{"
+"""Where words begin in a formula, as part of a pattern."""
+_WORDS = re.compile(rf"{IN_WORDS}([^{{}}]*)\}}\Z")
 _DOLLARS = re.compile(r"\A[\s$]+|(?<![\\\s$])[\s$]+\Z")
 _DISPLAYED = re.compile(
     r"\\\[[^\\]*+(?:\\(?![\[\]])[^\\]*+)*+\\\]|\$\$[^$]*+\$\$"
@@ -209,7 +211,7 @@ def _are_joined(between: str) -> bool:
 def _plain(content: str) -> str:
     r"""Unwrap ``\text{...}`` and dollar signs around all of a box's content."""
     content = _DOLLARS.sub("", content).strip()
-    match = _TEXT_MACRO.match(content)
+    match = _WORDS.match(content)
     return match[1] if match else content
 
 

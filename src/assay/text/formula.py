@@ -12,6 +12,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
+from assay.text.extract import IN_WORDS
 from assay.text.normal_form import LOWERED, RAISED
 from assay.text.numbers import parse_number
 
@@ -178,7 +179,8 @@ def spelled(text: str) -> str:
 
 
 _SCALED = re.compile(
-    r"(?<![\w.,])([0-9][0-9.,]{0,30}+)(?:\s|\\[ ,;])*(?P<macro>\\(?:text|mathrm)\s*\{\s*)?"
+    r"(?<![\w.,])([0-9][0-9.,]{0,30}+)"
+    rf"(?:\s|\\[ ,;])*(?P<macro>{IN_WORDS}\s*)?"
     r"(hundred|thousand|million|billion|trillion|dozen)s?\b(?P<end>\s*\}|)"
 )
 
@@ -268,7 +270,7 @@ _UNITS = {
     }.items()
     for name in (base, *names.split())
 }
-_TEXT = re.compile(r"\\(?:text|mathrm|textrm|textit|mbox)\s*\{([^{}]*)\}(\s*\^\s*\{?[0-9]\}?)?")
+_TEXT = re.compile(rf"{IN_WORDS}([^{{}}]*)\}}(\s*\^\s*\{{?[0-9]\}}?)?")
 _BARE = re.compile(
     r"(?<=[0-9)}\s])\s*("
     + "|".join(sorted(_UNITS, key=len, reverse=True))
@@ -378,7 +380,7 @@ _WORK = {
 _INSTRUCTION = next(iter(_WORK))
 _ALIKE = {"a root": "a power", "a power": "a root"}
 _RELATION = re.compile(
-    rf"\\(?:to|(?:long)?(?:right|left|leftright)arrow|mapsto|(?:Long)?(?:Right|Left|Leftright)arrow"
+    rf"\\(?:to|(?:[lL]ong)?(?:[lL]eft|[rR]ight|[lL]eftright)arrow|mapsto"
     rf"|implies|iff|mid|neg|lnot|land|wedge){_END}|\?"
 )
 _LIMIT = re.compile(r"\\lim\s*_\s*\{[^{}]*\}")

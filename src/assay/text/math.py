@@ -14,6 +14,7 @@ from fractions import Fraction
 
 from assay.errors import InputError, nearest
 from assay.text.extract import (
+    IN_WORDS,
     NOT,
     Pick,
     boxed_together,
@@ -369,7 +370,7 @@ def _both(written: str) -> str:
 
 _SPACES = re.compile(r"(?<![0-9,])\s+|\s+(?![0-9])")
 _LONG_WORD = re.compile(r"[A-Za-z]{3}|\bno\b", re.IGNORECASE)
-_DRESSED = re.compile(r"\\(?:text\w{0,2}|mathrm|mbox)\s*\{([^{}]*)\}")
+_DRESSED = re.compile(rf"{IN_WORDS}([^{{}}]*)\}}")
 
 
 def _words(written: str) -> str:
@@ -403,7 +404,7 @@ _TAKEN_BACK = re.compile(
     re.IGNORECASE,
 )
 """Words in a formula that say that it is not so."""
-_ANOTHER = re.compile(r"[0-9]\s*\\(?:text|mathrm)\s*\{[^{}]*\}\s*[0-9]")
+_ANOTHER = re.compile(rf"[0-9]\s*{IN_WORDS}[^{{}}]*\}}\s*[0-9]")
 _NEAR = Fraction(1, 20)
 
 

@@ -251,12 +251,12 @@ def _in_english(match: re.Match[str]) -> str:
 
 def _found(match: re.Match[str]) -> Number:
     """Read a number that stands among other things."""
-    if denied := _denied(match):
-        return Number(text=match.string[denied.start() : match.end()].strip(), value=None)
-    if not _is_part(match):
+    denied = _denied(match)
+    if not denied and not _is_part(match):
         return _read(match)
-    shown = match.string[max(0, match.start() - 1) : match.end() + 1]
-    return Number(text=shown.strip(), value=None)
+    start, end = match.span()
+    start, end = (denied.start(), end) if denied else (max(0, start - 1), end + 1)
+    return Number(text=match.string[start:end].strip(), value=None)
 
 
 def _read(match: re.Match[str]) -> Number:
