@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 
 from assay.text.extract import IN_WORDS
 from assay.text.normal_form import LOWERED, RAISED
-from assay.text.numbers import parse_number
+from assay.text.numbers import SCALES, parse_number
 
 Form: TypeAlias = Literal["computed", "any"]
 """Whether an answer must be computed as far as the expected one is."""
@@ -59,7 +59,6 @@ _CHARACTERS = {
     "\u2124": r"\mathbb{Z}",
     "\u2115": r"\mathbb{N}",
     "\u211a": r"\mathbb{Q}",
-    "\u00a0\u2002\u2003\u2007\u2009\u202f": " ",
     "\u200b\u200c\u200d\u2061\u2062\u2063\ufeff\u00ad": "",
 }
 _GREEK = (
@@ -181,7 +180,7 @@ def spelled(text: str) -> str:
 _SCALED = re.compile(
     r"(?<![\w.,])([0-9][0-9.,]{0,30}+)"
     rf"(?:\s|\\[ ,;])*(?P<macro>{IN_WORDS}\s*)?"
-    r"(hundred|thousand|million|billion|trillion|dozen)s?\b(?P<end>\s*\}|)"
+    rf"({'|'.join(SCALES)})s?\b(?P<end>\s*\}}|)"
 )
 
 

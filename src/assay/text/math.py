@@ -144,7 +144,8 @@ def _read(
     found = _answer_proper(as_text(answer), extract, pick)
     if found is None or not found.text.strip() or len(found.text) > _MOST_CHARACTERS:
         return 0.0
-    decided = _decide(found.text, gold)
+    one, other = _plain(found.text), _plain(gold)
+    decided = one == other or _same_number(_number(one), _number(other))
     if decided is None:
         return _formulas(found, _wanted(gold), form)
     return float(decided and (form == "any" or not _undivided(found.text, gold)))
@@ -284,14 +285,6 @@ def _plain(text: str) -> str:
     text = text.strip(_AROUND).removesuffix(".").strip(_AROUND)
     text = text.replace("\\dfrac", "\\frac").replace("\\tfrac", "\\frac")
     return _SPACING.sub("", text)
-
-
-def _decide(text: str, gold: str) -> bool | None:
-    """Whether two texts are equal where they are the same, or plain numbers; else None."""
-    one, other = _plain(text), _plain(gold)
-    if one == other:
-        return True
-    return _same_number(_number(one), _number(other))
 
 
 def _same_number(mine: Number | None, theirs: Number | None) -> bool | None:
