@@ -384,9 +384,10 @@ def _labels(text: str, patterns: _Patterns) -> frozenset[str]:
 
 def _by_text(text: str, options: Mapping[str, str]) -> str | None:
     """Return the label whose option's text the answer is, or its last box, tag or statement."""
-    parts = [*extractions(text, "boxed")[-1:], *extractions(text, "answer_tag")[-1:]]
-    parts += [match["text"] for match in _IT_IS_THIS.finditer(text)][-1:]
-    for part in (text, *(part.strip("*_ ") for _, part in statements(text)[-1:]), *parts):
+    stated = [part.strip("*_ ") for _, part in statements(text)]
+    told = [match["text"] for match in _IT_IS_THIS.finditer(text)]
+    places = (stated, extractions(text, "boxed"), extractions(text, "answer_tag"), told)
+    for part in (text, *(found[-1] for found in places if found)):
         named = [label for label, option in options.items() if option and same_answer(part, option)]
         if len(named) == 1:
             return named[0]

@@ -128,9 +128,9 @@ def contains(
     Raises:
         InputError: ``substring`` is blank or None: every answer contains it.
     """
-    wanted = [_substring(substring, case_sensitive=case_sensitive)]
+    wanted = _substring(substring, case_sensitive=case_sensitive)
     text = answer_text(answer, extract, pick)
-    return float(text is not None and wanted[0] in _comparable(text, case_sensitive=case_sensitive))
+    return float(text is not None and wanted in _comparable(text, case_sensitive=case_sensitive))
 
 
 def contains_any(

@@ -29,7 +29,7 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
 from assay.errors import InputError
-from assay.text.extract import Pick, answer_text, check_pick, choose, in_parts, said
+from assay.text.extract import NOT, Pick, answer_text, check_pick, choose, in_parts, said
 from assay.text.normal_form import RAISED, WIDE, as_text, ascii_digits, spaced_thousands
 
 _MOST_DIGITS = 1_000
@@ -52,11 +52,13 @@ _RAISED = re.compile("[\u207a\u207b]?[\u2070\u00b9\u00b2\u00b3\u2074-\u2079]{1,2
 _FRACTION = re.compile(r"\\[dt]?frac\s?\{([0-9]{1,18})\}\s?\{([0-9]{1,18})\}")
 _IN_LATEX = re.compile(r"(?<=[0-9])(?:\\[,;]|\{,\})(?=[0-9]{3}(?![0-9]))")
 _EUROPEAN = re.compile(
-    r"(?<![\w.,])[0-9]{1,3}(?:(?:\.[0-9]{3}){1,9}+,[0-9]{1,9}+|(?:\.[0-9]{3}){2,9}+)"
-    r"(?!\w|[.,][0-9])"
-    r"|(?<![\w.,])[0-9]{1,3}(?:[ \u00a0]?[0-9]{3}){0,9}+,[0-9]{2}"
-    r"(?=[ \u00a0]?(?:\u20ac|EUR\b|PLN\b|z\u0142|kr\b))"
-    r"|(?<=\u20ac)[0-9]{1,9}+,[0-9]{2}(?!\w|[.,][0-9])"
+    r"""
+    (?<![\w.,])[0-9]{1,3}(?:(?:\.[0-9]{3}){1,9}+,[0-9]{1,9}+|(?:\.[0-9]{3}){2,9}+)(?!\w|[.,][0-9])
+    | (?<![\w.,])[0-9]{1,3}(?:[ \u00a0]?[0-9]{3}){0,9}+,[0-9]{2}
+      (?=[ \u00a0]?(?:\u20ac|EUR\b|PLN\b|z\u0142|kr\b))
+    | (?<=\u20ac)[0-9]{1,9}+,[0-9]{2}(?!\w|[.,][0-9])
+    """,
+    re.VERBOSE,
 )
 """What can only be a decimal comma, or points between thousands: several, or a comma behind."""
 _INDIAN = re.compile(r"(?<![\w.,])[0-9]{1,2}(?:,[0-9]{2}){1,9},[0-9]{3}(?!\w|,[0-9])")
@@ -113,31 +115,33 @@ _NUMBER = re.compile(
 
 # --- What a number is only a part of -------------------------------------------------------------
 
+_TIMES = r"*\u00d7\u00f7\u00b7"
+_FUNCTIONS = "log|ln|exp|sin|cos|tan"
+_MACROS = "pm|mp|times|cdot|div"
 _BEFORE = re.compile(
-    r"""
+    rf"""
     (?: \b(?:more|less|greater|fewer|larger|smaller|higher|lower)[ ]than[ ]
-    | (?:\u2260|!=)[ ]?
-    | [\^\u221a\u221b\u03c0<\u2264\u2265] | \u00b1[ ]? | [<\u2264\u2265][ ] | \w[ ]>[ ]
-    | (?<![A-Za-z])(?:sqrt|cbrt|log|ln|exp|sin|cos|tan|abs)(?:[ ]?\(|[ ])
-    | [\d)][ ]?[*\u00d7\u00f7\u00b7][ ] | \d[ ]x[ ] | \+/-[ ]?
-    | \d[ ]mod[ ] | \d\u2026[ ]? | \d[.,:] | \d\.{2,3} | [\d)%][-+*/\u00d7\u00b7\u00f7] | \d\*\*
-    | \\(?:sqrt(?:\[\d{1,3}\])?|[dt]?binom(?:\{\w{1,9}\})?|log(?:_\{?\w{1,3}\}?)?|ln|exp
-        |sin|cos|tan)\s?[{(_]?
-    | \\(?:pm|mp|times|cdot|div)[ ]? )\Z
+    | [<\u2264\u2265][ ]? | \w[ ]>[ ] | (?:\u2260|!=|\u00b1|\+/-)[ ]?       # a bound
+    | [\^\u221a\u221b\u03c0] | (?<![A-Za-z])(?:sqrt|cbrt|abs|{_FUNCTIONS})(?:[ ]?\(|[ ])
+    | \d[.,:] | \d\.{{2,3}} | \d\u2026[ ]?                           # a range, a version
+    | [\d)][ ]?[{_TIMES}][ ] | [\d)%][-+/{_TIMES}] | \d\*\* | \d[ ](?:x|mod)[ ]
+    | \\(?:sqrt(?:\[\d{{1,3}}\])?|[dt]?binom(?:\{{\w{{1,9}}\}})?|log_\{{?\w{{1,3}}\}}?|{_FUNCTIONS})
+      \s?[{{(_]?
+    | \\(?:{_MACROS})[ ]? )\Z
     """,
     re.VERBOSE,
 )
 _AFTER = re.compile(
-    r"""
-    [ ]?\^(?!\s?\{?\s?(?:\\circ|\u00b0)) | [ ]?[\u00b1\u221a\u03c0] | [\u0300-\u036f\u2080-\u2089]
-    | (?:pi|[xiej])(?![^\W\d_]) | [CP]\d | \u2026[ ]?\d
-    | [ ]?(?:\+/-|[*\u00d7\u00f7\u00b7])[ ]?\d
-    | [ ](?:x[ ]\d|mod[ ]|choose[ ]|squared\b|cubed\b
-        |is[ ](?:wrong|incorrect|not[ ](?:the|right|correct))\b|isn't[ ](?:the|right|correct)\b)
-    | [ ]?(?:[-=]>|[\u2192\u21d2\u2260]|!=)[ ]?\d | \+(?![\w+])
-    | [.,:]\d | \.\.(?!\.) | \.\.\.[ ]?\d
-    | (?:[-+*/\u00d7\u00b7\u00f7]|\*\*)[\d(\u221a] | [<>\u2264\u2265](?!/?[A-Za-z])
-    | [ ]?\\(?:pi|sqrt|pm|mp|times|cdot|div|bmod|binom)(?![A-Za-z])
+    rf"""
+    [ ]?\^(?!\s?\{{?\s?(?:\\circ|\u00b0)) | [ ]?[\u00b1\u221a\u03c0] | [\u0300-\u036f\u2080-\u2089]
+    | (?:pi|[xiej])(?![^\W\d_]) | [CP]\d | \+(?![\w+])
+    | [ ](?:x[ ]\d|mod[ ]|choose[ ]|squared\b|cubed\b)
+    | [ ]is[ ](?:wrong|incorrect)\b | [ ]is(?:[ ]not|n't)[ ](?:the|right|correct)\b
+    | [.,:]\d | \.\.(?!\.) | (?:\.\.\.|\u2026)[ ]?\d                   # a range, a version
+    | [<>\u2264\u2265](?!/?[A-Za-z])                                 # a bound, but no tag
+    | [ ]?(?:\+/-|[-=]>|!=|[\u2192\u21d2\u2260{_TIMES}])[ ]?\d
+    | (?:[-+/{_TIMES}]|\*\*)[\d(\u221a]
+    | [ ]?\\(?:pi|sqrt|{_MACROS}|bmod|binom)(?![A-Za-z])
     """,
     re.VERBOSE,
 )
@@ -145,7 +149,7 @@ _HEDGED = re.compile(r",?[ ](?:or[ ]|to[ ](?=[$\u20ac\u00a3]?[-.\d]))")
 _EITHER = re.compile(r"(?<=\d)%?,?[ ]or[ ]\Z|\bbetween[ ](?:\S{1,20}[ ]and[ ])?\Z")
 _NEARLY = Fraction(1, 100)
 _DENIED = re.compile(
-    r"(?:\b(?:not|never|except|unlike|thing but)|n't)\s{1,3}[*_\"'(]{0,3}\Z", re.IGNORECASE
+    rf"(?:{NOT}|\b(?:except|unlike|thing\ but))\s{{1,3}}[*_\"'(]{{0,3}}\Z", re.IGNORECASE
 )
 _TAG = re.compile(r"<[/A-Za-z][^<>]{0,60}>\Z")
 _WORD_BEFORE = re.compile(r"[^\W\d_]{2}[^\n]*\Z")
