@@ -210,7 +210,7 @@ class _Reader:
                     inner = _Place(f"{function.name}.", nested=True)
             elif (name := _bound(node)) is not None:
                 self.names.add(place.prefix + name)
-            elif node.type in ("call", "alias"):
+            elif node.type in ("call", "alias") and not _defines(node):
                 self.names.update(place.prefix + name for name in _made(node))
             waiting.extend((child, inner) for child in reversed([*_but_tests(children(node))]))
 
@@ -340,9 +340,7 @@ def _name(node: Node) -> str:
     if parent.type == "export_statement":
         return "default"
     if node.type in ("block", "do_block"):
-        said, given = map(parent.child_by_field_name, ("method", "arguments"))
-        makes = said is not None and text_of(said) == "define_method" and given is not None
-        return text_of(children(given)[0]).strip(":\"'") if makes and children(given) else ""
+        return next(_made(parent), "") if parent.type == "call" and _defines(parent) else ""
     target = {
         "variable_declarator": "name",
         "assignment_expression": "left",
@@ -391,8 +389,14 @@ def _made(node: Node) -> Iterator[str]:
         yield text_of(new).lstrip(":")
     elif said is not None and arguments is not None and text_of(said) in _MAKES:
         words = [text_of(one).strip(":\"'") for one in children(arguments)]
-        if node.child_by_field_name("block") is None:  # which is read as a function
-            yield from words if text_of(said).startswith("attr") else words[:1]
+        yield from words if text_of(said).startswith("attr") else words[:1]
+
+
+def _defines(call: Node) -> bool:
+    """Whether the block behind a call is the body of a method."""
+    said = call.child_by_field_name("method")
+    is_behind = call.child_by_field_name("block") is not None
+    return is_behind and said is not None and text_of(said) == "define_method"
 
 
 def _first_error(root: Node) -> int:

@@ -9,9 +9,10 @@ something that fails the test once it is used.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import UserDict, UserList
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
@@ -158,7 +159,7 @@ def as_value(found: Any, trails: list[str], known: dict[int, Inert]) -> Any:
         return known[ref.number]
     kind: Any = type(found)
     if "__next__" in kind._assay_form["operators"]:
-        return _Again(_items_of(ref, trails))
+        return _Again(lambda: _items_of(ref, trails), trails[0])
     node = _asked(ref, "base")
     if node is None and (held := _by_items(ref, trails, kind._assay_form)) is not None:
         return held
@@ -193,37 +194,79 @@ _Dict: Any = UserDict
 class Items(_List):
     """The items of an object that is no list; it equals one where its own class says so."""
 
-    is_identity = False
+    alone = ""  # the trail of one that equals nothing but itself
     __hash__ = None
 
     def __eq__(self, other: object) -> bool:
-        if self.is_identity or not isinstance(other, (list, tuple, Items)):
-            return self is other
+        if self.alone or not isinstance(other, (list, tuple, Items)):
+            return _is_same(self, other, self.alone)
         return list(self) == list(other)
 
 
 class Pairs(_Dict):
     """The same of one that is no dictionary."""
 
-    is_identity = False
+    alone = ""
     __hash__ = None
 
     def __eq__(self, other: object) -> bool:
-        return self is other if self.is_identity else super().__eq__(other)
+        return _is_same(self, other, self.alone) if self.alone else super().__eq__(other)
+
+
+def _is_same(one: Any, other: object, trail: str) -> bool:
+    """Whether two are one; that it is not what a test has would say nothing of what it holds."""
+    kinds = (list, tuple, set, frozenset, dict, Items, Pairs, Iterated)
+    if trail and one is not other and isinstance(other, kinds):
+        why = f"{trail} is a value in the reference, and here equals nothing but itself"
+        raise refused(f"object:{trail}", why)
+    return one is other
 
 
 class Iterated:
-    """An object of which nothing is known but that it can be iterated over."""
+    """What nothing is known of but that it can be iterated over: who looks again sees the same."""
 
-    def __init__(self, ref: Any, trails: list[str]) -> None:
-        self._ref, self._trails = ref, trails
+    def __init__(self, source: Callable[[], Iterator[Any]], trail: str) -> None:
+        self._begin, self._trail = source, trail
+        self.forget()
 
-    def __iter__(self) -> Any:
-        talk = self._ref.home()
-        node = talk.request("operate", self._ref.node(), "__iter__", [])
-        if type(node) is not list or node[:1] != ["o"]:
-            raise WireError("an iterator makes no sense")
-        return _items_of(type(self._ref)(talk, node[1]), self._trails)
+    def __eq__(self, other: object) -> bool:
+        return _is_same(self, other, self._trail)
+
+    __hash__ = object.__hash__
+
+    def __iter__(self) -> Iterator[Any]:
+        source, seen, at = self._source, self._seen, 0
+        while True:
+            if at == len(seen):
+                seen.extend(itertools.islice(source, 1))
+            if at == len(seen):
+                return
+            yield seen[at]
+            at += 1
+
+    def forget(self) -> None:
+        """Look anew: it was handed on, and may have been changed."""
+        self._source, self._seen = self._begin(), []
+
+
+class _Again(Iterated):
+    """The values of an iterator."""
+
+    def __init__(self, source: Callable[[], Iterator[Any]], trail: str) -> None:
+        super().__init__(source, trail)
+        self._own = iter(self)
+
+    def __next__(self) -> Any:
+        return next(self._own)
+
+
+def _iterated(ref: Any, trails: list[str]) -> Iterator[Any]:
+    """The values of an object that can be iterated over."""
+    talk = ref.home()
+    node = talk.request("operate", ref.node(), "__iter__", [])
+    if type(node) is not list or node[:1] != ["o"]:
+        raise WireError("an iterator makes no sense")
+    yield from _items_of(type(ref)(talk, node[1]), trails)
 
 
 def _by_items(ref: Any, trails: list[str], form: Any) -> Any:
@@ -232,35 +275,13 @@ def _by_items(ref: Any, trails: list[str], form: Any) -> Any:
     if node is None and "__iter__" not in form["operators"]:
         return None
     if node is None:
-        return ref.home().copied(ref, Iterated(ref, trails), node)
+        found: Any = Iterated(lambda: _iterated(ref, trails), trails[0])
+        return ref.home().copied(ref, found, node)
     found = ref.home().read(node, trails, only_values=True)
     if isinstance(found, (list, dict)):
         found = Items(found) if isinstance(found, list) else Pairs(found)
-        found.is_identity = form["equal"] == "identity"
+        found.alone = trails[0] if form["equal"] == "identity" else ""
     return ref.home().copied(ref, found, node)
-
-
-class _Again:
-    """The values of an iterator in a value's place: who looks again sees them again."""
-
-    def __init__(self, source: Iterator[Any]) -> None:
-        self._source, self._seen = source, []
-        self._own = iter(self)
-
-    def __iter__(self) -> Iterator[Any]:
-        at = 0
-        while at < len(self._seen) or self._more():
-            yield self._seen[at]
-            at += 1
-
-    def __next__(self) -> Any:
-        return next(self._own)
-
-    def _more(self) -> bool:
-        for one in self._source:
-            self._seen.append(one)
-            return True
-        return False
 
 
 def _items_of(ref: Any, trails: list[str]) -> Any:
@@ -277,7 +298,7 @@ def _items_of(ref: Any, trails: list[str]) -> Any:
 
 def look(found: Any, trails: list[str]) -> None:
     """Remember whether a value holds anything at all; see `empties`."""
-    if type(found) in (_Again, Iterated):
+    if isinstance(found, Iterated):
         return  # whose items tell, once there are some
     state.leaves[trails[0]] = state.leaves.get(trails[0]) or _has_leaf(found)
     if state.learns and _has_hole(found):

@@ -201,9 +201,10 @@ class Judge extends Peer {
     if (!this.reads.has(info)) this.reads.set(info, new Map());
     const known = this.reads.get(info);
     const test = this.current();
-    if (known.has(key) && !this.contract.learns && !this.contract.has('moves', cx.trail, test)) return known.get(key);
     const value = this.ask('get', info, cx, key);
-    if (known.has(key) && !is(known.get(key), value)) this.contract.learn('moves', cx.trail, test);
+    if (known.has(key) && !is(known.get(key), value) && !this.contract.permits('moves', cx.trail, test)) {
+      throw this.refuse(`moves:${cx.trail}`, `${cx.trail} is another when it is read again`, test);
+    }
     if (['object', 'function'].includes(typeof value)) known.delete(key);
     else this.reads.get(info)?.set(key, value);
     return value;

@@ -163,6 +163,7 @@ class JudgeSide(Talk):
         if isinstance(value, (contract.Items, contract.Pairs)):
             return self.encode(value.data, depth)
         if type(value) is contract.Iterated:
+            value.forget()
             return ["t", []]  # what is written of one that is passed on is the object
         if type(value) is contract.Inert:
             return self.encode(contract.held_by(value), depth)
