@@ -466,12 +466,10 @@ def _code_of(
 
 def only_reads(code: str) -> bool:
     """Whether Python code has nothing in it by which files are changed."""
-    if len(code) > _LONGEST_CODE:
+    statements = _parsed(code)
+    if statements is None:
         return False
-    try:
-        nodes = [*ast.walk(ast.parse(code))]
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
+    nodes = [node for statement in statements for node in ast.walk(statement)]
     modules, names, attributes = ({*words.split()} for words in _LOOKING.values())
     opened = {id(node.func) for node in nodes if isinstance(node, ast.Call) and _opens(node)}
     names |= modules | {node.arg for node in nodes if isinstance(node, ast.arg)}
@@ -483,17 +481,23 @@ def only_reads(code: str) -> bool:
     names |= {one.asname or one.name for node in imports for one in node.names}
     if not names.isdisjoint(_ACTING):  # it is Python's own until it is another
         return False
-    for node in nodes:
+
+    def is_known(node: ast.AST) -> bool:
         if isinstance(node, ast.Import):
-            known = all(one.name in modules and one.asname is None for one in node.names)
-        elif isinstance(node, ast.Name):
-            known = id(node) in opened or node.id in names
-        else:
-            is_plain = not isinstance(node, ast.Attribute) or node.attr in attributes
-            known = id(node) in opened or is_plain
-        if not known:
-            return False
-    return True
+            return all(one.name in modules and one.asname is None for one in node.names)
+        if isinstance(node, ast.Name):
+            return node.id in names or id(node) in opened
+        return not isinstance(node, ast.Attribute) or node.attr in attributes or id(node) in opened
+
+    return all(map(is_known, nodes))
+
+
+def _parsed(code: str) -> list[ast.stmt] | None:
+    """The statements of Python code; None of what is none, or is too long to be read."""
+    try:
+        return ast.parse(code).body if len(code) <= _LONGEST_CODE else None
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
 
 
 def _opens(call: ast.Call) -> bool:
@@ -648,13 +652,8 @@ def _is_idle_code(program: str, code: str) -> bool:
     """Whether code of a language only states constants."""
     if code.strip(" ;\n") in ("", "pass", "...", "None", "0", "1"):
         return True
-    if not program.startswith(("python", "pypy")) or len(code) > _LONGEST_CODE:
-        return False
-    try:
-        statements = ast.parse(code).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return all(map(_is_constant, statements))
+    statements = _parsed(code) if program.startswith(("python", "pypy")) else None
+    return statements is not None and all(map(_is_constant, statements))
 
 
 def _is_constant(statement: ast.stmt) -> bool:
