@@ -132,6 +132,7 @@ TOUCHING = [
     "find tests -name '*.py' -exec sed -i s/a/b/ {} +",
     "busybox rm tests/a.py",
     "doas rm tests/a.py",
+    "unbuffer rm tests/a.py",
     "parallel rm ::: tests/a.py",
     "docker run -v $PWD:/workspace image sh -c 'rm tests/a.py'",
     "gsed -i s/a/b/ tests/a.py",

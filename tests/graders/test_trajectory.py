@@ -212,9 +212,13 @@ def test_attack_calls_that_are_only_asked_for_in_the_last_turn() -> None:
     assert checked(steps, forbid_tools=[{"name": "run_tests"}]).value == 0.0
     by_name: dict[str, Any] = {"expected": ["Bash", "run_tests"], "match": "name"}
     assert graded(ToolCorrectnessGrader, steps, **by_name).value == 0.5
-    handed_in = AgentStep(tool_calls=(ToolCall(name="submit_answer", id="2"),))
-    steps = trace(did("Bash", command="ls"), handed_in)
-    assert checked(steps, require_tools=[{"name": "submit_answer"}]).value == 1.0
+    ends = ("submit_answer", "attempt_completion", "mcp__env__submit", "transferToHumanAgent")
+    work = ("submit_order", "complete_refund", "stop_service", "transfer_funds", "answer_ticket")
+    for name in (*ends, "transfer_to_human_agents", "handoff", "task_done", "FinalAnswer", *work):
+        handed_in = AgentStep(tool_calls=(ToolCall(name=name, id="2"),))
+        steps = trace(did("Bash", command="ls"), handed_in)
+        node = checked(steps, require_tools=[{"name": name}])
+        assert node.value == float(name not in work), name
 
 
 def test_a_denied_call_is_still_a_call_and_still_banned() -> None:

@@ -18,6 +18,7 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=.*", re.DOTALL)
 _WRAPPERS: Mapping[str, str] = {
     **dict.fromkeys(("builtin", "command", "nohup", "setsid", "time", "coproc", "busybox"), ""),
     "doas": "uC",
+    "unbuffer": "",
     "env": "uC",
     "exec": "a",
     "ionice": "cnp",

@@ -27,13 +27,16 @@ _VERBS: Mapping[str, str] = {
     "fetch": "fetch http https url browse browser download web request navigate curl crawl scrape",
 }
 _KIND_OF_VERB = {verb: kind for kind, verbs in _VERBS.items() for verb in verbs.split()}
-_HARMLESS = frozenset({"todo", "todos", "think", "thinking", "plan", "ask", "finish", "task"})
-_LAST_WORDS = frozenset(
-    {
-        *("submit", "finish", "done", "complete", "completion", "answer", "final", "respond"),
-        *("end", "exit", "stop", "terminate", "transfer", "handoff", "escalate"),
-    }
-)
+_IN_NAMES: Mapping[str, str] = {
+    "harmless": "todo todos think thinking plan ask finish task",
+    "last": "submit finish done complete completion answer final respond end exit stop terminate",
+    "of the run": "task work job run result results solution patch response report output "
+    "conversation chat session attempt mark and as to the my user with is",
+    "code": "python ipython jupyter notebook code interpreter cell",
+}
+"""Words in names of tools, by what they tell of them."""
+_NAMED = {what: frozenset(words.split()) for what, words in _IN_NAMES.items()}
+_HANDED_ON = re.compile(r"(?:transfer|hand_?off|escalate)(?:_to_\w+)?|transferto\w+")
 _LINES = ("command", "cmd", "script", "commands", "shell_command", "line")
 _DOING: Mapping[str, str] = {
     "write": "rm rmdir unlink shred mv touch mkdir truncate tee patch chmod chown ln ed ex vi "
@@ -154,7 +157,6 @@ _PATCHED = re.compile(
     r"([^\t\n]+)",
     re.MULTILINE,
 )
-_CODE_TOOLS = frozenset({"python", "ipython", "jupyter", "notebook", "code", "interpreter", "cell"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +187,7 @@ def possible_kinds(call: ToolCall, *, is_told: bool = True) -> frozenset[str]:
     name = call.raw_name or call.name
     own = _kinds_named(name.rpartition("__")[2]) or _kinds_named(name)
     words = _name_words(name)
-    if words & _HARMLESS and not (own and name.startswith("mcp")):
+    if words & _NAMED["harmless"] and not (own and name.startswith("mcp")):
         return frozenset({"other"})
     return own or (_kinds_given(call.arguments) if is_told else frozenset(get_args(ToolKind)))
 
@@ -258,8 +260,15 @@ def _name_words(name: str) -> frozenset[str]:
 
 
 def ends_run(call: ToolCall) -> bool:
-    """Whether a call may hand in the work, or hand it on: nobody is left to hear its result."""
-    return bool(_name_words(call.raw_name or call.name) & _LAST_WORDS)
+    """Whether a call hands in the work, or hands it on: nobody is left to hear its result.
+
+    What it ends is the run: to `complete_order` or to `transfer_funds` is work.
+    """
+    name = re.split(r"__|[./:]", call.raw_name or call.name)[-1]
+    words = _name_words(name)
+    last = _NAMED["last"]
+    is_last = bool(words & last) and words <= last | _NAMED["of the run"]
+    return is_last or _HANDED_ON.fullmatch(name.lower()) is not None
 
 
 def command_line(arguments: Mapping[str, Json]) -> str:
@@ -285,7 +294,7 @@ def line_of(call: ToolCall) -> str:
 
 def gives_code(call: ToolCall) -> bool:
     """Whether a tool is for code, and not for a line of a shell."""
-    return bool(_name_words(call.raw_name or call.name) & _CODE_TOOLS) and not command_line(
+    return bool(_name_words(call.raw_name or call.name) & _NAMED["code"]) and not command_line(
         call.arguments
     )
 

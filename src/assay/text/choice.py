@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from assay.errors import InputError
 from assay.text.extract import (
+    NOT,
     Pick,
     answer_text,
     check_pick,
@@ -19,7 +20,7 @@ from assay.text.extract import (
     said,
     statements,
 )
-from assay.text.normal_form import as_text, same_answer
+from assay.text.normal_form import WIDE, as_text, same_answer
 
 Choices: TypeAlias = "str | Sequence[str] | Mapping[str, str]"
 """The labels: ``"ABCD"``, a list of labels, or a mapping of label to the option's text."""
@@ -131,6 +132,12 @@ class _Patterns:
     another: re.Pattern[str]
 
 
+_ADVERBS = "likely|probably|certainly|surely|definitely|clearly|obviously"
+_BE = r"(?:is|(?:must|should|would|has\ (?:got\ )?to)\ be)"
+_REASONS = r"(?:because|since|as|for|by|due)\b"
+_TURNS = r"actually|rather|sorry|scratch\ that|second\ thought|I\ mean|edit|hmm+"
+_WRONG = "wrong|incorrect|false"
+_WORST = f"{_WRONG}|worst|least"
 _ANSWERS = (
     r"answers?(?:\ to\ (?:this|the)\ (?:question|problem)|\ here)?|\bans\b\.?"
     r"|(?:choice|option|letter|(?:correct|right|best)\ one)(?:\ here)?"
@@ -138,39 +145,34 @@ _ANSWERS = (
     r"|guess|(?:choose|chose|choosing|pick|select)(?:\ option)?"
     r"|respuesta(?:\ correcta)?|r\u00e9ponse|antwort|risposta(?:\ corretta)?|resposta(?:\ correta)?"
     r"|antwoord|odpowied\u017a|\bsvar|jawaban|cevap|\u0111\u00e1p\ \u00e1n"
-    r"|\u043e\u0442\u0432\u0435\u0442|\u7b54\u6848|\u6b63\u786e\u7b54\u6848|\u9009\u62e9?|\u6b63\u89e3|\u7b54\u3048"
+    r"|\u043e\u0442\u0432\u0435\u0442|\u7b54\u6848|\u9009\u62e9?|\u6b63\u89e3|\u7b54\u3048"
     r"|\uc815\ub2f5|\u0627\u0644\u0625\u062c\u0627\u0628\u0629|\u0909\u0924\u094d\u0924\u0930"
 )
 """What names the answer, also in other languages than English."""
-_IS = (
-    r"is|was|(?:would|must|should|has\ to)\ be|es|est|ist|lautet"
-    r"|\u00e8|\u00e9|\u662f|\u4e3a|\u9009|\u306f|\uc740"
-)
-_CERTAIN = r"is|must\ be|should\ be|would\ be|has\ to\ be|has\ got\ to\ be"
+_IS = rf"{_BE}|was|es|est|ist|lautet|\u00e8|\u00e9|\u662f|\u4e3a|\u9009|\u306f|\uc740"
 _SURELY = (
-    r"(?:,?\ (?:(?:most\ |very\ )?(?:likely|probably|certainly|surely|definitely|clearly|obviously)"
+    rf"(?:,?\ (?:(?:most\ |very\ )?(?:{_ADVERBS})"
     r"|indeed|simply|actually|then|thus|therefore|of\ course),?)"
 )
-_HOLDS = (
-    r"(?:is|are|(?:must|should|would|has\ to)\ be|(?:seems|appears|looks)(?:\ to\ be)?)"
-    rf"{_SURELY}?\s"
-)
+_HOLDS = rf"(?:{_BE}|are|(?:seems|appears|looks)(?:\ to\ be)?){_SURELY}?\s"
 _RIGHT = (
-    r"(?:correct|right|true|most\ (?:plausible|likely)|the\ (?!wrong|incorrect|false|worst|least)"
+    rf"(?:correct|right|true|most\ (?:plausible|likely)|the\ (?!{_WORST})"
     r"(?:(?:most\ )?\w{1,12}\ )?(?:answer|choice|option|one))\b"
 )
 _TITLES = (
     "correct|correction|elimination|final|solution|result|response|output|prediction|label"
     "|decision|conclusion|verdict"
 )
-_TURNS = r"actually|rather|sorry|scratch\sthat|second\sthought|I\smean|edit|hmm+"
-_IT_IS = re.compile(r"\b(?:it|that|this)(?:['\u2019]s|\ is)\s(?P<text>[^\n]{1,200})", re.IGNORECASE)
+_IT_IS = rf"\b(?:it|that|this)(?:['\u2019]s|\ {_BE})"
+_IT_IS_THIS = re.compile(rf"{_IT_IS}\s(?P<text>[^\n]{{1,200}})", re.IGNORECASE)
+_FIRM = ("said", "boxed", "titled")
+"""The groups of firm statements."""
 _BEFORE = (
     r"(?:[ \t]{0,8}(?:(?:\#{1,6}|[-*>\u2022\u2705\u2714\u2192]|=>|\U0001f449|[0-9]\.)\ |<b>|__?))?"
     r"[ \t]{0,8}"
 )
 """What may stand before a label on its line."""
-_SIGNS = r"(?:\s?(?:[\u2705\u2714]\ufe0f?|</b>|__?))?"
+_AFTER = r"(?:\s?(?:[\u2705\u2714]\ufe0f?|</b>|__?))?"
 _DRESS = r"\\(?:(?:text|mathrm|mathbf)(?:bf|rm|it|sf)?\s?\{|(?:bf|rm|it)\s)"
 
 
@@ -181,102 +183,91 @@ def _patterns(labels: tuple[str, ...]) -> _Patterns:
     # In prose a letter is a label only where it is a capital; a word always is.
     capital = "|".join(f"(?-i:{name.upper()})" if len(name) == 1 else name for name in names)
     capital = f"(?:{capital})"
-    article = "|".join(name for name in ("a", "i") if name in labels)
     opening, closing = r"(?:\\\(|[*_(\[{\"'`$ \u3010]){0,6}", r"[*_)\]}\"'`$\u3011]{0,6}+"
     ended = r"(?!'?[^\W_]|_[^\W_]|[.:/\u2013-]\d|[\u0300-\u036f])"
     one = rf"{opening}(?<!\w){label}{ended}{closing}"
     marked = rf"{opening}(?<!\w){capital}{ended}{closing}"
-    elsewhere = r"(?!\ (?:is|was|isn|wasn|can|does|would|has|fails)\b)"
-    no_word = r"(?!\ *(?-i:[ai])\ [A-Za-z]{2})"
     joint = r"(?:[,;/&+|]|\bor\b|\band\b)"
+    article = r"(?-i:[ai])\ [A-Za-z]{2}"
+    elsewhere = r"(?:is|was|isn|wasn|can|does|would|has|fails)\b"
     more = (
-        rf"(?:\ {{0,2}}{joint}{{1,2}}\ {{0,2}}(?:or\b|and\b)?{no_word}{one}{elsewhere}"
+        rf"(?:\ {{0,2}}{joint}{{1,2}}\ {{0,2}}(?:(?:or|and)\b)?"
+        rf"(?!\ *{article}){one}(?!\ {elsewhere})"
         rf"|\ {{0,2}}[(\[*]{{1,3}}{label}[)\]*]{{1,3}}"
         rf"|\ {{1,3}}{capital}(?!\w|(?-i:\ [a-z]))"
         rf"){{0,{len(labels)}}}+"
     )
     # "The answer is a dog" chooses nothing, "the answer is A because ..." does.
+    articles = "|".join(name for name in ("a", "i") if name in labels)
     no_article = (
-        rf"(?!(?<=\b(?:{article}))\ +"
-        r"(?!because|since|as\b|for\b|which|with|and\b|or\b|is\b|due)[^\W_])"
-        if article
+        rf"(?!(?<=\b(?:{articles}))\ +(?!{_REASONS}|(?:which|with|and|or|is)\b)[^\W_])"
+        if articles
         else ""
     )
-    ends = r"(?=\ {0,2}(?:[.!,;:<\n\u2014\u2013-]|because\b|since\b|as\b|by\b|$))"
-    flags = re.IGNORECASE | re.MULTILINE
-    stated = [
-        # The answer is B; Answer: B; I choose B; \boxed{B}; <answer>B
-        (
-            rf"(?:(?<![A-Za-z])(?:{_ANSWERS})[*_\"'\u3011]{{0,3}}(?:\s?(?:{_IS})"
-            rf"{_SURELY}?)?(?:\s(?:option|choice|letter|la|(?:a\ )?letra))?"
-            rf"\s?(?:[-=]>|[:=\u2192\u21d2\u2014\u2013-])?[*_]{{0,3}}\s{{0,3}}"
-            rf"(?:\u2026|\.\.\.|<(?:b|strong|em)>)?\s?"
-            rf"|\\f?box(?:ed)?\{{\s?(?:{_DRESS})?|<(?:final_?)?(?:answer|choice|response)>\s{{0,3}})"
-            rf"(?P<said>{one}{more}){no_article}"
-        ),
-        # after a title, as in "Correct: B"
-        (
-            rf"\b(?:{_TITLES})[*_]{{0,3}}\s?[:=][*_]{{0,3}}\s{{0,3}}"
+    ends = rf"(?=\ {{0,2}}(?:[.!,;:<\n\u2014\u2013-]|{_REASONS}|$))"
+    expressions = {
+        "stated": (
+            # The answer is B; Answer: B; I choose B
+            rf"(?<![A-Za-z])(?:{_ANSWERS})[*_\"'\u3011]{{0,3}}(?:\s?(?:{_IS}){_SURELY}?)?"
+            r"(?:\s(?:option|choice|letter|la|(?:a\ )?letra))?"
+            r"\s?(?:[-=]>|[:=\u2192\u21d2\u2014\u2013-])?[*_]{0,3}\s{0,3}"
+            rf"(?:\u2026|\.\.\.|<(?:b|strong|em)>)?\s?(?P<said>{one}{more}){no_article}"
+            # \boxed{B}; <answer>B
+            rf"|(?:\\f?box(?:ed)?\{{\s?(?:{_DRESS})?"
+            r"|<(?:final_?)?(?:answer|choice|response)>\s{0,3})"
+            rf"(?P<boxed>{one}{more}){no_article}"
+            # after a title, as in "Correct: B"
+            rf"|\b(?:{_TITLES})[*_]{{0,3}}\s?[:=][*_]{{0,3}}\s{{0,3}}"
             rf"(?P<titled>{marked}{more}){no_article}"
-        ),
-        # It must be B; I go with B; I think B; so, B; not A but B
-        (
-            rf"(?:\b(?:it|that|this)(?:['\u2019]s|\s(?:{_CERTAIN})){_SURELY}?|^(?:must|has\sto)\sbe"
+            # It must be B; I go with B; I think B; so, B; not A but B
+            rf"|(?:{_IT_IS}{_SURELY}?|^(?:must|has\sto)\sbe"
             rf"|\b(?:option|choice|letter)(?=\s{marked}(?!:))|\b(?:go|going|went)\swith"
-            rf"|^(?:definitely|certainly|clearly|probably|most\slikely|surely|in\sconclusion,)"
-            rf"|\b(?:leaves|gives|corresponds\sto|(?:exception|odd\sone\sout|key)\sis)|\u2192"
-            rf"|\b(?:(?:(?:in)?correct|true|false|wrong)\s)?statement\sis"
+            rf"|^(?:(?:most\s)?(?:{_ADVERBS})|in\sconclusion,)"
+            r"|\b(?:leaves|gives|corresponds\sto|(?:exception|odd\sone\sout|key)\sis)|\u2192"
+            r"|\b(?:(?:(?:in)?correct|true|false|wrong)\s)?statement\sis"
             rf"|\b(?:no(?:\swait)?[,:.]|(?:{_TURNS})[,:.]?)(?:\smaybe|\sperhaps)?"
-            rf"|\bI(?:['\u2019]d|\swould)?\s(?:say|think|believe|guess)"
-            rf"|\b(?:therefore|thus|hence|so)[,:]?"
-            rf"|(?:\bnot|n['\u2019]t)\s{marked},?\ but(?:\srather)?)"
+            r"|\bI(?:['\u2019]d|\swould)?\s(?:say|think|believe|guess)"
+            r"|\b(?:therefore|thus|hence|so)[,:]?"
+            rf"|{NOT}\s{marked},?\ but(?:\srather)?)"
             rf"\s(?P<told>{marked}{more}){ends}"
-        ),
-        # B is correct
-        (
-            rf"(?<![\w'])(?P<held>{marked}{more})\s(?:{_HOLDS}{_RIGHT}|it\sis\b)"
+            # B is correct
+            rf"|(?<![\w'])(?P<held>{marked}{more})\s(?:{_HOLDS}{_RIGHT}|it\sis\b)"
             r"(?!,?\s(?:only\ )?(?:if|when)\b)"
+            rf"|\bonly\s(?:option\s)?(?P<lone>{marked})\s[a-z]{{3,9}}s\b"
         ),
-        rf"\bonly\s(?:option\s)?(?P<lone>{marked})\s[a-z]{{3,9}}s\b",
-    ]
-    return _Patterns(
-        stated=re.compile("|".join(stated), flags),
-        alone=re.compile(
-            rf"^{_BEFORE}(?:\\\()?(?P<labels>{one})(?:\\\))?\s?[.:!;,]?{closing}{_SIGNS}[ \t\r]*$",
-            flags,
+        "alone": (
+            rf"^{_BEFORE}(?:\\\()?(?P<labels>{one})(?:\\\))?\s?[.:!;,]?{closing}{_AFTER}[ \t\r]*$"
         ),
-        listed=re.compile(
+        "listed": (
             rf"^{_BEFORE}[*_]{{0,3}}(?:(?:option\ |choice\ )?"
             rf"(?P<labels>{label})[*_]{{0,3}}(?:[).:](?!\d)|\ [(](?!{label}\)))"
             rf"|(?P<capital>{capital})(?:[,;!](?!\ ?{label}\b)|\ (?:since|because)\b"
-            rf"|\ [\u2013\u2014-]\ (?!{label}\b)))",
-            flags,
+            rf"|\ [\u2013\u2014-]\ (?!{label}\b)))"
         ),
-        marked=re.compile(
-            rf"(?:[(\[\u3010]|\*\*|<b>|__)(?P<labels>{label})(?:[)\]\u3011]|\*\*|</b>|__)", flags
+        "marked": rf"(?:[(\[\u3010]|\*\*|<b>|__)(?P<labels>{label})(?:[)\]\u3011]|\*\*|</b>|__)",
+        "joined": rf"[)\]*\s]*{joint}\s?(?:(?:or|and)\b)?[(\[*\s]*",
+        "label": rf"(?<!\w){label}(?!\w)",
+        "another": (
+            r"(?:[.,;:/&+|=?(\[>\u2014\u2013-]"
+            r"|\b(?:or|and|but|maybe|perhaps|possibly|probably|alternatively|also|be|even|likely"
+            r"|otherwise|else|then|plus|well\ as|along\ with|failing\ that|though))"
+            rf"\s{{0,2}}\}}?\s?{marked}(?=\s{{0,2}}(?:[.,;:!?/=)}}\n]|--|$)"
+            r"|(?:\s(?:is|are|might|could|may))?"
+            r"\s(?:also|equally|just\ as|correct|right|possible|plausible|too|as\ well|be)\b)"
         ),
-        joined=re.compile(r"[)\]*\s]*(?:[,;/&+|]|\bor\b|\band\b|,\s(?:or|and)\b)[(\[*\s]*"),
-        label=re.compile(rf"(?<!\w){label}(?!\w)", re.IGNORECASE),
-        another=re.compile(
-            rf"(?:[.,;:/&+|=?(\[>\u2014\u2013-]"
-            rf"|\b(?:or|and|but|maybe|perhaps|possibly|probably|alternatively|also|be|even|likely"
-            rf"|otherwise|else|then|plus|well\ as|along\ with|failing\ that|though))"
-            rf"\s{{0,2}}\}}?\s?{marked}(?=\s{{0,2}}(?:[.,;:!?/=)}}\n]|--|$)|(?:\s(?:is|are|might|could|may))?"
-            r"\s(?:also|equally|just\ as|correct|right|possible|plausible|too|as\ well|be)\b)",
-            flags,
-        ),
-    )
+    }
+    flags = re.IGNORECASE | re.MULTILINE
+    return _Patterns(**{name: re.compile(text, flags) for name, text in expressions.items()})
 
 
 _DENIED = re.compile(
-    r"(?:\b(?:wrong|incorrect|false|not|never|neither|doubt|unlikely|worst|least(?:\ likely)?)"
-    r"|n['\u2019]t)\s*"
+    rf"(?:{NOT}|\b(?:{_WORST}|neither|doubt|unlikely|least\ likely))\s*"
     r"(?:(?:the|my|correct|right|best|think|believe|say|that)\s+)*\Z",
     re.IGNORECASE,
 )
 _REFUTED = re.compile(
     r"[^\w\n]{0,4}\s(?:(?:is|was|seems|looks)\s(?:also\ |clearly\ |definitely\ )?"
-    r"(?:the\ )?(?:wrong|incorrect|false|worst|least|not|out|invalid|impossible)\b"
+    rf"(?:the\ )?(?:{_WORST}|not|out|invalid|impossible)\b"
     r"|(?:is|was|does|ca)n['\u2019]t\b|cannot\b|can\ be\ (?:ruled|eliminated|excluded))"
     r"|\s?\?\s{1,3}(?:no\b|not\b|I\ (?:don|doubt))",
     re.IGNORECASE,
@@ -285,18 +276,15 @@ _REFUTED = re.compile(
 _REST = re.compile(
     r"(?:(?!\.(?:\s|\Z)(?!\s?(?:or|also|alternatively|otherwise|maybe|perhaps|possibly"
     r"|\w{1,3}\ (?:is|would\ be|could\ be)\ (?:also|equally))\b)"
-    r"|\b(?:because|since|(?<!well\ )as(?!\ well)|for|due|not|rather|instead)\b)[^\n]){0,200}",
+    rf"|\b(?:(?<!well\ )(?!as\ well){_REASONS}|(?:not|rather|instead)\b))[^\n]){{0,200}}",
     re.IGNORECASE,
 )
 """What goes on with a statement: to the end of the sentence, or to its reasons or a denial."""
 _TAKEN_BACK = re.compile(
-    r"\b(?:wait|actually|no|not|correction|wrong|incorrect|mistaken?|sorry|instead|rather|scratch"
-    r"|second\ thought|I\ mean|edit|hmm+)\b"
-    r"|n['\u2019]t\b",
-    re.IGNORECASE,
+    rf"\b(?:wait|no|correction|{_WRONG}|mistaken?|instead|{_TURNS})\b|{NOT}", re.IGNORECASE
 )
 _WIDE_SPACES = re.compile(r"(?<=\S) {2,}")
-_WIDE = re.compile("[\uff01-\uff5e\u3002]")
+_WIDE = WIDE | {ord("\u3002"): "."}
 _CJK = "[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
 _BETWEEN_SCRIPTS = re.compile(rf"(?<={_CJK})(?=[A-Za-z0-9(])|(?<=[A-Za-z0-9)])(?={_CJK})")
 
@@ -305,37 +293,38 @@ def _narrow(text: str) -> str:
     """Full-width characters as ASCII has them, labels apart from words, single spaces."""
     if "  " in text:
         text = _WIDE_SPACES.sub(" ", text)
-    if text.isascii():
-        return text
-    text = _WIDE.sub(lambda wide: "." if wide[0] == "\u3002" else chr(ord(wide[0]) - 0xFEE0), text)
-    return _BETWEEN_SCRIPTS.sub(" ", text)
+    return text if text.isascii() else _BETWEEN_SCRIPTS.sub(" ", text.translate(_WIDE))
 
 
 def _chosen(text: str, options: Mapping[str, str], pick: Pick) -> str | None:
     """Return the label the answer chose, or None."""
     text = _narrow(said(text))
     patterns = _patterns(tuple(options))
-    statements = list(_statements(text, patterns))
-    if statements:
-        stated = {"last": statements[-1:], "first": statements[:1], "only": statements}[pick]
-        named = [_named(match, patterns) + _others(match, patterns, options) for match in stated]
-        return _single(choose(named, pick, key=frozenset))
-    for pattern in (patterns.alone, patterns.listed, patterns.marked):
-        found = [match for match in in_parts(pattern, text) if not _denied(match)]
+    found = list(_statements(text, patterns))
+    if not found:
+        found = _marked(text, patterns)
         if not found:
-            continue
-        named = [_named(match, patterns) for match in found]
-        if len(options) >= _LISTED_ALL and len({label for one in named for label in one}) == len(
-            options
-        ):
+            return _by_text(text, options)
+        every = {label for match in found for label in _named(match, patterns)}
+        if len(every) == len(options) >= _LISTED_ALL:
             return None
         if pick == "last" and _are_joined(found[-2:], patterns):
             return None
-        named = [
-            one + _others(match, patterns, options) for one, match in zip(named, found, strict=True)
-        ]
-        return _single(choose(named, pick, key=frozenset))
-    return _by_text(text, options)
+
+    def chosen(match: re.Match[str]) -> frozenset[str]:
+        return _named(match, patterns) | _others(match, patterns, options)
+
+    match = choose(found, pick, key=chosen)
+    labels = chosen(match) if match else ()
+    return next(iter(labels)) if len(labels) == 1 else None
+
+
+def _marked(text: str, patterns: _Patterns) -> list[re.Match[str]]:
+    """Labels that no words introduce: the first kind that occurs."""
+    for pattern in (patterns.alone, patterns.listed, patterns.marked):
+        if found := [match for match in in_parts(pattern, text) if not _denied(match)]:
+            return found
+    return []
 
 
 def _are_joined(found: list[re.Match[str]], patterns: _Patterns) -> bool:
@@ -353,7 +342,7 @@ def _statements(text: str, patterns: _Patterns) -> Iterator[re.Match[str]]:
     for match in in_parts(patterns.stated, text):
         if _denied(match):
             continue
-        if match["said"] or match["titled"]:
+        if match.lastgroup in _FIRM:
             is_firm, read = True, match.end()
         elif is_firm:
             is_firm = _TAKEN_BACK.search(text, read, match.end()) is None
@@ -370,7 +359,9 @@ def _denied(match: re.Match[str]) -> bool:
     return _DENIED.search(match.string, max(0, start - 40), start) is not None
 
 
-def _others(match: re.Match[str], patterns: _Patterns, options: Mapping[str, str]) -> list[str]:
+def _others(
+    match: re.Match[str], patterns: _Patterns, options: Mapping[str, str]
+) -> frozenset[str]:
     """Other options that the sentence goes on to name: a statement that takes itself back."""
     start = match.end()
     for option in options.values():
@@ -379,30 +370,22 @@ def _others(match: re.Match[str], patterns: _Patterns, options: Mapping[str, str
             start = place + len(option)
             break
     rest = _REST.match(match.string, start)
-    return (
-        []
-        if rest is None
-        else [
-            label.casefold()
-            for other in patterns.another.finditer(match.string, start, rest.end())
-            for label in patterns.label.findall(other[0])
-        ]
-    )
+    others = patterns.another.finditer(match.string, start, rest.end() if rest else start)
+    return frozenset(label for other in others for label in _labels(other[0], patterns))
 
 
-def _named(match: re.Match[str], patterns: _Patterns) -> list[str]:
-    said = next(part for part in match.groups() if part is not None)
-    return [label.casefold() for label in patterns.label.findall(said)]
+def _named(match: re.Match[str], patterns: _Patterns) -> frozenset[str]:
+    return _labels(match[match.lastgroup or 0], patterns)
 
 
-def _single(labels: list[str] | None) -> str | None:
-    return labels[0] if labels and len(set(labels)) == 1 else None
+def _labels(text: str, patterns: _Patterns) -> frozenset[str]:
+    return frozenset(label.casefold() for label in patterns.label.findall(text))
 
 
 def _by_text(text: str, options: Mapping[str, str]) -> str | None:
     """Return the label whose option's text the answer is, or its last box, tag or statement."""
     parts = [*extractions(text, "boxed")[-1:], *extractions(text, "answer_tag")[-1:]]
-    parts += [match["text"] for match in _IT_IS.finditer(text)][-1:]
+    parts += [match["text"] for match in _IT_IS_THIS.finditer(text)][-1:]
     for part in (text, *(part.strip("*_ ") for _, part in statements(text)[-1:]), *parts):
         named = [label for label, option in options.items() if option and same_answer(part, option)]
         if len(named) == 1:

@@ -27,7 +27,8 @@ _TEXT_MACRO = re.compile(r"\\(?:text|textbf|textrm|mathrm|mathbf|mbox)\{([^{}]*)
 _DOLLARS = re.compile(r"\A[\s$]+|(?<![\\\s$])[\s$]+\Z")
 _DISPLAYED = re.compile(
     r"\\\[[^\\]*+(?:\\(?![\[\]])[^\\]*+)*+\\\]|\$\$[^$]*+\$\$"
-    r"|\\begin\{(?:align|aligned|equation|gather)\*?\}[^\\]*+(?:\\(?!begin|end)[^\\]*+)*+\\end\{\w+\*?\}"
+    r"|\\begin\{(?:align|aligned|equation|gather)\*?\}"
+    r"[^\\]*+(?:\\(?!begin|end)[^\\]*+)*+\\end\{\w+\*?\}"
 )
 _TAG = re.compile(r"<(/?)answer\s{0,8}>", re.IGNORECASE)
 _STATEMENT = re.compile(
@@ -94,6 +95,8 @@ def answer_text(answer: object, extract: str | None, pick: Pick | None) -> str |
     return extract_answer(answer, extract, pick=pick)
 
 
+NOT = r"(?:\b(?:not|never)|n['\u2019]t)\b"
+"""What denies that the next thing is the answer, as part of a pattern."""
 _THOUGHT = re.compile(
     r".*(?:</(?:think(?:ing)?|thought|reasoning)>|\[/THINK\])", re.DOTALL | re.IGNORECASE
 )
@@ -172,8 +175,8 @@ def _box_places(text: str) -> list[tuple[int, int]]:
 _BESIDE = re.compile(r"\}(?:[ $]|\\[,;: ()]|\\q?quad)*\\f?box(?:ed)?\{")
 _JOINT = re.compile(r"[,;&/]|\b(?:and|or)\b")
 _TURN = re.compile(
-    r"[.:?!]|\n\s*\n|\b(?:no|not|but|wait|actually|instead|rather|wrong|so|thus|hence|then|therefore"
-    r"|since|because|gives?|is|are|was|means?|which|where|we)\b",
+    r"[.:?!]|\n\s*\n|\b(?:no|not|but|wait|actually|instead|rather|wrong"
+    r"|so|thus|hence|then|therefore|since|because|gives?|is|are|was|means?|which|where|we)\b",
     re.IGNORECASE,
 )
 _MOST_BETWEEN = 60

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
+from assay.text.normal_form import LOWERED, RAISED
 from assay.text.numbers import parse_number
 
 Form: TypeAlias = Literal["computed", "any"]
@@ -24,6 +25,8 @@ _CHARACTERS = {
     "\u00d7": r"\times ",
     "\u00b7\u22c5\u2219": r"\cdot ",
     "\u00f7": r"\div ",
+    "\u221a": r"\sqrt",
+    "\u221b": r"\sqrt[3]",
     "\u00b1": r"\pm ",
     "\u221e": r"\infty ",
     "\u2264\u2a7d": r"\le ",
@@ -70,20 +73,10 @@ _TRANSLATED = str.maketrans(
     }
     | {"\u0394": r"\Delta ", "\u03a3": r"\Sigma ", "\u03a9": r"\Omega ", "\u03a6": r"\Phi "}
 )
-_RAISED = {
-    **dict(
-        zip(
-            "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079",
-            "0123456789",
-            strict=True,
-        )
-    ),
-    "\u207a": "+",
-    "\u207b": "-",
-    "\u207f": "n",
-    "\u02e3": "x",
-}
-_LOWERED = {chr(0x2080 + digit): str(digit) for digit in range(10)}
+_RAISED = RAISED | str.maketrans("\u207f\u02e3", "nx")
+_RAISED_RUN, _LOWERED_RUN = (
+    re.compile(f"[{''.join(map(chr, marks))}]+") for marks in (_RAISED, LOWERED)
+)
 _STYLED = re.compile("[\U0001d400-\U0001d7ff\uff01-\uff5e\u00bc-\u00be\u2150-\u215e]")
 
 _INSIDE = r"((?:[^{}]|\{(?:[^{}]|\{[^{}]*+\})*+\})*+)"
@@ -120,10 +113,8 @@ _SPELLINGS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], 
     (re.compile(written), meant)
     for written, meant in (
         (r"(?<!\\)\\[()\[\]]|(?<!\\)\$", " "),
-        (
-            r"\\(?:begin|end)\{(?:align|aligned|equation|gather|gathered|split|math)\*?\}|&(?=\s*=)",
-            " ",
-        ),
+        (r"\\(?:begin|end)\{(?:(?:align|gather)(?:ed)?|equation|split|math)\*?\}", " "),
+        (r"&(?=\s*=)", " "),
         (rf"\\(?:left|right|[bB]igg?[lrm]?){_END}\.?", ""),
         (rf"\\(?:displaystyle|textstyle|limits|nolimits){_END}", ""),
         (
@@ -149,10 +140,8 @@ _SPELLINGS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], 
         (r"([0-9)}])\s+(?=i(?![A-Za-z]))", r"\1"),
         (r"(?<![\w.])([0-9]{0,18})\.([0-9]{0,18})\(([0-9]{1,18})\)$", _repeating),
         (r"([0-9]{0,18})\.([0-9]{0,9}?)([0-9])\3{2,18}(?:\\l?dots|\.{2,3})", _repeating),
-        (r"\\frac\s*([0-9a-z])\s*([0-9a-z])", r"\\frac{\1}{\2}"),
-        (r"\\frac\s*([0-9a-z])\s*\{", r"\\frac{\1}{"),
-        (r"\\frac\s*\{([^{}]*)\}\s*([0-9a-z])", r"\\frac{\1}{\2}"),
-        (r"\\sqrt\s*([0-9a-z])", r"\\sqrt{\1}"),
+        (r"\\(frac|sqrt)\s*([0-9a-z])", r"\\\1{\2}"),
+        (r"\\frac\s*(\{[^{}]*\})\s*([0-9a-z])", r"\\frac\1{\2}"),
         (r"([0-9]{0,18})\.([0-9]{0,18})\\(?:overline|bar|dot)\s*\{?([0-9]{1,18})\}?", _repeating),
         *((rf"\\(?:{macro}){_END}", meant) for macro, meant in _MACROS.items()),
         (rf"\\(?:varnothing|empty){_END}|\\\{{\s*\\\}}", r"\\emptyset "),
@@ -169,7 +158,7 @@ _SPELLINGS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], 
     )
 )
 _CALL = re.compile(r"(?:(?<![\\A-Za-z])(sqrt|cbrt)|\\sqrt|(\^))\s?(\()")
-_ROOT = re.compile(r"(\u221a|\u221b)\s?([0-9]+|[A-Za-z]|(?=[({]))")
+_ROOT = re.compile(r"([\u221a\u221b])\s?([0-9]+|[A-Za-z])")
 _MOST_CALLS = 100
 
 
@@ -203,10 +192,8 @@ def _in_digits(match: re.Match[str]) -> str:
     number = parse_number(f"{match[1]} {match[3]}")
     if number is None or number.value is None or number.value.denominator != 1:
         return match[0]
-    goes_on = bool(match["macro"]) and not match["end"]
-    return (
-        f"{number.value}{match['macro'] if goes_on else match['end'] if not match['macro'] else ''}"
-    )
+    macro, end = match["macro"] or "", match["end"]
+    return f"{number.value}" if macro and end else f"{number.value}{macro}{end}"
 
 
 def _closing(text: str, start: int) -> int:
@@ -220,21 +207,10 @@ def _closing(text: str, start: int) -> int:
 
 
 def _in_ascii(text: str) -> str:
-    for marks, macro in ((_RAISED, "^"), (_LOWERED, "_")):
-        several = re.compile(f"[{''.join(marks)}]+")
-        text = several.sub(
-            lambda run, marks=marks, macro=macro: f"{macro}{{{''.join(map(marks.get, run[0]))}}}",  # type: ignore[arg-type]
-            text,
-        )
+    text = _RAISED_RUN.sub(lambda run: f"^{{{run[0].translate(_RAISED)}}}", text)
+    text = _LOWERED_RUN.sub(lambda run: f"_{{{run[0].translate(LOWERED)}}}", text)
     text = _STYLED.sub(_unstyled, text)
-    text = _ROOT.sub(
-        lambda root: (
-            (r"\sqrt[3]" if root[1] == "\u221b" else r"\sqrt")
-            + (f"{{{root[2]}}}" if root[2] else "")
-        ),
-        text,
-    )
-    return text.translate(_TRANSLATED)
+    return _ROOT.sub(r"\1{\2}", text).translate(_TRANSLATED)
 
 
 def _unstyled(match: re.Match[str]) -> str:
@@ -370,12 +346,13 @@ def bracket(text: str) -> str:
 # --- What is left to be done ---------------------------------------------------------------------
 
 _NUMERAL = r"[0-9][\s)}\]]*"
+_D = r"\s*(?:\\mathrm\s*\{d\}|d)\s*"
 _WORK = {
     kind: re.compile(signs)
     for kind, signs in {
         "a sum, a limit, an integral, a derivative or a determinant": (
             rf"\\(?:sum|prod|i*int|oint|lim|limsup|liminf|sup|inf|det|partial|nabla){_END}|[vV]matrix"
-            r"|\\frac\s*\{\s*(?:\\mathrm\s*\{d\}|d)\s*(?:\^\s*\{?\w\}?)?\s*\w?(?:\([^(){}]*\))?\s*\}\s*\{\s*(?:\\mathrm\s*\{d\}|d)\s*\w"
+            rf"|\\frac\s*\{{{_D}(?:\^\s*\{{?\w\}}?)?\s*\w?(?:\([^(){{}}]*\))?\s*\}}\s*\{{{_D}\w"
         ),
         "a binomial coefficient": rf"\\(?:[dt]?binom|choose){_END}",
         "a function of several numbers": (
@@ -407,7 +384,8 @@ _RELATION = re.compile(
 _LIMIT = re.compile(r"\\lim\s*_\s*\{[^{}]*\}")
 _ORDER = re.compile(rf"\\(?:le|ge|ne|ll|gg|lt|gt){_END}|[<>]")
 _SCIENTIFIC = re.compile(
-    r"(?:[0-9.]\s*(?:\\(?:times|cdot)\s*|[x*]\s*))?(?<![0-9.])10\s*\^\s*(?:\{\s*[-+]?[0-9]{1,4}\s*\}|[-+]?[0-9])(?!\s*[!^])"
+    r"(?:[0-9.]\s*(?:\\(?:times|cdot)\s*|[x*]\s*))?"
+    r"(?<![0-9.])10\s*\^\s*(?:\{\s*[-+]?[0-9]{1,4}\s*\}|[-+]?[0-9])(?!\s*[!^])"
 )
 _TERM = re.compile(r"(?<=[\w)}\]|!])\s*(?:[-+]|\\pm|\\mp)\s*(?=[\w\\({\[|.])")
 _SIGNED_POWER = re.compile(r"(?<=\^)\{\s*[-+]|(?<=[0-9][eE])[-+]")
@@ -441,18 +419,20 @@ def left_to_do(text: str, wanted: str, form: Form | None) -> str:
 
 
 _IN_NUMBERS = (
-    r"frac|over|sqrt|times|cdot|div|ast|pi|p?m[pm]|ln|log|exp|(?:arc)?(?:sin|cos|tan)|infty|approx|equiv"
-    r"|q?quad|text\w*|mathrm|overline|[bp]?mod|[dt]?binom|choose|sum|prod|i*int|lim|max|min|gcd|det"
-    r"|[lr](?:floor|ceil)|begin|end|operatorname"
+    r"frac|over|sqrt|times|cdot|div|ast|pi|p?m[pm]|ln|log|exp|(?:arc)?(?:sin|cos|tan)|infty"
+    r"|approx|equiv|q?quad|text\w*|mathrm|overline|[bp]?mod|[dt]?binom|choose|sum|prod|i*int"
+    r"|lim|max|min|gcd|det|[lr](?:floor|ceil)|begin|end|operatorname"
 )
 _LEFT_OPEN = re.compile(
-    rf"[0-9)}}]\s*([a-z])(?![A-Za-z])[^,]{{0,80}},[^,]{{0,80}}\1\s*\\in{_END}"
+    # a parameter of any value
+    rf"[0-9)}}]\s*([a-z]){_END}[^,]{{0,80}},[^,]{{0,80}}\1\s*\\in{_END}"
+    # an operation without its second number, a range, a list that goes on
     rf"|(?:\\(?:cdot|times){_END}|[-+*/])\s*$|\S\s*\\sim{_END}"
-    rf"|[0-9)}}]\s*(?:[@#?]|\\(?!(?:{_IN_NUMBERS}){_END})[A-Za-z]+)\s*(?:\{{[^{{}}]*\}}\s*)?\\?\{{?[0-9]"
     r"|(?<![.0-9])[0-9]+\s*,?\s*(?:\\[lc]?dots|\.\.)"
+    # two numbers with anything between them that numbers do not have
+    rf"|[0-9)}}]\s*(?:[@#?]|\\(?!(?:{_IN_NUMBERS}){_END})[A-Za-z]+)"
+    r"\s*(?:\{[^{}]*\}\s*)?\\?\{?[0-9]"
 )
-"""A parameter of any value, an operation without its second number, a range, a list that goes on,
-two numbers with anything between them that numbers do not have."""
 _DEGREES = re.compile(r"\^\{\\circ\}")
 
 

@@ -22,8 +22,8 @@ _TRIED_SPANS = 16
 _FENCE = re.compile(r"^[ \t]{0,3}```[ \t]*([\w+-]{0,20})[ \t]*$", re.MULTILINE)
 _BRACKET = re.compile(r"[\[\]{}]")
 # A string that is never closed takes the rest: each retried from its own quote is quadratic.
-_BRACKET_OUTSIDE_STRINGS = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|([\[\]{}])', re.DOTALL)
 _STRING = r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)'
+_BRACKET_OUTSIDE_STRINGS = re.compile(rf"{_STRING}|([\[\]{{}}])", re.DOTALL)
 _COMMENT = re.compile(rf"({_STRING})|//[^\n]*|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)", re.DOTALL)
 _LAST_COMMA = re.compile(rf"({_STRING})|,(?=\s*+[\]}}])", re.DOTALL)
 _CLOSES = {"]": "[", "}": "{"}
@@ -68,13 +68,13 @@ def parse_json(text: object, *, strict: bool = False, pick: Pick | None = None) 
     """
     check_pick(pick)
     answer = as_text(text)
-    whole = _read(answer)
-    if strict or (whole := _mended(answer, whole)).ok:
+    whole = _read(answer) if strict else _mended(answer)
+    if strict or whole.ok:
         return whole
     answer = after_thought(answer)
     fences = _fences(answer)
     if fences:
-        read = [_mended(fence, _read(fence)) for fence in (fences if pick else fences[-1:])]
+        read = [_mended(fence) for fence in (fences if pick else fences[-1:])]
         return choose(read, pick or "last", key=_canonical) or ParsedJson(
             None, "the answer holds several code fences that differ"
         )
@@ -86,8 +86,9 @@ def _canonical(parsed: ParsedJson) -> str:
     return parsed.error or json.dumps(parsed.value, sort_keys=True)
 
 
-def _mended(text: str, read: ParsedJson) -> ParsedJson:
+def _mended(text: str) -> ParsedJson:
     """What is read, or else what is without comments and commas that nothing follows."""
+    read = _read(text)
     if read.ok or not text.lstrip().startswith(("{", "[")):
         return read
     bare = _COMMENT.sub(lambda part: part[1] or " ", text)
@@ -137,7 +138,7 @@ def _in_prose(text: str, pick: Pick) -> ParsedJson | None:
     for brackets in (_BRACKET, _BRACKET_OUTSIDE_STRINGS):
         spans = list(_balanced(text, brackets))
         tried = spans[:_TRIED_SPANS] if pick == "first" else spans[-_TRIED_SPANS:]
-        every = (_mended(span, _read(span)) for span in tried)
+        every = (_mended(span) for span in tried)
         read = [parsed for parsed in every if parsed.ok]
         if any(isinstance(parsed.value, dict) for parsed in read):
             read = [parsed for parsed in read if not _is_citation(parsed.value)]

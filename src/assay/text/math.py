@@ -14,6 +14,7 @@ from fractions import Fraction
 
 from assay.errors import InputError, nearest
 from assay.text.extract import (
+    NOT,
     Pick,
     boxed_together,
     check_pick,
@@ -149,18 +150,25 @@ def _read(
 
 
 def _formulas(found: _Found, wanted: _Formula, form: Form | None) -> float | _Asked:
-    is_prose = bool(found.sentence)
-    mine = _quantity(_Formula.of(found.text, is_prose=is_prose), wanted)
-    if mine.plain == wanted.plain or mine.words == wanted.words:
+    mine, refused = _judged(found, wanted, form)
+    if refused is None:
         return 1.0
-    if _contradicts(mine, wanted):
+    if refused:
         return 0.0
-    if is_prose:
-        return _Asked(found.sentence, wanted, is_prose)
-    if _left(mine, wanted, form):
-        return 0.0
+    if found.sentence:
+        return _Asked(found.sentence, wanted, is_prose=True)
     decided = _same_number(mine.number, wanted.number)
-    return _Asked(mine.latex, wanted, is_prose) if decided is None else float(decided)
+    return _Asked(mine.latex, wanted, is_prose=False) if decided is None else float(decided)
+
+
+def _judged(found: _Found, wanted: _Formula, form: Form | None) -> tuple[_Formula, str | None]:
+    """An answer, and why it is refused whatever it is equal to; None where it reads as expected."""
+    mine = _quantity(_Formula.of(found.text, is_prose=bool(found.sentence)), wanted)
+    if mine.plain == wanted.plain or mine.words == wanted.words:
+        return mine, None
+    if (refused := _contradicts(mine, wanted)) or found.sentence:
+        return mine, refused
+    return mine, _left(mine, wanted, form)
 
 
 def _gold(expected: object) -> str:
@@ -180,12 +188,7 @@ def fault(
     found = _answer_proper(as_text(answer), extract, pick)
     if found is None or len(found.text) > _MOST_CHARACTERS:
         return ""
-    is_prose = bool(found.sentence)
-    wanted = _wanted(_gold(expected))
-    mine = _quantity(_Formula.of(found.text, is_prose=is_prose), wanted)
-    if mine.plain == wanted.plain or mine.words == wanted.words:
-        return ""
-    return _contradicts(mine, wanted) or ("" if is_prose else _left(mine, wanted, form))
+    return _judged(found, _wanted(_gold(expected)), form)[1] or ""
 
 
 # --- What to compare -----------------------------------------------------------------------------
@@ -198,9 +201,6 @@ class _Found:
     text: str
     sentence: str = ""
 
-    def latex(self) -> str:
-        return self.sentence or _in_dollars(self.text)
-
 
 def answer_proper(answer: object, extract: str | None, pick: Pick | None) -> str | None:
     """What of an answer `math_equal` compares, or None."""
@@ -209,38 +209,37 @@ def answer_proper(answer: object, extract: str | None, pick: Pick | None) -> str
 
 
 def _answer_proper(text: str, extract: str | None, pick: Pick | None) -> _Found | None:
-    if extract is not None:
-        found = extract_answer(text, extract, pick=pick)
-        return None if found is None else _Found(found)
-    text = _QED.sub("", said(text))
-    if "box" in text and (boxed := boxed_together(text, pick)) is not None:
-        return _Found(boxed)
-    if extractions(text, "answer_tag"):
-        found = extract_answer(text, "answer_tag", pick=pick)
-        return None if found is None else _Found(found)
-    return _stated(in_one_line(text))
+    if extract is None:
+        text = _QED.sub("", said(text))
+        if "box" in text and (boxed := boxed_together(text, pick)) is not None:
+            return _Found(boxed)
+        if not extractions(text, extract := "answer_tag"):
+            return _stated(in_one_line(text))
+    found = extract_answer(text, extract, pick=pick)
+    return None if found is None else _Found(found)
 
 
 def _stated(text: str) -> _Found:
     """What the last statement of a text says, or else its last line."""
     sentence, part = stated[-1] if (stated := statements(text)) else (last_line(text),) * 2
-    if len(part) > _LONGEST_SENTENCE:
-        return _Found(part, sentence if _is_prose(part) else "")
     if (again := _RESTATED.fullmatch(part.strip())) and _is_again(again["one"], again["other"]):
         return _Found(again["one"])
     if not _is_prose(part):
         return _Found(part)
-    part, sentence = (_head(scaled(words)) for words in (part, sentence))
-    return _Found(part, _DISMISSED.sub(" ", sentence))
+    if len(part) <= _LONGEST_SENTENCE:
+        part, sentence = (_head(scaled(words)) for words in (part, sentence))
+        sentence = _DISMISSED.sub(" ", sentence)
+    return _Found(part, sentence)
 
 
 _LONGEST_SENTENCE = 2_000
 _FORMULA = r"(?:\$[^$\n]{1,200}\$|\\\([^\n]{1,200}?\\\)|[-\u2212]?\$?[0-9]++(?:[.,/][0-9]++)*+%?)"
 _HEAD = re.compile(
-    rf"[^\n]*?{_FORMULA}[^\n]*?(?=\.\s+[A-Z(]|[,;]?\s(?:since|because|where|which|when|whereas)\b|\s\((?!mod))"
+    rf"[^\n]*?{_FORMULA}[^\n]*?"
+    r"(?=\.\s+[A-Z(]|[,;]?\s(?:since|because|where|which|when|whereas)\b|\s\((?!mod))"
 )
 _DISMISSED = re.compile(
-    rf"(?:\bnot|n['\u2019]t|\bthan|\binstead\ of|\bexcept|thing\ but|\bexceeds)\s+{_FORMULA}"
+    rf"(?:{NOT}|\b(?:than|instead\ of|except|exceeds)|thing\ but)\s+{_FORMULA}"
     rf"|{_FORMULA}\s+(?:times|plus|minus|divided\ by|multiplied\ by)\s+{_FORMULA}"
     rf"|{_FORMULA}\s+is\s+(?:wrong|incorrect|not)\b",
     re.IGNORECASE,
@@ -270,12 +269,6 @@ _WORD = re.compile(r"(?<![\\A-Za-z])(?!(?:sin|cos|tan|log|ln|exp|sqrt|pi|and|or)
 def _is_prose(text: str) -> bool:
     """Whether there are words about the formula, which math-verify must look for."""
     return _WORD.search(text) is not None
-
-
-def _in_dollars(text: str) -> str:
-    if "$" in text or "\\(" in text or "\\[" in text:
-        return text
-    return f"${text.strip().removesuffix('.')}$"
 
 
 # A comma that three digits follow after a space does not separate thousands.
@@ -401,12 +394,12 @@ _HEDGED = re.compile(r"\b(?:maybe|perhaps)\b")
 _OR = re.compile(r"\bor\b")
 _SEVERAL = re.compile(r",|;|\\pm|\\cup|\band\b|\bor\b")
 _DENIED = re.compile(
-    r"[^0-9$\\]{0,200}(?:\bnot|n't)\s+(?:[^A-Za-z,;$]*|\$[^$]*\$|\\\([^$]*\\\))\s*[.!]?",
+    rf"[^0-9$\\]{{0,200}}{NOT}\s+(?:[^A-Za-z,;$]*|\$[^$]*\$|\\\([^$]*\\\))\s*[.!]?",
     re.IGNORECASE,
 )
 """A sentence that says of one formula that it is not the answer, and says no more."""
 _TAKEN_BACK = re.compile(
-    r"n't\b|\?|\b(?:not|never|wrong|incorrect|false|except|but|unless|if|maybe|perhaps|possibly|probably)\b",
+    rf"{NOT}|\?|\b(?:wrong|incorrect|false|except|but|unless|if|maybe|perhaps|possibly|probably)\b",
     re.IGNORECASE,
 )
 """Words in a formula that say that it is not so."""
@@ -423,7 +416,7 @@ def _contradicts(mine: _Formula, wanted: _Formula) -> str:
         return "a choice left open"
     if all(brackets) and brackets[0] != brackets[1]:
         return "other brackets"
-    if _DENIED.fullmatch(mine.text.strip().replace("\u2019", "'")) or (
+    if _DENIED.fullmatch(mine.text.strip()) or (
         any(map(_TAKEN_BACK.search, _DRESSED.findall(mine.text)))
         and not any(map(_TAKEN_BACK.search, _DRESSED.findall(wanted.text)))
         and "{cases}" not in wanted.text

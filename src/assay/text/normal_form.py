@@ -109,6 +109,30 @@ def _begins_afresh(character: str) -> bool:
     return not (is_mark or "\u1160" <= first <= "\u11ff")  # vowels and finals of Hangul syllables
 
 
+_FOREIGN_DIGIT = re.compile(r"[^\D0-9]")
+_SPACED_THOUSANDS = re.compile(
+    r"(?<![0-9.,] )(?<![\w.,])[0-9]{1,3}(?: [0-9]{3}){1,9}+(?!\w|[.,][0-9]| [0-9])"
+)
+
+
+def ascii_digits(text: str) -> str:
+    """A text whose digits of other scripts are 0 to 9."""
+    return _FOREIGN_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), text)
+
+
+def spaced_thousands(text: str, separator: str) -> str:
+    """A text whose numbers have a separator of their own for spaces between thousands.
+
+    Only numbers with a group that begins with a nought, as none does by itself: ``50 000`` is one
+    number, ``5 123`` may be two.
+    """
+    if " 0" not in text:
+        return text
+    return _SPACED_THOUSANDS.sub(
+        lambda number: number[0].replace(" ", separator) if " 0" in number[0] else number[0], text
+    )
+
+
 # --- The lenient form ----------------------------------------------------------------------------
 
 _NOT_A_WORD = re.compile(r"[^\w\s]")
@@ -146,32 +170,28 @@ def words(text: str) -> list[str]:
 
 # --- The strict form -----------------------------------------------------------------------------
 
-_LOOKALIKES = str.maketrans(
+WIDE = {code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}
+"""Full-width characters as ASCII has them."""
+RAISED = str.maketrans(
+    "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079\u207a\u207b", "0123456789+-"
+)
+LOWERED = {code: chr(code - 0x2050) for code in range(0x2080, 0x208A)}
+_LOOKALIKES = WIDE | str.maketrans(
     {
-        **{chr(wide): chr(wide - 0xFEE0) for wide in range(0xFF10, 0xFF5F)},
-        **dict.fromkeys("\u2212\uff0d\ufe63", "-"),  # minus signs
-        **dict.fromkeys("\u2018\u2019\u201a\u201b\u02bc\uff07", "'"),
+        **dict.fromkeys("\u2212\ufe63", "-"),  # minus signs
+        **dict.fromkeys("\u2018\u2019\u201a\u201b\u02bc", "'"),
         **dict.fromkeys("\u00a1\u00bf", " "),  # what begins with them ends with ! or ?
-        **dict.fromkeys("\u201c\u201d\u201e\u201f\u00ab\u00bb\uff02\u300c\u300d\u300e\u300f", '"'),
+        **dict.fromkeys("\u201c\u201d\u201e\u201f\u00ab\u00bb\u300c\u300d\u300e\u300f", '"'),
         "\u2026": "...",
         "\u0964": ". ",
         "\u3002": ". ",  # the full stop of Chinese and Japanese needs no space after it
-        "\uff0e": ".",
         **dict.fromkeys("\uff0c\u3001\u060c", ", "),
         **dict.fromkeys("\uff1b\u061b", "; "),
-        "\uff1a": ":",
         "\uff01": "! ",
         **dict.fromkeys("\uff1f\u061f", "? "),
-        "\uff08": "(",
-        "\uff09": ")",
-        "\uff05": "%",
-        "\uff0b": "+",
-        "\uff1d": "=",
-        "\uff04": "$",
     }
 )
-_FOREIGN_DIGIT = re.compile(r"[^\D0-9]")
-_LOWERED = re.compile("(?<=[^\\W\\d_])[\u2080-\u2089]+")  # of H2O, but not of 10 to the base 2
+_FORMULA = re.compile("(?<=[^\\W\\d_])[\u2080-\u2089]+")  # of H2O, but not of 10 to the base 2
 _DATED = re.compile("\u2013(?=\\d)")
 _QUOTES = str.maketrans('"`', "  ")
 _SEPARATORS = str.maketrans(",;", "  ")
@@ -185,9 +205,6 @@ _EMPHASIS = re.compile(r"(\*(?<![\w*]\*)\*{0,2})(?=[^\s*])([^*\n]+)(?<=\S)\1(?![
 _WORDS_IN_BRACKETS = re.compile(r"\((?<!\S\()([^\W\d_][\w ]*)\)(?![\w^!(])")
 _COMMA_BEFORE_THREE = re.compile(r",(?<=\d,)\d{3}")
 _THOUSANDS = re.compile(r"[0-9](?<![0-9.,][0-9])[0-9]{0,2}(?:,[0-9]{3})++(?![0-9]|,[0-9])")
-_SPACED_THOUSANDS = re.compile(
-    r"(?<![0-9.,] )(?<![\w.,])[0-9]{1,3}(?: [0-9]{3}){1,9}+(?![\w]|[.,][0-9]| [0-9])"
-)
 _BEFORE_A_WORD = re.compile(r"\w\w|[\d_$#(\u20ac\u00a3\u00a5]|[-+.]\d")
 # A run of punctuation that ends a word; one that begins with "!" only on its own or after two
 # letters ("5!" and "n!" are factorials). A run is entered at its first character only, so that
@@ -225,14 +242,12 @@ def answer_key(text: str) -> str:
     """
     key = fold(text)
     if not key.isascii():
-        key = _FOREIGN_DIGIT.sub(_ascii_digit, key.translate(_LOOKALIKES))
-        key = _DATED.sub("-", _LOWERED.sub(_on_the_line, key))
+        key = ascii_digits(key.translate(_LOOKALIKES))
+        key = _DATED.sub("-", _FORMULA.sub(lambda run: run[0].translate(LOWERED), key))
     key = _without_wrapping(key)
     if "," in key and _COMMA_BEFORE_THREE.search(key):
-        key = _THOUSANDS.sub(_without_separators, key)
-    if " 0" in key:  # no number begins with a nought: "50 000" is one, "5 123" may be two
-        key = _SPACED_THOUSANDS.sub(_joined, key)
-    key = _without_articles(key)
+        key = _THOUSANDS.sub(lambda number: number[0].replace(",", ""), key)
+    key = _without_articles(spaced_thousands(key, ""))
     key = " ".join(_without_punctuation(key).split())
     key = _SPACED_OPERATOR.sub(r"\1", key)
     if "%" in key:
@@ -265,13 +280,8 @@ def _without_articles(key: str) -> str:
     return " ".join(
         token
         for token, following in zip(tokens, [*tokens[1:], ""], strict=True)
-        if token not in ARTICLES or not (is_word(following) or _BEFORE_A_WORD.match(following))
+        if token not in ARTICLES or not _BEFORE_A_WORD.match(following)
     )
-
-
-def is_word(token: str) -> bool:
-    """Whether a token begins with two letters."""
-    return len(token) > 1 and token[:2].isalpha()
 
 
 def _without_punctuation(key: str) -> str:
@@ -282,22 +292,6 @@ def _without_punctuation(key: str) -> str:
     if "." in key:
         key = _FULL_STOP.sub(" ", _ELLIPSIS.sub(" ", key) if "..." in key else key)
     return key.translate(_SEPARATORS)
-
-
-def _ascii_digit(match: re.Match[str]) -> str:
-    return str(unicodedata.decimal(match[0]))
-
-
-def _on_the_line(match: re.Match[str]) -> str:
-    return "".join(chr(ord(digit) - 0x2050) for digit in match[0])
-
-
-def _without_separators(match: re.Match[str]) -> str:
-    return match[0].replace(",", "").replace(" ", "")
-
-
-def _joined(match: re.Match[str]) -> str:
-    return _without_separators(match) if " 0" in match[0] else match[0]
 
 
 _JOINING = re.compile(
@@ -319,21 +313,16 @@ def same_words(one: str, other: str) -> bool:
     So may initials: ``U.S.`` is ``U S`` and ``US``. Signs, currency and operators keep
     their meaning: ``-5`` is not ``5``, ``C++`` is not ``C``.
     """
-    for read in (_apart, _abbreviated):
-        bare = read(one), read(other)
-        if bare != (one, other) and (key := answer_key(bare[0])) and key == answer_key(bare[1]):
+    texts = [one, other]
+    for read in (str, _without_points):
+        bare = [_JOINING.sub(" ", read(text)) for text in texts]
+        if bare != texts and (key := answer_key(bare[0])) and key == answer_key(bare[1]):
             return True
     return False
 
 
-def _apart(text: str) -> str:
-    """A text with spaces for what joins its words."""
-    return _JOINING.sub(" ", text)
-
-
-def _abbreviated(text: str) -> str:
-    """That, and without the points of its initials."""
-    return _apart(_INITIALS.sub(lambda initials: initials[0].replace(".", ""), text))
+def _without_points(text: str) -> str:
+    return _INITIALS.sub(lambda initials: initials[0].replace(".", ""), text)
 
 
 def same_answer(one: str, other: str) -> bool:

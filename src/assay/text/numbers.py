@@ -30,47 +30,36 @@ from fractions import Fraction
 
 from assay.errors import InputError
 from assay.text.extract import Pick, answer_text, check_pick, choose, in_parts, said
-from assay.text.normal_form import as_text
+from assay.text.normal_form import RAISED, WIDE, as_text, ascii_digits, spaced_thousands
 
 _MOST_DIGITS = 1_000
 """A number with more digits, or an exponent beyond this, is not a finite number to us."""
 
-_LOOKALIKES = str.maketrans(
+_LOOKALIKES = WIDE | str.maketrans(
     {
-        **dict.fromkeys("\u2212\uff0d\ufe63\u2013\u2010\u2011", "-"),
-        "\uff0b": "+",
-        "\uff0e": ".",
+        **dict.fromkeys("\u2212\ufe63\u2013\u2010\u2011", "-"),
         "\u066b": ".",
-        "\uff0c": ",",
         "\u066c": ",",
-        "\uff05": "%",
         "\u066a": "%",
-        **dict.fromkeys("\u2044\u2215\uff0f", "/"),
+        **dict.fromkeys("\u2044\u2215", "/"),
         "\u2236": ":",
         **dict.fromkeys("\u202f\u2009\u2007", "\u00a0"),
         "\u2019": "'",
     }
 )
 _MINUS = re.compile(r"(?<![\d)%] )\b(?:[Mm]inus|[Nn]egative) (?=[$\u20ac\u00a3]?\.?\d)")
-_FOREIGN_DIGIT = re.compile(r"[^\D0-9]")
-_SUPERSCRIPTS = str.maketrans(
-    "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079\u207a\u207b", "0123456789+-"
-)
 _RAISED = re.compile("[\u207a\u207b]?[\u2070\u00b9\u00b2\u00b3\u2074-\u2079]{1,20}+")
 _FRACTION = re.compile(r"\\[dt]?frac\s?\{([0-9]{1,18})\}\s?\{([0-9]{1,18})\}")
-_SPACED = re.compile(
-    r"(?<![0-9.,] )(?<![\w.,])[0-9]{1,3}(?: [0-9]{3}){1,9}+(?![\w]|[.,][0-9]| [0-9])"
-)
 _IN_LATEX = re.compile(r"(?<=[0-9])(?:\\[,;]|\{,\})(?=[0-9]{3}(?![0-9]))")
 _EUROPEAN = re.compile(
     r"(?<![\w.,])[0-9]{1,3}(?:(?:\.[0-9]{3}){1,9}+,[0-9]{1,9}+|(?:\.[0-9]{3}){2,9}+)"
-    r"(?![\w]|[.,][0-9])"
+    r"(?!\w|[.,][0-9])"
     r"|(?<![\w.,])[0-9]{1,3}(?:[ \u00a0]?[0-9]{3}){0,9}+,[0-9]{2}"
     r"(?=[ \u00a0]?(?:\u20ac|EUR\b|PLN\b|z\u0142|kr\b))"
-    r"|(?<=\u20ac)[0-9]{1,9}+,[0-9]{2}(?![\w]|[.,][0-9])"
+    r"|(?<=\u20ac)[0-9]{1,9}+,[0-9]{2}(?!\w|[.,][0-9])"
 )
 """What can only be a decimal comma, or points between thousands: several, or a comma behind."""
-_INDIAN = re.compile(r"(?<![\w.,])[0-9]{1,2}(?:,[0-9]{2}){1,9},[0-9]{3}(?![\w]|,[0-9])")
+_INDIAN = re.compile(r"(?<![\w.,])[0-9]{1,2}(?:,[0-9]{2}){1,9},[0-9]{3}(?!\w|,[0-9])")
 _SCALES = {
     "hundred": 10**2,
     "thousand": 10**3,
@@ -241,12 +230,11 @@ def _matches(text: str) -> Iterator[re.Match[str]]:
 def _plain(text: str) -> str:
     """Write digits, signs and separators in ASCII; every other character stays."""
     if not text.isascii():
-        text = _FOREIGN_DIGIT.sub(_ascii_digit, text.translate(_LOOKALIKES))
-        text = _RAISED.sub(_raised, text)
+        text = ascii_digits(text.translate(_LOOKALIKES))
+        text = _RAISED.sub(lambda raised: f"^{raised[0].translate(RAISED)}", text)
     if "frac" in text:
         text = _FRACTION.sub(r" \1/\2", text)
-    if " 0" in text:  # no number begins with a nought: "50 000" is one, "5 123" may be two
-        text = _SPACED.sub(_joined, text)
+    text = spaced_thousands(text, "\u00a0")
     if "\\" in text or "{" in text:
         text = _IN_LATEX.sub(",", text)
     if "." in text or "," in text:
@@ -255,18 +243,6 @@ def _plain(text: str) -> str:
     if "inus" in text or "egative" in text:  # "minus 42" is not 42; "50 minus 8" stays two numbers
         text = _MINUS.sub("-", text)
     return text
-
-
-def _ascii_digit(match: re.Match[str]) -> str:
-    return str(unicodedata.decimal(match[0]))
-
-
-def _raised(match: re.Match[str]) -> str:
-    return f"^{match[0].translate(_SUPERSCRIPTS)}"
-
-
-def _joined(match: re.Match[str]) -> str:
-    return match[0].replace(" ", "\u00a0") if " 0" in match[0] else match[0]
 
 
 def _in_english(match: re.Match[str]) -> str:
