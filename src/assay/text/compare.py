@@ -243,22 +243,15 @@ _LINE_END = re.compile(r"\r?\n\Z")
 
 def match_of(pattern: str, text: str, *, full: bool, ignore_case: bool) -> Match | None:
     """The match that `regex_match` finds in a text."""
-    for wanted, read in _readings(pattern, encodable(text)):
+    read = encodable(text)
+    bare = _LINE_END.sub("", read)  # RE2 matches ``$`` at the very end alone
+    composed = compose(typed(pattern)), compose(typed(bare))
+    for wanted, part in dict.fromkeys(((pattern, read), (pattern, bare), composed)):
         compiled = compile_pattern(wanted, ignore_case=ignore_case)
-        match = compiled.fullmatch(read.strip()) if full else compiled.search(read)
+        match = compiled.fullmatch(part.strip()) if full else compiled.search(part)
         if match is not None:
             return match
     return None
-
-
-def _readings(pattern: str, text: str) -> Iterator[tuple[str, str]]:
-    """A pattern and a text as they are; without the line end, at which ``$`` stops; composed."""
-    yield pattern, text
-    if (bare := _LINE_END.sub("", text)) != text:
-        yield pattern, bare
-    composed = compose(typed(pattern)), compose(typed(bare))
-    if composed != (pattern, bare):
-        yield composed
 
 
 # --- Shared --------------------------------------------------------------------------------------

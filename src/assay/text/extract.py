@@ -23,7 +23,9 @@ EXTRACTS = ("boxed", "answer_tag", "last_line")
 
 _PICKS = ("first", "last", "only")
 _BRACE = re.compile(r"\\(?:boxed|fbox)\s{0,8}\{|\\[\\{}]|[{}]")
-_TEXT_MACRO = re.compile(r"\\(?:text|textbf|textrm|mathrm|mathbf|mbox)\{([^{}]*)\}\Z")
+IN_WORDS = r"\\(?:text\w{0,2}|math(?:rm|bf)|mbox)\s*\{"
+"""Where words begin in a formula, as part of a pattern."""
+_WORDS = re.compile(rf"{IN_WORDS}([^{{}}]*)\}}\Z")
 _DOLLARS = re.compile(r"\A[\s$]+|(?<![\\\s$])[\s$]+\Z")
 _DISPLAYED = re.compile(
     r"\\\[[^\\]*+(?:\\(?![\[\]])[^\\]*+)*+\\\]|\$\$[^$]*+\$\$"
@@ -108,8 +110,10 @@ def said(text: str) -> str:
     """What a text says to its reader: no thoughts (``<think>``), comments or deletions."""
     if "<" in text or "[/" in text:
         text = after_thought(text)
-        for opening, closing in _UNSEEN:
-            text = _without(text, opening, closing)
+        for opening, closing in _UNSEEN:  # up to the last end, so that no search is in vain
+            before, end, rest = text.rpartition(closing)
+            hidden = f"{opening}.*?{closing}"
+            text = re.sub(hidden, "", before + end, flags=re.DOTALL) + rest
     return _STRUCK.sub(" ", text) if "~~" in text else text
 
 
@@ -117,17 +121,6 @@ def after_thought(text: str) -> str:
     """What a model says after it thought; all where it says nothing then."""
     thought = _THOUGHT.match(text)
     return text[thought.end() :] if thought and text[thought.end() :].strip() else text
-
-
-def _without(text: str, opening: str, closing: str) -> str:
-    kept: list[str] = []
-    at = 0
-    while (start := text.find(opening, at)) >= 0:
-        if (end := text.find(closing, start + len(opening))) < 0:
-            break
-        kept.append(text[at:start])
-        at = end + len(closing)
-    return "".join((*kept, text[at:]))
 
 
 def check_pick(pick: str | None) -> None:
@@ -209,7 +202,7 @@ def _are_joined(between: str) -> bool:
 def _plain(content: str) -> str:
     r"""Unwrap ``\text{...}`` and dollar signs around all of a box's content."""
     content = _DOLLARS.sub("", content).strip()
-    match = _TEXT_MACRO.match(content)
+    match = _WORDS.match(content)
     return match[1] if match else content
 
 

@@ -12,8 +12,9 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
+from assay.text.extract import IN_WORDS
 from assay.text.normal_form import LOWERED, RAISED
-from assay.text.numbers import parse_number
+from assay.text.numbers import SCALES, parse_number
 
 Form: TypeAlias = Literal["computed", "any"]
 """Whether an answer must be computed as far as the expected one is."""
@@ -58,7 +59,6 @@ _CHARACTERS = {
     "\u2124": r"\mathbb{Z}",
     "\u2115": r"\mathbb{N}",
     "\u211a": r"\mathbb{Q}",
-    "\u00a0\u2002\u2003\u2007\u2009\u202f": " ",
     "\u200b\u200c\u200d\u2061\u2062\u2063\ufeff\u00ad": "",
 }
 _GREEK = (
@@ -178,8 +178,9 @@ def spelled(text: str) -> str:
 
 
 _SCALED = re.compile(
-    r"(?<![\w.,])([0-9][0-9.,]{0,30}+)(?:\s|\\[ ,;])*(?P<macro>\\(?:text|mathrm)\s*\{\s*)?"
-    r"(hundred|thousand|million|billion|trillion|dozen)s?\b(?P<end>\s*\}|)"
+    r"(?<![\w.,])([0-9][0-9.,]{0,30}+)"
+    rf"(?:\s|\\[ ,;])*(?P<macro>{IN_WORDS}\s*)?"
+    rf"({'|'.join(SCALES)})s?\b(?P<end>\s*\}}|)"
 )
 
 
@@ -268,7 +269,7 @@ _UNITS = {
     }.items()
     for name in (base, *names.split())
 }
-_TEXT = re.compile(r"\\(?:text|mathrm|textrm|textit|mbox)\s*\{([^{}]*)\}(\s*\^\s*\{?[0-9]\}?)?")
+_TEXT = re.compile(rf"{IN_WORDS}([^{{}}]*)\}}(\s*\^\s*\{{?[0-9]\}}?)?")
 _BARE = re.compile(
     r"(?<=[0-9)}\s])\s*("
     + "|".join(sorted(_UNITS, key=len, reverse=True))
@@ -378,7 +379,7 @@ _WORK = {
 _INSTRUCTION = next(iter(_WORK))
 _ALIKE = {"a root": "a power", "a power": "a root"}
 _RELATION = re.compile(
-    rf"\\(?:to|(?:long)?(?:right|left|leftright)arrow|mapsto|(?:Long)?(?:Right|Left|Leftright)arrow"
+    rf"\\(?:to|(?:[lL]ong)?(?:[lL]eft|[rR]ight|[lL]eftright)arrow|mapsto"
     rf"|implies|iff|mid|neg|lnot|land|wedge){_END}|\?"
 )
 _LIMIT = re.compile(r"\\lim\s*_\s*\{[^{}]*\}")

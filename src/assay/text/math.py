@@ -14,6 +14,7 @@ from fractions import Fraction
 
 from assay.errors import InputError, nearest
 from assay.text.extract import (
+    IN_WORDS,
     NOT,
     Pick,
     boxed_together,
@@ -143,7 +144,8 @@ def _read(
     found = _answer_proper(as_text(answer), extract, pick)
     if found is None or not found.text.strip() or len(found.text) > _MOST_CHARACTERS:
         return 0.0
-    decided = _decide(found.text, gold)
+    one, other = _plain(found.text), _plain(gold)
+    decided = one == other or _same_number(_number(one), _number(other))
     if decided is None:
         return _formulas(found, _wanted(gold), form)
     return float(decided and (form == "any" or not _undivided(found.text, gold)))
@@ -285,14 +287,6 @@ def _plain(text: str) -> str:
     return _SPACING.sub("", text)
 
 
-def _decide(text: str, gold: str) -> bool | None:
-    """Whether two texts are equal where they are the same, or plain numbers; else None."""
-    one, other = _plain(text), _plain(gold)
-    if one == other:
-        return True
-    return _same_number(_number(one), _number(other))
-
-
 def _same_number(mine: Number | None, theirs: Number | None) -> bool | None:
     if mine is None or theirs is None or mine.percent:
         return None
@@ -369,7 +363,7 @@ def _both(written: str) -> str:
 
 _SPACES = re.compile(r"(?<![0-9,])\s+|\s+(?![0-9])")
 _LONG_WORD = re.compile(r"[A-Za-z]{3}|\bno\b", re.IGNORECASE)
-_DRESSED = re.compile(r"\\(?:text\w{0,2}|mathrm|mbox)\s*\{([^{}]*)\}")
+_DRESSED = re.compile(rf"{IN_WORDS}([^{{}}]*)\}}")
 
 
 def _words(written: str) -> str:
@@ -403,7 +397,7 @@ _TAKEN_BACK = re.compile(
     re.IGNORECASE,
 )
 """Words in a formula that say that it is not so."""
-_ANOTHER = re.compile(r"[0-9]\s*\\(?:text|mathrm)\s*\{[^{}]*\}\s*[0-9]")
+_ANOTHER = re.compile(rf"[0-9]\s*{IN_WORDS}[^{{}}]*\}}\s*[0-9]")
 _NEAR = Fraction(1, 20)
 
 

@@ -60,7 +60,7 @@ _EUROPEAN = re.compile(
 )
 """What can only be a decimal comma, or points between thousands: several, or a comma behind."""
 _INDIAN = re.compile(r"(?<![\w.,])[0-9]{1,2}(?:,[0-9]{2}){1,9},[0-9]{3}(?!\w|,[0-9])")
-_SCALES = {
+SCALES = {
     "hundred": 10**2,
     "thousand": 10**3,
     "million": 10**6,
@@ -72,7 +72,7 @@ _SCALES = {
     "lakh": 10**5,
     "crore": 10**7,
 }
-_SCALE = re.compile("|".join(_SCALES))
+_SCALE = re.compile("|".join(SCALES))
 _SHORT = {"k": 10**3, "m": 10**6, "b": 10**9, "t": 10**12}
 """What a short form begins with, in small letters, whether it is ``$5M``, ``5bn`` or ``5 Mio``."""
 _MONEY = "$\u20ac\u00a3\u00a5\u20b9"
@@ -103,7 +103,7 @@ _NUMBER = re.compile(
         (?:[eE](?P<exponent>[-+]?[0-9]++)
           |[ ]?(?:[*x\u00d7\u00b7]|\\times|\\cdot)[ ]?10[ ]?\^[ ]?\{{?(?P<power>[-+]?[0-9]++)\}}?)?+
     )
-    (?P<scale>(?:[ \u00a0-](?i:{"|".join(_SCALES)})s?\b){{1,2}}+
+    (?P<scale>(?:[ \u00a0-](?i:{"|".join(SCALES)})s?\b){{1,2}}+
       |(?P<short>k|[ \u00a0]?(?:bn|[mb]ln|[Mm]io|(?(money)(?:[KkMmBbTt]|mn)|(?!))))
         (?![\w\u00b2\u00b3\u00b7*^-]|/[0-9]))?+
     (?P<percent>[ \u00a0]?\\?%)?
@@ -251,12 +251,12 @@ def _in_english(match: re.Match[str]) -> str:
 
 def _found(match: re.Match[str]) -> Number:
     """Read a number that stands among other things."""
-    if denied := _denied(match):
-        return Number(text=match.string[denied.start() : match.end()].strip(), value=None)
-    if not _is_part(match):
+    denied = _denied(match)
+    if not denied and not _is_part(match):
         return _read(match)
-    shown = match.string[max(0, match.start() - 1) : match.end() + 1]
-    return Number(text=shown.strip(), value=None)
+    start, end = match.span()
+    start, end = (denied.start(), end) if denied else (max(0, start - 1), end + 1)
+    return Number(text=match.string[start:end].strip(), value=None)
 
 
 def _read(match: re.Match[str]) -> Number:
@@ -264,7 +264,7 @@ def _read(match: re.Match[str]) -> Number:
     if value is not None and match["short"]:
         value *= _SHORT[match["short"].strip("\u00a0 ")[0].lower()]
     elif value is not None and match["scale"]:
-        value *= math.prod(_SCALES[name] for name in _SCALE.findall(match["scale"].lower()))
+        value *= math.prod(SCALES[name] for name in _SCALE.findall(match["scale"].lower()))
     if value is not None and match["sign"] == "-":
         value = -value
     return Number(text=match[0].strip(), value=value, percent=match["percent"] is not None)
