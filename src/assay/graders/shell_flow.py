@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from assay.graders.conditions import all_of, opposite
 from assay.graders.globs import as_written, overlap
 from assay.graders.shell_lines import DEEPEST, Reader, Simple, Steps, TooMuch
 
@@ -50,7 +51,7 @@ def _commands(line: str, steps: Steps, depth: int, cwd: str) -> Iterator[Simple]
         code = command.code
         for inner in (*command.inner, *([as_written(code)] if code else [])):
             for within in _commands(inner, steps, depth + 1, command.cwd):
-                within.runs = _both(within.runs, command.runs)
+                within.runs = all_of((within.runs, command.runs))
                 yield within
         yield command
 
@@ -78,17 +79,6 @@ def _unwrapped(words: Sequence[str], cwd: str) -> tuple[list[str], str]:
         else:
             break
     return list(words[at:]), cwd
-
-
-def _both(first: bool | None, second: bool | None) -> bool | None:  # noqa: FBT001
-    """Whether two things hold; None where that is not known."""
-    if first is False or second is False:
-        return False
-    return None if first is None or second is None else True
-
-
-def _not(value: bool | None) -> bool | None:  # noqa: FBT001
-    return None if value is None else not value
 
 
 _RESERVED = frozenset(
@@ -172,7 +162,7 @@ class _Flow:
 
     @property
     def _now(self) -> bool | None:
-        return _both(self._top.here, self._top.comes)
+        return all_of((self._top.here, self._top.comes))
 
     def _operator(self, sign: str) -> None:
         top = self._top
@@ -186,7 +176,7 @@ class _Flow:
         elif sign == "&&":
             top.comes, top.passed = top.status, False
         elif sign == "||":
-            top.comes, top.passed = _not(top.status), True
+            top.comes, top.passed = opposite(top.status), True
         elif sign != "|":
             fails = top.status is False and not any(block.is_condition for block in self._blocks)
             if self._stops_at_failure and fails and self._now is True:
@@ -201,7 +191,7 @@ class _Flow:
         if case.subject is not None:
             self._steps.take(signs=len(case.subject) * sum(map(len, case.patterns)))
             fits = any(overlap(p, case.subject) for p in case.patterns)
-        case.here, case.rest = _both(case.rest, fits), _both(case.rest, _not(fits))
+        case.here, case.rest = all_of((case.rest, fits)), all_of((case.rest, opposite(fits)))
         case.is_condition, case.comes = False, True
 
     def _word(self, word: str) -> None:
@@ -216,13 +206,13 @@ class _Flow:
             self._close(word)
         elif top.opener == "if":
             if word == "then":
-                top.here, top.rest = _both(top.alive, top.status), _not(top.status)
+                top.here, top.rest = all_of((top.alive, top.status)), opposite(top.status)
             else:
-                top.here = top.alive = _both(top.alive, top.rest)
+                top.here = top.alive = all_of((top.alive, top.rest))
             top.is_condition, top.comes, top.status = word == "elif", True, True
         elif word == "do" and top.opener in _LOOPS:
-            goes = _not(top.status) if top.opener == "until" else top.status
-            top.here, top.is_condition, top.comes = _both(top.alive, goes), False, True
+            goes = opposite(top.status) if top.opener == "until" else top.status
+            top.here, top.is_condition, top.comes = all_of((top.alive, goes)), False, True
 
     def _open(self, opener: str) -> _Block:
         if len(self._blocks) > _DEEPEST_BLOCK:
@@ -253,7 +243,7 @@ class _Flow:
 
     def _ran(self, status: bool | None) -> None:  # noqa: FBT001
         top = self._top
-        status = _not(status) if top.negated else status
+        status = opposite(status) if top.negated else status
         top.negated = False
         is_sure = top.comes is True or status is top.passed
         top.status = status if is_sure else None
@@ -397,7 +387,7 @@ def _status(command: Simple) -> bool | None:
         args = [word for word in args if word not in ("]", "]]")]
         is_negated = args[:1] == ["!"] and len(args) > 1
         found = _compared(args[1:] if is_negated else args)
-        return _not(found) if is_negated else found
+        return opposite(found) if is_negated else found
     return None
 
 

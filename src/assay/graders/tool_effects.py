@@ -27,45 +27,38 @@ _VERBS: Mapping[str, str] = {
     "fetch": "fetch http https url browse browser download web request navigate curl crawl scrape",
 }
 _KIND_OF_VERB = {verb: kind for kind, verbs in _VERBS.items() for verb in verbs.split()}
-_HARMLESS = frozenset({"todo", "todos", "think", "thinking", "plan", "ask", "finish", "task"})
-_LAST_WORDS = frozenset(
-    {
-        *("submit", "finish", "done", "complete", "completion", "answer", "final", "respond"),
-        *("end", "exit", "stop", "terminate"),
-    }
-)
-_OF_THE_RUN = frozenset(
-    {
-        *("task", "work", "job", "run", "result", "results", "solution", "patch", "response"),
-        *("report", "output", "conversation", "chat", "session", "attempt", "mark", "and", "as"),
-        *("to", "the", "my", "user", "with", "is"),
-    }
-)
+_IN_NAMES: Mapping[str, str] = {
+    "harmless": "todo todos think thinking plan ask finish task",
+    "last": "submit finish done complete completion answer final respond end exit stop terminate",
+    "of the run": "task work job run result results solution patch response report output "
+    "conversation chat session attempt mark and as to the my user with is",
+    "code": "python ipython jupyter notebook code interpreter cell",
+}
+"""Words in names of tools, by what they tell of them."""
+_NAMED = {what: frozenset(words.split()) for what, words in _IN_NAMES.items()}
 _HANDED_ON = re.compile(r"(?:transfer|hand_?off|escalate)(?:_to_\w+)?|transferto\w+")
 _LINES = ("command", "cmd", "script", "commands", "shell_command", "line")
-_WRITERS = frozenset(
-    {
-        *("rm", "rmdir", "unlink", "shred", "mv", "touch", "mkdir", "truncate", "tee", "patch"),
-        *("chmod", "chown", "ln", "ed", "ex", "vi", "vim", "nano", "rename", "fallocate"),
-        *("chattr", "setfacl", "mkfifo", "mknod", "mktemp"),
-    }
-)
-_READERS = frozenset(
-    {
-        *("cat", "head", "tail", "less", "more", "tac", "nl", "od", "xxd", "hexdump", "strings"),
-        *("base64", "base32", "sort", "uniq", "cut", "wc", "awk", "gawk", "diff", "cmp", "comm"),
-        *("jq", "view", "bat", "zcat", "tar", "zip", "gzip", "source", ".", "paste", "fold", "rev"),
-        *("md5sum", "sha1sum", "sha256sum", "ln", "mv", "ed", "ex", "vi", "vim", "nano"),
-    }
-)
-_GREPS = frozenset({"grep", "egrep", "fgrep", "rg", "ag", "ack", "sed", "gsed", "perl"})
-_COPIERS = frozenset({"cp", "install", "rsync", "scp", "split"})
-_FETCHERS = frozenset(
-    {
-        *("curl", "wget", "ftp", "sftp", "ssh", "scp", "nc", "ncat", "telnet", "aria2c", "lynx"),
-        *("w3m", "http", "https", "socat", "svn", "gh", "npx", "dig", "nslookup", "ping"),
-    }
-)
+_DOING: Mapping[str, str] = {
+    "write": "rm rmdir unlink shred mv touch mkdir truncate tee patch chmod chown ln ed ex vi "
+    "vim nano rename fallocate chattr setfacl mkfifo mknod mktemp",
+    "read": "cat head tail less more tac nl od xxd hexdump strings base64 base32 sort uniq cut "
+    "wc awk gawk diff cmp comm jq view bat zcat tar zip gzip source . paste fold rev md5sum "
+    "sha1sum sha256sum ln mv ed ex vi vim nano",
+    "script": "grep egrep fgrep rg ag ack sed gsed perl",
+    "copy": "cp install rsync scp split",
+    "fetch": "curl wget ftp sftp ssh scp nc ncat telnet aria2c lynx w3m http https socat svn "
+    "gh npx dig nslookup ping",
+    "search": "find fd grep egrep rg ag ack ls tree locate",
+    "find": "find fd fdfind",
+    "look": "cat head tail wc ls file stat diff grep sed",
+    "idle": ": true false echo printf sleep cd pushd popd test [ ] basename dirname expr "
+    "logger yes declare local hash [[ ]] man info whatis whereis apropos help kill exit "
+    "return exec wait export set unset type which alias umask clear history pwd date whoami "
+    "hostname id uname let trap seq read tty break continue command builtin fi done esac for "
+    "case in",
+}
+"""Programs by what they do; those of `script` are given one, or a pattern, before their files."""
+_PROGRAMS = {what: frozenset(programs.split()) for what, programs in _DOING.items()}
 _INSTALLERS: Mapping[str, str] = {
     "pip pip3 npm pnpm yarn cargo go uv poetry gem apt apt-get apk yum dnf brew conda mamba": "add "
     "ci download get i install sync update upgrade",
@@ -73,44 +66,32 @@ _INSTALLERS: Mapping[str, str] = {
     "docker podman": "pull push",
 }
 """Programs that fetch, and the words that ask for it."""
-_SEARCHERS = frozenset({"find", "fd", "grep", "egrep", "rg", "ag", "ack", "ls", "tree", "locate"})
 _INTERPRETERS = re.compile(r"(?:python|pypy|perl|ruby|node|php|deno|bun|lua|tclsh)[\d.]*")
 _SED_WRITES = re.compile(r"(?:^|[\s;/}\d$])w\s+([^\s;}]+)")
-_LOOKING = {
-    "modules": "ast base64 collections csv datetime difflib glob hashlib itertools json math os "
-    "pathlib pprint re statistics string struct sys textwrap tomllib yaml",
+_LOOKING: Mapping[str, str] = {
+    "modules": "ast base64 collections csv datetime difflib glob hashlib itertools json math "
+    "os pathlib pprint re statistics string struct sys textwrap tomllib yaml",
     "names": "False None True Path Counter abs all any bool bytes dict enumerate filter float "
     "hex int isinstance iter len list map max min next pprint print range repr reversed round "
     "set sorted str sum tuple type zip",
     "attributes": "DictReader Counter argv basename count decode dirname dump dumps encode end "
-    "endswith exists find findall finditer fullmatch get getsize glob group group hexdigest "
-    "index is_dir is_file isdigit isdir isfile items iterdir join keys lineno listdir literal_eval "
-    "load loads lower lstrip maketrans match md5 most_common name names parent parents parse parts "
-    "path pformat pprint read read_bytes read_text reader readline readlines relative_to resolve "
-    "rglob rsplit rstrip safe_load search sha1 sha256 split splitext splitlines st_size start "
-    "startswith stat stem stdin strip sub suffix title unified_diff upper values version walk",
+    "endswith exists find findall finditer fullmatch get getsize glob group hexdigest index "
+    "is_dir is_file isdigit isdir isfile items iterdir join keys lineno listdir literal_eval "
+    "load loads lower lstrip maketrans match md5 most_common name names parent parents parse "
+    "parts path pformat pprint read read_bytes read_text reader readline readlines relative_to "
+    "resolve rglob rsplit rstrip safe_load search sha1 sha256 split splitext splitlines "
+    "st_size start startswith stat stem stdin strip sub suffix title unified_diff upper values "
+    "version walk",
 }
 """What Python code may use that only looks at files."""
 _ACTING = frozenset(dir(builtins)) - {*_LOOKING["names"].split()}
-_FINDERS = frozenset({"find", "fd", "fdfind"})
 _ACTS = frozenset({"-delete", "-fprint", "-fprint0", "-fprintf", "-fls"})
 _STARTS = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"})
 _MOST_STARTED = 9
-_LOOKERS = frozenset({"cat", "head", "tail", "wc", "ls", "file", "stat", "diff", "grep", "sed"})
 _GIT_WRITES = frozenset(
     {"checkout", "restore", "rm", "mv", "apply", "clean", "reset", "switch", "stash"}
 )
 _GIT_READS = frozenset({"diff", "show", "grep", "blame", "cat-file", "log"})
-_IDLE = frozenset(
-    {
-        *(":", "true", "false", "echo", "printf", "sleep", "cd", "pushd", "popd", "test", "[", "]"),
-        *("basename", "dirname", "expr", "logger", "yes", "declare", "local", "hash", "[[", "]]"),
-        *("man", "info", "whatis", "whereis", "apropos", "help", "kill", "exit", "return", "exec"),
-        *("wait", "export", "set", "unset", "type", "which", "alias", "umask", "clear", "history"),
-        *("pwd", "date", "whoami", "hostname", "id", "uname", "let", "trap", "seq", "read", "tty"),
-        *("break", "continue", "command", "builtin", "fi", "done", "esac", "for", "case", "in"),
-    }
-)
 _DRY: Mapping[str, str] = {
     "pytest py.test": "-h -V --collect-only --co --fixtures --markers --setup-plan",
     "python python3 pypy pypy3": "-V -VV -h",
@@ -125,7 +106,7 @@ _DRY: Mapping[str, str] = {
 }
 """Options by which a program only says what it is, or what it would do."""
 _LONGEST_CODE = 20_000
-_WORDS_OF_CODE = re.compile(r"[\s;(){}<>'\"`=,:]+")
+_WORD_OF_CODE = re.compile(r"[^\s;(){}<>'\"`=,:]+")
 _OPTIONS: Mapping[str, str] = {
     "curl": "into:-o into:--output into:-D into:-c under:--output-dir from:-T",
     "wget": "into:-O into:--output-document into:-o into:-a under:-P under:--directory-prefix",
@@ -148,7 +129,7 @@ _OPTIONS: Mapping[str, str] = {
 """Options that name a file which is written, a directory below which that happens, or where the
 program works."""
 _FORMATTERS: Mapping[str, str] = {
-    "black isort rustfmt dos2unix unix2dos sponge": "",
+    "black isort rustfmt dos2unix unix2dos sponge": "always",
     "autopep8 yapf clang-format": "-i --in-place",
     "gofmt goimports": "-w",
     "prettier": "-w --write",
@@ -160,6 +141,8 @@ _FORMATTERS: Mapping[str, str] = {
 }
 """Programs that change the files that they are given, and the options that ask for it."""
 _ONLY_LOOKS = frozenset({"--check", "--diff", "--check-only", "-c", "-l", "-d"})
+_READ, _WRITE, _SEEN = frozenset({"read"}), frozenset({"write"}), frozenset[str]()
+_BOTH = _READ | _WRITE
 _ANYTHING = frozenset({"read", "write", "search", "fetch"})
 _ABOUT_ITSELF = frozenset({"--version", "-V", "--help", "-h"})
 _NOTHING = ("/dev/", "/proc/", "/sys/")
@@ -174,7 +157,6 @@ _PATCHED = re.compile(
     r"([^\t\n]+)",
     re.MULTILINE,
 )
-_CODE_TOOLS = frozenset({"python", "ipython", "jupyter", "notebook", "code", "interpreter", "cell"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +187,7 @@ def possible_kinds(call: ToolCall, *, is_told: bool = True) -> frozenset[str]:
     name = call.raw_name or call.name
     own = _kinds_named(name.rpartition("__")[2]) or _kinds_named(name)
     words = _name_words(name)
-    if words & _HARMLESS and not (own and name.startswith("mcp")):
+    if words & _NAMED["harmless"] and not (own and name.startswith("mcp")):
         return frozenset({"other"})
     return own or (_kinds_given(call.arguments) if is_told else frozenset(get_args(ToolKind)))
 
@@ -284,7 +266,8 @@ def ends_run(call: ToolCall) -> bool:
     """
     name = re.split(r"__|[./:]", call.raw_name or call.name)[-1]
     words = _name_words(name)
-    is_last = bool(words & _LAST_WORDS) and words <= _LAST_WORDS | _OF_THE_RUN
+    last = _NAMED["last"]
+    is_last = bool(words & last) and words <= last | _NAMED["of the run"]
     return is_last or _HANDED_ON.fullmatch(name.lower()) is not None
 
 
@@ -311,7 +294,7 @@ def line_of(call: ToolCall) -> str:
 
 def gives_code(call: ToolCall) -> bool:
     """Whether a tool is for code, and not for a line of a shell."""
-    return bool(_name_words(call.raw_name or call.name) & _CODE_TOOLS) and not command_line(
+    return bool(_name_words(call.raw_name or call.name) & _NAMED["code"]) and not command_line(
         call.arguments
     )
 
@@ -325,12 +308,12 @@ def touches(line: str) -> Iterator[Touch]:
             yield Touch(".", _ANYTHING, deep=True)
         for path in command.into:
             if not path.startswith(_NOTHING):
-                yield Touch(command.path(path), frozenset({"write"}))
+                yield Touch(command.path(path), _WRITE)
         for path in command.out_of:
-            yield Touch(command.path(path), frozenset({"read"}))
+            yield Touch(command.path(path), _READ)
         kinds = _kinds_of_program(command)
-        if kinds and not kinds <= {"read", "write"}:
-            yield Touch("", kinds - {"read", "write"})
+        if kinds:
+            yield Touch("", kinds)
         for word, done in _operands(command):
             path = command.path(word)
             # What a recursive reader passes over on its way is not what was banned.
@@ -341,18 +324,23 @@ def touches(line: str) -> Iterator[Touch]:
 def _kinds_of_program(command: Simple) -> frozenset[str]:
     found = set[str]()
     program, args = _run_as(command)
-    asks = next((w for names, w in _INSTALLERS.items() if program in names.split()), "").split()
+    asks = {*_words_for(program, _INSTALLERS)}
     asked = [word for word in args if not word.startswith("-")][:2]
-    if asked[:1] not in (["run"], ["test"]) and set(asks) & set(asked):
+    if asked[:1] not in (["run"], ["test"]) and asks.intersection(asked):
         found.add("fetch")
     code = _code_of(program, args, args[:1], command.fed) or ""
     calls_out = "://" in code and not only_reads(code)
     opens = any(path.startswith("/dev/tcp/") for path in (*command.into, *command.out_of))
-    if program in _FETCHERS or opens or calls_out:
+    if program in _PROGRAMS["fetch"] or opens or calls_out:
         found.add("fetch")
-    if program in _SEARCHERS:
+    if program in _PROGRAMS["search"]:
         found.add("search")
     return frozenset(found)
+
+
+def _words_for(program: str, table: Mapping[str, str]) -> list[str]:
+    """What a table of ours has for a program; its keys are names of several."""
+    return next((words for names, words in table.items() if program in names.split()), "").split()
 
 
 def _operands(command: Simple) -> Iterator[tuple[str, frozenset[str]]]:
@@ -360,51 +348,48 @@ def _operands(command: Simple) -> Iterator[tuple[str, frozenset[str]]]:
     program, args = _run_as(command)
     options = [word for word in args if word.startswith("-") and word != "-"]
     plain = [word for word in args if not word.startswith("-") or word == "-"]
-    read, write, both = frozenset({"read"}), frozenset({"write"}), frozenset({"read", "write"})
     if _writes_around(program, plain, options) and posixpath.normpath(command.cwd) != ".":
-        yield ".", write
-    if program in _COPIERS:
-        yield from ((word, read) for word in plain[:-1])
-        yield from ((word, write) for word in plain[-1:])
-    elif program in _GREPS:
+        yield ".", _WRITE
+    if program in _PROGRAMS["copy"]:
+        yield from ((word, _READ) for word in plain[:-1])
+        yield from ((word, _WRITE) for word in plain[-1:])
+    elif program in _PROGRAMS["script"]:
         yield from _of_script(program, args, options, plain)
     elif program == "dd":
-        yield from ((word[3:], write) for word in args if word.startswith("of="))
-        yield from ((word[3:], read) for word in args if word.startswith("if="))
-    elif program in _FINDERS:
-        done = both if _acts(args) else frozenset[str]()
+        yield from ((word[3:], _WRITE) for word in args if word.startswith("of="))
+        yield from ((word[3:], _READ) for word in args if word.startswith("if="))
+    elif program in _PROGRAMS["find"]:
+        done = _BOTH if _acts(args) else _SEEN
         yield from ((word, done) for word in plain)
     elif program == "git":
         verb = next(iter(plain), "")
-        done = write if verb in _GIT_WRITES else read if verb in _GIT_READS else frozenset[str]()
+        done = _WRITE if verb in _GIT_WRITES else _READ if verb in _GIT_READS else _SEEN
         yield from ((word, done) for word in plain[1:] if word not in (".", "./"))
     elif _formats(program, args):
-        yield from ((word, both) for word in plain if posixpath.normpath(word) != ".")
+        yield from ((word, _BOTH) for word in plain if posixpath.normpath(word) != ".")
     elif (code := _code_of(program, args, options, command.fed)) is not None:
-        done = read if program.startswith(("python", "pypy")) and only_reads(code) else both
-        yield from ((word, done) for word in _WORDS_OF_CODE.split(code) if word)
+        done = _READ if program.startswith(("python", "pypy")) and only_reads(code) else _BOTH
+        yield from ((word, done) for word in _WORD_OF_CODE.findall(code))
     else:
-        done = {"write"} if program in _WRITERS else set[str]()
-        done |= {"read"} if program in _READERS else set()
-        yield from ((word, frozenset(done)) for word in plain)
+        done = frozenset(kind for kind in _BOTH if program in _PROGRAMS[kind])
+        yield from ((word, done) for word in plain)
         if program in ("awk", "gawk", "mawk") and ">" in "".join(plain[:1]):
-            yield from ((word, write) for word in _WORDS_OF_CODE.split(plain[0]) if word)
+            yield from ((word, _WRITE) for word in _WORD_OF_CODE.findall(plain[0]))
 
 
 def _of_script(
     program: str, args: Sequence[str], options: Sequence[str], plain: Sequence[str]
 ) -> Iterator[tuple[str, frozenset[str]]]:
     """The operands of what is given a pattern or a script, and what that names."""
-    read, write, both = frozenset({"read"}), frozenset({"write"}), frozenset({"read", "write"})
     in_place = program in ("sed", "gsed", "perl") and any(
         re.match(r"-[a-zE]*i|--i", word) for word in options
     )
     listed = plain if any(word in ("-e", "-f") for word in options) else plain[1:]
-    yield from ((word, both if in_place else read) for word in listed)
+    yield from ((word, _BOTH if in_place else _READ) for word in listed)
     if program in ("sed", "gsed"):
-        yield from ((word, write) for word in _SED_WRITES.findall("".join(plain[:1])))
+        yield from ((word, _WRITE) for word in _SED_WRITES.findall("".join(plain[:1])))
     if program == "perl" and (code := _code_of(program, args, options, None)) is not None:
-        yield from ((word, both) for word in _WORDS_OF_CODE.split(code) if word)
+        yield from ((word, _BOTH) for word in _WORD_OF_CODE.findall(code))
 
 
 def _acts(args: Sequence[str]) -> bool:
@@ -414,7 +399,7 @@ def _acts(args: Sequence[str]) -> bool:
         return True
     runs = [Simple(words=[*args[at:]]) for at in started]
     return any(
-        run.program not in _LOOKERS or any("write" in done for _, done in _operands(run))
+        run.program not in _PROGRAMS["look"] or any("write" in done for _, done in _operands(run))
         for run in runs
     )
 
@@ -422,8 +407,8 @@ def _acts(args: Sequence[str]) -> bool:
 def _without_options(command: Simple) -> tuple[Simple, list[Touch]]:
     """A command without its options that name places, where it works then, and what they touch."""
     program, args = _run_as(command)
-    table = next((text for names, text in _OPTIONS.items() if program in names.split()), "")
-    roles = {name: role for role, _, name in (one.partition(":") for one in table.split())}
+    table = [one.partition(":") for one in _words_for(program, _OPTIONS)]
+    roles = {name: role for role, _, name in table}
     left, told, cwd = list[str](), list[Touch](), command.cwd
     waiting = iter(args)
     for word in waiting if roles else ():
@@ -472,10 +457,9 @@ def _writes_around(program: str, plain: Sequence[str], options: Sequence[str]) -
 
 
 def _formats(program: str, args: Sequence[str]) -> bool:
-    asked = next((o for names, o in _FORMATTERS.items() if program in names.split()), None)
-    if asked is None or _ONLY_LOOKS & set(args):
-        return False
-    return not asked or bool(set(asked.split()) & set(args))
+    """Whether a program changes the files that it is given, as it is asked here."""
+    asked = _words_for(program, _FORMATTERS)
+    return bool({"always", *args}.intersection(asked)) and not _ONLY_LOOKS.intersection(args)
 
 
 def _code_of(
@@ -491,16 +475,14 @@ def _code_of(
 
 def only_reads(code: str) -> bool:
     """Whether Python code has nothing in it by which files are changed."""
-    if len(code) > _LONGEST_CODE:
+    statements = _parsed(code)
+    if statements is None:
         return False
-    try:
-        nodes = [*ast.walk(ast.parse(code))]
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
+    nodes = [node for statement in statements for node in ast.walk(statement)]
     modules, names, attributes = ({*words.split()} for words in _LOOKING.values())
     opened = {id(node.func) for node in nodes if isinstance(node, ast.Call) and _opens(node)}
-    names |= modules | {n.id for n in nodes if isinstance(n, ast.Name) and _is_set(n)}
-    names |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+    names |= modules | {node.arg for node in nodes if isinstance(node, ast.arg)}
+    names |= {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     imports = [node for node in nodes if isinstance(node, ast.ImportFrom)]
     brought = {one.name for node in imports for one in node.names}
     if not brought <= names | attributes or not {node.module for node in imports} <= modules:
@@ -508,21 +490,23 @@ def only_reads(code: str) -> bool:
     names |= {one.asname or one.name for node in imports for one in node.names}
     if not names.isdisjoint(_ACTING):  # it is Python's own until it is another
         return False
-    for node in nodes:
+
+    def is_known(node: ast.AST) -> bool:
         if isinstance(node, ast.Import):
-            known = all(one.name in modules and one.asname is None for one in node.names)
-        elif isinstance(node, ast.Name):
-            known = id(node) in opened or node.id in names
-        else:
-            is_plain = not isinstance(node, ast.Attribute) or node.attr in attributes
-            known = id(node) in opened or is_plain
-        if not known:
-            return False
-    return True
+            return all(one.name in modules and one.asname is None for one in node.names)
+        if isinstance(node, ast.Name):
+            return node.id in names or id(node) in opened
+        return not isinstance(node, ast.Attribute) or node.attr in attributes or id(node) in opened
+
+    return all(map(is_known, nodes))
 
 
-def _is_set(name: ast.Name) -> bool:
-    return isinstance(name.ctx, ast.Store)
+def _parsed(code: str) -> list[ast.stmt] | None:
+    """The statements of Python code; None of what is none, or is too long to be read."""
+    try:
+        return ast.parse(code).body if len(code) <= _LONGEST_CODE else None
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
 
 
 def _opens(call: ast.Call) -> bool:
@@ -631,12 +615,13 @@ def _is_idle(command: Simple) -> bool:
     if any(not path.startswith(_SCRATCH) for path in command.into):
         return False
     program, args = _run_as(command)
-    if command.is_known or not program or program in _IDLE or _tells_of_itself(program, args):
+    is_idle = not program or program in _PROGRAMS["idle"]
+    if command.is_known or is_idle or _tells_of_itself(program, args):
         return True
     named = [word for word in args if not word.startswith("-")]
     if program in ("grep", "egrep", "fgrep", "sed", "rg"):
         named = named[1:] or ["."][: command.fed is None]
-    if program in _READERS or program in _GREPS:
+    if program in _PROGRAMS["read"] | _PROGRAMS["script"]:
         sources = [*named, *command.out_of]
         return all(word.startswith(_NOTHING) or word.isdigit() for word in sources)
     if program in ("touch", "mkdir", "tee", "rm"):
@@ -662,7 +647,7 @@ def _tells_of_itself(program: str, args: Sequence[str]) -> bool:
     """Whether a program is only asked what it is, or what it would do."""
     if args and set(args) <= _ABOUT_ITSELF:
         return True
-    own = next((words for names, words in _DRY.items() if program in names.split()), "").split()
+    own = _words_for(program, _DRY)
     for number, word in enumerate(args):
         if word == "--":
             break
@@ -676,13 +661,8 @@ def _is_idle_code(program: str, code: str) -> bool:
     """Whether code of a language only states constants."""
     if code.strip(" ;\n") in ("", "pass", "...", "None", "0", "1"):
         return True
-    if not program.startswith(("python", "pypy")) or len(code) > _LONGEST_CODE:
-        return False
-    try:
-        statements = ast.parse(code).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return all(map(_is_constant, statements))
+    statements = _parsed(code) if program.startswith(("python", "pypy")) else None
+    return statements is not None and all(map(_is_constant, statements))
 
 
 def _is_constant(statement: ast.stmt) -> bool:

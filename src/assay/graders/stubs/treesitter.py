@@ -13,7 +13,7 @@ from typing import Protocol, cast
 
 from assay.errors import MissingExtraError
 from assay.graders.stubs import Code, Function, comment_says_todo
-from assay.graders.stubs.treesitter_bodies import Node, body_of, children, text_of
+from assay.graders.stubs.treesitter_bodies import Node, body_of, children, text_at, text_of
 
 _C_FUNCTIONS = frozenset({"function_definition"})
 _JS_FUNCTIONS = frozenset(
@@ -233,17 +233,12 @@ class _Reader:
 
 def _class_name(node: Node) -> str:
     if node.type == "impl_item":
-        target = node.child_by_field_name("type")
-        words = _WORD.findall(text_of(target)) if target is not None else []
-        return words[0] if words else ""
-    name = node.child_by_field_name("name")
-    return text_of(name) if name is not None else ""
+        return "".join(_WORD.findall(text_at(node, "type"))[:1])
+    return text_at(node, "name")
 
 
 def _base_names(node: Node) -> Iterator[str]:
-    trait = node.child_by_field_name("trait")
-    if trait is not None:
-        yield from _WORD.findall(text_of(trait))[:1]
+    yield from _WORD.findall(text_at(node, "trait"))[:1]
     for child in children(node):
         if child.type in _HERITAGE:
             words = _WORD.findall(text_of(child)[:2_000])
@@ -316,16 +311,13 @@ def _is_callback(node: Node, *, inputs: bool) -> bool:
     parent = node.parent
     if parent is not None and parent.type in ("object", "pair"):
         return True
-    return not inputs and node.type in (
-        *("arrow_function", "function_expression"),
-        "method_declaration",
-    )
+    kinds = ("arrow_function", "function_expression", "method_declaration")
+    return not inputs and node.type in kinds
 
 
 def _name(node: Node) -> str:
-    name = node.child_by_field_name("name")
-    if name is not None:
-        return text_of(name)
+    if name := text_at(node, "name"):
+        return name
     declarator = node.child_by_field_name("declarator")
     while declarator is not None:
         inner = declarator.child_by_field_name("declarator")
@@ -349,8 +341,8 @@ def _name(node: Node) -> str:
         "field_definition": "property",
         "public_field_definition": "name",
     }.get(parent.type)
-    found = parent.child_by_field_name(target) if target else None
-    return "" if found is None else text_of(found).removeprefix("module.").removeprefix("exports.")
+    found = text_at(parent, target) if target else ""
+    return found.removeprefix("module.").removeprefix("exports.")
 
 
 def _inputs(node: Node) -> bool:
@@ -375,28 +367,25 @@ def _bound(node: Node) -> str | None:
     if value is not None and value.type in _NO_VALUES:
         return None
     for role in ("alias", "name", "left", "key"):
-        found = node.child_by_field_name(role)
-        if found is not None:
-            return text_of(found).removeprefix("module.").removeprefix("exports.")
+        if found := text_at(node, role):
+            return found.removeprefix("module.").removeprefix("exports.")
     return None
 
 
 def _made(node: Node) -> Iterator[str]:
     """Methods that a call or an alias of Ruby's makes."""
-    said = node.child_by_field_name("method")
-    arguments = node.child_by_field_name("arguments")
-    if node.type == "alias" and (new := node.child_by_field_name("name")) is not None:
-        yield text_of(new).lstrip(":")
-    elif said is not None and arguments is not None and text_of(said) in _MAKES:
+    said, arguments = text_at(node, "method"), node.child_by_field_name("arguments")
+    if node.type == "alias":
+        yield text_at(node, "name").lstrip(":")
+    elif said in _MAKES and arguments is not None:
         words = [text_of(one).strip(":\"'") for one in children(arguments)]
-        yield from words if text_of(said).startswith("attr") else words[:1]
+        yield from words if said.startswith("attr") else words[:1]
 
 
 def _defines(call: Node) -> bool:
     """Whether the block behind a call is the body of a method."""
-    said = call.child_by_field_name("method")
     is_behind = call.child_by_field_name("block") is not None
-    return is_behind and said is not None and text_of(said) == "define_method"
+    return is_behind and text_at(call, "method") == "define_method"
 
 
 def _first_error(root: Node) -> int:

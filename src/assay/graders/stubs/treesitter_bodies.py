@@ -69,6 +69,12 @@ class Node(Protocol):
         ...
 
 
+def text_at(node: Node, role: str) -> str:
+    """The source text of the part of a node that has a role; empty where none has it."""
+    found = node.child_by_field_name(role)
+    return "" if found is None else text_of(found)
+
+
 def text_of(node: Node) -> str:
     """The source of a node."""
     return (node.text or b"").decode("utf-8", "replace")
@@ -128,13 +134,7 @@ def _one(node: Node, depth: int) -> Ending:  # noqa: PLR0911 - a table of statem
 
 
 def _always(node: Node) -> bool:
-    condition = node.child_by_field_name("condition")
-    return condition is not None and text_of(condition).strip("() ") in (
-        "true",
-        "1",
-        "!0",
-        "!false",
-    )
+    return text_at(node, "condition").strip("() ") in ("true", "1", "!0", "!false")
 
 
 def _called(node: Node) -> str:

@@ -199,10 +199,14 @@ class Authors:
         return {*found, *only[: max(unnamed - len(found), 0)]}
 
     def _is_left_out(self, name: str) -> bool:
+        claims = self._claims(name)
+        return bool(claims) and all(test in file.skipped for _, test, file in claims)
+
+    def _claims(self, name: str) -> list[tuple[int, _Steps, _TestFile]]:
+        """Which of the author's files claim an id most surely: how surely, and as which test."""
         claims = [(*file.claim(name), file) for file in self.theirs]
         best = max((score for score, _, _ in claims), default=0)
-        fitting = [test in file.skipped for score, test, file in claims if score == best]
-        return best > 0 and all(fitting)
+        return [one for one in claims if one[0] == best > 0]
 
     def count(self, outcomes: Mapping[str, TestOutcome], *, canaries: bool) -> Counted:
         """Tell the author's tests from the submission's."""
@@ -234,21 +238,16 @@ class Authors:
         """Whether a report tells of a test in some hidden files, or may do so."""
         unread = files and any(one.computed for one in self.theirs if one.path in files)
         for name in outcomes if files else ():
-            claims = [(one.claim(name)[0], one.path in files) for one in self.theirs]
-            best = max((score for score, _ in claims), default=0)
-            if best > 0 and all(is_of_these for score, is_of_these in claims if score == best):
+            claims = self._claims(name)
+            if claims and all(file.path in files for _, _, file in claims):
                 return True
-            if best == 0 and (unread or _ONLY_COUNTED.fullmatch(name)):
+            if not claims and (unread or _ONLY_COUNTED.fullmatch(name)):
                 return True
         return False
 
     def _owner(self, name: str) -> tuple[_TestFile | None, object]:
         """The author's file that has a test, and which it is; or ``own``; or nobody."""
-        best, file, test = 0, None, ()
-        for one in self.theirs:
-            score, found = one.claim(name)
-            if score > best:
-                best, file, test = score, one, found
+        best, test, file = next(iter(self._claims(name)), (0, (), None))
         if any(one.claim(name)[0] > best for one in self.own):
             return None, "own"
         return file, test

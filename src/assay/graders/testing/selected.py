@@ -8,26 +8,28 @@ canary tells: if it is not heard, nothing that the report says of that file coun
 
 from __future__ import annotations
 
-import platform
 import posixpath
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
+from itertools import takewhile
 from pathlib import Path, PurePosixPath
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 from assay.frozen import frozen
+from assay.graders.conditions import all_of, any_of, condition
 from assay.graders.testing.commands import Invocation
 from assay.graders.testing.hidden import Language, language_of
-from assay.graders.testing.static_ids import GO_ARCH, all_of, any_of, cfg_holds, file_cfg
+from assay.graders.testing.static_ids import GO_HERE, cfg_of_file
 
 _STARTS = re.compile(r"(?:go|cargo)(?:\s+\+\S+)?\s+test\b")
 _GO_VALUED = frozenset((
-    "C", "asmflags", "bench", "benchtime", "blockprofile", "buildmode", "count",
-    "covermode", "coverpkg", "coverprofile", "cpu", "cpuprofile", "exec", "fuzz",
-    "fuzztime", "gcflags", "installsuffix", "ldflags", "list", "memprofile", "mod",
-    "modfile", "mutexprofile", "o", "outputdir", "overlay", "p", "parallel", "pkgdir",
-    "run", "shuffle", "skip", "tags", "timeout", "toolexec", "trace", "vet",
+    "-C", "-asmflags", "-bench", "-benchtime", "-blockprofile", "-buildmode",
+    "-count", "-covermode", "-coverpkg", "-coverprofile", "-cpu", "-cpuprofile",
+    "-exec", "-fuzz", "-fuzztime", "-gcflags", "-installsuffix", "-ldflags", "-list",
+    "-memprofile", "-mod", "-modfile", "-mutexprofile", "-o", "-outputdir",
+    "-overlay", "-p", "-parallel", "-pkgdir", "-run", "-shuffle", "-skip", "-tags",
+    "-timeout", "-toolexec", "-trace", "-vet",
 ))  # fmt: skip
 _CARGO_VALUED = frozenset((
     "--bench", "--bin", "--color", "--config", "--example", "--exclude", "--features",
@@ -40,7 +42,7 @@ _GO_SYSTEM = re.compile(
     r"|solaris|wasip1|windows|zos|386|amd64|arm(?:64)?|loong64|mips(?:64)?(?:le)?|ppc64(?:le)?"
     r"|riscv64|s390x|wasm"
 )
-_GO_HERE = frozenset({"linux", "unix", "gc"})
+_GO_TAGS = frozenset({"unix", "gc", *GO_HERE.values()})
 _GO_OPEN = re.compile(r"go1\.\d+|cgo|race|[ma]san|boringcrypto|goexperiment\..*")
 _RELATIVE = re.compile(r"\.\.?(?:/[\w.-]+)*/?")
 _PLAIN = re.compile(r"[\w ]+")
@@ -145,7 +147,10 @@ class _Go:
     run: tuple[str, ...]
     skip: tuple[str, ...]
     tags: frozenset[str]
-    said: str
+    # Whether the words say which tags there are, or leave that to a variable.
+    is_told: bool
+    # Whether it is built for another system or machine.
+    is_elsewhere: bool
     cwd: str
     modules: frozenset[str]
 
@@ -203,66 +208,31 @@ class _Go:
         return all_of([any_of(one) for one in said])
 
     def _says(self, expression: str) -> bool | None:
-        return _either(re.findall(r"&&|\|\||[!()]|[\w.]+", expression), self._holds)
+        return condition(re.findall(r"&&|\|\||[!()]|[\w.]+", expression), self._holds)
 
     def _holds(self, tag: str) -> bool | None:
         if tag in self.tags:
             return True
-        is_of_system = bool(_GO_SYSTEM.fullmatch(tag)) or tag in _GO_HERE
-        elsewhere = is_of_system and re.search(r"\bGO(?:OS|ARCH)=", self.said)
-        if elsewhere or _GO_OPEN.fullmatch(tag) or "$" in self.tags:
+        is_of_system = bool(_GO_SYSTEM.fullmatch(tag)) or tag in _GO_TAGS
+        if (is_of_system and self.is_elsewhere) or _GO_OPEN.fullmatch(tag) or not self.is_told:
             return None
-        return tag in _GO_HERE or tag == GO_ARCH.get(platform.machine())
-
-
-_Holds: TypeAlias = Callable[[str], bool | None]
-
-
-def _either(words: list[str], holds: _Holds) -> bool | None:
-    """Read an expression of a build constraint off its words."""
-    found = [_both(words, holds)]
-    while words[:1] == ["||"]:
-        del words[:1]
-        found.append(_both(words, holds))
-    return any_of(found)
-
-
-def _both(words: list[str], holds: _Holds) -> bool | None:
-    found = [_one(words, holds)]
-    while words[:1] == ["&&"]:
-        del words[:1]
-        found.append(_one(words, holds))
-    return all_of(found)
-
-
-def _one(words: list[str], holds: _Holds) -> bool | None:
-    word = words.pop(0) if words else ""
-    if word not in ("!", "("):
-        return holds(word)
-    inner = _one(words, holds) if word == "!" else _either(words, holds)
-    if word == "(":
-        del words[:1]
-        return inner
-    return None if inner is None else not inner
+        return tag in _GO_TAGS
 
 
 def _read_go(words: Sequence[str], said: str, cwd: str, modules: frozenset[str]) -> _Go:
-    own = [*words][: words.index("-args")] if "-args" in words else words
-    options = [(name.lstrip("-"), value) for name, value in _options(own, _GO_DASHED)]
-    tags = re.findall(r"-tags[= ]['\"]?([^\s'\"]*)", said)
-    found = {tag for one in tags for tag in one.split(",")} | {s for s in "$" if s in "".join(tags)}
+    own = [re.sub("^--", "-", word) for word in takewhile(lambda one: one != "-args", words)]
+    options = [*_options(own, _GO_VALUED)]
+    tags = ",".join(re.findall(r"-tags[= ]['\"]?([^\s'\"]*)", said))
     return _Go(
         packages=tuple(value for name, value in options if not name),
-        run=tuple(value for name, value in options if name in ("run", "test.run")),
-        skip=tuple(value for name, value in options if name in ("skip", "test.skip")),
-        tags=frozenset(found),
-        said=said,
+        run=tuple(value for name, value in options if name in ("-run", "-test.run")),
+        skip=tuple(value for name, value in options if name in ("-skip", "-test.skip")),
+        tags=frozenset(tags.split(",")),
+        is_told="$" not in tags,
+        is_elsewhere=bool(re.search(r"\bGO(?:OS|ARCH)=", said)),
         cwd=cwd,
         modules=modules,
     )
-
-
-_GO_DASHED = frozenset(f"{dash}{name}" for name in _GO_VALUED for dash in ("-", "--"))
 
 
 @frozen(kw_only=True)
@@ -282,7 +252,7 @@ class _Cargo:
             at = parts.index("tests") + 1 if "tests" in parts[:-1] and "src" not in parts else 0
             globs = [target for target in self.targets if set(target) & set("*?[")]
             named = (parts[at] in self.targets or (None if globs else False)) if at else self.units
-        return all_of([named, cfg_holds(file_cfg(text), self.features)])
+        return all_of([named, cfg_of_file(text, self.features)])
 
     def picks(self, path: str, name: str) -> bool | None:
         if any(skip in name for skip in self.skips):

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from assay.graders.conditions import all_of, any_of, condition
 from assay.graders.testing.hidden import Language, language_of
 
 C_LIKE = re.compile(
@@ -29,8 +30,9 @@ RUST = re.compile(
 )
 """Comments and strings of Rust."""
 
-GO_ARCH = {"x86_64": "amd64", "aarch64": "arm64"}
-"""Go's words for machines."""
+_ARCH = {"x86_64": "amd64", "aarch64": "arm64"}
+GO_HERE = {"GOOS": "linux", "GOARCH": _ARCH.get(platform.machine(), platform.machine())}
+"""What Go calls the system and the machine that tests run on."""
 
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
 
@@ -364,8 +366,8 @@ def _skips(condition: str) -> bool | None:
     found: list[bool | None] = []
     for part in condition.split("||"):
         if system := _GO_SYSTEM.fullmatch(part.strip()):
-            here = {"GOOS": "linux", "GOARCH": GO_ARCH.get(platform.machine())}[system["what"]]
-            found.append((here == system["name"]) is (system["sign"] == "=="))
+            is_here = GO_HERE[system["what"]] == system["name"]
+            found.append(is_here is (system["sign"] == "=="))
         else:
             found.append(None if part.strip() == "testing.Short()" else False)
     return any_of(found)
@@ -379,7 +381,6 @@ _RUST_ATTRIBUTES = re.compile(r"(?:#\[[^\]]*\]\s*)+$")
 _RUST_MODULE = re.compile(r"(?:\bpub(?:\([^)]*\))?\s+)?\bmod\s+(?P<name>\w+)\s*\{")
 _RUST_CFG = re.compile(r"#!?\[\s*cfg\s*\(")
 _CFG_WORD = re.compile(r"\w+\s*=\s*\"[^\"]*\"|\w+|[(),]")
-_MOST_WORDS = 200
 _CFG_HERE = frozenset({"unix", "test", "panic=unwind", "target_os=linux", "target_family=unix"})
 _CFG_OTHER = re.compile(r"windows|doctest|miri|loom|target_(?:os|family)=.*")
 
@@ -389,13 +390,13 @@ def _rust(text: str) -> Iterator[tuple[str, bool | None]]:
     code = blank(text, RUST)
     modules: list[tuple[int, int, str, bool]] = []
     for match in _RUST_MODULE.finditer(code):
-        sure = cfg_holds(_cfg(text[_attributes_at(code, match.start()) : match.start()])) is True
+        sure = cfg_holds(text[_attributes_at(code, match.start()) : match.start()]) is True
         end = closing(code, match.end() - 1, "{}")
         modules.append((match.start(), end, match["name"], sure))
     for match in _RUST_TEST.finditer(code):
         around = [one for one in modules if one[0] < match.start() < one[1]]
         span = slice(_attributes_at(code, match.start()), match.end("attributes"))
-        sure = cfg_holds(_cfg(text[span])) is True and all(one[3] for one in around)
+        sure = cfg_holds(text[span]) is True and all(one[3] for one in around)
         ignored = bool(re.search(r"#\[\s*ignore\b", code[span]))
         perhaps = not sure or re.search(r"\bcfg_attr\b[^\]]*\bignore\b", code[span])
         name = "::".join([*(one[2] for one in around), match["name"]])
@@ -409,55 +410,28 @@ def _attributes_at(code: str, place: int) -> int:
     return begin + above.start() if above else place
 
 
-def _cfg(attributes: str) -> str:
-    """All conditions in some attributes as one; empty where there is none."""
-    found = [
-        attributes[one.end() : closing(attributes, one.end() - 1, "()")]
-        for one in _RUST_CFG.finditer(attributes)
-    ]
-    return f"all({','.join(found)})" if found else ""
+def cfg_of_file(text: str, features: Collection[str]) -> bool | None:
+    """Whether a whole file of Rust is compiled; None where that depends on more."""
+    inner = [line for line in text.splitlines() if line.startswith("#![")]
+    return cfg_holds("\n".join(inner), features)
 
 
-def file_cfg(text: str) -> str:
-    """The condition on which a whole file of Rust is compiled."""
-    return _cfg("\n".join(line for line in text.splitlines() if line.startswith("#![")))
+def cfg_holds(attributes: str, features: Collection[str] = ()) -> bool | None:
+    """Whether the conditions in some attributes of Rust hold; None where that depends on more."""
 
-
-def cfg_holds(condition: str, features: Collection[str] = ()) -> bool | None:
-    """Whether a condition of Rust's holds here; None where that depends on more."""
-    tokens = [re.sub(r"[\s\"]", "", token) for token in _CFG_WORD.findall(condition)]
-    if len(tokens) > _MOST_WORDS:
-        return None
-    return _cfg_of(tokens, features) if tokens else True
-
-
-def _cfg_of(tokens: list[str], features: Collection[str]) -> bool | None:
-    word = tokens.pop(0) if tokens else ""
-    if tokens[:1] != ["("]:
+    def holds(word: str) -> bool | None:
         key, _, value = word.partition("=")
         if word in _CFG_HERE or (key == "feature" and {value, "--all-features"} & {*features}):
             return True
         return False if _CFG_OTHER.fullmatch(word) else None
-    del tokens[:1]
+
     found: list[bool | None] = []
-    while tokens and tokens[0] != ")":
-        found.append(_cfg_of(tokens, features))
-        if tokens[:1] == [","]:
-            del tokens[:1]
-    del tokens[:1]
-    if word == "not":
-        return None if found[:1] in ([], [None]) else not found[0]
-    return any_of(found) if word == "any" else all_of(found)
-
-
-def all_of(answers: Collection[bool | None]) -> bool | None:
-    """Whether all are yes; None where that cannot be told."""
-    return False if False in answers else None if None in answers else True
-
-
-def any_of(answers: Collection[bool | None]) -> bool | None:
-    """Whether one is yes; None where that cannot be told."""
-    return True if True in answers else None if None in answers else False
+    for one in _RUST_CFG.finditer(attributes):
+        inside = attributes[one.end() : closing(attributes, one.end() - 1, "()")]
+        words = [re.sub(r"[\s\"]", "", word) for word in _CFG_WORD.findall(inside)]
+        signs = ["!" if word == "not" else word for word in words]
+        found.append(condition(["all", "(", *signs, ")"], holds))
+    return all_of(found)
 
 
 _JAVA_ANNOTATION = r"@[\w.]+(?:\s*\((?:[^()]|\([^()]*\))*\))?\s*"
