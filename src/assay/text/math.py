@@ -229,17 +229,19 @@ def _stated(text: str) -> _Found:
     if not _is_prose(part):
         return _Found(part)
     if len(part) <= _LONGEST_SENTENCE:
-        part, sentence = (_head(scaled(words)) for words in (part, sentence))
+        part, sentence = (_FURTHER.sub(r"\1", scaled(words)) for words in (part, sentence))
         sentence = _DISMISSED.sub(" ", sentence)
     return _Found(part, sentence)
 
 
 _LONGEST_SENTENCE = 2_000
 _FORMULA = r"(?:\$[^$\n]{1,200}\$|\\\([^\n]{1,200}?\\\)|[-\u2212]?\$?[0-9]++(?:[.,/][0-9]++)*+%?)"
-_HEAD = re.compile(
-    rf"[^\n]*?{_FORMULA}[^\n]*?"
-    r"(?=\.\s+[A-Z(]|[,;]?\s(?:since|because|where|which|when|whereas)\b|\s\((?!mod))"
+_FURTHER = re.compile(
+    rf"\A([^\n]*?{_FORMULA}[^\n]*?)"
+    r"(?:\.\s+[A-Z(]|[,;]?\s(?:since|because|where|which|when|whereas)\b|\s\((?!mod)).*",
+    re.DOTALL,
 )
+"""The next sentence, or the reasons, behind a formula that stands before them."""
 _DISMISSED = re.compile(
     rf"(?:{NOT}|\b(?:than|instead\ of|except|exceeds)|thing\ but)\s+{_FORMULA}"
     rf"|{_FORMULA}\s+(?:times|plus|minus|divided\ by|multiplied\ by)\s+{_FORMULA}"
@@ -252,12 +254,6 @@ _RESTATED = re.compile(
     r"(?P<one>[^()]{1,40}?)\s(?:or\s|\((?:(?:about|approximately|or|i\.e\.,?)\s|[=\u2248]\s?)?)"
     r"(?P<other>[^()]{1,40})\)?[\s.!*]*"
 )
-
-
-def _head(sentence: str) -> str:
-    """A sentence without the next one and without its reasons, if a formula stands before them."""
-    head = _HEAD.match(sentence)
-    return head[0] if head else sentence
 
 
 def _is_again(one: str, other: str) -> bool:

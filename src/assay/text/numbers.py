@@ -61,6 +61,7 @@ _EUROPEAN = re.compile(
     re.VERBOSE,
 )
 """What can only be a decimal comma, or points between thousands: several, or a comma behind."""
+_IN_ENGLISH = str.maketrans(",", ".", ". \u00a0")
 _INDIAN = re.compile(r"(?<![\w.,])[0-9]{1,2}(?:,[0-9]{2}){1,9},[0-9]{3}(?!\w|,[0-9])")
 SCALES = {
     "hundred": 10**2,
@@ -242,15 +243,11 @@ def _plain(text: str) -> str:
     if "\\" in text or "{" in text:
         text = _IN_LATEX.sub(",", text)
     if "." in text or "," in text:
-        text = _EUROPEAN.sub(_in_english, text)
+        text = _EUROPEAN.sub(lambda number: number[0].translate(_IN_ENGLISH), text)
         text = _INDIAN.sub(lambda number: number[0].replace(",", ""), text)
     if "inus" in text or "egative" in text:  # "minus 42" is not 42; "50 minus 8" stays two numbers
         text = _MINUS.sub("-", text)
     return text
-
-
-def _in_english(match: re.Match[str]) -> str:
-    return re.sub(r"[. \u00a0]", "", match[0]).replace(",", ".")
 
 
 def _found(match: re.Match[str]) -> Number:
@@ -365,7 +362,9 @@ def picked_number(text: str, pick: Pick | None = None) -> Number | None:
     if pick is None and _BARE_LIST.fullmatch(text):  # who lists numbers names none
         pick = "only"
     matches = _matches(text)
-    match = choose(_distinct(matches) if pick == "only" else matches, pick or "first", key=_value)
+    if pick == "only":
+        matches = _distinct(matches)
+    match = choose(matches, pick or "first", key=lambda match: _found(match).value)
     return _found(match) if match else None
 
 
@@ -377,10 +376,6 @@ def _distinct(matches: Iterator[re.Match[str]]) -> Iterator[re.Match[str]]:
         if written not in seen:
             seen.add(written)
             yield match
-
-
-def _value(match: re.Match[str]) -> Fraction | None:
-    return _found(match).value
 
 
 def _expected(expected: object) -> tuple[Fraction, bool]:
