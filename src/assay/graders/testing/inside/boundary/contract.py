@@ -76,6 +76,12 @@ def may(what: str, trails: list[str]) -> bool:
     return not state.needs.get(test, frozenset()).isdisjoint(entries)
 
 
+def classes_at(trails: list[str]) -> list[str]:
+    """What the reference's own classes are there, by the names of built-in ones."""
+    begins = tuple(f"class:{one}:" for one in trails)
+    return [one.rpartition(":")[2] for one in state.needs.get("", ()) if one.startswith(begins)]
+
+
 def require(what: str, trails: list[str], label: str, why: str) -> None:
     """Fail the test unless the reference needed something here."""
     if not may(what, trails):
@@ -161,11 +167,10 @@ def as_value(found: Any, trails: list[str], known: dict[int, Inert]) -> Any:
     if "__next__" in kind._assay_form["operators"]:
         return _Again(lambda: _items_of(ref, trails), trails[0])
     node = _asked(ref, "base")
-    if node is None and (held := _by_items(ref, trails, kind._assay_form)) is not None:
-        return held
     if node is None:
+        held = _by_items(ref, trails, kind._assay_form)
         # One for each object: as a constant of a module it may be compared with itself.
-        return known.setdefault(ref.number, Inert(found, trails[0]))
+        return known.setdefault(ref.number, Inert(found, trails[0])) if held is None else held
     own = [one for one in kind._assay_form["own"] if one not in ("__hash__", "__new__")]
     if own:
         lost = f"copied here, without its own {', '.join(own[:3])}"
@@ -235,14 +240,13 @@ class Iterated:
     __hash__ = object.__hash__
 
     def __iter__(self) -> Iterator[Any]:
-        source, seen, at = self._source, self._seen, 0
-        while True:
+        source, seen = self._source, self._seen
+        for at in itertools.count():
             if at == len(seen):
                 seen.extend(itertools.islice(source, 1))
             if at == len(seen):
                 return
             yield seen[at]
-            at += 1
 
     def forget(self) -> None:
         """Look anew: it was handed on, and may have been changed."""

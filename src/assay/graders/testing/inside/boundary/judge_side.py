@@ -503,7 +503,7 @@ class JudgeSide(Talk):
             contract.may("class", [f"{one}:{first.__name__}" for one in trails])
         if ref_of(found) is not None or not issubclass(found, BaseException):
             return found
-        widest = _classes(trails)
+        widest = contract.classes_at(trails)
         if not widest and found not in _WIDE:
             return found
         made = self._own(found, trails)
@@ -549,7 +549,7 @@ class JudgeSide(Talk):
         made = self.read(answer, trails)
         own = contract.trails_of(ref)[0]
         is_value = not state.learns and ref.path is not None and ref_of(made) is None
-        if is_value and _classes([own]):  # what a class makes can be asked for its class
+        if is_value and contract.classes_at([own]):  # what one makes can be asked for its class
             why = f"{own} is a class in the reference, and here gives a {type(made).__name__}"
             raise contract.refused(f"class:{own}", why)
         if questions.is_stand(made) and (recipe := recipes.Recipe(how)).how is not None:
@@ -609,12 +609,6 @@ class JudgeSide(Talk):
         if name in _OF_ONE:
             self._expect_still((ref.number, name), node, contract.step(trails, name), acts)
         return node
-
-
-def _classes(trails: list[str]) -> list[str]:
-    """What the reference's own classes are there, by the names of built-in ones."""
-    begins = tuple(f"class:{one}:" for one in trails)
-    return [one.rpartition(":")[2] for one in state.needs.get("", ()) if one.startswith(begins)]
 
 
 def _bare(node: Any) -> Any:

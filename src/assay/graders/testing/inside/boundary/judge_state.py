@@ -74,9 +74,7 @@ class JudgeState:
         self.leaves: dict[str, bool] = {}  # whether what came by each trail held anything
         self.called: set[str] = set()  # the trails of the callbacks that were called
         self.answered: dict[Any, Any] = {}  # what was answered last, by what was asked for
-        self.files: dict[
-            str, Any
-        ] = {}  # which it wrote where the host can write, and what they held
+        self.files: dict[str, Any] = {}  # what its files held that lie where the host can write
         self.named: set[tuple[str, str]] = set()  # hidden files that the submission named, and how
         self.unmade: list[Any] = []  # recipes of what it made and the host was not told
         self._numbers: dict[int, int] = {}

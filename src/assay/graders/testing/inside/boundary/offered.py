@@ -60,9 +60,8 @@ def _is_async(value: Any) -> bool:
 def _has_operator(value: Any, name: str) -> bool:
     """Whether an object has an operator beyond those that every object has."""
     owner = next((one for one in type(value).__mro__ if name in vars(one)), object)
-    return (
-        owner is not object and vars(owner)[name] is not None and name not in ("__dir__", "__get__")
-    )
+    is_further = owner is not object and name not in ("__dir__", "__get__")
+    return is_further and vars(owner)[name] is not None
 
 
 def _has_attribute(value: Any, name: Any) -> bool:

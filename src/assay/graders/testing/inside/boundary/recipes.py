@@ -104,8 +104,7 @@ def _later(talk: JudgeSide, cls: Any, recipe: Recipe, given: dict[Any, Any]) -> 
     is_of_tests = "_assay_tested" in vars(cls)  # its methods are the test's, and called at once
     if not given or recipe.how is None or is_of_tests:
         return None
-    classes = tuple(f"class:{one}:" for one in contract.trails_of(the_ref(cls)))
-    is_class = any(one.startswith(classes) for one in state.needs.get("", ()))
+    is_class = contract.classes_at(contract.trails_of(the_ref(cls)))
     if not is_class and not contract.may("object", trails):
         return None  # a function in the reference, which gives values
     if aliasing.shares() and any(type(one) in MUTABLE for one in given.values()):

@@ -231,7 +231,7 @@ def _log(
     logger.handle(record)
 
 
-_PLAIN = Plain()
+_PLAIN = Plain()  # fields of a record are values: no reference in them is read
 _SHOWN: dict[Any, Callable[..., object]] = {
     ("out", int, str): lambda _, at, text: (sys.stdout if at == 1 else sys.stderr).write(text),
     ("log", str, int, bool, list, dict, str): _log,
