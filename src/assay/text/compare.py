@@ -171,9 +171,7 @@ def contains_all(
 
 def _found_in(text: str | None, wanted: list[str], *, case_sensitive: bool) -> Iterator[bool]:
     """Whether each of some texts is in the answer; none is in an answer that is not there."""
-    if text is None:
-        return (False for _ in wanted)
-    haystack = _comparable(text, case_sensitive=case_sensitive)
+    haystack = _comparable(text or "", case_sensitive=case_sensitive)
     return (substring in haystack for substring in wanted)
 
 
@@ -243,15 +241,20 @@ _LINE_END = re.compile(r"\r?\n\Z")
 
 def match_of(pattern: str, text: str, *, full: bool, ignore_case: bool) -> Match | None:
     """The match that `regex_match` finds in a text."""
-    read = encodable(text)
-    bare = _LINE_END.sub("", read)  # RE2 matches ``$`` at the very end alone
-    composed = compose(typed(pattern)), compose(typed(bare))
-    for wanted, part in dict.fromkeys(((pattern, read), (pattern, bare), composed)):
+    for wanted, read in _readings(pattern, encodable(text)):
         compiled = compile_pattern(wanted, ignore_case=ignore_case)
-        match = compiled.fullmatch(part.strip()) if full else compiled.search(part)
+        match = compiled.fullmatch(read.strip()) if full else compiled.search(read)
         if match is not None:
             return match
     return None
+
+
+def _readings(pattern: str, text: str) -> Iterator[tuple[str, str]]:
+    """A pattern and a text as they are; without the line end, at which ``$`` stops; composed."""
+    yield pattern, text
+    bare = _LINE_END.sub("", text)
+    others = dict.fromkeys(((pattern, bare), (compose(typed(pattern)), compose(typed(bare)))))
+    yield from (reading for reading in others if reading != (pattern, text))
 
 
 # --- Shared --------------------------------------------------------------------------------------

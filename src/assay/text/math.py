@@ -226,7 +226,7 @@ def _stated(text: str) -> _Found:
     sentence, part = stated[-1] if (stated := statements(text)) else (last_line(text),) * 2
     if (again := _RESTATED.fullmatch(part.strip())) and _is_again(again["one"], again["other"]):
         return _Found(again["one"])
-    if not _is_prose(part):
+    if not _WORD.search(part):
         return _Found(part)
     if len(part) <= _LONGEST_SENTENCE:
         part, sentence = (_FURTHER.sub(r"\1", scaled(words)) for words in (part, sentence))
@@ -262,13 +262,7 @@ def _is_again(one: str, other: str) -> bool:
 
 
 _WORD = re.compile(r"(?<![\\A-Za-z])(?!(?:sin|cos|tan|log|ln|exp|sqrt|pi|and|or)\b)[A-Za-z]{2,}")
-
-
-def _is_prose(text: str) -> bool:
-    """Whether there are words about the formula, which math-verify must look for."""
-    return _WORD.search(text) is not None
-
-
+"""A word about a formula, which math-verify must look for in such prose."""
 # A comma that three digits follow after a space does not separate thousands.
 _SPACING = re.compile(
     r"\\(?:left|right)(?![A-Za-z])|\\[!;: ]|(?<![,\s])\\,"
@@ -299,8 +293,6 @@ def _same_number(mine: Number | None, theirs: Number | None) -> bool | None:
 _TURNED = re.compile(r"(?P<value>[^=]+)=\s*(?P<name>[A-Za-df-hj-z](?:_\w|_\{[^{}]*\})?)\s*")
 """An equation whose last side is a name: ``5 = x``, which is read as ``x = 5``."""
 _FRACTION = re.compile(r"(-?)\\frac\{(-?[0-9]{1,18})\}\{([0-9]{1,18})\}")
-
-
 _NAMES = "zero one two three four five six seven eight nine ten eleven twelve"
 _NUMERALS = {name: value for value, name in enumerate(_NAMES.split())}
 
