@@ -186,8 +186,7 @@ _LOOKALIKES = WIDE | str.maketrans(
         **dict.fromkeys("\u00a1\u00bf", " "),  # what begins with them ends with ! or ?
         **dict.fromkeys("\u201c\u201d\u201e\u201f\u00ab\u00bb\u300c\u300d\u300e\u300f", '"'),
         "\u2026": "...",
-        "\u0964": ". ",
-        "\u3002": ". ",  # the full stop of Chinese and Japanese needs no space after it
+        **dict.fromkeys("\u0964\u3002", ". "),  # full stops that need no space after them
         **dict.fromkeys("\uff0c\u3001\u060c", ", "),
         **dict.fromkeys("\uff1b\u061b", "; "),
         "\uff01": "! ",
