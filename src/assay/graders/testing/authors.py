@@ -71,10 +71,10 @@ class _TestFile:
 
     path: str
     kind: str
-    names: Mapping[_Steps, str]
-    skipped: frozenset[_Steps]
-    computed: bool
     junit: bool
+    names: Mapping[_Steps, str] = field(default_factory=dict["_Steps", str])
+    skipped: frozenset[_Steps] = frozenset()
+    computed: bool = False
 
     def claim(self, test_id: str) -> tuple[int, _Steps]:
         """How many steps of an id this file explains, 0 if it is not its own; and the test."""
@@ -149,24 +149,13 @@ def _read(path: str, text: str, *, junit: bool, short: bool = False) -> _TestFil
         computed = found.open
     bare = not names and not computed
     if bare and not (kind == "java" and re.search(r"test|spec", f"{path} {text}", re.IGNORECASE)):
-        return None if kind != "rust" or "```" not in text else _file(path, kind, junit=junit)
+        has_examples = kind == "rust" and "```" in text  # tests that are named by lines
+        return _TestFile(path=path, kind=kind, junit=junit) if has_examples else None
     by_steps = {_steps(_PARAMETERS.sub("", name)) or _steps(name): name for name in names}
     by_steps |= {_steps(name): name for name in names}
     left_out = frozenset(steps for steps, name in by_steps.items() if name in skipped)
-    return _file(path, kind, junit=junit, names=by_steps, skipped=left_out, computed=computed)
-
-
-def _file(
-    path: str,
-    kind: str,
-    *,
-    junit: bool,
-    names: Mapping[_Steps, str] | None = None,
-    skipped: frozenset[_Steps] = frozenset(),
-    computed: bool = False,
-) -> _TestFile:
     return _TestFile(
-        path=path, kind=kind, junit=junit, names=names or {}, skipped=skipped, computed=computed
+        path=path, kind=kind, junit=junit, names=by_steps, skipped=left_out, computed=computed
     )
 
 
@@ -366,8 +355,7 @@ def read_authors(
 
 
 def _of(path: str, content: bytes | None, *, junit: bool) -> _TestFile | None:
-    text = content.decode("utf-8", "replace") if content is not None else None
-    return None if text is None else _read(path, text, junit=junit)
+    return None if content is None else _read(path, content.decode("utf-8", "replace"), junit=junit)
 
 
 def _paths(root: str, kinds: Iterable[str]) -> Iterator[str]:

@@ -324,10 +324,9 @@ _GO_RUN = re.compile(
     r"\.Run\(\s*(?:(?P<quote>[\"`])(?P<name>[^\"`]*)(?P=quote)|[^,()]*(?:\([^()]*\))?)\s*,"
     r"\s*func\s*\(\s*(?P<t>\w+)\s+\*\w+\.T\s*\)\s*\{"
 )
-_GO_SKIP = re.compile(r"\s*(?:\w+\.(?:Helper|Parallel)\(\)\s*;?\s*)*(?P<t>\w+)\.Skip(?:f|Now)?\(")
-_GO_SKIP_IF = re.compile(
-    r"\s*(?:\w+\.(?:Helper|Parallel)\(\)\s*;?\s*)*if\s+(?P<when>[^{};]+)\{" + _GO_SKIP.pattern
-)
+_GO_FIRST = r"\s*(?:\w+\.(?:Helper|Parallel)\(\)\s*;?\s*)*"
+_GO_SKIP = re.compile(_GO_FIRST + r"(?P<t>\w+)\.Skip(?:f|Now)?\(")
+_GO_SKIP_IF = re.compile(_GO_FIRST + r"if\s+(?P<when>[^{};]+)\{" + _GO_SKIP.pattern)
 _GO_SYSTEM = re.compile(r"runtime\.(?P<what>GOOS|GOARCH)\s*(?P<sign>[!=]=)\s*\"(?P<name>\w+)\"")
 
 
