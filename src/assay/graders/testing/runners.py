@@ -312,11 +312,8 @@ def surroundings(
     ``channel``: The channel's socket; none by default, for those who show it to the judge alone.
     """
     has_image = workspace.image is not None
-    tools = (
-        Toolchain()
-        if has_image
-        else tools_for(f"{_with_recipes(cmd, workspace)} {invocation.program}")
-    )
+    line = f"{_with_recipes(cmd, workspace)} {invocation.program}"
+    tools = Toolchain() if has_image else tools_for(line)
     missing = () if has_image else tools_for(invocation.program).missing
     if missing and "PATH" not in workspace.env:
         names = ", ".join(missing)

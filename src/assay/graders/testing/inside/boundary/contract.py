@@ -78,8 +78,13 @@ def may(what: str, trails: list[str]) -> bool:
 
 def classes_at(trails: list[str]) -> list[str]:
     """What the reference's own classes are there, by the names of built-in ones."""
-    begins = tuple(f"class:{one}:" for one in trails)
-    return [one.rpartition(":")[2] for one in state.needs.get("", ()) if one.startswith(begins)]
+    return noted([f"class:{one}:" for one in trails], "")
+
+
+def noted(begins: list[str], test: str) -> list[str]:
+    """What stands behind some beginnings in what the reference needed in a test."""
+    needed = state.needs.get(test, ())
+    return [one.rpartition(":")[2] for one in needed if one.startswith(tuple(begins))]
 
 
 def require(what: str, trails: list[str], label: str, why: str) -> None:

@@ -189,9 +189,8 @@ class _Question:
             if recipe is None or recipe == self.nodes[side]:
                 continue
             what, again = f"again{side}", self._with(side, recipe)
-            asked = [
-                f"{one}:{self.key}" for one in self.named
-            ]  # what was changed is asked otherwise
+            # What was changed is asked otherwise.
+            asked = [f"{one}:{self.key}" for one in self.named]
             if state.learns:
                 if self._is_true(again):
                     contract.may(what, asked)
@@ -218,7 +217,8 @@ class _Question:
             contract.may("said", [f"{one}:{most}" for one in self.named])
             contract.may("exact", [f"{one}:{self.key}:{self.said}" for one in self.named])
             return
-        limits = [int(one) for one in _answers([f"said:{one}:" for one in self.named])]
+        said = contract.noted([f"said:{one}:" for one in self.named], state.test)
+        limits = [int(one) for one in said]
         labels = [type(one)._assay_label for one in self.stands]
         if not limits and self.name == "__eq__" and any(map(_is_written_in_source, labels)):
             limits = [0]
@@ -227,7 +227,7 @@ class _Question:
                 return
             why = f"{self.told} was not asked for of the reference"
             contract.require("said", self.named, self.label, why)
-        theirs = _answers([f"exact:{one}:{self.key}:" for one in self.named])
+        theirs = contract.noted([f"exact:{one}:{self.key}:" for one in self.named], state.test)
         is_alike = not theirs or any(map(self._agrees, theirs))
         if count > max(limits) or not is_alike:
             why = f"holds for {count} of {len(self.said)} near misses, unlike the reference's"
@@ -251,12 +251,6 @@ class _Question:
 
 
 _TOLD = {"__eq__": "equality of an object", "__contains__": "what is in it of an object"}
-
-
-def _answers(starts: list[str]) -> list[str]:
-    """What the reference said in comparisons like this one."""
-    needed = state.needs.get(state.test, ())
-    return [one.rpartition(":")[2] for one in needed if one.startswith(tuple(starts))]
 
 
 @functools.cache
