@@ -172,7 +172,7 @@ _TURN = re.compile(
     r"|so|thus|hence|then|therefore|since|because|gives?|is|are|was|means?|which|where|we)\b",
     re.IGNORECASE,
 )
-_MOST_BETWEEN = 60
+_MOST_BETWEEN = 60  # characters; boxes further apart are no list
 
 
 def boxed_together(text: str, pick: Pick | None) -> str | None:

@@ -157,7 +157,7 @@ _SPELLINGS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], 
 )
 _CALL = re.compile(r"(?:(?<![\\A-Za-z])(sqrt|cbrt)|\\sqrt|(\^))\s?(\()")
 _ROOT = re.compile(r"([\u221a\u221b])\s?([0-9]+|[A-Za-z])")
-_MOST_CALLS = 100
+_MOST_CALLS = 100  # each takes a search through all of the text
 
 
 def spelled(text: str) -> str:

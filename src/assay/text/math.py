@@ -386,7 +386,7 @@ _TAKEN_BACK = re.compile(
 )
 """Words in a formula that say that it is not so."""
 _ANOTHER = re.compile(rf"[0-9]\s*{IN_WORDS}[^{{}}]*\}}\s*[0-9]")
-_NEAR = Fraction(1, 20)
+_NEAR = Fraction(1, 20)  # an approximation may be rounded to one or two digits
 
 
 def _contradicts(mine: _Formula, wanted: _Formula) -> str:

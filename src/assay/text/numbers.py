@@ -148,13 +148,13 @@ _AFTER = re.compile(
 )
 _HEDGED = re.compile(r",?[ ](?:or[ ]|to[ ](?=[$\u20ac\u00a3]?[-.\d]))")
 _EITHER = re.compile(r"(?<=\d)%?,?[ ]or[ ]\Z|\bbetween[ ](?:\S{1,20}[ ]and[ ])?\Z")
-_NEARLY = Fraction(1, 100)
+_NEARLY = Fraction(1, 100)  # 0.33 says 1/3 again
 _DENIED = re.compile(
     rf"(?:{NOT}|\b(?:except|unlike|thing\ but))\s{{1,3}}[*_\"'(]{{0,3}}\Z", re.IGNORECASE
 )
 _TAG = re.compile(r"<[/A-Za-z][^<>]{0,60}>\Z")
 _WORD_BEFORE = re.compile(r"[^\W\d_]{2}[^\n]*\Z")
-_NEAR = 64
+_NEAR = 64  # characters before a number that may make it a part of something, or deny it
 
 
 def _is_part(match: re.Match[str]) -> bool:
