@@ -199,6 +199,8 @@ WARNED: list[tuple[str, list[str]]] = [
 ]
 
 
+@pytest.mark.slow
+@pytest.mark.versions
 @each(("source", "words"), WARNED)
 async def test_what_runs_is_allowed_and_doubts_are_warnings(source: str, words: list[str]) -> None:
     report = await validate_function(source)
@@ -227,6 +229,8 @@ AT_IMPORT = [
 ]
 
 
+@pytest.mark.slow
+@pytest.mark.versions
 @each(("source", "words", "line"), AT_IMPORT)
 async def test_what_kills_or_hangs_the_file_when_it_is_loaded_is_told_with_a_line_and_the_fix(
     source: str, words: str, line: int | None

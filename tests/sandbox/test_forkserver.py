@@ -282,6 +282,8 @@ def test_user_namespaces_refused_do_not_end_the_server(monkeypatch: pytest.Monke
     identity.prepare(0, [(70000, 70000)])
 
 
+@pytest.mark.slow
+@pytest.mark.versions
 def test_functions_of_a_host_that_ignores_dead_children() -> None:
     """A worker inherited that, and never learned that a call had ended."""
     alone(

@@ -236,6 +236,8 @@ _LEFT_BEHIND = {
 }
 
 
+@pytest.mark.slow
+@pytest.mark.versions
 @each("what", list(_LEFT_BEHIND))
 async def test_a_program_that_leaves_company_is_refused(what: str) -> None:
     source = _LEFT_BEHIND[what] + "def grade(payload):\n    return 0.25\n"

@@ -157,6 +157,8 @@ def check(file: Path, ran: Ran) -> None:
         assert (outcome.score is not None) == (outcome.status == "ok")
 
 
+@pytest.mark.slow
+@pytest.mark.versions
 @each("file", [file for file in _FILES if not expected(file)[1]])
 def test_an_attack_gains_nothing_and_harms_nobody(file: Path, quick: dict[str, Ran]) -> None:
     check(file, quick[file.stem])
@@ -178,6 +180,8 @@ async def test_the_search_of_memory_can_find_what_its_own_call_holds(canary: Pat
     assert [outcome.score for outcome in ran.outcomes] == [1.0, 0.0]
 
 
+@pytest.mark.slow
+@pytest.mark.versions
 def test_no_process_outlives_the_attacks(attacked: tuple[dict[str, Ran], set[int]]) -> None:
     ran, left = attacked
     assert ran

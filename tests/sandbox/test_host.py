@@ -96,6 +96,8 @@ def test_escape_from_the_session_of_a_command_out_of_time(escape: str, mark: str
     until(lambda: not living(mark))  # killed, of which nobody can wait for the one without marks
 
 
+@pytest.mark.slow
+@pytest.mark.versions
 def test_command_within_a_command(mark: str) -> None:
     inner = f"setsid sleep {mark} & sleep 60"
     code = (

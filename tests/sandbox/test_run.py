@@ -498,6 +498,8 @@ def test_size_of_one_file_is_bounded(bash: Shell) -> None:
     assert result.exit_code in (-25, 128 + 25, 1, 153)
 
 
+@pytest.mark.slow
+@pytest.mark.versions
 def test_cpu_time_is_bounded(bash: Shell) -> None:
     result = bash("exec python3 -c 'while True: pass'", limits=Limits(cpu_seconds=1))
     assert result.exit_code == -24
