@@ -483,7 +483,7 @@ class JudgeSide(Talk):
         state.answered[self.number, key] = (self.acts, asked, node, place)
         if before is None or before[0] != acts or before[1] != max(asked - 1, 0):
             return
-        is_other = differ(_bare(before[2]), _bare(node))
+        is_other = differ(_comparable(before[2]), _comparable(node))
         if not is_other or recipes.is_one_place(before[3], place):
             return
         if not contract.may("moves", trails):
@@ -611,18 +611,18 @@ class JudgeSide(Talk):
         return node
 
 
-def _bare(node: Any) -> Any:
+def _comparable(node: Any) -> Any:
     """A value without the numbers of objects, and without an order where it has none."""
 
     def bare(part: list[Any]) -> Any:
         tag, *rest = part
         if tag in ("s", "f"):
-            return [tag, sorted(json.dumps(_bare(one)) for one in rest[0])]
+            return [tag, sorted(json.dumps(_comparable(one)) for one in rest[0])]
         if tag == "d":
-            keys, values = (_bare(one)[1] for one in rest)
+            keys, values = (_comparable(one)[1] for one in rest)
             return [tag, sorted(map(json.dumps, zip(keys, values)))]
         if tag == "L":
-            return _bare(rest[1])
+            return _comparable(rest[1])
         return [tag] if tag in _READERS else None
 
     return changed(node, bare)
