@@ -157,6 +157,7 @@ def put_back(
     source's, which are as old as can be.
     """
     now = time.time_ns()
+    built = now if shared is None else _BUILT
     links: dict[Parts, str] = {}
     places = _Places(root)
     try:
@@ -168,8 +169,7 @@ def put_back(
             else:
                 name, parent, path = _bytes(parts[-1]), places.at(parts[:-1]), "/".join(parts)
                 if shared is None or not shared.link(path, entry, name, parent):
-                    is_new = shared is not None and not shared.has(path)
-                    built = now if shared is None else _BUILT
+                    is_new = shared is None or not shared.has(path)
                     made = built if is_new and entry.mode & 0o111 else now
                     _restore_file(entry, contents, name, parent, made=made, built=built)
         inside = _Containment(links)
