@@ -36,11 +36,8 @@ _OFTEN_ANSWERS = (
 """These may be the whole of a right answer: they announce one only with a colon or dots behind, or
 a courtesy with an exclamation mark."""
 _COURTESIES = ("sure", "okay")
-_PROMISES = frozenset(
-    {
-        *("answer", "answers", "solution", "explanation", "reasoning", "response", "result"),
-        *("step", "steps", "process"),
-    }
+_PROMISES = frozenset(("answer", "answers", "solution", "explanation", "reasoning")).union(
+    ("response", "result", "step", "steps", "process")
 )
 _AROUND_PROMISES = _PROMISES.union(
     ("a", "an", "and", "as", "below", "break", "by", "certainly", "course", "detailed", "down"),
