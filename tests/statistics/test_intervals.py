@@ -78,10 +78,10 @@ def test_at_its_ends_students_t_is_certain_or_the_normal() -> None:
         *((lambda p=p: normal_quantile(p), "probability") for p in (0.0, 1.0, math.nan)),
         *((lambda p=p: t_quantile(p, 3), "probability") for p in (0.0, 1.0, math.nan)),
         *((lambda df=df: t_quantile(0.9, df), "degrees") for df in (0.5, math.nan, math.inf)),
-        *(
-            (lambda ends=ends: mean_interval([0.0], bounds=ends), "bounds")
-            for ends in ((1.0, 0.0), (0.0, math.inf), (math.nan, 1.0), (0.0, 0.0))
-        ),
+        (lambda: mean_interval([0.0], bounds=(1.0, 0.0)), "bounds"),
+        (lambda: mean_interval([0.0], bounds=(0.0, math.inf)), "bounds"),
+        (lambda: mean_interval([0.0], bounds=(math.nan, 1.0)), "bounds"),
+        (lambda: mean_interval([0.0], bounds=(0.0, 0.0)), "bounds"),
         *(
             (lambda share=share: mean_interval([0.1, 0.2], confidence=share), "confidence")
             for share in (0.0, 1.0, math.nan)
