@@ -84,6 +84,7 @@ def test_passed_is_full_value_unless_the_grader_says(
     value: float, *, said: bool | None, passed: bool
 ) -> None:
     assert SubScore(name="x", value=value, passed=said).passed is passed
+    assert SubScore(name="x", value=0.9, gate=True, passed=True).passed is False
 
 
 def test_info_is_another_name_for_metadata() -> None:
