@@ -181,14 +181,13 @@ def test_recordings_that_are_not_there_are_bad_input(tmp_path: Path, block: str,
 
 
 @pytest.mark.sandbox
-def test_a_case_that_cannot_begin_has_no_verdict(tmp_path: Path) -> None:
+def test_a_case_that_cannot_begin_and_a_floor_that_cannot_be_graded_have_no_verdict(
+    tmp_path: Path,
+) -> None:
     text = ANSWER + "    setup: {run: ['exit 3']}\n"
-    proof = prove(write(tmp_path, text, {"recordings/fix/answer.txt": "42"}))
+    proof = prove(write(tmp_path / "begin", text, {"recordings/fix/answer.txt": "42"}))
     assert (proof.code, failed(proof)) == (3, ["begin"])
     assert "exit 3" in checks(proof)["begin"].said
-
-
-def test_a_floor_that_cannot_be_graded_has_no_verdict(tmp_path: Path) -> None:
     own = """
         from assay.graders import Grader
 
@@ -201,7 +200,7 @@ def test_a_floor_that_cannot_be_graded_has_no_verdict(tmp_path: Path) -> None:
     """
     text = ANSWER + "      - {type: 'python:./own.py:Fragile', weight: 0.0}\n"
     files = {"own.py": own, "recordings/fix/answer.txt": "42"}
-    proof = prove(write(tmp_path, text, files))
+    proof = prove(write(tmp_path / "floor", text, files))
     assert proof.code == 3
     broken = checks(proof)["floor no-op"]
     assert broken.verdict == "error"
