@@ -99,15 +99,3 @@ def test_recorded_results_that_differ_are_listed_and_fail(tmp_path: Path) -> Non
     assert done.returncode == 1
     said = "Match: row row-7: recorded 1 (passed), replayed 0 (failed)"
     assert said in " ".join(done.stdout.split())
-
-
-def test_bad_input_names_the_place(tmp_path: Path) -> None:
-    (tmp_path / "x.json").write_text('{"data": [{"foo": 1}]}')
-    done = assay("import", "openai", "x.json", cwd=tmp_path)
-    assert done.returncode == 2
-    assert "x.json: data[0]: this is neither a grader nor an eval" in done.stderr
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full" / "mine").touch()
-    done = assay("import", "openai", JOB, "--out", "full", cwd=tmp_path)
-    assert done.returncode == 2
-    assert "already there" in done.stderr

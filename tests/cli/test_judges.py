@@ -242,12 +242,3 @@ def test_judges_are_tried_without_a_key_by_the_model_fake(
     assert "the model fake looks for words" in " ".join(done.stderr.split())
     (cell,) = cells(assay("report", "--json", cwd=tmp_path))
     assert cell["flags"] == ["fake_judge"]
-
-
-@pytest.mark.parametrize("words", ["   ", "x" * 100_001], ids=["blank", "endless"])
-def test_attack_a_rubric_of_no_words_scores_nothing(tmp_path: Path, words: str) -> None:
-    (tmp_path / "rows.jsonl").write_text('{"answer": "Paris", "question": "Capital?"}', "utf-8")
-    graders = [{"type": "model_judge", "words": words, "model": "fake"}]
-    (tmp_path / "g.yaml").write_text(json.dumps(graders), "utf-8")
-    done = assay("grade", "rows.jsonl", "g.yaml", cwd=tmp_path)
-    assert (done.returncode, "[0].words: words: is" in done.stderr) == (2, True)

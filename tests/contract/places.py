@@ -448,6 +448,8 @@ grade rows.jsonl grade.py --isolation 1
 grade rows.jsonl grade.py --out rows.jsonl
 grade rows.jsonl plain.py
 grade rows.jsonl blank.yaml
+grade rows.jsonl endless.yaml
+import openai rows.jsonl
 run --resume latest
 runs promote latest 1 --name x
 """
@@ -555,6 +557,7 @@ PLACES: dict[str, Place] = {
             "option.yaml": "- {type: numeric_match, pik: last}\n",
             "gates.yaml": "- {type: contains, substring: a, gate: true}\n",
             "blank.yaml": "- {type: model_judge, words: '   ', model: fake}\n",
+            "endless.yaml": f"- {{type: model_judge, words: {'x' * 100_001}, model: fake}}\n",
             "grade.py": _GOOD,
             "plain.py": "def grade(thread):\n    return 1\n",
             "cut.jsonl": f"{_GIVEN}{{\n",
