@@ -140,7 +140,9 @@ async def test_what_was_changed_is_noted_by_project_in_pages(desk: Desk) -> None
         desk.database.change("UPDATE change SET who = 'nobody'")
 
 
-async def test_keys_are_managed_by_admins_of_their_project(tmp_path: Path) -> None:
+async def test_keys_are_managed_by_admins_of_their_project_and_limits_by_those_of_all(
+    tmp_path: Path,
+) -> None:
     with Database.open(tmp_path) as database:
         desk = Desk(database, "", LOCAL, Permissions())
         everywhere = await ask(site.create_key, desk, "all", "admin", "*")
@@ -154,6 +156,8 @@ async def test_keys_are_managed_by_admins_of_their_project(tmp_path: Path) -> No
         own = Desk(database, "", Identity("1", "own", "admin", "default"), Permissions())
         with pytest.raises(ForbiddenError):
             await ask(site.create_key, own, "n", "admin", "*")
+        with pytest.raises(ForbiddenError, match="all projects"):
+            await ask(site.limit_project, replace(own, project="default"), requests_per_minute=9)
         with pytest.raises(NotFoundError):
             await ask(site.revoke_key, own, everywhere.id)
         assert (await ask(site.list_keys, own)).items == []
