@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.errors import ConflictError, InputError, NotFoundError, StoreError
+from assay.errors import ConflictError, NotFoundError, StoreError
 from assay.registry.policy import ForbiddenError, Permissions
 from assay.scoring.json_safe import Json
 from assay.service import graders, scores, site
@@ -30,24 +30,16 @@ async def _made(desk: Desk, key: str = "exact") -> None:
     await ask(graders.create_grader, desk, key, "declared", EXACT)
 
 
-async def test_what_was_deleted_grades_no_more_by_any_number(desk: Desk) -> None:
+async def test_scores_are_recorded_unless_they_are_not_to_be_and_what_was_deleted_grades_no_more(
+    desk: Desk,
+) -> None:
     await _made(desk)
+    await ask(graders.grade, desk, "exact", ROWS, record=False)
+    assert (await ask(scores.list_scores, desk)).items == []
     await ask(graders.delete_grader, desk, "exact")
     for number in (None, 1):
         with pytest.raises(NotFoundError):
             await ask(graders.grade, desk, "exact", ROWS, number)
-
-
-async def test_scores_are_recorded_unless_they_are_not_to_be(desk: Desk) -> None:
-    await _made(desk)
-    await ask(graders.grade, desk, "exact", ROWS, record=False)
-    assert (await ask(scores.list_scores, desk)).items == []
-
-
-async def test_a_word_of_the_addresses_is_no_key(desk: Desk) -> None:
-    for key in ("export", "import", "validate"):
-        with pytest.raises(InputError, match="meaning in addresses"):
-            await _made(desk, key)
 
 
 ADDRESS = "http://169.254.169.254/v1#m"
