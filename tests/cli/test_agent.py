@@ -11,7 +11,6 @@ from textwrap import dedent
 import pytest
 
 from assay.agents import ModelAgent
-from assay.conversation.turns import Conversation
 from assay.scoring.json_safe import Json
 from assay.store.runs import Store
 from assay.tasks import Taskset
@@ -120,40 +119,6 @@ def test_limits_of_a_case_end_the_work_and_it_is_graded(tmp_path: Path) -> None:
     (after,) = cells(assay("regrade", "latest", "--json", cwd=tmp_path))
     odd = ["the limit of 1 model calls is reached"]
     assert (before["flags"], after["flags"]) == (odd, odd), "also when it is graded again"
-
-
-def test_the_turns_and_the_user_of_a_case_are_played(tmp_path: Path) -> None:
-    case = _CASE.replace(
-        "{prompt: Write hello into a.txt.}",
-        '{prompt: Write hello., turns: ["Into a.txt."], user: {persona: You say thanks.}}',
-    )
-    write_case(tmp_path, case)
-
-    def answer(asked: Conversation) -> object:
-        if "You say thanks." in asked.system:
-            is_done = len(asked.turns) > 6
-            return {"is_satisfied": is_done, "message": "" if is_done else "Thanks."}
-        return {
-            "Write hello.": "Into which file?",
-            "Into a.txt.": _WRITE,
-            "Thanks.": "You are welcome.",
-        }.get(asked.turns[-1].text, "Done.")
-
-    with FakeModel(answer) as fake:
-        done = assay("run", "evals", "--model", fake.model, "--json", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "note:" not in done.stderr
-    assert "1 user's turn" in done.stderr or "2 user's turns" in done.stderr
-    run = _run(tmp_path)
-    users = [step for step in run.trace.work if step.source == "user"]
-    assert [step.messages[0] for step in users] == [
-        {"role": "user", "content": "Into a.txt."},
-        {"role": "user", "content": "Thanks."},
-    ]
-    assert run.trace.content == "You are welcome."
-    shown = assay("report", "latest", "--case", "hello", cwd=tmp_path).stdout
-    assert shown.count("told by the user") == 2
-    assert "Into a.txt." in shown
 
 
 def test_a_harness_that_takes_no_turns_says_so_and_a_command_is_refused(tmp_path: Path) -> None:

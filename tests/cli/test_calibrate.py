@@ -207,6 +207,12 @@ def test_a_card_stands_beside_every_score_of_the_grader_that_it_measured(
     assert "STALE, measured before a change: substring yes → no" in _graded(calibrate)
     Path("graders.yaml").write_text(_GRADERS, "utf-8")
     assert "STALE" not in _graded(calibrate)
+    source = "async def grade(thread):\n    return float('yes' in (thread.completion() or ''))\n"
+    Path("says.py").write_text(source, "utf-8")
+    calibrate.json("says.py", "labels.jsonl")
+    shown = _graded(calibrate, by="says.py")
+    assert "Calibrated says.py: agreement with people: kappa 0.80 [" in shown
+    assert "STALE" not in shown
 
 
 def test_the_card_beside_a_run_measured_the_mark_that_the_run_passes_by(calibrate: Command) -> None:
@@ -222,17 +228,6 @@ def test_the_card_beside_a_run_measured_the_mark_that_the_run_passes_by(calibrat
     assert "agreement with people: kappa 1.00 [" in shown
     assert "], yes from 1 up, n=12" in shown
     assert "✓ 4 passed ✗ 8 failed" in shown
-
-
-def test_a_card_of_a_functions_file_stands_beside_its_scores(calibrate: Command) -> None:
-    Path("says.py").write_text(
-        "from assay import StringThread\n\n\nasync def grade(thread: StringThread) -> float:\n"
-        "    return float('yes' in (thread.completion() or ''))\n"
-    )
-    calibrate.json("says.py", "labels.jsonl")
-    shown = _graded(calibrate, by="says.py")
-    assert "Calibrated says.py: agreement with people: kappa 0.80 [" in shown
-    assert "STALE" not in shown
 
 
 _JUDGE = "- {{type: llm_judge, name: judge, model: '{model}', criteria: [The answer says yes.]}}\n"

@@ -128,35 +128,6 @@ def test_a_table_labels_and_a_threshold_go_with_a_function_too(tmp_path: Path) -
     assert graded(tmp_path, "--threshold", "1")[0] == 1
 
 
-def test_errors_and_flags_are_told_apart(tmp_path: Path) -> None:
-    function = HEAD + (
-        "    word = thread.completion()\n    print('saw', word)\n"
-        "    if word == 'boom': raise ValueError('bad')\n"
-        "    if word == 'die': import os; os._exit(1)\n"
-        "    return 'x' if word == 'text' else 0.5\n"
-    )
-    rows: list[dict[str, Json]] = [
-        {"id": word, "answer": word} for word in ("ok", "boom", "die", "text")
-    ]
-    write(tmp_path, [*rows, {"id": "null", "answer": None}], function)
-    code, found, rest = graded(tmp_path)
-    assert code == 3
-    assert [(r["status"], r["reward"], r["flags"]) for r in found] == [
-        ("graded", 0.5, []),
-        ("error", None, []),
-        ("graded", 0.0, ["crashed"]),
-        ("error", None, []),
-        ("error", None, []),
-    ]
-    assert "ValueError: bad" in str(found[1]["error"])
-    assert evidence(found[1])["output"] == "saw boom\n"
-    outcomes = [evidence(cell)["_outcome"] for cell in found[2:4]]
-    assert outcomes == ["crash", "bad_return"]
-    assert "null" in str(found[4]["error"])
-    reward = numbers_of(rest)["reward"]
-    assert reward["mean"] == 0.25
-
-
 def test_an_invalid_function_is_refused_with_its_checks(tmp_path: Path) -> None:
     """For people: tests/contract."""
     write(tmp_path, [message("4", "4")], "def grade(thread):\n    return 1\n")

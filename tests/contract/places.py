@@ -142,6 +142,7 @@ regrade latest --only sloved
 regrade latest none.yaml
 report latest --by ""
 compare latest --by ""
+run evals --harness echo --by topc
 runs promote latest c1 --name x
 runs promote latest c --name x
 runs promote latest c1 --trial 9 --name x
@@ -441,6 +442,7 @@ grade rows.jsonl graders.yaml --out p.csv
 grade rows.jsonl graders.yaml --out p.parquet
 grade rows.jsonl graders.yaml --out p
 grade rows.jsonl graders.yaml --by topc
+report latest --by topc
 grade rows.jsonl graders.yaml --by ""
 grade rows.jsonl graders.yaml --by expected --out x/
 grade rows.jsonl grade.py --range 1
@@ -463,13 +465,13 @@ def _odd_files(root: Path) -> None:
     (root / "table.csv.gz").write_bytes(gzip.compress(b"id,response,target\na,42,42\nc\n"))
 
 
-_GIVEN = '{"answer": "1", "expected": 1}\n'
+_GIVEN = '{"answer": "1", "expected": 1, "topic": "x"}\n'
 PLACES: dict[str, Place] = {
     "nothing": Place(_NOTHING, {}),
     "suite": Place(
         _SUITE,
         {
-            "evals/c1/case.yaml": _case("c1"),
+            "evals/c1/case.yaml": _case("c1", "metadata: {topic: x}\n"),
             **{
                 f"evals/c1/recordings/{one}/answer.txt": "hi"
                 for one in ("bad", "group/inner", "reference")

@@ -18,7 +18,6 @@ from assay.scoring.json_safe import Json
 from assay.store import Database
 from assay.testing import Asked, FakeJudge
 from assay.types.submission import Submission
-from tests.client_modes import MODES, client_of
 from tests.command_line import Command, numbers_of
 from tests.each import each
 from tests.grader_definitions import StoredGraders, changed, definition
@@ -46,38 +45,6 @@ def knows(asked: Asked) -> Json:
 def fake() -> Generator[FakeJudge]:
     with FakeJudge(knows) as made:
         yield made
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_a_binary_judge_grades_through_the_client(
-    mode: str, fake: FakeJudge, tmp_path: Path
-) -> None:
-    example: dict[str, Json] = {"input": "q", "output": "Rome", "pass": False, "reasoning": "no"}
-    with client_of(mode, str(tmp_path / "store"), internal=True) as client:
-        made = client.graders.create.binary_judge(
-            key="capital",
-            criteria=CRITERIA,
-            judge_model=fake.model,
-            feedback_key="geography",
-            examples=[example],
-            system_template="Judge {{subject}}.",
-            user_template="{{#each examples}}{{label}}: {{completion}}{{/each}}{{completion}}",
-            template_variables={"subject": "geography"},
-            allow_na=True,
-        )
-        graded = client.graders.grade("capital", ROWS)
-    assert (made.feedback_key, made.latest.kind) == ("geography", "binary_judge")
-    assert [(one.id, one.status, one.score) for one in graded] == [
-        ("right", "scored", 1.0),
-        ("wrong", "scored", 0.0),
-        ("empty", "scored", 0.0),
-        ("na", "skipped", None),
-    ]
-    assert graded[0].reason == "so: It is Paris."
-    assert {one.grader for one in graded} == {"capital@1"}
-    assert {one.digest for one in graded} == {made.latest.digest}
-    assert fake.count == 3
-    assert all("Judge geography." in asked.system for asked in fake.requests)
 
 
 URL = "http://127.0.0.1:9/v1#m"
