@@ -17,7 +17,7 @@ THEMES: dict[str, tuple[str, str]] = {}
 
 THEMES["values"] = (
     """
-import collections, datetime, decimal, fractions, pathlib, uuid
+import collections
 
 def same(value): return value
 def wrap(value): return {"inner": [value, (value,)]}
@@ -26,20 +26,11 @@ def groups():
     found = collections.defaultdict(list)
     found["a"].append(1)
     return found
-def surrogate(): return chr(0xdc80) + "x"
-def big(n): return 7 ** n
-def nan(): return float("nan")
-def zero(): return -0.0
 def deep(n):
     found = []
     for _ in range(n): found = [found]
     return found
 def view(): return memoryview(b"abc")
-def cyclic():
-    found = [1]
-    found.append(found)
-    return len(found)
-def types(): return [int, dict, ValueError]
 def sort(items): items.sort()
 def keys(): return {"b": 1, "a": 2}.keys()
 def lazy(): return map(str, [1, 2])
@@ -57,7 +48,8 @@ VALUES = [
     datetime.datetime(2024, 1, 2, 3, 4, 5, 6), datetime.time(1, 2, 3), datetime.timedelta(1, 2, 3),
     datetime.datetime(2024, 1, 2, tzinfo=datetime.timezone.utc), datetime.timezone.utc,
     uuid.UUID(int=5), pathlib.Path("a/b"), collections.deque([1, 2]), collections.Counter("aab"),
-    collections.OrderedDict(b=1, a=2), [None, True, 1.0],
+    collections.OrderedDict(b=1, a=2), [None, True, 1.0], [int, dict, ValueError],
+    "\\ud800", 7 ** 9000, -(2 ** 40000), slice("a", None, "b"),
 ]
 
 @pytest.mark.parametrize("value", VALUES, ids=[str(n) for n in range(len(VALUES))])
@@ -67,34 +59,24 @@ def test_same(value):
     assert found == value
     assert kit.wrap(value) == {"inner": [value, (value,)]}
 
+def test_what_equality_does_not_tell():
+    assert math.isnan(kit.same(math.nan)) and math.copysign(1, kit.same(-0.0)) == -1
+    zone = datetime.timezone(datetime.timedelta(hours=2))
+    when = kit.same(datetime.datetime(2024, 1, 1, fold=1, tzinfo=zone))
+    assert when.fold == 1 and when.utcoffset() == datetime.timedelta(hours=2)
 def test_wrong_value_fails(): assert kit.same(1) == 2
-def test_bool_is_no_int(): assert kit.same(True) is True and kit.same(1) is not True
 def test_collections():
     ordered, counter, queue = kit.made()
     assert ordered == {"a": 1} and counter["a"] == 2 and list(queue) == [1]
     assert counter.most_common(1) == [("a", 2)]
 def test_defaultdict(): assert kit.groups() == {"a": [1]} and kit.groups()["a"] == [1]
-def test_surrogate(): assert kit.surrogate() == chr(0xdc80) + "x" and kit.same(chr(0xd800)) == chr(0xd800)
-def test_big(): assert kit.big(9000) == 7 ** 9000 and kit.same(-(2 ** 40000)) == -(2 ** 40000)
-def test_nan(): assert math.isnan(kit.nan()) and math.isnan(kit.same(math.nan))
-def test_zero(): assert math.copysign(1, kit.zero()) == -1
 def test_deep():
     found = kit.deep(40)
     for _ in range(40): (found,) = found
     assert found == []
 def test_view(): assert kit.view() == b"abc"
-def test_cyclic(): assert kit.cyclic() == 2
-def test_types(): assert kit.types() == [int, dict, ValueError]
 def test_keys(): assert list(kit.keys()) == ["b", "a"] and sorted(kit.keys()) == ["a", "b"]
 def test_lazy(): assert list(kit.lazy()) == ["1", "2"]
-def test_lists(): assert kit.same([1, 2]) + [3] == [1, 2, 3]
-def test_slice_of_texts(): assert kit.same(slice("a", None, "b")) == slice("a", None, "b")
-def test_fold():
-    when = datetime.datetime(2024, 1, 1, fold=1)
-    assert kit.same(when).fold == 1
-def test_zone():
-    zone = datetime.timezone(datetime.timedelta(hours=2))
-    assert kit.same(datetime.datetime(2024, 1, 1, tzinfo=zone)).utcoffset() == datetime.timedelta(hours=2)
 """,
 )
 
@@ -106,7 +88,6 @@ def shape(a): return a.shape
 def make(): return np.arange(6, dtype="float32").reshape(2, 3)
 def total(a): return a.sum()
 def mask(a): return a[a > 1]
-def empty(): return np.array([])
 def names(): return np.array(["a", "bc"])
 """,
     """
@@ -114,14 +95,12 @@ np = __import__("pytest").importorskip("numpy")
 import kit
 def test_double(): np.testing.assert_array_equal(kit.double(np.array([1, 2])), [2, 4])
 def test_double_fails(): np.testing.assert_array_equal(kit.double(np.array([1, 2])), [2, 5])
-def test_allclose(): assert np.allclose(kit.make(), [[0, 1, 2], [3, 4, 5]])
 def test_dtype(): assert kit.make().dtype == np.float32 and kit.make().shape == (2, 3)
 def test_all(): assert (kit.make() == np.arange(6).reshape(2, 3)).all()
 def test_total(): assert kit.total(np.ones(3)) == 3 and float(kit.total(np.ones(3))) == 3.0
 def test_mask(): assert kit.mask(np.array([1, 2, 3])).tolist() == [2, 3]
 def test_names(): assert list(kit.names()) == ["a", "bc"]
-def test_empty(): assert kit.empty().size == 0 and kit.empty().shape == (0,) and len(kit.empty()) == 0
-def test_empty_equal(): np.testing.assert_array_equal(kit.empty(), np.array([]))
+def test_empty(): assert kit.shape(np.array([])) == (0,) and len(kit.double(np.array([]))) == 0
 def test_shape(): assert kit.shape(np.zeros((2, 0, 3))) == (2, 0, 3)
 """,
 )
@@ -180,14 +159,11 @@ def test_change():
     point.x = 9
     assert point.x == 9 and point == Point(9) and point.length() == 9
 def test_replace(): assert dataclasses.replace(Point(1, 2), y=5) == Point(1, 5)
-def test_is_dataclass(): assert dataclasses.is_dataclass(Point)
 def test_frozen():
     with pytest.raises(dataclasses.FrozenInstanceError): Version(1).major = 2
-def test_order(): assert sorted([Version(2), Version(1, 5)]) == [Version(1, 5), Version(2)]
 def test_less(): assert Version(1) < Version(2) and max(Version(1), Version(3)).major == 3
 def test_hash(): assert len({Version(1), Version(1), Version(2)}) == 2
 def test_tree(): assert kit.tree() == Tree(1, [Tree(2), Tree(3)])
-def test_tree_fails(): assert kit.tree() == Tree(1, [Tree(2), Tree(4)])
 def test_namedtuple():
     pair = kit.pair()
     assert pair == (1, "r") and pair.left == 1 and isinstance(pair, tuple)
@@ -235,7 +211,6 @@ from kit import New, Thing
 def test_equal(): assert Thing("a", 1) == Thing("a", 1) and Thing("a") != Thing("b")
 def test_equal_fails(): assert Thing("a") == Thing("b")
 def test_define(): assert New(1, [2]) == New(1, [2]) and New(1).b == []
-def test_repr(): assert repr(Thing("a")) == "Thing(name='a', size=1)"
 """,
 )
 
@@ -257,9 +232,6 @@ def quiet(): raise Quiet()
 def chained():
     try: builtin()
     except ValueError as error: raise KitError("outer") from error
-def context():
-    try: builtin()
-    except ValueError: raise KitError("outer")
 def group(): raise ExceptionGroup("several", [ValueError("a"), KitError("b")])
 def leave(): raise SystemExit(3)
 def leave_plainly():
@@ -301,8 +273,6 @@ import kit
 def test_builtin():
     with pytest.raises(ValueError, match=r"bad \\d") as info: kit.builtin()
     assert info.value.args == ("bad 7",) and type(info.value) is ValueError
-def test_builtin_fails():
-    with pytest.raises(KeyError): kit.builtin()
 def test_own():
     with pytest.raises(kit.KitError, match="own") as info: kit.own()
     assert info.value.code == 5 and str(info.value) == "own" and info.value.describe() == "5: own"
@@ -319,19 +289,10 @@ def test_text():
 def test_chained():
     with pytest.raises(kit.KitError) as info: kit.chained()
     assert isinstance(info.value.__cause__, ValueError)
-def test_context():
-    with pytest.raises(kit.KitError) as info: kit.context()
-    assert isinstance(info.value.__context__, ValueError)
 def test_group():
     with pytest.raises(ExceptionGroup) as info: kit.group()
     assert [str(one) for one in info.value.exceptions] == ["a", "b"]
     assert isinstance(info.value.exceptions[1], kit.KitError)
-def test_group_star():
-    seen = []
-    try: kit.group()
-    except* ValueError as found: seen += found.exceptions
-    except* kit.KitError as found: seen += found.exceptions
-    assert len(seen) == 2
 def test_exit():
     with pytest.raises(SystemExit) as info: kit.leave()
     assert info.value.code == 3
@@ -386,20 +347,16 @@ def test_callback_wrapped():
     def bad(): raise ValueError("deep")
     with pytest.raises(kit.KitError) as info: kit.wrap(bad)
     assert str(info.value.__cause__) == "deep"
-def test_callback_exit():
-    def bad(): raise SystemExit(4)
-    with pytest.raises(SystemExit): kit.call_all(bad)
 def test_callback_assertion_fails():
     def bad(): assert 1 == 2
     kit.swallow(bad)
 def test_pytest_fail_fails(): kit.call_all(lambda: pytest.fail("no"))
-def test_asserts_fails(): kit.asserts()
 """,
 )
 
 THEMES["calls"] = (
     """
-import functools, contextlib, threading
+import functools, threading
 def apply(function, *args, **named): return function(*args, **named)
 def twice(function): return [function(1), function(2)]
 def compose(*functions): return lambda x: functools.reduce(lambda y, f: f(y), functions, x)
@@ -464,8 +421,6 @@ from unittest import mock
 import kit
 from kit import Plain
 def test_apply(): assert kit.apply(lambda a, b=2: a + b, 1) == 3 and kit.apply(max, 1, 5) == 5
-def test_named(): assert kit.apply(lambda **named: named, a=1) == {"a": 1}
-def test_named_behind_a_default(): assert kit.apply(lambda a=1, b=2: (a, b), b=5) == (1, 5)
 def test_named_call(): assert kit.apply(lambda _call=1, _default=2: (_call, _default), _default=3) == (1, 3)
 def test_twice():
     seen = []
@@ -494,10 +449,6 @@ def test_retry():
         if len(seen) < 3: raise OSError
         return "done"
     assert flaky() == "done" and len(seen) == 3
-def test_retry_gives_up():
-    @kit.retry(2)
-    def bad(): raise OSError("still")
-    with pytest.raises(OSError, match="still"): bad()
 def test_bus():
     bus = kit.Bus()
     seen = []
@@ -573,10 +524,6 @@ def test_subclass_init():
             super().__init__(a + b)
             self.b = b
     assert Mine(1, 2).value == 3 and Mine(1, 2).b == 2 and Mine(1, 2).double() == 6
-def test_bound():
-    double = Plain(4).double
-    assert double() == 8
-def test_map(): assert list(map(kit.identity, [1, 2])) == [1, 2]
 def test_spec():
     fake = mock.create_autospec(kit.apply, return_value=3)
     assert fake(len, 1) == 3
@@ -600,9 +547,6 @@ def echo():
         if value is None: return got
         got.append(value)
 def endless(): return itertools.count(3)
-def outer():
-    found = yield from echo()
-    yield ("end", found)
 def breaks():
     yield 1
     raise ValueError("later")
@@ -637,7 +581,6 @@ def cleanup():
 """,
     """
 import itertools
-import contextlib
 import pytest
 import kit
 def test_list(): assert list(kit.count(3)) == [0, 1, 2] and sum(kit.count(4)) == 6
@@ -645,9 +588,6 @@ def test_next():
     it = kit.count(2)
     assert next(it) == 0 and next(it) == 1 and next(it, None) is None
     with pytest.raises(StopIteration): next(it)
-def test_iter():
-    it = kit.count(2)
-    assert iter(it) is it
 def test_islice(): assert list(itertools.islice(kit.endless(), 3)) == [3, 4, 5]
 def test_send():
     it = kit.echo()
@@ -658,18 +598,11 @@ def test_throw():
     it = kit.echo()
     next(it)
     with pytest.raises(KeyError): it.throw(KeyError("x"))
-def test_from():
-    it = kit.outer()
-    next(it); it.send(1)
-    assert it.send(None) == ("end", [1])
 def test_breaks():
     it = kit.breaks()
     assert next(it) == 1
     with pytest.raises(ValueError, match="later"): next(it)
 def test_steps(): assert list(kit.Steps(3)) == [2, 1, 0] and next(kit.Steps(1)) == 0
-def test_unpack():
-    a, *b = kit.count(3)
-    assert a == 0 and b == [1, 2]
 def test_close():
     kit.log.clear()
     it = kit.cleanup()
@@ -697,11 +630,6 @@ def test_suppress_own():
     with kit.quiet(): kit.boom()
 def test_suppress_assertion_fails():
     with kit.Suppress(): assert 1 == 2
-def test_exit_stack():
-    kit.log.clear()
-    with contextlib.ExitStack() as stack:
-        assert stack.enter_context(kit.opened("s")) == "S"
-    assert kit.log == ["+s", "-s"]
 def test_consume():
     def gen():
         yield 1
@@ -734,7 +662,6 @@ class Conn:
 async def session(name):
     yield name.upper()
 async def call(function, *args): return await function(*args)
-async def both(one, two): return await asyncio.gather(one(), two())
 class Pool:
     def __init__(self): self.queue = asyncio.Queue()
     async def put(self, item): await self.queue.put(item)
@@ -760,15 +687,9 @@ from unittest import mock
 import kit
 def test_await(): assert asyncio.run(kit.add(1, 2)) == 3
 def test_await_fails(): assert asyncio.run(kit.add(1, 2)) == 4
-def test_inside():
-    async def main(): return await kit.add(1, 2), await kit.add("a", "b")
-    assert asyncio.run(main()) == (3, "ab")
 def test_gather():
     async def main(): return await asyncio.gather(kit.add(1, 2), kit.add(3, 4))
     assert asyncio.run(main()) == [3, 7]
-def test_task():
-    async def main(): return await asyncio.create_task(kit.add(1, 2))
-    assert asyncio.run(main()) == 3
 def test_error():
     with pytest.raises(ValueError, match="async"): asyncio.run(kit.bad())
 def test_async_for():
@@ -792,13 +713,6 @@ def test_callback():
         await asyncio.sleep(0)
         return x * 2
     assert asyncio.run(kit.call(mine, 4)) == 8
-def test_callbacks():
-    async def one(): return 1
-    async def two(): return 2
-    assert asyncio.run(kit.both(one, two)) == [1, 2]
-def test_callback_error():
-    async def mine(): raise KeyError("mine")
-    with pytest.raises(KeyError): asyncio.run(kit.call(mine))
 def test_async_mock():
     fake = mock.AsyncMock(return_value=6)
     assert asyncio.run(kit.call(fake, 1)) == 6
@@ -828,20 +742,16 @@ def test_coroutine_object():
 
 THEMES["patches"] = (
     """
-import os, random, time, json, datetime, math
-from time import time as now_function
+import os, time
 LIMIT = 3
 TABLE = {"a": 1}
 def now(): return time.time()
-def roll(): return random.randint(1, 6)
 def helper(): return "real"
 def uses_helper(): return helper()
 def limit(): return LIMIT
-def cwd(): return os.getcwd()
 def table(): return TABLE["a"]
 def home(): return os.environ.get("KIT_HOME")
 def wait(): time.sleep(99); return "waited"
-def seeded(): return random.Random(4).random()
 def get(url):
     import urllib.request
     with urllib.request.urlopen(url) as answer: return answer.read()
@@ -852,36 +762,23 @@ class Client:
     def run(self): return self.fetch() + str(self.timeout)
 """,
     """
-import os, random, time
+import os, time
 from unittest import mock
 import pytest
 import kit
 def test_time(monkeypatch):
     monkeypatch.setattr(time, "time", lambda: 5.0)
     assert kit.now() == 5.0
-def test_random(monkeypatch):
-    monkeypatch.setattr(random, "randint", lambda a, b: b)
-    assert kit.roll() == 6
-def test_seed():
-    random.seed(4)
-    mine = random.Random(4).random()
-    assert kit.seeded() == mine
 def test_own(monkeypatch):
     monkeypatch.setattr(kit, "helper", lambda: "fake")
     assert kit.uses_helper() == "fake" and kit.helper() == "fake"
 def test_own_is_back(): assert kit.uses_helper() == "real"
-def test_by_name(monkeypatch):
-    monkeypatch.setattr("kit.helper", lambda: "named")
-    assert kit.uses_helper() == "named"
 def test_constant(monkeypatch):
     monkeypatch.setattr(kit, "LIMIT", 10)
     assert kit.limit() == 10 and kit.LIMIT == 10
 def test_through(monkeypatch):
     monkeypatch.setattr("kit.time.time", lambda: 7.0)
     assert kit.now() == 7.0
-def test_through_module(monkeypatch):
-    monkeypatch.setattr(kit.os, "getcwd", lambda: "/x")
-    assert kit.cwd() == "/x"
 def test_dict(monkeypatch):
     monkeypatch.setitem(kit.TABLE, "a", 9)
     assert kit.table() == 9
@@ -900,15 +797,9 @@ def test_mock_object():
     with mock.patch.object(kit.Client, "fetch", return_value="fake"):
         assert kit.Client().run() == "fake5"
     assert kit.Client().run() == "real5"
-def test_mock_dict():
-    with mock.patch.dict(kit.TABLE, {"a": 4}): assert kit.table() == 4
-    assert kit.table() == 1
 def test_mock_environ():
     with mock.patch.dict(os.environ, {"KIT_HOME": "/h"}): assert kit.home() == "/h"
     assert kit.home() is None
-def test_setenv(monkeypatch):
-    monkeypatch.setenv("KIT_HOME", "/m")
-    assert kit.home() == "/m"
 def test_delenv(monkeypatch):
     monkeypatch.delenv("KIT_HOME", raising=False)
     assert kit.home() is None
@@ -970,9 +861,6 @@ if __name__ == "__main__":
 import logging, os, subprocess, sys, warnings, runpy, contextlib, io
 import pytest
 import kit
-def test_capsys(capsys):
-    kit.say("hello")
-    assert capsys.readouterr().out == "hello\\n"
 def test_order(capsys):
     print("a"); kit.say("b"); print("c")
     assert capsys.readouterr().out == "a\\nb\\nc\\n"
@@ -1001,9 +889,6 @@ def test_warns_own():
     with pytest.warns(kit.KitWarning): kit.warn_own()
 def test_warns_fails():
     with pytest.warns(DeprecationWarning): kit.say("nothing")
-def test_recorded(recwarn):
-    kit.warn("r")
-    assert recwarn.pop(DeprecationWarning).message.args == ("r",)
 def test_catch():
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
@@ -1042,7 +927,6 @@ def test_stdin(monkeypatch):
 
 THEMES["state"] = (
     """
-import copy, pickle
 REGISTRY = {}
 ITEMS = [1]
 SEEN = set()
@@ -1072,7 +956,7 @@ class Money(int):
     pass
 """,
     """
-import copy, pickle, importlib
+import copy, importlib
 import pytest
 import kit
 def test_dict():
@@ -1094,10 +978,6 @@ def test_list():
 def test_set():
     kit.SEEN.add(1)
     assert kit.SEEN == {1} and 1 in kit.SEEN
-def test_count():
-    before = kit.COUNT
-    kit.bump()
-    assert kit.COUNT == before + 1
 def test_set_global():
     kit.COUNT = 40
     assert kit.bump() == 41
@@ -1142,9 +1022,6 @@ def test_str_subclass():
     name = kit.Name("ab")
     assert name == "ab" and name.shout() == "AB!" and name + "c" == "abc" and isinstance(name, str) and name.upper() == "AB"
 def test_int_subclass(): assert kit.Money(3) == 3 and kit.Money(3) + 1 == 4 and kit.Money(2) < 3
-def test_same():
-    box = kit.Box()
-    assert box is box and [box][0] is box
 """,
 )
 
@@ -1172,7 +1049,6 @@ def test_data(): assert kit.data() == "data here"
 def test_import_inside():
     from kit.sub.other import Other
     assert Other().x == 1
-def test_lazy(): assert kit.lazily() == 1
 """,
 )
 
@@ -1180,8 +1056,7 @@ PACKAGE = {
     "__init__.py": '"""A package."""\n__version__ = "1.2"\n__all__ = ["public", "data", "sum"]\n'
     "import pathlib, sys\ndef public(): return 'public'\ndef _private(): return 'p'\n"
     "def data(): return (pathlib.Path(__file__).parent / 'data.txt').read_text()\n"
-    "def sum(items): return 'own'\ndef is_kit(module): return module is sys.modules[__name__]\n"
-    "def lazily():\n    from .sub.other import Other\n    return Other().x\n",
+    "def sum(items): return 'own'\ndef is_kit(module): return module is sys.modules[__name__]\n",
     "data.txt": "data here",
     "sub/__init__.py": "",
     "sub/deep.py": "from .. import public\ndef value(): return 5\ndef up(): return public()\n",
@@ -1224,20 +1099,17 @@ def test_params(side): assert side.area() in (1, 4)
 def test_from_conftest(helper): assert helper(kit.Square(2)) == 4
 class TestSquare:
     def setup_method(self): self.square = kit.Square(4)
-    def test_area(self): assert self.square.area() == 16
-    @pytest.mark.parametrize("side, area", [(1, 1), (2, 4)])
-    def test_areas(self, side, area): assert kit.Square(side).area() == area
+    @pytest.mark.parametrize("side, area", [(1, 16), (2, 64)])
+    def test_areas(self, side, area): assert kit.Square(side * self.square.side).area() == area
 class TestUnit(unittest.TestCase):
     @classmethod
     def setUpClass(cls): cls.square = kit.Square(2)
-    def test_area(self): self.assertEqual(self.square.area(), 4)
     def test_area_fails(self): self.assertEqual(self.square.area(), 5)
     def test_raises(self):
         with self.assertRaises(NotImplementedError): kit.Base().area()
     def test_sub(self):
         for side in (1, 2):
             with self.subTest(side=side): self.assertEqual(kit.Square(side).area(), side * side)
-    def test_instance(self): self.assertIsInstance(self.square, kit.Base)
 class Double(kit.Base):
     kind = "double"
     def area(self): return 2
@@ -1280,13 +1152,10 @@ def test_wrong_fails(n): assert kit.wrong(n) == n
 
 THEMES["dies"] = (
     """
-import os, signal, sys, threading
+import os, signal
 def fine(): return 1
 def leave(): os._exit(0)
 def kill(): os.kill(os.getpid(), signal.SIGKILL)
-def crash():
-    import ctypes
-    ctypes.string_at(0)
 def close():
     os.closerange(3, 200)
     return 1
@@ -1300,8 +1169,6 @@ def test_kill_fails():
     try: kit.kill()
     except BaseException: pass
 def test_c(): assert kit.fine() == 1
-def test_crash_fails(): kit.crash()
-def test_d(): assert kit.fine() == 1
 def test_closed_fails(): kit.close()
 def test_e(): assert kit.fine() == 1
 def test_without(): assert 1 + 1 == 2
