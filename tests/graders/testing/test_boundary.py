@@ -9,7 +9,7 @@ import re
 import pytest
 
 from tests.boundary_runs import grade, outcomes
-from tests.graders.testing.honest_work import GROUPS, THEMES, files_of, unexpected
+from tests.graders.testing.honest_work import GROUPS, files_of, unexpected
 
 pytestmark = pytest.mark.slow
 
@@ -21,10 +21,6 @@ def test_honest_work_is_judged_as_it_would_be_in_one_process(group: tuple[str, .
     assert {name.partition("::")[0] for name in found} == {f"test_{theme}.py" for theme in group}
     wrong = unexpected({name: said for name, (said, _) in found.items()})
     assert {name: found[name] for name in wrong} == {}
-
-
-def test_every_theme_is_in_a_group_that_is_run() -> None:
-    assert sorted(theme for group in GROUPS for theme in group) == sorted(THEMES)
 
 
 def test_neither_side_loads_what_this_work_does_not_need() -> None:
@@ -181,11 +177,6 @@ TWINS: dict[str, tuple[str, str, str]] = {
         "    def __next__(self):\n        self.i += 1\n        if self.i < self.n: return self.i ** 2\n"
         "        raise StopIteration\ndef squares(n): return Squares(n)\n",
         "import kit\ndef test_all(): assert list(kit.squares(4)) == [0, 1, 4, 9]\n",
-    ),
-    "a factory of one's own": (
-        "from collections import defaultdict\ndef groups(): return defaultdict(list)\n",
-        "from collections import defaultdict\ndef groups(): return defaultdict(lambda: [])\n",
-        "import kit\ndef test_new(): assert kit.groups()['a'] == []\n",
     ),
     "a factory that counts": (
         "class Ids:\n    def __init__(self): self.ids = {}\n"
