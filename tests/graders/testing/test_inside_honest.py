@@ -39,106 +39,27 @@ class TestThree(Checks):
 def test_decorated(): assert True
 """,
     ),
-    "deep sizes": (
-        """
-import gc, sys, types
-def deep(value):
-    seen, pending, size = set(), [value], 0
-    while pending:
-        pending = [one for one in pending if id(one) not in seen
-                   and not isinstance(one, (type, types.ModuleType, types.FunctionType))]
-        seen.update(map(id, pending))
-        size += sum(map(sys.getsizeof, pending))
-        pending = gc.get_referents(*pending)
-    return size
-class Node:
-    def __init__(self, *parts): self.parts = parts
-""",
-        """
-from solution import Node, deep
-def test_sizes():
-    assert deep(Node(Node(), Node([1, 2], {"a": "b"}))) > deep(Node())
-""",
-    ),
-    "cycles and weak references": (
-        """
-import gc, weakref
-class Node:
-    def __init__(self): self.me = self
-def collected():
-    node = Node(); link = weakref.ref(node); del node
-    gc.collect()
-    return link() is None, len(gc.get_objects()) > 0, gc.get_referrers(Node()) is not None
-""",
-        """
-from solution import collected
-def test_all():
-    assert collected() == (True, True, True)
-""",
-    ),
     "who calls": (
         """
-import inspect, logging, sys, warnings, functools, collections, dataclasses
+import inspect, logging, sys, warnings
 def caller(): return sys._getframe(1).f_code.co_name
 def stack(): return inspect.stack()[1].function
 def log():
     logging.getLogger("x").warning("said")
     warnings.warn("old", DeprecationWarning, stacklevel=2)
-def deprecated(function):
-    @functools.wraps(function)
-    def wrapper(*args):
-        warnings.warn(f"{function.__code__.co_name} from {caller()}", DeprecationWarning)
-        return function(*args)
-    return wrapper
-@deprecated
-def old(n): return n + 1
-Pair = collections.namedtuple("Pair", "a b")
-@dataclasses.dataclass(order=True)
-class Point:
-    x: int
-    y: int = 0
 """,
         """
 import pytest
-from solution import Pair, Point, caller, log, old, stack
+from solution import caller, log, stack
 def test_callers(caplog):
     assert caller() == "test_callers" and stack() == "test_callers"
     with pytest.warns(DeprecationWarning):
         log()
     assert "said" in caplog.text
-    with pytest.warns(DeprecationWarning):
-        assert old(1) == 2
-    assert Pair(1, 2) == (1, 2) and Point(1) < Point(2) and Point(3) == Point(3, 0)
 """,
     ),
-    "code from templates": (
+    "doctests": (
         """
-import types
-def make(name, body):
-    space = {}
-    exec(compile(f"def {name}(x):\\n    return {body}\\n", "<template>", "exec"), space)
-    made = space[name]
-    return types.FunctionType(made.__code__, space, name)
-def arity(function): return function.__code__.co_argcount
-""",
-        """
-from solution import arity, make
-def test_made():
-    assert make("double", "x * 2")(21) == 42
-    assert arity(lambda a, b: a) == 2
-    def inner(a): return a
-    assert arity(inner) == 1
-""",
-    ),
-    "doctests and decorated tests": (
-        """
-import functools
-def twice(function):
-    @functools.wraps(function)
-    def wrapper(*args, **kwargs):
-        function(*args, **kwargs)
-        return function(*args, **kwargs)
-    return wrapper
 def add(a, b):
     '''
     >>> add(1, 2)
@@ -149,18 +70,8 @@ def add(a, b):
         """
 import doctest
 import solution
-from solution import twice
-ran = []
 def test_doctest():
     assert doctest.testmod(solution).failed == 0
-@twice
-def test_twice():
-    ran.append(1)
-    assert solution.add(40, 2) == 42
-def test_calls_others():
-    test_ran()
-def test_ran():
-    assert len(ran) in (0, 2)
 """,
     ),
     "a tool that fakes functions for a while": (
@@ -246,20 +157,6 @@ class T(TestCase):
 @pytest.mark.parametrize(("solution", "tests"), HONEST.values(), ids=HONEST.keys())
 def test_honest_use_of_the_same_means_is_no_sign(run: Runner, solution: str, tests: str) -> None:
     heard = run({"solution.py": solution}, {"test_hidden.py": tests}, "-q")
-    assert _is_believed(heard), (heard.tampering, heard.output)
-
-
-def test_an_import_of_a_package_that_is_not_compiled_was_tampering(run: Runner) -> None:
-    library = run.place / "venv" / "site-packages" / "library"
-    library.mkdir(parents=True)
-    (library / "__init__.py").write_text("from library.parts import one\n")
-    (library / "parts.py").write_text("one = eval(compile('1', 'parts', 'eval'))\n")
-    heard = run(
-        {"solution.py": "from library import one\n"},
-        {"test_hidden.py": "import solution\ndef test_one(): assert solution.one == 1\n"},
-        "-q",
-        env={"ASSAY_PYTHONPATH": str(library.parent)},
-    )
     assert _is_believed(heard), (heard.tampering, heard.output)
 
 
