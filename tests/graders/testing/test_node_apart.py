@@ -31,11 +31,11 @@ const { test } = require('node:test');
 const assert = require('node:assert');
 """
 
-SCENES = {scene.agents[-1].name: scene for scene in scenes("node_apart")}
-"""By the name of the one agent beside the reference."""
-LIES = [name for name, scene in SCENES.items() if scene.name == "node apart, lies"]
-TWINS = [name for name, scene in SCENES.items() if scene.agents[-1].is_honest]
-CHEATS = [name for name in SCENES if name not in {*LIES, *TWINS}]
+AGENTS = {one.name: (scene, one) for scene in scenes("node_apart") for one in scene.agents[1:]}
+"""Those beside the references, by their names."""
+LIES = [name for name, (scene, _) in AGENTS.items() if scene.name == "node apart, lies"]
+TWINS = [name for name, (_, one) in AGENTS.items() if one.is_honest]
+CHEATS = [name for name in AGENTS if name not in {*LIES, *TWINS}]
 HONEST = ("values", "classes", "errors", "calls", "mocks")
 CHANGE_THE_PROCESS = (
     *("builtins_replaced", "node_s_own_functions_for_callbacks", "tests_of_its_own"),
@@ -257,8 +257,8 @@ def _sources(
         together = f"{file}.test.js"
         tests[together] = HEAD
         for name in names:
-            scene = SCENES[name]
-            solved, left = (str(agent.files["kit.js"]) for agent in scene.agents)
+            scene, agent = AGENTS[name]
+            solved, left = (str(one.files["kit.js"]) for one in (scene.agents[0], agent))
             text = str(scene.hidden["test_kit.js"])
             text = text.replace("./kit.js", f"./{name}.js").replace("test('", f"test('{name}: ")
             if name in alone:
