@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import random
-import threading
 import weakref
 
 import pytest
@@ -261,22 +260,6 @@ async def test_what_waits_while_the_breaker_opens_is_not_sent() -> None:
         way.failed(DOWN)
     with pytest.raises(EndpointClosedError):
         await waiting
-
-
-def test_pauses_and_the_breaker_are_those_of_all_threads() -> None:
-    time = FakeTime()
-    way = lane(time)
-    threads = [threading.Thread(target=way.failed, args=(DOWN,)) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    async def ask() -> None:
-        await way.wait(object(), 1, 60.0)
-
-    with pytest.raises(ModelError, match="in a row"):
-        asyncio.run(ask())
 
 
 def test_each_loop_has_its_own_places() -> None:
