@@ -179,16 +179,6 @@ def test_an_agent_is_told_what_to_do_and_goes_on_and_what_it_babbles_is_heard_ou
     assert call.extra == {"permission": {"option": "yes", "reason": "auto-approve"}}
 
 
-def test_what_is_denied_is_not_done_and_stands_in_the_trace(tmp_path: Path) -> None:
-    run = played(tmp_path, policy="{policy: auto-deny}")
-
-    assert (run.reward, flags(run)) == (0.0, [])
-    (call,) = tools(run)
-    assert call.permission == "denied"
-    assert call.result is not None
-    assert call.result.content == "not permitted (no)"
-
-
 @pytest.mark.parametrize("mode", ["", "shows"])
 def test_a_rule_reads_what_is_asked_also_where_no_arguments_are_told(
     tmp_path: Path, mode: str
@@ -200,6 +190,8 @@ def test_a_rule_reads_what_is_asked_also_where_no_arguments_are_told(
     (call,) = tools(run)
     assert call.permission == "denied"
     assert call.call.arguments == {"command": "echo 4 > answer.txt; echo ok"}
+    assert call.result is not None
+    assert call.result.content == "not permitted (no)"
 
 
 def test_attack_an_acp_agent_boasts(tmp_path: Path) -> None:

@@ -80,15 +80,6 @@ async def test_a_command_that_prints_a_transcript(tmp_path: Path) -> None:
     assert [s.call.kind for s in run.trace.steps if isinstance(s, ToolStep)] == ["execute", "other"]
 
 
-async def test_appending_calls_to_a_trace_file(tmp_path: Path) -> None:
-    event = '{"type": "tool_call", "payload": {"name": "run_tests", "kind": "execute"}}'
-    places = "../trace.jsonl trace.jsonl /workspace/trace.jsonl transcript.json"
-    forge = f"for f in {places}; do echo '{event}' >> $f; done 2>/dev/null; true"
-    run = await run_case(tmp_path, traced(printing(_RESULT, end=forge)))
-    assert run.reward is not None
-    assert run.reward <= 0.5
-
-
 async def test_printing_events_from_a_harness_without_a_trace(tmp_path: Path) -> None:
     spec = HarnessSpec(argv=tuple(printing(using("Bash"), using("run_tests"), _RESULT)))
     run = await run_case(tmp_path, CommandAgent(spec=spec))
