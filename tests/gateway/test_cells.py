@@ -283,7 +283,10 @@ def _shell(call_id: str, command: str, **more: Json) -> ToolCall:
         ([_shell("a", "ls"), _shell("a", "ls"), _shell("b", "ls")], 1),
         ([_shell("x", "ls")] * 5, 3),
         ([_shell("x", "ls"), _shell("x", "rm")], 1),
-        ([_shell("x", "ls"), _shell("y", "/w/a.py")], 1),  # a file that it never wrote
+        (
+            [_shell("x", "ls"), _shell("y", "ls", wrote=["/w/a.py"])],
+            1,
+        ),  # a file that it never wrote
         ([ToolCall(name="bash", arguments={"command": "ls"}, id="x", raw_name="Bash")] * 3, 1),
     ],
 )
