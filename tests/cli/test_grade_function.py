@@ -62,35 +62,6 @@ def message(completion: str, expected: str, **more: Json) -> dict[str, Json]:
     }
 
 
-def test_rows_of_every_form_are_graded(tmp_path: Path) -> None:
-    whole: list[Json] = [
-        {"role": "user", "content": "2+2?"},
-        {"role": "assistant", "content": " 4 "},
-    ]
-    rows: list[dict[str, Json]] = [
-        message("4", "4", id="a"),
-        message("5", "4"),
-        {"id": "whole", "input": whole, "metadata": {"expected": "4"}},
-        {"id": "answer", "answer": "4", "expected": "4"},
-    ]
-    write(tmp_path, rows)
-    code, found, rest = graded(tmp_path)
-    assert code == 0
-    assert [(r["case"], r["status"], r["reward"]) for r in found] == [
-        ("a", "graded", 1.0),
-        ("2", "graded", 0.0),
-        ("whole", "graded", 1.0),
-        ("answer", "graded", 1.0),
-    ]
-    assert found[1]["file"] == "rows.jsonl:2"
-    summary = numbers_of(rest)
-    assert (summary["graded"], summary["errors"], summary["skipped"]) == (4, 0, 0)
-    assert cast("dict[str, Json]", summary["reward"])["mean"] == 0.75
-    config = cast("dict[str, dict[str, Json]]", cast("dict[str, Json]", rest["run"])["config"])
-    assert config["tier"] in ("bwrap", "landlock")
-    assert config["limits"]["cpu_seconds"] == 2.0
-
-
 def test_graders_are_named_in_one_way_files_functions_and_stored_ones(tmp_path: Path) -> None:
     """A stored grader could be calibrated and served, and graded no file into a run."""
     (tmp_path / "f.py").write_text("async def grade(thread) -> float:\n    return 0.5\n", "utf-8")
@@ -121,8 +92,11 @@ def test_a_table_labels_and_a_threshold_go_with_a_function_too(tmp_path: Path) -
     assert "passed  " not in done.stdout.splitlines()[-3]
     assert "✓ 1" not in done.stdout  # the 0.0 is not said to have passed
     assert "2 scored" in done.stderr
-    code, _, rest = graded(tmp_path, "--label", "right")
-    assert code == 1
+    code, found, rest = graded(tmp_path, "--label", "right")
+    assert (code, [one["file"] for one in found]) == (1, ["rows.jsonl:1", "rows.jsonl:2"])
+    config = cast("dict[str, dict[str, Json]]", cast("dict[str, Json]", rest["run"])["config"])
+    assert config["tier"] in ("bwrap", "landlock")
+    assert config["limits"]["cpu_seconds"] == 2.0
     agreement = numbers_of(rest)["agreement"]
     assert (agreement["tp"], agreement["tn"], agreement["fp"], agreement["fn"]) == (1, 1, 0, 0)
     assert graded(tmp_path, "--threshold", "1")[0] == 1

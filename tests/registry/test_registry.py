@@ -13,12 +13,10 @@ from assay.errors import ConflictError, InputError, LockedError, NotFoundError
 from assay.registry import Definition, ValidationFailedError
 from assay.registry.imports import write_folder
 from assay.registry.policy import Permissions
-from assay.scoring.json_safe import Json
 from assay.store.catalog import Catalog
 from assay.store.database import Database
 from assay.types.submission import Submission
-from tests.endpoint_servers import Asked, answering, faulty
-from tests.grader_definitions import StoredGraders, changed, definition
+from tests.grader_definitions import StoredGraders, definition
 
 EXACT = definition("declared", graders=({"type": "exact_match"},))
 SUMS = definition(
@@ -341,35 +339,3 @@ async def test_a_function_that_fails_a_check_is_not_stored(registry: StoredGrade
         await registry.import_files(files, folder="new/")
     assert pickle.loads(pickle.dumps(wrong.value)).file == "new/re.py"
     assert list(registry.page()) == []
-
-
-@pytest.mark.sandbox
-async def test_a_functions_scores_keep_their_range(registry: StoredGraders) -> None:
-    source = "async def grade(thread: StringThread) -> float:\n    return -1.0\n"
-    wide = definition("function", source=source, range=(-1.0, 1.0))
-    await registry.create("low", wide)
-    (graded,) = await registry.grade("low", ITEMS[:1])
-    assert graded.score == -1.0
-    with pytest.raises(ValidationFailedError):
-        await registry.update("low", changed(wide, range=(0.0, 1.0)))
-
-
-async def test_an_endpoint_grades_with_a_secret_that_is_not_stored(
-    registry: StoredGraders, database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fair(asked: Asked) -> Json:
-        assert asked.headers["authorization"] == "Bearer hunter2"
-        scored: dict[str, Json] = {"status": "scored", "score": 0.25, "reason": "fair"}
-        return {"results": [{"id": item["id"], **scored} for item in asked.items]}
-
-    with faulty(answering(fair)) as server:
-        made = definition(
-            "external_endpoint", url=server.url, secret_env="ASSAY_SECRET_R", allow_internal=True
-        )
-        await registry.create("rewards", made)
-        assert "hunter2" not in "".join(registry.files().values())
-        monkeypatch.setenv("ASSAY_SECRET_R", "hunter2")
-        allowed = StoredGraders(database, permissions=Permissions(internal=True))
-        graded = await allowed.grade("rewards", ITEMS)
-    assert [(one.score, one.reason) for one in graded] == [(0.25, "fair")] * 4
-    assert {one.grader for one in graded} == {"rewards@1"}
