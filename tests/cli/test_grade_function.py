@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import cast
 
 import pytest
 
-from assay.eval.rows import recorded, store_sink
 from assay.scoring import Json
 from tests.command_line import assay, cells, cells_of, numbers_of, result
 from tests.written_files import write_rows
@@ -121,23 +119,3 @@ def test_attack_what_a_function_raises_reaches_no_terminal_as_it_is(tmp_path: Pa
     done = assay("grade", "rows.jsonl", "grade.py", cwd=tmp_path)
     assert (done.returncode, "some" in done.stderr) == (2, True)
     assert not set("\x1b\x07\u202e") & set(done.stderr)
-
-
-def test_many_rows_keep_their_order_and_go_to_a_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(recorded, "_AT_HOME", 40)  # what is more is graded by several processes
-    monkeypatch.setattr(store_sink, "_COSTLY_ROWS", 16)
-    rows: list[dict[str, Json]] = [{"answer": "x" * (n % 5), "n": n} for n in range(130)]
-    write(tmp_path, rows, HEAD + "    return len(thread.completion())\n")
-    more = ("--threshold", "0", "--out", "graded.jsonl")
-    said = "[{type: function, file: grade.py, range: [0, 4], isolation: batch}]"
-    (tmp_path / "function.yaml").write_text(said, "utf-8")
-    code, found, _ = graded(tmp_path, *more, by="function.yaml")
-    assert code == 0
-    assert [r["case"] for r in found] == [str(n + 1) for n in range(130)]
-    assert [evidence(r)["score"] for r in found] == [float(n % 5) for n in range(130)]
-    written = (tmp_path / "graded.jsonl").read_text("utf-8").splitlines()
-    rewards = [json.loads(line)["grade"]["reward"] for line in written[:6]]
-    assert rewards == [0, 0.25, 0.5, 0.75, 1, 0]
-    assert len(written) == 130

@@ -197,9 +197,6 @@ def test_a_function_is_validated_created_and_tested(graders: Command) -> None:
     out = graders.ok("create", "good", "good.py", "--sample", "rows.jsonl")
     assert "good@1 stored  function" in out
     assert "3 scored" in graders("grade", "rows.jsonl", "good")[1]
-    graders("export")
-    assert Path("graders/good.py").read_text("utf-8") == _GOOD
-    assert Path("graders/good.yaml").read_text("utf-8") == "kind: function\n"
     assert "return 1.0 if thread.completion()" in graders("show", "good")[1]
 
 

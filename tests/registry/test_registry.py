@@ -299,27 +299,7 @@ async def test_export_of_some_graders(registry: StoredGraders, tmp_path: Path) -
     assert not (tmp_path / "other").exists()
 
 
-_GOOD = """\
-import re
-
-
-async def grade(thread: StringThread) -> float:
-    return float(bool(re.search(thread.metadata.get("pattern", "."), thread.completion() or "")))
-"""
 _BROKEN = "async def grade(thread: StringThread) -> float:\n    return numpy.mean([1])\n"
-
-
-@pytest.mark.sandbox
-async def test_a_function_goes_through_the_checks_and_grades(registry: StoredGraders) -> None:
-    samples: list[tuple[str, Submission]] = [
-        ("hit", Submission(answer="abc", metadata={"pattern": "b"})),
-        ("miss", Submission(answer="xyz", metadata={"pattern": "b"})),
-    ]
-    await registry.create("re", definition("function", source=_GOOD), samples=samples)
-    graded = await registry.grade("re", samples)
-    assert [one.score for one in graded] == [1.0, 0.0]
-    digest = definition("function", source=_GOOD).digest()
-    assert {(one.grader, one.digest) for one in graded} == {("re@1", digest)}
 
 
 @pytest.mark.sandbox
