@@ -394,7 +394,7 @@ class SlowSetting(Setting):
         return score()
 
 
-def _all_tasks(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+async def test_graders_that_wait_for_nothing_need_no_task(monkeypatch: pytest.MonkeyPatch) -> None:
     loop, made = asyncio.get_running_loop(), list[object]()
     create = loop.create_task
 
@@ -403,11 +403,6 @@ def _all_tasks(monkeypatch: pytest.MonkeyPatch) -> list[object]:
         return create(*given, **named)
 
     monkeypatch.setattr(loop, "create_task", counted)
-    return made
-
-
-async def test_graders_that_wait_for_nothing_need_no_task(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = _all_tasks(monkeypatch)
     result = await combine(
         Giving.grade(score=0.5), Plain.grade(answer="yes"), LongEnough.grade(answer="", target=1)
     )

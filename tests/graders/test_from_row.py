@@ -412,10 +412,7 @@ def test_an_option_of_any_kind_may_come_from_a_row_unless_it_is_its_authors() ->
 
 _JUDGES: list[dict[str, Json]] = [
     {"type": "llm_judge", "criteria": ["a"], "reference": "b", "model": "fake"},
-    {"type": "binary_judge", "criteria": "a", "examples": [], "model": "fake"},
     {"type": "model_judge", "words": "a", "model": "fake"},
-    {"type": "pairwise", "criteria": "a", "other": "b", "model": "fake"},
-    {"type": "context_relevancy", "documents": ["a"], "model": "fake"},
 ]
 
 

@@ -137,19 +137,19 @@ async def test_a_question_that_nobody_answered_earns_nothing() -> None:
     assert [g.outcome for g in report.samples[:3]] == ["no_answer"] * 3
 
 
-OUTCOMES: list[tuple[OutcomeStatus, str, float | None, tuple[str, ...]]] = [
-    ("error", "error", None, ()),
-    ("bad_return", "error", None, ()),
-    ("sandbox_error", "error", None, ()),
-    ("cpu_timeout", "scored", 0.0, ("timed_out",)),
-    ("wall_timeout", "scored", 0.0, ("timed_out",)),
-    ("memory", "scored", 0.0, ("out_of_memory",)),
-    ("crash", "scored", 0.0, ("crashed",)),
-    ("recursion", "scored", 0.0, ("nested_too_deeply",)),
-]
-
-
-@each(("outcome", "status", "score", "flags"), OUTCOMES)
+@each(
+    ("outcome", "status", "score", "flags"),
+    [
+        ("error", "error", None, ()),
+        ("bad_return", "error", None, ()),
+        ("sandbox_error", "error", None, ()),
+        ("cpu_timeout", "scored", 0.0, ("timed_out",)),
+        ("wall_timeout", "scored", 0.0, ("timed_out",)),
+        ("memory", "scored", 0.0, ("out_of_memory",)),
+        ("crash", "scored", 0.0, ("crashed",)),
+        ("recursion", "scored", 0.0, ("nested_too_deeply",)),
+    ],
+)
 def test_an_outcome_is_blamed_on_whose_fault_it_is(
     outcome: OutcomeStatus, status: str, score: float | None, flags: tuple[str, ...]
 ) -> None:
