@@ -54,8 +54,10 @@ async def score(source: str, completion: str = "4", **metadata: str) -> float:
 
 
 async def test_imports_constants_helpers_and_classes_come_along(load: Load) -> None:
+    """An import that was lost on the way, and the error swallowed, was a 0.0 for ever."""
     module = load(
         """
+        from __future__ import annotations
         import functools
         import re
         import os.path
