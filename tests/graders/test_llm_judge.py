@@ -121,6 +121,8 @@ async def test_a_verdict_without_evidence_is_asked_again_and_then_an_error() -> 
     score, asked = await judged(lambda _: next(replies), ["names the capital"])
     assert score.value == 1.0
     assert len(asked) == 2
+    score, _ = await judged(lambda _: met(), ["does not mention prices"])
+    assert score.value == 1.0  # of what is absent there is no quote
 
 
 @each(
@@ -137,11 +139,6 @@ async def test_attack_evidence_that_is_none(answer: str, quotes: list[str], said
     score, _ = await judged(lambda _: met(*quotes), ["is right"], answer=answer)
     assert score.status == "error"
     assert said in score.reason
-
-
-async def test_absence_needs_no_quote() -> None:
-    score, _ = await judged(lambda _: met(), ["does not mention prices"])
-    assert score.value == 1.0
 
 
 async def test_what_cannot_be_read_is_an_error_and_its_siblings_are_kept() -> None:

@@ -164,15 +164,8 @@ async def test_attack_truths_around_a_lie_do_not_make_it_smaller(
 
 TWINS = [
     ("C is a language", "C# is a language"),
-    ("It is in F\u266f", "It is in F\u266d"),
-    ("It costs $10", "It costs \u20ac10"),
     ("He directed Toy Story (2)", "He directed Toy Story (3)"),
-    ("Bob died (1984)", "Bob died (1985)"),
-    ("His blood is O+", "His blood is O-"),
-    ("\u2200 holds", "\u2203 holds"),
-    ("It works \u2705", "It works \u274c"),
     ("It draws 5 mW", "It draws 5 MW"),
-    ("Array [1] is full", "Array [2] is full"),
 ]
 
 
