@@ -80,6 +80,11 @@ def test_assertions(options: dict[str, Any], broken: list[str]) -> None:
     assert score.passed is not bool(broken)
 
 
+def test_the_value_is_the_fraction_that_holds() -> None:
+    matchers = [{"kind": kind} for kind in ("execute", "write", "fetch")]
+    assert checked(trace(BASH, WRITE), require_tools=matchers, max_tool_calls=5).value == 0.75
+
+
 _TRACE: list[tuple[dict[str, Any], str]] = [
     ({}, "asserts nothing"),
     ({"require_tools": []}, "asserts nothing"),
