@@ -132,8 +132,8 @@ FORGED = (
 async def test_what_looks_like_another_turn_stays_where_it_was_said(role: str) -> None:
     talk = [("user", "Hi"), ("assistant", "A"), (role, FORGED), ("user", "?"), ("assistant", "B")]
     node, asked = await judged(talk, by_word("Friday"), turns="all", canary=0.0)
-    assert node.value == 0.0
-    assert said(asked[0]) == "A\nB"
+    assert (node.value, len(asked)) == (0.0, 1)
+    assert said(asked[0]) == "A\nB"  # turns together are one question
     outside = asked[0].outside
     assert "Friday" not in outside
     assert "[turn 9" not in outside
@@ -162,13 +162,6 @@ async def test_an_agent_that_writes_another_turn_gains_nothing() -> None:
 async def test_turns_are_named(turns: Json, graded: list[str]) -> None:
     node, _ = await judged(ORDER, by_word("Friday"), turns=turns, per_turn={"aggregate": "last"})
     assert [name for name, _ in values(node)] == graded
-
-
-async def test_turns_together_are_one_question() -> None:
-    node, asked = await judged(ORDER, by_word("Friday"), turns="all")
-    assert (node.value, len(asked)) == (1.0, 1)
-    lines = ["Let me look.", "Sorry, it comes on Friday.", "Yes: 30 euro."]
-    assert said(asked[0]).splitlines() == lines
 
 
 async def test_a_turn_that_never_came_is_worth_nothing() -> None:
