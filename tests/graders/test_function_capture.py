@@ -162,10 +162,6 @@ async def test_a_notebooks_cells_are_found_by_what_names_mean() -> None:
     assert await score(source_of(names["score"]), "foo boo") == 4.0
 
 
-def _function(module: ModuleType, name: str = "grade") -> object:
-    return getattr(module, name)
-
-
 _WRAPPED = """
 import functools
 def d(f):
@@ -208,7 +204,7 @@ async def grade(t): ...
 )
 def test_what_is_no_plain_function_is_refused(load: Load, text: str, why: str) -> None:
     with pytest.raises(InputError, match=why):
-        source_of(_function(load(text)))
+        source_of(load(text).grade)
 
 
 def test_every_name_that_cannot_come_along_is_named_at_once(load: Load) -> None:
