@@ -108,7 +108,7 @@ def test_a_tree_of_paper_bench_has_its_own_score() -> None:
 
 def _trees(parts: st.SearchStrategy[dict[str, Json]]) -> st.SearchStrategy[dict[str, Json]]:
     inside = st.lists(parts, min_size=1, max_size=4)
-    return st.builds(lambda weight, some: node(weight, *some), st.integers(1, 9), inside)
+    return st.tuples(st.integers(1, 9), inside).map(lambda drawn: node(drawn[0], *drawn[1]))
 
 
 _TREES = st.recursive(st.builds(node, st.integers(1, 9)), _trees, max_leaves=25)
@@ -130,13 +130,11 @@ _GROUPS = st.sampled_from([0.5, 1.0, 3.0, -2.0])
 
 def _parts(inside: st.SearchStrategy[Criterion]) -> st.SearchStrategy[Criterion]:
     parts = st.lists(inside, min_size=1, max_size=3)
-    return st.builds(lambda weight, some: criterion(weight, *some), _GROUPS, parts)
+    return st.tuples(_GROUPS, parts).map(lambda drawn: criterion(drawn[0], *drawn[1]))
 
 
-_LEAVES = st.builds(
-    lambda weight, required: criterion(weight, required=required and weight > 0),
-    _WEIGHTS,
-    st.booleans(),
+_LEAVES = st.tuples(_WEIGHTS, st.booleans()).map(
+    lambda drawn: criterion(drawn[0], required=drawn[1] and drawn[0] > 0)
 )
 _RUBRICS = st.lists(st.recursive(_LEAVES, _parts, max_leaves=6), min_size=1, max_size=4)
 _DECISIONS = st.lists(
