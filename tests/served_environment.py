@@ -93,12 +93,6 @@ async def breaks():
 
 
 @env.template()
-async def place():
-    answer = yield "Where?"
-    yield EvaluationResult(reward=1.0, content=str(os.getpid()))
-
-
-@env.template()
 async def once(marks: str):
     """Note each grading in a file."""
     answer = yield "Once?"

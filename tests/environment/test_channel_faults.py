@@ -24,6 +24,7 @@ from assay.scoring.json_safe import Json
 from assay.types import Run, Submission
 from tests.children import Children, until
 from tests.each import each
+from tests.processes import living
 from tests.served_environment import Relay, ServedProcess, serve_process, three, write_env
 
 
@@ -75,7 +76,9 @@ async def test_a_server_that_is_gone_is_an_error_and_no_reward(
         with pytest.raises(ChannelError, match="cannot reach"):
             await run.__aexit__(None, None, None)
         assert run.reward is None
-    await asyncio.to_thread(until, lambda: not _workers_of(tmp_path))  # they end with their front
+    await asyncio.to_thread(
+        until, lambda: not living(str(tmp_path / "env.py"))
+    )  # they end with their front
 
 
 @each("scheme", ["tcp", "ws"])
@@ -104,19 +107,6 @@ async def test_what_is_no_environment_is_said_by_its_url() -> None:
 async def _reach(url: str) -> None:
     async with assay.connect(url):
         pass
-
-
-def _workers_of(folder: Path) -> list[Path]:
-    wanted = str(folder / "env.py").encode()
-    found: list[Path] = []
-    for line in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = line.read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if wanted in words:
-            found.append(line)
-    return found
 
 
 async def test_a_session_that_the_server_has_forgotten_is_lost(tmp_path: Path) -> None:

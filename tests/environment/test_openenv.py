@@ -14,14 +14,12 @@ import pytest
 from aiohttp import web
 
 from assay import EvaluationResult
-from assay.agents.model import ModelAgent
 from assay.environment import openenv
 from assay.environment.channel.serve import serve
 from assay.environment.channel.sessions import ChannelLimits
 from assay.environment.openenv import FinishedEpisode
 from assay.errors import InputError
 from assay.scoring.json_safe import Json
-from assay.testing import FakeModel
 from assay.types import Run
 from tests.children import Children, until
 from tests.each import each
@@ -564,15 +562,6 @@ async def test_an_action_that_is_none_is_told_to_the_agent() -> None:
     assert run.reward == 1.0
     sent = [said["data"] for said in heard if said["type"] == "step"]
     assert sent == [{"x": 1}, {"number": 1}]
-
-
-async def test_a_model_acts_in_it() -> None:
-    with FakeModel(['```json\n{"number": 3}\n```', 'Now: {"number": 7}']) as fake:
-        async with _server(_seen(-0.25), _seen(1, done=True)) as (url, heard):
-            task = openenv.environment(url).task("episode")
-            (run,) = (await task.run(ModelAgent(), model=fake.model)).runs
-    assert (run.reward, run.trace.stop_reason) == (0.75, "done")
-    assert [said["data"] for said in heard[1:3]] == [{"number": 3}, {"number": 7}]
 
 
 async def test_a_ping_is_answered_while_the_agent_thinks() -> None:
