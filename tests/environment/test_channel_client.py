@@ -494,6 +494,24 @@ def test_attack_an_imported_run_chooses_no_url_that_grades_it(
         tasks_of(record)
 
 
+def test_a_stored_job_of_served_tasks_is_resumed_and_graded_again(
+    served: ServedProcess, tmp_path: Path
+) -> None:
+    store = str(tmp_path / ".assay")
+
+    async def kept() -> str:
+        async with assay.connect(served.url) as client:
+            rows = Taskset("served", [client.task("add"), client.task("raises")])
+            job = await rows.run(three, store=store)
+            again = await rows.run(three, store=store, resume=job.id)
+        assert (job.reward, job.coverage, again.coverage) == (1.0, (1, 2), (1, 2))
+        return job.id
+
+    done = assay_command("regrade", asyncio.run(kept()), cwd=tmp_path)
+    assert "Graded again: 2  0 changed" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 3  # one of them has no grade
+
+
 async def test_rows_name_tasks_that_are_served(served: ServedProcess, tmp_path: Path) -> None:
     row = {"env": "demo", "id": "add", "args": {"a": 1}}
     (tmp_path / "rows.jsonl").write_text(json.dumps(row) + "\n")
