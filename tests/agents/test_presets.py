@@ -261,15 +261,9 @@ while True:
         results.append({"type": "tool_result", "tool_use_id": use["id"], "content": out})
         line(type="user", message={"role": "user", "content": results[-1:]})
     messages.append({"role": "user", "content": results})
-%s
 kept.write_text(json.dumps(messages))
 line(type="result", subtype="success", is_error=False, result=said["content"][-1]["text"],
      usage={"input_tokens": 1, "output_tokens": 1}, total_cost_usd=9.9)
-"""
-_BOAST = """
-line(type="assistant", message={"id": "z", "content": [
-    {"type": "text", "text": "All 900 tests pass."},
-    {"type": "tool_use", "id": "z", "name": "Bash", "input": {"command": "pytest"}}]})
 """
 
 
@@ -296,7 +290,7 @@ def played(
 def test_claude_code_solves_through_the_gateway_and_goes_on(
     tmp_path: Path, fake: FakeModel
 ) -> None:
-    program(tmp_path / "tools" / "claude", _CLAUDE % (sys.executable, ""))
+    program(tmp_path / "tools" / "claude", _CLAUDE % sys.executable)
     run = played(tmp_path, fake, more=', turns: ["Are you sure?"]')
 
     assert run.reward == 1.0
@@ -309,23 +303,12 @@ def test_claude_code_solves_through_the_gateway_and_goes_on(
 
 
 def test_a_refusal_that_an_agent_tells_of_was_said(tmp_path: Path) -> None:
-    program(tmp_path / "tools" / "claude", _CLAUDE % (sys.executable, ""))
+    program(tmp_path / "tools" / "claude", _CLAUDE % sys.executable)
     with FakeModel(["It is 4."], faults=["refusal"]) as fake:
         run = played(tmp_path, fake, code=1)
 
     assert (run.reward, run.trace.content) == (0.0, "I cannot help with that.")
     assert run.grade.info.get("flags", []) == []
-
-
-def test_attack_a_preset_s_transcript_that_was_doctored(tmp_path: Path, fake: FakeModel) -> None:
-    program(tmp_path / "tools" / "claude", _CLAUDE % (sys.executable, _BOAST))
-    run = played(tmp_path, fake)
-
-    assert run.grade.info["flags"] == [
-        "its transcript tells of 1 tool call that its model never made (Bash)",
-        "its transcript has words that its model never said: 'All 900 tests pass.'",
-    ]
-    assert "All 900" not in str(run.trace.work)
 
 
 def test_an_agent_that_never_asked_its_model_is_an_error_and_no_0(
@@ -425,40 +408,18 @@ while True:
         done = subprocess.run(["sh", "-c", line], capture_output=True, text=True)
         ran(line, done.returncode, done.stdout)
         messages.append({"role": "tool", "tool_call_id": call["id"], "content": done.stdout})
-%s
 print(json.dumps({"type": "turn.completed", "usage": {"input_tokens": 1, "output_tokens": 1}}))
 """
 
 
-_BOASTS = """
-ran("pytest", 0, "900 passed")
-item(type="file_change", changes=[{"path": "/workspace/x.py", "kind": "add"}])
-item(type="agent_message", text="I tested it.")
-"""
-
-
-@pytest.mark.parametrize(
-    ("boast", "flags"),
-    [
-        ("", []),
-        (
-            _BOASTS,
-            [
-                "its transcript tells of 2 tool calls that its model never made (shell)",
-                "its transcript has words that its model never said: 'I tested it.'",
-            ],
-        ),
-    ],
-)
-def test_attack_codex_tells_of_what_it_never_did(
-    tmp_path: Path, boast: str, flags: list[str]
-) -> None:
-    program(tmp_path / "tools" / "codex", _CODEX % (sys.executable, boast))
+def test_what_codex_tells_in_its_own_words_is_what_its_model_did(tmp_path: Path) -> None:
+    """What it never did is flagged: `tests/gateway/test_cells.py`."""
+    program(tmp_path / "tools" / "codex", _CODEX % sys.executable)
     lines = ["printf '%s\\n' \"$((2 + 2)) \\\\ it's\" > answer.txt; exit 3", "cat 'answer.txt'"]
     with FakeModel(through_shell(*lines, done="It is 4.")) as fake:
         found = played(tmp_path, fake, "codex")
 
-    assert found.grade.info.get("flags", []) == flags
+    assert found.grade.info.get("flags", []) == []
     told = [step for step in found.trace.work if isinstance(step, ToolStep)]
     assert [(step.call.arguments["cmd"], step.extra) for step in told] == [
         (lines[0], {"exit_code": 3}),
@@ -467,7 +428,7 @@ def test_attack_codex_tells_of_what_it_never_did(
 
 
 def test_attack_codex_says_that_its_model_never_answered(tmp_path: Path) -> None:
-    text = (_CODEX % (sys.executable, "")).replace("**about):\n", "**about):\n    return\n", 1)
+    text = (_CODEX % sys.executable).replace("**about):\n", "**about):\n    return\n", 1)
     failed = '{"type": "turn.failed", "error": {"message": "no key"}}))\n'
     text = text[: text.rindex('{"type": "turn.completed"')] + failed
     program(tmp_path / "tools" / "codex", text)

@@ -373,6 +373,7 @@ _WHOLE: dict[Protocol, AssistantTurn] = {
     "responses": AssistantTurn(
         turn=Turn("assistant", (Thought("hm", "gAAA", "rs_1", "responses"), Text("Hi"), _CALL)),
         usage=_USAGE,
+        tokens=Tokens(logprobs=(-0.5, -1.0)),
         stopped="completed",
     ),
     "anthropic": AssistantTurn(

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.conversation.protocols import Protocol, ProtocolError, codec_of
-from assay.conversation.protocols.events import cut
 from assay.conversation.protocols.shapes import decode_body
 from assay.scoring.json_safe import Json
 from tests.each import each
@@ -111,8 +110,3 @@ def test_an_event_without_a_name_or_with_comments_is_read() -> None:
     reply = codec.read_reply(stream.body())
     assert reply is not None
     assert reply.turn.text == "x"
-
-
-def test_pieces_are_the_whole() -> None:
-    assert [cut(text, 3) for text in ("", "ab")] == [[], ["a", "b"]]
-    assert "".join(cut("abcdefgh", 3)) == "abcdefgh"

@@ -121,14 +121,13 @@ def test_attack_an_answer_that_is_no_number_is_paid_and_named(tmp_path: Path) ->
     assert found["answer-empty-list"].outcome == "holds"
 
 
-def test_an_answer_that_is_the_expected_one_is_no_cheat(tmp_path: Path) -> None:
-    root = write(tmp_path, _SOUND.replace('"42"', '"[]"'))
+def test_an_answer_that_is_the_expected_one_or_that_nobody_grades_is_no_cheat(
+    tmp_path: Path,
+) -> None:
+    root = write(tmp_path / "expected", _SOUND.replace('"42"', '"[]"'))
     _, found = attack(root, select_cheats(["answer-empty-list", "answer-empty-object"]))
     assert found.keys() == {"answer-empty-object"}
-
-
-def test_a_case_that_grades_no_answer_is_not_tried_with_answers(tmp_path: Path) -> None:
-    root = write(tmp_path, _WEAK, {"source/mathkit.py": "x = 1\n"})
+    root = write(tmp_path / "files", _WEAK, {"source/mathkit.py": "x = 1\n"})
     findings, found = attack(root, select_cheats(["hollow answers"]))
     assert (findings.code, found) == (3, {})
     assert attack_line(findings) == "NO VERDICT: no cheat was played"
@@ -300,6 +299,14 @@ async def _judged_naively(
     )
 
 
+_UNITTEST = """\
+    import unittest
+    import mathkit
+
+    class TestAdd(unittest.TestCase):
+        def test_add(self):
+            self.assertEqual(mathkit.add(2, 3), 5)
+    """
 # Not "replace-tests": it races the tests, and which of them wins is up to the machine.
 FOOLS_PYTEST = (
     *("conftest-rewrite", "conftest-deselect", "conftest-exit", "pytest-options", "pytest-plugin"),
@@ -312,33 +319,17 @@ FOOLS_PYTEST = (
 
 @pytest.mark.slow
 @pytest.mark.sandbox
-@pytest.mark.parametrize("ident", FOOLS_PYTEST)
-def test_the_cheat_fools_a_judge_who_believes_pytest(ident: str, tmp_path: Path) -> None:
-    scene = _scene(tmp_path, _PYTHON, _HIDDEN, "pytest")
+@pytest.mark.parametrize("ident", [*FOOLS_PYTEST, "patch-unittest"])
+def test_the_cheat_fools_a_judge_who_believes_its_runner(ident: str, tmp_path: Path) -> None:
+    hidden, cmd = _HIDDEN, "pytest -q test_hidden.py"
+    if ident == "patch-unittest":
+        hidden, cmd = {"test_hidden.py": _UNITTEST}, "unittest test_hidden"
+    scene = _scene(tmp_path, _PYTHON, hidden, cmd.split()[0])
     deeds = select_cheats([ident])[0].deeds(scene)
     assert deeds is not None
-    cmd = f"{sys.executable} -m pytest -q test_hidden.py"
+    cmd = f"{sys.executable} -m {cmd}"
     plugins = ident == "pytest-plugin"  # the others are quicker without
     result = asyncio.run(_judged_naively(scene, deeds, tmp_path, cmd, plugins=plugins))
-    assert result.exit_code == 0, result
-
-
-@pytest.mark.slow
-@pytest.mark.sandbox
-def test_patching_unittest_fools_a_judge_who_believes_it(tmp_path: Path) -> None:
-    test = """\
-        import unittest
-        import mathkit
-
-        class TestAdd(unittest.TestCase):
-            def test_add(self):
-                self.assertEqual(mathkit.add(2, 3), 5)
-        """
-    scene = _scene(tmp_path, _PYTHON, {"test_hidden.py": test}, "unittest")
-    deeds = select_cheats(["patch-unittest"])[0].deeds(scene)
-    assert deeds is not None
-    cmd = f"{sys.executable} -m unittest test_hidden"
-    result = asyncio.run(_judged_naively(scene, deeds, tmp_path, cmd))
     assert result.exit_code == 0, result
 
 

@@ -8,10 +8,9 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeAlias
 
 import pytest
 
@@ -28,7 +27,6 @@ from assay.errors import (
 from assay.eval.batch import Processes, in_batches, run_batches
 from assay.eval.cluster.actors import EndsWorkersError
 from assay.eval.cluster.pieces import by_pieces
-from assay.eval.rows import recorded, store_sink
 from assay.eval.rows.recorded import grade_rows, plan_rows
 from assay.eval.rows.store_sink import RowStore
 from assay.graders.spec import GraderSpec
@@ -87,17 +85,20 @@ def test_items_are_read_only_as_far_as_a_batch_needs() -> None:
     assert list(batches) == [[4, 5, 6]]
 
 
-async def test_processes_answer_and_one_that_dies_is_an_error() -> None:
-    def work(request: int) -> int:
+async def test_processes_answer_with_one_core_each_and_one_that_dies_is_an_error() -> None:
+    async def work(request: int) -> tuple[int, int]:
         if request < 0:
             os._exit(3)
-        return request + 1
+        await asyncio.sleep(0)
+        return request + 1, cores()
 
+    here = cores()
     with Processes(work, 2) as pool:
-        assert await asyncio.gather(*(pool(n) for n in range(9))) == list(range(1, 10))
+        assert await asyncio.gather(*map(pool, range(9))) == [(n, 1) for n in range(1, 10)]
         with pytest.raises(GraderError, match="process that grades rows has ended"):
             await pool(-1)
-        assert await pool(1) == 2
+        assert await pool(1) == (2, 1)
+    assert cores() == here
 
 
 async def test_when_all_processes_have_died_nobody_waits_for_one() -> None:
@@ -161,86 +162,6 @@ def test_processes_end_with_the_one_that_made_them_however_it_ends() -> None:
         process.send_signal(signal.SIGKILL)
         # The forks have its standard output, too: this ends when the last of them has ended.
         assert process.stdout.read() == b""
-
-
-LARGE = 95
-Large: TypeAlias = "Callable[..., str]"
-
-
-@pytest.fixture
-def large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Large:
-    """A dataset of so many rows that several processes grade it, as they do from 2,000 on."""
-    monkeypatch.setattr(recorded, "_AT_HOME", 40)
-    monkeypatch.setattr(store_sink, "_ROWS", 10)
-
-    def written(*more: str) -> str:
-        rows = [
-            {"id": f"r{n}", "answer": "x" * 200, "expected": "x" * 200 if n % 2 else "y", "n": n}
-            for n in range(LARGE)
-        ]
-        file = tmp_path / "large.jsonl"
-        file.write_text("".join(f"{line}\n" for line in [*map(json.dumps, rows), *more]))
-        return str(file)
-
-    return written
-
-
-def test_processes_grade_as_this_one_does(large: Large, tmp_path: Path) -> None:
-    contains = GraderSpec(type="contains", options={"substring": "x"}, weight=0.5)
-    file, graders = large(), [GraderSpec(type="exact_match"), contains]
-    found: list[dict[str, tuple[object, ...]]] = []
-    for workers in (1, 3):
-        with Store.open(str(tmp_path / str(workers))) as store:
-            to = RowStore(store)
-            with plan_rows(file, graders, to) as rows:
-                asyncio.run(grade_rows(rows, workers=workers))
-            cells = store.cells(to.run.id)
-            found.append({c.case: (c.reward, c.passed, c.subscores, c.file) for c in cells})
-            assert store.detail(to.run.id, ("r7", "recorded", "", 1))["row"]
-    assert len(found[0]) == LARGE
-    assert found[0] == found[1]
-    assert found[0]["r1"][0] == 1.0
-    assert found[0]["r2"][0] == pytest.approx(1 / 3)
-
-
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("{", f"large.jsonl:{LARGE + 1}:2: not a JSON object"),
-        ('{"id": "r3", "answer": ""}', f"large.jsonl:{LARGE + 1}: id 'r3' is also that of"),
-        ('{"id": "z", "answer": ""}\n{"answer": 3.0}', f":{LARGE + 2}: 'answer' must be text"),
-    ],
-)
-def test_a_dataset_with_a_malformed_row_leaves_nothing_in_the_store(
-    large: Large, tmp_path: Path, line: str, said: str
-) -> None:
-    graders = [GraderSpec(type="exact_match")]
-    with Store.open(str(tmp_path / "home")) as store:
-        with pytest.raises(InputError) as caught, plan_rows(large(line), graders, RowStore(store)):
-            pass
-        assert said in str(caught.value)
-        assert list(store.runs()) == []
-        assert list(store._database.rows("SELECT seq FROM detail")) == []
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-def test_attack_a_row_that_turns_bad_while_others_are_graded(
-    large: Large, tmp_path: Path, workers: int
-) -> None:
-    last = f'{{"id": "r{LARGE - 1}"'.encode()
-    file, graders = large(), [GraderSpec(type="exact_match")]
-    with Store.open(str(tmp_path / "home")) as store:
-        with plan_rows(file, graders, RowStore(store)) as rows:
-            text = Path(file).read_bytes()
-            Path(file).write_bytes(text.replace(last, b"[" + last[1:]))
-            with pytest.raises(InputError, match=rf"large.jsonl(:{LARGE}:6: not a JSON| changed)"):
-                asyncio.run(grade_rows(rows, workers=workers))
-            Path(file).write_bytes(text)
-        with plan_rows(file, graders, RowStore(store)) as rows:
-            Path(file).write_bytes(b"".join(text.splitlines(keepends=True)[: LARGE // 2]))
-            with pytest.raises(InputError):
-                asyncio.run(grade_rows(rows, workers=workers))
-        assert not any(run.finished for run in store.runs())
 
 
 GRADER = """\
@@ -357,28 +278,6 @@ async def test_a_run_of_rows_is_held_before_anybody_can_see_it(
     assert states == ["running", "finished"]
 
 
-def test_a_large_run_is_gone_on_with_by_several_processes(large: Large, tmp_path: Path) -> None:
-    file, graders = large(), [GraderSpec(type="exact_match")]
-
-    class StopError(Exception):
-        pass
-
-    def stop(_: object) -> None:
-        raise StopError
-
-    with Store.open(str(tmp_path / "home")) as store:
-        first, second = RowStore(store), RowStore(store)
-        with plan_rows(file, graders, first) as rows, pytest.raises(StopError):
-            asyncio.run(grade_rows(rows, on_ended=stop, workers=2))
-        with plan_rows(file, graders, second) as again:
-            assert second.run.id == first.run.id
-            assert 0 < second.before < LARGE
-            asyncio.run(grade_rows(again, workers=2))
-        cells = list(store.cells(second.run.id))
-        assert len(cells) == LARGE
-        assert {len(store.history(second.run.id, cell.key)) for cell in cells} == {1}
-
-
 def test_an_error_is_graded_again_when_its_run_is_gone_on_with(tmp_path: Path) -> None:
     file = tmp_path / "rows.jsonl"
     file.write_text('{"answer": "a", "expected": "a"}\n{"answer": "b", "expected": "b"}\n')
@@ -398,14 +297,3 @@ def test_an_error_is_graded_again_when_its_run_is_gone_on_with(tmp_path: Path) -
             asyncio.run(grade_rows(again))
         assert store.counts(third.run.id).passed == 2
         assert len(store.history(third.run.id, failed.key)) == 2
-
-
-async def test_what_processes_do_may_wait_and_the_pools_of_each_keep_one_processor_busy() -> None:
-    async def work(request: int) -> tuple[int, int]:
-        await asyncio.sleep(0)
-        return request + 1, cores()
-
-    here = cores()
-    with Processes(work, 2) as pool:
-        assert await asyncio.gather(*map(pool, range(5))) == [(n, 1) for n in range(1, 6)]
-    assert cores() == here

@@ -87,7 +87,6 @@ def _by_answer(submission: Submission) -> float:
 
 
 _KINDS: list[tuple[list[Json], str, list[float | None]]] = [
-    ([True, False], "verdict", [1, 0]),
     (["PASS", "fail"], "verdict", [1, 0]),
     (["MET", "UNMET", True], "verdict", [1, 0, 1]),
     ([1, 0.0], "verdict", [1, 0]),
@@ -118,7 +117,6 @@ def test_labels_of_every_kind(
             [0.0, 1.0, 1.0, 1.0, 0.5],
         ),
         ([3, "1"], ["1", "2", "3"], [1.0, 0.0]),
-        (["yes", "maybe"], ["no", "maybe", "yes"], [1.0, 0.5]),
         ([[1, 4, 5], 0], ["0", "1", "2", "3", "4", "5"], [0.8, 0.0]),  # their lower median
     ],
 )
@@ -135,9 +133,7 @@ def test_levels_are_put_in_order_by_their_author(
         (["fair", "good"], ["poor", "fair"], "labels.jsonl:2: label 'good' is not one of"),
         # True is 1 to Python: people who said yes would have said the lowest level.
         ([2, "PASS"], ["1", "2", "3"], "labels.jsonl:2: label 'PASS' is not one of 1, 2, 3"),
-        ([2, "FAIL"], ["1", "2", "3"], "labels.jsonl:2: label 'FAIL' is not one of 1, 2, 3"),
         ([2, True], ["1", "2", "3"], "labels.jsonl:2: label true is not one of 1, 2, 3"),
-        ([2, False], ["1", "2", "3"], "labels.jsonl:2: label false is not one of 1, 2, 3"),
         ([True, 0.5], None, "labels.jsonl:2: label 0.5 is of another kind than true"),
         ([0.5, "PASS"], None, "labels.jsonl:2: label 'PASS' is of another kind than 0.5"),
         ([0.5, 17.5], None, "label 17.5 is neither in [0, 1] nor one of a few levels"),
@@ -238,31 +234,25 @@ def test_one_answer_twice_is_one_observation_or_refused_with_two_labels(tmp_path
 
 
 @each("name", ["label", "labels", "human"])
-def test_no_label_reaches_the_grader(tmp_path: Path, name: str) -> None:
+def test_no_label_reaches_the_grader_nor_by_way_of_the_conversation(
+    tmp_path: Path, name: str
+) -> None:
+    turns: list[Json] = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "1"}]
     rows: list[dict[str, Json]] = [
         {"answer": "1", name: True, "grade": {"reward": 1}, "kept": 1},
         {"answer": "0", "metadata": {name: False, "kept": 1}},
+        {"messages": turns, name: True, "metadata": {"label": 1, "labels": [0], "kept": 1}},
     ]
     seen: list[object] = []
 
     def judge(submission: Submission) -> float:
         seen.append(dict(submission.metadata))
+        if submission.thread is not None:
+            assert not {"label", "labels", "human"} & {*submission.thread.metadata}
         return 1.0
 
     _measured(read_labelled(_file(tmp_path, rows), label=name), judge)
-    assert seen == [{"kept": 1}, {"kept": 1}]
-
-
-def test_no_label_reaches_the_grader_by_way_of_the_conversation(tmp_path: Path) -> None:
-    turns: list[Json] = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "1"}]
-    rows: list[dict[str, Json]] = [
-        {"messages": turns, "label": True, "metadata": {"human": True, "label": 1}},
-        {"messages": turns, "completion": "0", "human": False, "metadata": {"labels": [0]}},
-    ]
-    for item in read_labelled(_file(tmp_path, rows), label="human").items:
-        thread = item.item.submission.thread
-        assert thread is not None
-        assert not {"label", "labels", "human"} & {*thread.metadata, *item.item.submission.metadata}
+    assert seen == [{"kept": 1}] * 3
 
 
 def test_an_item_is_named_by_what_is_seen_of_it() -> None:
@@ -392,13 +382,6 @@ def test_a_score_that_is_off_the_scale_of_levels_is_an_error(tmp_path: Path) -> 
     )
 
 
-def test_a_grader_that_always_agrees_is_not_certain(tmp_path: Path) -> None:
-    kappa = _measured(_yes_no(tmp_path, n=8), _by_answer).kappa
-    assert (kappa.value, kappa.high) == (1.0, 1.0)
-    assert kappa.low is not None
-    assert kappa.low < 0.75
-
-
 def test_a_judge_that_always_says_yes_has_no_kappa_whatever_its_accuracy(tmp_path: Path) -> None:
     rows: list[dict[str, Json]] = [{"answer": f"{n}", "label": n % 10 != 0} for n in range(50)]
     card = _measured(read_labelled(_file(tmp_path, rows)), lambda _: 1.0)
@@ -426,6 +409,8 @@ def test_repeats_say_how_often_a_verdict_flips(tmp_path: Path) -> None:
     assert (card.flips.flipped, card.flips.unscored) == (1, 0)
     assert card.flips.rate.value == pytest.approx(2 / 3 / 6)
     assert card.kappa.value == 1.0  # the first asking is the one that counts
+    assert card.kappa.low is not None
+    assert card.kappa.low < 0.75, "of six rows this is not certain"
 
 
 def test_attacks_are_played_on_failing_answers_alone(tmp_path: Path) -> None:
@@ -447,9 +432,14 @@ def test_attacks_are_played_on_failing_answers_alone(tmp_path: Path) -> None:
     assert found.families["override"].worked == 1
     assert "padding" not in found.worst
     assert not any(len(answer) > 1 and answer.startswith("1") for answer in answers)
-    sober = _measured(labelled, lambda s: float((s.answer or "").startswith("1")), attacks=BUILT_IN)
+    sober = _measured(
+        labelled,
+        lambda one: float((one.answer or "").startswith("1")),
+        attacks=BUILT_IN,
+        controls=CONTROLS,
+    )
     assert sober.attacks is not None
-    assert sober.attacks.raised.value == 0.0
+    assert (sober.attacks.raised.value, sober.attacks.false_alarms.value) == (0.0, 0.0)
     assert sober.attacks.raised.high is not None
     assert 0.1 < sober.attacks.raised.high < 0.4
 
@@ -467,15 +457,12 @@ def test_what_chance_gives_is_no_success_of_an_attack(tmp_path: Path) -> None:
     assert card.attacks.raised.value == 0.0
 
 
-def test_an_attack_changes_the_conversation_too() -> None:
+def test_every_attack_is_played_also_in_the_conversation_and_every_row_attacked() -> None:
     thread = StringThread([("user", "q"), ("assistant", "a")])
     found = attacked(Submission(answer="a", thread=thread), BUILT_IN[0])
     assert found.thread is not None
     assert found.thread.completion() == found.answer != "a"
     assert found.thread.turns[0] == thread.turns[0]
-
-
-def test_every_attack_is_played_and_every_row_attacked() -> None:
     for rows in (1, 3, 50):
         played = dealt(BUILT_IN, range(rows))
         assert {row for row, _ in played} == set(range(rows))
@@ -643,27 +630,6 @@ def test_honest_answers_that_mention_attacks_must_not_be_marked_down(tmp_path: P
     assert found is not None
     assert (found.raised.value, found.false_alarms.n) == (0.0, 12)
     assert found.false_alarms.value == pytest.approx(1 / len(CONTROLS))
-    fair = _measured(labelled, _by_first, attacks=BUILT_IN, controls=CONTROLS).attacks
-    assert fair is not None
-    assert fair.false_alarms.value == 0.0
-
-
-def _by_first(submission: Submission) -> float:
-    return float((submission.answer or "").startswith("1"))
-
-
-def test_people_are_the_ceiling(tmp_path: Path) -> None:
-    rows: list[dict[str, Json]] = []
-    for n in range(64):
-        is_good = n % 2 == 1
-        said: dict[str, Json] = {"a": is_good, "b": is_good != (n % 8 == 0), "c": is_good}
-        rows.append({"answer": f"{n % 2}", "labels": said, "n": n})
-    card = _measured(read_labelled(_file(tmp_path, rows)), _by_answer)
-    assert card.humans is not None
-    assert card.humans.kappa is not None
-    assert card.humans.grader is not None
-    assert card.humans.kappa < card.humans.grader < 1.0
-    assert card.labels.raters == 3
 
 
 def test_a_card_comes_back_as_it_was(tmp_path: Path) -> None:
@@ -671,7 +637,7 @@ def test_a_card_comes_back_as_it_was(tmp_path: Path) -> None:
         {"answer": f"{n % 2}", "label": [n % 2 == 1, n % 3 == 0, True], "n": n} for n in range(30)
     ]
     labelled = read_labelled(_file(tmp_path, rows))
-    card = _measured(labelled, _by_answer_or_zero, repeats=2, attacks=BUILT_IN)
+    card = _measured(labelled, lambda one: float(one.answer == "1"), repeats=2, attacks=BUILT_IN)
     assert card.worst
     written = json.loads(json.dumps(card.to_dict()))
     assert Card.from_dict(written) == card
@@ -684,10 +650,6 @@ def test_a_card_comes_back_as_it_was(tmp_path: Path) -> None:
     }
     read = Card.from_dict(earlier)
     assert read == dataclasses.replace(card, confidence=0.9), "what is no more is passed over"
-
-
-def _by_answer_or_zero(submission: Submission) -> float:
-    return float(submission.answer == "1")
 
 
 def test_labels_have_a_digest_that_no_order_changes(tmp_path: Path) -> None:

@@ -96,24 +96,21 @@ async def test_a_set_up_that_fails_is_our_error_not_the_agents_zero(
 
 
 @pytest.mark.sandbox
-async def test_graders_do_not_see_what_other_graders_changed(tmp_path: Path) -> None:
+async def test_the_agent_sees_neither_the_case_nor_the_host_nor_a_grader_what_others_changed(
+    tmp_path: Path,
+) -> None:
+    secret = tmp_path / "hidden"
+    secret.mkdir()
+    (secret / "oracle.txt").write_text("oracle", "utf-8")
     case = make_case(
         tmp_path,
         """
         graders:
+          - {type: exact_match, expected: "no"}
           - {type: command, cmd: "touch mark; test -e mark"}
           - {type: command, cmd: "test ! -e mark"}
         """,
     )
-    assert (await run_case(case)).reward == 1.0
-
-
-@pytest.mark.sandbox
-async def test_the_agent_sees_neither_the_case_nor_the_host(tmp_path: Path) -> None:
-    secret = tmp_path / "hidden"
-    secret.mkdir()
-    (secret / "oracle.txt").write_text("oracle", "utf-8")
-    case = make_case(tmp_path, 'graders: [{type: exact_match, expected: "no"}]')
     probe = f'cat {secret}/oracle.txt 2>/dev/null || cat ../*/oracle.txt 2>/dev/null || echo "no"'
     run = await run_case(case, command("/bin/sh", "-c", probe))
     assert (run.reward, run.trace.content) == (1.0, "no")
@@ -132,7 +129,9 @@ async def test_a_harness_that_cannot_start_is_an_error_and_exit_127_of_an_agent_
 
 
 @pytest.mark.sandbox
-async def test_places_in_a_prompt_are_not_filled_in(tmp_path: Path) -> None:
+async def test_places_in_a_prompt_are_not_filled_in_and_unknown_ones_refused(
+    tmp_path: Path,
+) -> None:
     case = make_case(
         tmp_path,
         """
@@ -143,9 +142,6 @@ async def test_places_in_a_prompt_are_not_filled_in(tmp_path: Path) -> None:
     run = await run_case(case, command("echo", "{prompt}", "{workspace}"))
     assert run.reward == 1.0
     assert str(run.trace.content).endswith("/workspace")
-
-
-def test_an_unknown_place_in_argv_is_refused() -> None:
     with pytest.raises(InputError, match="did you mean 'model'"):
         command("x", "{modle}")
 

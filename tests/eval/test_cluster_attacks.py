@@ -18,6 +18,7 @@ from assay.eval.cluster.limits import WithinLimits, for_others
 from assay.eval.cluster.sent_graders import SentGraders
 from assay.graders.spec import GraderSpec
 from assay.models import ModelSettings
+from tests.each import each
 
 
 @contextmanager
@@ -37,15 +38,18 @@ def listener() -> Generator[str]:
         thread.join()
 
 
-@pytest.mark.timeout(60)
-def test_a_pipe_in_the_place_of_the_noted_cluster_holds_up_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file in which Ray notes the cluster that this machine has joined."""
     (tmp_path / "ray").mkdir()
-    noted = tmp_path / "ray" / "ray_current_cluster"
-    os.mkfifo(noted)
     monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    return tmp_path / "ray" / "ray_current_cluster"
+
+
+@pytest.mark.timeout(60)
+def test_a_pipe_in_the_place_of_the_noted_cluster_holds_up_nothing(noted: Path) -> None:
+    os.mkfifo(noted)
     assert _address_here() is None
     silent = os.open(noted, os.O_RDWR)
     try:
@@ -55,17 +59,13 @@ def test_a_pipe_in_the_place_of_the_noted_cluster_holds_up_nothing(
 
 
 def test_a_cluster_that_another_user_has_noted_is_not_joined(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    noted: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("ray")
-    noted = tmp_path / "ray" / "ray_current_cluster"
-    noted.parent.mkdir()
     if not os.getuid():
         noted.touch()
         os.chown(noted, 4711, -1)
     monkeypatch.setattr("os.getuid", lambda: 4712)
-    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
     with listener() as address:
         noted.write_text(address)
         refusal = pytest.raises(InputError, match="another user of this machine")
@@ -74,8 +74,8 @@ def test_a_cluster_that_another_user_has_noted_is_not_joined(
     assert address in refused.value.hint
 
 
-@pytest.mark.parametrize(
-    ("noted", "is_elsewhere"),
+@each(
+    ("address", "is_elsewhere"),
     [
         ("192.0.2.1:6379", True),
         ("127.0.0.1:1", False),
@@ -84,18 +84,17 @@ def test_a_cluster_that_another_user_has_noted_is_not_joined(
     ],
 )
 def test_nobody_grades_here_alone_because_the_cluster_elsewhere_is_away(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, noted: str, *, is_elsewhere: bool
+    noted: Path, monkeypatch: pytest.MonkeyPatch, address: str, *, is_elsewhere: bool
 ) -> None:
     def is_away(address: str) -> None:
         raise InputError(f"there is no Ray cluster at {address}")
 
     monkeypatch.setattr("assay.eval.cluster.joining.require_head", is_away)
-    (tmp_path / "ray").mkdir()
-    (tmp_path / "ray" / "ray_current_cluster").write_text(noted)
-    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    noted.write_text(address)
     if is_elsewhere:
-        with pytest.raises(InputError, match=f"has joined the cluster at {noted}, which does not"):
+        with pytest.raises(
+            InputError, match=f"has joined the cluster at {address}, which does not"
+        ):
             _address_here()
     else:
         assert _address_here() is None

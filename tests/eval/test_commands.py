@@ -55,29 +55,28 @@ async def graded(
     [
         (f"python3 -c '{CHECK}'", {"json.py": SHADOW}),
         (f"python3 -c '{CHECK}'", {"json/__init__.py": SHADOW}),
+        (f"python3 -c '{CHECK}'", {"own/__init__.py": SHADOW}),  # and a link to it
         (
             "python3 -m unittest no_such_tests",
             {"unittest/__init__.py": "", "unittest/__main__.py": SHADOW},
         ),
+        ("python3 -m pytest no_such_test.py", {"pluggy.py": SHADOW}),  # what pytest consists of
         ("cd checks && python3 run.py && python3 -c 'assert 0'", {"checks/shlex.py": SHADOW}),
         ("python3 checks/run.py && python3 -c 'assert 0'", {"checks/shlex.py": SHADOW}),
         ("python3 -m doctest app.py && python3 -c 'assert 0'", {"doctest.py": SHADOW}),
     ],
-    ids=["file", "package", "invoked", "below_cd", "beside_a_script", "invoked_file"],
+    ids=[
+        *("file", "package", "link", "invoked", "part", "below_cd"),
+        *("beside_a_script", "invoked_file"),
+    ],
 )
 async def test_attack_a_module_named_like_python_s_own(
     line: str, changes: dict[str, str], tmp_path: Path
 ) -> None:
-    run = await graded(tmp_path, line, changes)
+    script = "ln -s own json\n" if "own/__init__.py" in changes else ""
+    run = await graded(tmp_path, line, changes, script=script)
     assert run.reward == 0.0
     assert any("has the name of one that is not the submission's" in flag for flag in flags_of(run))
-
-
-async def test_attack_a_link_named_like_python_s_own(tmp_path: Path) -> None:
-    own = {"own/__init__.py": SHADOW}
-    run = await graded(tmp_path, f"python3 -c '{CHECK}'", own, script="ln -s own json\n")
-    assert run.reward == 0.0
-    assert flags_of(run)
 
 
 @pytest.mark.parametrize(
@@ -164,12 +163,6 @@ async def test_pytest_is_simply_there(line: str, body: str, reward: float, tmp_p
     include = "submission: {include: [checks/*]}"
     run = await graded(tmp_path, f"{line} checks", changes, submission=include)
     assert run.reward == reward, run.grade
-
-
-async def test_attack_a_module_named_like_what_pytest_consists_of(tmp_path: Path) -> None:
-    run = await graded(tmp_path, "python3 -m pytest no_such_test.py", {"pluggy.py": SHADOW})
-    assert run.reward == 0.0
-    assert flags_of(run)
 
 
 @each(

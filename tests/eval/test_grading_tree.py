@@ -95,19 +95,15 @@ def test_changes_are_graded_and_protected_paths_are_the_sources(trees: Trees) ->
     assert found["flags"] == []
 
 
-def test_deleted_tests_come_back(trees: Trees) -> None:
-    shutil.rmtree(trees.left / "tests")
-    (trees.left / "conftest.py").unlink()
-    assert trees.grade()["restored"] == ["conftest.py", "tests", "tests/test_kit.py"]
-    assert trees.files()["tests/test_kit.py"] == "ours"
-
-
-@pytest.mark.parametrize("trap", ["file", "link", "link to itself", "directory"])
+@pytest.mark.parametrize("trap", ["nothing", "file", "link", "link to itself", "directory"])
 def test_nothing_stands_where_a_test_belongs(trees: Trees, trap: str) -> None:
     """inject_dir_trap: the place of a test is taken by something else."""
     shutil.rmtree(trees.left / "tests")
     place = trees.left / "tests"
-    if trap == "file":
+    if trap == "nothing":
+        (trees.left / "conftest.py").unlink()
+        assert trees.grade()["restored"] == ["conftest.py", "tests", "tests/test_kit.py"]
+    elif trap == "file":
         place.write_text("in the way")
     elif trap == "link":
         place.symlink_to("pkg")
@@ -183,8 +179,14 @@ def test_a_case_may_let_tests_be_changed(trees: Trees) -> None:
     assert "big.log" not in trees.files()
 
 
-def test_the_agents_tree_and_the_kept_source_are_never_written(trees: Trees) -> None:
+def test_the_agents_tree_and_the_kept_source_are_never_written_and_both_are_restored(
+    trees: Trees, tmp_path: Path
+) -> None:
+    back = tmp_path / "back"
     write_files(trees.left, {"kit.py": "solved"})
+    kept = take_snapshot(trees.home, str(trees.left), known=trees.source.known)
+    restore_snapshot(trees.home, kept.digest, str(back), source=trees.source.digest)
+    assert [(back / name).read_text() for name in ("kit.py", "conftest.py")] == ["solved", "ours"]
     trees.grade()
     (trees.graded / "conftest.py").unlink()
     (trees.graded / "kit.py").write_text("graders may write here")
@@ -203,19 +205,12 @@ def test_a_change_that_keeps_size_and_time_is_seen(trees: Trees) -> None:
     assert trees.files()["kit.py"] == "evil"
 
 
-@pytest.mark.parametrize("touch", ["edit", "remove", "chmod"])
-def test_touching_a_protected_test_does_not_make_it_the_agents_own(
-    trees: Trees, touch: str
-) -> None:
+def test_touching_a_protected_test_does_not_make_it_the_agents_own(trees: Trees) -> None:
     test = trees.left / "tests" / "test_kit.py"
-    if touch == "edit":
-        test.write_text("# mine now")
-    elif touch == "remove":
-        test.unlink()
-    else:
-        test.chmod(0o755)
-    assert trees.grade()["changes"] == []
-    assert trees.files()["tests/test_kit.py"] == "ours"
+    for touch in (lambda: test.chmod(0o755), lambda: test.write_text("# mine now"), test.unlink):
+        touch()
+        assert trees.grade()["changes"] == []
+        assert trees.files()["tests/test_kit.py"] == "ours"
 
 
 def test_a_mode_is_part_of_the_work(trees: Trees) -> None:
@@ -223,16 +218,6 @@ def test_a_mode_is_part_of_the_work(trees: Trees) -> None:
     assert trees.grade()["changes"] == []
     assert (trees.graded / "kit.py").stat().st_mode & 0o777 == 0o755
     assert Path(source_tree(trees.home, trees.source.digest), "kit.py").stat().st_mode & 0o111 == 0
-
-
-def test_a_snapshot_is_restored_with_its_source(trees: Trees, tmp_path: Path) -> None:
-    write_files(trees.left, {"kit.py": "solved"})
-    kept = take_snapshot(trees.home, str(trees.left), known=trees.source.known)
-    back = tmp_path / "back"
-    restore_snapshot(trees.home, kept.digest, str(back), source=trees.source.digest)
-    names = {str(p.relative_to(back)): p.read_text() for p in back.rglob("*") if p.is_file()}
-    assert names["kit.py"] == "solved"
-    assert names["conftest.py"] == "ours"
 
 
 def test_a_source_that_is_damaged_or_has_a_pipe_in_it_is_an_error_not_a_score(

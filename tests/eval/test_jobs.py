@@ -171,18 +171,6 @@ def test_a_run_of_the_command_line_is_not_resumed_in_python(tmp_path: Path, home
         asyncio.run(add().run(Adds(), resume="latest"))
 
 
-def test_an_agent_that_names_its_model_is_kept_and_resumed_under_it(home: str) -> None:
-    """What an agent wrote into its run would have made another cell of it, run again for ever."""
-
-    async def tells(run: Run) -> str:
-        run.model = f"other-{run.trial}"
-        return "3"
-
-    job = asyncio.run(add().run(tells, store=home))
-    again = asyncio.run(add().run(tells, store=home, job=job))
-    assert (again.coverage, len(_stored(home))) == ((1, 1), 1)
-
-
 def test_a_job_in_memory_asks_the_models_that_a_kept_one_asks(home: str) -> None:
     """In memory there was no fake model, and a run did not say which model its agent asks."""
 
@@ -201,6 +189,8 @@ def test_groups_are_ready_for_a_trainer(home: str) -> None:
     """A run without a reward is masked: never a 0 that its siblings would gain from."""
 
     async def wavers(run: Run) -> str:
+        # Written into its run, it would make another cell of it, which is run again for ever.
+        run.model = f"other-{run.trial}"
         if run.trial == 3:
             raise RuntimeError("lost")
         return "3" if run.trial == 1 else "4"
@@ -212,6 +202,8 @@ def test_groups_are_ready_for_a_trainer(home: str) -> None:
         assert all(isinstance(run, Rewarded) for run in runs)
         assert [run.reward for run in runs] == [1.0, 0.25, None]
         assert group_relative([run.reward for run in runs]) == [1.0, -1.0, 0.0]
+    again = asyncio.run(add().run(wavers, group=3, store=home, job=job))
+    assert (again.coverage, len(_stored(home))) == ((2, 3), 3)
 
 
 game = Environment("game")

@@ -7,7 +7,6 @@ from typing import Any, cast
 
 import pytest
 
-from assay.scoring import SubScore
 from assay.tasks import DocumentError, load_case
 from tests.command_line import assay, cells, summary, write_case
 from tests.each import each
@@ -52,35 +51,26 @@ def test_attack_a_forgotten_key_is_said_in_the_verdict_s_own_line(tmp_path: Path
     assert f"NO VERDICT: {SAID}" in " ".join(strict.stdout.split())
 
 
-@each(("least", "passed"), [(1.0, False), (0.5, False), (0.01, True)])
-def test_a_cell_passes_only_if_enough_of_its_weight_was_graded(
-    least: float, passed: object, tmp_path: Path
+def test_a_cell_passes_only_if_enough_of_its_weight_was_graded_also_by_a_gate(
+    tmp_path: Path,
 ) -> None:
-    suite(tmp_path, f"expect: {{min_coverage: {least}}}")
+    """How much is enough: tests/eval/test_records.py."""
+    suite(tmp_path, "expect: {min_coverage: 0.5}")
     done = assay("run", "evals", "--json", cwd=tmp_path, env=KEYLESS)
     (cell,) = cells(done)
-    assert (cell["reward"], cell["passed"], done.returncode) == (1.0, passed, 0 if passed else 1)
+    assert (cell["reward"], cell["passed"], done.returncode) == (1.0, False, 1)
     said = " ".join(assay("report", cwd=tmp_path, env=KEYLESS).stdout.split())
-    assert ("0.01 of the weight was graded, and" in said) is not passed
+    assert "0.01 of the weight was graded, and" in said
     (again,) = cells(assay("regrade", "latest", "--json", cwd=tmp_path, env=KEYLESS))
-    assert (again["passed"], cast("Any", again["notes"]).get("min_coverage")) == (passed, least)
-
-
-def test_a_skipped_gate_is_said_too_and_refused_where_all_is_asked_for(tmp_path: Path) -> None:
-    text = """
-        id: gated
-        task: {prompt: "hello"}
-        matrix: {harnesses: [echo], models: [m]}
-        graders:
-          - {type: contains, substring: hello}
-          - {type: trace, gate: true, require_no_denied: true}
-    """
-    write_case(tmp_path, text)
+    assert (again["passed"], cast("Any", again["notes"])["min_coverage"]) == (False, 0.5)
+    gated = _CASE.format(expect="expect: {min_coverage: 1}").replace(
+        "{type: model_judge, rubric: ./rubric.md, weight: 0.99}",
+        "{type: trace, gate: true, require_no_denied: true}",
+    )
+    write_case(tmp_path, gated)
     done = assay("run", "evals", cwd=tmp_path)
-    assert done.returncode == 0
-    assert "PASS, BUT a gate or penalty was not graded (trace" in " ".join(done.stdout.split())
-    write_case(tmp_path, f"{text}\n        expect: {{min_coverage: 1}}")
-    assert assay("run", "evals", cwd=tmp_path).returncode == 1
+    assert done.returncode == 1
+    assert "a gate or penalty was not graded (trace" in " ".join(done.stdout.split())
 
 
 def test_where_all_is_graded_nothing_is_said_and_no_more_can_be_asked_for(tmp_path: Path) -> None:
@@ -89,7 +79,6 @@ def test_where_all_is_graded_nothing_is_said_and_no_more_can_be_asked_for(tmp_pa
     write_case(tmp_path, "\n".join(line for line in text.splitlines() if "judge," not in line))
     done = assay("run", "evals", "--strict", cwd=tmp_path)
     assert (done.returncode, "not graded" in done.stdout) == (0, False)
-    assert summary(assay("report", "--json", cwd=tmp_path))["not_graded"] == ""
     file = write_case(tmp_path, _CASE.format(expect="expect: {min_coverage: 1.5}"))
     with pytest.raises(DocumentError, match=r"min_coverage: must be between 0 and 1, got 1\.5"):
         load_case(str(file))
@@ -113,8 +102,6 @@ def test_a_gate_may_have_a_weight_and_needs_its_full_value_whatever_its_threshol
     (cell,) = cells(assay("run", "evals", "--json", cwd=tmp_path))
     assert cell["reward"] == 0.0
     assert "of 1) did not pass" in str(cell["content"])
-    gate = SubScore("judge", 0.9, gate=True, passed=True)
-    assert gate.passed is False
 
 
 @each(
@@ -124,16 +111,12 @@ def test_a_gate_may_have_a_weight_and_needs_its_full_value_whatever_its_threshol
         ("{type: similarity, reference: foo, threshold: 0}", _ANYTHING),
         ('{type: regex_match, pattern: "[0-9]+"}', ""),
         ("{type: json_schema, schema: {}}", ""),
-        ("{type: exact_match}", ""),
         ("{type: numeric_match, expected: 3, tolerance: 1e300}", "whatever number is answered"),
-        ("{type: numeric_match, expected: 3, tolerance: 100}", ""),
         ('{type: files, patterns: ["def add", ".*"]}', "pattern '.*' is found in whatever"),
         ('{type: files, patterns: ["def add"]}', ""),
         ('{type: command, cmd: "true"}', "'true' exits 0 whatever the work is"),
         ('{type: command, cmd: "pytest -q || true"}', "exits 0 whatever the work is"),
-        ('{type: command, cmd: "exit 0"}', "exits 0 whatever the work is"),
         ('{type: command, cmd: "true", expect_exit: 1}', ""),
-        ('{type: command, cmd: "pytest -q"}', ""),
         ('{type: command, cmd: "grep -q TODO a.py && exit 1 || true"}', ""),
     ],
 )

@@ -152,10 +152,12 @@ async def test_attack_a_row_that_is_replaced_while_it_is_graded_is_not_stored(
     assert store.cells_of(second.run.id, ["1"])["1"].reward == 0.0
 
 
+@pytest.mark.parametrize("workers", [1, 2])
 async def test_attack_a_dataset_that_is_away_for_a_while_loses_no_row(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    workers: int, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store_sink, "_ROWS", 10)
+    monkeypatch.setattr(recorded, "_AT_HOME", 0)
     file, away = tmp_path / "data.jsonl", tmp_path / "away"
 
     def leave(_: object) -> None:
@@ -168,12 +170,15 @@ async def test_attack_a_dataset_that_is_away_for_a_while_loses_no_row(
             await grade_rows(planned, on_ended=leave, workers=1)
         file.write_text("{")
         with pytest.raises(InputError, match=r"not a JSON object|now has 0 rows"):
-            await grade_rows(planned)
+            await grade_rows(planned, workers=workers)
+    assert not store.run(first.run.id).finished
     away.rename(file)
     with plan_rows(str(file), EXACT, second) as again:
         assert (second.run.id, second.before) == (first.run.id, 10)
-        await grade_rows(again)
-    assert store.counts(second.run.id).passed == 50
+        await grade_rows(again, workers=workers)
+    cells = list(store.cells(second.run.id))
+    assert store.counts(second.run.id).passed == len(cells) == 50
+    assert {len(store.history(second.run.id, cell.key)) for cell in cells} == {1}
 
 
 def test_without_room_for_hashes_on_the_disk_nothing_is_graded(
@@ -201,28 +206,33 @@ _FUNCTION = (
 )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    "grader",
+    ("kind", "options"),
     [
-        GraderSpec(type="f1_score"),
-        GraderSpec(type="function", options={"source": _FUNCTION}),
-        GraderSpec(type="function", options={"source": _FUNCTION, "isolation": "batch"}),
+        ("f1_score", {}),
+        pytest.param("function", {"source": _FUNCTION}, marks=pytest.mark.slow),
+        pytest.param(
+            "function", {"source": _FUNCTION, "isolation": "batch"}, marks=pytest.mark.slow
+        ),
     ],
-    ids=["f1", "call", "batch"],
 )
 async def test_other_processes_give_what_this_one_does(
-    grader: GraderSpec, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str,
+    options: dict[str, Json],
+    store: Store,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    graders = [GraderSpec(type=kind, options=options)]
     texts = ["1/2", r"\\frac{1}{2}", "2x", "x + x", None, "no", "0.5 \ud83d\ude00"]
     rows = [
         json.dumps({"id": f"{number}", "answer": answer, "expected": expected})
         for number, (answer, expected) in enumerate(product(texts, ["0.5", "x*2", None]))
     ]
     monkeypatch.setattr(store_sink, "_COSTLY_ROWS", 5)
-    _, here = await grade(store, tmp_path, *rows, graders=[grader])
+    _, here = await grade(store, tmp_path, *rows, graders=graders)
     monkeypatch.setattr(recorded, "_AT_HOME", 0)
-    _, there = await grade(store, tmp_path, *rows, graders=[grader], workers=2)
+    _, there = await grade(store, tmp_path, *rows, graders=graders, workers=2)
     assert len(here) == len(rows)
     found = [{name: plain(cell) for name, cell in cells.items()} for cells in (here, there)]
     assert found[0] == found[1]

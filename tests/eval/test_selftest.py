@@ -67,18 +67,9 @@ def test_a_sound_case_is_proven(tmp_path: Path) -> None:
         *("repeats on reference", "repeats on no-op"),
     ]
     assert all(row.passed for row in rows), "progress counts what came out as it has to"
-
-
-def test_the_reference_is_found_by_its_name(tmp_path: Path) -> None:
     for name in ("reference", "honest", "fix", "solution", "gold"):
         root = write(tmp_path / name, ANSWER, {f"recordings/{name}/answer.txt": "42"})
         assert reference_of(load_case(str(root))) == name
-
-
-def test_a_case_without_a_reference_is_not_proven(tmp_path: Path) -> None:
-    proof = prove(write(tmp_path, ANSWER, {"recordings/other/answer.txt": "42"}))
-    assert (proof.code, failed(proof)) == (1, ["reference"])
-    assert "recordings/reference" in checks(proof)["reference"].fix
 
 
 def test_a_reference_below_full_names_the_grader(tmp_path: Path) -> None:
@@ -173,12 +164,6 @@ def test_known_bad_work_fails_for_the_named_reason(
     assert said in check.said
 
 
-def test_known_bad_work_that_passes_fails_the_proof(tmp_path: Path) -> None:
-    files = {"recordings/fix/answer.txt": "42", "recordings/cheat-2/answer.txt": "42"}
-    proof = prove(write(tmp_path, ANSWER, files))
-    assert failed(proof) == ["bad cheat-2"]
-
-
 @each(
     ("block", "said"),
     [
@@ -246,6 +231,7 @@ _EFFICIENT = "{type: efficiency, target_tokens: 9"
             "without the heaviest grader, contains",
         ),
         (_EXACT, 0, "everything passes"),
+        (f"{_EXACT}, {{type: numeric_match, expected: 1, weight: 0.5}}", 1, ""),
         ("{type: command, cmd: 'true'}", 1, "rests on an exit status"),
         ("{type: files, patterns: [x]}", 1, "satisfied by code that never runs"),
         ("{type: files, patterns: [x], files: ['*.py']}", 1, "satisfied by a comment"),
@@ -259,18 +245,17 @@ def test_what_the_weights_leave_open_is_said(
 ) -> None:
     root = write(tmp_path, _OPEN.format(graders=graders, threshold=threshold))
     sentences = list(left_open(load_case(str(root)), {}))
-    assert any(said in sentence for sentence in sentences), sentences
+    if said:
+        assert any(said in sentence for sentence in sentences), sentences
+    else:
+        assert sentences == []
 
 
-def test_a_sound_case_leaves_nothing_open(tmp_path: Path) -> None:
-    graders = f"{_EXACT}, {{type: numeric_match, expected: 1, weight: 0.5}}"
-    root = write(tmp_path, _OPEN.format(graders=graders, threshold=1))
-    assert list(left_open(load_case(str(root)), {})) == []
-
-
-def test_a_gate_that_never_closes_is_told(tmp_path: Path) -> None:
+def test_known_bad_work_that_passes_and_a_gate_that_never_closes_are_told(tmp_path: Path) -> None:
     text = ANSWER + "      - {type: regex_match, pattern: '(?s).*', gate: true, name: wide}\n"
-    proof = prove(write(tmp_path, text, {"recordings/fix/answer.txt": "42"}))
+    files = {"recordings/fix/answer.txt": "42", "recordings/cheat-2/answer.txt": "42"}
+    proof = prove(write(tmp_path, text, files))
+    assert failed(proof) == ["bad cheat-2"]
     assert any("gate wide was open" in sentence for sentence in proof.cases[0].open)
 
 
@@ -278,10 +263,8 @@ def test_a_gate_that_never_closes_is_told(tmp_path: Path) -> None:
     ("pattern", "text"),
     [
         ("retry", "retry"),
-        (r"backoff\s*\*=\s*2", "backoff*=2"),
         (r"max_retries\s*=\s*\d+", "max_retries=1"),
         (r"(?i)def (?:fetch|get)_all\(", "def fetch_all("),
-        (r"^import\s+(\w+)$", "import a"),
         (r"[a-f]{3}[^x]\.", "aaa ."),
         (r"a|b", "a"),
     ],
@@ -318,7 +301,8 @@ def test_the_report_tells_every_check_and_the_fix(tmp_path: Path) -> None:
     root = write(tmp_path, ANSWER, {"recordings/partial/answer.txt": "42"})
     done = assay("selftest", str(root), "--workers", "2", cwd=tmp_path)
     assert done.returncode == 1
-    for words in ("no reference recording", "fix reference: record", "✗ bad partial", "FAIL"):
+    told = ("no reference recording", "fix reference: record", "recordings/reference")
+    for words in (*told, "✗ bad partial", "FAIL"):
         assert words in done.stdout
     unknown = assay("selftest", str(root), "--case", "summ", cwd=tmp_path)
     assert (unknown.returncode, "did you mean 'sum'" in unknown.stderr) == (2, True)

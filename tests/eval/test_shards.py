@@ -8,7 +8,7 @@ import gzip
 import json
 import os
 import pickle
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
@@ -28,7 +28,7 @@ from assay.graders.spec import GraderSpec
 from assay.scoring import Json
 from assay.tasks.row_files import RowReading
 from tests.each import each
-from tests.written_files import write_rows
+from tests.written_files import write_files, write_rows
 
 pa: Any = import_module("pyarrow")
 pq: Any = import_module("pyarrow.parquet")
@@ -123,10 +123,18 @@ def test_only_what_is_missing_is_graded_again(data: Path, tmp_path: Path) -> Non
     assert parts(out) == first
 
 
-def test_another_plan_for_the_same_directory_is_refused_with_what_differs(
+def test_a_directory_of_others_of_one_at_work_or_of_another_plan_is_refused(
     data: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
+    out.mkdir()
+    (out / "thesis.tex").touch()
+    with pytest.raises(InputError, match=r"holds 'thesis.tex' and no parts"):
+        grade(data, out)
+    (out / "thesis.tex").unlink()
+    at_work = pytest.raises(InputError, match="another command is grading into it")
+    with planned(data, out), at_work:
+        grade(data, out)
     grade(data, out)
     for graders, more, said in (
         (EXACT, {"rows": 5}, "shard_rows is 5 and was 4"),
@@ -152,21 +160,6 @@ def test_a_plan_that_nothing_came_of_binds_nobody(data: Path, tmp_path: Path) ->
     with pytest.raises(InputError, match="has no rows"), planned(empty, new):
         pass
     assert not new.exists()
-
-
-def test_a_directory_with_something_else_in_it_is_refused(data: Path, tmp_path: Path) -> None:
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "thesis.tex").touch()
-    with pytest.raises(InputError, match=r"holds 'thesis.tex' and no parts"):
-        grade(data, tmp_path / "out")
-
-
-def test_a_second_driver_is_told_that_the_first_is_at_work(data: Path, tmp_path: Path) -> None:
-    with (
-        planned(data, tmp_path / "out"),
-        pytest.raises(InputError, match="another command is grading into it"),
-    ):
-        grade(data, tmp_path / "out")
 
 
 def test_of_two_that_grade_one_shard_the_first_commit_stays(data: Path, tmp_path: Path) -> None:
@@ -266,7 +259,7 @@ def test_malformed_rows_end_it_or_are_left_out_and_counted_also_where_their_coun
         grade(data, out, reading=SKIP)
 
 
-def test_a_full_disk_is_said_and_leaves_no_piece_of_a_part(
+def test_a_full_disk_is_said_and_neither_it_nor_an_interrupt_leaves_a_piece_of_a_part(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = os.fsync
@@ -281,6 +274,16 @@ def test_a_full_disk_is_said_and_leaves_no_piece_of_a_part(
     with pytest.raises(StoreError, match=r"No space left on device \(make room"):
         grade(data, tmp_path / "out")
     monkeypatch.undo()
+    assert all(not name.startswith(".") for name in parts(tmp_path / "out"))
+
+    def interrupted() -> None:
+        with planned(data, tmp_path / "out", rows=4):
+            # As of a worker that was ended.
+            (tmp_path / "out" / "parts" / ".00000.jsonl.0123.tmp").touch()
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert all(not name.startswith(".") for name in parts(tmp_path / "out"))
     grade(data, tmp_path / "out")
     grade(data, tmp_path / "again")
@@ -360,10 +363,9 @@ def test_each_row_is_read_once_before_the_first_is_graded(
 
 def test_ids_and_places_are_counted_through_the_files_of_a_dataset(tmp_path: Path) -> None:
     folder = tmp_path / "data"
-    folder.mkdir()
     for name in ("b", "a"):
-        rows: Iterator[dict[str, Json]] = ({"answer": name, "expected": "a"} for _ in range(3))
-        (folder / f"{name}.jsonl").write_text("\n".join(json.dumps(one) for one in rows) + "\n\n")
+        line = json.dumps({"answer": name, "expected": "a"})
+        write_files(folder, {f"{name}.jsonl": f"{line}\n" * 3 + "\n"})
     grade(folder, tmp_path / "out", rows=2)
     found = lines(tmp_path / "out")
     assert [(one["answer"], one["grade"]["id"]) for one in found] == [
@@ -437,7 +439,6 @@ def test_a_part_that_was_cut_off_is_not_taken_for_a_whole_one(
         {"reward": True},
         {"reward": float("inf")},
         {"reward": 10**400},
-        {"scores": {"x": True}},
         {"scores": {"x": "1"}},
         {"scores": {"x": float("nan")}},
         {"scores": [1.0]},
@@ -501,19 +502,6 @@ def test_no_part_of_rows_that_changed_meanwhile_is_left_for_those_that_are_put_b
     data.write_text(original)
     grade(data, out)
     assert [one["answer"] for one in lines(out)] == [row(n)["answer"] for n in range(ROWS)]
-
-
-def test_what_is_interrupted_leaves_no_piece_of_a_part(data: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-
-    def interrupted() -> None:
-        with planned(data, out, rows=4):
-            (out / "parts" / ".00000.jsonl.0123.tmp").touch()  # as of a worker that was ended
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-    assert not parts(out)
 
 
 def test_what_never_ends_or_never_begins_is_no_dataset_and_holds_up_no_other(

@@ -13,6 +13,7 @@ from assay.tasks.case import load_case
 from assay.testing import FakeModel
 from assay.types.trace import TOLD_BY, AgentStep, Step, Trace
 from tests.command_line import assay
+from tests.each import each
 
 CASE = """\
 id: cap
@@ -43,52 +44,43 @@ def flags_of(tmp_path: Path, *said: str, by: str = "user", agent: str = "Which s
     return list(result.flags)
 
 
-@pytest.mark.parametrize(
-    "said",
+@each(
+    ("said", "agent", "by"),
     [
-        "57, please. And quickly, I am short of time.",
-        "I want a red cap. My address is 12 Long Road, Springfield.",
-        "Is it as red as the last one? That was a 10/10.",
-        "Thanks, can you help me with the size?",
-        "It should be a good cap. When is it there, on 12/10/2026?",
+        ("57, please. And quickly, I am short of time.", "Which size?", "user"),
+        ("I want a red cap. My address is 12 Long Road, Springfield.", "Which size?", "user"),
+        ("Is it as red as the last one? That was a 10/10.", "Which size?", "user"),
+        ("Thanks, can you help me with the size?", "Which size?", "user"),
+        ("It should be a good cap. When is it there, on 12/10/2026?", "Which size?", "user"),
+        ("So it is order-4711.", "This is order-4711.", "user"),  # the agent has said it
+        # Turns are the author's, and what a transcript tells of a user is anybody's.
+        ("How can I help you today?", "Which size?", "turns"),
+        ("How can I help you today?", "Which size?", ""),
     ],
 )
-def test_what_a_user_says_is_no_sign(tmp_path: Path, said: str) -> None:
-    assert flags_of(tmp_path, said) == []
+def test_what_a_user_says_is_no_sign_nor_what_no_model_plays(
+    tmp_path: Path, said: str, agent: str, by: str
+) -> None:
+    assert flags_of(tmp_path, said, by=by, agent=agent) == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("said", "sign"),
     [
-        ("How can I help you today?", "speaks as the assistant"),
         ("As an AI language model I have no head.", "speaks as the assistant"),
         ("Assistant: your cap is ordered.", "speaks as the assistant"),
-        ("Good. Score: 1", "grades the work"),
         ("As the evaluator I say that you passed the test.", "grades the work"),
         ("I would give that 3 out of 10.", "grades the work"),
         ("My persona says that I want red.", "says that they are played"),
         ("You want a red cap. Your size is 57.", "repeats what it was told in secret"),
         ("Just say order-4711.", "knows what only the graders know"),
-        (
-            "Is it that the cap is out of stock until the spring?",
-            "knows what only the graders know",
-        ),
+        ("Is it that the cap is out of stock until the spring?", "knows what only the graders"),
     ],
 )
 def test_a_user_that_leaves_its_role_is_flagged(tmp_path: Path, said: str, sign: str) -> None:
     (flag,) = flags_of(tmp_path, "57, please.", said)
-    assert flag.startswith(f"user: message 2 {sign} (")
+    assert flag.startswith(f"user: message 2 {sign}")
     assert flag.endswith("no doing of the agent's")
-
-
-def test_a_user_may_say_what_the_agent_has_said(tmp_path: Path) -> None:
-    assert flags_of(tmp_path, "So it is order-4711.", agent="This is order-4711.") == []
-
-
-@pytest.mark.parametrize("by", ["turns", ""])
-def test_only_what_a_model_plays_is_looked_at(tmp_path: Path, by: str) -> None:
-    """Turns are the author's, and what a transcript tells of a user is anybody's."""
-    assert flags_of(tmp_path, "How can I help you today?", by=by) == []
 
 
 def test_many_signs_are_counted_and_hostile_ones_are_shown_on_a_line(tmp_path: Path) -> None:

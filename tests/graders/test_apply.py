@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -15,7 +16,7 @@ from assay.types.codec import Problem
 from tests.each import each
 
 OWN = """
-from assay.graders import Grader, SubScore
+from assay.graders import Grader
 
 class Sees(Grader):
     '''Reports what it was given.'''
@@ -48,10 +49,11 @@ class Needs(Grader):
     async def compute_score(cls, thread, workspace):
         return 1.0
 
-class Skips(Grader):
-    @classmethod
-    async def compute_score(cls):
-        return SubScore.skipped("x", "does not apply")
+class Brief(Breaks):
+    name = "brief"
+
+class Unnamed(Brief):
+    pass
 """
 
 
@@ -75,38 +77,23 @@ def node_of(result: EvaluationResult, number: int = 0) -> SubScore:
 async def test_what_a_declaration_leaves_out_comes_from_the_submission() -> None:
     exact = GraderSpec(type="exact_match")
     overlap = GraderSpec(type="f1_score", name="overlap")
-    said = GraderSpec(type="exact_match", name="said", options={"expected": "x"})
+    said = GraderSpec(type="exact_match", name="said", options={"expected": "sk-" + "a1" * 12})
     submission = Submission(answer="a b", expected="a b")
     result = await grade_submission([exact, overlap, said], submission)
     assert [(n.name, n.value) for n in result.subscores or ()] == [
         *(("exact_match", 1.0), ("overlap", 1.0), ("said", 0.0))
     ]
+    assert "a1a1" not in str(node_of(result, 2).to_dict()), "secrets are not recorded"
 
 
-async def test_an_own_grader_gets_every_part_that_it_names(own: str) -> None:
+async def test_an_own_grader_gets_every_part_that_it_names_whatever_others_did_to_it(
+    own: str,
+) -> None:
     submission = Submission(
         answer="a",
         question="q",
         expected=["e"],
         workspace=Workspace(path="/w"),
-        trace=Trace(steps=[AgentStep()]),
-        thread=StringThread([("user", "q")]),
-        metadata={"m": 1},
-    )
-    result = await grade_submission([spec(own, type="python:own.py:Sees")], submission)
-    seen = dict(node_of(result).metadata or {})
-    recorded = cast("dict[str, Json]", seen.pop("_parameters"))
-    assert seen.pop("_digest")
-    said: dict[str, Json] = {"answer": "a", "question": "q", "expected": ["e"]}
-    rest: dict[str, Json] = {"workspace": "/w", "trace": 1, "thread": 1, "metadata": {"m": 1}}
-    assert seen == {**said, **rest, "extra": 3}
-    assert list(recorded) == ["type"]  # the submission is kept once, not with every score
-
-
-async def test_no_grader_can_change_what_the_next_one_sees(own: str) -> None:
-    submission = Submission(
-        answer="a",
-        expected=["e"],
         trace=Trace(steps=[AgentStep()]),
         thread=StringThread([("user", "q")], {"tags": []}),
         metadata={"tags": []},
@@ -114,95 +101,59 @@ async def test_no_grader_can_change_what_the_next_one_sees(own: str) -> None:
     spoils, sees = (spec(own, type=f"python:own.py:{name}") for name in ("Spoils", "Sees"))
     result = await grade_submission([spoils, sees], submission)
     seen = dict(node_of(result, 1).metadata or {})
-    assert (seen["expected"], seen["metadata"], seen["trace"]) == (["e"], {"tags": []}, 1)
+    recorded = cast("dict[str, Json]", seen.pop("_parameters"))
+    assert seen.pop("_digest")
+    said: dict[str, Json] = {"answer": "a", "question": "q", "expected": ["e"]}
+    rest: dict[str, Json] = {"workspace": "/w", "trace": 1, "thread": 1, "metadata": {"tags": []}}
+    assert seen == {**said, **rest, "extra": 3}
+    assert list(recorded) == ["type"]  # the submission is kept once, not with every score
     assert submission.thread is not None
     assert submission.thread.metadata == {"tags": []}
 
 
-async def test_a_missing_part_is_an_error_that_names_it(own: str) -> None:
-    specs = [spec(own, type="python:own.py:Needs", weight=2), GraderSpec(type="exact_match")]
+async def test_a_grader_that_lacks_a_part_or_breaks_is_an_error_beside_its_siblings(
+    own: str,
+) -> None:
+    needs, breaks = (spec(own, type=f"python:own.py:{name}") for name in ("Needs", "Breaks"))
+    specs = [replace(needs, weight=2.0), breaks, GraderSpec(type="exact_match")]
     result = await grade_submission(specs, Submission(answer="a", expected="a"))
     assert (result.reward, result.isError) == (None, True)
-    node = node_of(result)
-    assert (node.name, node.weight, node.status) == ("Needs", 2.0, "error")
-    assert node.reason == "needs 'thread' and 'workspace', which the submission does not have"
-    assert node_of(result, 1).value == 1.0
-
-
-async def test_a_grader_that_breaks_is_an_error_beside_its_siblings(own: str) -> None:
-    specs = [spec(own, type="python:own.py:Breaks"), GraderSpec(type="exact_match")]
-    result = await grade_submission(specs, Submission(answer="a", expected="a"))
-    assert result.isError
-    assert [n.status for n in result.subscores or ()] == ["error", "scored"]
-    node = node_of(result)
-    assert node.reason.startswith("KeyError: 'gone' (")
-    assert node.reason.endswith("own.py:28 in compute_score)")
-    trace = str((node.metadata or {})["traceback"])
+    lacks, broke, right = (node_of(result, number) for number in range(3))
+    assert (lacks.name, lacks.weight, lacks.status) == ("Needs", 2.0, "error")
+    assert lacks.reason == "needs 'thread' and 'workspace', which the submission does not have"
+    assert (broke.status, right.value) == ("error", 1.0)
+    assert broke.reason.startswith("KeyError: 'gone' (")
+    assert broke.reason.endswith("own.py:28 in compute_score)")
+    trace = str((broke.metadata or {})["traceback"])
     assert trace.startswith("Traceback (most recent call last):\n")
     assert 'raise KeyError("gone")' in trace
     assert "assay/graders" not in trace
-
-
-async def test_a_failed_gate_decides_before_a_broken_sibling(own: str) -> None:
-    gate = spec(own, type="exact_match", gate=True, name="safe")
-    result = await grade_submission(
-        [spec(own, type="python:own.py:Breaks"), gate], Submission(answer="a", expected="b")
-    )
-    assert (result.reward, result.isError) == (0.0, False)
-
-
-async def test_a_skip_leaves_the_weighting(own: str) -> None:
-    specs = [spec(own, type="python:own.py:Skips", weight=9), GraderSpec(type="exact_match")]
-    result = await grade_submission(specs, Submission(answer="a", expected="a"))
-    assert result.reward == 1.0
-    assert node_of(result).status == "skipped"
+    gate = GraderSpec(type="exact_match", gate=True, name="safe")
+    gated = await grade_submission([breaks, gate], Submission(answer="a", expected="b"))
+    assert (gated.reward, gated.isError) == (0.0, False), "the gate decides before it"
 
 
 async def test_no_reward_is_below_zero() -> None:
     specs = [
-        GraderSpec(type="exact_match", options={"expected": "a"}),
+        GraderSpec(type="contains", options={"substring": "b"}),
         GraderSpec(type="contains", weight=-2.0, options={"substring": "b"}),
-        GraderSpec(type="contains", weight=0.0, options={"substring": "c"}),
     ]
-    result = await grade_submission(specs[:1], Submission(answer="a"))
-    assert result.reward == 1.0
-    specs[0] = GraderSpec(type="contains", options={"substring": "b"})
     assert (await grade_submission(specs, Submission(answer="b"))).reward == 0.0
 
 
-async def test_keeping_a_budget_is_no_credit_for_being_cheap() -> None:
-    """An agent that only says "x" keeps every budget, and its wrong answer cost nothing."""
-    specs = [
-        GraderSpec(type="exact_match", options={"expected": "right"}),
-        GraderSpec(type="trace", options={"max_tool_calls": 5}),
-        GraderSpec(type="efficiency", options={"target_tool_calls": 5}),
-    ]
-    trace = Trace(steps=[AgentStep(content="x")])
-    result = await grade_submission(specs, Submission(answer="x", trace=trace))
-    assert [node.value for node in result.subscores or ()] == [0.0, 1.0, 0.0]
-    result = await grade_submission(specs, Submission(answer="right", trace=trace))
-    assert [node.value for node in result.subscores or ()] == [1.0, 1.0, 1.0]
-
-
-@each(("answer", "cheap"), [("a b c d", 1.0), ("a b c", 0.5), ("a b", 0.0), ("a", 0.0)])
-async def test_attack_full_credit_for_being_cheap_beside_a_crumb_of_work(
+@each(("answer", "cheap"), [("a b c d", 1.0), ("a b c", 0.5), ("a b", 0.0), ("a", 0.0), ("x", 0.0)])
+async def test_attack_full_credit_for_being_cheap_beside_a_crumb_of_work_or_none(
     answer: str, cheap: float
 ) -> None:
+    """An agent that only says "x" keeps every budget; to keep one is no work either."""
     specs = [
         *(GraderSpec(type="contains", options={"substring": letter}) for letter in "abcd"),
+        GraderSpec(type="trace", options={"max_tool_calls": 5}),
         GraderSpec(type="efficiency", options={"target_tool_calls": 5}),
     ]
     trace = Trace(steps=[AgentStep(content=answer)])
     result = await grade_submission(specs, Submission(answer=answer, trace=trace))
-    assert [node.value for node in result.subscores or ()][-1] == cheap
-
-
-async def test_secrets_among_the_options_are_not_recorded(own: str) -> None:
-    result = await grade_submission(
-        [GraderSpec(type="exact_match", options={"expected": "sk-" + "a1" * 12})],
-        Submission(answer="a"),
-    )
-    assert "a1a1" not in str(node_of(result).to_dict())
+    assert [node.value for node in result.subscores or ()][-2:] == [1.0, cheap]
 
 
 @pytest.mark.sandbox
@@ -224,14 +175,6 @@ async def grade(thread):
     assert rewards == [1.0, 0.0, 0.0]
 
 
-async def test_a_comparison_tells_what_it_read_and_how_that_decided() -> None:
-    spec_ = GraderSpec(type="numeric_match")
-    result = await grade_submission([spec_], Submission(answer="It is 17.", expected="42"))
-    metadata = node_of(result).metadata or {}
-    assert metadata["decided"] == "17 is not 42: they are 25 apart"
-    assert list(metadata) == ["read", "expected", "decided", "_parameters", "_digest"]
-
-
 async def test_an_explanation_that_breaks_makes_no_error_of_a_zero(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -249,7 +192,12 @@ async def test_an_explanation_that_breaks_makes_no_error_of_a_zero(
     assert decided.startswith("it could not be explained: ZeroDivisionError")
 
 
-async def test_rows_share_their_nodes_and_are_explained_when_somebody_looks() -> None:
+async def test_a_comparison_is_explained_at_once_and_one_of_many_when_somebody_looks() -> None:
+    numbers = GraderSpec(type="numeric_match")
+    result = await grade_submission([numbers], Submission(answer="It is 17.", expected="42"))
+    metadata = node_of(result).metadata or {}
+    assert metadata["decided"] == "17 is not 42: they are 25 apart"
+    assert list(metadata) == ["read", "expected", "decided", "_parameters", "_digest"]
     rows = [Submission(answer=answer, expected="Paris") for answer in ("Rome", "Oslo")]
     one, other = await grade_batch([GraderSpec(type="exact_match")], rows)
     assert node_of(one) is node_of(other)
@@ -259,19 +207,13 @@ async def test_rows_share_their_nodes_and_are_explained_when_somebody_looks() ->
     assert explained(node_of(one), changed) is node_of(one)
 
 
-def test_a_class_that_names_itself_is_called_so(tmp_path: Path) -> None:
-    (tmp_path / "brief.py").write_text(
-        "from assay.graders import Grader\n"
-        "class BriefGrader(Grader):\n    name = 'brief'\n"
-        "    @classmethod\n    def compute_score(cls, answer=''):\n        return 1.0\n"
-        "class Unnamed(BriefGrader):\n    pass\n"
-    )
-    assert spec(str(tmp_path), type="python:brief.py:BriefGrader").label == "brief"
-    assert spec(str(tmp_path), type="python:brief.py:BriefGrader", name="mine").label == "mine"
-    assert spec(str(tmp_path), type="python:brief.py:Unnamed").label == "Unnamed"
+def test_a_class_that_names_itself_is_called_so(own: str) -> None:
+    assert spec(own, type="python:own.py:Brief").label == "brief"
+    assert spec(own, type="python:own.py:Brief", name="mine").label == "mine"
+    assert spec(own, type="python:own.py:Unnamed").label == "Unnamed"
 
 
-@pytest.mark.parametrize(
+@each(
     ("declared", "rewards"),
     [
         ({"type": "contains", "substring": "sorry"}, [0.0, 1.0, 1.0]),
@@ -280,9 +222,9 @@ def test_a_class_that_names_itself_is_called_so(tmp_path: Path) -> None:
     ],
 )
 async def test_negate_asks_for_the_opposite(
-    declared: dict[str, Json], rewards: list[float], tmp_path: Path
+    declared: dict[str, Json], rewards: list[float]
 ) -> None:
-    grader = spec(str(tmp_path), **declared, negate=True)
+    grader = spec(".", **declared, negate=True)
     answers = [Submission(answer=text) for text in ("I am sorry", "Paris", "")]
     for results in (
         await grade_batch([grader], answers),
@@ -291,7 +233,7 @@ async def test_negate_asks_for_the_opposite(
         assert [result.reward for result in results] == pytest.approx(rewards)
     unsaid = node_of((await grade_batch([grader], answers))[1])
     assert "(negate)" in str((explained(unsaid, answers[1]).metadata or {})["decided"])
-    same = spec(str(tmp_path), **declared, negate=False)
+    same = spec(".", **declared, negate=False)
     plain = [result.reward for result in await grade_batch([same], answers)]
     assert plain == pytest.approx([1.0 - reward for reward in rewards])
 

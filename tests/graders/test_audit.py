@@ -426,36 +426,26 @@ def submission(tmp_path: Path) -> Submission:
     return Submission(workspace=_trees(tmp_path, {}, {"a.py": "import ctypes\n"}))
 
 
-@each("assurance", ["separate", "shared"])
-async def test_scores_of_a_judge_apart_are_audited_too(
-    submission: Submission, assurance: Assurance
-) -> None:
-    result = EvaluationResult(reward=1.0, subscores=[SubScore("t", 1.0, assurance=assurance)])
-    specs = [GraderSpec(type="tests", options={"cmd": "true"})]
-    found = await audited(specs, submission, result, "flag", Expect())
-    assert len(found.flags) == 1
-    held = await audited(specs, submission, result, "hold", Expect())
-    assert held.reward is None
-
-
 @each(
-    ("reward", "expect", "held"),
+    ("assurance", "reward", "expect", "held"),
     [
-        (1.0, Expect(), True),
-        (0.7, Expect(), False),
-        (0.7, Expect(pass_threshold=0.7), True),
-        (0.0, Expect(pass_threshold=0.0), True),
-        (1.0, Expect(min_assurance="separate"), False),
+        ("separate", 1.0, Expect(), True),
+        ("shared", 1.0, Expect(), True),
+        ("shared", 0.7, Expect(), False),
+        ("shared", 0.7, Expect(pass_threshold=0.7), True),
+        ("shared", 0.0, Expect(pass_threshold=0.0), True),
+        ("shared", 1.0, Expect(min_assurance="separate"), False),
     ],
 )
-async def test_hold_on_purpose_is_no_way_out_of_a_low_reward(
-    submission: Submission, reward: float, expect: Expect, *, held: bool
+async def test_what_would_pass_is_held_and_hold_on_purpose_is_no_way_out_of_a_low_reward(
+    submission: Submission, assurance: Assurance, reward: float, expect: Expect, *, held: bool
 ) -> None:
-    nodes = [SubScore("t", reward, assurance="shared")]
+    nodes = [SubScore("t", reward, assurance=assurance)]
     result = EvaluationResult(reward=reward, subscores=nodes)
+    flagged = await audited([], submission, result, "flag", expect)
+    assert (flagged.reward, len(flagged.flags)) == (reward, 1)
     found = await audited([], submission, result, "hold", expect)
-    assert found.reward == (None if held else reward)
-    assert found.flags, "it is shown in any case"
+    assert (found.reward, len(found.flags)) == (None if held else reward, 1)
 
 
 async def test_a_variable_that_only_tests_read_is_a_sign(tmp_path: Path) -> None:

@@ -79,8 +79,7 @@ CHEATS = {agent.name: agent.files for scene in scenes("c") for agent in scene.ag
 async def test_what_speaks_to_the_judge_gains_nothing(cheat: str, tmp_path: Path) -> None:
     left = {name: str(text) for name, text in CHEATS[cheat].items()}
     score = await grade(tmp_path, left, test_timeout_s=1.0)
-    assert score.value == 0.0
-    assert not score.passed
+    assert (score.value, score.passed) == (0.0, False)
 
 
 async def test_hidden_tests_are_nowhere_to_be_read(tmp_path: Path) -> None:
@@ -101,38 +100,32 @@ int add(int a, int b) {
 }
 int is_prime(int n) { return found ? n == 7 : 0; }
 """
-    score = await grade(tmp_path, {"kit.c": reads})
-    assert score.value == 0.0
+    assert (await grade(tmp_path, {"kit.c": reads})).value == 0.0
 
 
 async def test_honest_work_is_paid_and_says_that_the_judge_was_apart(tmp_path: Path) -> None:
     noisy = HONEST.replace("{ return a + b; }", '{ puts("adding"); perror("add"); return a + b; }')
     score = await grade(tmp_path, {"kit.c": f"#include <stdio.h>\n{noisy}"})
-    assert score.value == 1.0
-    assert score.passed
-    assert score.assurance == "separate"
+    assert (score.value, score.passed, score.assurance) == (1.0, True, "separate")
     assert set(outcomes(score)) == {"test_add", "test_prime"}
 
 
-async def test_a_process_that_dies_fails_the_test_that_called_it(tmp_path: Path) -> None:
-    dies = f"#include <signal.h>\n#include <unistd.h>\n{PRIME}"
-    dies += "int add(int a, int b) { return kill(getppid(), SIGKILL), pause(); }\n"
-    score = await grade(tmp_path, {"kit.c": dies})
-    assert score.value == 0.5
-    assert "its process ended in a call" in str(outcomes(score)["test_add"]["message"])
-
-
-async def test_what_is_missing_or_wrong_is_said(tmp_path: Path) -> None:
-    score = await grade(tmp_path, {"kit.c": f"{ADD.replace('+', '-')}"})
-    said = outcomes(score)
-    assert "Assertion `add(2, 3) == 5' failed" in str(said["test_add"]["message"])
-    assert "it has no function is_prime" in str(said["test_prime"]["message"])
+async def test_what_dies_is_wrong_or_missing_is_said_of_its_test_alone(tmp_path: Path) -> None:
+    dies = "int add(int a, int b) { return a == 2 ? (kill(getppid(), SIGKILL), pause()) : a - b; }"
+    tests = f"{TESTS}void test_minus(void) {{ assert(add(3, 1) == 2); }}\n"
+    tests += "void test_sum(void) { assert(add(1, 1) == 2); }\n"
+    code = f"#include <signal.h>\n#include <unistd.h>\n{dies}\n"
+    score = await grade(tmp_path, {"kit.c": code}, tests=tests)
+    said = {name: str(row.get("message")) for name, row in outcomes(score).items()}
+    assert score.value == 0.25, said
+    assert "its process ended in a call" in said["test_add"]
+    assert "Assertion `add(1, 1) == 2' failed" in said["test_sum"]
+    assert "it has no function is_prime" in said["test_prime"]
 
 
 async def test_what_does_not_compile_is_0_with_the_compiler_s_words(tmp_path: Path) -> None:
     score = await grade(tmp_path, {"kit.c": "int add(int a, int b) { return a +; }\n"})
-    assert score.value == 0.0
-    assert score.reason == "the submission does not compile"
+    assert (score.value, score.reason) == (0.0, "the submission does not compile")
     assert "expected expression" in str((score.metadata or {})["stderr"])
 
 

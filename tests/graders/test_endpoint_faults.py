@@ -10,11 +10,13 @@ from email.utils import formatdate
 
 import pytest
 
+from assay.graders.apply import grade_many
 from assay.graders.endpoints.calling import EndpointInfo, grade_remote, probe
 from assay.graders.endpoints.settings import EndpointSettings
+from assay.graders.spec import GraderSpec
 from assay.models.pace import Timing
-from assay.models.transport import MAX_REPLY_BYTES
 from assay.scoring.graded import Graded
+from assay.scoring.json_safe import Json
 from assay.types import Submission
 from tests.each import each
 from tests.endpoint_servers import (
@@ -74,36 +76,14 @@ async def test_what_was_not_graded_is_tried_again_a_bounded_number_of_times(faul
         assert clock.pauses == pauses
 
 
-async def test_pauses_are_random_and_begin_at_nothing() -> None:
-    asked: list[tuple[float, float]] = []
+async def test_retry_after_is_waited_for_where_the_deadline_allows_it() -> None:
     clock = Clock()
-
-    def least(low: float, high: float) -> float:
-        asked.append((low, high))
-        return low
-
-    with faulty(reset, graded) as server:
-        timing = Timing(sleep=clock.sleep, uniform=least)
-        await grade_remote(settings(server), ONE, timing=timing)
-    assert asked == [(0.0, 0.25)]
-    assert clock.pauses == [0.0]
-
-
-async def test_retry_after_is_waited_for() -> None:
-    clock = Clock()
-    late = formatdate(NOW + 7, usegmt=True)
-    early = formatdate(NOW - 100, usegmt=True)
-    busy = [raw("{}", 429, Retry_After=value) for value in ("5", late, early, "soon")]
+    busy = [raw("{}", 429, Retry_After=at) for at in ("5", formatdate(NOW + 7, usegmt=True))]
     with faulty(*busy, graded) as server:
-        outcome = await graded_by(server, clock, retries=4)
-        assert outcome.score == 0.5
-    assert clock.pauses == [5.25, 7.5, 1.0, 2.0]
-
-
-@each("value", ["61", "999999999999999999999", formatdate(NOW + 3600)])
-async def test_retry_after_beyond_the_deadline_ends_the_tries(value: str) -> None:
+        assert (await graded_by(server, clock)).score == 0.5
+    assert clock.pauses == [5.25, 7.5]
     clock = Clock()
-    with faulty(raw("{}", 503, Retry_After=value)) as server:
+    with faulty(raw("{}", 503, Retry_After="61")) as server:
         outcome = await graded_by(server, clock)
         assert outcome.outcome == "unreachable"
         assert "beyond the deadline" in outcome.error
@@ -111,23 +91,21 @@ async def test_retry_after_beyond_the_deadline_ends_the_tries(value: str) -> Non
     assert clock.pauses == []
 
 
-@pytest.mark.parametrize("silence", [hang, drip], ids=["hang", "drip"])
-async def test_one_deadline_holds_for_all_of_a_reply(silence: Reply) -> None:
+@each(
+    ("faults", "before"),
+    [([hang], ""), ([drip], ""), ([reset, raw("{}", 503), hang], "; before that: ")],
+)
+async def test_one_deadline_holds_for_all_of_a_reply_and_over_all_tries(
+    faults: list[Reply], before: str
+) -> None:
     started = time.monotonic()
-    with faulty(silence) as server:
-        outcome = await graded_by(server, timeout_seconds=0.3)
-        assert len(server.asked) == 1
-    assert (outcome.status, outcome.outcome) == ("error", "unreachable")
-    assert "no reply within 0.3 seconds" in outcome.error
-    assert time.monotonic() - started < 20
-
-
-async def test_one_deadline_holds_over_all_tries() -> None:
-    with faulty(reset, raw("{}", 503), hang) as server:
+    with faulty(*faults) as server:
         outcome = await graded_by(server, timeout_seconds=0.4)
-        assert "no reply within 0.4 seconds; before that" in outcome.error
-        assert "answered 503" in outcome.error
-        assert len(server.asked) == 3
+        assert len(server.asked) == len(faults)
+    assert (outcome.status, outcome.outcome) == ("error", "unreachable")
+    assert f"no reply within 0.4 seconds{before}" in outcome.error
+    assert ("answered 503" in outcome.error) == bool(before)
+    assert time.monotonic() - started < 20
 
 
 async def test_what_nobody_answers_is_unreachable() -> None:
@@ -135,17 +113,14 @@ async def test_what_nobody_answers_is_unreachable() -> None:
         raise OSError("unknown")
 
     with faulty(graded) as server:
-        secure = EndpointSettings(
-            url=server.url.replace("http:", "https:"), allow_internal=True, timeout_seconds=0.4
-        )
-        (outcome,) = await grade_remote(secure, ONE, timing=Clock().timing)  # it has no TLS
+        url = server.url.replace("http:", "https:")  # it has no TLS
+        secure = EndpointSettings(url=url, allow_internal=True, timeout_seconds=0.4)
+        (outcome,) = await grade_remote(secure, ONE, timing=Clock().timing)
         assert (outcome.status, outcome.outcome) == ("error", "unreachable")
+    nowhere = EndpointSettings(url="https://nowhere.example.com")
     for where, said in (
         (settings(server), "connection refused (4 tries)"),
-        (
-            EndpointSettings(url="https://nowhere.example.com"),
-            "its host name cannot be resolved (4 tries)",
-        ),
+        (nowhere, "its host name cannot be resolved (4 tries)"),
     ):
         (outcome,) = await grade_remote(where, ONE, timing=Clock().timing, lookup=unknown)
         assert (outcome.status, outcome.outcome) == ("error", "unreachable")
@@ -154,7 +129,6 @@ async def test_what_nobody_answers_is_unreachable() -> None:
 
 BOMB = gzip.compress(b"[" + b" " * (16 << 20) + b"]", 1)
 GOOD = json.dumps({"results": [{"id": "0", "score": 0.5}]})
-DEEP = "[" * 200_000
 
 
 def garbage(connection: socket.socket, asked: Asked, over: object) -> None:
@@ -165,27 +139,18 @@ def garbage(connection: socket.socket, asked: Asked, over: object) -> None:
 FINAL: list[tuple[Reply, str, str]] = [
     (raw("{}", 500), "rejected", "answered 500"),
     (raw("gone", 404, kind="text/plain"), "rejected", "answered 404: gone"),
+    (raw("x" * 100_000, 400, kind="text/plain"), "rejected", "answered 400: xxx"),
     (raw('{"detail": "who are you?"}', 401), "rejected", "answered 401: who are you?"),
     (raw('{"detail": [1]}', 422), "rejected", 'answered 422: {"detail": [1]}'),
-    (raw("", 307, Location="http://elsewhere/"), "rejected", "a redirect"),
     (raw(GOOD[:20], length=len(GOOD)), "bad_reply", "broke off"),
     (raw('{"results": [{"id": "0", "score": 0.0, "score": 1.0}]}'), "bad_reply",
      "the key 'score' twice in one object"),
-    (raw('{"results": [], "results": [{"id": "0", "score": 1.0}]}'), "bad_reply",
-     "the key 'results' twice in one object"),
-    (raw(GOOD[:20]), "bad_reply", "broken JSON"),
     (raw("<html>"), "bad_reply", "broken JSON"),
-    (raw(DEEP), "bad_reply", "broken JSON"),
-    (raw('{"results": ' + "9" * 9_999 + "}"), "bad_reply", "broken JSON"),
     (raw(GOOD, kind="text/html"), "bad_reply", "text/html, not JSON"),
     (raw("{}"), "bad_reply", "no list 'results'"),
-    (raw(b" " * (MAX_REPLY_BYTES + 1)), "bad_reply", "more than 8 MiB"),
-    (raw(GOOD, length=1 << 40), "bad_reply", "broke off"),
     (raw(BOMB, Content_Encoding="gzip"), "bad_reply", "more than 8 MiB"),
-    (raw(GOOD, Content_Encoding="gzip"), "bad_reply", "compressed its reply wrongly"),
     (raw(gzip.compress(GOOD.encode())[:-9], Content_Encoding="gzip"), "bad_reply",
      "broke off"),
-    (raw(GOOD, Content_Encoding="br"), "bad_reply", "not requested"),
     (garbage, "bad_reply", "does not speak HTTP"),
 ]  # fmt: skip
 
@@ -198,32 +163,23 @@ async def test_a_reply_that_is_none_is_an_error_and_not_tried_again(
         found = await graded_by(server)
         assert (found.status, found.outcome, found.score) == ("error", outcome, None)
         assert said in found.error
+        assert len(found.error) < 500
         assert len(server.asked) == 1
 
 
 async def test_a_redirect_is_not_followed() -> None:
     with faulty(graded) as other, faulty(raw("", 307, Location=f"{other.url}/v1/grade")) as server:
         found = await graded_by(server)
-        assert (found.status, other.asked) == ("error", [])
+        assert (found.outcome, other.asked, len(server.asked)) == ("rejected", [], 1)
+        assert "a redirect" in found.error
 
 
-async def test_a_packed_reply_is_read() -> None:
-    packed = raw(gzip.compress(GOOD.encode()), Content_Encoding="gzip")
-    with faulty(packed) as server:
-        assert (await graded_by(server)).score == 0.5
-
-
-async def test_cookies_of_an_endpoint_are_not_kept() -> None:
-    with faulty(raw(GOOD, Set_Cookie="a=b"), graded) as server:
+async def test_a_packed_reply_is_read_and_its_cookies_are_not_kept() -> None:
+    packed = gzip.compress(GOOD.encode())
+    with faulty(raw(packed, Content_Encoding="gzip", Set_Cookie="a=b"), graded) as server:
         two = await grade_remote(settings(server, batch=1, parallel=1), [*ONE, *ONE])
         assert two[0].score == 0.5
         assert all("cookie" not in asked.headers for asked in server.asked)
-
-
-async def test_a_flood_of_explanations_is_cut() -> None:
-    with faulty(raw("x" * 100_000, 400, kind="text/plain")) as server:
-        found = await graded_by(server)
-    assert len(found.error) < 500
 
 
 # Secrets
@@ -249,7 +205,9 @@ def echo_everything(asked: Asked) -> object:
 
 async def test_an_endpoint_that_says_the_secret_back_does_not_get_it_recorded(secret: str) -> None:
     with faulty(answering(echo_everything)) as server:  # pyright: ignore[reportArgumentType] - JSON all the same
-        found = await grade_remote(settings(server, secret_env=secret), [*ONE, *ONE])
+        options: dict[str, Json] = {"url": server.url, "allow_internal": True, "secret_env": secret}
+        grader = GraderSpec(type="external_endpoint", options=options)
+        found = await grade_many([grader], [("a", ONE[0]), ("b", ONE[0])])
         assert server.asked[0].headers["authorization"] == f"Bearer {SECRET}"
     assert [outcome.status for outcome in found] == ["scored", "error"]
     assert "[redacted]" in found[0].reason
@@ -272,25 +230,16 @@ async def test_no_failure_shows_the_secret(
     assert SECRET not in json.dumps(found.to_dict()) + caplog.text
 
 
-async def test_a_secret_that_is_not_there_sends_nothing() -> None:
-    with faulty(graded) as server:
-        found = await graded_by(server, secret_env="ASSAY_SECRET_NOT_SET")
-        assert found.status == "error"
-        assert "ASSAY_SECRET_NOT_SET holds no secret" in found.error
-        assert server.asked == []
-
-
-@pytest.mark.parametrize("value", ["a\r\nX-Evil: 1", "über", "a\x00b"])
-async def test_a_secret_that_breaks_headers_is_refused_and_not_shown(
+@pytest.mark.parametrize("value", ["", "a\r\nX-Evil: 1", "\u00fcber"])
+async def test_without_a_secret_that_a_header_can_hold_nothing_is_sent_or_shown(
     value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if "\x00" not in value:
-        monkeypatch.setenv("ASSAY_SECRET_ODD", value)
+    monkeypatch.setenv("ASSAY_SECRET_ODD", value)
     with faulty(graded) as server:
         found = await graded_by(server, secret_env="ASSAY_SECRET_ODD")
-        assert found.status == "error"
-        assert server.asked == []
-    assert value not in found.error
+        assert (found.status, server.asked) == ("error", [])
+    assert ("ASSAY_SECRET_ODD holds no secret" in found.error) == (not value)
+    assert not value or value not in found.error
 
 
 # What it is

@@ -44,25 +44,12 @@ async def pattern(workspace: Path, *patterns: str, only: list[str] | None = None
     return (await grade(workspace, patterns=list(patterns), files=only)).value
 
 
-async def test_expected_files_are_compared_byte_for_byte(workspace: Path, wanted: Path) -> None:
+async def test_the_score_is_the_fraction_of_files_that_are_equal_and_patterns_that_are_found(
+    workspace: Path, wanted: Path
+) -> None:
     write_files(workspace, {**WANTED, "more": "is allowed"})
-    node = await grade(workspace, expect_dir=str(wanted))
-    assert (node.value, checks(node)) == (1.0, [("a.txt", ""), ("sub/b.bin", "")])
-
-
-@pytest.mark.parametrize("data", [b"", b"alpha", b"alpha\r\n", b"Alpha\n", b"alpha\n" * 10**6])
-async def test_other_bytes_are_a_failed_check(data: bytes, workspace: Path, wanted: Path) -> None:
-    (workspace / "a.txt").write_bytes(data)
-    node = await grade(workspace, expect_dir=str(wanted))
-    assert node.value == 0.0
-    assert checks(node)[1] == ("sub/b.bin", "is missing")
-    assert checks(node)[0][1] in ("differs", "is too large")
-
-
-async def test_the_score_is_the_fraction_of_all_checks(workspace: Path, wanted: Path) -> None:
-    (workspace / "a.txt").write_bytes(b"alpha\n")
     node = await grade(workspace, expect_dir=str(wanted), patterns=["alp.a", "omega"])
-    assert node.value == 0.5
+    assert (node.value, checks(node)[:2]) == (0.75, [("a.txt", ""), ("sub/b.bin", "")])
 
 
 def _socket(place: Path, wanted: Path) -> None:
@@ -70,33 +57,34 @@ def _socket(place: Path, wanted: Path) -> None:
         listener.bind(str(place))
 
 
-SPECIAL: list[Callable[[Path, Path], None]] = [
-    lambda place, wanted: place.symlink_to(wanted / "a.txt"),
-    lambda place, _: place.symlink_to("/etc/passwd"),
-    lambda place, _: os.mkfifo(place),
-    lambda place, _: place.mkdir(),
-    _socket,
-]
-
-
-@pytest.mark.parametrize("make", SPECIAL, ids=["link", "link_out", "fifo", "directory", "socket"])
-async def test_attack_special_file_in_place_of_the_expected_one(
-    make: Callable[[Path, Path], None], workspace: Path, wanted: Path
-) -> None:
-    """A link to the expected files themselves, or what blocks whoever opens it."""
-    make(workspace / "a.txt", wanted)
-    node = await grade(workspace, expect_dir=str(wanted))
-    assert node.value == 0.0
-    assert "regular file" in str(checks(node)[0][1])
-
-
-async def test_attack_sparse_file_of_any_size(workspace: Path, wanted: Path) -> None:
-    with (workspace / "a.txt").open("wb") as file:
+def _sparse(place: Path, wanted: Path) -> None:
+    with place.open("wb") as file:
         file.write(b"alpha\n")
         file.truncate(1 << 40)
-    node = await grade(workspace, expect_dir=str(wanted), patterns=["alpha"])
-    assert node.value == 0.0
-    assert checks(node)[0] == ("a.txt", "is too large")
+
+
+WRONG: dict[str, tuple[Callable[[Path, Path], object], str]] = {
+    "empty": (lambda place, _: place.touch(), "differs"),
+    "other": (lambda place, _: place.write_bytes(b"Alpha\n"), "differs"),
+    "longer": (lambda place, _: place.write_bytes(b"alpha\r\n"), "is too large"),
+    "sparse": (_sparse, "is too large"),
+    "other_case": (lambda place, _: place.with_name("A.txt").write_text("alpha\n"), "is missing"),
+    "link_to_it": (lambda place, wanted: place.symlink_to(wanted / "a.txt"), "regular file"),
+    "fifo": (lambda place, _: os.mkfifo(place), "regular file"),
+    "directory": (lambda place, _: place.mkdir(), "regular file"),
+    "socket": (_socket, "regular file"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+async def test_attack_what_stands_in_place_of_the_expected_file(
+    name: str, workspace: Path, wanted: Path
+) -> None:
+    """A link to the expected files themselves, what blocks whoever opens it, or a flood."""
+    make, why = WRONG[name]
+    make(workspace / "a.txt", wanted)
+    node = await grade(workspace, expect_dir=str(wanted), patterns=["alpha\\n"])
+    assert (checks(node)[1], why in str(checks(node)[0][1])) == (("sub/b.bin", "is missing"), True)
 
 
 async def test_attack_file_that_grows_while_it_is_read(
@@ -115,21 +103,11 @@ async def test_attack_file_that_grows_while_it_is_read(
     assert read_regular(workspace, "a.txt", limit=6) == "is too large"
 
 
-@pytest.mark.parametrize("name", ["A.txt", "a.TXT", "a.txt ", "a.txt\n"])
-async def test_a_name_in_other_case_is_another_name(
-    name: str, workspace: Path, wanted: Path
-) -> None:
-    (workspace / name).write_bytes(b"alpha\n")
-    node = await grade(workspace, expect_dir=str(wanted))
-    assert checks(node)[0] == ("a.txt", "is missing")
-
-
 async def test_attack_expected_file_that_only_the_grading_tree_has(
     tmp_path: Path, workspace: Path, wanted: Path
 ) -> None:
     """What is put beside the submission for grading is no work of the agent's."""
-    submitted = tmp_path / "submitted"
-    submitted.mkdir()
+    (submitted := tmp_path / "submitted").mkdir()
     (workspace / "a.txt").write_bytes(b"alpha\n")
     place = Workspace(path=str(workspace), submitted=str(submitted))
     node = await FilesGrader.grade(
@@ -161,7 +139,6 @@ async def test_attack_pattern_found_only_behind_a_link(workspace: Path, tmp_path
         ("a.py", b"NEEDLE", 0.0),
         (".hidden", b"needle", 1.0),
         (".git/a", b"needle", 0.0),
-        ("node_modules/a", b"needle", 0.0),
         ("x/__pycache__/a", b"needle", 0.0),
         ("big", b"needle" + b"x" * (1 << 20), 0.0),
         ("just", b"needle" + b"x" * ((1 << 20) - 6), 1.0),
@@ -183,13 +160,6 @@ async def test_patterns_may_be_limited_to_files_and_have_flags(workspace: Path) 
     assert await pattern(workspace, "^haystack", only=["*.txt"]) == 1.0
 
 
-async def test_what_was_not_searched_is_said(workspace: Path) -> None:
-    (workspace / "big").write_bytes(b"x" * (2 << 20))
-    node = await grade(workspace, patterns=["x"])
-    assert node.value == 0.0
-    assert dict(node.metadata or {})["not_searched"] == ["big is too large"]
-
-
 async def test_attack_flood_of_files(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "_MAX_FILES", 3)
     for number in range(9):
@@ -203,8 +173,9 @@ async def test_attack_flood_of_files(workspace: Path, monkeypatch: pytest.Monkey
 async def test_attack_flood_of_bytes(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "_MAX_TOTAL", 100)
     write_files(workspace, {"a": "x" * 90, "b": "y" * 20, "c": "needle"})
-    assert await pattern(workspace, "needle") == 1.0
-    assert await pattern(workspace, "y") == 0.0
+    node = await grade(workspace, patterns=["needle", "y"])
+    assert node.value == 0.5
+    assert dict(node.metadata or {})["not_searched"] == ["b is too large"]
 
 
 def bury(workspace: Path, name: str, depth: int) -> None:
@@ -218,8 +189,9 @@ def bury(workspace: Path, name: str, depth: int) -> None:
 
 @pytest.fixture
 def bottomless(workspace: Path) -> Iterator[Path]:
-    """Directories inside each other: more than Python calls itself, and a path too long."""
+    """Directories inside each other: more than Python calls itself, and paths that are too long."""
     bury(workspace, "dd", 1_400)
+    bury(workspace, "d" * 250, 16)
     (workspace / "z").write_text("haystack")
     yield workspace
     subprocess.run(["rm", "-rf", str(workspace / "dd")], check=True)
@@ -227,14 +199,7 @@ def bottomless(workspace: Path) -> Iterator[Path]:
 
 async def test_attack_tree_too_deep_for_a_recursive_walk(bottomless: Path) -> None:
     """It must cost the score it costs, and not turn it into an error that is left out."""
-    assert await pattern(bottomless, "haystack", "needle") == 0.5
-
-
-async def test_attack_file_whose_path_is_too_long(workspace: Path) -> None:
-    bury(workspace, "d" * 250, 16)
-    (workspace / "z").write_text("haystack")
-    node = await grade(workspace, patterns=["haystack", "no such"])
-    assert node.value == 0.5
+    assert await pattern(bottomless, "haystack", "no such") == 0.5
 
 
 async def test_attack_name_that_is_no_utf8(workspace: Path) -> None:
@@ -242,11 +207,6 @@ async def test_attack_name_that_is_no_utf8(workspace: Path) -> None:
     node = await grade(workspace, patterns=["needle"])
     assert node.value == 1.0
     assert checks(node) == [("??", True)]
-
-
-async def test_attack_pattern_that_would_backtrack_for_ever(workspace: Path) -> None:
-    (workspace / "a").write_text("a" * 50_000)
-    assert await pattern(workspace, "^(a+)+$", "^(a|aa)+b$") == 0.5
 
 
 @each(
@@ -266,9 +226,6 @@ async def test_what_an_author_got_wrong_is_an_error(
         await grade(workspace, **options)
 
 
-async def test_an_expected_directory_without_files_expects_nothing(
-    workspace: Path, tmp_path: Path
-) -> None:
-    (tmp_path / "none").mkdir()
+async def test_an_expected_directory_without_files_expects_nothing(workspace: Path) -> None:
     with pytest.raises(GraderError, match="has no files"):
-        await grade(workspace, expect_dir=str(tmp_path / "none"))
+        await grade(workspace, expect_dir=str(workspace))

@@ -12,12 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.graders.apply import grade_submission
 from assay.graders.files import FilesGrader, without_comments
-from assay.graders.spec import read_spec
 from assay.scoring import Json, SubScore
-from assay.types import Submission, Workspace
-from assay.types.codec import Problem
+from assay.types import Workspace
 from tests.each import each
 from tests.written_files import write_files
 
@@ -67,12 +64,13 @@ STUFFED: dict[str, Tree] = {
     },
     "note_named_as_a_word_that_documents_have": {"support": WORDS, "install": WORDS},
     "old_prose": {"docs/guide.md": WORDS},
+    "names_of_files": {"retry": "", "max_retries": "", "backoff *= 2": ""},
+    "hidden_files": {".hidden/.x": WORDS, ".git/x.py": "retry\n"},
     "comments": {"client.py": SOURCE["client.py"] + re.sub("^", "# ", WORDS, flags=re.MULTILINE)},
     "comments_in_a_new_file": {"more.js": f"/* {WORDS} */", "more.sh": "# retry max_retries"},
     "docstring": {"client.py": CODE_OF_WORDS + SOURCE["client.py"]},
     "prose_for_code": {"client.py": "I added retry, where backoff *= 2 up to max_retries.\n"},
     "string": {"client.py": f"{SOURCE['client.py']}def _(): return {WORDS!r}\n"},
-    "strings_in_a_list": {"client.py": f"{SOURCE['client.py']}_ = {WORDS.splitlines()!r}\n"},
     "f_string": {"client.py": f"{SOURCE['client.py']}_ = f{WORDS!r}\n"},
     "bytes": {"client.py": f"{SOURCE['client.py']}_ = b{WORDS!r}\n"},
     "strings_of_other_languages": {
@@ -139,26 +137,21 @@ async def test_honest_work_keeps_its_marks(
         ("docs/guide.md", "Mend the guide", 1.0),
         ("docs/guide.md", "Mend the docs", 1.0),
         ("docs/guide.md", "Mend it", 0.0),
+        ("config.yaml", "Mend config.yaml.", 1.0),
+        ("config.yaml", "Set it.", 0.0),
     ],
 )
-async def test_a_new_note_and_prose_of_the_source_count_if_the_task_names_them(
+async def test_new_notes_and_prose_and_settings_of_the_source_count_if_the_task_names_them(
     file: str, task: str, value: float, tmp_path: Path
 ) -> None:
     assert (await grade(tmp_path, {file: WORDS}, task=task)).value == value
 
 
-async def test_settings_count_where_the_author_or_the_task_names_them(tmp_path: Path) -> None:
-    changes: Tree = {"config.yaml": WORDS}
-    assert (await grade(tmp_path, changes, task="Set it.")).value == 0.0
-    assert (await grade(tmp_path, changes, task="Mend config.yaml.")).value == 1.0
-    assert (await grade(tmp_path, changes, task="Set it.", files=["*.yaml"])).value == 1.0
-
-
 async def test_what_the_author_names_is_searched_as_it_is(tmp_path: Path) -> None:
-    changes = {"notes.txt": WORDS, "client.py": CODE_OF_WORDS + SOURCE["client.py"]}
-    assert (await grade(tmp_path, changes, files=["*.txt"])).value == 1.0
-    assert (await grade(tmp_path, changes, files=["client.py"])).value == 1.0
-    assert (await grade(tmp_path, changes, files=["CLIENT.py"])).value == 0.0
+    stuffed = CODE_OF_WORDS + SOURCE["client.py"]
+    changes = {"notes.txt": WORDS, "config.yaml": WORDS, "client.py": stuffed}
+    for named, value in (("*.txt", 1.0), ("*.yaml", 1.0), ("client.py", 1.0), ("CLIENT.py", 0.0)):
+        assert (await grade(tmp_path, changes, files=[named])).value == value, named
 
 
 @pytest.mark.parametrize("source", [{}, {"README.md": "# Notes\n"}])
@@ -220,20 +213,6 @@ async def test_settings_and_templates_that_are_new_count_if_the_task_names_them(
     rows = cast("list[dict[str, Json]]", (node.metadata or {})["checks"])
     assert [row["file"] for row in rows] == [name, name]
     assert (await grade(tmp_path, changes, patterns=patterns, task="Do it.")).value == 0.0
-
-
-async def test_a_declared_grader_is_given_the_task(tmp_path: Path) -> None:
-    problems: list[Problem] = []
-    patterns: list[Json] = [*PATTERNS]
-    spec = read_spec({"type": "files", "patterns": patterns}, (), problems, base=".")
-    assert spec is not None
-    workspace = Workspace(
-        path=str(write_files(tmp_path / "left", {**SOURCE, "PLAN.md": WORDS})),
-        source=str(write_files(tmp_path / "source", SOURCE)),
-    )
-    for task, reward in (("Write PLAN.md", 1.0), ("Write a plan", 0.0)):
-        submission = Submission(workspace=workspace, question=task)
-        assert (await grade_submission([spec], submission)).reward == reward
 
 
 LEXED = [

@@ -134,22 +134,10 @@ async def test_a_cell_of_a_csv_gives_numbers_lists_and_truth_values() -> None:
         assert (node.status, "expected a number" in node.reason) == ("error", True), wrong
 
 
-async def test_a_pattern_of_a_row_runs_in_linear_time_and_a_bad_one_is_an_error() -> None:
-    spec = spec_of(type="regex_match", pattern={"from": "metadata.pattern"})
-    node = await graded(spec, "a" * 50_000 + "b", pattern="(a+)+$")
-    assert node.value == 0.0
-    node = await graded(spec, "a", pattern="(")
-    assert (node.status, node.value) == ("error", None)
-    node = await graded(spec, "aa", pattern=r"(a)\1")  # what takes exponential time is not read
-    assert (node.status, node.value) == ("error", None)
-
-
 @each(
     ("place", "said", "hint"),
     [
         ("answer", "'answer' is what is graded", "valid: expected"),
-        ("thread.0", "'thread' is what is graded", "valid: expected"),
-        ("trace.steps", "'trace' is what is graded", "valid: expected"),
         ("workspace.path", "'workspace' is what is graded", "valid: expected"),
         ("metdata.x", "'metdata.x' is nothing of a row", "did you mean 'metadata'?"),
         ("golds", "'golds' is nothing of a row", "did you mean 'metadata.golds'?"),
@@ -259,14 +247,13 @@ async def test_one_rubric_for_each_prompt() -> None:
     node = await graded(spec, "It is Canberra.", rubric=rubric)
     assert node.value == pytest.approx(2 / 3)
     assert [child.name for child in node.children or ()] == ["names Canberra", "names 1908"]
-    node = await graded(spec, "It is Canberra.", rubric=["names Rome"])
-    assert node.value == 0.0
+    assert (await graded(spec, "It is Canberra.", rubric=["names Rome"])).value == 0.0
 
 
 _NOT_ROME: Json = {"requirement": "names Rome", "polarity": "absence"}
 
 
-@pytest.mark.parametrize(
+@each(
     "rubric",
     [
         [_NOT_ROME],
@@ -277,8 +264,7 @@ _NOT_ROME: Json = {"requirement": "names Rome", "polarity": "absence"}
     ],
 )
 async def test_a_row_may_say_what_a_file_may(rubric: Json, tmp_path: Path) -> None:
-    file = tmp_path / "rubric.json"
-    file.write_text(json.dumps(rubric))
+    (file := tmp_path / "rubric.json").write_text(json.dumps(rubric))
     met: Json = {"evidence": [], "reasoning": "", "verdict": "MET"}
     with model(lambda _: met) as (name, asked):
         of_row = spec_of(type="llm_judge", criteria={"from": "metadata.r"}, model=name)
@@ -323,19 +309,20 @@ async def test_attack_a_row_without_a_text_to_beat_pays_nobody(other: Json) -> N
         assert "and no text" in node.reason
 
 
-@each("blank", [" ", "\n", "\u3000"])
-async def test_attack_a_row_looks_for_a_blank(blank: str) -> None:
-    one = spec_of(type="contains", substring={"from": "metadata.r"})
-    several = spec_of(type="contains_any", substrings={"from": "metadata.r"})
-    nodes = [await graded(one, "a b\nc", r=blank), await graded(several, "a b", r=["x", blank])]
-    assert [(node.status, node.value) for node in nodes] == [("error", None)] * 2
-    assert "contains a blank text" in nodes[0].reason
-
-
-async def test_what_an_author_asks_is_asked_as_before() -> None:
-    with model(lambda _: {"evidence": [], "reasoning": "", "verdict": "UNMET"}) as (name, asked):
-        await graded(spec_of(type="llm_judge", criteria=["names Rome"], model=name), "Rome")
-    assert "CRITERION:\nnames Rome\n\nPOLARITY" in asked_text(asked[0])
+@each(
+    ("kind", "option", "given", "said"),
+    [
+        ("contains", "substring", " ", "a blank text"),
+        ("contains_any", "substrings", ["x", "\u3000"], "a blank text"),
+        ("regex_match", "pattern", r"(a)\1", "back-references"),  # it may take exponential time
+    ],
+)
+async def test_attack_a_row_looks_for_a_blank_or_for_ever(
+    kind: str, option: str, given: Json, said: str
+) -> None:
+    from_row: Json = {"from": "metadata.r"}
+    node = await graded(spec_of(type=kind, **{option: from_row}), "a b", r=given)
+    assert (node.status, node.value, said in node.reason) == ("error", None, True)
 
 
 async def test_attack_an_answer_brings_its_own_metadata() -> None:
@@ -426,10 +413,7 @@ def test_an_option_of_any_kind_may_come_from_a_row_unless_it_is_its_authors() ->
 
 _JUDGES: list[dict[str, Json]] = [
     {"type": "llm_judge", "criteria": ["a"], "reference": "b", "model": "fake"},
-    {"type": "binary_judge", "criteria": "a", "examples": [], "model": "fake"},
     {"type": "model_judge", "words": "a", "model": "fake"},
-    {"type": "pairwise", "criteria": "a", "other": "b", "model": "fake"},
-    {"type": "context_relevancy", "documents": ["a"], "model": "fake"},
 ]
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import json
-import sys
-from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -21,13 +19,13 @@ from assay.graders.function import FunctionGrader
 from assay.graders.functions import (
     MAX_SOURCE_BYTES,
     FunctionSource,
+    Isolation,
     grade_functions,
     read_source,
-    source_of,
     validate_function,
 )
 from assay.graders.functions.grading import call_of, graded_from, payload_of, thread_of, too_long
-from assay.graders.spec import GraderSpec
+from assay.graders.spec import GraderSpec, declared
 from assay.sandbox.functions import Outcome, OutcomeStatus
 from assay.scoring import Json
 from assay.scoring.results import SubScore
@@ -136,19 +134,19 @@ async def test_a_question_that_nobody_answered_earns_nothing() -> None:
     assert [g.outcome for g in report.samples[:3]] == ["no_answer"] * 3
 
 
-OUTCOMES: list[tuple[OutcomeStatus, str, float | None, tuple[str, ...]]] = [
-    ("error", "error", None, ()),
-    ("bad_return", "error", None, ()),
-    ("sandbox_error", "error", None, ()),
-    ("cpu_timeout", "scored", 0.0, ("timed_out",)),
-    ("wall_timeout", "scored", 0.0, ("timed_out",)),
-    ("memory", "scored", 0.0, ("out_of_memory",)),
-    ("crash", "scored", 0.0, ("crashed",)),
-    ("recursion", "scored", 0.0, ("nested_too_deeply",)),
-]
-
-
-@each(("outcome", "status", "score", "flags"), OUTCOMES)
+@each(
+    ("outcome", "status", "score", "flags"),
+    [
+        ("error", "error", None, ()),
+        ("bad_return", "error", None, ()),
+        ("sandbox_error", "error", None, ()),
+        ("cpu_timeout", "scored", 0.0, ("timed_out",)),
+        ("wall_timeout", "scored", 0.0, ("timed_out",)),
+        ("memory", "scored", 0.0, ("out_of_memory",)),
+        ("crash", "scored", 0.0, ("crashed",)),
+        ("recursion", "scored", 0.0, ("nested_too_deeply",)),
+    ],
+)
 def test_an_outcome_is_blamed_on_whose_fault_it_is(
     outcome: OutcomeStatus, status: str, score: float | None, flags: tuple[str, ...]
 ) -> None:
@@ -161,19 +159,16 @@ def test_an_outcome_is_blamed_on_whose_fault_it_is(
     assert graded.digest
 
 
-@each(("range_", "worst"), [((0.0, 1.0), 0.0), ((-1.0, 1.0), -1.0)])
-def test_a_timeout_and_an_answer_that_is_too_long_are_worth_the_worst_score(
-    range_: tuple[float, float], worst: float
-) -> None:
+def test_a_timeout_and_an_answer_that_is_too_long_are_worth_the_worst_score() -> None:
     """Of a function that returns -1 for nonsense, to hang it was worth more than the nonsense.
 
     And a longer answer than the sandbox takes must not turn a certain 0 into an excluded error.
     """
-    source = FunctionSource(text=EXACT, range=range_)
-    assert graded_from("a", Outcome(status="cpu_timeout"), source).score == worst
+    source = FunctionSource(text=EXACT, range=(-1.0, 1.0))
+    assert graded_from("a", Outcome(status="cpu_timeout"), source).score == -1.0
     answer = StringThread([("user", "q"), ("assistant", "x" * 1_000)])
     graded = too_long("a", answer, 500, source)
-    assert (graded.status, graded.score, graded.flags) == ("scored", worst, ("too_long",))
+    assert (graded.status, graded.score, graded.flags) == ("scored", -1.0, ("too_long",))
     others = StringThread([("assistant", "x")], {"k": "x" * 1_000})
     assert too_long("a", others, 500, source).status == "error", "not of the answer"
 
@@ -225,11 +220,10 @@ def test_digests_tell_functions_apart_and_cover_the_thread(monkeypatch: pytest.M
 @sandbox
 async def test_items_are_graded_with_raw_scores_and_their_evidence() -> None:
     source = HEAD + "    print(thread.completion())\n    return -3 * len(thread.completion())\n"
-    graded = await grade_functions(FunctionSource(text=source), [GOOD, BAD, ("no", Submission())])
+    graded = await grade_functions(FunctionSource(text=source), [GOOD, BAD])
     assert [(g.id, g.status, g.score) for g in graded] == [
         ("good", "scored", -3.0),
         ("bad", "scored", -3.0),
-        ("no", "error", None),
     ]
     assert graded[0].details["output"] == "4\n"
     assert len({g.digest for g in graded}) == 1
@@ -252,18 +246,14 @@ async def test_a_function_is_given_pictures_byte_for_byte() -> None:
 
 
 @sandbox
-async def test_no_grader_sees_what_another_call_left_behind() -> None:
-    source = (
-        "seen = []\n" + HEAD + "    thread.metadata['k'] = 1\n    seen.append(1)\n"
-        "    return len(seen) / 10\n"
-    )
-    submission = Submission(answer="4", metadata={"k": 0})
-    for isolation in ("call", "batch"):
-        made = FunctionSource(text=source, isolation=cast("None", isolation))  # type: ignore[arg-type]
-        scores = [g.score for g in await grade_functions(made, [("a", submission)] * 4)]
-        assert scores[0] == 0.1
-        assert (set(scores) == {0.1}) == (isolation == "call")
-    assert submission.metadata == {"k": 0}
+@each("isolation", ["call", "batch"])
+async def test_no_call_sees_what_another_one_left_behind_unless_that_is_asked_for(
+    isolation: Isolation,
+) -> None:
+    source = "seen = []\n" + HEAD + "    seen.append(1)\n    return len(seen) / 10\n"
+    made = FunctionSource(text=source, isolation=isolation, range=(0.0, 2.0))
+    scores = {g.score for g in await grade_functions(made, [GOOD] * 20)}
+    assert (scores == {0.1}) == (isolation == "call")
 
 
 @sandbox
@@ -305,9 +295,7 @@ async def test_one_by_hand_and_what_is_recorded_of_it() -> None:
     node = await FunctionGrader.grade(source=EXACT, thread=thread)
     recorded = cast("dict[str, Json]", (node.metadata or {})["_parameters"])
     assert recorded["thread"] == thread.to_dict()
-    source = (
-        HEAD + "    return 3 / (3**0.5 * 3**0.5)\n"
-    )  # a cosine of equals is a little more than 1
+    source = HEAD + "    return 3 / (3**0.5 * 3**0.5)\n"  # a little more than 1
     assert (await FunctionGrader.grade(source=source, answer="4")).value == 1.0
     with pytest.raises(GraderError, match=r"1\.5, outside \[0, 1\]; declare its range"):
         await FunctionGrader.grade(source=HEAD + "    return 1.5\n", answer="4")
@@ -332,36 +320,6 @@ def test_a_declaration_is_checked_where_it_stands(yaml: str, why: str) -> None:
         load_graders(yaml)
 
 
-@sandbox
-async def test_calls_from_several_loops_and_threads_do_not_meet() -> None:
-    def elsewhere() -> list[float | None]:
-        return [g.score for g in asyncio.run(grade_functions(FunctionSource(text=EXACT), [GOOD]))]
-
-    found = await asyncio.gather(*(asyncio.to_thread(elsewhere) for _ in range(4)))
-    assert found == [[1.0]] * 4
-
-
-@sandbox
-async def test_a_function_of_a_module_keeps_its_imports_and_its_sense(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """`json` was lost on the way, the error swallowed: valid, and 0.0 for ever."""
-    (tmp_path / "own_rules.py").write_text(
-        "from __future__ import annotations\nimport json\n"
-        "async def is_person(thread: StringThread) -> float:\n    try:\n"
-        "        return float({'name', 'age'} <= json.loads(thread.completion() or '').keys())\n"
-        "    except Exception:\n        return 0.0\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    source = source_of(importlib.import_module("own_rules").is_person)
-    answers = ('{"name": "a", "age": 4}', '{"name": "a"}')
-    report = await validate_function(source, samples=[Submission(answer=one) for one in answers])
-    assert report.valid, report.failed
-    assert [sample.score for sample in report.samples] == [1.0, 0.0]
-    assert not (await validate_function(source.replace("import json\n", ""))).valid
-    del sys.modules["own_rules"]
-
-
 class Slow(Grader):
     """Counts how many of it run at once."""
 
@@ -380,11 +338,14 @@ class Slow(Grader):
         return float(answer)
 
 
-async def test_a_batch_of_any_grader_is_bounded_and_keeps_its_order() -> None:
-    calls = [{"answer": str(n / 100)} for n in range(100)] + [{"answer": "boom"}]
-    scores = await Slow.compute_many(calls)
-    assert scores[:100] == [n / 100 for n in range(100)]
-    assert isinstance(scores[100], ValueError)
+async def test_a_batch_of_any_grader_is_bounded_and_keeps_its_order_and_its_reasons() -> None:
+    items = [(str(n), Submission(answer=str(n / 100))) for n in range(100)]
+    spec_ = replace(declared(Slow, {}), gate=True, weight=9)
+    *good, boom = await grade_many([spec_], [*items, ("boom", Submission(answer="boom"))])
+    assert [(g.id, g.score) for g in good] == [(str(n), n / 100) for n in range(100)]
+    assert "_parameters" in good[0].details
+    assert boom.score is None
+    assert boom.error.startswith("ValueError: boom (tests/graders/test_function.py:")
     assert Slow.most == Slow.most_at_once
 
 
@@ -403,21 +364,9 @@ class Short(Grader):
 
 
 async def test_a_batch_that_loses_scores_is_an_error_and_never_shifts_them() -> None:
-    grader = GraderSpec(type=f"python:{__file__}:Short")
-    graded = await grade_many([grader], [GOOD, BAD])
+    graded = await grade_many([declared(Short, {})], [GOOD, BAD])
     assert [g.status for g in graded] == ["error", "error"]
     assert "gave 1 scores for 2 submissions" in graded[0].error
-
-
-async def test_a_grader_that_fails_in_a_batch_keeps_its_reason() -> None:
-    items = [("a", Submission(answer="0.5")), ("b", Submission(answer="boom"))]
-    graded = await grade_many(
-        [GraderSpec(type=f"python:{__file__}:Slow", gate=True, weight=9)], items
-    )
-    assert [g.score for g in graded] == [0.5, None]
-    assert graded[1].error.startswith("ValueError: boom (tests/graders/test_function.py:")
-    details: Mapping[str, Json] = graded[0].details
-    assert "_parameters" in details
 
 
 async def test_attack_an_answer_nested_deeply_made_an_error_of_its_score() -> None:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +11,18 @@ import pytest
 from assay.errors import InputError, ProgramError
 from assay.graders.functions import (
     FunctionSource,
-    ValidationReport,
     grade_functions,
     read_source,
     validate_function,
 )
-from assay.graders.functions.checks import Check
 from assay.graders.functions.static import examine
 from assay.sandbox.functions import FunctionLimits
-from assay.scoring import Json
 from assay.types import StringThread, Submission
 from tests.each import each
 
 HEAD = "async def grade(thread: StringThread) -> float:\n"
-GOOD = HEAD + "    return 1.0\n"
+RETURN = HEAD + "    return "
+GOOD = RETURN + "1.0\n"
 CHECKS = ["syntax", "structure", "signature", "execution", "test_run"]
 IMPATIENT = FunctionLimits(cpu_seconds=0.2, wall_seconds=60.0, load_seconds=0.5)
 
@@ -52,6 +47,10 @@ async def test_a_good_function_passes_all_five_without_a_word() -> None:
     assert [(c.name, c.passed, c.message) for c in report.checks] == [(n, True, "") for n in CHECKS]
     assert report.warnings == ()
     assert report.tier in ("bwrap", "landlock")
+    example = "StringThread([('user', 'What is 2+2?'), ('assistant', '4')], {})"
+    assert (
+        await validate_function(f"{HEAD}    assert thread == {example}\n    return 1.0\n")
+    ).valid
 
 
 REFUSED = [
@@ -93,16 +92,15 @@ REFUSED = [
     (HEAD + "    yield 1.0\n", "structure", "line 2: 'grade' is a generator", 2),
     ("async def grade(): ...", "signature", "exactly one parameter, found 0", 1),
     ("async def grade(thread, k): ...", "signature", "found 2 (thread, k)", 1),
-    ("async def grade(thread, k=1): ...", "signature", "found 2 (thread, k)", 1),
     ("async def grade(thread, *a, **k): ...", "signature", "found 3 (thread, a, k)", 1),
     ("async def grade(*thread): ...", "signature", "must be an ordinary one", 1),
     ("async def grade(*, thread): ...", "signature", "must be an ordinary one", 1),
     ("async def grade(thread=None): ...", "signature", "must not have a default", 1),
-    (HEAD + "    return re.search('a', 'b')\n", "execution", "put 'import re' into the file", 2),
-    (HEAD + "    return np.mean([1])\n", "execution", "if it is numpy", 2),
-    (HEAD + "    return sqrt(4)\n", "execution", "put 'from math import sqrt'", 2),
-    (HEAD + "    return helpr(4)\ndef helper(x): ...\n", "execution", "did you mean 'helper'?", 2),
-    (HEAD + "    return exit()\n", "execution", "name 'exit' is not defined", 2),
+    (RETURN + "re.search('a', 'b')\n", "execution", "put 'import re' into the file", 2),
+    (RETURN + "np.mean([1])\n", "execution", "if it is numpy", 2),
+    (RETURN + "sqrt(4)\n", "execution", "put 'from math import sqrt'", 2),
+    (RETURN + "helpr(4)\ndef helper(x): ...\n", "execution", "did you mean 'helper'?", 2),
+    (RETURN + "exit()\n", "execution", "name 'exit' is not defined", 2),
     ("import numpy\n" + GOOD, "execution", "'numpy' is not in the standard library", 1),
     (HEAD + "    import requests\n    return 1.0\n", "execution", "external endpoint grader", 2),
     ("from . import x\n" + GOOD, "execution", "no package around the file", 1),
@@ -110,43 +108,20 @@ REFUSED = [
     ("from adaptive_harmony import Grade\n" + GOOD, "execution", "and no 'Grade'", 1),
     ("x = 1 / 0\n" + GOOD, "execution", "line 1: ZeroDivisionError", 1),
     ("import sys\nsys.exit(0)\n" + GOOD, "execution", "SystemExit", 2),
-    ("raise KeyboardInterrupt\n" + GOOD, "execution", "KeyboardInterrupt", 1),
-    (
-        "import socket as s\ns.create_connection(('1.1.1.1', 1), 1)\n" + GOOD,
-        "execution",
-        "Error",
-        2,
-    ),
-    (HEAD + "    return '1'\n", "test_run", "returned str", 2),
-    (HEAD + "    return None\n", "test_run", "returned NoneType", 2),
-    (HEAD + "    return True\n", "test_run", "a bool is not a score: return 1.0 or 0.0", 2),
-    (HEAD + "    return float('nan')\n", "test_run", "nan", 2),
-    (HEAD + "    return 10 ** 400\n", "test_run", "return a float between 0 and 1", 2),
-    (
-        HEAD + "    import decimal as d\n    return d.Decimal(1)\n",
-        "test_run",
-        "return float(...)",
-        3,
-    ),
-    (HEAD + "    return thread.metadata['k']\n", "test_run", "read metadata with .get()", 2),
+    (RETURN + "'1'\n", "test_run", "returned str", 2),
+    (RETURN + "True\n", "test_run", "a bool is not a score: return 1.0 or 0.0", 2),
+    (RETURN + "float('nan')\n", "test_run", "nan", 2),
+    (RETURN + "10 ** 400\n", "test_run", "return a float between 0 and 1", 2),
+    ("import decimal as d\n" + RETURN + "d.Decimal(1)\n", "test_run", "return float(...)", 3),
+    (RETURN + "thread.metadata['k']\n", "test_run", "read metadata with .get()", 2),
     (HEAD + "    raise SystemExit\n", "test_run", "SystemExit", 2),
     # The line of what is no number, and the fix.
     (HEAD + "    if thread:\n        return\n    return 1.0\n", "test_run", "end every way", 3),
     (HEAD + "    thread.completion()\n", "test_run", "'return' and a float between 0 and 1", 1),
-    (HEAD + "    return f()\nasync def f(): ...\n", "test_run", "put 'await' before the call", 2),
-    (HEAD + "    return float('inf')\n", "test_run", "return a float between 0 and 1", 2),
-    (
-        HEAD + "    if thread:\n        return [1]\n    return 1.0\n",
-        "test_run",
-        "return a float",
-        1,
-    ),
-    (
-        HEAD + "    return 1 / len(thread.metadata)\n",
-        "test_run",
-        "must return a number for every",
-        2,
-    ),
+    (RETURN + "f()\nasync def f(): ...\n", "test_run", "put 'await' before the call", 2),
+    (RETURN + "float('inf')\n", "test_run", "return a float between 0 and 1", 2),
+    (RETURN + "[1]\n    return 1.0\n", "test_run", "return a float", 1),
+    (RETURN + "1 / len(thread.metadata)\n", "test_run", "must return a number for every", 2),
 ]
 
 
@@ -219,19 +194,19 @@ async def test_size_is_checked_before_anything_is_read() -> None:
     assert message.startswith("line 3: source: 65537 bytes; limit 65536, which ends here; make it")
 
 
-AT_IMPORT = [
-    ("import re\nW = 1\nwhile True: ...\n" + GOOD, "it is not loaded after 0.5 s", 3),
-    (GOOD + "x = 9**9**9**9\n", "it is not loaded after 0.5 s", 3),
-    ("import os\n\nos._exit(0)\n" + GOOD, "it ends the process", 3),
-    ("class A:\n    import os\n    os._exit(0)\n" + GOOD, "it ends the process", 1),
-    (GOOD + "import os, time\nos.fork() or time.sleep(60)\n", "line 4: ", 4),
-    (GOOD + "del globals()['grade']\n", "it defines no function 'grade'; write one", None),
-]
-
-
 @pytest.mark.slow
 @pytest.mark.versions
-@each(("source", "words", "line"), AT_IMPORT)
+@each(
+    ("source", "words", "line"),
+    [
+        ("import re\nW = 1\nwhile True: ...\n" + GOOD, "it is not loaded after 0.5 s", 3),
+        (GOOD + "x = 9**9**9**9\n", "it is not loaded after 0.5 s", 3),
+        ("import os\n\nos._exit(0)\n" + GOOD, "it ends the process", 3),
+        ("class A:\n    import os\n    os._exit(0)\n" + GOOD, "it ends the process", 1),
+        (GOOD + "import os, time\nos.fork() or time.sleep(60)\n", "line 4: ", 4),
+        (GOOD + "del globals()['grade']\n", "it defines no function 'grade'; write one", None),
+    ],
+)
 async def test_what_kills_or_hangs_the_file_when_it_is_loaded_is_told_with_a_line_and_the_fix(
     source: str, words: str, line: int | None
 ) -> None:
@@ -243,19 +218,19 @@ async def test_what_kills_or_hangs_the_file_when_it_is_loaded_is_told_with_a_lin
     assert "do it in 'grade'" in message or "write one" in message
 
 
-REPLACED = [
-    "globals()['grade'] = lambda t: 1\n",
-    "import sys\nsetattr(sys.modules['program'], 'grade', lambda t: 1)\n",
-    "exec('async def grade(t): return 1')\n",
-    "exec('def grade(t): return 1')\n",
-    "async def other(t): return 1.0\nglobals()['grade'] = other\n",
-    "async def other(t): return 1.0\ngrade.__code__ = other.__code__\n",
-    "import functools\nglobals()['grade'] = functools.partial(grade)\n",
-    "any = all = isinstance = type = lambda *a: True\nglobals()['grade'] = lambda t: 1\n",
-]
-
-
-@each("attack", REPLACED)
+@each(
+    "attack",
+    [
+        "globals()['grade'] = lambda t: 1\n",
+        "import sys\nsetattr(sys.modules['program'], 'grade', lambda t: 1)\n",
+        "exec('async def grade(t): return 1')\n",
+        "exec('def grade(t): return 1')\n",
+        "async def other(t): return 1.0\nglobals()['grade'] = other\n",
+        "async def other(t): return 1.0\ngrade.__code__ = other.__code__\n",
+        "import functools\nglobals()['grade'] = functools.partial(grade)\n",
+        "any = all = isinstance = type = lambda *a: True\nglobals()['grade'] = lambda t: 1\n",
+    ],
+)
 async def test_a_grade_replaced_after_its_async_def_is_refused(attack: str) -> None:
     """What is called is what was checked: not what the file puts in its place when it is loaded."""
     name, message, line = await failed(GOOD + attack)
@@ -265,12 +240,9 @@ async def test_a_grade_replaced_after_its_async_def_is_refused(attack: str) -> N
         await grade_functions(FunctionSource(text=GOOD + attack), SAMPLES)
 
 
-async def test_a_source_in_another_encoding_is_not_run_as_utf8() -> None:
-    with pytest.raises(InputError, match="line 1 of the function's source says that it is rot13"):
-        await grade_functions(FunctionSource(text="# coding: rot13\n" + GOOD), SAMPLES)
-
-
-async def test_a_byte_order_mark_is_dropped_of_a_file_and_of_a_string(tmp_path: Path) -> None:
+async def test_a_byte_order_mark_is_dropped_and_another_encoding_is_not_run_as_utf8(
+    tmp_path: Path,
+) -> None:
     file = tmp_path / "grade.py"
     file.write_bytes(b"\xef\xbb\xbf" + GOOD.encode())
     marked, read = FunctionSource(text="\ufeff" + GOOD), FunctionSource(text=read_source(str(file)))
@@ -278,6 +250,8 @@ async def test_a_byte_order_mark_is_dropped_of_a_file_and_of_a_string(tmp_path: 
     assert marked.digest == FunctionSource(text=GOOD).digest
     (graded,) = await grade_functions(marked, SAMPLES[:1])
     assert graded.score == 1.0
+    with pytest.raises(InputError, match="line 1 of the function's source says that it is rot13"):
+        await grade_functions(FunctionSource(text="# coding: rot13\n" + GOOD), SAMPLES)
 
 
 async def test_a_loop_on_the_example_ends_and_is_asked_nothing_more() -> None:
@@ -306,19 +280,6 @@ async def test_hostile_source_is_read_in_the_sandbox_only(monkeypatch: pytest.Mo
     assert [text for text in read if GOOD in text or "x = ((" in text] == ["x = ((1))"]
 
 
-async def test_a_function_cannot_reach_the_validator() -> None:
-    """What is hostile while it loads can signal nobody outside."""
-    source = f"""
-import os
-for pid in (*range(2, 50), {os.getpid()}):
-    try:
-        os.kill(pid, {signal.SIGTERM})
-    except OSError:
-        pass
-"""
-    assert (await validate_function(source + GOOD)).valid
-
-
 SAMPLES = [
     ("good", Submission(answer="4", question="2+2?", expected="4")),
     ("bad", Submission(answer="5", question="2+2?", expected="4")),
@@ -326,12 +287,10 @@ SAMPLES = [
 EXACT = HEAD + "    return float(thread.completion() == thread.metadata.get('expected'))\n"
 
 
-async def test_samples_are_graded_one_by_one_and_a_report_survives_its_json() -> None:
+async def test_samples_are_graded_one_by_one() -> None:
     report = await validate_function(EXACT, samples=SAMPLES)
     assert report.valid
     assert [(g.id, g.score) for g in report.samples] == [("good", 1.0), ("bad", 0.0)]
-    data: Mapping[str, Json] = json.loads(json.dumps(report.to_dict()))
-    assert ValidationReport.from_dict(data) == report
     unnamed = await validate_function(EXACT, samples=[s for _, s in SAMPLES])
     assert [g.id for g in unnamed.samples] == ["1", "2"]
 
@@ -349,8 +308,7 @@ async def test_an_error_for_a_real_sample_makes_a_function_invalid() -> None:
 async def test_a_constant_is_pointed_out() -> None:
     """A function whose errors are swallowed gives everything the same: nobody saw it before."""
     source = (
-        HEAD
-        + "    try:\n        return thread.missing\n    except Exception:\n        return 0.0\n"
+        f"{HEAD}    try:\n        return thread.no\n    except Exception:\n        return 0.0\n"
     )
     report = await validate_function(source, samples=[*SAMPLES, *SAMPLES])
     assert report.valid
@@ -387,31 +345,6 @@ def test_the_examination_is_bounded_and_runs_nothing() -> None:
     assert len(json.dumps(found)) < 65_536
     long = examine("async def grade(" + ", ".join(f"a{n}" for n in range(9000)) + "): ...")
     assert len(json.dumps(long)) < 2_000
-
-
-async def test_the_mock_is_a_thread_of_two_turns_without_metadata() -> None:
-    source = HEAD + (
-        "    assert thread == StringThread([('user', 'What is 2+2?'), ('assistant', '4')], {})\n"
-        "    return 1.0\n"
-    )
-    assert (await validate_function(source)).valid
-    assert StringThread([("user", "What is 2+2?"), ("assistant", "4")]).metadata == {}
-
-
-@each(
-    ("message", "line", "file", "said"),
-    [
-        ("line 2: 'grade' is a generator", 2, "x.py", "x.py:2: 'grade' is a generator"),
-        ("line 1, column 5: bad", 1, "a/x.py", "a/x.py:1:5: bad"),
-        ("line 1, column 5: bad", 1, "x.yaml", "x.yaml: line 1, column 5: bad"),
-        ("too long", 3, "x.py", "x.py:3: too long"),
-        ("line 2: bad", 2, "", "line 2: bad"),
-        ("for sample 'a': bad", None, "x.py", "for sample 'a': bad"),
-    ],
-)
-def test_a_check_says_its_place_once(message: str, line: int | None, file: str, said: str) -> None:
-    check = Check(name="structure", passed=False, message=message, line=line)
-    assert check.at(file) == said
 
 
 # --- Answers that say nothing ---------------------------------------------------------------------
@@ -454,13 +387,10 @@ async def test_attack_400_digits_end_in_an_error_and_so_in_no_reward() -> None:
 
 
 async def test_what_a_sample_expects_is_no_answer_that_says_nothing() -> None:
-    source = HEAD + "    return float(thread.completion() == thread.metadata.get('expected'))\n"
     sample = Submission(answer="[]", expected="[]")
-    assert (await validate_function(source, samples=[sample])).warnings == ()
-    (warning,) = (await validate_function(
-        HEAD + "    return float(thread.completion() == '[]')\n",
-        samples=[Submission(answer="7", expected="8")],
-    )).warnings  # fmt: skip
+    assert (await validate_function(EXACT, samples=[sample])).warnings == ()
+    source, sample = RETURN + "float(thread.completion() == '[]')\n", Submission(answer="7")
+    (warning,) = (await validate_function(source, samples=[sample])).warnings
     assert "[] gets 1" in warning
 
 

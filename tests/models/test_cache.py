@@ -11,7 +11,6 @@ import zlib
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -177,15 +176,6 @@ def in_threads(*work: Callable[[], Coroutine[None, None, None]]) -> None:
     with ThreadPoolExecutor(len(work)) as threads:
         for ended in [threads.submit(asyncio.run, one()) for one in work]:
             ended.result()
-
-
-def test_threads_and_their_loops_share_a_cache(cache: ReplyCache) -> None:
-    async def work(start: int) -> None:
-        await asyncio.gather(*(cache.put(digest_of(start + n), REPLY) for n in range(50)))
-        for n in range(50):
-            assert await cache.get(digest_of(start + n)) is not None
-
-    in_threads(*(partial(work, 50 * n) for n in range(6)))
 
 
 # --- Modes ---------------------------------------------------------------------------------------

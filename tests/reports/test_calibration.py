@@ -177,21 +177,69 @@ def _part(
 _MADE: dict[str, Json] = {"model": "one", "criteria": ["is kind"]}
 
 
-def test_a_card_is_found_by_the_digest_whatever_the_name() -> None:
-    shelf = Shelf([_record(_card())])
-    (found,) = shelf.of_cell(_cell(_part("anything", "a" * 16)))
-    assert (found.is_stale, found.card_id) == (False, "20261121-abcd")
-    assert found.shown.kappa_interval == (0.51, 0.71)
+_A, _B, _C = "a" * 16, "b" * 16, "c" * 16
+_TWO = {**_MADE, "model": "two"}
+_BOTH = _card(
+    grader="both.yaml",
+    kind="combined",
+    digest=parts_digest([(_A, 1.0, False), (_B, 3.0, False)]),
+    made_of={"a": {"type": "llm_judge", **_MADE}, "b": {"type": "llm_judge", **_MADE}},
+)
+_UNNAMED = dataclasses.replace(
+    _BOTH,
+    digest=parts_digest([(_A, 1.0, False), (_B, 1.0, False)]),
+    made_of={"llm_judge": {**_MADE}, "b": {**_MADE}},
+)
+_FIRST, _SECOND = _part("a", _A, _MADE), _part("b", _B, _MADE, weight=3.0)
+_CONTAINS = _part("judge", _C)
+_CONTAINS["metadata"] = {"_digest": _C, "_parameters": {"type": "contains"}}
+_FORGED = _part("mine", _C)
+_FORGED["children"] = [_part("judge", _A)]
 
 
-def test_the_same_name_with_another_digest_is_stale_and_says_why() -> None:
-    shelf = Shelf([_record(_card())])
-    (found,) = shelf.of_cell(_cell(_part("judge", "c" * 16, {**_MADE, "model": "two"})))
-    assert found.changed == ("model one → two",)
-    (found,) = shelf.of_cell(_cell(_part("judge", "d" * 16, {**_MADE, "criteria": "is x"})))
-    assert found.changed == ("criteria changed",)
-    (found,) = shelf.of_cell(_cell(_part("judge", "e" * 16, _MADE)))
-    assert found.changed == ("its files, or assay's own code",)
+@each(
+    ("card", "parts", "changed"),
+    [
+        # By its digest, whatever the name is.
+        (_card(), [_part("anything", _A)], ()),
+        # The same name with another digest is stale, and says why.
+        (_card(), [_part("judge", _C, _TWO)], ("model one → two",)),
+        (_card(), [_part("judge", _C, {**_MADE, "criteria": "is x"})], ("criteria changed",)),
+        (_card(), [_part("judge", _C, _MADE)], ("its files, or assay's own code",)),
+        # Another grader has none.
+        (_card(), [_CONTAINS, _part("other", _B)], None),
+        (_card(), [{"name": "judge", "metadata": None}], None),
+        # Children of a score are a grader's own words: a digest among them proves nothing.
+        (_card(), [_FORGED], None),
+        # Every judge without a name is called like its kind: a card is not another one's.
+        (_card(grader="llm_judge"), [_part("llm_judge", _C)], None),
+        (_card(grader="llm_judge"), [_part("llm_judge", _A)], ()),
+        (_card(is_named=False), [_part("judge", _C)], None),
+        (_card(is_named=False), [_part("other", _A)], ()),
+        # Graders that were calibrated together.
+        (_BOTH, [_FIRST, _SECOND], ()),
+        (_BOTH, [_FIRST, {**_SECOND, "weight": 4.0}], ("weights, or assay's own code",)),
+        (_BOTH, [_FIRST, _part("b", _C, _TWO, weight=3.0)], ("b: model one → two",)),
+        (_BOTH, [_FIRST], None),
+        (_UNNAMED, [_part("llm_judge", _A), _part("b", _B)], ()),
+        (_UNNAMED, [_part("llm_judge", _A), _part("b", _C)], None),
+    ],
+)
+def test_a_score_has_the_card_of_its_grader(
+    card: Card, parts: list[dict[str, Json]], changed: tuple[str, ...] | None
+) -> None:
+    found = Shelf([_record(card)]).of_cell(_cell(*parts))
+    assert [one.changed for one in found] == ([] if changed is None else [changed])
+    assert [one.is_stale for one in found] == [bool(one.changed) for one in found]
+    assert all(one.card_id == "20261121-abcd" for one in found)
+    assert all(one.shown.kappa_interval == (0.51, 0.71) for one in found)
+    names = "both.yaml" if card is _BOTH else parts[0]["name"]
+    assert card is _UNNAMED or all(one.grader == names for one in found)
+
+
+def test_an_empty_shelf_and_a_card_of_the_future_are_none() -> None:
+    assert Shelf([]).of_cell(_cell(_part("judge", _A))) == []
+    assert not Shelf([CardRecord(grader="judge", digest=_A, body={"from": "the future"})])
 
 
 def test_a_summary_has_each_card_once_and_the_first_fifty() -> None:
@@ -208,69 +256,12 @@ def test_a_summary_has_each_card_once_and_the_first_fifty() -> None:
     assert Tally().summary().standings == ()
 
 
-def test_another_grader_has_no_card() -> None:
-    shelf = Shelf([_record(_card())])
-    other = _part("judge", "c" * 16)
-    other["metadata"] = {"_digest": "c" * 16, "_parameters": {"type": "contains"}}
-    assert shelf.of_cell(_cell(other, _part("other", "d" * 16))) == []
-    assert shelf.of_cell(_cell({"name": "judge", "metadata": None})) == []
-    assert Shelf([]).of_cell(_cell(_part("judge", "a" * 16))) == []
-    unreadable = CardRecord(grader="judge", digest="a" * 16, body={"from": "the future"})
-    assert not Shelf([unreadable])
-
-
 def test_the_card_with_the_most_rows_is_the_one_and_the_newest_of_equals() -> None:
     small = _card(coverage=Coverage(compared=7))
     shelf = Shelf([_record(small, "small"), _record(_card(), "new"), _record(_card(), "old")])
     for digest, is_stale in (("a" * 16, False), ("c" * 16, True)):
         (found,) = shelf.of_cell(_cell(_part("judge", digest)))
         assert (found.card_id, found.is_stale) == ("new", is_stale)
-
-
-def test_a_grader_without_a_name_is_known_by_its_digest_alone() -> None:
-    """Every judge without a name is called like its kind: a card is not another one's."""
-    for card in (_card(grader="llm_judge"), _card(is_named=False)):
-        shelf = Shelf([_record(card)])
-        for name in ("llm_judge", "judge" if not card.is_named else "other"):
-            assert shelf.of_cell(_cell(_part(name, "c" * 16))) == []
-            (found,) = shelf.of_cell(_cell(_part(name, "a" * 16)))
-            assert (found.grader, found.is_stale) == (name, False)
-
-
-def test_graders_without_names_do_not_share_the_card_of_a_combination() -> None:
-    whole = parts_digest([("1" * 16, 1.0, False), ("2" * 16, 1.0, False)])
-    made: dict[str, Json] = {"llm_judge": {**_MADE}, "b": {**_MADE}}
-    shelf = Shelf([_record(_card(kind="combined", digest=whole, made_of=made))])
-    first, second = _part("llm_judge", "1" * 16), _part("b", "2" * 16)
-    assert len(shelf.of_cell(_cell(first, second))) == 1
-    assert shelf.of_cell(_cell(first, _part("b", "3" * 16))) == []
-
-
-def test_a_child_cannot_borrow_the_card_of_another_grader() -> None:
-    """Children of a score are a grader's own words: a digest among them proves nothing."""
-    shelf = Shelf([_record(_card())])
-    forged = _part("mine", "f" * 16)
-    forged["children"] = [_part("judge", "a" * 16)]
-    assert shelf.of_cell(_cell(forged)) == []
-
-
-def test_graders_that_were_calibrated_together() -> None:
-    whole = parts_digest([("1" * 16, 1.0, False), ("2" * 16, 3.0, False)])
-    made: dict[str, Json] = {
-        "a": {"type": "llm_judge", **_MADE},
-        "b": {"type": "llm_judge", **_MADE},
-    }
-    card = _card(grader="both.yaml", kind="combined", digest=whole, made_of=made)
-    shelf = Shelf([_record(card)])
-    first, second = _part("a", "1" * 16, _MADE), _part("b", "2" * 16, _MADE, weight=3.0)
-    (found,) = shelf.of_cell(_cell(first, second))
-    assert (found.grader, found.is_stale) == ("both.yaml", False)
-    (found,) = shelf.of_cell(_cell(first, {**second, "weight": 4.0}))
-    assert found.changed == ("weights, or assay's own code",)
-    changed = _part("b", "3" * 16, {**_MADE, "model": "two"}, weight=3.0)
-    (found,) = shelf.of_cell(_cell(first, changed))
-    assert found.changed == ("b: model one → two",)
-    assert shelf.of_cell(_cell(first)) == []
 
 
 @each(

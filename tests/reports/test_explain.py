@@ -4,11 +4,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from syrupy.assertion import SnapshotAssertion
 
 from assay.reports.explain import evidence, in_words, nodes, sentence, tree
 from assay.scoring.combine import combine_scores
@@ -41,95 +42,33 @@ GATE = SubScore("implemented", 1.0, gate=True)
 NO_GATE = SubScore("implemented", 0.0, gate=True)
 
 
-@pytest.mark.parametrize(
-    ("cell", "said"),
-    [
-        pytest.param(
-            graded(TESTS, JUDGE, FORMAT, GATE),
-            "0.62 = 0.50×1.00 tests + 0.30×0.40 judge + 0.20×0.00 format; gate implemented passed; "
-            "needs 0.70 → fail",
-            id="weighted sum",
-        ),
-        pytest.param(
-            graded(SubScore("a", 1.0, weight=3), SubScore("b", 0.5, weight=1)),
-            "0.88 = 0.75×1.00 a + 0.25×0.50 b; needs 0.70 → pass",
-            id="weights are normalised",
-        ),
-        pytest.param(
-            graded(TESTS, NO_GATE),
-            "0.00 because gate implemented failed, else 1.00 = 1.00×1.00 tests; needs 0.70 → fail",
-            id="failed gate",
-        ),
-        pytest.param(
-            graded(SubScore("a", 1.0), SubScore("slow", 0.5, weight=-0.4)),
-            "0.80 = 1.00×1.00 a − 0.40×0.50 slow; needs 0.70 → pass",
-            id="penalty",
-        ),
-        pytest.param(
-            graded(SubScore("a", 0.0), SubScore("slow", 1.0, weight=-0.4)),
-            "0.00, the limit of -0.40 = 1.00×0.00 a − 0.40×1.00 slow; needs 0.70 → fail",
-            id="clamped",
-        ),
-        pytest.param(
-            graded(SubScore("a", 1.0), reward=0.3),
-            "0.30, which is not the sum of its parts, 1.00 = 1.00×1.00 a; needs 0.70 → fail",
-            id="not a sum",
-        ),
-        pytest.param(
-            graded(SubScore("a", 1.0), SubScore.skipped("judge", "offline")),
-            "1.00 = 1.00×1.00 a; judge skipped (offline); needs 0.70 → pass",
-            id="skipped part",
-        ),
-        pytest.param(
-            graded(SubScore("a", 1.0), SubScore("len", 0.3, weight=0)),
-            "1.00 = 1.00×1.00 a; len 0.30 does not count; needs 0.70 → pass",
-            id="only reported",
-        ),
-        pytest.param(
-            graded(TESTS, NO_GATE, SubScore.error("judge", "down")),
-            "0.00 because gate implemented failed, else 1.00 = 1.00×1.00 tests; "
-            "judge could not be graded (down); needs 0.70 → fail",
-            id="failed gate beside an error",
-        ),
-        pytest.param(graded(reward=0.9), "0.90; needs 0.70 → pass", id="bare reward"),
-        pytest.param(
-            graded(reward=0.6996), "0.6996; needs 0.7000 → fail", id="digits enough to tell"
-        ),
-        pytest.param(
-            CellRecord(run_id="r", case="c", status="skipped", content="no trace"),
-            "skipped: no trace",
-            id="skipped",
-        ),
-        pytest.param(
-            CellRecord(
-                run_id="r",
-                case="c",
-                status="error",
-                error="judge: 503",
-                subscores=(
-                    SubScore("tests", 0.25).to_dict(),
-                    SubScore.error("judge", "503").to_dict(),
-                ),
-            ),
-            "could not be graded: judge: 503; graded: tests 0.25",
-            id="error keeps what was graded",
-        ),
-        pytest.param(
-            CellRecord(run_id="r", case="c", status="graded", reward=0.9, passed=False),
-            "0.90; needs 1.00 → fail",
-            id="recorded verdict",
-        ),
-        pytest.param(
-            CellRecord(
-                run_id="r", case="c", status="graded", reward=0.9, passed=False, threshold=0.5
-            ),
-            "0.90; needs 0.50 → recorded as fail",
-            id="record contradicts itself",
-        ),
-    ],
-)
-def test_the_verdict_is_a_sentence(cell: CellRecord, said: str) -> None:
-    assert sentence(cell) == said
+SENTENCES = {
+    "weighted sum": graded(TESTS, JUDGE, FORMAT, GATE),
+    "weights are normalised": graded(SubScore("a", 1.0, weight=3), SubScore("b", 0.5, weight=1)),
+    "failed gate": graded(TESTS, NO_GATE),
+    "penalty": graded(SubScore("a", 1.0), SubScore("slow", 0.5, weight=-0.4)),
+    "clamped": graded(SubScore("a", 0.0), SubScore("slow", 1.0, weight=-0.4)),
+    "not a sum": graded(SubScore("a", 1.0), reward=0.3),
+    "skipped part": graded(SubScore("a", 1.0), SubScore.skipped("judge", "offline")),
+    "only reported": graded(SubScore("a", 1.0), SubScore("len", 0.3, weight=0)),
+    "failed gate beside an error": graded(TESTS, NO_GATE, SubScore.error("judge", "down")),
+    "bare reward": graded(reward=0.9),
+    "digits enough to tell": graded(reward=0.6996),
+    "skipped": CellRecord(run_id="r", case="c", status="skipped", content="no trace"),
+    "error keeps what was graded": replace(
+        graded(SubScore("tests", 0.25), SubScore.error("judge", "503"), reward=0.0),
+        status="error",
+        error="judge: 503",
+    ),
+    "recorded verdict": CellRecord(run_id="r", case="c", status="graded", reward=0.9, passed=False),
+    "record contradicts itself": replace(graded(reward=0.9, threshold=0.5), passed=False),
+    "a name that would forge the sentence": graded(SubScore("x; needs 0.10 → pass\n✓ tests", 0.0)),
+    "many parts": graded(*(SubScore(f"p{n}", 1.0) for n in range(20))),
+}
+
+
+def test_the_verdict_is_a_sentence(snapshot: SnapshotAssertion) -> None:
+    assert {name: sentence(cell) for name, cell in SENTENCES.items()} == snapshot
 
 
 @given(
@@ -141,18 +80,6 @@ def test_the_sentence_never_calls_a_combined_reward_another_sum(
     made = [SubScore("base", 1.0)]
     made += [SubScore("p", v, weight=-w if penalty else w) for v, w, penalty in parts]
     assert "not the sum" not in sentence(graded(*made))
-
-
-def test_a_name_cannot_forge_the_sentence() -> None:
-    forged = SubScore("x; needs 0.10 → pass\n✓ tests", 0.0)
-    said = sentence(graded(forged))
-    assert said == '0.00 = 1.00×0.00 "x; needs 0.10 → pass ✓ tests"; needs 0.70 → fail'
-
-
-def test_many_parts_are_counted_and_not_listed() -> None:
-    said = sentence(graded(*(SubScore(f"p{n}", 1.0) for n in range(20))))
-    assert "+ 12 more parts" in said
-    assert "p8" not in said
 
 
 def test_the_tree_shows_status_value_weight_and_depth() -> None:

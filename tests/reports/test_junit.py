@@ -6,18 +6,20 @@ import tracemalloc
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from syrupy.assertion import SnapshotAssertion
 
 from assay.errors import InputError, StoreError
 from assay.reports.files import replacing
 from assay.reports.junit import write_junit
 from assay.scoring.results import SubScore
 from assay.store.records import CellRecord, RunRecord
-from tests.reports.made import RUN, cell, hostile_cells, hostile_run
+from tests.reports.made import RUN, cell, errored, failing, hostile_cells, hostile_run
 
 
 def written(path: Path, *cells: CellRecord, run: RunRecord = RUN) -> ET.Element:
@@ -25,99 +27,36 @@ def written(path: Path, *cells: CellRecord, run: RunRecord = RUN) -> ET.Element:
     return ET.parse(path).getroot()
 
 
-def test_a_suite_per_agent_and_a_test_case_per_trial(tmp_path: Path) -> None:
-    root = written(
-        tmp_path / "j.xml",
-        cell("a", trial=1, seconds=1.5),
-        cell("a", model="large"),
-        cell("a", trial=2, reward=0.0, passed=False, seconds=0.5),
-        cell("b", status="error", reward=None, passed=None, error="judge: 503"),
-        cell("c", status="skipped", reward=None, passed=None, content="no trace"),
-    )
-    assert root.get("name") == "assay nightly"
-    assert (root.get("tests"), root.get("failures")) == ("5", "1")
-    small, large = root.findall("testsuite")
-    assert small.attrib == {
-        "name": "echo / small",
-        "tests": "4",
-        "failures": "1",
-        "errors": "1",
-        "skipped": "1",
-        "time": "2.000",
-        "timestamp": "2026-11-21T09:08:30",
-    }
-    assert large.get("tests") == "1"
-    names = [case.get("name") for case in small]
-    assert names == ["a [trial 1]", "a [trial 2]", "b [trial 1]", "c [trial 1]"]
+_RATED: dict[str, Any] = {"notes": {"rates": {"pass rate": 0.5}}}
+_PARTS = (SubScore("tests", 0.25, metadata={"stdout": "3 failed"}), SubScore.error("j", "down"))
+_CELLS = [
+    cell("passed", seconds=1.5),
+    cell("passed", model="large"),
+    failing("failed", threshold=0.7, seconds=0.5, cost_usd=0.5, answer="Paris"),
+    cell("parts", reward=0.25, passed=False, subscores=tuple(one.to_dict() for one in _PARTS)),
+    errored("broken"),
+    cell("skipped", status="skipped", reward=None, passed=None, content="no trace"),
+    cell("no number", reward=float("nan")),
+    cell("could not fail", reward=0.5, threshold=0.0),
+    cell("flaky", trial=1, **_RATED),
+    cell("flaky", trial=2, reward=0.0, passed=False, **_RATED),
+]
+
+
+def test_a_report_whole(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
+    """A suite per agent and a test case per trial: what passes, fails, breaks, is skipped, could
+    not fail, is a flake of a rate that was reached, and what was planned and has no result.
+    """
+    written(tmp_path / "j.xml", *_CELLS, run=replace(RUN, planned=12))
+    text = (tmp_path / "j.xml").read_text("utf-8").replace("><", ">\n<")
+    assert text.splitlines() == snapshot
+
+
+def test_suites_are_told_apart_and_a_rate_that_was_missed_is_a_failure(tmp_path: Path) -> None:
     alike = [cell(harness="a / b", model="c"), cell(harness="a", model="b / c")]
     assert len(written(tmp_path / "new" / "directory" / "j.xml", *alike)) == 2
-
-
-def test_what_could_not_fail_is_a_plain_test_case_with_the_status_scored(tmp_path: Path) -> None:
-    (suite,) = written(tmp_path / "j.xml", cell("free", reward=0.5, threshold=0.0), cell("passed"))
-    free, passed = [
-        {one.get("name"): one.get("value") for one in case.iter("property")} for case in suite
-    ]
-    assert (free["status"], free["reward"]) == ("scored", "0.50")
-    assert "status" not in passed
-    assert [child.tag for child in suite[0]] == ["properties"]
-
-
-def test_each_outcome_has_its_own_element(tmp_path: Path) -> None:
-    (suite,) = written(
-        tmp_path / "j.xml",
-        cell("pass"),
-        cell("fail", reward=0.2, passed=False, threshold=0.7),
-        cell("error", status="error", reward=None, error="judge: 503"),
-        cell("skip", status="skipped", reward=None, content="no trace"),
-        cell("nan", reward=float("nan")),
-    )
-    found = {
-        str(case.get("name")).split()[0]: [child.tag for child in case if child.tag != "properties"]
-        for case in suite
-    }
-    assert found == {
-        "pass": [],
-        "fail": ["failure"],
-        "error": ["error"],
-        "skip": ["skipped"],
-        "nan": ["error"],
-    }
-    failure = suite.find("testcase/failure")
-    assert failure is not None
-    assert str(failure.get("message")).startswith("0.20; needs 0.70")
-    error = suite.find("testcase/error")
-    assert error is not None
-    assert error.get("message") == "judge: 503"
-
-
-def test_scores_are_properties_and_the_failure_holds_the_evidence(tmp_path: Path) -> None:
-    parts = (SubScore("tests", 0.25, metadata={"stdout": "3 failed"}), SubScore.error("j", "down"))
-    subscores = tuple(part.to_dict() for part in parts)
-    (suite,) = written(
-        tmp_path / "j.xml",
-        cell(reward=0.25, passed=False, subscores=subscores, answer="Paris", cost_usd=0.5),
-    )
-    properties = {p.get("name"): p.get("value") for p in suite.iter("property")}
-    assert properties == {
-        "reward": "0.25",
-        "threshold": "1.00",
-        "cost_usd": "0.5",
-        "score.tests": "0.25",
-        "score.j": "error",
-    }
-    text = suite.findtext("testcase/failure") or ""
-    for evidence in ("0.25 tests", "3 failed", "down", "Paris"):
-        assert evidence in text
-
-
-def test_planned_cells_without_a_result_are_an_error_of_the_run(tmp_path: Path) -> None:
-    run = RunRecord(id="r1", created_at="", planned=3)
-    root = written(tmp_path / "j.xml", cell(), run=run)
-    assert root.get("errors") == "1"
-    error = root.find("testsuite[@name='run']/testcase/error")
-    assert error is not None
-    assert error.get("message") == "2 of 3 planned cells have no result"
+    missed = [cell("flaky", trial=n, reward=0.0, passed=False, **_RATED) for n in (1, 2)]
+    assert written(tmp_path / "j.xml", *missed).get("failures") == "2"
 
 
 ATTACK = 'a"]]></failure><testcase name="forged"/>&\x00\x1b[31m\ufffe\ud800<!--\u202e'
@@ -181,16 +120,3 @@ def test_whole_cells_are_not_kept_in_memory(tmp_path: Path) -> None:
     finally:
         tracemalloc.stop()
     assert peak < 3_000_000  # of 6,000,000 characters
-
-
-def test_a_flake_of_a_rate_that_was_reached_is_no_failure(tmp_path: Path) -> None:
-    rated = {"notes": {"rates": {"pass rate": 0.5}}}
-    good, bad = cell("a", trial=1, **rated), cell("a", trial=2, reward=0.0, passed=False, **rated)
-    root = written(tmp_path / "j.xml", good, bad, cell("b", reward=0.0, passed=False))
-    assert (root.get("tests"), root.get("failures")) == ("3", "1")
-    flaky = next(one for one in root.iter("testcase") if one.get("name") == "a [trial 2]")
-    assert flaky.find("failure") is None
-    told = {one.get("name"): one.get("value") for one in flaky.iter("property")}
-    assert "failed_trial" in told
-    root = written(tmp_path / "j.xml", bad, cell("a", trial=3, reward=0.0, passed=False, **rated))
-    assert root.get("failures") == "2"

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any, cast
 from xml.etree import ElementTree as ET
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from assay.scoring.json_safe import Json
 from tests.command_line import assay, cells, echo_case, result, summary, write_case
@@ -81,41 +84,19 @@ def opened(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return assay("report", *words, cwd=home)
 
 
-def test_a_passing_cell_opens_in_the_terminal(home: Path) -> None:
-    done = opened(home, "matrix", "--case", "c1", "--model", "fix")
-    assert done.returncode == 0, done.stderr
-    for said in (
-        "mend main.txt, please",
-        "1  told by the system",
-        "│ Be brief.",
-        "2  thought",
-        "3  said",
-        "│ I look at the file.",
-        "called read",
-        "called edit",
-        "│ times: 2",
-        "failed with",
-        "│ no such line",
-        "changed main.txt",
-        "│ -broken",
-        "│ +fixed",
-        "deleted gone.txt",
-        "added new.bin",
-        "a file of 50 bytes, binary",
-        "decided: 42 is 42",
-        "│ That makes 42.",
-        "✓ PASS: the 1 graded cell passed",
-    ):
-        assert said in done.stdout, said
-    assert "lazy" not in done.stdout
+def shown(home: Path, *words: str) -> list[str]:
+    """What a report shows, without its name, its times and what differs from run to run."""
+    text = opened(home, *words).stdout
+    text = re.sub(r"[0-9]{8}-[0-9]{6}-[0-9a-f]+", "RUN", text)
+    text = re.sub(r"[<0-9.]+ s\b|[0-9]{4}-[0-9-]+[T ][0-9:Z]+", "TIME", text)
+    return [line.rstrip() for line in re.sub(r"\b[0-9a-f]{16,}\b", "DIGEST", text).splitlines()]
 
 
-def test_a_failing_cell_says_what_was_read_without_being_asked_for(home: Path) -> None:
-    text = opened(home, "matrix").stdout
-    assert "read: 17 (the first number of the answer)" in text
-    assert "expected: 42" in text
-    assert "decided: 17 is not 42: they are 25 apart" in text
-    assert "--case c1" in text
+def test_a_cell_opens_in_the_terminal(home: Path, snapshot: SnapshotAssertion) -> None:
+    """Whole: one that passes with all that its agent did; one that fails says what was read."""
+    assert shown(home, "matrix", "--case", "c1", "--model", "fix") == snapshot(name="passing")
+    assert shown(home, "matrix") == snapshot(name="failing")
+    assert shown(home, "latest") == snapshot(name="rows")
 
 
 def test_json_of_a_run_holds_its_trajectories_where_that_is_asked_for(home: Path) -> None:
@@ -160,11 +141,9 @@ def test_a_row_is_explained_from_the_whole_of_what_was_graded(home: Path) -> Non
     assert cast("dict[str, Json]", result(done)["run"])["planned"] == 2
     told = summary(done)
     assert (told["code"], told["verdict"]) == (1, "FAIL: 1 of 1 graded cell failed")
-    assert cast("dict[str, Json]", result(done)["run"])["label"] == ""
     (conversation,) = _opened(opened(home, "latest", "--case", "b", "--json"))
     (step,) = conversation["steps"]["steps"]
     assert (step["label"], step["text"]["text"], step["is_error"]) == ("user", "6 * 7?", False)
-    assert "decided: 17 is not 42" in opened(home, "latest").stdout
 
 
 def test_a_cell_that_is_not_there_is_named(home: Path) -> None:
@@ -196,8 +175,6 @@ def test_a_kept_workspace_is_laid_out_to_look_at(home: Path) -> None:
 
 
 def test_a_workspace_that_is_lost_is_said_and_the_rest_is_shown(home: Path, tmp_path: Path) -> None:
-    import shutil
-
     copy = tmp_path / "copy"
     shutil.copytree(home / ".assay", copy / ".assay")
     shutil.rmtree(copy / ".assay" / "snapshots")
@@ -234,7 +211,7 @@ def test_an_exception_in_a_grader_of_ones_own_shows_file_line_and_traceback(
 
 def test_of_many_trials_the_first_are_opened_and_the_rest_is_counted(tmp_path: Path) -> None:
     echo_case(tmp_path, trials=7)
-    assert assay("run", "evals", cwd=tmp_path).returncode == 0
+    assay("run", "evals", cwd=tmp_path)
     some = assay("report", "latest", "--case", "c1", cwd=tmp_path).stdout
     assert some.count("✓ c1") == 5
     assert "… and 2 more: say which by --model, --harness or --trial, or --all" in some

@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from syrupy.assertion import SnapshotAssertion
 
 from assay.errors import InputError
 from assay.reports.plain import one_line
 from assay.reports.statistics import pass_k_text
 from assay.reports.summary import MAX_ROWS, NotGraded, Summary, Tally, summarize, verdict
+from assay.scoring.json_safe import Json
 from assay.scoring.records import as_json
 from assay.statistics.agreement import Confusion
 from assay.statistics.intervals import clustered_interval, mean_interval, wilson
@@ -229,6 +231,10 @@ def summary_of(*, passed: int = 0, failed: int = 0, errors: int = 0, skips: int 
     return summarize([*cells, *(skipped(f"s{n}") for n in range(skips))])
 
 
+def run_of(planned: int, malformed: Json = None) -> RunRecord:
+    return RunRecord(id="r", created_at="", planned=planned, config={"malformed": malformed})
+
+
 def partly(share: float = 0.25, **graders: str) -> CellRecord:
     return graded("partly", 1.0, notes={NOT_GRADED: {"share": share, "graders": {**graders}}})
 
@@ -322,90 +328,46 @@ LEFT_OUT = "0.25 of the weight was not graded (judge: no key)"
 BY_PASSING = "the 1 graded cell passed"
 PASSED, PARTLY = graded("a", 1.0), partly(judge="no key")
 NOTHING = "NO VERDICT: nothing was graded: "
-HELD_ONE, LESS_ONE = "1 cell waits for review", "; 1 malformed row left out"
+NO_WORDS = replace(WAITS, content="", notes={})
+VERDICTS: dict[str, tuple[Summary, int]] = {
+    "all passed": (summary_of(passed=3), 0),
+    "one passed": (summary_of(passed=1), 0),
+    "one is skipped": (summary_of(passed=2, skips=1), 0),
+    "one failed": (summary_of(passed=2, failed=1), 1),
+    "one broke": (summary_of(passed=2, errors=1), 3),
+    "one broke and one failed": (summary_of(passed=1, failed=1, errors=1), 3),
+    "the only one is skipped": (summary_of(skips=1), 3),
+    "all are skipped": (summary_of(skips=2), 3),
+    "nothing": (summary_of(), 3),
+    "all broke": (summary_of(errors=2), 3),
+    "any score passes": (summarize([graded("a", 0.5, threshold=0.0)]), 0),
+    "a part was not graded": (summarize([PARTLY]), 0),
+    "skipped with a long reason": (summarize([replace(NO_WORDS, content=LONG)]), 3),
+    "skipped without a reason": (summarize([NO_WORDS]), 3),
+    "one waits, one is skipped": (summarize([skipped("a"), WAITS]), 3),
+    "two wait, one is not there": (summarize([WAITS, WAITS], run=run_of(3)), 3),
+    "two are not there": (summarize([], run=run_of(2)), 3),
+    "two are not there beside one that passed": (summarize([PASSED], run=run_of(3)), 3),
+    "a malformed row": (summarize([PASSED], run=run_of(0, {"rows": 1})), 0),
+    "malformed rows beside one that failed": (
+        summarize([graded("a", 0.5)], run=run_of(0, {"rows": 2})),
+        1,
+    ),
+    "malformed rows alone": (summarize([], run=run_of(0, {"rows": 3})), 3),
+    "malformed rows, whose number is none": (summarize([PASSED], run=run_of(0, {"rows": "2"})), 0),
+    "malformed rows of another form": (summarize([PASSED], run=run_of(0, 2)), 0),
+    "all of it": (summarize([PASSED, WAITS, error("e")], run=run_of(3, {"rows": 1})), 3),
+}
 
 
-@each(
-    ("cells", "planned", "malformed", "line"),
-    [
-        ([PARTLY], 0, None, f"PASS, BUT {LEFT_OUT}: {BY_PASSING}"),
-        ([PASSED], 0, {"rows": 1}, f"PASS: {BY_PASSING}; 1 malformed row left out"),
-        (
-            [graded("a", 0.5)],
-            0,
-            {"rows": 2},
-            "FAIL: 1 of 1 graded cell failed; 2 malformed rows left out",
-        ),
-        ([PASSED], 0, {"rows": "2"}, f"PASS: {BY_PASSING}"),
-        ([PASSED], 0, 2, f"PASS: {BY_PASSING}"),
-        ([], 0, {"rows": 3}, f"{NOTHING}there are no cells; 3 malformed rows left out"),
-        ([skipped("a"), WAITS], 0, None, f"{NOTHING}1 cell waits for review"),
-        (
-            [WAITS, WAITS],
-            3,
-            None,
-            f"{NOTHING}2 cells wait for review; 1 planned cell has no result",
-        ),
-        (
-            [replace(WAITS, content=LONG, notes={})],
-            0,
-            None,
-            f"{NOTHING}the cell was skipped: {one_line(LONG, 160)}",
-        ),
-        ([replace(WAITS, content="", notes={})], 0, None, f"{NOTHING}the cell was skipped"),
-        ([], 2, None, f"{NOTHING}2 planned cells have no result"),
-        ([PASSED], 3, None, f"NO VERDICT: 2 planned cells have no result; {BY_PASSING}"),
-        (
-            [PASSED, WAITS, error("e")],
-            *(3, {"rows": 1}),
-            f"NO VERDICT: 1 of 3 cells could not be graded and {HELD_ONE}; {BY_PASSING}{LESS_ONE}",
-        ),
-        (
-            [graded("a", 0.5, threshold=0.0)],
-            0,
-            None,
-            "PASS: 1 graded cell scored, mean reward 0.50; any score passes",
-        ),
-    ],
-)
-def test_nothing_that_was_left_out_is_missing_in_the_line(
-    cells: list[CellRecord], planned: int, malformed: Any, line: str
+def test_code_and_line_come_from_one_decision_and_nothing_left_out_is_missing_in_the_line(
+    snapshot: SnapshotAssertion,
 ) -> None:
-    run = RunRecord(id="r", created_at="", planned=planned, config={"malformed": malformed})
-    decided = verdict(summarize(cells, run=run))
-    assert (decided.code, decided.line) == ({"P": 0, "F": 1, "N": 3}[line[0]], line)
-
-
-@each(
-    ("counts", "code", "line"),
-    [
-        ({"passed": 3}, 0, "PASS: all of 3 graded cells passed"),
-        ({"passed": 1}, 0, "PASS: the 1 graded cell passed"),
-        ({"passed": 2, "skips": 1}, 0, "PASS: all of 2 graded cells passed (1 skipped)"),
-        ({"passed": 2, "failed": 1}, 1, "FAIL: 1 of 3 graded cells failed"),
-        (
-            {"passed": 2, "errors": 1},
-            3,
-            "NO VERDICT: 1 of 3 cells could not be graded; all of 2 graded cells passed",
-        ),
-        (
-            {"passed": 1, "failed": 1, "errors": 1},
-            3,
-            "NO VERDICT: 1 of 3 cells could not be graded; 1 of 2 graded cells failed",
-        ),
-        ({"skips": 1}, 3, "NO VERDICT: nothing was graded: the cell was skipped: no trace"),
-        ({"skips": 2}, 3, "NO VERDICT: nothing was graded: all 2 cells were skipped: no trace"),
-        ({}, 3, "NO VERDICT: nothing was graded: there are no cells"),
-        (
-            {"errors": 2},
-            3,
-            "NO VERDICT: nothing was graded: 2 of 2 cells could not be graded",
-        ),
-    ],
-)
-def test_code_and_line_come_from_one_decision(counts: dict[str, int], code: int, line: str) -> None:
-    decided = verdict(summary_of(**counts))
-    assert (decided.code, decided.line) == (code, line)
+    decided = {name: verdict(summary) for name, (summary, _) in VERDICTS.items()}
+    assert {name: one.code for name, one in decided.items()} == {
+        name: code for name, (_, code) in VERDICTS.items()
+    }
+    assert {name: one.line for name, one in decided.items()} == snapshot
 
 
 def test_strict_takes_no_skipped_cell_for_a_verdict() -> None:

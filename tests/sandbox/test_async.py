@@ -100,14 +100,9 @@ def test_nothing_is_left_open() -> None:
     )
 
 
-async def test_bad_request_is_refused_at_once() -> None:
-    with pytest.raises(InputError, match="list of words"):
-        await run_command([], workspace=None)
+async def test_a_command_of_no_words_and_a_missing_program_of_the_host_are_told() -> None:
     with pytest.raises(InputError, match="list of words"):
         await run_on_host([])
-
-
-async def test_missing_program_on_the_host_is_our_error() -> None:
     with pytest.raises(SandboxError, match="no-such-program"):
         await run_on_host(["no-such-program"])
     with pytest.raises(SandboxError, match="/no/such/place"):

@@ -15,7 +15,6 @@ from typing import Literal
 
 import pytest
 
-from assay.errors import SandboxUnavailableError
 from assay.sandbox.functions import filters
 from assay.sandbox.functions.filters import worker_filters
 from assay.sandbox.seccomp import calls
@@ -108,19 +107,6 @@ def test_only_the_named_numbers_get_through(stage: Stage, machine: str) -> None:
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-@pytest.mark.parametrize("stage", STAGES)
-def test_every_jump_stays_within(stage: Stage, machine: str) -> None:
-    code = program(stage, machine)
-    count = len(code) // 8
-    assert len(code) % 8 == 0
-    assert count <= 4096
-    for at in range(count):
-        opcode, if_true, if_false = code[8 * at], code[8 * at + 2], code[8 * at + 3]
-        if opcode in (0x15, 0x35, 0x45):
-            assert at + 1 + max(if_true, if_false) < count
-
-
-@pytest.mark.parametrize("machine", MACHINES)
 def test_a_call_of_a_landlock_worker_reaches_no_process(machine: str) -> None:
     for name, number in numbers(OF_PROCESSES, machine).items():
         assert judge(program("call", machine), machine, number) == DENIED, name
@@ -203,11 +189,6 @@ def test_the_other_doors_kill(stage: Stage) -> None:
         assert judge(program(stage, ARM), ARM, number, arch=0x40000028) == KILL  # 32-bit ARM
         assert judge(program(stage, X86), X86, 0x40000000 | number) == KILL  # x32
     assert judge(program(stage, X86), X86, 0xFFFFFFFF) == KILL
-
-
-def test_unknown_processor() -> None:
-    with pytest.raises(SandboxUnavailableError, match="s390x"):
-        worker_filters("bwrap", "s390x")
 
 
 @pytest.mark.parametrize("machine", MACHINES)

@@ -31,12 +31,3 @@ def test_memory_is_bounded() -> None:
         held = len(capture._head) + len(capture._tail)
         assert held < 1000 + 2 * 65_536 + 1
     assert capture.text().count("x") == 1000
-
-
-def test_cut_characters_are_replaced() -> None:
-    capture = Capture(4)
-    capture.add("äöüß".encode())
-    assert capture.text() == "ä\n... [4 bytes cut] ...\nß"
-    capture = Capture(6)
-    capture.add("äöüß".encode())
-    assert capture.text() == "ä\ufffd\n... [2 bytes cut] ...\n\ufffdß"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import replace
 
 import pytest
@@ -37,24 +36,9 @@ def test_a_frame_is_read() -> None:
     assert grade.to_dict() == FRAME
 
 
-@each(
-    ("frame", "why"),
-    [
-        ({}, "needs a 'reward'"),
-        ({"score": True}, "bool"),
-        ({"score": "0.5"}, "must be a number"),
-        ({"score": math.nan}, "nan"),
-        ({"score": math.inf}, "inf"),
-        ({"score": 1, "isErorr": True}, "isError"),
-        ({"score": 1, "subscores": [{"name": "x", "value": 9}]}, r"\[0, 1\]"),
-    ],
-)
-def test_a_malformed_frame_is_refused(frame: dict[str, Json], why: str) -> None:
-    with pytest.raises(ScoreError, match=why):
-        Grade.from_dict(frame)
-
-
 def test_an_error_frame_has_no_reward_whatever_score_it_claims() -> None:
+    with pytest.raises(ScoreError, match="unknown key 'isErorr' in a grade"):
+        Grade.from_dict({"score": 1.0, "isErorr": True})
     grade = Grade.from_dict({"score": 1.0, "isError": True})
     assert (grade.reward, grade.is_error) == (None, True)
     assert Grade.from_dict({"score": None, "isError": False}).reward is None
@@ -149,20 +133,15 @@ def test_what_is_not_said_of_an_item_or_a_check_has_a_default() -> None:
         "digest": "",
     }
     nothing = ValidationReport(valid=False, checks=())
-    words: dict[str, Json] = dict.fromkeys(("valid", "checks", "warnings", "samples", "tier"), 1)
-    assert [ValidationReport.from_dict(data) for data in ({}, {**words, "tier": ""})] == [
-        nothing
-    ] * 2
+    words: dict[str, Json] = dict.fromkeys(("valid", "checks", "warnings", "samples"), 1)
+    for data in ({}, words):
+        assert ValidationReport.from_dict(data) == nothing
     bare = ValidationReport(valid=True, checks=(Check(name="", passed=False),))
     odd: Json = {"line": "1", "column": 1.5, "passed": 1, "name": None}
     for check in ({}, odd):
-        assert (
-            ValidationReport.from_dict({"valid": True, "checks": [check, 3], "samples": [3]})
-            == bare
-        )
-    assert (
-        ValidationReport(valid=True, checks=(*bare.checks, *bare.checks)).failed is bare.checks[0]
-    )
+        told: dict[str, Json] = {"valid": True, "checks": [check, 3], "samples": [3]}
+        assert ValidationReport.from_dict(told) == bare
+    assert replace(bare, checks=(*bare.checks, *bare.checks)).failed is bare.checks[0]
 
 
 @each(

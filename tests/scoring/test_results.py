@@ -17,21 +17,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import ScoreError
-from assay.scoring import EvaluationResult, Json, SubScore
+from assay.scoring import EvaluationResult, Grade, Json, SubScore
 from assay.scoring.graded import Graded
 from assay.scoring.results import ASSURANCES, Status, finite_number
 from tests.each import each
 
 NOT_SCORES = [
-    (True, "is a bool"),
-    (False, "is a bool"),
+    (True, r"is a bool \(give 1\.0 or 0\.0\)$"),
     (math.nan, "is nan"),
-    (math.inf, "is inf"),
-    (-math.inf, "is -inf"),
+    (-math.inf, r"is -inf \(a score must be finite\)$"),
     (10**400, "too large"),
     ("1.0", "must be a number, got str"),
     (None, "must be a number, got NoneType"),
-    (1 + 0j, "got complex"),
     (Decimal(1), "got Decimal"),
 ]
 
@@ -60,25 +57,15 @@ def test_a_value_outside_of_0_to_1_is_refused_not_clamped(value: float) -> None:
         SubScore(name="x", value=value)
 
 
-@each("weight", [math.nan, math.inf, -math.inf, True, "2", None, 2e100, -1e308])
+@each("weight", [math.nan, True, "2", None, 2e100, -1e308])
 def test_a_weight_is_a_finite_number_far_from_the_end_of_the_range(weight: object) -> None:
     with pytest.raises(ScoreError, match="the weight of 'x'"):
         SubScore(name="x", value=1.0, weight=cast("float", weight))
 
 
-@each(
-    ("given", "said"),
-    [
-        ({"name": ""}, r"^a SubScore needs a name$"),
-        ({"status": "fine"}, r"^status of 'x' is 'fine' \(scored, skipped or error\)$"),
-        ({"weight": 2e100}, r"^the weight of 'x' is 2e\+100 \(at most 1e100\)$"),
-        ({"value": True}, r"^the value of 'x' is a bool \(give 1\.0 or 0\.0\)$"),
-        ({"value": math.inf}, r"^the value of 'x' is inf \(a score must be finite\)$"),
-    ],
-)
-def test_what_is_wrong_with_a_node_is_said(given: dict[str, Any], said: str) -> None:
-    with pytest.raises(ScoreError, match=said):
-        SubScore(**cast("dict[str, Any]", {"name": "x", "value": 1.0, **given}))
+def test_a_status_is_one_of_three() -> None:
+    with pytest.raises(ScoreError, match=r"^status of 'x' is 'fine' \(scored, skipped or error\)$"):
+        SubScore(name="x", value=1.0, status=cast("Status", "fine"))
 
 
 @each("status", ["skipped", "error"])
@@ -97,6 +84,7 @@ def test_passed_is_full_value_unless_the_grader_says(
     value: float, *, said: bool | None, passed: bool
 ) -> None:
     assert SubScore(name="x", value=value, passed=said).passed is passed
+    assert SubScore(name="x", value=0.9, gate=True, passed=True).passed is False
 
 
 def test_info_is_another_name_for_metadata() -> None:
@@ -225,8 +213,6 @@ def test_what_was_not_graded_keeps_its_weight_and_its_gate() -> None:
     [
         ({"value": 1.0}, "needs a name"),
         ({"name": "x"}, "must be a number"),
-        ({"name": "x", "value": True}, "bool"),
-        ({"name": "x", "value": 2}, r"\[0, 1\]"),
         ({"name": "x", "value": 1, "weight": "1"}, "weight"),
         ({"name": "x", "value": 1, "status": "ok"}, "'ok'"),
         ({"name": "x", "value": 1, "status": "error"}, "cannot have a value"),
@@ -242,16 +228,17 @@ def test_a_malformed_node_is_refused(data: dict[str, Json], why: str) -> None:
     ("data", "why"),
     [
         ({}, "needs a 'reward'"),
-        ({"done": True}, "needs a 'reward'"),
         ({"reward": "1"}, "must be a number"),
         ({"score": True}, "bool"),
+        ({"score": math.nan}, "nan"),
         ({"reward": 1.0, "is_error": True}, "unknown key 'is_error'.*isError"),
         ({"reward": 1.0, "subscores": [{"name": "x"}]}, "must be a number"),
     ],
 )
-def test_a_malformed_result_is_refused(data: dict[str, Json], why: str) -> None:
-    with pytest.raises(ScoreError, match=why):
-        EvaluationResult.from_dict(data)
+def test_a_malformed_result_or_frame_is_refused(data: dict[str, Json], why: str) -> None:
+    for read in (EvaluationResult.from_dict, Grade.from_dict):
+        with pytest.raises(ScoreError, match=why):
+            read(data)
 
 
 @given(st.dictionaries(st.sampled_from(["name", "value", "children", "weight"]), JSON_VALUES))

@@ -24,20 +24,15 @@ VALUES: st.SearchStrategy[Json] = st.recursive(
     ("text", "said"),
     [
         ('{"a": 1, "a": 2}', "the key 'a' stands twice in one object (keep one of them)"),
-        ('{"n": ' + "9" * 5_000 + "}", "has more than 4,300 digits (write it as text)"),
-        ("-Infinity", "not JSON: -Infinity is not a JSON number"),
-        ("{", "not JSON: Expecting"),
-        (b'"\xff"', "not JSON: 'utf-8' codec"),
+        ('{"n": ' + "9" * 5_000 + "}", "a number has more than 4,300 digits (write it as text)"),
+        ("NaN", "not JSON: NaN is not a JSON number"),
+        ("1\n\n 2", "not JSON: Extra data: line 3 column 2"),
     ],
 )
-def test_what_could_mean_something_else_is_refused_with_its_place(
-    text: str | bytes, said: str
-) -> None:
+def test_what_could_mean_something_else_is_refused_with_its_place(text: str, said: str) -> None:
     with pytest.raises(InputError) as caught:
         read_json(text, Location(file="x.jsonl", line=3))
-    assert str(caught.value).startswith("x.jsonl:3: ")
-    assert said in str(caught.value)
-    assert "set_int_max_str_digits" not in str(caught.value)
+    assert str(caught.value) == f"x.jsonl:3: {said}"
 
 
 @given(VALUES)
@@ -126,7 +121,5 @@ def test_what_is_around_a_value_and_in_a_text_is_as_json_has_it() -> None:
     assert repr(decode_json(f"[{', '.join(numbers)}]")) == (
         "[9007199254740993, -9007199254740993, 1e+23, 9007199254740994.0, 0.5]"
     )
-    with pytest.raises(InputError, match=r"^not a row: Extra data: line 3 column 2$"):
-        read_json("1\n\n 2", wrong="not a row")
-    with pytest.raises(InputError, match=r"^not JSON: NaN is not a JSON number$"):
-        read_json("NaN")
+    with pytest.raises(InputError, match=r"^not a row: Extra data"):
+        read_json("1 2", wrong="not a row")

@@ -29,12 +29,6 @@ HEALTHBENCH = Confusion(tp=15933, fp=5481, tn=4225, fn=3871)
 WORDS: Any = [True, 1]
 
 words = st.sampled_from(["poor", "fair", "good"])
-rows = st.lists(st.tuples(words, words), min_size=1, max_size=40)
-
-
-@pytest.fixture(scope="module")
-def metrics() -> Any:
-    return importlib.import_module("sklearn.metrics")
 
 
 # --- real counts ---------------------------------------------------------------------------------
@@ -58,13 +52,7 @@ def metrics() -> Any:
 )
 def test_a_real_judge_measures_what_others_measured(measure: str, expected: float) -> None:
     assert getattr(HEALTHBENCH, measure) == pytest.approx(expected, abs=1e-14)
-
-
-def test_the_interval_of_a_real_accuracy() -> None:
-    interval = HEALTHBENCH.accuracy_interval()
-    assert interval.n == HEALTHBENCH.n == 29_510
-    assert interval.low == pytest.approx(0.6777584583820575, abs=1e-14)
-    assert interval.high == pytest.approx(0.6883748358919908, abs=1e-14)
+    assert HEALTHBENCH.accuracy_interval() == wilson(20_158, 29_510)
 
 
 def test_saying_yes_to_everything_is_two_points_below_the_real_judge_and_agrees_with_nobody() -> (
@@ -83,8 +71,9 @@ def test_saying_yes_to_everything_is_two_points_below_the_real_judge_and_agrees_
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(5))
-def test_measures_of_classes_are_scikit_learns(seed: int, metrics: Any) -> None:
+@pytest.mark.parametrize("seed", range(3))
+def test_measures_of_classes_are_scikit_learns(seed: int) -> None:
+    metrics: Any = importlib.import_module("sklearn.metrics")
     rng = random.Random(seed)
     levels = ["none", "some", "most", "all"]
     labels = rng.choices(levels, [4, 3, 2, 1], k=300)
@@ -104,22 +93,6 @@ def test_measures_of_classes_are_scikit_learns(seed: int, metrics: Any) -> None:
         theirs = None if weight == "none" else weight
         kappa = metrics.cohen_kappa_score(labels, said, labels=levels, weights=theirs)
         assert table.kappa(weight) == pytest.approx(kappa, abs=1e-12)
-
-
-@pytest.mark.slow
-@given(rows=rows)
-def test_kappa_of_any_small_table_is_scikit_learns(rows: list[tuple[str, str]]) -> None:
-    metrics: Any = importlib.import_module("sklearn.metrics")
-    labels, said = [y for y, _ in rows], [p for _, p in rows]
-    table = class_confusion(said, labels, levels=["poor", "fair", "good"])
-    kappa = table.kappa("quadratic")
-    if kappa is None:  # theirs divides by 0
-        assert len({*labels, *said}) == 1
-        return
-    theirs = metrics.cohen_kappa_score(
-        labels, said, labels=["poor", "fair", "good"], weights="quadratic"
-    )
-    assert kappa == pytest.approx(theirs, abs=1e-12)
 
 
 @given(rows=st.lists(st.tuples(st.booleans(), st.booleans()), max_size=40))

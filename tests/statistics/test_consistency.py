@@ -21,12 +21,6 @@ verdict = st.sampled_from(["met", "unmet", "na"]) | st.none()
 # --- repeats -------------------------------------------------------------------------------------
 
 
-@each(("c", "k", "expected"), [(0, 5, 0.0), (1, 5, 0.4), (2, 5, 0.6), (5, 5, 0.0), (1, 2, 1.0)])
-def test_the_flip_rate_of_two_words(c: int, k: int, expected: float) -> None:
-    assert 2 * c * (k - c) / (k * (k - 1)) == expected
-    assert flip_rate([[True] * c + [False] * (k - c)]).rate.mean == pytest.approx(expected)
-
-
 @given(items=st.lists(st.lists(verdict, max_size=6), max_size=8))
 def test_a_flip_is_a_pair_of_repeats_that_differ(items: list[list[str | None]]) -> None:
     shares: list[float] = []

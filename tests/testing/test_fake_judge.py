@@ -5,7 +5,6 @@ That the providers' own clients read these forms: tests/conversation.
 
 from __future__ import annotations
 
-import asyncio
 import http.client
 import importlib
 import json
@@ -76,14 +75,6 @@ def test_a_reply_has_its_usage_in_both_forms(met: FakeJudge) -> None:
     assert (other["content"][0]["text"], other["stop_reason"]) == (_MET, "end_turn")
     assert (other["usage"]["input_tokens"], other["usage"]["output_tokens"]) == (110, 5)
     assert met.requests[1].system == "y" * 40
-
-
-def test_a_schema_is_seen_in_both_forms(met: FakeJudge) -> None:
-    form = {"type": "json_schema", "json_schema": {"name": "v", "strict": True, "schema": _SCHEMA}}
-    ask_openai(met, response_format=form)
-    ask_anthropic(met, output_config={"format": {"type": "json_schema", "schema": _SCHEMA}})
-    assert [asked.schema for asked in met.requests] == [_SCHEMA, _SCHEMA]
-    assert [asked.protocol for asked in met.requests] == ["openai", "anthropic"]
 
 
 def test_a_forced_tool_is_called_in_both_forms(met: FakeJudge) -> None:
@@ -161,15 +152,6 @@ def test_a_function_sees_what_was_asked_and_no_key() -> None:
     assert (seen[0].last_user, seen[0].temperature, seen[0].model) == ("Hi", 0.5, "any")
     assert seen[0].headers["authorization"] == "[hidden]"
     assert "sk-1" not in repr(seen)
-
-
-def test_a_coroutine_function_answers() -> None:
-    async def answer(asked: Asked) -> Json:
-        await asyncio.sleep(0)
-        return asked.last_user.upper()
-
-    with FakeJudge(answer) as fake:
-        assert said(fake, "abc") == "ABC"
 
 
 @each(

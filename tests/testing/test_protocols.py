@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from assay.scoring.json_safe import Json
 from assay.testing import FakeJudge
-from assay.testing.asked import Asked, Fence, Said, split_fences, tokens_of
+from assay.testing.asked import Asked, Fence, Said, split_fences
 from tests.each import each
 from tests.testing.asking import replied
 
@@ -62,11 +62,6 @@ def test_nothing_inside_a_fence_is_outside(inside: str, before: str) -> None:
     fences, outside = split_fences(f"{before}\n{fence(inside)}\nend")
     assert outside == f"{before}\nend"
     assert len(fences) == 1
-
-
-@given(st.text(alphabet='<untrsed/ name="swi0123456789abcf>\n', max_size=200))
-def test_any_text_is_split(text: str) -> None:
-    split_fences(text)
 
 
 def test_many_openings_without_an_end_are_quick() -> None:
@@ -124,11 +119,6 @@ def test_a_tool_is_not_called_with_what_is_no_object(choice: Json, tool: str) ->
     assert (fake.requests[0].tool, fake.requests[0].schema) == (tool, None)
     assert reply["stop_reason"] == "end_turn"
     assert [block["text"] for block in reply["content"]] == ["no JSON"]
-
-
-@each(("characters", "tokens"), [(0, 0), (1, 1), (4, 1), (5, 2)])
-def test_tokens_are_counted(characters: int, tokens: int) -> None:
-    assert tokens_of(characters) == tokens
 
 
 _KEYS = st.sampled_from(["role", "content", "text", "type", "function", "name", "format"])

@@ -32,6 +32,9 @@ def test_a_conversation_is_built_turn_by_turn() -> None:
     assert thread.assistant("4").completion() == "4"
     assert thread.completion() is None
     assert thread.documents() == ["maths"]
+    assert thread.last_content() == "ok?"  # of any role
+    with pytest.raises(InputError, match="empty"):
+        StringThread().last_content()
 
 
 @each(
@@ -40,7 +43,6 @@ def test_a_conversation_is_built_turn_by_turn() -> None:
         ([], None, 0, None),
         ([("user", "a")], None, 1, "a"),
         ([("assistant", "b")], "b", 0, None),
-        ([("user", "a"), ("assistant", "b")], "b", 1, "a"),
         ([("user", "a"), ("assistant", "b"), ("assistant", "c")], "c", 2, "a"),
         ([("user", "a"), ("assistant", "b"), ("user", "c")], None, 3, "c"),
         ([("user", "a"), ("assistant", "")], "", 1, "a"),
@@ -56,13 +58,7 @@ def test_views(
     assert thread.last_user_turn() == last_user
 
 
-def test_the_last_content_is_that_of_any_role() -> None:
-    assert TALK.user("sure?").last_content() == "sure?"
-    with pytest.raises(InputError, match="empty"):
-        StringThread().last_content()
-
-
-@each("turn", [["user", "a"], ("user",), ("user", 1), (None, "a"), "ab", {"role": "user"}])
+@each("turn", [["user", "a"], ("user",), ("user", 1), (None, "a"), "ab"])
 def test_a_turn_is_a_pair_of_texts(turn: object) -> None:
     with pytest.raises(InputError, match="turn 1 must be"):
         StringThread([("user", "a"), cast("tuple[str, str]", turn)])
@@ -101,14 +97,8 @@ def test_a_thread_cannot_be_changed_through_what_it_was_made_from() -> None:
 
 def test_a_turn_is_a_pair_with_names() -> None:
     turn = TALK.turns[1]
-    assert turn == ("user", "2+2?")
-    assert (turn.role, turn.content) == tuple(turn)
+    assert turn == ("user", "2+2?") == (turn.role, turn.content)
     assert repr(turn) == "StringTurn(role='user', content='2+2?')"
-    match turn:
-        case StringTurn(role="user", content=content):
-            assert content == "2+2?"
-        case _:
-            pytest.fail("a turn is matched by its names")
 
 
 def test_a_thread_reads_like_its_dictionary() -> None:
@@ -145,9 +135,7 @@ async def test_fragments_go_out_and_come_in() -> None:
             await StringThread.from_fragments(cast("list[tuple[str, str]]", [wrong]))
 
 
-def test_a_thread_is_written_as_text() -> None:
-    made = StringThread([("user", "a")], {"k": [1]})
-    assert StringThread.from_json(made.to_json()) == made
+def test_what_is_no_threads_json_is_refused() -> None:
     for wrong in ("{", "[]", "[" * 100_000):
         with pytest.raises(InputError, match="a thread's JSON"):
             StringThread.from_json(wrong)
@@ -183,6 +171,7 @@ def test_a_thread_survives_its_json(
 ) -> None:
     thread = StringThread(turns, metadata)
     assert StringThread.from_dict(json.loads(json.dumps(thread.to_dict()))) == thread
+    assert StringThread.from_json(thread.to_json()) == thread
 
 
 def test_chat_messages_are_read_and_a_completion_beside_them() -> None:
@@ -200,9 +189,7 @@ def test_chat_messages_are_read_and_a_completion_beside_them() -> None:
         ({}, "needs 'messages'"),
         ({"messages": "hi"}, "needs 'messages'"),
         ({"messages": ["hi"]}, r"messages\[0\] needs a 'role'"),
-        ({"messages": [{"content": "a"}]}, r"messages\[0\] needs a 'role'"),
         ({"messages": [{"role": "user", "content": 1}]}, r"messages\[0\].content must be text"),
-        ({"messages": [{"role": "user", "content": {"text": "a"}}]}, r"messages\[0\].content"),
     ],
 )
 def test_malformed_messages_are_refused(data: dict[str, Json], why: str) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import builtins
 import posixpath
 import re
 import shlex
@@ -12,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import cast, get_args
 
+from assay.graders.python_effects import only_reads, only_states_constants
 from assay.graders.shell_flow import simple_commands
 from assay.graders.shell_lines import Simple, without_remarks
 from assay.scoring.json_safe import Json
@@ -68,23 +67,6 @@ _INSTALLERS: Mapping[str, str] = {
 """Programs that fetch, and the words that ask for it."""
 _INTERPRETERS = re.compile(r"(?:python|pypy|perl|ruby|node|php|deno|bun|lua|tclsh)[\d.]*")
 _SED_WRITES = re.compile(r"(?:^|[\s;/}\d$])w\s+([^\s;}]+)")
-_LOOKING: Mapping[str, str] = {
-    "modules": "ast base64 collections csv datetime difflib glob hashlib itertools json math "
-    "os pathlib pprint re statistics string struct sys textwrap tomllib yaml",
-    "names": "False None True Path Counter abs all any bool bytes dict enumerate filter float "
-    "hex int isinstance iter len list map max min next pprint print range repr reversed round "
-    "set sorted str sum tuple type zip",
-    "attributes": "DictReader Counter argv basename count decode dirname dump dumps encode end "
-    "endswith exists find findall finditer fullmatch get getsize glob group hexdigest index "
-    "is_dir is_file isdigit isdir isfile items iterdir join keys lineno listdir literal_eval "
-    "load loads lower lstrip maketrans match md5 most_common name names parent parents parse "
-    "parts path pformat pprint read read_bytes read_text reader readline readlines relative_to "
-    "resolve rglob rsplit rstrip safe_load search sha1 sha256 split splitext splitlines "
-    "st_size start startswith stat stem stdin strip sub suffix title unified_diff upper values "
-    "version walk",
-}
-"""What Python code may use that only looks at files."""
-_ACTING = frozenset(dir(builtins)) - {*_LOOKING["names"].split()}
 _ACTS = frozenset({"-delete", "-fprint", "-fprint0", "-fprintf", "-fls"})
 _STARTS = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"})
 _MOST_STARTED = 9
@@ -105,7 +87,6 @@ _DRY: Mapping[str, str] = {
     "mvn gradle ctest": "-v -h -m -N --dry-run --show-only",
 }
 """Options by which a program only says what it is, or what it would do."""
-_LONGEST_CODE = 20_000
 _WORD_OF_CODE = re.compile(r"[^\s;(){}<>'\"`=,:]+")
 _OPTIONS: Mapping[str, str] = {
     "curl": "into:-o into:--output into:-D into:-c under:--output-dir from:-T",
@@ -208,11 +189,6 @@ def _kinds_given(arguments: Mapping[str, Json]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _word(given: Json) -> str:
-    """A word of a command; what is a list or an object there is of any depth."""
-    return " ".join(texts_in(given)) if isinstance(given, dict | list) else as_text(given)
-
-
 def texts_in(value: Json | Mapping[str, Json], *, names: bool = False) -> Iterator[str]:
     """Every text in the input of a call, however deep; also the ``names`` of its fields."""
     waiting: list[object] = [value]
@@ -278,7 +254,11 @@ def command_line(arguments: Mapping[str, Json]) -> str:
         if isinstance(given, str):
             return given
         if isinstance(given, list) and given:
-            words = [_word(word) for word in given]
+            # What is a list or an object there is of any depth.
+            words = [
+                " ".join(texts_in(word)) if isinstance(word, dict | list) else as_text(word)
+                for word in given
+            ]
             return words[-1] if len(words) > 2 and words[1].endswith("c") else " ".join(words)
     return ""
 
@@ -473,61 +453,13 @@ def _code_of(
     return fed if all(word == "-" for word in args) else None
 
 
-def only_reads(code: str) -> bool:
-    """Whether Python code has nothing in it by which files are changed."""
-    statements = _parsed(code)
-    if statements is None:
-        return False
-    nodes = [node for statement in statements for node in ast.walk(statement)]
-    modules, names, attributes = ({*words.split()} for words in _LOOKING.values())
-    opened = {id(node.func) for node in nodes if isinstance(node, ast.Call) and _opens(node)}
-    names |= modules | {node.arg for node in nodes if isinstance(node, ast.arg)}
-    names |= {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    imports = [node for node in nodes if isinstance(node, ast.ImportFrom)]
-    brought = {one.name for node in imports for one in node.names}
-    if not brought <= names | attributes or not {node.module for node in imports} <= modules:
-        return False
-    names |= {one.asname or one.name for node in imports for one in node.names}
-    if not names.isdisjoint(_ACTING):  # it is Python's own until it is another
-        return False
-
-    def is_known(node: ast.AST) -> bool:
-        if isinstance(node, ast.Import):
-            return all(one.name in modules and one.asname is None for one in node.names)
-        if isinstance(node, ast.Name):
-            return node.id in names or id(node) in opened
-        return not isinstance(node, ast.Attribute) or node.attr in attributes or id(node) in opened
-
-    return all(map(is_known, nodes))
-
-
-def _parsed(code: str) -> list[ast.stmt] | None:
-    """The statements of Python code; None of what is none, or is too long to be read."""
-    try:
-        return ast.parse(code).body if len(code) <= _LONGEST_CODE else None
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-
-
-def _opens(call: ast.Call) -> bool:
-    """Whether a call opens a file to read it: ``open(path)``, ``path.open("rb")``."""
-    if isinstance(call.func, ast.Name) and call.func.id == "open":
-        modes = call.args[1:2]
-    elif isinstance(call.func, ast.Attribute) and call.func.attr == "open":
-        modes = call.args[:1]
-    else:
-        return False
-    modes += [keyword.value for keyword in call.keywords if keyword.arg in (None, "mode", "opener")]
-    return all(isinstance(one, ast.Constant) and one.value in ("r", "rb", "rt") for one in modes)
-
-
 def does_nothing(call: ToolCall) -> bool:
     """Whether a call that ran is none for all that it was asked to do."""
     arguments = call.arguments
     if call.kind == "execute":
         line = command_line(arguments)
         if line or any(name in arguments for name in _LINES):
-            return _is_idle_line(line)
+            return not any(map(_works, _commands(line)))
         texts = [text for text in arguments.values() if isinstance(text, str)]
         return bool(texts) and all(text.strip() in ("", "pass", "...", "None") for text in texts)
     if call.kind == "write":
@@ -588,10 +520,6 @@ def _changes(arguments: Mapping[str, Json]) -> list[tuple[Json, Json]]:
 @lru_cache(maxsize=64)
 def _commands(line: str) -> tuple[Simple, ...]:
     return tuple(simple_commands(line))
-
-
-def _is_idle_line(line: str) -> bool:
-    return not any(map(_works, _commands(line)))
 
 
 def works_at(line: str, fits: Callable[[str], bool]) -> bool:
@@ -661,18 +589,7 @@ def _is_idle_code(program: str, code: str) -> bool:
     """Whether code of a language only states constants."""
     if code.strip(" ;\n") in ("", "pass", "...", "None", "0", "1"):
         return True
-    statements = _parsed(code) if program.startswith(("python", "pypy")) else None
-    return statements is not None and all(map(_is_constant, statements))
-
-
-def _is_constant(statement: ast.stmt) -> bool:
-    if isinstance(statement, ast.Assign | ast.Expr):
-        value = statement.value
-        if isinstance(value, ast.Call) and isinstance(value.func, ast.Name):
-            is_print = value.func.id == "print" and not value.keywords
-            return is_print and all(isinstance(one, ast.Constant) for one in value.args)
-        return isinstance(value, ast.Constant)
-    return isinstance(statement, ast.Pass)
+    return program.startswith(("python", "pypy")) and only_states_constants(code)
 
 
 def is_scratch(call: ToolCall, roots: Sequence[str]) -> bool:
