@@ -102,7 +102,7 @@ _NEW_BASES = (
     "class Handler:\n    def handle(self, x):\n        raise NotImplementedError\n"
     "import typing\nif typing.TYPE_CHECKING:\n    def reveal(x: object) -> None: ...\n"
 )
-_BASED = dict.fromkeys(("a.py", "more.py"), f"{GOOD}{_NEW_BASES}")
+_BASED: Tree = dict.fromkeys(("a.py", "more.py"), f"{GOOD}{_NEW_BASES}")
 _CALLED = (
     "class Box:\n    def run(self, a):\n        return self.add(a)\n"
     "    def add(self, a):\n        raise NotImplementedError\n"
