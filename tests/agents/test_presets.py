@@ -12,7 +12,6 @@ import pytest
 
 from assay.agents.presets import PRESETS, preset
 from assay.agents.presets.declaration import started
-from assay.errors import InputError
 from assay.store import Store
 from assay.testing import FakeModel, through_shell
 from assay.types.run import Run
@@ -67,19 +66,6 @@ def test_a_project_s_own_program_comes_before_that_of_the_path(
     named = program(tmp_path / "named" / "codex")
     monkeypatch.setenv("ASSAY_HARNESS_PATH", f"{tmp_path}/none{os.pathsep}{named.parent}")
     assert preset("codex").find(str(case)).program == str(named)
-
-
-def test_one_that_is_not_installed_says_how_to_install_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-
-    with pytest.raises(InputError, match="'codex' is not installed") as raised:
-        preset("codex").find(str(tmp_path))
-
-    assert raised.value.hint == (
-        "npm install -g @openai/codex; or name its directory in ASSAY_HARNESS_PATH"
-    )
 
 
 @pytest.mark.parametrize("beside", ["", "@openai/codex/node_modules/"])
@@ -180,7 +166,9 @@ def test_a_case_whose_agent_is_not_installed_is_not_begun(
 
     assert done.returncode == 2
     assert "harness 'codex': its program 'codex' is not installed here" in done.stderr
-    assert "npm install -g @openai/codex" in done.stderr
+    assert "npm install -g @openai/codex; or name its directory in ASSAY_HARNESS_PATH" in (
+        " ".join(done.stderr.split())
+    )
 
 
 def test_a_declared_harness_of_the_same_name_is_the_one_that_is_meant(tmp_path: Path) -> None:

@@ -190,20 +190,6 @@ def test_a_command_in_an_image_has_no_network_and_a_loopback_by_name(made: Path)
     assert "127.0.0.1 localhost" in result.stdout
 
 
-def test_a_command_is_killed_whole_in_an_image_too(made: Path, tmp_path: Path) -> None:
-    where = place(made, tmp_path / "w")
-    line = "(while :; do echo alive > beat; done) & while :; do :; done"
-    limits = Limits(wall_seconds=0.2)
-    assert shell(line, where, changes="keep", limits=limits).status == "timed_out"
-    (tmp_path / "w/beat").unlink()
-    assert not (tmp_path / "w/beat").exists()
-
-
-def test_a_program_that_is_missing_in_the_image_is_no_failure_of_ours(made: Path) -> None:
-    for words in (["no-such-program"], ["/bin/git"]):
-        assert run_command_sync(words, workspace=place(made)).exit_code == 127
-
-
 def test_an_image_is_never_copied_where_overlays_are_refused(
     made: Path, planned: Callable[..., None]
 ) -> None:

@@ -171,15 +171,6 @@ with open(f"/proc/{os.getppid()}/mem", "r+b") as memory: memory.write(b"x")"""
     assert result.stdout == "still here\n"
 
 
-@only_self
-def test_copy_where_overlays_are_refused(workspace: Path, planned: Callable[..., None]) -> None:
-    planned(overlay=False)
-    line = "stat -f -c %T .; echo more >> kept; cat kept"
-    result = run_command_sync(["/bin/bash", "-c", line], workspace=str(workspace))
-    assert result.stdout == "tmpfs\noriginalmore\n"
-    assert (workspace / "kept").read_text() == "original"
-
-
 def test_standard_input(bash: Shell) -> None:
     assert bash("cat; echo end").stdout == "end\n"  # at once: there is none
     assert bash("cat", stdin=b"x" * 200_000).stdout.startswith("xxx")
