@@ -528,20 +528,16 @@ def start_driver(who: str, words: list[str], workspace: Path) -> subprocess.Pope
     return driver
 
 
-def test_processes_die_when_assay_is_killed(workspace: Path, who: str) -> None:
-    mark = marker()
-    line = f"setsid sleep {mark} & sleep {mark}"
-    with start_driver(who, ["/bin/bash", "-c", line], workspace) as driver:
-        until(lambda: living(mark))  # as a word of its own: the sleeps, not the shell
-        driver.kill()
-    until(lambda: not living(mark))
-
-
-def test_processes_die_when_assay_is_killed_during_the_set_up(workspace: Path, who: str) -> None:
-    for _ in range(5):
+def test_processes_die_when_assay_is_killed_also_during_the_set_up(
+    workspace: Path, who: str
+) -> None:
+    for number in range(6):
         mark = marker()
-        with start_driver(who, ["sleep", mark], workspace) as driver:
-            until(lambda mark=mark: living(mark))  # named long before it is started
+        line = f"setsid sleep {mark} & sleep {mark}"
+        words = ["sleep", mark] if number else ["/bin/bash", "-c", line]
+        with start_driver(who, words, workspace) as driver:
+            # As a word of its own: the sleeps, or what is named long before it is started.
+            until(lambda mark=mark: living(mark))
             driver.kill()
         until(lambda mark=mark: not living(mark))
 
