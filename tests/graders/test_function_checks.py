@@ -201,9 +201,7 @@ async def test_size_is_checked_before_anything_is_read() -> None:
     [
         ("import re\nW = 1\nwhile True: ...\n" + GOOD, "it is not loaded after 0.5 s", 3),
         (GOOD + "x = 9**9**9**9\n", "it is not loaded after 0.5 s", 3),
-        ("import os\n\nos._exit(0)\n" + GOOD, "it ends the process", 3),
         ("class A:\n    import os\n    os._exit(0)\n" + GOOD, "it ends the process", 1),
-        (GOOD + "import os, time\nos.fork() or time.sleep(60)\n", "line 4: ", 4),
         (GOOD + "del globals()['grade']\n", "it defines no function 'grade'; write one", None),
     ],
 )
@@ -222,9 +220,7 @@ async def test_what_kills_or_hangs_the_file_when_it_is_loaded_is_told_with_a_lin
     "attack",
     [
         "globals()['grade'] = lambda t: 1\n",
-        "import sys\nsetattr(sys.modules['program'], 'grade', lambda t: 1)\n",
         "exec('async def grade(t): return 1')\n",
-        "exec('def grade(t): return 1')\n",
         "async def other(t): return 1.0\nglobals()['grade'] = other\n",
         "async def other(t): return 1.0\ngrade.__code__ = other.__code__\n",
         "import functools\nglobals()['grade'] = functools.partial(grade)\n",
