@@ -64,6 +64,8 @@ STUFFED: dict[str, Tree] = {
     },
     "note_named_as_a_word_that_documents_have": {"support": WORDS, "install": WORDS},
     "old_prose": {"docs/guide.md": WORDS},
+    "names_of_files": {"retry": "", "max_retries": "", "backoff *= 2": ""},
+    "hidden_files": {".hidden/.x": WORDS, ".git/x.py": "retry\n"},
     "comments": {"client.py": SOURCE["client.py"] + re.sub("^", "# ", WORDS, flags=re.MULTILINE)},
     "comments_in_a_new_file": {"more.js": f"/* {WORDS} */", "more.sh": "# retry max_retries"},
     "docstring": {"client.py": CODE_OF_WORDS + SOURCE["client.py"]},

@@ -187,8 +187,6 @@ class TestHonest:
     @pytest.mark.parametrize(
         "cmd",
         [
-            "node --test --test-reporter=spec hidden.test.js",
-            "node --test",
             "npm test --silent",
             "make test",
             "cd . && NODE_ENV=test node --test-reporter tap --test ./hidden.test.js",

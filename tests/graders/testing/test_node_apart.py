@@ -6,7 +6,6 @@ Through the runner and a real solution host, for the two are programs that must 
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -32,19 +31,15 @@ const { test } = require('node:test');
 const assert = require('node:assert');
 """
 
-SCENES = {scene.agents[-1].name: scene for scene in scenes("node_apart")}
-"""By the name of the one agent beside the reference."""
-LIES = [name for name, scene in SCENES.items() if scene.name == "node apart, lies"]
-TWINS = [name for name, scene in SCENES.items() if scene.agents[-1].is_honest]
-CHEATS = [name for name in SCENES if name not in {*LIES, *TWINS}]
+AGENTS = {one.name: (scene, one) for scene in scenes("node_apart") for one in scene.agents[1:]}
+"""Those beside the references, by their names."""
+LIES = [name for name, (scene, _) in AGENTS.items() if scene.name == "node apart, lies"]
+TWINS = [name for name, (_, one) in AGENTS.items() if one.is_honest]
+CHEATS = [name for name in AGENTS if name not in {*LIES, *TWINS}]
 HONEST = ("values", "classes", "errors", "calls", "mocks")
-MODULES = "hidden.test.mjs::"
 CHANGE_THE_PROCESS = (
     *("builtins_replaced", "node_s_own_functions_for_callbacks", "tests_of_its_own"),
     *("prototypes_polluted_by_what_is_copied", "an_object_that_turns_into_what_is_wanted"),
-)
-FORGED = re.findall(
-    r"^  ['\"](.+)['\"]: \(n\)", (HERE / "forged.js").read_text("utf-8"), re.MULTILINE
 )
 
 
@@ -54,38 +49,28 @@ def failed(told: Told) -> dict[str, str]:
     return dict(told.messages)
 
 
-class TestHonest:
-    """What holds in one process holds in two."""
-
-    @pytest.fixture(scope="class")
-    @classmethod
-    def told(cls) -> Told:
-        suites = [(HERE / f"{name}.test.js").read_text("utf-8") for name in HONEST]
-        named = zip(HONEST, suites, strict=True)
-        hidden = {
-            "hidden.test.js": "const { describe } = require('node:test');\n"
-            + "".join(f"describe('{name}', () => {{\n{text}}});\n" for name, text in named),
-            "hidden.test.mjs": (HERE / "modules.test.mjs").read_text("utf-8"),
-            "helper.mjs": "import { add } from './kit.mjs';\n"
-            "export const helped = (n) => add(n, 1);\n",
-        }
-        solution = {
-            "kit.js": (HERE / "kit.js").read_text("utf-8"),
-            "kit.mjs": "export const add = (a, b) => a + b;\n"
-            "export class Point { constructor(x) { this.x = x; } }\n"
-            "export default () => 'default';\n"
-            "export const fail = () => { throw new Error(); };\n",
-            "old.cjs": "exports.twice = (n) => 2 * n;\n",
-            "bad.mjs": "throw new Error('at once');\n",
-        }
-        return judge_apart(hidden, solution, "hidden.test.js", "hidden.test.mjs")
-
-    @each("start", [*(f"hidden.test.js::{name} > " for name in HONEST), MODULES])
-    def test_it_passes(self, told: Told, start: str) -> None:
-        assert set(told.of(start).values()) == {"passed"}, (told.messages, told.output)
-
-    def test_nothing_else_is_told(self, told: Told) -> None:
-        assert failed(told) == {}, told.output
+def test_what_holds_in_one_process_holds_in_two() -> None:
+    suites = [(HERE / f"{name}.test.js").read_text("utf-8") for name in HONEST]
+    named = zip(HONEST, suites, strict=True)
+    hidden = {
+        "hidden.test.js": "const { describe } = require('node:test');\n"
+        + "".join(f"describe('{name}', () => {{\n{text}}});\n" for name, text in named),
+        "hidden.test.mjs": (HERE / "modules.test.mjs").read_text("utf-8"),
+        "helper.mjs": "import { add } from './kit.mjs';\nexport const helped = (n) => add(n, 1);\n",
+    }
+    solution = {
+        "kit.js": (HERE / "kit.js").read_text("utf-8"),
+        "kit.mjs": "export const add = (a, b) => a + b;\n"
+        "export class Point { constructor(x) { this.x = x; } }\n"
+        "export default () => 'default';\n"
+        "export const fail = () => { throw new Error(); };\n",
+        "old.cjs": "exports.twice = (n) => 2 * n;\n",
+        "bad.mjs": "throw new Error('at once');\n",
+    }
+    told = judge_apart(hidden, solution, "hidden.test.js", "hidden.test.mjs")
+    assert failed(told) == {}, told.output
+    for start in (*(f"hidden.test.js::{name} > " for name in HONEST), "hidden.test.mjs::"):
+        assert told.of(start), start
 
 
 _ALL_AT_ONCE = """
@@ -272,8 +257,8 @@ def _sources(
         together = f"{file}.test.js"
         tests[together] = HEAD
         for name in names:
-            scene = SCENES[name]
-            solved, left = (str(agent.files["kit.js"]) for agent in scene.agents)
+            scene, agent = AGENTS[name]
+            solved, left = (str(one.files["kit.js"]) for one in (scene.agents[0], agent))
             text = str(scene.hidden["test_kit.js"])
             text = text.replace("./kit.js", f"./{name}.js").replace("test('", f"test('{name}: ")
             if name in alone:
@@ -357,21 +342,12 @@ _KIT = ["object:kit.Kit", "object:kit.Kit()", "object:kit.Kit().then", "op:equal
 class TestTheWire:
     """Whatever the other end sends, the judge decodes it strictly or hears no more of it."""
 
-    @pytest.fixture(scope="class")
-    @classmethod
-    def told(cls) -> dict[str, list[str]]:
+    def test_a_forged_frame_ends_the_conversation(self) -> None:
         words = [NODE, "-e", _ALL_AT_ONCE, str(BOUNDARY / "judge.cjs"), str(HERE / "forged.js")]
-        return json.loads(subprocess.run(words, capture_output=True, check=True).stdout)
-
-    @each("name", [name for name in FORGED if name != "an honest one"])
-    def test_a_forged_frame_ends_the_conversation(
-        self, told: dict[str, list[str]], name: str
-    ) -> None:
-        [lost] = told[name]
-        assert "makes no sense" in lost
-
-    def test_an_honest_frame_does_not(self, told: dict[str, list[str]]) -> None:
-        assert told["an honest one"] == ["took", "object"]
+        told = json.loads(subprocess.run(words, capture_output=True, check=True).stdout)
+        assert told.pop("an honest one") == ["took", "object"]
+        assert len(told) > 15
+        assert {name: said for name, said in told.items() if "makes no sense" not in said[0]} == {}
 
     def test_a_frame_that_is_too_long_ends_the_conversation(self) -> None:
         host = """
