@@ -43,13 +43,6 @@ def graded(
     return done.returncode, sorted(rows, key=line_of), found
 
 
-def _in(root: Path, span: str, isolation: str = "call") -> str:
-    """A file of graders that says what the function may return, and how it is called."""
-    said = f"[{{type: function, file: grade.py, range: {span}, isolation: {isolation}}}]"
-    (root / "function.yaml").write_text(said, "utf-8")
-    return "function.yaml"
-
-
 def line_of(cell: dict[str, Json]) -> int:
     return int(str(cell["file"]).rpartition(":")[2])
 
@@ -135,35 +128,6 @@ def test_a_table_labels_and_a_threshold_go_with_a_function_too(tmp_path: Path) -
     assert graded(tmp_path, "--threshold", "1")[0] == 1
 
 
-def test_errors_and_flags_are_told_apart(tmp_path: Path) -> None:
-    function = HEAD + (
-        "    word = thread.completion()\n    print('saw', word)\n"
-        "    if word == 'boom': raise ValueError('bad')\n"
-        "    if word == 'die': import os; os._exit(1)\n"
-        "    return 'x' if word == 'text' else 0.5\n"
-    )
-    rows: list[dict[str, Json]] = [
-        {"id": word, "answer": word} for word in ("ok", "boom", "die", "text")
-    ]
-    write(tmp_path, [*rows, {"id": "null", "answer": None}], function)
-    code, found, rest = graded(tmp_path)
-    assert code == 3
-    assert [(r["status"], r["reward"], r["flags"]) for r in found] == [
-        ("graded", 0.5, []),
-        ("error", None, []),
-        ("graded", 0.0, ["crashed"]),
-        ("error", None, []),
-        ("error", None, []),
-    ]
-    assert "ValueError: bad" in str(found[1]["error"])
-    assert evidence(found[1])["output"] == "saw boom\n"
-    outcomes = [evidence(cell)["_outcome"] for cell in found[2:4]]
-    assert outcomes == ["crash", "bad_return"]
-    assert "null" in str(found[4]["error"])
-    reward = numbers_of(rest)["reward"]
-    assert reward["mean"] == 0.25
-
-
 def test_an_invalid_function_is_refused_with_its_checks(tmp_path: Path) -> None:
     """For people: tests/contract."""
     write(tmp_path, [message("4", "4")], "def grade(thread):\n    return 1\n")
@@ -193,7 +157,9 @@ def test_many_rows_keep_their_order_and_go_to_a_file(
     rows: list[dict[str, Json]] = [{"answer": "x" * (n % 5), "n": n} for n in range(130)]
     write(tmp_path, rows, HEAD + "    return len(thread.completion())\n")
     more = ("--threshold", "0", "--out", "graded.jsonl")
-    code, found, _ = graded(tmp_path, *more, by=_in(tmp_path, "[0, 4]", "batch"))
+    said = "[{type: function, file: grade.py, range: [0, 4], isolation: batch}]"
+    (tmp_path / "function.yaml").write_text(said, "utf-8")
+    code, found, _ = graded(tmp_path, *more, by="function.yaml")
     assert code == 0
     assert [r["case"] for r in found] == [str(n + 1) for n in range(130)]
     assert [evidence(r)["score"] for r in found] == [float(n % 5) for n in range(130)]
@@ -201,16 +167,3 @@ def test_many_rows_keep_their_order_and_go_to_a_file(
     rewards = [json.loads(line)["grade"]["reward"] for line in written[:6]]
     assert rewards == [0, 0.25, 0.5, 0.75, 1, 0]
     assert len(written) == 130
-
-
-def test_a_range_and_a_mean_to_reach(tmp_path: Path) -> None:
-    length = HEAD + "    return len(thread.completion())\n"
-    write(tmp_path, [{"answer": "abc"}, {"answer": "a"}, {"answer": ""}], length)
-    code, found, _ = graded(tmp_path)
-    assert (code, [r["reward"] for r in found]) == (3, [None, 1.0, 0.0])
-    assert "grade returned 3, outside [0, 1]; declare its range" in str(found[0]["error"])
-    write(tmp_path, [{"answer": "abc"}], length)
-    assert graded(tmp_path, "--fail-under", "0.9", by=_in(tmp_path, "[0, 3]"))[0] == 0
-    assert graded(tmp_path, "--fail-under", "0.9", by=_in(tmp_path, "[0, 6]"))[0] == 1
-    code, found, _ = graded(tmp_path, by=_in(tmp_path, "[0, 2]"))
-    assert (code, evidence(found[0])["_outcome"], found[0]["reward"]) == (3, "out_of_range", None)

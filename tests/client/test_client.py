@@ -7,7 +7,6 @@ import copy
 import gc
 import inspect
 import pickle
-import re
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -39,17 +38,11 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:grader .* is not annotated:UserWarning"),
 ]
 
-_WANTED = re.compile(r"\d+")
-
 
 async def exact_match(thread: StringThread) -> float:
     completion = thread.completion() or ""
     expected = thread.metadata.get("expected", "")
     return 1.0 if completion.strip() == str(expected).strip() else 0.0
-
-
-async def has_number(thread: StringThread) -> float:
-    return 1.0 if _WANTED.search(thread.completion() or "") else 0.0
 
 
 ROWS: list[dict[str, Json]] = [
@@ -97,13 +90,6 @@ def test_the_calls_that_users_know(client: Client) -> None:
     assert client.graders.delete(grader_key="exact-match")
     assert not client.graders.delete(grader_key="exact-match")
     assert client.graders.get(grader_key="exact-match") is None
-
-
-def test_a_function_brings_the_imports_and_constants_it_uses(client: Client) -> None:
-    with pytest.warns(UserWarning, match="answers that say nothing are paid"):
-        client.graders.create.function(key="has-number", fn=has_number)
-    graded = client.graders.grade("has-number", [{"answer": "42"}, {"answer": "none"}])
-    assert [one.score for one in graded] == [1.0, 0.0]
 
 
 def test_what_can_be_graded(client: Client) -> None:

@@ -69,23 +69,6 @@ async def test_a_busy_server_is_asked_again_with_the_same_key() -> None:
     assert [1.0 <= seconds <= 1.25 for seconds in waited] == [True, True]
 
 
-async def test_a_connection_that_breaks_is_tried_again() -> None:
-    seen = 0
-
-    async def breaking(request: web.Request) -> web.Response:
-        nonlocal seen
-        seen += 1
-        if seen == 1 and request.transport is not None:
-            request.transport.abort()
-        return web.json_response({"items": []})
-
-    async with answering(breaking) as url:
-        transport = Transport(url, None, timeout=5.0, timing=Timing(sleep=_at_once))
-        assert await transport.send("GET", "/api/v1/projects") == {"items": []}
-        await transport.close()
-    assert seen == 2
-
-
 async def test_who_is_cancelled_as_a_try_runs_out_of_time_is_cancelled() -> None:
     """Who stood still for a while finds both at once; the deadline of a batch was lost there."""
     is_over = asyncio.Event()

@@ -17,20 +17,18 @@ from assay.scoring import Json
 from tests.each import each
 from tests.graders.implemented_trees import GOOD, STUB, Tree, grade, lay, reasons
 
-BROKEN = {
-    "parentheses": "(" * 200_000,
-    "minus": "-" * 1_000_000,
-    "sum": "a+" * 300_000 + "a",
-    "elif": "if a: pass\n" + "elif a: pass\n" * 20_000,
-    "strings": "f'{" * 100_000,
-    "bom": b"\xff\xfe\x00",
-    "utf7": "# coding: utf-7\n+AAAA",
-}
-
 
 async def test_attack_source_that_breaks_the_parser(tmp_path: Path) -> None:
     """A crash of ours would be an error, which is left out; it must be a 0."""
-    left = {f"{name}.py": text for name, text in BROKEN.items()}
+    left: Tree = {
+        "parentheses.py": "(" * 200_000,
+        "minus.py": "-" * 1_000_000,
+        "sum.py": "a+" * 300_000 + "a",
+        "elif.py": "if a: pass\n" + "elif a: pass\n" * 20_000,
+        "strings.py": "f'{" * 100_000,
+        "bom.py": b"\xff\xfe\x00",
+        "utf7.py": "# coding: utf-7\n+AAAA",
+    }
     node = await grade(tmp_path, left, {}, files=sorted(left))
     assert node.value == 0.0
     assert all(reasons(node).values())

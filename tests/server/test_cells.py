@@ -1,4 +1,4 @@
-"""Cells over HTTP: who may do what, what the log tells, a regrade in the background."""
+"""Cells over HTTP: a regrade in the background. Who may do what: tests/contract, tests/service."""
 
 from __future__ import annotations
 
@@ -39,25 +39,6 @@ async def site(ran: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> As
 async def _status(site: Site, role: Any, project: str, path: str, body: dict[str, Any]) -> int:
     async with site.client(await site.key(role, project)) as client:
         return (await client.post(f"/api/v1/runs/kit/{path}", json=body)).status_code
-
-
-async def test_viewers_read_editors_decide_and_admins_of_all_write_to_disk(site: Site) -> None:
-    opened = (await site.get("/api/v1/runs/kit/cells/opened", **CELL)).json()
-    decision = {**CELL, "ruling": "zero", "seen": opened["seen"]}
-    assert await _status(site, "viewer", "default", "cells/decide", decision) == 403
-    assert await _status(site, "viewer", "default", "regrade", CELL) == 403
-    await site.in_new_project()
-    other = (await site.get("/api/v1/projects")).json()["items"][-1]["key"]
-    assert await _status(site, "admin", other, "cells/decide", decision) == 403
-    assert await _status(site, "editor", "default", "cells/decide", decision) == 200
-    promotion = {**CELL, "name": "kept"}
-    assert await _status(site, "admin", "default", "cells/promote", promotion) == 403
-    assert not Path("evals/kit/recordings/kept").exists()
-    assert await _status(site, "admin", "*", "cells/promote", promotion) == 200
-    changes = (await site.get("/api/v1/changes")).json()["items"]
-    told = [(one["operation"], one["what"].get("case")) for one in changes]
-    assert told[0] == ("promote_cell", "kit")
-    assert ("decide_cell", "kit") in told
 
 
 async def test_attack_the_cases_that_an_imported_run_names_are_not_played_for_editors(
