@@ -164,8 +164,10 @@ def tools(run: Run) -> list[ToolStep]:
     return [step for step in run.trace.work if isinstance(step, ToolStep)]
 
 
-def test_an_agent_is_told_what_to_do_and_goes_on(tmp_path: Path) -> None:
-    run = played(tmp_path, turns=', turns: ["Are you sure?"]')
+def test_an_agent_is_told_what_to_do_and_goes_on_and_what_it_babbles_is_heard_out(
+    tmp_path: Path,
+) -> None:
+    run = played(tmp_path, "babbles", turns=', turns: ["Are you sure?"]')
 
     assert (run.reward, run.trace.content, flags(run)) == (1.0, "It is 4.", [])
     assert run.trace.stop_reason == "done"
@@ -175,16 +177,6 @@ def test_an_agent_is_told_what_to_do_and_goes_on(tmp_path: Path) -> None:
     (call,) = tools(run)
     assert call.permission == "allowed"
     assert call.extra == {"permission": {"option": "yes", "reason": "auto-approve"}}
-
-
-def test_what_is_denied_is_not_done_and_stands_in_the_trace(tmp_path: Path) -> None:
-    run = played(tmp_path, policy="{policy: auto-deny}")
-
-    assert (run.reward, flags(run)) == (0.0, [])
-    (call,) = tools(run)
-    assert call.permission == "denied"
-    assert call.result is not None
-    assert call.result.content == "not permitted (no)"
 
 
 @pytest.mark.parametrize("mode", ["", "shows"])
@@ -198,6 +190,8 @@ def test_a_rule_reads_what_is_asked_also_where_no_arguments_are_told(
     (call,) = tools(run)
     assert call.permission == "denied"
     assert call.call.arguments == {"command": "echo 4 > answer.txt; echo ok"}
+    assert call.result is not None
+    assert call.result.content == "not permitted (no)"
 
 
 def test_attack_an_acp_agent_boasts(tmp_path: Path) -> None:
@@ -213,10 +207,6 @@ def test_attack_an_acp_agent_asks_for_files_of_the_host(tmp_path: Path) -> None:
     assert run.reward == 0.0
     assert "error" in str(run.trace.content)
     assert '"content"' not in str(run.trace.content)
-
-
-def test_attack_an_acp_agent_that_babbles_is_heard_out(tmp_path: Path) -> None:
-    assert played(tmp_path, "babbles").reward == 1.0
 
 
 def test_work_of_an_agent_that_dies_is_graded(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -153,33 +154,26 @@ async def test_a_verdict_without_a_quote_that_stands_there_never_counts(
     assert "it was not accepted" in told(fake)[0]
 
 
-async def test_a_block_that_was_moved_to_another_file_earns_nothing(work: Workspace) -> None:
-    left = Path(work.path)
-    left.joinpath("moved.py").write_text((left / "given.py").read_text())
-    left.joinpath("given.py").write_text("")
-    moved = submits({"retries": ("MET", "moved.py", "return 'kept as it was'")})
-    score, _ = await judged(moved, workspace=work, steps=1)
-    assert (score.status, score.value) == ("error", None)
-
-
 async def test_a_refused_judge_may_look_again(work: Workspace) -> None:
     wrong = submits({"retries": ("MET", "client.py", "for attempt in range(4):")})
     score, _ = await judged(wrong, submits({"retries": ("MET", *_QUOTE)}), workspace=work)
     assert score.value == 1.0
 
 
-async def test_a_link_and_a_pipe_are_nothing_that_can_be_quoted(
+async def test_a_block_that_was_moved_a_link_and_a_pipe_are_nothing_that_can_be_quoted(
     work: Workspace, tmp_path: Path
 ) -> None:
-    import os
-
+    left, given = Path(work.path), "return 'kept as it was'"
+    (left / "moved.py").write_text((left / "given.py").read_text())
+    (left / "given.py").write_text("")
     (tmp_path / "secret").write_text("retries three times\n")
-    (Path(work.path) / "link").symlink_to(tmp_path / "secret")
-    os.mkfifo(Path(work.path) / "pipe")
-    for name in ("link", "pipe"):
-        verdict = submits({"retries": ("MET", name, "retries three times")})
+    (left / "link").symlink_to(tmp_path / "secret")
+    os.mkfifo(left / "pipe")
+    said = "retries three times"
+    for name, line in (("moved.py", given), ("link", said), ("pipe", said)):
+        verdict = submits({"retries": ("MET", name, line)})
         score, _ = await judged(verdict, workspace=work, steps=1)
-        assert score.status == "error"
+        assert (score.status, score.value) == ("error", None)
 
 
 async def test_a_captured_judge_that_finds_everything_is_not_believed(work: Workspace) -> None:

@@ -180,22 +180,19 @@ async def test_a_server_sees_nothing_of_the_hosts_environment(
     assert "HOME" in str(told.to_json())
 
 
-async def test_a_server_that_dies_is_an_error_of_the_tool(tmp_path: Path) -> None:
-    async with _served(tmp_path, _server(tmp_path)) as tools:
-        for name in ("die", "note"):
-            told = await _call(tools, name, text="x")
-            assert told.is_error
-        assert "it hurts" in str(told.to_json())
-
-
-async def test_a_server_that_hangs_is_an_error_of_the_tool(tmp_path: Path) -> None:
-    async with _served(tmp_path, _server(tmp_path), seconds=0.2) as tools:
-        assert "longer than 0.2 s" in str((await _call(tools, "hang")).to_json())
-
-
-async def test_a_server_that_floods_its_output_ends(tmp_path: Path) -> None:
-    async with _served(tmp_path, _server(tmp_path)) as tools:
-        assert (await _call(tools, "flood")).is_error
+@each(
+    "name, seconds, said",
+    [("die", 20.0, "it hurts"), ("hang", 0.2, "longer than 0.2 s"), ("flood", 20.0, "")],
+)
+async def test_a_server_that_dies_hangs_or_floods_is_an_error_of_the_tool(
+    tmp_path: Path, name: str, seconds: float, said: str
+) -> None:
+    async with _served(tmp_path, _server(tmp_path), seconds=seconds) as tools:
+        told = [await _call(tools, name)]
+        if name == "die":
+            told.append(await _call(tools, "note", text="x"))
+    assert all(one.is_error for one in told)
+    assert said in str(told[-1].to_json())
 
 
 async def test_what_a_model_cannot_be_told_is_left_out(tmp_path: Path) -> None:
@@ -218,26 +215,17 @@ async def test_a_server_with_hundreds_of_tools_of_one_name_offers_some(tmp_path:
     "server, why",
     [
         (McpServer(command="true", mounts=("gone",)), "mounts 'gone', which does not exist"),
-        (McpServer(command="nowhere"), "did not start: .*nowhere"),
+        (McpServer(command="nowhere"), "the MCP server 'plain' did not start: .*nowhere"),
+        ("raise SystemExit('no database')", "'plain' did not start: .*no database"),
+        ("print('bye')", "'plain' did not start: .*Connection closed"),
     ],
 )
-async def test_a_mount_or_a_program_that_is_not_there_is_named(
-    tmp_path: Path, server: McpServer, why: str
-) -> None:
-    with pytest.raises(AgentError, match=why):
-        async with _served(tmp_path, server):
-            pass
-
-
-@each(
-    "text, why",
-    [("raise SystemExit('no database')", "no database"), ("print('bye')", "Connection closed")],
-)
 async def test_a_server_that_does_not_start_gives_no_reward(
-    tmp_path: Path, text: str, why: str
+    tmp_path: Path, server: McpServer | str, why: str
 ) -> None:
-    with pytest.raises(AgentError, match=f"the MCP server 'plain' did not start: .*{why}"):
-        async with _served(tmp_path, _server(tmp_path, text)):
+    given = _server(tmp_path, server) if isinstance(server, str) else server
+    with pytest.raises(AgentError, match=why):
+        async with _served(tmp_path, given):
             pass
 
 

@@ -19,7 +19,6 @@ from assay.conversation.turns import Call, Conversation, Image, Text, Thought, T
 from assay.environment import Environment
 from assay.errors import AgentError, AgentTimeoutError, InputError
 from assay.gateway import Allowance, Gateway
-from assay.graders import exact_match
 from assay.models import ModelClient, ModelSettings, using
 from assay.models.settings import ModelEntry
 from assay.scoring.json_safe import Json
@@ -75,6 +74,10 @@ def tool() -> str:
     return "fine"
 
 
+def _turns(run: Run) -> list[AgentStep]:
+    return [step for step in run.trace.steps if isinstance(step, AgentStep)]
+
+
 def _tool_steps(run: Run) -> list[ToolStep]:
     return [step for step in run.trace.steps if isinstance(step, ToolStep)]
 
@@ -106,19 +109,22 @@ async def test_a_model_works_on_files_until_it_says_that_it_is_done(
     assert fake.conversations[-1].turns[-1].results[0].text == _told(run)[2]
     kinds = [step.TAG for step in run.trace.steps]
     assert kinds == ["step", "agent", "tool", "agent", "tool", "agent", "tool", "agent"]
-    first = run.trace.steps[1]
-    assert isinstance(first, AgentStep)
+    first = _turns(run)[0]
     assert (first.content, first.tool_calls[0].name, first.done) == ("I write.", "write", False)
     assert first.usage is not None
     assert first.usage.llm_call_count == 1
 
 
-async def test_a_task_without_a_workspace_offers_no_tools_over_one() -> None:
+async def test_a_task_without_a_workspace_offers_no_tools_and_has_instructions_of_its_own() -> None:
     run, fake = await _work(ModelAgent(), ["42"])
     assert fake.conversations[0].tools == ()
     assert fake.conversations[0].system == ""
     assert [step.TAG for step in run.trace.steps] == ["agent"]
     assert run.trace.content == "42"
+
+    run, fake = await _work(ModelAgent(system="Be brief."), ["Yes."])
+    assert fake.conversations[0].system == "Be brief."
+    assert run.trace.steps[0].messages == ({"role": "system", "content": "Be brief."},)
 
 
 async def test_a_prompt_of_messages_keeps_its_roles_and_pictures() -> None:
@@ -179,12 +185,10 @@ async def test_calls_that_cannot_be_made_end_the_work_when_they_come_again(bad: 
     assert (run.trace.stop_reason, run.trace.content) == ("done", "said")
 
 
-async def test_steps_are_limited() -> None:
+async def test_a_limit_of_steps_or_of_the_gateway_ends_the_work_and_not_the_run() -> None:
     run, fake = await _work(ModelAgent(tools=[tool], steps=3), _always(calls("tool")))
     assert (run.trace.stop_reason, fake.count) == ("max_steps", 3)
 
-
-async def test_a_limit_of_the_gateway_ends_the_work_and_not_the_run() -> None:
     agent = ModelAgent(tools=[tool])
     run, fake = await _work(agent, _always(calls("tool")), allowance=Allowance(calls=2))
     assert (run.trace.stop_reason, fake.count) == ("max_steps", 2)
@@ -194,7 +198,13 @@ async def test_a_limit_of_the_gateway_ends_the_work_and_not_the_run() -> None:
     assert run.trace.stop_reason == "length"
 
 
-async def test_a_full_context_is_a_stop_reason() -> None:
+async def test_how_a_reply_ends_is_a_stop_reason() -> None:
+    run, _ = await _work(ModelAgent(), ["The answer is for"], faults=["length"])
+    assert run.trace.stop_reason == "length"
+    run, _ = await _work(ModelAgent(), ["never said"], faults=["refusal"])
+    assert _turns(run)[-1].refusal
+    assert run.trace.stop_reason == "done"  # it has answered
+
     def tool() -> str:
         return "word " * 1_000
 
@@ -202,11 +212,6 @@ async def test_a_full_context_is_a_stop_reason() -> None:
         ModelAgent(tools=[tool]), _always(says("On.", calls("tool"))), context_tokens=3_000
     )
     assert (run.trace.stop_reason, run.trace.content) == ("length", "On.")
-
-
-async def test_a_reply_that_is_cut_off_is_a_stop_reason() -> None:
-    run, _ = await _work(ModelAgent(), ["The answer is for"], faults=["length"])
-    assert run.trace.stop_reason == "length"
 
 
 async def test_a_model_that_cannot_be_asked_gives_no_reward() -> None:
@@ -233,9 +238,7 @@ async def test_what_a_model_thinks_is_recorded_and_sent_back(protocol: str) -> N
     script = [says(Thought("I need the tool.", "sealed"), calls("tool")), "Done."]
     run, fake = await _work(ModelAgent(tools=[tool]), script, protocol=protocol)
     assert {asked.protocol for asked in fake.requests} == {protocol}
-    step = run.trace.steps[1]
-    assert isinstance(step, AgentStep)
-    assert step.reasoning == "I need the tool."
+    assert _turns(run)[0].reasoning == "I need the tool."
     sent = fake.conversations[1].turns[-2].parts[0]
     assert isinstance(sent, Thought)
     assert sent.sealed == "sealed"
@@ -395,21 +398,18 @@ async def test_a_typed_task_gets_a_typed_answer() -> None:
         FakeModel(_always(calls("submit", name="Oslo", people=1))) as fake,
         using(ModelClient(_QUICK)),
     ):
-        job = await biggest().run(ModelAgent(), model=fake.model, group=2)
-    assert [run.reward for run in job.runs] == [1.0, 1.0]
-    assert all(run.tokens for run in job.runs)
+        job = await biggest().run(ModelAgent(model=fake.model), group=2)
+    assert [(run.reward, run.model) for run in job.runs] == [(1.0, fake.model)] * 2
+    assert all(run.tokens and run.trace.extra["usage"] for run in job.runs)
 
 
-async def test_a_sample_of_tokens_is_kept_where_it_is_asked_for() -> None:
+async def test_a_sample_of_tokens_is_kept_where_it_is_asked_for_and_so_is_what_is_cited() -> None:
     run, _ = await _work(ModelAgent(samples=True), ["A word or two."])
-    step = run.trace.steps[-1]
-    assert isinstance(step, AgentStep)
-    assert step.sample is not None
-    assert step.sample.prompt_token_ids
-    assert len(step.sample.output_token_ids) == len(step.sample.output_logprobs) > 0
+    sample = _turns(run)[-1].sample
+    assert sample is not None
+    assert sample.prompt_token_ids
+    assert len(sample.output_token_ids) == len(sample.output_logprobs) > 0
 
-
-async def test_what_a_model_cites_is_kept() -> None:
     cited: dict[str, Json] = {
         "type": "char_location",
         "cited_text": "milk",
@@ -419,10 +419,9 @@ async def test_what_a_model_cites_is_kept() -> None:
         "end_char_index": 4,
     }
     run, _ = await _work(ModelAgent(), [says(Text("Buy milk.", (cited,)))], protocol="anthropic")
-    step = run.trace.steps[-1]
-    assert isinstance(step, AgentStep)
-    assert step.citations is not None
-    assert (step.citations[0].text, step.citations[0].title) == ("milk", "list")
+    citations = _turns(run)[-1].citations
+    assert citations is not None
+    assert (citations[0].text, citations[0].title) == ("milk", "list")
 
 
 # --- Several turns -------------------------------------------------------------------------------
@@ -455,7 +454,7 @@ async def test_a_user_whom_a_model_plays_answers_until_they_are_satisfied() -> N
     played = [asked for asked in fake.conversations if "You play a user" in asked.system]
     assert played[0].turns[-2].text == "I want a cap."
     assert played[0].turns[-1].text.startswith("Which size?")
-    assert len([step for step in run.trace.steps if isinstance(step, AgentStep)]) == 2
+    assert len(_turns(run)) == 2
 
 
 async def test_a_user_who_is_never_satisfied_has_a_last_word() -> None:
@@ -482,14 +481,6 @@ async def test_what_no_text_can_hold_is_told_as_far_as_it_can_be() -> None:
     assert _told(run) == ["half ? of it", "(nothing)"]
     assert fake.count == 3
     assert "here." in (run.trace.content or "")
-
-
-async def test_a_model_that_refuses_has_answered() -> None:
-    run, _ = await _work(ModelAgent(), ["never said"], faults=["refusal"])
-    step = run.trace.steps[-1]
-    assert isinstance(step, AgentStep)
-    assert step.refusal
-    assert run.trace.stop_reason == "done"
 
 
 async def test_a_user_who_cannot_be_played_gives_no_reward() -> None:
@@ -535,24 +526,17 @@ async def test_what_a_function_gives_is_told_as_it_is() -> None:
     )
 
 
-async def test_two_tools_of_one_name_are_refused(tmp_path: Path) -> None:
+async def test_two_tools_of_one_name_and_one_that_no_model_can_call_are_refused(
+    tmp_path: Path,
+) -> None:
     def bash() -> None: ...
 
-    with pytest.raises(InputError, match="two tools 'bash'"):
-        await _work(ModelAgent(tools=["bash", bash]), ["x"], workspace=tmp_path)
-
-
-def test_a_function_that_no_model_can_call_is_refused() -> None:
     def odd(*args: int) -> None: ...
 
     with pytest.raises(InputError, match="the tool 'odd'"):
         function_tool(odd, seconds=1.0)
-
-
-async def test_instructions_of_ones_own_take_the_place_of_the_usual_ones() -> None:
-    run, fake = await _work(ModelAgent(system="Be brief."), ["Yes."])
-    assert fake.conversations[0].system == "Be brief."
-    assert run.trace.steps[0].messages == ({"role": "system", "content": "Be brief."},)
+    with pytest.raises(InputError, match="two tools 'bash'"):
+        await _work(ModelAgent(tools=["bash", bash]), ["x"], workspace=tmp_path)
 
 
 # --- Refused before anything is asked ------------------------------------------------------------
@@ -571,25 +555,8 @@ def test_an_agent_that_makes_no_sense_is_refused(options: dict[str, Any], why: s
         ModelAgent(**options)
 
 
-async def test_a_run_without_a_model_is_no_reward() -> None:
+async def test_a_run_without_a_model_or_with_two_is_no_reward() -> None:
     with pytest.raises(AgentError, match="nothing says which model"):
         await ModelAgent()(Run(prompt="x"))
-
-
-async def test_an_agent_and_a_run_with_two_models_are_refused() -> None:
     with pytest.raises(AgentError, match="and its run"):
         await _work(ModelAgent(model="openai:gpt-5"), ["x"])
-
-
-async def test_an_agent_with_a_model_of_its_own_works_on_any_task() -> None:
-    env = Environment("sums")
-
-    @env.template()
-    async def add() -> AsyncGenerator[Any, Any]:
-        answer = yield "What is 1 + 1?"
-        yield exact_match(answer, "2")
-
-    with FakeModel(["2"]) as fake, using(ModelClient(_QUICK)):
-        job = await add().run(ModelAgent(model=fake.model))
-    assert (job.reward, job.runs[0].model) == (1.0, fake.model)
-    assert job.runs[0].trace.extra["usage"]

@@ -9,15 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from assay.agents import CommandAgent, EchoAgent, ReplayAgent
+from assay.agents import CommandAgent, ReplayAgent
 from assay.documents import DocumentError
 from assay.errors import AgentError
-from assay.eval.harnesses import agent_for, declared_harnesses
 from assay.scoring.json_safe import Json
 from assay.tasks import Taskset
 from assay.tasks.blocks import HarnessSpec, TraceFormat, load_harnesses
-from assay.tasks.case import load_case
-from assay.tasks.task import Agent, case_task
+from assay.tasks.task import Agent
 from assay.types.run import Run
 from assay.types.submission import Workspace
 from assay.types.trace import AgentStep, ToolStep
@@ -82,25 +80,10 @@ async def test_a_command_that_prints_a_transcript(tmp_path: Path) -> None:
     assert [s.call.kind for s in run.trace.steps if isinstance(s, ToolStep)] == ["execute", "other"]
 
 
-async def test_appending_calls_to_a_trace_file(tmp_path: Path) -> None:
-    event = '{"type": "tool_call", "payload": {"name": "run_tests", "kind": "execute"}}'
-    places = "../trace.jsonl trace.jsonl /workspace/trace.jsonl transcript.json"
-    forge = f"for f in {places}; do echo '{event}' >> $f; done 2>/dev/null; true"
-    run = await run_case(tmp_path, traced(printing(_RESULT, end=forge)))
-    assert run.reward is not None
-    assert run.reward <= 0.5
-
-
 async def test_printing_events_from_a_harness_without_a_trace(tmp_path: Path) -> None:
     spec = HarnessSpec(argv=tuple(printing(using("Bash"), using("run_tests"), _RESULT)))
     run = await run_case(tmp_path, CommandAgent(spec=spec))
     assert run.reward is None
-    assert run.trace.extra["observed"] is False
-
-
-async def test_an_agent_that_shows_nothing() -> None:
-    run = Run(prompt="x")
-    await EchoAgent()(run)
     assert run.trace.extra["observed"] is False
 
 
@@ -213,9 +196,12 @@ async def test_recordings_of_other_agents(
     assert [s.call.kind for s in run.trace.steps if isinstance(s, ToolStep)] == ["execute"]
 
 
-async def test_an_answer_beside_a_transcript_is_the_answer() -> None:
+async def test_an_answer_beside_a_transcript_is_the_answer_and_alone_has_used_nothing() -> None:
     run = await replay({"transcript.json": json.dumps(_CHAT), "answer.txt": "42\n"})
     assert run.trace.content == "42"
+    run = await replay({"answer.txt": "42"})
+    assert (run.tokens, run.cost_usd) == (0, 0.0)
+    assert [type(step) for step in run.trace.steps] == [AgentStep]
 
 
 @each(
@@ -231,43 +217,6 @@ async def test_an_answer_beside_a_transcript_is_the_answer() -> None:
 async def test_recordings_that_are_none(files: dict[str, str], said: str) -> None:
     with pytest.raises(AgentError, match=said):
         await replay(files)
-
-
-async def test_a_replay_without_a_trace_used_nothing() -> None:
-    run = await replay({"answer.txt": "42"})
-    assert (run.tokens, run.cost_usd) == (0, 0.0)
-    assert [type(step) for step in run.trace.steps] == [AgentStep]
-
-
-async def test_being_cheap_by_doing_nothing(tmp_path: Path) -> None:
-    targets = "target_cost_usd: 0.3, target_tokens: 2000, target_tool_calls: 20"
-    graders = f"- {{type: efficiency, {targets}}}\n"
-    recordings = tmp_path / "recordings"
-    write_files(recordings, {"honest/answer.txt": "done"})
-    (recordings / "noop").mkdir()
-    for model, reward in (("honest", 1.0), ("noop", 0.0)):
-
-        async def agent(run: Run, model: str = model) -> None:
-            run.model = model
-            await ReplayAgent(directory=str(recordings))(run)
-
-        assert (await run_case(tmp_path, agent, graders)).reward == reward
-
-
-def test_which_harnesses_show_what_their_agent_does(tmp_path: Path) -> None:
-    (tmp_path / "harnesses.yaml").write_text(
-        "plain: {argv: [a]}\nclaude: {argv: [claude], trace: claude-code}\n"
-    )
-    (tmp_path / "case.yaml").write_text(
-        "id: c\ntask: {prompt: x}\nmatrix: {harnesses: [claude], models: [m]}\n"
-        "graders: [{type: command, cmd: 'true'}]\n"
-    )
-    case = load_case(str(tmp_path))
-    declared = declared_harnesses(case.conditions)
-    assert declared["plain"].trace is None
-    agent = agent_for("claude", case_task(case), declared["claude"])
-    assert isinstance(agent, CommandAgent)
-    assert agent.spec.trace == "claude-code"
 
 
 def test_a_format_that_nobody_reads_is_refused(tmp_path: Path) -> None:

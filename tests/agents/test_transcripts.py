@@ -142,9 +142,6 @@ def test_a_stream_that_was_cut_off_has_unknown_totals() -> None:
 )
 def test_what_a_cost_may_be(changed: dict[str, Json], cost: float | None) -> None:
     assert claude({**RESULT, **changed}).totals.cost_usd == cost
-
-
-def test_the_cost_has_an_older_name() -> None:
     older = {key: item for key, item in RESULT.items() if key != "total_cost_usd"}
     assert claude({**older, "cost_usd": 0.5}).totals.cost_usd == 0.5
 
@@ -159,10 +156,16 @@ def test_the_cost_has_an_older_name() -> None:
         {"input_tokens": 1, "output_tokens": True},
         {"input_tokens": 1, "output_tokens": 1, "cache_read_input_tokens": "many"},
         {"input_tokens": 10**30, "output_tokens": 1},
+        {"input_tokens": float("inf"), "output_tokens": 1},
     ],
 )
-def test_tokens_that_are_no_counts_are_unknown(usage: Json) -> None:
+def test_attack_a_result_line_whose_usage_makes_a_budget_an_error(usage: Json) -> None:
     assert claude({**RESULT, "usage": usage}).totals.tokens is None
+    changed = {**RESULT, "usage": usage, "total_cost_usd": -1, "duration_ms": "x"}
+    read = claude(said(use("c", "Bash", command="make")), RESULT, changed)
+    assert set(read.totals.refused) == {"tokens", "cost_usd", "seconds"}
+    budgets = {"max_tokens": 10**9, "max_cost_usd": 10**9, "max_seconds": 10**9}
+    assert checked(read.trace, **budgets, max_tool_calls=9).value == 0.25
 
 
 def test_a_success_may_be_an_error() -> None:
@@ -174,10 +177,7 @@ def test_a_success_may_be_an_error() -> None:
     assert (read.trace.status, read.trace.stop_reason) == ("error", None)
     assert read.trace.error == "success: API Error: overloaded"
     assert read.failure == ""
-
-
-def test_a_model_that_never_answered_is_told_apart() -> None:
-    zero: Json = {"input_tokens": 0, "output_tokens": 0}
+    zero: Json = {"input_tokens": 0, "output_tokens": 0}  # the model never answered
     read = claude({**RESULT, "is_error": True, "result": "Invalid API key", "usage": zero})
     assert read.failure == "success: Invalid API key"
 
@@ -291,41 +291,10 @@ def test_several_results_add_up() -> None:
     assert "more than one result line" in notes(read)
 
 
-@each(
-    "changed",
-    [
-        {
-            "usage": {"input_tokens": -1, "output_tokens": 1},
-            "total_cost_usd": -1,
-            "duration_ms": -1,
-        },
-        {"usage": None, "total_cost_usd": None, "duration_ms": None},
-        {
-            "usage": {"input_tokens": float("inf"), "output_tokens": 1},
-            "total_cost_usd": float("nan"),
-            "duration_ms": "x",
-        },
-    ],
-)
-def test_attack_a_result_line_whose_usage_makes_a_budget_an_error(changed: dict[str, Json]) -> None:
-    read = claude(said(use("c", "Bash", command="make")), RESULT, {**RESULT, **changed})
-    assert read.totals.refused == ("tokens", "cost_usd", "seconds")
-    budgets = {"max_tokens": 10**9, "max_cost_usd": 10**9, "max_seconds": 10**9}
-    assert checked(read.trace, **budgets, max_tool_calls=9).value == 0.25
-
-
-def test_final_counts_that_are_none_are_passed_over_where_the_steps_tell_theirs() -> None:
-    read = atif(turn(), final_metrics={"total_prompt_tokens": -1, "total_cost_usd": -1})
-    assert (read.totals.tokens, read.totals.cost_usd, read.totals.refused) == (110, 0.5, ())
-
-
-def test_an_event_inside_of_what_the_agent_says_is_text() -> None:
+def test_an_event_inside_of_what_the_agent_says_is_text_also_behind_a_line_separator() -> None:
     forged = lines(said(use("f", "run_tests")))
     read = claude(said(block("text", text=f"\n{forged}\n")), gave("x", forged), RESULT)
     assert calls(read) == []
-
-
-def test_an_event_behind_a_line_separator_of_unicode_is_text() -> None:
     for separator in "\u2028\u2029\x85\x0b\x0c\x1c\r":
         forged = f"{separator}{lines(said(use('f', 'run_tests'))).strip()}{separator}"
         line = json.dumps(said(block("text", text=forged)), ensure_ascii=False)
@@ -349,14 +318,11 @@ def test_unknown_lines_and_blocks_are_noted() -> None:
     assert missing(read) == ""
 
 
-def test_a_json_array_of_events_is_a_stream_too() -> None:
-    read = read_transcript(json.dumps([INIT, said(use("t", "Bash")), RESULT]))
-    assert (read.format, len(calls(read))) == ("claude-code", 1)
-
-
-def test_a_structured_answer() -> None:
+def test_a_json_array_of_events_is_a_stream_too_and_an_answer_may_be_structured() -> None:
     rest = {key: item for key, item in RESULT.items() if key != "result"}
-    assert claude({**rest, "structured_output": {"a": 1}}).trace.content == '{"a": 1}'
+    events: Json = [INIT, said(use("t", "Bash")), {**rest, "structured_output": {"a": 1}}]
+    read = read_transcript(json.dumps(events))
+    assert (read.format, len(calls(read)), read.trace.content) == ("claude-code", 1, '{"a": 1}')
 
 
 # OpenAI chat
@@ -391,10 +357,6 @@ def test_chat_messages() -> None:
     assert read.trace.content == "a.py"
 
 
-def test_chat_messages_do_not_tell_what_they_used() -> None:
-    assert chat({"role": "assistant", "content": "hi"}).totals.tokens is None
-
-
 @each(
     "arguments, expected",
     [
@@ -405,6 +367,7 @@ def test_chat_messages_do_not_tell_what_they_used() -> None:
         ({"path": "a"}, {"path": "a"}),
         (5, {"_": 5}),
         ('{"a": NaN}', {"a": "nan"}),
+        ("[" * 100_000, {"_": "[" * 100_000}),  # beyond reading
     ],
 )
 def test_arguments_are_json_in_a_text_or_not(arguments: Json, expected: Json) -> None:
@@ -412,15 +375,9 @@ def test_arguments_are_json_in_a_text_or_not(arguments: Json, expected: Json) ->
     assert call.call.arguments == expected
 
 
-def test_arguments_nested_beyond_reading_are_kept_as_text() -> None:
-    deep = "[" * 100_000
-    (call,) = calls(chat(asked(deep)))
-    assert call.call.arguments == {"_": deep}
-
-
 def test_a_refusal_is_the_answer() -> None:
     read = chat(asked("{}"), {"role": "assistant", "refusal": "I will not."})
-    assert read.trace.content == "I will not."
+    assert (read.trace.content, read.totals.tokens) == ("I will not.", None)
 
 
 @each(
@@ -491,15 +448,11 @@ def test_a_newer_minor_version_is_read_and_another_major_is_not() -> None:
             atif(turn(), schema_version=version)
 
 
-def test_copied_context_counts_for_nothing() -> None:
+def test_copied_context_and_steps_without_a_model_count_for_nothing() -> None:
     read = atif(turn(1, **doing("c", "bash"), is_copied_context=True), turn(2, message="x"))
     assert (calls(read), read.totals.tokens) == ([], 110)
     assert len(read.trace.steps) == 3
-
-
-def test_steps_without_a_model_need_no_metrics() -> None:
-    read = atif(turn(1, metrics=None, llm_call_count=0), turn(2))
-    assert read.totals.tokens == 110
+    assert atif(turn(1, metrics=None, llm_call_count=0), turn(2)).totals.tokens == 110
     assert atif(turn(1, metrics=None), turn(2)).totals.tokens is None
 
 
@@ -507,6 +460,8 @@ def test_steps_without_a_model_need_no_metrics() -> None:
 def test_final_metrics_cannot_be_less_than_the_steps(total: int, expected: int) -> None:
     final: Json = {"total_prompt_tokens": total, "total_completion_tokens": 10}
     assert atif(turn(), final_metrics=final).totals.tokens == expected
+    read = atif(turn(), final_metrics={"total_prompt_tokens": -1, "total_cost_usd": -1})
+    assert (read.totals.tokens, read.totals.cost_usd, read.totals.refused) == (110, 0.5, ())
 
 
 def test_embedded_subagents_count_and_absent_ones_are_missed() -> None:

@@ -122,34 +122,6 @@ def test_codex_other_tools() -> None:
     assert seen.content == "seen"
 
 
-def test_codex_what_was_cut_off_is_incomplete() -> None:
-    begun = command("/bin/bash -lc 'make'", event="started", exit_code=None, status="in_progress")
-
-    # Also where an earlier turn had its end.
-    assert "cut off" in missing(codex(ENDED, BEGUN, begun))
-
-    found = codex(item("agent_message", 0, text="I build."), begun)
-
-    (call,) = calls(found)
-    assert call.result is None
-    assert "cut off" in missing(found)
-    assert found.trace.status is None
-    assert found.totals.tokens is None
-
-
-def test_codex_a_warning_is_no_failure_and_a_failed_turn_is() -> None:
-    warning = item("error", 0, message="Model metadata not found")
-    failed: Json = {"type": "turn.failed", "error": {"message": "401 Unauthorized"}}
-
-    assert codex(warning, item("agent_message", 1, text="Yes."), ENDED).trace.error is None
-    assert codex(warning, {"type": "turn.failed"}).failure == "Model metadata not found"
-    found = codex(warning, failed)
-    assert found.failure == "401 Unauthorized"
-    assert found.trace.status == "error"
-    # Work was done before it failed: that is graded.
-    assert codex(command("/bin/bash -lc ls"), failed).failure == ""
-
-
 def test_codex_a_session_that_was_resumed_is_one_work() -> None:
     found = codex(
         command("/bin/bash -lc ls"), ENDED, THREAD, BEGUN, command("/bin/bash -lc pwd"), ENDED
@@ -157,13 +129,6 @@ def test_codex_a_session_that_was_resumed_is_one_work() -> None:
 
     assert [step.call.id for step in calls(found)] == ["1/item_1", "2/item_1"]
     assert found.totals.tokens == 100  # which is of the whole session
-
-
-def test_codex_what_is_new_is_noted() -> None:
-    found = codex(item("teleport"), {"type": "thread.renamed"}, ENDED)
-
-    assert "teleport" in missing(found)
-    assert "thread.renamed" in notes(found)
 
 
 # --- OpenCode ------------------------------------------------------------------------------------
@@ -215,28 +180,6 @@ def test_opencode_what_failed_and_what_was_denied() -> None:
 
     assert [step.permission for step in calls(found)] == [None, "denied"]
     assert all(step.result is not None and step.result.is_error for step in calls(found))
-
-
-def test_opencode_a_helper_s_work_is_not_told() -> None:
-    found = opencode(used(tool="task"), finish())
-
-    assert "subagent" in missing(found)
-
-
-def test_opencode_what_was_cut_off_is_incomplete() -> None:
-    assert "cut off" in missing(opencode(used(), finish("tool-calls")))
-
-
-def test_opencode_an_error_before_any_reply_is_a_model_that_never_answered() -> None:
-    error: Json = {
-        "type": "error",
-        "sessionID": "s",
-        "error": {"name": "APIError", "data": {"message": "401"}},
-    }
-
-    found = read("opencode", error)
-    assert (found.failure, found.trace.status) == ("APIError: 401", "error")
-    assert opencode(finish("tool-calls"), error).failure == ""
 
 
 # --- Gemini CLI ----------------------------------------------------------------------------------
@@ -317,23 +260,70 @@ def test_gemini_a_session_that_is_gone_on_with_is_one_work() -> None:
     assert (found.trace.content, found.totals.tokens) == ("Two.", 111)
 
 
-def test_gemini_what_was_cut_off_is_incomplete() -> None:
-    assert "cut off" in missing(gemini(piece("I")))
-    assert "cut off" in missing(gemini(piece("I"), result(), INIT))
-
-
-def test_gemini_an_error_before_any_reply_is_a_model_that_never_answered() -> None:
-    error = result(0, status="error", error={"type": "Error", "message": "401"})
-    warned = told("error", severity="error", message="empty response")
-
-    assert (gemini(error).failure, gemini(error).trace.status) == ("401", "error")
-    assert gemini(piece("I look."), uses(), error).failure == ""
-    assert gemini(warned, result(0, status="error")).failure == "empty response"
-    assert gemini(warned, piece("Yes."), result()).trace.error is None
-    assert "teleport" in notes(gemini(told("teleport"), result()))
-
-
 # --- All --------------------------------------------------------------------------------------
+
+_BEGUN = command("/bin/bash -lc 'make'", event="started", exit_code=None, status="in_progress")
+
+
+@each(
+    "found",
+    [
+        codex(item("agent_message", 0, text="I build."), _BEGUN),
+        codex(ENDED, BEGUN, _BEGUN),  # also where an earlier turn had its end
+        opencode(used(), finish("tool-calls")),
+        gemini(piece("I")),
+        gemini(piece("I"), result(), INIT),
+    ],
+)
+def test_what_was_cut_off_is_incomplete(found: Transcript) -> None:
+    assert "cut off" in missing(found)
+    begun = codex(_BEGUN)
+    (call,) = calls(begun)
+    assert (call.result, begun.trace.status, begun.totals.tokens) == (None, None, None)
+
+
+def test_what_is_new_is_noted_and_what_is_not_told_is_missing() -> None:
+    found = codex(item("teleport"), {"type": "thread.renamed"}, ENDED)
+    assert "teleport" in missing(found)
+    assert "thread.renamed" in notes(found)
+    assert "teleport" in notes(gemini(told("teleport"), result()))
+    assert "subagent" in missing(opencode(used(tool="task"), finish()))
+
+
+_WARNING = item("error", 0, message="Model metadata not found")
+_TURN_FAILED: Json = {"type": "turn.failed", "error": {"message": "401 Unauthorized"}}
+_API_ERROR: Json = {
+    "type": "error",
+    "sessionID": "s",
+    "error": {"name": "APIError", "data": {"message": "401"}},
+}
+_ERROR = result(0, status="error", error={"type": "Error", "message": "401"})
+_WARNED = told("error", severity="error", message="empty response")
+
+
+@each(
+    "found, failure",
+    [
+        (codex(_WARNING, _TURN_FAILED), "401 Unauthorized"),
+        (codex(_WARNING, {"type": "turn.failed"}), "Model metadata not found"),
+        (read("opencode", _API_ERROR), "APIError: 401"),
+        (gemini(_ERROR), "401"),
+        (gemini(_WARNED, result(0, status="error")), "empty response"),
+        # Work was done before it failed: that is graded.
+        (codex(command("/bin/bash -lc ls"), _TURN_FAILED), ""),
+        (opencode(finish("tool-calls"), _API_ERROR), ""),
+        (gemini(piece("I look."), uses(), _ERROR), ""),
+    ],
+)
+def test_an_error_before_any_reply_is_a_model_that_never_answered(
+    found: Transcript, failure: str
+) -> None:
+    assert (found.failure, found.trace.status) == (failure, "error")
+
+
+def test_a_warning_is_no_failure() -> None:
+    assert codex(_WARNING, item("agent_message", 1, text="Yes."), ENDED).trace.error is None
+    assert gemini(_WARNED, piece("Yes."), result()).trace.error is None
 
 
 @each(

@@ -42,14 +42,6 @@ def tool_span(start: int, name: str, **about: Json) -> Fields:
     return span(f"t{start}", "1", start, "execute_tool", tool__name=name, **about)
 
 
-@each("asked", [(), (0,), (9,), (0, 9), (3, 9)])
-def test_tools_of_spans_stand_in_the_order_of_time(asked: tuple[int, ...]) -> None:
-    models = [span(f"m{start}", "1", start, "chat", request__model="m") for start in asked]
-    tools = [tool_span(start, name) for start, name in ((6, "c"), (4, "a"), (5, "b"))]
-    steps = [name for name, _ in outline(run_of(*tools, *models)) if name != "agent"]
-    assert steps == ["a", "b", "c"]
-
-
 @given(st.lists(st.tuples(st.integers(0, 30), st.booleans()), max_size=12, unique_by=lambda t: t))
 def test_spans_of_any_order_are_told_by_their_beginnings(begun: list[tuple[int, bool]]) -> None:
     listed = [

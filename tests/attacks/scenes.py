@@ -9,14 +9,12 @@ text where files belong is the ``module`` of the scene, or the hidden tests of i
 
 from __future__ import annotations
 
-import marshal
 import py_compile
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
-from importlib.util import MAGIC_NUMBER
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
@@ -146,8 +144,8 @@ class _Texts:
             return {key: self(value) for key, value in items.items()}
         if not isinstance(told, str) or "@{" not in told:
             return told
-        if told in _MADE:
-            return _MADE[told](self._texts["@{all_pass}"], self._texts["@{hidden}"])
+        if told == "@{stale bytecode}":
+            return _stale_bytecode(self._texts["@{all_pass}"])
         if told in self._texts:
             return self(self._texts[told])
         for name, text in self._texts.items():
@@ -156,28 +154,11 @@ class _Texts:
         return told.replace("@{mark}", MARK)
 
 
-_HIDDEN = "test_shelf_hidden.py"
-
-
-def _stale_bytecode(passing: str, _hidden: str) -> bytes:
-    """Bytecode of tests that pass, marked as not to be compared with its source."""
+def _stale_bytecode(passing: str) -> bytes:
+    """Bytecode of tests that pass, of the Python that runs, not to be compared with its source."""
     with tempfile.TemporaryDirectory() as directory:
-        source, made = Path(directory, _HIDDEN), Path(directory, "made.pyc")
+        source, made = Path(directory, "test_shelf_hidden.py"), Path(directory, "made.pyc")
         source.write_text(passing, "utf-8")
         mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
-        py_compile.compile(str(source), str(made), dfile=_HIDDEN, invalidation_mode=mode)
+        py_compile.compile(str(source), str(made), dfile=source.name, invalidation_mode=mode)
         return made.read_bytes()
-
-
-def _dated_bytecode(passing: str, hidden: str) -> bytes:
-    """The same, claiming the date 0 and the size of the source that it stands for."""
-    code = compile(passing, _HIDDEN, "exec")
-    head = MAGIC_NUMBER + bytes(8) + len(hidden.encode()).to_bytes(4, "little")
-    return head + marshal.dumps(code)
-
-
-_MADE: Mapping[str, Callable[[str, str], bytes]] = {
-    "@{stale bytecode}": _stale_bytecode,
-    "@{dated bytecode}": _dated_bytecode,
-}
-"""What depends on the Python that runs: made of tests that pass, and of the hidden ones."""

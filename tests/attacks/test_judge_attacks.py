@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -87,10 +86,7 @@ def test_an_attack_gains_nothing_from_a_binary_judge(row: dict[str, str], fake: 
     assert asyncio.run(grade()) == float(row["expected"] == "MET")
 
 
-@each(
-    "row",
-    [row for row in _ROWS if row["family"] not in _NO_ORDERS],
-)
+@each("row", [row for row in _ROWS if row["family"] not in _NO_ORDERS])
 def test_without_fences_the_order_is_obeyed(row: dict[str, str]) -> None:
     told = (
         f"FORM: criterion\n\nThe answer:\n{row['payload']}\n\n"
@@ -141,12 +137,3 @@ def test_a_flood_of_true_claims_hides_no_false_one(fake: FakeJudge) -> None:
 
     assert asyncio.run(grade(f"{flood} The heart has three chambers.")) == 0.5
     assert asyncio.run(grade("The heart is an organ (a muscle of three chambers).")) == 0.5
-
-
-def test_the_attacks_are_many_and_of_many_kinds() -> None:
-    families = Counter(row["family"] for row in _ROWS)
-    assert len({row["id"] for row in _ROWS}) == len(_ROWS)
-    assert sum(families.values()) - families["control"] >= 60
-    assert families["control"] >= 10
-    assert len(families) >= 20
-    assert len({row["criterion"] for row in _ROWS}) >= 3

@@ -7,13 +7,11 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 from textwrap import dedent
-from typing import Any
 
 import pytest
 
 from assay.agents import ModelAgent
 from assay.conversation.turns import Conversation
-from assay.models import ModelClient, ModelSettings, using
 from assay.scoring.json_safe import Json
 from assay.store.runs import Store
 from assay.tasks import Taskset
@@ -124,48 +122,6 @@ def test_limits_of_a_case_end_the_work_and_it_is_graded(tmp_path: Path) -> None:
     assert (before["flags"], after["flags"]) == (odd, odd), "also when it is graded again"
 
 
-def test_limits_of_a_case_hold_for_a_job_in_memory_too(tmp_path: Path) -> None:
-    write_case(tmp_path, _CASE + "    limits: {model_calls: 1}\n")
-    tasks = Taskset.from_file(str(tmp_path / "evals"))
-    with FakeModel([_WRITE, "never asked"]) as fake:
-        (run,) = asyncio.run(tasks.run(ModelAgent(), model=fake.model))
-    assert (fake.count, run.reward, run.trace.stop_reason) == (1, 1.0, "max_steps")
-
-
-def test_the_turns_and_the_user_of_a_case_are_played(tmp_path: Path) -> None:
-    case = _CASE.replace(
-        "{prompt: Write hello into a.txt.}",
-        '{prompt: Write hello., turns: ["Into a.txt."], user: {persona: You say thanks.}}',
-    )
-    write_case(tmp_path, case)
-
-    def answer(asked: Conversation) -> object:
-        if "You say thanks." in asked.system:
-            is_done = len(asked.turns) > 6
-            return {"is_satisfied": is_done, "message": "" if is_done else "Thanks."}
-        return {
-            "Write hello.": "Into which file?",
-            "Into a.txt.": _WRITE,
-            "Thanks.": "You are welcome.",
-        }.get(asked.turns[-1].text, "Done.")
-
-    with FakeModel(answer) as fake:
-        done = assay("run", "evals", "--model", fake.model, "--json", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "note:" not in done.stderr
-    assert "1 user's turn" in done.stderr or "2 user's turns" in done.stderr
-    run = _run(tmp_path)
-    users = [step for step in run.trace.work if step.source == "user"]
-    assert [step.messages[0] for step in users] == [
-        {"role": "user", "content": "Into a.txt."},
-        {"role": "user", "content": "Thanks."},
-    ]
-    assert run.trace.content == "You are welcome."
-    shown = assay("report", "latest", "--case", "hello", cwd=tmp_path).stdout
-    assert shown.count("told by the user") == 2
-    assert "Into a.txt." in shown
-
-
 def test_a_harness_that_takes_no_turns_says_so_and_a_command_is_refused(tmp_path: Path) -> None:
     case = _CASE.replace("a.txt.}", "a.txt., user: {persona: You are a cook.}}")
     write_case(tmp_path, case + "    matrix: {harnesses: [echo], models: [m]}\n")
@@ -180,54 +136,49 @@ _MCP_SERVER = """
 import json, sys
 for line in sys.stdin:
     asked = json.loads(line)
-    if "id" not in asked:
-        continue
-    answer = {"jsonrpc": "2.0", "id": asked["id"]}
+    answer = {"tools": [{"name": "hello", "inputSchema": {"type": "object"}}]}
     if asked["method"] == "initialize":
-        answer["result"] = {"protocolVersion": asked["params"]["protocolVersion"],
+        answer = {"protocolVersion": asked["params"]["protocolVersion"],
             "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}
-    elif asked["method"] == "tools/list":
-        answer["result"] = {"tools": [{"name": "hello", "inputSchema": {"type": "object"}}]}
-    elif asked["method"] == "tools/call":
-        open("a.txt", "w").write("hello")
-        answer["result"] = {"content": [{"type": "text", "text": "said"}]}
-    else:
-        answer["error"] = {"code": -32601, "message": "no such method"}
-    print(json.dumps(answer), flush=True)
+    if "id" in asked:
+        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": answer}), flush=True)
 """
 
 
-def _with_server(root: Path, mounts: list[str]) -> Path:
-    case = write_case(root, _CASE + "    artifacts: {mcp: tools/mcp.json}\n")
-    (case / "tools" / "servers").mkdir(parents=True)
-    (case / "tools" / "servers" / "hello.py").write_text(_MCP_SERVER)
-    server: dict[str, Any] = {"command": "python3", "args": ["/suite/servers/hello.py"]}
-    told = json.dumps({"mcpServers": {"greeter": {**server, "mounts": mounts}}})
-    (case / "tools" / "mcp.json").write_text(told)
-    return case
+def test_an_mcp_server_of_a_case_is_a_tool_unless_it_would_see_the_case(tmp_path: Path) -> None:
+    case = write_case(tmp_path, _CASE + "    artifacts: {mcp: tools/mcp.json}\n")
+    declared = case / "tools" / "mcp.json"
 
+    def declare(mounts: str) -> None:
+        server = {"command": "python3", "args": ["/suite/servers/hello.py"], "mounts": [mounts]}
+        files = {"mcp.json": json.dumps({"mcpServers": {"greeter": server}})}
+        write_files(declared.parent, {**files, "servers/hello.py": _MCP_SERVER})
 
-def test_an_mcp_server_of_a_case_is_a_tool(tmp_path: Path) -> None:
-    _with_server(tmp_path, ["servers"])
-    _, fake = _play(tmp_path, calls("hello"), "Done.")
+    declare("servers")
+    _, fake = _play(tmp_path, _WRITE, "Done.")
     assert "hello" in [tool.name for tool in fake.conversations[0].tools]
-
-
-def test_an_mcp_server_that_would_see_the_case_is_refused(tmp_path: Path) -> None:
-    case = _with_server(tmp_path, [str(tmp_path / "evals")])
+    declare(str(tmp_path / "evals"))
     done = assay("run", "evals", "--model", "fake", cwd=tmp_path)
     assert done.returncode == 2
     assert "holds the case 'hello'" in done.stderr
-    assert str(case / "tools" / "mcp.json") in done.stderr
+    assert str(declared) in done.stderr
 
 
-async def test_a_case_from_python_gives_the_agent_what_it_says(tmp_path: Path) -> None:
-    write_case(tmp_path, _CASE.replace("a.txt.}", 'a.txt., turns: ["And now?"]}'))
-    script = [_WRITE, "Written.", "Nothing more."]
-    with FakeModel(script) as fake, using(ModelClient(ModelSettings(cache="off"))):
-        job = await Taskset.from_file(str(tmp_path / "evals")).run(ModelAgent(), model=fake.model)
-    assert job.reward == 1.0
-    assert job.runs[0].trace.content == "Nothing more."
+def test_turns_user_and_limits_of_a_case_hold_for_a_job_in_memory_too(tmp_path: Path) -> None:
+    more = 'a.txt., turns: ["And now?"], user: {persona: You say thanks.}}'
+    write_case(tmp_path, _CASE.replace("a.txt.}", more) + "    limits: {model_calls: 3}\n")
+    tasks = Taskset.from_file(str(tmp_path / "evals"))
+
+    def answer(asked: Conversation) -> object:
+        if "You say thanks." in asked.system:
+            return {"is_satisfied": False, "message": "Thanks."}
+        return _WRITE if asked.turns[-1].text.startswith("Write hello") else "Written."
+
+    with FakeModel(answer) as fake:
+        (run,) = asyncio.run(tasks.run(ModelAgent(), model=fake.model))
+    assert (fake.count, run.reward, run.trace.stop_reason) == (4, 1.0, "max_steps")
+    users = [step.messages[0] for step in run.trace.work if step.source == "user"]
+    assert users == [{"role": "user", "content": text} for text in ("And now?", "Thanks.")]
 
 
 # --- What an agent tries  -----------------------------------------------------------------

@@ -71,7 +71,7 @@ def _store_grader() -> None:
         asyncio.run(StoredGraders(database).create("says", made))
 
 
-@pytest.mark.parametrize("grader", ["graders.yaml", "grade.py", "grade.py:grade", "says", "says@1"])
+@pytest.mark.parametrize("grader", ["graders.yaml", "grade.py:grade", "says", "says@1"])
 def test_every_sort_of_grader(calibrate: Command, grader: str) -> None:
     _store_grader()
     card = calibrate.json(grader, "labels.jsonl")
@@ -142,6 +142,7 @@ def test_where_nothing_could_be_graded_there_is_no_card(calibrate: Command) -> N
     assert "20 times: ValueError: down (broken.py:2 in grade)" in err
     assert "Traceback" not in err
     assert calibrate.json("cards") == {"cards": []}
+    assert "there is no calibration card yet" in calibrate("cards")[1]
 
 
 def test_cards_are_kept_listed_and_shown_again(
@@ -207,6 +208,12 @@ def test_a_card_stands_beside_every_score_of_the_grader_that_it_measured(
     assert "STALE, measured before a change: substring yes → no" in _graded(calibrate)
     Path("graders.yaml").write_text(_GRADERS, "utf-8")
     assert "STALE" not in _graded(calibrate)
+    source = "async def grade(thread):\n    return float('yes' in (thread.completion() or ''))\n"
+    Path("says.py").write_text(source, "utf-8")
+    calibrate.json("says.py", "labels.jsonl")
+    shown = _graded(calibrate, by="says.py")
+    assert "Calibrated says.py: agreement with people: kappa 0.80 [" in shown
+    assert "STALE" not in shown
 
 
 def test_the_card_beside_a_run_measured_the_mark_that_the_run_passes_by(calibrate: Command) -> None:
@@ -222,17 +229,6 @@ def test_the_card_beside_a_run_measured_the_mark_that_the_run_passes_by(calibrat
     assert "agreement with people: kappa 1.00 [" in shown
     assert "], yes from 1 up, n=12" in shown
     assert "✓ 4 passed ✗ 8 failed" in shown
-
-
-def test_a_card_of_a_functions_file_stands_beside_its_scores(calibrate: Command) -> None:
-    Path("says.py").write_text(
-        "from assay import StringThread\n\n\nasync def grade(thread: StringThread) -> float:\n"
-        "    return float('yes' in (thread.completion() or ''))\n"
-    )
-    calibrate.json("says.py", "labels.jsonl")
-    shown = _graded(calibrate, by="says.py")
-    assert "Calibrated says.py: agreement with people: kappa 0.80 [" in shown
-    assert "STALE" not in shown
 
 
 _JUDGE = "- {{type: llm_judge, name: judge, model: '{model}', criteria: [The answer says yes.]}}\n"
@@ -385,29 +381,6 @@ def _kept() -> int:
     return cast("int", number)
 
 
-def test_a_shared_stores_authors_are_trusted_only_when_that_is_said(calibrate: Command) -> None:
-    """A judge that names an address would send requests of this machine there."""
-    from argparse import Namespace
-
-    from assay.cli.named_grader import named_grader
-    from assay.cli.options import store_named
-    from assay.errors import InputError
-
-    address = "http://127.0.0.1:9/v1#capital"
-    made = definition("binary_judge", criteria="Says yes.", judge_model=address)
-    given = Namespace(grader="cap", project="default", trust_authors=False)
-    trusting = Namespace(**{**vars(given), "trust_authors": True})
-    with Database.open(os.environ["ASSAY_DB"]) as database:
-        registry = StoredGraders(database, permissions=Permissions(internal=True))
-        asyncio.run(registry.create("cap", made))
-        with store_named("postgresql://shared"):
-            with pytest.raises(InputError, match="may not name the address of a model here"):
-                named_grader(given, database)
-            assert named_grader(trusting, database).models == (address,)
-        assert named_grader(given, database).models == (address,)
-    assert calibrate("cards")[0] == 0
-
-
 def test_graders_show_tells_the_card(calibrate: Command) -> None:
     def shown() -> str:
         return " ".join(calibrate.ok("graders", "show", "says").split())
@@ -420,7 +393,7 @@ def test_graders_show_tells_the_card(calibrate: Command) -> None:
     assert cast("dict[str, Json]", told["calibration"])["card"] == made["id"]
 
 
-def test_no_command_asks_the_address_of_a_stranger(
+def test_no_command_asks_the_address_of_a_stranger_unless_it_is_told_to_trust(
     request: pytest.FixtureRequest, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     location = new_location(request, "postgres", tmp_path)  # where others store graders, too
@@ -438,3 +411,7 @@ def test_no_command_asks_the_address_of_a_stranger(
             code, _, err = Command(capsys)(*words, "--db", location)
             assert (code, fake.count) == (2, 0), words
             assert "may not name the address of a model here" in err
+        *_, err = Command(capsys)(
+            "calibrate", "cap", "rows.jsonl", "--trust-authors", "--db", location
+        )
+        assert fake.count, err

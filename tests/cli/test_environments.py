@@ -118,21 +118,21 @@ def test_tasks_of_a_file_are_run_stored_and_judged_like_cases(place: Path) -> No
     assert "What is the capital of France?" in shown.stdout
 
 
-def test_a_run_of_tasks_is_resumed_and_only_what_is_missing_is_done(place: Path) -> None:
+def test_a_run_of_tasks_is_resumed_with_what_is_missing_unless_a_template_changed(
+    place: Path,
+) -> None:
     _run(place)
+    _change(place, "env.py", '"Paris"', '"Lyon"')
+    done = assay("run", "--resume", "latest", cwd=place)
+    assert (done.returncode, "cases changed" in done.stderr) == (2, True), done.stderr
+    _change(place, "env.py", '"Lyon"', '"Paris"')
     _change(place, "agent.py", 'raise RuntimeError("no idea")', 'return "Nairobi"')
     done = assay("run", "--resume", "latest", "--json", cwd=place)
     assert (done.returncode, summary(done)["passed"]) == (0, 2), done.stderr
     with Store.open(str(place / ".assay")) as store:
         (run,) = store.runs()
         assert sum(1 for _ in store.every_result(run.id)) == 3
-
-
-def test_a_template_that_changed_is_told_before_anything_is_resumed(place: Path) -> None:
-    _run(place)
     _change(place, "env.py", '"Paris"', '"Lyon"')
-    done = assay("run", "--resume", "latest", cwd=place)
-    assert (done.returncode, "cases changed" in done.stderr) == (2, True), done.stderr
     done = assay("run", "--resume", "latest", "--regrade", "--json", cwd=place)
     assert cells(done)[0]["reward"] == 0.0
 
@@ -196,17 +196,6 @@ def test_cases_and_templates_that_need_arguments_are_listed(place: Path) -> None
 
 
 def test_what_was_answered_is_graded_again_by_the_template_as_it_is_now(place: Path) -> None:
-    _run(place, "agent.py:better")
-    _change(place, "env.py", '"Nairobi"', '"Mombasa"')
-    done = assay("regrade", "latest", "--json", cwd=place)
-    assert _told(cells(done), "case", "reward") == [("France", 1.0), ("Kenya", 0.0)], done.stderr
-    with Store.open(str(place / ".assay")) as store:
-        (run,) = store.runs()
-        digests = {cell.digest for cell, _, _ in store.every_result(run.id)}
-    assert len(digests) == 4
-
-
-def test_an_answer_to_another_question_is_not_graded_again(place: Path) -> None:
     """A reward for an answer that nobody gave to this prompt would be unearned."""
     before = cells(_run(place, "agent.py:better"))
     _change(place, "env.py", "What is the capital", "What is the largest city")
@@ -214,6 +203,14 @@ def test_an_answer_to_another_question_is_not_graded_again(place: Path) -> None:
     assert done.returncode == 3
     assert "asks something else than what was answered" in done.stderr
     assert cells(assay("report", "latest", "--json", cwd=place)) == before
+    _change(place, "env.py", "What is the largest city", "What is the capital")
+    _change(place, "env.py", '"Nairobi"', '"Mombasa"')
+    done = assay("regrade", "latest", "--json", cwd=place)
+    assert _told(cells(done), "case", "reward") == [("France", 1.0), ("Kenya", 0.0)], done.stderr
+    with Store.open(str(place / ".assay")) as store:
+        (run,) = store.runs()
+        digests = {cell.digest for cell, _, _ in store.every_result(run.id)}
+    assert len(digests) == 4
 
 
 def test_what_no_agent_answered_is_left_out_of_a_regrade(place: Path) -> None:

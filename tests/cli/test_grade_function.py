@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import cast
 
 import pytest
 
-from assay.eval.rows import recorded, store_sink
 from assay.scoring import Json
 from tests.command_line import assay, cells, cells_of, numbers_of, result
 from tests.written_files import write_rows
@@ -43,13 +41,6 @@ def graded(
     return done.returncode, sorted(rows, key=line_of), found
 
 
-def _in(root: Path, span: str, isolation: str = "call") -> str:
-    """A file of graders that says what the function may return, and how it is called."""
-    said = f"[{{type: function, file: grade.py, range: {span}, isolation: {isolation}}}]"
-    (root / "function.yaml").write_text(said, "utf-8")
-    return "function.yaml"
-
-
 def line_of(cell: dict[str, Json]) -> int:
     return int(str(cell["file"]).rpartition(":")[2])
 
@@ -67,35 +58,6 @@ def message(completion: str, expected: str, **more: Json) -> dict[str, Json]:
         "metadata": {"expected": expected},
         **more,
     }
-
-
-def test_rows_of_every_form_are_graded(tmp_path: Path) -> None:
-    whole: list[Json] = [
-        {"role": "user", "content": "2+2?"},
-        {"role": "assistant", "content": " 4 "},
-    ]
-    rows: list[dict[str, Json]] = [
-        message("4", "4", id="a"),
-        message("5", "4"),
-        {"id": "whole", "input": whole, "metadata": {"expected": "4"}},
-        {"id": "answer", "answer": "4", "expected": "4"},
-    ]
-    write(tmp_path, rows)
-    code, found, rest = graded(tmp_path)
-    assert code == 0
-    assert [(r["case"], r["status"], r["reward"]) for r in found] == [
-        ("a", "graded", 1.0),
-        ("2", "graded", 0.0),
-        ("whole", "graded", 1.0),
-        ("answer", "graded", 1.0),
-    ]
-    assert found[1]["file"] == "rows.jsonl:2"
-    summary = numbers_of(rest)
-    assert (summary["graded"], summary["errors"], summary["skipped"]) == (4, 0, 0)
-    assert cast("dict[str, Json]", summary["reward"])["mean"] == 0.75
-    config = cast("dict[str, dict[str, Json]]", cast("dict[str, Json]", rest["run"])["config"])
-    assert config["tier"] in ("bwrap", "landlock")
-    assert config["limits"]["cpu_seconds"] == 2.0
 
 
 def test_graders_are_named_in_one_way_files_functions_and_stored_ones(tmp_path: Path) -> None:
@@ -128,40 +90,14 @@ def test_a_table_labels_and_a_threshold_go_with_a_function_too(tmp_path: Path) -
     assert "passed  " not in done.stdout.splitlines()[-3]
     assert "✓ 1" not in done.stdout  # the 0.0 is not said to have passed
     assert "2 scored" in done.stderr
-    code, _, rest = graded(tmp_path, "--label", "right")
-    assert code == 1
+    code, found, rest = graded(tmp_path, "--label", "right")
+    assert (code, [one["file"] for one in found]) == (1, ["rows.jsonl:1", "rows.jsonl:2"])
+    config = cast("dict[str, dict[str, Json]]", cast("dict[str, Json]", rest["run"])["config"])
+    assert config["tier"] in ("bwrap", "landlock")
+    assert config["limits"]["cpu_seconds"] == 2.0
     agreement = numbers_of(rest)["agreement"]
     assert (agreement["tp"], agreement["tn"], agreement["fp"], agreement["fn"]) == (1, 1, 0, 0)
     assert graded(tmp_path, "--threshold", "1")[0] == 1
-
-
-def test_errors_and_flags_are_told_apart(tmp_path: Path) -> None:
-    function = HEAD + (
-        "    word = thread.completion()\n    print('saw', word)\n"
-        "    if word == 'boom': raise ValueError('bad')\n"
-        "    if word == 'die': import os; os._exit(1)\n"
-        "    return 'x' if word == 'text' else 0.5\n"
-    )
-    rows: list[dict[str, Json]] = [
-        {"id": word, "answer": word} for word in ("ok", "boom", "die", "text")
-    ]
-    write(tmp_path, [*rows, {"id": "null", "answer": None}], function)
-    code, found, rest = graded(tmp_path)
-    assert code == 3
-    assert [(r["status"], r["reward"], r["flags"]) for r in found] == [
-        ("graded", 0.5, []),
-        ("error", None, []),
-        ("graded", 0.0, ["crashed"]),
-        ("error", None, []),
-        ("error", None, []),
-    ]
-    assert "ValueError: bad" in str(found[1]["error"])
-    assert evidence(found[1])["output"] == "saw boom\n"
-    outcomes = [evidence(cell)["_outcome"] for cell in found[2:4]]
-    assert outcomes == ["crash", "bad_return"]
-    assert "null" in str(found[4]["error"])
-    reward = numbers_of(rest)["reward"]
-    assert reward["mean"] == 0.25
 
 
 def test_an_invalid_function_is_refused_with_its_checks(tmp_path: Path) -> None:
@@ -183,34 +119,3 @@ def test_attack_what_a_function_raises_reaches_no_terminal_as_it_is(tmp_path: Pa
     done = assay("grade", "rows.jsonl", "grade.py", cwd=tmp_path)
     assert (done.returncode, "some" in done.stderr) == (2, True)
     assert not set("\x1b\x07\u202e") & set(done.stderr)
-
-
-def test_many_rows_keep_their_order_and_go_to_a_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(recorded, "_AT_HOME", 40)  # what is more is graded by several processes
-    monkeypatch.setattr(store_sink, "_COSTLY_ROWS", 16)
-    rows: list[dict[str, Json]] = [{"answer": "x" * (n % 5), "n": n} for n in range(130)]
-    write(tmp_path, rows, HEAD + "    return len(thread.completion())\n")
-    more = ("--threshold", "0", "--out", "graded.jsonl")
-    code, found, _ = graded(tmp_path, *more, by=_in(tmp_path, "[0, 4]", "batch"))
-    assert code == 0
-    assert [r["case"] for r in found] == [str(n + 1) for n in range(130)]
-    assert [evidence(r)["score"] for r in found] == [float(n % 5) for n in range(130)]
-    written = (tmp_path / "graded.jsonl").read_text("utf-8").splitlines()
-    rewards = [json.loads(line)["grade"]["reward"] for line in written[:6]]
-    assert rewards == [0, 0.25, 0.5, 0.75, 1, 0]
-    assert len(written) == 130
-
-
-def test_a_range_and_a_mean_to_reach(tmp_path: Path) -> None:
-    length = HEAD + "    return len(thread.completion())\n"
-    write(tmp_path, [{"answer": "abc"}, {"answer": "a"}, {"answer": ""}], length)
-    code, found, _ = graded(tmp_path)
-    assert (code, [r["reward"] for r in found]) == (3, [None, 1.0, 0.0])
-    assert "grade returned 3, outside [0, 1]; declare its range" in str(found[0]["error"])
-    write(tmp_path, [{"answer": "abc"}], length)
-    assert graded(tmp_path, "--fail-under", "0.9", by=_in(tmp_path, "[0, 3]"))[0] == 0
-    assert graded(tmp_path, "--fail-under", "0.9", by=_in(tmp_path, "[0, 6]"))[0] == 1
-    code, found, _ = graded(tmp_path, by=_in(tmp_path, "[0, 2]"))
-    assert (code, evidence(found[0])["_outcome"], found[0]["reward"]) == (3, "out_of_range", None)

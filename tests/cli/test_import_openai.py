@@ -78,36 +78,12 @@ def test_a_grader_alone_is_ready_for_rows_of_ones_own(tmp_path: Path) -> None:
     assert cells(graded)[0]["reward"] == pytest.approx(0.5 + 0.3 * 0.5 + 0.2)
 
 
+@pytest.mark.sandbox
 def test_recorded_results_that_differ_are_listed_and_fail(tmp_path: Path) -> None:
-    match = {
-        "type": "string_check",
-        "name": "Match",
-        "input": "{{ sample.output_text }}",
-        "reference": "{{ item.a }}",
-        "operation": "eq",
-    }
-    evaluation = {"id": "e", "name": "E", "testing_criteria": [match]}
-    item = {
-        "id": "row-7",
-        "eval_id": "e",
-        "datasource_item": {"a": "x"},
-        "sample": {"output": [{"content": "y"}]},
-        "results": [{"name": "Match", "score": 1.0, "passed": True}],
-    }
-    (tmp_path / "all.jsonl").write_text(f"{json.dumps(evaluation)}\n{json.dumps(item)}\n")
-    done = assay("import", "openai", "all.jsonl", cwd=tmp_path)
+    items = Path(ITEMS).read_text("utf-8")
+    wrong = items.replace('"score": 1.0, "passed": true', '"score": 0.0, "passed": false', 1)
+    (tmp_path / "items.jsonl").write_text(wrong, "utf-8")
+    done = assay("import", "openai", EVAL, "items.jsonl", cwd=tmp_path)
     assert done.returncode == 1
-    said = "Match: row row-7: recorded 1 (passed), replayed 0 (failed)"
+    said = "Category: row outputitem_68f0c3e00: recorded 0 (failed), replayed 1 (passed)"
     assert said in " ".join(done.stdout.split())
-
-
-def test_bad_input_names_the_place(tmp_path: Path) -> None:
-    (tmp_path / "x.json").write_text('{"data": [{"foo": 1}]}')
-    done = assay("import", "openai", "x.json", cwd=tmp_path)
-    assert done.returncode == 2
-    assert "x.json: data[0]: this is neither a grader nor an eval" in done.stderr
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full" / "mine").touch()
-    done = assay("import", "openai", JOB, "--out", "full", cwd=tmp_path)
-    assert done.returncode == 2
-    assert "already there" in done.stderr

@@ -10,13 +10,10 @@ import pytest
 
 from assay.scoring.json_safe import Json
 from assay.testing import FakeJudge
-from tests.children import Children, until
-from tests.command_line import COMMAND, assay, cells, environment, summary
+from tests.command_line import assay, cells, summary
 from tests.written_files import write_rows
 
 _ROWS = 45
-_AT_ONCE = 64
-"""Rows that are worked on at the same time where graders only wait."""
 
 
 @pytest.fixture
@@ -46,27 +43,6 @@ def judge(suite: Path, fake: FakeJudge, **more: object) -> Path:
     file = suite / "judge.yaml"
     file.write_text(json.dumps([grader]), "utf-8")
     return file
-
-
-def test_a_killed_run_pays_for_nothing_twice(suite: Path, children: Children) -> None:
-    count = 2 * _AT_ONCE  # so that not all of them are under way when it is killed
-    counted_rows(suite, count)
-    with FakeJudge() as fake:
-        command = ["grade", "rows.jsonl", str(judge(suite, fake)), "--json"]
-        process = children.start([*COMMAND, *command], cwd=suite, env=environment(suite))
-        until(lambda: fake.count >= count // 3 or process.poll() is not None)
-        process.kill()
-        process.communicate()
-        asked = fake.count
-        again = assay(*command, cwd=suite)
-        assert again.returncode == 1, again.stderr
-        assert summary(again)["graded"] == count
-        # Only those whose reply was on its way when the process died are asked again.
-        assert fake.count <= count + min(asked, _AT_ONCE)
-        before = fake.count
-        third = assay(*command, cwd=suite)
-        assert fake.count == before
-        assert f"{count} from cache" in third.stderr
 
 
 def test_what_is_recorded_replays_without_a_model(suite: Path) -> None:
@@ -242,12 +218,3 @@ def test_judges_are_tried_without_a_key_by_the_model_fake(
     assert "the model fake looks for words" in " ".join(done.stderr.split())
     (cell,) = cells(assay("report", "--json", cwd=tmp_path))
     assert cell["flags"] == ["fake_judge"]
-
-
-@pytest.mark.parametrize("words", ["   ", "x" * 100_001], ids=["blank", "endless"])
-def test_attack_a_rubric_of_no_words_scores_nothing(tmp_path: Path, words: str) -> None:
-    (tmp_path / "rows.jsonl").write_text('{"answer": "Paris", "question": "Capital?"}', "utf-8")
-    graders = [{"type": "model_judge", "words": words, "model": "fake"}]
-    (tmp_path / "g.yaml").write_text(json.dumps(graders), "utf-8")
-    done = assay("grade", "rows.jsonl", "g.yaml", cwd=tmp_path)
-    assert (done.returncode, "[0].words: words: is" in done.stderr) == (2, True)

@@ -167,46 +167,6 @@ def test_resume_refuses_a_changed_case_and_regrade_grades_what_was_kept(tmp_path
     assert assay("run", "--resume", "latest", cwd=tmp_path).returncode == 0
 
 
-@pytest.mark.sandbox
-def test_a_cell_is_played_graded_in_the_sandbox_and_opened_to_its_evidence(tmp_path: Path) -> None:
-    case = write_case(
-        tmp_path,
-        """
-        id: c1
-        task: {prompt: "fix it"}
-        source: {path: source}
-        matrix: {harnesses: [replay], models: [fix, noop]}
-        graders:
-          - {type: command, cmd: "echo seen; grep -q fixed main.txt", weight: 2.0}
-          - {type: exact_match, expected: done}
-          - {type: command, name: kept, gate: true, cmd: "test -e keep.txt"}
-        """,
-    )
-    files = {
-        "source/main.txt": "broken",
-        "source/keep.txt": "",
-        "recordings/fix/files/main.txt": "fixed",
-        "recordings/fix/answer.txt": "done\n",
-        "recordings/fix/run.sh": "echo more >> main.txt\n",
-        "recordings/noop/deleted.txt": "keep.txt\n",
-        "recordings/noop/answer.txt": "done",
-    }
-    write_files(case, files)
-    done = assay("run", "evals", "--json", cwd=tmp_path)
-    found = {str(c["model"]): c for c in cells(done)}
-    assert done.returncode == 1, done.stderr
-    assert found["fix"]["reward"] == 1.0
-    assert found["noop"]["reward"] == 0.0
-    nodes = cast("list[dict[str, Json]]", found["noop"]["subscores"])
-    assert [(n["name"], n["value"], n["gate"]) for n in nodes] == [
-        ("command", 0.0, False),
-        ("exact_match", 1.0, False),
-        ("kept", 0.0, True),
-    ]
-    assert cast("dict[str, Json]", nodes[0]["metadata"])["stdout"] == "seen\n"
-    assert (case / "source" / "main.txt").read_text("utf-8") == "broken"
-
-
 def test_help_loads_none_of_the_heavy_parts(tmp_path: Path) -> None:
     script = (
         "import sys\nfrom assay.cli.main import main\n"

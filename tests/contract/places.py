@@ -142,6 +142,7 @@ regrade latest --only sloved
 regrade latest none.yaml
 report latest --by ""
 compare latest --by ""
+run evals --harness echo --by topc
 runs promote latest c1 --name x
 runs promote latest c --name x
 runs promote latest c1 --trial 9 --name x
@@ -441,6 +442,7 @@ grade rows.jsonl graders.yaml --out p.csv
 grade rows.jsonl graders.yaml --out p.parquet
 grade rows.jsonl graders.yaml --out p
 grade rows.jsonl graders.yaml --by topc
+report latest --by topc
 grade rows.jsonl graders.yaml --by ""
 grade rows.jsonl graders.yaml --by expected --out x/
 grade rows.jsonl grade.py --range 1
@@ -448,6 +450,8 @@ grade rows.jsonl grade.py --isolation 1
 grade rows.jsonl grade.py --out rows.jsonl
 grade rows.jsonl plain.py
 grade rows.jsonl blank.yaml
+grade rows.jsonl endless.yaml
+import openai rows.jsonl
 run --resume latest
 runs promote latest 1 --name x
 """
@@ -461,13 +465,13 @@ def _odd_files(root: Path) -> None:
     (root / "table.csv.gz").write_bytes(gzip.compress(b"id,response,target\na,42,42\nc\n"))
 
 
-_GIVEN = '{"answer": "1", "expected": 1}\n'
+_GIVEN = '{"answer": "1", "expected": 1, "topic": "x"}\n'
 PLACES: dict[str, Place] = {
     "nothing": Place(_NOTHING, {}),
     "suite": Place(
         _SUITE,
         {
-            "evals/c1/case.yaml": _case("c1"),
+            "evals/c1/case.yaml": _case("c1", "metadata: {topic: x}\n"),
             **{
                 f"evals/c1/recordings/{one}/answer.txt": "hi"
                 for one in ("bad", "group/inner", "reference")
@@ -555,6 +559,7 @@ PLACES: dict[str, Place] = {
             "option.yaml": "- {type: numeric_match, pik: last}\n",
             "gates.yaml": "- {type: contains, substring: a, gate: true}\n",
             "blank.yaml": "- {type: model_judge, words: '   ', model: fake}\n",
+            "endless.yaml": f"- {{type: model_judge, words: {'x' * 100_001}, model: fake}}\n",
             "grade.py": _GOOD,
             "plain.py": "def grade(thread):\n    return 1\n",
             "cut.jsonl": f"{_GIVEN}{{\n",

@@ -15,11 +15,16 @@ from pathlib import Path
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
-from tools.commands import leaves
+from tools.commands import leaves, options
 
 from assay.cli.main import COMMANDS
-from tests.command_line import assay
+from assay.cli.options import store_place
+from assay.errors import InputError
+from tests.command_line import assay, echo_case
 from tests.contract.places import PLACES
+
+MOST_LEAVES = 45
+MOST_OPTIONS = 193
 
 
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="argparse lays help out otherwise")
@@ -74,3 +79,30 @@ def _held(here: Path) -> tuple[dict[Path, bytes], dict[str, int]]:
     }
     connection.close()
     return files, {name: number for name, number in counts.items() if number}
+
+
+def test_there_are_no_more_commands_and_options_than_a_user_can_learn() -> None:
+    """`python -m tools.commands` lists them: first let one go, or say it in a file."""
+    assert len(leaves()) <= MOST_LEAVES
+    assert options() <= MOST_OPTIONS
+
+
+def test_one_option_and_one_variable_name_the_store(tmp_path: Path) -> None:
+    echo_case(tmp_path)
+    there = ("--db", "elsewhere")
+    assert assay("run", "evals", *there, cwd=tmp_path).returncode == 0
+    assert not (tmp_path / ".assay").exists()
+    for words in (("report",), ("runs",), ("compare", "latest", "latest"), ("regrade", "latest")):
+        done = assay(*words, *there, cwd=tmp_path)
+        assert "no store" not in done.stderr, done.stderr
+        done = assay(*words, cwd=tmp_path)
+        assert "no store" in done.stderr or "no runs yet" in done.stdout, words
+    named = assay("report", cwd=tmp_path, env={"ASSAY_DB": str(tmp_path / "elsewhere")})
+    assert named.returncode == 0
+
+
+def test_the_variable_of_before_is_told_its_name_of_today(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ASSAY_DB", raising=False)
+    monkeypatch.setenv("ASSAY_HOME", "/elsewhere")
+    with pytest.raises(InputError, match="ASSAY_HOME is called ASSAY_DB now"):
+        store_place()

@@ -19,7 +19,6 @@ from assay.conversation.turns import (
     Result,
     Text,
     Thought,
-    Tokens,
     Tool,
     Turn,
     Unknown,
@@ -70,16 +69,6 @@ def _reply() -> AssistantTurn:
         id="resp_1",
         stopped="completed",
     )
-
-
-def test_log_probabilities_are_read_as_they_were_written() -> None:
-    asked = Conversation(model="m", turns=(), wants_logprobs=True)
-    turn = Turn.of("assistant", "Hi there")
-    reply = AssistantTurn(turn=turn, tokens=Tokens(logprobs=(-0.5, -1.0)))
-    back = codec.read_reply(codec.write_reply(reply, asked))
-    assert back is not None
-    assert back.tokens == reply.tokens
-    assert codec.read_reply(codec.write_reply(_reply(), _ASKED)) == _reply()
 
 
 def test_openais_client_puts_a_stream_together_as_the_whole_reply(openai: ModuleType) -> None:

@@ -5,9 +5,6 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Iterable
 from contextlib import suppress
@@ -29,7 +26,6 @@ from assay.types.run import Run
 from assay.types.trace import AgentStep
 from tests.each import each
 from tests.gateway.asking import RefusedError, ask
-from tests.gateway.journals import read_journal
 from tests.model_servers import FakeTime
 
 _QUICK = ModelSettings(max_attempts=1)
@@ -56,14 +52,6 @@ async def _raw(gateway: Gateway, sent: bytes) -> bytes:
     answer = await reader.read()
     writer.close()
     return answer
-
-
-async def test_whatever_model_is_named_the_cells_own_answers() -> None:
-    with FakeModel(["yes"]) as fake:
-        async with _gateway(fake) as gateway:
-            await _say(gateway)
-
-        assert fake.requests[0].model == fake.model_name
 
 
 @each(
@@ -196,15 +184,6 @@ async def _send(gateway: Gateway, session: aiohttp.ClientSession, **more: Any) -
     url = f"{gateway.openai_url}/chat/completions"
     async with session.post(url, json=body, headers=headers) as response:
         return response.status
-
-
-async def test_attack_a_router_is_asked_for_other_models() -> None:
-    with FakeModel(["yes"]) as fake:
-        async with _gateway(fake) as gateway, aiohttp.ClientSession() as session:
-            more = {"models": ["a-better-one"], "fallbacks": ["a-better-one"]}
-            assert await _send(gateway, session, **more) == 200
-
-        assert b"a-better-one" not in json.dumps(fake.requests[0].body).encode()
 
 
 async def test_a_limit_of_tokens_asks_for_no_more_than_models_write() -> None:
@@ -406,8 +385,8 @@ async def test_attack_there_is_nothing_else_to_be_had(path: str) -> None:
     [
         ("500", 503, True),
         ("429", 429, True),
-        ("401", 503, True),
         ("quota", 503, True),
+        ("reset", 503, True),
         ("truncated", 503, False),
         ("overflow", 400, False),
         ("400", 400, False),
@@ -471,17 +450,6 @@ async def test_attack_a_model_server_that_says_something_without_end(
     async with server, gateway, aiohttp.ClientSession() as session:
         assert await _send(gateway, session) == 503
     assert isinstance(gateway.failure, ModelError)
-
-
-async def test_a_dead_model_is_nobodys_zero() -> None:
-    with FakeModel(["yes"]) as fake:
-        gateway = _gateway(fake)
-    async with gateway:
-        with pytest.raises(RefusedError):
-            await _say(gateway)
-
-        assert isinstance(gateway.failure, ModelError)
-        assert gateway.failure.kind == "unreachable"
 
 
 def _breaks(asked: Conversation, how: str = "500") -> str | Fault:
@@ -598,37 +566,6 @@ async def test_what_is_under_way_when_the_agent_ends_is_ended() -> None:
     assert last.error == "the agent ended before the reply came"
 
 
-_KILLED = """
-import asyncio, os, signal, sys
-import aiohttp
-from assay.gateway import Gateway
-
-async def main():
-    gateway = Gateway(sys.argv[1], journal=sys.argv[2])
-    url, headers = f"{gateway.openai_url}/chat/completions", {"x-api-key": gateway.token}
-    async with aiohttp.ClientSession(headers=headers) as session:
-        for text in ("one", "two"):
-            body = {"model": "m", "messages": [{"role": "user", "content": text}]}
-            async with session.post(url, json=body) as response:
-                assert response.status == 200
-    os.kill(os.getpid(), signal.SIGKILL)
-
-asyncio.run(main())
-"""
-
-
-def test_what_passed_outlives_a_kill(tmp_path: Path) -> None:
-    journal = tmp_path / "wire.jsonl"
-    with FakeModel(["first", "second"]) as fake:
-        command = [sys.executable, "-c", _KILLED, fake.model, str(journal)]
-        ended = subprocess.run(command, check=False, timeout=60)
-
-    assert ended.returncode == -signal.SIGKILL
-    found = read_journal(journal)
-    assert found.usage.llm_call_count == 2
-    assert found.trace.steps
-
-
 async def test_a_journal_that_cannot_be_written_is_our_failure(tmp_path: Path) -> None:
     with FakeModel(["yes"]) as fake:
         gateway = Gateway(fake.model, journal=tmp_path / "none" / "wire.jsonl")
@@ -638,25 +575,3 @@ async def test_a_journal_that_cannot_be_written_is_our_failure(tmp_path: Path) -
 
         assert "cannot record" in str(gateway.failure)
         assert fake.count == 0
-
-
-async def test_an_agent_in_this_process_needs_no_socket() -> None:
-    with FakeModel(["yes"]) as fake:
-        async with _gateway(fake, calls=1) as gateway:
-            asked = Conversation(model="", turns=(Turn.of("user", "hello"),))
-            passed, kept = await gateway.ask(asked)
-
-    assert passed.reply.turn.text == "yes"
-    assert (kept.reply, gateway.served) == (passed.reply, 0)
-
-
-async def test_sixty_four_gateways_at_once() -> None:
-    with FakeModel(lambda asked: f"to {asked.turns[-1].text}") as fake:
-
-        async def one(number: int) -> str | None:
-            async with _gateway(fake) as gateway:
-                return await _say(gateway, f"cell {number}")
-
-        told = await asyncio.gather(*map(one, range(64)))
-
-    assert told == [f"to cell {number}" for number in range(64)]

@@ -47,6 +47,10 @@ async def test_a_good_function_passes_all_five_without_a_word() -> None:
     assert [(c.name, c.passed, c.message) for c in report.checks] == [(n, True, "") for n in CHECKS]
     assert report.warnings == ()
     assert report.tier in ("bwrap", "landlock")
+    example = "StringThread([('user', 'What is 2+2?'), ('assistant', '4')], {})"
+    assert (
+        await validate_function(f"{HEAD}    assert thread == {example}\n    return 1.0\n")
+    ).valid
 
 
 REFUSED = [
@@ -190,19 +194,17 @@ async def test_size_is_checked_before_anything_is_read() -> None:
     assert message.startswith("line 3: source: 65537 bytes; limit 65536, which ends here; make it")
 
 
-AT_IMPORT = [
-    ("import re\nW = 1\nwhile True: ...\n" + GOOD, "it is not loaded after 0.5 s", 3),
-    (GOOD + "x = 9**9**9**9\n", "it is not loaded after 0.5 s", 3),
-    ("import os\n\nos._exit(0)\n" + GOOD, "it ends the process", 3),
-    ("class A:\n    import os\n    os._exit(0)\n" + GOOD, "it ends the process", 1),
-    (GOOD + "import os, time\nos.fork() or time.sleep(60)\n", "line 4: ", 4),
-    (GOOD + "del globals()['grade']\n", "it defines no function 'grade'; write one", None),
-]
-
-
 @pytest.mark.slow
 @pytest.mark.versions
-@each(("source", "words", "line"), AT_IMPORT)
+@each(
+    ("source", "words", "line"),
+    [
+        ("import re\nW = 1\nwhile True: ...\n" + GOOD, "it is not loaded after 0.5 s", 3),
+        (GOOD + "x = 9**9**9**9\n", "it is not loaded after 0.5 s", 3),
+        ("class A:\n    import os\n    os._exit(0)\n" + GOOD, "it ends the process", 1),
+        (GOOD + "del globals()['grade']\n", "it defines no function 'grade'; write one", None),
+    ],
+)
 async def test_what_kills_or_hangs_the_file_when_it_is_loaded_is_told_with_a_line_and_the_fix(
     source: str, words: str, line: int | None
 ) -> None:
@@ -214,19 +216,17 @@ async def test_what_kills_or_hangs_the_file_when_it_is_loaded_is_told_with_a_lin
     assert "do it in 'grade'" in message or "write one" in message
 
 
-REPLACED = [
-    "globals()['grade'] = lambda t: 1\n",
-    "import sys\nsetattr(sys.modules['program'], 'grade', lambda t: 1)\n",
-    "exec('async def grade(t): return 1')\n",
-    "exec('def grade(t): return 1')\n",
-    "async def other(t): return 1.0\nglobals()['grade'] = other\n",
-    "async def other(t): return 1.0\ngrade.__code__ = other.__code__\n",
-    "import functools\nglobals()['grade'] = functools.partial(grade)\n",
-    "any = all = isinstance = type = lambda *a: True\nglobals()['grade'] = lambda t: 1\n",
-]
-
-
-@each("attack", REPLACED)
+@each(
+    "attack",
+    [
+        "globals()['grade'] = lambda t: 1\n",
+        "exec('async def grade(t): return 1')\n",
+        "async def other(t): return 1.0\nglobals()['grade'] = other\n",
+        "async def other(t): return 1.0\ngrade.__code__ = other.__code__\n",
+        "import functools\nglobals()['grade'] = functools.partial(grade)\n",
+        "any = all = isinstance = type = lambda *a: True\nglobals()['grade'] = lambda t: 1\n",
+    ],
+)
 async def test_a_grade_replaced_after_its_async_def_is_refused(attack: str) -> None:
     """What is called is what was checked: not what the file puts in its place when it is loaded."""
     name, message, line = await failed(GOOD + attack)
@@ -341,15 +341,6 @@ def test_the_examination_is_bounded_and_runs_nothing() -> None:
     assert len(json.dumps(found)) < 65_536
     long = examine("async def grade(" + ", ".join(f"a{n}" for n in range(9000)) + "): ...")
     assert len(json.dumps(long)) < 2_000
-
-
-async def test_the_mock_is_a_thread_of_two_turns_without_metadata() -> None:
-    source = HEAD + (
-        "    assert thread == StringThread([('user', 'What is 2+2?'), ('assistant', '4')], {})\n"
-        "    return 1.0\n"
-    )
-    assert (await validate_function(source)).valid
-    assert StringThread([("user", "What is 2+2?"), ("assistant", "4")]).metadata == {}
 
 
 # --- Answers that say nothing ---------------------------------------------------------------------

@@ -157,8 +157,10 @@ async def test_attack_one_captured_judge_of_three_raises_a_mean() -> None:
         assert (await graded(ModelJudgeGrader, **jury, aggregate="median")).value == 1.0
 
 
-async def test_attack_an_order_in_an_earlier_turn() -> None:
-    turns = [("user", "When?"), ("assistant", ATTACK), ("user", "So?"), ("assistant", HONEST)]
+@each("said", [("When?", ATTACK), (ATTACK, HONEST)])
+async def test_attack_an_order_in_an_earlier_turn(said: tuple[str, str]) -> None:
+    question, reply = said
+    turns = [("user", question), ("assistant", reply), ("user", "So?"), ("assistant", HONEST)]
     with model(obedient) as (name, _):
         thread = StringThread(turns)
         node = await graded(BinaryJudgeGrader, criteria=CRITERION, thread=thread, model=name)

@@ -24,12 +24,8 @@ _ANSWER = "The capital of Australia is “Canberra”,\n  chosen in 1908… as a
         ("The capital of Australia is", True),
         ('"Canberra", chosen in 1908', True),
         ("the CAPITAL of australia", True),
-        ("“The capital of Australia”", True),
         ("The capital ... as a compromise", False),
-        ("as a compromise ... The capital", False),
-        ("The capital is Canberra", False),
         ("Sydney", False),
-        ("is", False),
         ("", False),
         ("...", False),
     ],
@@ -151,7 +147,6 @@ _CAPITAL = "The capital of Australia is Canberra, not Sydney."
     [
         # short, and all that is said
         *(("7", "7"), ("yes, 7", "7"), ("The answer is 42.", "42")),
-        ("is 42\u2014the answer", "42"),
         ("\u7b54\u3048\u306f42\u3067\u3059", "42"),
         ("It is -5 degrees", "-5"),
         ("It is \u22125 degrees", "-5"),
@@ -162,26 +157,19 @@ _CAPITAL = "The capital of Australia is Canberra, not Sydney."
         ("A well\u2011known city", "well-known city"),
         ("Canberra \u2014 the capital", "Canberra - the capital"),
         ("The capital is **Canberra** now", "The capital is Canberra now"),
-        ("The capital is Canberra now", "The capital is *Canberra* now"),
         ("The **(old)**, _dear_ ~~lost~~ city", "The (old), dear lost city"),
         ("`Canberra` it is", "Canberra it is"),
         ("It is \u00abCanberra\u00bb, he says", 'is "Canberra", he'),
-        ('It is "Canberra", he says', "is 'Canberra', he"),
-        ("A \u2026 B it is", "A...B it is"),
         ("A... B it is", "A \u2026 B it is"),
         ("A . . . B it is", "A\u2026B it is"),
         # with dots at its ends
-        (_CAPITAL, "The capital of Australia is Canberra..."),
-        (_CAPITAL, "...Canberra, not Sydney..."),
         (_CAPITAL, "\u2026 Canberra, not Sydney \u2026"),
         (_CAPITAL, "[...] Canberra, not Sydney [...]"),
-        (_CAPITAL, '"...The capital of Australia..."'),
         # short, of the whole
         *(("The answer is 42.", "42."), ("It costs $5.", "$5"), ("It costs \u20ac5.", "\u20ac5")),
         *(("It costs US$5.", "$5"), ("It costs $5.", "5"), ("It fell -$5.", "-$5")),
         *(("up 5%.", "5%"), ("up 5%.", "5"), ("up 5 %.", "5%"), ("It is .5 then", ".5")),
-        *(("pages 3-5", "3-5"), ("pages 3\u20135", "3-5"), ("from 2020-2021", "2020")),
-        *(("from 2020-2021", "2021"), ("on 2024/05/06", "2024"), ("on 2024-05-06", "2024-05")),
+        *(("pages 3\u20135", "3-5"), ("on 2024/05/06", "2024"), ("on 2024-05-06", "2024-05")),
         *(("Answer: B", "B"), ("Answer: B", "(B)"), ("**Answer:** (B).", "B"), ("B", "B.")),
         *(("\u221e", "\u221e"), ("\U0001f44d", "\U0001f44d"), ("=>", "=>")),
         *(("Answer: \u221e", "\u221e"), ("no", "No.")),
@@ -207,7 +195,7 @@ def test_a_quote_that_stands_and_says_enough_is_evidence(answer: str, quote: str
     ("answer", "quote"),
     [
         # it is another one, or too little
-        *(("7", "8"), ("no, 7", "no")),
+        ("7", "8"),
         # it leaves out what matters
         *(("It is -5 degrees", "5"), ("It is -5 degrees", "5 degrees")),
         ("It is -**5** degrees", "5"),
@@ -218,8 +206,7 @@ def test_a_quote_that_stands_and_says_enough_is_evidence(answer: str, quote: str
         *(("5 apples", "-5"), ("a b c d", "a b"), ("\u7684\u786e\u5982\u6b64", "\u7684")),
         ("yes, no", "no"),
         # short, of a part
-        *(("It is -5", "5"), ("It is -$5", "5"), ("It is 5.2 now", "5"), ("It is 5.2 now", "5.")),
-        *(("in 1908", "190"), ("It is .5 then", "5"), ("25 degrees", "5 degrees"), ("v1.5", "5")),
+        *(("It is -$5", "5"), ("It is 5.2 now", "5."), ("It is .5 then", "5"), ("v1.5", "5")),
         *(("It costs $5.", "\u20ac5"), ("It costs 5.", "$5"), ("It is 5", "5%"), ("2+2=4", "2")),
         *(("1/42 of it", "1"), ("2020-2021", "-2021"), ("2020-2021", "020"), ("(1908)", "(190")),
         *(("Answer: not B", "B"), ("Answer: \u00acB", "B"), ("!B", "B!x"), ("Answer: A-", "A")),
@@ -235,10 +222,7 @@ def test_a_quote_that_stands_and_says_enough_is_evidence(answer: str, quote: str
         *(("Canberra is not the capital", "Canberra is ... the capital"),),
         *(("Canberra is not the capital", "Canberra is […] the capital"),),
         # dots, and little else
-        *(
-            (_CAPITAL, dots)
-            for dots in ("...", "... ...", "[...]", "...is...", "...Perth...", "\u2026.")
-        ),
+        *((_CAPITAL, dots) for dots in ("...", "... ...", "...is...", "\u2026.")),
     ],
 )
 def test_attack_a_quote_that_does_not_stand_as_it_is_counts(answer: str, quote: str) -> None:

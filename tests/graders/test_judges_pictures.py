@@ -92,15 +92,6 @@ def node(result: EvaluationResult) -> Any:
     return only
 
 
-async def test_without_the_option_nobody_is_shown_a_picture() -> None:
-    """It is off: no fence stands around a picture."""
-    async with scripted(seeing(met("It is red."))) as server:
-        graded = await grade("llm_judge", ASKED.submission, model=server.model, **CRITERION)
-    assert graded.reward == 1.0
-    assert [pictures_in(one.body) for one in server.seen] == [[]]
-    assert "images" not in node(graded).metadata
-
-
 async def test_a_judge_is_shown_pictures_before_all_else() -> None:
     """Each behind a line of ours; the question stands behind, and the digest is kept."""
     async with scripted(seeing(met("It is red."))) as server:
@@ -144,27 +135,22 @@ async def test_all_judges_that_see_are_asked_with_the_picture() -> None:
 
 
 @each(
-    "reply",
+    ("reply", "is_blind"),
     [
-        said(json.dumps({"colours": ["red", "green", "blue", "yellow"]})),
-        error(400, "this model does not support image input"),
-        said(json.dumps({"colours": []})),
+        (said(json.dumps({"colours": ["red", "green", "blue", "yellow"]})), True),
+        (error(400, "this model does not support image input"), True),
+        (said(json.dumps({"colours": []})), True),
+        (error(401, "no such key"), False),  # other faults are told as they are
     ],
 )
-async def test_a_model_that_sees_nothing_gives_no_verdict(reply: Raw) -> None:
+async def test_a_model_that_sees_nothing_gives_no_verdict(reply: Raw, *, is_blind: bool) -> None:
     """Whether it says so or leaves pictures out without a word: an error that names it."""
     async with scripted([reply]) as server:
         graded = await judged(server)
     assert (graded.isError, graded.reward) == (True, None)
-    assert f"images: {server.model} does not see pictures" in (graded.content or "")
+    told = f"images: {server.model} does not see pictures" in (graded.content or "")
+    assert told is is_blind
     assert len(server.seen) == 1  # nobody asked it for a verdict
-
-
-async def test_a_server_that_is_down_is_not_called_blind() -> None:
-    """Other faults are told as they are."""
-    async with scripted([error(401, "no such key")]) as server:
-        graded = await judged(server)
-    assert (graded.isError, "does not see" in (graded.content or "")) == (True, False)
 
 
 async def test_a_row_without_pictures_needs_no_eyes() -> None:
@@ -186,6 +172,7 @@ async def test_a_picture_may_be_the_whole_answer() -> None:
     assert graded.reward == 1.0
     assert node(graded).metadata["images"][0]["of"] == "the answer"
     assert blank.reward == 0.0  # without eyes, there is no answer
+    assert "images" not in node(blank).metadata
     assert of_asked.isError  # a quote that does not stand in the answer
 
 

@@ -100,30 +100,15 @@ def recursive(tree: Mapping[str, Json], scores: list[float]) -> float:
     return total / weights
 
 
-HAND_MADE: list[tuple[dict[str, Json], list[float], float]] = [
-    (node(1), [1.0], 1.0),
-    (node(7, node(3), node(2)), [1.0, 0.0], 0.6),
-    (node(1, node(3), node(2, node(1), node(4))), [1.0, 0.0, 1.0], 0.6 + 0.4 * 0.8),
-    (node(1, node(100, node(1)), node(1, node(100))), [0.0, 1.0], 1 / 101),
-    (node(1, node(5, node(2, node(3), node(1)), node(2)), node(0)), [1.0, 0.0, 0.0, 1.0], 0.375),
-]
-
-
-@each(("tree", "scores", "value"), HAND_MADE)
-def test_a_tree_of_paper_bench_has_its_own_score(
-    tree: dict[str, Json], scores: list[float], value: float
-) -> None:
-    decisions = [MET if score else UNMET for score in scores]
-    assert combined(rubric_of(tree), decisions).value == pytest.approx(value)
-    assert recursive(tree, [*scores]) == pytest.approx(value)
-
-
-def _group(weight: int, parts: list[dict[str, Json]]) -> dict[str, Json]:
-    return node(weight, *parts)
+def test_a_tree_of_paper_bench_has_its_own_score() -> None:
+    tree = node(1, node(5, node(2, node(3), node(1)), node(2)), node(0))
+    assert combined(rubric_of(tree), [MET, UNMET, UNMET, MET]).value == pytest.approx(0.375)
+    assert recursive(tree, [1.0, 0.0, 0.0, 1.0]) == pytest.approx(0.375)
 
 
 def _trees(parts: st.SearchStrategy[dict[str, Json]]) -> st.SearchStrategy[dict[str, Json]]:
-    return st.builds(_group, st.integers(1, 9), st.lists(parts, min_size=1, max_size=4))
+    inside = st.lists(parts, min_size=1, max_size=4)
+    return st.tuples(st.integers(1, 9), inside).map(lambda drawn: node(drawn[0], *drawn[1]))
 
 
 _TREES = st.recursive(st.builds(node, st.integers(1, 9)), _trees, max_leaves=25)
@@ -143,20 +128,14 @@ _WEIGHTS = st.sampled_from([0.0, 0.1, 1.0, 2.5, 7.0, 1e6, -0.1, -1.0, -4.0])
 _GROUPS = st.sampled_from([0.5, 1.0, 3.0, -2.0])
 
 
-def _leaf(weight: float, required: bool) -> Criterion:  # noqa: FBT001 - drawn
-    return criterion(weight, required=required and weight > 0)
-
-
-def _grouped(weight: float, parts: list[Criterion]) -> Criterion:
-    return criterion(weight, *parts)
-
-
 def _parts(inside: st.SearchStrategy[Criterion]) -> st.SearchStrategy[Criterion]:
     parts = st.lists(inside, min_size=1, max_size=3)
-    return st.builds(_grouped, _GROUPS, parts)
+    return st.tuples(_GROUPS, parts).map(lambda drawn: criterion(drawn[0], *drawn[1]))
 
 
-_LEAVES = st.builds(_leaf, _WEIGHTS, st.booleans())
+_LEAVES = st.tuples(_WEIGHTS, st.booleans()).map(
+    lambda drawn: criterion(drawn[0], required=drawn[1] and drawn[0] > 0)
+)
 _RUBRICS = st.lists(st.recursive(_LEAVES, _parts, max_leaves=6), min_size=1, max_size=4)
 _DECISIONS = st.lists(
     st.sampled_from([MET, UNMET, HALF, NA, LOST]), min_size=100, max_size=100

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -66,9 +65,9 @@ TREE: dict[str, Json] = {
 }
 
 
-def written(tmp_path: Path, text: str | bytes, name: str = "rubric.yaml") -> str:
+def written(tmp_path: Path, text: str, name: str = "rubric.yaml") -> str:
     file = tmp_path / name
-    file.write_bytes(text.encode() if isinstance(text, str) else text)
+    file.write_text(text, "utf-8")
     return str(file)
 
 
@@ -131,10 +130,8 @@ def test_a_tree_of_paper_bench(tmp_path: Path) -> None:
 
 
 NODE = "requirements: a\nweight: 1\n"
-NULL = (4, "sub_tasks[0].weight", "got null")
 WRONG: list[tuple[str, str, int | None, str, str]] = [
-    # name, text, line, field, message
-    ("a.yaml", "", 1, "", "is empty"),
+    # name, text, line, field, message; what no document may hold is in tests/test_documents.py
     ("a.yaml", "[]", 1, "", "the list is empty"),
     ("a.yaml", "just words", 1, "criteria", "expected a list of criteria"),
     ("a.yaml", "criteria: x", 1, "criteria", "must be a list"),
@@ -142,22 +139,10 @@ WRONG: list[tuple[str, str, int | None, str, str]] = [
     ("a.yaml", "criteria:\n- a\nmodel: gpt-4", 3, "model", "no such field .*where the grader"),
     ("a.yaml", "criteria:\n- a\n- [b, two]", 3, "criteria[1].weight", "a number"),
     ("a.yaml", "- a\n- {requirement: b, wieght: 2}", 2, "[1].wieght", "'weight'"),
-    ("a.yaml", "- a\n-\n  requirement: b\n  weight: .nan", 4, "[1].weight", "a number"),
-    ("a.yaml", "- a\n- [b, 1e999]", 2, "[1][1]", "too large"),
     ("a.yaml", "- a\n- ' '", 2, "[1].requirement", "needs words"),
     ("a.yaml", "- {requirement: g, children: []}", 1, "[0].children", "the list is empty"),
-    ("a.yaml", "- {requirement: a, requirement: b}", 1, "[0].requirement", "is already used"),
     ("a.yaml", "a: [b", 2, "", "not valid YAML"),
-    ("a.yaml", "- !!python/object/apply:os.system [id]", 1, "[0]", "the tag"),
-    ("a.yaml", "- a\n---\n- b", 1, "", "more than one document"),
-    ("a.yaml", "- ? [a]\n  : b", 1, "[0].?", "a key must be text"),
-    ("a.yaml", "[" * 500, 1, "[0][0][0]", "nested more than 64 deep"),
-    ("a.json", "[" * 100_000, 1, "[0][0][0]", "nested more than 64 deep"),
-    ("a.json", "[" * 200 + "]" * 200, 1, "[0][0][0]", "nested more than 64 deep"),
     ("a.json", '["a",\n["b", NaN]]', 2, "[1][1]", "NaN is not a number"),
-    ("a.json", '[{"requirement": "a", "requirement": "b"}]', 1, "[0].requirement", "already used"),
-    ("a.json", '["a",\n', 2, "", "not valid"),
-    ("a.json", '[["a", 1' + "0" * 5_000 + "]]", 1, "[0][1]", "a number of 5001 digits"),
     ("a.jsonl", '{"rubrics": [}', 1, "", "is not JSON"),
     ("a.jsonl", "", None, "", "holds 0 rubrics"),
     ("a.json", '{"rubrics": []}', 1, "rubrics", "not empty"),
@@ -211,28 +196,14 @@ def test_a_mistake_in_json_is_told_with_line_and_column(tmp_path: Path, name: st
         assert (place.line, place.column, place.field) == (line, column, field)
 
 
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_named_and_a_changed_one_read_again(tmp_path: Path) -> None:
     for name in ("gone.yaml", "", "a\0b"):
         with pytest.raises(InputError, match="cannot be read"):
             load_rubric(str(tmp_path / name))
-    with pytest.raises(InputError, match="not UTF-8"):
-        load_rubric(written(tmp_path, b"- a\n- \xff"))
-    with pytest.raises(InputError, match="larger than"):
-        load_rubric(written(tmp_path, "- " + "a" * 5_000_000))
     with pytest.raises(InputError, match="no rubrics with the id 'one'"):
         load_rubric(written(tmp_path, "- a", "b.yaml"), example="one")
-
-
-def test_an_alias_bomb_is_not_built(tmp_path: Path) -> None:
-    """Ten lines that stand for a billion values."""
-    bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
-        f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 10)
-    )
-    tracemalloc.start()
-    with pytest.raises(InputError, match="expands to more than"):
-        load_rubric(written(tmp_path, bomb))
-    assert tracemalloc.get_traced_memory()[1] < 5_000_000
-    tracemalloc.stop()
+    for name in ("a", "another"):
+        assert load_rubric(written(tmp_path, f"- {name}"))[0].requirement == name
 
 
 def test_many_or_deep_criteria_are_refused_and_groups_may_stand_thirty_deep(
@@ -262,12 +233,6 @@ def test_attack_one_doubled_key_among_many_takes_minutes(tmp_path: Path) -> None
     with pytest.raises(InputError, match="'k29999' is already used"):
         load_rubric(file)
     assert time.process_time() - started < 30.0
-
-
-def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
-    file = written(tmp_path, "- a")
-    assert load_rubric(file)[0].requirement == "a"
-    assert load_rubric(written(tmp_path, "- another"))[0].requirement == "another"
 
 
 @given(text=st.text(alphabet=st.sampled_from("-[]{}:,&*!|>'\"ab1 .\n\t#?%"), max_size=60))

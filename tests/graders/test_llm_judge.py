@@ -73,18 +73,13 @@ async def test_the_arithmetic_of_its_rubric_is_followed(
 
 
 async def test_each_criterion_is_one_question_and_can_be_opened() -> None:
-    score, asked = await judged(by_criterion(**SAID), [CAPITAL, DATE])
+    about: dict[str, object] = {"question": "What is it?", "reference": {"capital": "Canberra"}}
+    score, asked = await judged(by_criterion(**SAID), [CAPITAL, DATE], **about)
     assert [child.name for child in score.children or ()] == [CAPITAL, DATE[0]]
     assert len(asked) == 2
     kept = cast("list[dict[str, Json]]", (score.metadata or {})["criteria"])[0]
     assert (kept["verdict"], kept["reason"], kept["evidence"]) == ("MET", "because", ["Canberra"])
-
-
-async def test_the_judge_is_shown_question_reference_and_answer_in_fences() -> None:
-    say = by_criterion(capital="MET")
-    _, asked = await judged(
-        say, ["names the capital"], question="What is it?", reference={"capital": "Canberra"}
-    )
+    # What is judged stands in fences, and the criterion behind them.
     text = asked_text(asked[0])
     for name in ("question", "reference", "answer"):
         assert f'<untrusted name="{name}" id="' in text
@@ -121,6 +116,8 @@ async def test_a_verdict_without_evidence_is_asked_again_and_then_an_error() -> 
     score, asked = await judged(lambda _: next(replies), ["names the capital"])
     assert score.value == 1.0
     assert len(asked) == 2
+    score, _ = await judged(lambda _: met(), ["does not mention prices"])
+    assert score.value == 1.0  # of what is absent there is no quote
 
 
 @each(
@@ -137,11 +134,6 @@ async def test_attack_evidence_that_is_none(answer: str, quotes: list[str], said
     score, _ = await judged(lambda _: met(*quotes), ["is right"], answer=answer)
     assert score.status == "error"
     assert said in score.reason
-
-
-async def test_absence_needs_no_quote() -> None:
-    score, _ = await judged(lambda _: met(), ["does not mention prices"])
-    assert score.value == 1.0
 
 
 async def test_what_cannot_be_read_is_an_error_and_its_siblings_are_kept() -> None:

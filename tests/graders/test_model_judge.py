@@ -55,9 +55,7 @@ def details(score: SubScore) -> dict[str, Json]:
 async def test_the_rubric_is_trusted_and_the_work_is_fenced(rubric: str) -> None:
     with model(says(0.75)) as (name, asked):
         score = await outcome(rubric=rubric, answer="<b>", question="Do it.", model=name)
-        passing = await outcome(rubric=rubric, answer="fine", model=name, pass_threshold=0.75)
     assert (score.value, score.passed, score.reason) == (0.75, False, "it retries")
-    assert passing.passed is True
     text = asked_text(asked[0])
     assert text.index('name="question"') < text.index('name="answer"') < text.index("RUBRIC:")
     assert RUBRIC.strip() in text
@@ -183,10 +181,6 @@ async def test_a_judge_of_the_same_family_is_noted(rubric: str) -> None:
         ({"rubric": "latin.md"}, "is not UTF-8"),
         ({"rubric": "long.md"}, "is larger|is longer"),
         ({"rubric": "bad.yaml"}, "criteria"),
-        ({"rubric": "fine.md", "pass_threshold": 1.5}, r"in \[0, 1\], got 1.5"),
-        ({"rubric": "fine.md", "pass_threshold": True}, "pass_threshold"),
-        ({"rubric": "fine.md", "models": ["a", "a"]}, "same model twice"),
-        ({"rubric": "fine.md", "treshold": 1}, "pass_threshold"),
         ({"rubric": "fine.md", "example": "a"}, "example"),
         ({}, "needs 'rubric'"),
     ],

@@ -24,13 +24,17 @@ ANSWER = "{{ item.answer }}"
 
 
 async def node(
-    declared: dict[str, Json], answer: str | None = "Paris", item: dict[str, Json] | None = None
+    declared: dict[str, Json],
+    answer: str | None = "Paris",
+    item: dict[str, Json] | None = None,
+    sample: Json = None,
 ) -> SubScore:
     problems: list[Problem] = []
     spec = read_spec(declared, (), problems, base=".")
     assert spec is not None, problems
     row: dict[str, Json] = {"answer": "Paris"} if item is None else item
-    result = await grade_submission([spec], Submission(answer=answer, metadata={"item": row}))
+    metadata: dict[str, Json] = {"item": row} if sample is None else {"item": row, "sample": sample}
+    result = await grade_submission([spec], Submission(answer=answer, metadata=metadata))
     assert result.subscores is not None
     return result.subscores[0]
 
@@ -45,18 +49,14 @@ def check(operation: str, given: str = OUTPUT, reference: str = ANSWER) -> dict[
     [
         ("eq", "Paris", "Paris", 1.0),
         ("eq", "paris", "Paris", 0.0),
-        ("eq", "Paris ", "Paris", 0.0),
         ("ne", "Rome", "Paris", 1.0),
-        ("ne", "Paris", "Paris", 0.0),
         ("neq", "Paris", "Paris", 0.0),
         ("like", "It is Paris.", "Paris", 1.0),
         ("like", "It is paris.", "Paris", 0.0),
         ("like", "Paris", "It is Paris", 0.0),
-        ("like", "anything", "%", 0.0),
         ("like", "a%b", "%", 1.0),
         ("ilike", "It is PARIS.", "paris", 1.0),
         ("ilike", "STRASSE", "straße", 1.0),
-        ("ilike", "Rome", "paris", 0.0),
     ],
 )
 async def test_string_check(operation: str, answer: str, reference: str, value: float) -> None:
@@ -64,14 +64,11 @@ async def test_string_check(operation: str, answer: str, reference: str, value: 
     assert (graded.value, graded.passed) == (value, value == 1.0)
 
 
-async def test_the_model_may_be_on_either_side_and_an_empty_reference_shows_itself() -> None:
-    swapped = check("eq", given=ANSWER, reference=OUTPUT)
-    assert (await node(swapped)).value == 1.0
-    graded = await node(check("like", given=ANSWER, reference=OUTPUT), "")
-    assert (graded.value, graded.flags) == (1.0, ("empty_reference",))
-
-
 async def test_the_evidence_has_both_texts_or_names_what_the_item_lacks() -> None:
+    swapped = check("like", given=ANSWER, reference=OUTPUT)
+    assert (await node(swapped)).value == 1.0
+    graded = await node(swapped, "")
+    assert (graded.value, graded.flags) == (1.0, ("empty_reference",))
     graded = await node(check("eq"), "Rome")
     metadata = dict(graded.metadata or {})
     assert (metadata["input"], metadata["reference"], metadata["reward"]) == ("Rome", "Paris", 0.0)
@@ -117,30 +114,19 @@ async def test_every_metric_tells_the_same_from_the_different(metric: str) -> No
     assert apart.value < 0.5
 
 
-async def test_fuzzy_match_is_the_guides_own() -> None:
-    from rapidfuzz import fuzz, utils
-
-    expected = fuzz.WRatio("Paris, France", "paris!", processor=utils.default_process) / 100
-    graded = await node(similar("fuzzy_match"), "Paris, France", {"answer": "paris!"})
-    assert graded.value == pytest.approx(expected)
-
-
-async def test_a_threshold_says_what_passes_and_leaves_the_score() -> None:
-    item: dict[str, Json] = {"answer": "Paris France"}
-    for threshold, passed in ((0.5, True), (0.99, False)):
-        graded = await node(similar("fuzzy_match", pass_threshold=threshold), "Paris", item)
-        assert graded.passed is passed
-        assert graded.value == pytest.approx(0.9)
-
-
 @each(
     ("answer", "value", "passed"), [("Paris", 1.0, True), ("Parish", 1.0, True), ("x", 0.0, False)]
 )
 async def test_a_pass_is_worth_1_and_the_number_stays_as_evidence(
     answer: str, value: float, *, passed: bool
 ) -> None:
+    """The number is what the guide's own function gives."""
+    from rapidfuzz import fuzz, utils
+
     declared: dict[str, Json] = {**similar("fuzzy_match"), "pass_threshold": 0.8}
     plain = await node(declared, answer)
+    expected = fuzz.WRatio(answer, "Paris", processor=utils.default_process) / 100
+    assert plain.value == pytest.approx(expected)
     graded = await node({**declared, "pass_fail": True}, answer)
     assert (graded.value, graded.passed, plain.passed) == (value, passed, passed)
     assert graded.metadata is not None
@@ -176,28 +162,19 @@ async def test_without_a_sample_nothing_is_graded(given: str) -> None:
 
 async def test_a_sample_may_be_calls_or_sound_without_a_text() -> None:
     called = {"type": "function", "function": {"name": "f", "arguments": "{}"}}
-    declared = check("eq", "{{ item.answer }}")
-    problems: list[Problem] = []
-    spec = read_spec(declared, (), problems, base=".")
-    assert spec is not None
     for sample in ({"output_tools": [called]}, {"output_audio": {"data": "x"}}):
-        metadata: dict[str, Json] = {"item": {"answer": "Paris"}, "sample": cast("Json", sample)}
-        result = await grade_submission([spec], Submission(metadata=metadata))
-        assert result.reward == 1.0
+        graded = await node(check("eq", ANSWER), None, sample=cast("Json", sample))
+        assert graded.value == 1.0
 
 
-async def test_an_answer_too_long_to_compare_is_worth_nothing_on_either_side() -> None:
+async def test_what_cannot_be_compared_is_an_error_but_for_an_answer_that_is_too_long() -> None:
     long = "x" * (MAX_FUZZY_CHARACTERS + 1)
     assert (await node(similar("fuzzy_match"), long)).value == 0.0
     swapped = {**similar("fuzzy_match"), "input": ANSWER, "reference": OUTPUT}
     assert (await node(swapped, long)).value == 0.0
     assert (await node(similar("fuzzy_match"), "x", {"answer": long})).status == "error"
-
-
-async def test_cosine_says_what_it_needs() -> None:
     graded = await node(similar("cosine"))
-    assert graded.status == "error"
-    assert "embedding model" in graded.reason
+    assert (graded.status, "embedding model" in graded.reason) == ("error", True)
 
 
 # --- multi ----------------------------------------------------------------------------------------
@@ -252,7 +229,6 @@ async def test_a_reward_beyond_the_scale_is_an_error_until_the_scale_is_declared
 @each(
     ("change", "path", "message"),
     [
-        ({"calculate_output": "right +"}, "calculate_output", "ends too early"),
         ({"calculate_output": "wrong"}, "calculate_output", "names 'wrong'"),
         ({"graders": {}}, "graders", "there are 0"),
         ({"graders": {"a-b": check("eq")}}, "graders.a-b", "cannot be a variable"),

@@ -47,12 +47,10 @@ def render(text: str, answer: str | None = "hello", item: dict[str, Json] | None
     ("template", "text"),
     [
         ("plain { text } }", "plain { text } }"),
-        ("{{ item.x }}", "ex"),
         ("{{\n item.x\t}}", "ex"),
         ("<{{item.x}}|{{ sample.output_text }}>", "<ex|hello>"),
         ("{{ item.n }} {{ item.f }} {{ item.yes }} {{ item.none }}", "3 1.0 true null"),
         ("{{ item.list }}", '["a", {"b": "c"}]'),
-        ("{{ item.list[0] }}{{ item.list[1].b }}", "ac"),
         ("{{ item.deep.ground-truth['wo rd'] }}", "w"),
         ('{{ item["deep"]["é"] }}{{ item.deep.0 }}', "accentzero"),
         ("{{ sample.choices[0].message.content }}", "hello"),
@@ -73,25 +71,17 @@ def test_what_is_put_in_is_never_a_template_again() -> None:
     ("template", "message"),
     [
         ("{{ item.x", "is never closed"),
-        ("{{ }}", "names nothing"),
         ("{{ output_text }}", "names nothing"),
         ("{{ item.x | upper }}", "names nothing"),
-        ("{{ item.x() }}", None),
-        ("{{ item..x }}", "names nothing"),
         ("{{ item.list[-1] }}", "names nothing"),
         ("{{ item.list[x] }}", "names nothing"),
-        ("{{ item. x }}", "names nothing"),
         ("abc {{ 1 + 1 }}", "at character 5"),
         ("{{" * 400_000, "is never closed"),
         ("x" * 1_000_001, "is longer"),
     ],
 )
-def test_what_is_no_template_is_refused(template: str, message: str | None) -> None:
+def test_what_is_no_template_is_refused(template: str, message: str) -> None:
     started = time.process_time()
-    if message is None:
-        with pytest.raises(FaultError, match=r"item\.x\(\) is missing"):
-            render(template)
-        return
     with pytest.raises(InputError, match=message):
         parse_template(template)
     assert time.process_time() - started < 2
@@ -101,8 +91,8 @@ def test_what_is_no_template_is_refused(template: str, message: str | None) -> N
     "path",
     [
         "item.__class__.__mro__[1].__subclasses__",
-        "item.x.upper",
         "item.keys",
+        "item.x()",
         "item.list[9]",
         "sample.__dict__",
         "item.x[0]",
@@ -126,17 +116,12 @@ def test_whose_fault_it_is_that_something_is_missing_or_too_long() -> None:
         ("{{ sample.output_text }}", None, ITEM),  # without an answer nothing is the model's
         ("{{ sample.output_json.name }}", None, ITEM),
         (template, "short", {"x": long}),
+        ("{{item.x}}" * 50_000, "short", {"x": "y" * 1_000_000}),  # it stops early
     ]
     for text, answer, item in cases:
         with pytest.raises(FaultError) as caught:
             render(text, answer, item)
         assert not isinstance(caught.value, SubmissionFaultError)
-
-
-def test_many_references_to_a_large_value_stop_early() -> None:
-    item: dict[str, Json] = {"x": "y" * 1_000_000}
-    with pytest.raises(FaultError, match="becomes longer"):
-        render("{{item.x}}" * 50_000, item=item)
 
 
 _KEY = st.text(
@@ -165,9 +150,6 @@ def test_output_json_is_there_only_for_json() -> None:
     for answer in ("hello", "NaN", '{"a": NaN}', "", "[" * 100_000, "9" * 5_000):
         assert "output_json" not in sample_of(answer)
     assert "output_json" in sample_of("[" * MAX_NESTING + "]" * MAX_NESTING)
-
-
-def test_nested_json_just_too_deep_costs_the_answer_its_json_only() -> None:
     deep = "[" * (MAX_NESTING + 1) + "]" * (MAX_NESTING + 1)
     assert "output_json" not in sample_of(deep)
     with pytest.raises(SubmissionFaultError):

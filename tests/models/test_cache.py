@@ -11,7 +11,6 @@ import zlib
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,10 +47,6 @@ def count_in(file: str) -> int:
     count = len(connection.execute("SELECT digest FROM replies").fetchall())
     connection.close()
     return count
-
-
-def names_in(directory: Path) -> list[str]:
-    return sorted(each.name for each in directory.iterdir())
 
 
 @pytest.fixture
@@ -118,7 +113,7 @@ async def test_the_file_is_for_the_user_alone(cache: ReplyCache, file: str) -> N
     modes = [each.stat().st_mode & 0o777 for each in Path(file).parent.iterdir()]
     assert modes == [0o600] * 3
     cache.close()
-    assert names_in(Path(file).parent) == ["replies.sqlite"]
+    assert [each.name for each in Path(file).parent.iterdir()] == ["replies.sqlite"]
 
 
 async def test_a_closed_cache_opens_again(cache: ReplyCache) -> None:
@@ -177,15 +172,6 @@ def in_threads(*work: Callable[[], Coroutine[None, None, None]]) -> None:
     with ThreadPoolExecutor(len(work)) as threads:
         for ended in [threads.submit(asyncio.run, one()) for one in work]:
             ended.result()
-
-
-def test_threads_and_their_loops_share_a_cache(cache: ReplyCache) -> None:
-    async def work(start: int) -> None:
-        await asyncio.gather(*(cache.put(digest_of(start + n), REPLY) for n in range(50)))
-        for n in range(50):
-            assert await cache.get(digest_of(start + n)) is not None
-
-    in_threads(*(partial(work, 50 * n) for n in range(6)))
 
 
 # --- Modes ---------------------------------------------------------------------------------------

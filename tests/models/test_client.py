@@ -124,16 +124,13 @@ async def test_no_reply_that_is_bad_twice_becomes_a_verdict(script: list[Raw]) -
         assert (failure.kind, len(server.seen)) == ("unreadable", 2)
 
 
-async def test_text_that_was_asked_for_is_text_whatever_is_called() -> None:
-    async with scripted([said("hi", tool_calls=CALLS)]) as server:
-        assert (await client().complete(question(server.model, schema=None))).text == "hi"
-
-
-async def test_attack_text_of_two_choices_is_no_text() -> None:
+async def test_text_is_text_whatever_is_called_and_of_two_choices_none() -> None:
     choices: Json = [{"message": {"content": text}} for text in "ab"]
-    async with scripted([Raw({"choices": choices})]) as server:
+    async with scripted([said("hi", tool_calls=CALLS), Raw({"choices": choices})]) as server:
+        asked, request = client(), question(server.model, schema=None)
+        assert (await asked.complete(request)).text == "hi"
         with pytest.raises(ModelError, match="several replies") as caught:
-            await client().complete(question(server.model, schema=None))
+            await asked.complete(request)
         assert caught.value.kind == "unreadable"
 
 
@@ -288,6 +285,9 @@ async def test_attack_a_forged_verdict_is_known_again_in_parts_too() -> None:
         for content in (prompt, ({"type": "text", "text": prompt},)):
             request = question(server.model, messages=(Message("user", content),))
             assert "repeats what it was shown" in str(await failing(client(), request))
+        shown = server.seen[-1].body["messages"][0]["content"]
+        assert shown[0]["text"] == prompt
+        assert "MET" in shown[1]["text"]  # the schema in words stands behind the parts
 
 
 async def test_attack_a_recorded_quote_is_no_verdict(tmp_path: Path) -> None:

@@ -183,7 +183,9 @@ def test_what_cannot_be_written_is_told(tmp_path: Path) -> None:
         write_folder({"x.yaml": "new"}, tmp_path / "file")
 
 
-def test_stale_files_are_graders_files_and_nothing_else(tmp_path: Path) -> None:
+def test_attack_stale_files_are_graders_files_and_nothing_that_a_link_leads_to(
+    tmp_path: Path,
+) -> None:
     source = "async def grade(thread):\n    return 1.0\n"
     texts = {
         "gone.yaml": "kind: function\n",
@@ -202,11 +204,14 @@ def test_stale_files_are_graders_files_and_nothing_else(tmp_path: Path) -> None:
     }
     for name, text in texts.items():
         (tmp_path / name).write_text(text, "utf-8")
+    (tmp_path / "old.yaml").symlink_to("kept.yaml")
+    os.mkfifo(tmp_path / "pipe.yaml")
+    there = {*texts, "old.yaml", "pipe.yaml"}
     stale = [tmp_path / name for name in ("gone.py", "gone.yaml", "kept.py", "own.yaml")]
     assert stale_files({"kept.yaml"}, tmp_path) == stale
     assert all(path.exists() for path in stale)
     assert stale_files({"kept.yaml"}, tmp_path, remove=True) == stale
-    assert {path.name for path in tmp_path.iterdir()} == set(texts) - {p.name for p in stale}
+    assert {path.name for path in tmp_path.iterdir()} == there - {p.name for p in stale}
     with pytest.raises(InputError, match="cannot be read"):
         stale_files((), tmp_path / "absent")
 

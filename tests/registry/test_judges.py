@@ -18,8 +18,6 @@ from assay.scoring.json_safe import Json
 from assay.store import Database
 from assay.testing import Asked, FakeJudge
 from assay.types.submission import Submission
-from assay.types.thread import StringThread
-from tests.client_modes import MODES, client_of
 from tests.command_line import Command, numbers_of
 from tests.each import each
 from tests.grader_definitions import StoredGraders, changed, definition
@@ -47,65 +45,6 @@ def knows(asked: Asked) -> Json:
 def fake() -> Generator[FakeJudge]:
     with FakeJudge(knows) as made:
         yield made
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_a_binary_judge_grades_through_the_client(
-    mode: str, fake: FakeJudge, tmp_path: Path
-) -> None:
-    example: dict[str, Json] = {"input": "q", "output": "Rome", "pass": False, "reasoning": "no"}
-    with client_of(mode, str(tmp_path / "store"), internal=True) as client:
-        made = client.graders.create.binary_judge(
-            key="capital",
-            criteria=CRITERIA,
-            judge_model=fake.model,
-            feedback_key="geography",
-            examples=[example],
-            system_template="Judge {{subject}}.",
-            user_template="{{#each examples}}{{label}}: {{completion}}{{/each}}{{completion}}",
-            template_variables={"subject": "geography"},
-            allow_na=True,
-        )
-        graded = client.graders.grade("capital", ROWS)
-    assert (made.feedback_key, made.latest.kind) == ("geography", "binary_judge")
-    assert [(one.id, one.status, one.score) for one in graded] == [
-        ("right", "scored", 1.0),
-        ("wrong", "scored", 0.0),
-        ("empty", "scored", 0.0),
-        ("na", "skipped", None),
-    ]
-    assert graded[0].reason == "so: It is Paris."
-    assert {one.grader for one in graded} == {"capital@1"}
-    assert {one.digest for one in graded} == {made.latest.digest}
-    assert fake.count == 3
-    assert all("Judge geography." in asked.system for asked in fake.requests)
-
-
-@each("kind", ["FAITHFULNESS", "CONTEXT_RELEVANCY", "ANSWER_RELEVANCY"])
-async def test_a_prebuilt_judge_grades_a_thread_of_documents(kind: str, database: Database) -> None:
-    thread = (
-        StringThread()
-        .document("Tim Berners-Lee published the first website.")
-        .document("Bananas are yellow fruit.")
-        .user("Who published the first website?")
-        .assistant("Tim Berners-Lee published the first website. Dogs bark at night.")
-    )
-    with FakeJudge() as fake:
-        registry = StoredGraders(database, permissions=Permissions(internal=True))
-        made = definition("prebuilt_judge", type=kind, judge_model=fake.model)
-        await registry.create(kind.lower(), made)
-        (graded,) = await registry.grade(kind.lower(), [("1", Submission(thread=thread))])
-    assert (graded.status, graded.score) == ("scored", 0.5), graded.error
-
-
-async def test_what_a_judge_could_not_say_is_an_error_of_its_kind(database: Database) -> None:
-    with FakeJudge(lambda _: "no verdict at all") as fake:
-        registry = StoredGraders(database, permissions=Permissions(internal=True))
-        made = definition("binary_judge", criteria=CRITERIA, judge_model=fake.model)
-        await registry.create("c", made)
-        (graded,) = await registry.grade("c", [("1", Submission(answer="It is Paris."))])
-    assert (graded.status, graded.score, graded.outcome) == ("error", None, "unreadable")
-    assert graded.error
 
 
 URL = "http://127.0.0.1:9/v1#m"
@@ -176,6 +115,9 @@ def test_a_stored_judge_is_graded_by_what_is_stored() -> None:
     full = changed(plain, few_shot=2, allow_na=True, panel=panel)
     asked = {"criteria": "c", "model": "m", "few_shot": 2, "allow_na": True}
     assert dict(full.specs[0].options) == {**asked, **panel}
+    for kind in ("FAITHFULNESS", "CONTEXT_RELEVANCY", "ANSWER_RELEVANCY"):
+        (spec,) = definition("prebuilt_judge", type=kind, judge_model="m").specs
+        assert (spec.type, dict(spec.options)) == (kind.lower(), {"model": "m"})
 
 
 @pytest.fixture

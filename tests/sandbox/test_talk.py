@@ -16,7 +16,7 @@ from assay.sandbox import Door, Limits, OpenCommand, open_command
 from tests.children import alone, until
 from tests.each import each
 from tests.processes import living, marker
-from tests.sandbox.door_servers import PORT, Keeper, converse
+from tests.sandbox.door_servers import PORT, converse
 from tests.sandbox.machine import needs_namespaces
 from tests.sandbox.ordinary_user import ordinary_user, surroundings
 
@@ -52,14 +52,6 @@ async def test_many_talks_at_once() -> None:
             return await server.stdout.readline()
 
     assert await asyncio.gather(*map(one, range(8))) == [f"N{n}\n".encode() for n in range(8)]
-
-
-async def test_a_server_behind_a_door() -> None:
-    line = f"read -r line; cat < /dev/tcp/127.0.0.1/{PORT}"
-    with Keeper() as keeper:
-        async with shell(line, door=keeper.door) as server:
-            server.stdin.write(b"go\n")
-            assert await server.stdout.read() == b"hello"
 
 
 async def test_leaving_kills_all_that_it_started() -> None:

@@ -1,4 +1,4 @@
-"""Cells over HTTP: who may do what, what the log tells, a regrade in the background."""
+"""Cells over HTTP: a regrade in the background. Who may do what: tests/contract, tests/service."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import fcntl
 import shutil
 from asyncio.subprocess import Process
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Generator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import pytest
 
 from assay.store import kept_files
 from assay.store.database import Database, Row, Scalar
+from assay.store.records import RunRecord
 from assay.store.regrades import Regrades, RegradeState
 from assay.store.runs import Store
 from tests.full_case import run_repair
@@ -39,25 +40,6 @@ async def site(ran: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> As
 async def _status(site: Site, role: Any, project: str, path: str, body: dict[str, Any]) -> int:
     async with site.client(await site.key(role, project)) as client:
         return (await client.post(f"/api/v1/runs/kit/{path}", json=body)).status_code
-
-
-async def test_viewers_read_editors_decide_and_admins_of_all_write_to_disk(site: Site) -> None:
-    opened = (await site.get("/api/v1/runs/kit/cells/opened", **CELL)).json()
-    decision = {**CELL, "ruling": "zero", "seen": opened["seen"]}
-    assert await _status(site, "viewer", "default", "cells/decide", decision) == 403
-    assert await _status(site, "viewer", "default", "regrade", CELL) == 403
-    await site.in_new_project()
-    other = (await site.get("/api/v1/projects")).json()["items"][-1]["key"]
-    assert await _status(site, "admin", other, "cells/decide", decision) == 403
-    assert await _status(site, "editor", "default", "cells/decide", decision) == 200
-    promotion = {**CELL, "name": "kept"}
-    assert await _status(site, "admin", "default", "cells/promote", promotion) == 403
-    assert not Path("evals/kit/recordings/kept").exists()
-    assert await _status(site, "admin", "*", "cells/promote", promotion) == 200
-    changes = (await site.get("/api/v1/changes")).json()["items"]
-    told = [(one["operation"], one["what"].get("case")) for one in changes]
-    assert told[0] == ("promote_cell", "kit")
-    assert ("decide_cell", "kit") in told
 
 
 async def test_attack_the_cases_that_an_imported_run_names_are_not_played_for_editors(
@@ -150,27 +132,34 @@ async def test_whoever_grades_a_run_again_is_alone_with_it(site: Site, tmp_path:
     assert (await site.get("/api/v1/runs/kit/regrade")).json()["status"] == "none"
 
 
-def test_a_regrade_is_running_until_another_one_can_be_begun(ran: Path, tmp_path: Path) -> None:
-    shutil.copytree(ran, tmp_path, dirs_exist_ok=True)
-    with Store.open(str(tmp_path / ".assay")) as store:
-        regrades, run = Regrades(store.database), store.run("kit").id
-        with regrades.held(run):
-            regrades.note(RegradeState(run=run, status="finished", total=6, done=6))
-            assert regrades.of(run).status == "running"  # its process still ends
-        assert regrades.of(run).status == "finished"
+@pytest.fixture
+def regrades(tmp_path: Path) -> Generator[Regrades]:
+    """Those of a store with a run of six cells."""
+    with Store.open(str(tmp_path)) as store:
+        store.create_run(RunRecord(id="kit", created_at="", planned=6))
+        yield Regrades(store.database)
+
+
+_FINISHED = RegradeState(run="kit", status="finished", total=6, done=6)
+
+
+def test_a_regrade_is_running_until_another_one_can_be_begun(regrades: Regrades) -> None:
+    with regrades.held("kit"):
+        regrades.note(_FINISHED)
+        assert regrades.of("kit").status == "running"  # its process still ends
+    assert regrades.of("kit").status == "finished"
 
 
 @pytest.mark.parametrize("half", ["begins", "ends"])
 def test_a_regrade_that_changes_while_it_is_looked_at_was_never_interrupted(
-    ran: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, half: str
+    regrades: Regrades, monkeypatch: pytest.MonkeyPatch, half: str
 ) -> None:
-    shutil.copytree(ran, tmp_path, dirs_exist_ok=True)
-    with Store.open(str(tmp_path / ".assay")) as store, ExitStack() as others:
-        regrades, run, rows = Regrades(store.database), store.run("kit").id, Database.rows
+    with ExitStack() as others:
+        rows = Database.rows
 
         def begin() -> None:
-            others.enter_context(regrades.held(run))
-            regrades.note(RegradeState(run=run, status="running", total=6))
+            others.enter_context(regrades.held("kit"))
+            regrades.note(RegradeState(run="kit", status="running", total=6))
 
         def look(database: Database, sql: str, *values: Scalar) -> list[Row]:
             monkeypatch.undo()
@@ -178,15 +167,15 @@ def test_a_regrade_that_changes_while_it_is_looked_at_was_never_interrupted(
                 begin()
                 return rows(database, sql, *values)
             found = rows(database, sql, *values)
-            regrades.note(RegradeState(run=run, status="finished", total=6, done=6))
+            regrades.note(_FINISHED)
             others.close()
             return found
 
         if half == "ends":
             begin()
         monkeypatch.setattr(Database, "rows", look)
-        assert regrades.of(run).status == "running"
-        assert regrades.of(run).status == ("running" if half == "begins" else "finished")
+        assert regrades.of("kit").status == "running"
+        assert regrades.of("kit").status == ("running" if half == "begins" else "finished")
 
 
 def test_a_run_that_is_only_looked_at_can_be_held(

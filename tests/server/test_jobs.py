@@ -217,18 +217,12 @@ async def test_a_job_that_breaks_or_whose_store_fails_again_and_again_ends_no_ot
     assert (await graded())[0] == "finished"
 
 
-async def everything(
-    site: Site, path: str, limit: int = 4, *, whole: bool = False
-) -> list[dict[str, Json]]:
+async def everything(site: Site, path: str) -> list[dict[str, Json]]:
     """All pages of a list."""
     found: list[dict[str, Json]] = []
     cursor: Json = ""
     while cursor is not None:
-        query: dict[str, str | int] = {
-            "limit": limit,
-            **({"whole": True} if whole else {}),
-            **({"after": str(cursor)} if cursor else {}),
-        }
+        query: dict[str, str | int] = {"limit": 4, **({"after": str(cursor)} if cursor else {})}
         answer = await site.get(path, **query)
         found += items_of(answer)
         cursor = body_of(answer)["next"]

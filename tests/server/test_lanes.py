@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import json
 import random
-import re
 import socket
 import threading
 from collections.abc import AsyncGenerator
@@ -32,7 +31,6 @@ from assay.server.app import context_of
 from assay.server.concurrency import QUICK_BYTES, SLOTS, Lane, is_quick
 from assay.server.context import ServerSettings
 from assay.server.limits import ProjectSlots
-from assay.server.metrics import Metrics
 from assay.store.catalog import GraderVersion
 from assay.text import killable
 from tests.children import until
@@ -321,15 +319,6 @@ async def test_an_item_that_is_late_is_an_error_and_takes_no_other_with_it(tmp_p
         seconds = cast("list[float]", body_of(answer)["seconds"])
         assert seconds[1] >= 0.5
         assert max(seconds[0], seconds[2]) < 0.5
-
-
-def test_the_figures_of_a_project_are_for_those_who_may_see_it() -> None:
-    metrics = Metrics()
-    metrics.standing([("a", 1, 2), ("b", 3, 4), ("a", 1, 0)])
-    text = metrics.text("a").decode()
-    assert 'assay_project_gradings{project="a",state="running"} 2.0' in text
-    assert not re.search(r'project="b"', text)
-    assert 'project="b"' in metrics.text("*").decode()
 
 
 async def test_there_is_a_slot_for_whoever_has_none() -> None:

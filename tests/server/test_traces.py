@@ -116,16 +116,6 @@ async def test_a_span_that_comes_later_rewrites_nothing_and_is_told(site: Site) 
     assert (score["status"], score["score"]) == ("error", None), "nobody knows what was said"
 
 
-async def test_a_second_answer_of_a_second_outermost_span_is_no_whole_trace(site: Site) -> None:
-    await _send(site, agent_spans("5"))
-    answer = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": "4"}]}])
-    await _send(site, [span(9, 0, "again", output__messages=answer)])
-    record, row = await _trace(site)
-    assert record["name"] == "invoke_agent sums"
-    assert row["answer"] is None
-    assert row["trace"]["extra"]["incomplete"] == "more than one span is outermost"
-
-
 async def test_a_span_that_was_refused_is_missing_in_the_trace(site: Site) -> None:
     hidden = {**span(7, 1, operation__name="execute_tool", tool__name="rm"), "spanId": "no"}
     told = await _send(site, [*agent_spans(), hidden])

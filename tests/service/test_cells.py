@@ -87,6 +87,9 @@ def test_a_cell_is_opened_with_all_that_is_known_of_it(desk: Desk) -> None:
     assert HOSTILE in found.answer.text
     assert found.markdown.startswith("```text\n✓ kit · replay · fix · trial 1\n")
     assert f"assay report {found.run} --case kit --harness replay" in found.commands[0].command
+    for operation in (cells.open_cell, cells.list_steps, cells.list_changed_files):
+        with pytest.raises(NotFoundError, match="has no cell"):
+            operation.function(desk, "kit", ("kit", "replay", "other", 1))
 
 
 def test_what_is_worth_a_look_is_walked_in_order(desk: Desk) -> None:
@@ -291,9 +294,3 @@ def _stored(home: Path, kept: Trace | dict[str, Json], **of_cell: Any) -> Genera
         store.create_run(RunRecord(id="r", created_at="2026-11-23T00:00:00+00:00", planned=1))
         store.add_cell(CellRecord(run_id="r", case="c", **given), detail)
         yield local_desk(database, "default")
-
-
-def test_a_cell_that_is_not_there_is_said(desk: Desk) -> None:
-    for operation in (cells.open_cell, cells.list_steps, cells.list_changed_files):
-        with pytest.raises(NotFoundError, match="has no cell"):
-            operation.function(desk, "kit", ("kit", "replay", "other", 1))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.errors import ConflictError, InputError, NotFoundError, StoreError
+from assay.errors import ConflictError, NotFoundError, StoreError
 from assay.registry.policy import ForbiddenError, Permissions
 from assay.scoring.json_safe import Json
 from assay.service import graders, scores, site
@@ -30,24 +30,16 @@ async def _made(desk: Desk, key: str = "exact") -> None:
     await ask(graders.create_grader, desk, key, "declared", EXACT)
 
 
-async def test_what_was_deleted_grades_no_more_by_any_number(desk: Desk) -> None:
+async def test_scores_are_recorded_unless_they_are_not_to_be_and_what_was_deleted_grades_no_more(
+    desk: Desk,
+) -> None:
     await _made(desk)
+    await ask(graders.grade, desk, "exact", ROWS, record=False)
+    assert (await ask(scores.list_scores, desk)).items == []
     await ask(graders.delete_grader, desk, "exact")
     for number in (None, 1):
         with pytest.raises(NotFoundError):
             await ask(graders.grade, desk, "exact", ROWS, number)
-
-
-async def test_scores_are_recorded_unless_they_are_not_to_be(desk: Desk) -> None:
-    await _made(desk)
-    await ask(graders.grade, desk, "exact", ROWS, record=False)
-    assert (await ask(scores.list_scores, desk)).items == []
-
-
-async def test_a_word_of_the_addresses_is_no_key(desk: Desk) -> None:
-    for key in ("export", "import", "validate"):
-        with pytest.raises(InputError, match="meaning in addresses"):
-            await _made(desk, key)
 
 
 ADDRESS = "http://169.254.169.254/v1#m"
@@ -140,7 +132,9 @@ async def test_what_was_changed_is_noted_by_project_in_pages(desk: Desk) -> None
         desk.database.change("UPDATE change SET who = 'nobody'")
 
 
-async def test_keys_are_managed_by_admins_of_their_project(tmp_path: Path) -> None:
+async def test_keys_are_managed_by_admins_of_their_project_and_limits_by_those_of_all(
+    tmp_path: Path,
+) -> None:
     with Database.open(tmp_path) as database:
         desk = Desk(database, "", LOCAL, Permissions())
         everywhere = await ask(site.create_key, desk, "all", "admin", "*")
@@ -154,6 +148,8 @@ async def test_keys_are_managed_by_admins_of_their_project(tmp_path: Path) -> No
         own = Desk(database, "", Identity("1", "own", "admin", "default"), Permissions())
         with pytest.raises(ForbiddenError):
             await ask(site.create_key, own, "n", "admin", "*")
+        with pytest.raises(ForbiddenError, match="all projects"):
+            await ask(site.limit_project, replace(own, project="default"), requests_per_minute=9)
         with pytest.raises(NotFoundError):
             await ask(site.revoke_key, own, everywhere.id)
         assert (await ask(site.list_keys, own)).items == []

@@ -205,20 +205,15 @@ def test_a_job_is_finished_when_every_row_has_an_outcome(jobs: Jobs) -> None:
     assert jobs.claim("b", 60, NOON + 2 * _MINUTE) is None
 
 
-def test_nothing_is_added_to_a_job_that_ended(jobs: Jobs) -> None:
-    job = _create(jobs)
+def test_nothing_is_added_to_a_job_that_ended_which_may_fail_at_any_time(jobs: Jobs) -> None:
+    job, other = _create(jobs), _create(jobs)
     jobs.add_scores(job, [_scored(1)])
-    jobs.cancel(job)
+    assert [jobs.cancel(job).status for _ in range(2)] == ["cancelled", "cancelled"]
     assert jobs.add_scores(job, [_scored(1)]).done == 1  # what is there already is not news
     with pytest.raises(ConflictError, match="is cancelled: nothing can be added"):
         jobs.add_scores(job, [_scored(2)])
     assert jobs.graded_rows(job) == {1}
     assert jobs.finish(job, "finished").status == "cancelled"
-
-
-def test_a_job_fails_at_any_time_and_cancelling_twice_is_fine(jobs: Jobs) -> None:
-    job, other = _create(jobs), _create(jobs)
-    assert [jobs.cancel(job).status for _ in range(2)] == ["cancelled", "cancelled"]
     failed = jobs.finish(other, "failed", "x" * 10_000)
     assert (failed.status, len(failed.message)) == ("failed", 4096)
     with pytest.raises(ConflictError, match="is failed: it cannot be cancelled"):

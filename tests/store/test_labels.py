@@ -18,7 +18,7 @@ def _label(item: str, label: str, rater: str = "ada", field: str = "label") -> L
     return LabelRecord(item=item, field=field, rater=rater, label=label)
 
 
-def test_the_last_label_of_each_rater_counts(database: Database) -> None:
+def test_the_last_label_of_each_rater_counts_unless_it_was_taken_back(database: Database) -> None:
     labels = Labels(database)
     for item, label, rater in (
         ("a", "PASS", "ada"),
@@ -36,15 +36,10 @@ def test_the_last_label_of_each_rater_counts(database: Database) -> None:
     assert labels.current("default", "tone") == labels.current("other", "label") == {}
     with pytest.raises(NotFoundError):
         labels.current("othr", "label")
-
-
-def test_a_label_that_is_taken_back_counts_no_more_and_is_kept(database: Database) -> None:
-    labels = Labels(database)
-    labels.add("default", _label("a", "PASS"), {"answer": "x"})
-    labels.add("default", _label("a", ""), {"answer": "x"})
-    assert labels.current("default", "label") == {}
-    assert labels.items("default", "label") == []
-    assert database.rows("SELECT label FROM label ORDER BY seq") == [("PASS",), ("",)]
+    labels.add("default", _label("b", ""), {"answer": "b"})
+    assert list(labels.current("default", "label")) == ["a"]
+    assert [one.row for one in labels.items("default", "label")] == [{"answer": "a"}]
+    assert database.rows("SELECT label FROM label WHERE label <> 'NA'")[-2:] == [("FAIL",), ("",)]
 
 
 def test_an_item_comes_back_with_its_row_and_everything_said(database: Database) -> None:

@@ -356,8 +356,15 @@ def test_a_session_that_was_ended_is_begun_again(server: PostgresServer, locatio
             assert _sessions(opened) != [session]
 
 
-def test_a_write_whose_session_was_ended_leaves_nothing(
-    server: PostgresServer, location: str
+@each(
+    "is_at_its_end, said",
+    [
+        (False, r"connection to the store .* was lost.*half-written"),
+        (True, r"not known whether the write is there.*look"),
+    ],
+)
+def test_a_write_whose_session_was_ended_leaves_nothing_and_what_is_known_is_said(
+    server: PostgresServer, location: str, *, is_at_its_end: bool, said: str
 ) -> None:
     with Database.open(location) as opened:
 
@@ -365,27 +372,13 @@ def test_a_write_whose_session_was_ended_leaves_nothing(
             with opened.writing():
                 Projects(opened).create("first")
                 server.run(f"SELECT pg_terminate_backend({_sessions(opened)[0]}, 5000)")
-                Projects(opened).create("second")
+                if not is_at_its_end:
+                    Projects(opened).create("second")
 
-        with pytest.raises(StoreError, match=r"connection to the store .* was lost.*half-written"):
+        with pytest.raises(StoreError, match=said):
             write()
-        assert [project.key for project in Projects(opened).all()] == ["default"]
-        assert Projects(opened).create("second")
-
-
-def test_a_session_that_ends_at_the_end_of_a_write_is_said_to_be_unknown(
-    server: PostgresServer, location: str
-) -> None:
-    with Database.open(location) as opened:
-
-        def write() -> None:
-            with opened.writing():
-                Projects(opened).create("p")
-                server.run(f"SELECT pg_terminate_backend({_sessions(opened)[0]}, 5000)")
-
-        with pytest.raises(StoreError, match=r"not known whether the write is there.*look"):
-            write()
-        assert [project.key for project in Projects(opened).all()] == ["default"]
+        assert {"first", "second"}.isdisjoint(project.key for project in Projects(opened).all())
+        assert Projects(opened).ensure("later")
 
 
 def test_an_interrupt_leaves_no_half_of_an_answer(location: str) -> None:

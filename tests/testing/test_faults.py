@@ -88,15 +88,6 @@ def test_when_to_try_again_is_told(fault: str | Fault, headers: dict[str, str]) 
     assert raw.status in (429, 503, 529)
 
 
-@each("status", [401, 402, 403, 408, 500, 502])
-@each("protocol", ["openai", "anthropic"])
-def test_a_status_comes_with_an_error_of_its_provider(status: int, protocol: str) -> None:
-    raw = met(str(status), protocol=protocol)
-    assert raw.status == status
-    assert raw.error["message"]
-    assert "param" in raw.error or protocol == "anthropic"
-
-
 def test_what_is_refused_is_named_as_by_the_provider() -> None:
     raw = met("400:parameter=response_format")
     assert (raw.status, raw.error["param"]) == (400, "response_format")

@@ -17,7 +17,7 @@ THEMES: dict[str, tuple[str, str]] = {}
 
 THEMES["values"] = (
     """
-import collections, datetime, decimal, fractions, pathlib, uuid
+import collections
 
 def same(value): return value
 def wrap(value): return {"inner": [value, (value,)]}
@@ -26,20 +26,11 @@ def groups():
     found = collections.defaultdict(list)
     found["a"].append(1)
     return found
-def surrogate(): return chr(0xdc80) + "x"
-def big(n): return 7 ** n
-def nan(): return float("nan")
-def zero(): return -0.0
 def deep(n):
     found = []
     for _ in range(n): found = [found]
     return found
 def view(): return memoryview(b"abc")
-def cyclic():
-    found = [1]
-    found.append(found)
-    return len(found)
-def types(): return [int, dict, ValueError]
 def sort(items): items.sort()
 def keys(): return {"b": 1, "a": 2}.keys()
 def lazy(): return map(str, [1, 2])
@@ -57,7 +48,8 @@ VALUES = [
     datetime.datetime(2024, 1, 2, 3, 4, 5, 6), datetime.time(1, 2, 3), datetime.timedelta(1, 2, 3),
     datetime.datetime(2024, 1, 2, tzinfo=datetime.timezone.utc), datetime.timezone.utc,
     uuid.UUID(int=5), pathlib.Path("a/b"), collections.deque([1, 2]), collections.Counter("aab"),
-    collections.OrderedDict(b=1, a=2), [None, True, 1.0],
+    collections.OrderedDict(b=1, a=2), [None, True, 1.0], [int, dict, ValueError],
+    "\\ud800", 7 ** 9000, -(2 ** 40000), slice("a", None, "b"),
 ]
 
 @pytest.mark.parametrize("value", VALUES, ids=[str(n) for n in range(len(VALUES))])
@@ -67,34 +59,24 @@ def test_same(value):
     assert found == value
     assert kit.wrap(value) == {"inner": [value, (value,)]}
 
+def test_what_equality_does_not_tell():
+    assert math.isnan(kit.same(math.nan)) and math.copysign(1, kit.same(-0.0)) == -1
+    zone = datetime.timezone(datetime.timedelta(hours=2))
+    when = kit.same(datetime.datetime(2024, 1, 1, fold=1, tzinfo=zone))
+    assert when.fold == 1 and when.utcoffset() == datetime.timedelta(hours=2)
 def test_wrong_value_fails(): assert kit.same(1) == 2
-def test_bool_is_no_int(): assert kit.same(True) is True and kit.same(1) is not True
 def test_collections():
     ordered, counter, queue = kit.made()
     assert ordered == {"a": 1} and counter["a"] == 2 and list(queue) == [1]
     assert counter.most_common(1) == [("a", 2)]
 def test_defaultdict(): assert kit.groups() == {"a": [1]} and kit.groups()["a"] == [1]
-def test_surrogate(): assert kit.surrogate() == chr(0xdc80) + "x" and kit.same(chr(0xd800)) == chr(0xd800)
-def test_big(): assert kit.big(9000) == 7 ** 9000 and kit.same(-(2 ** 40000)) == -(2 ** 40000)
-def test_nan(): assert math.isnan(kit.nan()) and math.isnan(kit.same(math.nan))
-def test_zero(): assert math.copysign(1, kit.zero()) == -1
 def test_deep():
     found = kit.deep(40)
     for _ in range(40): (found,) = found
     assert found == []
 def test_view(): assert kit.view() == b"abc"
-def test_cyclic(): assert kit.cyclic() == 2
-def test_types(): assert kit.types() == [int, dict, ValueError]
 def test_keys(): assert list(kit.keys()) == ["b", "a"] and sorted(kit.keys()) == ["a", "b"]
 def test_lazy(): assert list(kit.lazy()) == ["1", "2"]
-def test_lists(): assert kit.same([1, 2]) + [3] == [1, 2, 3]
-def test_slice_of_texts(): assert kit.same(slice("a", None, "b")) == slice("a", None, "b")
-def test_fold():
-    when = datetime.datetime(2024, 1, 1, fold=1)
-    assert kit.same(when).fold == 1
-def test_zone():
-    zone = datetime.timezone(datetime.timedelta(hours=2))
-    assert kit.same(datetime.datetime(2024, 1, 1, tzinfo=zone)).utcoffset() == datetime.timedelta(hours=2)
 """,
 )
 
@@ -105,8 +87,6 @@ def double(a): return a * 2
 def shape(a): return a.shape
 def make(): return np.arange(6, dtype="float32").reshape(2, 3)
 def total(a): return a.sum()
-def mask(a): return a[a > 1]
-def empty(): return np.array([])
 def names(): return np.array(["a", "bc"])
 """,
     """
@@ -114,14 +94,11 @@ np = __import__("pytest").importorskip("numpy")
 import kit
 def test_double(): np.testing.assert_array_equal(kit.double(np.array([1, 2])), [2, 4])
 def test_double_fails(): np.testing.assert_array_equal(kit.double(np.array([1, 2])), [2, 5])
-def test_allclose(): assert np.allclose(kit.make(), [[0, 1, 2], [3, 4, 5]])
 def test_dtype(): assert kit.make().dtype == np.float32 and kit.make().shape == (2, 3)
 def test_all(): assert (kit.make() == np.arange(6).reshape(2, 3)).all()
 def test_total(): assert kit.total(np.ones(3)) == 3 and float(kit.total(np.ones(3))) == 3.0
-def test_mask(): assert kit.mask(np.array([1, 2, 3])).tolist() == [2, 3]
 def test_names(): assert list(kit.names()) == ["a", "bc"]
-def test_empty(): assert kit.empty().size == 0 and kit.empty().shape == (0,) and len(kit.empty()) == 0
-def test_empty_equal(): np.testing.assert_array_equal(kit.empty(), np.array([]))
+def test_empty(): assert kit.shape(np.array([])) == (0,) and len(kit.double(np.array([]))) == 0
 def test_shape(): assert kit.shape(np.zeros((2, 0, 3))) == (2, 0, 3)
 """,
 )
@@ -180,14 +157,11 @@ def test_change():
     point.x = 9
     assert point.x == 9 and point == Point(9) and point.length() == 9
 def test_replace(): assert dataclasses.replace(Point(1, 2), y=5) == Point(1, 5)
-def test_is_dataclass(): assert dataclasses.is_dataclass(Point)
 def test_frozen():
     with pytest.raises(dataclasses.FrozenInstanceError): Version(1).major = 2
-def test_order(): assert sorted([Version(2), Version(1, 5)]) == [Version(1, 5), Version(2)]
 def test_less(): assert Version(1) < Version(2) and max(Version(1), Version(3)).major == 3
 def test_hash(): assert len({Version(1), Version(1), Version(2)}) == 2
 def test_tree(): assert kit.tree() == Tree(1, [Tree(2), Tree(3)])
-def test_tree_fails(): assert kit.tree() == Tree(1, [Tree(2), Tree(4)])
 def test_namedtuple():
     pair = kit.pair()
     assert pair == (1, "r") and pair.left == 1 and isinstance(pair, tuple)
@@ -235,7 +209,6 @@ from kit import New, Thing
 def test_equal(): assert Thing("a", 1) == Thing("a", 1) and Thing("a") != Thing("b")
 def test_equal_fails(): assert Thing("a") == Thing("b")
 def test_define(): assert New(1, [2]) == New(1, [2]) and New(1).b == []
-def test_repr(): assert repr(Thing("a")) == "Thing(name='a', size=1)"
 """,
 )
 
@@ -254,17 +227,8 @@ def builtin(): raise ValueError("bad 7")
 def own(): raise KitError("own", code=5)
 def missing(): raise Missing("key")
 def quiet(): raise Quiet()
-def chained():
-    try: builtin()
-    except ValueError as error: raise KitError("outer") from error
-def context():
-    try: builtin()
-    except ValueError: raise KitError("outer")
 def group(): raise ExceptionGroup("several", [ValueError("a"), KitError("b")])
 def leave(): raise SystemExit(3)
-def leave_plainly():
-    import sys
-    sys.exit("message")
 def decode(): return json.loads("{")
 def index(): return [][1]
 def attribute(): return None.nothing
@@ -301,8 +265,6 @@ import kit
 def test_builtin():
     with pytest.raises(ValueError, match=r"bad \\d") as info: kit.builtin()
     assert info.value.args == ("bad 7",) and type(info.value) is ValueError
-def test_builtin_fails():
-    with pytest.raises(KeyError): kit.builtin()
 def test_own():
     with pytest.raises(kit.KitError, match="own") as info: kit.own()
     assert info.value.code == 5 and str(info.value) == "own" and info.value.describe() == "5: own"
@@ -316,27 +278,13 @@ def test_bases():
 def test_text():
     with pytest.raises(kit.Quiet) as info: kit.quiet()
     assert str(info.value) == "quiet please"
-def test_chained():
-    with pytest.raises(kit.KitError) as info: kit.chained()
-    assert isinstance(info.value.__cause__, ValueError)
-def test_context():
-    with pytest.raises(kit.KitError) as info: kit.context()
-    assert isinstance(info.value.__context__, ValueError)
 def test_group():
     with pytest.raises(ExceptionGroup) as info: kit.group()
     assert [str(one) for one in info.value.exceptions] == ["a", "b"]
     assert isinstance(info.value.exceptions[1], kit.KitError)
-def test_group_star():
-    seen = []
-    try: kit.group()
-    except* ValueError as found: seen += found.exceptions
-    except* kit.KitError as found: seen += found.exceptions
-    assert len(seen) == 2
 def test_exit():
     with pytest.raises(SystemExit) as info: kit.leave()
     assert info.value.code == 3
-    with pytest.raises(SystemExit) as info: kit.leave_plainly()
-    assert info.value.code == "message"
 def test_exit_fails(): kit.leave()
 def test_after_exit(): assert kit.call_all(lambda: 1) == 1
 def test_json():
@@ -350,12 +298,6 @@ def test_json():
 ])
 def test_kinds(name, kind):
     with pytest.raises(kind): getattr(kit, name)()
-def test_os_error():
-    with pytest.raises(OSError) as info: kit.os_error()
-    assert info.value.errno == 2
-def test_stop():
-    with pytest.raises(StopIteration) as info: kit.stop()
-    assert info.value.value == 4
 def test_returned():
     error = kit.returns()
     assert isinstance(error, kit.KitError) and error.code == 8
@@ -366,9 +308,6 @@ def test_made():
 def test_notes():
     with pytest.raises(ValueError) as info: kit.notes()
     assert info.value.__notes__ == ["noted"]
-def test_callback_raises_builtin():
-    def bad(): raise ValueError("mine")
-    assert kit.call(bad) == "caught mine"
 def test_callback_raises_own_kind():
     class Mine(LookupError): pass
     def bad(): raise Mine
@@ -386,22 +325,17 @@ def test_callback_wrapped():
     def bad(): raise ValueError("deep")
     with pytest.raises(kit.KitError) as info: kit.wrap(bad)
     assert str(info.value.__cause__) == "deep"
-def test_callback_exit():
-    def bad(): raise SystemExit(4)
-    with pytest.raises(SystemExit): kit.call_all(bad)
 def test_callback_assertion_fails():
     def bad(): assert 1 == 2
     kit.swallow(bad)
 def test_pytest_fail_fails(): kit.call_all(lambda: pytest.fail("no"))
-def test_asserts_fails(): kit.asserts()
 """,
 )
 
 THEMES["calls"] = (
     """
-import functools, contextlib, threading
+import functools, threading
 def apply(function, *args, **named): return function(*args, **named)
-def twice(function): return [function(1), function(2)]
 def compose(*functions): return lambda x: functools.reduce(lambda y, f: f(y), functions, x)
 def sort(items, key): return sorted(items, key=key)
 def traced(function):
@@ -412,23 +346,12 @@ def traced(function):
     inner.calls = 0
     return inner
 def memo(function): return functools.lru_cache(maxsize=None)(function)
-def retry(times):
-    def decorate(function):
-        @functools.wraps(function)
-        def inner(*args):
-            for left in range(times, 0, -1):
-                try: return function(*args)
-                except OSError:
-                    if left == 1: raise
-        return inner
-    return decorate
 class Bus:
     def __init__(self): self.listeners = []
     def on(self, listener): self.listeners.append(listener); return listener
     def emit(self, *args): return [one(*args) for one in self.listeners]
     def off(self, listener): self.listeners.remove(listener)
 def read(file): return file.read()
-def attribute(thing): return thing.size, thing.name.upper()
 def set_attribute(thing): thing.size = 9
 def in_thread(function):
     out = []
@@ -453,8 +376,6 @@ class Plain:
     def __add__(self, other): return Plain(self.value + other.value)
     def __int__(self): return self.value
     def __str__(self): return f"<{self.value}>"
-    def __enter__(self): return self
-    def __exit__(self, *error): self.value = -1
     def __neg__(self): return Plain(-self.value)
 """,
     """
@@ -464,12 +385,7 @@ from unittest import mock
 import kit
 from kit import Plain
 def test_apply(): assert kit.apply(lambda a, b=2: a + b, 1) == 3 and kit.apply(max, 1, 5) == 5
-def test_named(): assert kit.apply(lambda **named: named, a=1) == {"a": 1}
-def test_named_behind_a_default(): assert kit.apply(lambda a=1, b=2: (a, b), b=5) == (1, 5)
 def test_named_call(): assert kit.apply(lambda _call=1, _default=2: (_call, _default), _default=3) == (1, 3)
-def test_twice():
-    seen = []
-    assert kit.twice(seen.append) == [None, None] and seen == [1, 2]
 def test_compose(): assert kit.compose(lambda x: x + 1, str)(4) == "5"
 def test_sort(): assert kit.sort(["bb", "a"], key=len) == ["a", "bb"]
 def test_decorator():
@@ -486,18 +402,6 @@ def test_memo():
     assert slow(1) == slow(1) == 1 and seen == [1]
     assert slow.cache_info().hits == 1
     slow.cache_clear()
-def test_retry():
-    seen = []
-    @kit.retry(3)
-    def flaky():
-        seen.append(1)
-        if len(seen) < 3: raise OSError
-        return "done"
-    assert flaky() == "done" and len(seen) == 3
-def test_retry_gives_up():
-    @kit.retry(2)
-    def bad(): raise OSError("still")
-    with pytest.raises(OSError, match="still"): bad()
 def test_bus():
     bus = kit.Bus()
     seen = []
@@ -514,17 +418,7 @@ def test_mock_fails():
     fake = mock.Mock(return_value=5)
     kit.apply(fake, 1)
     fake.assert_called_once_with(2)
-def test_mock_side_effect():
-    fake = mock.Mock(side_effect=[ValueError("x"), 3])
-    with pytest.raises(ValueError): kit.apply(fake)
-    assert kit.apply(fake) == 3 and fake.call_count == 2
-def test_magic(): assert kit.read(mock.MagicMock(read=lambda: "text")) == "text"
 def test_file(): assert kit.read(io.StringIO("text")) == "text"
-def test_object():
-    class Thing:
-        size = 3
-        name = "a"
-    assert kit.attribute(Thing()) == (3, "A")
 def test_object_set():
     class Thing: size = 3
     thing = Thing()
@@ -546,10 +440,6 @@ def test_operators():
     assert plain(4) == 7 and len(plain) == 3 and plain["k"] == (3, "k") and list(plain) == [0, 1, 2]
     assert (Plain(1) + Plain(2)).value == 3 and int(plain) == 3 and str(plain) == "<3>" and (-plain).value == -3
     assert f"{plain}" == "<3>" and plain
-def test_with():
-    with Plain(4) as plain: assert plain.value == 4
-    assert plain.value == -1
-def test_unbound(): assert Plain.double(Plain(4)) == 8
 def test_set_to_a_word_of_ours():
     plain = Plain(1)
     plain.value = "on loop"
@@ -573,10 +463,6 @@ def test_subclass_init():
             super().__init__(a + b)
             self.b = b
     assert Mine(1, 2).value == 3 and Mine(1, 2).b == 2 and Mine(1, 2).double() == 6
-def test_bound():
-    double = Plain(4).double
-    assert double() == 8
-def test_map(): assert list(map(kit.identity, [1, 2])) == [1, 2]
 def test_spec():
     fake = mock.create_autospec(kit.apply, return_value=3)
     assert fake(len, 1) == 3
@@ -600,9 +486,6 @@ def echo():
         if value is None: return got
         got.append(value)
 def endless(): return itertools.count(3)
-def outer():
-    found = yield from echo()
-    yield ("end", found)
 def breaks():
     yield 1
     raise ValueError("later")
@@ -637,7 +520,6 @@ def cleanup():
 """,
     """
 import itertools
-import contextlib
 import pytest
 import kit
 def test_list(): assert list(kit.count(3)) == [0, 1, 2] and sum(kit.count(4)) == 6
@@ -645,31 +527,17 @@ def test_next():
     it = kit.count(2)
     assert next(it) == 0 and next(it) == 1 and next(it, None) is None
     with pytest.raises(StopIteration): next(it)
-def test_iter():
-    it = kit.count(2)
-    assert iter(it) is it
 def test_islice(): assert list(itertools.islice(kit.endless(), 3)) == [3, 4, 5]
 def test_send():
     it = kit.echo()
     assert next(it) == 0 and it.send("a") == 1
     with pytest.raises(StopIteration) as info: it.send(None)
     assert info.value.value == ["a"]
-def test_throw():
-    it = kit.echo()
-    next(it)
-    with pytest.raises(KeyError): it.throw(KeyError("x"))
-def test_from():
-    it = kit.outer()
-    next(it); it.send(1)
-    assert it.send(None) == ("end", [1])
 def test_breaks():
     it = kit.breaks()
     assert next(it) == 1
     with pytest.raises(ValueError, match="later"): next(it)
 def test_steps(): assert list(kit.Steps(3)) == [2, 1, 0] and next(kit.Steps(1)) == 0
-def test_unpack():
-    a, *b = kit.count(3)
-    assert a == 0 and b == [1, 2]
 def test_close():
     kit.log.clear()
     it = kit.cleanup()
@@ -678,30 +546,18 @@ def test_close():
 def test_is_generator():
     import types, collections.abc
     assert isinstance(kit.count(1), collections.abc.Iterator)
-def test_manager():
-    kit.log.clear()
-    with kit.opened("a") as name: assert name == "A"
-    assert kit.log == ["+a", "-a"]
 def test_manager_error():
     kit.log.clear()
-    with pytest.raises(KeyError), kit.opened("a"): raise KeyError("x")
+    with pytest.raises(KeyError), kit.opened("a") as name:
+        assert name == "A"
+        raise KeyError("x")
     assert kit.log == ["+a", "-a"]
-def test_manager_as_decorator():
-    kit.log.clear()
-    @kit.opened("d")
-    def run(): return 5
-    assert run() == 5 and kit.log == ["+d", "-d"]
 def test_suppress_own():
     with kit.Suppress() as s: kit.boom()
     assert s.seen is ValueError
     with kit.quiet(): kit.boom()
 def test_suppress_assertion_fails():
     with kit.Suppress(): assert 1 == 2
-def test_exit_stack():
-    kit.log.clear()
-    with contextlib.ExitStack() as stack:
-        assert stack.enter_context(kit.opened("s")) == "S"
-    assert kit.log == ["+s", "-s"]
 def test_consume():
     def gen():
         yield 1
@@ -717,7 +573,7 @@ def test_consume_stops_early():
 
 THEMES["async"] = (
     """
-import asyncio, contextlib
+import asyncio
 async def add(a, b):
     await asyncio.sleep(0)
     return a + b
@@ -730,21 +586,7 @@ class Conn:
     async def __aenter__(self): self.open = True; return self
     async def __aexit__(self, *error): self.open = False
     async def get(self): return 5
-@contextlib.asynccontextmanager
-async def session(name):
-    yield name.upper()
 async def call(function, *args): return await function(*args)
-async def both(one, two): return await asyncio.gather(one(), two())
-class Pool:
-    def __init__(self): self.queue = asyncio.Queue()
-    async def put(self, item): await self.queue.put(item)
-    async def take(self): return await self.queue.get()
-class Steps:
-    def __aiter__(self): self.n = 0; return self
-    async def __anext__(self):
-        self.n += 1
-        if self.n > 2: raise StopAsyncIteration
-        return self.n
 async def slow(): await asyncio.sleep(0.5)
 def run(): return asyncio.run(add(1, 2))
 async def limited(jobs, n):
@@ -759,56 +601,26 @@ import pytest
 from unittest import mock
 import kit
 def test_await(): assert asyncio.run(kit.add(1, 2)) == 3
-def test_await_fails(): assert asyncio.run(kit.add(1, 2)) == 4
-def test_inside():
-    async def main(): return await kit.add(1, 2), await kit.add("a", "b")
-    assert asyncio.run(main()) == (3, "ab")
-def test_gather():
-    async def main(): return await asyncio.gather(kit.add(1, 2), kit.add(3, 4))
-    assert asyncio.run(main()) == [3, 7]
-def test_task():
-    async def main(): return await asyncio.create_task(kit.add(1, 2))
-    assert asyncio.run(main()) == 3
 def test_error():
     with pytest.raises(ValueError, match="async"): asyncio.run(kit.bad())
 def test_async_for():
     async def main(): return [one async for one in kit.count(3)]
     assert asyncio.run(main()) == [0, 1, 2]
-def test_aiter():
-    async def main(): return [one async for one in kit.Steps()]
-    assert asyncio.run(main()) == [1, 2]
 def test_async_with():
     async def main():
         async with kit.Conn() as conn:
             assert conn.open and await conn.get() == 5
         return conn.open
     assert asyncio.run(main()) is False
-def test_asynccontextmanager():
-    async def main():
-        async with kit.session("a") as name: return name
-    assert asyncio.run(main()) == "A"
 def test_callback():
     async def mine(x):
         await asyncio.sleep(0)
         return x * 2
     assert asyncio.run(kit.call(mine, 4)) == 8
-def test_callbacks():
-    async def one(): return 1
-    async def two(): return 2
-    assert asyncio.run(kit.both(one, two)) == [1, 2]
-def test_callback_error():
-    async def mine(): raise KeyError("mine")
-    with pytest.raises(KeyError): asyncio.run(kit.call(mine))
 def test_async_mock():
     fake = mock.AsyncMock(return_value=6)
     assert asyncio.run(kit.call(fake, 1)) == 6
     fake.assert_awaited_once_with(1)
-def test_queue():
-    async def main():
-        pool = kit.Pool()
-        await pool.put(3)
-        return await pool.take()
-    assert asyncio.run(main()) == 3
 def test_timeout():
     async def main(): await asyncio.wait_for(kit.slow(), 0.05)
     with pytest.raises(asyncio.TimeoutError): asyncio.run(main())
@@ -828,20 +640,16 @@ def test_coroutine_object():
 
 THEMES["patches"] = (
     """
-import os, random, time, json, datetime, math
-from time import time as now_function
+import os, time
 LIMIT = 3
 TABLE = {"a": 1}
 def now(): return time.time()
-def roll(): return random.randint(1, 6)
 def helper(): return "real"
 def uses_helper(): return helper()
 def limit(): return LIMIT
-def cwd(): return os.getcwd()
 def table(): return TABLE["a"]
 def home(): return os.environ.get("KIT_HOME")
 def wait(): time.sleep(99); return "waited"
-def seeded(): return random.Random(4).random()
 def get(url):
     import urllib.request
     with urllib.request.urlopen(url) as answer: return answer.read()
@@ -852,36 +660,23 @@ class Client:
     def run(self): return self.fetch() + str(self.timeout)
 """,
     """
-import os, random, time
+import os, time
 from unittest import mock
 import pytest
 import kit
 def test_time(monkeypatch):
     monkeypatch.setattr(time, "time", lambda: 5.0)
     assert kit.now() == 5.0
-def test_random(monkeypatch):
-    monkeypatch.setattr(random, "randint", lambda a, b: b)
-    assert kit.roll() == 6
-def test_seed():
-    random.seed(4)
-    mine = random.Random(4).random()
-    assert kit.seeded() == mine
 def test_own(monkeypatch):
     monkeypatch.setattr(kit, "helper", lambda: "fake")
     assert kit.uses_helper() == "fake" and kit.helper() == "fake"
 def test_own_is_back(): assert kit.uses_helper() == "real"
-def test_by_name(monkeypatch):
-    monkeypatch.setattr("kit.helper", lambda: "named")
-    assert kit.uses_helper() == "named"
 def test_constant(monkeypatch):
     monkeypatch.setattr(kit, "LIMIT", 10)
     assert kit.limit() == 10 and kit.LIMIT == 10
 def test_through(monkeypatch):
     monkeypatch.setattr("kit.time.time", lambda: 7.0)
     assert kit.now() == 7.0
-def test_through_module(monkeypatch):
-    monkeypatch.setattr(kit.os, "getcwd", lambda: "/x")
-    assert kit.cwd() == "/x"
 def test_dict(monkeypatch):
     monkeypatch.setitem(kit.TABLE, "a", 9)
     assert kit.table() == 9
@@ -894,21 +689,13 @@ def test_mock_patch():
 def test_mock_sleep(fake):
     assert kit.wait() == "waited"
     fake.assert_called_once_with(99)
-@mock.patch("time.sleep")
-def test_mock_sleep_there(fake): assert kit.wait() == "waited" and fake.called
 def test_mock_object():
     with mock.patch.object(kit.Client, "fetch", return_value="fake"):
         assert kit.Client().run() == "fake5"
     assert kit.Client().run() == "real5"
-def test_mock_dict():
-    with mock.patch.dict(kit.TABLE, {"a": 4}): assert kit.table() == 4
-    assert kit.table() == 1
 def test_mock_environ():
     with mock.patch.dict(os.environ, {"KIT_HOME": "/h"}): assert kit.home() == "/h"
     assert kit.home() is None
-def test_setenv(monkeypatch):
-    monkeypatch.setenv("KIT_HOME", "/m")
-    assert kit.home() == "/m"
 def test_delenv(monkeypatch):
     monkeypatch.delenv("KIT_HOME", raising=False)
     assert kit.home() is None
@@ -926,9 +713,6 @@ def test_urlopen():
 def test_input(monkeypatch):
     monkeypatch.setattr("builtins.input", lambda prompt="": "Ada")
     assert kit.ask() == "Ada"
-def test_side_effect():
-    with mock.patch("kit.helper", side_effect=OSError("down")):
-        with pytest.raises(OSError, match="down"): kit.uses_helper()
 def test_delattr(monkeypatch):
     monkeypatch.delattr(kit, "LIMIT")
     with pytest.raises(NameError): kit.limit()
@@ -938,7 +722,7 @@ def test_delattr_is_back(): assert kit.limit() == 3
 
 THEMES["streams"] = (
     """
-import logging, os, sys, warnings, pathlib, tempfile, subprocess
+import logging, os, sys, warnings, pathlib
 log = logging.getLogger("kit.sub")
 class KitWarning(UserWarning): pass
 def say(text): print(text)
@@ -956,9 +740,6 @@ def save(path, text): pathlib.Path(path).write_text(text); return pathlib.Path(p
 def read(path): return pathlib.Path(path).read_text()
 def here(): return os.listdir(".")
 def relative(text): pathlib.Path("made.txt").write_text(text)
-def temp():
-    with tempfile.NamedTemporaryFile("w", delete=False) as file: file.write("t")
-    return file.name
 def main(argv=None):
     args = sys.argv[1:] if argv is None else argv
     print("args", *args)
@@ -967,12 +748,9 @@ if __name__ == "__main__":
     sys.exit(main())
 """,
     """
-import logging, os, subprocess, sys, warnings, runpy, contextlib, io
+import logging, sys, warnings, contextlib, io
 import pytest
 import kit
-def test_capsys(capsys):
-    kit.say("hello")
-    assert capsys.readouterr().out == "hello\\n"
 def test_order(capsys):
     print("a"); kit.say("b"); print("c")
     assert capsys.readouterr().out == "a\\nb\\nc\\n"
@@ -1001,9 +779,6 @@ def test_warns_own():
     with pytest.warns(kit.KitWarning): kit.warn_own()
 def test_warns_fails():
     with pytest.warns(DeprecationWarning): kit.say("nothing")
-def test_recorded(recwarn):
-    kit.warn("r")
-    assert recwarn.pop(DeprecationWarning).message.args == ("r",)
 def test_catch():
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
@@ -1012,10 +787,6 @@ def test_catch():
 @pytest.mark.filterwarnings("error")
 def test_error():
     with pytest.raises(DeprecationWarning): kit.warn("e")
-def test_ignored():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error"); warnings.simplefilter("ignore")
-        kit.warn("i")
 def test_tmp_path(tmp_path):
     place = kit.save(tmp_path / "a.txt", "content")
     assert (tmp_path / "a.txt").read_text() == "content" and place == tmp_path / "a.txt"
@@ -1027,13 +798,8 @@ def test_chdir(tmp_path, monkeypatch):
     assert kit.here() == ["x"]
     kit.relative("rel")
     assert (tmp_path / "made.txt").read_text() == "rel"
-def test_temp():
-    with open(kit.temp()) as file: assert file.read() == "t"
 def test_main(capsys):
     assert kit.main(["a", "b"]) == 2 and capsys.readouterr().out == "args a b\\n"
-def test_argv(monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["prog", "x"])
-    assert kit.main() == 1
 def test_stdin(monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO("line\\n"))
     assert kit.ask() == "line\\n"
@@ -1042,7 +808,6 @@ def test_stdin(monkeypatch):
 
 THEMES["state"] = (
     """
-import copy, pickle
 REGISTRY = {}
 ITEMS = [1]
 SEEN = set()
@@ -1072,7 +837,7 @@ class Money(int):
     pass
 """,
     """
-import copy, pickle, importlib
+import copy, importlib
 import pytest
 import kit
 def test_dict():
@@ -1094,10 +859,6 @@ def test_list():
 def test_set():
     kit.SEEN.add(1)
     assert kit.SEEN == {1} and 1 in kit.SEEN
-def test_count():
-    before = kit.COUNT
-    kit.bump()
-    assert kit.COUNT == before + 1
 def test_set_global():
     kit.COUNT = 40
     assert kit.bump() == 41
@@ -1142,9 +903,6 @@ def test_str_subclass():
     name = kit.Name("ab")
     assert name == "ab" and name.shout() == "AB!" and name + "c" == "abc" and isinstance(name, str) and name.upper() == "AB"
 def test_int_subclass(): assert kit.Money(3) == 3 and kit.Money(3) + 1 == 4 and kit.Money(2) < 3
-def test_same():
-    box = kit.Box()
-    assert box is box and [box][0] is box
 """,
 )
 
@@ -1172,7 +930,6 @@ def test_data(): assert kit.data() == "data here"
 def test_import_inside():
     from kit.sub.other import Other
     assert Other().x == 1
-def test_lazy(): assert kit.lazily() == 1
 """,
 )
 
@@ -1180,8 +937,7 @@ PACKAGE = {
     "__init__.py": '"""A package."""\n__version__ = "1.2"\n__all__ = ["public", "data", "sum"]\n'
     "import pathlib, sys\ndef public(): return 'public'\ndef _private(): return 'p'\n"
     "def data(): return (pathlib.Path(__file__).parent / 'data.txt').read_text()\n"
-    "def sum(items): return 'own'\ndef is_kit(module): return module is sys.modules[__name__]\n"
-    "def lazily():\n    from .sub.other import Other\n    return Other().x\n",
+    "def sum(items): return 'own'\ndef is_kit(module): return module is sys.modules[__name__]\n",
     "data.txt": "data here",
     "sub/__init__.py": "",
     "sub/deep.py": "from .. import public\ndef value(): return 5\ndef up(): return public()\n",
@@ -1216,28 +972,19 @@ def store(tmp_path):
     assert not made.open
 @pytest.fixture(scope="module")
 def square(): return kit.Square(3)
-@pytest.fixture(params=[1, 2])
-def side(request): return kit.Square(request.param)
 def test_store(store, tmp_path): assert store.put("k") == "k" and (tmp_path / "k").exists() and store.open
 def test_module_scope(square): assert square.area() == 9
-def test_params(side): assert side.area() in (1, 4)
 def test_from_conftest(helper): assert helper(kit.Square(2)) == 4
 class TestSquare:
     def setup_method(self): self.square = kit.Square(4)
-    def test_area(self): assert self.square.area() == 16
-    @pytest.mark.parametrize("side, area", [(1, 1), (2, 4)])
-    def test_areas(self, side, area): assert kit.Square(side).area() == area
+    @pytest.mark.parametrize("side, area", [(1, 16), (2, 64)])
+    def test_areas(self, side, area): assert kit.Square(side * self.square.side).area() == area
 class TestUnit(unittest.TestCase):
     @classmethod
     def setUpClass(cls): cls.square = kit.Square(2)
-    def test_area(self): self.assertEqual(self.square.area(), 4)
     def test_area_fails(self): self.assertEqual(self.square.area(), 5)
     def test_raises(self):
         with self.assertRaises(NotImplementedError): kit.Base().area()
-    def test_sub(self):
-        for side in (1, 2):
-            with self.subTest(side=side): self.assertEqual(kit.Square(side).area(), side * side)
-    def test_instance(self): self.assertIsInstance(self.square, kit.Base)
 class Double(kit.Base):
     kind = "double"
     def area(self): return 2
@@ -1280,13 +1027,10 @@ def test_wrong_fails(n): assert kit.wrong(n) == n
 
 THEMES["dies"] = (
     """
-import os, signal, sys, threading
+import os, signal
 def fine(): return 1
 def leave(): os._exit(0)
 def kill(): os.kill(os.getpid(), signal.SIGKILL)
-def crash():
-    import ctypes
-    ctypes.string_at(0)
 def close():
     os.closerange(3, 200)
     return 1
@@ -1300,8 +1044,6 @@ def test_kill_fails():
     try: kit.kill()
     except BaseException: pass
 def test_c(): assert kit.fine() == 1
-def test_crash_fails(): kit.crash()
-def test_d(): assert kit.fine() == 1
 def test_closed_fails(): kit.close()
 def test_e(): assert kit.fine() == 1
 def test_without(): assert 1 + 1 == 2
@@ -1405,11 +1147,8 @@ def helper():
 """
 
 
-GROUPS = (
-    ("values", "numpy", "records", "attrs", "pack"),
-    ("errors", "calls", "lazy", "hypothesis", "projects"),
-    ("async", "patches", "streams", "state", "fixtures", "dies"),
-)
+GROUPS = [tuple(THEMES)[first::3] for first in range(3)]
+"""Themes that are graded together."""
 
 
 def files_of(*themes: str) -> tuple[dict[str, str], dict[str, str]]:

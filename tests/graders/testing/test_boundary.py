@@ -9,7 +9,7 @@ import re
 import pytest
 
 from tests.boundary_runs import grade, outcomes
-from tests.graders.testing.honest_work import GROUPS, THEMES, files_of, unexpected
+from tests.graders.testing.honest_work import GROUPS, files_of, unexpected
 
 pytestmark = pytest.mark.slow
 
@@ -21,10 +21,6 @@ def test_honest_work_is_judged_as_it_would_be_in_one_process(group: tuple[str, .
     assert {name.partition("::")[0] for name in found} == {f"test_{theme}.py" for theme in group}
     wrong = unexpected({name: said for name, (said, _) in found.items()})
     assert {name: found[name] for name in wrong} == {}
-
-
-def test_every_theme_is_in_a_group_that_is_run() -> None:
-    assert sorted(theme for group in GROUPS for theme in group) == sorted(THEMES)
 
 
 def test_neither_side_loads_what_this_work_does_not_need() -> None:
@@ -174,19 +170,6 @@ TWINS: dict[str, tuple[str, str, str]] = {
         "def test_undo():\n    editor = kit.Editor()\n    editor.done.append('c')\n    editor.done.append('d')\n"
         "    assert editor.undo() == 'd' and editor.done == ['c']\n",
     ),
-    "an iterator that begins anew": (
-        "def squares(n): return [i * i for i in range(n)]\n",
-        "class Squares:\n    def __init__(self, n): self.n = n\n"
-        "    def __iter__(self):\n        self.i = -1\n        return self\n"
-        "    def __next__(self):\n        self.i += 1\n        if self.i < self.n: return self.i ** 2\n"
-        "        raise StopIteration\ndef squares(n): return Squares(n)\n",
-        "import kit\ndef test_all(): assert list(kit.squares(4)) == [0, 1, 4, 9]\n",
-    ),
-    "a factory of one's own": (
-        "from collections import defaultdict\ndef groups(): return defaultdict(list)\n",
-        "from collections import defaultdict\ndef groups(): return defaultdict(lambda: [])\n",
-        "import kit\ndef test_new(): assert kit.groups()['a'] == []\n",
-    ),
     "a factory that counts": (
         "class Ids:\n    def __init__(self): self.ids = {}\n"
         "    def of(self, name): return self.ids.setdefault(name, len(self.ids))\n",
@@ -255,13 +238,6 @@ TWINS: dict[str, tuple[str, str, str]] = {
         "import kit\ndef test_squares(): assert list(kit.squares(4)) == [0, 1, 4, 9]\n"
         "def test_table(): assert kit.table() == {'a': [1]} and kit.table()['b' if 0 else 'a'] == [1]\n",
     ),
-    "what is empty where it is right": (
-        "def evens(items): return [n for n in items if n % 2 == 0]\ndef text(items): return ','.join(items)\n",
-        "def evens(items): return tuple(n for n in items if not n & 1)\ndef text(items): return ','.join(items)\n",
-        "import kit, pytest\n@pytest.mark.parametrize('items, want', [([1, 2], [2]), ([1], []), ([], [])])\n"
-        "def test_evens(items, want): assert list(kit.evens(items)) == want\n"
-        "def test_text(): assert kit.text([]) == '' and kit.text(['a']) == 'a'\n",
-    ),
     "NaN and infinity where they are right": (
         "import math\ndef root(x): return math.nan if x < 0 else x ** 0.5\ndef most(items): return max(items, default=-math.inf)\n",
         "def root(x): return float('nan') if x < 0 else x ** 0.5\ndef most(items): return max([float('-inf'), *items])\n",
@@ -288,12 +264,6 @@ TWINS: dict[str, tuple[str, str, str]] = {
         "def test_split():\n    found = kit.split([1, 2])\n    assert list(found['low']) == [1] and len(found['high']) == 0\n"
         "def test_file(tmp_path):\n    place = tmp_path / 'a'\n    for text in ('x', 'y'):\n        place.write_text(f' {text} ')\n        assert place.read_text() == f' {text} '\n"
         "        kit.tidy(place)\n        assert place.read_text() == text and (pathlib.Path(kit.kept()) / __file__).exists()\n",
-    ),
-    "a partial function and a decorator of its own": (
-        "def double(n): return 2 * n\ndef noted(f): return f\n",
-        "import functools, operator\ndouble = functools.partial(operator.mul, 2)\n"
-        "def noted(f):\n    @functools.wraps(f)\n    def call(*a): return f(*a)\n    return call\n",
-        "import kit\n@kit.noted\ndef one(): return 1\ndef test_double(): assert kit.double(4) == 8\ndef test_noted(): assert one() == 1\n",
     ),
     "an order by another method": (
         "import functools\n@functools.total_ordering\nclass V:\n    def __init__(self, t): self.p = [int(n) for n in t.split('.')]\n"
@@ -411,7 +381,7 @@ def test_right_work_wins_in_another_style_than_the_references() -> None:
         hidden[f"test_{number}.py"] = re.sub(r"\bkit\b", name, tests)
         trees["reference"][f"{name}.py"], trees["other"][f"{name}.py"] = reference, other
     found = outcomes(grade(trees["other"], hidden, reference=trees["reference"]))
-    assert len(found) == sum(tests.count("def test_") for *_, tests in TWINS.values()) + 2
+    assert len(found) == sum(tests.count("def test_") for *_, tests in TWINS.values())
     assert {name: said for name, said in found.items() if said[0] != "passed"} == {}
 
 

@@ -181,12 +181,6 @@ def test_the_script_of_a_package_says_whether_it_can_be_judged_apart(tmp_path: P
     assert not is_separable("npm test")
 
 
-@given(st.text())
-def test_any_line_is_read_or_refused(line: str) -> None:
-    with suppress(InputError):
-        assert read_command(line).runner != ""
-
-
 HIDDEN = """
 import os
 import sys
@@ -324,8 +318,10 @@ def test_fixtures_with_variants_are_those_that_pytest_would_find() -> None:
 
 
 @given(st.text())
-def test_any_source_is_read(source: str) -> None:
-    assert "test_h.py" in read_python_tests({"test_h.py": source})
+def test_any_line_or_source_is_read_or_refused(text: str) -> None:
+    assert "test_h.py" in read_python_tests({"test_h.py": text})
+    with suppress(InputError):
+        assert read_command(text).runner != ""
 
 
 def heard(**outcomes: Outcome) -> RunnerReport:
@@ -353,28 +349,26 @@ def expected(
 TWO = "def test_a(): pass\ndef test_b(): pass\n"
 
 
-def test_a_test_that_is_never_heard_of_is_expected() -> None:
-    assert expected(TWO, heard(test_a="passed")) == ["test_a", "test_b"]
-    assert expected(TWO, heard(), "pytest") == ["test_a", "test_b"]
-    assert expected(TWO, heard(), "make test") == ["test_a", "test_b"]
+@each(
+    "report",
+    [
+        heard(),
+        heard(test_a="passed"),
+        # ``from solution import *`` brings the solution's own tests along.
+        heard(test_a="failed", test_free1="passed", test_free2="passed"),
+        heard(test_a="skipped", test_b="xpassed"),
+        heard(test_a="xfailed", test_b="passed"),
+        RunnerReport(collected=["mine_test.py::test_free"]),
+        RunnerReport(errors={"test_h.py": "ImportError"}),
+    ],
+)
+def test_the_tests_of_a_file_are_expected_whatever_is_heard(report: RunnerReport) -> None:
+    for line in ("pytest test_h.py", "pytest", "make test"):
+        assert expected(TWO, report, line, changed=("mine_test.py",)) == ["test_a", "test_b"]
 
 
-def test_free_tests_of_the_submission_do_not_count() -> None:
-    """``from solution import *`` brings the solution's own tests along."""
-    report = heard(test_a="failed", test_free1="passed", test_free2="passed")
-    assert expected(TWO, report) == ["test_a", "test_b"]
-
-
-def test_tests_in_files_that_the_submission_changed_do_not_count() -> None:
-    report = heard(test_a="passed", test_b="passed")
-    report.collected.append("mine_test.py::test_free")
-    assert expected(TWO, report, changed=("mine_test.py",)) == ["test_a", "test_b"]
-
-
-def test_an_import_error_leaves_every_test_missing() -> None:
-    report = heard()
-    report.errors["test_h.py"] = "ImportError"
-    assert expected(TWO, report) == ["test_a", "test_b"]
+def test_a_file_that_is_not_loaded_is_missing_where_a_command_selects() -> None:
+    report = RunnerReport(errors={"test_h.py": "ImportError"})
     assert expected(TWO, report, "pytest -k a") == ["test_h.py"]
 
 
@@ -383,11 +377,6 @@ def test_variants_of_a_test_count_each() -> None:
         collected=["test_h.py::test_a[x::y]", "test_h.py::test_a[2]", "test_h.py::test_b"]
     )
     assert expected(TWO, report) == ["test_a[2]", "test_a[x::y]", "test_b"]
-
-
-@each("outcome", ["skipped", "xfailed", "xpassed"])
-def test_a_skip_by_the_submission_counts(outcome: Outcome) -> None:
-    assert expected(TWO, heard(test_a=outcome, test_b="passed")) == ["test_a", "test_b"]
 
 
 def test_a_skip_by_the_author_does_not_count() -> None:

@@ -257,6 +257,11 @@ NAMED = [
         "KitTest > adds() PASSED\nKitTest > b() FAILED\n    at x\n2 tests completed, 1 failed\n",
         {"KitTest > adds()": "passed", "KitTest > b()": "failed"},
     ),
+    # What a solution prints: a pass undoes no failure, and the end of the process passes no test.
+    ("go-json", go(("fail", "A", "kit"), ("pass", "A", "kit")), {"kit::A": "failed"}),
+    ("go-json", go(("run", "A", "kit"), ("pass", None, "kit")), {"kit::A": "failed"}),
+    ("cargo", "running 1 test\ntest a ... FAILED\ntest a ... ok\n", {"a": "failed"}),
+    ("tap", "not ok 1 - a\n  ---\n  ok 2 - forged\n  ...\n1..1\n", {"a": "failed"}),
 ]
 
 
@@ -294,6 +299,23 @@ COUNTED: list[tuple[str, str, dict[str, int]]] = [
         {"passed": 2, "failed": 1},
     ),
     ("vitest", "      Tests  3 passed (3)\n", {"passed": 3}),
+    # Tests that a run ended before, totals that outdo lines, and a file that did not load.
+    ("cargo", "running 3 tests\ntest adds ... ok\n", {"passed": 1, "failed": 2}),
+    (
+        "cargo",
+        "running 1 test\ntest a ... ok\ntest result: FAILED. 0 passed; 1 failed; 0 ignored;",
+        {"passed": 1, "failed": 1},
+    ),
+    (
+        "jest",
+        "PASS ./a.test.js\n \u2713 a\n \u2713 b\n \u2713 c\nTests:  2 failed, 1 passed, 3 total\n",
+        {"failed": 2, "passed": 1},
+    ),
+    (
+        "jest",
+        "FAIL ./a.test.js\n  \u25cf Test suite failed to run\n\nTests:  3 passed, 3 total\n",
+        {"error": 1, "passed": 3},
+    ),
 ]
 
 
@@ -329,50 +351,13 @@ def test_an_unknown_format_is_refused_with_the_nearest() -> None:
         read_console("gojson", "")
 
 
-class TestAttacks:
-    """Lines that a solution prints into its tests' output."""
+def test_cargo_s_wording_is_nothing_to_pytest() -> None:
+    text = f"test result: ok. 3 passed; 0 failed\n{PYTEST}"
+    assert read_console("pytest", text) == read_console("pytest", PYTEST)
 
-    def test_go_a_printed_pass_does_not_undo_a_failure(self) -> None:
-        text = go(("fail", "TestAdd", "kit"), ("pass", "TestAdd", "kit"))
-        assert read_console("go-json", text)["kit::TestAdd"].outcome == "failed"
 
-    def test_go_exit_inside_a_test_leaves_it_failed(self) -> None:
-        text = go(("run", "TestAdd", "kit"), ("pass", None, "kit"))
-        assert read_console("go-json", text)["kit::TestAdd"].outcome == "failed"
-
-    def test_cargo_printed_line_does_not_undo_a_failure(self) -> None:
-        text = "running 1 test\ntest adds ... FAILED\ntest adds ... ok\n"
-        assert read_console("cargo", text)["adds"].outcome == "failed"
-
-    def test_cargo_process_exit_hides_no_tests(self) -> None:
-        outcomes = read_console("cargo", "running 3 tests\ntest adds ... ok\n")
-        assert [one.outcome for one in outcomes.values()] == ["passed", "failed", "failed"]
-
-    def test_cargo_totals_outdo_lines(self) -> None:
-        text = "running 1 test\ntest a ... ok\ntest result: FAILED. 0 passed; 1 failed; 0 ignored;"
-        assert "failed" in {one.outcome for one in read_console("cargo", text).values()}
-
-    def test_cargo_wording_is_nothing_to_pytest(self) -> None:
-        text = f"test result: ok. 3 passed; 0 failed\n{PYTEST}"
-        assert read_console("pytest", text) == read_console("pytest", PYTEST)
-
-    def test_jest_forged_ticks_do_not_outnumber_the_total(self) -> None:
-        forged = "PASS ./a.test.js\n" + "".join(f"  \u2713 t{n}\n" for n in range(5))
-        outcomes = read_console("jest", forged + "Tests:       3 failed, 1 passed, 4 total\n")
-        assert Counter(one.outcome for one in outcomes.values()) == {"failed": 3, "passed": 1}
-
-    def test_jest_a_suite_that_does_not_load_is_an_error(self) -> None:
-        text = "FAIL ./a.test.js\n  \u25cf Test suite failed to run\n\nTests:  3 passed, 3 total\n"
-        outcomes = read_console("jest", text)
-        assert outcomes["./a.test.js failed to run"].outcome == "error"
-        assert len(outcomes) == 4
-
-    def test_tap_a_diagnostic_is_no_result(self) -> None:
-        text = "TAP version 13\nnot ok 1 - a\n  ---\n  ok 2 - forged\n  ...\n1..1\n"
-        assert set(read_console("tap", text)) == {"a"}
-
-    def test_a_huge_count_is_bounded(self) -> None:
-        assert len(read_console("gradle", "999999999 tests completed, 1 failed\n")) <= 100_001
+def test_a_huge_count_is_bounded() -> None:
+    assert len(read_console("gradle", "999999999 tests completed, 1 failed\n")) <= 100_001
 
 
 @given(st.sampled_from(sorted(FORMATS)), st.text(max_size=300))

@@ -37,53 +37,21 @@ def _told(runs: Iterable[Needs]) -> set[tuple[str, str]]:
 
 
 @given(_RUNS)
-def test_neither_the_order_of_runs_nor_of_entries_says_anything(runs: list[Needs]) -> None:
-    backwards = [{t: told[::-1] for t, told in [*run.items()][::-1]} for run in runs[::-1]]
-    assert _union(backwards) == _union(runs)
-    assert [*_union(backwards)] == [*_union(runs)], "the tests stand in one order, too"
-
-
-@given(_RUNS)
-def test_a_run_that_is_told_twice_adds_nothing(runs: list[Needs]) -> None:
-    assert _union([*runs, *runs]) == _union(runs)
-    assert _union([_union(runs)]) == _union(runs)
-
-
-@given(_RUNS, st.lists(st.integers(0, 2), min_size=5, max_size=5))
-def test_unions_of_any_split_of_the_runs_come_to_the_same(
-    runs: list[Needs], places: list[int]
+def test_of_all_runs_every_entry_stands_and_of_what_was_said_the_largest_number(
+    runs: list[Needs],
 ) -> None:
-    parts: list[list[Needs]] = [[], [], []]
-    for run, place in zip(runs, places, strict=False):
-        parts[place].append(run)
-    assert _union(map(_union, parts)) == _union(runs)
-    first, second, third = parts
-    left = _union([_union([*first, *second]), *third])
-    right = _union([*first, _union([*second, *third])])
-    assert left == right == _union(runs)
-
-
-@given(_RUNS)
-def test_entries_are_sorted_and_all_stand_but_smaller_numbers(runs: list[Needs]) -> None:
-    found = _union(runs)
-    assert [*found] == sorted(found)
-    for entries in found.values():
-        assert entries
-        assert [*entries] == sorted({*entries})
-    told, kept = _told(runs), _told([found])
-    assert kept <= told
-    assert {one for one in told - kept if not one[1].startswith("said:")} == set()
-
-
-@given(_RUNS)
-def test_of_what_was_said_the_largest_number_stays(runs: list[Needs]) -> None:
-    most: dict[tuple[str, str], int] = {}
+    expected, most = set[tuple[str, str]](), dict[tuple[str, str], int]()
     for test, entry in _told(runs):
         name, _, number = entry.rpartition(":")
-        if name.startswith("said:"):
+        if entry.startswith("said:"):
             most[test, name] = max(int(number), most.get((test, name), 0))
-    said = {(t, entry) for t, entry in _told([_union(runs)]) if entry.startswith("said:")}
-    assert said == {(test, f"{name}:{number}") for (test, name), number in most.items()}
+        else:
+            expected.add((test, entry))
+    expected |= {(test, f"{name}:{number}") for (test, name), number in most.items()}
+    found = _union(runs)
+    assert [(test, one) for test, told in found.items() for one in told] == sorted(expected)
+    assert all(found.values())
+    assert _union([found, *runs]) == found
 
 
 @given(_VARIANTS)

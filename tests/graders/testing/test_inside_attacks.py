@@ -44,7 +44,10 @@ COLD = {
 """Attacks on the process rather than on pytest: they are tried in one that nobody has forked."""
 
 
-@pytest.mark.parametrize("name", SCENES["inside"])
+ENDS_ITS_IMPORT = ("the interpreter's way out", "pytest's way out", "an interrupt")
+
+
+@pytest.mark.parametrize("name", [one for one in SCENES["inside"] if one not in ENDS_ITS_IMPORT])
 def test_nothing_that_a_wrong_solution_changes_in_pytest_pays(run: Runner, name: str) -> None:
     later = "import mathkit\ndef test_add():\n    assert mathkit.add(1, 1) == 2\n"
     hidden = {"test_hidden.py": TESTS, "test_later.py": later}
@@ -52,9 +55,7 @@ def test_nothing_that_a_wrong_solution_changes_in_pytest_pays(run: Runner, name:
     assert heard.passed == set(), heard.output
 
 
-@pytest.mark.parametrize(
-    "attack", ["the interpreter's way out", "pytest's way out", "an interrupt"]
-)
+@pytest.mark.parametrize("attack", ENDS_ITS_IMPORT)
 def test_a_solution_that_ends_its_import_fails_its_own_module_only(
     run: Runner, attack: str
 ) -> None:
@@ -118,39 +119,22 @@ def test_an_answer_that_agrees_with_more_than_one_thing_passes_nothing(
 
 PLACES = """
 import unittest
-from lib import any_, less, full, holder
+from lib import Any
 
-def test_reversed(): assert 5 == any_()
-def test_element(): assert [1, any_()] == [1, 3]
-def test_value(): assert {"a": any_()} == {"a": 3}
-def test_tuple(): assert (any_(),) == (3,)
-def test_member(): assert any_() in [1, 2]
-def test_not(): assert not any_() != 5
-def test_or(): assert any_() == 5 or False
-def test_all(): assert all(x == y for x, y in [(any_(), 5)])
-def test_is_true(): assert (any_() == 5) is True
-def test_if():
-    if any_() != 5:
-        raise ValueError
+def test_reversed(): assert 5 == Any()
+def test_element(): assert [1, Any()] == [1, 3]
+def test_value(): assert {"a": Any()} == {"a": 3}
+def test_member(): assert Any() in [1, 2]
+def test_not(): assert not Any() != 5
 class Cases(unittest.TestCase):
-    def test_equal(self): self.assertEqual(any_(), 5)
-    def test_true(self): self.assertTrue(any_() == 5)
-    def test_list(self): self.assertListEqual([any_()], [5])
+    def test_equal(self): self.assertEqual(Any(), 5)
+    def test_true(self): self.assertTrue(Any() == 5)
+    def test_list(self): self.assertListEqual([Any()], [5])
 """
 ANSWERS = """
-import dataclasses
-class Any_:
+class Any:
     def __eq__(self, other): return True
     def __ne__(self, other): return False
-class Less:
-    def __lt__(self, other): return True
-    __gt__ = __le__ = __ge__ = __lt__
-class Full(list):
-    def __contains__(self, one): return True
-@dataclasses.dataclass
-class Holder:
-    part: object
-any_, less, full, holder = Any_, Less, Full, Holder
 """
 
 

@@ -6,7 +6,6 @@ Through the runner and a real solution host, for the two are programs that must 
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -32,19 +31,15 @@ const { test } = require('node:test');
 const assert = require('node:assert');
 """
 
-SCENES = {scene.agents[-1].name: scene for scene in scenes("node_apart")}
-"""By the name of the one agent beside the reference."""
-LIES = [name for name, scene in SCENES.items() if scene.name == "node apart, lies"]
-TWINS = [name for name, scene in SCENES.items() if scene.agents[-1].is_honest]
-CHEATS = [name for name in SCENES if name not in {*LIES, *TWINS}]
+AGENTS = {one.name: (scene, one) for scene in scenes("node_apart") for one in scene.agents[1:]}
+"""Those beside the references, by their names."""
+LIES = [name for name, (scene, _) in AGENTS.items() if scene.name == "node apart, lies"]
+TWINS = [name for name, (_, one) in AGENTS.items() if one.is_honest]
+CHEATS = [name for name in AGENTS if name not in {*LIES, *TWINS}]
 HONEST = ("values", "classes", "errors", "calls", "mocks")
-MODULES = "hidden.test.mjs::"
 CHANGE_THE_PROCESS = (
     *("builtins_replaced", "node_s_own_functions_for_callbacks", "tests_of_its_own"),
     *("prototypes_polluted_by_what_is_copied", "an_object_that_turns_into_what_is_wanted"),
-)
-FORGED = re.findall(
-    r"^  ['\"](.+)['\"]: \(n\)", (HERE / "forged.js").read_text("utf-8"), re.MULTILINE
 )
 
 
@@ -54,38 +49,28 @@ def failed(told: Told) -> dict[str, str]:
     return dict(told.messages)
 
 
-class TestHonest:
-    """What holds in one process holds in two."""
-
-    @pytest.fixture(scope="class")
-    @classmethod
-    def told(cls) -> Told:
-        suites = [(HERE / f"{name}.test.js").read_text("utf-8") for name in HONEST]
-        named = zip(HONEST, suites, strict=True)
-        hidden = {
-            "hidden.test.js": "const { describe } = require('node:test');\n"
-            + "".join(f"describe('{name}', () => {{\n{text}}});\n" for name, text in named),
-            "hidden.test.mjs": (HERE / "modules.test.mjs").read_text("utf-8"),
-            "helper.mjs": "import { add } from './kit.mjs';\n"
-            "export const helped = (n) => add(n, 1);\n",
-        }
-        solution = {
-            "kit.js": (HERE / "kit.js").read_text("utf-8"),
-            "kit.mjs": "export const add = (a, b) => a + b;\n"
-            "export class Point { constructor(x) { this.x = x; } }\n"
-            "export default () => 'default';\n"
-            "export const fail = () => { throw new Error(); };\n",
-            "old.cjs": "exports.twice = (n) => 2 * n;\n",
-            "bad.mjs": "throw new Error('at once');\n",
-        }
-        return judge_apart(hidden, solution, "hidden.test.js", "hidden.test.mjs")
-
-    @each("start", [*(f"hidden.test.js::{name} > " for name in HONEST), MODULES])
-    def test_it_passes(self, told: Told, start: str) -> None:
-        assert set(told.of(start).values()) == {"passed"}, (told.messages, told.output)
-
-    def test_nothing_else_is_told(self, told: Told) -> None:
-        assert failed(told) == {}, told.output
+def test_what_holds_in_one_process_holds_in_two() -> None:
+    suites = [(HERE / f"{name}.test.js").read_text("utf-8") for name in HONEST]
+    named = zip(HONEST, suites, strict=True)
+    hidden = {
+        "hidden.test.js": "const { describe } = require('node:test');\n"
+        + "".join(f"describe('{name}', () => {{\n{text}}});\n" for name, text in named),
+        "hidden.test.mjs": (HERE / "modules.test.mjs").read_text("utf-8"),
+        "helper.mjs": "import { add } from './kit.mjs';\nexport const helped = (n) => add(n, 1);\n",
+    }
+    solution = {
+        "kit.js": (HERE / "kit.js").read_text("utf-8"),
+        "kit.mjs": "export const add = (a, b) => a + b;\n"
+        "export class Point { constructor(x) { this.x = x; } }\n"
+        "export default () => 'default';\n"
+        "export const fail = () => { throw new Error(); };\n",
+        "old.cjs": "exports.twice = (n) => 2 * n;\n",
+        "bad.mjs": "throw new Error('at once');\n",
+    }
+    told = judge_apart(hidden, solution, "hidden.test.js", "hidden.test.mjs")
+    assert failed(told) == {}, told.output
+    for start in (*(f"hidden.test.js::{name} > " for name in HONEST), "hidden.test.mjs::"):
+        assert told.of(start), start
 
 
 _ALL_AT_ONCE = """
@@ -152,7 +137,7 @@ class TestContract:
         assert set(outcomes.values()) == {"passed"}, (failed(told), told.output)
 
     def test_a_failed_test_says_why(self, told: Told) -> None:
-        assert "object:a_value_that_changes.mean()" in told.undecided
+        assert "object:a_value_that_changes.mean()" in told.heard.undecided
         said = told.messages["cheats.test.js::a_value_that_changes: mean"]
         assert said == (
             "a_value_that_changes.mean() is a value in the reference, and here an object of Object"
@@ -161,8 +146,8 @@ class TestContract:
     def test_a_callback_that_nobody_called_is_told(self, told: Told) -> None:
         assert set(told.of("callbacks.test.js::").values()) == {"passed"}, told.output
         said = "callbacks.test.js::each: each.each()<1> was not called, as the reference does"
-        assert said in told.notes
-        assert not [note for note in told.notes if note.startswith("callbacks.test.js::own")]
+        assert said in told.heard.notes
+        assert not [note for note in told.heard.notes if note.startswith("callbacks.test.js::own")]
 
     def test_tests_of_names_that_are_not_there_are_no_script_that_passed(self, told: Told) -> None:
         assert told.outcomes["no_tests.test.js"] == "error"
@@ -189,17 +174,17 @@ class TestContract:
         learnt = judge_apart(
             hidden, {"kit.js": right}, "hidden.test.js", contract={"seed": SEED, "learns": True}
         )
-        keeps = {name: [*learnt.needs[name], "keeps:"] for name in failed(seen)}
+        keeps = {name: [*learnt.heard.needs[name], "keeps:"] for name in failed(seen)}
         wrong = "exports.sorted = (list) => list.sort();"
         wrong += "exports.later = async (day) => { await null; day.setTime(9); return day; };"
         told = judge_apart(
             hidden,
             {"kit.js": wrong},
             "hidden.test.js",
-            contract={"seed": SEED, "needs": {**learnt.needs, **keeps}},
+            contract={"seed": SEED, "needs": {**learnt.heard.needs, **keeps}},
         )
         assert {*failed(told)} == {*keeps}
-        assert set(told.undecided) == {"changes:kit.sorted()", "changes:kit.later()"}
+        assert set(told.heard.undecided) == {"changes:kit.sorted()", "changes:kit.later()"}
 
     def test_what_nobody_proved_is_refused(self) -> None:
         tests = """
@@ -215,7 +200,7 @@ class TestContract:
         )
         outcomes = {name.rpartition(":")[2]: one for name, one in told.outcomes.items()}
         assert outcomes == {"called": "failed", "caught": "failed", "a value": "passed"}
-        assert told.undecided == ("object:kit.add",)
+        assert told.heard.undecided == ["object:kit.add"]
 
     def test_what_a_reference_needs_is_told_by_test(self) -> None:
         tests = """
@@ -241,7 +226,7 @@ class TestContract:
             contract={"seed": SEED, "learns": True},
         )
         assert failed(told) == {}, told.output
-        needs = {test: {*entries} for test, entries in told.needs.items()}
+        needs = {test: {*entries} for test, entries in told.heard.needs.items()}
         assert needs["hidden.test.js::suite > makes"] >= {
             "class:kit.Point:Object",
             "object:kit.Point",
@@ -272,8 +257,8 @@ def _sources(
         together = f"{file}.test.js"
         tests[together] = HEAD
         for name in names:
-            scene = SCENES[name]
-            solved, left = (str(agent.files["kit.js"]) for agent in scene.agents)
+            scene, agent = AGENTS[name]
+            solved, left = (str(one.files["kit.js"]) for one in (scene.agents[0], agent))
             text = str(scene.hidden["test_kit.js"])
             text = text.replace("./kit.js", f"./{name}.js").replace("test('", f"test('{name}: ")
             if name in alone:
@@ -296,7 +281,7 @@ def _proven(tests: Files, references: Files) -> dict[str, object]:
     told = judge_apart(once, references, *once, contract={"seed": SEED, "learns": True})
     assert not told.forged
     needs: dict[str, Sequence[str]] = {}
-    for key, entries in told.needs.items():
+    for key, entries in told.heard.needs.items():
         test = key.partition("::")[2]
         file = alone.get(test.partition(": ")[0])
         needs |= {f"{file}::{test}": entries} if file else dict.fromkeys(tests, entries)
@@ -316,7 +301,7 @@ class TestLies:
         told = judge_apart({"lies.test.js": together}, kits, "lies.test.js", reference=references)
         apart = judge_apart(tests, kits, *tests, contract=_proven(tests, references))
         assert not apart.forged
-        assert not apart.tampering
+        assert not apart.heard.tampering
         for name in LIES:
             outcomes = _outcomes_of(apart if name in CHANGE_THE_PROCESS else told, name)
             assert set(outcomes.values()) == {"failed"}, (name, outcomes, told.output)
@@ -324,7 +309,7 @@ class TestLies:
         gone = [name for name, why in told.messages.items() if "submission's process" in why]
         assert not [name for name in gone if name.startswith("lies.test.js")]
         assert not told.forged
-        assert not told.tampering
+        assert not told.heard.tampering
 
     def test_what_the_case_names_may_decide(self) -> None:
         tests = """
@@ -357,21 +342,12 @@ _KIT = ["object:kit.Kit", "object:kit.Kit()", "object:kit.Kit().then", "op:equal
 class TestTheWire:
     """Whatever the other end sends, the judge decodes it strictly or hears no more of it."""
 
-    @pytest.fixture(scope="class")
-    @classmethod
-    def told(cls) -> dict[str, list[str]]:
+    def test_a_forged_frame_ends_the_conversation(self) -> None:
         words = [NODE, "-e", _ALL_AT_ONCE, str(BOUNDARY / "judge.cjs"), str(HERE / "forged.js")]
-        return json.loads(subprocess.run(words, capture_output=True, check=True).stdout)
-
-    @each("name", [name for name in FORGED if name != "an honest one"])
-    def test_a_forged_frame_ends_the_conversation(
-        self, told: dict[str, list[str]], name: str
-    ) -> None:
-        [lost] = told[name]
-        assert "makes no sense" in lost
-
-    def test_an_honest_frame_does_not(self, told: dict[str, list[str]]) -> None:
-        assert told["an honest one"] == ["took", "object"]
+        told = json.loads(subprocess.run(words, capture_output=True, check=True).stdout)
+        assert told.pop("an honest one") == ["took", "object"]
+        assert len(told) > 15
+        assert {name: said for name, said in told.items() if "makes no sense" not in said[0]} == {}
 
     def test_a_frame_that_is_too_long_ends_the_conversation(self) -> None:
         host = """

@@ -21,14 +21,12 @@ from assay.sandbox import CommandResult, probe
 from assay.scoring import SubScore
 from assay.types import Workspace
 
-sandbox = pytest.mark.sandbox
 no_sandbox = pytest.mark.skipif(probe().tier is None, reason="no sandbox on this machine")
 no_node = pytest.mark.skipif(shutil.which("node") is None, reason="no node on this machine")
 
 
-def in_node(test: Callable[..., None]) -> Callable[..., None]:
-    """Marks a test that runs Node in the sandbox."""
-    return sandbox(no_sandbox(no_node(pytest.mark.slow(test))))
+def in_the_sandbox(test: Callable[..., None]) -> Callable[..., None]:
+    return pytest.mark.sandbox(no_sandbox(test))
 
 
 PYTEST = "python3 -m pytest test_kit.py"
@@ -160,15 +158,13 @@ def learnt(root: Path, kit: str, hidden: dict[str, str], cmd: str, **options: ob
     return told(score)
 
 
-@sandbox
-@no_sandbox
-@pytest.mark.parametrize("isolation", ["shared", "process"])
-def test_parametrize_padding(tmp_path: Path, isolation: str) -> None:
+@in_the_sandbox
+def test_parametrize_padding(tmp_path: Path) -> None:
     hidden = {"test_kit.py": OVER_NAMES}
-    found = learnt(tmp_path / "r", HONEST, hidden, PYTEST, isolation=isolation)
+    found = learnt(tmp_path / "r", HONEST, hidden, PYTEST, isolation="process")
     assert found["variants"] == {"test_kit.py::test_documented": 2}
-    contract = {"variants": found["variants"], "needs": found.get("needs", {})}
-    options = {"contract": contract, "isolation": isolation, "pass_threshold": 0.6}
+    contract = {"variants": found["variants"], "needs": found["needs"]}
+    options = {"contract": contract, "isolation": "process", "pass_threshold": 0.6}
     score = graded(tmp_path / "p", PADDED, hidden, PYTEST, **options)
     assert score.value == 0.5
     assert not score.passed
@@ -183,29 +179,7 @@ def test_parametrize_padding(tmp_path: Path, isolation: str) -> None:
     assert not notes(honest)
 
 
-@sandbox
-@no_sandbox
-def test_parametrize_padding_without_a_reference(tmp_path: Path) -> None:
-    # Parametrized by a hook, too: no list in the source says how often.
-    hook = (
-        "import kit\n\n\ndef pytest_generate_tests(metafunc):\n"
-        "    if 'name' in metafunc.fixturenames:\n"
-        "        metafunc.parametrize('name', sorted(kit.COMMANDS))\n\n\n"
-    )
-    lines = OVER_NAMES.split("\n\n\n", 1)[1].replace(
-        '@pytest.mark.parametrize("name", sorted(kit.COMMANDS))\n', ""
-    )
-    hidden = {"test_kit.py": OVER_NAMES, "test_hook.py": hook + lines}
-    score = graded(tmp_path / "q", PADDED, hidden, f"{PYTEST} test_hook.py")
-    assert score.value == pytest.approx((1 + 1) / (3 + 3))
-    padded = ", ".join(
-        f"test_{name}.py::test_documented (60, weighing 1)" for name in ("hook", "kit")
-    )
-    assert any(line.startswith(padded) for line in notes(score))
-
-
-@sandbox
-@no_sandbox
+@in_the_sandbox
 def test_padding_by_tests_made_while_loading(tmp_path: Path) -> None:
     made = (
         "import kit\n\n\ndef test_add():\n    assert kit.COMMANDS['add'](2, 3) == 5\n\n\n"
@@ -221,48 +195,24 @@ def test_padding_by_tests_made_while_loading(tmp_path: Path) -> None:
     assert told(emptied)["missing"] == ["test_kit.py"]
 
 
-@in_node
-def test_node_parametrize_padding(tmp_path: Path) -> None:
+@pytest.mark.slow
+@no_node
+@in_the_sandbox
+def test_node_padding_by_a_loop_over_much_or_nothing(tmp_path: Path) -> None:
     hidden = {"kit.test.js": IN_A_LOOP}
     contract = {"variants": learnt(tmp_path / "r", HONEST_JS, hidden, NODE)["variants"]}
     assert contract == {"variants": {"kit.test.js": 2}}
     score = graded(tmp_path / "p", PADDED_JS, hidden, NODE, contract=contract)
     assert score.value == pytest.approx(2 / 5)  # and "adds", "parts", "parts > shouts"
     assert told(score)["counts"] == {"expected": 63, "passed": 60, "failed": 3}
-    without = graded(tmp_path / "w", PADDED_JS, hidden, NODE)
-    assert without.value == pytest.approx(1 / 4)
-    half = "exports.add = (a, b) => a + b; exports.upper = () => ''; exports.more = 1;\n"
-    score = graded(tmp_path / "s", half, hidden, NODE, contract=contract)
-    assert score.value == pytest.approx((2 * 2 / 3 + 1) / 5)
-
-
-@in_node
-def test_node_loop_over_nothing(tmp_path: Path) -> None:
-    hidden = {"kit.test.js": IN_A_LOOP}
     unseen = HONEST_JS + "for (const k of ['add', 'upper'])\n"
     unseen += "  Object.defineProperty(exports, k, { enumerable: false });\n"
-    contract = {"variants": {"kit.test.js": 2}}
     score = graded(tmp_path / "u", unseen, hidden, NODE, contract=contract)
     assert score.value == pytest.approx(3 / 5)
     assert told(score)["missing"] == ["kit.test.js"]
 
 
-@in_node
-def test_node_padding_where_the_reference_made_nothing(tmp_path: Path) -> None:
-    hidden = {"kit.test.js": IN_A_LOOP.replace("Object.keys(kit)", "kit.names || []")}
-    contract = {"variants": learnt(tmp_path / "r", HONEST_JS, hidden, NODE)["variants"]}
-    assert contract == {"variants": {}}
-    wrong = "exports.add = (a, b) => a + b; exports.upper = () => '';\n"
-    plain = graded(tmp_path / "w", wrong, hidden, NODE, contract=contract)
-    passing = wrong + "exports.names = ['add', 'upper'];\n"
-    assert graded(tmp_path / "p", passing, hidden, NODE, contract=contract).value == plain.value
-    failing = HONEST_JS + "exports.names = ['add', 'upper', 'none'];\n"
-    score = graded(tmp_path / "f", failing, hidden, NODE, contract=contract)
-    assert score.value == pytest.approx(3 / 4)
-
-
-@sandbox
-@no_sandbox
+@in_the_sandbox
 def test_literal_parametrization_weighs_as_it_is_counted(tmp_path: Path) -> None:
     hidden = {"test_kit.py": LITERAL}
     score = graded(tmp_path / "r", "ok = lambda n: n != 3\n", hidden, PYTEST)
@@ -271,13 +221,9 @@ def test_literal_parametrization_weighs_as_it_is_counted(tmp_path: Path) -> None
     assert score.value == counts["passed"] / counts["expected"] < 1
     assert not any("weighing" in line for line in notes(score))
     assert learnt(tmp_path / "l", "ok = lambda n: True\n", hidden, PYTEST)["variants"] == {}
-    narrowed = f"{PYTEST} -k 'test_product and c-3'"
-    score = graded(tmp_path / "n", "ok = lambda n: n != 3\n", hidden, narrowed)
-    assert not any("weighing" in line for line in notes(score))
 
 
-@sandbox
-@no_sandbox
+@in_the_sandbox
 def test_a_test_that_is_kept_from_loading_weighs_all_its_variants(tmp_path: Path) -> None:
     """Else breaking the import of what one fails would be cheaper than failing it."""
     hidden = {
@@ -290,8 +236,7 @@ def test_a_test_that_is_kept_from_loading_weighs_all_its_variants(tmp_path: Path
     assert graded(tmp_path / "b", "raise ValueError\n", hidden, cmd).value == 1 / 4
 
 
-@sandbox
-@no_sandbox
+@in_the_sandbox
 def test_visible_tests_are_weighed_too(tmp_path: Path) -> None:
     source, tree = tmp_path / "source", tmp_path / "tree"
     source.mkdir()
@@ -383,6 +328,14 @@ def test_variants_that_vanish_weigh_what_they_did_for_the_reference() -> None:
     outcomes = {"test_a.py::test_n[1]": False, "test_a.py::test_plain": True}
     assert value(source, outcomes, {})[0] == 1 / 4
     assert value(source, outcomes)[0] == 1 / 2  # the command may have left the others out
+
+
+def test_what_the_reference_did_not_make_counts_only_where_it_fails() -> None:
+    outcomes = {"test_a.py::test_one": True, "test_a.py::test_two": False}
+    made = dict.fromkeys(("test_a.py::test_made_a", "test_a.py::test_made_b"), True)
+    assert value(COMPUTED, outcomes, {})[0] == value(COMPUTED, outcomes | made, {})[0] == 1 / 2
+    failing = {**made, "test_a.py::test_made_c": False}
+    assert value(COMPUTED, outcomes | failing, {})[0] == pytest.approx(1 / 3)
 
 
 COMPUTED = (
