@@ -199,7 +199,7 @@ def test_an_image_without_a_shell_or_with_a_made_up_user_is_refused(
     (tmp_path / "empty/app").mkdir(parents=True)
     engine.add("empty:1", tmp_path / "empty")
     with pytest.raises(ProvisionError, match="no /bin/sh"):
-        prepare(ContainerSpec(image="localhost/empty:1"), str(tmp_path / "cache"))
+        prepare(ContainerSpec(image="localhost/empty:1"), str(tmp_path / "shell"))
     root = copied(base, tmp_path)
     (root / "etc/passwd").write_text(f"evil:x:0\n{_EVIL}")
     engine.add("evil:1", root, changes=["USER evil"])
