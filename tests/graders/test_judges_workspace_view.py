@@ -56,6 +56,7 @@ EVIDENCE = [
     ("I renamed it for clarity.", True),
     ('[called cat] {"path": "docs/design.md"}', True),
     ("The waiting is shorter", True),
+    ("+p", False),  # too little
     ("time.sleep(600)", False),  # taken out
     ("-def wait_for_reply():", False),
     ("def close_all_files():", False),  # given, and left alone
@@ -291,15 +292,12 @@ async def test_the_diff_is_judged_where_there_are_no_words(trees: Workspace) -> 
 async def test_a_file_of_criteria_is_judged_one_by_one(tmp_path: Path, trees: Workspace) -> None:
     file = tmp_path / "rubric.yaml"
     file.write_text("criteria:\n- [It changes a to b, 3]\n- It is tested\n")
-    for quote in ("+def wait_for_answer():", "+p"):  # a quote of one letter is none
 
-        def say(request: Request, quote: str = quote) -> Json:
-            asked = asked_text(request).partition("CRITERION:")[2]
-            return met(quote) if "changes" in asked else met(verdict="UNMET")
+    def say(request: Request) -> Json:
+        asked = asked_text(request).partition("CRITERION:")[2]
+        is_met = "changes" in asked
+        return met("+def wait_for_answer():") if is_met else met(verdict="UNMET")
 
-        node, _ = await judged(trees, say, words="", rubric=str(file), answer="Done it.")
-        if quote == "+p":
-            assert node.status == "error"
-        else:
-            assert (node.value, node.passed) == (0.75, False)
-            assert [one.value for one in node.children or ()] == [1.0, 0.0]
+    node, _ = await judged(trees, say, words="", rubric=str(file), answer="Done it.")
+    assert (node.value, node.passed) == (0.75, False)
+    assert [one.value for one in node.children or ()] == [1.0, 0.0]

@@ -131,6 +131,9 @@ BOUNDS: list[tuple[dict[str, Json], dict[str, Json], str]] = [
     ({"type": "files", "patterns": ["a"]}, {"files": []}, "must not be empty"),
     ({"type": "trace"}, {"max_tool_calls": -1}, "0 or more"),
     (SWEBENCH, {"timeout_s": 0}, "must be more than 0"),
+    ({"type": "faithfulness"}, {"max_claims": 0}, "must be"),
+    ({"type": "faithfulness"}, {"on_empty": "nan"}, "is not valid here"),
+    ({"type": "answer_relevancy"}, {"max_claims": 0}, "must be"),
     (SWEBENCH, {"pass_threshold": 1.5}, "must be in [0, 1]"),
 ]
 """What the schema's own mistakes cannot notice: they are made from the same annotations."""

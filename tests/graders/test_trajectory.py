@@ -260,22 +260,6 @@ def test_another_path_is_another_path(path: str) -> None:
     assert checked(steps, forbid_tools=[{"path_glob": "tests/*"}]).value == 1.0
 
 
-@each(
-    "command",
-    [
-        "rm tests/a.py",
-        "cd /tmp; cat x>tests/a.py",
-        "true\nrm tests/a.py",
-        "x" * 10_000 + " tests/a.py",
-    ],
-)
-def test_a_banned_path_inside_of_a_command(command: str) -> None:
-    steps = trace(did("Bash", command=command))
-    matcher = {"path_glob": "tests/*"}
-    assert checked(steps, forbid_tools=[matcher]).value == 0.0
-    assert checked(steps, require_tools=[matcher]).value == 0.0
-
-
 def test_a_banned_path_behind_more_words_than_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("assay.graders.tool_calls._MOST_WORDS", 1_000)
     steps = trace(did("Bash", command="x " * 2_000 + "tests/a.py"))
