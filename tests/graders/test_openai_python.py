@@ -107,14 +107,11 @@ async def test_a_huge_item_is_not_the_answer_s_fault_and_a_scale_may_be_declared
 @each(
     ("source", "message"),
     [
-        ("", r"does not define grade\(\)"),
         ("grade = lambda sample, item: 1", r"does not define grade\(\)"),
         ("class A:\n    def grade(sample, item): ...", r"does not define grade\(\)"),
         ("def grade(sample): ...", "1 positional parameters"),
         ("def grade(*args): ...", "0 positional parameters"),
-        ("def grade(sample, item, more): ...", "3 positional parameters"),
         ("def grade(sample, item:", r"is not Python: .*line 1"),
-        ("x = '\0'", "is not Python"),
         ("(" * 1_000, "is not Python"),
         ("-" * 100_000 + "1", "is not Python"),
         ("\ud800", "is not Python"),

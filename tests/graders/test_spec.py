@@ -81,7 +81,6 @@ WORDS: list[tuple[Json, str, str]] = [
     ),
     ({"type": "command", "cmd": " "}, "cmd", "must not be blank"),
     ({"type": "pytest", "inject": [{"src": "gone", "dest": "a"}]}, "inject[0].src", "not exist"),
-    ({"type": "trace", "require_tools": [{}]}, "require_tools[0]", "needs kind, name"),
     ({"type": "python:nowhere:X"}, "type", "cannot be imported: ModuleNotFoundError"),
     ({"type": "python:own.py:Lenght"}, "type", "no Grader 'Lenght' (did you mean 'Length'?)"),
     ({"type": "python:own.py:NotOne"}, "type", "has no Grader 'NotOne'"),
