@@ -8,8 +8,10 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
+from assay.environment.channel.serve import ServedEnvironment, serve
+from assay.environment.channel.sessions import ChannelLimits
 from assay.scoring.json_safe import Json
 from assay.types import Run
 from tests.children import Children
@@ -21,6 +23,7 @@ __all__ = [
     "Raw",
     "Relay",
     "ServedProcess",
+    "limited",
     "raw",
     "serve_process",
     "started",
@@ -87,12 +90,6 @@ async def guess(secret: int = 7, seed: int = 0):
 async def breaks():
     yield "Break."
     raise ValueError("in the midst")
-
-
-@env.template()
-async def place():
-    answer = yield "Where?"
-    yield EvaluationResult(reward=1.0, content=str(os.getpid()))
 
 
 @env.template()
@@ -245,6 +242,14 @@ def serve_process(
     line = process.stdout.readline()
     assert line, (folder / "served.log").read_text()
     return ServedProcess(cast("int", json.loads(line)["port"]), process.pid, audit)
+
+
+@asynccontextmanager
+async def limited(folder: Path, **limits: Any) -> AsyncGenerator[ServedEnvironment]:
+    """Serve it in this process, by one worker, within limits."""
+    file = str(write_env(folder))
+    async with serve(file, workers=1, limits=ChannelLimits(**limits)) as served:
+        yield served
 
 
 class Raw:

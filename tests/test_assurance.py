@@ -46,7 +46,7 @@ from assay.store.records import CellRecord, RunRecord
 from assay.tasks.case import load_case
 from assay.types.run import Run
 from assay.types.submission import Submission, Workspace
-from tests.command_line import assay, cells, summary, write_case
+from tests.command_line import write_case
 from tests.each import each
 from tests.report_files import ReportFile
 
@@ -436,25 +436,3 @@ def test_validate_warns_where_no_cell_could_pass_and_refuses_a_misspelt_minimum(
         load_case(str(write_case(tmp_path, _CASE.format(word="seperate"))))
     assert "case.yaml:9" in str(raised.value)
     assert "did you mean 'separate'?" in str(raised.value)
-
-
-def test_a_run_validates_fails_and_reports_by_its_least_assurance(tmp_path: Path) -> None:
-    text = """
-        id: asks
-        task: {prompt: "hello"}
-        matrix: {harnesses: [echo], models: [m]}
-        graders: [{type: files, patterns: ["hello"]}]
-        expect: {min_assurance: shared}
-    """
-    write_case(tmp_path, text)
-    checked = json.loads(assay("validate", "evals", "--json", cwd=tmp_path).stdout)
-    assert (checked["valid"], len(checked["warnings"])) == (True, 1)
-    done = assay("run", "evals", "--json", cwd=tmp_path)
-    (cell,) = cells(done)
-    assert (done.returncode, cell["reward"], cell["passed"]) == (1, 1.0, False)
-    assert (cell["assurance"], cell["min_assurance"]) == ("read", "shared")
-    assert summary(done)["assurance"] == {"read": 1}
-    line = "passed its tests, but assurance `read` is below `shared`"
-    assert line in " ".join(assay("report", cwd=tmp_path).stdout.split())
-    again = assay("regrade", "latest", "--json", cwd=tmp_path)
-    assert (again.returncode, cells(again)[0]["passed"]) == (1, False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,7 +12,8 @@ from pathlib import Path
 import pytest
 from bench.proof import suites
 from bench.proof.__main__ import PROOFS, load, main
-from bench.proof.material import commit_of
+
+from tests.written_files import committed
 
 _PAGE = Path(__file__).parents[1] / "docs" / "proof.md"
 _NO_NUMBER = {"description": "a number", "schema": {"type": "integer"}}
@@ -77,7 +77,7 @@ def _schema_test(*, valid: bool) -> dict[str, object]:
 def test_material_that_agrees_proves_and_a_clone_at_another_commit_nothing(proofs: Proofs) -> None:
     said = proofs.of("json_schema", _schema_test(valid=False), says=(1, 1))
     assert said.startswith("json_schema: 1 of 1; differences: none")
-    _committed(proofs.place)
+    committed(proofs.place)
     proofs.of("json_schema", _schema_test(valid=False), says=(1, 1), status=1)
     assert f"git -C {proofs.place} checkout 44401e0c0467" in proofs.error
 
@@ -252,21 +252,13 @@ async def test_patched(monkeypatch):
     monkeypatch.setattr("hud.utils.gateway.client", None)
 """
     _clone(proofs.place, {file: test})
-    commit = _committed(proofs.place)
+    commit = committed(proofs.place)
     _is_at(proofs.patch, "hud_graders", commit)
     versions = {"0.6.8": (commit, (file, "gone.py"))}
     proofs.patch.setattr(load("hud_graders"), "_VERSIONS", versions)
     said = proofs.of("hud_graders", {}, says=(1, 3))
     assert "hud_graders: 1 of 3; differences: 1 by design, 1 cannot be asked" in said
     assert "`0.6.8/TestContainsAny::test_empty_list`" in said
-
-
-def _committed(clone: Path) -> str:
-    """Commit all that lies in a directory."""
-    who = ("-c", "user.name=n", "-c", "user.email=e@x")
-    for words in (("init", "-q"), ("add", "."), (*who, "commit", "-q", "-m", "m")):
-        subprocess.run(["git", "-C", str(clone), *words], check=True)
-    return commit_of(clone)
 
 
 def test_an_exercise_whose_tests_are_not_steady_is_not_left_out() -> None:
@@ -286,10 +278,10 @@ def test_a_repaired_bug_is_told_by_the_tests_that_came_with_the_repair(proofs: P
     new = "class TestKit:\n    def test_new(self):\n        assert boltons.kit.of(2) == 4\n"
     bug = {module: "def of(n):\n    return n\n", "boltons/__init__.py": "", tests: old}
     _clone(proofs.place, bug)
-    _committed(proofs.place)
+    committed(proofs.place)
     mended = {module: "def of(n):\n    return 2 * n\n", tests: f"{old}\n{new}"}
     _clone(proofs.place, mended)
-    fix = _committed(proofs.place)
+    fix = committed(proofs.place)
     _is_at(proofs.patch, "bug_fixes", fix)
     proofs.patch.setattr(load("bug_fixes"), "_FIXES", (fix, "0" * 40))
     assert "bug_fixes: 6 of 6; differences: none" in proofs.of("bug_fixes", {}, says=(6, 6))

@@ -45,8 +45,9 @@ def test_importing_light_rooms_and_using_a_name_loads_no_package_of_others() -> 
     assert loaded.isdisjoint([*HEAVY, *LATE])
 
 
-def test_neither_an_environment_nor_a_fake_loads_a_package_before_it_is_used() -> None:
-    statement = "from assay import Environment, Task, Taskset\nimport assay.testing"
+def test_neither_an_environment_an_endpoint_nor_a_fake_loads_a_package_before_it_is_used() -> None:
+    rooms = "assay.testing, assay.endpoint, assay.graders.endpoint"
+    statement = f"from assay import Environment, Task, Taskset\nimport {rooms}"
     assert foreign(loaded_by(statement)) == set()
 
 

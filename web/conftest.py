@@ -131,14 +131,20 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Generator[Site]:
+def options() -> tuple[str, ...]:
+    """Of `assay serve`; a module may have others."""
+    return ()
+
+
+@pytest.fixture(scope="module")
+def site(options: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory) -> Generator[Site]:
     """A server on an empty store; a module fills it by a fixture of its own."""
     if CHROMIUM is None:
         pytest.skip(_NO_CHROMIUM)
     if not BUILT.exists():
         pytest.skip("the page was not built: make web")
     with (
-        ServerProcess(tmp_path_factory.mktemp("site")) as server,
+        ServerProcess(tmp_path_factory.mktemp("site"), None, *options) as server,
         httpx.Client(base_url=server.url, headers=server.headers, timeout=60) as http,
     ):
         yield Site(server, http)

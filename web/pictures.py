@@ -105,6 +105,22 @@ SCREENS = (
 )  # fmt: skip
 
 
+_JUDGE = {
+    "criteria": "The reply says what the customer gets back, and why.",
+    "judge_model": "claude-haiku-4-5",
+}
+GRADERS: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
+    ("polite", "function", "Pleasant, and no shouting.",
+     {"source": _POLITE.replace("0.5 + 0.5 * pleasant", "1.0 * pleasant")}),
+    ("explains", "binary_judge", "Whether the customer learns why.", _JUDGE),
+    ("amount", "declared", "The last number is the amount.",
+     {"graders": [{"type": "numeric_match", "pick": "last"}]}),
+    ("grounded", "prebuilt_judge", "Every claim rests on a document.", {"type": "FAITHFULNESS"}),
+    ("reviewers", "custom", "What people said who read it.",
+     {"description": "What reviewers said."}),
+)  # fmt: skip
+
+
 def _wanted() -> list[tuple[Picture, Scheme]]:
     return [
         (one, scheme) for one in PICTURES for scheme in SCHEMES if not _file(one, scheme).exists()
@@ -129,38 +145,9 @@ def filled(site: Site) -> Site:
 
     token = site.post("/api/v1/keys", {"name": "ada", "role": "admin", "project": "*"})["token"]
     site.http.headers["Authorization"] = f"Bearer {token}"
-    _add(
-        site,
-        "polite",
-        "function",
-        "Pleasant, and no shouting.",
-        source=_POLITE.replace("0.5 + 0.5 * pleasant", "1.0 * pleasant"),
-    )
-    _add(
-        site,
-        "explains",
-        "binary_judge",
-        "Whether the customer learns why.",
-        criteria="The reply says what the customer gets back, and why.",
-        judge_model="claude-haiku-4-5",
-    )
-    _add(
-        site,
-        "amount",
-        "declared",
-        "The last number is the amount.",
-        graders=[{"type": "numeric_match", "pick": "last"}],
-    )
-    _add(
-        site, "grounded", "prebuilt_judge", "Every claim rests on a document.", type="FAITHFULNESS"
-    )
-    _add(
-        site,
-        "reviewers",
-        "custom",
-        "What people said who read it.",
-        description="What reviewers said.",
-    )
+    for key, kind, about, definition in GRADERS:
+        made = {"key": key, "kind": kind, "description": about, "definition": definition}
+        site.post("graders", made)
     rows = _replies()
     site.upload("replies", rows)
     site.post("graders/amount/grade", {"items": rows})
@@ -168,11 +155,6 @@ def filled(site: Site) -> Site:
     _label(site)
     site.assay("calibrate", "polite", "labels.jsonl", "--trust-authors", "--threshold", "0.75")
     return site
-
-
-def _add(site: Site, key: str, kind: str, about: str, **definition: object) -> None:
-    made = {"key": key, "kind": kind, "description": about, "definition": definition}
-    site.post("graders", made)
 
 
 def _run(site: Site, label: str, run: str, *args: str, **variables: str) -> None:

@@ -151,24 +151,12 @@ async def test_what_a_function_may_return(returned: object, expected: tuple[floa
     assert (found.score, found.reason) == expected
 
 
-@pytest.mark.parametrize(
+@each(
     "returned",
     [
-        True,
-        None,
-        "1.0",
-        math.nan,
-        (1.0,),
-        (1.0, "a", "b"),
-        (True, "yes"),
-        (1.0, 2),
-        {"reason": "x"},
-        {"score": math.nan},
-        {"score": 1.0, "reason": 3},
-        10**400,
-        (n for n in [1.0]),
+        *(True, None, "1.0", math.nan, 10**400, (1.0,), (1.0, "a", "b"), (True, "yes"), (1.0, 2)),
+        *({"reason": "x"}, {"score": math.nan}, {"score": 1.0, "reason": 3}, (n for n in [1.0])),
     ],
-    ids=lambda value: type(value).__name__,
 )
 async def test_what_is_no_score_is_an_error_and_never_a_0(returned: object) -> None:
     found = await outcome(lambda: returned)

@@ -56,6 +56,17 @@ async def serving(app: ASGIApp, limits: ListeningLimits) -> AsyncGenerator[tuple
         await serving
 
 
+@asynccontextmanager
+async def connected(
+    limits: ListeningLimits, *, ends: bool = True
+) -> AsyncGenerator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """A connection to such a server."""
+    async with listening(limits, ends=ends) as address:
+        reader, writer = await asyncio.open_connection(*address)
+        yield reader, writer
+        writer.close()
+
+
 async def answered(address: tuple[str, int]) -> bytes:
     """The first line of the reply to a request on a connection of its own."""
     reader, writer = await asyncio.open_connection(*address)
@@ -82,26 +93,22 @@ async def test_half_open_connections_keep_nobody_out() -> None:
 
 @pytest.mark.parametrize("before", [b"", REQUEST], ids=["first", "second"])
 async def test_half_a_request_is_not_waited_for(before: bytes) -> None:
-    async with listening(ListeningLimits(header_seconds=0.2)) as address:
-        reader, writer = await asyncio.open_connection(*address)
+    async with connected(ListeningLimits(header_seconds=0.2)) as (reader, writer):
         if before:
             writer.write(before)
             assert b"204" in await reader.readuntil(b"\r\n\r\n")
         writer.write(REQUEST[:20])
         with suppress(ConnectionError):
             assert await asyncio.wait_for(reader.read(), 60) == b""
-        writer.close()
 
 
 @each("head", ["Content-Length: 100\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"])
 async def test_half_a_body_is_not_waited_for(head: str) -> None:
-    async with listening(ListeningLimits(body_seconds=0.02)) as address:
-        reader, writer = await asyncio.open_connection(*address)
+    async with connected(ListeningLimits(body_seconds=0.02)) as (reader, writer):
         writer.write(f"POST / HTTP/1.1\r\nHost: here\r\n{head}".encode())
         said = await asyncio.wait_for(reader.read(), 60)  # to the end of the connection
         assert said.startswith(b"HTTP/1.1 408 ")
         assert b"the rest of the body did not come" in said
-        writer.close()
 
 
 @each(
@@ -122,8 +129,7 @@ async def test_half_a_body_is_not_waited_for(head: str) -> None:
     ],
 )
 async def test_a_head_without_end_or_of_two_meanings_is_not_answered(parts: list[bytes]) -> None:
-    async with listening(ListeningLimits(header_seconds=60.0)) as address:
-        reader, writer = await asyncio.open_connection(*address)
+    async with connected(ListeningLimits(header_seconds=60.0)) as (reader, writer):
         with suppress(ConnectionError):
             for part in parts:
                 writer.write(part)
@@ -133,19 +139,16 @@ async def test_a_head_without_end_or_of_two_meanings_is_not_answered(parts: list
         with suppress(ConnectionError):
             said = await asyncio.wait_for(reader.read(), 30)  # to the end of the connection
         assert said == b"" or said.startswith(b"HTTP/1.1 400 ")
-        writer.close()
 
 
 @each("size", [1_000, 70_000, 3_000_000])
 async def test_a_large_body_is_no_large_head(size: int) -> None:
     request = f"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: {size}\r\n\r\n".encode()
-    async with listening(ListeningLimits()) as address:
-        reader, writer = await asyncio.open_connection(*address)
+    async with connected(ListeningLimits()) as (reader, writer):
         for _ in range(2):
             writer.write(request + b"x" * size)
             assert await reader.readline() == b"HTTP/1.1 204 No Content\r\n"
             await reader.readuntil(b"\r\n\r\n")
-        writer.close()
 
 
 async def test_lines_behind_a_body_are_no_part_of_the_head() -> None:
@@ -170,8 +173,7 @@ async def test_lines_behind_a_body_are_no_part_of_the_head() -> None:
 
 
 async def test_requests_that_are_sent_ahead_are_answered_in_their_order_or_not_kept() -> None:
-    async with listening(ListeningLimits()) as address:
-        reader, writer = await asyncio.open_connection(*address)
+    async with connected(ListeningLimits()) as (reader, writer):
         writer.write(REQUEST * 20)
         for _ in range(20):
             assert b"204" in await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 30)
@@ -179,7 +181,6 @@ async def test_requests_that_are_sent_ahead_are_answered_in_their_order_or_not_k
         with suppress(ConnectionError):
             said = await asyncio.wait_for(reader.read(), 30)
             assert said.count(b"204") < 100
-        writer.close()
 
 
 async def test_a_drip_of_bytes_buys_no_time_and_a_steady_sender_gets_it() -> None:
@@ -222,11 +223,9 @@ async def test_a_request_that_is_cut_off_at_the_end_is_told_so() -> None:
 
 @each(("proxies", "seen"), [((), b"127.0.0.1"), (("127.0.0.1",), b"192.0.2.7")])
 async def test_who_asks_is_believed_of_proxies_alone(proxies: tuple[str, ...], seen: bytes) -> None:
-    async with listening(ListeningLimits(proxies=proxies)) as address:
-        reader, writer = await asyncio.open_connection(*address)
+    async with connected(ListeningLimits(proxies=proxies)) as (reader, writer):
         writer.write(REQUEST[:-2] + b"X-Forwarded-For: 192.0.2.7\r\n\r\n")
         assert b"from: " + seen + b"\r\n" in await reader.readuntil(b"\r\n\r\n")
-        writer.close()
 
 
 async def test_a_small_reply_is_one_packet_and_much_is_not_held_back() -> None:

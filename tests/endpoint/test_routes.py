@@ -8,7 +8,7 @@ import json
 import math
 import socket
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 import httpx
@@ -248,14 +248,6 @@ async def test_one_conversation_is_scored_for_adaptive() -> None:
         assert (response["reward"], response["id"]) == (0.0, None)
 
 
-async def test_a_batch_is_scored_for_adaptive_in_its_order() -> None:
-    requests: list[Json] = [
-        {"turns": TURNS, "metadata": {"expected": str(n)}, "id": n} for n in (3, 4, 5)
-    ]
-    responses = (await post("/batch_score", {"requests": requests})).json()["responses"]
-    assert [(r["id"], r["reward"]) for r in responses] == [(3, 0.0), (4, 1.0), (5, 0.0)]
-
-
 async def test_what_cannot_be_scored_for_adaptive_is_no_reward() -> None:
     bad: Json = {"turns": [{"role": "assistant", "content": "fail"}], "id": 9}
     said = problem(await post("/score", bad), 500)
@@ -467,13 +459,10 @@ async def test_a_body_that_is_too_long_is_refused_while_it_comes() -> None:
     ("content", "kind", "status"),
     [
         (b"{", "application/json", 400),
-        (b"", "application/json", 400),
         (b"\xff", "application/json", 400),
         (b'{"items": [{"id": "a", "answer": "x", "expected": NaN}]}', "application/json", 400),
         (b"[" * 100_000, "application/json", 400),
         (b'{"items": [{"id": "a", "answer": "no", "answer": "4"}]}', "application/json", 400),
-        (b'{"items": [{"id": "a", "answer": "x", "expected": 1e999}]}', "application/json", 400),
-        (b'{"items": ' + b"[" * 900 + b"]" * 900 + b"}", "application/json", 400),
         (b'{"items": []}', "text/plain", 415),
         (b'{"items": []}', "application/x-www-form-urlencoded", 415),
         (b'{"items": []}', "application/json; charset=utf-8", 200),
@@ -618,25 +607,7 @@ async def test_routes_are_mounted_for_graders_that_are_looked_up() -> None:
         problem(await http.post("/serve/p/other/v1/grade", json=TWO), 404)
 
 
-# Both ends
-
-
-@pytest.fixture(scope="module")
-def live() -> Generator[str]:
-    with serving(app_for(grade)) as url:
-        yield url
-
-
-@each("protocol", ["assay", "adaptive", "openrlhf", "nemo_gym"])
-async def test_what_is_called_and_what_is_served_fit(live: str, protocol: Protocol) -> None:
-    settings = EndpointSettings(url=live, protocol=protocol, allow_internal=True, batch=4)
-    items = [
-        Submission(answer=text, question="2+2?", expected="4")
-        for text in ("4", "5", "fail", "4", "nan", "far", "4 ")
-    ]
-    found = await grade_remote(settings, items)
-    assert [outcome.score for outcome in found] == [1.0, 0.0, None, 1.0, None, None, 0.0]
-    assert (await probe(settings)).online
+# Both ends; every wire form: test_alike.py
 
 
 async def test_both_ends_agree_on_signatures(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -654,9 +625,14 @@ async def test_both_ends_agree_on_signatures(monkeypatch: pytest.MonkeyPatch) ->
         assert "check secret_env and auth" in refused.error
 
 
-async def test_many_callers_at_once_are_served(live: str) -> None:
-    settings = EndpointSettings(url=live, allow_internal=True, batch=10, parallel=16)
-    items = [Submission(answer=str(n), expected=str(n - n % 2)) for n in range(200)]
-    halves = await asyncio.gather(*(grade_remote(settings, items) for _ in range(2)))
-    for found in halves:
-        assert [outcome.score for outcome in found] == [1.0, 0.0] * 100
+@each("protocol", ["assay", "adaptive", "openrlhf", "nemo_gym"])
+async def test_many_callers_at_once_are_served_in_every_form(protocol: Protocol) -> None:
+    answers = [("4", 1.0), ("5", 0.0), ("fail", None), ("nan", None), ("4 ", 0.0)] * 10
+    items = [Submission(answer=text, question="2+2?", expected="4") for text, _ in answers]
+    with serving(app_for(grade)) as url:
+        settings = EndpointSettings(
+            url=url, protocol=protocol, allow_internal=True, batch=4, parallel=16
+        )
+        for found in await asyncio.gather(*(grade_remote(settings, items) for _ in range(2))):
+            assert [outcome.score for outcome in found] == [score for _, score in answers]
+        assert (await probe(settings)).online

@@ -193,16 +193,6 @@ def test_serve_is_one_call(tmp_path: Path) -> None:
         assert "Traceback" not in said
 
 
-def test_an_address_that_is_not_of_this_machine_is_named(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "good.py").write_text("def grade(answer): return 1.0")
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit) as ended:
-        main(["serve", "grader", "good.py", "--host", "192.0.2.1", "--without-auth"])
-    assert (ended.value.code, "cannot listen on 192.0.2.1" in capfd.readouterr().err) == (2, True)
-
-
 JUDGE: Json = {"type": "score_model", "model": "m", "input": [{"role": "user", "content": "?"}]}
 COSINE: Json = {
     "type": "text_similarity",
@@ -296,16 +286,6 @@ async def test_one_declared_grader_is_given_the_whole_batch() -> None:
     scorer = scorer_of_graders([GraderSpec(type="exact_match")])
     items = [(name, Submission(answer=name, expected="a")) for name in ("a", "b")]
     assert [one.score for one in await scorer(items)] == [1.0, 0.0]
-
-
-def test_importing_the_room_loads_no_framework() -> None:
-    heavy = ["fastapi", "uvicorn", "starlette", "aiohttp", "pydantic", "yarl"]
-    code = (
-        "import sys, json, assay.endpoint, assay.graders.endpoint\n"
-        f"print(json.dumps([m for m in {heavy!r} if m in sys.modules]))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout) == []
 
 
 @pytest.mark.sandbox

@@ -14,8 +14,6 @@ from typing import cast
 import pytest
 
 from assay.environment.channel import workers
-from assay.environment.channel.serve import serve
-from assay.environment.channel.sessions import ChannelLimits
 from assay.environment.channel.worker import MOST_BEGINS, Begins
 from assay.environment.channel.workers import Worker
 from assay.errors import GradingTimeoutError
@@ -26,6 +24,7 @@ from tests.served_environment import (
     GRADE,
     ServedProcess,
     error_of,
+    limited,
     raw,
     serve_process,
     started,
@@ -53,6 +52,8 @@ async def test_the_frames_are_those_that_huds_clients_know(served: ServedProcess
         assert await peer.result("tasks.cancel") == {"cancelled": True}
         assert await peer.result("bye") == {"goodbye": True}
         assert await peer.read() is None
+    async with raw(served.port) as late:
+        assert (await late.error("hello", session_id=hello["session_id"]))[0] == -32002
 
 
 async def test_a_start_has_one_grade_also_for_pipelined_calls(
@@ -129,11 +130,8 @@ async def test_a_start_sent_again_is_the_same_start(served: ServedProcess) -> No
     "method, params, code, message",
     [
         ("tasks.grade", {"answer": "x"}, -32600, "no task in progress"),
-        ("tasks.strat", {}, -32601, "method not found"),
         ("__class__", {}, -32601, "method not found"),
-        ("tasks.start", {}, -32602, "'id' must be text, got null"),
         ("tasks.start", {"id": 7}, -32602, "'id' must be text, got a number"),
-        ("tasks.start", {"id": ["add"]}, -32602, "'id' must be text, got a list"),
         ("tasks.start", {"id": "ad"}, -32602, "unknown task: 'ad'"),
         ("tasks.start", {"id": "add", "args": []}, -32602, "'args' must be an object"),
         ("tasks.start", {"id": "add", "args": {"c": 1}}, -32602, "unexpected keyword"),
@@ -228,7 +226,7 @@ async def test_what_graders_run_reaches_neither_front_nor_token(
     assert said == "['0', '1', '2', '3'] False\n"  # 3 is the directory that is listed
 
 
-@each("answer, score", [(3, 1.0), ("3", 1.0), (None, 0.0), ({"a": 1}, 0.0)])
+@each("answer, score", [(3, 1.0), (None, 0.0), ({"a": 1}, 0.0)])
 async def test_an_answer_that_is_no_text_is_its_json(
     served: ServedProcess, answer: Json, score: float
 ) -> None:
@@ -282,11 +280,9 @@ async def test_a_task_that_asks_something_else_when_begun_again_is_lost(
 async def test_grading_that_hangs_ends_with_its_time_and_its_worker(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = write_env(tmp_path)
     monkeypatch.setattr(workers, "_GRACE_SECONDS", 0.2)
-    limits = ChannelLimits(grading=0.1)
     async with (
-        serve(str(file), workers=1, limits=limits) as served,
+        limited(tmp_path, grading=0.1) as served,
         raw(served.port) as stuck,
         raw(served.port) as other,
     ):
@@ -330,10 +326,8 @@ async def test_a_call_that_began_long_ago_gets_no_more_time_from_newer_ones(tmp_
 async def test_a_cancelled_task_that_blocks_holds_its_worker_up_no_longer_than_it_may(
     tmp_path: Path,
 ) -> None:
-    file = write_env(tmp_path)
-    limits = ChannelLimits(grading=0.3)
     async with (
-        serve(str(file), workers=1, limits=limits) as served,
+        limited(tmp_path, grading=0.3) as served,
         started(served.port, "blocks", seconds=60) as peer,
     ):
         await peer.send(b'{"id": "g", "method": "tasks.grade", "params": {"answer": "x"}}\n')

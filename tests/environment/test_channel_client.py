@@ -45,12 +45,17 @@ _TOKEN = "0123456789abcdef"
 
 @each("scheme", ["tcp", "ws"])
 async def test_a_remote_task_is_run_like_any_other(served: ServedProcess, scheme: str) -> None:
-    url = f"{scheme}://127.0.0.1:{served.port}"
+    url, together = f"{scheme}://127.0.0.1:{served.port}", asyncio.Barrier(6)
+
+    async def three_at_once(run: Run) -> str:
+        await together.wait()  # no session waits for another to end
+        return "3"
+
     async with assay.connect(url) as client:
         assert (client.manifest.name, client.manifest.version) == ("demo", "1.2.3")
         assert {"add", "count"} <= {row.id for row in client.tasks}
         assert client.bindings == []
-        job = await client.task("add", a=1).run(three, group=6)
+        job = await client.task("add", a=1).run(three_at_once, group=6)
     assert (job.reward, job.coverage) == (1.0, (6, 6))
     run = job.runs[0]
     assert run.runtime == url
@@ -469,8 +474,11 @@ def test_what_is_served_is_listed_and_run_on_the_command_line(
     assert "add" in [task["id"] for task in listed["tasks"]]
     (tmp_path / "agent.py").write_text("async def three(run):\n    return '3'\n")
     words = ("run", served.url, "--task", "add", "--harness", "agent.py:three", "--json")
-    done = assay_command(*words, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    (tmp_path / "rows.jsonl").write_text('{"env": "demo", "id": "add", "args": {"a": 1}}\n')
+    rows = ("run", "rows.jsonl", "--env", served.url, "--harness", "agent.py:three")
+    for run in (rows, words):
+        done = assay_command(*run, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
     for again in (("run", "--resume", "latest"), ("regrade", "latest"), ("report", "latest")):
         done = assay_command(*again, cwd=tmp_path)
         assert done.returncode == 0, done.stdout + done.stderr

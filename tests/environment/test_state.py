@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 import pydantic
 import pytest
 
-from assay.environment import Environment, Observation
+from assay.environment import Environment
 from assay.errors import InputError
+from assay.tasks import Taskset
 from assay.types import Run
 from tests.each import each
 
@@ -31,30 +32,16 @@ async def test_sessions_at_once_have_states_of_their_own() -> None:
     def add(item: str) -> None:
         cart().items.append(item)
 
-    @env.template(max_steps=3)
+    @env.template()
     async def shop(wish: str) -> Steps:
-        cart().items.append("bag")
-        add(str((yield "Buy.")))
+        add("bag")
+        answer = yield wish
         await all_here.wait()
-        add(str((yield Observation(" ".join(cart().items)))))
-        yield float(cart().items == ["bag", wish, wish])
+        add(str(answer))
+        yield float(cart().items == ["bag", wish])
 
-    async def buy(run: Run) -> None:
-        wish = run.slug
-        assert (await run.step(wish)).content == f"bag {wish}"
-        await run.step(wish)
-
-    tasks = [shop(wish) for wish in ("tea", "milk", "rice")]
-    wishes = [str(task.args["wish"]) for task in tasks]
-
-    async def one(number: int) -> float | None:
-        async def agent(run: Run) -> None:
-            run.slug = wishes[number]
-            await buy(run)
-
-        return (await tasks[number].run(agent)).reward
-
-    assert await asyncio.gather(*map(one, range(3))) == [1.0, 1.0, 1.0]
+    job = await Taskset("t", [shop(wish) for wish in ("tea", "milk", "rice")]).run(answer)
+    assert [run.reward for run in job] == [1.0, 1.0, 1.0]
     with pytest.raises(InputError, match="state 'Cart' is a session's, and none is at work here"):
         cart()
 
@@ -248,49 +235,35 @@ class Room(pydantic.BaseModel):
     todo: list[str]
 
 
-@each("task", ["todo", "nested", "room", "cart", "default"])
-async def test_attack_what_one_session_did_is_not_done_in_the_next(task: str) -> None:
+_LOCK = asyncio.Lock()
+
+
+def _nested(rooms: Any) -> list[str]:
+    assert rooms["hall"][1] is _LOCK  # what is no data is what was given
+    return rooms["hall"][0]
+
+
+TODO: list[tuple[object, list[object], Callable[[Any], list[str]]]] = [
+    (list[str], [["sweep"]], lambda held: held),
+    (list[str], [], lambda held: held),  # its default, as authors write it
+    (dict[str, tuple[list[str], object]], [{"hall": (["sweep"], _LOCK)}], _nested),
+    (Room, [Room(todo=["sweep"])], lambda held: held.todo),
+    (Cart, [Cart(["sweep"])], lambda held: held.items),
+]
+
+
+@each("kind, given, todo", TODO)
+async def test_attack_what_one_session_did_is_not_done_in_the_next(
+    kind: object, given: list[object], todo: Callable[[Any], list[str]]
+) -> None:
     """What one took off the list of its arguments was done when its repeat began."""
-    env = Environment()
-    lock = asyncio.Lock()
 
-    def play(todo: list[str]) -> float:
-        left = not todo
-        todo.clear()
-        return float(left)
-
-    @env.template(id="todo")
-    async def _(todo: list[str]) -> Steps:
+    async def play(held: Any = ["sweep"]) -> Steps:  # noqa: B006 - what authors write
         yield "p"
-        yield play(todo)
+        was_done = not todo(held)
+        todo(held).clear()
+        yield float(was_done)
 
-    @env.template(id="nested")
-    async def _(rooms: dict[str, tuple[list[str], object]]) -> Steps:
-        yield "p"
-        assert rooms["hall"][1] is lock  # what is no data is what was given
-        yield play(rooms["hall"][0])
-
-    @env.template(id="room")
-    async def _(room: Room) -> Steps:
-        yield "p"
-        yield play(room.todo)
-
-    @env.template(id="cart")
-    async def _(cart: Cart) -> Steps:
-        yield "p"
-        yield play(cart.items)
-
-    @env.template(id="default")
-    async def _(todo: list[str] = ["sweep"]) -> Steps:  # noqa: B006 - what authors write
-        yield "p"
-        yield play(todo)
-
-    args: dict[str, object] = {
-        "todo": {"todo": ["sweep"]},
-        "nested": {"rooms": {"hall": (["sweep"], lock)}},
-        "room": {"room": Room(todo=["sweep"])},
-        "cart": {"cart": Cart(["sweep"])},
-        "default": {},
-    }
-    job = await env.task(task, **cast("dict[str, object]", args[task])).run(answer, group=2)
+    play.__annotations__["held"] = kind
+    job = await Environment().template(play)(*given).run(answer, group=2)
     assert [run.reward for run in job.runs] == [0.0, 0.0]

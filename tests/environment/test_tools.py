@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any
 
 import pytest
@@ -45,12 +45,20 @@ def shop() -> tuple[Environment, Template[[]]]:
     async def broken() -> None:
         raise SandboxError("no sandbox")
 
-    @env.template()
-    async def buy() -> Steps:
-        yield "Buy two lamps."
-        yield float(cart() == ["lamp", "lamp"])
+    return env, one_prompt(env, lambda: float(cart() == ["lamp", "lamp"]))
 
-    return env, buy
+
+def one_prompt(
+    env: Environment, worth: Callable[[], float] = lambda: 1.0, **declared: Any
+) -> Template[[]]:
+    """A template that asks once, and whose reward nobody's answer decides."""
+
+    @env.template(**declared)
+    async def play() -> Steps:
+        yield "Play."
+        yield worth()
+
+    return play
 
 
 def _told(run: Run) -> list[tuple[str, object, bool]]:
@@ -223,12 +231,7 @@ print(json.dumps([listed, [[one["content"][0]["text"], one["isError"]] for one i
 @each("is_broken", [False, True])
 async def test_an_agent_in_a_sandbox_reaches_them_at_its_gateway(is_broken: bool) -> None:  # noqa: FBT001
     env, _ = shop()
-
-    @env.template(workspace=env.workspace())
-    async def order() -> Steps:
-        yield "Order a lamp."
-        yield 1.0
-
+    order = one_prompt(env, id="order", workspace=env.workspace())
     said: list[Any] = [["add", {"item": "lamp"}], ["add", {"item": "elephant"}], ["sell", {}]]
     said += [["broken", {}]] if is_broken else []
     argv = ("/usr/bin/python3", "-c", _IN_SANDBOX.replace("{", "{{").replace("}", "}}"))
@@ -254,13 +257,10 @@ async def test_an_agent_in_a_sandbox_reaches_them_at_its_gateway(is_broken: bool
 @pytest.mark.sandbox
 @each("tools", [True, False])
 async def test_a_command_is_told_of_tools_where_there_are_any(tools: bool) -> None:  # noqa: FBT001
-    env = shop()[0] if tools else Environment("bare")
-
-    @env.template(workspace=env.workspace())
-    async def order() -> Steps:
-        yield "Order a lamp."
-        yield 1.0
-
+    env = Environment("bare")
+    if tools:
+        env.tool(name="look")(lambda: "nothing")
+    order = one_prompt(env, workspace=env.workspace())
     spec = HarnessSpec(
         argv=("/bin/sh", "-c", "echo $SERVERS $TONE"),
         env={"SERVERS": "none", "TONE": "low"},
@@ -349,12 +349,7 @@ def counter(*, in_thread: bool = False, parallel: bool = False) -> Template[[]]:
     async def look() -> int:
         return paid()[0]
 
-    @env.template()
-    async def play() -> Steps:
-        yield "Claim it."
-        yield 0.5 * paid()[0]
-
-    return play
+    return one_prompt(env, lambda: 0.5 * paid()[0])
 
 
 @each("in_thread", [False, True])
@@ -383,15 +378,10 @@ async def test_sessions_do_not_wait_for_each_other() -> None:
     async def meet() -> None:
         await together.wait()
 
-    @env.template()
-    async def play() -> Steps:
-        yield "Meet."
-        yield 1.0
-
     async def agent(run: Run) -> None:
         await run.call("meet")
 
-    job = await play().run(agent, group=2, rollout_timeout=30)
+    job = await one_prompt(env)().run(agent, group=2, rollout_timeout=30)
     assert [run.reward for run in job] == [1.0, 1.0]
 
 
@@ -407,11 +397,6 @@ async def test_attack_a_cancelled_call_leaves_its_thread_at_work_and_calls_again
         may_end.wait(30)
         at_work()[0] -= 1
 
-    @env.template()
-    async def play() -> Steps:
-        yield "Claim it."
-        yield float(at_work()[1] == 1)
-
     async def agent(run: Run) -> None:
         first = asyncio.ensure_future(run.call("claim"))
         await asyncio.to_thread(began.wait, 30)
@@ -421,7 +406,7 @@ async def test_attack_a_cancelled_call_leaves_its_thread_at_work_and_calls_again
         may_end.set()
         await second
 
-    (run,) = (await play().run(agent)).runs
+    (run,) = (await one_prompt(env, lambda: float(at_work()[1] == 1))().run(agent)).runs
     assert run.reward == 1.0
 
 
@@ -436,16 +421,11 @@ async def test_a_tool_that_calls_another_of_its_session_does_not_wait_for_itself
     async def outer() -> object:
         return (await kept[0].call("inner")).content
 
-    @env.template()
-    async def play() -> Steps:
-        yield "p"
-        yield 1.0
-
     async def agent(run: Run) -> None:
         kept.append(run)
         assert (await run.call("outer")).content == "inner"
 
-    (run,) = (await play().run(agent, rollout_timeout=30)).runs
+    (run,) = (await one_prompt(env)().run(agent, rollout_timeout=30)).runs
     assert run.reward == 1.0
 
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from assay.agents import CommandAgent, ModelAgent
+from assay.agents import ModelAgent
 from assay.environment import Environment
 from assay.errors import InputError, SandboxError
 from assay.graders import combine
@@ -16,7 +16,6 @@ from assay.graders.command import CommandGrader
 from assay.graders.tests import PytestGrader
 from assay.store.restore import read_snapshot
 from assay.tasks import SubmissionSpec
-from assay.tasks.blocks import HarnessSpec
 from assay.testing import calls
 from assay.types import Run, Submission
 from tests.environment.playing import playing
@@ -178,20 +177,6 @@ async def test_a_model_works_in_it_with_its_tools(project: Path) -> None:
     with playing(calls("write", path="sums.py", content=_FIXED), "Done.") as fake:
         job = await fix().run(ModelAgent(), model=fake.model)
     assert job.reward == 1.0, job
-
-
-async def test_an_agent_that_is_a_program_works_in_it(project: Path) -> None:
-    env = Environment("repairs")
-    repo = env.workspace(project / "source")
-
-    @env.template(workspace=repo)
-    async def fix() -> Steps:
-        answer = yield "Repair sums.py."
-        yield float(answer == "Repaired." and repo().changes == ("sums.py",))
-
-    line = "echo 'total = sum' > sums.py; echo Repaired."
-    agent = CommandAgent(spec=HarnessSpec(argv=("/bin/sh", "-c", line)))
-    assert (await fix().run(agent)).reward == 1.0
 
 
 async def test_what_fails_is_an_error_and_never_a_zero() -> None:

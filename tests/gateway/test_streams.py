@@ -24,7 +24,7 @@ from assay.models.pace import Timing
 from assay.models.settings import ModelEntry
 from assay.types.trace import AgentStep
 from tests.each import each
-from tests.gateway.journals import read_journal
+from tests.gateway.asking import read_journal
 
 _PROTOCOLS: list[Protocol] = ["chat", "responses", "anthropic"]
 _STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -110,27 +111,20 @@ async def test_an_own_grader_gets_every_part_that_it_names_whatever_others_did_t
     assert submission.thread.metadata == {"tags": []}
 
 
-async def test_a_missing_part_is_an_error_that_names_it(own: str) -> None:
-    specs = [spec(own, type="python:own.py:Needs", weight=2), GraderSpec(type="exact_match")]
+async def test_a_grader_that_lacks_a_part_or_breaks_is_an_error_beside_its_siblings(
+    own: str,
+) -> None:
+    needs, breaks = (spec(own, type=f"python:own.py:{name}") for name in ("Needs", "Breaks"))
+    specs = [replace(needs, weight=2.0), breaks, GraderSpec(type="exact_match")]
     result = await grade_submission(specs, Submission(answer="a", expected="a"))
     assert (result.reward, result.isError) == (None, True)
-    node = node_of(result)
-    assert (node.name, node.weight, node.status) == ("Needs", 2.0, "error")
-    assert node.reason == "needs 'thread' and 'workspace', which the submission does not have"
-    assert node_of(result, 1).value == 1.0
-
-
-async def test_a_grader_that_breaks_is_an_error_beside_its_siblings(own: str) -> None:
-    breaks = spec(own, type="python:own.py:Breaks")
-    result = await grade_submission(
-        [breaks, GraderSpec(type="exact_match")], Submission(answer="a", expected="a")
-    )
-    assert result.isError
-    assert [n.status for n in result.subscores or ()] == ["error", "scored"]
-    node = node_of(result)
-    assert node.reason.startswith("KeyError: 'gone' (")
-    assert node.reason.endswith("own.py:28 in compute_score)")
-    trace = str((node.metadata or {})["traceback"])
+    lacks, broke, right = (node_of(result, number) for number in range(3))
+    assert (lacks.name, lacks.weight, lacks.status) == ("Needs", 2.0, "error")
+    assert lacks.reason == "needs 'thread' and 'workspace', which the submission does not have"
+    assert (broke.status, right.value) == ("error", 1.0)
+    assert broke.reason.startswith("KeyError: 'gone' (")
+    assert broke.reason.endswith("own.py:28 in compute_score)")
+    trace = str((broke.metadata or {})["traceback"])
     assert trace.startswith("Traceback (most recent call last):\n")
     assert 'raise KeyError("gone")' in trace
     assert "assay/graders" not in trace

@@ -116,24 +116,16 @@ def jobs(tmp_path: Path) -> Generator[Jobs]:
         model = stack.enter_context(FakeJudge(_honest)).model
         judged: dict[str, Json] = {"criteria": ["It is four."], "canary": 0.0, "model": model}
         url = stack.enter_context(faulty(graded)).url
-        endpoint: dict[str, Json] = {"url": url, "allow_internal": True}
+        remote = GraderSpec(type="external_endpoint", options={"url": url, "allow_internal": True})
+        tree = GraderSpec(type="command", options={"cmd": "test -f good"})
         yield {
             "comparison": (EXACT, ROWS, THREE),
-            "numeric": (GraderSpec(type="numeric_match", options={"pick": "last"}), ROWS, THREE),
             "mathematics": (GraderSpec(type="math_equal"), ROWS, THREE),
             "declared in a file": (load_graders(str(file))[0], ROWS, THREE),
             "function": (FunctionGrader(source=SOURCE), ROWS[:2], [1.0, 0.25]),
             "judge": (GraderSpec(type="llm_judge", options=judged), ROWS[:2], [1.0, 0.0]),
-            "endpoint": (
-                GraderSpec(type="external_endpoint", options=endpoint),
-                ROWS[:2],
-                [0.5, 0.5],
-            ),
-            "workspace": (
-                GraderSpec(type="command", options={"cmd": "test -f good"}),
-                trees,
-                [1.0, None],
-            ),
+            "endpoint": (remote, ROWS[:2], [0.5, 0.5]),
+            "workspace": (tree, trees, [1.0, None]),
             "own class": (Length, ROWS, [1.0, 1.0, None]),
             "own class that awaits": (Patient, ROWS, THREE),
             "own object": (Within(most=Tolerance(1)), ROWS, [1.0, 1.0, None]),
@@ -263,9 +255,7 @@ def test_a_late_call_in_the_sandbox_is_killed_and_worth_nothing_and_not_a_zero()
     assert batch.rewards == [None, 1.0, 1.0]
     assert (batch.graded[0].outcome, batch.graded[1].outcome) == ("late", "ok")
     late, quick, some = (second or 0.0 for second in batch.seconds)
-    assert 0.0 < quick < some < late < 60, (
-        "each has its own time, and the late one was not waited for"
-    )
+    assert 0.0 < quick < some < late < 60, "each has its own time, and the late one is not awaited"
 
 
 @pytest.mark.slow

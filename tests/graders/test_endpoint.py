@@ -47,9 +47,12 @@ def spec(url: str, **more: Json) -> GraderSpec:
 
 
 async def test_what_is_sent_in_assays_form() -> None:
+    odd = Submission(answer="\ud800", metadata=cast("dict[str, Json]", {"x": math.nan, "y": {1}}))
+    nothing = [Submission(question="Q"), Submission(thread=StringThread())]
     with faulty(graded) as server:
-        await grade_remote(settings(server.url), [FULL, PLAIN])
+        found = await grade_remote(settings(server.url), [FULL, PLAIN, odd, *nothing])
         (asked,) = server.asked
+    assert [one.status for one in found] == [*["scored"] * 3, "error", "error"]
     assert (asked.method, asked.path) == ("POST", "/v1/grade")
     assert asked.headers["content-type"] == "application/json"
     said = {"system": "S", "user": "Q", "assistant": "A"}
@@ -59,6 +62,7 @@ async def test_what_is_sent_in_assays_form() -> None:
         "items": [
             {"id": "0", **whole, "metadata": {"domain": "math"}},
             {"id": "1", "answer": "four", "question": "2+2?"},
+            {"id": "2", "answer": "\ud800", "metadata": {"x": "nan", "y": [1]}},
         ]
     }
 
@@ -66,13 +70,15 @@ async def test_what_is_sent_in_assays_form() -> None:
 TURNS: Json = [{"role": "user", "content": "2+2?"}, {"role": "assistant", "content": "four"}]
 ASKED: Json = {"turns": TURNS, "metadata": {"expected": "4"}, "id": 0}
 SAMPLES: Json = {"query": ["2+2?\nfour"], "prompts": ["2+2?\n"], "labels": ["4"]}
-SENT: list[tuple[Protocol, str, Json]] = [
-    ("adaptive", "/batch_score", {"requests": [ASKED]}),
-    ("openrlhf", "/get_reward", SAMPLES),
-]
 
 
-@each(("protocol", "path", "body"), SENT)
+@each(
+    ("protocol", "path", "body"),
+    [
+        ("adaptive", "/batch_score", {"requests": [ASKED]}),
+        ("openrlhf", "/get_reward", SAMPLES),
+    ],
+)
 async def test_what_is_sent_in_other_forms(protocol: Protocol, path: str, body: Json) -> None:
     with faulty(raw("{}")) as server:
         one = Submission(answer="four", question="2+2?", expected="4")
@@ -111,24 +117,6 @@ async def test_what_is_sent_to_nemo_gym() -> None:
 )
 def test_a_url_may_hold_the_route_already(url: str, protocol: Protocol, base: str) -> None:
     assert base_url(url, FORMS[protocol]) == base
-
-
-async def test_half_characters_and_odd_metadata_are_sent() -> None:
-    odd = Submission(answer="\ud800", metadata=cast("dict[str, Json]", {"x": math.nan, "y": {1}}))
-    with faulty(graded) as server:
-        (found,) = await grade_remote(settings(server.url), [odd])
-        assert found.score == 0.5
-        assert server.asked[0].items[0]["metadata"] == {"x": "nan", "y": [1]}
-
-
-async def test_what_has_nothing_to_send_is_an_error_and_not_sent() -> None:
-    with faulty(graded) as server:
-        found = await grade_remote(
-            settings(server.url),
-            [Submission(question="Q"), PLAIN, Submission(thread=StringThread())],
-        )
-        assert [outcome.status for outcome in found] == ["error", "scored", "error"]
-        assert len(server.asked[0].items) == 1
 
 
 # Batches
@@ -224,11 +212,6 @@ async def test_only_a_well_formed_result_is_a_score(
     assert said in found.error
 
 
-async def test_an_unknown_id_takes_nothing_from_the_others() -> None:
-    found = await told(GOOD, {"id": "one", "score": 1})
-    assert [outcome.score for outcome in found] == [1.0, None]
-
-
 async def test_what_is_told_beside_a_score_or_an_error_is_kept_and_bounded() -> None:
     scored, failed = await told(
         {
@@ -264,15 +247,17 @@ async def test_details_do_not_stand_for_what_is_known_here() -> None:
     assert found[0].details["_parameters"] != {}
 
 
-async def test_what_an_endpoint_knows_to_be_weaker_is_believed_and_a_skip_is_no_score() -> None:
-    usual, weaker, skipped = await told(
+async def test_each_item_has_the_score_the_assurance_or_the_skip_that_is_its_own() -> None:
+    usual, weaker, skipped, unknown = await told(
         {**GOOD, "assurance": None},
         {"id": "1", "score": 1, "assurance": "model"},
         {"id": "2", "status": "skipped", "reason": "no code", "score": None},
+        {"id": "three", "score": 1},
     )
     assert (usual.score, usual.assurance) == (1.0, "separate")
     assert (weaker.score, weaker.assurance) == (1.0, "model")
     assert (skipped.status, skipped.score, skipped.reason) == ("skipped", None, "no code")
+    assert (unknown.status, unknown.score) == ("error", None)
 
 
 async def test_a_score_is_moved_from_its_range() -> None:
@@ -408,19 +393,19 @@ async def test_a_request_can_be_signed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "abc" not in str(asked.headers)
 
 
-WRONG: list[tuple[dict[str, Json], str]] = [
-    ({"url": "http://127.0.0.1"}, "url names 127.0.0.1, a loopback address"),
-    ({"range": [1, 0]}, "range must be"),
-    ({"range": [0]}, "range must be"),
-    ({"range": [-1e308, 1e308]}, "range must be"),
-    ({"auth": "bearer"}, "needs a secret"),
-    ({"auth": "none", "secret_env": "ASSAY_SECRET_X"}, "secret_env is given"),
-    ({"secret_env": "sk-1234567890"}, "secret_env must name a variable"),
-    ({"secret_env": "AWS_SECRET_ACCESS_KEY"}, "begins with ASSAY_SECRET_"),
-]
-
-
-@each(("options", "said"), WRONG)
+@each(
+    ("options", "said"),
+    [
+        ({"url": "http://127.0.0.1"}, "url names 127.0.0.1, a loopback address"),
+        ({"range": [1, 0]}, "range must be"),
+        ({"range": [0]}, "range must be"),
+        ({"range": [-1e308, 1e308]}, "range must be"),
+        ({"auth": "bearer"}, "needs a secret"),
+        ({"auth": "none", "secret_env": "ASSAY_SECRET_X"}, "secret_env is given"),
+        ({"secret_env": "sk-1234567890"}, "secret_env must name a variable"),
+        ({"secret_env": "AWS_SECRET_ACCESS_KEY"}, "begins with ASSAY_SECRET_"),
+    ],
+)
 def test_options_that_make_no_sense_are_refused(options: dict[str, Json], said: str) -> None:
     problems: list[Problem] = []
     declared: dict[str, Json] = {"type": "external_endpoint", "url": "https://example.com"}

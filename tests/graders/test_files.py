@@ -44,16 +44,12 @@ async def pattern(workspace: Path, *patterns: str, only: list[str] | None = None
     return (await grade(workspace, patterns=list(patterns), files=only)).value
 
 
-async def test_expected_files_are_compared_byte_for_byte(workspace: Path, wanted: Path) -> None:
+async def test_the_score_is_the_fraction_of_files_that_are_equal_and_patterns_that_are_found(
+    workspace: Path, wanted: Path
+) -> None:
     write_files(workspace, {**WANTED, "more": "is allowed"})
-    node = await grade(workspace, expect_dir=str(wanted))
-    assert (node.value, checks(node)) == (1.0, [("a.txt", ""), ("sub/b.bin", "")])
-
-
-async def test_the_score_is_the_fraction_of_all_checks(workspace: Path, wanted: Path) -> None:
-    (workspace / "a.txt").write_bytes(b"alpha\n")
     node = await grade(workspace, expect_dir=str(wanted), patterns=["alp.a", "omega"])
-    assert node.value == 0.5
+    assert (node.value, checks(node)[:2]) == (0.75, [("a.txt", ""), ("sub/b.bin", "")])
 
 
 def _socket(place: Path, wanted: Path) -> None:
@@ -120,18 +116,15 @@ async def test_attack_expected_file_that_only_the_grading_tree_has(
     assert node.value == 0.0
 
 
-async def test_attack_directory_that_is_a_link(workspace: Path, wanted: Path) -> None:
+async def test_attack_files_and_patterns_found_only_behind_a_link(
+    workspace: Path, wanted: Path
+) -> None:
     (workspace / "sub").symlink_to(wanted / "sub")
-    node = await grade(workspace, expect_dir=str(wanted))
-    assert "regular file" in str(checks(node)[1][1])
-
-
-async def test_attack_pattern_found_only_behind_a_link(workspace: Path, tmp_path: Path) -> None:
-    outside = write_files(tmp_path / "outside", {"f": "needle"})
-    (workspace / "link").symlink_to(outside / "f")
-    (workspace / "dir").symlink_to(outside)
+    (workspace / "link").symlink_to(wanted / "a.txt")
     os.mkfifo(workspace / "fifo")
-    assert await pattern(workspace, "needle") == 0.0
+    node = await grade(workspace, expect_dir=str(wanted), patterns=["alpha"])
+    assert node.value == 0.0
+    assert "regular file" in str(checks(node)[1][1])
 
 
 @pytest.mark.parametrize(
@@ -143,7 +136,6 @@ async def test_attack_pattern_found_only_behind_a_link(workspace: Path, tmp_path
         ("a.py", b"NEEDLE", 0.0),
         (".hidden", b"needle", 1.0),
         (".git/a", b"needle", 0.0),
-        ("node_modules/a", b"needle", 0.0),
         ("x/__pycache__/a", b"needle", 0.0),
         ("big", b"needle" + b"x" * (1 << 20), 0.0),
         ("just", b"needle" + b"x" * ((1 << 20) - 6), 1.0),

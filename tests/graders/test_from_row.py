@@ -60,8 +60,6 @@ async def graded(spec: GraderSpec, answer: str, **row: Json) -> SubScore:
             *("json_schema", "schema", "metadata.schema"),
             *({"schema": {"type": "object", "required": ["a"]}}, '{"a": 1}', '{"b": 1}'),
         ),
-        ("numeric_match", "tolerance", "metadata.w", {"expected": 10, "w": 2}, "11", "13"),
-        ("choice_match", "choices", "metadata.c", {"expected": "F", "c": "ABCDEF"}, "F", "E"),
         ("exact_match", "expected", "metadata.items.1", {"items": ["a", "b"]}, "b", "a"),
         ("exact_match", "expected", "metadata.a.b", {"a.b": "x"}, "x", "y"),
     ],
@@ -134,12 +132,6 @@ async def test_a_cell_of_a_csv_gives_numbers_lists_and_truth_values() -> None:
         assert (node.status, "expected a number" in node.reason) == ("error", True), wrong
 
 
-async def test_a_pattern_of_a_row_that_is_none_is_an_error() -> None:
-    spec = spec_of(type="regex_match", pattern={"from": "metadata.pattern"})
-    node = await graded(spec, "aa", pattern=r"(a)\1")  # what takes exponential time is not read
-    assert (node.status, node.value) == ("error", None)
-
-
 @each(
     ("place", "said", "hint"),
     [
@@ -180,7 +172,6 @@ _CHECK: dict[str, Json] = {"reference": "a", "operation": "eq"}
         ("model_judge", {"words": "a", "pass_threshold": _X}, "for the author"),
         ("function", {"source": _X}, "for the author"),
         ("tests", {"isolation": _X}, "for the author"),
-        ("tests", {"cmd": _X}, "for the author"),
         ("command", {"cmd": _X}, "for the author"),
         ("files", {"files": _X}, "for the author"),
         ("external_endpoint", {"url": _X}, "for the author"),
@@ -315,13 +306,20 @@ async def test_attack_a_row_without_a_text_to_beat_pays_nobody(other: Json) -> N
         assert "and no text" in node.reason
 
 
-@each("blank", [" ", "\n", "\u3000"])
-async def test_attack_a_row_looks_for_a_blank(blank: str) -> None:
-    one = spec_of(type="contains", substring={"from": "metadata.r"})
-    several = spec_of(type="contains_any", substrings={"from": "metadata.r"})
-    nodes = [await graded(one, "a b\nc", r=blank), await graded(several, "a b", r=["x", blank])]
-    assert [(node.status, node.value) for node in nodes] == [("error", None)] * 2
-    assert "contains a blank text" in nodes[0].reason
+@each(
+    ("kind", "option", "given", "said"),
+    [
+        ("contains", "substring", " ", "a blank text"),
+        ("contains_any", "substrings", ["x", "\u3000"], "a blank text"),
+        ("regex_match", "pattern", r"(a)\1", "back-references"),  # it may take exponential time
+    ],
+)
+async def test_attack_a_row_looks_for_a_blank_or_for_ever(
+    kind: str, option: str, given: Json, said: str
+) -> None:
+    from_row: Json = {"from": "metadata.r"}
+    node = await graded(spec_of(type=kind, **{option: from_row}), "a b", r=given)
+    assert (node.status, node.value, said in node.reason) == ("error", None, True)
 
 
 async def test_attack_an_answer_brings_its_own_metadata() -> None:
@@ -412,10 +410,7 @@ def test_an_option_of_any_kind_may_come_from_a_row_unless_it_is_its_authors() ->
 
 _JUDGES: list[dict[str, Json]] = [
     {"type": "llm_judge", "criteria": ["a"], "reference": "b", "model": "fake"},
-    {"type": "binary_judge", "criteria": "a", "examples": [], "model": "fake"},
     {"type": "model_judge", "words": "a", "model": "fake"},
-    {"type": "pairwise", "criteria": "a", "other": "b", "model": "fake"},
-    {"type": "context_relevancy", "documents": ["a"], "model": "fake"},
 ]
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -24,7 +22,6 @@ from assay.graders.functions import (
     Isolation,
     grade_functions,
     read_source,
-    source_of,
     validate_function,
 )
 from assay.graders.functions.grading import call_of, graded_from, payload_of, thread_of, too_long
@@ -65,10 +62,6 @@ _Q, _A = ("user", "2+2?"), ("assistant", "4")
         (
             Submission(thread=ASKED.assistant("4"), answer="4", question="2+2?", metadata={"m": 2}),
             *([_Q, _A], {"m": 2, "own": 1}),
-        ),
-        (
-            Submission(thread=ASKED.assistant("").tool("4")),
-            *([_Q, ("assistant", ""), ("tool", "4")], {"own": 1}),
         ),
         (
             Submission(thread=ASKED.assistant("4").user("sure?")),
@@ -137,19 +130,19 @@ async def test_a_question_that_nobody_answered_earns_nothing() -> None:
     assert [g.outcome for g in report.samples[:3]] == ["no_answer"] * 3
 
 
-OUTCOMES: list[tuple[OutcomeStatus, str, float | None, tuple[str, ...]]] = [
-    ("error", "error", None, ()),
-    ("bad_return", "error", None, ()),
-    ("sandbox_error", "error", None, ()),
-    ("cpu_timeout", "scored", 0.0, ("timed_out",)),
-    ("wall_timeout", "scored", 0.0, ("timed_out",)),
-    ("memory", "scored", 0.0, ("out_of_memory",)),
-    ("crash", "scored", 0.0, ("crashed",)),
-    ("recursion", "scored", 0.0, ("nested_too_deeply",)),
-]
-
-
-@each(("outcome", "status", "score", "flags"), OUTCOMES)
+@each(
+    ("outcome", "status", "score", "flags"),
+    [
+        ("error", "error", None, ()),
+        ("bad_return", "error", None, ()),
+        ("sandbox_error", "error", None, ()),
+        ("cpu_timeout", "scored", 0.0, ("timed_out",)),
+        ("wall_timeout", "scored", 0.0, ("timed_out",)),
+        ("memory", "scored", 0.0, ("out_of_memory",)),
+        ("crash", "scored", 0.0, ("crashed",)),
+        ("recursion", "scored", 0.0, ("nested_too_deeply",)),
+    ],
+)
 def test_an_outcome_is_blamed_on_whose_fault_it_is(
     outcome: OutcomeStatus, status: str, score: float | None, flags: tuple[str, ...]
 ) -> None:
@@ -321,27 +314,6 @@ async def test_one_by_hand_and_what_is_recorded_of_it() -> None:
 def test_a_declaration_is_checked_where_it_stands(yaml: str, why: str) -> None:
     with pytest.raises(InputError, match=why):
         load_graders(yaml)
-
-
-@sandbox
-async def test_a_function_of_a_module_keeps_its_imports_and_its_sense(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """`json` was lost on the way, the error swallowed: valid, and 0.0 for ever."""
-    (tmp_path / "own_rules.py").write_text(
-        "from __future__ import annotations\nimport json\n"
-        "async def is_person(thread: StringThread) -> float:\n    try:\n"
-        "        return float({'name', 'age'} <= json.loads(thread.completion() or '').keys())\n"
-        "    except Exception:\n        return 0.0\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    source = source_of(importlib.import_module("own_rules").is_person)
-    answers = ('{"name": "a", "age": 4}', '{"name": "a"}')
-    report = await validate_function(source, samples=[Submission(answer=one) for one in answers])
-    assert report.valid, report.failed
-    assert [sample.score for sample in report.samples] == [1.0, 0.0]
-    assert not (await validate_function(source.replace("import json\n", ""))).valid
-    del sys.modules["own_rules"]
 
 
 class Slow(Grader):

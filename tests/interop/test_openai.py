@@ -319,34 +319,22 @@ def test_a_hostile_name_stays_a_name(tmp_path: Path) -> None:
 _TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 
 
-@given(given_text=_TEXTS, reference=_TEXTS, name=_TEXTS.filter(str.strip))
-def test_any_text_survives_yaml(
-    tmp_path_factory: pytest.TempPathFactory, given_text: str, reference: str, name: str
-) -> None:
-    folder = tmp_path_factory.mktemp("yaml")
-    texts = {"input": given_text.replace("{{", "{"), "reference": reference.replace("{{", "{")}
-    file = kept(folder, "g.json", {**CHECK, **texts, "name": name})
-    write_suites(suites_of(read_dump([file])), [file], str(folder / "out"))
-    (spec,) = load_graders(str(folder / "out" / "graders.yaml"))
-    assert (spec.name, {key: spec.options[key] for key in texts}) == (name, texts)
-
-
 _CODES = st.text(st.sampled_from(' \t\n\r#"|-:{\\\u0085\u2028é😀a'), max_size=30)
 _BLANKS = st.text(st.sampled_from(" \t\n\r\f"), max_size=5)
 
 
-@given(text=_CODES, before=_BLANKS, after=_BLANKS)
-def test_any_source_stands_in_the_file_as_it_was(
-    tmp_path_factory: pytest.TempPathFactory, text: str, before: str, after: str
+@given(text=_CODES, before=_BLANKS, after=_BLANKS, name=_TEXTS.filter(str.strip))
+def test_any_source_and_name_stand_in_the_file_as_they_were(
+    tmp_path_factory: pytest.TempPathFactory, text: str, before: str, after: str, name: str
 ) -> None:
     """A function must not become another one by being written as YAML."""
     folder = tmp_path_factory.mktemp("source")
     source = f"{before}\ndef grade(sample, item):\n    r'''{text} '''\n    return 1.0\n{after}"
-    grader: Json = {"type": "python", "name": "p", "source": source}
+    grader: Json = {"type": "python", "name": name, "source": source}
     file = kept(folder, "g.json", grader)
     write_suites(suites_of(read_dump([file])), [file], str(folder / "out"))
     (spec,) = load_graders(str(folder / "out" / "graders.yaml"))
-    assert spec.options == {"source": source}
+    assert (spec.name, spec.options) == (name, {"source": source})
 
 
 def test_a_criterion_of_an_eval_is_written_as_a_verdict_and_a_reward_as_its_number(

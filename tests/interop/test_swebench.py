@@ -29,6 +29,7 @@ from assay.tasks.origin import Source
 from assay.types.codec import ShapeError
 from tests.command_line import assay
 from tests.each import each
+from tests.written_files import committed
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "swebench"
 ROW = EXAMPLES / "row.json"
@@ -236,16 +237,6 @@ def test_case_is_written_from_a_directory_and_said(
     for file in ("hidden/tests/test_dicttoxml.py", "recordings/reference/files/xmltodict.py"):
         assert (into / file).read_bytes() == (CASE / file).read_bytes()
     assert "angle" not in (base / "xmltodict.py").read_text("utf-8"), "the source was changed"
-
-
-def committed(base: Path) -> str:
-    """Make a clone of it, whose commit this is."""
-    identity = ["-c", "user.name=t", "-c", "user.email=t@t", "-c", "commit.gpgsign=false"]
-    commit = ["commit", "-q", "-m", "base"]
-    for words in (["init", "-q"], ["add", "-A"], commit, ["rev-parse", "HEAD"]):
-        argv = ["git", *identity, *words]
-        done = subprocess.run(argv, cwd=base, check=True, capture_output=True, text=True)
-    return done.stdout.strip()
 
 
 def test_case_from_a_clone_needs_neither_the_clone_nor_the_remote(

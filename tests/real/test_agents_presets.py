@@ -1,7 +1,7 @@
-"""Agents that people install, themselves and offline: they solve an example in the sandbox.
+"""Agents that people install, themselves and offline: they do their work in the sandbox.
 
-`tools/agents.sh` installs them. Their model is the fake one, which does the work of the example's
-own recording through whatever tools each agent offers.
+`tools/agents.sh` installs them. Their model is a fake one, which does the work through whatever
+tools each agent offers.
 """
 
 from __future__ import annotations
@@ -66,15 +66,6 @@ def _played(
         return Run.from_dict(store.detail(run.id, cell.key))
 
 
-def test_it_solves_an_example_through_the_gateway(tmp_path: Path) -> None:
-    """Others do the work that the fake model knows in an environment, below."""
-    run = _played("codex", tmp_path, "fake", str(_CASE), "--harness", "codex")
-
-    # What each call was is told by the wire, in the model's own words.
-    _worked(run, _REPAIR)
-    assert run.trace.content == (_CASE / "recordings" / "fix" / "answer.txt").read_text().strip()
-
-
 def _worked(run: Run, line: str, tools: Collection[str] = ()) -> None:
     """An agent did all of its work by running a line, and nothing of that is missing.
 
@@ -104,7 +95,7 @@ def _went_on(run: Run) -> list[Step]:
 
 
 def test_it_goes_on_with_a_further_message(tmp_path: Path) -> None:
-    """Others do in a container image, below."""
+    """Others do in a container image, below; what an agent works through is its gateway, always."""
     write_case(
         tmp_path,
         """

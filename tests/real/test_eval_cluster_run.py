@@ -1,6 +1,7 @@
 """`assay run --engine ray`: cells of a matrix, and judges, in the actors of a real cluster.
 
-A judge is asked from all actors within one set of limits, one budget and one account.
+A judge is asked from all actors within one set of limits and one account; how a budget is shared
+out stands in tests/eval/test_cluster_limits.py.
 """
 
 from __future__ import annotations
@@ -298,21 +299,3 @@ async def test_no_more_are_in_flight_from_all_actors_than_the_limit(cluster: Clu
     assert most == 4
     assert {said for _, said in ended} == {"answered"}
     assert len({process for process, _ in ended}) == 2
-
-
-async def test_a_budget_is_not_overspent_by_all_actors_together(
-    cluster: Cluster, tmp_path: Path
-) -> None:
-    async with scripted([verdict()]) as server:
-        prices = tmp_path / "prices.json"
-        # Five tokens are written, for 0.002 dollars, of the hundred that are set aside.
-        rows = [{"model": server.model, "input": 0, "output": 400}]
-        prices.write_text(json.dumps({"prices": rows}))
-        client = ModelClient(ModelSettings(prices_file=str(prices), max_cost_usd=0.1))
-        async with asking(client) as pool:
-            ended = await ask_often(pool, server, 60)
-        summary = client.ledger.summary()
-        assert {said for _, said in ended} == {"answered", "budget"}
-        assert len(server.seen) == summary.total(kind="call").count
-        assert summary.spent_usd == pytest.approx(0.002 * len(server.seen))
-        assert 0.05 < summary.spent_usd <= 0.1

@@ -49,7 +49,6 @@ def test_harnesses_are_read(tmp_path: Path) -> None:
         ('a: {argv: [x, "{prompt!r}"]}', "takes no format"),
         ('a: {argv: [x, "{prompt.__class__}"]}', "stands for nothing"),
         ('a: {argv: [x, "{prompt"]}', "write a brace twice"),
-        ('a: {argv: [x, "{}"]}', "stands for nothing"),
         ("[a]", "expected a mapping"),
         ("a: {argv: [x], mounts: [../tools]}", "a.mounts[0]: '../tools' leads out"),
         ("a: {argv: [x], pass_env: [A-B]}", "a.pass_env[0]: 'A-B' is not a valid variable name"),

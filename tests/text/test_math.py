@@ -68,25 +68,21 @@ def test_pick_and_extract() -> None:
 
 
 @each(
-    ("expected", "options"),
+    ("expected", "options", "said"),
     [
-        (None, {}),
-        (" ", {}),
-        ("5", {"timeout_seconds": 0}),
-        ("5", {"timeout_seconds": float("nan")}),
-        ("5", {"pick": "any"}),
-        ("5", {"extract": "box"}),
-        ("5", {"form": "compute"}),
+        (" ", {}, "expected is blank"),
+        ("5", {"timeout_seconds": 0}, "timeout_seconds"),
+        ("5", {"timeout_seconds": float("nan")}, "timeout_seconds"),
+        ("5", {"pick": "any"}, "pick"),
+        ("5", {"extract": "box"}, "extract"),
+        ("5", {"form": "compute"}, "form"),
     ],
 )
-def test_what_an_author_gets_wrong_is_refused(expected: object, options: dict[str, Any]) -> None:
-    with pytest.raises(InputError):
+def test_what_an_author_gets_wrong_is_refused(
+    expected: object, options: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(InputError, match=said):
         math_equal("5", expected, **options)
-
-
-def test_an_expected_answer_of_nothing_is_told() -> None:
-    with pytest.raises(InputError, match="expected is blank"):
-        math_equal("5", " ")
 
 
 def test_without_math_verify_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,28 +167,25 @@ def test_decided_by_algebra(answer: str, expected: str, score: float) -> None:
     assert math_equal(answer, expected) == score
 
 
+@pytest.mark.slow
 @each(
-    "answer",
-    ["The answer is not 42.", "The answer is not $42$", "It isn\u2019t 42", "Not \\(42\\)!"],
+    ("answer", "score"),
+    [
+        *((said, 0.0) for said in ("The answer is not 42.", "The answer is not $42$")),
+        *((said, 0.0) for said in ("It isn\u2019t 42", "Not \\(42\\)!")),
+        *((said, 1.0) for said in ("The answer is 42, not 41.", "It is not much: $42$")),
+    ],
 )
-def test_attack_a_formula_that_is_denied_was_paid(answer: str) -> None:
-    assert math_equal(answer, "42") == 0.0
+def test_attack_a_formula_that_is_denied_was_paid(answer: str, score: float) -> None:
+    """What denies something else denies none."""
+    assert math_equal(answer, "42") == score
 
 
 @pytest.mark.slow
-@each("answer", ["The answer is 42, not 41.", "It is not much: $42$"])
-def test_a_denial_of_something_else_denies_no_formula(answer: str) -> None:
-    assert math_equal(answer, "42") == 1.0
-
-
-@pytest.mark.slow
-@each("answer", ["(" * 19_000, "\\frac{" * 2_000])
-def test_what_is_nested_too_deep_scores_nothing(answer: str) -> None:
-    assert math_equal(answer, "x", timeout_seconds=0.3) == 0.0
-
-
-@pytest.mark.slow
-@each("bomb", [r"\boxed{9^{9^{9^9}}}", r"\boxed{(10!)!}"])
+@each(
+    "bomb",
+    ["(" * 19_000, "\\frac{" * 2_000, r"\boxed{9^{9^{9^9}}}", r"\boxed{(10!)!}"],
+)
 def test_a_bomb_scores_nothing_and_the_next_answer_is_graded(bomb: str) -> None:
     assert math_equal(bomb, "5", timeout_seconds=0.3, form="any") == 0.0
     assert math_equal(r"\boxed{\frac{1}{2}}", "0.5") == 1.0
@@ -545,8 +538,6 @@ def test_one_formula_in_other_spellings(answer: str, expected: str) -> None:
         (r"$x = \boxed{2}$ or $x = \boxed{3}$.", "2,3", 1.0),
         (r"\boxed{2}, \boxed{3}, and \boxed{5}", r"\boxed{2}, \boxed{3}, \boxed{5}", 1.0),
         (r"\boxed{5}", r"\boxed{2}, \boxed{3}, \boxed{5}", None),
-        (r"\boxed{8} or perhaps \boxed{9}", "9", None),
-        (r"\boxed{8} \boxed{9}", "9", None),
         (r"First \boxed{7}, so \boxed{42}", "42", 1.0),
         (r"\boxed{42}" + "\n\n" + r"\boxed{42}", "42", 1.0),
         (r"$\boxed{42}$, and $\boxed{42}$", "42", 1.0),

@@ -98,6 +98,9 @@ SAME = [
     ("J.K. Rowling, Ph.D.", "JK Rowling PhD"),
     ("3 p.m.", "3 pm"),
     ("~~Rome~~ Paris <!-- or Rome -->", "Paris"),
+    ("Jean-Luc Picard", "Jean Luc Picard"),
+    ("Rock & Roll", "rock roll"),
+    ("Paris \u2014 France", "Paris France"),
     ("<think>Rome? No.</think>\nParis", "Paris"),
 ]
 
@@ -130,6 +133,14 @@ DIFFERENT = [
     ("5 123", "5123"),
     ("10\u2082", "102"),
     ("5'", "5"),
+    ("5%", "5"),
+    ("C++", "C"),
+    ("C#", "C"),
+    ("x-y", "x y"),
+    ("a & b", "a b"),
+    ("ab/cd", "ab cd"),
+    ("-Luc", "Luc"),
+    ("3.14", "3 14"),
     ("~~Paris~~ Rome", "Paris"),
 ]
 
@@ -204,41 +215,3 @@ def test_the_key_of_punctuation_alone_is_empty_and_equals_nothing_else() -> None
     assert answer_key("...") == answer_key("???") == ""
     assert exact_match("...", "???") == 0.0
     assert exact_match("", "...") == 0.0
-
-
-@each(
-    ("one", "other"),
-    [
-        ("Jean-Luc Picard", "Jean Luc Picard"),
-        ("Rock & Roll", "rock roll"),
-        ("U.S. dollar", "U S dollar"),
-        ("Paris \u2014 France", "Paris France"),
-    ],
-)
-def test_what_joins_words_does_not_count(one: str, other: str) -> None:
-    assert normalize(one) == normalize(other)
-    assert exact_match(one, other) == exact_match(other, one) == 1.0
-    assert same_answer(one, other)
-
-
-@each(
-    ("one", "other"),
-    [
-        ("-5", "5"),
-        ("C++", "C"),
-        ("C#", "C"),
-        ("$5", "5"),
-        ("5%", "5"),
-        ("3.14", "3 14"),
-        ("3:45", "3 45"),
-        ("x-y", "x y"),
-        ("a & b", "a b"),
-        ("1-2", "1 2"),
-        ("ab/cd", "ab cd"),
-        ("-Luc", "Luc"),
-        ("5!", "5"),
-    ],
-)
-def test_signs_currency_and_operators_keep_their_meaning(one: str, other: str) -> None:
-    assert normalize(one) == normalize(other)
-    assert exact_match(one, other) == exact_match(other, one) == 0.0

@@ -20,9 +20,7 @@ from tests.each import each
 @each(
     ("text", "values"),
     [
-        ("1,234", [1234]),
         ("1,234,567.50", ["1234567.5"]),
-        ("1_000", [1000]),
         ("1'000", [1000]),
         ("1\u00a0234 and 1\u202f234\u202f567", [1234, 1234567]),
         ("\u22125 \u20135 -5 +5", [-5, -5, -5, 5]),
@@ -44,7 +42,6 @@ from tests.each import each
         ("0x10", []),
         ("seven", []),
         ("n=-5km", [-5]),
-        ("24/7", ["24/7"]),
         ("50 000 and 5 123", [50000, 5, 123]),
         ("The answer is 50 000, about 1 000 000.", [50000, 10**6]),
         ("1.5\u00d710\u00b3 10\u2076 10^{-3}", [1500, 10**6, "0.001"]),
@@ -184,8 +181,6 @@ def test_pick_and_where_it_is_extracted(answer: str, options: dict[str, Any], sc
         {"expected": True},
         {"expected": None},
         {"expected": float("nan")},
-        {"expected": float("inf")},
-        {"expected": Decimal("NaN")},
         {"expected": "five"},
         {"expected": "1e9999999"},
         {"expected": 5, "tolerance": -1},

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import pickle
 import sys
-from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
@@ -132,8 +131,6 @@ def test_attack_an_unknown_speakers_right_answer_is_no_zero() -> None:
         assert repr(role) in str(logged.columns["exact_match/error"])
     alone = cast("Any", {"role": "assistant", "content": "4"})  # not in a list
     assert reward([alone], right=["4"]) == [1.0]
-    part = {"type": "text", "text": "4"}
-    assert reward([[{"role": "assistant", "content": part}]], right=["4"]) == [1.0]
     assert reward([[{"role": "assistant", "content": 0}]], right=["0"]) == [1.0]
 
 
@@ -281,7 +278,6 @@ def test_a_misspelt_on_error_is_refused_and_makes_no_zeros() -> None:
 TYPED: list[tuple[object, str, float]] = [
     (np.array(["4", "5"]), "5", 1.0),  # as tables are read, a list of answers is an array
     (np.int64(5), "5", 1.0),
-    (np.int64(6), "5", 0.0),
     (np.str_("x" * 5_000), "x" * 5_000, 1.0),
     (np.float32(0.5), "0.5", 1.0),
     (Decimal("0.50"), "0.50", 1.0),
@@ -292,23 +288,22 @@ TYPED: list[tuple[object, str, float]] = [
 def test_an_honest_answer_gets_no_zero_for_the_type_of_its_reference(
     truth: object, said: str, score: float
 ) -> None:
-    asked = cast("Coroutine[Any, Any, Any]", verl.reward_function(EXACT)("data", said, truth, {}))
-    assert asyncio.run(asked)["score"] == score
+    assert asyncio.run(_any(verl.reward_function(EXACT)("data", said, truth, {})))["score"] == score
     reward = trl.reward_function(EXACT, expected="solution")
     assert reward([said], solution=[truth]) == [score]
 
 
 def test_words_in_parts_are_the_words_that_are_graded() -> None:
-    parts = [{"type": "image"}, {"type": "text", "text": "4"}]
     reward = trl.reward_function(EXACT, expected="solution")
-    assert reward([[{"role": "assistant", "content": parts}]], solution=["4"]) == [1.0]
+    parts = [{"type": "image"}, {"type": "text", "text": "4"}]
+    for content in (parts, parts[1]):
+        assert reward([[{"role": "assistant", "content": content}]], solution=["4"]) == [1.0]
     called = [{"role": "assistant", "content": [], "tool_calls": [{"name": "add"}]}]
     assert reward([called], solution=['[{"name": "add"}]']) == [1.0]
     said = SimpleNamespace(role="assistant", content=[SimpleNamespace(text="4")])
     trace = SimpleNamespace(messages=[said])
     task = SimpleNamespace(data={"answer": "4"})
-    graded = cast("Coroutine[Any, Any, float]", verifiers.reward_function(EXACT)(task, trace))
-    assert asyncio.run(graded) == 1.0
+    assert asyncio.run(_any(verifiers.reward_function(EXACT)(task, trace))) == 1.0
 
 
 class Drawn:

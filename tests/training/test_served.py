@@ -26,6 +26,7 @@ from assay.training import Reward
 from assay.types.submission import Submission
 from tests.client_modes import Server, running
 from tests.endpoint_servers import Asked, faulty, raw
+from tests.model_servers import FakeTime
 from tests.server_process import ServerProcess
 
 ROWS: list[dict[str, Json]] = [
@@ -111,28 +112,10 @@ def between(to: str, fault: Fault, times: int) -> Generator[Between]:
         yield found
 
 
-class Waits:
-    """Time that passes only while somebody sleeps, which takes none."""
-
-    def __init__(self) -> None:
-        self.slept: list[float] = []
-
-    async def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-
-    def timing(self) -> Timing:
-        return Timing(
-            sleep=self.sleep,
-            uniform=lambda low, high: (low + high) / 2,
-            clock=lambda: sum(self.slept),
-            now=lambda: 1_700_000_000.0,
-        )
-
-
 @pytest.fixture
-def waits(monkeypatch: pytest.MonkeyPatch) -> Waits:
-    found = Waits()
-    monkeypatch.setattr("assay.client.remote.Timing", found.timing)
+def waits(monkeypatch: pytest.MonkeyPatch) -> FakeTime:
+    found = FakeTime()
+    monkeypatch.setattr("assay.client.remote.Timing", lambda: found.timing)
     return found
 
 
@@ -194,10 +177,6 @@ def _cut(said: Said, _: bytes) -> Said:
     return replace(said, body=said.body[:50])
 
 
-def _infinite(said: Said, _: bytes) -> Said:
-    return replace(said, body=said.body.replace(b'"score":0.0', b'"score":1e999'))
-
-
 def _as_it_is(said: Said, _: bytes) -> Said:
     return said
 
@@ -216,30 +195,16 @@ ALONE = [1.0, 0.0, None, 1.0]
         pytest.param(_page(200), 99, NONE, "not that of an assay", 1, id="a page"),
         pytest.param(_page(502), 2, GRADED, "", 3, id="a proxy's 502"),
         pytest.param(_status(503, Retry_After="5"), 2, GRADED, "", 3, id="503"),
-        pytest.param(_status(429), 2, GRADED, "", 3, id="429 without a word"),
         pytest.param(_status(429, Retry_After="1e9"), 2, GRADED, "", 3, id="429 for a century"),
-        pytest.param(_status(429, Retry_After="-5"), 2, GRADED, "", 3, id="429 before now"),
         pytest.param(_status(429, Retry_After="nan"), 2, GRADED, "", 3, id="429 nan"),
-        pytest.param(
-            _status(429, Retry_After="Fri, 31 Dec 2100 23:59:59 GMT"), 2, GRADED, "", 3,
-            id="429 until 2100",
-        ),
         pytest.param(_status(429), 999, NONE, "not now", 0, id="429 always"),
         pytest.param(_status(302, Location="http://127.0.0.1:1/"), 1, NONE, "302", 1, id="302"),
         pytest.param(_changed(lambda d: d["results"].pop()), 9, NONE, "3 of 4", 1, id="too few"),
         pytest.param(
-            _changed(lambda d: d["results"].append(d["results"][0])), 9, NONE, "5 of 4", 1,
-            id="too many",
-        ),
-        pytest.param(_result(id="1"), 9, NONE, "is of item '1', not '2'", 1, id="an id twice"),
-        pytest.param(
             _changed(lambda d: d["results"].reverse()), 9, NONE, "is of item", 1, id="other order"
         ),
         pytest.param(_result(score=float("nan")), 9, NONE, "not that of an assay", 1, id="nan"),
-        pytest.param(_infinite, 9, NONE, "not that of an assay", 1, id="infinity"),
-        pytest.param(_result(score=None), 9, NONE, "not that of an assay", 1, id="no number"),
         pytest.param(_result(score=True), 9, NONE, "not that of an assay", 1, id="a bool"),
-        pytest.param(_result(score="1"), 9, NONE, "not that of an assay", 1, id="a text"),
         pytest.param(_result(grader="other@1"), 9, NONE, "'other@1'", 1, id="another's outcome"),
         pytest.param(
             _changed(lambda d: d.update(grader="exact@2")), 9, NONE, "'exact@2'", 1,
@@ -254,7 +219,7 @@ ALONE = [1.0, 0.0, None, 1.0]
 )  # fmt: skip
 def test_what_goes_wrong_on_the_way_is_mended_or_no_reward_and_never_a_number(
     server: Server,
-    waits: Waits,
+    waits: FakeTime,
     request: pytest.FixtureRequest,
     caplog: pytest.LogCaptureFixture,
     fault: Fault,
@@ -320,34 +285,22 @@ def test_a_row_that_no_request_can_hold_has_no_reward_and_stops_no_training(
     ids=["revoked", "viewer", "a proxy's 401", "deleted", "another store", "cannot grade here"],
 )
 def test_what_no_patience_mends_stops_the_training(
-    server: Server, waits: Waits, fault: Fault, error: type[AssayError]
+    server: Server, waits: FakeTime, fault: Fault, error: type[AssayError]
 ) -> None:
     with between(server.url, fault, 99) as way, pytest.raises(error):
         Reward("exact@1", url=way.url).grade_now(ROWS)
     assert (way.asked, waits.slept) == (1, [])
 
 
-@pytest.mark.parametrize(
-    ("grader", "project", "key", "error"),
-    [
-        ("none", "default", "", NotFoundError),
-        ("exact@7", "default", "", NotFoundError),
-        ("exact", "none", "", NotFoundError),
-        ("exact", "default", "assay_wrong", AuthError),
-    ],
-)
 def test_a_wrong_grader_project_or_key_is_told_when_the_reward_is_made(
-    server: Server,
-    monkeypatch: pytest.MonkeyPatch,
-    grader: str,
-    project: str,
-    key: str,
-    error: type[AssayError],
+    server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if key:
-        monkeypatch.setenv("ASSAY_API_KEY", key)
-    with pytest.raises(error):
-        Reward(grader, url=server.url, project=project)
+    for grader, project in (("none", "default"), ("exact@7", "default"), ("exact", "none")):
+        with pytest.raises(NotFoundError):
+            Reward(grader, url=server.url, project=project)
+    monkeypatch.setenv("ASSAY_API_KEY", "assay_wrong")
+    with pytest.raises(AuthError):
+        Reward("exact", url=server.url)
 
 
 def test_a_newer_version_does_not_change_the_reward_of_a_training(server: Server) -> None:
@@ -363,7 +316,7 @@ def test_a_newer_version_does_not_change_the_reward_of_a_training(server: Server
 
 @pytest.mark.slow
 def test_a_batch_larger_than_a_request_is_split_by_number_and_by_size(
-    server: Server, waits: Waits
+    server: Server, waits: FakeTime
 ) -> None:
     del waits
     rows = [{"answer": f"{number}", "expected": "7"} for number in range(2_500)]
@@ -405,14 +358,12 @@ def test_a_server_that_is_killed_and_started_again_in_the_middle_of_a_batch_grad
         doing = threading.Thread(target=lambda: done.append(reward.grade_now(ROWS * 10).rewards))
         done: list[list[float | None]] = []
         doing.start()
-        while 'project="default",state="running"} 1.0' not in _metrics(process):
+        running = 'project="default",state="running"} 1.0'
+        metrics = f"{process.url}/metrics"
+        while running not in httpx.get(metrics, headers=process.headers).text:
             assert doing.is_alive()
             time.sleep(0.02)
         process.kill()
         process.start(port=port)
         doing.join(120)
     assert done == [[0.5] * 40]
-
-
-def _metrics(process: ServerProcess) -> str:
-    return httpx.get(f"{process.url}/metrics", headers=process.headers).text

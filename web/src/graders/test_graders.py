@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from playwright.sync_api import Page, expect
 from tests.calibrated_graders import calibrated
 from tests.endpoint_servers import answering, faulty
-from tests.server_process import ServerProcess
-from web.conftest import BUILT, CHROMIUM, Opener, Site, no_serious_findings
+from web.conftest import Opener, Site, no_serious_findings
 
 NASTY = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 SOURCE = '''"""Says four."""
@@ -26,21 +23,12 @@ EXACT = {"graders": [{"type": "exact_match"}]}
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Generator[Site]:
-    """A server that may call endpoints of this machine, with graders of every kind."""
-    if CHROMIUM is None or not BUILT.exists():
-        pytest.skip("there is no chromium, or the page was not built: make web")
-    home = tmp_path_factory.mktemp("graders")
-    with (
-        ServerProcess(home, None, "--set", "allow_internal_endpoints=true") as server,
-        httpx.Client(base_url=server.url, headers=server.headers, timeout=60) as http,
-    ):
-        found = Site(server, http)
-        fill(found)
-        yield found
+def options() -> tuple[str, ...]:
+    return ("--set", "allow_internal_endpoints=true")
 
 
-def fill(site: Site) -> None:
+@pytest.fixture(scope="module", autouse=True)
+def filled(site: Site) -> None:
     """Graders of every kind, versions, scores, a job and a calibration card."""
     add(site, "says-four", "function", {"source": SOURCE}, description="Whether it is four.")
     put(site, "says-four", "function", {"source": SOURCE.replace("strip()", "strip('. ')")})

@@ -31,7 +31,7 @@ ROWS = [
 @pytest.fixture(scope="module", autouse=True)
 def stored(site: Site) -> None:
     site.upload("sums", ROWS)
-    for key in ("exact", "contested", "locked"):
+    for key in ("exact", "locked"):
         site.post("graders", {"key": key, "kind": "function", "definition": {"source": EXACT}})
     where = "/api/v1/projects/default/graders/locked/lock"
     assert site.http.put(where, json={"locked": True}).status_code == 200
@@ -175,27 +175,6 @@ def test_own_samples_completion_and_a_loop_that_is_cut_off(open_page: Opener) ->
     expect(loop).to_contain_text("timed out")
     expect(loop).to_contain_text("it used up its time, twice")
     expect(row_of(page, "own: 1")).to_contain_text("1.00")
-
-
-def test_somebody_saved_meanwhile(open_page: Opener, site: Site) -> None:
-    page = open_page("/p/default/graders/contested/edit")
-    write(page, EXACT + "# mine\n")
-    theirs = site.http.put(
-        "/api/v1/projects/default/graders/contested",
-        json={"kind": "function", "definition": {"source": EXACT + "# theirs\n"}},
-        headers={"If-Match": "*"},
-    )
-    assert theirs.status_code == 200
-    page.keyboard.press("Control+s")
-    dialog = page.get_by_role("dialog", name="Version 2 was saved meanwhile")
-    expect(dialog).to_contain_text("# theirs")
-    expect(dialog).to_contain_text("# mine")
-    dialog.get_by_role("button", name="Save mine as version 3").click()
-    expect(page.get_by_text("Saved as version 3")).to_be_visible()
-    open_page.watch.faults.remove(
-        "error on the console: Failed to load resource: the server responded with a status of "
-        "412 (Precondition Failed)"
-    )
 
 
 def test_who_may_not_change_it_reads_it(open_page: Opener, site: Site) -> None:
