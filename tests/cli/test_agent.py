@@ -11,6 +11,7 @@ from textwrap import dedent
 import pytest
 
 from assay.agents import ModelAgent
+from assay.conversation.turns import Conversation
 from assay.scoring.json_safe import Json
 from assay.store.runs import Store
 from assay.tasks import Taskset
@@ -163,15 +164,21 @@ def test_an_mcp_server_of_a_case_is_a_tool_unless_it_would_see_the_case(tmp_path
     assert str(declared) in done.stderr
 
 
-def test_turns_and_limits_of_a_case_hold_for_a_job_in_memory_too(tmp_path: Path) -> None:
-    case = (
-        _CASE.replace("a.txt.}", 'a.txt., turns: ["And now?"]}') + "    limits: {model_calls: 3}\n"
-    )
-    write_case(tmp_path, case)
+def test_turns_user_and_limits_of_a_case_hold_for_a_job_in_memory_too(tmp_path: Path) -> None:
+    more = 'a.txt., turns: ["And now?"], user: {persona: You say thanks.}}'
+    write_case(tmp_path, _CASE.replace("a.txt.}", more) + "    limits: {model_calls: 3}\n")
     tasks = Taskset.from_file(str(tmp_path / "evals"))
-    with FakeModel([_WRITE, "Written.", _WRITE, "never asked"]) as fake:
+
+    def answer(asked: Conversation) -> object:
+        if "You say thanks." in asked.system:
+            return {"is_satisfied": False, "message": "Thanks."}
+        return _WRITE if asked.turns[-1].text.startswith("Write hello") else "Written."
+
+    with FakeModel(answer) as fake:
         (run,) = asyncio.run(tasks.run(ModelAgent(), model=fake.model))
-    assert (fake.count, run.reward, run.trace.stop_reason) == (3, 1.0, "max_steps")
+    assert (fake.count, run.reward, run.trace.stop_reason) == (4, 1.0, "max_steps")
+    users = [step.messages[0] for step in run.trace.work if step.source == "user"]
+    assert users == [{"role": "user", "content": text} for text in ("And now?", "Thanks.")]
 
 
 # --- What an agent tries  -----------------------------------------------------------------
