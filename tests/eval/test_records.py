@@ -125,12 +125,6 @@ def test_a_cell_passes_by_its_reward_its_assurance_and_what_was_graded(
     assert cell.notes.get("min_coverage") == expect.min_coverage
 
 
-def test_a_threshold_is_reached_give_or_take_rounding() -> None:
-    assert reaches_threshold(0.1 + 0.2, 0.3)
-    assert reaches_threshold(0.5 - 0.9e-9, 0.5)
-    assert not reaches_threshold(0.5 - 1.1e-9, 0.5)
-
-
 def test_what_is_asked_of_all_trials_and_what_is_held_are_noted() -> None:
     expect = Expect(pass_rate=0.5, pass_at_k=OfTrials(k=3, rate=0.75))
     run = Run(grade=Grade.from_dict({"score": 1.0, "info": {"held": 1.0, "more": 2}}))
@@ -194,7 +188,10 @@ def test_all_that_is_known_of_a_row_is_in_its_row() -> None:
     assert row_record(whole, EvaluationResult(reward=0.4), **noted).answer == "y" * 2_000
 
 
-def test_a_row_passes_give_or_take_rounding_also_in_a_part() -> None:
+def test_a_threshold_is_reached_give_or_take_rounding_also_of_a_row_and_in_a_part() -> None:
+    assert reaches_threshold(0.1 + 0.2, 0.3)
+    assert reaches_threshold(0.5 - 0.9e-9, 0.5)
+    assert not reaches_threshold(0.5 - 1.1e-9, 0.5)
     row, result = Row(id="1", submission=Submission()), EvaluationResult(reward=0.4)
     noted: dict[str, Any] = {"run_id": "r", "digest": "d", "seconds": 2.5}
     for over, passed in ((1e-10, True), (1e-6, False)):

@@ -106,15 +106,15 @@ def test_numbers_that_json_lacks_become_null_and_a_reward_an_error(number: float
     assert "not a reward" in without["why"]
 
 
-@pytest.mark.parametrize(
+@each(
     "hostile",
     [
-        pytest.param("\ud800", id="lone surrogate"),
-        pytest.param({"\udfff": 1}, id="lone surrogate in a key"),
-        pytest.param(10**5000, id="integer with more digits than Python converts"),
-        pytest.param(nested(5000), id="nesting deeper than the stack"),
-        pytest.param(object(), id="no JSON at all"),
-        pytest.param('"}],"summary":{}}', id="text that ends the object"),
+        "\ud800",
+        {"\udfff": 1},
+        10**5000,  # of more digits than Python converts
+        nested(5000),  # deeper than the stack
+        object(),
+        '"}],"summary":{}}',  # ends the object
     ],
 )
 def test_nothing_that_was_stored_can_break_the_object(hostile: Any) -> None:
