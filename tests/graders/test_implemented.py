@@ -169,13 +169,19 @@ async def test_a_whole_tree(name: str, tmp_path: Path) -> None:
             0.0,
         ),
         ("def old(x):\n    return x\n", ["old"], 0.0),
+        # They may move with their file, unless that is named.
+        ({"a/__init__.py": GOOD}, ["add"], 1.0),
+        ({"a/__init__.py": GOOD}, ["a.py::add"], 0.0),
+        ({"a.py": "", "adding.py": GOOD}, ["add"], 1.0),
+        ({"a.py": "", "adding.py": GOOD}, ["a.py::add"], 0.0),
     ],
 )
 async def test_named_functions_must_have_a_body_of_their_own(
-    left: str, functions: list[str], value: float, tmp_path: Path
+    left: str | Tree, functions: list[str], value: float, tmp_path: Path
 ) -> None:
     source = {"a.py": STUB + "def old(x):\n    return x\n"}
-    assert (await grade(tmp_path, {"a.py": left}, source, functions=functions)).value == value
+    tree = {"a.py": left} if isinstance(left, str) else left
+    assert (await grade(tmp_path, tree, source, functions=functions)).value == value
 
 
 @each(
@@ -341,10 +347,3 @@ async def test_honest_work_never_fails_by_its_shape(
     for options in ({}, {"files": ["kit.py"]}, {"functions": functions}):
         node = await grade(tmp_path, _tree(left), {"kit.py": source}, **options)
         assert (node.value, options) == (1.0, options), reasons(node)
-
-
-@pytest.mark.parametrize("left", [{"kit/__init__.py": BOTH}, {"kit.py": "", "parsing.py": BOTH}])
-async def test_a_named_function_may_move_with_its_file(left: Tree, tmp_path: Path) -> None:
-    source = {"kit.py": KIT}
-    assert (await grade(tmp_path, left, source, functions=["parse", "render"])).value == 1.0
-    assert (await grade(tmp_path, left, source, functions=["kit.py::parse"])).value == 0.0
