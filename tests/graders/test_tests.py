@@ -203,6 +203,8 @@ class TestOptions:
     @each(
         ("kind", "options", "words"),
         [
+            (TestsGrader, {}, "cmd"),
+            (TestsGrader, {"cmd": "mvn test", "junit_xml": "../*.xml"}, "junit_xml"),
             (TestsGrader, {"cmd": "python3 run_tests.py"}, "junit_xml"),
             (TestsGrader, {"cmd": "pytest a && pytest b"}, "2 test runners"),
             (TestsGrader, {"cmd": "pytest 'a"}, "shell line"),

@@ -92,6 +92,7 @@ _TRACE: list[tuple[dict[str, Any], str]] = [
     ({"max_tool_calls": {"write": -1}}, "max_tool_calls.write: must be 0 or more"),
     ({"max_tool_calls": {"wrte": 1}}, "did you mean 'write'"),
     ({"max_cost_usd": float("nan")}, "0 or more"),
+    ({"max_tokens": float("nan")}, "whole number|0 or more"),
     ({"max_tool_calls": float("inf")}, "whole number|0 or more"),
     ({"require_tools": [{"kind": "execute"}], "ordered": True}, "two require_tools"),
     ({"require_tools": [{}]}, "a tool matcher needs"),
@@ -102,6 +103,7 @@ _EFFICIENCY: list[tuple[dict[str, Any], str]] = [
     ({"target_tokens": 0}, "more than 0"),
     ({"target_cost_usd": -0.1}, "more than 0"),
     ({"target_cost_usd": float("inf")}, "more than 0"),
+    ({"target_tokens": float("inf")}, "whole number|more than 0"),
     ({"target_tokens": 5, "pass_threshold": 2}, "pass_threshold"),
 ]
 _CORRECTNESS: list[tuple[dict[str, Any], str]] = [
