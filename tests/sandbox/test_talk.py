@@ -233,6 +233,7 @@ def test_nothing_of_a_talk_is_left_open() -> None:
     alone(
         """
         import asyncio, os, warnings
+        import pytest
         from assay.errors import SandboxError
         from assay.sandbox import open_command
 
@@ -255,12 +256,8 @@ def test_nothing_of_a_talk_is_left_open() -> None:
                 await talk("exit 0", True)
             real, os.pidfd_open = os.pidfd_open, None
             os.pidfd_open = lambda *_: (_ for _ in ()).throw(OSError(24, "Too many open files"))
-            try:
+            with pytest.raises(SandboxError):
                 await talk("exit 0", True)
-            except SandboxError:
-                pass
-            else:
-                raise AssertionError
             os.pidfd_open = real
             assert sorted(os.listdir("/proc/self/fd")) == before
 
