@@ -21,7 +21,7 @@ import pytest
 
 from assay.errors import InputError
 from assay.sandbox import CommandResult, Limits, Mount, run_command_sync
-from tests.children import until
+from tests.children import alone, printed, until
 from tests.each import each
 from tests.processes import is_running, living, marker
 from tests.sandbox.machine import needs_namespaces
@@ -103,10 +103,7 @@ def test_commands_run_in_a_container_whose_second_process_has_ended(who: str) ->
     if who == "ordinary":
         words[1:1] = ["--user", "--map-current-user"]
         words = [*SETPRIV, *words]
-    done = subprocess.run(
-        words, env=surroundings(), cwd="/", capture_output=True, text=True, check=False
-    )
-    assert (done.stdout, done.returncode) == ("ran\n\n", 0), done.stderr
+    assert printed(words, env=surroundings(), cwd=Path("/")) == "ran\n\n"
 
 
 @only_self
@@ -544,8 +541,7 @@ run_command_sync(["/bin/sh", "-c", "(setsid sleep 60 &)"], workspace=None)
 FORK_SERVER.close()
 print([open(path).read() for path in glob.glob("/proc/self/task/*/children")])
 """
-    words = [sys.executable, "-c", code]
-    assert subprocess.check_output(words, text=True) == "['']\n"
+    assert alone(code) == "['']\n"
 
 
 def test_signals_that_the_host_ignores_reach_a_command() -> None:
@@ -560,7 +556,7 @@ result = run_command_sync(["/bin/sh", "-c", line], workspace=None)
 # Two of the C library's own, 32 and 33, are ignored by whatever it has spawned.
 print([int(word, 16) % 2**31 for word in result.stdout.split()[1::2]], result.exit_code)
 """
-    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[0, 0] 130\n"
+    assert alone(code) == "[0, 0] 130\n"
 
 
 def test_a_dead_fork_server_is_replaced(bash: Shell) -> None:
@@ -584,7 +580,7 @@ if pid == 0:
 assert os.waitpid(pid, 0)[1] == 0
 print(first, run())
 """
-    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "0 0\n"
+    assert alone(code) == "0 0\n"
 
 
 def test_a_host_that_ends_or_is_killed_leaves_no_fork_server() -> None:
