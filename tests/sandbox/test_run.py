@@ -26,6 +26,7 @@ from tests.each import each
 from tests.processes import is_running, living, marker
 from tests.sandbox.machine import needs_namespaces
 from tests.sandbox.ordinary_user import DRIVER, NOBODY, SETPRIV, Drive, surroundings
+from tests.written_files import write_files
 
 pytestmark = [pytest.mark.sandbox, needs_namespaces]
 
@@ -132,17 +133,10 @@ def test_a_layer_replaces_whatever_stands_in_its_way(
 ) -> None:
     """inject_dir_trap: a directory, a link or a file where a hidden file belongs."""
     planned(overlay=way == "overlay")
-    layer = tmp_path / "layer"
-    (layer / "sub").mkdir(parents=True)
-    (layer / "hidden").write_text("hidden")
-    (layer / "link").mkdir()
-    (layer / "link" / "inside").write_text("inside")
-    (layer / "sub" / "new").write_text("new")
-    (workspace / "hidden").mkdir()
-    (workspace / "hidden" / "trap").write_text("trap")
+    files = {"hidden": "hidden", "link/inside": "inside", "sub/new": "new"}
+    layer = write_files(tmp_path / "layer", files)
+    write_files(workspace, {"hidden/trap": "trap", "sub/old": "old"})
     (workspace / "link").symlink_to("/tmp")
-    (workspace / "sub").mkdir()
-    (workspace / "sub" / "old").write_text("old")
     line = "cat hidden link/inside sub/new sub/old; echo more >> hidden; echo x > sub/new"
     result = run_command_sync(
         ["/bin/sh", "-c", line], workspace=str(workspace), layers=[str(layer)]
