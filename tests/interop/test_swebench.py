@@ -110,7 +110,6 @@ def test_fields_of_relatives_are_passed_over() -> None:
     ("changes", "field", "message"),
     [
         ({"instance_id": "../x"}, "instance_id", "is not a name"),
-        ({"instance_id": ""}, "instance_id", "is empty"),
         ({"repo": "https://github.com/a/b"}, "repo", "is not owner/name"),
         ({"repo": "-a/b"}, "repo", "is not owner/name"),
         ({"base_commit": "main"}, "base_commit", "is not a commit id"),

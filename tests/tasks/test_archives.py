@@ -160,7 +160,7 @@ def test_a_copy_keeps_links_and_leaves_history_and_caches(tmp_path: Path, target
     assert stat.S_IMODE((target / "run.sh").stat().st_mode) == 0o755
 
 
-def test_a_copy_refuses_links_that_lead_out_and_special_files(tmp_path: Path, target: Path) -> None:
+def test_a_copy_refuses_links_that_lead_out_and_special_files(tmp_path: Path) -> None:
     source = tmp_path / "s"
     (source / "a").mkdir(parents=True)
     # The tree is renamed when it is complete, and copied for each cell: no path into it is inside.
