@@ -15,8 +15,7 @@ from assay.models import Request
 from assay.scoring.json_safe import Json
 from assay.store import Database
 from assay.store.cards import CardRecord, Cards
-from assay.testing.asked import split_fences
-from tests.judge_models import asked_text
+from tests.judge_models import answer_in
 from tests.written_files import write_rows
 
 __all__ = ["LINE", "SAYS_NO", "SAYS_YES", "calibrated", "says_yes"]
@@ -29,8 +28,7 @@ LINE = "agreement with people: kappa 0.80 ["
 
 def says_yes(request: Request) -> Json:
     """A judge of the criterion that an answer says yes."""
-    fences, _ = split_fences(asked_text(request))
-    answer = next(fence.text for fence in fences if fence.name == "answer")
+    answer = answer_in(request)
     score = "PASS" if "yes" in answer else "FAIL"
     return {"evidence": [answer], "reasoning": "as it says", "score": score}
 

@@ -9,8 +9,9 @@ from contextlib import contextmanager
 
 from assay.models import Request, register_model
 from assay.scoring.json_safe import Json
+from assay.testing.asked import split_fences
 
-__all__ = ["Asked", "asked_text", "met", "model"]
+__all__ = ["Asked", "answer_in", "asked_text", "met", "model"]
 
 _NUMBERS = itertools.count()
 Asked = list[Request]
@@ -21,6 +22,12 @@ def asked_text(request: Request) -> str:
     content = next(message.content for message in request.messages if message.role == "user")
     assert isinstance(content, str)
     return content
+
+
+def answer_in(request: Request) -> str:
+    """The answer that a judge is asked about."""
+    fences, _ = split_fences(asked_text(request))
+    return next(fence.text for fence in fences if fence.name == "answer").strip()
 
 
 def met(*evidence: str, verdict: str = "MET", reasoning: str = "because") -> dict[str, Json]:

@@ -110,8 +110,6 @@ class Raw:
     content_type: str = "application/json"
     chunks: int = 0
     """Sent so often, without saying how long it is."""
-    cut: bool = False
-    """Broken off in the middle."""
 
 
 def said(content: str | None, **message: Any) -> Raw:
@@ -178,17 +176,11 @@ class Scripted:
         content = json.dumps(raw.body) if isinstance(raw.body, dict) else raw.body
         data = content.encode() if isinstance(content, str) else content
         headers = {"Content-Type": raw.content_type, **raw.headers}
-        if not raw.chunks and not raw.cut:
+        if not raw.chunks:
             return web.Response(body=data, status=raw.status, headers=headers)
         response = web.StreamResponse(status=raw.status, headers=headers)
-        if raw.cut:
-            response.content_length = len(data)
         await response.prepare(request)
         try:
-            if raw.cut:
-                await response.write(data[: len(data) // 2])
-                assert request.transport is not None
-                request.transport.abort()
             for _ in range(raw.chunks):
                 await response.write(data)
         except ConnectionError:  # the client has heard enough

@@ -17,7 +17,7 @@ done
 # Below tests, so that the shell finds no file of these names where it stands.
 elsewhere="testing/test_node* testing/test_authors* testing/test_com* testing/test_console* testing/test_junit*
   testing/test_shared_files* testing/test_weights* sandbox/test_door* sandbox/test_function_filter*
-  sandbox/test_images* sandbox/test_probe* sandbox/test_seccomp* sandbox/test_streams*"
+  sandbox/test_images* sandbox/test_probe* sandbox/test_seccomp*"
 ends() { [ $# = 0 ] || { oldest=$1; shift $(($# - 1)); printf '%s\n' "$oldest" "$1" | uniq; }; }
 for version in $(ends $here); do
   [ "$version" != "$own" ] || continue

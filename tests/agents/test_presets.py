@@ -12,7 +12,6 @@ import pytest
 
 from assay.agents.presets import PRESETS, preset
 from assay.agents.presets.declaration import started
-from assay.errors import InputError
 from assay.store import Store
 from assay.testing import FakeModel, through_shell
 from assay.types.run import Run
@@ -67,19 +66,6 @@ def test_a_project_s_own_program_comes_before_that_of_the_path(
     named = program(tmp_path / "named" / "codex")
     monkeypatch.setenv("ASSAY_HARNESS_PATH", f"{tmp_path}/none{os.pathsep}{named.parent}")
     assert preset("codex").find(str(case)).program == str(named)
-
-
-def test_one_that_is_not_installed_says_how_to_install_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-
-    with pytest.raises(InputError, match="'codex' is not installed") as raised:
-        preset("codex").find(str(tmp_path))
-
-    assert raised.value.hint == (
-        "npm install -g @openai/codex; or name its directory in ASSAY_HARNESS_PATH"
-    )
 
 
 @pytest.mark.parametrize("beside", ["", "@openai/codex/node_modules/"])
@@ -180,7 +166,9 @@ def test_a_case_whose_agent_is_not_installed_is_not_begun(
 
     assert done.returncode == 2
     assert "harness 'codex': its program 'codex' is not installed here" in done.stderr
-    assert "npm install -g @openai/codex" in done.stderr
+    assert "npm install -g @openai/codex; or name its directory in ASSAY_HARNESS_PATH" in (
+        " ".join(done.stderr.split())
+    )
 
 
 def test_a_declared_harness_of_the_same_name_is_the_one_that_is_meant(tmp_path: Path) -> None:
@@ -364,78 +352,6 @@ def test_aider_knows_the_files_and_leaves_nothing_of_its_own(tmp_path: Path) -> 
     assert done.returncode == 0, done.stdout + done.stderr
     assert len(asked) == len({"first", "second"})
     assert all("answer.txt" in one for one in asked)
-
-
-# --- Codex's way of telling, which is not the model's ---------------------------------------------
-
-_CODEX = """#!%s
-import json, os, subprocess, sys, urllib.request
-
-TOOL = {"type": "function", "function": {"name": "exec_command", "parameters": {
-    "type": "object", "properties": {"cmd": {"type": "string"}}, "required": ["cmd"]}}}
-messages = [{"role": "user", "content": sys.argv[-1]}]
-
-
-def ask():
-    body = json.dumps({"model": "m", "messages": messages, "tools": [TOOL]}).encode()
-    headers = {"Authorization": "Bearer " + os.environ["OPENAI_API_KEY"]}
-    url = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
-    request = urllib.request.Request(url, body, headers)
-    return json.load(urllib.request.urlopen(request))["choices"][0]["message"]
-
-
-def item(**about):
-    print(json.dumps({"type": "item.completed", "item": {"id": "item_" + os.urandom(3).hex(),
-                                                         **about}}), flush=True)
-
-
-def ran(line, code, output):
-    quoted = line.replace(chr(92), chr(92) * 2).replace(chr(34), chr(92) + chr(34))
-    item(type="command_execution", command='/bin/bash -lc "' + quoted + '"', exit_code=code,
-         aggregated_output=output, status="completed" if code == 0 else "failed")
-
-
-print(json.dumps({"type": "thread.started", "thread_id": "t"}))
-while True:
-    said = ask()
-    messages.append(said)
-    if said.get("content"):
-        item(type="agent_message", text=said["content"])
-    if not said.get("tool_calls"):
-        break
-    for call in said["tool_calls"]:
-        line = json.loads(call["function"]["arguments"])["cmd"]
-        done = subprocess.run(["sh", "-c", line], capture_output=True, text=True)
-        ran(line, done.returncode, done.stdout)
-        messages.append({"role": "tool", "tool_call_id": call["id"], "content": done.stdout})
-print(json.dumps({"type": "turn.completed", "usage": {"input_tokens": 1, "output_tokens": 1}}))
-"""
-
-
-def test_what_codex_tells_in_its_own_words_is_what_its_model_did(tmp_path: Path) -> None:
-    """What it never did is flagged: `tests/gateway/test_cells.py`."""
-    program(tmp_path / "tools" / "codex", _CODEX % sys.executable)
-    lines = ["printf '%s\\n' \"$((2 + 2)) \\\\ it's\" > answer.txt; exit 3", "cat 'answer.txt'"]
-    with FakeModel(through_shell(*lines, done="It is 4.")) as fake:
-        found = played(tmp_path, fake, "codex")
-
-    assert found.grade.info.get("flags", []) == []
-    told = [step for step in found.trace.work if isinstance(step, ToolStep)]
-    assert [(step.call.arguments["cmd"], step.extra) for step in told] == [
-        (lines[0], {"exit_code": 3}),
-        (lines[1], {"exit_code": 0}),
-    ]
-
-
-def test_attack_codex_says_that_its_model_never_answered(tmp_path: Path) -> None:
-    text = (_CODEX % sys.executable).replace("**about):\n", "**about):\n    return\n", 1)
-    failed = '{"type": "turn.failed", "error": {"message": "no key"}}))\n'
-    text = text[: text.rindex('{"type": "turn.completed"')] + failed
-    program(tmp_path / "tools" / "codex", text)
-    with FakeModel(through_shell("echo 5 > answer.txt", done="It is 5.")) as fake:
-        run = played(tmp_path, fake, "codex", code=1)
-
-    assert (run.reward, run.grade.is_error) == (0.0, False)
 
 
 def test_harnesses_lists_what_is_installed_and_how_to_install_the_rest(

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from assay.agents.transcripts import detect, read_transcript
 from assay.agents.transcripts import inspect_log as inspect_logs
-from assay.agents.transcripts.reading import Recording, read_recordings
+from assay.agents.transcripts.reading import read_recordings
 from assay.agents.transcripts.rows import holds_recordings, recorded_rows
 from assay.errors import InputError
 from assay.scoring.json_safe import Json
@@ -80,6 +80,8 @@ def test_items_of_responses() -> None:
     assert outline(read) == WORK
     assert read.trace.content == "fixed"
     assert read.totals.tokens is None
+    read = read_transcript(json.dumps([ASKED, {"type": "function_call", "call_id": 7}, SAID]))
+    assert "a message was not read" in missing(read)
 
 
 def test_a_log_of_requests_is_one_run_and_each_reply_counts_once() -> None:
@@ -98,10 +100,7 @@ def test_a_log_in_which_the_server_holds_what_was_said() -> None:
         lines(asked, response("1", CALLED), follows, response("2", SAID, previous_response_id="1"))
     )
     assert (outline(read), read.totals.tokens, missing(read)) == (WORK, 30, "")
-
-
-def test_a_log_that_goes_on_from_a_reply_that_is_not_there() -> None:
-    follows: Fields = {"model": "m", "input": [GAVE], "previous_response_id": "0"}
+    # Where it is not there, a part is missing.
     assert "not in the log" in missing(read_transcript(lines(follows, response("2", SAID))))
 
 
@@ -129,11 +128,6 @@ def test_a_call_that_the_provider_ran_has_a_result_though_none_is_told() -> None
     ]
 
 
-def test_a_message_that_cannot_be_read_is_a_missing_part() -> None:
-    read = read_transcript(json.dumps([ASKED, {"type": "function_call", "call_id": 7}, SAID]))
-    assert "a message was not read" in missing(read)
-
-
 # ---- Anthropic's messages ----------------------------------------------------------------------
 
 USED: Fields = {
@@ -156,6 +150,10 @@ def reply(message: Fields) -> Fields:
 def test_messages_of_anthropic_also_where_they_begin_like_a_chat() -> None:
     read = read_transcript(json.dumps([ASKED, USED, RETURNED, ENDED]))
     assert (read.format, outline(read)) == ("anthropic", WORK)
+    failed = json.loads(json.dumps(RETURNED).replace('"content": "a.py"', '"is_error": true'))
+    (tool,) = calls(read_transcript(json.dumps([ASKED, USED, failed, ENDED])))
+    assert tool.result is not None
+    assert tool.result.is_error
 
 
 def test_a_log_of_anthropic_s_bodies() -> None:
@@ -167,13 +165,6 @@ def test_a_log_of_anthropic_s_bodies() -> None:
     )
     assert (read.format, read.totals.tokens, missing(read)) == ("anthropic", 30, "")
     assert outline(read) == [("system", "be"), *WORK]
-
-
-def test_a_tool_that_failed_is_known_to() -> None:
-    failed = json.loads(json.dumps(RETURNED).replace('"content": "a.py"', '"is_error": true'))
-    (tool,) = calls(read_transcript(json.dumps([ASKED, USED, failed, ENDED])))
-    assert tool.result is not None
-    assert tool.result.is_error
 
 
 def test_exchanges_of_chat_completions() -> None:
@@ -309,25 +300,21 @@ def archive(file: Path, samples: Iterable[Fields | bytes], *, zstd: bool = False
     return file
 
 
-def check_sample(found: Recording | Fields) -> None:
-    """What `sample` says."""
-    assert isinstance(found, Recording)
-    assert outline(found.transcript) == WORK
-    assert (found.id, found.question, found.expected) == ("1", "fix it", "fixed")
-    assert found.metadata == {"scores": {"match": {"value": 0.5, "answer": "f"}}}
-    totals = found.transcript.totals
-    assert (totals.tokens, totals.seconds) == (15, 1.5)
-    (tool,) = calls(found.transcript)
-    assert tool.result is not None
-    assert tool.result.is_error
-
-
 def test_a_log_of_inspect() -> None:
     first, second = read_recordings(json.dumps(log(sample(), sample(epoch=2))))
-    check_sample(first)
+    assert outline(first.transcript) == WORK
+    assert (first.id, first.question, first.expected) == ("1", "fix it", "fixed")
+    assert first.metadata == {"scores": {"match": {"value": 0.5, "answer": "f"}}}
+    totals = first.transcript.totals
+    assert (totals.tokens, totals.seconds) == (15, 1.5)
+    (tool,) = calls(first.transcript)
+    assert tool.result is not None
+    assert tool.result.is_error
     assert second.id == "1 epoch 2"
     with pytest.raises(InputError, match="more than one run"):
         read_transcript(json.dumps(log(sample(), sample(epoch=2))))
+    (failed,) = read_recordings(json.dumps(log(sample(messages=[], error={"message": "boom"}))))
+    assert (failed.transcript.trace.status, failed.transcript.trace.content) == ("error", None)
 
 
 def test_what_an_agent_of_inspect_submits_is_its_answer() -> None:
@@ -412,11 +399,6 @@ def test_attachments_that_multiply_are_bounded(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(inspect_logs, "MOST_LINE", 100)
     (found,) = read_recordings(json.dumps(log(sample(attachments={"d1": "x" * 60}))))
     assert "too long together" in missing(found.transcript)
-
-
-def test_a_sample_that_failed_has_no_answer() -> None:
-    (found,) = read_recordings(json.dumps(log(sample(messages=[], error={"message": "boom"}))))
-    assert (found.transcript.trace.status, found.transcript.trace.content) == ("error", None)
 
 
 # ---- spans -------------------------------------------------------------------------------------

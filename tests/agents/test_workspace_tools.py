@@ -32,7 +32,10 @@ async def _told(root: Path, tool: str, **given: Any) -> str:
 # --- What they do --------------------------------------------------------------------------------
 
 
-async def test_a_file_is_read_in_pages(tmp_path: Path) -> None:
+async def test_a_directory_is_listed_and_a_file_is_read_in_pages(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "two\nlines").touch()
+    assert await _told(tmp_path, "read", path=".") == "src/\ntwo\\nlines\n"
     (tmp_path / "a.txt").write_text("".join(f"line {n}\n" for n in range(1, 6)))
     assert await _told(tmp_path, "read", path="a.txt") == "".join(
         f"line {n}\n" for n in range(1, 6)
@@ -41,12 +44,6 @@ async def test_a_file_is_read_in_pages(tmp_path: Path) -> None:
     assert page == "line 2\nline 3\n[there is more: go on with offset 4]"
     assert await _told(tmp_path, "read", path="a.txt", offset=4, limit=2) == "line 4\nline 5\n"
     assert "there is nothing" in await _told(tmp_path, "read", path="a.txt", offset=9)
-
-
-async def test_a_directory_is_listed(tmp_path: Path) -> None:
-    (tmp_path / "src").mkdir()
-    (tmp_path / "two\nlines").touch()
-    assert await _told(tmp_path, "read", path=".") == "src/\ntwo\\nlines\n"
 
 
 async def test_an_edit_changes_what_it_names_and_nothing_else(tmp_path: Path) -> None:

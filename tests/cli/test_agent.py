@@ -11,6 +11,7 @@ from textwrap import dedent
 import pytest
 
 from assay.agents import ModelAgent
+from assay.conversation.turns import Conversation
 from assay.scoring.json_safe import Json
 from assay.store.runs import Store
 from assay.tasks import Taskset
@@ -66,15 +67,6 @@ def test_a_case_without_a_matrix_is_run_with_a_model(tmp_path: Path) -> None:
     assert not (tmp_path / ".assay" / "wire").exists()
 
 
-def test_a_model_that_is_named_twice_is_asked_once(tmp_path: Path) -> None:
-    """Its cell was stored once and planned twice: a run without a verdict, that ended never."""
-    write_case(tmp_path, _CASE)
-    _recorded(tmp_path)
-    twice = ("--model", "fake") * 2 + ("--harness", "agent") * 2
-    done = assay("run", "evals", *twice, "--json", cwd=tmp_path)
-    assert (done.returncode, summary(done)["total"]) == (0, 1)
-
-
 def test_a_model_that_no_recording_is_called_is_refused_with_the_harness_that_is_meant(
     tmp_path: Path,
 ) -> None:
@@ -102,8 +94,10 @@ def test_the_fake_model_plays_the_reference_through_the_agents_tools_or_does_not
     assert assay(*words, cwd=tmp_path).returncode == 1
     assert "no reference recording" in str(_run(tmp_path).trace.content)
     _recorded(tmp_path)
-    done = assay(*words, "--trials", "2", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    # Named twice, its cells were stored once and planned twice: a run without a verdict.
+    twice = ("--harness", "agent", "--model", "fake")
+    done = assay(*words, *twice, "--trials", "2", cwd=tmp_path)
+    assert (done.returncode, summary(done)["total"]) == (0, 2), done.stderr
     assert [cell["model"] for cell in cells(done)] == ["fake", "fake"]
     assert _run(tmp_path).trace.content == "Written."
 
@@ -163,15 +157,21 @@ def test_an_mcp_server_of_a_case_is_a_tool_unless_it_would_see_the_case(tmp_path
     assert str(declared) in done.stderr
 
 
-def test_turns_and_limits_of_a_case_hold_for_a_job_in_memory_too(tmp_path: Path) -> None:
-    case = (
-        _CASE.replace("a.txt.}", 'a.txt., turns: ["And now?"]}') + "    limits: {model_calls: 3}\n"
-    )
-    write_case(tmp_path, case)
+def test_turns_user_and_limits_of_a_case_hold_for_a_job_in_memory_too(tmp_path: Path) -> None:
+    more = 'a.txt., turns: ["And now?"], user: {persona: You say thanks.}}'
+    write_case(tmp_path, _CASE.replace("a.txt.}", more) + "    limits: {model_calls: 3}\n")
     tasks = Taskset.from_file(str(tmp_path / "evals"))
-    with FakeModel([_WRITE, "Written.", _WRITE, "never asked"]) as fake:
+
+    def answer(asked: Conversation) -> object:
+        if "You say thanks." in asked.system:
+            return {"is_satisfied": False, "message": "Thanks."}
+        return _WRITE if asked.turns[-1].text.startswith("Write hello") else "Written."
+
+    with FakeModel(answer) as fake:
         (run,) = asyncio.run(tasks.run(ModelAgent(), model=fake.model))
-    assert (fake.count, run.reward, run.trace.stop_reason) == (3, 1.0, "max_steps")
+    assert (fake.count, run.reward, run.trace.stop_reason) == (4, 1.0, "max_steps")
+    users = [step.messages[0] for step in run.trace.work if step.source == "user"]
+    assert users == [{"role": "user", "content": text} for text in ("And now?", "Thanks.")]
 
 
 # --- What an agent tries  -----------------------------------------------------------------

@@ -142,6 +142,7 @@ def test_where_nothing_could_be_graded_there_is_no_card(calibrate: Command) -> N
     assert "20 times: ValueError: down (broken.py:2 in grade)" in err
     assert "Traceback" not in err
     assert calibrate.json("cards") == {"cards": []}
+    assert "there is no calibration card yet" in calibrate("cards")[1]
 
 
 def test_cards_are_kept_listed_and_shown_again(

@@ -77,19 +77,6 @@ def test_html_is_one_file_in_which_nothing_recorded_runs(root: Path) -> None:
     assert len(page.all("script")) == 2
 
 
-def test_rows_of_grade_compare_too(tmp_path: Path) -> None:
-    (tmp_path / "g.yaml").write_text("- {type: exact_match}\n", "utf-8")
-    for name, answer in (("old", "yes"), ("new", "no")):
-        rows = [f'{{"id": "{n}", "answer": "{answer}", "expected": "yes"}}\n' for n in range(7)]
-        (tmp_path / f"{name}.jsonl").write_text("".join(rows), "utf-8")
-    ids = [
-        told(tmp_path, "grade", f"{name}.jsonl", "g.yaml")["run"]["id"] for name in ("old", "new")
-    ]
-    done = assay("compare", *ids, cwd=tmp_path)
-    assert "WORSE: mean reward 1.00 to 0.00 over 7 cases" in done.stdout
-    assert "old.jsonl → " in done.stdout
-
-
 _ROWS = """
 {"id": "s1", "answer": "4", "expected": 4, "topic": "sums", "tags": ["easy"]}
 {"id": "s2", "answer": "5", "expected": 5, "topic": "sums", "tags": ["easy", "short"]}

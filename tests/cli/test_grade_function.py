@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import cast
 
 import pytest
 
-from assay.eval.rows import recorded, store_sink
 from assay.scoring import Json
 from tests.command_line import assay, cells, cells_of, numbers_of, result
 from tests.written_files import write_rows
@@ -62,35 +60,6 @@ def message(completion: str, expected: str, **more: Json) -> dict[str, Json]:
     }
 
 
-def test_rows_of_every_form_are_graded(tmp_path: Path) -> None:
-    whole: list[Json] = [
-        {"role": "user", "content": "2+2?"},
-        {"role": "assistant", "content": " 4 "},
-    ]
-    rows: list[dict[str, Json]] = [
-        message("4", "4", id="a"),
-        message("5", "4"),
-        {"id": "whole", "input": whole, "metadata": {"expected": "4"}},
-        {"id": "answer", "answer": "4", "expected": "4"},
-    ]
-    write(tmp_path, rows)
-    code, found, rest = graded(tmp_path)
-    assert code == 0
-    assert [(r["case"], r["status"], r["reward"]) for r in found] == [
-        ("a", "graded", 1.0),
-        ("2", "graded", 0.0),
-        ("whole", "graded", 1.0),
-        ("answer", "graded", 1.0),
-    ]
-    assert found[1]["file"] == "rows.jsonl:2"
-    summary = numbers_of(rest)
-    assert (summary["graded"], summary["errors"], summary["skipped"]) == (4, 0, 0)
-    assert cast("dict[str, Json]", summary["reward"])["mean"] == 0.75
-    config = cast("dict[str, dict[str, Json]]", cast("dict[str, Json]", rest["run"])["config"])
-    assert config["tier"] in ("bwrap", "landlock")
-    assert config["limits"]["cpu_seconds"] == 2.0
-
-
 def test_graders_are_named_in_one_way_files_functions_and_stored_ones(tmp_path: Path) -> None:
     """A stored grader could be calibrated and served, and graded no file into a run."""
     (tmp_path / "f.py").write_text("async def grade(thread) -> float:\n    return 0.5\n", "utf-8")
@@ -121,8 +90,11 @@ def test_a_table_labels_and_a_threshold_go_with_a_function_too(tmp_path: Path) -
     assert "passed  " not in done.stdout.splitlines()[-3]
     assert "✓ 1" not in done.stdout  # the 0.0 is not said to have passed
     assert "2 scored" in done.stderr
-    code, _, rest = graded(tmp_path, "--label", "right")
-    assert code == 1
+    code, found, rest = graded(tmp_path, "--label", "right")
+    assert (code, [one["file"] for one in found]) == (1, ["rows.jsonl:1", "rows.jsonl:2"])
+    config = cast("dict[str, dict[str, Json]]", cast("dict[str, Json]", rest["run"])["config"])
+    assert config["tier"] in ("bwrap", "landlock")
+    assert config["limits"]["cpu_seconds"] == 2.0
     agreement = numbers_of(rest)["agreement"]
     assert (agreement["tp"], agreement["tn"], agreement["fp"], agreement["fn"]) == (1, 1, 0, 0)
     assert graded(tmp_path, "--threshold", "1")[0] == 1
@@ -147,23 +119,3 @@ def test_attack_what_a_function_raises_reaches_no_terminal_as_it_is(tmp_path: Pa
     done = assay("grade", "rows.jsonl", "grade.py", cwd=tmp_path)
     assert (done.returncode, "some" in done.stderr) == (2, True)
     assert not set("\x1b\x07\u202e") & set(done.stderr)
-
-
-def test_many_rows_keep_their_order_and_go_to_a_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(recorded, "_AT_HOME", 40)  # what is more is graded by several processes
-    monkeypatch.setattr(store_sink, "_COSTLY_ROWS", 16)
-    rows: list[dict[str, Json]] = [{"answer": "x" * (n % 5), "n": n} for n in range(130)]
-    write(tmp_path, rows, HEAD + "    return len(thread.completion())\n")
-    more = ("--threshold", "0", "--out", "graded.jsonl")
-    said = "[{type: function, file: grade.py, range: [0, 4], isolation: batch}]"
-    (tmp_path / "function.yaml").write_text(said, "utf-8")
-    code, found, _ = graded(tmp_path, *more, by="function.yaml")
-    assert code == 0
-    assert [r["case"] for r in found] == [str(n + 1) for n in range(130)]
-    assert [evidence(r)["score"] for r in found] == [float(n % 5) for n in range(130)]
-    written = (tmp_path / "graded.jsonl").read_text("utf-8").splitlines()
-    rewards = [json.loads(line)["grade"]["reward"] for line in written[:6]]
-    assert rewards == [0, 0.25, 0.5, 0.75, 1, 0]
-    assert len(written) == 130

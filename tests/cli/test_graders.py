@@ -197,26 +197,7 @@ def test_a_function_is_validated_created_and_tested(graders: Command) -> None:
     out = graders.ok("create", "good", "good.py", "--sample", "rows.jsonl")
     assert "good@1 stored  function" in out
     assert "3 scored" in graders("grade", "rows.jsonl", "good")[1]
-    graders("export")
-    assert Path("graders/good.py").read_text("utf-8") == _GOOD
-    assert Path("graders/good.yaml").read_text("utf-8") == "kind: function\n"
     assert "return 1.0 if thread.completion()" in graders("show", "good")[1]
-
-
-@pytest.mark.sandbox
-def test_a_function_that_is_not_valid_is_refused_with_line_and_fix(graders: Command) -> None:
-    found = graders.json("validate", "broken.py", status=2)
-    assert (found["valid"], found["problems"]) == (False, ["broken.py is not valid"])
-    report = cast("dict[str, dict[str, Json]]", found["reports"])["broken.py"]
-    failed = cast("dict[str, Json]", cast("list[Json]", report["checks"])[-1])
-    assert (failed["passed"], failed["line"]) == (False, 2)
-    code, out, _ = graders("validate", "broken.py")
-    assert (code, "broken.py:2: " in out, "numpy" in out) == (2, True, True)
-    code, out, err = graders("create", "x", "broken.py")
-    assert (code, "broken.py:2: " in out, "nothing was stored" in err) == (1, True, True)
-    stored = graders.json("create", "x", "broken.py", status=1)
-    assert (stored["stored"], stored["valid"]) == (False, False)
-    assert graders.json("list")["items"] == []
 
 
 @pytest.mark.sandbox
@@ -232,8 +213,15 @@ def test_a_wrong_function_is_told_with_its_file_and_line(graders: Command) -> No
     ):
         code, out, _ = graders(*arguments)
         assert (code, "graders/em3.py:2:" in out, "line 2" in out) == (1, True, False), arguments
+        assert graders.json("list")["items"] == []
     code, out, _ = graders("validate", "graders/em3.yaml")
     assert (code, "graders/em3.py:2:" in out) == (2, True)
+    found = graders.json("validate", "broken.py", status=2)
+    assert (found["valid"], found["problems"]) == (False, ["broken.py is not valid"])
+    report = cast("dict[str, dict[str, Json]]", found["reports"])["broken.py"]
+    failed = cast("dict[str, Json]", cast("list[Json]", report["checks"])[-1])
+    assert (failed["passed"], failed["line"]) == (False, 2)
+    assert "numpy" in str(failed)
     stored = json.loads(graders("import", "graders", "--json")[1])
     assert stored["file"] == "graders/em3.py"
     # The line of a source inside a YAML file is none of that file's.

@@ -75,7 +75,7 @@ def change_case(suite: Path, old: str, new: str) -> None:
     file.write_text(file.read_text().replace(old, new))
 
 
-def test_the_same_graders_give_the_same_scores_without_agent_or_source(
+def test_what_was_kept_is_graded_without_agent_or_source_and_a_changed_grader_says_why(
     tmp_path: Path, before: dict[str, Any]
 ) -> None:
     suite = tmp_path
@@ -85,20 +85,13 @@ def test_the_same_graders_give_the_same_scores_without_agent_or_source(
     assert rewards(after) == rewards(before) == {"good": 1.0, "bad": 0.33}
     assert [c["notes"] for c in after["cells"]] == [c["notes"] for c in before["cells"]]
     assert "conftest.py: test runner configuration" in str(after["cells"][0]["notes"])
-
-
-def test_a_changed_grader_changes_what_was_kept_and_says_why(
-    tmp_path: Path, before: dict[str, Any]
-) -> None:
-    suite = tmp_path
     change_case(suite, "grep -q 2", "grep -q 3")
     after = result(suite, "regrade", "latest")
     assert rewards(after) == {"good": 0.33, "bad": 1.0}
     assert {c["digest"] for c in before["cells"]}.isdisjoint(c["digest"] for c in after["cells"])
     reasons = [reason for change in after["changes"] for reason in change["reasons"]]
     assert any(r.startswith("solved 1.00 → 0.00: its grader changed") for r in reasons)
-    shown = assay("report", "latest", cwd=suite).stdout
-    assert "Graded again: 2  2 changed" in shown
+    assert "2 changed" in assay("report", "latest", cwd=suite).stdout
 
 
 def test_what_counts_as_passing_is_what_the_case_says_now(suite: Path) -> None:

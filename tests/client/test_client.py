@@ -26,7 +26,6 @@ from assay.registry.definitions import definition_schema
 from assay.scoring.json_safe import Json
 from tests.calibrated_graders import SAYS_YES, calibrated
 from tests.client_modes import MODES, client_of, running
-from tests.command_line import assay as run_assay
 from tests.each import each
 from tests.grader_definitions import definition
 from tests.written_files import write_rows
@@ -417,7 +416,14 @@ def test_what_no_parameter_may_be_is_refused_alike_and_before_anything_is_asked(
         assert said in str(caught.value)
 
 
+HIGH = "async def grade(thread: StringThread) -> float:\n    return 7.0\n"
+
+
 def test_a_warning_stands_at_the_line_of_the_call(client: Client, tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match="grader 'high': it returned 7, outside"):
+        client.graders.create.function(key="high", fn=HIGH)
+    with pytest.warns(UserWarning, match="grader 'high': it returned 8, outside"):
+        client.graders.update("high", HIGH.replace("7", "8"))
     template = "A: {{completon}} {{criteria}}"
     with pytest.warns(UserWarning, match="user_template") as seen:
         client.graders.create.binary_judge(key="a", criteria="c", user_template=template)
@@ -430,30 +436,3 @@ def test_a_warning_stands_at_the_line_of_the_call(client: Client, tmp_path: Path
     with pytest.warns(UserWarning, match="user_template") as seen:
         asyncio.run(alone())
     assert {one.filename for one in seen} == {__file__}
-
-
-HIGH = """\
-from assay import StringThread
-
-async def grade(thread: StringThread) -> float:
-    return 7.0
-"""
-
-
-def test_what_is_worth_a_look_in_a_function_or_a_judge_is_told_where_it_is_stored(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ASSAY_DB", str(tmp_path))
-    with assay.Client() as client:
-        with pytest.warns(UserWarning, match="grader 'high': it returned 7, outside"):
-            client.graders.create.function(key="high", fn=HIGH)
-        with pytest.warns(UserWarning, match="grader 'high': it returned 8, outside"):
-            client.graders.update("high", HIGH.replace("7", "8"))
-        with pytest.warns(UserWarning, match="grader 'kind' cannot ask its model"):
-            client.graders.create.binary_judge(
-                key="kind", criteria="It is kind.", judge_model="no-such-model"
-            )
-    (tmp_path / "high.py").write_text(HIGH)
-    done = run_assay("graders", "create", "of-file", "high.py", cwd=tmp_path)
-    assert done.returncode == 0
-    assert "it returned 7, outside [0, 1]" in " ".join((done.stdout + done.stderr).split())

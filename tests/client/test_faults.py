@@ -46,6 +46,16 @@ async def _at_once(seconds: float) -> None:
     del seconds
 
 
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who tries again waits for nothing."""
+
+    def at_once(*_: object) -> float:
+        return 0.0
+
+    monkeypatch.setattr(Timing, "backoff", at_once)
+
+
 async def test_a_busy_server_is_asked_again_with_the_same_key() -> None:
     keys: list[str] = []
 
@@ -115,13 +125,8 @@ async def losing(url: str) -> AsyncGenerator[str]:
             yield lossy
 
 
-async def test_a_change_whose_reply_was_lost_is_neither_refused_nor_denied(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def at_once(*_: object) -> float:
-        return 0.0
-
-    monkeypatch.setattr(Timing, "backoff", at_once)
+@pytest.mark.usefixtures("impatient")
+async def test_a_change_whose_reply_was_lost_is_neither_refused_nor_denied(tmp_path: Path) -> None:
     with running(str(tmp_path)) as server:
         async with losing(server.url) as url, AsyncClient(url, server.key()) as client:
             exact = [{"type": "exact_match"}]
@@ -223,11 +228,8 @@ async def test_a_server_cannot_make_the_client_write_elsewhere(tmp_path: Path) -
     assert not (tmp_path / "escaped.yaml").exists()
 
 
-def test_a_server_that_is_not_there_is_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    def at_once(*_: object) -> float:
-        return 0.0
-
-    monkeypatch.setattr(Timing, "backoff", at_once)
+@pytest.mark.usefixtures("impatient")
+def test_a_server_that_is_not_there_is_said_to_be() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound, but nobody listens
         port = taken.getsockname()[1]
@@ -246,7 +248,9 @@ def test_an_address_that_is_none_or_two_places_at_once_are_refused_at_once() -> 
         Client("http://127.0.0.1:1", store="here")
 
 
-def test_keys_and_roles_are_checked(tmp_path: Path) -> None:
+def test_keys_and_roles_are_checked_also_those_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with running(str(tmp_path / "store")) as server:
         with Client(server.url) as client, pytest.raises(AuthError, match="api_key="):
             client.graders.list()
@@ -256,12 +260,6 @@ def test_keys_and_roles_are_checked(tmp_path: Path) -> None:
             assert client.graders.list() == []
             with pytest.raises(AuthError, match=r"needs the role editor .* 'viewer' is viewer"):
                 client.graders.create.custom(key="review")
-
-
-def test_address_and_key_come_from_the_environment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with running(str(tmp_path / "store")) as server:
         monkeypatch.setenv("ASSAY_URL", server.url)
         monkeypatch.setenv("ASSAY_API_KEY", server.key())
         with Client() as client:

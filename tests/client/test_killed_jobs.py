@@ -16,8 +16,7 @@ import pytest
 from assay.client import Client
 from assay.models import Request, register_model
 from assay.store import Database, Jobs
-from assay.testing.asked import split_fences
-from tests.judge_models import asked_text
+from tests.judge_models import answer_in
 
 MODEL = "counting-judge"
 KILLED = """
@@ -25,7 +24,8 @@ import os, signal, sys
 from assay.client import Client
 from assay.models import register_model
 from assay.store.jobs import Jobs
-from tests.client.test_killed_jobs import answer_in, said
+from tests.client.test_killed_jobs import said
+from tests.judge_models import answer_in
 
 async def judge(request):
     return said(answer_in(request))
@@ -40,12 +40,6 @@ register_model(sys.argv[2], judge)
 Jobs.add_scores = add
 Client(store=sys.argv[1]).jobs.create("g", "rows")
 """
-
-
-def answer_in(request: Request) -> str:
-    """The answer that a judge is asked about."""
-    fences, _ = split_fences(asked_text(request))
-    return next(fence.text for fence in fences if fence.name == "answer").strip()
 
 
 def said(answer: str) -> str:

@@ -303,24 +303,6 @@ def test_what_tokens_are_counted_of() -> None:
         assert module.read_count(body).turns == (Turn.of("user", "x"),)
 
 
-@each(
-    "path, model",
-    [
-        ("/v1beta/models/gemini-2.5-pro:generateContent", "gemini-2.5-pro"),
-        ("/v1/models/org/models/x:8b:streamGenerateContent", "org/models/x:8b"),
-        ("/v1beta/models/m:embedContent", None),
-        ("/v1beta/models/m:generateContent/more", None),
-        ("/v1beta/models/m", None),
-    ],
-)
-def test_the_model_stands_in_the_path(path: str, model: str | None) -> None:
-    is_ours = codec_at(path) is codec
-    assert is_ours == (model is not None)
-    if model:
-        streamed = "stream" in path
-        assert addressed(path, {"model": "other"}) == {"model": model, "stream": streamed}
-
-
 def _effort(body: Json) -> int:
     """How many functions are called to read a request."""
     count = 0

@@ -88,6 +88,8 @@ def test_anthropic_is_sent_an_output_format() -> None:
     assert tool["tools"][0]["name"] == tool["tool_choice"]["name"] == "verdict"
     assert "output_config" not in tool
     assert "output_config" not in sent("anthropic", shaped=False)
+    messages = (Message("system", "S"), Message("system", "T"), Message("user", "U"))
+    assert sent("anthropic", messages=messages)["system"] == "S\n\nT"
 
 
 def test_parts_are_sent_in_each_protocols_form() -> None:
@@ -104,11 +106,6 @@ def test_parts_are_sent_in_each_protocols_form() -> None:
     assert blocks[0]["source"] == {"type": "url", "url": "https://h/x.png"}
     with pytest.raises(InputError, match="base64"):
         content("anthropic", {"type": "image_url", "image_url": "data:image/png,hi"})
-
-
-def test_anthropics_system_prompt_is_one() -> None:
-    messages = (Message("system", "S"), Message("system", "T"), Message("user", "U"))
-    assert sent("anthropic", messages=messages)["system"] == "S\n\nT"
 
 
 def test_half_a_surrogate_pair_can_be_sent_and_a_temperature_that_is_no_number_cannot() -> None:
@@ -232,6 +229,9 @@ def called(*calls: Any, content: Any = None, **more: Any) -> tuple[Codec, Any]:
 def test_calls_of_our_tool_are_the_reply(codec: Codec, body: Any) -> None:
     raw = read(codec, body)
     assert (json.loads(raw.text), raw.wrong) == (MET, "")
+    # Those of another tool are none.
+    assert read(*called(call(MET_TEXT, "search"))).text == ""
+    assert read(ANTHROPIC, message(use(MET, "search"))).text == ""
 
 
 @each(
@@ -251,11 +251,6 @@ def test_attack_a_reply_that_contradicts_itself_or_ended_no_turn(codec: Codec, b
     assert read(codec, body).wrong
 
 
-def test_attack_calls_of_another_tool_are_no_reply() -> None:
-    assert read(*called(call(MET_TEXT, "search"))).text == ""
-    assert read(ANTHROPIC, message(use(MET, "search"))).text == ""
-
-
 @each(
     "body",
     [
@@ -269,9 +264,6 @@ def test_attack_calls_of_another_tool_are_no_reply() -> None:
 )
 def test_attack_an_error_beside_a_verdict_is_found(body: Any) -> None:
     assert question.error(body)
-
-
-def test_no_error_is_none() -> None:
     for nothing in (None, "", {}, False, {"code": None, "message": None}, {"code": 0}):
         assert not question.error(chat({**choice(MET_TEXT), "error": nothing}, error=nothing))
 
@@ -329,9 +321,7 @@ def test_tokens_are_counted_alike() -> None:
     assert read(OPENAI, chat(choice("hi"), usage=openai)).usage == expected
     told = read(ANTHROPIC, message(usage=anthropic)).usage
     assert told == replace(expected, stored_tokens=1)
-
-
-def test_a_server_cannot_refill_the_budget_with_odd_counts() -> None:
+    # A server cannot refill the budget with odd ones.
     for tokens in (-5, True, 1e9, 10**12, "7", None, [1]):
         usage = {"prompt_tokens": tokens, "completion_tokens": tokens}
         assert read(OPENAI, chat(choice("hi"), usage=usage)).usage == ReplyUsage()

@@ -22,18 +22,7 @@ __all__ = ["Collector", "Taken", "collector"]
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A span that was taken.
-
-    Attributes:
-        trace: Its trace, in hexadecimal digits.
-        id: Its own.
-        parent: That of the span around it; empty for the outermost.
-        name: What it is called.
-        about: Its attributes.
-        resource: Those of what made it.
-        events: Each event's name and attributes.
-        error: Why it failed.
-    """
+    """A span that was taken; the parent of the outermost is empty."""
 
     trace: str
     id: str
@@ -47,16 +36,7 @@ class Taken:
 
 @dataclass(slots=True)
 class Collector:
-    """What a collector took.
-
-    Attributes:
-        url: Where it is.
-        spans: What it took.
-        headers: Of the last request.
-        requests: How many there were.
-        fault: What it does instead of taking spans.
-        let_go: Set to end requests that hang.
-    """
+    """What a collector took, unless it has a fault; and the headers of the last request."""
 
     url: str = ""
     spans: list[Taken] = field(default_factory=list[Taken])

@@ -192,13 +192,10 @@ def test_the_best_paid_comes_first() -> None:
 # The library.
 
 
-def test_every_cheat_has_its_own_id_and_a_known_family() -> None:
+def test_cheats_are_chosen_by_id_or_family() -> None:
     assert len({cheat.id for cheat in LIBRARY}) == len(LIBRARY) >= 60
     assert {cheat.family for cheat in LIBRARY} == set(FAMILIES)
     assert all(cheat.title and cheat.title == cheat.title.strip(".") for cheat in LIBRARY)
-
-
-def test_cheats_are_chosen_by_id_or_family() -> None:
     chosen = [cheat.id for cheat in select_cheats(["traces", "fork-bomb"])]
     assert chosen == ["fork-bomb", "trace-in-answer", "trace-files"]
     assert select_cheats([]) == LIBRARY
@@ -403,7 +400,15 @@ def play(place: Path, deeds: Deeds) -> None:
     asyncio.run(ScriptedAgent(deeds=deeds)(Run(workspace=Workspace(path=str(place)))))
 
 
-def test_deeds_replace_whatever_is_in_the_way(workspace: Path) -> None:
+def test_deeds_replace_what_is_in_the_way_have_any_name_and_never_leave_the_workspace(
+    workspace: Path,
+) -> None:
+    name = b"invalid-\xff\n"
+    play(workspace, Deeds(files={os.fsdecode(name): b"x"}))
+    assert [os.fsencode(path.name) for path in workspace.iterdir()] == [name]
+    with pytest.raises(AgentError, match="cannot write"):
+        play(workspace, Deeds(files={"../outside": b"x"}))
+    assert not (workspace.parent / "outside").exists()
     (workspace / "file").write_text("x")
     (workspace / "folder").mkdir()
     (workspace / "folder" / "inner").write_text("x")
@@ -414,15 +419,6 @@ def test_deeds_replace_whatever_is_in_the_way(workspace: Path) -> None:
     assert os.access(workspace / "folder", os.X_OK)
     assert not (workspace / "link").is_symlink()
     assert (workspace / "file" / "below" / "link").read_bytes() == b"1"
-
-
-def test_deeds_may_have_any_name_and_never_leave_the_workspace(workspace: Path) -> None:
-    name = b"invalid-\xff\n"
-    play(workspace, Deeds(files={os.fsdecode(name): b"x"}))
-    assert [os.fsencode(path.name) for path in workspace.iterdir()] == [name]
-    with pytest.raises(AgentError, match="cannot write"):
-        play(workspace, Deeds(files={"../outside": b"x"}))
-    assert not (workspace.parent / "outside").exists()
 
 
 @pytest.mark.sandbox

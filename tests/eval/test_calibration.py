@@ -255,13 +255,6 @@ def test_no_label_reaches_the_grader_nor_by_way_of_the_conversation(
     assert seen == [{"kept": 1}] * 3
 
 
-def test_an_item_is_named_by_what_is_seen_of_it() -> None:
-    first = item_of({"id": "a", "answer": "x", "label": True})
-    assert first.digest == item_of({"answer": "x", "labels": [1]}, number=9).digest
-    assert first.digest == item_of({"answer": "x", "human": 1}, label="human").digest
-    assert first.digest != item_of({"answer": "x", "human": 1}).digest
-
-
 def _kappa(one: Sequence[bool], other: Sequence[bool]) -> float:
     return cast("float", class_confusion(one, other).kappa())
 
@@ -652,7 +645,13 @@ def test_a_card_comes_back_as_it_was(tmp_path: Path) -> None:
     assert read == dataclasses.replace(card, confidence=0.9), "what is no more is passed over"
 
 
-def test_labels_have_a_digest_that_no_order_changes(tmp_path: Path) -> None:
+def test_an_item_is_named_by_what_is_seen_of_it_and_labels_whatever_their_order(
+    tmp_path: Path,
+) -> None:
+    named = item_of({"id": "a", "answer": "x", "label": True})
+    assert named.digest == item_of({"answer": "x", "labels": [1]}, number=9).digest
+    assert named.digest == item_of({"answer": "x", "human": 1}, label="human").digest
+    assert named.digest != item_of({"answer": "x", "human": 1}).digest
     rows: list[dict[str, Json]] = [{"answer": f"{n}", "label": n % 2 == 0} for n in range(5)]
     first = read_labelled(_file(tmp_path, rows)).digest
     assert read_labelled(_file(tmp_path, rows[::-1])).digest == first

@@ -153,7 +153,11 @@ async def test_a_task_is_placed_in_an_image_that_nothing_leaves(
 
 @pytest.mark.parametrize(
     ("image", "message"),
-    [("localhost/bare:1", "has no Python"), ("localhost/none:1", "localhost/none:1")],
+    [
+        ("localhost/bare:1", "has no Python"),
+        ("localhost/none:1", "localhost/none:1"),
+        ("", "names no image"),
+    ],
 )
 @pytest.mark.slow
 async def test_an_image_that_cannot_serve_is_told_before_anything_runs(
@@ -162,14 +166,5 @@ async def test_an_image_that_cannot_serve_is_told_before_anything_runs(
     async def agent(run: Run) -> None:
         raise AssertionError("an agent was started")
 
-    with pytest.raises(ProvisionError, match=message):
+    with pytest.raises((ProvisionError, InputError), match=message):
         await tasks["word"].run(agent, runtime=f"container:{image}", store=tmp_path / "store")
-
-
-@pytest.mark.slow
-async def test_a_runtime_without_an_image_is_refused(tasks: dict[str, Task]) -> None:
-    async def agent(run: Run) -> None:
-        raise AssertionError("an agent was started")
-
-    with pytest.raises(InputError, match="names no image"):
-        await tasks["word"].run(agent, runtime="container:")

@@ -130,17 +130,11 @@ def test_a_directory_that_became_a_link_gives_way_to_what_is_protected_in_it(
     assert "pkg" in found["dropped"]
 
 
-def test_links_that_lead_out_are_dropped_and_others_are_kept(trees: Trees) -> None:
+def test_what_may_not_be_graded_is_dropped_and_the_rest_is_kept(trees: Trees) -> None:
+    """Links that lead out, special files, paths too long; start-up hooks are flagged."""
     (trees.left / "passwd").symlink_to("/etc/passwd")
     (trees.left / "up").symlink_to("../../etc")
     (trees.left / "alias.py").symlink_to("kit.py")
-    found = trees.grade()
-    assert {"passwd", "up"} <= set(found["dropped"])
-    assert (trees.graded / "alias.py").readlink() == Path("kit.py")
-    assert not (trees.graded / "passwd").is_symlink()
-
-
-def test_hard_links_and_special_files_do_no_harm(trees: Trees) -> None:
     os.link(trees.left / "conftest.py", trees.left / "same.py")
     os.mkfifo(trees.left / "pipe.py")
     with socket.socket(socket.AF_UNIX) as server:
@@ -150,22 +144,16 @@ def test_hard_links_and_special_files_do_no_harm(trees: Trees) -> None:
             server.bind("socket.py")
         finally:
             os.chdir(here)
+    odd, deep = os.fsdecode(b"odd-\xff.py"), "/".join(["d" * 200] * 6)  # no UTF-8; too long
+    hooks = {"sitecustomize.py": "x", "deep/evil.pth": "import os"}
+    write_files(trees.left, {odd: "odd", deep: "deep", **hooks})
     found = trees.grade()
-    assert {"pipe.py", "socket.py"} <= set(found["dropped"])
-    assert trees.files()["same.py"] == "ours"
-
-
-def test_names_that_are_not_utf_8_and_long_paths_are_handled(trees: Trees) -> None:
-    odd = os.fsdecode(b"odd-\xff.py")
-    write_files(trees.left, {odd: "odd", "/".join(["d" * 200] * 6): "deep"})
-    found = trees.grade()
-    assert (trees.graded / odd).read_text() == "odd"
+    assert {"passwd", "up", "pipe.py", "socket.py"} <= set(found["dropped"])
     assert any(path.startswith("ddd") for path in found["dropped"])
-
-
-def test_start_up_hooks_are_flagged(trees: Trees) -> None:
-    write_files(trees.left, {"sitecustomize.py": "x", "deep/evil.pth": "import os"})
-    assert trees.grade()["flags"] == [
+    assert (trees.graded / "alias.py").readlink() == Path("kit.py")
+    assert not (trees.graded / "passwd").is_symlink()
+    assert (trees.files()["same.py"], trees.files()[odd]) == ("ours", "odd")
+    assert found["flags"] == [
         "planted a start-up hook: deep/evil.pth",
         "planted a start-up hook: sitecustomize.py",
     ]
@@ -195,10 +183,17 @@ def test_the_agents_tree_and_the_kept_source_are_never_written_and_both_are_rest
     assert Path(source_tree(trees.home, trees.source.digest), "kit.py").read_text() == "stub"
 
 
-def test_a_change_that_keeps_size_and_time_is_seen(trees: Trees) -> None:
+def test_a_change_that_keeps_size_and_time_is_seen_and_a_mode_is_part_of_the_work(
+    trees: Trees,
+) -> None:
     """backdated_write: same length, and the old times put back."""
     place = trees.left / "kit.py"
     before = place.stat()
+    place.chmod(0o755)
+    assert trees.grade()["changes"] == []
+    assert (trees.graded / "kit.py").stat().st_mode & 0o777 == 0o755
+    source = Path(source_tree(trees.home, trees.source.digest), "kit.py")
+    assert source.stat().st_mode & 0o111 == 0
     place.write_text("evil")
     os.utime(place, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert trees.grade()["changes"] == ["kit.py"]
@@ -211,13 +206,6 @@ def test_touching_a_protected_test_does_not_make_it_the_agents_own(trees: Trees)
         touch()
         assert trees.grade()["changes"] == []
         assert trees.files()["tests/test_kit.py"] == "ours"
-
-
-def test_a_mode_is_part_of_the_work(trees: Trees) -> None:
-    (trees.left / "kit.py").chmod(0o755)
-    assert trees.grade()["changes"] == []
-    assert (trees.graded / "kit.py").stat().st_mode & 0o777 == 0o755
-    assert Path(source_tree(trees.home, trees.source.digest), "kit.py").stat().st_mode & 0o111 == 0
 
 
 def test_a_source_that_is_damaged_or_has_a_pipe_in_it_is_an_error_not_a_score(

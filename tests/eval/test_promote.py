@@ -108,15 +108,13 @@ def test_what_a_harness_does_not_tell_is_not_known_of_its_recording_either(answe
     assert after["answer"] == before["answer"]
 
 
-def echoed(root: Path) -> Path:
+def test_a_recording_is_replaced_where_that_is_asked_for_and_a_trace_that_is_none_is_named(
+    tmp_path: Path,
+) -> None:
+    words = ("runs", "promote", "latest", "kit", "--trial", "1", "--name", "kept")
+    root = tmp_path
     write(root, "case.yaml", CASE.replace("source: {path: source}\n", "").replace("replay", "echo"))
     cells(root, "--trials", "2")
-    return root
-
-
-def test_a_recording_is_replaced_where_that_is_asked_for(tmp_path: Path) -> None:
-    words = ("runs", "promote", "latest", "kit", "--trial", "1", "--name", "kept")
-    root = echoed(tmp_path)
     write(root, "recordings/kept/answer.txt", "before")
     write(root, "recordings/kept/mine.txt", "mine")
     kept = root / "evals/kit/recordings/kept"
@@ -125,10 +123,6 @@ def test_a_recording_is_replaced_where_that_is_asked_for(tmp_path: Path) -> None
     assert assay(*words, "--force", "--json", cwd=root).returncode == 0
     assert (kept / "answer.txt").read_text() == "Solve it.\n"
     assert not (kept / "mine.txt").exists()
-
-
-def test_a_trace_that_is_none_is_an_error_that_names_the_file(tmp_path: Path) -> None:
-    root = echoed(tmp_path)
     traces = {"torn": "{", "list": "[]", "number": '{"steps": 3}'}
     for name, text in traces.items():
         write(root, f"recordings/{name}/trace.json", text)

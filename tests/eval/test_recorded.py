@@ -161,20 +161,22 @@ async def test_attack_a_dataset_that_is_away_for_a_while_loses_no_row(
     file, away = tmp_path / "data.jsonl", tmp_path / "away"
 
     def leave(_: object) -> None:
-        file.rename(away)
+        if file.exists():
+            file.rename(away)
 
     file.write_text('{"answer": "a", "expected": "a"}\n' * 50)
     first, second = RowStore(store), RowStore(store)
     with plan_rows(str(file), EXACT, first) as planned:
         with pytest.raises(InputError, match="cannot read"):
-            await grade_rows(planned, on_ended=leave, workers=1)
+            await grade_rows(planned, on_ended=leave, workers=workers)
         file.write_text("{")
         with pytest.raises(InputError, match=r"not a JSON object|now has 0 rows"):
             await grade_rows(planned, workers=workers)
     assert not store.run(first.run.id).finished
     away.rename(file)
     with plan_rows(str(file), EXACT, second) as again:
-        assert (second.run.id, second.before) == (first.run.id, 10)
+        assert second.run.id == first.run.id
+        assert 10 <= second.before < 50
         await grade_rows(again, workers=workers)
     cells = list(store.cells(second.run.id))
     assert store.counts(second.run.id).passed == len(cells) == 50

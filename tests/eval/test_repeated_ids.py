@@ -105,13 +105,10 @@ def test_twins_in_another_file_are_told_with_both_places(tmp_path: Path, name: s
     write(tmp_path / "data", name, later)
     with pytest.raises(InputError, match=rf"{name}:.*: id 'x' is also that of .*a.jsonl:1 "):
         grade(tmp_path)
-
-
-def test_a_table_without_ids_has_the_numbers_of_its_rows(tmp_path: Path) -> None:
-    write(tmp_path / "data", "a.jsonl", [row("a", "x"), row("b", "5")])
-    write(tmp_path / "data", "b.parquet", [row("c"), row("d"), row("e")])
-    with pytest.raises(InputError, match=r"b.parquet: row 3: id '5' is also that of .*a.jsonl:2"):
-        grade(tmp_path)
+    if name == "b.parquet":  # without ids, a table has the numbers of its rows
+        write(tmp_path / "data", name, [row("c"), row("d"), row("e")])
+        with pytest.raises(InputError, match=rf"{name}: row 3: id '5' is also that of .*:2"):
+            grade(tmp_path)
 
 
 def test_ids_are_those_of_mapped_fields(tmp_path: Path) -> None:

@@ -203,7 +203,7 @@ async def test_a_time_out_of_the_code_itself_is_not_taken_for_ours(
     assert run.trace.stop_reason is None
 
 
-async def test_an_agent_out_of_time_is_graded_and_marked() -> None:
+async def test_an_agent_out_of_time_is_graded_and_marked_also_where_it_says_so_itself() -> None:
     work = Scripted(0.25)
     run = await roll(work, hangs, agent_timeout=SOON)
     assert (run.reward, run.grade.is_error) == (0.25, False)
@@ -211,26 +211,16 @@ async def test_an_agent_out_of_time_is_graded_and_marked() -> None:
     assert run.trace.error == "the agent worked longer than 0.05 s"
     assert run.trace.is_truncated
     assert work.graded[0].answer == "so far"
-
-
-@each("message", ["replay took longer than 3 s", ""])
-async def test_an_agent_that_says_it_is_out_of_time_is_graded_too(message: str) -> None:
-    run = await roll(Scripted(0.25), raising(AgentTimeoutError(message)))
-    assert run.reward == 0.25
-    assert run.trace.stop_reason == "timeout"
-    assert message in str(run.trace.error)
-
-
-async def test_grading_out_of_time_is_an_error_and_not_a_0() -> None:
-    run = await roll(Scripted(for_ever), grading_timeout=SOON)
-    assert (run.reward, run.grade.is_error) == (None, True)
-    assert (run.trace.error or "").startswith("[grading] grading took longer than 0.05 s (limits.")
-    assert run.trace.content == "done"
-    assert run.metadata == {"kept": "always"}
+    for message in ("replay took longer than 3 s", ""):
+        run = await roll(work, raising(AgentTimeoutError(message)))
+        assert (run.reward, run.trace.stop_reason) == (0.25, "timeout")
+        assert message in str(run.trace.error)
 
 
 @each("phase", ["agent", "grading", "starting task"])
-async def test_a_rollout_out_of_time_is_an_error_whatever_it_was_at(phase: str) -> None:
+async def test_a_rollout_or_its_grading_out_of_time_is_an_error_whatever_it_was_at(
+    phase: str,
+) -> None:
     work = Scripted(
         for_ever if phase == "grading" else 1.0,
         begin=for_ever if phase == "starting task" else None,
@@ -240,6 +230,11 @@ async def test_a_rollout_out_of_time_is_an_error_whatever_it_was_at(phase: str) 
     assert (run.trace.status, run.trace.stop_reason) == ("error", "timeout")
     assert run.trace.error == "the rollout took longer than 0.05 s"
     assert (run.prompt is None) == (phase == "starting task")
+    if phase == "grading":
+        run = await roll(work, grading_timeout=SOON)
+        assert (run.reward, run.grade.is_error) == (None, True)
+        assert str(run.trace.error).startswith("[grading] grading took longer than 0.05 s (limits.")
+        assert (run.trace.content, run.metadata) == ("done", {"kept": "always"})
 
 
 @each(

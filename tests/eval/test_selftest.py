@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import tempfile
@@ -16,6 +17,7 @@ from typing import cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from syrupy.assertion import SnapshotAssertion
 
 from assay.errors import InputError
 from assay.eval.proofs.isolation import reference_of
@@ -180,14 +182,13 @@ def test_recordings_that_are_not_there_are_bad_input(tmp_path: Path, block: str,
 
 
 @pytest.mark.sandbox
-def test_a_case_that_cannot_begin_has_no_verdict(tmp_path: Path) -> None:
+def test_a_case_that_cannot_begin_and_a_floor_that_cannot_be_graded_have_no_verdict(
+    tmp_path: Path,
+) -> None:
     text = ANSWER + "    setup: {run: ['exit 3']}\n"
-    proof = prove(write(tmp_path, text, {"recordings/fix/answer.txt": "42"}))
+    proof = prove(write(tmp_path / "begin", text, {"recordings/fix/answer.txt": "42"}))
     assert (proof.code, failed(proof)) == (3, ["begin"])
     assert "exit 3" in checks(proof)["begin"].said
-
-
-def test_a_floor_that_cannot_be_graded_has_no_verdict(tmp_path: Path) -> None:
     own = """
         from assay.graders import Grader
 
@@ -200,7 +201,7 @@ def test_a_floor_that_cannot_be_graded_has_no_verdict(tmp_path: Path) -> None:
     """
     text = ANSWER + "      - {type: 'python:./own.py:Fragile', weight: 0.0}\n"
     files = {"own.py": own, "recordings/fix/answer.txt": "42"}
-    proof = prove(write(tmp_path, text, files))
+    proof = prove(write(tmp_path / "floor", text, files))
     assert proof.code == 3
     broken = checks(proof)["floor no-op"]
     assert broken.verdict == "error"
@@ -219,36 +220,28 @@ _EXACT = "{type: exact_match, expected: x}"
 _EFFICIENT = "{type: efficiency, target_tokens: 9"
 
 
-@each(
-    ("graders", "threshold", "said"),
-    [
-        (f"{_EXACT}, {_EFFICIENT}, weight: 3}}", 1, "up to 0.75 can be had with a wrong result"),
-        (f"{_EXACT}, {_EFFICIENT}}}", 0.5, "and that passes"),
-        (f"{_EFFICIENT}}}", 1, "no grader checks whether the result is right"),
-        (
-            f"{_EXACT}, {{type: contains, substring: y, weight: 1.5}}",
-            0.4,
-            "without the heaviest grader, contains",
-        ),
-        (_EXACT, 0, "everything passes"),
-        (f"{_EXACT}, {{type: numeric_match, expected: 1, weight: 0.5}}", 1, ""),
-        ("{type: command, cmd: 'true'}", 1, "rests on an exit status"),
-        ("{type: files, patterns: [x]}", 1, "satisfied by code that never runs"),
-        ("{type: files, patterns: [x], files: ['*.py']}", 1, "satisfied by a comment"),
-        ("{type: tests, cmd: make}", 1, "no test is hidden"),
-        ("{type: tests, cmd: make, format: tap}", 1, "read from console text (tap)"),
-        ("{type: swebench, fail_to_pass: [x]}", 1, "breaking everything else costs nothing"),
-    ],
-)
-def test_what_the_weights_leave_open_is_said(
-    tmp_path: Path, graders: str, threshold: float, said: str
-) -> None:
-    root = write(tmp_path, _OPEN.format(graders=graders, threshold=threshold))
-    sentences = list(left_open(load_case(str(root)), {}))
-    if said:
-        assert any(said in sentence for sentence in sentences), sentences
-    else:
-        assert sentences == []
+OPEN = [
+    (f"{_EXACT}, {{type: numeric_match, expected: 1, weight: 0.5}}", 1),  # is sound
+    (f"{_EXACT}, {_EFFICIENT}, weight: 3}}", 1),
+    (f"{_EXACT}, {_EFFICIENT}}}", 0.5),
+    (f"{_EFFICIENT}}}", 1),
+    (f"{_EXACT}, {{type: contains, substring: y, weight: 1.5}}", 0.4),
+    (_EXACT, 0),
+    ("{type: command, cmd: 'true'}", 1),
+    ("{type: files, patterns: [x]}", 1),
+    ("{type: files, patterns: [x], files: ['*.py']}", 1),
+    ("{type: tests, cmd: make}", 1),
+    ("{type: tests, cmd: make, format: tap}", 1),
+    ("{type: swebench, fail_to_pass: [x]}", 1),
+]
+
+
+def test_what_the_weights_leave_open_is_said(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
+    said: dict[str, list[str]] = {}
+    for graders, threshold in OPEN:
+        root = write(tmp_path, _OPEN.format(graders=graders, threshold=threshold))
+        said[f"{graders} from {threshold} up"] = list(left_open(load_case(str(root)), {}))
+    assert said == snapshot
 
 
 def test_known_bad_work_that_passes_and_a_gate_that_never_closes_are_told(tmp_path: Path) -> None:
@@ -308,7 +301,9 @@ def test_the_report_tells_every_check_and_the_fix(tmp_path: Path) -> None:
     assert (unknown.returncode, "did you mean 'sum'" in unknown.stderr) == (2, True)
 
 
-def test_of_a_set_the_causes_are_told_and_no_bad_case_hides_the_others(tmp_path: Path) -> None:
+def test_of_a_set_the_causes_are_told_and_no_bad_case_hides_the_others(
+    tmp_path: Path, snapshot: SnapshotAssertion
+) -> None:
     write_set(tmp_path / "evals")
     done = assay("selftest", "evals", "--json", cwd=tmp_path)
     found = result(done)
@@ -325,11 +320,8 @@ def test_of_a_set_the_causes_are_told_and_no_bad_case_hides_the_others(tmp_path:
     }
     shown = assay("selftest", "evals", cwd=tmp_path).stdout
     assert "sound" not in shown, "of a set what is proven is not shown"
-    assert "✗ right work fails (1): gold" in shown
-    said = " ".join(shown.split())
-    assert "! cannot be loaded (2): lost: " in said
-    assert "torn: evals/torn/case.yaml:8:1: expcet: unknown field 'expcet'" in said
-    assert "FAIL: not proven: 4 of 19 cases" in said
+    steady = re.sub(r"chancy: [\d., ]+", "chancy: SCORES ", shown)  # which is as it happens
+    assert [" ".join(line.split()) for line in steady.splitlines()] == snapshot
 
 
 def test_the_only_case_that_is_wrong_is_bad_input(tmp_path: Path) -> None:

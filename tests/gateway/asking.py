@@ -1,8 +1,9 @@
-"""Asking a gateway as the clients of a protocol do."""
+"""Asking a gateway as the clients of a protocol do, and reading its journal back."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -10,8 +11,10 @@ import aiohttp
 from assay.conversation.protocols import Protocol, codec_of
 from assay.conversation.turns import AssistantTurn, Conversation
 from assay.gateway import Gateway
+from assay.gateway.journal import readable_entries
+from assay.gateway.trace import Recorded, recorded
 
-__all__ = ["RefusedError", "ask"]
+__all__ = ["RefusedError", "ask", "read_journal"]
 
 _PATHS: dict[Protocol, str] = {
     "chat": "/v1/chat/completions",
@@ -57,3 +60,10 @@ async def ask(
             reply = codec.read_reply(stream.body())
     assert reply is not None
     return reply
+
+
+def read_journal(file: str | Path) -> Recorded:
+    """What a whole journal tells."""
+    entries, broken = readable_entries(file)
+    assert not broken, broken
+    return recorded(entries)

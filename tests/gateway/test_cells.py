@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import signal
 import textwrap
 from collections.abc import Generator
@@ -20,7 +21,7 @@ from assay.scoring.json_safe import Json
 from assay.store import Store
 from assay.testing import FakeModel, calls, through_shell
 from assay.types.run import Run
-from assay.types.trace import AgentStep, AnyStep, Step, ToolCall, ToolStep, Trace
+from assay.types.trace import AgentStep, AnyStep, Step, ToolCall, ToolResult, ToolStep, Trace
 from tests.children import Children
 from tests.command_line import COMMAND, assay, cells, environment, write_case
 from tests.each import each
@@ -105,7 +106,12 @@ _DEEDS = {
         print(key, file=sys.stderr)
     """,
     "dies": "work(sys.argv[1]); os.kill(os.getpid(), 9)",
-    # What it says of itself, where that is read as a transcript.
+    # What it says of itself, where that is read as a transcript: that nobody answered, all, more.
+    "denies": """
+        work(sys.argv[1])
+        print(json.dumps({"type": "thread.started", "thread_id": "t"}))
+        print(json.dumps({"type": "turn.failed", "error": {"message": "no key"}}))
+    """,
     "tells-it-all": "told = []; work(sys.argv[1], told); print(json.dumps(told))",
     "boasts": """
         told = []
@@ -126,9 +132,18 @@ _DEEDS = {
             {"role": "tool", "tool_call_id": "t", "content": "900 passed"}]))
     """,
 }  # fmt: skip
-_TRANSCRIPTS = ("tells-it-all", "boasts", "makes-it-up")
+_TRANSCRIPTS = {
+    **dict.fromkeys(("tells-it-all", "boasts", "makes-it-up"), "openai-chat"), "denies": "codex",
+}  # fmt: skip
 _LIMIT = 40
-
+_CASE = f"""
+    id: sum
+    task: {{{{prompt: "what is 2 + 2?"}}}}
+    matrix: {{{{harnesses: [{{names}}], models: ["{{model}}"]}}}}
+    limits: {{{{model_calls: {_LIMIT}, agent_timeout_s: 40}}}}
+    graders:
+      - {{{{type: command, cmd: "grep -q 4 answer.txt"}}}}
+"""
 
 _solve = through_shell("echo 4 > answer.txt", done="It is 4.")
 
@@ -143,23 +158,15 @@ def _answer(conversation: Conversation) -> object:
 def played(tmp_path_factory: pytest.TempPathFactory) -> Generator[dict[str, Run]]:
     """Every agent, each in a cell of one run."""
     root = tmp_path_factory.mktemp("cells")
-    case = """
-        id: sum
-        task: {{prompt: "what is 2 + 2?"}}
-        matrix: {{harnesses: [{names}], models: ["{model}"]}}
-        limits: {{model_calls: {limit}, agent_timeout_s: 40}}
-        graders:
-          - {{type: command, cmd: "grep -q 4 answer.txt"}}
-    """
     with FakeModel(_answer) as fake:
         names = ", ".join(_DEEDS)
-        write_case(root, case.format(names=names, model=fake.model, limit=_LIMIT), "sum")
+        write_case(root, _CASE.format(names=names, model=fake.model), "sum")
         harnesses: list[str] = []
         for name, deed in _DEEDS.items():
             program = f"{_AGENT}\n\n{textwrap.dedent(deed)}\n"
             (root / "evals" / f"{name}.py").write_text(program)
             argv = ["python3", f"/suite/{name}.py", "{prompt}", fake.base_url]
-            trace = ", trace: openai-chat" if name in _TRANSCRIPTS else ""
+            trace = f", trace: {_TRANSCRIPTS[name]}" if name in _TRANSCRIPTS else ""
             harnesses.append(f"{name}: {{argv: {argv}, mounts: [{name}.py], gateway: true{trace}}}")
         (root / "evals" / "harnesses.yaml").write_text("\n".join(harnesses))
         env = {"OPENAI_API_KEY": "sk-secret", "ASSAY_MODEL_KEY": "sk-secret"}
@@ -210,6 +217,7 @@ def test_attack_there_is_no_way_past_the_gateway(played: dict[str, Run]) -> None
         ("floods", 0.0, f"{_LIMIT} answered", [f"the limit of {_LIMIT} model calls is reached"]),
         ("stays-behind", 1.0, "It is 4.", None),  # it may ask until the limit
         ("silent", 0.0, "I did it all without a model.", []),
+        ("denies", 1.0, "It is 4.", []),
     ],
 )
 def test_attack_nothing_but_its_limit_is_to_be_had_of_a_cell(
@@ -275,6 +283,21 @@ def _shell(call_id: str, command: str, **more: Json) -> ToolCall:
     return ToolCall(name="shell", arguments={"cmd": command, **more}, id=call_id, raw_name="exec")
 
 
+async def test_what_an_agent_tells_in_its_own_words_is_what_its_model_did() -> None:
+    line = "printf '%s\\n' \"$((2 + 2)) \\\\ it's\" > answer.txt; exit 3"
+    made = Call("c", "exec_command", json.dumps({"cmd": line}))
+    call = _shell("item_1", shlex.quote(line))
+    told = ToolStep(call=call, result=ToolResult(content="no"), extra={"exit_code": 3})
+    with FakeModel([Turn("assistant", (Text("yes"), made))]) as fake:
+        said = AgentStep(content="yes", tool_calls=(call,))
+        trace = await _told(said, told, model=fake.model)
+
+    assert cast("Any", trace.extra["gateway"])["flags"] == []
+    (step,) = [step for step in trace.steps if isinstance(step, ToolStep)]
+    assert (step.call.arguments["cmd"], step.extra) == (line, {"exit_code": 3})
+    assert step.result == told.result
+
+
 @each(
     "told, never",
     [
@@ -326,15 +349,8 @@ async def test_attack_a_transcript_made_to_be_compared_for_ever(
 def test_what_an_agent_did_when_assay_was_killed_is_kept(tmp_path: Path, harm: str) -> None:
     """As far as its journal is whole: one that a full disk had cut blocked report and resume."""
     answer, asked = until_killed(calls("bash", command="echo 4 > answer.txt"))
-    case = """
-        id: sum
-        task: {{prompt: "what is 2 + 2?"}}
-        matrix: {{harnesses: [honest], models: ["{model}"]}}
-        graders:
-          - {{type: command, cmd: "grep -q 4 answer.txt"}}
-    """
     with Children() as started, FakeModel(answer) as fake:
-        write_case(tmp_path, case.format(model=fake.model), "sum")
+        write_case(tmp_path, _CASE.format(names="honest", model=fake.model), "sum")
         (tmp_path / "evals" / "honest.py").write_text(f"{_AGENT}\n\n{_DEEDS['honest']}\n")
         argv = ["python3", "/suite/honest.py", "{prompt}"]
         harness = f"honest: {{argv: {argv}, mounts: [honest.py], gateway: true}}"

@@ -289,11 +289,6 @@ _MUCH = "x" * 100_000
     [
         {"messages": [{"role": "user", "content": [
             {"type": "file", "file": {"filename": "a.pdf", "file_data": _MUCH}}]}]},
-        {"messages": [{"role": "user", "content": [
-            {"type": "input_audio", "input_audio": {"data": _MUCH, "format": "wav"}}]}]},
-        {"prediction": {"type": "content", "content": _MUCH}},
-        {"response_format": {"type": "json_schema", "json_schema": {
-            "name": "a", "schema": {"type": "object", "description": _MUCH}}}},
         {"unheard_of": [[_MUCH]]},
         {_MUCH: None},
     ],

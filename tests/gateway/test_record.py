@@ -31,7 +31,7 @@ from assay.scoring.json_safe import Json
 from assay.types.trace import AgentStep, SubagentStep, ToolStep, Trace
 from tests.children import alone
 from tests.each import each
-from tests.gateway.journals import read_journal
+from tests.gateway.asking import read_journal
 
 _SHELL = Tool(name="bash", schema={"type": "object"})
 

@@ -17,7 +17,6 @@ __all__ = [
     "Shown",
     "by_form",
     "claims",
-    "form_of",
     "graded",
     "sentence_claims",
     "verdict",
@@ -60,13 +59,6 @@ class Shown:
 Say = Callable[[Shown], Json]
 
 
-def form_of(request: Request) -> str:
-    """What is asked for."""
-    found = _FORM.search(asked_text(request))
-    assert found is not None
-    return found[1]
-
-
 def shown(request: Request) -> Shown:
     """The question, taken apart."""
     fences, outside = split_fences(asked_text(request))
@@ -77,7 +69,9 @@ def by_form(**forms: Say | Json) -> Callable[[Request], Json]:
     """A judge that has an answer, or a function, for each form."""
 
     def say(request: Request) -> Json:
-        reply = forms[form_of(request)]
+        found = _FORM.search(asked_text(request))
+        assert found is not None
+        reply = forms[found[1]]
         return reply(shown(request)) if callable(reply) else reply
 
     return say

@@ -212,11 +212,6 @@ async def test_only_a_well_formed_result_is_a_score(
     assert said in found.error
 
 
-async def test_an_unknown_id_takes_nothing_from_the_others() -> None:
-    found = await told(GOOD, {"id": "one", "score": 1})
-    assert [outcome.score for outcome in found] == [1.0, None]
-
-
 async def test_what_is_told_beside_a_score_or_an_error_is_kept_and_bounded() -> None:
     scored, failed = await told(
         {
@@ -252,15 +247,17 @@ async def test_details_do_not_stand_for_what_is_known_here() -> None:
     assert found[0].details["_parameters"] != {}
 
 
-async def test_what_an_endpoint_knows_to_be_weaker_is_believed_and_a_skip_is_no_score() -> None:
-    usual, weaker, skipped = await told(
+async def test_each_item_has_the_score_the_assurance_or_the_skip_that_is_its_own() -> None:
+    usual, weaker, skipped, unknown = await told(
         {**GOOD, "assurance": None},
         {"id": "1", "score": 1, "assurance": "model"},
         {"id": "2", "status": "skipped", "reason": "no code", "score": None},
+        {"id": "three", "score": 1},
     )
     assert (usual.score, usual.assurance) == (1.0, "separate")
     assert (weaker.score, weaker.assurance) == (1.0, "model")
     assert (skipped.status, skipped.score, skipped.reason) == ("skipped", None, "no code")
+    assert (unknown.status, unknown.score) == ("error", None)
 
 
 async def test_a_score_is_moved_from_its_range() -> None:

@@ -117,18 +117,14 @@ def test_numbers_that_are_no_plain_address_are_refused_even_where_internal_is_al
         check_url(url, allow_internal=True)
 
 
-@each(
-    "url",
-    [
-        "https://rewards.example.com",
-        "http://rewards.example.com:8080/serve/p/key",
-        "HTTPS://Example.COM/v1/grade",
-        "https://my_host/x-y.z~1",
-        "https://8.8.8.8/",
-        "https://[2606:4700::1111]:8443/a",
-        "https://1.example.com/",
-    ],
-)
+PLAIN = """
+    https://rewards.example.com http://rewards.example.com:8080/serve/p/key
+    HTTPS://Example.COM/v1/grade https://my_host/x-y.z~1 https://8.8.8.8/
+    https://[2606:4700::1111]:8443/a https://1.example.com/
+"""
+
+
+@each("url", PLAIN.split())
 def test_plain_urls_are_accepted(url: str) -> None:
     check_url(url)
 

@@ -83,7 +83,7 @@ async def test_attack_what_stands_in_place_of_the_expected_file(
     """A link to the expected files themselves, what blocks whoever opens it, or a flood."""
     make, why = WRONG[name]
     make(workspace / "a.txt", wanted)
-    node = await grade(workspace, expect_dir=str(wanted), patterns=["alpha\\n"])
+    node = await grade(workspace, expect_dir=str(wanted))
     assert (checks(node)[1], why in str(checks(node)[0][1])) == (("sub/b.bin", "is missing"), True)
 
 
@@ -116,18 +116,15 @@ async def test_attack_expected_file_that_only_the_grading_tree_has(
     assert node.value == 0.0
 
 
-async def test_attack_directory_that_is_a_link(workspace: Path, wanted: Path) -> None:
+async def test_attack_files_and_patterns_found_only_behind_a_link(
+    workspace: Path, wanted: Path
+) -> None:
     (workspace / "sub").symlink_to(wanted / "sub")
-    node = await grade(workspace, expect_dir=str(wanted))
-    assert "regular file" in str(checks(node)[1][1])
-
-
-async def test_attack_pattern_found_only_behind_a_link(workspace: Path, tmp_path: Path) -> None:
-    outside = write_files(tmp_path / "outside", {"f": "needle"})
-    (workspace / "link").symlink_to(outside / "f")
-    (workspace / "dir").symlink_to(outside)
+    (workspace / "link").symlink_to(wanted / "a.txt")
     os.mkfifo(workspace / "fifo")
-    assert await pattern(workspace, "needle") == 0.0
+    node = await grade(workspace, expect_dir=str(wanted), patterns=["alpha"])
+    assert node.value == 0.0
+    assert "regular file" in str(checks(node)[1][1])
 
 
 @pytest.mark.parametrize(

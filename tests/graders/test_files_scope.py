@@ -139,12 +139,20 @@ async def test_honest_work_keeps_its_marks(
         ("docs/guide.md", "Mend it", 0.0),
         ("config.yaml", "Mend config.yaml.", 1.0),
         ("config.yaml", "Set it.", 0.0),
+        ("Dockerfile", "Write Dockerfile.", 1.0),
+        ("Dockerfile", "Do it.", 0.0),
+        (".github/workflows/ci.yml", "Write ci.yml.", 1.0),
+        ("templates/login.html", "Write login.html.", 1.0),
+        ("requirements-dev.txt", "Write requirements-dev.txt.", 1.0),
+        (".npmrc", "Write .npmrc.", 1.0),
     ],
 )
-async def test_new_notes_and_prose_and_settings_of_the_source_count_if_the_task_names_them(
+async def test_notes_and_prose_and_settings_and_templates_count_if_the_task_names_them(
     file: str, task: str, value: float, tmp_path: Path
 ) -> None:
-    assert (await grade(tmp_path, {file: WORDS}, task=task)).value == value
+    node = await grade(tmp_path, {file: WORDS}, task=task)
+    rows = cast("list[dict[str, Json]]", (node.metadata or {})["checks"])
+    assert (node.value, {str(row["file"]) for row in rows}) == (value, {file if value else "None"})
 
 
 async def test_what_the_author_names_is_searched_as_it_is(tmp_path: Path) -> None:
@@ -191,28 +199,6 @@ async def test_the_evidence_says_where_it_looked_and_why_a_find_did_not_count(
     assert cast("list[dict[str, Json]]", (limited.metadata or {})["checks"])[0]["why"] == (
         "no such file"
     )
-
-
-SETTINGS = {
-    "Dockerfile": "FROM python:3.12\nHEALTHCHECK CMD retry --max_retries 3\n",
-    ".github/workflows/ci.yml": "on: push\njobs:\n  retry: {max_retries: 3}\n",
-    "templates/login.html": "<form>{{ retry }}<input name=max_retries></form>\n",
-    "requirements-dev.txt": "retry==0.9\nmax_retries\n",
-    ".npmrc": "retry=1\nmax_retries=3\n",
-}
-
-
-@pytest.mark.parametrize("name", SETTINGS)
-async def test_settings_and_templates_that_are_new_count_if_the_task_names_them(
-    name: str, tmp_path: Path
-) -> None:
-    patterns = ["retry", "max_retries"]
-    changes = {name: SETTINGS[name]}
-    node = await grade(tmp_path, changes, patterns=patterns, task=f"Write {Path(name).name}.")
-    assert node.value == 1.0
-    rows = cast("list[dict[str, Json]]", (node.metadata or {})["checks"])
-    assert [row["file"] for row in rows] == [name, name]
-    assert (await grade(tmp_path, changes, patterns=patterns, task="Do it.")).value == 0.0
 
 
 LEXED = [

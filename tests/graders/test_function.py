@@ -64,10 +64,6 @@ _Q, _A = ("user", "2+2?"), ("assistant", "4")
             *([_Q, _A], {"m": 2, "own": 1}),
         ),
         (
-            Submission(thread=ASKED.assistant("").tool("4")),
-            *([_Q, ("assistant", ""), ("tool", "4")], {"own": 1}),
-        ),
-        (
             Submission(thread=ASKED.assistant("4").user("sure?")),
             *([_Q, _A, ("user", "sure?")], {"own": 1}),
         ),

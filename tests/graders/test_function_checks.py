@@ -201,9 +201,7 @@ async def test_size_is_checked_before_anything_is_read() -> None:
     [
         ("import re\nW = 1\nwhile True: ...\n" + GOOD, "it is not loaded after 0.5 s", 3),
         (GOOD + "x = 9**9**9**9\n", "it is not loaded after 0.5 s", 3),
-        ("import os\n\nos._exit(0)\n" + GOOD, "it ends the process", 3),
         ("class A:\n    import os\n    os._exit(0)\n" + GOOD, "it ends the process", 1),
-        (GOOD + "import os, time\nos.fork() or time.sleep(60)\n", "line 4: ", 4),
         (GOOD + "del globals()['grade']\n", "it defines no function 'grade'; write one", None),
     ],
 )
@@ -222,9 +220,7 @@ async def test_what_kills_or_hangs_the_file_when_it_is_loaded_is_told_with_a_lin
     "attack",
     [
         "globals()['grade'] = lambda t: 1\n",
-        "import sys\nsetattr(sys.modules['program'], 'grade', lambda t: 1)\n",
         "exec('async def grade(t): return 1')\n",
-        "exec('def grade(t): return 1')\n",
         "async def other(t): return 1.0\nglobals()['grade'] = other\n",
         "async def other(t): return 1.0\ngrade.__code__ = other.__code__\n",
         "import functools\nglobals()['grade'] = functools.partial(grade)\n",
@@ -352,38 +348,35 @@ def test_the_examination_is_bounded_and_runs_nothing() -> None:
 READ = (
     "import json, math\n" + HEAD + "    try:\n        x = {}\n    except {}:\n        return 0.0\n"
 )
-PAID = [
+PAID = "where an empty one gets 0;"
+DOUBTS = [
     (READ.format("float(thread.completion())", "ValueError") + "    return min(1.0, x / 10)\n",
-     ["Infinity gets 1"]),
+     PAID, ["Infinity gets 1"]),
     (READ.format("float(thread.completion())", "ValueError")
-     + "    return 0.0 if abs(x - 4) > 1 else 1.0\n", ["NaN gets 1"]),
+     + "    return 0.0 if abs(x - 4) > 1 else 1.0\n", PAID, ["NaN gets 1"]),
     (READ.format("list(json.loads(thread.completion()))", "(TypeError, ValueError, RecursionError)")
      + "    return float(all(1 <= n <= 9 for n in x if isinstance(n, int)))\n",
-     ["[] gets 1", "{} gets 1", "[NaN] gets 1"]),
-    (HEAD + "    return float('lamp' in (thread.completion() or '').split())\n",
-     ["a list of all words gets 1"]),
+     PAID, ["[] gets 1", "{} gets 1", "[NaN] gets 1"]),
+    (RETURN + "float('lamp' in (thread.completion() or '').split())\n",
+     PAID, ["a list of all words gets 1"]),
     (HEAD + "    wanted = str(thread.metadata.get('capital', 'Paris'))\n"
-     "    return float(wanted in (thread.completion() or ''))\n", ["a list of all words gets 1"]),
+     "    return float(wanted in (thread.completion() or ''))\n",
+     PAID, ["a list of all words gets 1"]),
+    (READ.format("float(json.loads(thread.completion()))", "(TypeError, ValueError)")
+     + "    return float(math.isfinite(x) and x == 4)\n",
+     "have no reward", ["400 digits (", "too large"]),
 ]  # fmt: skip
 
 
-@each(("source", "told"), PAID)
-async def test_attack_an_answer_that_says_nothing_is_paid(source: str, told: list[str]) -> None:
+@each(("source", "doubt", "told"), DOUBTS)
+async def test_attack_an_answer_that_says_nothing_is_paid_or_ends_in_an_error(
+    source: str, doubt: str, told: list[str]
+) -> None:
     report = await validate_function(source)
     assert report.valid, report.failed
-    (warning,) = [one for one in report.warnings if "are paid" in one]
-    assert "where an empty one gets 0;" in warning
+    (warning,) = [one for one in report.warnings if doubt in one]
     for one in told:
         assert one in warning
-
-
-async def test_attack_400_digits_end_in_an_error_and_so_in_no_reward() -> None:
-    parsed = READ.format("float(json.loads(thread.completion()))", "(TypeError, ValueError)")
-    report = await validate_function(parsed + "    return float(math.isfinite(x) and x == 4)\n")
-    assert report.valid, "the author's samples are graded"
-    (warning,) = [one for one in report.warnings if "have no reward" in one]
-    assert "400 digits (" in warning
-    assert "too large" in warning
 
 
 async def test_what_a_sample_expects_is_no_answer_that_says_nothing() -> None:

@@ -98,6 +98,23 @@ _LOADERS = {
     "json_loader.py": "from base import Loader\nclass Json(Loader):\n"
     "    def load(self, x):\n        return x\n",
 }
+_NEW_BASES = (
+    "class Handler:\n    def handle(self, x):\n        raise NotImplementedError\n"
+    "import typing\nif typing.TYPE_CHECKING:\n    def reveal(x: object) -> None: ...\n"
+)
+_BASED: Tree = dict.fromkeys(("a.py", "more.py"), f"{GOOD}{_NEW_BASES}")
+_CALLED = (
+    "class Box:\n    def run(self, a):\n        return self.add(a)\n"
+    "    def add(self, a):\n        raise NotImplementedError\n"
+)
+_CALLED_BASE = _CALLED.replace(":\n", ':\n    """Base."""\n', 1).replace(
+    "Error", "Error('subclass')"
+)
+_CALLED_BY_TYPES = (
+    "TYPE_CHECKING = True\nif TYPE_CHECKING:\n    class Box:\n"
+    "        def run(self, a):\n            return self.add(a)\n"
+    "        def add(self, a):\n            return a\n"
+)
 _HOOK = {"b.py": f"{GOOD}def hook(x): pass\n"}
 _QUIET = {"b.py": "def f(x): pass\n"}
 # Without `files`: the source, what was left, the score and what the evidence must say.
@@ -117,6 +134,9 @@ WHOLE: dict[str, tuple[Tree | None, Tree, float, str]] = {
     "package_marker": ({"a.py": STUB}, {"a.py": GOOD, "p/__init__.py": ""}, 1.0, ""),
     "old_no_ops": ({"a.py": STUB, **_HOOK}, {"a.py": GOOD, **_HOOK}, 1.0, ""),
     "abstract_base_elsewhere": ({"a.py": STUB, **_LOADERS}, {"a.py": GOOD, **_LOADERS}, 1.0, ""),
+    "new_bases": ({"a.py": STUB}, _BASED, 1.0, ""),
+    "stub_called_a_base": ({"a.py": _CALLED}, {"a.py": _CALLED_BASE}, 0.0, "only raises"),
+    "stub_moved_below_type_checking": ({"a.py": _CALLED}, {"a.py": _CALLED_BY_TYPES}, 0.0, "gone"),
     "no_source_at_all": (None, {"a.py": GOOD}, 1.0, ""),
     "no_source_and_nothing": (None, {"a.txt": "done"}, 0.0, "code that was not given"),
     "from_scratch": ({}, {"a.py": GOOD}, 1.0, ""),
@@ -149,13 +169,19 @@ async def test_a_whole_tree(name: str, tmp_path: Path) -> None:
             0.0,
         ),
         ("def old(x):\n    return x\n", ["old"], 0.0),
+        # They may move with their file, unless that is named.
+        ({"a/__init__.py": GOOD}, ["add"], 1.0),
+        ({"a/__init__.py": GOOD}, ["a.py::add"], 0.0),
+        ({"a.py": "", "adding.py": GOOD}, ["add"], 1.0),
+        ({"a.py": "", "adding.py": GOOD}, ["a.py::add"], 0.0),
     ],
 )
 async def test_named_functions_must_have_a_body_of_their_own(
-    left: str, functions: list[str], value: float, tmp_path: Path
+    left: str | Tree, functions: list[str], value: float, tmp_path: Path
 ) -> None:
     source = {"a.py": STUB + "def old(x):\n    return x\n"}
-    assert (await grade(tmp_path, {"a.py": left}, source, functions=functions)).value == value
+    tree = {"a.py": left} if isinstance(left, str) else left
+    assert (await grade(tmp_path, tree, source, functions=functions)).value == value
 
 
 @each(
@@ -178,32 +204,19 @@ async def test_what_an_author_got_wrong_is_an_error(
         await grade(tmp_path, {"a.py": GOOD}, None, **options)
 
 
-def without_grammars(monkeypatch: pytest.MonkeyPatch) -> None:
-    def can_read_nothing(language: str) -> bool:
-        return False
-
-    monkeypatch.setattr(treesitter, "can_read", can_read_nothing)
-    monkeypatch.setattr(implemented, "can_read", can_read_nothing)
-
-
-async def test_a_language_that_cannot_be_read_here_is_refused_before_the_run(
+async def test_attack_other_language_to_be_left_out_where_it_cannot_be_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    without_grammars(monkeypatch)
+    """A file of ours to read none of would be an error; the work on the Python is still judged."""
+    for module in (treesitter, implemented):
+        monkeypatch.setattr(module, "can_read", lambda language: False)  # pyright: ignore[reportUnknownArgumentType, reportUnknownLambdaType]
+    node = await grade(tmp_path, {"a.py": STUB, "b.js": "f(1)"}, {"a.py": STUB})
+    assert node.value == 0.0
+    assert "javascript" in str(dict(node.metadata or {})["not_read"])
     with pytest.raises(MissingExtraError, match="languages"):
         ImplementedGrader.check_options({"files": ["a.js"]})
     with pytest.raises(GraderError, match="languages"):
         await grade(tmp_path, {"a.js": "f(1)"}, {"a.js": "f(2)"})
-
-
-async def test_attack_other_language_to_be_left_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A file of ours to read none of would be an error; the work on the Python is still judged."""
-    without_grammars(monkeypatch)
-    node = await grade(tmp_path, {"a.py": STUB, "b.js": "f(1)"}, {"a.py": STUB})
-    assert node.value == 0.0
-    assert "javascript" in str(dict(node.metadata or {})["not_read"])
 
 
 async def test_attack_source_that_a_parser_needs_quadratic_time_for(
@@ -216,43 +229,6 @@ async def test_attack_source_that_a_parser_needs_quadratic_time_for(
     node = await grade(tmp_path, left, {}, files=["a.js", "b.js"])
     assert node.value == 0.5
     assert "too long" in reasons(node)["a.js"]
-
-
-async def test_new_methods_that_subclasses_may_fill_in_are_no_stubs(tmp_path: Path) -> None:
-    bases = (
-        "class Handler:\n    def handle(self, x):\n        raise NotImplementedError\n"
-        "import typing\nif typing.TYPE_CHECKING:\n    def reveal(x: object) -> None: ...\n"
-    )
-    left = {"kit.py": f"{GOOD}{bases}", "more.py": f"{GOOD}{bases}"}
-    node = await grade(tmp_path, left, {"kit.py": STUB})
-    assert node.value == 1.0, reasons(node)
-
-
-@pytest.mark.parametrize(
-    "cheat",
-    [
-        (
-            "class Box:\n    def run(self, a):\n        return self.add(a)\n"
-            "    def add(self, a):\n        raise NotImplementedError\n"
-        ),
-        (
-            "TYPE_CHECKING = True\nif TYPE_CHECKING:\n    class Box:\n"
-            "        def run(self, a):\n            return self.add(a)\n"
-            "        def add(self, a):\n            return a\n"
-        ),
-        (
-            'class Box:\n    """Base."""\n    def run(self, a):\n        return self.add(a)\n'
-            "    def add(self, a):\n        raise NotImplementedError('subclass')\n"
-        ),
-    ],
-    ids=["left", "moved_below_type_checking", "called_abstract"],
-)
-async def test_attack_a_stub_that_was_given_is_called_a_base(cheat: str, tmp_path: Path) -> None:
-    source = (
-        "class Box:\n    def run(self, a):\n        return self.add(a)\n"
-        "    def add(self, a):\n        raise NotImplementedError\n"
-    )
-    assert (await grade(tmp_path, {"kit.py": cheat}, {"kit.py": source})).value == 0.0
 
 
 KIT = (
@@ -371,10 +347,3 @@ async def test_honest_work_never_fails_by_its_shape(
     for options in ({}, {"files": ["kit.py"]}, {"functions": functions}):
         node = await grade(tmp_path, _tree(left), {"kit.py": source}, **options)
         assert (node.value, options) == (1.0, options), reasons(node)
-
-
-@pytest.mark.parametrize("left", [{"kit/__init__.py": BOTH}, {"kit.py": "", "parsing.py": BOTH}])
-async def test_a_named_function_may_move_with_its_file(left: Tree, tmp_path: Path) -> None:
-    source = {"kit.py": KIT}
-    assert (await grade(tmp_path, left, source, functions=["parse", "render"])).value == 1.0
-    assert (await grade(tmp_path, left, source, functions=["kit.py::parse"])).value == 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from assay.errors import InputError
-from assay.graders.judges.criteria import Criterion, leaves, read_criteria
+from assay.graders.judges.criteria import Criterion, read_criteria
 from tests.each import each
 
 
@@ -30,12 +30,6 @@ def test_a_scale_runs_from_the_worst_to_the_best() -> None:
     own = [{"name": "a", "value": 0.2}, {"name": "b", "value": 0.9, "description": "d"}]
     (valued,) = read_criteria([{"requirement": "Clear", "levels": own}])
     assert [one.value for one in valued.levels] == [0.2, 0.9]
-
-
-def test_groups_nest() -> None:
-    group = {"requirement": "Code", "weight": 3, "children": ["runs", {"requirement": "is tested"}]}
-    read = read_criteria([group, "is documented"])
-    assert [one.requirement for one in leaves(read)] == ["runs", "is tested", "is documented"]
 
 
 @each(

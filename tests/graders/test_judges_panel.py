@@ -26,7 +26,6 @@ def opinion(said: Said) -> Opinion:
 ROWS: list[tuple[list[Said], dict[str, object], float | str | None]] = [
     # words
     (["MET", "UNMET", "MET"], {}, 1.0),
-    (["MET", "UNMET", "UNMET"], {}, 0.0),
     (["MET", "UNMET"], {}, 0.0),
     (["MET", "UNMET"], {"tie": "na"}, None),
     (["MET", "UNMET"], {"tie": "error"}, "the judges are split: 1 for MET and 1 for UNMET"),
@@ -37,19 +36,15 @@ ROWS: list[tuple[list[Said], dict[str, object], float | str | None]] = [
     ),
     # Attack: a split forgives a fault.
     (["MET", "UNMET"], FAULT, 1.0),
-    (["UNMET", "MET"], FAULT, 1.0),
     (["MET", "MET", "UNMET"], {"aggregate": "min", **FAULT}, 1.0),
-    (["UNMET", "UNMET", "MET"], {"aggregate": "min", **FAULT}, 1.0),
     (["UNMET", "UNMET", "NA", "MET", "MET"], FAULT, 1.0),
     (["some", "none", "many"], {}, 0.0),
     (["some", "none", "many"], {"aggregate": "min"}, 0.0),
     (["some", "none", "many"], FAULT, 1.0),
     (["some", "none", "many"], {"aggregate": "min", **FAULT}, 1.0),
     (["MET", "MET", "UNMET"], {"aggregate": "mean", **FAULT}, 2 / 3),
-    (["MET", "MET", "UNMET"], {"aggregate": "median", **FAULT}, 1.0),
     # numbers
     ([0.9, 0.6, 0.0], {}, 0.6),
-    ([0.9, 0.6, 0.0], {"aggregate": "median"}, 0.6),
     ([0.9, 0.6, 0.0], {"aggregate": "mean"}, 0.5),
     ([0.9, 0.6, 0.0], {"aggregate": "min"}, 0.0),
     ([0.0, None, None], {}, None),

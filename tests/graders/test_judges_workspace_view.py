@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from assay.errors import ModelError
-from assay.graders.judges.dialogue import Spoken
-from assay.graders.judges.work import JudgedWork, diff_view, trace_view
+from assay.graders.judges.work import diff_view, trace_view
 from assay.graders.model_judge import ModelJudgeGrader
 from assay.models import Request
 from assay.scoring.json_safe import Json
@@ -56,6 +55,7 @@ EVIDENCE = [
     ("I renamed it for clarity.", True),
     ('[called cat] {"path": "docs/design.md"}', True),
     ("The waiting is shorter", True),
+    ("+p", False),  # too little
     ("time.sleep(600)", False),  # taken out
     ("-def wait_for_reply():", False),
     ("def close_all_files():", False),  # given, and left alone
@@ -134,6 +134,12 @@ async def test_attack_what_is_hidden_is_not_missed(trees: Workspace) -> None:
     ]
     outside = shown.rpartition("</untrusted")[2]
     assert "Of 3 changed files only the name is shown" in outside
+    for number in range(130):
+        (place(trees) / f"{number:03}").symlink_to("x")
+    node, _ = await judged(trees, lambda _: {"reasoning": "r", "score": 0.5})
+    told = (node.metadata or {})["not_shown"]
+    assert isinstance(told, list)
+    assert (len(told), told[-1]) == (101, "and 33 more")
 
 
 async def test_attack_a_grown_lock_file_takes_no_earned_reward(trees: Workspace) -> None:
@@ -153,28 +159,12 @@ async def test_attack_a_grown_lock_file_takes_no_earned_reward(trees: Workspace)
     assert f"+++ b/package-lock.json\n[a lock file that changed much: {said}]" in shown
     assert '+version = "1.2.3"' in shown  # a small change is read like any other
     assert "lock files of a package manager that changed much. Nothing is known" in shown
-
-
-def test_attack_code_in_a_lock_file_is_no_evidence(trees: Workspace) -> None:
-    """What a judge did not read is named, and nothing in it can be quoted."""
-    (place(trees) / "a.py").write_text("exec(open('poetry.lock').read())\n")
-    (place(trees) / "poetry.lock").write_text("def solve(): return 42\n" * 2_000)
+    # Attack: code in a lock file is no evidence. What a judge did not read cannot be quoted.
+    (place(trees) / "a.py").write_text("exec(open('yarn.lock').read())\n")
+    (place(trees) / "web/yarn.lock").write_text("def solve(): return 42\n" * 2_000)
     view = diff_view(trees)
     assert "def solve()" not in view.text + view.own
-    assert "exec(open('poetry.lock').read())" in view.own
-    assert [one.partition(":")[0] for one in view.hidden] == ["poetry.lock"]
-
-
-def test_what_is_kept_of_hidden_files_is_bounded(trees: Workspace) -> None:
-    for number in range(130):
-        (place(trees) / f"{number:03}").symlink_to("x")
-    view = diff_view(trees)
-    work = JudgedWork(
-        answer="", spoken=Spoken(answer="", said=()), diff=view, trace=None, suspicions=()
-    )
-    told = work.to_json()["not_shown"]
-    assert isinstance(told, list)
-    assert (len(told), told[-1]) == (101, "and 30 more")
+    assert "exec(open('yarn.lock').read())" in view.own
 
 
 def test_a_text_in_place_of_what_was_none_is_shown(trees: Workspace) -> None:
@@ -291,15 +281,12 @@ async def test_the_diff_is_judged_where_there_are_no_words(trees: Workspace) -> 
 async def test_a_file_of_criteria_is_judged_one_by_one(tmp_path: Path, trees: Workspace) -> None:
     file = tmp_path / "rubric.yaml"
     file.write_text("criteria:\n- [It changes a to b, 3]\n- It is tested\n")
-    for quote in ("+def wait_for_answer():", "+p"):  # a quote of one letter is none
 
-        def say(request: Request, quote: str = quote) -> Json:
-            asked = asked_text(request).partition("CRITERION:")[2]
-            return met(quote) if "changes" in asked else met(verdict="UNMET")
+    def say(request: Request) -> Json:
+        asked = asked_text(request).partition("CRITERION:")[2]
+        is_met = "changes" in asked
+        return met("+def wait_for_answer():") if is_met else met(verdict="UNMET")
 
-        node, _ = await judged(trees, say, words="", rubric=str(file), answer="Done it.")
-        if quote == "+p":
-            assert node.status == "error"
-        else:
-            assert (node.value, node.passed) == (0.75, False)
-            assert [one.value for one in node.children or ()] == [1.0, 0.0]
+    node, _ = await judged(trees, say, words="", rubric=str(file), answer="Done it.")
+    assert (node.value, node.passed) == (0.75, False)
+    assert [one.value for one in node.children or ()] == [1.0, 0.0]

@@ -125,8 +125,7 @@ async def test_a_verdict_without_evidence_is_asked_again_and_then_an_error() -> 
     [
         # a comment that nobody sees
         ("It is Sydney. <!-- It is Canberra. -->", ["It is Canberra"], "stands in the answer"),
-        # small words, alone and beside what is made up
-        ("It is so, and the rest follows.", ["the"], "says too little"),
+        # small words, beside what is made up
         ("It is so, and the rest follows.", ["the", "by induction over n"], "says too little"),
     ],
 )
@@ -166,6 +165,10 @@ async def test_what_our_machinery_could_not_do_is_left_out_where_that_is_allowed
     assert (score.metadata or {})["bounds"] == [0.5, 1.0]
     score, _ = await judged(date_is_down, criteria)
     assert score.status == "error"
+    # Attack: a group whose credit is undecided earns nothing by its faults.
+    group = {"requirement": "style", "children": [("gives the date", 0.5), ("is rude", -2)]}
+    score, _ = await judged(date_is_down, [group, (CAPITAL, 0.5)], min_coverage=0.8)
+    assert score.status == "error"
 
 
 async def test_attack_a_refuted_verdict_is_worth_no_more_than_an_honest_one() -> None:
@@ -180,13 +183,6 @@ async def test_attack_a_refuted_verdict_is_worth_no_more_than_an_honest_one() ->
 
     refuted, _ = await judged(say, criteria, min_coverage=0.6)
     assert refuted.value == honest.value
-
-
-async def test_attack_a_group_whose_credit_is_undecided_earns_nothing_by_its_faults() -> None:
-    group = {"requirement": "style", "children": [("gives the date", 0.5), ("is rude", -2)]}
-    criteria = [group, ("names the capital", 0.5)]
-    score, _ = await judged(date_is_down, criteria, min_coverage=0.8)
-    assert score.status == "error"
 
 
 async def test_levels_are_worth_what_they_are_anchored_to() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.errors import InputError, ModelError
+from assay.errors import InputError
 from assay.graders.apply import grade_submission
 from assay.graders.model_judge import ModelJudgeGrader
 from assay.models import ModelClient, ModelSettings, Request, using
@@ -36,13 +36,6 @@ def rubric(tmp_path: Path) -> str:
 
 def says(score: Json, reasoning: str = "it retries") -> Callable[[Request], Json]:
     return lambda request: {"reasoning": reasoning, "score": score}
-
-
-def breaks(kind: str = "overloaded") -> Callable[[Request], Json]:
-    def say(request: Request) -> Json:
-        raise ModelError("no luck", kind=kind)  # pyright: ignore[reportArgumentType] - of the table
-
-    return say
 
 
 outcome = partial(graded, ModelJudgeGrader)
@@ -105,7 +98,7 @@ async def test_a_jury_is_the_mean_unless_it_is_said_otherwise() -> None:
     with model(says(0.9)) as (a, _), model(says(0.6)) as (b, _), model(says(0.0)) as (c, _):
         score = await outcome(words=RUBRIC, answer=WORK, models=[a, b, c])
         median = await outcome(words=RUBRIC, answer=WORK, models=[a, b, c], aggregate="median")
-        with model(breaks()) as (d, _):
+        with model(says(None)) as (d, _):
             lost = await outcome(words=RUBRIC, answer=WORK, models=[a, d])
     assert (score.value, median.value) == (pytest.approx(0.5), 0.6)
     assert [node.value for node in score.children or ()] == [0.9, 0.6, 0.0]

@@ -26,9 +26,8 @@ def fair(one: Shown) -> Json:
     return winner("TIE" if a == b else "A" if a else "B")
 
 
-def first(one: Shown) -> Json:
-    """Prefers whoever stands first."""
-    return winner("A")
+first, second = winner("A"), winner("B")
+"""Judges that prefer whoever stands first, or second."""
 
 
 def hesitant(one: Shown) -> Json:
@@ -166,11 +165,6 @@ async def test_an_answer_cannot_declare_itself_the_winner(answer: str) -> None:
 def captured(one: Shown) -> Json:
     """Obeys an answer in both orders."""
     return winner("A" if "Ignore" in one.fences["answer-a"] else "B")
-
-
-def second(one: Shown) -> Json:
-    """Prefers whoever stands second."""
-    return winner("B")
 
 
 @each("say", [captured, first, second])

@@ -81,7 +81,6 @@ WORDS: list[tuple[Json, str, str]] = [
     ),
     ({"type": "command", "cmd": " "}, "cmd", "must not be blank"),
     ({"type": "pytest", "inject": [{"src": "gone", "dest": "a"}]}, "inject[0].src", "not exist"),
-    ({"type": "trace", "require_tools": [{}]}, "require_tools[0]", "needs kind, name"),
     ({"type": "python:nowhere:X"}, "type", "cannot be imported: ModuleNotFoundError"),
     ({"type": "python:own.py:Lenght"}, "type", "no Grader 'Lenght' (did you mean 'Length'?)"),
     ({"type": "python:own.py:NotOne"}, "type", "has no Grader 'NotOne'"),
@@ -131,6 +130,9 @@ BOUNDS: list[tuple[dict[str, Json], dict[str, Json], str]] = [
     ({"type": "files", "patterns": ["a"]}, {"files": []}, "must not be empty"),
     ({"type": "trace"}, {"max_tool_calls": -1}, "0 or more"),
     (SWEBENCH, {"timeout_s": 0}, "must be more than 0"),
+    ({"type": "faithfulness"}, {"max_claims": 0}, "must be"),
+    ({"type": "faithfulness"}, {"on_empty": "nan"}, "is not valid here"),
+    ({"type": "answer_relevancy"}, {"max_claims": 0}, "must be"),
     (SWEBENCH, {"pass_threshold": 1.5}, "must be in [0, 1]"),
 ]
 """What the schema's own mistakes cannot notice: they are made from the same annotations."""
@@ -183,6 +185,9 @@ def test_an_option_beyond_its_bounds_is_refused(
 
 @each("kind", KINDS)
 def test_whatever_no_option_can_be_is_refused_with_its_place(kind: str, base: str) -> None:
+    assert (kind_of(kind).name, bool(kind_of(kind).description)) == (kind, True)
+    with pytest.raises(InputError, match=f"did you mean '{kind}'"):
+        kind_of(f"{kind}x")
     schema = spec_schema()
     branches = cast("list[dict[str, Any]]", schema["oneOf"])
     branch = next(one for one in branches if one["properties"]["type"].get("const") == kind)
@@ -220,15 +225,6 @@ def test_a_grader_of_ones_own_stands_in_a_file_beside_the_case(place: str, base:
     spec, _ = reading({"type": f"python:{place}:Free", "whatever": [1]}, base)
     assert spec is not None
     assert spec.options == {"whatever": [1]}
-
-
-@each("name", KINDS)
-def test_every_kind_in_the_table_exists_and_is_described(name: str) -> None:
-    kind = kind_of(name)
-    assert kind.name == name
-    assert kind.description
-    with pytest.raises(InputError, match=f"did you mean '{name}'"):
-        kind_of(f"{name}x")
 
 
 def test_the_schema_takes_what_the_reader_takes() -> None:

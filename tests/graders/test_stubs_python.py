@@ -25,7 +25,6 @@ STILL_A_STUB: dict[str, tuple[str, str]] = {
     "bare_return": ("def add(a, b):\n    return\n", "a constant"),
     "never_reached": ("def add(a, b):\n    return\n    return a + b\n", "a constant"),
     "words": ('def add(a, b):\n    """Add them."""\n', "has no body"),
-    "arithmetic": ("def add(a, b):\n    return 2 + 3\n", "a constant"),
     "local_zero": ("def add(a, b):\n    total = 0\n    return total\n", "a constant"),
     "empty_list": ("def add(a, b):\n    return []\n", "a constant"),
     "lambda": ("add = lambda a, b: 0\n", "a constant"),
@@ -71,16 +70,10 @@ FILLED: dict[str, str] = {
         "import sys\nif sys.platform == 'win32':\n    def add(a, b):\n        raise OSError\n"
         "else:\n    def add(a, b):\n        return a + b\n"
     ),
-    "mentioned": (
-        "# No NotImplementedError any more\ndef add(a, b):\n"
-        '    """Never raises NotImplementedError."""\n'
-        '    return a + b  # "NotImplementedError"\n'
-    ),
     "check_then_work": "def add(a, b):\n    if not a:\n        raise TypeError\n    return a + b\n",
 }
 """What became of it that is right."""
 NEW_AND_WRONG: dict[str, tuple[str, str]] = {
-    "new_file_of_constants": ("def add(a, b):\n    return 0\n", "no function that does"),
     "no_code": ('"""Nothing."""\n', "has no code"),
     "new_file_of_empty_functions": ("def add(a, b):\n    pass\n", "no function that does"),
 }

@@ -202,13 +202,9 @@ def test_run_that_knew_no_id_is_run_by_file(runs: Runs, workspace: Path) -> None
     assert (score.value, [c.cmd.split()[-1] for c in commands]) == (0.5, [ids[1], "test_a.py"])
     assert commands[1].timeout_s == 9.5
     assert rows(score, "fail_to_pass")[ids[1]]["nearest"] == [ids[0]]
-
-
-def test_tampered_run_is_not_run_again(runs: Runs, workspace: Path) -> None:
-    (workspace / "test_a.py").touch()
+    # One that was tampered with is not run again.
     commands = runs(ran({}, why="x", flags=("canary passed",)), ran(ALL_PASS))
-    assert grade(workspace, fail_to_pass=BUG).value == 0.0
-    assert len(commands) == 1
+    assert (grade(workspace, fail_to_pass=BUG).value, len(commands)) == (0.0, 1)
 
 
 def test_test_file_that_nobody_brings_is_the_author_s_mistake(

@@ -119,6 +119,7 @@ TOUCHING = [
     "perl -e 'unlink \"tests/a.py\"'",
     "awk 'BEGIN{print 1 > \"tests/a.py\"}'",
     "git stash push tests",
+    "true\nrm tests/a.py",
 ]
 
 
@@ -131,6 +132,13 @@ def test_attack_a_banned_path_in_other_words(command: str) -> None:
         {"kind": "write", "path_glob": "/workspace/tests/*"},
     ):
         assert checked(bash(command), forbid_tools=[matcher]).value == 0.0, matcher
+    # What a command does to a path is not what was demanded.
+    assert checked(bash(command), require_tools=[{"path_glob": "tests/*"}]).value == 0.0
+
+
+@each("command", ["cd /tmp; cat x>tests/a.py", "x" * 10_000 + " tests/a.py"])
+def test_a_banned_path_is_banned_whatever_is_done_with_it(command: str) -> None:
+    assert checked(bash(command), forbid_tools=[{"path_glob": "tests/*"}]).value == 0.0
 
 
 @each(
@@ -407,11 +415,6 @@ def test_a_workspace_below_tmp_is_no_scratch_place() -> None:
     assert checked(trace(step, **done), require_tools=[{"kind": "write"}]).value == 1.0
 
 
-def test_a_line_without_end_is_read_in_time() -> None:
-    line = "rm $x{a,b}{c,d}{e,f}{g,h} `" + "a/*?[" * 40_000
-    assert checked(bash(line), forbid_tools=[{"kind": "write"}]).value == 0.0
-
-
 DOES_IT = [
     "true && pytest",
     "false || pytest",
@@ -565,6 +568,7 @@ def test_attack_a_banned_write_behind_a_long_line_or_many_forms() -> None:
         "ls " + "a" * 250_000 + "; rm tests/a.py",
         "rm " + "{" + "".join(f"src/{n}," for n in range(50)) + "tests/a.py}",
         "rm te{s,}{t,}{s,}{/,}{a.py,b}",
+        "rm $x{a,b}{c,d}{e,f}{g,h} `" + "a/*?[" * 40_000,
     ):
         assert checked(bash(line), forbid_tools=[WRITE]).value == 0.0, line[-40:]
     kept = 'curl -d \'{"a": {"b": 1}, "c": 2}\' http://x -o src/{a,tests}/b'

@@ -92,7 +92,6 @@ _TRACE: list[tuple[dict[str, Any], str]] = [
     ({"max_tool_calls": {"write": -1}}, "max_tool_calls.write: must be 0 or more"),
     ({"max_tool_calls": {"wrte": 1}}, "did you mean 'write'"),
     ({"max_cost_usd": float("nan")}, "0 or more"),
-    ({"max_tokens": float("nan")}, "whole number|0 or more"),
     ({"max_tool_calls": float("inf")}, "whole number|0 or more"),
     ({"require_tools": [{"kind": "execute"}], "ordered": True}, "two require_tools"),
     ({"require_tools": [{}]}, "a tool matcher needs"),
@@ -103,14 +102,12 @@ _EFFICIENCY: list[tuple[dict[str, Any], str]] = [
     ({"target_tokens": 0}, "more than 0"),
     ({"target_cost_usd": -0.1}, "more than 0"),
     ({"target_cost_usd": float("inf")}, "more than 0"),
-    ({"target_tokens": float("inf")}, "whole number|more than 0"),
     ({"target_tokens": 5, "pass_threshold": 2}, "pass_threshold"),
 ]
 _CORRECTNESS: list[tuple[dict[str, Any], str]] = [
     ({"expected": []}, "empty"),
     ({"expected": ["execute"] * 1_001}, "at most 1000"),
     ({"expected": ["exec"]}, "did you mean"),
-    ({"expected": [{}]}, "a tool matcher needs"),
 ]
 
 
@@ -258,22 +255,6 @@ def test_a_path_written_in_another_way_is_the_same_path(path: str, glob: str) ->
 def test_another_path_is_another_path(path: str) -> None:
     steps = trace(did("Edit", "write", path=path))
     assert checked(steps, forbid_tools=[{"path_glob": "tests/*"}]).value == 1.0
-
-
-@each(
-    "command",
-    [
-        "rm tests/a.py",
-        "cd /tmp; cat x>tests/a.py",
-        "true\nrm tests/a.py",
-        "x" * 10_000 + " tests/a.py",
-    ],
-)
-def test_a_banned_path_inside_of_a_command(command: str) -> None:
-    steps = trace(did("Bash", command=command))
-    matcher = {"path_glob": "tests/*"}
-    assert checked(steps, forbid_tools=[matcher]).value == 0.0
-    assert checked(steps, require_tools=[matcher]).value == 0.0
 
 
 def test_a_banned_path_behind_more_words_than_are_read(monkeypatch: pytest.MonkeyPatch) -> None:

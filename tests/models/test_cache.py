@@ -49,10 +49,6 @@ def count_in(file: str) -> int:
     return count
 
 
-def names_in(directory: Path) -> list[str]:
-    return sorted(each.name for each in directory.iterdir())
-
-
 @pytest.fixture
 def file(tmp_path: Path) -> str:
     return str(tmp_path / "new" / "replies.sqlite")
@@ -117,7 +113,7 @@ async def test_the_file_is_for_the_user_alone(cache: ReplyCache, file: str) -> N
     modes = [each.stat().st_mode & 0o777 for each in Path(file).parent.iterdir()]
     assert modes == [0o600] * 3
     cache.close()
-    assert names_in(Path(file).parent) == ["replies.sqlite"]
+    assert [each.name for each in Path(file).parent.iterdir()] == ["replies.sqlite"]
 
 
 async def test_a_closed_cache_opens_again(cache: ReplyCache) -> None:

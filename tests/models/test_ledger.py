@@ -79,13 +79,6 @@ def test_totals_are_kept_apart() -> None:
     assert (hits.output_tokens, hits.reasoning_tokens) == (20, 8)
 
 
-def test_a_summary_does_not_change_after_it_was_taken() -> None:
-    ledger = recorded(entry())
-    summary = ledger.summary()
-    ledger.record(entry())
-    assert summary.total().count == 1
-
-
 def test_a_summary_is_json() -> None:
     ledger = recorded(entry(), budget=Budget(3.0))
     ledger.reserve(1.0, "judge").settle(0.5)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from assay.errors import InputError
 from assay.reports import one_file
@@ -61,18 +62,13 @@ def test_the_policy_admits_its_script_and_its_style_sheet_and_no_request(tmp_pat
     assert len(gzip.compress(f"{script}{style}".encode())) < 195_000, "every file carries it"
 
 
-def test_whoever_runs_no_script_reads_the_verdict_and_every_cell(tmp_path: Path) -> None:
-    found = report(tmp_path, failing(flags=("odd",)), cell("b"), errored())
-    for line in (
-        "nightly",
-        "! NO VERDICT: 1 of 3 cells could not be graded; 1 of 2 graded cells failed",
-        "! 1 cell: judge: 503",
-        "✗ fail sort · echo · small · trial 1: 0.25 = 1.00",
-        "tests; needs 1.00 → fail",
-        "    flagged: odd",
-        "✓ pass b · echo · small · trial 1: ",
-    ):
-        assert line in found.text, line
+def test_whoever_runs_no_script_reads_the_verdict_and_every_cell(
+    tmp_path: Path, snapshot: SnapshotAssertion
+) -> None:
+    cells = [failing(flags=("odd",)), cell("b", notes={"label": True}), errored()]
+    cells.append(cell("s", status="skipped", reward=None, passed=None, content="no trace"))
+    found = report(tmp_path, *cells)
+    assert found.text.splitlines() == snapshot
     assert found.inside["title"] == ["nightly · assay"]
 
 
@@ -90,20 +86,11 @@ def test_a_file_whose_script_was_not_built_says_so(
     assert "✓ PASS: " in found.text
 
 
-def test_every_score_is_there_down_to_its_evidence(tmp_path: Path) -> None:
+def test_every_score_is_there_down_to_its_evidence(
+    tmp_path: Path, snapshot: SnapshotAssertion
+) -> None:
     found = report(tmp_path, failing(answer="Paris?", digest="sha256:12", flags=("odd",)))
-    for fact in (
-        "0.25 = 1.00\N{MULTIPLICATION SIGN}0.25 tests; needs 1.00 → fail",
-        "exit code",
-        "3 failed",
-        "cmd: pytest",
-        "test_a",
-        "assert 1 == 2",
-        "Paris?",
-        "sha256:12",
-        "odd",
-    ):
-        assert fact in found.said, fact
+    assert run_of(found)["opened"] == snapshot
 
 
 def test_numbers_stand_beside_what_they_rest_on(tmp_path: Path) -> None:
@@ -174,16 +161,14 @@ def test_the_matrix_is_bounded_and_can_be_sorted_by_what_failed(tmp_path: Path) 
     assert run["left_out"][1] == "100 cases are not in the matrix"
 
 
-def test_agents_errors_agreement_trials_and_mixed_graders_are_there(tmp_path: Path) -> None:
+def test_agents_trials_and_mixed_graders_are_there(tmp_path: Path) -> None:
     cells = [
         cell("a", trial=1, digest="d1"),
         failing("a", trial=2, digest="d2"),
         cell("a", model="large"),
         errored(),
-        cell("s", status="skipped", reward=None, content="no trace"),
     ]
-    found = report(tmp_path, *cells, cell("b", notes={"label": True}))
-    run = run_of(found)
+    run = run_of(report(tmp_path, *cells))
     (flaky,) = [
         one
         for case in run["matrix"]["items"]
@@ -194,8 +179,6 @@ def test_agents_errors_agreement_trials_and_mixed_graders_are_there(tmp_path: Pa
     assert run["overview"]["mixed"] == ["a"]
     assert len(run["overview"]["leaderboard"]) == 2
     assert run["record"]["config"] == {"trials": 2}
-    for part in ("judge: 503", "skipped: no trace", "Agreement"):
-        assert part in found.text, part
 
 
 def test_the_verdict_is_the_one_that_is_returned_also_of_no_cells(tmp_path: Path) -> None:

@@ -57,10 +57,7 @@ KINDS: list[tuple[str, dict[str, object]]] = [
     ("llm_judge", {"answer": _ANSWER, "criteria": ["names Canberra", "is short"], **_PROBED}),
     ("llm_judge", {"answer": _ANSWER, "criteria": ["names Canberra"], **_JURY}),
     ("binary_judge", {"thread": _THREAD, "criteria": "names Canberra", **_PROBED}),
-    (
-        "binary_judge",
-        {"thread": _THREAD, "criteria": "names Canberra", **_JURY},
-    ),
+    ("binary_judge", {"thread": _THREAD, "criteria": "names Canberra", **_JURY}),
     ("model_judge", {"answer": _ANSWER, "rubric": _RUBRIC, **_PROBED}),
     ("model_judge", {"answer": _ANSWER, "rubric": _RUBRIC, **_JURY}),
     ("faithfulness", {"thread": _THREAD}),
@@ -108,10 +105,7 @@ VOTES: list[tuple[list[Json], JudgeCosts]] = [
     ([call(0.0, from_cache=True)], JudgeCosts(cached=1, usd=0.0)),
     ([call(0.0)], JudgeCosts(asked=1, usd=0.0)),
     ([call("0.5"), call(True), call(-1.0)], JudgeCosts(asked=3, unknown=3)),
-    (
-        [_LATE],
-        JudgeCosts(asked=1, unknown=1),
-    ),
+    ([_LATE], JudgeCosts(asked=1, unknown=1)),
     ([_BROKE], JudgeCosts()),
     ([{"model": "m", "calls": [call(0.5), call(0.5)]}], JudgeCosts(asked=2, usd=1.0)),
     (["nonsense", None, {}], JudgeCosts()),
@@ -148,12 +142,9 @@ def test_reports_say_it_everywhere(tmp_path: Path) -> None:
     totals = found.data["run"]["overview"]["totals"]
     assert (totals["judge_cost_usd"], totals["judge_cost_unknown"]) == (0.5, 1)
     assert "Judge cost: $0.50 + 1 judgement unknown" in found.text
-
-
-def test_a_run_without_judges_says_nothing_of_them() -> None:
-    summary = summarize([cell(SubScore("tests", 1.0).to_dict())])
-    assert (summary.totals.judgements, summary.totals.judge_cost_usd) == (0, None)
-    assert "Judge cost" not in dict(statistics(summary))
+    without = summarize([cell(SubScore("tests", 1.0).to_dict())])
+    assert (without.totals.judgements, without.totals.judge_cost_usd) == (0, None)
+    assert "Judge cost" not in dict(statistics(without))
 
 
 def test_a_stored_run_comes_to_the_same_without_its_answers_and_other_score_trees(

@@ -138,31 +138,17 @@ def test_a_task_of_an_environment_without_right_work_fails(tmp_path: Path) -> No
     assert all(one["signature"] == "openenv.yaml" for one in found.values())
 
 
-def test_a_link_in_a_case_is_followed_into_no_digest(tmp_path: Path) -> None:
+def test_a_link_in_a_case_is_followed_into_no_digest_and_a_pipe_is_not_waited_for(
+    tmp_path: Path,
+) -> None:
     write_set(tmp_path / "evals")
-    one = ("evals", "--case", "sound-1")
-    digest = str(reports(tmp_path, *one)[1]["sound-1"]["source_digest"])
-    assert len(digest) == 64
     (tmp_path / "evals/sound-1/more").symlink_to("/etc")
-    linked = reports(tmp_path, *one)[1]["sound-1"]
-    assert (linked["source_digest"], undigested(linked)) == ("", "evals/sound-1/more is a link")
-
-
-def undigested(report: dict[str, Json]) -> str:
-    """Why there is no digest."""
-    evidence = cast("list[str]", check(report, "static.manifest")["evidence"])
-    return evidence[-1].removeprefix("there is no source_digest: ")
-
-
-def test_a_pipe_in_a_case_is_named_and_not_waited_for(tmp_path: Path) -> None:
-    write_set(tmp_path / "evals")
-    os.mkfifo(tmp_path / "evals/sound-1/pipe")
-    _, found = reports(tmp_path, "evals", "--case", "sound-1")
-    said = "evals/sound-1/pipe is neither a file nor a directory"
-    assert (found["sound-1"]["source_digest"], undigested(found["sound-1"])) == ("", said)
-
-
-def test_two_forms_of_one_report_are_bad_input(tmp_path: Path) -> None:
-    write_set(tmp_path / "evals")
+    os.mkfifo(tmp_path / "evals/sound-2/pipe")
+    _, found = reports(tmp_path, "evals", *(f"--case=sound-{number}" for number in range(3)))
+    assert len(str(found["sound-0"]["source_digest"])) == 64
+    for name, said in (("sound-1", "more is a link"), ("sound-2", "pipe is neither a file nor a")):
+        assert found[name]["source_digest"] == ""
+        why = str(cast("list[str]", check(found[name], "static.manifest")["evidence"])[-1])
+        assert why.startswith(f"there is no source_digest: evals/{name}/{said}")
     done = assay("selftest", "evals", "--format", "openenv", "--json", cwd=tmp_path)
     assert (done.returncode, "two forms of one report" in done.stderr) == (2, True)

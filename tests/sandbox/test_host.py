@@ -36,13 +36,12 @@ def test_exit_codes_are_exact(line: str, code: int) -> None:
     assert (result.status, result.exit_code, result.tier) == ("exited", code, "none")
 
 
-def test_output_directory_and_environment(tmp_path: Path) -> None:
+def test_output_directory_and_environment_which_is_inherited_unless_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     words = ["/bin/bash", "-c", "pwd; echo $GIVEN$HOME >&2; cat"]
     result = on_host(words, cwd=str(tmp_path), env={"GIVEN": "x"})
     assert (result.stdout, result.stderr) == (f"{tmp_path}\n", "x\n")
-
-
-def test_environment_is_inherited_unless_given(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("INHERITED", "yes")
     assert bash("echo $INHERITED").stdout == "yes\n"
     assert bash("echo $INHERITED", env={}).stdout == "\n"

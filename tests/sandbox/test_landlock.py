@@ -16,7 +16,8 @@ from assay.sandbox.functions import launch
 from assay.sandbox.functions.inside import landlock as inside
 from assay.sandbox.functions.launch import check_landlock
 from tests.each import each
-from tests.sandbox.docker_emulation import environment, interpreter
+from tests.sandbox.docker_emulation import interpreter
+from tests.sandbox.ordinary_user import surroundings
 
 USER = 1777
 is_root = os.geteuid() == 0
@@ -45,7 +46,7 @@ def confined(source: str, *, user: bool = False) -> dict[str, object]:
         capture_output=True,
         text=True,
         check=False,
-        env=environment(),
+        env=surroundings(),
         cwd="/",
         user=uid if is_root else None,
         group=uid if is_root else None,

@@ -6,7 +6,7 @@ import asyncio
 import fcntl
 import shutil
 from asyncio.subprocess import Process
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Generator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import pytest
 
 from assay.store import kept_files
 from assay.store.database import Database, Row, Scalar
+from assay.store.records import RunRecord
 from assay.store.regrades import Regrades, RegradeState
 from assay.store.runs import Store
 from tests.full_case import run_repair
@@ -68,31 +69,8 @@ async def test_a_run_is_graded_again_in_the_background_once_at_a_time(site: Site
     assert len(opened["history"]) == 2
 
 
-async def test_a_server_that_ends_leaves_no_regrade_behind(
+async def test_a_regrade_whose_server_ends_or_whose_process_is_killed_is_done_again(
     ran: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shutil.copytree(ran, tmp_path, dirs_exist_ok=True)
-    monkeypatch.chdir(tmp_path)
-    path = "/api/v1/runs/kit/regrade"
-    async with serving(str(tmp_path / ".assay")) as site:
-        assert (await site.post(path, {})).status_code == 202
-    # The fixture of every test looks for processes that are left.
-    async with serving(str(tmp_path / ".assay")) as site:
-        state = (await site.get(path)).json()
-        assert (state["status"], state["message"]) == (
-            "failed",
-            "it was interrupted; what was graded is kept",
-        )
-        assert (await site.post(path, CELL)).status_code == 202  # and it can be done again
-        state = await _ended(site, path)
-        assert (state["status"], state["done"]) == ("finished", 1), state
-    async with serving(str(tmp_path / ".assay")) as site:
-        assert (await site.get(path)).json() == state
-        await site.with_store(lambda database: Store(database).forget_run(state["run"]))
-
-
-async def test_a_regrade_whose_process_is_killed_is_done_again(
-    site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, start = "/api/v1/runs/kit/regrade", asyncio.create_subprocess_exec
     started: asyncio.Queue[Process] = asyncio.Queue()
@@ -102,17 +80,27 @@ async def test_a_regrade_whose_process_is_killed_is_done_again(
         await started.put(child)
         return child
 
-    monkeypatch.setattr(asyncio, "create_subprocess_exec", seen)
-    assert (await site.post(path, {})).status_code == 202
-    (await started.get()).kill()
-    killed = await _ended(site, path)
-    assert (killed["status"], killed["message"]) == (
-        "failed",
-        "it was interrupted; what was graded is kept",
-    )
-    assert (await site.post(path, CELL)).status_code == 202
-    again = await _ended(site, path)
-    assert (again["status"], again["done"]) == ("finished", 1), again
+    shutil.copytree(ran, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    interrupted = ("failed", "it was interrupted; what was graded is kept")
+    async with serving(str(tmp_path / ".assay")) as site:
+        assert (await site.post(path, {})).status_code == 202
+    # The fixture of every test looks for processes that are left.
+    async with serving(str(tmp_path / ".assay")) as site:
+        state = (await site.get(path)).json()
+        assert (state["status"], state["message"]) == interrupted
+        with monkeypatch.context() as patch:
+            patch.setattr(asyncio, "create_subprocess_exec", seen)
+            assert (await site.post(path, {})).status_code == 202
+            (await started.get()).kill()
+        state = await _ended(site, path)
+        assert (state["status"], state["message"]) == interrupted
+        assert (await site.post(path, CELL)).status_code == 202  # and it can be done again
+        state = await _ended(site, path)
+        assert (state["status"], state["done"]) == ("finished", 1), state
+    async with serving(str(tmp_path / ".assay")) as site:
+        assert (await site.get(path)).json() == state
+        await site.with_store(lambda database: Store(database).forget_run(state["run"]))
 
 
 async def _ended(site: Site, path: str) -> dict[str, Any]:
@@ -131,27 +119,34 @@ async def test_whoever_grades_a_run_again_is_alone_with_it(site: Site, tmp_path:
     assert (await site.get("/api/v1/runs/kit/regrade")).json()["status"] == "none"
 
 
-def test_a_regrade_is_running_until_another_one_can_be_begun(ran: Path, tmp_path: Path) -> None:
-    shutil.copytree(ran, tmp_path, dirs_exist_ok=True)
-    with Store.open(str(tmp_path / ".assay")) as store:
-        regrades, run = Regrades(store.database), store.run("kit").id
-        with regrades.held(run):
-            regrades.note(RegradeState(run=run, status="finished", total=6, done=6))
-            assert regrades.of(run).status == "running"  # its process still ends
-        assert regrades.of(run).status == "finished"
+@pytest.fixture
+def regrades(tmp_path: Path) -> Generator[Regrades]:
+    """Those of a store with a run of six cells."""
+    with Store.open(str(tmp_path)) as store:
+        store.create_run(RunRecord(id="kit", created_at="", planned=6))
+        yield Regrades(store.database)
+
+
+_FINISHED = RegradeState(run="kit", status="finished", total=6, done=6)
+
+
+def test_a_regrade_is_running_until_another_one_can_be_begun(regrades: Regrades) -> None:
+    with regrades.held("kit"):
+        regrades.note(_FINISHED)
+        assert regrades.of("kit").status == "running"  # its process still ends
+    assert regrades.of("kit").status == "finished"
 
 
 @pytest.mark.parametrize("half", ["begins", "ends"])
 def test_a_regrade_that_changes_while_it_is_looked_at_was_never_interrupted(
-    ran: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, half: str
+    regrades: Regrades, monkeypatch: pytest.MonkeyPatch, half: str
 ) -> None:
-    shutil.copytree(ran, tmp_path, dirs_exist_ok=True)
-    with Store.open(str(tmp_path / ".assay")) as store, ExitStack() as others:
-        regrades, run, rows = Regrades(store.database), store.run("kit").id, Database.rows
+    with ExitStack() as others:
+        rows = Database.rows
 
         def begin() -> None:
-            others.enter_context(regrades.held(run))
-            regrades.note(RegradeState(run=run, status="running", total=6))
+            others.enter_context(regrades.held("kit"))
+            regrades.note(RegradeState(run="kit", status="running", total=6))
 
         def look(database: Database, sql: str, *values: Scalar) -> list[Row]:
             monkeypatch.undo()
@@ -159,15 +154,15 @@ def test_a_regrade_that_changes_while_it_is_looked_at_was_never_interrupted(
                 begin()
                 return rows(database, sql, *values)
             found = rows(database, sql, *values)
-            regrades.note(RegradeState(run=run, status="finished", total=6, done=6))
+            regrades.note(_FINISHED)
             others.close()
             return found
 
         if half == "ends":
             begin()
         monkeypatch.setattr(Database, "rows", look)
-        assert regrades.of(run).status == "running"
-        assert regrades.of(run).status == ("running" if half == "begins" else "finished")
+        assert regrades.of("kit").status == "running"
+        assert regrades.of("kit").status == ("running" if half == "begins" else "finished")
 
 
 def test_a_run_that_is_only_looked_at_can_be_held(

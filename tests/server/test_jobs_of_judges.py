@@ -19,8 +19,7 @@ from assay.server.context import ServerSettings
 from assay.service.job_work import Outcomes
 from assay.store.database import Database
 from assay.store.jobs import Jobs
-from assay.testing.asked import split_fences
-from tests.judge_models import asked_text
+from tests.judge_models import answer_in
 from tests.server_app import Site, body_of, serving
 
 QUICK = ServerSettings(location="", poll_seconds=0.02, job_batch=4, lease_seconds=1.0)
@@ -51,8 +50,7 @@ class HeldJudge:
         assert await asyncio.to_thread(wait)
 
     async def __call__(self, request: Request) -> str:
-        fences, _ = split_fences(asked_text(request))
-        answer = next(fence.text for fence in fences if fence.name == "answer").strip()
+        answer = answer_in(request)
         with self._changed:
             self.asked[answer] += 1
             self._changed.notify_all()

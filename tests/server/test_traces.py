@@ -116,6 +116,15 @@ async def test_a_span_that_comes_later_rewrites_nothing_and_is_told(site: Site) 
     assert (score["status"], score["score"]) == ("error", None), "nobody knows what was said"
 
 
+async def test_a_span_that_was_refused_is_missing_in_the_trace(site: Site) -> None:
+    hidden = {**span(7, 1, operation__name="execute_tool", tool__name="rm"), "spanId": "no"}
+    told = await _send(site, [*agent_spans(), hidden])
+    assert (told["rejectedSpans"], "spanId" in told["errorMessage"]) == ("1", True)
+    record, row = await _trace(site)
+    assert (record["spans"], record["refused"]) == (4, 1)
+    assert "refused" in row["trace"]["extra"]["incomplete"]
+
+
 async def test_projects_do_not_see_or_change_each_others_traces(site: Site) -> None:
     other = await site.in_new_project()
     key = await other.key("editor", other.project)

@@ -79,9 +79,13 @@ async def test_scores_come_with_the_card_of_their_judge_which_a_change_makes_sta
 
 
 async def test_a_job_s_card_is_of_what_gave_the_scores_not_of_what_would_give_them_now(
-    desk: Desk, location: str
+    desk: Desk, location: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Assay's own code, which a digest covers, may change between two scores of one version."""
+
+    def newer(_: object) -> str:
+        return "what a newer assay grades by"
+
     Datasets(desk.database).create("default", "rows", "", ROWS)
     await _says(desk, SAYS_YES)
     digest = (await _measured(location)).digest
@@ -94,6 +98,12 @@ async def test_a_job_s_card_is_of_what_gave_the_scores_not_of_what_would_give_th
     both = await _of_job(desk, mixed)
     assert both is not None
     assert (both.stale, both.changed) == (True, ("its files, or assay's own code",))
+    with monkeypatch.context() as patch:
+        patch.setattr("assay.graders.digest._code", newer)
+        now = await _graded(desk)
+        assert now is not None
+        assert (now.stale, now.changed) == (True, ("its files, or assay's own code",))
+        assert await _of_job(desk, first) == card
 
     await ask(graders.update_grader, desk, "says", "declared", SAYS_NO, expected=1)
     stale = await _of_job(desk, await _job(desk, "1" * 64))
@@ -102,25 +112,6 @@ async def test_a_job_s_card_is_of_what_gave_the_scores_not_of_what_would_give_th
     assert await _of_job(desk, first) == card
     await ask(graders.delete_grader, desk, "says", force=True)
     assert await _of_job(desk, first) == card, "scores outlive graders"
-
-
-async def test_scores_keep_their_card_when_assay_itself_changes(
-    desk: Desk, location: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    Datasets(desk.database).create("default", "rows", "", ROWS)
-    await _says(desk, SAYS_YES)
-    job = await _job(desk, *[(await _measured(location)).digest] * 2)
-    card = await _of_job(desk, job)
-
-    def newer(_: object) -> str:
-        return "what a newer assay grades by"
-
-    monkeypatch.setattr("assay.graders.digest._code", newer)
-    stale = await _graded(desk)
-    assert stale is not None
-    assert (stale.stale, stale.changed) == (True, ("its files, or assay's own code",))
-    assert card is not None
-    assert (await _of_job(desk, job), card.stale) == (card, False)
 
 
 async def test_a_list_of_scores_has_the_cards_of_all_that_gave_them_in_this_project(

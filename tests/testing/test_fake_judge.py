@@ -18,12 +18,13 @@ from functools import partial
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from assay.errors import InputError
 from assay.scoring.json_safe import Json
 from assay.testing import Asked, FakeJudge, Fault
 from tests.each import each
-from tests.testing.asking import replied
 
 _SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -36,8 +37,15 @@ _BODY = b'{"model": "m", "messages": [{"role": "user", "content": "x"}]}'
 
 
 def post(fake: FakeJudge, path: str, body: bytes, *, timeout: float = 60) -> tuple[int, Any]:
-    url = fake.root_url + path
-    return replied(url, body, timeout=timeout, Authorization="Bearer sk-1")
+    """The status of a reply, and its JSON."""
+    headers = {"Authorization": "Bearer sk-1"}
+    request = urllib.request.Request(fake.root_url + path, body, headers)
+    try:
+        with urllib.request.urlopen(request, timeout=timeout) as response:
+            return response.status, json.loads(response.read())
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, json.loads(error.read())
 
 
 def ask_openai(fake: FakeJudge, text: str = "Hi", **more: Any) -> Any:
@@ -78,7 +86,6 @@ def test_a_reply_has_its_usage_in_both_forms(met: FakeJudge) -> None:
 
 
 def test_a_forced_tool_is_called_in_both_forms(met: FakeJudge) -> None:
-    """Which one is forced: test_protocols.py."""
     forced = {"type": "function", "function": {"name": "verdict"}}
     function = {"type": "function", "function": {"name": "verdict", "parameters": _SCHEMA}}
     one = ask_openai(met, tools=[function], tool_choice=forced)
@@ -235,3 +242,51 @@ def test_names_of_models_say_where_it_is_once_it_was_started() -> None:
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+/v1", fake.base_url)
         assert fake.model == f"{fake.base_url}#mine"
         assert fake.anthropic_model == f"anthropic+{fake.root_url}#mine"
+
+
+_MESSAGES: Json = [{"role": "user", "content": "x"}]
+
+
+def judged(path: str, body: Json) -> tuple[FakeJudge, int, Any]:
+    """What a judge that says "no JSON" makes of a request."""
+    with FakeJudge(lambda asked: "no JSON") as fake:
+        return fake, *post(fake, path, json.dumps(body).encode())
+
+
+@each("choice", ["required", {"type": "function", "function": {"name": "second"}}])
+def test_which_tool_is_forced(choice: Json) -> None:
+    tools: Json = [
+        {"type": "function", "function": {"name": name, "parameters": {"title": name}}}
+        for name in ("first", "second")
+    ]
+    body: Json = {"model": "m", "messages": _MESSAGES, "tools": tools, "tool_choice": choice}
+    fake, _, _ = judged("/v1/chat/completions", body)
+    asked = fake.requests[0]
+    assert asked.tool == ("first" if choice == "required" else "second")
+    assert asked.schema == {"title": asked.tool}
+
+
+@each(("choice", "tool"), [({"type": "auto"}, ""), ({"type": "tool", "name": "one"}, "one")])
+def test_a_tool_is_not_called_with_what_is_no_object(choice: Json, tool: str) -> None:
+    tools: Json = [{"name": "one", "input_schema": {}}]
+    body: dict[str, Json] = {"model": "m", "max_tokens": 10, "messages": _MESSAGES}
+    fake, _, reply = judged("/v1/messages", body | {"tools": tools, "tool_choice": choice})
+    assert (fake.requests[0].tool, fake.requests[0].schema) == (tool, None)
+    assert reply["stop_reason"] == "end_turn"
+    assert [block["text"] for block in reply["content"]] == ["no JSON"]
+
+
+_KEYS = st.sampled_from(["role", "content", "text", "type", "function", "name", "format"])
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_KEYS, inner, max_size=3),
+    max_leaves=8,
+)
+_NAMES = ("model", "messages", "system", "tools", "tool_choice", "response_format", "max_tokens")
+
+
+@given(body=st.fixed_dictionaries({}, optional=dict.fromkeys(_NAMES, _VALUES)) | _VALUES)
+def test_any_body_is_read_or_refused(body: Any) -> None:
+    for path in ("/v1/chat/completions", "/v1/messages"):
+        _, status, _ = judged(path, body)
+        assert status in (200, 400)

@@ -340,7 +340,8 @@ def verdict(
         why = "; ".join(causes) if totals.total or summary.missing else "there are no cells"
         return RunVerdict(3, f"NO VERDICT: nothing was graded: {why}{aside}")
     if not_graded:
-        return RunVerdict(3, f"NO VERDICT: {' and '.join(not_graded)}; {grounds}{aside}")
+        why = "; ".join(filter(None, (" and ".join(not_graded), grounds)))
+        return RunVerdict(3, f"NO VERDICT: {why}{aside}")
     skipped = f" ({totals.skipped:,} skipped)" if totals.skipped else ""
     word = "PASS" if met else "FAIL"
     # What nobody graded stands in the line that everybody reads, before what pleases.
@@ -383,10 +384,9 @@ def _by_rates(summary: Summary) -> tuple[bool, str]:
     graded, failed = summary.by_rate
     others = summary.totals.graded - graded
     failing = summary.totals.failed - failed
-    if others:
-        word = f"{failing:,} of {count(others, 'other graded cell')} failed"
-        said += f"; {word}" if failing else f"; {count(others, 'other graded cell')} passed"
-    return not missed and not failing, said
+    graded_others = count(others, "other graded cell")
+    word = f"{failing:,} of {graded_others} failed" if failing else f"{graded_others} passed"
+    return not missed and not failing, "; ".join(filter(None, (said, word if others else "")))
 
 
 def _not_graded(summary: Summary) -> list[str]:

@@ -722,7 +722,7 @@ def test_delattr_is_back(): assert kit.limit() == 3
 
 THEMES["streams"] = (
     """
-import logging, os, sys, warnings, pathlib, tempfile, subprocess
+import logging, os, sys, warnings, pathlib
 log = logging.getLogger("kit.sub")
 class KitWarning(UserWarning): pass
 def say(text): print(text)
@@ -748,7 +748,7 @@ if __name__ == "__main__":
     sys.exit(main())
 """,
     """
-import logging, os, subprocess, sys, warnings, runpy, contextlib, io
+import logging, sys, warnings, contextlib, io
 import pytest
 import kit
 def test_order(capsys):

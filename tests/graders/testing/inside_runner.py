@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import atexit
 import functools
-import hashlib
-import hmac
 import json
 import os
 import secrets
@@ -27,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import assay.graders.testing
+from assay.graders.testing.channel import FrameReader
 
 _FLAGS = ("-s", "-S")
 _LONGEST_RUN = 120.0
@@ -94,14 +93,12 @@ class Host:
         threading.Thread(target=self._refuse, daemon=True).start()
         link.sendall(self._brief.encode() + b"\n")
         with link, link.makefile("rb") as lines:
-            for number, line in enumerate(lines):
-                code, _, signed = line.rstrip(b"\n").partition(b" ")
-                count, _, payload = signed.partition(b" ")
-                genuine = hmac.new(self._key, count + b"\n" + payload, hashlib.sha256)
-                if code != genuine.hexdigest().encode() or count != b"%d" % number:
+            reader = FrameReader(self._key)
+            for line in lines:
+                if not reader.feed(line):
                     self.heard.forged = True
                     return
-                self.heard.frames.append(json.loads(payload))
+                self.heard.frames.append(json.loads(line.split(b" ", 2)[2]))
 
     def _refuse(self) -> None:
         while True:

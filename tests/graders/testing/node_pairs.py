@@ -14,10 +14,10 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-from assay.graders.testing.channel import FrameReader
+from assay.graders.testing.channel import FrameReader, RunnerReport
 from tests.written_files import write_files
 
 __all__ = ["INSIDE", "NODE", "SEED", "Told", "judge_apart"]
@@ -32,29 +32,21 @@ _KEY = bytes(range(32))
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What came of a run.
+    """What the report of a run says, why it cannot be genuine, and what both sides printed."""
 
-    Attributes:
-        outcomes: By id.
-        messages: Of what did not pass, by id.
-        tampering: What the runner noticed.
-        undecided: What a test failed of.
-        notes: What is worth a note, such as a callback that nobody called.
-        needs: What the reference needed, by test.
-        canaries: What became of the planted test.
-        output: Of both sides.
-        forged: Why the report cannot be genuine.
-    """
+    heard: RunnerReport
+    forged: str
+    output: str
 
-    outcomes: Mapping[str, str]
-    messages: Mapping[str, str]
-    tampering: Sequence[str] = ()
-    undecided: Sequence[str] = ()
-    notes: Sequence[str] = ()
-    needs: Mapping[str, Sequence[str]] = field(default_factory=dict[str, "list[str]"])
-    canaries: Mapping[str, tuple[str, str]] = field(default_factory=dict[str, "tuple[str, str]"])
-    output: str = ""
-    forged: str = ""
+    @property
+    def outcomes(self) -> dict[str, str]:
+        return {name: one.outcome for name, one in self.heard.outcomes.items()}
+
+    @property
+    def messages(self) -> dict[str, str]:
+        """Those of what did not pass."""
+        told = self.heard.outcomes
+        return {name: one.message for name, one in told.items() if one.outcome != "passed"}
 
     def of(self, start: str) -> dict[str, str]:
         """The outcomes of tests whose id begins like this."""
@@ -97,7 +89,7 @@ def judge_apart(
             launcher=launcher,
             contract=learning,
         )
-        contract = {"seed": SEED, "needs": proven.needs}
+        contract = {"seed": SEED, "needs": proven.heard.needs}
     with tempfile.TemporaryDirectory(prefix="nj-") as root:
         judge, host = Path(root, "judge"), Path(root, "host")
         _write(judge, {**(source or {}), **hidden})
@@ -155,18 +147,8 @@ def judge_apart(
                 printed = hosts.communicate()[0]
                 theirs.close()
                 reading.join()
-    heard = reader.heard
-    return Told(
-        {name: one.outcome for name, one in heard.outcomes.items()},
-        {name: one.message for name, one in heard.outcomes.items() if one.outcome != "passed"},
-        tuple(heard.tampering),
-        tuple(heard.undecided),
-        tuple(heard.notes),
-        heard.needs,
-        heard.canaries,
-        (run.stdout + run.stderr + printed).decode(errors="replace"),
-        reader.forged,
-    )
+    output = (run.stdout + run.stderr + printed).decode(errors="replace")
+    return Told(reader.heard, reader.forged, output)
 
 
 def _read(ours: socket.socket, reader: FrameReader) -> None:

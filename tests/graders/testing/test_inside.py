@@ -60,7 +60,6 @@ def test_there_is_a_canary_where_nothing_is_hidden(run: Runner) -> None:
 
 
 PATCHING = """
-import builtins
 from functools import partial
 from unittest import mock
 
@@ -69,15 +68,6 @@ import lib
 def test_open():
     with mock.patch("builtins.open", mock.mock_open(read_data="d")):
         assert open("x").read() == "d" == lib.load("x")
-
-@mock.patch("builtins.print")
-def test_print(shown):
-    print(4)
-    shown.assert_called_once_with(4)
-
-def test_input(monkeypatch):
-    monkeypatch.setattr(builtins, "input", lambda prompt="": "Al")
-    assert input() == lib.ask() == "Al"
 
 def test_sum(monkeypatch):
     monkeypatch.setattr("builtins.sum", mock.Mock(return_value=7))
@@ -88,32 +78,15 @@ def test_sum(monkeypatch):
 def test_round():
     with mock.patch("builtins.round", side_effect=AssertionError):
         assert lib.load.__name__ == "load"
-
-def test_absent(monkeypatch):
-    monkeypatch.setattr(builtins, "_", str.upper, raising=False)
-    assert _("a") == "A"
-
-def test_shown():
-    with lib.quiet():
-        assert 1 == 1
-"""
-PATCHED = """
-import builtins, contextlib
-def load(path): return open(path).read()
-def ask(): return input("name? ")
-@contextlib.contextmanager
-def quiet():
-    kept, builtins.print = builtins.print, lambda *_: None
-    yield
-    builtins.print = kept
 """
 
 
 @pytest.mark.parametrize("order", ["-q", "--import-mode=importlib"])
 def test_what_tests_patch_among_the_builtins_they_see(run: Runner, order: str) -> None:
-    heard = run({"lib.py": PATCHED}, {"test_patching.py": PATCHING}, order)
+    lib = "def load(path): return open(path).read()\n"
+    heard = run({"lib.py": lib}, {"test_patching.py": PATCHING}, order)
     assert heard.tampering == []
-    assert len(heard.passed) == 7, heard.output
+    assert len(heard.passed) == 3, heard.output
 
 
 @pytest.mark.parametrize("mode", ["prepend", "append", "importlib"])

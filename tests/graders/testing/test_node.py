@@ -229,7 +229,8 @@ test('imports', async () => { assert.equal((await import('./kit.js')).default.ad
 test('is main', () => { assert.equal(require.main, module); });
 test('forks', (t, ok) => { require('child_process').fork('./up.js').on('message', () => ok()); });
 """
-        kit = {"kit.js": HONEST, "up.js": "process.send(1);"}
+        left_open = "require('net').createServer().listen(0);"
+        kit = {"kit.js": f"{left_open}{HONEST}", "up.js": "process.send(1);"}
         value, tests, flags, _ = await case.grade(kit, {"hidden.test.js": hidden})
         passed = {name.partition("::")[2] for name, one in tests.items() if one == "passed"}
         assert passed == {
@@ -287,12 +288,6 @@ test('late', async () => strictEqual((await import('../kit.mjs')).add(1, 1), 2))
         )
         assert (value, len(tests)) == (1.0, 2)
 
-    async def test_a_helper_may_declare_the_tests(self, case: Case) -> None:
-        helper = HIDDEN.replace("test('adds',", "module.exports = () => { test('adds',") + "};"
-        hidden = {"hidden.test.js": "require('./cases.js')();", "cases.js": helper}
-        value, tests, _, _ = await case.grade({"kit.js": HONEST}, hidden)
-        assert (value, len(tests)) == (1.0, 2)
-
     async def test_a_script_without_tests_is_one_test(self, case: Case) -> None:
         asks = "require('assert').equal(await require('./kit').add(1, 2), 3)"
         hidden = {"test-it.js": asks.replace("await ", "")}
@@ -304,21 +299,25 @@ test('late', async () => strictEqual((await import('../kit.mjs')).add(1, 1), 2))
             value, _, _, _ = await case.grade({"kit.js": kit}, hidden, cmd="node --test")
             assert value == 0.0
 
-    async def test_a_name_pattern_selects(self, case: Case) -> None:
+    async def test_a_name_pattern_selects_from_sources_that_are_empty_on_disk(
+        self, case: Case
+    ) -> None:
         cmd = "node --test --test-name-pattern=nothing hidden.test.js"
-        value, tests, _, _ = await case.grade({"kit.js": HONEST}, cmd=cmd)
+        size = "console.log('SIZE', require('fs').statSync('hidden.test.js').size);"
+        value, tests, _, told = await case.grade({"kit.js": size + HONEST}, cmd=cmd)
         assert (value, list(tests)) == (1.0, ["hidden.test.js::adds nothing"])
+        assert "SIZE 0" in told
 
-    async def test_a_server_left_open_does_not_hang(self, case: Case) -> None:
-        files = {"kit.js": f"require('net').createServer().listen(0);{HONEST}"}
-        value, _, _, _ = await case.grade(files, timeout_s=120.0)
-        assert value == 1.0
-
-    async def test_one_file_that_does_not_load_costs_its_own_tests(self, case: Case) -> None:
-        hidden = {"a.test.js": HIDDEN, "b.test.js": HIDDEN.replace("kit.js", "missing.js")}
+    async def test_a_helper_declares_tests_and_a_file_that_does_not_load_costs_its_own(
+        self, case: Case
+    ) -> None:
+        helper = HIDDEN.replace("test('adds',", "module.exports = () => { test('adds',") + "};"
+        hidden = {"a.test.js": "require('./cases.js')();", "cases.js": helper}
+        hidden["b.test.js"] = HIDDEN.replace("kit.js", "missing.js")
         value, tests, flags, _ = await case.grade({"kit.js": HONEST}, hidden, cmd="node --test")
-        assert tests["b.test.js"] == "error"
-        assert (value, flags) == (pytest.approx(2 / 3), ())
+        passed = ["a.test.js::adds", "a.test.js::adds nothing"]
+        assert tests == {**dict.fromkeys(passed, "passed"), "b.test.js": "error"}
+        assert (value, flags) == (0.5, ()), "what a helper declares for a file weighs like one test"
 
     async def test_a_test_that_kills_the_process_is_the_only_one_that_fails(
         self, case: Case
@@ -351,12 +350,6 @@ class TestAttacks:
         assert passed == ["honest.test.js::adds", "honest.test.js::adds nothing"]
         assert {name.partition(".")[0] for name in tests} == {"honest", *CHEATS}
         assert "a line of a file's report is not the runner's" in flags, "forge_on_the_pipe"
-
-    async def test_hidden_sources_are_empty_on_disk(self, case: Case) -> None:
-        kit = "console.log('SIZE', require('fs').statSync('hidden.test.js').size);" + HONEST
-        value, _, _, told = await case.grade({"kit.js": kit})
-        assert value == 1.0
-        assert "SIZE 0" in told
 
     async def test_a_module_cannot_redirect_assert(self, case: Case) -> None:
         kit = """

@@ -90,32 +90,6 @@ def test_deny_deep_temporary_directories_get_0_and_leave_nothing(
     assert list(place.iterdir()) == []
 
 
-_DEEP_NODE = """
-const fs = require('fs'), os = require('os'), path = require('path');
-exports.answer = () => {
-  process.chdir(fs.mkdtempSync(path.join(os.tmpdir(), 'x')));
-  for (let i = 0; i < 3000; i++) { fs.mkdirSync('d'); process.chdir('d'); }
-  return 1;
-};
-"""
-_ANSWER_NODE = """
-const test = require('node:test'), assert = require('node:assert');
-const kit = require('./kit.js');
-test('answers', () => assert.strictEqual(kit.answer(), 2));
-"""
-
-
-@pytest.mark.parametrize("contract", [_APART, _NEEDED])
-def test_deny_deep_temporary_node_gets_0_and_leaves_nothing(
-    place: Path, contract: dict[str, Any]
-) -> None:
-    files = {"kit.js": _DEEP_NODE, "package.json": "{}"}
-    hidden = {"kit.test.js": _ANSWER_NODE}
-    score = grade(files, hidden, cmd="node --test kit.test.js", contract=contract)
-    assert (score.status, score.value) == ("scored", 0.0)
-    assert list(place.iterdir()) == []
-
-
 _FILLS = """
 import os, tempfile
 

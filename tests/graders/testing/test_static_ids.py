@@ -191,7 +191,6 @@ if (x) { test.skip('either', () => {}); } else { test('either', () => {}); }
                 "outer > left",
             ),
         ),
-        ("test_kit.py", "def test_a(): ...", (), ()),
     ],
 )
 def test_declared_tests_are_found(
@@ -208,13 +207,10 @@ def test_declared_tests_are_found(
         ("TestAdd", "kit::TestAdd/one", True),
         ("TestAdd", "kit::TestAddAll", False),
         ("Add", "kit::TestAdd", False),
-        ("adds", "tests::adds", True),
         ("KitTest::adds", "org.kit.KitTest::adds()", True),
         ("KitTest::adds", "org.kit.KitTest::adds(int)[1]", True),
         ("KitTest::adds", "org.OtherKitTest::adds", False),
-        ("math > adds", "a.test.js::math > adds", True),
         ("math > adds", "./a.test.js > math > adds", True),
-        ("adds", "adds", True),
         ("adds", "x adds", True),
         ("adds", "", False),
     ],
@@ -262,7 +258,6 @@ class TestLeftOut:
             ("kit::TestSome/a_b", True),
             ("kit::TestSome/c", False),
             ("slow", True),
-            ("deep::later", True),
             ("adds", False),
             ("org.kit.KitTest::later()", True),
             ("org.kit.KitTest::here", False),
@@ -274,7 +269,6 @@ class TestLeftOut:
             ("kit.test.mjs::math > adds", False),
             ("kit.test.mjs::computed options", False),
             ("tests.test_kit::test_off", True),
-            ("tests.test_kit::test_off[1]", True),
             ("tests.test_kit::test_old", False),
             ("tests.test_kit.KitTest::test_two", True),
             ("tests.test_kit.KitTest.test_two", True),  # unittest
@@ -399,14 +393,6 @@ class TestToolchains:
         assert tools.path_entries == ("/opt/toolchains/rust/bin",)
         assert tools.env["CARGO_NET_OFFLINE"] == "true"
 
-    def test_go_is_asked_for_its_root(self, tmp_path: Path, put: Callable[..., None]) -> None:
-        root = tmp_path / "sdk" / "go1.22"
-        _program(root / "bin" / "go", f"#!/bin/sh\necho {root}\n")
-        put(root / "bin")
-        tools = tools_for("go test -json ./...")
-        assert tools.mounts == ((str(root.resolve()), "/opt/toolchains/go"),)
-        assert tools.env["GOPROXY"] == "off"
-
     def test_of_a_home_s_local_directory_only_the_program_is_shown(
         self, tmp_path: Path, put: Callable[..., None]
     ) -> None:
@@ -441,7 +427,9 @@ class TestToolchains:
         put(tmp_path / "sdk/go/bin")
         (tmp_path / "Makefile").write_text("test:\n\tgo test ./...\n", "utf-8")
         source = Workspace(path="/nowhere", source=str(tmp_path))
-        assert runners.equipped("make -s test", source).env["GOPROXY"] == "off"
+        equipped = runners.equipped("make -s test", source)
+        assert equipped.env["GOPROXY"] == "off"
+        assert equipped.mounts == ((str((tmp_path / "sdk/go").resolve()), "/opt/toolchains/go"),)
         assert "GOPROXY" not in runners.equipped("ls", source).env
 
     def test_other_commands_need_nothing(self) -> None:

@@ -311,12 +311,6 @@ class FunctionPool:
 _pools: weakref.WeakSet[FunctionPool] = weakref.WeakSet()
 
 
-def rest_all() -> None:
-    """End the workers of every pool of this process that has nothing to do; see `rest`."""
-    for pool in list(_pools):
-        pool.rest()
-
-
 @atexit.register
 def _end_all() -> None:
     for pool in list(_pools):
