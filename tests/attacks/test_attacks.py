@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from assay import Environment, Run, Taskset
-from assay.errors import AgentError, SkippedError
+from assay.errors import SkippedError
 from assay.graders import (
     Grader,
     combine,
@@ -350,11 +350,3 @@ def test_how_an_agent_ended_is_shown_with_its_zero(tmp_path: Path) -> None:
     done = assay("run", "evals", cwd=tmp_path)
     assert done.returncode == 1
     assert "exit status 1: no API key" in done.stdout
-
-
-def test_a_failing_agent_is_an_error_of_the_agent() -> None:
-    async def broken(run: Run) -> None:
-        raise AgentError("no key")
-
-    (run,) = rollouts(broken)
-    assert (run.reward, str(run.grade.content)) == (None, "[agent] no key")

@@ -147,7 +147,6 @@ def test_a_recipe_in_plain_words_is_looked_up(tmp_path: Path) -> None:
         ("npx jest --json", None),
         ("cargo test && go test ./...", None),
         ("cargo build", None),
-        ("mvn compile", None),
         ("make test", None),
         ("GOFLAGS=-count=1 go test", None),
         ("dotnet test", None),
@@ -272,7 +271,6 @@ def test_a_hidden_helper_is_the_authors() -> None:
     "entries, count",
     [
         ("[1, 2, 3]", 3),
-        ("(1, 2)", 2),
         ("[*range(1, 3), 3]", 3),
         ("range(0, 9, 3)", 3),
         ("ROWS + [5]", 3),

@@ -30,53 +30,15 @@ pytestmark = [
 ]
 
 _JARS = Path("/usr/share/java")
-_JUNIT = ":".join(
-    str(_JARS / f"{name}.jar")
-    for name in (
-        "apiguardian-api",
-        "junit-jupiter-api",
-        "junit-jupiter-engine",
-        "junit-platform-commons",
-        "junit-platform-console",
-        "junit-platform-engine",
-        "junit-platform-launcher",
-        "junit-platform-reporting",
-        "opentest4j",
-        "opentest4j-reporting-events",
-        "picocli",
-    )
+_JUNIT = (
+    "apiguardian-api junit-jupiter-api junit-jupiter-engine junit-platform-commons "
+    "junit-platform-console junit-platform-engine junit-platform-launcher "
+    "junit-platform-reporting opentest4j opentest4j-reporting-events picocli"
 )
+_CLASSES = ":".join(f"{_JARS}/{name}.jar" for name in _JUNIT.split())
 
 _BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """What a Java machine wants that does not live long: it compiles little, and on one thread."""
-
-_REPOSITORY = Path("/usr/share/maven-repo")
-_STARTER = """\
-main is org.apache.maven.cli.MavenCli from plexus.core
-
-[plexus.core]
-load ${maven.home}/lib/*.jar
-"""
-_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>kit</groupId>
-  <artifactId>kit</artifactId>
-  <version>1</version>
-  <properties>
-    <maven.compiler.source>17</maven.compiler.source>
-    <maven.compiler.target>17</maven.compiler.target>
-    <project.build.sourceEncoding>UTF-8</project.build.sourceEncoding>
-  </properties>
-  <dependencies>
-    <dependency>
-      <groupId>org.junit.jupiter</groupId>
-      <artifactId>junit-jupiter-engine</artifactId>
-      <version>debian</version>
-      <scope>test</scope>
-    </dependency>
-  </dependencies>
-</project>
-"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,8 +123,8 @@ ECOSYSTEMS = {
         program="go",
     ),
     "java": Ecosystem(
-        cmd=f"javac {_BRIEF.replace('-XX', '-J-XX')} -cp {_JUNIT} -d /tmp/classes *.java && "
-        f"java {_BRIEF} -cp {_JUNIT}:/tmp/classes org.junit.platform.console.ConsoleLauncher "
+        cmd=f"javac {_BRIEF.replace('-XX', '-J-XX')} -cp {_CLASSES} -d /tmp/classes *.java && "
+        f"java {_BRIEF} -cp {_CLASSES}:/tmp/classes org.junit.platform.console.ConsoleLauncher "
         "--scan-classpath /tmp/classes --reports-dir reports --disable-banner",
         options={"junit_xml": "reports/TEST-junit-jupiter.xml"},
         hidden={"KitTest.java": JAVA["test"]},
@@ -171,21 +133,6 @@ ECOSYSTEMS = {
         cheat={"Kit.java": JAVA["cheat"]},
         program="javac",
         needs=str(_JARS / "junit-platform-console.jar"),
-    ),
-    "maven": Ecosystem(
-        # As mvn does it, but for settings that a system may keep where no sandbox sees them.
-        cmd=f"java {_BRIEF} -cp $(echo /usr/share/maven/boot/*.jar) -Dclassworlds.conf=m2.conf "
-        "-Dmaven.home=/usr/share/maven -Dmaven.multiModuleProjectDirectory=. "
-        "org.codehaus.plexus.classworlds.launcher.Launcher "
-        f"-B -o -q -Dmaven.repo.local={_REPOSITORY} '-DargLine={_BRIEF}' test",
-        options={"junit_xml": "target/surefire-reports/TEST-*.xml", "timeout_s": 120.0},
-        base={"pom.xml": _POM, "m2.conf": _STARTER},
-        hidden={"src/test/java/KitTest.java": JAVA["test"]},
-        honest={"src/main/java/Kit.java": JAVA["honest"]},
-        half={"src/main/java/Kit.java": JAVA["half"]},
-        cheat={"src/main/java/Kit.java": JAVA["cheat"]},
-        program="mvn",
-        needs=str(_REPOSITORY / "org/apache/maven/surefire/surefire-junit-platform"),
     ),
 }
 
@@ -212,8 +159,6 @@ def ecosystem(request: pytest.FixtureRequest) -> Ecosystem:
 async def test_each_ecosystem(
     tmp_path: Path, ecosystem: Ecosystem, solution: str, expected: float
 ) -> None:
-    if "maven" in ecosystem.cmd and solution != "honest":
-        pytest.skip("takes long, and goes the way of all JUnit reports")
     hidden, tree = tmp_path / "hidden", tmp_path / "tree"
     tree.mkdir()
     write_files(hidden, ecosystem.hidden)
