@@ -81,9 +81,6 @@ def test_raters_are_apart_and_export_brings_them_together(here: Path) -> None:
         {"ada": True, "bo": False}, {"ada": False}, {"ada": None},
     ]  # fmt: skip
     assert [row["label"] for row in _export(here, "--rater", "bo")] == [False]
-
-
-def test_a_class_that_is_called_none_is_exported_as_it_is(here: Path) -> None:
     _said(here, "ada", "NONE", "SOME", "ALL", field="much")
     assert [row["much"] for row in _export(here, "--label", "much")] == ["NONE", "SOME", "ALL"]
 

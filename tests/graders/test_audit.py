@@ -315,8 +315,12 @@ async def test_what_the_source_had_is_not_blamed_where_it_is_moved_and_one_more_
     assert _said(await AuditGrader.grade(workspace=workspace)) == [("frames", "a.py", 9)]
 
 
-async def test_a_sign_is_quoted_with_its_line(tmp_path: Path) -> None:
-    score = await _audit(tmp_path, {"a.py": "import sys\nx = sys._current_frames()\n"})
+async def test_a_sign_is_quoted_with_its_line_but_what_is_ignored_or_a_name_that_is_asked_for(
+    tmp_path: Path,
+) -> None:
+    frames = "import sys\nx = sys._current_frames()\n"
+    left = {"a.py": frames, "native.py": "import ctypes\n", "calendar.py": "X = 1\n"}
+    score = await _audit(tmp_path, left, ignore=["native"], question="Write calendar.py.")
     assert score.value == 0.0
     assert [flag.partition(": reads")[0] for flag in score.flags] == [
         "audit: frames: a.py:2: sys._current_frames"
@@ -326,12 +330,6 @@ async def test_a_sign_is_quoted_with_its_line(tmp_path: Path) -> None:
     assert isinstance(signs[0], dict)
     assert signs[0]["code"] == "x = sys._current_frames()"
     assert signs[0]["what"] == "sys._current_frames"
-
-
-async def test_signs_are_ignored_by_name_and_the_task_may_ask_for_a_name(tmp_path: Path) -> None:
-    left = {"native.py": "import ctypes\n", "calendar.py": "X = 1\n"}
-    score = await _audit(tmp_path, left, ignore=["native"], question="Write calendar.py.")
-    assert score.value == 1.0
     with pytest.raises(InputError, match="unknown sign 'natve'"):
         AuditGrader.check_options({"ignore": ["natve"]})
 

@@ -95,18 +95,6 @@ async def test_a_model_of_the_settings_file_needs_no_permission(
     assert graded.score == 1.0
 
 
-async def test_a_model_that_nobody_knows_is_a_warning_to_store_and_an_error_to_use(
-    registry: StoredGraders,
-) -> None:
-    made = definition("binary_judge", criteria="c", judge_model="unknown-model")
-    report = await registry.validate(made)
-    assert report.valid
-    assert "unknown-model" in " ".join(report.warnings)
-    await registry.create("x", made)
-    with pytest.raises(InputError, match="unknown-model"):
-        await registry.grade("x", [("1", Submission(answer="hello world"))])
-
-
 def test_a_stored_judge_is_graded_by_what_is_stored() -> None:
     plain = definition("binary_judge", criteria="c", judge_model="m")
     (spec,) = plain.specs

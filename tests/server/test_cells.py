@@ -69,31 +69,8 @@ async def test_a_run_is_graded_again_in_the_background_once_at_a_time(site: Site
     assert len(opened["history"]) == 2
 
 
-async def test_a_server_that_ends_leaves_no_regrade_behind(
+async def test_a_regrade_whose_server_ends_or_whose_process_is_killed_is_done_again(
     ran: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shutil.copytree(ran, tmp_path, dirs_exist_ok=True)
-    monkeypatch.chdir(tmp_path)
-    path = "/api/v1/runs/kit/regrade"
-    async with serving(str(tmp_path / ".assay")) as site:
-        assert (await site.post(path, {})).status_code == 202
-    # The fixture of every test looks for processes that are left.
-    async with serving(str(tmp_path / ".assay")) as site:
-        state = (await site.get(path)).json()
-        assert (state["status"], state["message"]) == (
-            "failed",
-            "it was interrupted; what was graded is kept",
-        )
-        assert (await site.post(path, CELL)).status_code == 202  # and it can be done again
-        state = await _ended(site, path)
-        assert (state["status"], state["done"]) == ("finished", 1), state
-    async with serving(str(tmp_path / ".assay")) as site:
-        assert (await site.get(path)).json() == state
-        await site.with_store(lambda database: Store(database).forget_run(state["run"]))
-
-
-async def test_a_regrade_whose_process_is_killed_is_done_again(
-    site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, start = "/api/v1/runs/kit/regrade", asyncio.create_subprocess_exec
     started: asyncio.Queue[Process] = asyncio.Queue()
@@ -103,17 +80,27 @@ async def test_a_regrade_whose_process_is_killed_is_done_again(
         await started.put(child)
         return child
 
-    monkeypatch.setattr(asyncio, "create_subprocess_exec", seen)
-    assert (await site.post(path, {})).status_code == 202
-    (await started.get()).kill()
-    killed = await _ended(site, path)
-    assert (killed["status"], killed["message"]) == (
-        "failed",
-        "it was interrupted; what was graded is kept",
-    )
-    assert (await site.post(path, CELL)).status_code == 202
-    again = await _ended(site, path)
-    assert (again["status"], again["done"]) == ("finished", 1), again
+    shutil.copytree(ran, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    interrupted = ("failed", "it was interrupted; what was graded is kept")
+    async with serving(str(tmp_path / ".assay")) as site:
+        assert (await site.post(path, {})).status_code == 202
+    # The fixture of every test looks for processes that are left.
+    async with serving(str(tmp_path / ".assay")) as site:
+        state = (await site.get(path)).json()
+        assert (state["status"], state["message"]) == interrupted
+        with monkeypatch.context() as patch:
+            patch.setattr(asyncio, "create_subprocess_exec", seen)
+            assert (await site.post(path, {})).status_code == 202
+            (await started.get()).kill()
+        state = await _ended(site, path)
+        assert (state["status"], state["message"]) == interrupted
+        assert (await site.post(path, CELL)).status_code == 202  # and it can be done again
+        state = await _ended(site, path)
+        assert (state["status"], state["done"]) == ("finished", 1), state
+    async with serving(str(tmp_path / ".assay")) as site:
+        assert (await site.get(path)).json() == state
+        await site.with_store(lambda database: Store(database).forget_run(state["run"]))
 
 
 async def _ended(site: Site, path: str) -> dict[str, Any]:

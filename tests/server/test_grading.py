@@ -21,7 +21,6 @@ from assay.server import admission, limits
 from assay.server.app import context_of
 from assay.server.storage import Storage
 from assay.store.database import Database
-from assay.store.scores import Scores
 from tests.server_app import Site, body_of, faults_of, items_of, serving
 
 ITEMS: list[Json] = [
@@ -166,22 +165,6 @@ async def test_scores_from_elsewhere_go_to_graders_made_for_them(site: Site) -> 
     (score,) = items_of(await site.get("scores", grader="human@1"))
     graded = cast("dict[str, Json]", score["graded"])
     assert (score["source"], graded["score"], graded["grader"]) == ("user", 2.5, "human@1")
-
-
-async def test_a_score_that_cannot_be_stored_is_not_acknowledged(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: object) -> None:
-        raise RuntimeError("the disk is gone")
-
-    monkeypatch.setattr(Scores, "add", fail)
-    answer = await site.post("graders/exact/grade", {"items": ITEMS}, Idempotency_Key="k")
-    assert answer.status_code == 500
-    assert "disk" not in answer.text, "what broke is told in the log, not to strangers"
-    monkeypatch.undo()
-    again = await site.post("graders/exact/grade", {"items": ITEMS}, Idempotency_Key="k")
-    assert again.status_code == 200
-    assert len(items_of(await site.get("scores"))) == len(ITEMS)
 
 
 async def test_stored_graders_speak_the_forms_of_trainers(site: Site) -> None:
