@@ -1,7 +1,5 @@
 """The verdict as a sentence, and the score tree as text."""
 
-
-
 from __future__ import annotations
 
 from dataclasses import replace
