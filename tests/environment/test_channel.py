@@ -7,14 +7,13 @@ import json
 import os
 import re
 import signal
-import time
 from pathlib import Path
 from typing import cast
 
 import pytest
 
 from assay.environment.channel import workers
-from assay.environment.channel.worker import MOST_BEGINS, Begins
+from assay.environment.channel.worker import MOST_BEGINS
 from assay.environment.channel.workers import Worker
 from assay.errors import GradingTimeoutError
 from assay.scoring.json_safe import Json
@@ -293,18 +292,6 @@ async def test_grading_that_hangs_ends_with_its_time_and_its_worker(
         timeout = (-32000, "GradingTimeoutError", "grade took longer than 0.1 s")
         assert await late == timeout
         assert (await waits)["score"] == 1.0  # it was held up, which is not its fault
-
-
-def test_front_and_worker_share_when_things_began() -> None:
-    with Begins.shared() as memory:
-        worker, front = Begins(memory), Begins(memory)
-    before = time.monotonic()
-    assert front.when(1) is None
-    worker.note(1)
-    assert before <= (front.when(1) or 0.0) <= time.monotonic()
-    assert front.when(1 + MOST_BEGINS) is None
-    worker.note(1 + MOST_BEGINS)
-    assert front.when(1) == front.when(1 + MOST_BEGINS)  # it has begun, still
 
 
 async def test_a_call_that_began_long_ago_gets_no_more_time_from_newer_ones(tmp_path: Path) -> None:

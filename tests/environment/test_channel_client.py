@@ -364,7 +364,6 @@ def _kill_workers(front: int) -> None:
     "url, message",
     [
         ("http://127.0.0.1:80", "tcp://HOST:PORT"),
-        ("127.0.0.1:80", "tcp://HOST:PORT"),
         ("tcp://127.0.0.1", "no port"),
         ("tcp://:5", "not where"),
         ("tcp://h:99999", "no URL"),

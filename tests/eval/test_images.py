@@ -193,9 +193,13 @@ def test_an_images_settings_hold_for_commands(engine: Podman, base: Path, tmp_pa
 _EVIL = "evil:x:0 --bind / /:0::/:/bin/sh\n"
 
 
-def test_a_user_that_an_image_makes_up_is_refused(
+def test_an_image_without_a_shell_or_with_a_made_up_user_is_refused(
     engine: Podman, base: Path, tmp_path: Path
 ) -> None:
+    (tmp_path / "empty/app").mkdir(parents=True)
+    engine.add("empty:1", tmp_path / "empty")
+    with pytest.raises(ProvisionError, match="no /bin/sh"):
+        prepare(ContainerSpec(image="localhost/empty:1"), str(tmp_path / "shell"))
     root = copied(base, tmp_path)
     (root / "etc/passwd").write_text(f"evil:x:0\n{_EVIL}")
     engine.add("evil:1", root, changes=["USER evil"])
@@ -247,13 +251,6 @@ def test_a_user_with_a_line_feed_adds_no_line_to_a_build(
     spec = ContainerSpec(image="localhost/small:1", setup=("true",))
     with pytest.raises(ProvisionError, match="is no name"):
         prepare(spec, str(tmp_path))
-
-
-def test_an_image_without_a_shell_is_refused_with_a_hint(engine: Podman, tmp_path: Path) -> None:
-    (tmp_path / "root/app").mkdir(parents=True)
-    engine.add("empty:1", tmp_path / "root")
-    with pytest.raises(ProvisionError, match="no /bin/sh"):
-        prepare(ContainerSpec(image="localhost/empty:1"), str(tmp_path / "cache"))
 
 
 @pytest.mark.slow

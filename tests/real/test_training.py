@@ -132,20 +132,12 @@ def test_adaptives_client_and_recipe_ask_a_stored_grader_by_its_version(tmp_path
     assert refused.startswith("not graded: 500 not graded: item 0")
 
 
-def test_slime_is_called_as_it_was_recorded(tmp_path: Path) -> None:
-    (said,) = _printed("", tmp_path, ("slime_reward.py",))
-    assert said == ["[1.0, 0.0, 0.5] [False, False, True]"]
-
-
-def test_nemo_gym_is_answered_as_it_was_recorded(tmp_path: Path) -> None:
+def test_slime_and_nemo_gym_are_answered_as_they_were_recorded(tmp_path: Path) -> None:
+    slime, gym = _printed("", tmp_path, ("slime_reward.py",), ("nemo_gym_verify.py",))
+    assert slime == ["[1.0, 0.0, 0.5] [False, False, True]"]
     mark = "'mask_sample': True, '_ng_failure_class': 'judge_failed'"
     row = "'instance_config': {'mask_sample': True}"
-    (said,) = _printed("", tmp_path, ("nemo_gym_verify.py",))
-    assert said == [
-        "{'reward': 1.0}",
-        "{'reward': 0.0}",
-        f"{{'reward': 0.0, {mark}, {row}}}",
-    ]
+    assert gym == ["{'reward': 1.0}", "{'reward': 0.0}", f"{{'reward': 0.0, {mark}, {row}}}"]
 
 
 def test_two_trainers_ask_one_server_which_is_killed_between_their_steps(tmp_path: Path) -> None:

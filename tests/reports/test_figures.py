@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 import pytest
 
@@ -25,21 +26,29 @@ DASH = "\N{EN DASH}"
 
 
 @each(
-    ("value", "shown"),
+    ("show", "value", "shown"),
     [
-        (0.0, "0.00"),
-        (1.0, "1.00"),
-        (0.625, "0.62"),
-        (0.9996, "0.9996"),
-        (0.99999, "0.9999"),
-        (0.004, "0.0040"),
-        (0.00001, "1e-05"),
-        (-0.1, "-0.10"),
-        (None, DASH),
+        (score, 0.0, "0.00"),
+        (score, 1.0, "1.00"),
+        (score, 0.625, "0.62"),
+        (score, 0.9996, "0.9996"),
+        (score, 0.99999, "0.9999"),
+        (score, 0.004, "0.0040"),
+        (score, 0.00001, "1e-05"),
+        (score, -0.1, "-0.10"),
+        (score, None, DASH),
+        (percent, 0.0, "0 %"),
+        (percent, 0.001, "<1 %"),
+        (percent, 0.5, "50 %"),
+        (percent, 0.999, ">99 %"),
+        (percent, 1.0, "100 %"),
+        (percent, None, DASH),
     ],
 )
-def test_a_score_is_never_rounded_to_none_or_all(value: float | None, shown: str) -> None:
-    assert score(value) == shown
+def test_a_score_and_a_rate_are_never_rounded_to_none_or_all(
+    show: Callable[[float | None], str], value: float | None, shown: str
+) -> None:
+    assert show(value) == shown
 
 
 @each(
@@ -56,14 +65,6 @@ def test_a_score_is_never_rounded_to_none_or_all(value: float | None, shown: str
 )
 def test_two_scores_show_which_is_larger(value: float, bar: float, shown: tuple[str, str]) -> None:
     assert apart(value, bar) == shown
-
-
-@each(
-    ("rate", "shown"),
-    [(0.0, "0 %"), (0.001, "<1 %"), (0.5, "50 %"), (0.999, ">99 %"), (1.0, "100 %"), (None, DASH)],
-)
-def test_a_rate_is_never_rounded_to_none_or_all(rate: float | None, shown: str) -> None:
-    assert percent(rate) == shown
 
 
 def test_an_unknown_price_is_never_a_number() -> None:

@@ -86,20 +86,11 @@ def test_a_file_whose_script_was_not_built_says_so(
     assert "✓ PASS: " in found.text
 
 
-def test_every_score_is_there_down_to_its_evidence(tmp_path: Path) -> None:
+def test_every_score_is_there_down_to_its_evidence(
+    tmp_path: Path, snapshot: SnapshotAssertion
+) -> None:
     found = report(tmp_path, failing(answer="Paris?", digest="sha256:12", flags=("odd",)))
-    for fact in (
-        "0.25 = 1.00\N{MULTIPLICATION SIGN}0.25 tests; needs 1.00 → fail",
-        "exit code",
-        "3 failed",
-        "cmd: pytest",
-        "test_a",
-        "assert 1 == 2",
-        "Paris?",
-        "sha256:12",
-        "odd",
-    ):
-        assert fact in found.said, fact
+    assert run_of(found)["opened"] == snapshot
 
 
 def test_numbers_stand_beside_what_they_rest_on(tmp_path: Path) -> None:

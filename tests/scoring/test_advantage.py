@@ -50,27 +50,16 @@ def close(values: Sequence[float], *, within: float = 1e-6) -> object:
         ("trl", [1, 0, 0, 0], [0.75 / 0.5001, -0.25 / 0.5001, -0.25 / 0.5001, -0.25 / 0.5001]),
         ("trl", [None, 0, 1, 1], [0.0, -1.154501, 0.577250, 0.577250]),
         ("dr_grpo", [1, 0, 0, 0], [0.75, -0.25, -0.25, -0.25]),
+        # Compared with the mean of the others.
+        ("rloo", [0.2, 0.5, 0.9, 0.4], [-0.4, 0.0, 0.533333, -0.133333]),
+        ("rloo", [None, 1, 0], [0.0, 1.0, -1.0]),
         ("hud", [1, 0, 0, 0], [math.sqrt(3), *[-1 / math.sqrt(3)] * 3]),
     ],
 )
 def test_presets_give_the_trainers_own_numbers(
     name: str, rewards: list[float | None], expected: list[float]
 ) -> None:
-    assert GROUP_NORMS[name].advantages(rewards) == close(expected)
-
-
-@each(
-    ("rewards", "expected"),
-    [
-        ([0.2, 0.5, 0.9, 0.4], [-0.4, 0.0, 0.533333, -0.133333]),
-        ([None, 1, 0], [0.0, 1.0, -1.0]),
-        ([0.7], [0.0]),
-    ],
-)
-def test_rloo_compares_with_the_mean_of_the_others(
-    rewards: list[float | None], expected: list[float]
-) -> None:
-    assert rloo(rewards) == close(expected)
+    assert ESTIMATORS[name](rewards) == close(expected)
 
 
 def test_group_relative_uses_the_population_deviation_and_blows_up_no_spread_of_at_most_eps() -> (
@@ -164,31 +153,28 @@ def test_rloo_is_a_stretched_dr_grpo(rewards: list[float | None]) -> None:
 
 
 @each(
-    ("rewards", "kept"),
+    ("rewards", "tolerance", "kept"),
     [
-        ([1.0, 0.0], True),
-        ([1.0, 1.0], False),
-        ([1.0], False),
-        ([], False),
-        ([None, 1.0], False),
-        ([None, 1.0, 0.0], True),
-        ([0.5, 0.5 + 1e-8], False),
+        ([1.0, 0.0], None, True),
+        ([1.0, 1.0], None, False),
+        ([1.0], None, False),
+        ([], None, False),
+        ([None, 1.0], None, False),
+        ([None, 1.0, 0.0], None, True),
+        ([0.5, 0.5 + 1e-8], None, False),
+        ([0.5, 0.5 + 1e-8], 0.0, True),
+        ([0.5, 0.6], 0.2, False),
+        ([0.0, 0.5], 0.5, False),
     ],
 )
 def test_a_group_is_kept_where_graded_rewards_differ(
-    rewards: list[float | None], *, kept: bool
+    rewards: list[float | None], tolerance: float | None, *, kept: bool
 ) -> None:
-    assert keep_group(rewards) is kept
-
-
-def test_what_counts_as_different_is_the_callers_choice() -> None:
-    assert not keep_group([0.5, 0.6], tolerance=0.2)
-    assert not keep_group([0.0, 0.5], tolerance=0.5)
-    assert keep_group([0.5, 0.5 + 1e-8], tolerance=0.0)
-    with pytest.raises(ScoreError, match="tolerance"):
-        keep_group([0.5, 0.6], tolerance=math.nan)
-    with pytest.raises(ScoreError, match="tolerance is -1"):  # by which equal rewards differ
-        keep_group([1, 1], tolerance=-1)
+    choice = {} if tolerance is None else {"tolerance": tolerance}
+    assert keep_group(rewards, **choice) is kept
+    for wrong in (math.nan, -1):  # by which equal rewards would differ
+        with pytest.raises(ScoreError, match="tolerance is"):
+            keep_group(rewards, tolerance=wrong)
 
 
 @given(rewards=rewards_or_none)

@@ -58,11 +58,9 @@ TWICE = "the key 'a' stands twice in one object"
 @each(
     ("text", "bounds", "told", "said"),
     [
-        ('{"a": 1, "a": 2}', {}, ("repeated key", 0, 0, 0, "a"), TWICE),
         ('[{"b": {"a": 0.0, "c": [], "a": 1.0}}]', {}, ("repeated key", 0, 0, 0, "a"), TWICE),
         (r'{"a": 1, "\u0061": 2}', {}, ("repeated key", 0, 0, 0, "a"), TWICE),
         ("[1,\n NaN]", {}, ("number", 0, 0, 0, "[1]"), "NaN is not a JSON number"),
-        ("NaN", {}, ("number", 0, 0, 0, ""), "NaN is not a JSON number"),
         ("[1, NaN", {}, ("number", 0, 0, 0, ""), "NaN is not a JSON number"),
         (
             '{"r": [1.5, {"s": -Infinity}]}',
@@ -79,12 +77,7 @@ TWICE = "the key 'a' stands twice in one object"
         ("[[[]]]", {"max_depth": 2}, ("depth", 0, 0, 0, ""), "it is nested deeper than 2 levels"),
         ("[" * 100_000, {}, ("depth", 0, 0, 0, ""), "it is nested too deeply"),
         ("[1, 2, 3]", {"max_values": 3}, ("values", 0, 0, 0, ""), "it holds more than 3 values"),
-        (
-            MANY,
-            {"max_values": 150},
-            ("values", 0, 0, 0, ""),
-            "it holds more than 150 values",
-        ),
+        (MANY, {"max_values": 150}, ("values", 0, 0, 0, ""), "it holds more than 150 values"),
         ("[0]" * 400, {"max_values": 1_000}, ("syntax", 3, 1, 4, ""), "Extra data"),
     ],
 )

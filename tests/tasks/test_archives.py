@@ -6,6 +6,7 @@ import io
 import os
 import stat
 import tarfile
+import tempfile
 import zipfile
 from pathlib import Path
 
@@ -159,25 +160,17 @@ def test_a_copy_keeps_links_and_leaves_history_and_caches(tmp_path: Path, target
     assert stat.S_IMODE((target / "run.sh").stat().st_mode) == 0o755
 
 
-@pytest.mark.parametrize("to", ["/etc/passwd", "../secret", "a/../../secret"])
-def test_a_copy_refuses_links_that_lead_out(to: str, tmp_path: Path, target: Path) -> None:
+def test_a_copy_refuses_links_that_lead_out_and_special_files(tmp_path: Path) -> None:
     source = tmp_path / "s"
     (source / "a").mkdir(parents=True)
-    (source / "link").symlink_to(to)
-    with pytest.raises(SourceError, match="a link that leads out of it: link"):
-        copy_tree(str(source), str(target))
-
-
-def test_a_copy_refuses_special_files(tmp_path: Path, target: Path) -> None:
-    source = tmp_path / "s"
-    source.mkdir()
+    # The tree is renamed when it is complete, and copied for each cell: no path into it is inside.
+    for to in ("/etc/passwd", "../secret", "a/../../secret", source / "a"):
+        (source / "link").symlink_to(to)
+        assert outward_links(str(source)) == ["link"]
+        target = tempfile.mkdtemp(dir=tmp_path)
+        with pytest.raises(SourceError, match="a link that leads out of it: link"):
+            copy_tree(str(source), target)
+        (source / "link").unlink()
     os.mkfifo(source / "pipe")
     with pytest.raises(SourceError, match="neither a file nor a directory"):
-        copy_tree(str(source), str(target))
-
-
-def test_an_absolute_link_leads_out_even_when_it_points_inside(tmp_path: Path) -> None:
-    """The tree is renamed when it is complete, and copied for each cell."""
-    (tmp_path / "a").touch()
-    (tmp_path / "link").symlink_to(tmp_path / "a")
-    assert outward_links(str(tmp_path)) == ["link"]
+        copy_tree(str(source), tempfile.mkdtemp(dir=tmp_path))

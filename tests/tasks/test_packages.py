@@ -20,6 +20,7 @@ import pytest
 from assay.errors import SourceError
 from assay.tasks import packages
 from assay.tasks.packages import IndexSettings, fetch_sdist, links_of, read_settings
+from tests.written_files import write_files
 
 
 def sdist(name: str = "pkg-1.0", **files: str) -> bytes:
@@ -184,21 +185,14 @@ def test_only_the_version_s_own_archive_fits(
             fetch_sdist(requirement, sha, str(tmp_path / "c"), settings)
 
 
-def test_an_index_without_the_project_is_passed_over(index: Index, tmp_path: Path) -> None:
-    sha = index.serve(b"x")
-    nowhere = (tmp_path / "none").as_uri()
-    places = (f"{index.url}/other", nowhere, f"{index.url}/simple")
+def test_an_index_without_the_project_is_passed_over_and_one_may_be_a_directory(
+    index: Index, tmp_path: Path
+) -> None:
+    files = {"pkg-1.0.tar.gz": b"x", "index.html": '<a href="pkg-1.0.tar.gz">x</a>'}
+    write_files(tmp_path / "simple/pkg", files)
+    sha, nowhere = hashlib.sha256(b"x").hexdigest(), (tmp_path / "none").as_uri()
+    places = (f"{index.url}/other", nowhere, (tmp_path / "simple").as_uri())
     settings = IndexSettings(indexes=places, find_links=(str(tmp_path / "none"),))
-    assert fetch_sdist("pkg==1.0", sha, str(tmp_path / "c"), settings)
-
-
-def test_an_index_may_be_a_directory(tmp_path: Path) -> None:
-    folder = tmp_path / "simple" / "pkg"
-    folder.mkdir(parents=True)
-    (folder / "pkg-1.0.tar.gz").write_bytes(b"x")
-    (folder / "index.html").write_text('<a href="pkg-1.0.tar.gz">x</a>')
-    settings = IndexSettings(indexes=((tmp_path / "simple").as_uri(),))
-    sha = hashlib.sha256(b"x").hexdigest()
     assert Path(fetch_sdist("pkg==1.0", sha, str(tmp_path / "c"), settings)).read_bytes() == b"x"
 
 

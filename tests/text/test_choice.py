@@ -15,6 +15,63 @@ from tests.each import each
 TEXTS = {"A": "Paris", "B": "London", "C": "Rome", "D": "A dog"}
 
 
+_SAYS_B = [
+    *["B is correct.", "Option B is the right answer", "It's B.", "It must be B", "I think B."],
+    *("Therefore, B.", "So (B)", "Hence B", "I go with B", "Correct: B", "B!"),
+    "(B) is the answer",
+    *["<answer>B</answer>", r"\boxed{\mathrm{B}}", r"\boxed{\mathbf{(B)}}", r"\fbox{B}"],
+    *["\uff22", "Answer\uff1a B", "The answer is not A but B", "The answer isn't A, but B."],
+    *["The correct answer isn't A; it's B.", "Answer: A. Wait, that is wrong. It is B."],
+    *("La respuesta correcta es B", "Die Antwort ist B.", "\u7b54\u6848\u662fB\u3002"),
+    "\u041e\u0442\u0432\u0435\u0442: B",
+    *("Answer: (B) 12, since (A) is too small", "Answer: B (Rome), not A"),
+    "Answer: B) Vitamin C",
+    *["Answer: B. A is correct for cats only.", "ANSWERS: B"],
+    "I am not sure, but the answer is B",
+    *(
+        "B - Rome",
+        "B (Rome)",
+        "B, Rome",
+        "#### B",
+        "- B",
+        "B;",
+        "B\r\n",
+        "<b>B</b>",
+        "B \u2705",
+    ),
+    *("The answer is clearly B.", "The answer to this question is B", "Definitely B"),
+    *("B is indeed correct", "B must be the answer", "B seems most plausible.", "B it is."),
+    *("ans: B", "Final: B", "By elimination: B", "That leaves B.", "Answer \u2192 B"),
+    *(r"The answer is \(B\).", "{'answer': 'B'}", "<final_answer>B</final_answer>"),
+    *(
+        "\u6545\u9009B\u3002",
+        "\u7b54\u3048\u306fB\u3067\u3059",
+        "\u3010\u7b54\u6848\u3011B",
+        "\uc815\ub2f5\uc740 B\uc785\ub2c8\ub2e4.",
+    ),
+    *("Die Antwort lautet B", "La respuesta correcta es la B.", "Antwoord: B"),
+    *("Answer: B. Wait, no. Actually, B", "Answer: A. Hmm, actually B.", "Answer: A... no, B"),
+    *("Answer: B; C is wrong", "My answer is (B), though (C) was tempting."),
+    "Answer: B\n\nReasoning: Option A fails. Option C fails since x.",
+    "<think>The answer is C.</think>\n\nB",
+    *("Answer: C. On second thought, B.", "Answer: C. No wait: B", "Answer: C... hmm, B."),
+    *(
+        "B\n\nA would be correct if x.",
+        "B since 7*2 = 14",
+        "7*2 = 14 \u2192 B",
+        "Only B holds.",
+    ),
+    *("The incorrect statement is B.", "The exception is B.", "In conclusion, B."),
+    *(
+        "The answer is... B.",
+        "The answer is <strong>B</strong>.",
+        "Response: B",
+        r"\boxed{\bf B}",
+    ),
+    "Answer: ~~C~~ B",
+]
+
+
 @each(
     ("answer", "label"),
     [
@@ -27,6 +84,7 @@ TEXTS = {"A": "Paris", "B": "London", "C": "Rome", "D": "A dog"}
         ],
         *[(said, "B") for said in (r"\boxed{B}", r"$\boxed{\text{(B)}}$", "Reasons.\n\nB")],
         *[(said, "A") for said in ("A", "a", "The answer is A", "The correct answer is A.")],
+        *[(said, "B") for said in _SAYS_B],
         ("The answer is A because it is", "A"),
         ("The answer is A: Paris", "A"),
         ("The answer is B, London", "B"),
@@ -167,68 +225,6 @@ def test_a_bad_question_is_refused(expected: object, options: dict[str, Any], sa
 @given(st.text(alphabet="ABCD ()*.,:\n answer is or"))
 def test_no_answer_chooses_two(text: str) -> None:
     assert sum(choice_match(text, label) for label in "ABCD") <= 1.0
-
-
-@each(
-    "answer",
-    [
-        *["B is correct.", "Option B is the right answer", "It's B.", "It must be B", "I think B."],
-        *("Therefore, B.", "So (B)", "Hence B", "I go with B", "Correct: B", "B!"),
-        "(B) is the answer",
-        *["<answer>B</answer>", r"\boxed{\mathrm{B}}", r"\boxed{\mathbf{(B)}}", r"\fbox{B}"],
-        *["\uff22", "Answer\uff1a B", "The answer is not A but B", "The answer isn't A, but B."],
-        *["The correct answer isn't A; it's B.", "Answer: A. Wait, that is wrong. It is B."],
-        *("La respuesta correcta es B", "Die Antwort ist B.", "\u7b54\u6848\u662fB\u3002"),
-        "\u041e\u0442\u0432\u0435\u0442: B",
-        *("Answer: (B) 12, since (A) is too small", "Answer: B (Rome), not A"),
-        "Answer: B) Vitamin C",
-        *["Answer: B. A is correct for cats only.", "ANSWERS: B"],
-        "I am not sure, but the answer is B",
-        *(
-            "B - Rome",
-            "B (Rome)",
-            "B, Rome",
-            "#### B",
-            "- B",
-            "B;",
-            "B\r\n",
-            "<b>B</b>",
-            "B \u2705",
-        ),
-        *("The answer is clearly B.", "The answer to this question is B", "Definitely B"),
-        *("B is indeed correct", "B must be the answer", "B seems most plausible.", "B it is."),
-        *("ans: B", "Final: B", "By elimination: B", "That leaves B.", "Answer \u2192 B"),
-        *(r"The answer is \(B\).", "{'answer': 'B'}", "<final_answer>B</final_answer>"),
-        *(
-            "\u6545\u9009B\u3002",
-            "\u7b54\u3048\u306fB\u3067\u3059",
-            "\u3010\u7b54\u6848\u3011B",
-            "\uc815\ub2f5\uc740 B\uc785\ub2c8\ub2e4.",
-        ),
-        *("Die Antwort lautet B", "La respuesta correcta es la B.", "Antwoord: B"),
-        *("Answer: B. Wait, no. Actually, B", "Answer: A. Hmm, actually B.", "Answer: A... no, B"),
-        *("Answer: B; C is wrong", "My answer is (B), though (C) was tempting."),
-        "Answer: B\n\nReasoning: Option A fails. Option C fails since x.",
-        "<think>The answer is C.</think>\n\nB",
-        *("Answer: C. On second thought, B.", "Answer: C. No wait: B", "Answer: C... hmm, B."),
-        *(
-            "B\n\nA would be correct if x.",
-            "B since 7*2 = 14",
-            "7*2 = 14 \u2192 B",
-            "Only B holds.",
-        ),
-        *("The incorrect statement is B.", "The exception is B.", "In conclusion, B."),
-        *(
-            "The answer is... B.",
-            "The answer is <strong>B</strong>.",
-            "Response: B",
-            r"\boxed{\bf B}",
-        ),
-        "Answer: ~~C~~ B",
-    ],
-)
-def test_a_choice_in_other_words(answer: str) -> None:
-    assert [choice_match(answer, label) for label in "ABCD"] == [0.0, 1.0, 0.0, 0.0]
 
 
 @given(

@@ -389,27 +389,6 @@ def test_what_is_decided_at_once_is_what_algebra_says(
         assert decided == bool(equal)
 
 
-@each(
-    ("answer", "expected", "score"),
-    [
-        (r"\frac{1}{2}", "0.5", 1.0),
-        ("3/6", r"\frac{1}{2}", 1.0),
-        (r"-\frac{-7}{2}", "3.5", 1.0),
-        (r"\frac{7}{2}", "4", 0.0),
-        (r"\frac{84}{2}", "42", 0.0),  # the question restated
-        (r"\tfrac{84}{2}", "42", 0.0),
-        ("x=84/2", "42", 0.0),
-        ("84/2", "84/2", 1.0),
-        (r"\frac{1}{3}", "0.333333", None),
-        (r"\frac{1}{0}", "0", None),
-        (r"\frac{x}{2}", r"\frac{1}{2}", None),
-        (r"3\frac{1}{2}", "3.5", 1.0),
-    ],
-)
-def test_fractions_are_numbers(answer: str, expected: str, score: float | None) -> None:
-    assert math_decided(rf"\boxed{{{answer}}}", expected) == score
-
-
 @each("expected", [["4", "5"], [], {"target": "4"}, [["4"]], {"4"}, [None]])
 def test_attack_a_reference_that_no_answer_is_like_is_refused(expected: object) -> None:
     """Several right answers, and an object, were compared as Python shows them: all were wrong."""
@@ -561,11 +540,24 @@ def test_one_formula_in_other_spellings(answer: str, expected: str) -> None:
         (r"The answer is 42 $\blacksquare$", "42", 1.0),
         ("The answers are 2 and 3.", "2,3", 1.0),
         ("Answer: No solution.", r"\text{no solution}", 1.0),
+        # Fractions are numbers.
+        (r"\boxed{\frac{1}{2}}", "0.5", 1.0),
+        (r"\boxed{3/6}", r"\frac{1}{2}", 1.0),
+        (r"\boxed{-\frac{-7}{2}}", "3.5", 1.0),
+        (r"\boxed{\frac{7}{2}}", "4", 0.0),
+        (r"\boxed{\frac{84}{2}}", "42", 0.0),  # the question restated
+        (r"\boxed{\tfrac{84}{2}}", "42", 0.0),
+        (r"\boxed{x=84/2}", "42", 0.0),
+        (r"\boxed{84/2}", "84/2", 1.0),
+        (r"\boxed{\frac{1}{3}}", "0.333333", None),
+        (r"\boxed{\frac{1}{0}}", "0", None),
+        (r"\boxed{\frac{x}{2}}", r"\frac{1}{2}", None),
+        (r"\boxed{3\frac{1}{2}}", "3.5", 1.0),
         (r"\boxed{2+3=5}", "5", None),
         (r"\boxed{x=\frac{10}{2}=5}", "5", None),
     ],
 )
-def test_boxes_of_one_sentence_and_displayed_formulas(
+def test_boxes_of_one_sentence_displayed_formulas_and_fractions(
     answer: str, expected: str, score: float | None
 ) -> None:
     assert math_decided(answer, expected) == score
