@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from threading import Event
 from typing import Any
 
@@ -91,6 +92,14 @@ class FakeTime:
 def client(time: FakeTime | None = None, **settings: Any) -> ModelClient:
     """A client that knows nothing of the environment."""
     return ModelClient(ModelSettings(**settings), timing=time.timing if time else None)
+
+
+def priced(directory: Path, model: str, dollars: float) -> str:
+    """A file of prices with one row: so many dollars for a million tokens, read or written."""
+    file = directory / "prices.json"
+    row = {"model": model, "input": dollars, "output": dollars}
+    file.write_text(json.dumps({"prices": [row]}))
+    return str(file)
 
 
 async def failing(asked: ModelClient, request: Request, check: Check | None = None) -> ModelError:

@@ -22,6 +22,7 @@ from assay.store.records import CellRecord
 from assay.tasks.grader_files import load_graders
 from assay.testing import FakeModel, calls
 from assay.types.submission import Submission, Workspace
+from tests.written_files import write_files
 
 pytestmark = pytest.mark.sandbox
 
@@ -59,11 +60,9 @@ def submits(said: Mapping[str, Verdict], *, other: str = "UNMET") -> Reply:
 @pytest.fixture
 def work(tmp_path: Path) -> Workspace:
     """A file that was given, and one that was added."""
-    given, left = tmp_path / "given", tmp_path / "left"
-    for tree in (given, left):
-        tree.mkdir()
-        (tree / "given.py").write_text("def given():\n    return 'kept as it was'\n")
-    (left / "client.py").write_text(_CODE)
+    files = {"given.py": "def given():\n    return 'kept as it was'\n"}
+    given = write_files(tmp_path / "given", files)
+    left = write_files(tmp_path / "left", {**files, "client.py": _CODE})
     return Workspace(path=str(left), source=str(given), changes=("client.py",))
 
 

@@ -24,6 +24,7 @@ from assay.tasks.rows import read_row
 from assay.types.trace import SubagentStep
 from tests.agents.transcripts import calls, lines, missing, outline
 from tests.each import each
+from tests.written_files import write_files
 
 SAMPLES = Path(__file__).parents[1] / "recordings"
 
@@ -621,9 +622,7 @@ def test_rows_are_not_taken_for_recordings(tmp_path: Path, row: Fields) -> None:
 
 def test_each_run_of_a_directory_is_a_row(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
-    (tmp_path / ".hidden").write_text("x")
-    (tmp_path / "a.json").write_text(json.dumps(ITEMS))
-    (tmp_path / "b.txt").write_text("no trace")
+    write_files(tmp_path, {".hidden": "x", "a.json": json.dumps(ITEMS), "b.txt": "no trace"})
     archive(tmp_path / "in" / "c", [sample(), sample()])
     first, wrong, second, third = recorded_rows(str(tmp_path))
     assert isinstance(wrong, InputError)

@@ -15,6 +15,7 @@ from assay.agents.workspace_tools import WORKSPACE_TOOLS, WorkspaceTools
 from assay.conversation.turns import Call
 from assay.types.submission import Workspace
 from tests.each import each
+from tests.written_files import write_files
 
 pytestmark = pytest.mark.sandbox
 
@@ -62,10 +63,8 @@ async def test_an_edit_changes_what_it_names_and_nothing_else(tmp_path: Path) ->
 
 
 async def test_text_and_files_are_found(tmp_path: Path) -> None:
-    (tmp_path / ".git").mkdir()
-    (tmp_path / ".git" / "needle.py").write_text("needle\n")
-    (tmp_path / "a.py").write_text("hay\nneedle 12\n")
-    (tmp_path / "b.txt").write_text("needle x\n")
+    files = {".git/needle.py": "needle\n", "a.py": "hay\nneedle 12\n", "b.txt": "needle x\n"}
+    write_files(tmp_path, files)
     assert await _told(tmp_path, "search", pattern="needle [0-9]+") == "./a.py:2:needle 12"
     assert await _told(tmp_path, "search", pattern="needle", name="*.txt") == "./b.txt:1:needle x"
     assert await _told(tmp_path, "search", name="*.py") == "./a.py"
@@ -81,10 +80,8 @@ _SECRET = "assay-secret-of-the-host"
 
 async def test_no_tool_reads_the_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", _SECRET)
-    outside, work = tmp_path / "outside", tmp_path / "work"
-    outside.mkdir()
-    work.mkdir()
-    (outside / "key").write_text(_SECRET)
+    outside = write_files(tmp_path / "outside", {"key": _SECRET})
+    (work := tmp_path / "work").mkdir()
     (work / "link").symlink_to(outside / "key")
     (work / "folder").symlink_to(outside)
     for path in (str(outside / "key"), "../outside/key", "link", "folder/key", "folder"):
@@ -103,10 +100,8 @@ async def test_no_tool_reads_the_host(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 async def test_no_tool_writes_the_host(tmp_path: Path) -> None:
-    outside, work = tmp_path / "outside", tmp_path / "work"
-    outside.mkdir()
-    work.mkdir()
-    (outside / "file").write_text("as it was")
+    outside = write_files(tmp_path / "outside", {"file": "as it was"})
+    (work := tmp_path / "work").mkdir()
     (work / "link").symlink_to(outside / "file")
     (work / "folder").symlink_to(outside)
     for path in (str(outside / "new"), "../outside/new", "folder/new", "link", "/etc/passwd"):

@@ -26,7 +26,7 @@ from assay.types.run import Run
 from assay.types.trace import AgentStep
 from tests.each import each
 from tests.gateway.asking import RefusedError, ask
-from tests.model_servers import FakeTime
+from tests.model_servers import FakeTime, priced
 
 _QUICK = ModelSettings(max_attempts=1)
 
@@ -62,7 +62,7 @@ async def test_past_a_limit_nothing_is_sent_on(
     limits: dict[str, Any], stop: str, tmp_path: Path
 ) -> None:
     with FakeModel(lambda _: "word " * 8) as fake:
-        client = ModelClient(ModelSettings(prices_file=_prices(fake.model, tmp_path)))
+        client = ModelClient(ModelSettings(prices_file=priced(tmp_path, fake.model, 10)))
         gateway = Gateway(fake.model, allowance=Allowance(**limits), client=client)
         async with gateway:
             with pytest.raises(RefusedError, match=r"403.*the limit of"):
@@ -76,13 +76,6 @@ async def test_past_a_limit_nothing_is_sent_on(
 async def _say_for_ever(gateway: Gateway) -> None:
     while True:
         await _say(gateway, most=12)
-
-
-def _prices(model: str, directory: Path) -> str:
-    file = directory / "prices.json"
-    row = {"model": model, "input": 10, "output": 10}
-    file.write_text(json.dumps({"prices": [row]}))
-    return str(file)
 
 
 async def test_attack_many_requests_at_once_do_not_outrun_a_limit() -> None:
@@ -303,7 +296,7 @@ async def test_attack_what_a_gateway_does_not_know_counts_by_its_length(
         return "yes"
 
     with FakeModel(answer) as fake:
-        settings = ModelSettings(max_attempts=1, prices_file=_prices(fake.model, tmp_path))
+        settings = ModelSettings(max_attempts=1, prices_file=priced(tmp_path, fake.model, 10))
         for allowance in (Allowance(tokens=62_500), Allowance(cost_usd=0.75)):
             client, before = ModelClient(settings), fake.count
             gateway = Gateway(fake.model, allowance=allowance, client=client)

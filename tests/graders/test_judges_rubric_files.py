@@ -132,15 +132,12 @@ def test_a_tree_of_paper_bench(tmp_path: Path) -> None:
 NODE = "requirements: a\nweight: 1\n"
 WRONG: list[tuple[str, str, int | None, str, str]] = [
     # name, text, line, field, message; what no document may hold is in tests/test_documents.py
-    ("a.yaml", "[]", 1, "", "the list is empty"),
     ("a.yaml", "just words", 1, "criteria", "expected a list of criteria"),
-    ("a.yaml", "criteria: x", 1, "criteria", "must be a list"),
     ("a.yaml", "criterai:\n- x", 1, "criteria", "is required .*did you mean 'criteria'"),
     ("a.yaml", "criteria:\n- a\nmodel: gpt-4", 3, "model", "no such field .*where the grader"),
     ("a.yaml", "criteria:\n- a\n- [b, two]", 3, "criteria[1].weight", "a number"),
     ("a.yaml", "- a\n- {requirement: b, wieght: 2}", 2, "[1].wieght", "'weight'"),
     ("a.yaml", "- a\n- ' '", 2, "[1].requirement", "needs words"),
-    ("a.yaml", "- {requirement: g, children: []}", 1, "[0].children", "the list is empty"),
     ("a.yaml", "a: [b", 2, "", "not valid YAML"),
     ("a.json", '["a",\n["b", NaN]]', 2, "[1][1]", "NaN is not a number"),
     ("a.jsonl", '{"rubrics": [}', 1, "", "is not JSON"),

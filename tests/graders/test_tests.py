@@ -203,6 +203,8 @@ class TestOptions:
     @each(
         ("kind", "options", "words"),
         [
+            (TestsGrader, {}, "cmd"),
+            (TestsGrader, {"cmd": "mvn test", "junit_xml": "../*.xml"}, "junit_xml"),
             (TestsGrader, {"cmd": "python3 run_tests.py"}, "junit_xml"),
             (TestsGrader, {"cmd": "pytest a && pytest b"}, "2 test runners"),
             (TestsGrader, {"cmd": "pytest 'a"}, "shell line"),
@@ -650,9 +652,7 @@ def test_a_line_of_a_hidden_test_that_was_taken_away_is_shown_all_the_same(tmp_p
     for place in ("tests/test_kit.py:9: X", "tests/test_kit.py:0: X", "/etc/passwd:1: X"):
         assert "???" in _with_lines(f">   ???\n{place}\n", files)
 
-
-def test_output_that_asks_for_a_long_line_many_times_stays_short(tmp_path: Path) -> None:
-    hidden = tmp_path / "test_kit.py"
+    # What asks for a long line many times stays short.
     hidden.write_text(f"DATA = '{'x' * 100_000}'\n", "utf-8")
     shown = _with_lines("> ???\n" * 300 + "test_kit.py:1: \n", {"test_kit.py": str(hidden)})
     assert "DATA = 'x" in shown

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import json
 import os
 import subprocess
 import sys
@@ -22,20 +21,12 @@ from assay.scoring.json_safe import Json
 from assay.testing import FakeJudge, Fault
 from tests.children import alone
 from tests.each import each
-from tests.model_servers import MET, FakeTime, client, failing, met, question
+from tests.model_servers import MET, FakeTime, client, failing, met, priced, question
 
 
 def asked_for(model: str, *, timeout: float = 20.0, text: str = "Is it so?") -> Request:
     messages = (Message("user", text),)
     return Request(model=model, messages=messages, max_tokens=100, timeout_seconds=timeout)
-
-
-def priced(tmp_path: Path, model: str) -> str:
-    """A file of prices with one row: a dollar a thousand tokens."""
-    file = tmp_path / "prices.json"
-    row = {"model": model, "input": 1_000, "output": 1_000}
-    file.write_text(json.dumps({"prices": [row]}))
-    return str(file)
 
 
 # --- Money ---------------------------------------------------------------------------------------
@@ -46,7 +37,7 @@ async def test_attack_what_was_sent_and_lost_is_not_free(
     tmp_path: Path, fault: str, tries: int
 ) -> None:
     with FakeJudge([MET], faults=[Fault(fault, times=9, seconds=30)]) as judge:
-        prices = priced(tmp_path, judge.model)
+        prices = priced(tmp_path, judge.model, 1_000)
         timing = None if tries == 1 else FakeTime()
         asked = client(timing, max_cost_usd=1_000.0, prices_file=prices, max_attempts=3)
         request = asked_for(judge.model, timeout=0.3 if tries == 1 else 20.0)
@@ -65,7 +56,7 @@ async def test_attack_what_was_sent_and_lost_is_not_free(
 
 async def test_attack_lost_tries_end_with_the_budget(tmp_path: Path) -> None:
     with FakeJudge([MET], faults=[Fault("reset", times=9)]) as judge:
-        prices = priced(tmp_path, judge.model)
+        prices = priced(tmp_path, judge.model, 1_000)
         request = asked_for(judge.model)
         each = Prices.load(prices).estimate(judge.model, request)
         assert each is not None
@@ -88,7 +79,7 @@ async def test_cancelled_requests_count_where_they_were_sent_and_leave_nothing(
 
     came, all_came, loop = 0, asyncio.Event(), asyncio.get_running_loop()
     with FakeJudge(hang) as judge:
-        prices, request = priced(tmp_path, judge.model), asked_for(judge.model)
+        prices, request = priced(tmp_path, judge.model, 1_000), asked_for(judge.model)
         asked = client(first_concurrency=4, max_cost_usd=1_000.0, prices_file=prices)
         tasks = [asyncio.create_task(asked.complete(request)) for _ in range(10)]
         await all_came.wait()
@@ -110,7 +101,7 @@ async def test_what_was_not_sent_or_is_refused_is_not_paid(
 ) -> None:
     with FakeJudge([MET], faults=[Fault("500", times=9)]) as judge:
         model = judge.model
-        prices = priced(tmp_path, model)
+        prices = priced(tmp_path, model, 1_000)
         asked = client(FakeTime(), max_cost_usd=1_000.0, prices_file=prices, max_attempts=3)
         if is_sent:
             with pytest.raises(ModelError):

@@ -81,18 +81,13 @@ def _page(card: Card, verdict: tuple[int, str] = (0, "")) -> str:
     return written.getvalue()
 
 
-@each(
-    ("found", "text"),
-    [
-        (Figure(0.62, 0.51, 0.71), "0.62 [0.51, 0.71]"),
-        (Figure(0.9996, None, None), "0.9996"),
-        (Figure(-0.25, -0.5, 0.0), "\N{MINUS SIGN}0.25 [\N{MINUS SIGN}0.50, 0.00]"),
-        (Figure(0.001, 0.0, 0.1), "0.0010 [0.00, 0.10]"),
-        (Figure(), "undefined"),
-    ],
-)
-def test_a_figure_is_not_rounded_into_another_statement(found: Figure, text: str) -> None:
-    assert figure_text(found) == text
+def test_a_figure_is_not_rounded_into_another_statement() -> None:
+    minus = "\N{MINUS SIGN}"
+    assert figure_text(Figure(0.62, 0.51, 0.71)) == "0.62 [0.51, 0.71]"
+    assert figure_text(Figure(0.9996, None, None)) == "0.9996"
+    assert figure_text(Figure(-0.25, -0.5, 0.0)) == f"{minus}0.25 [{minus}0.50, 0.00]"
+    assert figure_text(Figure(0.001, 0.0, 0.1)) == "0.0010 [0.00, 0.10]"
+    assert figure_text(Figure()) == "undefined"
 
 
 def test_the_line_of_a_card(snapshot: SnapshotAssertion) -> None:
@@ -258,44 +253,35 @@ def test_the_card_with_the_most_rows_is_the_one_and_the_newest_of_equals() -> No
         assert (found.card_id, found.is_stale) == ("new", is_stale)
 
 
-@each(
-    ("was", "now", "version", "said"),
-    [
-        ({"version": 1, "a": 1}, {"version": 2, "a": 1}, __version__, ("version 1 → 2",)),
-        ({"version": 1, "a": 1}, {"version": 2, "a": 2}, __version__, ("a 1 → 2",)),
-        ({"a": 1}, {"a": 1}, "0.0.1", (f"assay 0.0.1 → {__version__}",)),
-        ({"a": None}, {"b": "x"}, "", ("b nothing → x",)),
-        ({}, {}, "", ("its files, or assay's own code",)),
-        (
-            {},
-            {f"{n:02}": n for n in range(20)},
-            "",
-            (*(f"{n:02} nothing → {n}" for n in range(6)), "14 more"),
-        ),
-    ],
-)
-def test_what_differs_is_named(
-    was: dict[str, Json], now: dict[str, Json], version: str, said: tuple[str, ...]
-) -> None:
-    assert differences(was, now, version) == said
+_MANY: dict[str, Json] = {f"{n:02}": n for n in range(20)}
+CHANGES: dict[str, tuple[dict[str, Json], dict[str, Json], str]] = {
+    "a version": ({"version": 1, "a": 1}, {"version": 2, "a": 1}, __version__),
+    "an option, and so the version": ({"version": 1, "a": 1}, {"version": 2, "a": 2}, __version__),
+    "assay itself": ({"a": 1}, {"a": 1}, "0.0.1"),
+    "nothing that is no option": ({"a": None}, {"b": "x"}, ""),
+    "nothing that is known": ({}, {}, ""),
+    "more than is told": ({}, _MANY, ""),
+}
 
 
-@each(
-    ("found", "words"),
-    [
-        (Figure(0.9, 0.85, 0.95, 500), "very good agreement"),
-        (Figure(0.5, 0.1, 0.7, 20), "moderate agreement; of so few rows it may be slight to good"),
-        (Figure(0.5), "moderate agreement"),
-        (Figure(0.0, -0.1, 0.1, 90), "no agreement; of so few rows it may be no to slight"),
-        (
-            Figure(-0.7, -0.9, -0.3, 20),
-            "less agreement than chance gives: is the scale the other way round?",
-        ),
-        (Figure(), "agreement is undefined: people or the grader always say the same"),
-    ],
-)
-def test_a_kappa_in_words_says_what_its_interval_leaves_open(found: Figure, words: str) -> None:
-    assert kappa_words(found) == words
+def test_what_differs_is_named(snapshot: SnapshotAssertion) -> None:
+    said = {name: differences(*given) for name, given in CHANGES.items()}
+    assert said.pop("assay itself") == (f"assay 0.0.1 → {__version__}",)
+    assert said == snapshot
+
+
+KAPPAS = {
+    "few doubts": Figure(0.9, 0.85, 0.95, 500),
+    "many doubts": Figure(0.5, 0.1, 0.7, 20),
+    "no interval": Figure(0.5),
+    "chance": Figure(0.0, -0.1, 0.1, 90),
+    "less than chance": Figure(-0.7, -0.9, -0.3, 20),
+    "undefined": Figure(),
+}
+
+
+def test_a_kappa_in_words_says_what_its_interval_leaves_open(snapshot: SnapshotAssertion) -> None:
+    assert {name: kappa_words(found) for name, found in KAPPAS.items()} == snapshot
 
 
 @each(

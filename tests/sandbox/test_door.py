@@ -308,17 +308,14 @@ def test_no_descriptor_left_for_a_door_is_an_error() -> None:
     alone(
         """
         import socket
+        import pytest
         from assay.errors import SandboxError
         from assay.sandbox import Door, run_command_sync
 
         real = socket.CMSG_LEN
         socket.CMSG_LEN = lambda length: 0  # the kernel drops what there is no room for
-        try:
+        with pytest.raises(SandboxError, match="too many open files"):
             run_command_sync(["true"], workspace=None, door=Door(port=80, on_open=print))
-        except SandboxError as error:
-            assert "too many open files" in str(error), error
-        else:
-            raise AssertionError
         socket.CMSG_LEN = real
         assert run_command_sync(["true"], workspace=None).exit_code == 0
         """

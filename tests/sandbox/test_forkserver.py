@@ -78,6 +78,7 @@ def test_ctrl_c_between_an_order_and_its_answer() -> None:
     alone(
         """
         import os, signal, threading
+        import pytest
         from assay.sandbox import run_command_sync
         from assay.sandbox.forkserver import FORK_SERVER
 
@@ -85,12 +86,8 @@ def test_ctrl_c_between_an_order_and_its_answer() -> None:
         server = FORK_SERVER._process.pid
         os.kill(server, signal.SIGSTOP)
         threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT]).start()
-        try:
+        with pytest.raises(KeyboardInterrupt):
             run_command_sync(["true"], workspace=None)
-        except KeyboardInterrupt:
-            pass
-        else:
-            raise AssertionError
         try:
             os.kill(server, signal.SIGCONT)
         except ProcessLookupError:
@@ -158,6 +155,7 @@ def test_no_descriptor_left_to_watch_a_supervisor_is_an_error() -> None:
     alone(
         """
         import errno, os, signal
+        import pytest
         from assay.errors import SandboxError
         from assay.sandbox import run_command_sync
 
@@ -169,12 +167,8 @@ def test_no_descriptor_left_to_watch_a_supervisor_is_an_error() -> None:
 
         os.pidfd_open = refused
         signal.alarm(20)
-        try:
+        with pytest.raises(SandboxError):
             run_command_sync(["true"], workspace=None)
-        except SandboxError:
-            pass
-        else:
-            raise AssertionError
         os.pidfd_open = real
         assert run_command_sync(["true"], workspace=None).exit_code == 0
         """
@@ -358,6 +352,7 @@ def test_relative_paths_below_a_directory_that_is_gone(tmp_path: Path) -> None:
     alone(
         f"""
         import os
+        import pytest
         from assay.errors import InputError
         from assay.sandbox import Mount, run_command_sync
 
@@ -366,11 +361,7 @@ def test_relative_paths_below_a_directory_that_is_gone(tmp_path: Path) -> None:
         os.rmdir({str(tmp_path / "gone")!r})
         mounts = [Mount(source=".", target="/x")]
         for given in {{"workspace": "."}}, {{"workspace": None, "mounts": mounts}}:
-            try:
+            with pytest.raises(InputError, match="deleted"):
                 run_command_sync(["true"], **given)
-            except InputError as error:
-                assert "deleted" in str(error), error
-            else:
-                raise AssertionError
         """
     )

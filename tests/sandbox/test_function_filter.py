@@ -18,6 +18,7 @@ import pytest
 from assay.sandbox.functions import filters
 from assay.sandbox.functions.filters import worker_filters
 from assay.sandbox.seccomp import calls
+from tests.children import printed
 from tests.each import each
 from tests.sandbox.bpf_machine import ALLOW, ARM, KILL, MACHINES, X86, judge, refused
 
@@ -259,11 +260,7 @@ def test_a_real_process(tier: Literal["bwrap", "landlock"], tmp_path: Path) -> N
     first, *rest = [code.hex() for code in worker_filters(tier)]
     inside = str(Path(filters.__file__).parent / "inside")
     source = WORK.format(inside=inside, first=first, second="".join(rest), victim=str(victim))
-    done = subprocess.run(
-        [sys.executable, "-S", "-c", source], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
+    found = json.loads(printed([sys.executable, "-S", "-c", source]).splitlines()[-1])
     shut = errno.EPERM if tier == "landlock" else 0
     assert found.pop("kill") == shut
     assert found.pop("fork") == shut

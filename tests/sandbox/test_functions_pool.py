@@ -26,6 +26,7 @@ from assay.sandbox.functions import (
 from assay.sandbox.functions import pool as pools
 from assay.sandbox.processes import cpu_seconds, descendants
 from assay.turns import WorkTurn, taking
+from tests.children import Children, alone
 from tests.each import each
 from tests.processes import is_running
 
@@ -375,15 +376,11 @@ _LEAVING = """
 """
 
 
-def started(main: str, source: str = _SOURCE) -> tuple[subprocess.Popen[str], list[int]]:
+def started(
+    children: Children, main: str, source: str = _SOURCE
+) -> tuple[subprocess.Popen[str], list[int]]:
     """A host in a process of its own, and all processes that it has started."""
-    host = subprocess.Popen(
-        [sys.executable, "-c", _HOST.format(source=source, main=main)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    host = children.start([sys.executable, "-c", _HOST.format(source=source, main=main)])
     assert host.stdout
     pids = [int(word) for word in host.stdout.readline().split()]
     assert len(pids) >= 3, host.communicate()
@@ -399,16 +396,16 @@ def started(main: str, source: str = _SOURCE) -> tuple[subprocess.Popen[str], li
     ],
 )
 async def test_a_host_that_is_killed_leaves_no_process(
-    main: str, source: str, number: signal.Signals
+    children: Children, main: str, source: str, number: signal.Signals
 ) -> None:
-    host, pids = started(main, source)
+    host, pids = started(children, main, source)
     os.killpg(host.pid, number)  # as Ctrl-C does: to the whole group
     host.communicate()
     assert await are_gone(pids)
 
 
-async def test_a_host_that_ends_leaves_no_process_and_no_complaint() -> None:
-    host, pids = started(_LEAVING)
+async def test_a_host_that_ends_leaves_no_process_and_no_complaint(children: Children) -> None:
+    host, pids = started(children, _LEAVING)
     _, complaint = host.communicate()
     assert host.returncode == 0
     assert complaint == ""
@@ -445,14 +442,7 @@ def test_parent_and_child_of_a_fork_both_go_on() -> None:
     assert (await pool.call(b"3")).score == 3.0
     print("both", flush=True)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", _HOST.format(source=_SOURCE, main=main)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.stdout == "both\n", done.stderr
+    assert alone(_HOST.format(source=_SOURCE, main=main)) == "both\n"
 
 
 _KILLED = """
@@ -479,4 +469,4 @@ while True:
 @pytest.mark.slow
 def test_no_worker_outlives_a_host_that_is_killed_while_it_starts_one() -> None:
     """At any moment of the start; bubblewrap itself, when it ended early, left one in thirty."""
-    subprocess.run([sys.executable, "-c", _KILLED], check=True)
+    alone(_KILLED)

@@ -21,11 +21,12 @@ import pytest
 
 from assay.errors import InputError
 from assay.sandbox import CommandResult, Limits, Mount, run_command_sync
-from tests.children import until
+from tests.children import alone, printed, until
 from tests.each import each
 from tests.processes import is_running, living, marker
 from tests.sandbox.machine import needs_namespaces
 from tests.sandbox.ordinary_user import DRIVER, NOBODY, SETPRIV, Drive, surroundings
+from tests.written_files import write_files
 
 pytestmark = [pytest.mark.sandbox, needs_namespaces]
 
@@ -103,10 +104,7 @@ def test_commands_run_in_a_container_whose_second_process_has_ended(who: str) ->
     if who == "ordinary":
         words[1:1] = ["--user", "--map-current-user"]
         words = [*SETPRIV, *words]
-    done = subprocess.run(
-        words, env=surroundings(), cwd="/", capture_output=True, text=True, check=False
-    )
-    assert (done.stdout, done.returncode) == ("ran\n\n", 0), done.stderr
+    assert printed(words, env=surroundings(), cwd=Path("/")) == "ran\n\n"
 
 
 @only_self
@@ -135,17 +133,10 @@ def test_a_layer_replaces_whatever_stands_in_its_way(
 ) -> None:
     """inject_dir_trap: a directory, a link or a file where a hidden file belongs."""
     planned(overlay=way == "overlay")
-    layer = tmp_path / "layer"
-    (layer / "sub").mkdir(parents=True)
-    (layer / "hidden").write_text("hidden")
-    (layer / "link").mkdir()
-    (layer / "link" / "inside").write_text("inside")
-    (layer / "sub" / "new").write_text("new")
-    (workspace / "hidden").mkdir()
-    (workspace / "hidden" / "trap").write_text("trap")
+    files = {"hidden": "hidden", "link/inside": "inside", "sub/new": "new"}
+    layer = write_files(tmp_path / "layer", files)
+    write_files(workspace, {"hidden/trap": "trap", "sub/old": "old"})
     (workspace / "link").symlink_to("/tmp")
-    (workspace / "sub").mkdir()
-    (workspace / "sub" / "old").write_text("old")
     line = "cat hidden link/inside sub/new sub/old; echo more >> hidden; echo x > sub/new"
     result = run_command_sync(
         ["/bin/sh", "-c", line], workspace=str(workspace), layers=[str(layer)]
@@ -544,8 +535,7 @@ run_command_sync(["/bin/sh", "-c", "(setsid sleep 60 &)"], workspace=None)
 FORK_SERVER.close()
 print([open(path).read() for path in glob.glob("/proc/self/task/*/children")])
 """
-    words = [sys.executable, "-c", code]
-    assert subprocess.check_output(words, text=True) == "['']\n"
+    assert alone(code) == "['']\n"
 
 
 def test_signals_that_the_host_ignores_reach_a_command() -> None:
@@ -560,7 +550,7 @@ result = run_command_sync(["/bin/sh", "-c", line], workspace=None)
 # Two of the C library's own, 32 and 33, are ignored by whatever it has spawned.
 print([int(word, 16) % 2**31 for word in result.stdout.split()[1::2]], result.exit_code)
 """
-    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[0, 0] 130\n"
+    assert alone(code) == "[0, 0] 130\n"
 
 
 def test_a_dead_fork_server_is_replaced(bash: Shell) -> None:
@@ -584,7 +574,7 @@ if pid == 0:
 assert os.waitpid(pid, 0)[1] == 0
 print(first, run())
 """
-    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "0 0\n"
+    assert alone(code) == "0 0\n"
 
 
 def test_a_host_that_ends_or_is_killed_leaves_no_fork_server() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import resource
 import socket
-import subprocess
 import sys
 from collections.abc import Callable, Coroutine
 
@@ -13,7 +12,7 @@ import pytest
 
 from assay.errors import InputError, SandboxError
 from assay.sandbox import Door, Limits, OpenCommand, open_command
-from tests.children import alone, until
+from tests.children import Children, alone, until
 from tests.each import each
 from tests.processes import living, marker
 from tests.sandbox.door_servers import PORT, converse
@@ -105,7 +104,7 @@ async def test_cancelling_while_it_is_being_opened() -> None:
     assert living(mark) == []
 
 
-def test_a_host_that_is_killed_takes_its_servers_along() -> None:
+def test_a_host_that_is_killed_takes_its_servers_along(children: Children) -> None:
     mark = marker()
     code = f"""
 import asyncio
@@ -119,14 +118,11 @@ async def go():
 
 asyncio.run(go())
 """
-    words = [sys.executable, "-c", code]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, env=surroundings()) as host:
-        try:
-            assert host.stdout
-            assert host.stdout.readline() == b"ready\n"
-            until(lambda: len(living(mark)) >= 2)
-        finally:
-            host.kill()
+    host = children.start([sys.executable, "-c", code], env=surroundings())
+    assert host.stdout
+    assert host.stdout.readline() == "ready\n"
+    until(lambda: len(living(mark)) >= 2)
+    host.kill()
     until(lambda: not living(mark))
 
 
@@ -233,6 +229,7 @@ def test_nothing_of_a_talk_is_left_open() -> None:
     alone(
         """
         import asyncio, os, warnings
+        import pytest
         from assay.errors import SandboxError
         from assay.sandbox import open_command
 
@@ -255,12 +252,8 @@ def test_nothing_of_a_talk_is_left_open() -> None:
                 await talk("exit 0", True)
             real, os.pidfd_open = os.pidfd_open, None
             os.pidfd_open = lambda *_: (_ for _ in ()).throw(OSError(24, "Too many open files"))
-            try:
+            with pytest.raises(SandboxError):
                 await talk("exit 0", True)
-            except SandboxError:
-                pass
-            else:
-                raise AssertionError
             os.pidfd_open = real
             assert sorted(os.listdir("/proc/self/fd")) == before
 
