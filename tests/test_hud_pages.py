@@ -53,6 +53,13 @@ def says(text: str | None) -> Any:
 # --- the page of graders --------------------------------------------------------------------------
 
 
+def test_comparisons_are_floats_to_yield_as_they_are() -> None:
+    """A bool, which is as good as one to whoever compares it, is no reward."""
+    scores = [exact_match("4", "4"), contains("4", "4"), numeric_match("4", 4), f1_score("4", "4")]
+    scores += [one("4", ["4"]) for one in (contains_any, contains_all)]
+    assert [type(score) for score in scores] == [float] * 6
+
+
 @each(
     ("function", "signature"),
     [

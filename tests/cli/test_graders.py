@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Generator
 from pathlib import Path
 from typing import cast
 
 import pytest
 
 from assay.scoring.json_safe import Json
-from tests.command_line import Command, sets
+from assay.testing import Asked, FakeJudge
+from tests.command_line import Command, numbers_of, sets
 from tests.each import each
 from tests.written_files import write_rows
 
@@ -227,6 +229,71 @@ def test_a_wrong_function_is_told_with_its_file_and_line(graders: Command) -> No
     # The line of a source inside a YAML file is none of that file's.
     Path("em.yaml").write_text("kind: function\ndefinition:\n  source: 'x = ('\n", "utf-8")
     assert "em.yaml: line 1, column 5: " in graders("validate", "em.yaml")[1]
+
+
+# Judges
+
+
+def _says_4(asked: Asked) -> Json:
+    """A judge of whether an answer says 4."""
+    answer = asked.fenced("answer")
+    return {"evidence": [answer], "reasoning": "so", "score": "PASS" if "4" in answer else "FAIL"}
+
+
+@pytest.fixture
+def fake() -> Generator[FakeJudge]:
+    with FakeJudge(_says_4) as made:
+        yield made
+
+
+def test_a_judge_is_stored_with_its_files_tested_and_shown(
+    graders: Command, fake: FakeJudge
+) -> None:
+    Path("examples.jsonl").write_text('{"input": "q", "output": "five", "pass": false}\n\n')
+    Path("user.hbs").write_text("{{tone}}\n{{#each examples}}{{label}}{{/each}}\n{{completion}}")
+    Path("variables.json").write_text('{"tone": "strict"}')
+    judge = sets("kind=binary_judge", "criteria=The answer says 4.", f"judge_model={fake.model}")
+    files = ("examples=@examples.jsonl", "user_template=@user.hbs")
+    made = graders.json(
+        "create", "four", *judge, *sets(*files, "template_variables=@variables.json")
+    )
+    assert made["warnings"] == []
+    stored = cast("dict[str, Json]", definition(made))
+    assert stored["template_variables"] == {"tone": "strict"}
+    assert len(cast("list[Json]", stored["examples"])) == 1
+    tested = graders.json("grade", "rows.jsonl", "four", status=1)
+    assert numbers_of(tested)["reward"]["mean"] == pytest.approx(2 / 3)
+    assert "FAIL" in fake.requests[0].outside
+    graders.json("export")
+    out = graders.ok("validate", "graders/four.yaml")
+    assert "--- user ---\nFORM: binary\n\nstrict\nFAIL\n<untrusted " in out
+    assert "CRITERION:\nThe answer says" in out
+    (report,) = cast(
+        "dict[str, dict[str, list[str]]]", graders.json("validate", "graders/four.yaml")["reports"]
+    ).values()
+    assert "strict" in report["preview"][1]
+
+
+def test_what_looks_wrong_in_a_judge_is_told(graders: Command, fake: FakeJudge) -> None:
+    judge = sets("kind=binary_judge", "criteria=c", f"judge_model={fake.model}")
+    typo = ["typo", *judge, *sets("user_template=@user.hbs")]
+    Path("user.hbs").write_text("{{completon}}")
+    assert "did you mean 'completion'" in graders.ok("create", *typo)
+    assert "did you mean 'completion'" in " ".join(graders.ok("show", "typo").split())
+    assert len(cast("list[str]", graders.json("show", "typo")["warnings"])) == 2
+    Path("user.hbs").write_text("\n{{#if x}}")
+    code, _, err = graders("update", *typo)
+    assert (code, "user_template: line 2: {{#if}} is not closed" in err) == (2, True)
+    unknown = graders.ok("create", "unknown", *judge[:4], *sets("judge_model=nobodys"))
+    assert "cannot ask its model" in unknown
+    Path("examples.jsonl").write_text('{"input": "q", "output": "o", "pass": 1}')
+    Path("v.json").write_text("{{")
+    for field, said in (
+        ("examples=@examples.jsonl", "examples[0].pass: "),
+        ("template_variables=@v.json", "v.json: not JSON"),
+    ):
+        code, _, err = graders("create", "bad", *judge, *sets(field))
+        assert (code, said in err) == (2, True)
 
 
 # What an update keeps

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -211,6 +212,19 @@ def test_an_id_that_is_broken_cannot_be_copied(root: Path) -> None:
     assert all(trace in narrow for trace in (TRACE, "a" * 32, "b" * 32))
     assert "not whole" in assay("server", "list", "traces", cwd=root, env={"COLUMNS": "120"}).stdout
     assert json.loads(assay("server", "show", "trace", TRACE, cwd=root).stdout)["answer"] == "4"
+
+
+def test_a_key_is_shown_once_and_listed_with_its_end(root: Path) -> None:
+    def listed() -> str:
+        return assay("server", "list", "keys", cwd=root, env={"COLUMNS": "120"}).stdout
+
+    made = found(root, "keys", "create", "ci", "--role", "viewer", "--expires", "90d")
+    assert re.fullmatch(r"assay_[0-9a-f]{8}_[\w-]{43}", made["token"])
+    assert "used never, expires 2" in listed()
+    found(root, "keys", "delete", made["id"])
+    assert "revoked 2" in listed()
+    assert made["token"] not in listed()
+    assert made["token"].encode() not in (root / ".assay" / "assay.db").read_bytes()
 
 
 def test_limits_that_no_option_names_stay(root: Path) -> None:

@@ -29,6 +29,7 @@ from tests.calibrated_graders import calibrated
 from tests.client_modes import MODES, running
 from tests.each import each
 from tests.postgres import new_location
+from tests.stored_cells import graded_cell
 
 EXACT: list[Mapping[str, Json]] = [{"type": "exact_match"}]
 _MANY = 5
@@ -110,9 +111,7 @@ def _fill(database: Database) -> None:
             id=f"r{number}", created_at=f"2026-11-21T09:0{number % 3}:00Z", config={"file": "suite"}
         )
         store.create_run(run)
-        failed = CellRecord(
-            run_id="r0", case=f"c{number}", status="graded", reward=number / 9, passed=False
-        )
+        failed = graded_cell("r0", f"c{number}", number / 9)
         error = CellRecord(
             run_id="r0", case=f"c{number}", trial=2, status="error", error="no reply"
         )

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from assay.store import Catalog, Database, Datasets, Jobs
-from assay.store.records import CellRecord, RunRecord
+from assay.store.records import RunRecord
 from assay.store.runs import Store
 from tests.command_line import assay
+from tests.stored_cells import graded_cell
 from tests.written_files import write_files
 
 __all__ = ["PLACES", "Place"]
@@ -337,10 +338,7 @@ def _store(root: Path) -> None:
             when = f"2026-11-2{number}T09:00:00+00:00"
             store.create_run(RunRecord(id=run, created_at=when, label=name, planned=2))
             for model in ("a", "b"):
-                cell = CellRecord(
-                    run_id=run, case="c", model=model, status="graded", reward=1.0, passed=True
-                )
-                store.add_cell(cell, {})
+                store.add_cell(graded_cell(run, model=model), {})
             store.finish_run(run)
 
 

@@ -145,6 +145,7 @@ async def test_a_session_that_the_server_has_forgotten_is_lost(tmp_path: Path) -
         {"score": 1.0, "content": 5},
         {"score": 1.0, "info": []},
         {"score": 1.0, "subscores": {}},
+        {"score": 1.0, "subscores": [1]},
         {"score": 1.0, "subscores": [{"name": "a", "value": 2.0}]},
         {"score": 1.0, "subscores": [{"name": "", "value": 1.0}]},
         {"score": 1.0, "subscores": [{"name": "a", "value": True}]},

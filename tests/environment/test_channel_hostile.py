@@ -53,6 +53,7 @@ def _call(**fields: Json) -> bytes:
         (b'{"id": 1, "method": "hello", "params": {"x": NaN}}\n', -32700, False),
         (b'{"id": ' + b"9" * 5000 + b', "method": "hello"}\n', -32700, False),
         (b"[" * 30_000 + b"\n", -32700, False),
+        (b'{"id": 1, "params": ' + b"[" * 200 + b"]" * 200 + b"}\n", -32700, False),
         (b"[" + _call().strip() + b"]\n", -32600, True),
         (b"5\n", -32600, True),
         (b"{}\n", -32600, True),

@@ -207,6 +207,7 @@ _INVALID = "VALIDATION_ERROR"
         ('{"type": "step"}', _INVALID, "'data' must be an object"),
         ('{"type": "step", "data": {"answer": "1"}}', "EXECUTION_ERROR", "no episode has begun"),
         ('{"type": "step", "data": {}}', _INVALID, "one of them"),
+        ('{"type": "step", "data": {"answer": "1", "action": "2"}}', _INVALID, "one of them"),
         ('{"type": "step", "data": {"anwser": "1"}}', _INVALID, "answer"),
         ('{"type": "step", "data": {"type": "call_tool"}}', _INVALID, "tool_name"),
         ('{"type": "step", "data": {"type": "shell"}}', _INVALID, "'shell'"),

@@ -148,8 +148,8 @@ async def test_a_resource_that_fails_is_an_error_of_the_environment_and_tried_ag
 def test_a_resource_belongs_to_its_event_loop_and_is_closed_with_it() -> None:
     seen: list[str] = []
     _, looks, _ = resourceful(seen)
-    for _ in range(2):
-        assert asyncio.run(looks().run(answer)).reward == 1.0
+    for _ in range(2):  # in each of which two begin at once
+        assert asyncio.run(looks().run(answer, group=2)).reward == 1.0
     assert seen.count("hook") == 1
     assert seen.count("second after one") == seen.count("second closed") == 2
 

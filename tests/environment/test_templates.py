@@ -75,6 +75,7 @@ REWARDS: list[tuple[object, float | None, bool]] = [
     (EvaluationResult(reward=0.25, content="c"), 0.25, False),
     (EvaluationResult.from_error("gone"), None, True),
     (Grade.from_dict({"score": 0.75}), 0.75, False),
+    ({"reward": 0.5}, 0.5, False),
     ({"score": 1, "info": {"path": Path("/a")}}, 1.0, False),
     ({"score": None, "isError": True}, None, True),
     ({"score": 1.0, "subscores": [SubScore(name="x", value=1.0)]}, 1.0, False),

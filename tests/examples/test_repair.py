@@ -124,6 +124,7 @@ json.dumps = lambda *a, **k: '{"value": true}'
 compile = None
 """,
     "forge_lines_of_the_probe": forge("'{\"value\": true}'") + "os._exit(0)\n",
+    "forge_no_json": forge("'[' * 3_000") + "os._exit(0)\n",
     "forge_half_a_character": forge('\'{"raised": "\\\\ud800"}\'') + "os._exit(0)\n",
     "forge_huge_number": forge("'{\"value\": ' + '9' * 4_900 + '}'") + "os._exit(0)\n",
     "kill_the_probe": PRELUDE + "import signal\nos.kill(os.getpid(), signal.SIGKILL)\n",
@@ -243,5 +244,6 @@ def test_no_sandbox_is_an_error_and_not_a_zero(
     assert cast("SubScore", caught.value.subscore).value is None
 
 
-
-
+def test_no_checks_are_the_author_s_mistake(tmp_path: Path) -> None:
+    with pytest.raises(GraderError, match="at least one check"):
+        grade(write_files(tmp_path, {"parse.py": FIXED}), given=[])

@@ -10,7 +10,8 @@ from tests.each import each
     "answer",
     [
         # short
-        *("7", "no", "∞", "👍", "是", "Solution: 42", " " * 500 + "x"),
+        *["7", "C", "no", "∞", "→", "👍", "是", "-1", "€", "¬"],
+        *("Solution: 42", " " * 500 + "x"),
         # markup that says something
         *("<br>42", "`<br>`", "<tr>", "<stdio.h>", "&eacute;", r"\boxed{42}", r"\pi"),
         "<think></think>4",
@@ -24,9 +25,16 @@ from tests.each import each
         *("```json\n[]\n```", "```json\n{}\n```", "```html\n<br>\n```", "~~~\n{}\n~~~", "```\n{}"),
         *("&lt;", "&gt;", "&amp;", "&copy;", "&mdash;", "&#60;", r"\textbf", r"\quad", r"\boxed"),
         # a word that may be the answer
-        *("First.", "Step 1", "Of course.", "Solution: " * 500 + "42", "First: Canberra"),
+        *("First.", "Output", "Certainly.", "Response.", "Step 1", "Of course.", "Sure."),
+        *("Reasoning", "Solution: " * 500 + "42", "First: Canberra"),
         *("Solution: First", "Answer: output."),
-        *("The answer is no", "It is:", "The solution is here.", "I think so"),
+        *(
+            "The answer is no",
+            "Here is the answer: 4",
+            "It is:",
+            "The solution is here.",
+            "I think so",
+        ),
     ],
 )
 def test_what_says_anything_is_an_answer(answer: str) -> None:
@@ -44,9 +52,10 @@ def test_what_says_anything_is_an_answer(answer: str) -> None:
         *("<think></think>", "<br>", "<br/>\n<BR>", "&nbsp;&#8203;&shy;", r"\boxed{}", "``````"),
         *("```\n\n```", "```python\n```", "<a><b></b></a>", r"$$\text{}$$"),
         "<think>\u3164</think>",
+        *("<br>" * 900, "<br> " * 900, "&nbsp;" * 900, r"\begin{align*}\end{align*}"),
         # code and markup that show nothing
         *("&nbsp;", "&ensp;&#8203;", "&colon;", "<p></p>", "<script></script>", "<br>", "` `"),
-        *(r"\boxed {}", r"\boxed{\quad}", "```\n \n```", "```python\n", "<br> " * 900),
+        *(r"\boxed{}", r"\boxed {}", r"\boxed{\quad}", "```\n \n```", "```python\n", "``````"),
         *("`\u200b`", "`\u3164`", "```\n\u2800\n```", "``", "`", "`<br>"),
     ],
 )
@@ -69,8 +78,12 @@ def test_attack_what_shows_nothing_is_an_answer(answer: str) -> None:
         *("Let\u2019s think step by step\u2026 Solution:", "\u0909\u0924\u094d\u0924\u0930:"),
         *("First:", "Output:", "Certainly\u2026", "**Response:**", "Step 1...", "Of course:"),
         # in more words, and nothing behind them
-        *("Sure! Here is a step-by-step solution:", "The final answer is"),
-        *("**So, the answer is:**", "## My final answer is..."),
+        *("Here's the answer:", "Sure! Here is a step-by-step solution:", "The final answer is"),
+        *(
+            "Certainly! Here's the solution:\n\n",
+            "**So, the answer is:**",
+            "## My final answer is...",
+        ),
         *("Let's break this problem down step by step:", "Therefore, the answer is:"),
         # in code and markup
         *("`Solution:`", "```\nSolution:\n```", "Solution&colon;", "Solution&#58;"),

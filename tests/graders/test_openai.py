@@ -153,14 +153,11 @@ async def test_a_verdict_needs_no_scale_and_is_no_part_of_a_formula() -> None:
         assert said in problems[0].message
 
 
-@each("given", [OUTPUT, "{{ item.answer }}", "x"])
-async def test_without_a_sample_nothing_is_graded(given: str) -> None:
-    graded = await node(check("eq", given), None)
-    assert (graded.status, graded.value) == ("error", None)
-    assert "nothing was sampled" in (graded.reason or "")
-
-
-async def test_a_sample_may_be_calls_or_sound_without_a_text() -> None:
+async def test_without_a_sample_nothing_is_graded_but_it_needs_no_text() -> None:
+    for given in (OUTPUT, ANSWER, "x"):
+        graded = await node(check("eq", given), None)
+        assert (graded.status, graded.value) == ("error", None)
+        assert "nothing was sampled" in (graded.reason or "")
     called = {"type": "function", "function": {"name": "f", "arguments": "{}"}}
     for sample in ({"output_tools": [called]}, {"output_audio": {"data": "x"}}):
         graded = await node(check("eq", ANSWER), None, sample=cast("Json", sample))

@@ -98,6 +98,8 @@ _IMAGE = 'environment.docker_image = "localhost/small:1"'
 _WRONG = {
     "agent.timeout_sec = inf": "agent.timeout_sec: a finite number",
     "verifier.timeout_sec = nan": "verifier.timeout_sec: a finite",
+    "agent.timeout_sec = -1": "agent.timeout_sec: a finite number",
+    "agent.timeout_sec = true": "agent.timeout_sec: a finite number",
     "agent.timeout_sec = '9'": "agent.timeout_sec: a finite number",
     "agent = 'me'": "agent: a table is required, not 'me'",
     "environment.docker_image = ['a']": "environment.docker_image: a text is required, not ['a']",

@@ -320,10 +320,12 @@ async def test_projects_without_number_are_counted_together() -> None:
     for number in range(3 * MOST_PROJECTS):
         metrics.job("finished", f"p{number}")
     metrics.waiting({"p0": 1, "q0": 1, "q1": 1})
+    metrics.standing([("p0", 1, 2), ("p1", 3, 4), ("p0", 1, 0)])  # in two lanes
     text = metrics.text("*").decode()
     assert text.count("assay_project_jobs_total{") == MOST_PROJECTS + 1
     assert 'assay_project_jobs_waiting{project="_others"} 2.0' in text
     assert 'assay_jobs_total{status="finished"} 300.0' in text
+    assert 'assay_project_gradings{project="p0",state="running"} 2.0' in text
 
 
 COOKIE = "assay_session_8400"

@@ -24,7 +24,7 @@ from assay.server.app import create_app
 from assay.server.context import ServerSettings
 from assay.sockets import listen
 from tests.children import until
-from tests.command_line import COMMAND, assay, environment, result
+from tests.command_line import COMMAND, assay, environment
 from tests.postgres import new_location
 from tests.server_app import EXACT, jsonl
 from tests.server_process import ServerProcess
@@ -144,23 +144,6 @@ async def test_half_a_body_is_answered_408_by_the_whole_server(tmp_path: Path) -
     assert b"application/problem+json" in said
     assert b"1 bytes of it did" in said
     writer.close()
-
-
-def test_keys_are_made_shown_once_listed_and_revoked(tmp_path: Path) -> None:
-    made = assay("server", "create", "key", "ci", "--role", "viewer", "--json", cwd=tmp_path)
-    record = result(made)
-    token = str(record["token"])
-    assert re.fullmatch(r"assay_[0-9a-f]{8}_[\w-]{43}", token)
-    listed = assay("server", "list", "keys", cwd=tmp_path)
-    assert "viewer" in listed.stdout
-    assert token not in listed.stdout
-    database = (tmp_path / ".assay" / "assay.db").read_bytes()
-    assert token.encode() not in database
-    assert assay("server", "delete", "key", str(record["id"]), cwd=tmp_path).returncode == 0
-    assay("server", "create", "key", "soon", "--expires", "90d", cwd=tmp_path)
-    listed = assay("server", "list", "keys", cwd=tmp_path, env={"COLUMNS": "120"}).stdout
-    assert "revoked 2" in listed
-    assert "used never, expires 2" in listed
 
 
 def test_a_host_that_is_not_found_and_a_port_that_is_taken_are_named(

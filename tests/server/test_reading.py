@@ -19,6 +19,7 @@ from assay.store.database import Database, Query, Row, Scalar
 from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store
 from tests.server_app import FOUR, Site, body_of, faults_of, scope_of, serving
+from tests.stored_cells import graded_cell
 
 RUN = "20261121-090830-ab12"
 MUCH = ("result", "newest", "detail", "label", "label_item", "card")
@@ -34,9 +35,7 @@ async def site(location: str, tmp_path: Path) -> AsyncGenerator[Site]:
                 RunRecord(id=RUN, created_at="2026-11-21T09:08:30+00:00", config=config, planned=2)
             )
             for trial in (1, 2):
-                cell = CellRecord(
-                    run_id=RUN, case="c", trial=trial, status="graded", reward=1.0, passed=True
-                )
+                cell = graded_cell(RUN, trial=trial)
                 store.add_cell(cell, {"row": {"id": str(trial), "answer": str(trial)}})
         made: Json = {"key": "four", "kind": "function", "definition": {"source": FOUR}}
         assert (await site.post("graders", made)).status_code == 201

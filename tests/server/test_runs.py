@@ -14,9 +14,10 @@ import pytest
 
 from assay.scoring.json_safe import Json
 from assay.server.context import ServerSettings
-from assay.store.records import CellRecord, RunRecord
+from assay.store.records import RunRecord
 from assay.store.runs import Store
 from tests.server_app import Site, context_of, scope_of, serving
+from tests.stored_cells import graded_cell
 
 SMALL = ServerSettings(location="", poll_seconds=0.02, heartbeat_seconds=0.05)
 RUN = "20261121-090830-ab12"
@@ -39,13 +40,7 @@ def _begin(store: Store, run: str = RUN, planned: int = 2) -> None:
 
 
 def _add(store: Store, trial: int, run: str = RUN, *, passed: bool = True) -> None:
-    reward = 1.0 if passed else 0.0
-    store.add_cell(
-        CellRecord(
-            run_id=run, case="c", trial=trial, status="graded", reward=reward, passed=passed
-        ),
-        {},
-    )
+    store.add_cell(graded_cell(run, reward=float(passed), trial=trial), {})
 
 
 async def test_a_run_is_told_until_its_end_and_not_again(site: tuple[Site, Store]) -> None:

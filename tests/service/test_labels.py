@@ -20,10 +20,11 @@ from assay.service.operation import LOCAL, Desk, Identity
 from assay.store.cards import Cards
 from assay.store.database import Database
 from assay.store.datasets import Datasets
-from assay.store.records import CellRecord, RunRecord
+from assay.store.records import RunRecord
 from assay.store.runs import Store
 from tests.calibrated_graders import SAYS_YES, says_yes
 from tests.judge_models import model
+from tests.stored_cells import graded_cell
 
 ROWS: list[dict[str, Json]] = [
     {
@@ -142,15 +143,7 @@ def test_answers_of_a_run_are_labelled_without_their_rewards(desk: Desk) -> None
     store, run = Store(desk.database), "20261121-090000-aaaa"
     store.create_run(RunRecord(id=run, created_at="2026-11-21T09:00:00+00:00", planned=2))
     for number in (1, 2):
-        cell = CellRecord(
-            run_id=run,
-            case=f"c{number}",
-            harness="h",
-            model="m",
-            status="graded",
-            reward=0.625,
-            passed=False,
-        )
+        cell = graded_cell(run, f"c{number}", 0.625, harness="h", model="m")
         row: dict[str, Json] = {"id": "x", "question": "Q?", "answer": f"A{number}"}
         store.add_cell(cell, {"row": {**row, "grade": {"score": 0.625}}})
     queue = do(labels.next_to_label, desk, run=run, limit=5)

@@ -25,6 +25,7 @@ from assay.store.kept_files import at_work, run_state
 from assay.store.records import CellRecord, Packer, RunRecord, cell_row
 from assay.store.runs import Store
 from tests.each import each
+from tests.stored_cells import graded_cell
 
 RUN = "20261121-090830-ab12"
 OLDER = "20261120-090830-cd34"
@@ -282,12 +283,7 @@ def test_attack_more_decisions_than_a_query_has_parts_hide_no_run(desk: Desk) ->
     store, many = Store(desk.database), 600
     for run in ("much", "more"):
         store.create_run(RunRecord(id=run, created_at="2026-11-21T09:08:30+00:00"))
-    cells = [
-        CellRecord(
-            run_id="much", case=f"c{n}", status="graded", reward=1.0, passed=True, flags=("f",)
-        )
-        for n in range(many)
-    ]
+    cells = [graded_cell("much", f"c{n}", flags=("f",)) for n in range(many)]
     pack = Packer().pack
     store.add_rows("much", [(cell_row(cell), "", pack({}, "a cell")) for cell in cells])
     with desk.database.writing():
@@ -324,15 +320,7 @@ def test_a_pass_rate_in_a_list_has_an_interval_where_cells_are_independent(desk:
         store.create_run(RunRecord(id=run, created_at="2026-11-21T09:08:30+00:00"))
         for case in range(10):
             for trial in range(1, trials + 1):
-                cell = CellRecord(
-                    run_id=run,
-                    case=f"c{case}",
-                    trial=trial,
-                    status="graded",
-                    reward=float(case < 7),
-                    passed=case < 7,
-                )
-                store.add_cell(cell, {})
+                store.add_cell(graded_cell(run, f"c{case}", float(case < 7), trial=trial), {})
     found = {row.id: row.pass_rate for row in runs.list_runs.function(desk).items}
     assert found["single"] == wilson(7, 10)
     assert found["repeated"] == Interval(0.7, None, None, 10)

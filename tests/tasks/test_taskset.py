@@ -79,7 +79,9 @@ async def test_a_set_is_run() -> None:
 
 OPTIONS: list[tuple[dict[str, Any], str]] = [
     ({"group": 0}, "group must be at least 1"),
+    ({"max_concurrent": 0}, "max_concurrent must be at least 1"),
     ({"rollout_timeout": 0}, "rollout_timeout must be more than 0"),
+    ({"agent_timeout": -1}, "agent_timeout must be more than 0"),
     ({"grading_timeout": float("nan")}, "grading_timeout must be more than 0"),
 ]
 
@@ -130,6 +132,7 @@ ROWS: list[tuple[str, str, str]] = [
     ("rows.jsonl", "[1]", "rows.jsonl:1: a row must be a JSON object"),
     ("rows.jsonl", '\n\n{"ids": "add"}', "rows.jsonl:3: unknown field 'ids' (did you mean 'id'?)"),
     ("rows.jsonl", '{"id": 3}', "rows.jsonl:1: a row needs an 'id'"),
+    ("rows.jsonl", '{"id": "add", "args": []}', "rows.jsonl:1: a row needs an 'id'"),
     ("rows.jsonl", '{"id": "adds"}', "no template 'adds' (did you mean 'add'?)"),
     ("rows.jsonl", '{"id": "add", "args": {"c": 1}}', "rows.jsonl:1: template 'add'"),
     ("rows.jsonl", '{"id": "add", "env": "other"}', "the environment 'other' is not given"),

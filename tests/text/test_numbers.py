@@ -181,6 +181,7 @@ def test_pick_and_where_it_is_extracted(answer: str, options: dict[str, Any], sc
         {"expected": True},
         {"expected": None},
         {"expected": float("nan")},
+        {"expected": Decimal("NaN")},
         {"expected": "five"},
         {"expected": "1e9999999"},
         {"expected": 5, "tolerance": -1},

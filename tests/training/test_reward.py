@@ -181,6 +181,7 @@ def test_a_grader_that_grades_nothing_or_fails_is_told_in_the_log(
         ("four@x", {}, "has no valid version"),
         ([], {}, "no grader"),
         (EXACT, {"deadline": 0.0}, "deadline is 0.0"),
+        (EXACT, {"at_once": 0}, "at_once is 0"),
         (EXACT, {"attempts": 1.5}, "attempts is 1.5"),
         (EXACT, {"deadline": "3"}, "deadline is '3'"),
         (EXACT, {"patience": "3"}, "patience is '3'"),

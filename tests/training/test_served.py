@@ -201,6 +201,10 @@ ALONE = [1.0, 0.0, None, 1.0]
         pytest.param(_status(302, Location="http://127.0.0.1:1/"), 1, NONE, "302", 1, id="302"),
         pytest.param(_changed(lambda d: d["results"].pop()), 9, NONE, "3 of 4", 1, id="too few"),
         pytest.param(
+            _changed(lambda d: d["results"].append(d["results"][0])), 9, NONE, "5 of 4", 1,
+            id="too many",
+        ),
+        pytest.param(
             _changed(lambda d: d["results"].reverse()), 9, NONE, "is of item", 1, id="other order"
         ),
         pytest.param(_result(score=float("nan")), 9, NONE, "not that of an assay", 1, id="nan"),
