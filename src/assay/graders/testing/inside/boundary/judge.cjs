@@ -102,14 +102,20 @@ class Judge extends Peer {
   }
 
   // What came by a trail in a test had something in it, or nothing.
-  weigh(full, { trail, test }) {
-    if (full !== undefined && test) (test.full ??= new Map()).set(trail, full || test.full.get(trail) === true);
+  weigh(full, { trail, test, also }) {
+    if (full === undefined || !test) return;
+    (test.full ??= new Map()).set(trail, full || test.full.get(trail) === true);
+    for (const other of also ?? []) (test.alike ??= []).push([other, trail, full]);
   }
 
   // A test ends: why it failed, if it did.
   ending(test, failure) {
     this.comparisons.end();
     this.held.forget();
+    // Of one function that a test took by two names at first nobody knows by which it was called.
+    for (const [other, trail, full] of (test.alike ?? []).filter(([name]) => !test.full.has(name))) {
+      for (const one of [other, trail]) this.contract.learn(full ? 'leaves' : 'empty', one, test);
+    }
     for (const [trail, full] of test.full ?? []) {
       this.contract.learn(full ? 'leaves' : 'empty', trail, test);
       const [some, none] = ['leaves', 'empty'].map((kind) => this.contract.has(kind, trail, test));
@@ -213,7 +219,8 @@ class Judge extends Peer {
   // How what is come to from something is read.
   from(info, step, more = {}) {
     const [trail, ...others] = this.trailsOf(info, step);
-    return { trail, others, from: info, name: info.name, ...more };
+    const also = this.contract.learns ? (info.exported ?? []).map((one) => longer(one, step)).filter((one) => one !== trail) : [];
+    return { trail, others, also, from: info, name: info.name, ...more };
   }
 
   // `first` is what a function is called on, or the functions with which a class is extended.
@@ -430,6 +437,7 @@ class Judge extends Peer {
     const before = info.kind === 'f' ? [] : info.trails ?? [];
     info.trails = [...new Set([...trails, ...before])].slice(0, MOST_TRAILS);
     if (cx.depth === 1) info.path ??= cx.path;
+    if (cx.from?.path !== undefined) info.exported = [...new Set([...(info.exported ?? []), trail])].slice(0, MOST_TRAILS);
     if (info.base) this.contract.learn('class', trail, test, info.base);
     if (info.kind === 'o') {
       info.from = cx.from;
