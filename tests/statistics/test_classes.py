@@ -45,6 +45,7 @@ words = st.sampled_from(["poor", "fair", "good"])
         ("f1", 0.7731088359454608),
         ("macro_f1", 0.6238873019183544),
         ("kappa", 0.2504225706718153),
+        ("mcc", 0.2525340415407772),
         ("predicted_rate", 0.7256523212470349),
         ("base_rate", 0.6710945442222975),
     ],
@@ -59,7 +60,7 @@ def test_saying_yes_to_everything_is_two_points_below_the_real_judge_and_agrees_
 ):
     always = HEALTHBENCH.always_yes
     assert always.accuracy == HEALTHBENCH.majority_accuracy == pytest.approx(0.6710945442222975)
-    assert (always.kappa, always.balanced_accuracy) == (0.0, 0.5)
+    assert (always.kappa, always.balanced_accuracy, always.mcc) == (0.0, 0.5, None)
     assert always == HEALTHBENCH.majority
     assert Confusion(1, 2, 3, 4).majority == Confusion(tp=5, fp=5, tn=0, fn=0)
     assert Confusion(1, 2, 3, 0).majority == Confusion(tp=0, fp=0, tn=5, fn=1)
@@ -84,6 +85,7 @@ def test_measures_of_classes_are_scikit_learns(seed: int) -> None:
     assert table.accuracy == pytest.approx(metrics.accuracy_score(labels, said))
     assert table.balanced_accuracy == pytest.approx(metrics.balanced_accuracy_score(labels, said))
     assert table.macro_f1 == pytest.approx(metrics.f1_score(labels, said, average="macro"))
+    assert table.mcc == pytest.approx(metrics.matthews_corrcoef(labels, said))
     recalls = metrics.recall_score(labels, said, labels=levels, average=None).tolist()
     assert list(table.recalls.values()) == pytest.approx(recalls)
     weights: tuple[KappaWeights, ...] = ("none", "linear", "quadratic")
@@ -99,7 +101,7 @@ def test_two_classes_are_yes_and_no(rows: list[tuple[bool, bool]]) -> None:
     table = class_confusion(said, labels, levels=[False, True])
     (tn, fp), (fn, tp) = table.counts
     two = Confusion(tp=tp, fp=fp, tn=tn, fn=fn)
-    for measure in ("accuracy", "majority_accuracy", "balanced_accuracy", "macro_f1"):
+    for measure in ("accuracy", "majority_accuracy", "balanced_accuracy", "macro_f1", "mcc"):
         expected = getattr(two, measure)
         assert getattr(table, measure) == (expected and pytest.approx(expected, abs=1e-12))
     assert table.kappa() == table.kappa("linear") == table.kappa("quadratic") == two.kappa
@@ -113,7 +115,7 @@ def test_what_was_not_measured_is_none_and_nulls_are_counted() -> None:
     assert (table.n, table.unscored, table.accuracy, table.coverage) == (2, 2, 1.0, 0.5)
     table = class_confusion([], [])
     assert table.n == 0
-    assert table.accuracy is table.kappa() is table.macro_f1 is None
+    assert table.accuracy is table.kappa() is table.mcc is table.macro_f1 is None
     assert table.balanced_accuracy is table.coverage is table.majority_accuracy is None
     table = class_confusion(["a", "a"], ["a", "a"])  # one word for everything
     assert (table.accuracy, table.kappa(), table.balanced_accuracy) == (1.0, None, None)

@@ -104,6 +104,18 @@ class Confusion:
         return sum(both) / len(both) if both else None
 
     @property
+    def mcc(self) -> float | None:
+        """Matthews' correlation coefficient (Matthews 1975), in [-1, 1]; 0 for chance.
+
+        ``(tp tn - fp fn) / sqrt((tp + fp) (tp + fn) (tn + fp) (tn + fn))``. None where all
+        labels, or all predictions, are alike.
+        """
+        spread = (
+            (self.tp + self.fp) * (self.tp + self.fn) * (self.tn + self.fp) * (self.tn + self.fn)
+        )
+        return (self.tp * self.tn - self.fp * self.fn) / sqrt(spread) if spread else None
+
+    @property
     def always_yes(self) -> Confusion:
         """The counts of a judge that says yes to everything: a baseline for every measure."""
         return Confusion(tp=self.tp + self.fn, fp=self.fp + self.tn, tn=0, fn=0)

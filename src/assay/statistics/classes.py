@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from math import fsum
+from math import fsum, sqrt
 from typing import Literal, TypeAlias
 
 from assay.errors import ScoreError
@@ -103,6 +103,19 @@ class ClassConfusion:
         """Mean of the levels' F1, over those that are labelled or predicted at all."""
         found = [f1 for f1 in self.f1s.values() if f1 is not None]
         return fsum(found) / len(found) if found else None
+
+    @property
+    def mcc(self) -> float | None:
+        """Matthews' correlation coefficient for several classes (Gorodkin 2004), in [-1, 1].
+
+        ``(n c - sum t_k p_k) / sqrt((n² - sum t_k²) (n² - sum p_k²))``, with c right predictions
+        and t_k labels and p_k predictions of level k. None where all labels, or all predictions,
+        are alike.
+        """
+        n, labelled, predicted = self.n, self.labelled, self.predicted
+        together = sum(t * p for t, p in zip(labelled, predicted, strict=True))
+        spread = (n * n - sum(t * t for t in labelled)) * (n * n - sum(p * p for p in predicted))
+        return (n * self._right - together) / sqrt(spread) if spread else None
 
     def kappa(self, weights: KappaWeights = "none") -> float | None:
         """Cohen's kappa, agreement beyond chance (Cohen 1960; with weights, Cohen 1968).
