@@ -188,6 +188,7 @@ async def test_a_jury_decides_as_its_panel_says(grader: type[Grader]) -> None:
     [
         ({"models": ["openai:a", "openai:a"]}, "same model twice"),
         ({"models": []}, "names nobody"),
+        ({"models": 3}, "models"),
         ({"model": "openai:a", "models": ["openai:b"]}, "not both"),
         ({"model": "not a model"}, "model"),
         ({"model": "openai:a", "escalate": "openai:a"}, "escalate"),

@@ -186,7 +186,8 @@ def test_ids_that_pytest_does_not_take_are_run_by_file(runs: Runs, workspace: Pa
     assert rows(score, "fail_to_pass")["test_x (tests.test_a.T)"]["found_as"] == [
         "tests/test_a.py::T::test_x"
     ]
-    # To unittest dotted names are given.
+    # To unittest dotted names are given, whatever file they are in.
+    (workspace / "tests/test_a.py").unlink()
     commands = runs(ran({"tests.test_a.T.test_x": "passed"}))
     prefix = "python3 -m unittest"
     score = grade(workspace, fail_to_pass=["test_x (tests.test_a.T)"], cmd_prefix=prefix)

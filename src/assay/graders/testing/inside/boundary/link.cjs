@@ -10,7 +10,8 @@ const workers = require('node:worker_threads');
 
 const LONGEST = 32 * 1024 * 1024;
 const MOST = 512 * 1024 * 1024;
-const { add, load, notify, wait } = Atomics;
+const WHY = ['it ended', 'it said too much', 'it said too much at once'];
+const { add, load, notify, store, wait } = Atomics;
 const { from } = Buffer;
 const { receiveMessageOnPort } = workers;
 const now = performance.now.bind(performance);
@@ -35,15 +36,15 @@ function read({ fd, port, count, fatal }) {
     length = length === undefined ? part.readUInt32LE(0) : undefined;
     total += part.length;
     if (length > LONGEST || total > MOST) {
+      store(count, 1, total > MOST ? 1 : 2); // first, for whoever sends as it closes
       socket.destroy();
-      tell({ why: total > MOST ? 'it said too much' : 'it said too much at once' });
     }
     return !socket.destroyed;
   };
   socket.on('error', () => {});
   socket.on('close', () => {
     if (fatal) process.kill(process.pid, 'SIGKILL'); // it may be in a loop, and wait for nobody
-    tell({ why: 'it ended' });
+    tell({ why: WHY[load(count, 1)] });
   });
   socket.on('readable', () => {
     while (next());
@@ -53,7 +54,7 @@ function read({ fd, port, count, fatal }) {
 // With `fatal`, the process dies with the socket.
 function open(fd, fatal = false) {
   const { port1, port2 } = new workers.MessageChannel();
-  const count = new Int32Array(new SharedArrayBuffer(8));
+  const count = new Int32Array(new SharedArrayBuffer(8)); // of messages; then why no more will come, in WHY
   new workers.Worker(__filename, {
     workerData: { assayLink: { fd, port: port2, count, fatal } },
     transferList: [port2],
@@ -74,7 +75,7 @@ function open(fd, fatal = false) {
           at += writeSync(fd, body, at);
         } catch (error) {
           if (error.code !== 'EAGAIN') {
-            link.lost ??= 'it ended';
+            link.lost ??= WHY[load(count, 1)];
             return;
           }
           wait(count, 0, load(count, 0), 1);
