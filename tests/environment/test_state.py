@@ -243,7 +243,7 @@ def _nested(rooms: Any) -> list[str]:
     return rooms["hall"][0]
 
 
-TODO: list[tuple[object, list[object], Callable[[Any], list[str]]]] = [
+CHORES: list[tuple[object, list[object], Callable[[Any], list[str]]]] = [
     (list[str], [["sweep"]], lambda held: held),
     (list[str], [], lambda held: held),  # its default, as authors write it
     (dict[str, tuple[list[str], object]], [{"hall": (["sweep"], _LOCK)}], _nested),
@@ -252,16 +252,16 @@ TODO: list[tuple[object, list[object], Callable[[Any], list[str]]]] = [
 ]
 
 
-@each("kind, given, todo", TODO)
+@each("kind, given, chores", CHORES)
 async def test_attack_what_one_session_did_is_not_done_in_the_next(
-    kind: object, given: list[object], todo: Callable[[Any], list[str]]
+    kind: object, given: list[object], chores: Callable[[Any], list[str]]
 ) -> None:
     """What one took off the list of its arguments was done when its repeat began."""
 
     async def play(held: Any = ["sweep"]) -> Steps:  # noqa: B006 - what authors write
         yield "p"
-        was_done = not todo(held)
-        todo(held).clear()
+        was_done = not chores(held)
+        chores(held).clear()
         yield float(was_done)
 
     play.__annotations__["held"] = kind
