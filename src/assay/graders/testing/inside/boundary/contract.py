@@ -201,26 +201,24 @@ _List: Any = UserList
 _Dict: Any = UserDict
 
 
-class Items(_List):
-    """The items of an object that is no list; it equals one where its own class says so."""
+class _Alone:
+    """What is made of an object with items; where its own class says so, it equals itself alone."""
 
-    alone = ""  # the trail of one that equals nothing but itself
-    __hash__ = None
+    alone = ""  # the trail of one that does
+    __hash__: Any = None
 
     def __eq__(self, other: object) -> bool:
-        if self.alone or not isinstance(other, (list, tuple, Items)):
+        if self.alone:
             return _is_same(self, other, self.alone)
-        return list(self) == list(other)
+        return super().__eq__([*other] if isinstance(other, tuple) else other)
 
 
-class Pairs(_Dict):
+class Items(_Alone, _List):
+    """The items of an object that is no list."""
+
+
+class Pairs(_Alone, _Dict):
     """The same of one that is no dictionary."""
-
-    alone = ""
-    __hash__ = None
-
-    def __eq__(self, other: object) -> bool:
-        return _is_same(self, other, self.alone) if self.alone else super().__eq__(other)
 
 
 def _is_same(one: Any, other: object, trail: str) -> bool:
@@ -287,8 +285,9 @@ def _by_items(ref: Any, trails: list[str], form: Any) -> Any:
         found: Any = Iterated(lambda: _iterated(ref, trails), trails[0])
         return ref.home().copied(ref, found, node)
     found = ref.home().read(node, trails, only_values=True)
-    if isinstance(found, (list, dict)):
-        found = Items(found) if isinstance(found, list) else Pairs(found)
+    kind: Any = {list: Items, dict: Pairs}.get(type(found))
+    if kind:
+        found = kind(found)
         found.alone = trails[0] if form["equal"] == "identity" else ""
     return ref.home().copied(ref, found, node)
 

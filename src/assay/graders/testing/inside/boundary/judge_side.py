@@ -1,4 +1,4 @@
-"""What the judge makes of what the host tells: copies and stand-ins.
+"""What the judge makes of what the host tells: values and stand-ins.
 
 There is one session for each fresh import of the submission. It reads references; each must be one
 that it can have been given.
@@ -24,6 +24,7 @@ from assay.graders.testing.inside.boundary import (
     recipes,
     stands,
 )
+from assay.graders.testing.inside.boundary.copies import CopyingTalk
 from assay.graders.testing.inside.boundary.judge_state import (
     Ref,
     barred,
@@ -35,16 +36,8 @@ from assay.graders.testing.inside.boundary.judge_state import (
     the_ref,
 )
 from assay.graders.testing.inside.boundary.modules import SubmissionModule, make_module
-from assay.graders.testing.inside.boundary.talk import LOOKS, Talk
-from assay.graders.testing.inside.boundary.wire import (
-    MUTABLE,
-    WireError,
-    changed,
-    differ,
-    refill,
-)
+from assay.graders.testing.inside.boundary.wire import WireError, changed, differ
 
-_TAGS = {list: "l", tuple: "t"}
 _NUMBERS = (["I"], ["c"], ["D"], ["F"])
 _OF_CONTAINERS = ("__iter__", "__next__", "__len__", "__getitem__", "__reversed__")
 """What is asked of any container of objects: what it gives is under the contract again."""
@@ -76,17 +69,7 @@ class TrailReading:
         return found
 
 
-class _Copy:
-    """What a test has of an object of the submission's, where the reference has a value.
-
-    ``bare`` is the copy, and ``theirs`` the object, as each was written last.
-    """
-
-    def __init__(self, value: Any, of: Ref, bare: Any, theirs: Any) -> None:
-        self.value, self.of, self.bare, self.theirs = value, of, bare, theirs
-
-
-class JudgeSide(Talk):
+class JudgeSide(CopyingTalk):
     """One fresh import of the submission, and what its references mean."""
 
     def __init__(self) -> None:
@@ -94,25 +77,10 @@ class JudgeSide(Talk):
         self._aliases: dict[Any, Any] = {}
         self._alike: dict[int, list[Any]] = {}
         self._inert: dict[int, Any] = {}
-        self._copies: dict[int, _Copy] = {}
         self._gets = 0
-        self._lent: dict[int, Any] = {}
         self.known: dict[int, Any] = {}
         self.unmade: dict[int, Any] = {}
         super().__init__()
-
-    def request(self, op: str, *parts: Any, trails: list[str] | None = None) -> Any:
-        """The same, where both sides have what the test lent: each is told what the other did."""
-        if self._lent and op != "renew" and not state.learns:
-            for value in aliasing.held.changed():
-                self.request("renew", id(value), self.given(value, ["?"])[-1])
-        trails = trails or ["?"]
-        found, *lent = self.asked(op, parts, trails)
-        if op not in LOOKS:
-            aliasing.scramble()
-        for number, node in lent[0] if lent else ():
-            self._change(self._lent[number], node, trails)
-        return found
 
     def grant(self, op: str, *parts: Any) -> Any:
         """Do what the host asks for: nothing but with what the tests gave it."""
@@ -127,37 +95,6 @@ class JudgeSide(Talk):
         return offered.ACTS[op](value, trails, *given)
 
     # -- to the host ---------------------------------------------------------------------------
-
-    def written(self, value: Any, depth: int) -> Any:
-        copies = self._copies if self.doing.gives else {}
-        if id(value) in copies:
-            return self._written_copy(copies[id(value)], super().written(value, depth))
-        if type(value) in (list, tuple) and not copies.keys().isdisjoint(map(id, value)):
-            return [_TAGS[type(value)], [self.encode(one, depth + 1) for one in value]]
-        return super().written(value, depth)
-
-    def _written_copy(self, copy: _Copy, node: Any) -> Any:
-        """Write a copy as the object that it is of, to which is done what the test did to it."""
-        with self.doing.but(gives=False):
-            bare = super().written(copy.value, 0)
-        if differ(bare, copy.bare):
-            if type(copy.value) not in MUTABLE:
-                return node
-            self.request("refill", copy.of.node(), node)
-            copy.bare, copy.theirs = bare, self.request("base", copy.of.node())
-        return ["V", copy.of.node(), bare]
-
-    def _follow(self, value: Any, trails: list[str]) -> None:
-        """Do to a copy what a call that got its object has done to that."""
-        copy = self._copies.get(id(value))
-        if copy is None or type(value) not in MUTABLE:
-            return
-        node = self.request("base", copy.of.node())
-        if differ(node, copy.theirs):
-            self._change(value, node, trails)
-            copy.theirs = node
-            with self.doing.but(gives=False):
-                copy.bare = super().written(value, 0)
 
     def other(self, value: Any, depth: int) -> list[Any]:
         if isinstance(value, (contract.Items, contract.Pairs)):
@@ -385,29 +322,10 @@ class JudgeSide(Talk):
             return self.decode(value)
         return found[name] if name is not None else found(self.decode(value))
 
-    def copied(self, ref: Ref, found: Any, node: Any) -> Any:
-        """Remember of what something is a copy: if the test passes it on, the object is meant."""
-        # Of an empty tuple, a letter or a small number there is one for all.
-        least = 2 if isinstance(found, (str, bytes)) else 1
-        is_one = isinstance(found, (str, bytes, tuple, frozenset)) and len(found) < least
-        if not (is_one or type(found) is int or type(found) in mirrors.LINKED.values()):
-            with self.doing.but(gives=False):
-                self._copies[id(found)] = _Copy(found, ref, super().written(found, 0), node)
-        return found
-
     def linked(self, number: int, content: Any) -> Any:
         if self.doing.reading:
             self.doing.reading.is_named = False  # what is in it has no name of its own
         return self.following(Ref(self, number), self.decode(content), self._trails)
-
-    def following(self, ref: Ref, found: Any, trails: list[str]) -> Any:
-        """A container of the host's, as a copy that follows it; anything else as it is."""
-        if type(found) not in mirrors.LINKED:
-            return found
-        made = mirrors.LINKED[type(found)](found)
-        made._assay, made._assay_seen = ref, self.changes
-        ref.trails = trails
-        return made
 
     @property
     def _trails(self) -> list[str]:
@@ -539,10 +457,9 @@ class JudgeSide(Talk):
         answer = self.request("call", *how, *stands.where(), trails=trails)
         if type(answer) is list and answer and answer[0] == "X":
             for place, node in answer[2]:
-                self._change(arguments[place], node, trails, f"changes:{place}")
+                self.change(arguments[place], node, trails, f"changes:{place}")
             answer = answer[1]
-        for one in (*arguments, *named.values()) if self._copies else ():
-            self._follow(one, trails)
+        self.follow([*arguments, *named.values()], trails)
         if _is_number(answer):  # a text or a table may say when it was made
             asked = ref.owner or ref.number, contract.CALL, json.dumps(how[1:])
             self._expect_still(asked, answer, trails, acts)
@@ -562,34 +479,7 @@ class JudgeSide(Talk):
         values = [self.given(one, trails) for one in arguments]
         return [ref.node(), values, {name: self.given(one, trails) for name, one in named.items()}]
 
-    def shared(self, value: Any, node: list[Any]) -> list[Any]:
-        if not self.doing.gives or self.doing.expresses or id(value) in self._copies:
-            return node
-        aliasing.note(value)
-        if not aliasing.shares():
-            return node
-        if id(value) not in self._lent:
-            self._lent[id(value)] = value
-            aliasing.held.note(value)
-        return ["K", id(value), node]
-
-    def arrived(self, found: Any) -> Any:
-        aliasing.note(found)
-        return found
-
     construct = recipes.construct
-
-    def _change(self, value: Any, node: Any, trails: list[str], what: str = "changes") -> None:
-        """Make a change to what the test has lent, if the reference makes one, too."""
-        after = self.read(node, [f"{one}#" for one in trails])
-        if type(after) is not type(value):
-            raise WireError("an argument became something else")
-        # Which argument it is, is not known of one that both sides have.
-        if contract.may("changes", trails) and contract.may(what, trails):
-            refill(value, after)
-            aliasing.held.note(value)
-        else:
-            aliasing.leave(trails, what)
 
     def operate(self, ref: Ref, name: str, *arguments: Any) -> Any:
         """Use an operator that the reference was asked for; what it gives is still encoded."""
@@ -663,6 +553,6 @@ _READERS: dict[str, Callable[..., Any]] = {
     "J": lambda _, number: state.handed[number][0],  # an exception of the tests comes back
     "em": JudgeSide.member,
     "L": JudgeSide.linked,
-    "K": lambda talk, number: talk._lent[number],
+    "K": lambda talk, number: talk.lent[number],
     "e": JudgeSide.error,
 }

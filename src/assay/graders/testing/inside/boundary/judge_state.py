@@ -252,7 +252,7 @@ class Doing(threading.local):
     fork: Any = None  # the one to the fork that it asks
     asking: Sequence[str] = ("?",)  # the trails of what the host works on for it
     giving: Sequence[str] = ("?",)  # those of what it hands over
-    reading: Any = None  # what it reads that a test came to; see `judge_side.Reading`
+    reading: Any = None  # what it reads that a test came to; see `judge_side.TrailReading`
     expresses = False  # whether it writes for a fork, which makes for itself what is unmade
     gives = False  # whether it writes what the test hands over
 
