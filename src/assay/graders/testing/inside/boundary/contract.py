@@ -38,8 +38,8 @@ _ALIKE = {
 }
 """Operators of which Python asks for another where a class has not this one: `str` of an object
 with a text for programmers alone. Which of them it has is a matter of style."""
-_EVERYWHERE = ("code", "class")
-"""What a module has does not depend on the test: such needs are not written down by test."""
+_EVERYWHERE = ("code", "class", "one")
+"""What does not depend on the test: such needs are not written down by test."""
 
 
 def trails_of(ref: Any) -> list[str]:
@@ -85,6 +85,36 @@ def noted(begins: list[str], test: str) -> list[str]:
     """What stands behind some beginnings in what the reference needed in a test."""
     needed = state.needs.get(test, ())
     return [one.rpartition(":")[2] for one in needed if one.startswith(tuple(begins))]
+
+
+def expect_error(cls: type, trails: list[str]) -> None:
+    """An error is no other one of the reference's than that which a test waits for.
+
+    What is errors of several kinds could be whichever that is; so could what is raised in place of
+    all those that it is derived from.
+    """
+    names = [sorted(ref.trails) if (ref := ref_of(one)) else [one.__name__] for one in cls.__mro__]
+    if state.learns:
+        chain = "<".join(one[0] for one in names[:-2] if one)
+        may("raised", [f"{trail}:{chain}" for trail in trails])
+        return
+    here = _raised(trails, [state.test]) or _raised([""], [state.test])
+    theirs = _raised(trails, [*state.needs]) or _raised([""], [*state.needs])
+    known = [{*one} & theirs.keys() for one in names]  # each of its classes, as the reference's
+    first, *others = [one for one in known if one] or [set[str]()]
+    for other in others:
+        pairs = [(one, head) for head in first for one in other]
+        is_akin = any(one in theirs[head] or head in theirs[one] for one, head in pairs)
+        if other & here.keys() and not is_akin:
+            why = f"{trails[0]} is {min(first)} here, and {min(other)} in the reference"
+            raise refused(f"raised:{trails[0]}:{min(first)}", why)
+
+
+def _raised(trails: list[str], tests: list[str]) -> dict[str, list[str]]:
+    """The errors that the reference raises in some tests, each with what it is derived from."""
+    begins = [f"raised:{one}:" if one else "raised:" for one in trails]
+    chains = [one.split("<") for test in tests for one in noted(begins, test)]
+    return {chain[0]: chain for chain in chains}
 
 
 def require(what: str, trails: list[str], label: str, why: str) -> None:

@@ -84,6 +84,16 @@ def is_own(kind: type, name: str) -> bool:
     return owner.__module__ != "builtins" and vars(owner)[name] is not None
 
 
+def shadowing(value: Any) -> list[str]:
+    """Attributes of an instance that are in the place of a method of its built-in type."""
+    base = next((one for one in type(value).__mro__ if one in _IMMUTABLE), None)
+    names = getattr(value, "__dict__", ()) if base else ()
+    return [one for one in names if is_plain_name(one) and hasattr(base, one)]
+
+
+_IMMUTABLE = [one for one in CONTENTS if one.__hash__]
+
+
 def _equality(kind: type) -> str:
     """What decides on equality: identity, the content, or code of its own."""
     owner = _owner(kind, "__eq__")

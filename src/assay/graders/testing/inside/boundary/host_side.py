@@ -121,7 +121,8 @@ class HostSide(wire.Plain):
             return self.error(value, depth)
         if kind is types.CoroutineType:
             return ["co", self.number_of(value)]
-        return ["o", self.number_of(value), self.class_of(kind)]
+        own = host_objects.shadowing(value)
+        return ["o", self.number_of(value), self.class_of(kind), *([own] if own else [])]
 
     def handle_of(self, value: Any) -> list[Any]:
         """How the judge knows its own function or class; empty for others, wrappers and methods."""

@@ -10,7 +10,7 @@ import enum
 import json
 import sys
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import isfinite
 from types import CoroutineType, FunctionType, ModuleType
 from typing import Any, cast
@@ -78,6 +78,8 @@ class JudgeSide(CopyingTalk):
         self._alike: dict[int, list[Any]] = {}
         self._inert: dict[int, Any] = {}
         self._gets = 0
+        self._names: dict[int, list[str]] = {}  # of what modules and classes have, by number
+        self._awaited: dict[int, tuple[Any, int]] = {}  # coroutines: how they were asked for
         self.known: dict[int, Any] = {}
         self.unmade: dict[int, Any] = {}
         super().__init__()
@@ -257,14 +259,14 @@ class JudgeSide(CopyingTalk):
                 self.kinds[number] = stands.stand_kind(ref, name, module, bases, form)
         return self.kinds[number]
 
-    def stand(self, number: int, kind: list[Any]) -> Any:
+    def stand(self, number: int, kind: list[Any], shadowing: Sequence[str] = ()) -> Any:
         reading: TrailReading | None = self.doing.reading
         if number not in self.known:
             cls: Any = self.reference(kind)
             cls = cls if isinstance(cls, stands.StandKind) else stands.plain_kind(cls)
             if reading and state.learns and cls._assay_form["equal"] == "enum":
                 contract.may("known", reading.trails)  # in another order of the tests it is
-            return self.known.setdefault(number, self._stand(number, cls))
+            return self.known.setdefault(number, self._stand(number, cls, shadowing))
         held = self.known[number]
         if reading is None or _is_code(held):
             return held
@@ -278,12 +280,12 @@ class JudgeSide(CopyingTalk):
         if contract.may("known", [*via, *the_ref(held).trails] if state.learns else via):
             return held
         aliasing.meet(via[0])
-        other = self._stand(number, type(held))
+        other = self._stand(number, type(held), shadowing)
         space_of(other)["_assay_first"] = held
         self._alike.setdefault(number, []).append(other)
         return other
 
-    def _stand(self, number: int, cls: Any) -> Any:
+    def _stand(self, number: int, cls: Any, shadowing: Sequence[str]) -> Any:
         base: Any = cls._assay_base or object
         if base in (object, list, dict, set, bytearray):
             held = base.__new__(cls)
@@ -291,6 +293,8 @@ class JudgeSide(CopyingTalk):
             content = self.decode(self.request("base", ["R", number]))
             held = base.__new__(cls, mirrors.exactly(base, content))
         space_of(held)["_assay"] = Ref(self, number)
+        if shadowing:
+            stands.shadow(held, shadowing)
         return held
 
     def coroutine(self, number: int) -> Any:
@@ -340,9 +344,7 @@ class JudgeSide(CopyingTalk):
         cls: Any = self._aliased(self.reference(kind))
         ref = Ref(self, number)
         ref.trails = [f"{one}{contract.RAISED}" for one in self.doing.asking]
-        kinds = [one for one in cls.__mro__ if ref_of(one) is None]
-        if ref_of(cls) is not None and not all(issubclass(kinds[0], one) for one in kinds):
-            contract.require("kinds", ref.trails, cls.__name__, "it is errors of several kinds")
+        contract.expect_error(cls, ref.trails)
         values = [self.taken(one, ref, "args") for one in arguments]
         if inner and issubclass(cls, stands.BUILTINS.get("BaseExceptionGroup", ())):
             message = values[0] if values and type(values[0]) is str else ""
@@ -384,18 +386,26 @@ class JudgeSide(CopyingTalk):
             if own is not None:
                 own.owner = (ref.number, name)
             return found
+        self.expect_other(found, trails[0])
         if own is not None and own.path is None and len(ref.path) == 1:
             own.path = (*ref.path, name)
         return self._narrow(found, trails)
 
-    def _expect_still(self, key: tuple[Any, ...], node: Any, trails: list[str], acts: int) -> None:
+    def _expect_still(
+        self,
+        key: tuple[Any, ...],
+        node: Any,
+        trails: list[str],
+        acts: int,
+        place: tuple[Any, int, int] | None = None,
+    ) -> None:
         """What is asked for again, after no more than these acts, is what it was.
 
         But for what a loop waits for: it asks again at the same place.
         """
         # What holds others may change with what is read beside it, as a cache does.
         asked = self._gets if type(node) is list and node[:1] == ["L"] else 0
-        before, place = state.answered.get((self.number, key)), recipes.place()
+        before, place = state.answered.get((self.number, key)), place or recipes.place()
         if acts != self.acts:
             state.answered.clear()
         state.answered[self.number, key] = (self.acts, asked, node, place)
@@ -406,6 +416,22 @@ class JudgeSide(CopyingTalk):
             return
         if not contract.may("moves", trails):
             contract.refused(f"moves:{trails[0]}", f"{trails[0]} is another when it is read again")
+
+    def expect_other(self, found: Any, name: str) -> None:
+        """What has two names in the reference, such as members of an enumeration, is two here.
+
+        A test that compares with either of them would not tell them apart.
+        """
+        ref = ref_of(contract.held_by(found))
+        if ref is None or (_is_code(found) and not _is_error(found)):
+            return
+        names = self._names.setdefault(ref.number, [])
+        for other in names if name not in names else ():
+            both = "=".join(sorted([name, other]))
+            if not contract.may("one", [both]):
+                raise contract.refused(f"one:{both}", f"{name} and {other} are one object here")
+        if name not in names:
+            names.append(name)
 
     def _narrow(self, found: Any, trails: list[str]) -> Any:
         """A class that is the reference's own has to be one here, or a built-in as narrow.
@@ -460,9 +486,11 @@ class JudgeSide(CopyingTalk):
                 self.change(arguments[place], node, trails, f"changes:{place}")
             answer = answer[1]
         self.follow([*arguments, *named.values()], trails)
+        asked = ref.owner or ref.number, contract.CALL, json.dumps(how[1:])
         if _is_number(answer):  # a text or a table may say when it was made
-            asked = ref.owner or ref.number, contract.CALL, json.dumps(how[1:])
             self._expect_still(asked, answer, trails, acts)
+        elif type(answer) is list and answer[0] == "co":
+            self._awaited[answer[1]] = asked, acts
         made = self.read(answer, trails)
         own = contract.trails_of(ref)[0]
         is_value = not state.learns and ref.path is not None and ref_of(made) is None
@@ -472,6 +500,19 @@ class JudgeSide(CopyingTalk):
         if questions.is_stand(made) and (recipe := recipes.Recipe(how)).how is not None:
             space_of(made).setdefault("_assay_recipe", recipe)
         return made
+
+    def waiting(self, ref: Ref) -> Callable[[], Any]:
+        """What waits for something, on whatever thread: a number is what it was before."""
+        trails, place = contract.trails_of(ref), recipes.place()
+        asked, acts = self._awaited.pop(ref.number, ((), -1))
+
+        def wait() -> Any:
+            node = self.request("await", ref.node(), trails=trails)
+            if acts >= 0 and _is_number(node):
+                self._expect_still((*asked, "await"), node, trails, acts, place)
+            return self.taken(node, ref, "__await__")
+
+        return wait
 
     def call_of(
         self, ref: Ref, arguments: tuple[Any, ...], named: dict[str, Any], trails: list[str]
@@ -532,6 +573,10 @@ def _is_unbounded(found: Any) -> bool:
     gone: Any = found - found if kind in "fcmM" else 0
     odd: Any = gone != gone  # noqa: PLR0124 - of a NaN, an infinity and a NaT
     return bool(getattr(odd, "any", lambda: odd)())
+
+
+def _is_error(found: Any) -> bool:
+    return isinstance(found, type) and issubclass(found, BaseException)
 
 
 def _is_code(found: Any) -> bool:

@@ -13,7 +13,7 @@ import inspect
 import sys
 import threading
 import types
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
 from assay.graders.testing.inside.boundary import contract, questions
@@ -24,6 +24,7 @@ from assay.graders.testing.inside.boundary.judge_state import (
     forward,
     is_authors,
     ref_of,
+    space_of,
     state,
     the_ref,
 )
@@ -99,7 +100,8 @@ class StandKind(Remote, StandInType):
         super().__init__(name, bases, space)
 
     def __call__(cls, *arguments: Any, **named: Any) -> Any:
-        return the_ref(cls).home().construct(cls, arguments, named)
+        found = the_ref(cls).home().construct(cls, arguments, named)
+        return _member(cls, found, "()", *arguments)
 
     def __setattr__(cls, name: str, value: Any) -> None:
         if name.startswith(("__", "_assay")):
@@ -122,7 +124,7 @@ class StandKind(Remote, StandInType):
     def __getitem__(cls, key: Any) -> Any:
         if "__getitem__" not in cls._assay_form["meta"]:
             return the_ref(cls).home().get(the_ref(cls), "__class_getitem__")(key)
-        return _of_class(cls, "__getitem__", key)
+        return _member(cls, _of_class(cls, "__getitem__", key), "[]", key)
 
     def __len__(cls) -> int:
         return _of_class(cls, "__len__")
@@ -138,6 +140,14 @@ def _of_class(cls: StandKind, name: str, *arguments: Any) -> Any:
     if name not in cls._assay_form["meta"]:
         raise TypeError(f"{cls.__name__!r} has no {name}")
     return forward(cls, name, *arguments)
+
+
+def _member(cls: StandKind, found: Any, how: str, *asked: Any) -> Any:
+    """A member of an enumeration, of which a name or a value is one more name."""
+    if cls._assay_form["equal"] == "enum" and [*map(type, asked)] in ([str], [int]):
+        talk, trails = the_ref(cls).home(), contract.trails_of(the_ref(cls))
+        talk.expect_other(found, f"{trails[0]}{how}{asked[0]!r}")
+    return found
 
 
 _NOTHING = {"meta": [], "operators": [], "methods": [], "own": [], "equal": "identity"}
@@ -238,12 +248,7 @@ async def _async_leave(self: Any, _: Any, error: Any, __: Any) -> bool:
 
 def _wait_for(ref: Ref) -> Generator[Any, Any, Any]:
     """Wait for the host in a thread, so that the judge's event loop goes on."""
-    talk = ref.home()
-    trails = contract.trails_of(ref)
-
-    def ask() -> Any:
-        return talk.taken(talk.request("await", ref.node(), trails=trails), ref, "__await__")
-
+    ask = ref.home().waiting(ref)
     if not where():
         return ask()
     import asyncio
@@ -311,6 +316,26 @@ class _Member:
         Stand.__setattr__(instance, self.name, value)
 
 
+class _Shadow(_Member):
+    """What some objects have in the place of a method of their built-in type."""
+
+    def __get__(self, instance: Any, owner: Any) -> Any:
+        if instance is None or self.name not in space_of(instance).get("_assay_shadowing", ()):
+            return getattr(super(self.owner, instance or owner), self.name)
+        return super().__get__(instance, owner)
+
+
+def shadow(held: Any, names: Sequence[str]) -> None:
+    """Have an object's own attributes found before the methods of its built-in type."""
+    kind = type(held)
+    space_of(held)["_assay_shadowing"] = names
+    for name in names:
+        if _is_public(name) and name not in vars(kind) and hasattr(kind._assay_base, name):
+            made = _Shadow(name)
+            made.owner = kind
+            type.__setattr__(kind, name, made)
+
+
 class _Doc(_Member):
     """What a class says of itself, and an object, which may have been given another text."""
 
@@ -353,8 +378,7 @@ def _make_kind(ref: Ref | None, name: str, module: str, bases: list[Any], form: 
         if not (base in IMMUTABLE and one in vars(base) and one not in own):  # the copy decides
             space[one] = _OPERATORS[one]
     for one in form["methods"]:
-        is_public = type(one) is str and one.isidentifier() and not one.startswith(("_", "test"))
-        if is_public or one == "__init__":
+        if _is_public(one) or one == "__init__":
             space[one] = _Member(one)
     if base in MUTABLE:  # the items are there, not here
         space.update((one, _Member(one)) for one in vars(base) if not one.startswith("_"))
@@ -365,6 +389,11 @@ def _make_kind(ref: Ref | None, name: str, module: str, bases: list[Any], form: 
         return StandKind(name.rpartition(".")[2], tuple(family), space)
     except TypeError:  # bases that do not go together: nothing but the object itself is known
         return StandKind(name.rpartition(".")[2], (Stand,), {**space, "_assay_base": None})
+
+
+def _is_public(name: object) -> bool:
+    """Whether the host may say that something of a class or object has such a name."""
+    return type(name) is str and name.isidentifier() and not name.startswith(("_", "test"))
 
 
 @functools.cache
