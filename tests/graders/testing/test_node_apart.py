@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -363,6 +364,35 @@ class TestTheWire:
         told = judge_apart({"hidden.test.js": HEAD + ALONE}, {}, "hidden.test.js", launcher=host)
         assert told.outcomes["hidden.test.js::does not"] == "passed", told.output
         assert "too much at once" in told.messages["hidden.test.js::needs it"]
+
+    def test_no_frame_goes_to_a_file_that_has_the_number_of_a_closed_socket(
+        self, tmp_path: Path
+    ) -> None:
+        program = """
+        const fs = require('fs');
+        const fd = Number(process.argv[2]);
+        const link = require(process.argv[1]).open(fd);
+        const clock = new Int32Array(new SharedArrayBuffer(4));
+        for (let opened; opened !== fd; opened = fs.openSync('mine.txt', 'w')) {
+          if (opened !== undefined) fs.closeSync(opened);
+          Atomics.wait(clock, 0, 0, 5);
+        }
+        link.send('a frame');
+        console.log(JSON.stringify([fs.statSync('mine.txt').size, link.lost]));
+        process.exit();
+        """
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            ours.close()
+            done = subprocess.run(
+                [NODE, "-e", program, str(BOUNDARY / "link.cjs"), str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                cwd=tmp_path,
+                capture_output=True,
+                check=True,
+                timeout=60,
+            )
+        assert json.loads(done.stdout) == [0, "it ended"]
 
 
 ALONE = """

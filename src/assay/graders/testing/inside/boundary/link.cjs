@@ -11,7 +11,10 @@ const workers = require('node:worker_threads');
 const LONGEST = 32 * 1024 * 1024;
 const MOST = 512 * 1024 * 1024;
 const WHY = ['it ended', 'it said too much', 'it said too much at once'];
-const { add, load, notify, store, wait } = Atomics;
+// What both threads see: how many messages there were, why no more will come (in WHY), and who has the descriptor.
+const [COUNT, REASON, STATE] = [0, 1, 2];
+const [FREE, WRITES, CLOSED] = [0, 1, 2];
+const { add, compareExchange, load, notify, store, wait } = Atomics;
 const { from } = Buffer;
 const { receiveMessageOnPort } = workers;
 const now = performance.now.bind(performance);
@@ -19,13 +22,20 @@ const now = performance.now.bind(performance);
 if (workers.workerData?.assayLink !== undefined) read(workers.workerData.assayLink);
 
 function read({ fd, port, count, fatal }) {
-  const socket = new Socket({ fd, readable: true, writable: false });
+  // Closed while nobody writes, and never written to again: its number may soon be that of a file of the tests.
+  class Link extends Socket {
+    _destroy(...given) {
+      while (compareExchange(count, STATE, FREE, CLOSED) === WRITES) wait(count, STATE, WRITES);
+      super._destroy(...given);
+    }
+  }
+  const socket = new Link({ fd, readable: true, writable: false });
   let length;
   let total = 0;
   const tell = (message) => {
     port.postMessage(message);
-    add(count, 0, 1);
-    notify(count, 0);
+    add(count, COUNT, 1);
+    notify(count, COUNT);
   };
   // Whether there was a frame, or the head of one.
   const next = () => {
@@ -36,7 +46,7 @@ function read({ fd, port, count, fatal }) {
     length = length === undefined ? part.readUInt32LE(0) : undefined;
     total += part.length;
     if (length > LONGEST || total > MOST) {
-      store(count, 1, total > MOST ? 1 : 2); // first, for whoever sends as it closes
+      store(count, REASON, total > MOST ? 1 : 2); // first, for whoever sends as it closes
       socket.destroy();
     }
     return !socket.destroyed;
@@ -44,7 +54,7 @@ function read({ fd, port, count, fatal }) {
   socket.on('error', () => {});
   socket.on('close', () => {
     if (fatal) process.kill(process.pid, 'SIGKILL'); // it may be in a loop, and wait for nobody
-    tell({ why: WHY[load(count, 1)] });
+    tell({ why: WHY[load(count, REASON)] });
   });
   socket.on('readable', () => {
     while (next());
@@ -54,7 +64,7 @@ function read({ fd, port, count, fatal }) {
 // With `fatal`, the process dies with the socket.
 function open(fd, fatal = false) {
   const { port1, port2 } = new workers.MessageChannel();
-  const count = new Int32Array(new SharedArrayBuffer(8)); // of messages; then why no more will come, in WHY
+  const count = new Int32Array(new SharedArrayBuffer(12));
   new workers.Worker(__filename, {
     workerData: { assayLink: { fd, port: port2, count, fatal } },
     transferList: [port2],
@@ -71,30 +81,40 @@ function open(fd, fatal = false) {
       if (body.length - 4 > LONGEST) throw new RangeError('the value is too large to cross');
       body.writeUInt32LE(body.length - 4, 0);
       for (let at = 0; at < body.length; ) {
-        try {
-          at += writeSync(fd, body, at);
-        } catch (error) {
-          if (error.code !== 'EAGAIN') {
-            link.lost ??= WHY[load(count, 1)];
-            return;
-          }
-          wait(count, 0, load(count, 0), 1);
+        const written = write(body, at);
+        if (written === undefined) {
+          link.lost ??= WHY[load(count, REASON)];
+          return;
         }
+        if (written === 0) wait(count, COUNT, load(count, COUNT), 1);
+        at += written;
       }
     },
     // The next frame; undefined if there is none within a time, or will be none.
     wait(milliseconds) {
       const until = now() + milliseconds;
       while (link.lost === undefined) {
-        const seen = load(count, 0);
+        const seen = load(count, COUNT);
         const got = receiveMessageOnPort(port1);
         if (got !== undefined) return text(got.message);
-        if (wait(count, 0, seen, until - now()) === 'timed-out') return undefined;
+        if (wait(count, COUNT, seen, until - now()) === 'timed-out') return undefined;
       }
       return undefined;
     },
     hold: () => port1.ref(),
     release: () => port1.unref(),
+  };
+  // How many bytes were written, of a body from somewhere on; undefined if nobody reads them any more.
+  const write = (body, at) => {
+    if (compareExchange(count, STATE, FREE, WRITES) === CLOSED) return undefined;
+    try {
+      return writeSync(fd, body, at);
+    } catch (error) {
+      return error.code === 'EAGAIN' ? 0 : undefined;
+    } finally {
+      store(count, STATE, FREE);
+      notify(count, STATE);
+    }
   };
   // A frame; undefined at the end.
   const text = (message) => {
