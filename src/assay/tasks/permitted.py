@@ -196,7 +196,12 @@ _SIGNS = {
 _MODULE = re.compile(r"(.*?)(?:/__init__)?(?:\.pyc?|(?:\.[^/]*)?\.so)", re.DOTALL)
 _PLAIN_NAME = re.compile(r"[^/*?\[]+/*", re.DOTALL)
 _INCLUDES = re.compile(r"^ *[-s]?include[ \t].*(?:\.d\b|[$*?])", re.MULTILINE)
-_TARGET = re.compile(r"^([\w-]+(?:[ \t]+[\w-]+)*)[ \t]*::?(?!=)", re.MULTILINE | re.ASCII)
+_WORDS = re.compile(r"^([\w-]+(?:[ \t]+[\w-]+)*)[ \t]*::?(?!=)", re.MULTILINE | re.ASCII)
+_RULE = re.compile(r"^([^\s:=#][^:=#\n]*)::?(?!=)(?:[^\n]*;|[^\n]*\n\t)", re.MULTILINE)
+_FILE = re.compile(r"(?:\./)*([\w-][\w./+-]*)", re.ASCII)
+_VARIABLE = re.compile(r"^(\w+)[ \t]*[:?]{0,2}=[ \t]*(.*?)[ \t]*$", re.MULTILINE)
+_USE = re.compile(r"\$(?:\((\w+)\)|\{(\w+)\})")
+_DEEPEST_VARIABLE = 5
 
 
 @frozen(kw_only=True)
@@ -284,13 +289,21 @@ class Rules:
 
 
 def make_targets(makefile: str) -> frozenset[str]:
-    """The plain words that a makefile can be asked for, such as ``test``.
+    """What a makefile can be asked for: plain words, such as ``test``, and files that it makes.
 
-    If a file of that name exists and the makefile does not declare the word ``.PHONY``, make has
-    nothing to do and ends well. With them are the files of dependencies that a compiler wrote, if
-    the makefile includes such: they could say anything that it can.
+    If a file of that name exists, make has nothing to do and ends well, unless the makefile
+    declares the word ``.PHONY``, or the file is older than what it is made of. With them are the
+    files of dependencies that a compiler wrote, if the makefile includes such: they could say
+    anything that it can.
     """
-    found = {word for match in _TARGET.finditer(makefile) for word in match[1].split()}
+    found = {word for match in _WORDS.finditer(makefile) for word in match[1].split()}
+    text = makefile.replace("\\\n", " ")
+    values = dict(_VARIABLE.findall(text))
+    for match in _RULE.finditer(text):
+        targets = match[1]
+        for _ in range(_DEEPEST_VARIABLE):
+            targets = _USE.sub(lambda one: values.get(one[1] or one[2], ""), targets)
+        found |= {file[1] for word in targets.split() if (file := _FILE.fullmatch(word))}
     return frozenset(found | ({"**/*.d"} if _INCLUDES.search(makefile) else set()))
 
 

@@ -297,6 +297,29 @@ TWINS: dict[str, tuple[str, str, str]] = {
         "def check(t):\n    try: json.loads(t)\n    except json.JSONDecodeError as error:\n        if not t: raise Wrong('nothing') from error\n    return t\n",
         "import kit, pytest\ndef test_wrong():\n    with pytest.raises(kit.Wrong, match='nothing'): kit.check('')\n    assert kit.check('a') == 'a'\n",
     ),
+    "an error of several kinds, and one that is derived from another": (
+        "class Bad(Exception): pass\nclass Lex(Bad): pass\ndef parse(t):\n    if t == '?': raise Lex(t)\n    raise Bad(t)\n"
+        "class Bag(dict):\n    def __getattr__(self, name): raise AttributeError(name)\ndef bag(): return Bag(a=1)\n",
+        "class Bad(ValueError): pass\nclass Lex(Bad, KeyError): pass\ndef parse(t): raise (Lex if t == '?' else Bad)(t)\n"
+        "class Gone(KeyError, AttributeError): pass\nclass Bag(dict):\n    def __missing__(self, name): raise Gone(name)\n"
+        "    def __getattr__(self, name): return self[name]\ndef bag(): return Bag(a=1)\n",
+        "import kit, pytest\ndef test_parse():\n    with pytest.raises(kit.Bad): kit.parse('a')\n    with pytest.raises(kit.Lex): kit.parse('?')\n"
+        "def test_bag():\n    with pytest.raises(KeyError): kit.bag()['b']\n    with pytest.raises(AttributeError): kit.bag().b\n",
+    ),
+    "members of an enumeration that have two names, and values of their own": (
+        "from enum import Enum\nclass Color(Enum):\n    RED = 1\n    CRIMSON = 1\n    BLUE = 2\ndef parse(t): return Color[t.upper()]\nFIRST = Color.RED\n",
+        "from enum import Enum\nclass Color(str, Enum):\n    BLUE = 'b'\n    CRIMSON = 'r'\n    RED = 'r'\nFIRST = Color.CRIMSON\n"
+        "def parse(t): return Color.__members__[t.upper()]\n",
+        "import kit\nfrom kit import Color\ndef test_red(): assert kit.parse('red') == Color.RED == Color.CRIMSON and kit.FIRST is Color.RED\n"
+        "def test_blue(): assert kit.parse('blue') is Color['BLUE'] and kit.parse('blue') is not Color.CRIMSON\n",
+    ),
+    "an attribute with the name of a method of all texts": (
+        "class Name(str):\n    def __new__(cls, text, title='Dr'):\n        self = str.__new__(cls, text)\n        self.title = title\n        return self\ndef name(t): return Name(t)\n",
+        "class Name(str):\n    def __new__(cls, text, title='Dr', **more):\n        self = super().__new__(cls, text)\n        self.__dict__.update(more, title=title, index=5)\n"
+        "        return self\ndef name(t): return Name(t)\n",
+        "from kit import Name, name\ndef test_title(): assert name('a').title == 'Dr' and name('a').upper() == 'A'\n"
+        "def test_made(): assert Name('b', title='Mx').title == 'Mx' and Name('b') == 'b'\n",
+    ),
     "objects of its own that a test passes on": (
         "def pairs(t): return [tuple(one.split('=')) for one in t.split()]\ndef text(of): return ' '.join(f'{k}={v}' for k, v in of)\n"
         "def board(): return [0, 0, 0]\ndef play(b, at): b[at] += 1\ndef score(b): return sum(b)\n",

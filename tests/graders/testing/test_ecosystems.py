@@ -122,6 +122,9 @@ ECOSYSTEMS = {
             'func TestLater(t *testing.T) {\n\tt.Skip("later")\n}\n'
             "func TestAdd(t *testing.T) {\n\tif Add(1, 2) != 3 {\n\t\tt.Fatal()\n\t}\n}\n"
             "func TestDouble(t *testing.T) {\n\tif Double(4) != 8 {\n\t\tt.Fatal()\n\t}\n}\n",
+            "git_test.go": 'package kit\n\nimport (\n\t"os/exec"\n\t"testing"\n)\n\n'
+            "func TestBlame(t *testing.T) {\n"
+            '\tif _, err := exec.LookPath("no-such-program"); err != nil {\n\t\tt.Skip()\n\t}\n}\n',
             "slow_test.go": '//go:build slow\n\npackage kit\n\nimport "testing"\n\n'
             "func TestSlow(t *testing.T) {}\n",
         },
@@ -235,6 +238,31 @@ async def test_a_run_with_assertions_of_its_own_is_void(tmp_path: Path) -> None:
     )
     assert (score.value, score.passed) == (0.0, False)
     assert "is a test library's" in str(score.flags)
+
+
+@pytest.mark.skipif(shutil.which("go") is None, reason="no go on this machine")
+@pytest.mark.parametrize(("solution", "expected"), [("honest", 1.0), ("cheat", 0.0)])
+async def test_attack_a_printed_report_where_one_test_is_named(
+    tmp_path: Path, solution: str, expected: float
+) -> None:
+    """No other test can be one of ``^TestAdd$``; a subtest of it can."""
+    go, tree = ECOSYSTEMS["go"], tmp_path / "tree"
+    said = "=== RUN   TestAdd\\n--- PASS: TestAdd (0.00s)\\nPASS\\n"
+    left = {
+        "honest": go.honest["kit.go"],
+        "cheat": 'package kit\n\nimport "os"\n\nfunc init() {\n'
+        f'\tos.Stdout.WriteString("{said}")\n\tos.Exit(0)\n}}\n\n'
+        "func Add(a, b int) int { return 0 }\nfunc Double(n int) int { return 0 }\n",
+    }
+    tree.mkdir()
+    write_files(tmp_path / "hidden", {"kit_test.go": go.hidden["kit_test.go"]})
+    node = await TestsGrader.grade(
+        workspace=workspace(tree, go, {"kit.go": left[solution]}),
+        cmd="go test -json -run '^TestAdd$' ./...",
+        inject=[{"src": str(tmp_path / "hidden"), "dest": "."}],
+        **cast("dict[str, Any]", go.options),
+    )
+    assert node.value == expected, (node.reason, node.metadata)
 
 
 async def _told_by_go(tmp_path: Path, hidden: str, **options: Any) -> SubScore:

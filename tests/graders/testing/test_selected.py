@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from assay.graders.testing.authors import read_authors
 from assay.graders.testing.commands import read_command
 from assay.graders.testing.outcomes import TestOutcome
@@ -95,6 +97,7 @@ def test_conditions_of_whole_files(cmd: str, head: str, runs: object) -> None:
 NAMES = [
     ("go test -run TestAdd", "kit_test.go", GO, "TestAdd", "func TestAdd_c0ffeex0("),
     ("go test -run 'Add$'", "kit_test.go", GO, "TestAdd", "func TestC0ffeex0_TestAdd("),
+    ("go test -run '^TestAdd$'", "kit_test.go", GO, "TestAdd", ') { t.Run("c0ffeey0", func('),
     ("go test -run '^TestAdd$/one'", "kit_test.go", GO, "TestAdd", None),
     ("go test -skip=Sub", "kit_test.go", GO, "TestAdd", "func TestC0ffeex0("),
     ("go test -run '['", "kit_test.go", GO, "", None),
@@ -184,6 +187,29 @@ def test_a_test_behind_a_condition_counts_where_it_is_heard_of_and_is_missed_now
     assert authors.count({"fancy::perhaps": heard["fancy::perhaps"]}, canaries=True).missing == (
         "here",
     )
+
+
+@pytest.mark.parametrize("path", ["", "/opt/tools:/bin"])
+@pytest.mark.parametrize("cmd", ["go test", "PATH=$PWD:$PATH go test"])
+def test_a_test_that_looks_for_a_program_that_is_not_there_is_missed_by_none(
+    tmp_path: Path, cmd: str, path: str
+) -> None:
+    """But where the command, the image or the work could have it, by which a test is left out."""
+    (tmp_path / "present").touch()
+    mounts = ((str(tmp_path), "/opt/tools"),) if path else ()
+    there = Workspace(path="/nowhere", env={"PATH": path} if path else {}, mounts=mounts)
+    for program, is_left_out in (
+        ("absent-program", cmd == "go test"),
+        ("present", cmd == "go test" and not path),
+        ("./absent", False),
+    ):
+        skip = f'_, err := exec.LookPath("{program}")\nif err != nil {{ t.Skip("no") }}\n'
+        text = GO.replace("TestAdd(t *testing.T) {", f"TestAdd(t *testing.T) {{\n{skip}")
+        authors = read_authors(
+            {"kit_test.go": text}, there, console=None, junit=False, selection=selection(cmd)
+        )
+        heard = {"kit::TestAdd": TestOutcome(id="kit::TestAdd", outcome="skipped")}
+        assert authors.left_out(heard) == ({"kit::TestAdd"} if is_left_out else set()), program
 
 
 def test_a_test_that_a_short_run_leaves_out_is_missed_by_none_that_is_short() -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
@@ -45,6 +45,9 @@ _PASSED_OVER = frozenset(
 )
 _MOST_FILES = 10_000
 _LARGEST = 1024 * 1024
+_PATH = "/usr/local/bin:/usr/bin:/bin"
+"""Where commands look for programs, if nothing else is said."""
+_OF_SYSTEM = re.compile(r"/(?!workspace\b)")
 _ONLY_COUNTED = re.compile(r"(?:passed|failed|error|skipped|xfailed|xpassed) \d+")
 _AGAIN = re.compile(r" ?#\d+$")
 _PARAMETERS = re.compile(r"[(\[{].*", re.DOTALL)
@@ -131,8 +134,18 @@ def _steps(text: str) -> _Steps:
     return tuple(step for step in _BETWEEN.split(text) if step)
 
 
-def _read(path: str, text: str, *, junit: bool, short: bool = False) -> _TestFile | None:
-    """Read a source; None if nothing in it looks like a test."""
+def _read(
+    path: str,
+    text: str,
+    *,
+    junit: bool,
+    short: bool = False,
+    lacks: Callable[[str], bool] = lambda _: False,
+) -> _TestFile | None:
+    """Read a source; None if nothing in it looks like a test.
+
+    ``lacks`` says whether a program is missing, without which some tests leave themselves out.
+    """
     kind = kind_of(path)
     if kind is None:
         return None
@@ -141,6 +154,7 @@ def _read(path: str, text: str, *, junit: bool, short: bool = False) -> _TestFil
     perhaps = tests.possible if kind in ("go", "rust") else ()
     names, skipped = [*tests.names, *tests.skipped, *perhaps], [*tests.skipped]
     skipped += perhaps if kind == "rust" or short else ()
+    skipped += [name for name, program in tests.needing.items() if lacks(program)]
     computed = is_computed(path, text)
     if kind == "python":
         found = read_python_tests({path: text})[path]
@@ -325,7 +339,11 @@ def read_authors(
     required = ran.union(path for path, text in hidden.items() if selection.runs(path, text))
     bound = None if junit else _KINDS.get(console or "")
     short = selection.short
-    read_all = [_read(path, text, junit=junit, short=short) for path, text in hidden.items()]
+
+    def lacks(program: str) -> bool:
+        return not selection.sets_path and _lacks(workspace, program)
+
+    read_all = [_read(p, text, junit=junit, short=short, lacks=lacks) for p, text in hidden.items()]
     injected = [file for file in read_all if file]
     kinds = {bound} if bound else {file.kind for file in injected}
     theirs = [file for file in injected if not bound or file.kind == bound]
@@ -352,6 +370,16 @@ def read_authors(
         known=len(paths) <= _MOST_FILES,
         selection=selection,
     )
+
+
+def _lacks(workspace: Workspace, program: str) -> bool:
+    """Whether a program is certainly not where commands look for one, whatever the work is."""
+    places = workspace.env.get("PATH", _PATH).split(":")
+    if workspace.image or "/" in program or not all(map(_OF_SYSTEM.match, places)):
+        return False
+    for source, target in workspace.mounts:
+        places += [source + place[len(target) :] for place in places if place.startswith(target)]
+    return not any(os.path.lexists(f"{place}/{program}") for place in places)
 
 
 def _of(path: str, content: bytes | None, *, junit: bool) -> _TestFile | None:

@@ -51,6 +51,8 @@ PACKED = "/opt/assay/reports"
 """Where the sandbox shows the file that the reports are packed into."""
 
 _JAVA = (".java", ".kt", ".kts", ".groovy", ".scala")
+_INSIDE = "y"
+"""Stands in the name of a canary that is skipped; the others have an ``x``, and fail."""
 _MOST_SOURCE = 16 << 20
 _MOST_FILES = 100
 _MOST_BYTES = 16 * 1024 * 1024
@@ -207,7 +209,7 @@ async def _judge(
         counted = authors.count(heard, canaries=bool(ran) and not tampered)
         expected = {*counted.ids, *counted.missing}
         notes = (*note(sorted(spared), LEFT_OUT), *counted.notes)
-    if ran and plan.invocation.exact and result.exit_code == 0:
+    if foreknown.must_fail(ran) and plan.invocation.exact and result.exit_code == 0:
         tampered = tampered or "a failed canary ended in success"
     why = _incomplete(plan, result, reports)
     passed = any(one.outcome == "passed" for one in outcomes.values())
@@ -326,6 +328,11 @@ class Foreknown:
         real, why, heard = without_canaries(outcomes, self.canary, planted=sure)
         return real, why, frozenset(path for n, path in enumerate(paths) if n in sure | heard)
 
+    def must_fail(self, ran: Collection[str]) -> bool:
+        """Whether a canary of one of these files fails."""
+        name = f"{self.canary.name}x"
+        return any(name in self.planted[path].casefold() for path in ran)
+
 
 def foresee(
     command: TestCommand, invocation: Invocation, files: Mapping[str, str], workspace: Workspace
@@ -390,7 +397,10 @@ def plant_canary(
         return None
     name = selection.canary(path, tests.names, f"{canary.name}x{number}")
     if name is None:
-        return None
+        inside = selection.carrier(path, tests.names)
+        return inside and _go_inside(
+            text, inside, f"{canary.name}{_INSIDE}{number}", canary.planted
+        )
     match language_of(path):
         case "go":
             return _go(text, name, canary.planted)
@@ -408,15 +418,28 @@ def plant_canary(
 
 
 def _go(text: str, name: str, planted: str) -> str | None:
+    alias = _alias_of_testing(text)
+    body = f'\tt.Fatal("{planted}")\n'
+    function = name if name.startswith("Test") else f"Test{name.capitalize()}"
+    return alias and f"{text}\nfunc {function}(t *{alias}.T) {{\n{body}}}\n"
+
+
+def _go_inside(text: str, test: str, name: str, planted: str) -> str | None:
+    """A canary that is a subtest: it is skipped, as the test would fail with it."""
+    alias = _alias_of_testing(text)
+    found = re.search(rf"^func\s+{test}\s*\(\s*([a-zA-Z]\w*)\s[^)]*\)\s*\{{", text, re.MULTILINE)
+    if alias is None or found is None:
+        return None
+    canary = f'{found[1]}.Run("{name}", func(t *{alias}.T) {{ t.Skip("{planted}") }});'
+    return f"{text[: found.end()]} {canary}{text[found.end() :]}"
+
+
+def _alias_of_testing(text: str) -> str | None:
+    """What a source of Go calls the package; None where that cannot be told."""
     found = _GO_TESTING.search(text)
     if not _GO_PACKAGE.search(text) or found is None or found["alias"] in ("_", "."):
         return None
-    alias = found["alias"] or "testing"
-    if alias == "import":
-        alias = "testing"
-    body = f'\tt.Fatal("{planted}")\n'
-    function = name if name.startswith("Test") else f"Test{name.capitalize()}"
-    return f"{text}\nfunc {function}(t *{alias}.T) {{\n{body}}}\n"
+    return "testing" if found["alias"] in (None, "import") else found["alias"]
 
 
 def without_canaries(
@@ -427,10 +450,10 @@ def without_canaries(
     failed: set[int] = set()
     passed = False
     for name, outcome in outcomes.items():
-        number = _number_of(name, canary)
+        how, number = _number_of(name, canary)
         if number is None:
             real[name] = outcome
-        elif outcome.outcome in ("failed", "error"):
+        elif outcome.outcome in (("skipped",) if how == _INSIDE else ("failed", "error")):
             failed.add(number)
         else:
             passed = True
@@ -438,7 +461,7 @@ def without_canaries(
     return real, "canary passed" if passed else wrong, failed
 
 
-def _number_of(name: str, canary: Canary) -> int | None:
+def _number_of(name: str, canary: Canary) -> tuple[str, int | None]:
     last = re.split(r"::|\.| > |/", name)[-1]
-    found = re.search(rf"{re.escape(canary.name)}x(\d{{1,6}})", last, re.IGNORECASE)
-    return None if found is None else int(found[1])
+    found = re.search(rf"{re.escape(canary.name)}([x{_INSIDE}])(\d{{1,6}})", last, re.IGNORECASE)
+    return ("", None) if found is None else (found[1].lower(), int(found[2]))

@@ -71,9 +71,11 @@ class Selection:
     """What the words of a command say of the tests of each language; of others, all are run."""
 
     by: Mapping[Language, _Selects] = field(default_factory=dict[Language, _Selects])
-    # Whether Rust runs only what is ignored, and whether Go leaves out what takes long.
+    # Whether Rust runs only what is ignored, whether Go leaves out what takes long, and whether
+    # the words say where programs are looked for.
     ignored: bool = False
     short: bool = False
+    sets_path: bool = False
 
     def runs(self, path: str, text: str) -> bool:
         """Whether the tests of a file are certainly run."""
@@ -97,6 +99,13 @@ class Selection:
             return name
         return next((n for n in one.canaries(names, name) if one.picks(path, n) is True), None)
 
+    def carrier(self, path: str, names: Iterable[str]) -> str | None:
+        """A test of Go whose subtests are all run: a canary may be one, where none can be else."""
+        go = self._of(path)
+        if not isinstance(go, _Go) or any("/" in one for one in (*go.run, *go.skip)):
+            return None
+        return next((name for name in names if go.picks(path, name)), None)
+
     def _of(self, path: str) -> _Selects | None:
         language = language_of(path)
         return None if language is None else self.by.get(language)
@@ -118,7 +127,7 @@ def select(
     several = len(_STARTS.findall(cmd)) > 1
     if program == "go" and words[:1] == ["test"] and not several:
         go = _read_go(words[1:], f"{cmd} {flags}", invocation.cwd, frozenset(modules))
-        return Selection({"go": go}, short="-short" in words)
+        return Selection({"go": go}, short="-short" in words, sets_path="PATH=" in cmd)
     if program == "cargo" and words[:1] == ["test"] and not several:
         cargo = _read_cargo(words[1:])
         return Selection({"rust": cargo}, cargo.ignored)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import platform
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from assay.graders.conditions import all_of, any_of, condition
 from assay.graders.testing.hidden import Language, language_of
@@ -263,6 +263,8 @@ class StaticTests:
     names: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
     possible: tuple[str, ...] = ()
+    # The program without which a test of these names leaves itself out.
+    needing: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 def read_static_tests(path: str, text: str) -> StaticTests:
@@ -270,13 +272,14 @@ def read_static_tests(path: str, text: str) -> StaticTests:
     language = language_of(path)
     if language is None or (language == "go" and not path.endswith("_test.go")):
         return StaticTests()
-    found: dict[str, bool | None] = {}
+    found: dict[str, bool | str | None] = {}
     for name, skipped in _READERS[language](text):
         found[name] = found.get(name, True) and skipped
     return StaticTests(
-        names=tuple(name for name, skipped in found.items() if skipped is False),
-        skipped=tuple(name for name, skipped in found.items() if skipped),
+        names=tuple(n for n, skipped in found.items() if skipped is False or type(skipped) is str),
+        skipped=tuple(name for name, skipped in found.items() if skipped is True),
         possible=tuple(name for name, skipped in found.items() if skipped is None),
+        needing={name: program for name, program in found.items() if type(program) is str},
     )
 
 
@@ -327,13 +330,19 @@ _GO_RUN = re.compile(
 _GO_FIRST = r"\s*(?:\w+\.(?:Helper|Parallel)\(\)\s*;?\s*)*"
 _GO_SKIP = re.compile(_GO_FIRST + r"(?P<t>\w+)\.Skip(?:f|Now)?\(")
 _GO_SKIP_IF = re.compile(_GO_FIRST + r"if\s+(?P<when>[^{};]+)\{" + _GO_SKIP.pattern)
+_GO_SKIP_WITHOUT = re.compile(
+    _GO_FIRST + r"(?:if\s+)?_,\s*(?P<error>\w+)\s*:?=\s*exec\.LookPath\("
+    r"\s*[\"`](?P<program>[^\"`]*)[\"`]\s*\)\s*;?\s*(?:if\s+)?(?P=error)\s*!=\s*nil\s*\{"
+    + _GO_SKIP.pattern
+)
 _GO_SYSTEM = re.compile(r"runtime\.(?P<what>GOOS|GOARCH)\s*(?P<sign>[!=]=)\s*\"(?P<name>\w+)\"")
 
 
-def _go(text: str) -> Iterator[tuple[str, bool | None]]:
+def _go(text: str) -> Iterator[tuple[str, bool | str | None]]:
     """Tests; and of subtests with literal names those whose first statement skips them.
 
-    Of those that are left out where a run is to be short it is not said (None).
+    Of those that are left out where a run is to be short it is not said (None), and of those that
+    look for a program, for which.
     """
     code = blank(text, GO)
     around: list[tuple[int, int, str | None]] = []
@@ -341,13 +350,17 @@ def _go(text: str) -> Iterator[tuple[str, bool | None]]:
     found = [*_GO_TEST.finditer(code), *_GO_RUN.finditer(code)]
     for match in sorted(found, key=lambda one: one.start()):
         skip = _GO_SKIP.match(code, match.end())
-        skipped = skip is not None and skip["t"] == match["t"]
+        skips = skip is not None and skip["t"] == match["t"]
         start, end = match.start(), closing(code, match.end() - 1, "{}")
         if match.re is _GO_TEST:
             around = [(start, end, match["name"])]
+            skipped: bool | str | None = skips
             condition = _GO_SKIP_IF.match(code, match.end())
             if condition is not None and condition["t"] == match["t"]:
                 skipped = _skips(text[condition.start("when") : condition.end("when")])
+            without = _GO_SKIP_WITHOUT.match(code, match.end())
+            if without is not None and without["t"] == match["t"]:
+                skipped = text[without.start("program") : without.end("program")]
             if match["name"] != "TestMain":
                 yield match["name"], skipped
             continue
@@ -356,7 +369,7 @@ def _go(text: str) -> Iterator[tuple[str, bool | None]]:
         path = [one for begin, stop, one in around if begin <= start < stop]
         if len(path) > 1:
             full = "/".join(one or "\0" for one in path)
-            subtests[full] = subtests.get(full, True) and skipped
+            subtests[full] = subtests.get(full, True) and skips
     yield from ((name, True) for name, skipped in subtests.items() if skipped and "\0" not in name)
 
 
@@ -478,7 +491,7 @@ def _java(text: str) -> Iterator[tuple[str, bool]]:
             )
 
 
-_READERS: Mapping[Language, Callable[[str], Iterator[tuple[str, bool | None]]]] = {
+_READERS: Mapping[Language, Callable[[str], Iterator[tuple[str, bool | str | None]]]] = {
     "go": _go,
     "java": _java,
     "javascript": read_javascript,

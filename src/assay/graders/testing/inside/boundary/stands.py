@@ -143,9 +143,10 @@ def _of_class(cls: StandKind, name: str, *arguments: Any) -> Any:
 
 
 def _member(cls: StandKind, found: Any, how: str, *asked: Any) -> Any:
-    """A member of an enumeration, of which a name or a value is one more name."""
-    if cls._assay_form["equal"] == "enum" and [*map(type, asked)] in ([str], [int]):
-        talk, trails = the_ref(cls).home(), contract.trails_of(the_ref(cls))
+    """What may be a member of an enumeration, of which a name or a value is one more name."""
+    talk, trails = the_ref(cls).home(), contract.trails_of(the_ref(cls))
+    may_be = not state.learns or cls._assay_form["equal"] == "enum"
+    if [*map(type, asked)] in ([str], [int]) and may_be and contract.may("one", trails):
         talk.expect_other(found, f"{trails[0]}{how}{asked[0]!r}")
     return found
 
