@@ -13,7 +13,7 @@ const { types } = require('node:util');
 
 const { names, shared, things } = require('./builtins.cjs');
 const { Comparisons } = require('./comparisons.cjs');
-const { isFull, isId, labelled, longer, must, stepOf } = require('./codec.cjs');
+const { KINDS, isFull, isId, labelled, longer, must, stepOf } = require('./codec.cjs');
 const { Contract } = require('./contract.cjs');
 const { Held } = require('./held.cjs');
 const { Peer } = require('./peer.cjs');
@@ -24,7 +24,8 @@ const { Surroundings } = require('./surroundings.cjs');
 const { apply, construct, get, getOwnPropertyDescriptor, getPrototypeOf, ownKeys } = Reflect;
 const { create, is, setPrototypeOf } = Object;
 const { isArray } = Array;
-const { parse } = JSON;
+const { captureStackTrace } = Error;
+const { parse, stringify } = JSON;
 const soon = queueMicrotask;
 const enqueue = setImmediate; // a microtask is not part of the test to node
 // What is asked of anything, to find out what it is.
@@ -33,6 +34,13 @@ const QUIET = new Set(['then', 'toJSON', Symbol.toStringTag, Symbol.isConcatSpre
 const LISTENING = /^(on|once|off|addListener|removeListener|prepend(Once)?Listener|(add|remove)EventListener|write|end)$/;
 const GENERAL = new Set(['Error', 'Function', 'Object']);
 const MOST_TRAILS = 4;
+
+// A form without the numbers of what is copied: each call gives it new ones.
+function unnumbered(form) {
+  if (!isArray(form)) return form;
+  const isCopied = form.length === 5 && Object.hasOwn(KINDS, form[0]);
+  return (isCopied ? [form[0], ...form.slice(2)] : form).map(unnumbered);
+}
 
 class Judge extends Peer {
   // `loose` names classes and functions that may decide by themselves; `current` gives the test
@@ -52,7 +60,9 @@ class Judge extends Peer {
     this.alive = new Map(); // id: what stands in for plain data of theirs that may change
     this.origins = new WeakMap(); // copy, while the reference is proven: by which trail it came
     this.fills = false; // whether something of the test's was changed here since the last question
-    this.reads = new Map(); // info: properties that were read just now
+    this.reads = new Map(); // info: properties that were read just now, and where
+    this.last = undefined; // the number that was given last, and to which call
+    this.known = new Map(); // thing: by which names modules and classes have it
     this.made = new WeakSet(); // errors that tests made
     this.traps = traps(this);
     this.surroundings = new Surroundings(this);
@@ -163,7 +173,10 @@ class Judge extends Peer {
 
   request(op, body, cx) {
     this.scope = new AsyncResource('SubmissionCall');
-    if (op !== 'get') this.reads.clear();
+    if (op !== 'get') {
+      this.reads.clear();
+      this.last = undefined;
+    }
     this.surroundings.mirror(this.questions);
     this.share();
     const test = this.current();
@@ -188,6 +201,8 @@ class Judge extends Peer {
     const followed = [...(isChanged ? own : []), ...(learns ? theirs : [])];
     const answer = super.readAnswer({ ...cx, trail: ok ? trail : trail && `${trail}!`, fill: followed.length > 0 }, ok, form, followed);
     if (trail !== undefined && ok && cx.counts !== false) this.weigh(isFull(form), cx);
+    if (ok && cx.asked && typeof answer.value === 'number') this.again(cx, answer.value);
+    if (!ok && trail !== undefined && answer.value instanceof Error) this.expectError(answer.value, `${trail}!`, test);
     this.comparisons.thaw(cx.touched);
     return answer;
   }
@@ -202,18 +217,80 @@ class Judge extends Peer {
     return this.conclude(this.request(op, [this.idOf(info), ...given.map((one) => this.encode(one))], cx));
   }
 
-  // A property. Read twice while nothing else happens, a value is the same, but where the reference's was not.
+  // Where in the tests something is asked.
+  place() {
+    const here = {};
+    captureStackTrace(here);
+    return `${here.stack}`.split('\n').find((line) => line.includes(`${this.root}/`) && !line.includes('node_modules'));
+  }
+
+  // What is asked for again while nothing else happens is what it was, but where the reference's was not, and for
+  // a loop, which waits for another at one place.
+  isStill(before, now, { trail, test }) {
+    return before === undefined || is(before.value, now.value) || before.place === now.place || this.contract.permits('moves', trail, test);
+  }
+
   property(info, cx, key) {
     if (!this.reads.has(info)) this.reads.set(info, new Map());
     const known = this.reads.get(info);
     const test = this.current();
+    const place = this.place();
     const value = this.ask('get', info, cx, key);
-    if (known.has(key) && !is(known.get(key), value) && !this.contract.permits('moves', cx.trail, test)) {
+    if (!this.isStill(known.get(key), { value, place }, { ...cx, test })) {
       throw this.refuse(`moves:${cx.trail}`, `${cx.trail} is another when it is read again`, test);
     }
     if (['object', 'function'].includes(typeof value)) known.delete(key);
-    else this.reads.get(info)?.set(key, value);
+    else this.reads.get(info)?.set(key, { value, place });
     return value;
+  }
+
+  // The same of a number that a call gives, or what it gives to wait for.
+  again(cx, value) {
+    const { trail, test, asked: { key, place, before } } = cx;
+    this.last = { key, value, place };
+    if (before?.key === key && !this.isStill(before, this.last, cx)) {
+      this.refuse(`moves:${trail}`, `${trail} is another when it is asked again`, test);
+    }
+  }
+
+  // What has two names in the reference, such as two symbols, is two here: a test that compares with either of
+  // them would not tell them apart.
+  named(value, name) {
+    const isError = typeof value === 'function' && value.prototype instanceof Error;
+    if (typeof value !== 'symbol' && !isError && this.infos.get(value)?.kind !== 'o') return;
+    if (!this.known.has(value)) this.known.set(value, new Set());
+    for (const other of this.known.get(value)) {
+      const both = [name, other].sort().join('=');
+      if (other === name || this.contract.permits('one', both)) continue;
+      throw this.refuse(`one:${both}`, `${name} and ${other} are one thing here`);
+    }
+    this.known.get(value).add(name);
+  }
+
+  // An error is no other one of the reference's than that which a test waits for: what is raised in place of all
+  // those that it is derived from could be whichever that is.
+  expectError(error, trail, test) {
+    const { needs } = this.contract;
+    const names = [];
+    for (let at = getPrototypeOf(error); at !== null; at = getPrototypeOf(at)) {
+      const [, own = []] = [...this.known].find(([thing]) => typeof thing === 'function' && thing.prototype === at) ?? [];
+      names.push([...own].sort());
+    }
+    const known = names.filter((some) => some.length > 0);
+    if (known.length > 0) this.contract.learn('raised', `${trail}:${known.map(([name]) => name).join('<')}`, test);
+    if (this.contract.learns) return;
+    const raised = (places, begin) => {
+      const entries = places.flatMap((place) => [...(needs.get(place)?.keys() ?? [])]).filter((entry) => entry.startsWith(begin));
+      return new Map(entries.map((entry) => entry.slice(entry.lastIndexOf(':') + 1).split('<')).map((chain) => [chain[0], chain]));
+    };
+    const here = raised([this.contract.place(test)], `raised:${trail}:`);
+    const theirs = raised([...needs.keys()], `raised:${trail}:`);
+    const [first, ...others] = known.map((some) => some.filter((name) => theirs.has(name))).filter((some) => some.length > 0);
+    for (const other of others) {
+      const isAkin = first.some((one) => other.some((name) => theirs.get(one).includes(name) || theirs.get(name).includes(one)));
+      if (isAkin || !other.some((name) => here.has(name))) continue;
+      this.refuse(`raised:${trail}:${first[0]}`, `${trail} is ${first[0]} here, and ${other[0]} in the reference`, test);
+    }
   }
 
   // How what is come to from something is read.
@@ -227,7 +304,9 @@ class Judge extends Peer {
   call(op, info, given, first) {
     const cx = this.from(info, '()', { touched: this.comparisons.freeze([...given, first]) });
     const forms = given.map((one, at) => this.encode(one, { trail: longer(cx.trail, `<${at}>`) }));
-    const answer = this.request(op, [info.id, this.encode(first), ...forms], cx);
+    const body = [info.id, this.encode(first), ...forms];
+    cx.asked = { key: stringify(body.map(unnumbered)), place: this.place(), before: this.last };
+    const answer = this.request(op, body, cx);
     if (this.scrambles) this.held.scramble();
     return answer;
   }
@@ -427,6 +506,7 @@ class Judge extends Peer {
     const { trail, test } = cx;
     const info = this.infos.get(thing);
     must(info !== undefined || name !== undefined || ['number', 'symbol'].includes(typeof thing));
+    if (typeof thing === 'symbol' && trail && !trail.includes('(')) this.named(thing, trail);
     if (trail === undefined || typeof thing === 'symbol') return thing;
     if (typeof thing === 'number') return this.number(thing, cx);
     if (info === undefined) return this.builtin(thing, name, cx);
