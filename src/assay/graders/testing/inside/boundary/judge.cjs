@@ -254,17 +254,22 @@ class Judge extends Peer {
   }
 
   // What has two names in the reference, such as two symbols, is two here: a test that compares with either of
-  // them would not tell them apart.
+  // them would not tell them apart. By its second name it is nothing that anything is equal to.
   named(value, name) {
-    const isError = typeof value === 'function' && value.prototype instanceof Error;
-    if (typeof value !== 'symbol' && !isError && this.infos.get(value)?.kind !== 'o') return;
+    const info = typeof value === 'symbol' ? undefined : this.infos.get(value);
+    const isError = info?.kind === 'f' && info.target.prototype instanceof Error;
+    if (typeof value !== 'symbol' && !isError && info?.kind !== 'o') return value;
     if (!this.known.has(value)) this.known.set(value, new Set());
     for (const other of this.known.get(value)) {
       const both = [name, other].sort().join('=');
       if (other === name || this.contract.permits('one', both)) continue;
-      throw this.refuse(`one:${both}`, `${name} and ${other} are one thing here`);
+      const [entry, why] = [`one:${both}`, `${name} and ${other} are one thing here`];
+      const test = this.current();
+      if (test) (test.inert ??= new Map()).set(entry, why);
+      return typeof value === 'symbol' ? Symbol(name) : this.passedOn(isError ? () => {} : {}, { entry, why });
     }
     this.known.get(value).add(name);
+    return value;
   }
 
   // An error is no other one of the reference's than that which a test waits for: what is raised in place of all
@@ -506,7 +511,7 @@ class Judge extends Peer {
     const { trail, test } = cx;
     const info = this.infos.get(thing);
     must(info !== undefined || name !== undefined || ['number', 'symbol'].includes(typeof thing));
-    if (typeof thing === 'symbol' && trail && !trail.includes('(')) this.named(thing, trail);
+    if (typeof thing === 'symbol' && trail && !trail.includes('(')) return this.named(thing, trail);
     if (trail === undefined || typeof thing === 'symbol') return thing;
     if (typeof thing === 'number') return this.number(thing, cx);
     if (info === undefined) return this.builtin(thing, name, cx);

@@ -40,9 +40,8 @@ function traps(judge) {
     const cx = judge.from(info, stepOf(op ?? key), { path: info.path && typeof key === 'string' && [...info.path, key] });
     if (op !== undefined && op !== 'then') judge.demand(info, op, `${cx.trail} decides, and does not for the reference`);
     const value = receiver.length === 0 ? judge.property(info, cx, key) : judge.ask('get', info, cx, key, ...receiver);
-    if (cx.path) judge.named(value, cx.trail);
     if (op === 'then' && typeof value === 'function') judge.demand(info, op, `${judge.trailsOf(info)[0]} is awaited, but is no Promise`);
-    if (value !== undefined || op !== undefined) return value;
+    if (value !== undefined || op !== undefined) return cx.path ? judge.named(value, cx.trail) : value;
     const test = judge.current();
     judge.contract.learn('missing', cx.trail, test);
     const [wanted, missing] = ['object', 'missing'].map((kind) => judge.contract.has(kind, cx.trail, test));
