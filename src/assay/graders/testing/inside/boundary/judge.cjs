@@ -220,14 +220,17 @@ class Judge extends Peer {
   // Where in the tests something is asked.
   place() {
     const here = {};
+    const { stackTraceLimit } = Error;
+    Error.stackTraceLimit = 30;
     captureStackTrace(here);
+    Error.stackTraceLimit = stackTraceLimit;
     return `${here.stack}`.split('\n').find((line) => line.includes(`${this.root}/`) && !line.includes('node_modules'));
   }
 
   // What is asked for again while nothing else happens is what it was, but where the reference's was not, and for
   // a loop, which waits for another at one place.
   isStill(before, now, { trail, test }) {
-    return before === undefined || is(before.value, now.value) || before.place === now.place || this.contract.permits('moves', trail, test);
+    return before === undefined || is(before.value, now.value) || (now.place !== undefined && before.place === now.place) || this.contract.permits('moves', trail, test);
   }
 
   property(info, cx, key) {
