@@ -220,39 +220,56 @@ class Desk:
         return change
 
 
-class Host(Protocol):
-    """What carries out operations that wait for something else than the database."""
+class Host:
+    """Carries out operations that wait for something else than the database.
+
+    This one does so in the thread that has the database; a server has one of its own.
+
+    Attributes:
+        desk: The database at hand.
+    """
+
+    def __init__(self, desk: Desk) -> None:
+        self.desk = desk
 
     @property
     def permissions(self) -> Permissions:
         """What stored graders may do here."""
-        ...
+        return self.desk.permissions
 
     async def run(self, work: Callable[[Desk], T]) -> T:
         """Do something at a desk."""
-        ...
+        return work(self.desk)
 
     async def finish(self, work: Callable[[Desk], T]) -> T:
         """Do the last thing at a desk: the reply is stored in the same transaction."""
-        ...
+        with self.desk.database.writing():
+            return work(self.desk)
 
     async def read(self, work: Callable[[Desk], T]) -> T:
         """Read for seconds at a desk with a connection of its own, where it holds up nobody."""
-        ...
+        return work(self.desk)
 
     async def apart(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Wait for something that may compute for seconds, where it holds up nobody."""
-        ...
+        return await work()
 
     async def grade(
         self, version: GraderVersion, items: Items, deadline: float | None = None
     ) -> Batch:
         """Grade items, likewise, each within so many seconds."""
-        ...
+        from assay.registry.grading import grade_timed
+
+        return await grade_timed(version, items, self.permissions, deadline)
 
     async def regrade(self, run: str, cells: Sequence[CellKey] | None) -> RegradeState:
-        """Begin to grade cells of a run again, or all, in the background of a server."""
-        ...
+        """Grade cells of a run again, or all; on a server this only begins with it."""
+        from assay.eval.regrading import regrade
+        from assay.store.regrades import Regrades
+        from assay.store.runs import Store
+
+        with Regrades(self.desk.database).held(run):
+            return await regrade(Store(self.desk.database), run, cells, by=self.desk.who.name)
 
 
 @frozen
