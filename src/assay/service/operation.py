@@ -423,12 +423,15 @@ class Operation(Generic[P, T]):
     @cached_property
     def about(self) -> str:
         """What it does, and what each parameter is, for whoever asks."""
+        return self.about_as(inspect.getdoc(self.function) or "")
+
+    def about_as(self, doc: str) -> str:
+        """What something does that is asked in the same way, and what each parameter is."""
         said = [
             f"    {name}: {spec.description}"
             for name, _, spec, _ in self._parameters({})
             if spec.description
         ]
-        doc = inspect.getdoc(self.function) or ""
         return "\n".join([doc, "", "Args:", *said]) if said else doc
 
     @cached_property
