@@ -30,7 +30,6 @@ from assay.reports.pictures import CellPictures
 from assay.reports.plain import one_line
 from assay.scoring.json_safe import Json
 from assay.service.operation import (
-    NO_NULL,
     Desk,
     Host,
     Section,
@@ -195,8 +194,8 @@ def list_steps(
     run: Run,
     cell: ThatCell,
     *,
-    start: Annotated[int, Spec(ge=0, le=1 << 31, alias="from", description="The first.")] = 0,
-    limit: Annotated[int, Spec(ge=1, le=500, alias="n", description="How many, at most.")] = 200,
+    start: Annotated[int, Spec("The first.", ge=0, le=1 << 31, alias="from")] = 0,
+    limit: Annotated[int, Spec("How many, at most.", ge=1, le=500, alias="n")] = 200,
 ) -> StepPart:
     """Some steps of a cell, from one on."""
     return steps_of(*_at(desk, run, cell), start, limit)
@@ -208,7 +207,7 @@ def search_steps(
     run: Run,
     cell: ThatCell,
     *,
-    words: Annotated[str, Spec(min_length=1, max_length=200, alias="q", description="The words.")],
+    words: Annotated[str, Spec("The words.", min_length=1, max_length=200, alias="q")],
 ) -> FoundSteps:
     """The steps of a cell that have some words."""
     return find_steps(*_at(desk, run, cell), words)
@@ -240,7 +239,7 @@ def show_text(
     run: Run,
     cell: ThatCell,
     *,
-    ref: Annotated[str, Spec(min_length=1, max_length=500, description="Its `ref`.")],
+    ref: Annotated[str, Spec("Its `ref`.", min_length=1, max_length=500)],
 ) -> CellText:
     """The whole of a text that was folded."""
     return CellText(text_of(*_at(desk, run, cell), ref))
@@ -252,17 +251,11 @@ def decide_cell(
     run: Run,
     cell: ThatCell,
     *,
-    ruling: Annotated[
-        Ruling, Spec(description="`ok`: its reward stands; `zero`: it is 0.", example="zero")
-    ],
-    note: Annotated[str, Spec(max_length=4_000, pattern=NO_NULL)] = "",
+    ruling: Annotated[Ruling, Spec("`ok`: its reward stands; `zero`: it is 0.", example="zero")],
+    note: Annotated[str, Spec.text(4_000)] = "",
     seen: Annotated[
         str,
-        Spec(
-            max_length=64,
-            description="`seen` of the cell.",
-            example="9f86d081884c7d659a2feaa0c55ad015",
-        ),
+        Spec("`seen` of the cell.", max_length=64, example="9f86d081884c7d659a2feaa0c55ad015"),
     ],
 ) -> Decision:
     """Decide about a flagged or held cell, as `assay runs review` does; the newest counts."""
@@ -317,8 +310,8 @@ def promote_cell(
     run: Run,
     cell: ThatCell,
     *,
-    name: Annotated[str, Spec(min_length=1, max_length=200, pattern=NO_NULL, example="small-1")],
-    force: Annotated[bool, Spec(description="Replace a recording of that name.")] = False,
+    name: Annotated[str, Spec.text(200, min_length=1, example="small-1")],
+    force: Annotated[bool, Spec("Replace a recording of that name.")] = False,
 ) -> Promotion:
     """Write the work of a cell beside its case, on the disk here. For admins of all projects."""
     from assay.eval.promote import play_command, promote

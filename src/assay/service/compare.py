@@ -17,7 +17,7 @@ from assay.store.database import Database
 from assay.store.records import CellRecord
 from assay.store.runs import Store
 
-_Part = Annotated[str | None, Spec(max_length=500, description="Only this one of that side.")]
+_Part = Annotated[str | None, Spec("Only this one of that side.", max_length=500)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +59,10 @@ def show_trainability(
     *,
     floor: Annotated[
         str,
-        Spec(max_length=200, description="A run of the same cases in which nothing is done."),
+        Spec("A run of the same cases in which nothing is done.", max_length=200),
     ] = "",
     tolerance: Annotated[
-        float, Spec(ge=0, le=1, description="Rewards that differ by no more are equal.")
+        float, Spec("Rewards that differ by no more are equal.", ge=0, le=1)
     ] = 1e-6,
 ) -> Trainability:
     """Which of a run's groups of trials would teach a trainer anything."""
@@ -77,14 +77,14 @@ def compare_runs(
     *,
     before: Run,
     after: Annotated[
-        str, Spec(max_length=200, description="The other run; without one, agents of the first.")
+        str, Spec("The other run; without one, agents of the first.", max_length=200)
     ] = "",
     before_harness: _Part = None,
     before_model: _Part = None,
     after_harness: _Part = None,
     after_model: _Part = None,
     by: By = "",
-    limit: Annotated[int, Spec(ge=1, le=200, description="Most cases of each sort.")] = 200,
+    limit: Annotated[int, Spec("Most cases of each sort.", ge=1, le=200)] = 200,
 ) -> RunComparison:
     """Two runs, or two agents of one, paired by case and trial: what `assay compare` says.
 

@@ -44,7 +44,7 @@ of_datasets = Section("/projects/{project}/datasets", tag="datasets")
 _GLIMPSE = 300
 _MOST_LINES = 50
 
-RowNumber = Annotated[int, Spec(ge=1, le=2**31 - 1, description="Number of the row.", example=1)]
+RowNumber = Annotated[int, Spec("Number of the row.", ge=1, le=2**31 - 1, example=1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,15 +201,15 @@ def read_lines(
     lines: Annotated[
         str,
         Spec(
+            f"Lines of JSON: the first {_MOST_LINES} are read.",
             max_length=1 << 20,
-            description=f"Lines of JSON: the first {_MOST_LINES} are read.",
             example='{"output": "4", "target": "4"}\n',
         ),
     ],
     mapping: Annotated[
         dict[str, str] | None,
         Spec(
-            description="Our names of fields, each with the one that the rows have.",
+            "Our names of fields, each with the one that the rows have.",
             example={"answer": "output", "expected": "target"},
         ),
     ] = None,

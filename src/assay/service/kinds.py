@@ -127,13 +127,13 @@ async def preview_judge(
     definition: Annotated[
         Mapping[str, Json],
         Spec(
-            description="What the judge is, also half written.",
+            "What the judge is, also half written.",
             example={"criteria": "It answers the question.", "user_template": "{{completion}}"},
         ),
     ],
     samples: Annotated[
         Sequence[Row],
-        Spec(max_length=1, description="What is judged; a sample of assay's by default."),
+        Spec("What is judged; a sample of assay's by default.", max_length=1),
     ] = (),
     *,
     project: InProject = None,
@@ -166,7 +166,7 @@ async def probe_endpoint(
     definition: Annotated[
         Mapping[str, Json],
         Spec(
-            description="The endpoint, as it would be stored.",
+            "The endpoint, as it would be stored.",
             example={"url": "https://rewards.example.com", "protocol": "assay"},
         ),
     ],

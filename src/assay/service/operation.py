@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import (
     TYPE_CHECKING,
@@ -91,7 +91,7 @@ class Spec:
         pattern: Of a text; the other limits are those of JSON Schema.
     """
 
-    description: str = ""
+    description: str = field(default="", kw_only=False)
     example: Json = None
     place: Literal["", "query", "if-match", "project"] = ""
     alias: str = ""
@@ -101,36 +101,39 @@ class Spec:
     ge: float | None = None
     le: float | None = None
 
+    @classmethod
+    def text(cls, most: int, description: str = "", **more: Any) -> Spec:  # noqa: ANN401 - of the above
+        """Of a text of at most so many characters, which every database can keep."""
+        return cls(description, pattern=NO_NULL, max_length=most, **more)
+
 
 GraderKey: TypeAlias = Annotated[
-    str, Spec(pattern=KEY_PATTERN, description="Key of the grader.", example="four")
+    str, Spec("Key of the grader.", pattern=KEY_PATTERN, example="four")
 ]
 ThatGrader: TypeAlias = Annotated[
-    str, Spec(alias="key", pattern=KEY_PATTERN, description="Key of the grader.", example="four")
+    str, Spec("Key of the grader.", alias="key", pattern=KEY_PATTERN, example="four")
 ]
 InProject: TypeAlias = Annotated[
-    str | None, Spec(place="project", description="The project; the client's by default.")
+    str | None, Spec("The project; the client's by default.", place="project")
 ]
 """For whoever asks: the function finds it at its desk."""
 DatasetKey: TypeAlias = Annotated[
-    str, Spec(pattern=KEY_PATTERN, description="Key of the dataset.", example="arithmetic")
+    str, Spec("Key of the dataset.", pattern=KEY_PATTERN, example="arithmetic")
 ]
-Limit: TypeAlias = Annotated[
-    int, Spec(ge=1, le=MAX_LIMIT, description="Most items of the page.", example=50)
-]
+Limit: TypeAlias = Annotated[int, Spec("Most items of the page.", ge=1, le=MAX_LIMIT, example=50)]
 Offset: TypeAlias = Annotated[
-    int, Spec(ge=0, le=2**31 - 1, description="How many are left out before it.", example=0)
+    int, Spec("How many are left out before it.", ge=0, le=2**31 - 1, example=0)
 ]
 After: TypeAlias = Annotated[
     str | None,
-    Spec(max_length=10_000, description="Where the list goes on: `next` of the page before."),
+    Spec("Where the list goes on: `next` of the page before.", max_length=10_000),
 ]
 Whole: TypeAlias = Annotated[
-    bool, Spec(description="Each item with all that is stored of it, not only a line.")
+    bool, Spec("Each item with all that is stored of it, not only a line.")
 ]
-Force: TypeAlias = Annotated[bool, Spec(description="Even if it is in use.")]
-Name: TypeAlias = Annotated[str, Spec(max_length=200, pattern=NO_NULL)]
-Text: TypeAlias = Annotated[str, Spec(max_length=10_000, pattern=NO_NULL)]
+Force: TypeAlias = Annotated[bool, Spec("Even if it is in use.")]
+Name: TypeAlias = Annotated[str, Spec.text(200)]
+Text: TypeAlias = Annotated[str, Spec.text(10_000)]
 
 
 @frozen

@@ -19,7 +19,6 @@ from assay.reports.run_records import (
 )
 from assay.reports.run_view import cell_row, matrix_cases, overview_of, run_row
 from assay.service.operation import (
-    NO_NULL,
     After,
     Desk,
     Host,
@@ -41,30 +40,20 @@ from assay.store.windows import Ends, Sort, Tallied, Wanted, Windows
 Run = Annotated[
     str,
     Spec(
+        "Its id, the beginning of it, its label, or `latest`.",
         min_length=1,
         max_length=200,
-        description="Its id, the beginning of it, its label, or `latest`.",
         example="latest",
     ),
 ]
 of_runs = Section("/runs", tag="runs", where="default")
-_Search = Annotated[
-    str, Spec(max_length=200, pattern=NO_NULL, description="Stands in the case's name.")
-]
-_Harness = Annotated[
-    str | None, Spec(max_length=500, pattern=NO_NULL, description="Only those of this harness.")
-]
-_Model = Annotated[
-    str | None, Spec(max_length=500, pattern=NO_NULL, description="Only those of this model.")
-]
+_Search = Annotated[str, Spec.text(200, "Stands in the case's name.")]
+_Harness = Annotated[str | None, Spec.text(500, "Only those of this harness.")]
+_Model = Annotated[str | None, Spec.text(500, "Only those of this model.")]
 _ENDS: tuple[Ended, ...] = ("pass", "fail", "error", "skipped", "scored")
 By = Annotated[
     str,
-    Spec(
-        max_length=200,
-        pattern=NO_NULL,
-        description="A field of the metadata of cases, or of rows, to break the cells down by.",
-    ),
+    Spec.text(200, "A field of the metadata of cases, or of rows, to break the cells down by."),
 ]
 _OUTCOMES = r"^((pass|fail|error|skipped|scored)(,|$))*$"
 
@@ -74,11 +63,7 @@ def list_runs(
     desk: Desk,
     search: Annotated[
         str,
-        Spec(
-            max_length=200,
-            pattern=NO_NULL,
-            description="Stands somewhere in the id, the label or what was run.",
-        ),
+        Spec.text(200, "Stands somewhere in the id, the label or what was run."),
     ] = "",
     *,
     limit: Limit = 50,
@@ -150,7 +135,7 @@ def show_run_matrix(
     *,
     search: _Search = "",
     sort: Annotated[
-        Literal["case", "worst"], Spec(description="By name, or those that fail most first.")
+        Literal["case", "worst"], Spec("By name, or those that fail most first.")
     ] = "case",
     limit: Limit = 50,
     offset: Offset = 0,
@@ -180,25 +165,19 @@ def list_cells(
     run: Run,
     *,
     outcome: Annotated[
-        str, Spec(max_length=60, pattern=_OUTCOMES, description="Outcomes, with commas between.")
+        str, Spec("Outcomes, with commas between.", max_length=60, pattern=_OUTCOMES)
     ] = "",
     harness: _Harness = None,
     model: _Model = None,
-    case: Annotated[
-        str, Spec(max_length=500, pattern=NO_NULL, description="Only those of this case.")
-    ] = "",
+    case: Annotated[str, Spec.text(500, "Only those of this case.")] = "",
     search: _Search = "",
-    flagged: Annotated[bool, Spec(description="Only those with signs of tampering.")] = False,
-    held: Annotated[bool, Spec(description="Only those that wait for a person.")] = False,
+    flagged: Annotated[bool, Spec("Only those with signs of tampering.")] = False,
+    held: Annotated[bool, Spec("Only those that wait for a person.")] = False,
     cause: Annotated[
         str,
-        Spec(
-            max_length=400,
-            pattern=NO_NULL,
-            description="`key` of a cause of errors: only its cells.",
-        ),
+        Spec.text(400, "`key` of a cause of errors: only its cells."),
     ] = "",
-    sort: Annotated[Sort, Spec(description="What is unknown comes last.")] = "case",
+    sort: Annotated[Sort, Spec("What is unknown comes last.")] = "case",
     descending: bool = False,
     whole: Whole = False,
     limit: Limit = 50,
@@ -206,7 +185,7 @@ def list_cells(
     after: After = None,
     until: Annotated[
         int,
-        Spec(ge=0, le=2**53, description="`last` of a page: nothing that came later; 0 for all."),
+        Spec("`last` of a page: nothing that came later; 0 for all.", ge=0, le=2**53),
     ] = 0,
 ) -> CellPage:
     """The newest results of the cells of a run, with how many there are to choose from."""
@@ -274,9 +253,9 @@ def _with_cause(windows: Windows, run: str, key: str) -> tuple[int, ...]:
 @of_runs("DELETE", "/{run}", repeatable=True)
 async def delete_run(
     host: Host,
-    run: Annotated[str, Spec(min_length=1, max_length=200, description="Its whole id.")],
+    run: Annotated[str, Spec("Its whole id.", min_length=1, max_length=200)],
     *,
-    keep_files: Annotated[bool, Spec(description="Leave the files of workspaces.")] = False,
+    keep_files: Annotated[bool, Spec("Leave the files of workspaces.")] = False,
 ) -> Freed:
     """Delete a run with its results, and the files of workspaces that no other run needs."""
 

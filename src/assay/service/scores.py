@@ -63,9 +63,9 @@ def list_scores(
     desk: Desk,
     *,
     grader: Annotated[
-        str | None, Spec(max_length=100, description="`KEY`, or `KEY@NUMBER`.", example="four")
+        str | None, Spec("`KEY`, or `KEY@NUMBER`.", max_length=100, example="four")
     ] = None,
-    item: Annotated[str | None, Spec(max_length=500, description="Id of an item.")] = None,
+    item: Annotated[str | None, Spec("Id of an item.", max_length=500)] = None,
     limit: Limit = 50,
     offset: Offset = 0,
     after: After = None,
@@ -110,7 +110,7 @@ def delete_scores(
     before: Before,
     *,
     grader: Annotated[
-        str | None, Spec(max_length=100, description="Only those of this `KEY`, or `KEY@NUMBER`.")
+        str | None, Spec("Only those of this `KEY`, or `KEY@NUMBER`.", max_length=100)
     ] = None,
     project: InProject = None,
 ) -> DeletedScores:

@@ -13,7 +13,6 @@ from assay.registry.policy import ForbiddenError
 from assay.service.operation import (
     EVERY_PROJECT,
     KEY_PATTERN,
-    NO_NULL,
     After,
     Desk,
     Identity,
@@ -104,9 +103,7 @@ def show_project(desk: Desk, project: InProject = None) -> ProjectRecord:
     return Projects(desk.database).get(desk.project)
 
 
-_Most = Annotated[
-    int | None, Spec(ge=1, le=1_000_000, description="Without it, no limit.", example=60)
-]
+_Most = Annotated[int | None, Spec("Without it, no limit.", ge=1, le=1_000_000, example=60)]
 
 
 @of_projects("PUT", "/{project}/limits", role="admin")
@@ -133,9 +130,9 @@ def limit_project(
 
 _What = Annotated[
     str | None,
-    Spec(max_length=100, description="Only this operation.", example="create_key"),
+    Spec("Only this operation.", max_length=100, example="create_key"),
 ]
-_By = Annotated[str | None, Spec(max_length=200, description="Only what this one changed.")]
+_By = Annotated[str | None, Spec("Only what this one changed.", max_length=200)]
 
 
 @of_projects("GET", "/{project}/changes", role="admin")
@@ -182,16 +179,14 @@ def list_keys(
 @of_keys("POST", role="member", status=201, faults=(404,))
 def create_key(
     desk: Desk,
-    name: Annotated[str, Spec(min_length=1, max_length=200, pattern=NO_NULL, example="ci")],
+    name: Annotated[str, Spec.text(200, min_length=1, example="ci")],
     role: Annotated[KeyRole, Spec(example="editor")],
     project: Annotated[
         str,
-        Spec(
-            pattern=_PATTERN, description="The project it is for; `*` for all.", example="default"
-        ),
+        Spec("The project it is for; `*` for all.", pattern=_PATTERN, example="default"),
     ],
     days: Annotated[
-        int | None, Spec(ge=1, le=3_650, description="Good for so long; for ever by default.")
+        int | None, Spec("Good for so long; for ever by default.", ge=1, le=3_650)
     ] = None,
 ) -> MadeKey:
     """Make a key. Its token is in this reply and nowhere else; the same again makes another."""
@@ -210,12 +205,7 @@ def revoke_key(
     desk: Desk,
     key: Annotated[
         str,
-        Spec(
-            alias="id",
-            pattern=r"^[A-Za-z0-9_-]{1,64}$",
-            description="Id of the key.",
-            example="1a2b3c4d",
-        ),
+        Spec("Id of the key.", alias="id", pattern=r"^[A-Za-z0-9_-]{1,64}$", example="1a2b3c4d"),
     ],
 ) -> None:
     """Revoke a key, at once."""
