@@ -275,7 +275,7 @@ class _Stored:
         run = self.sink.run.id
         if self.sink.forget_if_empty():  # it would be the latest run
             return "no row was graded"
-        kept = f"{self._store.counts(run).total:,} of {plan.rows:,} rows are kept in run {run}"
+        kept = f"{self._store.cell_count(run):,} of {plan.rows:,} rows are kept in run {run}"
         return f"{kept}: the same command goes on after them"
 
     def conclude(self, plan: RowPlan, bill: Bill | None) -> int:

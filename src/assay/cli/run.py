@@ -259,7 +259,7 @@ def run(given: Namespace) -> int:
             return _carry_out(ready, store, outputs, go=go, kept=kept, foretold=foretold)
         except AssayError:
             # What was refused before its first cell is no run; it would be the latest one.
-            if given.resume is None and not store.counts(ready.run.id).total:
+            if given.resume is None and not store.cell_count(ready.run.id):
                 store.forget_run(ready.run.id)
             raise
 
