@@ -148,10 +148,6 @@ class Scores:
             self._table.insert_many(rows)
         return len(rows)
 
-    def older(self, project: str, before: datetime, grader: str | None = None) -> int:
-        """How many scores of no job are older; see `delete`."""
-        return self._table.count(self._older(project, before, grader))
-
     def delete(self, project: str, before: datetime, grader: str | None = None) -> int:
         """Remove old scores of a project, or of a grader there (``key``, or ``key@version``).
 
@@ -160,14 +156,10 @@ class Scores:
         Returns:
             How many there were.
         """
-        where = self._older(project, before, grader)
-        with self._database.writing():
-            return self._table.delete(where)
-
-    def _older(self, project: str, before: datetime, grader: str | None) -> Where:
         Projects(self._database).get(project)
         old: Where = {"project": project, "job IS NULL": (), "created_at <": moment(before)}
-        return {**old, **_of_grader(grader)}
+        with self._database.writing():
+            return self._table.delete({**old, **_of_grader(grader)})
 
     def page(
         self,
