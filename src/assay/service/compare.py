@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -13,8 +12,6 @@ from assay.reports.scores import ScoreTable, score_table
 from assay.reports.trainability import Trainability, trainability_of
 from assay.service.operation import Desk, Spec, operation
 from assay.service.runs import By, Run, of_runs, show_run
-from assay.store.database import Database
-from assay.store.records import CellRecord
 from assay.store.runs import Store
 
 _Part = Annotated[str | None, Spec("Only this one of that side.", max_length=500)]
@@ -49,7 +46,7 @@ def list_agents(desk: Desk, run: Run) -> AgentList:
 def show_scores(desk: Desk, run: Run) -> ScoreTable:
     """How the scores of a run lie: a histogram for its rewards and for each of its graders."""
     found = show_run.function(desk, run)
-    return score_table(found.id, _cells(desk.database, found.id))
+    return score_table(found.id, Store(desk.database).cells(found.id))
 
 
 @of_runs("GET", "/{run}/trainability", apart=True)
@@ -109,7 +106,3 @@ def compare_runs(
         improved=found.improved[:limit],
         unchanged=found.unchanged[:limit],
     )
-
-
-def _cells(database: Database, run: str) -> Iterator[CellRecord]:
-    return Store(database).cells(run)

@@ -213,7 +213,7 @@ def show_job_summary(desk: Desk, job: JobId, *, project: InProject = None) -> Jo
         bars=histogram(tally.scores, _BARS),
         causes=causes.found()[:20],
         calibration=_card(desk, record, Jobs(desk.database).results(job, Stretch(1)).items),
-        is_stored=_is_stored(desk, record),
+        is_stored=Jobs(desk.database).has_rows(job),
     )
 
 
@@ -250,7 +250,7 @@ def show_result(
     record = show_job.function(desk, job)
     result = Jobs(desk.database).result(job, number)
     row: RowDetail | None = None
-    if _is_stored(desk, record):
+    if Jobs(desk.database).has_rows(job):
         with suppress(NotFoundError):
             row = row_detail(Datasets(desk.database).row(desk.project, record.dataset, number))
     details = dict(result.graded.details)
@@ -286,10 +286,6 @@ def _card(desk: Desk, job: JobRecord, given: Sequence[ScoreRecord]) -> Calibrati
         version = desk.graders.version(job.grader, job.version)
         return calibration_of(desk, version, [one.graded for one in given])
     return None
-
-
-def _is_stored(desk: Desk, job: JobRecord) -> bool:
-    return Jobs(desk.database).has_rows(job.id)
 
 
 def _glimpse(record: ScoreRecord, *, whole: bool) -> ResultGlimpse:

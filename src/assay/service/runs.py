@@ -35,7 +35,7 @@ from assay.store.kept_files import delete_run as remove_run
 from assay.store.pages import Stretch, every, page_of
 from assay.store.records import RunRecord
 from assay.store.runs import Store
-from assay.store.windows import Ends, Sort, Tallied, Wanted, Windows
+from assay.store.windows import ENDS, Ends, Sort, Tallied, Wanted, Windows
 
 Run = Annotated[
     str,
@@ -50,7 +50,6 @@ of_runs = Section("/runs", tag="runs", where="default")
 _Search = Annotated[str, Spec.text(200, "Stands in the case's name.")]
 _Harness = Annotated[str | None, Spec.text(500, "Only those of this harness.")]
 _Model = Annotated[str | None, Spec.text(500, "Only those of this model.")]
-_ENDS: tuple[Ended, ...] = ("pass", "fail", "error", "skipped", "scored")
 By = Annotated[
     str,
     Spec.text(200, "A field of the metadata of cases, or of rows, to break the cells down by."),
@@ -224,7 +223,7 @@ def _counts(counts: Sequence[Tallied], wanted: Wanted, *, cells: int) -> CellCou
                 end: sum(
                     one.count for one in counts if one.end == end and one.suits(wanted, but="end")
                 )
-                for end in _ENDS
+                for end in ENDS
             }
         ),
         agents=tuple(_agents(counts, wanted)),

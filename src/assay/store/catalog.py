@@ -24,7 +24,7 @@ from assay.store.table import LIVE, Table, Where
 MAX_DEFINITION_BYTES = 1 << 20
 """Most bytes of one definition, as JSON."""
 
-_SAID = "g.name, g.description, g.feedback_key, g.locked, g.created_at, g.updated_at"
+_OWN = ("name", "description", "feedback_key", "locked", "created_at", "updated_at")
 _WITH_VERSIONS = (
     "grader g JOIN grader_version ON grader_version.project = g.project "
     "AND grader_version.key = g.key"
@@ -115,24 +115,15 @@ class _Graders(Table[GraderRecord]):
     def __init__(self, database: Database) -> None:
         super().__init__(database, _WITH_VERSIONS, GraderRecord)
         self._versions = _versions(database)
-        self.columns = f"{_SAID}, {self._versions.columns}"
+        self.columns = ", ".join([*(f"g.{name}" for name in _OWN), self._versions.columns])
         self._wide = ["definition"]
 
     def read(self, row: Row) -> GraderRecord:
         """The record behind the values of `columns`."""
-        name, description, feedback_key, locked, created_at, updated_at, *version = row
-        latest = self._versions.read(tuple(version))
-        return GraderRecord(
-            project=latest.project,
-            key=latest.key,
-            name=name,
-            description=description,
-            feedback_key=feedback_key,
-            locked=bool(locked),
-            created_at=created_at,
-            updated_at=updated_at,
-            latest=latest,
-        )
+        own, latest = row[: len(_OWN)], self._versions.read(row[len(_OWN) :])
+        said = dict(zip(_OWN, own, strict=True))
+        said["locked"] = bool(said["locked"])
+        return GraderRecord(project=latest.project, key=latest.key, latest=latest, **said)
 
 
 def _versions(database: Database) -> Table[GraderVersion]:
@@ -318,11 +309,7 @@ class Catalog:
                     hint="wait for it, or delete the grader by force, which cancels the job",
                 )
             now = self._database.now()
-            self._database.change(
-                "UPDATE job SET status = 'cancelled', message = 'its grader was deleted', "
-                "updated_at = ? WHERE grader = ? AND status IN ('queued', 'running')",
-                *(now, seq),
-            )
+            Projects(self._database).cancel_jobs("grader", seq)
             self._table.update({"seq": seq}, deleted_at=now)
 
     def _claimed(self, project: str, key: str) -> GraderRecord:
