@@ -10,7 +10,7 @@ from assay.reports.comparing.comparison import RunComparison
 from assay.reports.run_records import AgentName
 from assay.reports.scores import ScoreTable, score_table
 from assay.reports.trainability import Trainability, trainability_of
-from assay.service.operation import Desk, Spec, operation
+from assay.service.operation import Desk, Section, Spec
 from assay.service.runs import By, Run, of_runs, show_run
 from assay.store.runs import Store
 
@@ -68,7 +68,7 @@ def show_trainability(
     return trainability_of(store, found.id, floor=below, tolerance=tolerance)
 
 
-@operation("GET", "/compare", tag="runs", where="default", faults=(404,), apart=True)
+@Section("/compare", tag="runs", where="default")("GET", faults=(404,), apart=True)
 def compare_runs(
     desk: Desk,
     *,

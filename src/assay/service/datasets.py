@@ -32,7 +32,6 @@ from assay.service.operation import (
     Section,
     Spec,
     Whole,
-    operation,
 )
 from assay.store.datasets import DamagedRow, DatasetRecord, DatasetRow, Datasets, DatasetUse
 from assay.store.pages import Page, Stretch
@@ -195,7 +194,7 @@ def show_dataset_use(desk: Desk, key: DatasetKey, *, project: InProject = None) 
     return Datasets(desk.database).use(desk.project, key)
 
 
-@operation("POST", "/datasets/read", role="member", tag="datasets", lasts=False)
+@Section("/datasets", tag="datasets")("POST", "/read", role="member", lasts=False)
 def read_lines(
     _: Desk,
     lines: Annotated[

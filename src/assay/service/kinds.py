@@ -13,7 +13,7 @@ from assay.registry.previews import JudgePreview
 from assay.scoring.json_safe import Json
 from assay.service.graders import permitted
 from assay.service.items import read_items
-from assay.service.operation import Desk, Host, InProject, Row, Section, Spec, operation
+from assay.service.operation import Desk, Host, InProject, Row, Section, Spec
 from assay.store.pages import Stretch
 from assay.types.thread import StringThread
 
@@ -199,7 +199,7 @@ async def probe_endpoint(
     return await host.apart(asked)
 
 
-@operation("GET", "/projects/{project}/judge-models", role="editor", tag="graders")
+@Section("/projects/{project}/judge-models", tag="graders")("GET", role="editor")
 def list_models(desk: Desk, *, project: InProject = None) -> KnownModels:
     """The models that judges can be given here: those of the settings, and those in use."""
     from assay.graders.judges.panel import DEFAULT_MODEL

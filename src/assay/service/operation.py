@@ -456,7 +456,6 @@ class OperationOptions(TypedDict, total=False):
     status: int
     faults: tuple[int, ...]
     repeatable: bool
-    where: str
     lasts: bool
     headers: Callable[[Desk, Any], Mapping[str, str]]
     apart: bool
@@ -477,37 +476,12 @@ class Decorator(Protocol):
     def __call__(self, function: Callable[Concatenate[Desk, P], T], /) -> Operation[P, T]: ...
 
 
-def operation(method: Method, path: str, **more: Unpack[OperationOptions]) -> Decorator:
-    """Put a function into the table; see `Operation`.
-
-    Args:
-        method: HTTP method.
-        path: Below ``/api/v1``.
-        **more: What is not as usual: a viewer may ask for a ``GET``, an editor for the others, and
-            ``DELETE`` without an output is a 204.
-    """
-
-    def decorate(function: Callable[..., Any]) -> Operation[..., Any]:
-        given: dict[str, Any] = {
-            "role": "viewer" if method == "GET" else "editor",
-            "status": 204 if function.__annotations__["return"] in (None, "None") else 200,
-            **more,
-        }
-        made: Operation[..., Any] = Operation(
-            function.__name__, method, f"/api/v1{path}", function=function, **given
-        )
-        OPERATIONS.append(made)
-        return made
-
-    return cast("Decorator", decorate)
-
-
 @frozen
 class Section:
     """A section of the table: what the operations on one thing have in common.
 
     Attributes:
-        path: What their paths begin with.
+        path: What their paths begin with, below ``/api/v1``.
         tag: Heading of the OpenAPI document.
         where: Project in which the role is needed, for paths that name none.
     """
@@ -519,6 +493,27 @@ class Section:
     def __call__(
         self, method: Method, path: str = "", **more: Unpack[OperationOptions]
     ) -> Decorator:
-        """Put a function into the table; see `operation`."""
-        usual: OperationOptions = {"tag": self.tag, "where": self.where}
-        return operation(method, self.path + path, **{**usual, **more})
+        """Put a function into the table; see `Operation`.
+
+        Args:
+            method: HTTP method.
+            path: Below the section's.
+            **more: What is not as usual: a viewer may ask for a ``GET``, an editor for the others,
+                and ``DELETE`` without an output is a 204.
+        """
+
+        def decorate(function: Callable[..., Any]) -> Operation[..., Any]:
+            given: dict[str, Any] = {
+                "role": "viewer" if method == "GET" else "editor",
+                "tag": self.tag,
+                "status": 204 if function.__annotations__["return"] in (None, "None") else 200,
+                "where": self.where,
+                **more,
+            }
+            made: Operation[..., Any] = Operation(
+                function.__name__, method, f"/api/v1{self.path}{path}", function=function, **given
+            )
+            OPERATIONS.append(made)
+            return made
+
+        return cast("Decorator", decorate)

@@ -22,13 +22,13 @@ from assay.service.operation import (
     Offset,
     Section,
     Spec,
-    operation,
 )
 from assay.store.changes import ChangeRecord, Changes
 from assay.store.pages import Page, Stretch, page_of
 from assay.store.projects import ApiKeys, KeyRecord, KeyRole, ProjectRecord, Projects
 
 _PATTERN = r"^(\*|[a-z0-9][a-z0-9._-]{0,63})$"
+_of_none = Section("", tag="projects")
 of_projects = Section("/projects", tag="projects")
 of_keys = Section("/keys", tag="keys")
 
@@ -67,7 +67,7 @@ def hash_secret(secret: str) -> str:
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-@operation("GET", "/me", role="member", tag="projects")
+@_of_none("GET", "/me", role="member")
 def show_caller(desk: Desk) -> Identity:
     """Who is asking, and what they may do."""
     return desk.who
@@ -152,7 +152,7 @@ def list_changes(
     return Changes(desk.database).page(wanted, project=own, operation=what, by=by)
 
 
-@operation("GET", "/changes", role="admin", tag="projects")
+@_of_none("GET", "/changes", role="admin")
 def list_all_changes(
     desk: Desk,
     *,
