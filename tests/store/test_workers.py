@@ -16,16 +16,7 @@ from pathlib import Path
 import pytest
 
 from assay.errors import StoreError
-from assay.store import (
-    Catalog,
-    Database,
-    Datasets,
-    Jobs,
-    Projects,
-    RunRecord,
-    Store,
-    sqlite,
-)
+from assay.store import Catalog, Database, Datasets, Jobs, Projects, RunRecord, Store, sqlite
 from assay.store.pages import Stretch
 from tests.children import Children
 from tests.postgres import shared_server

@@ -259,10 +259,7 @@ def _without_first(function: Callable[..., object]) -> inspect.Signature:
 
 
 def arguments(
-    name: str,
-    signature: inspect.Signature,
-    args: Sequence[object],
-    kwargs: Mapping[str, object],
+    name: str, signature: inspect.Signature, args: Sequence[object], kwargs: Mapping[str, object]
 ) -> dict[str, Any]:
     """Arguments by their names.
 

@@ -25,12 +25,7 @@ class DatasetsPart(Part[M_co]):
 
     @by_hand
     async def create(
-        self,
-        key: str,
-        rows: Iterable[Item] | str,
-        *,
-        name: str = "",
-        project: str | None = None,
+        self, key: str, rows: Iterable[Item] | str, *, name: str = "", project: str | None = None
     ) -> DatasetRecord:
         """Store a dataset.
 

@@ -154,11 +154,7 @@ class GradersPart(Part[M_co]):
 
     @by_hand
     async def validate(
-        self,
-        fn: Definition | Function,
-        *,
-        samples: Sequence[Item] = (),
-        project: str | None = None,
+        self, fn: Definition | Function, *, samples: Sequence[Item] = (), project: str | None = None
     ) -> ValidationReport:
         """Check a grader and store nothing.
 

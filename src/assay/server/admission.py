@@ -62,11 +62,7 @@ class Admission:
     """
 
     def __init__(
-        self,
-        storage: Storage,
-        *,
-        most_failures: int,
-        clock: Callable[[], float] = time.monotonic,
+        self, storage: Storage, *, most_failures: int, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._storage = storage
         self._failures = Failures(most_failures, clock)

@@ -285,11 +285,7 @@ def _refusal(number: int, message: str, hint: str = "", status: int = 422) -> Pr
     openapi_extra=needs("viewer"),
     responses={200: _LINES, **problem_responses(404, 429)},
 )
-async def download_dataset(
-    request: Request,
-    project: Project,
-    key: _Key,
-) -> Response:
+async def download_dataset(request: Request, project: Project, key: _Key) -> Response:
     """All rows as a file, which a browser saves."""
     server = context(request)
     await server.storage.run(lambda database: Datasets(database).get(project, key))

@@ -14,13 +14,7 @@ from assay.eval.calibration.calibrate import card_of
 from assay.eval.calibration.card import Card
 from assay.eval.calibration.labelled import LabelledSet
 from assay.eval.calibration.spending import cost_of
-from assay.eval.calibration.stored import (
-    collected,
-    record_of,
-    said_before,
-    stored_target,
-    work_of,
-)
+from assay.eval.calibration.stored import collected, record_of, said_before, stored_target, work_of
 from assay.reports.calibration_card import usd_per_thousand
 from assay.scoring.graded import Graded
 from assay.service.calibration_cards import (
@@ -57,8 +51,7 @@ _ASKINGS = 2
 """How often something is asked that cannot be judged."""
 
 _Id = Annotated[
-    str,
-    Spec.text(200, "Id of a card.", alias="id", min_length=1, example="20261121-1a2b3c4d"),
+    str, Spec.text(200, "Id of a card.", alias="id", min_length=1, example="20261121-1a2b3c4d")
 ]
 _Repeats = Annotated[int, Spec("How often every row is asked.", ge=1, le=10, example=1)]
 _Attacks = Annotated[bool, Spec("Also play the built-in attacks on failing answers.")]

@@ -55,8 +55,7 @@ def show_trainability(
     run: Run,
     *,
     floor: Annotated[
-        str,
-        Spec("A run of the same cases in which nothing is done.", max_length=200),
+        str, Spec("A run of the same cases in which nothing is done.", max_length=200)
     ] = "",
     tolerance: Annotated[
         float, Spec("Rewards that differ by no more are equal.", ge=0, le=1)

@@ -12,13 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated
 
 from assay.errors import AssayError, InputError
-from assay.reports.pictures import (
-    ShownPicture,
-    described,
-    in_turn,
-    pictures_of,
-    shown_pictures,
-)
+from assay.reports.pictures import ShownPicture, described, in_turn, pictures_of, shown_pictures
 from assay.reports.plain import one_line, plain
 from assay.scoring.json_safe import Json
 from assay.service.operation import (

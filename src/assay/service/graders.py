@@ -53,8 +53,7 @@ _SOURCE = (
 
 _Kind = Annotated[str, Spec("What kind it is.", max_length=50, example="function")]
 _Definition = Annotated[
-    Mapping[str, Json],
-    Spec("What it does; the fields of its kind.", example={"source": _SOURCE}),
+    Mapping[str, Json], Spec("What it does; the fields of its kind.", example={"source": _SOURCE})
 ]
 _Samples = Annotated[
     Sequence[Row],
@@ -223,8 +222,7 @@ async def grade(
 def export_graders(
     desk: Desk,
     keys: Annotated[
-        str | None,
-        Spec("Keys with commas between; all by default.", max_length=20_000),
+        str | None, Spec("Keys with commas between; all by default.", max_length=20_000)
     ] = None,
     *,
     project: InProject = None,
@@ -390,10 +388,7 @@ def describe_grader(
     grader_key: ThatGrader,
     *,
     name: Annotated[str | None, Spec.text(200)] = None,
-    description: Annotated[
-        str | None,
-        Spec.text(10_000, example="Only the number counts"),
-    ] = None,
+    description: Annotated[str | None, Spec.text(10_000, example="Only the number counts")] = None,
     feedback_key: Annotated[str | None, Spec.text(200)] = None,
     project: InProject = None,
 ) -> GraderRecord:

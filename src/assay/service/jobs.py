@@ -224,8 +224,7 @@ def list_results(
     *,
     status: Annotated[Status | None, Spec("Only those of this status.")] = None,
     order: Annotated[
-        Literal["row", "score", "newest"],
-        Spec("By row; lowest score first; or the newest first."),
+        Literal["row", "score", "newest"], Spec("By row; lowest score first; or the newest first.")
     ] = "row",
     whole: Whole = False,
     limit: Limit = 50,

@@ -132,8 +132,7 @@ async def preview_judge(
         ),
     ],
     samples: Annotated[
-        Sequence[Row],
-        Spec("What is judged; a sample of assay's by default.", max_length=1),
+        Sequence[Row], Spec("What is judged; a sample of assay's by default.", max_length=1)
     ] = (),
     *,
     project: InProject = None,

@@ -23,16 +23,7 @@ from assay.eval.calibration.sources import DatasetSource, ItemSource, RunSource
 from assay.eval.calibration.stored import stored_item
 from assay.registry.policy import ForbiddenError
 from assay.scoring.json_safe import Json
-from assay.service.operation import (
-    LOCAL,
-    After,
-    Desk,
-    InProject,
-    Limit,
-    Offset,
-    Section,
-    Spec,
-)
+from assay.service.operation import LOCAL, After, Desk, InProject, Limit, Offset, Section, Spec
 from assay.service.runs import show_run
 from assay.statistics.classes import krippendorff_alpha
 from assay.statistics.intervals import wilson
@@ -42,23 +33,15 @@ from assay.store.runs import Store
 
 of_labels = Section("/projects/{project}/labels", tag="labels")
 
-Field = Annotated[
-    str,
-    Spec.text(200, "What the labels are called.", min_length=1, example="label"),
-]
-_Dataset = Annotated[
-    str,
-    Spec.text(64, "Key of a dataset.", example="arithmetic"),
-]
+Field = Annotated[str, Spec.text(200, "What the labels are called.", min_length=1, example="label")]
+_Dataset = Annotated[str, Spec.text(64, "Key of a dataset.", example="arithmetic")]
 _Run = Annotated[str, Spec.text(200, "A run, where answers are its cells'.")]
 _Rater = Annotated[
-    str,
-    Spec.text(200, "Who labels: the caller; on a server of one's own any name."),
+    str, Spec.text(200, "Who labels: the caller; on a server of one's own any name.")
 ]
 _Seed = Annotated[int, Spec("Of the random order.", ge=0, le=2**31 - 1, example=0)]
 _Classes = Annotated[
-    str,
-    Spec.text(400, "What an answer can be, with commas between.", example="PASS,FAIL,NA"),
+    str, Spec.text(400, "What an answer can be, with commas between.", example="PASS,FAIL,NA")
 ]
 
 Which = Literal["all", "several", "disagreed"]
@@ -268,21 +251,14 @@ def _queued(digest: str, place: str, found: Mapping[str, Item]) -> QueueItem:
 @of_labels("POST", repeatable=True, lasts=False)
 def add_label(
     desk: Desk,
-    item: Annotated[
-        str,
-        Spec("Digest of the item.", pattern=r"^[0-9a-f]{32}$", example="0" * 32),
-    ],
+    item: Annotated[str, Spec("Digest of the item.", pattern=r"^[0-9a-f]{32}$", example="0" * 32)],
     label: Annotated[
-        str,
-        Spec.text(200, "The label; empty to take back what was said.", example="PASS"),
+        str, Spec.text(200, "The label; empty to take back what was said.", example="PASS")
     ],
     *,
     dataset: _Dataset = "",
     run: _Run = "",
-    place: Annotated[
-        str,
-        Spec.text(4_000, "As the queue gave it.", example="1"),
-    ] = "",
+    place: Annotated[str, Spec.text(4_000, "As the queue gave it.", example="1")] = "",
     field: Field = "label",
     note: Annotated[str, Spec.text(2_000)] = "",
     criterion: Annotated[str, Spec.text(2_000, "What the rater was asked.")] = "",
@@ -425,9 +401,7 @@ def _criterion(current: Mapping[str, Mapping[str, LabelRecord]]) -> str:
 
 
 def _set_of(
-    field: str,
-    counts: Sequence[LabelCount],
-    current: Mapping[str, Mapping[str, LabelRecord]],
+    field: str, counts: Sequence[LabelCount], current: Mapping[str, Mapping[str, LabelRecord]]
 ) -> LabelSet:
     by_rater: dict[str, list[LabelCount]] = {}
     total: Counter[str] = Counter()

@@ -125,8 +125,7 @@ Offset: TypeAlias = Annotated[
     int, Spec("How many are left out before it.", ge=0, le=2**31 - 1, example=0)
 ]
 After: TypeAlias = Annotated[
-    str | None,
-    Spec("Where the list goes on: `next` of the page before.", max_length=10_000),
+    str | None, Spec("Where the list goes on: `next` of the page before.", max_length=10_000)
 ]
 Whole: TypeAlias = Annotated[
     bool, Spec("Each item with all that is stored of it, not only a line.")

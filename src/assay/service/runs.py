@@ -18,16 +18,7 @@ from assay.reports.run_records import (
     RunRow,
 )
 from assay.reports.run_view import cell_row, matrix_cases, overview_of, run_row
-from assay.service.operation import (
-    After,
-    Desk,
-    Host,
-    Limit,
-    Offset,
-    Section,
-    Spec,
-    Whole,
-)
+from assay.service.operation import After, Desk, Host, Limit, Offset, Section, Spec, Whole
 from assay.shown import Ended
 from assay.store.cards import Cards
 from assay.store.kept_files import Freed, run_state
@@ -51,8 +42,7 @@ _Search = Annotated[str, Spec.text(200, "Stands in the case's name.")]
 _Harness = Annotated[str | None, Spec.text(500, "Only those of this harness.")]
 _Model = Annotated[str | None, Spec.text(500, "Only those of this model.")]
 By = Annotated[
-    str,
-    Spec.text(200, "A field of the metadata of cases, or of rows, to break the cells down by."),
+    str, Spec.text(200, "A field of the metadata of cases, or of rows, to break the cells down by.")
 ]
 _OUTCOMES = r"^((pass|fail|error|skipped|scored)(,|$))*$"
 
@@ -61,8 +51,7 @@ _OUTCOMES = r"^((pass|fail|error|skipped|scored)(,|$))*$"
 def list_runs(
     desk: Desk,
     search: Annotated[
-        str,
-        Spec.text(200, "Stands somewhere in the id, the label or what was run."),
+        str, Spec.text(200, "Stands somewhere in the id, the label or what was run.")
     ] = "",
     *,
     limit: Limit = 50,
@@ -104,12 +93,7 @@ def show_run(desk: Desk, run: Run) -> RunRecord:
 
 
 @of_runs("GET", "/{run}/overview", apart=True)
-def show_run_overview(
-    desk: Desk,
-    run: Run,
-    *,
-    by: By = "",
-) -> RunOverview:
+def show_run_overview(desk: Desk, run: Run, *, by: By = "") -> RunOverview:
     """One run with all that its cells come down to."""
     from assay.reports.grader_cards import Shelf
     from assay.reports.review import run_summary
@@ -172,10 +156,7 @@ def list_cells(
     search: _Search = "",
     flagged: Annotated[bool, Spec("Only those with signs of tampering.")] = False,
     held: Annotated[bool, Spec("Only those that wait for a person.")] = False,
-    cause: Annotated[
-        str,
-        Spec.text(400, "`key` of a cause of errors: only its cells."),
-    ] = "",
+    cause: Annotated[str, Spec.text(400, "`key` of a cause of errors: only its cells.")] = "",
     sort: Annotated[Sort, Spec("What is unknown comes last.")] = "case",
     descending: bool = False,
     whole: Whole = False,
@@ -183,8 +164,7 @@ def list_cells(
     offset: Offset = 0,
     after: After = None,
     until: Annotated[
-        int,
-        Spec("`last` of a page: nothing that came later; 0 for all.", ge=0, le=2**53),
+        int, Spec("`last` of a page: nothing that came later; 0 for all.", ge=0, le=2**53)
     ] = 0,
 ) -> CellPage:
     """The newest results of the cells of a run, with how many there are to choose from."""

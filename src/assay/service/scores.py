@@ -13,15 +13,7 @@ from assay.scoring.json_safe import Json
 from assay.scoring.results import finite_number
 from assay.service.arguments import Before, time_before
 from assay.service.graders import Calibration, calibration_of
-from assay.service.operation import (
-    After,
-    Desk,
-    InProject,
-    Limit,
-    Offset,
-    Section,
-    Spec,
-)
+from assay.service.operation import After, Desk, InProject, Limit, Offset, Section, Spec
 from assay.store.catalog import GraderVersion
 from assay.store.pages import Page, Stretch
 from assay.store.scores import ScoreRecord, Scores

@@ -89,9 +89,7 @@ def _made(_: Desk, project: ProjectRecord) -> dict[str, str]:
 
 @of_projects("POST", role="admin", status=201, repeatable=True, headers=_made)
 def create_project(
-    desk: Desk,
-    key: Annotated[str, Spec(pattern=KEY_PATTERN, example="maths")],
-    name: Name = "",
+    desk: Desk, key: Annotated[str, Spec(pattern=KEY_PATTERN, example="maths")], name: Name = ""
 ) -> ProjectRecord:
     """Make a project."""
     return Projects(desk.database).create(key, name)
@@ -122,16 +120,11 @@ def limit_project(
     if desk.who.project != EVERY_PROJECT:
         raise ForbiddenError("this needs the role admin for all projects")
     return Projects(desk.database).limit(
-        desk.project,
-        requests_per_minute=requests_per_minute,
-        gradings_at_once=gradings_at_once,
+        desk.project, requests_per_minute=requests_per_minute, gradings_at_once=gradings_at_once
     )
 
 
-_What = Annotated[
-    str | None,
-    Spec("Only this operation.", max_length=100, example="create_key"),
-]
+_What = Annotated[str | None, Spec("Only this operation.", max_length=100, example="create_key")]
 _By = Annotated[str | None, Spec("Only what this one changed.", max_length=200)]
 
 
@@ -182,8 +175,7 @@ def create_key(
     name: Annotated[str, Spec.text(200, min_length=1, example="ci")],
     role: Annotated[KeyRole, Spec(example="editor")],
     project: Annotated[
-        str,
-        Spec("The project it is for; `*` for all.", pattern=_PATTERN, example="default"),
+        str, Spec("The project it is for; `*` for all.", pattern=_PATTERN, example="default")
     ],
     days: Annotated[
         int | None, Spec("Good for so long; for ever by default.", ge=1, le=3_650)

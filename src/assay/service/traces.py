@@ -130,12 +130,7 @@ def list_traces(
 
 
 @of_traces("DELETE", repeatable=True)
-def delete_traces(
-    desk: Desk,
-    before: Before,
-    *,
-    project: InProject = None,
-) -> DeletedTraces:
+def delete_traces(desk: Desk, before: Before, *, project: InProject = None) -> DeletedTraces:
     """Delete the traces to which nothing was added since a time."""
     return DeletedTraces(Traces(desk.database).delete_older(desk.project, time_before(before)))
 

@@ -14,14 +14,7 @@ from assay.scoring.results import Status
 from assay.scoring.validation import Check, ValidationReport
 from assay.service.graders import of_graders, permitted, version_to_run
 from assay.service.items import read_items
-from assay.service.operation import (
-    KEY_PATTERN,
-    Desk,
-    Host,
-    InProject,
-    Row,
-    Spec,
-)
+from assay.service.operation import KEY_PATTERN, Desk, Host, InProject, Row, Spec
 from assay.store.datasets import DamagedRow, DatasetRow, Datasets
 from assay.types.submission import Submission
 

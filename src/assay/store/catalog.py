@@ -9,13 +9,7 @@ from dataclasses import fields
 from assay.errors import ConflictError, InputError, Location, LockedError, NotFoundError
 from assay.frozen import frozen
 from assay.scoring.json_safe import Json
-from assay.store.checks import (
-    json_text,
-    plain,
-    valid_key,
-    valid_number,
-    valid_text,
-)
+from assay.store.checks import json_text, plain, valid_key, valid_number, valid_text
 from assay.store.database import Database, Record, Row, Scalar
 from assay.store.pages import FIRST, Order, Page, Stretch
 from assay.store.projects import Projects
@@ -262,12 +256,7 @@ class Catalog:
         return self._versions.page({**own, live: (project, key)}, _NEWEST, wanted)
 
     def page(
-        self,
-        project: str,
-        wanted: Stretch = FIRST,
-        *,
-        kind: str | None = None,
-        query: str = "",
+        self, project: str, wanted: Stretch = FIRST, *, kind: str | None = None, query: str = ""
     ) -> Page[GraderRecord]:
         """Graders of a project, by key; of a kind, if asked for.
 

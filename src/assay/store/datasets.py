@@ -11,22 +11,10 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import IO, cast
 
-from assay.errors import (
-    ConflictError,
-    InputError,
-    Location,
-    NotFoundError,
-    StoreError,
-)
+from assay.errors import ConflictError, InputError, Location, NotFoundError, StoreError
 from assay.frozen import frozen
 from assay.scoring.json_safe import Json
-from assay.store.checks import (
-    json_text,
-    plain,
-    read_json,
-    valid_key,
-    valid_text,
-)
+from assay.store.checks import json_text, plain, read_json, valid_key, valid_text
 from assay.store.database import Database, Record, Scalar, moment
 from assay.store.pages import FIRST, Order, Page, Stretch
 from assay.store.projects import Projects

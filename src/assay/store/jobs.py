@@ -163,12 +163,7 @@ class Jobs:
         return dict(rows)
 
     def claim(
-        self,
-        owner: str,
-        lease_seconds: float,
-        now: datetime,
-        *,
-        but_not: Sequence[str] = (),
+        self, owner: str, lease_seconds: float, now: datetime, *, but_not: Sequence[str] = ()
     ) -> JobRecord | None:
         """Take the oldest job that waits, or whose worker has not been heard of.
 

@@ -10,13 +10,7 @@ from assay.frozen import frozen
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import record_evidence
 from assay.scoring.results import assurance_from
-from assay.store.checks import (
-    encode_json,
-    is_sprawling,
-    plain,
-    read_json,
-    valid_text,
-)
+from assay.store.checks import encode_json, is_sprawling, plain, read_json, valid_text
 from assay.store.database import Database, Record, Row, Scalar, moment
 from assay.store.pages import FIRST, OLDEST, Page, Stretch
 from assay.store.projects import Projects

@@ -105,11 +105,7 @@ class Snapshot:
 
 
 def take_snapshot(
-    store_dir: str,
-    path: str,
-    *,
-    limits: SnapshotLimits | None = None,
-    known: Known | None = None,
+    store_dir: str, path: str, *, limits: SnapshotLimits | None = None, known: Known | None = None
 ) -> Snapshot:
     """Keep a directory as it is now. Blocks; call it in a thread where that matters.
 

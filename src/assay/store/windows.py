@@ -12,15 +12,7 @@ from assay.shown import Ended
 from assay.store.database import Database, Row, Scalar
 from assay.store.decisions import HELD
 from assay.store.pages import FIRST, Order, Page, Stretch
-from assay.store.records import (
-    BY_CELL,
-    CELL_KEY,
-    MIN_COVERAGE,
-    UNREAD,
-    CellKey,
-    CellRecord,
-    Cells,
-)
+from assay.store.records import BY_CELL, CELL_KEY, MIN_COVERAGE, UNREAD, CellKey, CellRecord, Cells
 from assay.store.table import Rows, Where, among, conditions
 
 Sort: TypeAlias = Literal["case", "reward", "cost", "tokens", "seconds", "trial"]
