@@ -46,7 +46,7 @@ class Database:
     def __init__(self, engine: Engine, home: str, location: str) -> None:
         self.home = home
         self._location = location
-        self.clock: Callable[[], datetime] = _utc_now
+        self.clock: Callable[[], datetime] = lambda: datetime.now(UTC)
         self._engine = engine
         self._process = os.getpid()
         self._thread = threading.get_ident()
@@ -193,10 +193,6 @@ class Database:
                 f"the store {self.place} was misused: it was opened by another thread",
                 hint="open one Store per thread, and do not use it once it is closed",
             )
-
-
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
 
 
 class Record:
