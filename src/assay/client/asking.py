@@ -229,18 +229,23 @@ def like(
     operation: Operation[P, Any],
 ) -> Callable[[Callable[..., Coroutine[Any, Any, T]]], OneResult[P, T]]:
     """The method that is asked as an operation is, and does more than that."""
-    return lambda work: OneResult(work, operation.signature, _about(operation, work))
+    return lambda work: OneResult(work, *_like(operation, work))
 
 
 def steps_like(
     operation: Operation[P, Any],
 ) -> Callable[[Callable[..., AsyncIterator[T]]], ManyResults[P, T]]:
     """The same for one that gives one result after another."""
-    return lambda work: ManyResults(work, operation.signature, _about(operation, work))
+    return lambda work: ManyResults(work, *_like(operation, work))
 
 
-def _about(operation: Operation[..., Any], work: Callable[..., object]) -> Callable[[], str]:
-    return lambda: operation.about_as(inspect.getdoc(work) or "")
+def _like(
+    operation: Operation[..., Any], work: Callable[..., object]
+) -> tuple[inspect.Signature, Callable[[], str]]:
+    """The parameters of an operation, and what a method does with them."""
+    returned = inspect.signature(work).return_annotation
+    signature = operation.signature.replace(return_annotation=returned)
+    return signature, lambda: operation.about_as(inspect.getdoc(work) or "")
 
 
 def _without_first(function: Callable[..., object]) -> inspect.Signature:

@@ -9,6 +9,7 @@ grader, is a coroutine that is given a `Host`, which lends it a desk step by ste
 from __future__ import annotations
 
 import inspect
+import re
 import typing
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -434,7 +435,8 @@ class Operation(Generic[P, T]):
             for name, _, spec, _ in self._parameters({})
             if spec.description
         ]
-        return "\n".join([doc, "", "Args:", *said]) if said else doc
+        told, *ends = re.split(r"\n\n(?=Returns:|Raises:)", doc, maxsplit=1)
+        return "\n\n".join([told, "\n".join(["Args:", *said]), *ends]) if said else doc
 
     @cached_property
     def places(self) -> tuple[Input, ...]:
