@@ -13,21 +13,17 @@ from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar, TypeAlias
+from typing import ClassVar
 
 from assay.errors import GraderError, SandboxError
 from assay.graders.base import Grader
 from assay.graders.c.build import BuildJob, CTests, build_judge, build_submission, find_sources
-from assay.graders.paths import CasePath
-from assay.graders.testing.hidden import Injected, hidden_files, lay_out, read_inject
+from assay.graders.testing.hidden import hidden_files, lay_out, read_inject
 from assay.graders.testing.outcomes import TestOutcome, TestRun
 from assay.sandbox import CommandResult, Limits, Mount, run_command
 from assay.scoring.results import SubScore
 from assay.scratch import scratch
-from assay.types.codec import Filled, Seconds, Share
 from assay.types.submission import Workspace
-
-Globs: TypeAlias = Annotated[list[str], Filled("name at least one file")]
 
 _LOG_BYTES = 64 * 1024
 _LONGEST_MESSAGE = 1_000
@@ -41,7 +37,7 @@ async def run_c_tests(command: CTests, workspace: Workspace) -> TestRun:
         root = stack.enter_context(scratch("assay-c-"))
         for name in ("empty", "build", "lib", "link", "out"):
             (root / name).mkdir()
-        hidden = hidden_files(command.inject)
+        hidden = hidden_files(read_inject(command.inject))
         pristine = Workspace(path=workspace.source or str(root / "empty"), image=workspace.image)
         sources = find_sources(command, pristine, hidden)
         judge_layer = stack.enter_context(lay_out(hidden))
@@ -140,7 +136,6 @@ def _unbuilt(
     return TestRun(
         outcomes={},
         expected=tuple(sorted(job.id for job in jobs)),
-        complete=False,
         why=why,
         channel="private",
         result=built,
@@ -172,7 +167,6 @@ def _told(
     return TestRun(
         outcomes=outcomes,
         expected=tuple(sorted(job.id for job in jobs)),
-        complete=ended,
         why=why,
         channel="private",
         result=result,
@@ -198,7 +192,7 @@ def _outcome(job: BuildJob, how: str, code: int, seconds: float, log: Path) -> T
 
 
 @dataclass(frozen=True, kw_only=True)
-class CTestsGrader(Grader):
+class CTestsGrader(CTests, Grader):
     """Fraction of hidden tests in C that pass, judged in a process apart from the submission.
 
     The tests are compiled against the author's own headers, in a sandbox that no file of the
@@ -225,17 +219,6 @@ class CTestsGrader(Grader):
 
     name: ClassVar[str] = "c_tests"
 
-    headers: Globs
-    sources: Globs
-    tests: list[str] | None = None
-    inject: list[CasePath | Injected] | None = None
-    flags: list[str] | None = None
-    buffers: dict[str, dict[str, str | int]] | None = None
-    handles: list[str] | None = None
-    pass_threshold: Share = 1.0
-    timeout_s: Seconds = 300.0
-    test_timeout_s: Seconds = 60.0
-
     def __post_init__(self) -> None:
         super().__post_init__()
         from assay.graders.stubs.treesitter import require_grammar
@@ -247,19 +230,8 @@ class CTestsGrader(Grader):
         """Build the tests and the submission apart, and run each test."""
         from assay.graders.tests import reason_of, test_evidence
 
-        command = CTests(
-            headers=self.headers,
-            sources=self.sources,
-            tests=self.tests or (),
-            inject=read_inject(self.inject),
-            flags=self.flags or (),
-            buffers=self.buffers or {},
-            handles=self.handles or (),
-            timeout_s=self.timeout_s,
-            test_timeout_s=self.test_timeout_s,
-        )
-        run = await run_c_tests(command, workspace)
-        said = " ".join(["cc", *command.flags, *self.sources])
+        run = await run_c_tests(self, workspace)
+        said = " ".join(["cc", *(self.flags or ()), *self.sources])
         return SubScore(
             name=self.name,
             value=run.value,

@@ -24,7 +24,7 @@ from assay.graders.judges.votes import (
     probe_word,
     unguessable,
 )
-from assay.scoring.json_safe import Json
+from assay.scoring.json_safe import Json, noted
 from assay.scoring.results import SubScore
 
 __all__ = ["PairwiseGrader"]
@@ -249,22 +249,17 @@ class PairwiseGrader(JudgeGrader):
         found = await compared(
             answer, against, self.panel, criteria=self.criteria or "", question=question or ""
         )
-        return _scored(self.name, found, self.panel.models, _noted(answer, against))
-
-
-def _noted(answer: str, other: str) -> dict[str, Json]:
-    noted: dict[str, Json] = {}
-    if found := suspicions(answer):
-        noted["injection_suspected"] = list(found)
-    if found := suspicions(other):
-        noted["injection_suspected_in_other"] = list(found)
-    return noted
+        signs = noted(
+            injection_suspected=list(suspicions(answer)),
+            injection_suspected_in_other=list(suspicions(against)),
+        )
+        return _scored(self.name, found, self.panel.models, signs)
 
 
 def _scored(
-    name: str, found: Preference, models: tuple[str, ...], noted: Mapping[str, Json]
+    name: str, found: Preference, models: tuple[str, ...], signs: Mapping[str, Json]
 ) -> SubScore:
-    metadata: dict[str, Json] = {"model": models[0], "models": list(models), **noted}
+    metadata: dict[str, Json] = {"model": models[0], "models": list(models), **signs}
     if found.orders is None:
         metadata.update({"asked": False, "why": found.why})
         return SubScore(name, found.value, metadata=metadata, reason=found.why)

@@ -30,7 +30,7 @@ from assay.graders.judges.panel import (
     together,
 )
 from assay.graders.judges.votes import captured, probe_word, scored_by, unguessable
-from assay.scoring.json_safe import Json
+from assay.scoring.json_safe import Json, noted
 from assay.scoring.results import SubScore
 from assay.types.thread import StringThread
 
@@ -285,9 +285,8 @@ def _of_documents(
         "documents": listed,
         "total": len(documents),
         "relevant": relevant,
+        **noted(suspicious_documents=flagged),
     }
-    if flagged:
-        metadata["suspicious_documents"] = flagged
     children = tuple(
         SubScore(f"document {one.number}", float(one.is_relevant), reason=one.reason)
         for one in verdicts

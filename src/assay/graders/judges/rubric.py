@@ -32,7 +32,7 @@ from assay.graders.judges.panel import (
 )
 from assay.graders.judges.pictures import quotable
 from assay.graders.judges.votes import PanelDecision, node_of, poll, probed
-from assay.scoring.json_safe import Json
+from assay.scoring.json_safe import Json, noted
 from assay.scoring.results import SubScore
 
 __all__ = [
@@ -102,9 +102,7 @@ class Judged:
 
     def to_json(self) -> dict[str, Json]:
         """What is kept beside the criteria."""
-        kept: dict[str, Json] = {}
-        if self.suspicions:
-            kept["injection_suspected"] = list(self.suspicions)
+        kept = noted(injection_suspected=list(self.suspicions))
         if self.probe is not None:
             kept["probe"] = self.probe.votes_to_list()
         return kept

@@ -22,7 +22,7 @@ from typing import TypeVar, cast
 from assay.errors import ModelError
 from assay.graders.judges.fence import Prompt, fenced
 from assay.graders.judges.panel import Form, Judge, Opinion, Panel, Vote, Voter, together
-from assay.scoring.json_safe import Json
+from assay.scoring.json_safe import Json, noted
 from assay.scoring.results import SubScore
 
 _T = TypeVar("_T")
@@ -53,9 +53,8 @@ class PanelDecision(Opinion):
             "verdict": self.word if self.error is None else "ERROR",
             "reason": self.reason if self.error is None else str(self.error),
             "votes": self.votes_to_list(),
+            **noted(evidence=list(self.evidence)),
         }
-        if self.evidence:
-            kept["evidence"] = list(self.evidence)
         if self.agreement is not None and len(self.votes) > 1:
             kept["agreement"] = self.agreement
         return kept

@@ -189,7 +189,6 @@ async def conclude(
     return TestRun(
         outcomes=outcomes,
         expected=expected,
-        complete=not why,
         why=why,
         flags=tuple(flags),
         channel="apart" if command.isolation == "process" else "private",
