@@ -373,7 +373,7 @@ class ClaimGrader(JudgeGrader):
         if nothing := unasked(answer, most=MAX_ANSWER):
             return nothing.node(self.name, {"models": list(self.panel.models)})
         patterns = list[Json](suspicions(answer))
-        flags = {**({"injection_suspected": patterns} if patterns else {}), **flags}
+        flags = {**noted(injection_suspected=patterns), **flags}
 
         async def ask(voter: Voter) -> Opinion:
             claims = await claims_of(

@@ -274,8 +274,8 @@ _WORDINGS = (
     "The {what} mentions {word} by name.",
     "{word} is named in the {what}.",
 )
-_BY_THE_ANSWER = frozenset({"unreadable", "unbelievable", "refused", "truncated", "overflow"})
-"""Faults of a reply that an answer can bring about."""
+BY_THE_ANSWER = frozenset({"unreadable", "unbelievable", "refused", "truncated", "overflow"})
+"""Faults that an answer can bring about: what is undecided for these speaks against it."""
 
 
 async def probed(
@@ -339,7 +339,7 @@ def _refuted(probe: PanelDecision, panel: Panel, *, is_suspicious: bool) -> Mode
     error = probe.error
     if error is None or error.kind == "not_recorded":
         return None
-    if not is_suspicious and error.kind not in _BY_THE_ANSWER:
+    if not is_suspicious and error.kind not in BY_THE_ANSWER:
         return None
     told = f"could not check whether the judge can be trusted: {error}"
     return ModelError(told, kind=error.kind)
