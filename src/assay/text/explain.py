@@ -294,16 +294,8 @@ def _math_equal(value: float, given: _Given) -> Explanation:
 # --- JSON ----------------------------------------------------------------------------------------
 
 
-def _json_match(value: float, given: _Given) -> Explanation:
-    return _of_json(value, given, "expected", lambda found: _differences(found, given))
-
-
-def _json_schema(value: float, given: _Given) -> Explanation:
-    return _of_json(value, given, "schema", lambda found: _faults(found, given))
-
-
 def _of_json(
-    value: float, given: _Given, name: str, faults: Callable[[object], Iterable[str]]
+    value: float, given: _Given, name: str, faults: Callable[[object, _Given], Iterable[str]]
 ) -> Explanation:
     from assay.text.structure import json_of
 
@@ -317,7 +309,9 @@ def _of_json(
     if value >= 1:
         decided = "it is valid" if name == "schema" else "they are equal"
     else:
-        wrong = "; ".join(_short(fault, 200) for fault in islice(faults(parsed.value), _LISTED))
+        wrong = "; ".join(
+            _short(fault, 200) for fault in islice(faults(parsed.value, given), _LISTED)
+        )
         decided = f"{value:.2f} of the leaves agree; {wrong}" if value else wrong
     return _said(_JSON.encode(parsed.value), expected, decided)
 
@@ -343,8 +337,8 @@ _EXPLAINED: dict[str, Callable[[float, _Given], Explanation]] = {
     "contains_any": partial(_contains, which="any of "),
     "exact_match": _exact_match,
     "f1_score": _f1_score,
-    "json_match": _json_match,
-    "json_schema": _json_schema,
+    "json_match": partial(_of_json, name="expected", faults=_differences),
+    "json_schema": partial(_of_json, name="schema", faults=_faults),
     "math_equal": _math_equal,
     "numeric_match": _numeric_match,
     "regex_match": _regex_match,
