@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from assay.graders.testing.authors import Authors, Counted, read_authors
@@ -25,9 +25,9 @@ class Ecosystem:
     """A hidden file, a test of the source, the submission's own, and how reports name them."""
 
     hidden: dict[str, str]
-    theirs: tuple[str, ...]
+    theirs: tuple[str, ...] = ()
     own: dict[str, str]
-    pads: tuple[str, ...]
+    pads: tuple[str, ...] = ()
     form: str
     source: dict[str, str] = field(default_factory=dict[str, str])
 
@@ -81,37 +81,41 @@ GO_OWN = "package kit\n" + "".join(f"func TestP{n}(t *testing.T) {{}}\n" for n i
 JAVA = "package org.kit;\nclass KitTest { @Test void adds() {} @Test void halves() {} }"
 JAVA_OWN = "class PadTest {" + "".join(f"@Test void p{n}() {{}}\n" for n in PADS) + "}"
 
+CARGO = Ecosystem(
+    hidden={"tests/s.rs": RUST},
+    theirs=("adds", "deep::halves"),
+    source={"src/lib.rs": ""},
+    own={"src/lib.rs": RUST_OWN},
+    pads=tuple(f"t::p{n}" for n in PADS),
+    form="cargo",
+)
+GO_MODULE = Ecosystem(
+    hidden={"sums/kit_test.go": GO},
+    theirs=("kit/sums::TestAdds", "kit/sums::TestHalves"),
+    source={"go.mod": "module kit\n"},
+    own={"sums/own_test.go": GO_OWN},
+    pads=tuple(f"kit/sums::TestP{n}" for n in PADS),
+    form="go-json",
+)
 ECOSYSTEMS = {
-    "cargo": Ecosystem(
-        hidden={"tests/s.rs": RUST},
-        theirs=("adds", "deep::halves"),
-        source={"src/lib.rs": "", "src/old.rs": "mod tests { #[test] fn stays() {} }"},
-        own={"src/lib.rs": RUST_OWN},
-        pads=tuple(f"t::p{n}" for n in PADS),
-        form="cargo",
+    "cargo": replace(
+        CARGO, source={"src/lib.rs": "", "src/old.rs": "mod tests { #[test] fn stays() {} }"}
     ),
-    "cargo, with the hidden tests' names in modules of its own": Ecosystem(
-        hidden={"tests/s.rs": RUST},
-        theirs=("adds", "deep::halves"),
-        source={"src/lib.rs": ""},
+    "cargo, with the hidden tests' names in modules of its own": replace(
+        CARGO,
         own={"src/lib.rs": "".join(f"mod a{n} {{ #[test] fn adds() {{}} }}\n" for n in PADS)},
         pads=tuple(f"a{n}::adds" for n in PADS),
-        form="cargo",
     ),
-    "cargo, by a macro": Ecosystem(
-        hidden={"tests/s.rs": RUST},
-        theirs=("adds", "deep::halves"),
+    "cargo, by a macro": replace(
+        CARGO,
+        source={},
         own={"src/lib.rs": "macro_rules! t { ($($n:ident)*) => { $(#[test] fn $n() {})* } }"},
         pads=tuple(f"q{n}" for n in PADS),
-        form="cargo",
     ),
-    "cargo, by examples of the documentation": Ecosystem(
-        hidden={"tests/s.rs": RUST},
-        theirs=("adds", "deep::halves"),
-        source={"src/lib.rs": ""},
+    "cargo, by examples of the documentation": replace(
+        CARGO,
         own={"src/lib.rs": "/// ```\n/// ```\npub fn add() {}"},
         pads=tuple(f"src/lib.rs - add (line {n})" for n in PADS),
-        form="cargo",
     ),
     "nextest": Ecosystem(
         hidden={"tests/s.rs": RUST},
@@ -120,21 +124,11 @@ ECOSYSTEMS = {
         pads=tuple(f"kit::t::p{n}" for n in PADS),
         form="junit",
     ),
-    "go": Ecosystem(
-        hidden={"sums/kit_test.go": GO},
-        theirs=("kit/sums::TestAdds", "kit/sums::TestHalves"),
-        source={"go.mod": "module kit\n"},
-        own={"sums/own_test.go": GO_OWN},
-        pads=tuple(f"kit/sums::TestP{n}" for n in PADS),
-        form="go-json",
-    ),
-    "go, with the hidden tests' names in packages of its own": Ecosystem(
-        hidden={"sums/kit_test.go": GO},
-        theirs=("kit/sums::TestAdds", "kit/sums::TestHalves"),
-        source={"go.mod": "module kit\n"},
+    "go": GO_MODULE,
+    "go, with the hidden tests' names in packages of its own": replace(
+        GO_MODULE,
         own={f"a{n}/sums/own_test.go": GO for n in PADS},
         pads=tuple(f"kit/a{n}/sums::TestAdds" for n in PADS),
-        form="go-json",
     ),
     "jest": Ecosystem(
         hidden={"test/kit.test.js": JS},
@@ -244,10 +238,8 @@ def test_names_that_reading_does_not_find_whole_still_count(
     readable = {path: text for path, text in hidden.items() if not path.endswith(".bats")}
     one = Ecosystem(
         hidden=readable,
-        theirs=(),
         source={"go.mod": "module kit\n"},
         own={"src/lib.rs": "pub fn add() {}", "kit.js": "f();", "kit.go": "package kit"},
-        pads=(),
         form=form,
     )
     assert count(one, dict.fromkeys(tests, "pass")).ids == {*tests}
@@ -256,10 +248,8 @@ def test_names_that_reading_does_not_find_whole_still_count(
 def test_where_all_of_the_author_s_tests_are_in_changed_files_their_names_count() -> None:
     one = Ecosystem(
         hidden={},
-        theirs=(),
         source={"src/lib.rs": "mod t { #[test] fn adds() {} }"},
         own={"src/lib.rs": "mod t { #[test] fn adds() {} #[test] fn pads() {} }"},
-        pads=(),
         form="cargo",
     )
     found = count(one, {"t::adds": "fail", "t::pads": "pass"})
@@ -267,9 +257,7 @@ def test_where_all_of_the_author_s_tests_are_in_changed_files_their_names_count(
 
 
 def test_a_report_that_only_counts_is_capped_at_what_the_author_declares() -> None:
-    one = Ecosystem(
-        hidden={"kit.test.js": JS}, theirs=(), own={"own.test.js": JS_OWN}, pads=(), form="mocha"
-    )
+    one = Ecosystem(hidden={"kit.test.js": JS}, own={"own.test.js": JS_OWN}, form="mocha")
     padded = read_console("mocha", "  99 passing (1s)\n  2 failing\n")
     found = authors_of(one).count(padded, canaries=False)
     assert found.ids == {"failed 1", "failed 2"}
