@@ -38,7 +38,7 @@ from assay.graders.judges.template_context import (
     read_examples,
     variables,
 )
-from assay.graders.judges.votes import PanelDecision, node_of, poll, probed
+from assay.graders.judges.votes import node_of, poll, probed
 from assay.scoring.json_safe import Json, noted, plain
 from assay.scoring.results import SubScore
 from assay.types.codec import Share
@@ -202,7 +202,12 @@ class BinaryJudgeGrader(SeeingJudge):
             nothing = Unasked(str(error), is_overlong=True)
             return nothing.node(self.name, {**kept, "verdict": "FAIL"})
         kept.update({"votes": decision.votes_to_list(), "examples": len(shown)})
-        return _scored(self.name, decision, kept | noted(examples_left_out=list(left_out)))
+        kept |= noted(examples_left_out=list(left_out))
+        if decision.agreement is not None:
+            kept["agreement"] = decision.agreement
+        if decision.error is None:
+            kept |= {"verdict": decision.word, **noted(evidence=list(decision.evidence))}
+        return node_of(self.name, decision, kept)
 
     @cached_property
     def _examples(self) -> tuple[Example, ...]:
@@ -362,13 +367,3 @@ class _TooMuchError(ModelError):
 
     def __init__(self, message: str, hint: str) -> None:
         super().__init__(message, kind="overflow", hint=hint)
-
-
-def _scored(name: str, decision: PanelDecision, kept: Mapping[str, Json]) -> SubScore:
-    metadata = dict(kept)
-    if decision.agreement is not None:
-        metadata["agreement"] = decision.agreement
-    if decision.error is None:
-        metadata["verdict"] = decision.word
-        metadata |= noted(evidence=list(decision.evidence))
-    return node_of(name, decision, metadata)

@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -48,8 +49,11 @@ async def run_c_tests(command: CTests, workspace: Workspace) -> TestRun:
             command, sources, workspace, header_layer, into=root / "lib", seconds=_left(deadline)
         )
         jobs = sources.jobs
+        expected = tuple(sorted(job.id for job in jobs))
+        run = partial(TestRun, expected=expected, channel="private", notes=notes)
         if built is None or built.exit_code != 0:
-            return _unbuilt(jobs, built, notes)
+            why, result = _unbuilt(built)
+            return run(outcomes={}, why=why, result=result)
         jobs_file = "".join(f"/assay/build/t{job.program}\t{job.function}\n" for job in jobs)
         (root / "out" / "jobs").write_text(jobs_file.replace("\t\n", "\n"))
         judge = asyncio.create_task(
@@ -59,7 +63,10 @@ async def run_c_tests(command: CTests, workspace: Workspace) -> TestRun:
         result, is_judge = await _first_of(judge, hosts)
         if is_judge and result.status == "exited" and result.exit_code in _OWN_FAILURES:
             raise SandboxError(f"the runner of C tests failed: exit status {result.exit_code}")
-        return _told(jobs, root / "out", result, notes)
+        outcomes, why = _told(jobs, root / "out")
+        if why and result.status == "timed_out":
+            why = "the tests ran over their time"
+        return run(outcomes=outcomes, why=why, result=result)
 
 
 def _left(deadline: float) -> float:
@@ -120,37 +127,22 @@ async def _first_of(
         await asyncio.gather(judge, hosts, return_exceptions=True)
 
 
-def _unbuilt(
-    jobs: Sequence[BuildJob], built: CommandResult | None, notes: tuple[str, ...]
-) -> TestRun:
-    """A submission that does not compile has passed nothing."""
-    why = "the submission does not compile"
+def _unbuilt(built: CommandResult | None) -> tuple[str, CommandResult]:
+    """A submission that does not compile has passed nothing: why, and what the compiler did."""
     if built is None:
-        why = "there is no source of the submission to compile"
-        built = CommandResult(
+        return "there is no source of the submission to compile", CommandResult(
             status="exited", exit_code=None, stdout="", stderr="", truncated=False, seconds=0.0,
             tier="bwrap",
         )  # fmt: skip
-    elif built.status == "timed_out":
-        why = "the submission does not compile in the time it has"
-    return TestRun(
-        outcomes={},
-        expected=tuple(sorted(job.id for job in jobs)),
-        why=why,
-        channel="private",
-        result=built,
-        notes=notes,
-    )
+    late = " in the time it has" if built.status == "timed_out" else ""
+    return f"the submission does not compile{late}", built
 
 
-def _told(
-    jobs: Sequence[BuildJob], out: Path, result: CommandResult, notes: tuple[str, ...]
-) -> TestRun:
-    """Read the report; a test that it does not name was never finished."""
+def _told(jobs: Sequence[BuildJob], out: Path) -> tuple[dict[str, TestOutcome], str]:
+    """Read the report, and why it has no end; a test that it does not name was never finished."""
     lines: list[str] = []
     with suppress(OSError):
         lines = (out / "report").read_text(encoding="utf-8").splitlines()
-    ended = bool(lines) and lines[-1] == "end"
     outcomes: dict[str, TestOutcome] = {}
     for line in lines:
         words = line.split()
@@ -159,19 +151,8 @@ def _told(
             outcomes[job.id] = _outcome(
                 job, words[1], int(words[2]), float(words[3]), out / words[0]
             )
-    why = ""
-    if not ended:
-        why = "the submission ended every process that it was given"
-        if result.status == "timed_out":
-            why = "the tests ran over their time"
-    return TestRun(
-        outcomes=outcomes,
-        expected=tuple(sorted(job.id for job in jobs)),
-        why=why,
-        channel="private",
-        result=result,
-        notes=notes,
-    )
+    is_whole = lines[-1:] == ["end"]
+    return outcomes, "" if is_whole else "the submission ended every process that it was given"
 
 
 def _outcome(job: BuildJob, how: str, code: int, seconds: float, log: Path) -> TestOutcome:

@@ -264,6 +264,14 @@ def captured(what: str) -> ModelError:
     )
 
 
+def unchecked(error: ModelError | None) -> ModelError | None:
+    """The error of a judge of which a probe came to an error; None for one that is not recorded."""
+    if error is None or error.kind == "not_recorded":
+        return None
+    told = f"could not check whether the judge can be trusted: {error}"
+    return ModelError(told, kind=error.kind)
+
+
 _YES = 0.5
 """From which value a reply says that the word is there."""
 
@@ -337,9 +345,6 @@ def _refuted(probe: PanelDecision, panel: Panel, *, is_suspicious: bool) -> Mode
     if any(value is not None and value >= _YES for value in values):
         return captured("the answer contains it")
     error = probe.error
-    if error is None or error.kind == "not_recorded":
+    if error is not None and not is_suspicious and error.kind not in BY_THE_ANSWER:
         return None
-    if not is_suspicious and error.kind not in BY_THE_ANSWER:
-        return None
-    told = f"could not check whether the judge can be trusted: {error}"
-    return ModelError(told, kind=error.kind)
+    return unchecked(error)
