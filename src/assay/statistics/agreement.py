@@ -14,14 +14,14 @@ from types import NoneType
 
 from assay.errors import ScoreError
 from assay.scoring.results import finite_number
-from assay.statistics.classes import Table
+from assay.statistics.classes import CountTable
 from assay.statistics.intervals import Interval, check_same_length, mean_interval, ratio, wilson
 from assay.statistics.quantiles import normal_quantile, two_sided
 from assay.statistics.ranking import pearson, ranks
 
 
 @dataclass(frozen=True, slots=True)
-class Confusion(Table):
+class Confusion(CountTable):
     """The four counts of yes/no predictions against yes/no labels.
 
     Attributes:

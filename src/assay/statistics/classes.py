@@ -26,7 +26,7 @@ _MOST_LEVELS = 50
 """More classes than this are not verdicts, and their table would grow with the square."""
 
 
-class Table:
+class CountTable:
     """What is measured of a table of counts, whichever its classes are.
 
     A measure whose denominator is 0 is None, not 0: it was not measured.
@@ -104,7 +104,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class ClassConfusion(Table):
+class ClassConfusion(CountTable):
     """The counts of each predicted class for each labelled class."""
 
     levels: tuple[Level, ...]
