@@ -38,7 +38,7 @@ from assay.reports.outcome import ended, outcome, reward_of
 from assay.reports.plain import natural, one_line, shorten
 from assay.reports.review import Change, change_between
 from assay.reports.run_records import AgentName
-from assay.reports.totals import Group, Totals, totals_of
+from assay.reports.totals import Groups, Totals
 from assay.scoring.json_safe import Json
 from assay.statistics.paired import mcnemar_exact, paired_difference
 from assay.store.records import CellRecord, RunRecord
@@ -100,31 +100,12 @@ def compare(before: Side, after: Side, *, max_drop: float | None = None) -> RunC
 _Key: TypeAlias = tuple[str, str, int]
 
 
-class _Tally:
-    """Cells by case and agent; rows, each a case of its own, in one group."""
-
-    def __init__(self, run: RunRecord) -> None:
-        self._are_rows = run.are_apart
-        self._groups: dict[tuple[str, str, str], Group] = {}
-
-    def add(self, cell: CellRecord) -> None:
-        """Count a cell."""
-        key = ("", "", "") if self._are_rows else (cell.case, cell.harness, cell.model)
-        if (group := self._groups.get(key)) is None:
-            group = self._groups[key] = Group(*key)
-        group.add(cell)
-
-    def totals(self) -> Totals:
-        """What they come to, as the report of the run says it."""
-        return totals_of(list(self._groups.values()), apart=self._are_rows)
-
-
 class _Half:
     """What is counted of one side."""
 
     def __init__(self, side: Side) -> None:
         self.side = side
-        self.all, self.paired = _Tally(side.run), _Tally(side.run)
+        self.all, self.paired = (Groups(apart=side.run.are_apart) for _ in range(2))
         self.means: list[float] = []
         self.alone = 0
         self.lost: Counter[str] = Counter()
