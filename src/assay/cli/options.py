@@ -8,7 +8,7 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -188,6 +188,31 @@ def _require_room(target: str, folder: Path) -> None:
             pass
     except OSError as error:
         raise InputError(f"cannot write {target!r}: {error.strerror}") from error
+
+
+@contextmanager
+def read_or_not() -> Generator[None]:
+    """Within it, standard output is written; whoever stopped reading still gets the exit status."""
+    try:
+        yield
+        sys.stdout.flush()
+    except (BrokenPipeError, SystemExit):  # a page leaves by SystemExit
+        # What is left in the buffer has nowhere to go, and must not fail again at exit.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
+def write_lines(lines: Iterable[str], out: str | None) -> int:
+    """Write lines to a file, there whole or not at all, else to standard output; how many."""
+    from assay.reports.files import replacing
+
+    number = 0
+    with nullcontext(sys.stdout) if out is None else replacing(out) as file:
+        for line in lines:
+            file.write(f"{line}\n")
+            number += 1
+    return number
 
 
 _PLACES: list[str] = []

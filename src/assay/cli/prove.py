@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Coroutine
@@ -20,6 +19,7 @@ from assay.cli.options import (
     add_workers,
     explain,
     positive,
+    read_or_not,
     share,
     state_home,
     worker_count,
@@ -234,12 +234,8 @@ def _show(given: Namespace, data: dict[str, Json], render: Callable[[TextPage], 
 
 
 def _print(what: str | Callable[[TextPage], None]) -> None:
-    """Write to standard output; whoever stopped reading there still gets the exit status."""
-    try:
+    with read_or_not():
         if isinstance(what, str):
             print(what)
         else:
             what(page_on(sys.stdout))
-        sys.stdout.flush()
-    except (BrokenPipeError, SystemExit):  # a page leaves by SystemExit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
