@@ -32,7 +32,7 @@ from assay.reports.comparing.comparison import (
     plain_words,
 )
 from assay.reports.comparing.page import lines
-from assay.reports.explain import sentence
+from assay.reports.explain import digest_in, sentence
 from assay.reports.figures import count
 from assay.reports.outcome import ended, outcome, reward_of
 from assay.reports.plain import natural, one_line, shorten
@@ -335,15 +335,10 @@ def _by_difference(one: ComparedSlice) -> tuple[float, list[tuple[int, str]]]:
 def _changed_graders(before: CellRecord, after: CellRecord) -> set[str]:
     """Names of the graders of both cells that are other ones by their digests."""
     old, new = (
-        {str(node.get("name")): _grader_digest(node) for node in cell.subscores}
+        {str(node.get("name")): digest_in(node.get("metadata")) for node in cell.subscores}
         for cell in (before, after)
     )
     return {name for name in old.keys() & new.keys() if old[name] != new[name]}
-
-
-def _grader_digest(node: Mapping[str, Json]) -> Json:
-    metadata = node.get("metadata")
-    return metadata.get("_digest") if isinstance(metadata, dict) else None
 
 
 def _settings(config: Mapping[str, Json]) -> dict[str, Json]:
