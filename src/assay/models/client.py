@@ -393,7 +393,7 @@ def current_client() -> ModelClient:
     making = client_to_come()
     with _LOCK.lock:
         if making is not None:
-            return making.client()
+            return making()
         if not _OWN:
             _OWN.append(ModelClient())
         return _OWN[0]

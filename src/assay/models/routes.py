@@ -23,7 +23,7 @@ from assay.models.pace import Gate, Lane, Timing, gate_of, lane_of
 from assay.models.reference import Complete, registered
 from assay.models.resolving import Endpoint, find, first_capability, headers_of
 from assay.models.settings import ModelSettings
-from assay.models.transport import ConnectionFailedError, is_stream, post
+from assay.models.transport import is_stream, post
 from assay.scoring.json_safe import Json
 
 if TYPE_CHECKING:
@@ -187,10 +187,9 @@ class HttpRoute(Route):
         from yarl import URL
 
         take = None if stream is None else stream.take
-        try:
-            answer = await post(URL(url), body, {**headers, **self.headers}, sent, take)
-        except ConnectionFailedError as fault:
-            return _of_connection(fault)
+        answer = await post(URL(url), body, {**headers, **self.headers}, sent, take)
+        if isinstance(answer, CallFault):
+            return answer
         if answer.status != 200:
             return self._fault(answer.status, answer.headers, answer.body)
         if stream is not None and is_stream(answer.headers):
@@ -338,18 +337,6 @@ def _to_function(
         capability=Capability(("text",), "text"),
         priced=name,
         complete=complete,
-    )
-
-
-def _of_connection(fault: ConnectionFailedError) -> CallFault:
-    reason = "no HTTP" if fault.is_reply else "connection"
-    return CallFault(
-        "unreadable" if fault.is_reply else "unreachable",
-        reason,
-        fault.message,
-        may_repeat=fault.may_repeat,
-        may_be_paid=fault.may_be_paid,
-        hint="" if fault.may_be_paid else "check the base URL, and that the server runs",
     )
 
 
