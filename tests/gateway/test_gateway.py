@@ -21,6 +21,7 @@ from assay.errors import InputError, ModelError
 from assay.eval.witness import witnessed
 from assay.gateway import Allowance, Gateway
 from assay.models import ModelClient, ModelSettings
+from assay.models.passing import AgentRequest
 from assay.testing import FakeModel, Fault
 from assay.types.run import Run
 from assay.types.trace import AgentStep
@@ -468,9 +469,9 @@ async def test_attack_a_request_that_is_made_to_last_is_the_agents_own(
 ) -> None:
     pass_on = ModelClient.pass_on
 
-    async def impatient(self: ModelClient, model: str, asked: Conversation, **more: Any) -> Any:
-        more["seconds"] = 0.05 if "break" in asked.turns[-1].text else 60.0
-        return await pass_on(self, model, asked, **more)
+    async def impatient(self: ModelClient, model: str, request: AgentRequest, **more: Any) -> Any:
+        more["seconds"] = 0.05 if "break" in request.asked.turns[-1].text else 60.0
+        return await pass_on(self, model, request, **more)
 
     monkeypatch.setattr(ModelClient, "pass_on", impatient)
     with FakeModel(lambda asked: _breaks(asked, "hang")) as fake:

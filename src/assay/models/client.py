@@ -36,9 +36,8 @@ from assay.models.settings import ModelSettings
 from assay.scoring.json_safe import Json, plain
 
 if TYPE_CHECKING:
-    from assay.conversation.protocols import Protocol
     from assay.conversation.turns import Conversation
-    from assay.models.passing import Listener, Passed
+    from assay.models.passing import AgentRequest, Listener, Passed
 
 
 Told: TypeAlias = "Callable[[str, tuple[float, float] | None], None]"
@@ -153,12 +152,8 @@ class ModelClient:
     async def pass_on(
         self,
         model: str,
-        asked: Conversation,
+        request: AgentRequest,
         *,
-        protocol: Protocol | None = None,
-        body: Mapping[str, Json] | None = None,
-        raw: bytes = b"",
-        headers: Mapping[str, str] | None = None,
         tokens: int | None = None,
         seconds: float = 600.0,
         listener: Listener | None = None,
@@ -169,13 +164,7 @@ class ModelClient:
 
         Args:
             model: A model reference, whatever model the request names.
-            asked: The request.
-            protocol: In which the reply is wanted, and in which ``body`` is; None for who takes it
-                in the endpoint's own.
-            body: The request as it came. Where the model's endpoint speaks that protocol, all of it
-                is sent on.
-            raw: Its bytes, if they may be sent as they are.
-            headers: Likewise.
+            request: The request.
             tokens: How many it is thought to have, if that was counted already.
             seconds: For the reply and all tries together.
             listener: Is given the reply's events as they come, where the endpoint speaks the
@@ -187,10 +176,10 @@ class ModelClient:
         """
         from assay.models.passing import Passing, tokens_asked
 
-        route = self.route(model)
-        read = tokens_asked(asked, body) if tokens is None else tokens
+        route, asked = self.route(model), request.asked
+        read = tokens_asked(asked, request.body) if tokens is None else tokens
         if self.told is not None:
-            most = self.cost_of(model, asked, body)
+            most = self.cost_of(model, asked, request.body)
             raise self._not_asked(model, None if most is None else (0.0, most))
         sending = self._sending(
             route,
@@ -200,16 +189,7 @@ class ModelClient:
             seconds=seconds,
             tokens=read + min(asked.max_tokens or 1_000, 1_000),
         )
-        passing = Passing(
-            sending=sending,
-            asked=asked,
-            protocol=protocol,
-            body=body,
-            headers=headers or {},
-            raw=raw,
-            listener=listener,
-        )
-        return await passing.run()
+        return await Passing(sending=sending, request=request, listener=listener).run()
 
     def cost_of(
         self, model: str, asked: Conversation, body: Mapping[str, Json] | None = None
