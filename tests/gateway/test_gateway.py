@@ -191,6 +191,15 @@ async def test_a_limit_of_tokens_asks_for_no_more_than_models_write() -> None:
         assert fake.conversations[-1].max_tokens is not None
 
 
+async def test_attack_a_request_whose_bytes_could_be_sent_on_is_shortened_as_any() -> None:
+    with FakeModel(lambda _: "yes") as fake:
+        async with _gateway(fake, tokens=1_000) as gateway, aiohttp.ClientSession() as session:
+            own = fake.model.rpartition("#")[2]
+            assert await _send(gateway, session, model=own, max_tokens=50_000) == 200
+
+        assert (fake.conversations[-1].max_tokens or 50_000) <= 1_000
+
+
 async def test_attack_tokens_that_nobody_tells_are_limited_by_their_length() -> None:
     said = Turn.of("assistant", "word " * 40)
     with FakeModel(lambda _: AssistantTurn(turn=said, usage=ReplyUsage(cached_tokens=0))) as fake:

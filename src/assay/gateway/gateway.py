@@ -253,7 +253,7 @@ class Gateway:
             if admitted.most_tokens != asked.max_tokens:
                 asked = replace(asked, max_tokens=admitted.most_tokens)
                 body = _shortened(request.body, request.protocol, admitted.most_tokens)
-                request = replace(request, asked=asked, body=body)
+                request = replace(request, asked=asked, body=body, raw=b"")
             listener = self._listener(number, request, give)
             usage, cost, written = None, None, 0
             try:
