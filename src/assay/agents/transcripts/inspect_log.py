@@ -177,16 +177,10 @@ def _zstd(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
 
 def _sample(sample: Mapping[str, Json], model: str | None) -> Sample:
     notes = Notes()
-    attached = {
-        key: text
-        for key, one in mapping(sample.get("attachments")).items()
-        if (text := text_of(one)) is not None
-    }
-    attached |= {
-        key: text
-        for key, one in mapping(mapping(sample.get("transcript")).get("content")).items()
-        if (text := text_of(one)) is not None
-    }
+    attached: dict[str, str] = {}
+    for held in (sample.get("attachments"), mapping(sample.get("transcript")).get("content")):
+        texts = ((key, text_of(one)) for key, one in mapping(held).items())
+        attached |= {key: text for key, text in texts if text is not None}
     left = [MOST_LINE]
     resolved = mapping(_resolved(clean(_needed(sample), notes), attached, left, notes))
     turns = _turns(listing(resolved.get("messages")), notes)

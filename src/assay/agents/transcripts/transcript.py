@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, cast
 
-from assay.agents.transcripts.document import Notes, clean, mapping, shortened
+from assay.agents.transcripts.document import Notes, clean, mapping, shortened, total_of
 from assay.graders.usage import INCOMPLETE, OBSERVED, UNTOLD, USAGE, RunUsage
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
@@ -284,6 +284,12 @@ class StreamReader(ABC):
     @abstractmethod
     def finish(self) -> Transcript:
         """The transcript, after the last line."""
+
+
+def tokens_of(usages: Iterable[Usage | None]) -> int | None:
+    """What was read and written together; None for none of them, or where one does not say."""
+    each = [usage or Usage() for usage in usages]
+    return total_of([n for one in each for n in (one.prompt_tokens, one.completion_tokens)])
 
 
 def arguments_of(given: Json, notes: Notes) -> dict[str, Json]:
