@@ -20,18 +20,6 @@ if TYPE_CHECKING:
     from assay.agents.transcripts.inspect_log import Sample
     from assay.agents.transcripts.otel import Span
 
-__all__ = [
-    "MOST_BYTES",
-    "Recording",
-    "Transcript",
-    "detect",
-    "of_sample",
-    "of_spans",
-    "read_recordings",
-    "read_requests",
-    "read_transcript",
-]
-
 _QUOTED = 60
 _LOOKED_AT = 1_000
 _IS_OF: Mapping[TranscriptFormat, tuple[str, str]] = {

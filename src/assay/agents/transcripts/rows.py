@@ -12,9 +12,8 @@ from itertools import chain, islice
 from pathlib import Path
 
 from assay.agents.transcripts import inspect_log
-from assay.agents.transcripts.document import Notes, mapping, parse
+from assay.agents.transcripts.document import MOST_BYTES, Notes, mapping, parse
 from assay.agents.transcripts.reading import (
-    MOST_BYTES,
     Recording,
     detect,
     of_sample,
