@@ -45,9 +45,7 @@ _FAILED = frozenset(
 def body(
     codec: Codec,
     request: Request,
-    messages: tuple[Message, ...],
     *,
-    most_tokens: int,
     model: str,
     capability: Capability,
     shape: Shape | None,
@@ -63,10 +61,10 @@ def body(
         tools = (_tool(request.schema_name, shape.strict or shape.plain),)
     asked = Conversation(
         model=model,
-        turns=_turns(messages, codec),
+        turns=_turns(request.messages, codec),
         tools=tools,
         choice=request.schema_name if tools else "auto",
-        max_tokens=capability.tokens(most_tokens),
+        max_tokens=capability.tokens(request.max_tokens),
         temperature=None if "temperature" in refused else request.temperature,
         top_p=None if "top_p" in refused else request.top_p,
         seed=None if "seed" in refused else request.seed,

@@ -246,18 +246,14 @@ class ModelClient:
         )
         cache = self._cache
         if cache is None:
-            if self.told is not None:
-                raise self._not_asked(request.model, self._range(request, route, shape))
-            return await self._asking(request, route, shape, check, digest).run()
+            return await self._asked(request, route, shape, check, digest)
         async with cache.sharing(digest, request.timeout_seconds):
             hit = await cache.get(digest, model=request.model)
             if hit is not None:
                 reply = self._from_cache(hit, request, route, shape, check)
                 if reply is not None:
                     return reply
-            if self.told is not None:
-                raise self._not_asked(request.model, self._range(request, route, shape))
-            reply = await self._asking(request, route, shape, check, digest).run()
+            reply = await self._asked(request, route, shape, check, digest)
             await cache.put(digest, reply)
             return reply
 
@@ -272,14 +268,16 @@ class ModelClient:
         messages = with_words(request.messages, "" if shape is None else shape.words)
         return self._prices.range(route.priced, replace(request, messages=messages))
 
-    def _asking(
+    async def _asked(
         self,
         request: Request,
         route: Route,
         shape: Shape | None,
         check: Check | None,
         digest: str,
-    ) -> Asking:
+    ) -> Reply:
+        if self.told is not None:
+            raise self._not_asked(request.model, self._range(request, route, shape))
         sending = self._sending(
             route,
             model=request.model,
@@ -288,7 +286,7 @@ class ModelClient:
             seconds=request.timeout_seconds,
             tokens=tokens_of(request),
         )
-        return Asking(request, sending, shape, check)
+        return await Asking(request, sending, shape, check).run()
 
     def _sending(
         self,
