@@ -19,7 +19,7 @@ from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
 
 if TYPE_CHECKING:
-    from aiohttp import WSMessage, web
+    from aiohttp import ClientWebSocketResponse, web
 
 _LOG = logging.getLogger("assay.channel")
 NATIVE = "assay"
@@ -192,23 +192,14 @@ class TcpWire:
         self._writer.transport.abort()
 
 
-class Socket(Protocol):
-    """A WebSocket of aiohttp, of either end."""
-
-    async def receive(self) -> WSMessage:
-        """The next message."""
-        ...
-
-    async def send_str(self, data: str) -> None:
-        """Send one."""
-        ...
-
-
 class WebSocketWire:
-    """Frames that are messages of a WebSocket."""
+    """Frames that are messages of a WebSocket, of either end."""
 
     def __init__(
-        self, socket: Socket, abort: Callable[[], object], send_seconds: float | None = None
+        self,
+        socket: ClientWebSocketResponse | web.WebSocketResponse,
+        abort: Callable[[], object],
+        send_seconds: float | None = None,
     ) -> None:
         self._socket = socket
         self._abort = abort
