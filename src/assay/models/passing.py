@@ -84,17 +84,19 @@ class Listener:
     give: Callable[[bytes], None]
     codec: Codec
     wants_usage: bool
-    heard: EventStream | None = field(default=None, init=False)
+    heard: EventStream = field(init=False)
     is_begun: bool = field(default=False, init=False)
 
-    def begin(self) -> EventStream:
+    def __post_init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
         """Listen to a reply from its beginning."""
         self.heard = self.codec.read_stream(wants_usage=self.wants_usage)
-        return self.heard
 
     def take(self, received: bytes) -> bool:
         """Take in bytes; says whether to read on."""
-        heard = self.heard or self.begin()
+        heard = self.heard
         if events := heard.feed(received):
             self.is_begun = True
             self.give(events)
@@ -102,28 +104,9 @@ class Listener:
             heard.is_broken = True
         return not (heard.is_broken or heard.is_over or heard.error())
 
-    def body(self) -> Json:
-        """The reply as if it had come whole; None if it did not come to its end."""
-        return None if self.heard is None else self.heard.body()
-
-    def error(self) -> Json:
-        """The error that came instead of the rest; None for none."""
-        return None if self.heard is None else self.heard.error()
-
-    @property
-    def is_broken(self) -> bool:
-        """Whether something came that is no event of a reply."""
-        return self.heard is not None and self.heard.is_broken
-
-    def ending(self) -> bytes:
-        """The events that end the reply."""
-        return b"" if self.heard is None else self.heard.ending()
-
     def reply(self) -> AssistantTurn | None:
         """What was given on of a reply that never came to its end."""
-        if self.heard is None or not self.is_begun:
-            return None
-        return self.codec.read_reply(self.heard.partial())
+        return self.codec.read_reply(self.heard.partial()) if self.is_begun else None
 
 
 @frozen(kw_only=True)
@@ -237,7 +220,7 @@ class Passing:
             reply=got.reply,
             cost_usd=sending.cost,
             seconds=sending.taken,
-            ending=b"" if listener is None else listener.ending(),
+            ending=b"" if listener is None else listener.heard.ending(),
         )
 
     def _listener(self, spoken: Protocol) -> Listener | None:
@@ -414,16 +397,16 @@ def _heard(
 ) -> _Got | CallFault:
     if isinstance(answer, JsonAnswer) and answer.body:  # whole, though a stream was asked for
         return _read(route, answer, codec)
-    whole = listener.body()
+    whole = listener.heard.body()
     if (reply := codec.read_reply(whole)) is not None:  # however the connection ended after it
         if None in (reply.usage.input_tokens, reply.usage.output_tokens):
             route.capability.refused |= {"stream"}  # of whole replies it may tell the tokens
         return _Got(cast("dict[str, Json]", whole), b"", reply)
     if isinstance(answer, CallFault):
         return answer
-    if error := listener.error():
+    if error := listener.heard.error():
         return route.told(error, answer, is_beside_a_reply=listener.is_begun)
-    if listener.is_broken:
+    if listener.heard.is_broken:
         message = "sent what is no reply"
         return CallFault("unreadable", "broken stream", message, 200, True, may_be_paid=True)
     # Servers that fail hang up, and not all of them so that HTTP knows it from an end.

@@ -169,7 +169,7 @@ class HttpRoute(Route):
         if answer.status != 200:
             return self._fault(answer.status, answer.headers, answer.body)
         if stream is not None and is_stream(answer.headers):
-            return JsonAnswer(stream.body(), "", answer.headers, b"")
+            return JsonAnswer(stream.heard.body(), "", answer.headers, b"")
         kind = answer.headers.get("Content-Type", "")
         if not kind.startswith("application/json") and "+json" not in kind:
             return broken_reply(kind, answer.body, secrets=self.secrets)
