@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
 from dataclasses import replace
-from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeAlias
 
 from assay.conversation.messages import Message, Purpose, Reply, Request
@@ -107,13 +106,7 @@ class ModelClient:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        del kind, error, trace
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     async def complete(self, request: Request) -> Reply:
