@@ -18,6 +18,7 @@ from assay.agents.transcripts import detect, read_transcript
 from assay.agents.transcripts import inspect_log as inspect_logs
 from assay.agents.transcripts.reading import read_recordings
 from assay.agents.transcripts.rows import holds_recordings, recorded_rows
+from assay.agents.transcripts.transcript import Recording
 from assay.errors import InputError
 from assay.scoring.json_safe import Json
 from assay.tasks.rows import read_row
@@ -379,7 +380,7 @@ def test_attack_silence_is_not_graded_as_an_earlier_word(tmp_path: Path, recordi
 def test_an_archive_of_inspect_packed_then_and_now(tmp_path: Path, zstd: bool) -> None:  # noqa: FBT001
     file = archive(tmp_path / "log", [sample(), b"{"], zstd=zstd)
     first, second = inspect_logs.samples_of_archive(str(file))
-    assert isinstance(first, inspect_logs.Sample)
+    assert isinstance(first, Recording)
     assert outline(first.transcript) == WORK
     assert isinstance(second, InputError)
     assert holds_recordings(str(file))
