@@ -342,7 +342,7 @@ _ERROR = result(0, status="error", error={"type": "Error", "message": "401"})
 _WARNED = told("error", severity="error", message="empty response")
 
 
-_WARNED_TWICE: Json = {"type": "error", "message": "no such model"}
+_NO_MODEL: Json = {"type": "error", "message": "no such model"}
 
 
 @each(
@@ -350,7 +350,7 @@ _WARNED_TWICE: Json = {"type": "error", "message": "no such model"}
     [
         (codex, [_WARNING, _TURN_FAILED], "401 Unauthorized", ""),
         (codex, [_WARNING, {"type": "turn.failed"}], "Model metadata not found", ""),
-        (codex, [_WARNING, _WARNED_TWICE, {"type": "turn.failed"}], "no such model", ""),
+        (codex, [_WARNING, _NO_MODEL, {"type": "turn.failed"}], "no such model", ""),
         (codex, [{"type": "turn.failed"}], "no reason given", ""),
         (partial(read, "opencode"), [_API_ERROR], "APIError: 401", ""),
         (opencode, [{**_API_ERROR, "error": {}}], "error: no reason given", ""),

@@ -118,7 +118,8 @@ def test_messages_in_the_words_of_every_tracer() -> None:
                 {"type": "server_tool_call", "id": "b", "name": "look", "arguments": '{"n": 1}'}),
          "tool_calls": [{"id": "d", "function": {"name": "ls", "arguments": "{}"}}, {"id": "e"}]},
         said("tool", {"type": "tool_result", "tool_use_id": "a", "content": "no", "is_error": True},
-             {"type": "server_tool_call_response", "id": "b", "result": {"n": "é"}}),
+             {"type": "server_tool_call_response", "id": "b",
+              "result": ["é", float("nan")]}),
         {"role": "tool", "tool_call_id": "d", "content": "d.py"},
         {**said("tool", {"type": "text", "text": "e.py"}), "id": "e"},
         {"role": "narrator"},
@@ -129,7 +130,7 @@ def test_messages_in_the_words_of_every_tracer() -> None:
     )  # fmt: skip
     assert outline(read) == [
         ("system", "Be terse."), ("user", "fix it"), ("agent", ["bash", "look", "ls", ""]),
-        ("bash", "no"), ("look", '{"n": "é"}'), ("ls", "d.py"), ("", "e.py"), ("agent", "."),
+        ("bash", "no"), ("look", '["é", "nan"]'), ("ls", "d.py"), ("", "e.py"), ("agent", "."),
     ]  # fmt: skip
     assert [turn.reasoning for turn in turns(read)] == ["hm", None]
     assert [
@@ -142,7 +143,11 @@ def test_messages_in_the_words_of_every_tracer() -> None:
         ("e", {}, False),
     ]
     assert missing(read) == "a message of an unknown role"
-    assert notes(read) == f"a part of type 'hologram'; a tool call without a name; {missing(read)}"
+    assert notes(read).split("; ") == [
+        "a number is not finite", "a part of type 'hologram'", "a tool call without a name",
+        missing(read),
+    ]  # fmt: skip
+    assert "broken JSON" in missing(run_of(span("m", "", 1, "chat", input__messages="[{")))
 
 
 def test_what_the_outermost_span_says_is_the_answer_of_a_run_without_models() -> None:
