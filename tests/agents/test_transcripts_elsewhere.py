@@ -85,6 +85,8 @@ def test_items_of_responses() -> None:
         (turn.done, turn.finish_reason, turn.started_at, turn.ended_at) for turn in turns(read)
     ]
     assert ended == [(False, None, None, None)] * 2  # which items do not tell
+    read = read_transcript(json.dumps([ASKED, CALLED, {**GAVE, "output": "x" * 300_000}, SAID]))
+    assert len(str(outline(read)[2])) < 101_000
     read = read_transcript(json.dumps([ASKED, {"type": "function_call", "call_id": 7}, SAID]))
     assert "a message was not read" in missing(read)
 
@@ -247,7 +249,7 @@ BODIES: dict[str | None, list[Fields]] = {
         {"object": "response"}, {"output": [SAID, {"type": "other"}]}, {"output": []},
         {"model": "m", "input": "q"}, {"model": "m", "input": [ASKED], "output": "a"},
         {"type": "reasoning"}, {"type": "shell_call"}, {"type": "other", "id": "s"},
-        {"type": "message", "role": "user", "usage": {}}, {"request": _BE},
+        {**SAID, "usage": {}}, {"request": _BE},
         {"request": {}, "response": {}},
     ],
 }  # fmt: skip
@@ -318,7 +320,7 @@ def test_a_session_of_claude_code_with_a_subagent(named: bool) -> None:  # noqa:
         kept("user", 1, "fix it"),
         kept("user", 1, "fix it"),
         kept("assistant", 2, [task]),
-        {**kept("user", 3, "look", **agent), "parentUuid": None},
+        {**kept("user", 3, "go" if named else "look", **agent), "parentUuid": None},
         kept("assistant", 4, [{"type": "text", "text": "seen"}], **agent),
         kept("user", 5, [result], **told),
         kept("assistant", 6, [{"type": "text", "text": "fixed"}]),
