@@ -186,7 +186,9 @@ def test_a_success_may_be_an_error() -> None:
 def test_how_a_stream_ends(subtype: str, stop: str | None) -> None:
     read = claude(said(block("text", text="so far")), {"type": "result", "subtype": subtype})
     assert (read.trace.status, read.trace.stop_reason) == ("error", stop)
-    assert read.trace.content == "so far"
+    assert (read.trace.content, read.trace.error) == ("so far", f"{subtype}: so far")
+    silent = claude({"type": "result", "subtype": subtype})
+    assert silent.trace.error == f"{subtype}: no reason given"
 
 
 def test_hooks_are_private() -> None:

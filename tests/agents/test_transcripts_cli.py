@@ -297,6 +297,7 @@ def test_gemini_a_session_that_is_gone_on_with_is_one_work() -> None:
 
     assert [turn.content for turn in turns(found)] == ["One.", "Two."]
     assert (found.trace.content, found.totals.tokens) == ("Two.", 111)
+    assert gemini(piece("One."), result(), INIT, result(-1)).totals.refused == ("tokens",)
 
 
 # --- All --------------------------------------------------------------------------------------
