@@ -189,6 +189,8 @@ def test_how_a_stream_ends(subtype: str, stop: str | None) -> None:
     assert (read.trace.content, read.trace.error) == ("so far", f"{subtype}: so far")
     silent = claude({"type": "result", "subtype": subtype})
     assert silent.trace.error == f"{subtype}: no reason given"
+    told = claude({"type": "result", "subtype": subtype, "errors": ["no credit", "left"]})
+    assert told.trace.error == f"{subtype}: no credit\nleft"
 
 
 def test_hooks_are_private() -> None:
