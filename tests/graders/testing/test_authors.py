@@ -178,19 +178,21 @@ def authors_of(one: Ecosystem) -> Authors:
         return read_authors(one.hidden, place, console=console, junit=is_junit)
 
 
-def count(one: Ecosystem, tests: Mapping[str, str]) -> Counted:
-    return authors_of(one).count(outcomes(one.form, tests), canaries=False)
+def count(one: Ecosystem, tests: Mapping[str, str], *, canaries: bool = False) -> Counted:
+    return authors_of(one).count(outcomes(one.form, tests), canaries=canaries)
 
 
 @each("name", ECOSYSTEMS)
 def test_padding_with_tests_of_its_own_gains_nothing(name: str) -> None:
     one = ECOSYSTEMS[name]
-    found = count(one, dict.fromkeys(one.theirs, "fail") | dict.fromkeys(one.pads, "pass"))
-    assert found.ids == {*one.theirs}
-    assert any("99 tests are not the author's" in line for line in found.notes)
+    padded = dict.fromkeys(one.theirs, "fail") | dict.fromkeys(one.pads, "pass")
+    for canaries in (False, True):
+        found = count(one, padded, canaries=canaries)
+        assert found.ids == {*one.theirs}
+        assert any("99 tests are not the author's" in line for line in found.notes)
     # Nor where the hidden tests are never heard of.
     found = count(one, dict.fromkeys(one.pads, "pass"))
-    assert (found.ids, len(found.missing or ())) == (set(), 2)
+    assert (found.ids, len(found.missing)) == (set(), 2)
 
 
 # Whose a test is that nobody is seen to declare, as by a macro, is not known.
@@ -261,8 +263,23 @@ def test_a_report_that_only_counts_is_capped_at_what_the_author_declares() -> No
     padded = read_console("mocha", "  99 passing (1s)\n  2 failing\n")
     found = authors_of(one).count(padded, canaries=False)
     assert found.ids == {"failed 1", "failed 2"}
-    assert "cannot be told apart" in found.notes[0]
-    assert "no more than the 2" in found.notes[0]
+    (note,) = found.notes
+    assert note == (
+        "the report does not name every test as its source does, so tests of the submission's own "
+        "cannot be told apart: of 101 no more than the 2 that the author declares count, "
+        "failures first"
+    )
+
+
+def test_a_report_of_one_language_misses_no_test_of_another() -> None:
+    one = Ecosystem(
+        hidden={"tests/s.rs": RUST, "tests/test_s.py": "def test_a(): ...", "kit.test.js": JS},
+        theirs=(),
+        own={"src/lib.rs": ""},
+        pads=(),
+        form="cargo",
+    )
+    assert count(one, {"adds": "pass"}).missing == ("deep::halves",)
 
 
 def test_without_a_source_everything_counts_and_a_note_says_so(tmp_path: Path) -> None:
