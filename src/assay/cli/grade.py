@@ -222,9 +222,9 @@ def _carry_out(given: Namespace, plan: RowPlan, bill: Bill | None) -> bool:
 
     from assay.eval.rows.recorded import grade_rows
     from assay.reports.page import page_on
-    from assay.reports.progress import progress
+    from assay.reports.progress import Progress
 
-    shown = progress(
+    shown = Progress(
         page_on(sys.stderr),
         plan.rows,
         before=plan.sink.before,

@@ -336,7 +336,7 @@ def _carry_out(
     from assay.cli.report import conclude
     from assay.eval.costs import cost_of_cell
     from assay.reports.page import page_on
-    from assay.reports.progress import progress
+    from assay.reports.progress import Progress
 
     is_new = isinstance(ready, Launch)
     has_cells = isinstance(ready, Launch) or bool(ready.tasks)  # rows tell what they cost
@@ -362,7 +362,7 @@ def _carry_out(
             # What a grader of one's own prints must not end up inside the JSON.
             with (
                 redirect_stdout(sys.stderr),
-                progress(page, len(ready.cells), note=cost_so_far) as shown,
+                Progress(page, len(ready.cells), note=cost_so_far) as shown,
             ):
                 asyncio.run(work(shown, bill))
         except KeyboardInterrupt:
