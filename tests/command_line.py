@@ -25,7 +25,6 @@ from unittest import mock
 import pytest
 
 from assay.models import client as model_client
-from assay.scoring.json_safe import Json
 
 __all__ = [
     "COMMAND",
@@ -116,11 +115,11 @@ class Command:
         assert code == 0, err
         return out
 
-    def json(self, *words: str, status: int = 0) -> dict[str, Json]:
+    def json(self, *words: str, status: int = 0) -> dict[str, Any]:
         """The one JSON object that it prints."""
         code, out, err = self(*words, "--json")
         assert code == status, err
-        return cast("dict[str, Json]", json.loads(out))
+        return cast("dict[str, Any]", json.loads(out))
 
 
 def _exit_status(call: Callable[[], None]) -> int:
@@ -209,9 +208,9 @@ def echo_case(root: Path, *, trials: int = 1, pattern: str = "hello", name: str 
     return write_case(root, _ECHO.format(id=name, trials=trials, pattern=pattern), name)
 
 
-def result(done: subprocess.CompletedProcess[str]) -> dict[str, Json]:
+def result(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     """The one JSON object on standard output."""
-    return cast("dict[str, Json]", json.loads(done.stdout))
+    return cast("dict[str, Any]", json.loads(done.stdout))
 
 
 def cells_of(told: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -225,11 +224,11 @@ def numbers_of(told: Mapping[str, Any]) -> dict[str, Any]:
     return {**overview, **overview["totals"], **overview["totals"]["ends"]}
 
 
-def cells(done: subprocess.CompletedProcess[str]) -> list[dict[str, Json]]:
+def cells(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
     """The cells of a JSON report."""
     return cells_of(result(done))
 
 
-def summary(done: subprocess.CompletedProcess[str]) -> dict[str, Json]:
+def summary(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     """The summary of a JSON report."""
     return numbers_of(result(done))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -108,6 +109,12 @@ class Site:
             self.at(f"datasets/{key}"), content=jsonl(rows), headers={"Content-Type": JSONL}
         )
         assert answer.status_code == 201, answer.text
+
+    async def ended(self, job: httpx.Response | str) -> dict[str, Json]:
+        """A job once it has ended, of the reply that made it or of its address."""
+        path = job if isinstance(job, str) else job.headers["location"]
+        await asyncio.wait_for(self.admin.get(f"{path}/events"), 60)
+        return body_of(await self.get(path))
 
 
 _NUMBERS = count()

@@ -112,7 +112,7 @@ def test_a_test_run_is_trusted_by_how_its_outcomes_were_learnt() -> None:
     words: dict[Channel, Assurance] = {"apart": "separate", "private": "shared"}
     words |= {"junit": "reported", "console": "reported"}
     for channel, word in words.items():
-        run = TestRun(outcomes={}, expected=(), complete=True, channel=channel, result=_ENDED)
+        run = TestRun(outcomes={}, expected=(), channel=channel, result=_ENDED)
         assert run.assurance == word
 
 

@@ -342,15 +342,15 @@ def read_document(file: str, problems: list[Problem] | None = None) -> Document:
     return parse_document(read_text(file), file=file, problems=problems)
 
 
-def read_text(file: str) -> str:
-    """Read a file of text that is no larger than a document."""
+def read_text(file: str, most: int = MAX_BYTES) -> str:
+    """Read a file of text that has so many bytes at most, by default those of a document."""
     try:
         with Path(file).open("rb") as stream:
-            content = stream.read(MAX_BYTES + 1)
+            content = stream.read(most + 1)
     except (OSError, ValueError) as error:
         raise unreadable(file, error) from error
-    if len(content) > MAX_BYTES:
-        raise _fault(file, f"is larger than {MAX_BYTES} bytes", hint="move data to other files")
+    if len(content) > most:
+        raise _fault(file, f"is larger than {most} bytes", hint="move data to other files")
     return decoded(content, file)
 
 

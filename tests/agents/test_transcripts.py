@@ -19,7 +19,7 @@ from assay.errors import InputError
 from assay.scoring.json_safe import Json
 from assay.tasks.blocks import TraceFormat
 from assay.types.trace import AgentStep, SubagentStep, Trace, tool_kind
-from tests.agents.transcripts import calls, lines, missing, notes, outline, turns
+from tests.agents.transcripts import calls, lines, missing, notes, outline, turns, whole
 from tests.each import each
 from tests.graded_traces import checked
 
@@ -186,7 +186,11 @@ def test_a_success_may_be_an_error() -> None:
 def test_how_a_stream_ends(subtype: str, stop: str | None) -> None:
     read = claude(said(block("text", text="so far")), {"type": "result", "subtype": subtype})
     assert (read.trace.status, read.trace.stop_reason) == ("error", stop)
-    assert read.trace.content == "so far"
+    assert (read.trace.content, read.trace.error) == ("so far", f"{subtype}: so far")
+    silent = claude({"type": "result", "subtype": subtype})
+    assert silent.trace.error == f"{subtype}: no reason given"
+    told = claude({"type": "result", "subtype": subtype, "errors": ["no credit", "left"]})
+    assert told.trace.error == f"{subtype}: no credit\nleft"
 
 
 def test_hooks_are_private() -> None:
@@ -425,18 +429,56 @@ def doing(call_id: str, name: str, **arguments: Json) -> dict[str, Json]:
 
 
 def test_a_trajectory() -> None:
+    sample: dict[str, Json] = {
+        "prompt_token_ids": [1],
+        "completion_token_ids": [2, 3],
+        "logprobs": [-0.5],
+    }
+    used: dict[str, Json] = {"prompt_tokens": 100, "completion_tokens": 10, "cached_tokens": 4}
+    late: Json = {"results": [{"source_call_id": "d", "content": "late"}]}
+    calling = doing("c", "bash", command="ls")
+    cast("list[Json]", calling["tool_calls"]).append({"tool_call_id": "d", "function_name": "read"})
     read = atif(
         {"step_id": 1, "source": "user", "message": "do", "timestamp": "2026-01-01T00:00:00Z"},
-        turn(2, **doing("c", "bash", command="ls"), reasoning_content="hm", model_name="m"),
-        turn(3, message="done", timestamp="2026-01-01T00:00:05Z"),
-    )
-    assert [call.call.kind for call in calls(read)] == ["execute"]
-    assert outline(read)[2] == ("bash", "ok")
-    assert read.trace.content == "done"
-    assert turns(read)[-1].started_at == "2026-01-01T00:00:05Z"
-    assert cast("dict[str, Json]", read.trace.extra["session"])["agent"] == "a"
-    assert (read.totals.tokens, read.totals.cost_usd, read.totals.seconds) == (220, 1.0, 5.0)
-    assert missing(read) == ""
+        turn(2, **calling, reasoning_content="hm", model_name="m", llm_call_count=1,
+             metrics={**used, **sample, "cost_usd": 0.25}),
+        {"step_id": 3, "source": "system", "message": "wait", "observation": late},
+        turn(4, message="done", metrics={**used, "cost_usd": 0.5},
+             timestamp="2026-01-01T00:00:05Z"),
+        agent={"name": "a", "model_name": "m"},
+    )  # fmt: skip
+    bash: Json = {"id": "c", "name": "bash", "kind": "execute", "arguments": {"command": "ls"}}
+    reads: Json = {"id": "d", "name": "read", "kind": "read"}
+    assert read.trace.to_dict() == whole(
+        "atif",
+        [
+            {"type": "step", "source": "user", "started_at": "2026-01-01T00:00:00Z",
+             "messages": [{"role": "user", "content": "do"}]},
+            {"type": "agent", "reasoning": "hm", "model": "m", "tool_calls": [bash, reads],
+             "usage": {**used, "cost_usd": 0.25, "llm_call_count": 1},
+             "sample": {"prompt_token_ids": [1], "output_token_ids": [2, 3],
+                        "output_logprobs": [-0.5]}},
+            {"type": "tool", "call": bash, "result": {"id": "c", "content": "ok"}},
+            {"type": "tool", "call": reads, "result": {"id": "d", "content": "late"}},
+            {"type": "step", "messages": [{"role": "system", "content": "wait"}]},
+            {"type": "agent", "content": "done", "usage": {**used, "cost_usd": 0.5},
+             "started_at": "2026-01-01T00:00:05Z"},
+        ],
+        {"session_id": "s", "agent": "a", "model": "m"}, (220, 0.75, 5.0),
+        status="completed", content="done",
+    )  # fmt: skip
+
+
+def test_a_subagent_is_called_by_its_trajectory_its_session_or_its_number() -> None:
+    named: list[dict[str, Json]] = [
+        {"trajectory_id": "a", "session_id": "x"},
+        {"session_id": "b"},
+        {},
+    ]
+    inner: list[Json] = [{**one, "steps": [turn(1)]} for one in (*named, {"session_id": "b"})]
+    read = atif(turn(1), subagent_trajectories=inner)
+    names = [step.name for step in read.trace.steps if isinstance(step, SubagentStep)]
+    assert names == ["a", "b", "subagent 2", "subagent 3"]
 
 
 def test_a_newer_minor_version_is_read_and_another_major_is_not() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import partial
 from typing import cast
 
 import pytest
@@ -13,12 +15,17 @@ from assay.agents.transcripts import Transcript, detect, read_transcript
 from assay.errors import InputError
 from assay.scoring.json_safe import Json
 from assay.tasks.blocks import TraceFormat
-from tests.agents.transcripts import calls, missing, notes, outline, turns
+from tests.agents.transcripts import calls, missing, notes, outline, turns, whole
 from tests.each import each
+
+Reader = Callable[..., Transcript]
 
 
 def read(expected: TraceFormat, *lines: Json) -> Transcript:
     return read_transcript("\n".join(map(json.dumps, lines)), expected)
+
+
+WELL: dict[str, Json] = {"status": "completed", "stop_reason": "done", "content": "Done."}
 
 
 # --- Codex ---------------------------------------------------------------------------------------
@@ -54,29 +61,21 @@ def test_codex_a_turn_is_told_in_its_own_words() -> None:
         ENDED,
     )  # fmt: skip
 
-    assert found.format == "codex"
-    assert [(turn.reasoning, turn.content) for turn in turns(found)] == [
-        ("Look first.", "I look."),
-        (None, "Done."),
-    ]
-    (call,) = calls(found)
-    assert (call.call.name, call.call.raw_name, call.call.kind) == (
-        "shell",
-        "command_execution",
-        "execute",
-    )
-    assert call.call.arguments == {"command": "ls -la"}
-    assert turns(found)[0].tool_calls == (call.call,)
-    assert call.result is not None
-    assert (call.result.content, call.result.is_error) == ("total 4\n", True)
-    assert call.extra == {"exit_code": 3}
-    assert (found.trace.content, found.trace.status, found.totals.tokens) == (
-        "Done.",
-        "completed",
-        100,
-    )
-    assert found.totals.cost_usd is None
-    assert missing(found) == ""
+    call: Json = {
+        "name": "shell", "raw_name": "command_execution", "kind": "execute",
+        "id": "1/item_2", "arguments": {"command": "ls -la"},
+    }  # fmt: skip
+    assert found.trace.to_dict() == whole(
+        "codex",
+        [
+            {"type": "agent", "content": "I look.", "reasoning": "Look first.",
+             "tool_calls": [call]},
+            {"type": "tool", "call": call, "extra": {"exit_code": 3},
+             "result": {"content": "total 4\n", "id": "1/item_2", "is_error": True}},
+            {"type": "agent", "content": "Done."},
+        ],
+        {"session_id": "01a2"}, (100, None, None), **WELL,
+    )  # fmt: skip
 
 
 @each(
@@ -96,11 +95,14 @@ def test_codex_the_shell_around_a_line_is_taken_off(told: str, line: str) -> Non
 
 
 def test_codex_other_tools() -> None:
+    done = {"status": "completed"}
     found = codex(
-        item("file_change", 1, changes=[{"path": "/w/a.py", "kind": "add"}], status="completed"),
-        item("mcp_tool_call", 2, server="s", tool="look", arguments={"x": 1},
-             result={"content": [{"type": "text", "text": "seen"}]}, status="completed"),
-        item("mcp_tool_call", 3, server="s", tool="look", error={"message": "no"}, status="failed"),
+        item("file_change", 1, changes=[{"path": "/w/a.py", "kind": "add"}], **done),
+        item("mcp_tool_call", 2, tool="look", arguments={"x": 1}, **done,
+             result={"content": [{"type": "text", "text": "seen"}]}),
+        item("mcp_tool_call", 3, tool="look", error={"message": "no"}, status="completed"),
+        item("collab_tool_call", 7, tool="spawn", prompt="Help.", result="ok", **done),
+        item("mcp_tool_call", 8, status="failed"),
         item("web_search", 6, query="how"),
         item("todo_list", 4, event="started", items=[{"text": "one", "completed": False}]),
         item("todo_list", 4, event="updated", items=[{"text": "one", "completed": True}]),
@@ -108,18 +110,24 @@ def test_codex_other_tools() -> None:
         ENDED,
     )  # fmt: skip
 
-    told = {step.call.id: step for step in calls(found)}
-    assert [step.call.name for step in calls(found)] == [
-        "apply_patch", "look", "look", "web_search", "shell", "update_plan",
+    assert [
+        (step.call.id, step.call.name, step.call.raw_name, step.call.kind, step.call.arguments,
+         step.permission, step.result and (step.result.content, step.result.is_error))
+        for step in calls(found)
+    ] == [
+        ("1/item_1", "apply_patch", "file_change", "write",
+         {"changes": [{"path": "/w/a.py", "kind": "add"}]}, None, ("completed", False)),
+        ("1/item_2", "look", "mcp_tool_call", "other", {"x": 1}, None, ("seen", False)),
+        ("1/item_3", "look", "mcp_tool_call", "other", {}, None, ("no", True)),
+        ("1/item_7", "spawn", "collab_tool_call", "other", {"prompt": "Help."}, None,
+         ("ok", False)),
+        ("1/item_8", "mcp_tool_call", "mcp_tool_call", "other", {}, None, ("failed", True)),
+        ("1/item_6", "web_search", "web_search", "fetch", {"query": "how"}, None, (None, False)),
+        ("1/item_5", "shell", "command_execution", "execute", {"command": "rm -rf /"}, "denied",
+         ("", True)),
+        ("1/item_4", "update_plan", "todo_list", "other",
+         {"items": [{"text": "one", "completed": True}]}, None, (None, False)),
     ]  # fmt: skip
-    assert told["1/item_6"].call.arguments == {"query": "how"}
-    failed, declined = told["1/item_3"].result, told["1/item_5"]
-    assert failed is not None
-    assert (failed.content, failed.is_error) == ("no", True)
-    assert declined.permission == "denied"
-    seen = told["1/item_2"].result
-    assert seen is not None
-    assert seen.content == "seen"
 
 
 def test_codex_a_session_that_was_resumed_is_one_work() -> None:
@@ -155,20 +163,42 @@ def opencode(*lines: Json) -> Transcript:
 
 def test_opencode_a_call_has_the_model_s_own_id() -> None:
     found = opencode(
-        event("text", text="I look."), used(title="ls"), finish("tool-calls"),
-        event("text", "m2", text="Done."), finish("stop", "m2"),
+        event("reasoning", text="Look first."), event("text", text="I look."), used(title="ls"),
+        finish("tool-calls", cost=0.25), event("text", "m2", text="Done."),
+        finish("length", "m2", cost=0.5),
     )  # fmt: skip
 
-    (call,) = calls(found)
-    assert (call.call.id, call.call.name, call.call.raw_name) == ("c1", "bash", None)
-    assert call.extra == {"title": "ls"}
-    assert [turn.content for turn in turns(found)] == ["I look.", "Done."]
-    assert turns(found)[0].started_at == "2026-11-23T00:48:07.588+00:00"
-    assert (found.trace.content, found.trace.status, found.trace.stop_reason) == (
-        "Done.", "completed", "done",
+    call: Json = {"id": "c1", "name": "bash", "kind": "execute", "arguments": {"command": "ls"}}
+    begun: dict[str, Json] = {"type": "agent", "started_at": "2026-11-23T00:48:07.588+00:00"}
+    begun["usage"] = {
+        "prompt_tokens": 95, "completion_tokens": 10, "cached_tokens": 5, "llm_call_count": 1,
+    }  # fmt: skip
+    assert found.trace.to_dict() == whole(
+        "opencode",
+        [
+            {**begun, "content": "I look.", "reasoning": "Look first.", "tool_calls": [call],
+             "finish_reason": "tool-calls"},
+            {"type": "tool", "call": call, "extra": {"title": "ls"},
+             "result": {"content": "a\n", "id": "c1"}},
+            {**begun, "content": "Done.", "finish_reason": "length"},
+        ],
+        {"session_id": "ses_1"}, (210, 0.75, None), **{**WELL, "stop_reason": "length"},
     )  # fmt: skip
-    assert (found.totals.tokens, found.totals.cost_usd) == (210, None)
-    assert missing(found) == ""
+    assert opencode(finish(cost=0.25), finish()).totals.cost_usd is None
+    assert opencode(finish(tokens={"input": 1}), finish()).totals.tokens is None
+
+
+@each(
+    "milliseconds, when",
+    [
+        (0, "1970-01-01T00:00:00.000+00:00"),
+        (4_102_444_799_999, "2099-12-31T23:59:59.999+00:00"),
+        *((odd, None) for odd in (4_102_444_800_000, -1, "0", None)),
+    ],
+)
+def test_opencode_when_a_turn_began(milliseconds: Json, when: str | None) -> None:
+    begun = {**cast("dict[str, Json]", event("step_start")), "timestamp": milliseconds}
+    assert [turn.started_at for turn in turns(read("opencode", begun))] == [when]
 
 
 def test_opencode_what_failed_and_what_was_denied() -> None:
@@ -179,6 +209,11 @@ def test_opencode_what_failed_and_what_was_denied() -> None:
     )
 
     assert [step.permission for step in calls(found)] == [None, "denied"]
+    assert outline(found) == [
+        ("agent", ["bash", "bash"]),
+        ("bash", "no such file"),
+        ("bash", "The user rejected permission to use this tool"),
+    ]
     assert all(step.result is not None and step.result.is_error for step in calls(found))
 
 
@@ -216,21 +251,25 @@ def gemini(*lines: Json) -> Transcript:
 
 def test_gemini_a_turn_ends_with_the_first_result() -> None:
     found = gemini(
-        piece("I "), piece("look."), uses(path="."), uses("ls__c2"), gives("ls__c2"), gives(),
+        piece("I "), piece("look."), uses(path="."), uses("ls__c2", path="."), gives("ls__c2"),
+        gives(),
         piece("Do"), piece("ne."), result(),
     )  # fmt: skip
 
-    assert [turn.content for turn in turns(found)] == ["I look.", "Done."]
-    assert [turn.model for turn in turns(found)] == ["m", "m"]
-    assert [len(turn.tool_calls) for turn in turns(found)] == [2, 0]
-    first, second = calls(found)
-    assert (first.call.id, first.call.name, first.call.arguments) == ("ls__c1", "ls", {"path": "."})
-    assert all(one.result is not None and one.result.content == "a" for one in (first, second))
-    assert (found.trace.content, found.trace.status, found.trace.stop_reason) == (
-        "Done.", "completed", "done",
+    asked: dict[str, Json] = {"name": "ls", "kind": "search", "arguments": {"path": "."}}
+    first, second = ({**asked, "id": call_id} for call_id in ("ls__c1", "ls__c2"))
+    assert found.trace.to_dict() == whole(
+        "gemini-cli",
+        [
+            {"type": "agent", "content": "I look.", "model": "m", "tool_calls": [first, second]},
+            *({"type": "tool", "call": call, "result": {"content": "a", "id": call["id"]}}
+              for call in (first, second)),
+            {"type": "agent", "content": "Done.", "model": "m"},
+        ],
+        {"session_id": "s"}, (100, None, None), **WELL,
     )  # fmt: skip
-    assert found.totals.tokens == 100
-    assert missing(found) == ""
+    silent = gemini(told("message", role="assistant"), uses(), gives(), result())
+    assert [turn.content for turn in turns(silent)] == [None]
 
 
 def test_gemini_what_failed_and_what_was_denied() -> None:
@@ -258,6 +297,7 @@ def test_gemini_a_session_that_is_gone_on_with_is_one_work() -> None:
 
     assert [turn.content for turn in turns(found)] == ["One.", "Two."]
     assert (found.trace.content, found.totals.tokens) == ("Two.", 111)
+    assert gemini(piece("One."), result(), INIT, result(-1)).totals.refused == ("tokens",)
 
 
 # --- All --------------------------------------------------------------------------------------
@@ -266,17 +306,19 @@ _BEGUN = command("/bin/bash -lc 'make'", event="started", exit_code=None, status
 
 
 @each(
-    "found",
+    "reader, told",
     [
-        codex(item("agent_message", 0, text="I build."), _BEGUN),
-        codex(ENDED, BEGUN, _BEGUN),  # also where an earlier turn had its end
-        opencode(used(), finish("tool-calls")),
-        gemini(piece("I")),
-        gemini(piece("I"), result(), INIT),
+        (codex, [item("agent_message", 0, text="I build."), _BEGUN]),
+        (codex, [ENDED, BEGUN, _BEGUN]),  # also where an earlier turn had its end
+        (opencode, [used(), finish("tool-calls")]),
+        (gemini, [piece("I")]),
+        (gemini, [piece("I"), result(), INIT]),
     ],
 )
-def test_what_was_cut_off_is_incomplete(found: Transcript) -> None:
+def test_what_was_cut_off_is_incomplete(reader: Reader, told: list[Json]) -> None:
+    found = reader(*told)
     assert "cut off" in missing(found)
+    assert found.trace.stop_reason == ("done" if ENDED in told else None)
     begun = codex(_BEGUN)
     (call,) = calls(begun)
     assert (call.result, begun.trace.status, begun.totals.tokens) == (None, None, None)
@@ -292,7 +334,7 @@ def test_what_is_new_is_noted_and_what_is_not_told_is_missing() -> None:
 
 _WARNING = item("error", 0, message="Model metadata not found")
 _TURN_FAILED: Json = {"type": "turn.failed", "error": {"message": "401 Unauthorized"}}
-_API_ERROR: Json = {
+_API_ERROR: dict[str, Json] = {
     "type": "error",
     "sessionID": "s",
     "error": {"name": "APIError", "data": {"message": "401"}},
@@ -301,24 +343,33 @@ _ERROR = result(0, status="error", error={"type": "Error", "message": "401"})
 _WARNED = told("error", severity="error", message="empty response")
 
 
+_NO_MODEL: Json = {"type": "error", "message": "no such model"}
+
+
 @each(
-    "found, failure",
+    "reader, told, failure, error",
     [
-        (codex(_WARNING, _TURN_FAILED), "401 Unauthorized"),
-        (codex(_WARNING, {"type": "turn.failed"}), "Model metadata not found"),
-        (read("opencode", _API_ERROR), "APIError: 401"),
-        (gemini(_ERROR), "401"),
-        (gemini(_WARNED, result(0, status="error")), "empty response"),
+        (codex, [_WARNING, _TURN_FAILED], "401 Unauthorized", ""),
+        (codex, [_WARNING, {"type": "turn.failed"}], "Model metadata not found", ""),
+        (codex, [_WARNING, _NO_MODEL, {"type": "turn.failed"}], "no such model", ""),
+        (codex, [{"type": "turn.failed"}], "no reason given", ""),
+        (partial(read, "opencode"), [_API_ERROR], "APIError: 401", ""),
+        (opencode, [{**_API_ERROR, "error": {}}], "error: no reason given", ""),
+        (gemini, [_ERROR], "401", ""),
+        (gemini, [_WARNED, result(0, status="error")], "empty response", ""),
+        (gemini, [result(0, status="error")], "no reason given", ""),
         # Work was done before it failed: that is graded.
-        (codex(command("/bin/bash -lc ls"), _TURN_FAILED), ""),
-        (opencode(finish("tool-calls"), _API_ERROR), ""),
-        (gemini(piece("I look."), uses(), _ERROR), ""),
+        (codex, [command("/bin/bash -lc ls"), _TURN_FAILED], "", "401 Unauthorized"),
+        (opencode, [finish("tool-calls"), _API_ERROR], "", "APIError: 401"),
+        (gemini, [piece("I look."), uses(), _ERROR], "", "401"),
     ],
 )
 def test_an_error_before_any_reply_is_a_model_that_never_answered(
-    found: Transcript, failure: str
+    reader: Reader, told: list[Json], failure: str, error: str
 ) -> None:
-    assert (found.failure, found.trace.status) == (failure, "error")
+    found = reader(*told)
+    ended = found.trace.status, found.trace.stop_reason, found.trace.error
+    assert (found.failure, *ended) == (failure, "error", None, failure or error)
 
 
 def test_a_warning_is_no_failure() -> None:

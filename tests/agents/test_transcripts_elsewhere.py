@@ -18,11 +18,12 @@ from assay.agents.transcripts import detect, read_transcript
 from assay.agents.transcripts import inspect_log as inspect_logs
 from assay.agents.transcripts.reading import read_recordings
 from assay.agents.transcripts.rows import holds_recordings, recorded_rows
+from assay.agents.transcripts.transcript import Recording
 from assay.errors import InputError
 from assay.scoring.json_safe import Json
 from assay.tasks.rows import read_row
 from assay.types.trace import SubagentStep
-from tests.agents.transcripts import calls, lines, missing, outline
+from tests.agents.transcripts import calls, lines, missing, notes, outline, turns, whole
 from tests.each import each
 from tests.written_files import write_files
 
@@ -81,8 +82,35 @@ def test_items_of_responses() -> None:
     assert outline(read) == WORK
     assert read.trace.content == "fixed"
     assert read.totals.tokens is None
+    ended = [
+        (turn.done, turn.finish_reason, turn.started_at, turn.ended_at) for turn in turns(read)
+    ]
+    assert ended == [(False, None, None, None)] * 2  # which items do not tell
+    read = read_transcript(json.dumps([ASKED, CALLED, {**GAVE, "output": "x" * 300_000}, SAID]))
+    assert len(str(outline(read)[2])) < 101_000
     read = read_transcript(json.dumps([ASKED, {"type": "function_call", "call_id": 7}, SAID]))
     assert "a message was not read" in missing(read)
+
+
+def test_a_log_with_times_and_a_request_that_failed_is_told_whole() -> None:
+    first = exchange(response("1", THOUGHT, CALLED), ASKED, instructions="Be terse.")
+    second = exchange({"error": {"message": "overloaded"}}, ASKED, THOUGHT, CALLED, GAVE)
+    read = read_transcript(lines({**first, "timestamp": "T1"}, {**second, "at": "T2"}))
+    call: Json = {"id": "c", "name": "bash", "kind": "execute", "arguments": {"command": "ls"}}
+    usage: Json = {"prompt_tokens": 10, "completion_tokens": 5, "llm_call_count": 1}
+    system: Json = {"role": "system", "content": "Be terse."}
+    assert read.trace.to_dict() == whole(
+        "openai-responses",
+        [
+            {"type": "step", "messages": [system]},
+            {"type": "step", "source": "user", "messages": [ASKED], "ended_at": "T1"},
+            {"type": "agent", "reasoning": "hm", "tool_calls": [call], "model": "m-1",
+             "usage": usage, "finish_reason": "completed", "ended_at": "T1"},
+            {"type": "tool", "call": call, "result": {"id": "c", "content": "a.py"},
+             "ended_at": "T2"},
+        ],
+        {"model": "m"}, (15, None, None), "a request without a reply", status="error",
+    )  # fmt: skip
 
 
 def test_a_log_of_requests_is_one_run_and_each_reply_counts_once() -> None:
@@ -122,11 +150,27 @@ def test_hiding_work_in_a_tool_that_only_the_provider_has() -> None:
 def test_a_call_that_the_provider_ran_has_a_result_though_none_is_told() -> None:
     ran: Fields = {"type": "web_search_call", "id": "w", "status": "completed", "action": {}}
     failed = {**ran, "id": "f", "status": "failed"}
-    found = calls(read_transcript(json.dumps([ASKED, ran, failed, SAID])))
-    assert [(tool.call.id, tool.result is not None) for tool in found] == [
-        ("w", True),
-        ("f", False),
-    ]
+    more: list[Fields] = [
+        {"type": "web_search_call", "id": "q", "output": "seen", "action": {"query": "q"}},
+        {"type": "mcp_call", "id": "m", "name": "look", "server_label": "s", "error": "no",
+         "status": "completed", "input": {"x": 1}},
+        {"type": "image_generation_call", "id": "i", "status": "completed", "size": 2},
+        {**ASKED, "content": [{"type": "input_text", "text": "and?"}, {"type": "hologram"}]},
+    ]  # fmt: skip
+    read = read_transcript(json.dumps([ASKED, ran, failed, *more, SAID]))
+    assert [
+        (tool.call.id, tool.call.name, tool.call.arguments,
+         tool.result and (tool.result.content, tool.result.is_error))
+        for tool in calls(read)
+    ] == [
+        ("w", "web_search", {"action": {}}, ("", False)),
+        ("q", "web_search", {"query": "q"}, ("seen", False)),
+        ("m", "look", {"x": 1}, ("", True)),
+        ("i", "image_generation", {"size": 2}, ("", False)),
+        ("f", "web_search", {"action": {}}, None),
+    ]  # fmt: skip
+    assert outline(read)[-2:] == [("user", "and?"), ("agent", "fixed")]
+    assert notes(read) == "a part of type 'hologram'"
 
 
 # ---- Anthropic's messages ----------------------------------------------------------------------
@@ -184,6 +228,47 @@ def test_exchanges_of_chat_completions() -> None:
     assert (read.format, outline(read), read.totals.tokens) == ("openai-chat", WORK, 30)
 
 
+_BE: Fields = {"messages": [ASKED], "system": "be"}
+BODIES: dict[str | None, list[Fields]] = {
+    "openai-responses": [
+        {"object": "response", "output": []}, {"output": [SAID, THOUGHT]},
+        {"model": "m", "input": "q", "store": True}, {"model": "m", "input": [ASKED]},
+        {"type": "reasoning", "encrypted_content": "x"}, {"type": "reasoning", "summary": []},
+        {"type": "mcp_list_tools", "tools": []}, {"type": "shell_call", "id": "s"},
+        {"type": "shell_call_output", "call_id": "s"},
+    ],
+    "anthropic": [
+        {"type": "message", "role": "assistant", "content": [], "stop_reason": None},
+        {**_BE, "max_tokens": 9}, {"messages": [ASKED, USED]}, RETURNED,
+    ],
+    "exchanges": [
+        {"request": _BE, "response": None}, {"request": {"input": "q"}, "response": {}},
+        {"request": {}, "response": {"choices": []}},
+    ],
+    "openai-chat": [_BE],
+    None: [
+        {"object": "response"}, {"output": [SAID, {"type": "other"}]}, {"output": []},
+        {"model": "m", "input": "q"}, {"model": "m", "input": [ASKED], "output": "a"},
+        {"type": "reasoning"}, {"type": "shell_call"}, {"type": "other", "id": "s"},
+        {**SAID, "usage": {}}, {"request": _BE},
+        {"request": {}, "response": {}},
+    ],
+}  # fmt: skip
+
+
+@each("name", BODIES)
+def test_bodies_are_told_apart_by_what_only_one_protocol_has(name: str | None) -> None:
+    assert [detect(json.dumps(body)) for body in BODIES[name]] == [name] * len(BODIES[name])
+
+
+def test_a_log_has_the_name_of_its_first_exchange_or_of_its_bodies() -> None:
+    chat: Fields = {"request": {"messages": [ASKED]}, "response": None}
+    asked: Fields = {"request": _BE, "response": None}
+    logs = ([chat, asked], [asked, chat], [response("1", SAID), chat])
+    names = [read_transcript(lines(*log)).format for log in logs]
+    assert names == ["openai-chat", "anthropic", "openai-responses"]
+
+
 # ---- sessions that agents keep -----------------------------------------------------------------
 
 
@@ -236,14 +321,16 @@ def test_a_session_of_claude_code_with_a_subagent(named: bool) -> None:  # noqa:
         kept("user", 1, "fix it"),
         kept("user", 1, "fix it"),
         kept("assistant", 2, [task]),
-        {**kept("user", 3, "look", **agent), "parentUuid": None},
+        {**kept("user", 3, "go" if named else "look", **agent), "parentUuid": None},
         kept("assistant", 4, [{"type": "text", "text": "seen"}], **agent),
         kept("user", 5, [result], **told),
         kept("assistant", 6, [{"type": "text", "text": "fixed"}]),
+        kept("user", 7, "what no person said", isMeta=True),
     )
     read = read_transcript(text)
     assert (read.format, read.trace.status, missing(read)) == ("claude-code", "completed", "")
     assert (read.trace.content, read.totals.tokens) == ("fixed", 36)
+    assert [step.source for step in read.trace] == ["user", "agent", "tool", "subagent", "agent"]
     (inner,) = [step for step in read.trace.steps if isinstance(step, SubagentStep)]
     assert [type(step).__name__ for step in inner.subagent.steps] == ["Step", "AgentStep"]
     assert read.trace.extra["session"] == {
@@ -379,7 +466,7 @@ def test_attack_silence_is_not_graded_as_an_earlier_word(tmp_path: Path, recordi
 def test_an_archive_of_inspect_packed_then_and_now(tmp_path: Path, zstd: bool) -> None:  # noqa: FBT001
     file = archive(tmp_path / "log", [sample(), b"{"], zstd=zstd)
     first, second = inspect_logs.samples_of_archive(str(file))
-    assert isinstance(first, inspect_logs.Sample)
+    assert isinstance(first, Recording)
     assert outline(first.transcript) == WORK
     assert isinstance(second, InputError)
     assert holds_recordings(str(file))
@@ -507,8 +594,9 @@ def test_spans_as_the_sdk_s_json_lines_with_events_and_numbered_attributes() -> 
                 "events": [*events]}  # fmt: skip
 
     call: Fields = {"id": "c", "type": "function", "function": {"name": "bash", "arguments": "{}"}}
+    other: Fields = {"id": "d", "function": {"name": "look", "arguments": '{"n": 1}'}}
     asked: Fields = {"name": "gen_ai.user.message", "attributes": {"content": "fix it"}}
-    chosen: Fields = {"tool_calls": json.dumps([call]), "role": "assistant"}
+    chosen: Fields = {"tool_calls": json.dumps([call, other]), "role": "assistant"}
     first = one(
         1, {}, asked, {"name": "gen_ai.choice", "attributes": {"message": json.dumps(chosen)}}
     )
@@ -517,9 +605,15 @@ def test_spans_as_the_sdk_s_json_lines_with_events_and_numbered_attributes() -> 
         f"{p}.0.role": "user", f"{p}.0.content": "fix it",
         f"{p}.1.role": "assistant", f"{p}.1.tool_calls.0.id": "c",
         f"{p}.1.tool_calls.0.name": "bash", f"{p}.1.tool_calls.0.arguments": "{}",
+        f"{p}.1.tool_calls.1.id": "d", f"{p}.1.tool_calls.1.name": "look",
+        f"{p}.1.tool_calls.1.arguments": '{"n": 1}',
+        f"{p}.x.role": "odd", f"{p}.1234567.role": "odd", f"{p}s.0.role": "odd",
         f"{p}.2.role": "tool", f"{p}.2.tool_call_id": "c", f"{p}.2.content": "a.py",
         f"{q}.role": "assistant", f"{q}.content": "fixed"})  # fmt: skip
-    assert outline(read_transcript(lines(second, first))) == WORK
+    read = read_transcript(lines(second, first))
+    assert outline(read) == [WORK[0], ("agent", ["bash", "look"]), WORK[2], ("look", None), WORK[3]]
+    assert [tool.call.arguments for tool in calls(read)] == [{}, {"n": 1}]
+    assert (read.trace.content, missing(read)) == ("fixed", "")
 
 
 def test_runs_of_several_agents_in_one_file_are_told_apart() -> None:

@@ -175,7 +175,24 @@ def test_protobuf_says_what_json_says() -> None:
     spans = [*agent_spans(), odd]
     read = list(otel.spans_of(_decode(_exported(spans))))
     assert read == list(otel.spans_of(otlp_request(spans)))
-    assert [one.error for one in read][-1] == "failed"
+    last = read[-1]
+    assert (last.error, last.events) == ("failed", (("gen_ai.choice", {"a": "b"}),))
+    assert list(last.attributes.values()) == [
+        "größer", "", True, False, -(2**63), 0, -0.5, "AAE=", [7, None], {"k": "v"},
+    ]  # fmt: skip
+
+
+@each(
+    "given, meant",
+    [
+        ({"intValue": 7}, 7),
+        *(({"intValue": odd}, None) for odd in ("7x", "1" * 20, 7.5, True)),
+        (_deep(18), json.loads("[" * 17 + "null" + "]" * 17)),  # no deeper
+    ],
+)
+def test_a_value_of_json_that_protobuf_has_not(given: Json, meant: Json) -> None:
+    told = otel.otlp_span({"attributes": [{"key": "k", "value": given}, {"value": given}]})
+    assert told.attributes == {"k": meant}
 
 
 def _nested(times: int) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.agents.transcripts import Transcript, read_transcript
+from assay.agents.transcripts import Transcript, otel, read_transcript
 from assay.agents.transcripts.rows import recorded_rows
 from assay.errors import GraderError
 from assay.eval.rows.grading import lacks_answer, unanswered
@@ -19,7 +20,10 @@ from assay.graders.spec import GraderSpec
 from assay.graders.tool_calls import observed_calls
 from assay.scoring.json_safe import Json
 from assay.types import Submission, Trace
+from assay.types.trace import SubagentStep
 from tests.agents.test_transcripts_elsewhere import (
+    OF_CALL,
+    OF_END,
     OF_USER,
     Fields,
     said,
@@ -27,7 +31,7 @@ from tests.agents.test_transcripts_elsewhere import (
     spans,
     value,
 )
-from tests.agents.transcripts import calls, outline
+from tests.agents.transcripts import calls, missing, notes, outline, turns, whole
 from tests.each import each
 from tests.graded_traces import checked, graded
 
@@ -35,6 +39,123 @@ from tests.graded_traces import checked, graded
 def run_of(*listed: Fields) -> Transcript:
     """The run that some spans tell of."""
     return read_transcript(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [*listed]}]}]}))
+
+
+@each(
+    "sdk, otlp, error",
+    [
+        ({"status_code": "ERROR", "description": "429"}, {"code": 2, "message": "429"}, "429"),
+        ({"status_code": "ERROR"}, {"code": "STATUS_CODE_ERROR"}, "it failed"),
+        ({"status_code": "OK", "description": "y"}, {"code": 1, "message": "y"}, ""),
+    ],
+)
+def test_a_span_is_the_same_in_either_form(sdk: Json, otlp: Json, error: str) -> None:
+    lines: Fields = {
+        "context": {"trace_id": "0xaa", "span_id": "0x1"}, "parent_id": "0x2", "name": "chat m",
+        "start_time": "2001-09-09T01:46:41.500Z", "end_time": "2001-09-09T01:46:42Z",
+        "attributes": {"n": 7}, "events": [{"name": "e", "attributes": {"k": "v"}}, {}],
+        "status": sdk,
+    }  # fmt: skip
+    request: Fields = {
+        "traceId": "AA", "spanId": "1", "parentSpanId": "2", "name": "chat m",
+        "startTimeUnixNano": "1000000001500000000", "endTimeUnixNano": 1000000002000000000,
+        "attributes": [{"key": "n", "value": {"intValue": "7"}}],
+        "events": [{"name": "e", "attributes": [{"key": "k", "value": {"stringValue": "v"}}]}, {}],
+        "status": otlp,
+    }  # fmt: skip
+    expected = otel.Span(
+        trace="aa", id="1", parent="2", name="chat m", start=1_000_000_001.5, end=1_000_000_002.0,
+        attributes={"n": 7}, events=(("e", {"k": "v"}), ("", {})), error=error,
+    )  # fmt: skip
+    assert [*otel.spans_of(lines), otel.otlp_span(request)] == [expected] * 2
+    silent = otel.Span(trace="", id="", parent="", name="", start=0.0, end=0.0, attributes={})
+    odd: Fields = {"start_time": "noon", "startTimeUnixNano": "noon"}
+    assert [*otel.spans_of({"context": {}, **odd}), otel.otlp_span(odd)] == [silent] * 2
+
+
+def test_a_run_of_spans_is_told_whole() -> None:
+    thought: Fields = {"type": "reasoning", "content": "hm"}
+    terse: Json = [{"type": "text", "content": "Be terse."}]
+    model = span(
+        "2", "1", 1, "chat", request__model="m", response__model="m-1",
+        response__finish_reasons=["tool_calls"], usage__input_tokens=10, usage__output_tokens=5,
+        usage__cache_read__input_tokens=4, system_instructions=json.dumps(terse),
+        input__messages=json.dumps([OF_USER]),
+        output__messages=json.dumps([said("assistant", thought), OF_CALL]),
+    )  # fmt: skip
+    failed = span("3", "1", 2, "execute_tool", tool__call__arguments='{"command": "ls"}')
+    failed |= {"name": "execute_tool bash", "status": {"code": 2, "message": "no"}}
+    outer = span("1", "", 0, "invoke_agent", agent__name="sums")
+    read = run_of(model, failed, {**outer, "status": {"code": 2, "message": "out of credit"}})
+    call: Json = {"id": "c", "name": "bash", "kind": "execute", "arguments": {"command": "ls"}}
+    usage: Json = {"prompt_tokens": 10, "completion_tokens": 5, "cached_tokens": 4,
+                   "llm_call_count": 1}  # fmt: skip
+    system: Json = {"role": "system", "content": "Be terse."}
+    at = "2001-09-09T01:46:{}.000+00:00".format
+    assert read.trace.to_dict() == whole(
+        "otel",
+        [
+            {"type": "step", "messages": [system]},
+            {"type": "step", "source": "user", "ended_at": at(42),
+             "messages": [{"role": "user", "content": "fix it"}]},
+            {"type": "agent", "reasoning": "hm", "tool_calls": [call], "model": "m-1",
+             "finish_reason": "tool_calls", "usage": usage, "ended_at": at(42)},
+            {"type": "tool", "call": call, "ended_at": at(43),
+             "result": {"id": "c", "content": "no", "is_error": True}},
+            {"type": "step", "error": "out of credit"},
+        ],
+        {"agent": "sums", "model": "m-1"}, (15, None, 3.0), status="error",
+    )  # fmt: skip
+
+
+def test_messages_in_the_words_of_every_tracer() -> None:
+    told: list[Json] = [
+        {"role": "developer", "content": "Be terse."},
+        said("user", {"type": "input_text", "text": "fix"}, {"type": "text", "content": " it"},
+             {"type": "hologram"}),
+        {**said("assistant", {"type": "thinking", "text": "hm"},
+                {"type": "tool_use", "id": "a", "name": "bash", "input": {"command": "ls"}},
+                {"type": "server_tool_call", "id": "b", "name": "look", "arguments": '{"n": 1}'}),
+         "tool_calls": [{"id": "d", "function": {"name": "ls", "arguments": "{}"}}, {"id": "e"}]},
+        said("tool", {"type": "tool_result", "tool_use_id": "a", "content": "no", "is_error": True},
+             {"type": "server_tool_call_response", "id": "b",
+              "result": ["é", float("nan")]}),
+        {"role": "tool", "tool_call_id": "d", "content": "d.py"},
+        {**said("tool", {"type": "text", "text": "e.py"}), "id": "e"},
+        {"role": "narrator"},
+    ]  # fmt: skip
+    read = run_of(
+        span("m", "", 1, "chat", input__messages=json.dumps(told),
+             output__messages=json.dumps([said("assistant", {"type": "output_text", "text": "."})]))
+    )  # fmt: skip
+    assert outline(read) == [
+        ("system", "Be terse."), ("user", "fix it"), ("agent", ["bash", "look", "ls", ""]),
+        ("bash", "no"), ("look", '["é", "nan"]'), ("ls", "d.py"), ("", "e.py"), ("agent", "."),
+    ]  # fmt: skip
+    assert [turn.reasoning for turn in turns(read)] == ["hm", None]
+    assert [
+        (tool.call.id, tool.call.arguments, tool.result and tool.result.is_error)
+        for tool in calls(read)
+    ] == [
+        ("a", {"command": "ls"}, True),
+        ("b", {"n": 1}, False),
+        ("d", {}, False),
+        ("e", {}, False),
+    ]
+    assert missing(read) == "a message of an unknown role"
+    assert notes(read).split("; ") == [
+        "a number is not finite", "a part of type 'hologram'", "a tool call without a name",
+        missing(read),
+    ]  # fmt: skip
+    assert "broken JSON" in missing(run_of(span("m", "", 1, "chat", input__messages="[{")))
+
+
+def test_what_the_outermost_span_says_is_the_answer_of_a_run_without_models() -> None:
+    says: Fields = {"output__messages": json.dumps([OF_END])}
+    tool, inner = tool_span(2, "bash"), span("2", "1", 2, "invoke_agent", **says)
+    for outer, answer, status in ((says, "fixed", "completed"), ({}, None, None)):
+        trace = run_of(inner, tool, span("1", "", 0, "invoke_agent", **outer)).trace
+        assert (trace.content, trace.status) == (answer, status)
 
 
 def tool_span(start: int, name: str, **about: Json) -> Fields:
@@ -152,6 +273,13 @@ def test_output_functions_and_deferred_calls_of_pydantic_ai_are_no_tool_calls(
     trace = run_of(conversation, beside(told, tool__call__id="f")).trace
     assert observed_calls(trace) == []
     assert len(observed_calls(run_of(conversation).trace)) == 1
+
+    # Also in what a helper says.
+    work = {"input__messages": "[]", "output__messages": json.dumps([OF_CALL])}
+    read = run_of(span("w", "1", 1, "chat", **work), conversation, beside(told, tool__call__id="f"))
+    (helper,) = [step for step in read.trace if isinstance(step, SubagentStep)]
+    inside = outline(replace(read, trace=helper.subagent))
+    assert inside == [("user", "fix it"), ("agent", [])]
 
 
 def test_a_deferred_call_that_is_made_later_is_a_call() -> None:

@@ -10,7 +10,7 @@ from assay.graders.usage import INCOMPLETE, walk
 from assay.scoring.json_safe import Json
 from assay.types.trace import AgentStep, ToolStep
 
-__all__ = ["calls", "lines", "missing", "notes", "outline", "turns"]
+__all__ = ["calls", "lines", "missing", "notes", "outline", "turns", "whole"]
 
 
 def lines(*values: Json) -> str:
@@ -49,3 +49,21 @@ def missing(read: Transcript) -> str:
 def notes(read: Transcript) -> str:
     """What was not understood."""
     return "; ".join(map(str, cast("list[Json]", read.trace.extra["not_understood"])))
+
+
+def whole(
+    name: str,
+    steps: list[dict[str, Json]],
+    session: Json,
+    used: tuple[float | None, float | None, float | None],
+    *not_understood: Json,
+    **ended: Json,
+) -> Json:
+    """A trace as it is stored: what was used are tokens, US dollars and seconds."""
+    extra: dict[str, Json] = {
+        "importer": {"name": name, "version": 3}, "observed": True, "session": session,
+        "usage": dict(zip(("tokens", "cost_usd", "seconds"), used, strict=True)),
+        "not_understood": [*not_understood],
+    }  # fmt: skip
+    listed: list[Json] = [{"step_id": number, **step} for number, step in enumerate(steps, 1)]
+    return {"steps": listed, "extra": extra, **ended}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -17,7 +17,7 @@ from tests.report_files import ReportFile
 
 def told(root: Path, *words: str) -> dict[str, Any]:
     """The object that a command prints."""
-    return cast("dict[str, Any]", result(assay(*words, "--json", cwd=root)))
+    return result(assay(*words, "--json", cwd=root))
 
 
 def store_run(root: Path, run: str, rewards: Mapping[str, Sequence[float | None]]) -> None:

@@ -8,7 +8,6 @@ import json
 import signal
 import subprocess
 from pathlib import Path
-from typing import cast
 
 import pytest
 
@@ -66,7 +65,7 @@ def test_a_packed_table_is_graded_with_its_fields_renamed_and_bad_rows_left_out(
         "b": (0.0, "rows.csv.gz:3"),
     }
     assert summary(done)["malformed"] == 1
-    assert cast("dict[str, Json]", summary(done)["agreement"])["n"] == 2
+    assert summary(done)["agreement"]["n"] == 2
     first = json.loads((tmp_path / "out.jsonl").read_text().splitlines()[0])
     assert (first["answer"], first["expected"], first["right"]) == ("it is 42", "42", True)
     shown = assay("report", cwd=tmp_path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -32,7 +32,7 @@ def write(root: Path, rows: list[dict[str, Json]], function: str = EXACT) -> Non
 
 def graded(
     root: Path, *more: str, by: str = "grade.py"
-) -> tuple[int, list[dict[str, Json]], dict[str, Json]]:
+) -> tuple[int, list[dict[str, Any]], dict[str, Any]]:
     """Grade, and give the exit status, the cells in the rows' order and everything else."""
     done = assay("grade", "rows.jsonl", by, "--json", *more, cwd=root)
     assert done.stdout, done.stderr
@@ -41,14 +41,14 @@ def graded(
     return done.returncode, sorted(rows, key=line_of), found
 
 
-def line_of(cell: dict[str, Json]) -> int:
+def line_of(cell: dict[str, Any]) -> int:
     return int(str(cell["file"]).rpartition(":")[2])
 
 
-def evidence(cell: dict[str, Json]) -> dict[str, Json]:
+def evidence(cell: dict[str, Any]) -> dict[str, Any]:
     """What the function's score has beside it."""
-    (node,) = cast("list[dict[str, Json]]", cell["subscores"])
-    return cast("dict[str, Json]", node["metadata"])
+    (node,) = cell["subscores"]
+    return cast("dict[str, Any]", node["metadata"])
 
 
 def message(completion: str, expected: str, **more: Json) -> dict[str, Json]:
@@ -92,7 +92,7 @@ def test_a_table_labels_and_a_threshold_go_with_a_function_too(tmp_path: Path) -
     assert "2 scored" in done.stderr
     code, found, rest = graded(tmp_path, "--label", "right")
     assert (code, [one["file"] for one in found]) == (1, ["rows.jsonl:1", "rows.jsonl:2"])
-    config = cast("dict[str, dict[str, Json]]", cast("dict[str, Json]", rest["run"])["config"])
+    config = rest["run"]["config"]
     assert config["tier"] in ("bwrap", "landlock")
     assert config["limits"]["cpu_seconds"] == 2.0
     agreement = numbers_of(rest)["agreement"]
@@ -108,8 +108,7 @@ def test_an_invalid_function_is_refused_with_its_checks(tmp_path: Path) -> None:
     assert "grade.py: structure: line 1: 'grade' must be 'async def'" in done.stderr
     found = result(done)
     assert (found["valid"], found["cells"]) == (False, [])
-    checks = cast("list[dict[str, Json]]", found["checks"])
-    assert [check["name"] for check in checks] == ["syntax", "structure"]
+    assert [check["name"] for check in found["checks"]] == ["syntax", "structure"]
 
 
 @pytest.mark.sandbox
@@ -117,5 +116,5 @@ def test_attack_what_a_function_raises_reaches_no_terminal_as_it_is(tmp_path: Pa
     raising = HEAD + "    raise ValueError('\\x1b[2J\\x1b]0;owned\\x07\\u202esome')\n"
     write(tmp_path, [message("4", "4")], raising)
     done = assay("grade", "rows.jsonl", "grade.py", cwd=tmp_path)
-    assert (done.returncode, "some" in done.stderr) == (2, True)
+    assert (done.returncode, "some" in done.stderr) == (2, True), done.stderr
     assert not set("\x1b\x07\u202e") & set(done.stderr)

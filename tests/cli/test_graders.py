@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Generator
 from pathlib import Path
-from typing import cast
+from typing import Any
 
 import pytest
 
@@ -51,16 +51,8 @@ def totals(graders: Command) -> Command:
     return graders
 
 
-def record(made: dict[str, Json]) -> dict[str, Json]:
-    return cast("dict[str, Json]", made["grader"])
-
-
-def latest(made: dict[str, Json]) -> dict[str, Json]:
-    return cast("dict[str, Json]", record(made)["latest"])
-
-
-def definition(made: dict[str, Json]) -> Json:
-    return latest(made)["definition"]
+def definition(made: dict[str, Any]) -> Any:
+    return made["grader"]["latest"]["definition"]
 
 
 _ENDPOINT: dict[str, Json] = {
@@ -103,10 +95,10 @@ def test_every_kind_is_created_from_options(graders: Command) -> None:
     said = [*sets("name=Mine", "feedback_key=f"), "--description", "why", "--note", "n"]
     for number, (options, kind, given) in enumerate(CREATED):
         made = graders.json("create", f"mine-{number}", *options, *said)
-        new = latest(made)
+        new = made["grader"]["latest"]
         assert (new["kind"], new["number"], new["note"]) == (kind, 1, "n")
-        assert given.items() <= cast("dict[str, Json]", definition(made)).items()
-        told = [record(made)[name] for name in ("name", "description", "feedback_key")]
+        assert given.items() <= definition(made).items()
+        told = [made["grader"][name] for name in ("name", "description", "feedback_key")]
         assert told == ["Mine", "why", "f"]
 
 
@@ -117,7 +109,7 @@ def test_list_and_show_print_what_is_worth_reading(totals: Command) -> None:
     out = totals("list")[1]
     assert [line.split()[0] for line in out.splitlines()] == ["key", "a", "totals"]
     assert "about [bold]a" in out
-    assert len(cast("list[Json]", totals.json("list", "--search", "BOLD]A")["items"])) == 1
+    assert len(totals.json("list", "--search", "BOLD]A")["items"]) == 1
     assert "no graders like that" in totals("list", "--search", "zzz")[1]
     out = totals("show", "totals")[1]
     for said in ("locked", "threshold: 0.5", "half", "none: assay calibrate", "version       2"):
@@ -131,13 +123,13 @@ def test_a_diff_is_against_another_version_also_over_a_deletion(totals: Command)
     assert totals.json("diff", "totals") == {"diff": ""}
     totals.ok("update", "totals", *sets("threshold=0.5"))
     assert "+  threshold: 0.5\n" in totals("diff", "totals")[1]
-    diff = cast("str", totals.json("diff", "totals@1", "--from", "2")["diff"])
+    diff = totals.json("diff", "totals@1", "--from", "2")["diff"]
     assert diff.startswith("--- totals.yaml@2\n+++ totals.yaml@1\n")
     assert "-  threshold: 0.5\n" in diff
     totals.ok("delete", "totals", "--force")
     code, _, err = totals("show", "totals")
     assert (code, "there is no grader 'totals'" in err) == (2, True)
-    assert latest({"grader": totals.json("show", "totals@1")})["number"] == 1
+    assert totals.json("show", "totals@1")["latest"]["number"] == 1
     totals.ok("create", "totals", "graders.yaml")
     assert "--- totals.yaml@2\n+++ totals.yaml@3\n" in totals.ok("diff", "totals")
     assert totals.ok("diff", "totals", "--from", "1") == "no difference\n"
@@ -167,10 +159,10 @@ def test_export_and_import_bring_a_project_elsewhere(totals: Command) -> None:
 def test_create_and_update_from_a_graders_file(totals: Command) -> None:
     file = Path("mine.yaml")
     file.write_text("kind: custom\nname: Mine\ndescription: from the file\n", "utf-8")
-    made = record(totals.json("create", "other", "mine.yaml", *sets("name=Given")))
+    made = totals.json("create", "other", "mine.yaml", *sets("name=Given"))["grader"]
     told = (made["key"], made["name"], made["description"])
     assert told == ("other", "Given", "from the file")
-    made = record(totals.json("update", "totals", "mine.yaml"))
+    made = totals.json("update", "totals", "mine.yaml")["grader"]
     assert (made["key"], made["name"]) == ("totals", "Mine")
     assert totals("validate", "mine.yaml")[0] == 0
 
@@ -191,11 +183,15 @@ def test_attack_escape_sequences_do_not_reach_the_terminal(totals: Command) -> N
 def test_a_function_is_validated_created_and_tested(graders: Command) -> None:
     found = graders.json("validate", "good.py", "--sample", "rows.jsonl")
     assert (found["valid"], found["checked"]) == (True, ["good.py"])
-    report = cast("dict[str, dict[str, Json]]", found["reports"])["good.py"]
-    names = [cast("dict[str, Json]", c)["name"] for c in cast("list[Json]", report["checks"])]
-    assert names == ["syntax", "structure", "signature", "execution", "test_run"]
-    scores = [cast("dict[str, Json]", s)["score"] for s in cast("list[Json]", report["samples"])]
-    assert scores == [1.0, 0.0, 0.0]
+    report = found["reports"]["good.py"]
+    assert [check["name"] for check in report["checks"]] == [
+        "syntax",
+        "structure",
+        "signature",
+        "execution",
+        "test_run",
+    ]
+    assert [sample["score"] for sample in report["samples"]] == [1.0, 0.0, 0.0]
     out = graders.ok("create", "good", "good.py", "--sample", "rows.jsonl")
     assert "good@1 stored  function" in out
     assert "3 scored" in graders("grade", "rows.jsonl", "good")[1]
@@ -220,8 +216,7 @@ def test_a_wrong_function_is_told_with_its_file_and_line(graders: Command) -> No
     assert (code, "graders/em3.py:2:" in out) == (2, True)
     found = graders.json("validate", "broken.py", status=2)
     assert (found["valid"], found["problems"]) == (False, ["broken.py is not valid"])
-    report = cast("dict[str, dict[str, Json]]", found["reports"])["broken.py"]
-    failed = cast("dict[str, Json]", cast("list[Json]", report["checks"])[-1])
+    failed = found["reports"]["broken.py"]["checks"][-1]
     assert (failed["passed"], failed["line"]) == (False, 2)
     assert "numpy" in str(failed)
     stored = json.loads(graders("import", "graders", "--json")[1])
@@ -258,9 +253,9 @@ def test_a_judge_is_stored_with_its_files_tested_and_shown(
         "create", "four", *judge, *sets(*files, "template_variables=@variables.json")
     )
     assert made["warnings"] == []
-    stored = cast("dict[str, Json]", definition(made))
+    stored = definition(made)
     assert stored["template_variables"] == {"tone": "strict"}
-    assert len(cast("list[Json]", stored["examples"])) == 1
+    assert len(stored["examples"]) == 1
     tested = graders.json("grade", "rows.jsonl", "four", status=1)
     assert numbers_of(tested)["reward"]["mean"] == pytest.approx(2 / 3)
     assert "FAIL" in fake.requests[0].outside
@@ -268,9 +263,7 @@ def test_a_judge_is_stored_with_its_files_tested_and_shown(
     out = graders.ok("validate", "graders/four.yaml")
     assert "--- user ---\nFORM: binary\n\nstrict\nFAIL\n<untrusted " in out
     assert "CRITERION:\nThe answer says" in out
-    (report,) = cast(
-        "dict[str, dict[str, list[str]]]", graders.json("validate", "graders/four.yaml")["reports"]
-    ).values()
+    (report,) = graders.json("validate", "graders/four.yaml")["reports"].values()
     assert "strict" in report["preview"][1]
 
 
@@ -280,7 +273,7 @@ def test_what_looks_wrong_in_a_judge_is_told(graders: Command, fake: FakeJudge) 
     Path("user.hbs").write_text("{{completon}}")
     assert "did you mean 'completion'" in graders.ok("create", *typo)
     assert "did you mean 'completion'" in " ".join(graders.ok("show", "typo").split())
-    assert len(cast("list[str]", graders.json("show", "typo")["warnings"])) == 2
+    assert len(graders.json("show", "typo")["warnings"]) == 2
     Path("user.hbs").write_text("\n{{#if x}}")
     code, _, err = graders("update", *typo)
     assert (code, "user_template: line 2: {{#if}} is not closed" in err) == (2, True)

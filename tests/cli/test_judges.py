@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import cast
 
 import pytest
 
@@ -106,7 +105,7 @@ def test_what_it_will_cost_is_said_before_and_after_ten_calls(suite: Path) -> No
         assert measured.startswith(f"models: {_ROWS} rows will cost about $0.0")
         assert measured.endswith(": from 10 calls of 10 rows")
         bill = json.loads(done.stdout)["bill"]
-        spent = cast("float", summary(done)["judge_cost_usd"])
+        spent = summary(done)["judge_cost_usd"]
         assert bill["before"]["low_usd"] < spent < bill["before"]["high_usd"]
         assert bill["measured"]["low_usd"] <= spent + 1e-9
         assert spent <= bill["measured"]["high_usd"] + 1e-9
@@ -164,7 +163,7 @@ def test_cells_are_foretold_from_earlier_runs_and_grading_again_from_the_cells(s
         assert said in first.stderr
         second = assay("run", "evals", "--json", cwd=suite, env=off)
         assert "from 4 cells like them of earlier runs" in second.stderr
-        spent = cast("float", summary(second)["judge_cost_usd"])
+        spent = summary(second)["judge_cost_usd"]
         before = json.loads(second.stdout)["bill"]["before"]
         assert before["low_usd"] <= spent + 1e-9 <= before["high_usd"] + 2e-9
         again = assay("regrade", "latest", cwd=suite, env=off)

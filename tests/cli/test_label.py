@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import cast
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -48,7 +47,7 @@ def _export(here: Path, *arguments: str) -> list[dict[str, Json]]:
     done = assay("calibrate", "label", "data.jsonl", "--out", "out.jsonl", *arguments, cwd=here)
     assert done.returncode == 0, done.stderr
     lines = (here / "out.jsonl").read_text("utf-8").splitlines()
-    return [cast("dict[str, Json]", json.loads(line)) for line in lines]
+    return [json.loads(line) for line in lines]
 
 
 def test_the_page_asks_about_the_rows_and_goes_on_where_it_stopped(here: Path) -> None:

@@ -71,7 +71,7 @@ def _below(*words: str) -> tuple[str, ...]:
 def found(root: Path, *words: str) -> dict[str, Any]:
     done = assay(*_below(*words), "--json", cwd=root)
     assert done.returncode == 0, done.stderr
-    return cast("dict[str, Any]", result(done))
+    return result(done)
 
 
 def items(root: Path, *words: str) -> list[dict[str, Any]]:

@@ -10,14 +10,12 @@ import sys
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import cast
 
 import pytest
 
 from assay.cli import run as run_command
 from assay.cli.main import main
 from assay.errors import InputError
-from assay.scoring.json_safe import Json
 from assay.store.runs import Store
 from tests.children import Children
 from tests.command_line import COMMAND, assay, cells, echo_case, environment, result, write_case
@@ -71,8 +69,7 @@ def test_each_harness_and_model_that_is_named_is_run_whatever_the_case_lists(
 
 def _stored(root: Path) -> int:
     listed = assay("runs", "--json", cwd=root)
-    runs = cast("list[dict[str, Json]]", result(listed)["items"])
-    ends = [cast("dict[str, int]", run["ends"]) for run in runs]
+    ends = [run["ends"] for run in result(listed)["items"]]
     return sum(one["passed"] + one["failed"] + one["scored"] for one in ends)
 
 

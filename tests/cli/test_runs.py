@@ -53,7 +53,7 @@ def write_suite(root: Path, name: str = "kit", *, own: str = "") -> None:
 
 def found(done: Any) -> dict[str, Any]:
     assert done.returncode in (0, 1), done.stderr
-    return cast("dict[str, Any]", result(done))
+    return result(done)
 
 
 def ids(root: Path, *words: str) -> list[str]:

@@ -83,9 +83,7 @@ def test_a_job_is_followed_by_a_client_that_did_nothing_before(client: Client) -
     assert [step.status for step in client.jobs.follow(job)] == ["finished"]
 
 
-def test_keys_are_made_for_the_own_project_and_changes_told_of_it_or_of_all(
-    client: Client,
-) -> None:
+def test_keys_are_made_for_the_own_project_and_changes_told_of_it_or_of_all(client: Client) -> None:
     made = client.keys.create("ci", "viewer", days=1)
     assert (made.project, made.token.startswith(made.prefix)) == ("default", True)
     client.keys.revoke(made.id)

@@ -32,10 +32,7 @@ SHARES = 8
 
 ABOUT = {"project": "default", "key": "exact", "id": "x", "run": "r", "number": "0"}
 HEADERS = {"If-Match": "*", "Content-Type": "application/json"}
-TEXTS = {
-    "query": ("", "-1", "9" * 30, "ten\0", "x" * 20_000),
-    "path": ("ten\0",),
-}
+TEXTS = {"query": ("", "-1", "9" * 30, "ten\0", "x" * 20_000), "path": ("ten\0",)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,14 +37,12 @@ def endpoint(protocol: Any, **values: Any) -> Endpoint:
 
 def sent(protocol: str, *, shaped: bool = True, rung: Any = None, **values: Any) -> dict[str, Any]:
     known: dict[str, Any] = {"messages": (Message("system", "S"), Message("user", "U"))}
-    request = Request(model="x", **(known | values))
+    request = Request(model="x", max_tokens=100, **(known | values))
     capability = first_capability(endpoint(protocol))
     capability.rung = rung or capability.rung
     body = question.body(
         OPENAI if protocol == "openai" else ANTHROPIC,
         request,
-        request.messages,
-        most_tokens=100,
         model="m",
         capability=capability,
         shape=shape_of(SCHEMA) if shaped else None,

@@ -30,7 +30,6 @@ from assay.eval.proofs.scene import Scene, read_scene
 from assay.reports.page import TextPage
 from assay.reports.proofs import attack_line, render_proof
 from assay.sandbox import CommandResult, Limits, Mount, run_command
-from assay.scoring.json_safe import Json
 from assay.tasks.case import Case, load_case
 from assay.tasks.task import case_task
 from assay.types.run import Run
@@ -438,8 +437,7 @@ def test_the_library_is_listed(tmp_path: Path) -> None:
     text = assay("attack", "--list", cwd=tmp_path).stdout
     assert all(cheat.id in text for cheat in LIBRARY)
     listed = result(assay("attack", "--list", "--json", cwd=tmp_path))["cheats"]
-    rows = cast("list[dict[str, Json]]", listed)
-    assert [row["id"] for row in rows] == [cheat.id for cheat in LIBRARY]
+    assert [row["id"] for row in listed] == [cheat.id for cheat in LIBRARY]
 
 
 @pytest.mark.sandbox
@@ -453,10 +451,8 @@ def test_the_report_says_what_pays_and_what_stops_it(tmp_path: Path) -> None:
     text = done.stdout
     for words in ("files-asked-for", "passes: ready", "fix artefacts:", "1 cheat gained nothing"):
         assert words in text
-    cases = result(assay(*command, "--json", cwd=tmp_path))["cases"]
-    (case,) = cast("list[dict[str, Json]]", cases)
-    attempts = cast("list[dict[str, Json]]", case["checks"])
-    assert [(a["name"], a["outcome"], a["verdict"]) for a in attempts] == [
+    (case,) = result(assay(*command, "--json", cwd=tmp_path))["cases"]
+    assert [(a["name"], a["outcome"], a["verdict"]) for a in case["checks"]] == [
         ("answer-empty", "holds", "held"),
         ("files-asked-for", "passes", "failed"),
     ]

@@ -12,7 +12,6 @@ import shutil
 import textwrap
 from collections.abc import Mapping
 from pathlib import Path
-from typing import cast
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
@@ -208,10 +207,9 @@ def _case(root: Path, mode: str, right: str, tests: Mapping[str, str]) -> Path:
 def _attempts(root: Path, *cheats: str) -> dict[str, tuple[Json, Json]]:
     chosen = [word for cheat in cheats for word in ("--cheat", cheat)]
     done = assay("attack", str(root), *chosen, "--json", cwd=root)
-    case = cast("list[dict[str, Json]]", json.loads(done.stdout)["cases"])[0]
+    case = json.loads(done.stdout)["cases"][0]
     assert case["verdict"] != "error", case
-    found = cast("list[dict[str, Json]]", case["checks"])
-    return {str(one["name"]): (one["outcome"], one["reward"]) for one in found}
+    return {one["name"]: (one["outcome"], one["reward"]) for one in case["checks"]}
 
 
 @pytest.mark.sandbox

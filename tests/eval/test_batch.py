@@ -215,7 +215,7 @@ def test_an_interrupted_run_is_gone_on_with_and_no_row_is_graded_or_stored_twice
     assert first.stdout == ""
     with Store.open(str(tmp_path / ".assay")) as store:
         (run,) = store.runs()
-        kept = store.counts(run.id).total
+        kept = store.cell_count(run.id)
     assert 20 <= kept < 40
     if how == signal.SIGINT:
         assert first.returncode == 130
@@ -299,5 +299,5 @@ def test_an_error_is_graded_again_when_its_run_is_gone_on_with(tmp_path: Path) -
         with plan_rows(str(file), graders, third) as again:
             assert (third.run.id, third.before) == (second.run.id, 1)
             asyncio.run(grade_rows(again))
-        assert store.counts(third.run.id).passed == 2
+        assert [cell.passed for cell in store.cells(third.run.id)] == [True, True]
         assert len(store.history(third.run.id, failed.key)) == 2

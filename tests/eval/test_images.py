@@ -14,7 +14,6 @@ import tarfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
 import pytest
 
@@ -24,7 +23,6 @@ from assay.eval.records import record_of
 from assay.eval.workspaces import images
 from assay.eval.workspaces.images import pinned, prepare, unpack_archive
 from assay.sandbox import run_command_sync
-from assay.scoring.json_safe import Json
 from assay.store import Store
 from assay.store.kept_files import at_work
 from assay.tasks.blocks import ContainerSpec, Expect
@@ -481,8 +479,7 @@ def test_tests_are_judged_by_the_images_own_python_alone(
     done = assay("run", "case", "--json", cwd=tmp_path, env=engine.env())
     assert rewards(done) == {"good": 1.0, "noop": 0.0}
     assert [cell["assurance"] for cell in cells(done)] == ["shared", "shared"]
-    found = cast("list[dict[str, Json]]", cells(done)[0]["subscores"])
-    nodes = {node["name"]: node["assurance"] for node in found}
+    nodes = {node["name"]: node["assurance"] for node in cells(done)[0]["subscores"]}
     assert nodes == {"process": "separate", "shared": "shared"}
 
 

@@ -13,7 +13,7 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
@@ -172,8 +172,7 @@ def set_mode(case: Path, mode: str, **contract: Json) -> None:
 def metadata_of(done: subprocess.CompletedProcess[str], of: str = "") -> dict[str, Json]:
     """That of the only cell, or of the one of a case or a model."""
     (cell,) = (one for one in cells(done) if not of or of in (one["case"], one["model"]))
-    node = cast("list[dict[str, Json]]", cell["subscores"])[0]
-    return cast("dict[str, Json]", node["metadata"])
+    return cast("dict[str, Json]", cell["subscores"][0]["metadata"])
 
 
 def resolved(case: Path, cache: str | None = None) -> Case:
@@ -289,8 +288,7 @@ def test_the_first_run_decides_and_the_next_one_knows(
     said = metadata_of(again)
     assert (said["isolation"], said["values"]) == ("process", "1 of 1 tests")
     assert metadata_of(suite[1], "money")["values"] == "0 of 1 tests"
-    runs = [cast("dict[str, Any]", result(done)["run"]) for done in (suite[1], again)]
-    before, after = (run["digests"] for run in runs)
+    before, after = (result(done)["run"]["digests"] for done in (suite[1], again))
     assert after == {"sums": before["sums"]}, "the lock file changes no digest of the case"
 
 
@@ -353,7 +351,7 @@ def test_what_is_no_reason_to_trust_decides_nothing_and_nothing_runs(tmp_path: P
     told = ("--case", "no-room", "--case", "unbegun", "--json")
     found = result(assay("selftest", "evals", *told, cwd=tmp_path))
     assert found["causes"] == {"could not be graded": ["no-room"], "cannot be built": ["unbegun"]}
-    case = cast("list[dict[str, Any]]", found["cases"])[1]
+    case = found["cases"][1]
     assert case["checks"][0]["said"].startswith("set-up command")
 
 
@@ -570,8 +568,8 @@ def test_a_selftest_tells_the_mode_and_what_does_not_count(case: Path, tmp_path:
     before = (case / "case.lock.json").read_bytes()
     words = ("selftest", "evals", "--repeats", "1", "--out", "proofs.jsonl")
     done = assay(*words, "--json", cwd=tmp_path)
-    (proof,) = cast("list[dict[str, Json]]", result(done)["cases"])
-    (told,) = cast("list[dict[str, Json]]", proof["isolation"])
+    (proof,) = result(done)["cases"]
+    (told,) = proof["isolation"]
     assert told == {
         "grader": "hidden-tests",
         "isolation": "process",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, cast
 
 import pytest
 
@@ -43,7 +42,7 @@ def test_attack_a_forgotten_key_is_said_in_the_verdict_s_own_line(tmp_path: Path
     shown = assay("report", "--json", cwd=tmp_path, env=KEYLESS)
     (cell,) = cells(shown)
     assert cell["passed"]
-    left_out = cast("Any", cell["notes"])["not_graded"]
+    left_out = cell["notes"]["not_graded"]
     assert (left_out["share"], list(left_out["graders"])) == (0.99, ["model_judge"])
     assert str(summary(shown)["not_graded"]).startswith("0.99 of the weight was not graded")
     strict = assay("report", "--strict", cwd=tmp_path, env=KEYLESS)
@@ -62,7 +61,7 @@ def test_a_cell_passes_only_if_enough_of_its_weight_was_graded_also_by_a_gate(
     said = " ".join(assay("report", cwd=tmp_path, env=KEYLESS).stdout.split())
     assert "0.01 of the weight was graded, and" in said
     (again,) = cells(assay("regrade", "latest", "--json", cwd=tmp_path, env=KEYLESS))
-    assert (again["passed"], cast("Any", again["notes"])["min_coverage"]) == (False, 0.5)
+    assert (again["passed"], again["notes"]["min_coverage"]) == (False, 0.5)
     gated = _CASE.format(expect="expect: {min_coverage: 1}").replace(
         "{type: model_judge, rubric: ./rubric.md, weight: 0.99}",
         "{type: trace, gate: true, require_no_denied: true}",

@@ -167,7 +167,8 @@ async def test_attack_a_dataset_that_is_away_for_a_while_loses_no_row(
     file.write_text('{"answer": "a", "expected": "a"}\n' * 50)
     first, second = RowStore(store), RowStore(store)
     with plan_rows(str(file), EXACT, first) as planned:
-        with pytest.raises(InputError, match="cannot read"):
+        # A second worker may have read its rows by then, which are not kept either.
+        with pytest.raises(InputError, match=r"cannot read|changed while it was being graded"):
             await grade_rows(planned, on_ended=leave, workers=workers)
         file.write_text("{")
         with pytest.raises(InputError, match=r"not a JSON object|now has 0 rows"):
@@ -179,7 +180,7 @@ async def test_attack_a_dataset_that_is_away_for_a_while_loses_no_row(
         assert 10 <= second.before < 50
         await grade_rows(again, workers=workers)
     cells = list(store.cells(second.run.id))
-    assert store.counts(second.run.id).passed == len(cells) == 50
+    assert [cell.passed for cell in cells] == [True] * 50
     assert {len(store.history(second.run.id, cell.key)) for cell in cells} == {1}
 
 

@@ -27,7 +27,6 @@ from assay.eval.proofs.selftest import plan_selftest
 from assay.eval.proofs.stuffing import example_of
 from assay.eval.proofs.weights import left_open
 from assay.reports.proofs import selftest_line
-from assay.scoring.json_safe import Json
 from assay.store.records import CellRecord
 from assay.tasks.case import load_case
 from assay.tasks.task import case_task
@@ -286,7 +285,7 @@ def test_nothing_is_kept_and_the_json_report_is_one_object(
     assert {path.name for path in (tmp_path / ".assay").glob("*")} <= {"cache", "at-work.lock"}
     data = result(done)
     assert data["proven"] is True
-    case = cast("list[dict[str, Json]]", data["cases"])[0]
+    case = data["cases"][0]
     assert (case["case"], case["verdict"], case["open"]) == ("sum", "held", [])
 
 
@@ -308,7 +307,7 @@ def test_of_a_set_the_causes_are_told_and_no_bad_case_hides_the_others(
     done = assay("selftest", "evals", "--json", cwd=tmp_path)
     found = result(done)
     assert (done.returncode, found["proven"]) == (1, False)
-    assert len(cast("list[Json]", found["cases"])) == 19
+    assert len(found["cases"]) == 19
     assert found["causes"] == {
         "right work fails": ["gold"],
         "has no reference": ["unsolved"],

@@ -21,6 +21,7 @@ from assay.errors import InputError, ModelError
 from assay.eval.witness import witnessed
 from assay.gateway import Allowance, Gateway
 from assay.models import ModelClient, ModelSettings
+from assay.models.passing import AgentRequest
 from assay.testing import FakeModel, Fault
 from assay.types.run import Run
 from assay.types.trace import AgentStep
@@ -188,6 +189,15 @@ async def test_a_limit_of_tokens_asks_for_no_more_than_models_write() -> None:
         async with _gateway(fake, tokens=1_000) as gateway:
             await _say(gateway)
         assert fake.conversations[-1].max_tokens is not None
+
+
+async def test_attack_a_request_whose_bytes_could_be_sent_on_is_shortened_as_any() -> None:
+    with FakeModel(lambda _: "yes") as fake:
+        async with _gateway(fake, tokens=1_000) as gateway, aiohttp.ClientSession() as session:
+            own = fake.model.rpartition("#")[2]
+            assert await _send(gateway, session, model=own, max_tokens=50_000) == 200
+
+        assert (fake.conversations[-1].max_tokens or 50_000) <= 1_000
 
 
 async def test_attack_tokens_that_nobody_tells_are_limited_by_their_length() -> None:
@@ -468,9 +478,9 @@ async def test_attack_a_request_that_is_made_to_last_is_the_agents_own(
 ) -> None:
     pass_on = ModelClient.pass_on
 
-    async def impatient(self: ModelClient, model: str, asked: Conversation, **more: Any) -> Any:
-        more["seconds"] = 0.05 if "break" in asked.turns[-1].text else 60.0
-        return await pass_on(self, model, asked, **more)
+    async def impatient(self: ModelClient, model: str, request: AgentRequest, **more: Any) -> Any:
+        more["seconds"] = 0.05 if "break" in request.asked.turns[-1].text else 60.0
+        return await pass_on(self, model, request, **more)
 
     monkeypatch.setattr(ModelClient, "pass_on", impatient)
     with FakeModel(lambda asked: _breaks(asked, "hang")) as fake:

@@ -40,7 +40,6 @@ def ran(outcomes: Mapping[str, Outcome], *, why: str = "", flags: tuple[str, ...
     return TestRun(
         outcomes={i: TestOutcome(id=i, outcome=o, message=f"it {o}") for i, o in outcomes.items()},
         expected=tuple(outcomes),
-        complete=not why,
         why=why,
         flags=flags,
         channel="private",

@@ -157,7 +157,7 @@ def test_what_is_none_of_these_is_refused_with_its_place(
     file.write_bytes(text.encode("latin-1"))
     with pytest.raises(InputError, match=message):
         suites_of(read_dump([str(file)]))
-    with pytest.raises(InputError, match="cannot read"):
+    with pytest.raises(InputError, match="cannot be read"):
         read_dump([str(tmp_path / "none.json")])
 
 

@@ -26,7 +26,8 @@ pytestmark = pytest.mark.real
 
 def _environment(folder: Path) -> dict[str, str]:
     """Its own variables: it writes to the home directory, and would tell its makers."""
-    return {"HOME": str(folder), "LANG": "C.UTF-8", "HUD_TELEMETRY_ENABLED": "false"}
+    place = str(folder)
+    return {"HOME": place, "TMPDIR": place, "LANG": "C.UTF-8", "HUD_TELEMETRY_ENABLED": "false"}
 
 
 # It runs what is served here.

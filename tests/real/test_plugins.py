@@ -24,7 +24,8 @@ def _printed(
     """What a program of the environment prints, run beside a copy of the examples."""
     found = of_peers(peer, program, program)
     shutil.copytree(_EXAMPLES, folder, dirs_exist_ok=True)
-    env = {"HOME": str(folder), "PATH": os.environ["PATH"], "LANG": "C.UTF-8", **_ALONE}
+    place = str(folder)
+    env = {"HOME": place, "TMPDIR": place, "PATH": os.environ["PATH"], "LANG": "C.UTF-8", **_ALONE}
     said = printed([found, *arguments], cwd=folder, env=env, ends=ends, seconds=280)
     return re.sub(r"\x1b\[[0-9;]*m", "", said)
 

@@ -36,7 +36,8 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 def _printed(package: str, folder: Path, *scripts: Sequence[str]) -> list[list[str]]:
     """The lines that each example prints; without a package, in assay's own environment."""
     python = of_peers(package, package) if package else sys.executable
-    env = {"HOME": str(folder), "PATH": os.environ["PATH"], "LANG": "C.UTF-8", **_ALONE}
+    place = str(folder)  # also for what trainers leave in a directory for a while
+    env = {"HOME": place, "TMPDIR": place, "PATH": os.environ["PATH"], "LANG": "C.UTF-8", **_ALONE}
     given = ["\t".join([str(_EXAMPLES / script), *words]) for script, *words in scripts]
     said = printed([python, "-c", IN_TURN, *given], cwd=folder, env=env, seconds=280)
     return [part.strip().splitlines() for part in parts(said)]

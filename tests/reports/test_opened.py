@@ -7,13 +7,12 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from assay.scoring.json_safe import Json
 from tests.command_line import assay, cells, echo_case, result, summary, write_case
 from tests.report_files import ReportFile
 from tests.written_files import write_rows
@@ -103,7 +102,7 @@ def test_json_of_a_run_holds_its_trajectories_where_that_is_asked_for(home: Path
     """A training pipeline reads a whole run, and had to ask for it case by case."""
     done = assay("report", "matrix", "--json", "--all", cwd=home)
     (one,) = cells(assay("report", "matrix", "--case=c1", "--model=fix", "--json", cwd=home))
-    found = cast("dict[str, Any]", one["opened"])
+    found = one["opened"]
     assert found["view"]["prompt"]["text"] == "mend main.txt, please"
     assert (len(found["steps"]["steps"]), len(found["files"]["files"])) == (6, 3)
     assert [cell for cell in cells(done) if cell["model"] == "fix"] == [one]
@@ -128,7 +127,7 @@ def test_html_and_junit_show_the_same(home: Path) -> None:
 
 def _opened(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
     """The cells of a JSON report, opened."""
-    return [cast("dict[str, Any]", cell["opened"]) for cell in cells(done)]
+    return [cell["opened"] for cell in cells(done)]
 
 
 def test_a_row_is_explained_from_the_whole_of_what_was_graded(home: Path) -> None:
@@ -138,7 +137,7 @@ def test_a_row_is_explained_from_the_whole_of_what_was_graded(home: Path) -> Non
     assert len(found["view"]["answer"]["text"]) > 3_000
     (node,) = found["view"]["scores"]
     assert {fact["label"]: fact["text"]["text"] for fact in node["facts"]}["expected"] == "42"
-    assert cast("dict[str, Json]", result(done)["run"])["planned"] == 2
+    assert result(done)["run"]["planned"] == 2
     told = summary(done)
     assert (told["code"], told["verdict"]) == (1, "FAIL: 1 of 1 graded cell failed")
     (conversation,) = _opened(opened(home, "latest", "--case", "b", "--json"))

@@ -8,11 +8,10 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import cast
+from typing import Any
 
 import pytest
 
-from assay.scoring.json_safe import Json
 from tests.cases_to_prove import write, write_set
 from tests.command_line import assay
 
@@ -49,25 +48,23 @@ _TOLD = ("oracle_max", "floor_gap", "canary_floor", "no_solution_leakage", "veri
 _NAMES = {"p": "pass", "f": "fail", "s": "skip", "e": "error"}
 
 
-def reports(cwd: Path, *words: str) -> tuple[int, dict[str, dict[str, Json]]]:
+def reports(cwd: Path, *words: str) -> tuple[int, dict[str, dict[str, Any]]]:
     """The exit status, and the reports by the last part of their targets."""
     done = assay("selftest", *words, "--format", "openenv", cwd=cwd)
-    read = [cast("dict[str, Json]", json.loads(line)) for line in done.stdout.splitlines()]
+    read = [json.loads(line) for line in done.stdout.splitlines()]
     return done.returncode, {str(one["target"]).rpartition("/")[2]: one for one in read}
 
 
-def told(report: dict[str, Json]) -> str:
+def told(report: dict[str, Any]) -> str:
     """The first letters of what the checks came to that a self-test tells."""
-    results = cast("list[dict[str, Json]]", report["results"])
-    by_id = {str(one["check_id"]): str(one["status"]) for one in results}
-    assert all(one["evidence"] for one in results), "each says why"
+    by_id = {one["check_id"]: one["status"] for one in report["results"]}
+    assert all(one["evidence"] for one in report["results"]), "each says why"
     letters = {word: letter for letter, word in _NAMES.items()}
     return "".join(letters[by_id[f"semantic.{name}"]] for name in _TOLD)
 
 
-def check(report: dict[str, Json], name: str) -> dict[str, Json]:
-    results = cast("list[dict[str, Json]]", report["results"])
-    return next(one for one in results if one["check_id"] == name)
+def check(report: dict[str, Any], name: str) -> dict[str, Any]:
+    return next(one for one in report["results"] if one["check_id"] == name)
 
 
 def test_each_check_of_theirs_follows_what_was_measured(tmp_path: Path) -> None:
@@ -148,7 +145,7 @@ def test_a_link_in_a_case_is_followed_into_no_digest_and_a_pipe_is_not_waited_fo
     assert len(str(found["sound-0"]["source_digest"])) == 64
     for name, said in (("sound-1", "more is a link"), ("sound-2", "pipe is neither a file nor a")):
         assert found[name]["source_digest"] == ""
-        why = str(cast("list[str]", check(found[name], "static.manifest")["evidence"])[-1])
+        why = check(found[name], "static.manifest")["evidence"][-1]
         assert why.startswith(f"there is no source_digest: evals/{name}/{said}")
     done = assay("selftest", "evals", "--format", "openenv", "--json", cwd=tmp_path)
     assert (done.returncode, "two forms of one report" in done.stderr) == (2, True)

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from assay.reports.page import TextPage, page_on
-from assay.reports.progress import LiveProgress, Progress, progress
+from assay.reports.progress import Progress
 from assay.store.records import CellRecord
 
 
@@ -35,14 +35,14 @@ def console(*, terminal: bool = False, encoding: str = "utf-8") -> tuple[TextPag
     return TextPage(file, width=100, styled=terminal), raw
 
 
-def beside(shown: LiveProgress) -> str:
+def beside(shown: Progress) -> str:
     return "".join(words for words, _ in shown.beside()).strip()
 
 
 def lines_of(total: int, cells: list[CellRecord], *, encoding: str = "utf-8") -> list[str]:
     target, raw = console(encoding=encoding)
     clock = Clock()
-    with progress(target, total, clock=clock) as shown:
+    with Progress(target, total, clock=clock) as shown:
         for each in cells:
             clock.now += 2.0
             shown.cell(each)
@@ -75,7 +75,7 @@ def test_no_time_is_promised_while_nothing_succeeds_or_nobody_could_measure() ->
     assert all("left" not in line for line in lines_of(4, [cell(None)] * 3))
     assert "about 4.0 s left" in lines_of(4, [cell(None), cell(0.0)])[-1]
     target, raw = console()
-    with progress(target, 4, clock=lambda: 0.0) as shown:
+    with Progress(target, 4, clock=lambda: 0.0) as shown:
         shown.cell(cell())
     assert "left" not in raw.getvalue().decode()
 
@@ -83,7 +83,7 @@ def test_no_time_is_promised_while_nothing_succeeds_or_nobody_could_measure() ->
 def test_the_time_left_runs_down_between_ends_and_is_not_guessed_when_it_is_over() -> None:
     target, _ = console(terminal=True)
     clock = Clock()
-    with progress(target, 4, clock=clock) as shown:
+    with Progress(target, 4, clock=clock) as shown:
         clock.now = 10.0
         shown.cell(cell())
         said: list[str] = []
@@ -97,8 +97,7 @@ def test_what_runs_is_named_until_it_has_ended_and_what_there_is_to_note_while_n
     target, raw = console(terminal=True)
     said = [""]
     breaks = pytest.raises(KeyboardInterrupt)
-    with breaks, progress(target, 4, note=lambda: said[0]) as shown:
-        assert isinstance(shown, LiveProgress)
+    with breaks, Progress(target, 4, note=lambda: said[0]) as shown:
         shown.begin(("c", "", "", 1))
         shown.begin(("sort", "replay", "gpt-5", 1))
         assert beside(shown) == "c and 1 more"
@@ -115,8 +114,7 @@ def test_what_runs_is_named_until_it_has_ended_and_what_there_is_to_note_while_n
 def test_a_terminal_gets_a_bar_that_is_gone_at_the_end() -> None:
     target, raw = console(terminal=True)
     clock = Clock()
-    with progress(target, 4, clock=clock) as shown:
-        assert isinstance(shown, LiveProgress)
+    with Progress(target, 4, clock=clock) as shown:
         for each in (cell(), cell(0.0), cell(None)):
             clock.now += 1.0
             shown.cell(each)
@@ -130,9 +128,9 @@ def test_a_terminal_gets_a_bar_that_is_gone_at_the_end() -> None:
 def test_a_dumb_terminal_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
-    assert type(progress(page_on(io.StringIO()), 1)) is LiveProgress
+    assert page_on(io.StringIO()).is_live
     monkeypatch.setenv("TERM", "dumb")
-    assert type(progress(page_on(io.StringIO()), 1)) is Progress
+    assert not page_on(io.StringIO()).is_live
 
 
 def test_reports_load_no_third_party_package_until_they_draw() -> None:
@@ -148,7 +146,7 @@ def test_reports_load_no_third_party_package_until_they_draw() -> None:
 def test_what_ended_before_is_told_apart_from_what_ended_now() -> None:
     """Of a run that goes on, "80 %, 53 passed" read like 27 % of failures."""
     target, raw = console()
-    with progress(target, 10, before=7, clock=Clock()) as shown:
+    with Progress(target, 10, before=7, clock=Clock()) as shown:
         shown.cell(cell())
     said = raw.getvalue().decode().strip()
     assert said == "80 %  8 of 10 cells  7 before  ✓ 1 passed  ✗ 0 failed"

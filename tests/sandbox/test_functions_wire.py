@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import ctypes
+import itertools
 import math
+import os
+import socket
 import struct
+import subprocess
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay.sandbox.functions.inside import calls
+from assay.sandbox.functions.inside.calls import UNMADE
+from assay.sandbox.functions.inside.confine import Confinement
+from assay.sandbox.functions.inside.evaluate import CRASH
+from assay.sandbox.functions.inside.wire import Pipes
 from assay.sandbox.functions.program import (
     STATUSES,
     FunctionLimits,
@@ -112,7 +122,6 @@ def test_a_score_that_is_not_finite_is_a_bad_return(number: float) -> None:
         ("a short frame", frame("C", b"\0\0\0\0")),
         ("a frame without end", struct.pack("<IB", 2**31, ord("C"))),
         ("an end before the end", call(0) + frame("E", b"\0")),
-        ("retirement before any call", frame("E", b"\2")),
         ("something after the end", call(0) + call(1) + frame("E", b"\0") + b"x"),
         ("a call after the end", call(0) + call(1) + frame("E", b"\0") + call(0)),
         ("an answer to another question", frame("R", b"\1\0\0\0\0")),
@@ -123,8 +132,39 @@ def test_a_lying_worker_dies(name: str, data: bytes) -> None:
         fed(data, 2)
 
 
-def test_a_worker_may_retire_before_the_last_call() -> None:
-    results = fed(call(0) + frame("E", b"\2"), 2)
+@each("made", [0, 1])
+def test_a_worker_may_retire_before_the_last_call(made: int) -> None:
+    results = fed(call(0) * made + frame("E", b"\2"), 2)
     assert results.done
     assert results.is_retiring
-    assert len(results.outcomes) == 1
+    assert len(results.outcomes) == made
+
+
+@each(("template_lives", "status"), [(True, UNMADE), (False, CRASH)])
+def test_a_call_that_the_template_cannot_fork_for_is_not_made(
+    monkeypatch: pytest.MonkeyPatch, *, template_lives: bool, status: int
+) -> None:
+    """On so busy a machine that it is not its turn for seconds; the call was blamed for a crash."""
+    monkeypatch.setattr(calls, "_PATIENCE_MS", 10)
+    pipes, libc = Pipes(), ctypes.PyDLL(None)
+    its_ends = (pipes.orders[0], pipes.births[1], pipes.deaths[1])
+    template = subprocess.Popen(["sleep", "infinity"], pass_fds=its_ends)
+    pipes.keep_supervisor_ends()
+    confinement = Confinement(libc, b"", namespaced=False, limit_processes=False)
+    here, there = socket.socketpair()
+    try:
+        if not template_lives:
+            template.kill()
+            template.wait()
+        own = here.fileno(), template.pid, pipes
+        made = calls.ForkedCalls(*own, confinement=confinement, keep=9, on_delay=lambda: None)
+        made.start(b"{}")
+        assert made.reply(2.0, 10.0)[0] == status
+        assert made.is_spent
+    finally:
+        template.kill()
+        template.wait()
+        here.close()
+        there.close()
+        for fd in {*itertools.chain(*vars(pipes).values())} - {0, *its_ends}:
+            os.close(fd)

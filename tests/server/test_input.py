@@ -243,10 +243,7 @@ async def test_a_row_is_data_whichever_way_it_comes(site: Site) -> None:
     assert checked.status_code == 200, checked.text
     (sample,) = items_of(checked, "samples")
     assert sample["score"] == 1.0
-    talk: list[Json] = [
-        {"role": "user", "content": "2+2?"},
-        {"role": "assistant", "content": "4"},
-    ]
+    talk: list[Json] = [{"role": "user", "content": "2+2?"}, {"role": "assistant", "content": "4"}]
     items: list[Json] = [row, {"input": talk, "expected": "4"}]
     answer = await site.post("graders/exact/grade", {"items": items, "record": False})
     assert answer.status_code == 200, answer.text
@@ -258,10 +255,7 @@ async def test_rows_of_other_systems_are_stored_under_our_names(site: Site) -> N
 
     async def sent(rows: list[dict[str, Json]], key: str, *names: str) -> httpx.Response:
         return await site.admin.post(
-            site.at(f"datasets/{key}"),
-            params={"map": names},
-            content=jsonl(rows),
-            headers=LINES,
+            site.at(f"datasets/{key}"), params={"map": names}, content=jsonl(rows), headers=LINES
         )
 
     theirs: list[dict[str, Json]] = [{"output": "4", "target": "4"}, {"output": "\ud800 é"}]

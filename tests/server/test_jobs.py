@@ -105,7 +105,7 @@ async def test_a_job_that_was_left_half_done_grades_only_the_rest(
         made = await site.post("jobs", {"grader": "exact", "dataset": "d"})
         await asyncio.wait_for(reached.wait(), 20)
     async with serving(location, SMALL) as site:
-        job = await ended(site, made.headers["location"])
+        job = await site.ended(made)
         assert (job["status"], job["done"]) == ("finished", 10)
         results = await everything(site, f"{made.headers['location']}/results")
         assert len(results) == 10
@@ -123,7 +123,7 @@ async def test_a_job_whose_server_died_is_taken_over_when_its_lease_ends(tmp_pat
         claimed = await site.with_store(lambda db: Jobs(db).claim("the dead", 30, long_ago))
         assert claimed is not None
     async with serving(location, SMALL) as site:
-        assert (await ended(site, made.headers["location"]))["status"] == "finished"
+        assert (await site.ended(made))["status"] == "finished"
 
 
 async def test_a_cancelled_job_stops_and_keeps_what_it_has(
@@ -170,7 +170,7 @@ async def test_a_job_that_is_deleted_while_it_is_graded_ends_no_other(
             assert (await site.admin.delete(first["location"])).status_code == 204
             go_on.set()
         second = await site.post("jobs", {"grader": "exact", "dataset": "d"})
-        assert (await ended(site, second.headers["location"]))["status"] == "finished"
+        assert (await site.ended(second))["status"] == "finished"
         told = (await site.get("/metrics")).text
         assert 'status="failed"' not in told
 
@@ -185,7 +185,7 @@ async def test_a_damaged_row_is_an_error_of_that_row(site: Site) -> None:
 
     await site.with_store(damage)
     made = await site.post("jobs", {"grader": "exact", "dataset": "d"})
-    job = await ended(site, made.headers["location"])
+    job = await site.ended(made)
     assert (job["status"], job["done"], job["errors"]) == ("finished", 3, 1)
     (_, wrong, _) = await everything(site, f"{made.headers['location']}/results")
     assert "damaged" in str(wrong["why"])
@@ -198,7 +198,7 @@ async def test_a_job_that_breaks_or_whose_store_fails_again_and_again_ends_no_ot
 
     async def graded() -> tuple[Json, str]:
         made = await site.post("jobs", {"grader": "exact", "dataset": "d"})
-        job = await ended(site, made.headers["location"])
+        job = await site.ended(made)
         return job["status"], str(job["message"])
 
     async def breaking(*_: object) -> None:
@@ -227,11 +227,6 @@ async def everything(site: Site, path: str) -> list[dict[str, Json]]:
         found += items_of(answer)
         cursor = body_of(answer)["next"]
     return found
-
-
-async def ended(site: Site, path: str) -> dict[str, Json]:
-    """The job once it has ended."""
-    return events_of(await asyncio.wait_for(site.admin.get(f"{path}/events"), 20))[-1][1]
 
 
 def events_of(answer: httpx.Response) -> list[tuple[str, dict[str, Json]]]:

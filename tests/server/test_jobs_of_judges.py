@@ -167,8 +167,7 @@ async def test_a_judge_that_cannot_be_asked_any_more_ends_the_job_with_the_reaso
         await judge.reached(4)
         register_model(MODEL, None)
         judge.go.set()
-        await asyncio.wait_for(site.admin.get(f"{path}/events"), 60)  # until its end
-        job = body_of(await site.get(path))
+        job = await site.ended(path)
         assert job["status"] == "failed"
         assert MODEL in str(job["message"])
         assert job["done"] == 4, "what was judged stays"

@@ -105,8 +105,7 @@ async def test_slow_jobs_of_one_project_hold_up_no_other(
             for _ in range(jobs):
                 job = await own.post("jobs", {"grader": "exact", "dataset": "d"})
                 made.append(job.headers["location"])
-        events = await asyncio.wait_for(site.admin.get(f"{made[-1]}/events"), 60)
-        assert '"status":"finished"' in events.text
+        assert (await site.ended(made[-1]))["status"] == "finished"
         never.set_result(None)
 
 
@@ -218,8 +217,7 @@ async def test_slow_graders_of_a_project_wait_for_it_alone_and_one_too_many_is_t
             assert line in text
         hanging.go_on.set()
         assert set(await asyncio.gather(*tasks)) == {200}
-        events = await asyncio.wait_for(site.admin.get(f"{job.headers['location']}/events"), 20)
-        assert '"status":"finished"' in events.text
+        assert (await site.ended(job))["status"] == "finished"
 
 
 @pytest.mark.parametrize(
@@ -371,8 +369,7 @@ async def test_gradings_and_jobs_of_a_project_keep_to_its_limit(
         jobs = [site.post("jobs", {"grader": "exact", "dataset": "d"}) for _ in range(3)]
         done = await asyncio.gather(*asked, *jobs)
         for job in done[6:]:
-            events = await asyncio.wait_for(site.admin.get(f"{job.headers['location']}/events"), 60)
-            assert '"status":"finished"' in events.text
+            assert (await site.ended(job))["status"] == "finished"
     assert ({one.status_code for one in done[:6]}, most) == ({200}, 1)
 
 

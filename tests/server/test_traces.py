@@ -84,8 +84,7 @@ async def test_spans_come_in_any_order_and_again_and_are_graded_once(location: s
         more = await site.post("traces/collect", {"key": "all", "unfinished": True})
         assert body_of(more)["rows"] == 2
         await site.made("work", GRADERS)
-        job = await site.post("jobs", {"grader": "work", "dataset": "all"})
-        await site.admin.get(f"{job.headers['location']}/events")
+        await site.ended(job := await site.post("jobs", {"grader": "work", "dataset": "all"}))
         scores = items_of(await site.get(f"{job.headers['location']}/results"))
         assert [(one["item"], one["status"], one["score"]) for one in scores] == [
             (TRACE, "scored", 1.0), (OTHER, "error", None),
@@ -110,8 +109,7 @@ async def test_a_span_that_comes_later_rewrites_nothing_and_is_told(site: Site) 
     assert "something else" in row["trace"]["extra"]["incomplete"]
     await site.made("work", GRADERS)
     await site.post("traces/collect", {"key": "d"})
-    job = await site.post("jobs", {"grader": "work", "dataset": "d"})
-    await site.admin.get(f"{job.headers['location']}/events")
+    await site.ended(job := await site.post("jobs", {"grader": "work", "dataset": "d"}))
     (score,) = items_of(await site.get(f"{job.headers['location']}/results"))
     assert (score["status"], score["score"]) == ("error", None), "nobody knows what was said"
 

@@ -131,7 +131,7 @@ async def test_numbers_are_those_of_the_command_and_of_the_client(tmp_path: Path
         desk = Desk(database, "", LOCAL, Permissions())
         told = await ask(compare.compare_runs, desk, before="lone", after="two")
         agents = await ask(compare.list_agents, desk, "one")
-    said = cast("dict[str, Any]", result(assay("compare", "one", "two", "--json", cwd=tmp_path)))
+    said = result(assay("compare", "one", "two", "--json", cwd=tmp_path))
     found = cast("dict[str, Any]", as_json(told))
     assert said == found
     assert told.sentence.startswith(

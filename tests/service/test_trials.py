@@ -134,9 +134,7 @@ async def test_a_loop_is_cut_off_and_those_after_it_are_not_tried(
     assert trial["summary"] == "8 samples: 4 scored, 4 skipped"
 
 
-async def test_other_kinds_are_tried_alike_and_a_bad_row_is_an_error_of_its_own(
-    site: Site,
-) -> None:
+async def test_other_kinds_are_tried_alike_and_a_bad_row_is_an_error_of_its_own(site: Site) -> None:
     body: Json = {"kind": "declared", "definition": EXACT, "dataset": "sums", "take": 200}
     trial = cast("dict[str, Any]", body_of(await site.post("graders/try", body)))
     *_, broken = [one["draft"] for one in trial["samples"]]

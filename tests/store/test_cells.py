@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from assay.errors import InputError, StoreError
 from assay.scoring.json_safe import Json
-from assay.store import CellRecord, Counts, RunRecord, Store, runs
+from assay.store import CellRecord, RunRecord, Store, runs
 from assay.store.records import CellKey, Packer, cell_row
 from assay.store.sqlite import SqliteEngine
 from tests.each import each
@@ -135,7 +135,7 @@ def test_cells_of_another_run_are_not_seen(store: Store) -> None:
     store.add_cell(_graded(), {})
     assert [cell.case for cell in store.cells(RUN)] == ["a"]
     assert store.finished(RUN) == {("a", "", "", 1)}
-    assert store.counts(RUN) == Counts(passed=1)
+    assert store.cell_count(RUN) == 1
 
 
 def test_the_newest_result_is_read_and_older_ones_stay_in_the_history(store: Store) -> None:
@@ -144,20 +144,18 @@ def test_the_newest_result_is_read_and_older_ones_stay_in_the_history(store: Sto
         store.add_cell(cell, {"attempt": number}, f"{number}" * 64)
     key = results[0].key
     assert list(store.cells(RUN)) == [results[-1]]
-    assert store.counts(RUN) == Counts(passed=1)
+    assert store.cell_count(RUN) == 1
     assert store.detail(RUN, key) == {"attempt": 2}
     assert _snapshots(store) == ["2" * 64]
     assert store.history(RUN, key) == results
     assert store.history(RUN, ("b", "", "", 1)) == []
 
 
-def test_counts_say_how_cells_ended_and_a_resumed_run_repeats_errors_alone(store: Store) -> None:
+def test_a_cell_counts_once_and_a_resumed_run_repeats_errors_alone(store: Store) -> None:
     for cell in (_graded("a"), _graded("b", 0.0), _error("c"), _skipped("d"), _error("e")):
         store.add_cell(cell, {})
     store.add_cell(_graded("e", 0.5), {})
-    counts = store.counts(RUN)
-    assert counts == Counts(passed=1, failed=2, errors=1, skipped=1)
-    assert counts.total == 5
+    assert store.cell_count(RUN) == 5
     assert {case for case, *_ in store.finished(RUN)} == {"a", "b", "d", "e"}
 
 
@@ -172,7 +170,7 @@ def test_every_page_is_read_and_grading_again_while_reading_ends(store: Store) -
         assert len(seen) <= 260
         store.add_cell(replace(cell, reward=1.0, passed=True), {})
     assert seen == list(range(1, 261))
-    assert store.counts(RUN) == Counts(passed=260)
+    assert store.cell_count(RUN) == 260
 
 
 def test_reading_a_large_run_takes_the_memory_of_one_page(any_store: Store) -> None:
@@ -193,7 +191,7 @@ def test_an_unknown_run_is_never_an_empty_one(store: Store) -> None:
     for use in (
         lambda: store.cells("nope"),
         lambda: store.finished("nope"),
-        lambda: store.counts("nope"),
+        lambda: store.cell_count("nope"),
         lambda: store.history("nope", key),
         lambda: store.detail("nope", key),
         lambda: store.add_cell(replace(_graded(), run_id="nope"), {}),

@@ -167,10 +167,7 @@ def test_a_large_dataset_is_written_in_parts_and_seen_when_it_is_whole(
     insert, commit = SqliteEngine.insert_many, SqliteEngine.commit
 
     def inserted(
-        engine: SqliteEngine,
-        table: str,
-        columns: tuple[str, ...],
-        rows: Sequence[Sequence[Scalar]],
+        engine: SqliteEngine, table: str, columns: tuple[str, ...], rows: Sequence[Sequence[Scalar]]
     ) -> None:
         parts.append(sum(len(str(row[-1])) for row in rows))
         insert(engine, table, columns, rows)

@@ -10,7 +10,6 @@ import pytest
 from assay.errors import ConflictError, InputError, NotFoundError, StoreError
 from assay.scoring.graded import Graded
 from assay.store import Catalog, Database, Datasets, Jobs, Projects, ScoreRecord, Scores
-from assay.store import jobs as store_jobs
 from assay.store.pages import Stretch
 from tests.store.noon import NOON
 
@@ -175,11 +174,8 @@ def test_what_came_of_a_job_is_summed_up_and_found_by_row(jobs: Jobs) -> None:
     assert jobs.waiting() == {"default": 1}
 
 
-def test_a_row_is_scored_once_and_the_first_counts(
-    jobs: Jobs, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_row_is_scored_once_and_the_first_counts(jobs: Jobs) -> None:
     """Two workers on one job, or a batch sent again, must neither count nor change a row."""
-    monkeypatch.setattr(store_jobs, "_AT_ONCE", 2)
     job = _create(jobs)
     jobs.add_scores(job, [_scored(1, 0.25), _scored(2, 0.5)])
     again = jobs.add_scores(job, [_scored(2, 0.0), _failed(1), _scored(3, 0.75), _failed(3)])

@@ -169,6 +169,7 @@ def test_attack_what_chooses_no_single_option_is_none(answer: str | None) -> Non
         (r"\boxed{\text{Paris}}", "A", 1.0),
         ("<answer>Paris</answer>", "A", 1.0),
         ("I think it's Paris.", "A", 1.0),
+        ("Is it London, or C? Answer: B", "B", 1.0),  # named before
     ],
 )
 def test_options_with_texts(answer: str, expected: str, score: float) -> None:
@@ -207,19 +208,28 @@ def test_which_of_several_choices_is_picked_and_where_it_is_extracted() -> None:
 @each(
     ("expected", "options", "said"),
     [
-        ("E", {"choices": "AB"}, "'E' is not one of the choices.*labels: a, b"),
-        (None, {}, ""),
+        ("E", {"choices": "AB"}, "expected 'E' is not one of the choices (labels: a, b)"),
+        (None, {}, "expected None is not one of the choices (labels: a, b, c, d)"),
         ("A", {"choices": "A"}, "choices must be 2 to 100 labels, not 1"),
-        ("A", {"choices": ["A", "a"]}, ""),
-        ("A", {"choices": ["A", "B C"]}, ""),
-        ("A", {"choices": ["A", ""]}, ""),
-        ("A", {"pick": "all"}, ""),
-        ("x", {"choices": {"A": "x", "B": "X"}}, ""),
+        (
+            "A",
+            {"choices": ["A", "a"]},
+            "choices ['A', 'a'] hold a label twice (case does not tell labels apart)",
+        ),
+        ("A", {"choices": ["A", "B C"]}, "a label is 1 to 20 letters or digits, not 'b c'"),
+        ("A", {"choices": ["A", ""]}, "a label is 1 to 20 letters or digits, not ''"),
+        ("A", {"pick": "all"}, "unknown pick 'all' (valid: first, last, only)"),
+        (
+            "x",
+            {"choices": {"A": "x", "B": "X"}},
+            "expected 'x' is not one of the choices (labels: a, b)",
+        ),
     ],
 )
 def test_a_bad_question_is_refused(expected: object, options: dict[str, Any], said: str) -> None:
-    with pytest.raises(InputError, match=said or None):
+    with pytest.raises(InputError) as refused:
         choice_match("A", expected, **options)
+    assert str(refused.value) == said
 
 
 @given(st.text(alphabet="ABCD ()*.,:\n answer is or"))

@@ -51,6 +51,13 @@ def test_an_answer_that_misses_very_many_alternatives_is_not_told_each() -> None
 
 
 WORDS = "the red fox and the dog"
+BOXES = r"\boxed{A} \boxed{B}"
+REFUSED = {
+    "4 or 5": "5", r"\{1,2\}": "(1,2)", r"\text{not } 5": "5", r"4\text{ and }5": "5",
+    "7=2": "2", "3.14=3.15": "3.15", "5=x=5": "5", "84/2": "42", "84:2": "42", r"4 \to 5": "5",
+    r"x \ge 5": "5", "40+2": "42", r"\sqrt{144}": "12", r"\binom{20}{10}": "184756", "5!": "120",
+    r"\frac{d}{dx} x^3": "3x^2", "2^{10}": "1024", "42_5": "42", r"\max(41, 42)": "42",
+}  # fmt: skip
 EXPLAINED: list[tuple[str, dict[str, Any]]] = [
     ("exact_match", {"answer": "Paris", "expected": "Paris"}),
     ("exact_match", {"answer": " ", "expected": "Paris"}),
@@ -78,6 +85,7 @@ EXPLAINED: list[tuple[str, dict[str, Any]]] = [
     ("f1_score", {"answer": WORDS, "reference": ["a fox, a dog and a cow", "a zebra"]}),
     ("f1_score", {"answer": "x", "reference": "a b c d e f g"}),
     ("f1_score", {"answer": "the fox", "reference": "fox"}),
+    ("f1_score", {"answer": "x", "reference": "y" * 50}),
     ("f1_score", {"answer": WORDS, "reference": "fox", "extract": "boxed"}),
     ("similarity", {"answer": "fox", "reference": "fog"}),
     ("similarity", {"answer": "fox", "reference": "fog", "threshold": 0.5}),
@@ -101,6 +109,11 @@ EXPLAINED: list[tuple[str, dict[str, Any]]] = [
     ("choice_match", {"answer": "The answer is A", "expected": "B", "choices": CAPITALS}),
     ("choice_match", {"answer": "A or B", "expected": "B"}),
     ("choice_match", {"answer": "B", "expected": "B", "extract": "boxed"}),
+    ("choice_match", {"answer": "Answer: A\nAnswer: B", "expected": "B", "pick": "first"}),
+    ("choice_match", {"answer": BOXES, "expected": "A", "extract": "boxed", "pick": "first"}),
+    ("exact_match", {"answer": BOXES, "expected": "A", "extract": "boxed", "pick": "first"}),
+    ("math_equal", {"answer": BOXES, "expected": "A", "extract": "boxed", "pick": "first"}),
+    *[("math_equal", {"answer": f"\\boxed{{{a}}}", "expected": e}) for a, e in REFUSED.items()],
     ("math_equal", {"answer": "$x + 1$", "expected": "1 + x"}),
     ("math_equal", {"answer": "$x + 1$", "expected": "x"}),
     ("math_equal", {"answer": r"\boxed{6 \times 7}", "expected": "42"}),

@@ -51,6 +51,7 @@ from tests.each import each
         ("Answer:5 <b>6</b> ->7", [5, 6, 7]),
         ("90^\\circ 5... wait...6", [90, 5, 6]),
         (r"1\,234 5{,}678{,}900.5", [1234, "5678900.5"]),
+        ("5{,}678", [5678]),
         ("1.234.567 and 1.234,5 and \u20ac1.234,50", [1234567, "1234.5", "1234.5"]),
         ("1 234,56 \u20ac, \u20ac12,50 and 42,00 EUR", ["1234.56", "12.5", 42]),
         ("12,34,567.5", ["1234567.5"]),
@@ -175,25 +176,32 @@ def test_pick_and_where_it_is_extracted(answer: str, options: dict[str, Any], sc
     assert numeric_match(answer, 7, **options) == score
 
 
+_NO_NUMBER = "is not a number (write one number, such as '1,234.5')"
+
+
 @each(
-    "arguments",
+    "expected, options, said",
     [
-        {"expected": True},
-        {"expected": None},
-        {"expected": float("nan")},
-        {"expected": Decimal("NaN")},
-        {"expected": "five"},
-        {"expected": "1e9999999"},
-        {"expected": 5, "tolerance": -1},
-        {"expected": 5, "tolerance": float("nan")},
-        {"expected": 5, "tolerance": True},
-        {"expected": 5, "relative_tolerance": float("inf")},
-        {"expected": 5, "pick": "best"},
+        (True, {}, "expected must be a number, not True"),
+        (None, {}, "expected must be a number, not None"),
+        (float("nan"), {}, "expected must be a finite number, not nan"),
+        (Decimal("NaN"), {}, "expected must be a finite number, not Decimal('NaN')"),
+        ("five", {}, f"expected 'five' {_NO_NUMBER}"),
+        ("1e9999999", {}, f"expected '1e9999999' {_NO_NUMBER}"),
+        *(
+            (5, {name: odd}, f"{name} must be a finite number of at least 0, not {odd}")
+            for name in ("tolerance", "relative_tolerance")
+            for odd in (-1, float("nan"), float("inf"), True)
+        ),
+        (5, {"pick": "best"}, "unknown pick 'best' (valid: first, last, only)"),
     ],
 )
-def test_what_an_author_gets_wrong_is_refused(arguments: dict[str, Any]) -> None:
-    with pytest.raises(InputError):
-        numeric_match("5", **arguments)
+def test_what_an_author_gets_wrong_is_refused(
+    expected: Any, options: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(InputError) as refused:
+        numeric_match("5", expected, **options)
+    assert str(refused.value) == said
 
 
 @each(
@@ -219,6 +227,7 @@ def test_what_an_author_gets_wrong_is_refused(arguments: dict[str, Any]) -> None
             "5 mod 3",
         ),
         *("5 cubed", "5j", "5\u22364", "5\u20266", "5 or 6", "either 5, or 6", "between 5 and 6"),
+        "1/0 or 5",
         *(
             "more than 5",
             "5 is wrong",

@@ -145,6 +145,7 @@ def test_tolerance() -> None:
         # Padding costs.
         ("[1, 2, 3, 4]", [1, 2], 0.5),
         ('{"a": 1, "b": 1}', {"a": 1}, 0.5),
+        *[("[1]", [1, None], 0.5), ("[1, null]", [1], 0.5), ('{"a": 1}', {"a": 1, "b": None}, 0.5)],
     ],
 )
 def test_partial_scores_the_share_of_leaves(answer: str, expected: Json, score: float) -> None:
@@ -154,7 +155,7 @@ def test_partial_scores_the_share_of_leaves(answer: str, expected: Json, score: 
 @each(
     ("expected", "options"),
     [
-        ("Paris", {}),
+        *[("Paris", {}), ("see [1]", {}), ("[1,]", {})],
         ({1, 2}, {}),
         (float("nan"), {}),
         ([1], {"tolerance": -1}),

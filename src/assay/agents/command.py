@@ -221,8 +221,7 @@ class CommandAgent:
         self._take(found, run)
         if failed:
             run.record(Step(source="system", error=f"the agent ended: {failed}"))
-            is_seen = isinstance(run.gateway, Gateway) and run.gateway.spent.calls > 0
-            if not is_seen and result.status != "timed_out":
+            if not _is_seen(run) and result.status != "timed_out":
                 raise AgentError(f"harness {self.name!r}: {failed}: {stderr.strip()[-300:]}")
         return result
 
@@ -251,9 +250,7 @@ class CommandAgent:
             found = await asyncio.to_thread(read_transcript, result.stdout, self.spec.trace)
         except InputError as error:
             killed = result.status != "exited" or (result.exit_code or 0) < 0
-            # A gateway has seen the work, whatever is told of it.
-            is_seen = isinstance(run.gateway, Gateway) and run.gateway.spent.calls > 0
-            if not killed and not is_seen:
+            if not killed and not _is_seen(run):
                 what = error if result.stdout.strip() else "it printed nothing"
                 raise AgentError(
                     f"harness {self.name!r}: {what}{f'; {ending}' if ending else ''}",
@@ -269,8 +266,7 @@ class CommandAgent:
         run.trace.extra[USAGE] = replace(found.totals, seconds=result.seconds).to_dict()
         if ending:
             run.record(Step(source="system", error=ending))
-        is_seen = isinstance(run.gateway, Gateway) and run.gateway.spent.calls > 0
-        if found.failure and not is_seen:  # what passed a gateway is not talked away
+        if found.failure and not _is_seen(run):  # what passed a gateway is not talked away
             raise AgentError(
                 f"harness {self.name!r}: its model never answered: {found.failure}",
                 hint="check the key and the network that the harness needs" + self._offline(),
@@ -347,6 +343,11 @@ def _started(argv: Sequence[str], declared: Sequence[str]) -> _Started:
         return _Started(program)
     started = _started(inner, inner)
     return _Started(started.program, started.script, shell=program)
+
+
+def _is_seen(run: Run) -> bool:
+    """Whether a gateway has seen the work, whatever is told of it."""
+    return isinstance(run.gateway, Gateway) and run.gateway.spent.calls > 0
 
 
 def _record_answer(result: CommandResult, run: Run) -> None:

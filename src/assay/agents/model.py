@@ -7,7 +7,6 @@ import itertools
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import field, replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from assay.agents.simulated_user import UserExchange, next_message
@@ -20,7 +19,8 @@ from assay.errors import AgentError, AgentTimeoutError, InputError, ModelError, 
 from assay.frozen import frozen
 from assay.gateway import Allowance, Gateway
 from assay.gateway.allowance import LimitReachedError
-from assay.gateway.trace import agent_step
+from assay.gateway.record import now
+from assay.gateway.trace import agent_step, tool_call
 from assay.scoring.json_safe import Json
 from assay.tasks.blocks import SimulatedUser
 from assay.tasks.task import Task
@@ -31,10 +31,8 @@ from assay.types.trace import (
     Source,
     Step,
     StopReason,
-    ToolCall,
     ToolResult,
     ToolStep,
-    tool_kind,
 )
 
 if TYPE_CHECKING:
@@ -347,8 +345,8 @@ class _Work:
         offered: list[Json] = [
             {
                 "name": tool.name,
-                "description": tool.declared.description,
-                "parameters": dict(tool.declared.schema),
+                "description": tool.description,
+                "parameters": dict(tool.schema),
             }
             for tool in self._tools.values()
         ]
@@ -434,7 +432,7 @@ class _Work:
             wants_token_ids=agent.samples,
             is_parallel=None if agent.parallel or not self._tools else False,
         )
-        started = _now()
+        started = now()
         try:
             passed, kept = await self._gateway.ask(asked)
         except LimitReachedError as limit:
@@ -486,12 +484,12 @@ class _Work:
 
         async def do(number: int, call: Call) -> None:
             async with turns:
-                started = _now()
+                started = now()
                 if number < _MOST_CALLS:
                     outcome = await answer_call(call, self._tools)
                 else:
                     outcome = ToolOutcome.said(f"error: at most {_MOST_CALLS} calls", is_error=True)
-                done[number] = (outcome, started, _now())
+                done[number] = (outcome, started, now())
 
         turns = asyncio.Semaphore(_AT_ONCE)
         try:
@@ -520,13 +518,7 @@ class _Work:
         return [list(group) for _, group in itertools.groupby(enumerate(calls), reads)]
 
     def _record_call(self, call: Call, done: tuple[ToolOutcome, str, str] | None) -> None:
-        given = call.given
-        told = ToolCall(
-            name=call.name,
-            arguments={"_": call.arguments} if given is None else given,
-            id=call.id,
-            kind=tool_kind(call.name),
-        )
+        told = tool_call(call)
         if done is None:
             self._run.record(ToolStep(call=told))
             return
@@ -567,7 +559,3 @@ def _with_ids(turn: Turn, number: int) -> Turn:
         else:
             parts.append(part)
     return Turn(turn.speaker, tuple(parts))
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -19,6 +19,7 @@ from assay.scoring.json_safe import Json, json_safe
 from assay.tasks import tools as tasks_tools
 from assay.tasks.tools import Arguments, ArgumentsError
 from assay.types.run import OfferedTool
+from assay.types.trace import ToolResult
 
 __all__ = [
     "AgentTool",
@@ -68,7 +69,7 @@ class ToolOutcome:
 
 @frozen(kw_only=True)
 class AgentTool:
-    """A tool that an agent offers its model.
+    """A tool that an agent offers its model, or a task its agent: an `OfferedTool`.
 
     Attributes:
         declared: What the model is told of it.
@@ -88,6 +89,26 @@ class AgentTool:
     def name(self) -> str:
         """What the model calls it."""
         return self.declared.name
+
+    @property
+    def description(self) -> str:
+        """What it does."""
+        return self.declared.description
+
+    @property
+    def schema(self) -> Mapping[str, Json]:
+        """JSON schema of its arguments."""
+        return self.declared.schema
+
+    async def __call__(self, arguments: Mapping[str, Json]) -> ToolResult:
+        """Call it, for an agent that is elsewhere.
+
+        Raises:
+            AssayError: If what it needs of us failed.
+        """
+        call = Call(id="", name=self.name, arguments=json.dumps(dict(arguments)))
+        outcome = await answer_call(call, {self.name: self})
+        return ToolResult(content=outcome.to_json(), is_error=outcome.is_error)
 
 
 class ToolRefusalError(Exception):

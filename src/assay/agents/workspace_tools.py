@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import cast
 
-from assay.agents.tools import AgentTool, Arguments, ToolOutcome, ToolRefusalError, answer_call
-from assay.conversation.turns import Call, Tool
+from assay.agents.tools import AgentTool, Arguments, ToolOutcome, ToolRefusalError
+from assay.conversation.turns import Tool
 from assay.frozen import frozen
 from assay.sandbox import CommandResult, Limits, let_us_in, run_command
 from assay.scoring.json_safe import Json
 from assay.types.submission import Workspace
-from assay.types.trace import ToolResult
 
 WORKSPACE_TOOLS = ("bash", "read", "write", "edit", "search")
 """Names of the tools that there are over a workspace."""
@@ -208,46 +206,10 @@ class WorkspaceTools:
         return ToolOutcome.said(text)
 
 
-@frozen
-class WorkspaceTool:
-    """A tool over a workspace, for agents that do not reach it: the task offers it as its own.
-
-    Attributes:
-        tool: It.
-    """
-
-    tool: AgentTool
-
-    @property
-    def name(self) -> str:
-        """What it is called."""
-        return self.tool.name
-
-    @property
-    def description(self) -> str:
-        """What it does."""
-        return self.tool.declared.description
-
-    @property
-    def schema(self) -> Mapping[str, Json]:
-        """JSON schema of its arguments."""
-        return self.tool.declared.schema
-
-    async def __call__(self, arguments: Mapping[str, Json]) -> ToolResult:
-        """Call it.
-
-        Raises:
-            AssayError: If the sandbox failed.
-        """
-        call = Call(id="", name=self.name, arguments=json.dumps(dict(arguments)))
-        outcome = await answer_call(call, {self.name: self.tool})
-        return ToolResult(content=outcome.to_json(), is_error=outcome.is_error)
-
-
-def offered_over(workspace: Workspace, *, network: bool) -> dict[str, WorkspaceTool]:
+def offered_over(workspace: Workspace, *, network: bool) -> dict[str, AgentTool]:
     """All tools over a workspace, by name; see `assay.tasks.task.WorkspaceTooling`."""
     over = WorkspaceTools(workspace=workspace, network=network)
-    return {name: WorkspaceTool(over.tool(name)) for name in WORKSPACE_TOOLS}
+    return {name: over.tool(name) for name in WORKSPACE_TOOLS}
 
 
 _Declared = tuple[str, Mapping[str, Json], tuple[str, ...]]

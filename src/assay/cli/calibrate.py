@@ -42,7 +42,7 @@ from assay.reports.calibration_card import print_card, print_cards
 from assay.reports.figures import apart, count
 from assay.reports.page import page_on
 from assay.reports.plain import one_line
-from assay.reports.progress import progress
+from assay.reports.progress import Progress
 from assay.scoring.json_safe import Json
 from assay.store.cards import CardRecord, Cards
 from assay.store.database import Database
@@ -158,7 +158,7 @@ def run(given: Namespace) -> int:
         with (
             redirect_stdout(sys.stderr),
             _quiet(),
-            progress(
+            Progress(
                 page_on(sys.stderr),
                 len(plan(labelled, options)),
                 things="judgements",

@@ -12,10 +12,14 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from assay.cli.options import add_db, add_json, add_yes, explain, moment
 from assay.errors import InputError
 from assay.reports.page import Part, page_on
+
+if TYPE_CHECKING:
+    from assay.sandbox.checks import SandboxReport
 
 _MORE = """\
 Agents are those that people install: name one in a case's matrix, or to `assay run --harness`. Each
@@ -149,19 +153,23 @@ def _sandbox() -> list[_Finding]:
     from assay.graders.kinds import COMMANDS
     from assay.sandbox import probe
 
-    found = probe()
     cost = f"{', '.join(COMMANDS)} and agents that run commands are errors, never unsandboxed"
+    return _tier("sandbox", probe(), cost, needed=True)
+
+
+def _tier(name: str, found: SandboxReport, cost: str, *, needed: bool = False) -> list[_Finding]:
+    """Which tier of a sandbox works, and what was looked at."""
     tier = _Finding(
-        name="sandbox",
+        name=name,
         ok=found.tier is not None,
         detail=f"tier {found.tier}" if found.tier else "no tier works",
         cost=cost,
-        needed=True,
+        needed=needed,
     )
-    checks = [
+    checks = (
         _Finding(name=f"  {check.name}", ok=check.ok, detail=check.detail, fix=check.fix)
         for check in found.checks
-    ]
+    )
     return [tier, *checks]
 
 
@@ -170,24 +178,15 @@ def _functions() -> list[_Finding]:
     from assay.sandbox.functions import FunctionLimits
     from assay.sandbox.functions.tiers import function_tiers
 
-    found = function_tiers()
     limits = FunctionLimits()
-    tier = _Finding(
-        name="function graders",
-        ok=found.tier is not None,
-        detail=f"tier {found.tier}" if found.tier else "no tier works",
-        cost=f"{', '.join(FUNCTIONS)} are errors, never unsandboxed",
-    )
     shown = (
         f"{limits.cpu_seconds:g} s CPU, {limits.wall_seconds:g} s wall,"
         f" {limits.memory_bytes >> 20} MiB, {limits.processes} processes; {limits.load_seconds:g} s"
         f" to load; {limits.payload_bytes >> 20} MiB in, {limits.output_bytes >> 10} KiB out"
     )
-    checks = [
-        _Finding(name=f"  {check.name}", ok=check.ok, detail=check.detail, fix=check.fix)
-        for check in found.checks
-    ]
-    return [tier, *checks, _Finding(name="  limits of a call", ok=True, detail=shown)]
+    cost = f"{', '.join(FUNCTIONS)} are errors, never unsandboxed"
+    tiers = _tier("function graders", function_tiers(), cost)
+    return [*tiers, _Finding(name="  limits of a call", ok=True, detail=shown)]
 
 
 def _programs() -> list[_Finding]:

@@ -16,6 +16,7 @@ from assay.cli.options import (
     add_set,
     add_trust_authors,
     explain,
+    file_and_name,
     is_trusted,
     key_and_number,
     port,
@@ -135,13 +136,12 @@ def _routes(app: FastAPI) -> list[str]:
 def _scorer(
     given: Namespace, stack: ExitStack, settings: _Settings
 ) -> tuple[Scorer, ServedOptions]:
-    place, _, after = given.grader.rpartition(":")
-    file = place if place.endswith(".py") else given.grader
+    file, called = file_and_name(given.grader)
     is_function = file.endswith(".py")
     if settings.score_range is not None and not is_function:
         raise InputError("score_range is for functions; other graders declare their own")
     if is_function:
-        function = function_of(file, after if file == place else "")
+        function = function_of(file, called)
         name = str(getattr(function, "__name__", Path(file).stem))
         span = settings.score_range or (0.0, 1.0)
         return scorer_of(function), {"name": name, "score_range": span}

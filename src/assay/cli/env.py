@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from assay.cli.options import add_set, explain, port, positive
+from assay.cli.options import add_set, explain, file_and_name, port, positive
 from assay.errors import InputError
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def add(parser: ArgumentParser) -> None:
 
 def run(given: Namespace) -> int:
     """Serve an environment."""
-    file, name = _parts(given.file)
+    file, name = file_and_name(given.file)
     token = _token(given.token_env)
     _allow_connections()
     asyncio.run(_serve(given, file, name, token))
@@ -187,14 +187,6 @@ def _allow_connections() -> None:
     most = _FILES if hard == resource.RLIM_INFINITY else min(hard, _FILES)
     if soft != resource.RLIM_INFINITY and soft < most:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-
-
-def _parts(given: str) -> tuple[str, str]:
-    """A file and the name after its colon."""
-    file, colon, name = given.rpartition(":")
-    if colon and file.endswith(".py"):
-        return file, name
-    return given, ""
 
 
 def _token(variable: str) -> str:

@@ -222,9 +222,9 @@ def _carry_out(given: Namespace, plan: RowPlan, bill: Bill | None) -> bool:
 
     from assay.eval.rows.recorded import grade_rows
     from assay.reports.page import page_on
-    from assay.reports.progress import progress
+    from assay.reports.progress import Progress
 
-    shown = progress(
+    shown = Progress(
         page_on(sys.stderr),
         plan.rows,
         before=plan.sink.before,
@@ -275,7 +275,7 @@ class _Stored:
         run = self.sink.run.id
         if self.sink.forget_if_empty():  # it would be the latest run
             return "no row was graded"
-        kept = f"{self._store.counts(run).total:,} of {plan.rows:,} rows are kept in run {run}"
+        kept = f"{self._store.cell_count(run):,} of {plan.rows:,} rows are kept in run {run}"
         return f"{kept}: the same command goes on after them"
 
     def conclude(self, plan: RowPlan, bill: Bill | None) -> int:

@@ -108,10 +108,10 @@ def _import_set(tasks: Sequence[OneOfSet], given: str, directory: str) -> int:
     from assay.interop.writing import write_set
     from assay.reports.figures import count
     from assay.reports.page import page_on
-    from assay.reports.progress import progress
+    from assay.reports.progress import Progress
 
     done: list[ImportedTask] = []
-    with progress(page_on(sys.stderr), len(tasks), things="tasks") as bar:
+    with Progress(page_on(sys.stderr), len(tasks), things="tasks") as bar:
         for one in write_set(tasks, directory):
             done.append(one)
             bar.add(["error" if one.case is None else "pass"])

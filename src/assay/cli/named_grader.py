@@ -11,7 +11,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from assay.cli.options import file_warnings, is_trusted, key_and_number, tell_warnings
+from assay.cli.options import (
+    file_and_name,
+    file_warnings,
+    is_trusted,
+    key_and_number,
+    tell_warnings,
+)
 from assay.errors import AssayError, InputError, nearest
 from assay.graders.digest import grader_digest, parts_digest
 from assay.graders.kinds import load_file
@@ -35,10 +41,9 @@ def named_grader(given: Namespace, database: Database) -> Target:
             ``project``; ``db`` and ``trust_authors`` say what stored graders may do.
         database: Where stored graders are.
     """
-    place, _, after = given.grader.rpartition(":")
-    file = place if place.endswith(".py") else given.grader
+    file, name = file_and_name(given.grader)
     if file.endswith(".py"):
-        return _of_function(file, after if file == place else "")
+        return _of_function(file, name)
     return _stored(given, database) if names_stored(file) else _of_file(file)
 
 

@@ -7,8 +7,14 @@ import os
 import re
 import shlex
 import sys
+from argparse import (
+    ArgumentParser,
+    ArgumentTypeError,
+    Namespace,
+    RawDescriptionHelpFormatter,
+)
 from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -17,7 +23,6 @@ from assay.errors import InputError
 from assay.frozen import frozen
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
     from datetime import datetime
 
     from assay.eval.cluster.joining import Cluster
@@ -88,8 +93,6 @@ class AddAction(Protocol):
 
 def actions(parser: ArgumentParser, common: Callable[[ArgumentParser], None]) -> AddAction:
     """What adds actions to a command; each has the options that `common` adds, too."""
-    from argparse import RawDescriptionHelpFormatter
-
     forms = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
 
     def action(name: str, summary: str, more: str = "", examples: str = "") -> ArgumentParser:
@@ -116,7 +119,6 @@ def moment(text: str) -> datetime:
     Raises:
         ArgumentTypeError: If it names none.
     """
-    from argparse import ArgumentTypeError
     from datetime import UTC, datetime, timedelta
 
     if span := re.fullmatch(r"([1-9][0-9]{0,4})([hdw])", text):
@@ -190,6 +192,31 @@ def _require_room(target: str, folder: Path) -> None:
         raise InputError(f"cannot write {target!r}: {error.strerror}") from error
 
 
+@contextmanager
+def read_or_not() -> Generator[None]:
+    """Within it, standard output is written; whoever stopped reading still gets the exit status."""
+    try:
+        yield
+        sys.stdout.flush()
+    except (BrokenPipeError, SystemExit):  # a page leaves by SystemExit
+        # What is left in the buffer has nowhere to go, and must not fail again at exit.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
+def write_lines(lines: Iterable[str], out: str | None) -> int:
+    """Write lines to a file, there whole or not at all, else to standard output; how many."""
+    from assay.reports.files import replacing
+
+    number = 0
+    with nullcontext(sys.stdout) if out is None else replacing(out) as file:
+        for line in lines:
+            file.write(f"{line}\n")
+            number += 1
+    return number
+
+
 _PLACES: list[str] = []
 """The store that the options of the command name, for all its threads."""
 
@@ -260,6 +287,12 @@ def store_there() -> str:
 def is_shared() -> bool:
     """Whether others may store graders there, too: in a server's database, not a directory."""
     return "://" in store_place()
+
+
+def file_and_name(text: str) -> tuple[str, str]:
+    """The file of ``FILE.py:NAME``, and the name in it; of anything else the whole, and no name."""
+    file, _, name = text.rpartition(":")
+    return (file, name) if file.endswith(".py") else (text, "")
 
 
 def key_and_number(text: str) -> tuple[str, int | None]:
@@ -352,8 +385,6 @@ def engine(text: str) -> str:
     """
     if text == "local":
         return text
-    from argparse import ArgumentTypeError
-
     from assay.eval.cluster.joining import engine_address
 
     try:
@@ -413,8 +444,6 @@ def whole(text: str) -> int:
 
 
 def _decimal(text: str, least: int) -> int:
-    from argparse import ArgumentTypeError
-
     if not (text.isascii() and text.isdecimal()) or len(text) > 9 or int(text) < least:
         raise ArgumentTypeError(f"{text!r} is not a whole number of at least {least}")
     return int(text)
@@ -422,8 +451,6 @@ def _decimal(text: str, least: int) -> int:
 
 def port(text: str) -> int:
     """The number of a port; 0 for any."""
-    from argparse import ArgumentTypeError
-
     if not (text.isascii() and text.isdecimal() and len(text) < 6 and int(text) < 65_536):
         raise ArgumentTypeError(f"{text!r} is not a port, 0 to 65535")
     return int(text)
@@ -431,8 +458,6 @@ def port(text: str) -> int:
 
 def field(text: str) -> str:
     """The name of a field, which a shell's variable that is not set would leave empty."""
-    from argparse import ArgumentTypeError
-
     if not text.strip():
         raise ArgumentTypeError(f"{text!r} names no field")
     return text
@@ -447,8 +472,6 @@ def number_between(low: float, high: float, what: str) -> Callable[[str], float]
     """What takes a number from `low` to `high`, and refuses all else as not being `what`."""
 
     def number(text: str) -> float:
-        from argparse import ArgumentTypeError
-
         try:
             value = float(text)
         except ValueError:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Coroutine
@@ -20,6 +19,7 @@ from assay.cli.options import (
     add_workers,
     explain,
     positive,
+    read_or_not,
     share,
     state_home,
     worker_count,
@@ -187,7 +187,7 @@ async def _try(
     on_case: Callable[[CaseProof], None] = lambda _: None,
 ) -> Proof:
     """Run all trials; `said` is told of how many there are, `passed` of what a pass means."""
-    from assay.reports.progress import Progress, progress
+    from assay.reports.progress import Progress
 
     # What a grader of one's own prints must not end up inside the JSON.
     with redirect_stdout(sys.stderr), ExitStack() as stack:
@@ -197,7 +197,7 @@ async def _try(
         staged: Progress | None = None
         if len(plan.tasks) > SET:
             note = "settling what they start from and how their tests are isolated"
-            bar = progress(page, len(plan.tasks), things="cases", note=lambda: note)
+            bar = Progress(page, len(plan.tasks), things="cases", note=lambda: note)
             staged = settling.enter_context(bar)
 
         def on_staged(can_begin: bool) -> None:  # noqa: FBT001 - what is told
@@ -210,7 +210,7 @@ async def _try(
                 cheats = total - len(plan.tasks)  # the other trial of a case does nothing
                 print(f"{count(cheats, 'cheat')} to play; {said}", file=sys.stderr)
             note = f"passed: {passed}" if passed else ""
-            bar = progress(page, total, things=things, note=lambda: note)
+            bar = Progress(page, total, things=things, note=lambda: note)
             bars.append(stack.enter_context(bar))
             return bars[0].cell
 
@@ -234,12 +234,8 @@ def _show(given: Namespace, data: dict[str, Json], render: Callable[[TextPage], 
 
 
 def _print(what: str | Callable[[TextPage], None]) -> None:
-    """Write to standard output; whoever stopped reading there still gets the exit status."""
-    try:
+    with read_or_not():
         if isinstance(what, str):
             print(what)
         else:
             what(page_on(sys.stdout))
-        sys.stdout.flush()
-    except (BrokenPipeError, SystemExit):  # a page leaves by SystemExit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

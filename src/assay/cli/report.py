@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator, Sequence
@@ -23,6 +22,7 @@ from assay.cli.options import (
     is_parts,
     named_store,
     positive,
+    read_or_not,
     store_place,
     store_there,
 )
@@ -231,11 +231,8 @@ def _table(found: Review, outputs: Outputs, shown: int | None, *, opened: bool) 
 def _write(target: str, report: Callable[[], None]) -> bool:
     """Write one report; whether nobody has to be told that it is not there."""
     try:
-        report()
-        sys.stdout.flush()
-    except (BrokenPipeError, SystemExit):  # rich leaves by SystemExit where the reader has gone
-        # What is left in the buffer has nowhere to go, and must not fail again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        with read_or_not():
+            report()
     except (OSError, InputError) as error:
         print(f"error: cannot write {target}: {error}", file=sys.stderr)
         return False

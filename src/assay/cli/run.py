@@ -259,7 +259,7 @@ def run(given: Namespace) -> int:
             return _carry_out(ready, store, outputs, go=go, kept=kept, foretold=foretold)
         except AssayError:
             # What was refused before its first cell is no run; it would be the latest one.
-            if given.resume is None and not store.counts(ready.run.id).total:
+            if given.resume is None and not store.cell_count(ready.run.id):
                 store.forget_run(ready.run.id)
             raise
 
@@ -336,7 +336,7 @@ def _carry_out(
     from assay.cli.report import conclude
     from assay.eval.costs import cost_of_cell
     from assay.reports.page import page_on
-    from assay.reports.progress import progress
+    from assay.reports.progress import Progress
 
     is_new = isinstance(ready, Launch)
     has_cells = isinstance(ready, Launch) or bool(ready.tasks)  # rows tell what they cost
@@ -362,7 +362,7 @@ def _carry_out(
             # What a grader of one's own prints must not end up inside the JSON.
             with (
                 redirect_stdout(sys.stderr),
-                progress(page, len(ready.cells), note=cost_so_far) as shown,
+                Progress(page, len(ready.cells), note=cost_so_far) as shown,
             ):
                 asyncio.run(work(shown, bill))
         except KeyboardInterrupt:

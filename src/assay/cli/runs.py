@@ -6,11 +6,7 @@ import json
 from argparse import ArgumentParser, Namespace
 
 from assay.cli import stored_commands
-from assay.cli.options import (
-    named_store,
-    store_place,
-    store_there,
-)
+from assay.cli.options import named_store, store_place, store_there, write_lines
 from assay.errors import InputError
 from assay.reports.figures import count
 from assay.store.runs import Store
@@ -75,22 +71,14 @@ def _export(given: Namespace, store: Store) -> int:
 
 def _export_traces(given: Namespace, store: Store, run_id: str) -> int:
     from assay.interop.traces import exported_traces
-    from assay.reports.files import replacing
 
     if given.no_files:
         raise InputError(f"--format {given.format} has no files", hint="leave out --no-files")
-    lines = exported_traces(store, run_id, given.format)
+    if given.out is None and given.json:
+        raise InputError("--json would mix with the traces", hint="give --out FILE")
+    number = write_lines(exported_traces(store, run_id, given.format), given.out)
     if given.out is None:
-        if given.json:
-            raise InputError("--json would mix with the traces", hint="give --out FILE")
-        for line in lines:
-            print(line)
         return 0
-    number = 0
-    with replacing(given.out) as file:
-        for line in lines:
-            file.write(f"{line}\n")
-            number += 1
     if given.json:
         print(json.dumps({"run": run_id, "file": given.out, "traces": number}))
     else:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ from assay.cli.options import (
     add_set,
     explain,
     port,
+    read_or_not,
     store_place,
 )
 from assay.errors import InputError, MissingExtraError
@@ -147,12 +147,8 @@ def announce(found: Listening, token: str = "", place: str = "", *, as_json: boo
         said = f"assay listens on {found.url}"
         said += f"\nlog in, once:    {link}" if link else ""
         said += f"\nthe new key:     {token}   (shown this once)" if token else ""
-    try:
-        print(said, flush=True)
-    except BrokenPipeError:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())  # where Python writes the rest to at its end
-        os.close(nowhere)
+    with read_or_not():
+        print(said)
 
 
 def log_requests(*, quiet: bool) -> None:

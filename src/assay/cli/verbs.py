@@ -21,6 +21,7 @@ from assay.cli.options import (
     require_yes,
     store_place,
     store_there,
+    write_lines,
 )
 from assay.cli.stored_commands import (
     BEFORE,
@@ -300,18 +301,10 @@ def _export(given: Namespace, database: Database) -> int:
             if (after := page.next) is None:
                 return
 
-    if given.out is None:
-        for line in lines():
-            print(line)
-        return 0
-    from assay.reports.files import replacing
-
     check_targets((given.out,), inputs=())
-    number = 0
-    with replacing(given.out) as file:
-        for line in lines():
-            file.write(f"{line}\n")
-            number += 1
+    number = write_lines(lines(), given.out)
+    if given.out is None:
+        return 0
     if given.json:
         print(json.dumps({"file": given.out, verb.lines: number}))
     else:

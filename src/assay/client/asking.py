@@ -98,10 +98,18 @@ def warn_caller(message: str, level: int) -> None:
 
 
 class _Named:
-    """What is a method of parts: it knows what users call it, and checks its arguments."""
+    """What is a method of parts: it knows what users call it, and checks its arguments.
 
-    def __init__(self, signature: inspect.Signature, about: Callable[[], str]) -> None:
-        self._signature, self._tell, self._name = signature, about, ""
+    Args:
+        work: What is done, of a part and arguments that fit.
+        signature: What users give it.
+        about: Tells what it does.
+    """
+
+    def __init__(
+        self, work: Callable[..., Any], signature: inspect.Signature, about: Callable[[], str]
+    ) -> None:
+        self._work, self._signature, self._tell, self._name = work, signature, about, ""
 
     @cached_property
     def _about(self) -> str:
@@ -125,15 +133,6 @@ class _Named:
 class OneResult(_Named, Generic[P, T]):
     """A method of parts that gives one result."""
 
-    def __init__(
-        self,
-        work: Callable[..., Coroutine[Any, Any, T]],
-        signature: inspect.Signature,
-        about: Callable[[], str],
-    ) -> None:
-        super().__init__(signature, about)
-        self._work = work
-
     @overload
     def __get__(self, part: None, owner: object = None) -> Self: ...
     @overload
@@ -154,10 +153,6 @@ class OneResult(_Named, Generic[P, T]):
 
 class ManyResults(_Named, Generic[P, T]):
     """A method of parts that gives one result after another."""
-
-    def __init__(self, work: Callable[Concatenate[Any, P], AsyncIterator[T]]) -> None:
-        super().__init__(_without_first(work), lambda: inspect.getdoc(work) or "")
-        self._work: Callable[..., AsyncIterator[T]] = work
 
     @overload
     def __get__(self, part: None, owner: object = None) -> Self: ...
@@ -230,6 +225,29 @@ def by_hand(function: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> 
     return OneResult(function, _without_first(function), lambda: inspect.getdoc(function) or "")
 
 
+def like(
+    operation: Operation[P, Any],
+) -> Callable[[Callable[..., Coroutine[Any, Any, T]]], OneResult[P, T]]:
+    """The method that is asked as an operation is, and does more than that."""
+    return lambda work: OneResult(work, *_like(operation, work))
+
+
+def steps_like(
+    operation: Operation[P, Any],
+) -> Callable[[Callable[..., AsyncIterator[T]]], ManyResults[P, T]]:
+    """The same for one that gives one result after another."""
+    return lambda work: ManyResults(work, *_like(operation, work))
+
+
+def _like(
+    operation: Operation[..., Any], work: Callable[..., object]
+) -> tuple[inspect.Signature, Callable[[], str]]:
+    """The parameters of an operation, and what a method does with them."""
+    returned = inspect.signature(work).return_annotation
+    signature = operation.signature.replace(return_annotation=returned)
+    return signature, lambda: operation.about_as(inspect.getdoc(work) or "")
+
+
 def _without_first(function: Callable[..., object]) -> inspect.Signature:
     """The signature of a method, with every option that its ``Unpack[...]`` names."""
     found: list[inspect.Parameter] = []
@@ -246,10 +264,7 @@ def _without_first(function: Callable[..., object]) -> inspect.Signature:
 
 
 def arguments(
-    name: str,
-    signature: inspect.Signature,
-    args: Sequence[object],
-    kwargs: Mapping[str, object],
+    name: str, signature: inspect.Signature, args: Sequence[object], kwargs: Mapping[str, object]
 ) -> dict[str, Any]:
     """Arguments by their names.
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterable
 from datetime import datetime
 from pathlib import Path
 
-from assay.client.asking import M_co, ManyResults, Part, ask, ask_all, by_hand
+from assay.client.asking import M_co, Part, ask, ask_all, by_hand, like, steps_like
 from assay.client.scope import Item, Rows, rows_of
 from assay.errors import InputError
 from assay.service import datasets, jobs, scores, traces
@@ -25,12 +25,7 @@ class DatasetsPart(Part[M_co]):
 
     @by_hand
     async def create(
-        self,
-        key: str,
-        rows: Iterable[Item] | str,
-        *,
-        name: str = "",
-        project: str | None = None,
+        self, key: str, rows: Iterable[Item] | str, *, name: str = "", project: str | None = None
     ) -> DatasetRecord:
         """Store a dataset.
 
@@ -78,18 +73,15 @@ class JobsPart(Part[M_co]):
     cancel = ask(jobs.cancel_job)
     delete = ask(jobs.delete_job)
 
-    @by_hand
-    async def create(
-        self, grader: str, dataset: str, *, version: int | None = None, project: str | None = None
-    ) -> JobRecord:
+    @like(jobs.create_job)
+    async def create(self, **given: object) -> JobRecord:
         """Grade a dataset with a grader, pinned to a version (the newest by default).
 
         On a server the job waits its turn there; without one it is run before this returns.
         """
-        made = await self._scope.call(jobs.create_job, grader, dataset, version, project=project)
-        return await self._scope.backend.begin(made)
+        return await self._scope.backend.begin(await self.ask(jobs.create_job, given))
 
-    @ManyResults
+    @steps_like(jobs.show_job)
     async def follow(self, job: str, *, project: str | None = None) -> AsyncIterator[JobRecord]:
         """The job again and again as it gets on, until it has ended."""
         async for step in self._scope.backend.follow(self._scope.project(project), job):

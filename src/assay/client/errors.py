@@ -9,14 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from assay.errors import (
-    AssayError,
-    ConflictError,
-    InputError,
-    Location,
-    LockedError,
-    NotFoundError,
-)
+from assay.errors import AssayError, ConflictError, InputError, Location, LockedError, NotFoundError
 from assay.scoring.json_safe import Json
 
 

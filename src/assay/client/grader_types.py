@@ -222,11 +222,7 @@ class GraderTypes(Part[M_co]):
         return await self._store(key, "declared", {"graders": [dict(one) for one in graders]}, said)
 
     async def _store(
-        self,
-        key: str,
-        kind: str,
-        fields: Mapping[str, object],
-        options: Mapping[str, object],
+        self, key: str, kind: str, fields: Mapping[str, object], options: Mapping[str, object]
     ) -> GraderRecord:
         said: dict[str, Any] = {name: options[name] for name in _SAID if name in options}
         more = {name: value for name, value in options.items() if name not in said}

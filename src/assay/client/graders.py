@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from assay.client.asking import M_co, Part, ask, ask_all, by_hand, warn_caller
+from assay.client.asking import M_co, Part, ask, ask_all, by_hand, like, warn_caller
 from assay.client.errors import ServerError
 from assay.client.grader_types import Function, GraderTypes, function_definition
 from assay.client.portal import Portal
@@ -133,16 +133,11 @@ class GradersPart(Part[M_co]):
             warn_caller(f"grader {grader_key!r}: {warning}", level=2)
         return made.record
 
-    @by_hand
-    async def delete(
-        self, grader_key: str, *, force: bool = False, project: str | None = None
-    ) -> bool:
+    @like(operations.delete_grader)
+    async def delete(self, **given: object) -> bool:
         """Delete a grader; the versions that gave scores stay readable.
 
-        Args:
-            grader_key: The grader.
-            force: Also where a job that has not ended uses it.
-            project: The project; the client's by default.
+        With ``force`` also where a job that has not ended uses it.
 
         Returns:
             Whether there was one.
@@ -152,20 +147,14 @@ class GradersPart(Part[M_co]):
             ConflictError: It is used, and ``force`` was not given.
         """
         try:
-            await self._scope.call(
-                operations.delete_grader, grader_key, force=force, project=project
-            )
+            await self.ask(operations.delete_grader, given)
         except NotFoundError:
             return False
         return True
 
     @by_hand
     async def validate(
-        self,
-        fn: Definition | Function,
-        *,
-        samples: Sequence[Item] = (),
-        project: str | None = None,
+        self, fn: Definition | Function, *, samples: Sequence[Item] = (), project: str | None = None
     ) -> ValidationReport:
         """Check a grader and store nothing.
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Awaitable, Mapping
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
-from assay.client.asking import M_co, ManyResults, Part, ask, ask_all, by_hand
+from assay.client.asking import M_co, Part, ask, ask_all, by_hand, like, steps_like
 from assay.errors import InputError
 from assay.service import calibrations, labels
 from assay.service.labels import QueueItem
@@ -14,6 +14,24 @@ if TYPE_CHECKING:
     from assay.service.calibration_cards import CardDetail
     from assay.service.calibrations import CalibrationWork
     from assay.store.labels import LabelRecord
+
+
+class LabelOptions(TypedDict, total=False):
+    """Where an item is from that is labelled, and by whom.
+
+    Attributes:
+        dataset: The dataset that it is from,
+        run: or the run.
+        field: What the labels are called; ``label`` by default.
+        rater: Who labels; whoever asks by default.
+        project: The project; the client's by default.
+    """
+
+    dataset: str
+    run: str
+    field: str
+    rater: str
+    project: str | None
 
 
 class LabelsPart(Part[M_co]):
@@ -32,78 +50,40 @@ class LabelsPart(Part[M_co]):
         item: QueueItem,
         label: str,
         *,
-        dataset: str = "",
-        run: str = "",
-        field: str = "label",
         note: str = "",
         criterion: str = "",
-        rater: str = "",
-        project: str | None = None,
+        **where: Unpack[LabelOptions],
     ) -> LabelRecord:
         """Keep what a rater says of an item; the last word of each counts.
 
         Args:
             item: As the queue gave it.
             label: The label.
-            dataset: The dataset that it is from,
-            run: or the run.
-            field: What the labels are called.
             note: Why.
             criterion: What the rater was asked.
-            rater: Who labels; whoever asks by default.
-            project: The project; the client's by default.
+            **where: ``dataset`` or ``run``, ``field``, ``rater`` and ``project``; see
+                `LabelOptions`.
 
         Raises:
             InputError: The label is empty, or the item is not what stands there any more.
         """
         if not label.strip():
             raise InputError("label must not be empty", hint="labels.take_back takes one back")
-        return await self._scope.call(
-            labels.add_label,
-            item.item,
-            label,
-            dataset=dataset,
-            run=run,
-            place=item.place,
-            field=field,
-            note=note,
-            criterion=criterion,
-            rater=rater,
-            project=project,
-        )
+        said = {"label": label, "note": note, "criterion": criterion, **where}
+        return await self._said(item, said)
 
     @by_hand
-    async def take_back(
-        self,
-        item: QueueItem,
-        *,
-        dataset: str = "",
-        run: str = "",
-        field: str = "label",
-        rater: str = "",
-        project: str | None = None,
-    ) -> LabelRecord:
+    async def take_back(self, item: QueueItem, **where: Unpack[LabelOptions]) -> LabelRecord:
         """Take back what a rater said of an item, which is then in their queue again.
 
         Args:
             item: As the queue gave it.
-            dataset: The dataset that it is from,
-            run: or the run.
-            field: What the labels are called.
-            rater: Whose label; that of whoever asks by default.
-            project: The project; the client's by default.
+            **where: As for `add`.
         """
-        return await self._scope.call(
-            labels.add_label,
-            item.item,
-            "",
-            dataset=dataset,
-            run=run,
-            place=item.place,
-            field=field,
-            rater=rater,
-            project=project,
-        )
+        return await self._said(item, {"label": "", **where})
+
+    def _said(self, item: QueueItem, said: Mapping[str, object]) -> Awaitable[LabelRecord]:
+        return self.ask(labels.add_label, {"item": item.item, "place": item.place, **said})
 
 
 class CalibrationsPart(Part[M_co]):
@@ -115,68 +95,29 @@ class CalibrationsPart(Part[M_co]):
     get = ask(calibrations.show_calibration)
     plan = ask(calibrations.plan_calibration)
 
-    @by_hand
-    async def create(
-        self,
-        grader: str,
-        *,
-        field: str = "label",
-        repeats: int = 1,
-        attacks: bool = False,
-        levels: str = "",
-        project: str | None = None,
-    ) -> CardDetail:
+    @like(calibrations.calibrate_grader)
+    async def create(self, **given: object) -> CardDetail:
         """Measure a stored grader on people's labels, and return its card.
 
         What was judged is kept: interrupted, the next call goes on where this one ended. What could
         not be judged is asked once more, after all else.
 
-        Args:
-            grader: The grader.
-            field: What the labels are called.
-            repeats: How often every row is asked.
-            attacks: Also play the built-in attacks on failing answers.
-            levels: All levels, lowest first, with commas between, where labels are levels.
-            project: The project; the client's by default.
-
         Raises:
             NotFoundError: There is no such grader.
             InputError: There is nothing to measure on, or the grader can judge none of it.
         """
-        steps = self._follow(
-            grader,
-            field=field,
-            repeats=repeats,
-            attacks=attacks,
-            levels=levels,
-            project=project,
-        )
-        card = [step.card async for step in steps][-1]
-        return await self._scope.call(calibrations.show_calibration, card, project=project)
+        card = [step.card async for step in self._steps(given)][-1]
+        shown = {"card": card, "project": given.get("project")}
+        return await self.ask(calibrations.show_calibration, shown)
 
-    async def _follow(
-        self,
-        grader: str,
-        *,
-        field: str = "label",
-        repeats: int = 1,
-        attacks: bool = False,
-        levels: str = "",
-        project: str | None = None,
-    ) -> AsyncIterator[CalibrationWork]:
+    @steps_like(calibrations.calibrate_grader)
+    def follow(self, **given: object) -> AsyncIterator[CalibrationWork]:
         """`create`, told step by step: how far it is every few seconds, and at last its card."""
-        while True:
-            work = await self._scope.call(
-                calibrations.calibrate_grader,
-                grader,
-                field,
-                repeats,
-                attacks=attacks,
-                levels=levels,
-                project=project,
-            )
-            yield work
-            if work.card:
-                return
+        return self._steps(given)
 
-    follow = ManyResults(_follow)
+    async def _steps(self, given: Mapping[str, object]) -> AsyncIterator[CalibrationWork]:
+        card = ""
+        while not card:
+            work = await self.ask(calibrations.calibrate_grader, given)
+            yield work
+            card = work.card

@@ -18,14 +18,7 @@ from assay.service.jobs import show_job
 from assay.service.local import ask, local_desk
 from assay.service.operation import Desk, Operation
 from assay.service.scores import add_scores
-from assay.store import (
-    Database,
-    DatasetRecord,
-    Datasets,
-    JobRecord,
-    Jobs,
-    Projects,
-)
+from assay.store import Database, DatasetRecord, Datasets, JobRecord, Jobs, Projects
 from assay.tasks.rows import read_row
 
 T = TypeVar("T")

@@ -150,8 +150,7 @@ def _read(kind: Any, data: Json) -> Any:  # noqa: ANN401 - any type
 
 
 _READING = codec.Reading(
-    passes_over=True,
-    forms={Graded: Graded.from_dict, ValidationReport: ValidationReport.from_dict},
+    passes_over=True, forms={Graded: Graded.from_dict, ValidationReport: ValidationReport.from_dict}
 )
 
 

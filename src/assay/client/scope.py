@@ -5,19 +5,21 @@ A backend carries out operations: on a server (`remote`) or on a store of one's 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from typing import ParamSpec, Protocol, TypeAlias, TypeVar, cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, ParamSpec, TypeAlias, TypeVar, cast
 
 from assay.errors import InputError, Location
 from assay.scoring.json_safe import Json
 from assay.service.arguments import check
 from assay.service.operation import Operation
 from assay.store.checks import json_text
-from assay.store.datasets import DatasetRecord
-from assay.store.jobs import JobRecord
 from assay.tasks.rows import read_row
 from assay.types.submission import Submission
 from assay.types.thread import StringThread
+
+if TYPE_CHECKING:
+    from assay.client.local import LocalBackend
+    from assay.client.remote import RemoteBackend
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -29,30 +31,8 @@ Item: TypeAlias = "Mapping[str, Json] | StringThread | Submission"
 Rows: TypeAlias = "Iterable[Mapping[str, Json]]"
 
 
-class Backend(Protocol):
-    """Both sides; every call may raise `AssayError`, of the same types in both."""
-
-    async def call(
-        self, operation: Operation[..., T], project: str, given: Mapping[str, object]
-    ) -> T:
-        """Carry out an operation."""
-        ...
-
-    async def create_dataset(self, project: str, key: str, name: str, rows: Rows) -> DatasetRecord:
-        """Store a dataset."""
-        ...
-
-    async def begin(self, job: JobRecord) -> JobRecord:
-        """See to it that a new job is worked on."""
-        ...
-
-    def follow(self, project: str, job: str) -> AsyncIterator[JobRecord]:
-        """The job as it gets on."""
-        ...
-
-    async def close(self) -> None:
-        """Give everything back."""
-        ...
+Backend: TypeAlias = "LocalBackend | RemoteBackend"
+"""Both sides; every call may raise `AssayError`, of the same types in both."""
 
 
 class Scope:

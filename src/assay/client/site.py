@@ -44,19 +44,10 @@ class ProjectsPart(Part[M_co]):
             offset: How many are left out before it.
             after: Where the list goes on: `next` of the page before.
         """
+        asked = {"what": what, "by": by, "limit": limit, "offset": offset, "after": after}
         if not project:
-            return await self._scope.call(
-                site.list_all_changes, what=what, by=by, limit=limit, offset=offset, after=after
-            )
-        return await self._scope.call(
-            site.list_changes,
-            what=what,
-            by=by,
-            limit=limit,
-            offset=offset,
-            after=after,
-            project=project,
-        )
+            return await self.ask(site.list_all_changes, asked)
+        return await self.ask(site.list_changes, {**asked, "project": project})
 
 
 class Keys(Part[M_co]):

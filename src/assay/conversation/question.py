@@ -45,9 +45,7 @@ _FAILED = frozenset(
 def body(
     codec: Codec,
     request: Request,
-    messages: tuple[Message, ...],
     *,
-    most_tokens: int,
     model: str,
     capability: Capability,
     shape: Shape | None,
@@ -63,10 +61,10 @@ def body(
         tools = (_tool(request.schema_name, shape.strict or shape.plain),)
     asked = Conversation(
         model=model,
-        turns=_turns(messages, codec),
+        turns=_turns(request.messages, codec),
         tools=tools,
         choice=request.schema_name if tools else "auto",
-        max_tokens=capability.tokens(most_tokens),
+        max_tokens=capability.tokens(request.max_tokens),
         temperature=None if "temperature" in refused else request.temperature,
         top_p=None if "top_p" in refused else request.top_p,
         seed=None if "seed" in refused else request.seed,
@@ -136,7 +134,7 @@ def error(data: Json) -> Json:
     for choice in map(mapping, items(reply.get("choices"))):
         if told := said_error(choice):
             return told
-        if _reason(text(choice.get("finish_reason"))) in _FAILED:
+        if chat.reason_of(text(choice.get("finish_reason"))) in _FAILED:
             return {"message": "it broke off while it was writing"}
     return None
 
@@ -159,7 +157,7 @@ def read(codec: Codec, data: Json, tool: str = "verdict") -> RawReply | None:
     ]
     if any(other is None or _said(other, tool) != (said, wrong) for other in further):
         wrong = "there are several replies in one, which differ"
-    if _reason(reply.stopped) in _UNENDED_REASONS:
+    if chat.reason_of(reply.stopped) in _UNENDED_REASONS:
         wrong = wrong or UNENDED
     fingerprint = name(mapping(data).get("system_fingerprint"))
     return RawReply(said, reply.stop, reply.model, reply.usage, fingerprint, reply.refusal, wrong)
@@ -173,8 +171,3 @@ def _said(reply: AssistantTurn, tool: str) -> tuple[str, str]:
     """What a reply says, and what is wrong with it."""
     ours = [one.arguments for one in reply.turn.calls if is_named({"name": one.name}, tool)]
     return one_call(ours) if ours else (reply.turn.text, "")
-
-
-def _reason(stopped: str) -> str:
-    """Why a reply ended, in one word; some servers add others behind a colon."""
-    return stopped.partition(":")[0].strip().lower()

@@ -8,16 +8,18 @@ every provider, also for those that promise nothing.
 from __future__ import annotations
 
 import functools
-import importlib
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NoReturn, Protocol, cast
+from typing import TYPE_CHECKING, NoReturn, cast
 
 from assay.errors import InputError
 from assay.scoring.json_safe import Json, plain
+
+if TYPE_CHECKING:
+    from jsonschema_rs import Validator
 
 _KEPT = ("type", "description", "title", "enum", "$ref")
 _NAMES = {"string": "text", "array": "list", "null": "null", "boolean": "true or false"}
@@ -178,30 +180,6 @@ _STRANGE_KEYS = re.compile(
 _PLAIN_PATH = re.compile(r"(?:\.[A-Za-z_]{1,30}|\[\d{1,6}\])*+")
 
 
-class _Fault(Protocol):
-    message: str
-    instance_path: list[str | int]
-
-
-class _Compiled(Protocol):
-    def is_valid(self, instance: Json) -> bool: ...
-
-    def iter_errors(self, instance: Json) -> Iterable[_Fault]: ...
-
-
-class _Library(Protocol):
-    def RegexOptions(self) -> object: ...  # noqa: N802 - the library's own name
-
-    def validator_for(
-        self,
-        schema: Json,
-        *,
-        pattern_options: object,
-        retriever: Callable[[str], Json],
-        mask: str,
-    ) -> _Compiled: ...
-
-
 def validator(schema: Mapping[str, Json]) -> Callable[[Json], str]:
     """Make the check of a schema; made once, however often it is asked for.
 
@@ -219,12 +197,13 @@ def validator(schema: Mapping[str, Json]) -> Callable[[Json], str]:
 
 @functools.lru_cache(maxsize=256)
 def _validator(text: str) -> Callable[[Json], str]:
-    library = cast("_Library", importlib.import_module("jsonschema_rs"))
-    schema = cast("Json", json.loads(text))
+    from jsonschema_rs import RegexOptions, validator_for
+
+    schema = cast("dict[str, Json]", json.loads(text))
     try:
-        compiled = library.validator_for(
+        compiled = validator_for(
             schema,
-            pattern_options=library.RegexOptions(),
+            pattern_options=RegexOptions(),
             retriever=_fetch_nothing,
             mask="this value",
         )
@@ -252,7 +231,7 @@ def _fetch_nothing(uri: str) -> NoReturn:
     raise ValueError(f"{uri} is outside the schema, and nothing is fetched")
 
 
-def _complaint(compiled: _Compiled, data: Json) -> str:
+def _complaint(compiled: Validator, data: Json) -> str:
     fault = next(iter(compiled.iter_errors(data)), None)
     if fault is None:
         return "it is nested too deep"

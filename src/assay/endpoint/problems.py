@@ -11,6 +11,12 @@ from assay.types.codec import Problem
 
 MEDIA_TYPE = "application/problem+json"
 
+
+def media_type(headers: Mapping[str, str]) -> str:
+    """What a body is, without parameters such as its character set."""
+    return headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
 _MOST_ERRORS = 100
 _TITLES = {
     400: "The request is malformed",

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias, TypeVar, cast
 from fastapi import APIRouter, FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 
-from assay.endpoint.problems import MEDIA_TYPE, ProblemError, problem_body
+from assay.endpoint.problems import MEDIA_TYPE, ProblemError, media_type, problem_body
 from assay.endpoint.served import Access, Served
 from assay.graders.endpoints.forms import FORMS, nemo_gym
 from assay.graders.endpoints.forms.form import NotGradedError, WireForm
@@ -139,7 +139,7 @@ async def _body(asked: Request, most: int) -> bytes:
 
 def _parsed(asked: Request, raw: bytes) -> Json:
     # No web page can send this type elsewhere without being asked first.
-    kind = asked.headers.get("content-type", "").partition(";")[0].strip().lower()
+    kind = media_type(asked.headers)
     if kind != "application/json" and not kind.endswith("+json"):
         raise ProblemError(415, "the body must be application/json")
     try:

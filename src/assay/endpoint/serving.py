@@ -20,11 +20,7 @@ _SECONDS_TO_FINISH = 5
 
 
 def serve_wire(
-    scorer: Scorer,
-    *,
-    token_env: str = "",
-    hmac_env: str = "",
-    **options: Unpack[ServedOptions],
+    scorer: Scorer, *, token_env: str = "", hmac_env: str = "", **options: Unpack[ServedOptions]
 ) -> FastAPI:
     """An app that serves a scorer in every wire form.
 

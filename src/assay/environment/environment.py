@@ -18,7 +18,7 @@ from assay.environment.template import (
     TemplateFunction,
     require_named_parameters,
 )
-from assay.environment.tools import require_tool_name
+from assay.environment.tools import require_tool_name, told_tool
 from assay.errors import InputError, nearest
 from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult
@@ -220,10 +220,7 @@ class Environment:
         rows: list[Json] = [template.manifest() for template in self._templates.values()]
         told: dict[str, Json] = {"name": self.name, "version": self.version, "templates": rows}
         if self.tools:
-            told["tools"] = [
-                {"name": tool.name, "description": tool.description, "schema": dict(tool.schema)}
-                for tool in self.tools.values()
-            ]
+            told["tools"] = list[Json](map(told_tool, self.tools.values()))
         return told
 
     @overload

@@ -112,7 +112,7 @@ def environment(
                     except (_RefusedError, ValueError) as error:
                         text = yield Observation(f"error: {error}")
                         continue
-                    turns.append(ServedTurn(sent, seen.observation, seen.reward, seen.done))
+                    turns.append(seen)
                     told = (observation or _shown)(seen.observation)
                     text = yield Observation(told, seen.reward, seen.done)
             except AgentEndedError:
@@ -174,13 +174,6 @@ class _RefusedError(Exception):
     """The server does not take the action; the episode goes on."""
 
 
-@frozen
-class _Seen:
-    observation: Mapping[str, Json]
-    reward: float | None
-    done: bool
-
-
 class _Link:
     """A connection to the server: what is asked is answered, one after the other.
 
@@ -194,7 +187,7 @@ class _Link:
         self._inbox: asyncio.Queue[dict[str, Json] | ChannelError] = asyncio.Queue(2)
         self._listening = asyncio.create_task(self._listen())
 
-    async def ask(self, kind: Literal["reset", "step"], data: Mapping[str, Json]) -> _Seen:
+    async def ask(self, kind: Literal["reset", "step"], data: Mapping[str, Json]) -> ServedTurn:
         """Reset, or step."""
         said = await self._said({"type": kind, "data": dict(data)})
         if said.get("type") == "error":
@@ -204,7 +197,7 @@ class _Link:
             if kind == "step" and code == "VALIDATION_ERROR":
                 raise _RefusedError(_refusal(message, told.get("errors"))[:_MOST_SHOWN])
             raise ChannelError(f"{kind}: {message}", kind=code)
-        return _seen(said, kind)
+        return _seen(said, kind, data)
 
     async def state(self) -> Mapping[str, Json]:
         """The server's state."""
@@ -290,7 +283,7 @@ async def _linked(address: Address) -> AsyncGenerator[_Link]:
         await link.close()
 
 
-def _seen(said: Mapping[str, Json], kind: str) -> _Seen:
+def _seen(said: Mapping[str, Json], kind: str, action: Mapping[str, Json]) -> ServedTurn:
     data = said.get("data")
     if said.get("type") != "observation" or not isinstance(data, dict):
         raise ChannelError(f"{kind}: the reply is no observation")
@@ -303,7 +296,7 @@ def _seen(said: Mapping[str, Json], kind: str) -> _Seen:
         worth = None if reward is None else finite_number(reward, what="the server's reward")
     except ScoreError as error:
         raise ChannelError(f"{kind}: {error.message}", hint=error.hint) from error
-    return _Seen(observation, worth, done)
+    return ServedTurn(action, observation, worth, done)
 
 
 def _refusal(message: str, errors: Json) -> str:

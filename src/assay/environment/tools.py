@@ -10,6 +10,7 @@ from contextvars import Context, ContextVar
 from assay.errors import AssayError, InputError, TaskEndedError
 from assay.scoring.json_safe import Json, json_safe
 from assay.tasks.tools import FunctionTool
+from assay.types.run import OfferedTool
 from assay.types.trace import ToolResult
 
 _CALLING: ContextVar[asyncio.Lock | None] = ContextVar("assay_calling", default=None)
@@ -76,6 +77,11 @@ class SessionTool:
         if isinstance(found, ToolResult):
             return found
         return ToolResult(content=found if isinstance(found, str) else json_safe(found))
+
+
+def told_tool(tool: OfferedTool | FunctionTool) -> dict[str, Json]:
+    """What a client is told of a tool."""
+    return {"name": tool.name, "description": tool.description, "schema": dict(tool.schema)}
 
 
 def require_tool_name(name: str) -> None:

@@ -73,17 +73,16 @@ def _resumable(run: RunRecord, config: Mapping[str, Json]) -> RunRecord:
             f"run {run.id} was not made by task.run", hint=f"assay run --resume {run.id}"
         )
     before, now = run.config.get("request"), config["request"]
-    for part, what in (("harnesses", "agent"), ("models", "model"), ("trials", "group")):
-        if not isinstance(before, dict) or not isinstance(now, dict) or before[part] != now[part]:
-            raise InputError(
-                f"job {run.id} was begun with another {what}",
-                hint="start a new job: leave resume and job out",
-            )
-    if _slugs(run.config) != _slugs(config):
-        raise InputError(
-            f"job {run.id} was begun with other tasks",
-            hint="start a new job: leave resume and job out",
-        )
+    other = [
+        f"another {what}"
+        for part, what in (("harnesses", "agent"), ("models", "model"), ("trials", "group"))
+        if not isinstance(before, dict) or not isinstance(now, dict) or before[part] != now[part]
+    ]
+    if [row.get("slug") for row in _rows(run.config)] != [row.get("slug") for row in _rows(config)]:
+        other.append("other tasks")
+    if other:
+        hint = "start a new job: leave resume and job out"
+        raise InputError(f"job {run.id} was begun with {other[0]}", hint=hint)
     return run
 
 
@@ -94,10 +93,12 @@ def tasks_of_job(run: RunRecord) -> list[Task]:
         InputError: If one of them cannot be.
     """
     require_own(run)
-    rows = run.config.get("tasks")
-    return (
-        [_task_of(row) for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-    )
+    return [_task_of(row) for row in _rows(run.config)]
+
+
+def _rows(config: Mapping[str, Json]) -> list[dict[str, Json]]:
+    rows = config.get("tasks")
+    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 
 
 def _row_of(task: Task) -> dict[str, Json]:
@@ -135,11 +136,4 @@ def _task_of(row: dict[str, Json]) -> Task:
         slug=str(row.get("slug")),
         pass_threshold=float(threshold) if isinstance(threshold, int | float) else 1.0,
         verifier=_task_of(verifier) if isinstance(verifier, dict) else None,
-    )
-
-
-def _slugs(config: Mapping[str, Json]) -> list[Json]:
-    rows = config.get("tasks")
-    return (
-        [row.get("slug") for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
     )

@@ -218,20 +218,33 @@ async def _work(cell: Cell, progress: _Progress) -> Run:
             run.metadata.update(session.notes)
             if moves.made and ANSWERED in session.notes:
                 run.metadata[MOVES] = moves.made
-        # Work that is graded again is the same work: what was odd about it stays odd.
-        if cell.gateway is not None or run.metadata.get("regraded") is True:
-            from assay.eval.witness import flagged
-
-            result = flagged(result, run.trace)
-        if talk:
-            from assay.eval.user_audit import with_user_audit
-
-            result = with_user_audit(result, cell.task, run.trace)
+        result = _with_flags(result, run, cell, is_talk=bool(talk))
         run.grade = Grade.from_result(result)
         _frame(run, cell)
         call = TaskCall(phase="evaluate", name=cell.task.id, result=_outcome(run.grade))
         run.record(Step(source="task", task_call=call))
         return run
+
+
+def _with_flags(
+    result: EvaluationResult, run: Run, cell: Cell, *, is_talk: bool
+) -> EvaluationResult:
+    """A result with what was odd about the work; its score stays as it is."""
+    flags: list[Json] = []
+    # Work that is graded again is the same work: what was odd about it stays odd.
+    if cell.gateway is not None or run.metadata.get("regraded") is True:
+        from assay.eval.witness import gateway_flags
+
+        flags += gateway_flags(run.trace)
+    if is_talk:
+        from assay.eval.user_audit import user_flags
+
+        flags += user_flags(cell.task, run.trace)
+    if flags:
+        before = result.info.get("flags")
+        flags = [*(before if isinstance(before, list) else []), *flags]
+        result = replace(result, info={**result.info, "flags": flags})
+    return result
 
 
 async def _graded(cell: Cell, session: Session, submission: Submission) -> EvaluationResult:

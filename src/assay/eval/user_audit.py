@@ -10,11 +10,9 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import cast
 
 from assay.scoring.json_safe import Json
-from assay.scoring.results import EvaluationResult
 from assay.shown import one_line
 from assay.tasks.blocks import SimulatedUser
 from assay.tasks.case import Case
@@ -54,17 +52,13 @@ _SIGNS: Mapping[str, re.Pattern[str]] = {
 }
 
 
-def with_user_audit(result: EvaluationResult, task: Task, trace: Trace) -> EvaluationResult:
-    """A result with what a played user did that is not a user's; its score stays as it is."""
+def user_flags(task: Task, trace: Trace) -> list[str]:
+    """What a played user did that is not a user's."""
     if not isinstance(case := task.work, Case) or (user := case.task.user) is None:
-        return result
+        return []
     found = list(_flags(case, user, trace))
-    if not found:
-        return result
     more = [f"user: and {len(found) - _MOST_FLAGS} more signs"] if found[_MOST_FLAGS:] else []
-    before = result.info.get("flags")
-    flags = [*(before if isinstance(before, list) else []), *found[:_MOST_FLAGS], *more]
-    return replace(result, info={**result.info, "flags": flags})
+    return [*found[:_MOST_FLAGS], *more]
 
 
 def _flags(case: Case, user: SimulatedUser, trace: Trace) -> Iterator[str]:

@@ -23,7 +23,6 @@ from assay.gateway.journal import REDACTED
 from assay.gateway.offered import SERVER, OfferedTools
 from assay.graders.usage import INCOMPLETE, OBSERVED, UNTOLD, USAGE, RunUsage, walk
 from assay.scoring.json_safe import Json, plain
-from assay.scoring.results import EvaluationResult
 from assay.types.run import Run
 from assay.types.trace import (
     AgentStep,
@@ -70,15 +69,11 @@ async def witnessed(run: Run, gateway: Gateway) -> AsyncGenerator[None]:
         )
 
 
-def flagged(result: EvaluationResult, trace: Trace) -> EvaluationResult:
-    """A result with what the gateway found odd."""
+def gateway_flags(trace: Trace) -> list[Json]:
+    """What the gateway found odd."""
     told = trace.extra.get(_GATEWAY)
     found = told.get("flags") if isinstance(told, dict) else None
-    if not isinstance(found, list) or not found:
-        return result
-    before = result.info.get("flags")
-    flags = [*(before if isinstance(before, list) else []), *found]
-    return replace(result, info={**result.info, "flags": flags})
+    return found if isinstance(found, list) else []
 
 
 def _settle(run: Run, gateway: Gateway) -> None:

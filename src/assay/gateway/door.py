@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from assay.conversation.protocols import Codec, ProtocolError, addressed, codec_at, codec_of
 from assay.conversation.protocols.shapes import MOST_DEPTH
-from assay.conversation.turns import Conversation
 from assay.errors import AgentError, AssayError, ModelError
 from assay.gateway.allowance import LimitReachedError
 from assay.gateway.gateway import Gateway, refusal
-from assay.models.passing import Passed, tokens_asked
+from assay.models.passing import AgentRequest, Passed, tokens_asked
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
 from assay.sockets import accepted
@@ -140,7 +139,14 @@ class GatewayDoor:
                 is_googles = "/v1beta/" in request.path or "/models/" in request.path
                 codec = codec_of("google" if is_googles else "chat")
             return _json(codec.write_error(error), error.status)
-        return await self._pass(request, codec, asked, body, received)
+        passing = AgentRequest(
+            asked=asked,
+            protocol=codec.NAME,
+            body=body,
+            raw=received if _is_plain(received) else b"",
+            headers={name: request.headers[name] for name in _SENT_ON if name in request.headers},
+        )
+        return await self._pass(request, codec, passing, len(received))
 
     async def _offer(self, request: web.BaseRequest) -> web.Response:
         """Answer a frame of MCP."""
@@ -206,20 +212,13 @@ class GatewayDoor:
         return {"input_tokens": tokens_asked(asked)}
 
     async def _pass(
-        self,
-        request: web.BaseRequest,
-        codec: Codec,
-        asked: Conversation,
-        body: dict[str, Json],
-        received: bytes,
+        self, request: web.BaseRequest, codec: Codec, passing: AgentRequest, size: int
     ) -> web.StreamResponse:
-        headers = {name: request.headers[name] for name in _SENT_ON if name in request.headers}
+        asked = passing.asked
         if not asked.is_streamed:  # goes on where an agent hangs up, so that it is recorded
-            return _whole(codec, await self._ask(codec, asked, body, headers, received))
+            return _whole(codec, await self._ask(passing, size))
         outlet = _Outlet()
-        asking = asyncio.create_task(
-            self._ask(codec, asked, body, headers, received, give=outlet.put)
-        )
+        asking = asyncio.create_task(self._ask(passing, size, give=outlet.put))
         asking.add_done_callback(outlet.end)
         try:
             return await self._stream(request, codec, asking, outlet, wants_usage=asked.wants_usage)
@@ -227,28 +226,14 @@ class GatewayDoor:
             outlet.close()
 
     async def _ask(
-        self,
-        codec: Codec,
-        asked: Conversation,
-        body: dict[str, Json],
-        headers: Mapping[str, str],
-        received: bytes,
-        *,
-        give: Callable[[bytes], None] | None = None,
+        self, passing: AgentRequest, size: int, *, give: Callable[[bytes], None] | None = None
     ) -> Passed | ProtocolError:
         task = asyncio.current_task()
         assert task
         self._asking.add(task)
-        self._held_bytes += len(received)
+        self._held_bytes += size
         try:
-            passed, _ = await self._gateway.ask(
-                asked,
-                protocol=codec.NAME,
-                body=body,
-                raw=received if _is_plain(received) else b"",
-                headers=headers,
-                give=give,
-            )
+            passed, _ = await self._gateway.ask(passing, give=give)
         except (ModelError, LimitReachedError) as error:
             return refusal(error)
         except Exception as error:  # whatever it is, it is not the agent's: no reward comes of it
@@ -257,7 +242,7 @@ class GatewayDoor:
             return refusal(failure)
         finally:
             self._asking.discard(task)
-            self._held_bytes -= len(received)
+            self._held_bytes -= size
         return passed
 
     async def _stream(

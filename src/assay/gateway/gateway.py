@@ -9,21 +9,19 @@ from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from assay.conversation.messages import ReplyUsage
 from assay.conversation.protocols import Protocol, ProtocolError, codec_of
 from assay.conversation.turns import Conversation, Turn
 from assay.errors import AssayError, InputError, ModelError
-from assay.frozen import frozen
 from assay.gateway.allowance import Allowance, LimitReachedError, Spent
 from assay.gateway.journal import Answered, Entry, broken_off
 from assay.gateway.record import Recorder
 from assay.gateway.trace import Recorded
 from assay.models import ModelClient, current_client
 from assay.models.pace import OPEN_SECONDS, EndpointClosedError
-from assay.models.passing import Listener, Passed, tokens_asked, tokens_said
+from assay.models.passing import AgentRequest, Listener, Passed, tokens_asked, tokens_said
 from assay.scoring.json_safe import Json
 from assay.types.trace import StopReason
 
@@ -46,19 +44,9 @@ _CROWDED = (503, 529)
 _NOTHING = Conversation(model="", turns=())
 
 
-@frozen
-class _Sent:
-    """A request as it was sent on."""
-
-    asked: Conversation
-    protocol: Protocol | None = None
-    body: Mapping[str, Json] | None = None
-    raw: bytes = b""
-    headers: Mapping[str, str] | None = None
-    is_streamed: bool = False
-
-
-_PLAIN = _Sent(Conversation(model="", turns=(Turn.of("user", "Say yes."),), max_tokens=16))
+_PLAIN = AgentRequest(
+    asked=Conversation(model="", turns=(Turn.of("user", "Say yes."),), max_tokens=16)
+)
 _STATUS: Mapping[str, int] = {
     "rate_limited": 429,
     "overflow": 400,
@@ -118,7 +106,7 @@ class Gateway:
         self.token = f"cell-{secrets.token_urlsafe(24)}"
         self.spent = Spent(allowance or Allowance())
         self.failure: AssayError | None = None
-        self._failed = _Sent(_NOTHING)
+        self._failed = _PLAIN
         self._limit: StopReason | None = None
         self._is_full = self._is_answered = False
         self.denials = 0
@@ -137,13 +125,7 @@ class Gateway:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        del kind, error, trace
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     async def aclose(self) -> None:
@@ -226,22 +208,14 @@ class Gateway:
 
     async def ask(
         self,
-        asked: Conversation,
+        asked: Conversation | AgentRequest,
         *,
-        protocol: Protocol | None = None,
-        body: Mapping[str, Json] | None = None,
-        raw: bytes = b"",
-        headers: Mapping[str, str] | None = None,
         give: Callable[[bytes], None] | None = None,
     ) -> tuple[Passed, Answered]:
         """Send a request on, if it may be, and keep what passes.
 
         Args:
-            asked: The request.
-            protocol: How it was said; None by an agent in this process.
-            body: As it came.
-            raw: Its bytes, if they may be sent on as they are.
-            headers: Of it, to be sent on.
+            asked: The request; by an agent in this process the conversation alone.
             give: Takes events of the reply as they come, where it comes in the protocol's events;
                 those that end it are the reply's `Passed.ending`, when it was recorded.
 
@@ -253,15 +227,17 @@ class Gateway:
             ModelError: If there is no reply.
             StoreError: If it cannot be recorded.
         """
+        request = AgentRequest(asked=asked) if isinstance(asked, Conversation) else asked
+        asked = request.asked
         async with self._turns:
             if self._recorder.is_full:
                 self._limit = "length"
                 raise LimitReachedError(_FULL, "length")
-            number = self._recorder.asked(asked, protocol or "")
+            number = self._recorder.asked(asked, request.protocol or "")
             try:
                 is_priced = self.spent.allowance.cost_usd is not None
-                price = self.client.cost_of(self.model, asked, body) if is_priced else None
-                read = tokens_asked(asked, body)
+                price = self.client.cost_of(self.model, asked, request.body) if is_priced else None
+                read = tokens_asked(asked, request.body)
                 admitted = self.spent.admit(read, asked.max_tokens, price)
             except LimitReachedError as limit:
                 self._limit = limit.stop
@@ -269,26 +245,13 @@ class Gateway:
                 raise
             if admitted.most_tokens != asked.max_tokens:
                 asked = replace(asked, max_tokens=admitted.most_tokens)
-                body = _shortened(body, protocol, admitted.most_tokens)
-            listener = None
-            if give is not None and protocol is not None:
-
-                def heard(events: bytes) -> None:
-                    self._recorder.heard(number, events)
-                    give(events)
-
-                listener = Listener(heard, codec_of(protocol), asked.wants_usage)
+                body = _shortened(request.body, request.protocol, admitted.most_tokens)
+                request = replace(request, asked=asked, body=body, raw=b"")
+            listener = self._listener(number, request, give)
             usage, cost, written = None, None, 0
             try:
                 passed = await self.client.pass_on(
-                    self.model,
-                    asked,
-                    protocol=protocol,
-                    body=body,
-                    raw=raw,
-                    headers=headers,
-                    tokens=read,
-                    listener=listener,
+                    self.model, request, tokens=read, listener=listener
                 )
                 usage, cost = passed.reply.usage, passed.cost_usd
                 written = tokens_said(passed.reply.turn)
@@ -298,7 +261,7 @@ class Gateway:
                 if error.kind == "timeout" or lost is not None:
                     usage, cost, written = lost or self._lost(asked, read)
                 self.failure = None if is_agents else error
-                self._failed = _Sent(asked, protocol, body, raw, headers, listener is not None)
+                self._failed = request
                 self._is_full = error.kind == "overflow"
                 self._recorder.refused(number, str(error), "agent" if is_agents else "model")
                 raise
@@ -314,6 +277,19 @@ class Gateway:
                 number, passed.reply, cost_usd=passed.cost_usd, seconds=passed.seconds
             )
             return passed, kept
+
+    def _listener(
+        self, number: int, request: AgentRequest, give: Callable[[bytes], None] | None
+    ) -> Listener | None:
+        """Who hears the events of a reply, keeps them and gives them on."""
+        if give is None or request.protocol is None:
+            return None
+
+        def heard(events: bytes) -> None:
+            self._recorder.heard(number, events)
+            give(events)
+
+        return Listener(heard, codec_of(request.protocol), request.asked.wants_usage)
 
     def _is_agents(self, error: ModelError, *, has_begun: bool) -> bool:
         """Whether a request got no reply for what the agent asked.
@@ -363,34 +339,24 @@ class Gateway:
             self.failure = None
             self._flags.append("its last request makes the model's server fail")
 
-    async def _tried(self, sent: _Sent, seconds: float = 600.0) -> str:
+    async def _tried(self, request: AgentRequest, seconds: float = 600.0) -> str:
         """Why a request that nobody waits for gets no reply; empty where it gets one."""
         gate = self.client.route(self.model).gate
         try:
             try:
-                await self._send(sent, seconds)
+                await self._send(request, seconds)
             except EndpointClosedError:  # which requests of this kind bring about, too
                 await gate.timing.sleep(OPEN_SECONDS)
-                await self._send(sent, seconds)
+                await self._send(request, seconds)
         except ModelError as error:
             return error.kind
         return ""
 
-    async def _send(self, sent: _Sent, seconds: float) -> None:
-        listener = None
-        if sent.is_streamed and sent.protocol is not None:  # some servers fail in streams alone
-            codec = codec_of(sent.protocol)
-            listener = Listener(lambda _: None, codec, sent.asked.wants_usage)
-        await self.client.pass_on(
-            self.model,
-            sent.asked,
-            protocol=sent.protocol,
-            body=sent.body,
-            raw=sent.raw,
-            headers=sent.headers,
-            seconds=seconds,
-            listener=listener,
-        )
+    async def _send(self, request: AgentRequest, seconds: float) -> None:
+        listener, asked = None, request.asked
+        if asked.is_streamed and request.protocol is not None:  # some fail in streams alone
+            listener = Listener(lambda _: None, codec_of(request.protocol), asked.wants_usage)
+        await self.client.pass_on(self.model, request, seconds=seconds, listener=listener)
 
     def listen(self, told: Callable[[Entry], None]) -> None:
         """Tell somebody of all that passes, as soon as it is kept; they must not fail."""

@@ -19,20 +19,6 @@ from assay.frozen import frozen
 from assay.scoring.strict_json import decode_json
 from assay.types.codec import from_json, json_level
 
-__all__ = [
-    "REDACTED",
-    "Answered",
-    "AskedEvent",
-    "Begun",
-    "Entry",
-    "Heard",
-    "Refused",
-    "append",
-    "decoded",
-    "encoded",
-    "readable_entries",
-]
-
 REDACTED = "(the gateway's token)"
 """Stands where a token was said: traces are kept, exported and shown to others."""
 

@@ -105,7 +105,7 @@ class Recorder:
             StoreError: If it cannot be written down.
         """
         if not self._number:
-            self._keep(Begun(of=self.of, at=_now()))
+            self._keep(Begun(of=self.of, at=now()))
         self._number += 1
         turns = merged(conversation.turns)
         followed = self._line_by_reply.get(conversation.follows)
@@ -120,7 +120,7 @@ class Recorder:
         self._keep(
             AskedEvent(
                 number=self._number,
-                at=_now(),
+                at=now(),
                 line=line,
                 kept=kept,
                 turns=added,
@@ -160,13 +160,13 @@ class Recorder:
             self._beginning[turns[0].digest].append(line)
         if reply.id:
             self._line_by_reply[reply.id] = line
-        entry = Answered(number=number, at=_now(), reply=reply, cost_usd=cost_usd, seconds=seconds)
+        entry = Answered(number=number, at=now(), reply=reply, cost_usd=cost_usd, seconds=seconds)
         self._keep(entry)
         return entry
 
     def refused(self, number: int, why: str, cause: str) -> None:
         """Keep that a request got no reply."""
-        self._keep(Refused(number=number, at=_now(), why=why, cause=cause))
+        self._keep(Refused(number=number, at=now(), why=why, cause=cause))
 
     def recorded(self) -> Recorded:
         """What passed so far, as a trace."""
@@ -248,5 +248,6 @@ def _plain(call: Call) -> str:
     return call.arguments.strip() if given is None else json.dumps(given, sort_keys=True)
 
 
-def _now() -> str:
+def now() -> str:
+    """This moment, as ISO 8601."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")

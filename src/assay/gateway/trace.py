@@ -196,10 +196,7 @@ def agent_step(entry: Answered, *, started_at: str | None = None) -> AgentStep:
     """The model's turn, as a step of a trace."""
     reply = entry.reply
     turn = reply.turn
-    calls = tuple(
-        ToolCall(name=call.name, arguments=_arguments(call), id=call.id, kind=tool_kind(call.name))
-        for call in turn.calls
-    )
+    calls = tuple(map(tool_call, turn.calls))
     tokens = reply.tokens
     return AgentStep(
         content=turn.text or None,
@@ -223,10 +220,15 @@ def agent_step(entry: Answered, *, started_at: str | None = None) -> AgentStep:
     )
 
 
-def _arguments(call: Call) -> dict[str, Json]:
-    """The arguments of a call; what is not an object stands under the key ``_``."""
+def tool_call(call: Call) -> ToolCall:
+    """A call, as a trace has it; arguments that are no object stand under the key ``_``."""
     given = call.given
-    return {"_": call.arguments} if given is None else given
+    return ToolCall(
+        name=call.name,
+        arguments={"_": call.arguments} if given is None else given,
+        id=call.id,
+        kind=tool_kind(call.name),
+    )
 
 
 def _citations(turn: Turn) -> tuple[Citation, ...] | None:

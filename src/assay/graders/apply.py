@@ -15,7 +15,7 @@ from assay.graders.kinds import KINDS
 from assay.graders.spec import GraderSpec
 from assay.scoring.combine import combine_scores
 from assay.scoring.graded import Graded
-from assay.scoring.json_safe import Json
+from assay.scoring.json_safe import Json, noted
 from assay.scoring.results import EvaluationResult, SubScore, checked_weight
 from assay.turns import current_turn
 from assay.types.submission import SUBMISSION_PARTS, Submission
@@ -194,8 +194,7 @@ async def _grade_each(
     now = explained or not grader.is_pure  # what takes its time is not compared again for it
     recorded: dict[str, Json] = {"type": spec.type, **grader.record(spec.options)}
     told: dict[str, Json] = {**spec.said, "_digest": grader_digest(spec)}
-    if spec.from_row:
-        told["_from"] = dict(spec.from_row)
+    told |= noted(_from=dict(spec.from_row))
     scored = iter(await grader.score_each(node, complete, recorded, told, explained=now))
     if (turn := current_turn()) is not None:
         turn.put_down([not isinstance(call, str) for call in calls])

@@ -32,7 +32,7 @@ from assay.graders.signs import HEADERS, SIGNS, TEST_LIBRARIES, Sign, names_a_te
 from assay.graders.spec import GraderSpec
 from assay.graders.stubs.reader import SourceReader
 from assay.graders.tree import SKIPPED_DIRECTORIES, is_small, read_regular, regular_files
-from assay.scoring.json_safe import Json
+from assay.scoring.json_safe import Json, noted
 from assay.scoring.results import SubScore
 from assay.text.pattern import compile_pattern
 from assay.types.submission import Workspace
@@ -434,9 +434,8 @@ class AuditGrader(Grader):
         metadata: dict[str, Json] = {
             "signs": [one.to_dict() for one in findings[:_MOST_KEPT]],
             "read": search.read,
+            **noted(not_read=list(search.not_read[:_MOST_KEPT])),
         }
-        if search.not_read:
-            metadata["not_read"] = list[Json](search.not_read[:_MOST_KEPT])
         return SubScore(
             self.name,
             0.0 if findings else 1.0,

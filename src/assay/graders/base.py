@@ -448,8 +448,9 @@ class Grader(Batched):
         if isinstance(score, tuple):
             pair = cast("tuple[object, ...]", score)
             if len(pair) != 2 or not isinstance(pair[1], Mapping | None):
+                kinds = ", ".join(type(item).__name__ for item in pair)
                 raise GraderError(
-                    f"{cls.__name__} returned {_kind(pair)}",
+                    f"{cls.__name__} returned a tuple of ({kinds})",
                     hint="return a number, (number, mapping) or a SubScore",
                 )
             score, details = pair
@@ -477,10 +478,6 @@ class Grader(Batched):
 
 
 _SCORE_OF_FIELDS = vars(Grader)["compute_score"].__func__
-
-
-def _kind(pair: tuple[object, ...]) -> str:
-    return f"a tuple of ({', '.join(type(item).__name__ for item in pair)})"
 
 
 _MADE: dict[tuple[type[Grader], str], Grader] = {}

@@ -38,8 +38,8 @@ from assay.graders.judges.template_context import (
     read_examples,
     variables,
 )
-from assay.graders.judges.votes import PanelDecision, node_of, poll, probed
-from assay.scoring.json_safe import Json, plain
+from assay.graders.judges.votes import node_of, poll, probed
+from assay.scoring.json_safe import Json, noted, plain
 from assay.scoring.results import SubScore
 from assay.types.codec import Share
 from assay.types.thread import StringThread
@@ -173,14 +173,13 @@ class BinaryJudgeGrader(SeeingJudge):
         asked = conversation(answer, question, thread, metadata)
         completion = asked.completion() or ""
         kept: dict[str, Json] = {"model": panel.models[0], "models": list(panel.models), **seen}
-        if self.feedback_key:
-            kept["feedback_key"] = self.feedback_key
+        kept |= noted(feedback_key=self.feedback_key)
         beside = sum(len(turn[1]) for turn in asked.messages()[:-1])
         nothing = unasked(completion, openers=self.openers, beside=beside)
         if nothing and panel.leaves(nothing):
             return nothing.node(self.name, {**kept, "verdict": "FAIL"})
-        if found := _suspicions(asked):
-            kept["injection_suspected"] = found
+        found = _suspicions(asked)
+        kept |= noted(injection_suspected=found)
         shown, left_out = chosen(self._examples, completion, self.few_shot)
         own = quotable(uncommented(completion), panel.pictures)
         sought = Sought(own) if self._is_quoted else None
@@ -203,9 +202,12 @@ class BinaryJudgeGrader(SeeingJudge):
             nothing = Unasked(str(error), is_overlong=True)
             return nothing.node(self.name, {**kept, "verdict": "FAIL"})
         kept.update({"votes": decision.votes_to_list(), "examples": len(shown)})
-        if left_out:
-            kept["examples_left_out"] = list(left_out)
-        return _scored(self.name, decision, kept)
+        kept |= noted(examples_left_out=list(left_out))
+        if decision.agreement is not None:
+            kept["agreement"] = decision.agreement
+        if decision.error is None:
+            kept |= {"verdict": decision.word, **noted(evidence=list(decision.evidence))}
+        return node_of(self.name, decision, kept)
 
     @cached_property
     def _examples(self) -> tuple[Example, ...]:
@@ -365,14 +367,3 @@ class _TooMuchError(ModelError):
 
     def __init__(self, message: str, hint: str) -> None:
         super().__init__(message, kind="overflow", hint=hint)
-
-
-def _scored(name: str, decision: PanelDecision, kept: Mapping[str, Json]) -> SubScore:
-    metadata = dict(kept)
-    if decision.agreement is not None:
-        metadata["agreement"] = decision.agreement
-    if decision.error is None:
-        metadata["verdict"] = decision.word
-        if decision.evidence:
-            metadata["evidence"] = list(decision.evidence)
-    return node_of(name, decision, metadata)

@@ -12,22 +12,19 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Annotated, ClassVar, TypeAlias
+from typing import ClassVar
 
 from assay.errors import GraderError, SandboxError
 from assay.graders.base import Grader
 from assay.graders.c.build import BuildJob, CTests, build_judge, build_submission, find_sources
-from assay.graders.paths import CasePath
-from assay.graders.testing.hidden import Injected, hidden_files, lay_out, read_inject
+from assay.graders.testing.hidden import hidden_files, lay_out, read_inject
 from assay.graders.testing.outcomes import TestOutcome, TestRun
 from assay.sandbox import CommandResult, Limits, Mount, run_command
 from assay.scoring.results import SubScore
 from assay.scratch import scratch
-from assay.types.codec import Filled, Seconds, Share
 from assay.types.submission import Workspace
-
-Globs: TypeAlias = Annotated[list[str], Filled("name at least one file")]
 
 _LOG_BYTES = 64 * 1024
 _LONGEST_MESSAGE = 1_000
@@ -41,7 +38,7 @@ async def run_c_tests(command: CTests, workspace: Workspace) -> TestRun:
         root = stack.enter_context(scratch("assay-c-"))
         for name in ("empty", "build", "lib", "link", "out"):
             (root / name).mkdir()
-        hidden = hidden_files(command.inject)
+        hidden = hidden_files(read_inject(command.inject))
         pristine = Workspace(path=workspace.source or str(root / "empty"), image=workspace.image)
         sources = find_sources(command, pristine, hidden)
         judge_layer = stack.enter_context(lay_out(hidden))
@@ -52,8 +49,11 @@ async def run_c_tests(command: CTests, workspace: Workspace) -> TestRun:
             command, sources, workspace, header_layer, into=root / "lib", seconds=_left(deadline)
         )
         jobs = sources.jobs
+        expected = tuple(sorted(job.id for job in jobs))
+        run = partial(TestRun, expected=expected, channel="private", notes=notes)
         if built is None or built.exit_code != 0:
-            return _unbuilt(jobs, built, notes)
+            why, result = _unbuilt(built)
+            return run(outcomes={}, why=why, result=result)
         jobs_file = "".join(f"/assay/build/t{job.program}\t{job.function}\n" for job in jobs)
         (root / "out" / "jobs").write_text(jobs_file.replace("\t\n", "\n"))
         judge = asyncio.create_task(
@@ -63,7 +63,10 @@ async def run_c_tests(command: CTests, workspace: Workspace) -> TestRun:
         result, is_judge = await _first_of(judge, hosts)
         if is_judge and result.status == "exited" and result.exit_code in _OWN_FAILURES:
             raise SandboxError(f"the runner of C tests failed: exit status {result.exit_code}")
-        return _told(jobs, root / "out", result, notes)
+        outcomes, why = _told(jobs, root / "out")
+        if why and result.status == "timed_out":
+            why = "the tests ran over their time"
+        return run(outcomes=outcomes, why=why, result=result)
 
 
 def _left(deadline: float) -> float:
@@ -124,38 +127,22 @@ async def _first_of(
         await asyncio.gather(judge, hosts, return_exceptions=True)
 
 
-def _unbuilt(
-    jobs: Sequence[BuildJob], built: CommandResult | None, notes: tuple[str, ...]
-) -> TestRun:
-    """A submission that does not compile has passed nothing."""
-    why = "the submission does not compile"
+def _unbuilt(built: CommandResult | None) -> tuple[str, CommandResult]:
+    """A submission that does not compile has passed nothing: why, and what the compiler did."""
     if built is None:
-        why = "there is no source of the submission to compile"
-        built = CommandResult(
+        return "there is no source of the submission to compile", CommandResult(
             status="exited", exit_code=None, stdout="", stderr="", truncated=False, seconds=0.0,
             tier="bwrap",
         )  # fmt: skip
-    elif built.status == "timed_out":
-        why = "the submission does not compile in the time it has"
-    return TestRun(
-        outcomes={},
-        expected=tuple(sorted(job.id for job in jobs)),
-        complete=False,
-        why=why,
-        channel="private",
-        result=built,
-        notes=notes,
-    )
+    late = " in the time it has" if built.status == "timed_out" else ""
+    return f"the submission does not compile{late}", built
 
 
-def _told(
-    jobs: Sequence[BuildJob], out: Path, result: CommandResult, notes: tuple[str, ...]
-) -> TestRun:
-    """Read the report; a test that it does not name was never finished."""
+def _told(jobs: Sequence[BuildJob], out: Path) -> tuple[dict[str, TestOutcome], str]:
+    """Read the report, and why it has no end; a test that it does not name was never finished."""
     lines: list[str] = []
     with suppress(OSError):
         lines = (out / "report").read_text(encoding="utf-8").splitlines()
-    ended = bool(lines) and lines[-1] == "end"
     outcomes: dict[str, TestOutcome] = {}
     for line in lines:
         words = line.split()
@@ -164,20 +151,8 @@ def _told(
             outcomes[job.id] = _outcome(
                 job, words[1], int(words[2]), float(words[3]), out / words[0]
             )
-    why = ""
-    if not ended:
-        why = "the submission ended every process that it was given"
-        if result.status == "timed_out":
-            why = "the tests ran over their time"
-    return TestRun(
-        outcomes=outcomes,
-        expected=tuple(sorted(job.id for job in jobs)),
-        complete=ended,
-        why=why,
-        channel="private",
-        result=result,
-        notes=notes,
-    )
+    is_whole = lines[-1:] == ["end"]
+    return outcomes, "" if is_whole else "the submission ended every process that it was given"
 
 
 def _outcome(job: BuildJob, how: str, code: int, seconds: float, log: Path) -> TestOutcome:
@@ -198,7 +173,7 @@ def _outcome(job: BuildJob, how: str, code: int, seconds: float, log: Path) -> T
 
 
 @dataclass(frozen=True, kw_only=True)
-class CTestsGrader(Grader):
+class CTestsGrader(CTests, Grader):
     """Fraction of hidden tests in C that pass, judged in a process apart from the submission.
 
     The tests are compiled against the author's own headers, in a sandbox that no file of the
@@ -225,17 +200,6 @@ class CTestsGrader(Grader):
 
     name: ClassVar[str] = "c_tests"
 
-    headers: Globs
-    sources: Globs
-    tests: list[str] | None = None
-    inject: list[CasePath | Injected] | None = None
-    flags: list[str] | None = None
-    buffers: dict[str, dict[str, str | int]] | None = None
-    handles: list[str] | None = None
-    pass_threshold: Share = 1.0
-    timeout_s: Seconds = 300.0
-    test_timeout_s: Seconds = 60.0
-
     def __post_init__(self) -> None:
         super().__post_init__()
         from assay.graders.stubs.treesitter import require_grammar
@@ -247,19 +211,8 @@ class CTestsGrader(Grader):
         """Build the tests and the submission apart, and run each test."""
         from assay.graders.tests import reason_of, test_evidence
 
-        command = CTests(
-            headers=self.headers,
-            sources=self.sources,
-            tests=self.tests or (),
-            inject=read_inject(self.inject),
-            flags=self.flags or (),
-            buffers=self.buffers or {},
-            handles=self.handles or (),
-            timeout_s=self.timeout_s,
-            test_timeout_s=self.test_timeout_s,
-        )
-        run = await run_c_tests(command, workspace)
-        said = " ".join(["cc", *command.flags, *self.sources])
+        run = await run_c_tests(self, workspace)
+        said = " ".join(["cc", *(self.flags or ()), *self.sources])
         return SubScore(
             name=self.name,
             value=run.value,

@@ -36,15 +36,18 @@ class Comparison(Grader):
     @classmethod
     def check_options(cls, options: Mapping[str, Json]) -> None:
         """Compare an empty answer: the helper refuses what an author got wrong, and only that."""
-        if cls.slow:
+        if cls._waits(options):
             return
-        known, _ = cls.parameters()
-        if any(p.required and p.name not in {*options, "answer"} for p in known.values()):
-            return  # what it is compared with comes with the work
         try:
             cls.compared({**options, "answer": ""})
         except MissingExtraError:
             return  # the declaration is right, if not on this machine
+
+    @classmethod
+    def _waits(cls, options: Mapping[str, Json]) -> bool:
+        """Whether it is slow, or what it is compared with comes with the work."""
+        known, given = cls.parameters()[0], {*options, "answer"}
+        return cls.slow or any(p.required and p.name not in given for p in known.values())
 
     @classmethod
     def compared(cls, parameters: Mapping[str, object]) -> float:
@@ -68,10 +71,7 @@ class Comparison(Grader):
     @classmethod
     def pays_for_nothing(cls, options: Mapping[str, Json]) -> Sequence[str]:
         """Where nothing, a stray word and its own texts all score 1; or numbers far apart do."""
-        known, _ = cls.parameters()
-        if cls.slow or any(
-            p.required and p.name not in {*options, "answer"} for p in known.values()
-        ):
+        if cls._waits(options):
             return ()
 
         def pays(*answers: str) -> bool:
@@ -80,7 +80,7 @@ class Comparison(Grader):
         try:
             if pays("", "zq7", " ".join(map(str, options.values()))):
                 return ("it gives 1 whatever is answered, even to an empty answer",)
-            if "tolerance" in known and pays(*_FAR_APART):
+            if "tolerance" in cls.parameters()[0] and pays(*_FAR_APART):
                 return ("it gives 1 whatever number is answered",)
         except MissingExtraError:
             pass

@@ -31,7 +31,7 @@ from assay.graders.judges.panel import (
 )
 from assay.graders.judges.passages import telling_words, words
 from assay.graders.judges.votes import captured, probe_word, unguessable
-from assay.scoring.json_safe import Json
+from assay.scoring.json_safe import Json, noted
 from assay.scoring.results import SubScore
 from assay.types.thread import StringThread
 
@@ -87,7 +87,7 @@ class ClaimVerdict:
             "quote": self.quote,
             "reason": self.reason,
         }
-        return {**kept, "alike": list[Json](self.alike)} if self.alike else kept
+        return kept | noted(alike=list(self.alike))
 
 
 async def verified(
@@ -250,7 +250,7 @@ class FaithfulnessGrader(ClaimGrader):
             verdicts = await verified(claims.items, given, voter, is_probed=is_probed)
             return _found(claims, verdicts, given, is_strict=self.strict_contradiction)
 
-        flags: dict[str, Json] = {"suspicious_documents": flagged} if flagged else {}
+        flags = noted(suspicious_documents=flagged)
         return await self.score_claims(answer_in(answer, thread), asked, judge, flags)
 
 

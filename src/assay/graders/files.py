@@ -22,7 +22,7 @@ from assay.graders.languages import (
 from assay.graders.paths import CasePath
 from assay.graders.stubs.reader import SourceReader
 from assay.graders.tree import is_small, read_regular, regular_files
-from assay.scoring.json_safe import Json
+from assay.scoring.json_safe import Json, noted
 from assay.text.pattern import Pattern, compile_pattern
 from assay.types.codec import Filled
 from assay.types.submission import Workspace
@@ -375,9 +375,7 @@ class FilesGrader(Grader):
                 checks.extend(await asyncio.to_thread(search.find, self.patterns))
         passed = sum(1 for check in checks if isinstance(check, dict) and check["ok"] is True)
         evidence["checks"] = checks
-        if not_searched:
-            evidence["not_searched"] = list[Json](not_searched[:20])
-        return passed / len(checks), evidence
+        return passed / len(checks), evidence | noted(not_searched=list(not_searched[:20]))
 
 
 def _expected(expect_dir: Path, root: Path) -> Iterator[Json]:

@@ -18,7 +18,7 @@ from assay.graders.stubs import Code, UnwrittenFunction, faults, gaps, hollow, s
 from assay.graders.stubs.reader import SourceReader
 from assay.graders.stubs.treesitter import GRAMMARS, can_read, require_grammar
 from assay.graders.tree import read_regular, regular_files
-from assay.scoring.json_safe import Json
+from assay.scoring.json_safe import Json, noted
 from assay.types.codec import Filled
 from assay.types.submission import Workspace
 
@@ -323,10 +323,7 @@ class _Judgement:
             {"file": path, "ok": not self.rows[path], "why": list[Json](self.rows[path][:_SHOWN])}
             for path in shown[:200]
         ]
-        evidence: dict[str, Json] = {"files": files}
-        if self.notes:
-            evidence["not_read"] = list[Json](self.notes)
-        return value, evidence
+        return value, {"files": files, **noted(not_read=list(self.notes))}
 
 
 def _may_be_loud(text: bytes) -> bool:

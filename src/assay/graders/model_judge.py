@@ -24,7 +24,7 @@ from assay.graders.judges.rubric_files import (
 from assay.graders.judges.votes import PanelDecision, is_pass, node_of, poll, probed
 from assay.graders.judges.work import JudgedWork, OverlongError, judged_model, kin
 from assay.graders.paths import CasePath
-from assay.scoring.json_safe import Json
+from assay.scoring.json_safe import Json, noted
 from assay.scoring.results import SubScore
 from assay.types.codec import Share
 from assay.types.submission import Workspace
@@ -228,11 +228,9 @@ class _About:
             "models": list(panel.models),
             "threshold": threshold,
         }
-        if judged := judged_model(trace, metadata):
-            told["judged_model"] = judged
-            if same := kin(panel.models, judged):
-                told["same_family"] = list[Json](same)
-        return cls(told, threshold)
+        judged = judged_model(trace, metadata)
+        same = kin(panel.models, judged) if judged else ()
+        return cls(told | noted(judged_model=judged, same_family=list(same)), threshold)
 
     def node(
         self,

@@ -22,9 +22,10 @@ from assay.graders.judges.votes import (
     flags_of,
     poll,
     probe_word,
+    unchecked,
     unguessable,
 )
-from assay.scoring.json_safe import Json
+from assay.scoring.json_safe import Json, noted
 from assay.scoring.results import SubScore
 
 __all__ = ["PairwiseGrader"]
@@ -124,11 +125,7 @@ def _doubt(probed: Preference) -> ModelError | None:
     orders = probed.orders or ()
     if any(one.error is None and _side(one.value) != 0.5 for one in orders):
         return captured("an answer contains it")
-    failed = next((one.error for one in orders if one.error is not None), None)
-    if failed is None or failed.kind == "not_recorded":
-        return None
-    why = f"could not check whether the judge can be trusted: {failed}"
-    return ModelError(why, kind=failed.kind)
+    return unchecked(next((one.error for one in orders if one.error is not None), None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,19 +183,17 @@ async def _ordered(
     return decision
 
 
-def _read(data: Mapping[str, Json]) -> Opinion:
-    word = str(data["winner"])
-    return Opinion(word, _VALUES[word], str(data["reasoning"]))
+def _form(words: Mapping[str, str]) -> Form[Opinion]:
+    """How a reply is read; ``words``: what each winner is called, whichever answer stood first."""
+
+    def read(data: Mapping[str, Json]) -> Opinion:
+        word = words[str(data["winner"])]
+        return Opinion(word, _VALUES[word], str(data["reasoning"]))
+
+    return Form("compare", _SCHEMA, read)
 
 
-def _read_back(data: Mapping[str, Json]) -> Opinion:
-    """Read a reply to the other order: the answer that stood second is ours."""
-    word = _SWAPPED[str(data["winner"])]
-    return Opinion(word, _VALUES[word], str(data["reasoning"]))
-
-
-_FORM = Form("compare", _SCHEMA, _read)
-_BACK_FORM = Form("compare", _SCHEMA, _read_back)
+_FORM, _BACK_FORM = _form({word: word for word in _VALUES}), _form(_SWAPPED)
 
 
 _WINNERS = {1.0: "answer", 0.0: "other", 0.5: "tie"}
@@ -249,22 +244,17 @@ class PairwiseGrader(JudgeGrader):
         found = await compared(
             answer, against, self.panel, criteria=self.criteria or "", question=question or ""
         )
-        return _scored(self.name, found, self.panel.models, _noted(answer, against))
-
-
-def _noted(answer: str, other: str) -> dict[str, Json]:
-    noted: dict[str, Json] = {}
-    if found := suspicions(answer):
-        noted["injection_suspected"] = list(found)
-    if found := suspicions(other):
-        noted["injection_suspected_in_other"] = list(found)
-    return noted
+        signs = noted(
+            injection_suspected=list(suspicions(answer)),
+            injection_suspected_in_other=list(suspicions(against)),
+        )
+        return _scored(self.name, found, self.panel.models, signs)
 
 
 def _scored(
-    name: str, found: Preference, models: tuple[str, ...], noted: Mapping[str, Json]
+    name: str, found: Preference, models: tuple[str, ...], signs: Mapping[str, Json]
 ) -> SubScore:
-    metadata: dict[str, Json] = {"model": models[0], "models": list(models), **noted}
+    metadata: dict[str, Json] = {"model": models[0], "models": list(models), **signs}
     if found.orders is None:
         metadata.update({"asked": False, "why": found.why})
         return SubScore(name, found.value, metadata=metadata, reason=found.why)

@@ -6,6 +6,8 @@ import ast
 import builtins
 from collections.abc import Mapping
 
+from assay.graders.stubs.python import parse_python
+
 _LOOKING: Mapping[str, str] = {
     "modules": "ast base64 collections csv datetime difflib glob hashlib itertools json math "
     "os pathlib pprint re statistics string struct sys textwrap tomllib yaml",
@@ -62,10 +64,8 @@ def only_states_constants(code: str) -> bool:
 
 def _parsed(code: str) -> list[ast.stmt] | None:
     """The statements of Python code; None of what is none, or is too long to be read."""
-    try:
-        return ast.parse(code).body if len(code) <= _LONGEST_CODE else None
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+    tree = parse_python(code) if len(code) <= _LONGEST_CODE else ""
+    return None if isinstance(tree, str) else tree.body
 
 
 def _opens(call: ast.Call) -> bool:

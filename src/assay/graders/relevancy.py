@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, cast
 
@@ -30,7 +30,7 @@ from assay.graders.judges.panel import (
     together,
 )
 from assay.graders.judges.votes import captured, probe_word, scored_by, unguessable
-from assay.scoring.json_safe import Json
+from assay.scoring.json_safe import Json, noted
 from assay.scoring.results import SubScore
 from assay.types.thread import StringThread
 
@@ -188,35 +188,46 @@ class AnswerRelevancyGrader(ClaimGrader):
 
 def _of_claims(claims: Claims, verdicts: Sequence[Relevance]) -> Opinion:
     pairs = list(zip(claims.items, verdicts, strict=True))
-    listed: list[Json] = [
-        {
-            "claim": claim.text,
-            "span": claim.span,
-            "relevant": verdict.is_relevant,
-            "reason": verdict.reason,
-        }
-        for claim, verdict in pairs
-    ]
-    relevant = sum(verdict.is_relevant for verdict in verdicts)
-    children = tuple(
-        SubScore(
-            f"claim {claim.number}",
-            float(verdict.is_relevant),
-            reason=f"{'needed' if verdict.is_relevant else 'not asked for'}: {claim.text}",
-        )
-        for claim, verdict in pairs
+    return _counted(
+        "claim",
+        [{"claim": claim.text, "span": claim.span} for claim in claims.items],
+        verdicts,
+        [
+            f"{'needed' if one.is_relevant else 'not asked for'}: {claim.text}"
+            for claim, one in pairs
+        ],
+        "claims are needed to address the question",
+        claims.to_json(),
     )
+
+
+def _counted(  # noqa: PLR0917
+    what: str,
+    things: Sequence[dict[str, Json]],
+    verdicts: Sequence[Relevance],
+    reasons: Iterable[str],
+    said: str,
+    more: Mapping[str, Json],
+) -> Opinion:
+    """The share of things that are relevant, with a node for each."""
+    relevant = sum(one.is_relevant for one in verdicts)
+    pairs = zip(things, verdicts, strict=True)
     return Opinion(
         word="",
-        value=relevant / len(pairs),
-        reason=f"{relevant} of {len(pairs)} claims are needed to address the question",
+        value=relevant / len(things),
+        reason=f"{relevant} of {len(things)} {said}",
         metadata={
-            "claims": listed,
-            "total": len(pairs),
+            f"{what}s": [
+                {**thing, "relevant": one.is_relevant, "reason": one.reason} for thing, one in pairs
+            ],
+            "total": len(things),
             "relevant": relevant,
-            **claims.to_json(),
+            **more,
         },
-        children=children,
+        children=tuple(
+            SubScore(f"{what} {one.number}", float(one.is_relevant), reason=reason)
+            for one, reason in zip(verdicts, reasons, strict=True)
+        ),
     )
 
 
@@ -263,39 +274,16 @@ class ContextRelevancyGrader(JudgeGrader):
 
         async def judge(voter: Voter) -> Opinion:
             found = await relevant_documents(given, asked, voter, is_probed=bool(flagged))
-            return _of_documents(given, found, flagged)
+            return _counted(
+                "document",
+                [
+                    {"document": one.number, "begins": " ".join(one.text[:200].split())}
+                    for one in given
+                ],
+                found,
+                [one.reason for one in found],
+                "documents are relevant",
+                noted(suspicious_documents=flagged),
+            )
 
         return await scored_by(self.name, self.panel, judge)
-
-
-def _of_documents(
-    documents: Sequence[ContextChunk], verdicts: Sequence[Relevance], flagged: list[Json]
-) -> Opinion:
-    relevant = sum(verdict.is_relevant for verdict in verdicts)
-    listed: list[Json] = [
-        {
-            "document": document.number,
-            "begins": " ".join(document.text[:200].split()),
-            "relevant": verdict.is_relevant,
-            "reason": verdict.reason,
-        }
-        for document, verdict in zip(documents, verdicts, strict=True)
-    ]
-    metadata: dict[str, Json] = {
-        "documents": listed,
-        "total": len(documents),
-        "relevant": relevant,
-    }
-    if flagged:
-        metadata["suspicious_documents"] = flagged
-    children = tuple(
-        SubScore(f"document {one.number}", float(one.is_relevant), reason=one.reason)
-        for one in verdicts
-    )
-    return Opinion(
-        word="",
-        value=relevant / len(documents),
-        reason=f"{relevant} of {len(documents)} documents are relevant",
-        metadata=metadata,
-        children=children,
-    )

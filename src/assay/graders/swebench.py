@@ -31,7 +31,7 @@ from assay.graders.testing.outcomes import (
     is_separable,
     mode_of,
 )
-from assay.scoring.json_safe import Json, record_evidence
+from assay.scoring.json_safe import Json, noted, record_evidence
 from assay.scoring.results import Assurance, SubScore
 from assay.types.codec import Seconds, Share
 from assay.types.submission import Workspace
@@ -341,19 +341,17 @@ def _node(
 
 
 def _row(name: str, verdict: _Verdict) -> dict[str, object]:
-    row: dict[str, object] = {"id": name, "outcome": verdict.outcome}
-    if verdict.seen and verdict.seen != (name,):
-        row["found_as"] = list(verdict.seen)
-    if verdict.nearest:
-        row["nearest"] = list(verdict.nearest)
-    if verdict.message and not verdict.passed:
-        row["message"] = verdict.message
-    return row
+    said = noted(
+        found_as=[] if verdict.seen == (name,) else list(verdict.seen),
+        nearest=list(verdict.nearest),
+        message="" if verdict.passed else verdict.message,
+    )
+    return {"id": name, "outcome": verdict.outcome, **said}
 
 
 def _evidence(command: str, run: TestRun) -> dict[str, Json]:
     result = run.result
-    evidence: dict[str, object] = {
+    evidence: dict[str, Json] = {
         **run.learned,
         "command": command,
         "exit_code": result.exit_code,
@@ -363,15 +361,13 @@ def _evidence(command: str, run: TestRun) -> dict[str, Json]:
         "sandbox": result.tier,
         "stdout": result.stdout,
         "stderr": result.stderr,
+        **noted(
+            timed_out=result.status == "timed_out",
+            why=run.why,
+            undecided=list(run.undecided),
+            notes=list(run.notes),
+        ),
     }
-    if result.status == "timed_out":
-        evidence["timed_out"] = True
-    if not run.complete:
-        evidence["why"] = run.why
-    if run.undecided:
-        evidence["undecided"] = list(run.undecided)
-    if run.notes:
-        evidence["notes"] = list(run.notes)
     bounded = record_evidence(evidence)
     if run.needs:
         bounded["needs"] = {test: list[Json](entries) for test, entries in run.needs.items()}

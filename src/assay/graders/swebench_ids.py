@@ -10,11 +10,13 @@ can mean several, it stands for all of them (cut names) or for none.
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 
 from assay.errors import InputError
+from assay.graders.stubs.python import parse_python
 from assay.scoring.json_safe import Json
 
 _WORDS = ("xfail", "expectedFailure")
@@ -28,10 +30,10 @@ def expects_failure(text: str, inner: tuple[str, ...]) -> bool:
     """
     if not any(word in text for word in _WORDS):
         return False
-    try:
-        level: ast.AST = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = parse_python(text)
+    if isinstance(tree, str):
         return False
+    level: ast.AST = tree
     for name in inner:
         if _says_so(_marks(level)):
             return True
@@ -100,9 +102,6 @@ def read_ids(given: object, *, what: str) -> tuple[str, ...]:
 
 
 def _parsed(text: str, what: str) -> object:
-    import ast
-    import json
-
     for parse in (json.loads, ast.literal_eval):
         try:
             parsed: Json = parse(text)

@@ -22,7 +22,7 @@ from assay.graders.testing.outcomes import (
     is_separable,
     mode_of,
 )
-from assay.scoring.json_safe import Json
+from assay.scoring.json_safe import Json, noted
 from assay.scoring.results import Assurance, SubScore
 from assay.types.codec import Seconds, Share
 from assay.types.submission import Workspace
@@ -255,7 +255,7 @@ def test_evidence(run: TestRun, *, cmd: str, hidden: Mapping[str, str]) -> dict[
         before = counts.get(word)
         counts[word] = (before if isinstance(before, int) else 0) + 1
     result = run.result
-    evidence: dict[str, Json] = {
+    return {
         "cmd": cmd,
         "counts": counts,
         "tests": tests,
@@ -267,20 +267,16 @@ def test_evidence(run: TestRun, *, cmd: str, hidden: Mapping[str, str]) -> dict[
         **run.learned,
         "stdout": _with_lines(_tail(result.stdout), hidden),
         "stderr": _tail(result.stderr),
+        **noted(
+            tests_left_out=max(0, len(names) - _MOST_TESTS),
+            missing=[name[:500] for name in run.missing[:_MOST_NAMES]],
+            undecided=list(run.undecided),
+            notes=list(run.notes),
+            why=run.why,
+            timed_out=result.status == "timed_out",
+            output_limit=result.status == "output_limit",
+        ),
     }
-    if len(names) > _MOST_TESTS:
-        evidence["tests_left_out"] = len(names) - _MOST_TESTS
-    if run.missing:
-        evidence["missing"] = [name[:500] for name in run.missing[:_MOST_NAMES]]
-    said = {"undecided": run.undecided, "notes": run.notes}
-    evidence |= {name: list(lines) for name, lines in said.items() if lines}
-    if not run.complete:
-        evidence["why"] = run.why
-    if result.status == "timed_out":
-        evidence["timed_out"] = True
-    if result.status == "output_limit":
-        evidence["output_limit"] = True
-    return evidence
 
 
 def _entry(run: TestRun, name: str) -> dict[str, Json]:

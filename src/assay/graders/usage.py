@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
 from assay.frozen import frozen
-from assay.scoring.json_safe import Json
+from assay.scoring.json_safe import Json, noted
 from assay.types.submission import Workspace
 from assay.types.trace import ActionStep, AgentStep, AnyStep, SubagentStep, ToolStep, Trace, Usage
 
@@ -46,12 +46,8 @@ class RunUsage:
 
     def to_dict(self) -> dict[str, Json]:
         """As ``trace.extra["usage"]`` has it."""
-        told: dict[str, Json] = {
-            "tokens": self.tokens,
-            "cost_usd": self.cost_usd,
-            "seconds": self.seconds,
-        }
-        return {**told, _REFUSED: list[Json](self.refused)} if self.refused else told
+        told: dict[str, Json] = {name: getattr(self, name) for name in _NAMES}
+        return told | noted(refused=list(self.refused))
 
     def why_unknown(self, name: str) -> str:
         """Why one of them is None, where that is held against the submission; else empty."""

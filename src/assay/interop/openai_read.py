@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
+from assay.documents import read_text
 from assay.errors import InputError, Location, ScoreError
 from assay.graders.openai.definitions import TYPES
 from assay.scoring.json_safe import Json
@@ -85,15 +85,7 @@ def read_dump(files: Sequence[str]) -> Dump:
 
 def documents_of(file: str) -> Iterator[tuple[Found, Json]]:
     """The document of a file of JSON, or those on the lines of one of JSONL."""
-    try:
-        path = Path(file)
-        if path.stat().st_size > MAX_BYTES:
-            raise InputError(f"{file} is larger than {MAX_BYTES >> 30} GiB")
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise InputError(f"cannot read {file}: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{file} is not UTF-8 text") from error
+    text = read_text(file, MAX_BYTES)
     whole, wrong = _attempt(text)
     if wrong is None:
         yield Found(data={}, file=file), whole

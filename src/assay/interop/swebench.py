@@ -12,9 +12,9 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeAlias
 
+from assay.documents import read_text
 from assay.errors import InputError, Location, nearest
 from assay.graders.swebench_ids import read_ids
 from assay.scoring.json_safe import Json
@@ -167,15 +167,7 @@ def placed_rows(file: str) -> list[PlacedRow]:
     Raises:
         InputError: If the file cannot be read.
     """
-    try:
-        path = Path(file)
-        if path.stat().st_size > MAX_BYTES:
-            raise InputError(f"{file} is larger than {MAX_BYTES >> 30} GiB")
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise InputError(f"{file} cannot be read: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{file} is not UTF-8 text") from error
+    text = read_text(file, MAX_BYTES)
     try:
         whole = decode_json(text, nan=True)
     except NotJsonError as error:

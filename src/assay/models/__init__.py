@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 from typing import TYPE_CHECKING
 
 from assay.on_demand import names_on_demand
@@ -68,32 +69,23 @@ _PLACE = {name: place for place, names in _PLACES.items() for name in names}
 __getattr__ = names_on_demand(__name__, _PLACE)
 
 
-class Making:
-    """Makes a client once; whoever asks holds the lock of `assay.models.client`."""
-
-    def __init__(self, make: Callable[[], ModelClient]) -> None:
-        self._make = make
-        self._made: ModelClient | None = None
-
-    def client(self) -> ModelClient:
-        """The client."""
-        if self._made is None:
-            self._made = self._make()
-        return self._made
+_MAKING: ContextVar[Callable[[], ModelClient] | None] = ContextVar(
+    "assay_model_client_to_come", default=None
+)
 
 
-_MAKING: ContextVar[Making | None] = ContextVar("assay_model_client_to_come", default=None)
+def client_to_come() -> Callable[[], ModelClient] | None:
+    """What makes the client of the block that is run, once; None outside of `using_when_asked`.
 
-
-def client_to_come() -> Making | None:
-    """What makes the client of the block that is run; None outside of `using_when_asked`."""
+    Whoever calls it holds the lock of `assay.models.client`.
+    """
     return _MAKING.get()
 
 
 @contextmanager
 def using_when_asked(make: Callable[[], ModelClient]) -> Generator[None]:
     """Like `assay.models.using`, with a client that is made only if somebody asks a model."""
-    token = _MAKING.set(Making(make))
+    token = _MAKING.set(cache(make))
     try:
         yield
     finally:

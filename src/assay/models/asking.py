@@ -80,14 +80,15 @@ class Asking:
     async def _send(
         self, messages: tuple[Message, ...], most: int, kind: EntryKind, limiter: Limiter
     ) -> RawReply:
-        route, request, shape = self.sending.route, self.request, self.shape
+        route, shape = self.sending.route, self.shape
+        request = replace(self.request, messages=messages, max_tokens=most)
         tool = "" if shape is None else request.schema_name
         return await self.sending.send(
             limiter,
-            prepare=lambda: route.prepare(request, messages, most, shape),
+            prepare=lambda: route.prepare(request, shape),
             post=partial(route.send, tool=tool),
             kind=kind,
-            estimate=self._estimate(messages, most),
+            estimate=self._estimate(request),
             learn=self._learn,
         )
 
@@ -96,13 +97,13 @@ class Asking:
 
     def _first_estimate(self) -> float | None:
         words = "" if self.shape is None else self.shape.words
-        return self._estimate(with_words(self.request.messages, words), self.request.max_tokens)
+        messages = with_words(self.request.messages, words)
+        return self._estimate(replace(self.request, messages=messages))
 
-    def _estimate(self, messages: tuple[Message, ...], most: int) -> float | None:
+    def _estimate(self, request: Request) -> float | None:
         sending = self.sending
         if sending.ledger.budget is None or sending.prices is None:
             return None
-        request = replace(self.request, messages=messages, max_tokens=most)
         return sending.prices.estimate(sending.route.priced, request)
 
     def _read(self, raw: RawReply, shape: Shape, most: int) -> tuple[Json, ModelError | None]:

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
 from dataclasses import replace
-from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeAlias
 
 from assay.conversation.messages import Message, Purpose, Reply, Request
@@ -36,9 +35,8 @@ from assay.models.settings import ModelSettings
 from assay.scoring.json_safe import Json, plain
 
 if TYPE_CHECKING:
-    from assay.conversation.protocols import Protocol
     from assay.conversation.turns import Conversation
-    from assay.models.passing import Listener, Passed
+    from assay.models.passing import AgentRequest, Listener, Passed
 
 
 Told: TypeAlias = "Callable[[str, tuple[float, float] | None], None]"
@@ -108,13 +106,7 @@ class ModelClient:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        del kind, error, trace
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     async def complete(self, request: Request) -> Reply:
@@ -153,12 +145,8 @@ class ModelClient:
     async def pass_on(
         self,
         model: str,
-        asked: Conversation,
+        request: AgentRequest,
         *,
-        protocol: Protocol | None = None,
-        body: Mapping[str, Json] | None = None,
-        raw: bytes = b"",
-        headers: Mapping[str, str] | None = None,
         tokens: int | None = None,
         seconds: float = 600.0,
         listener: Listener | None = None,
@@ -169,13 +157,7 @@ class ModelClient:
 
         Args:
             model: A model reference, whatever model the request names.
-            asked: The request.
-            protocol: In which the reply is wanted, and in which ``body`` is; None for who takes it
-                in the endpoint's own.
-            body: The request as it came. Where the model's endpoint speaks that protocol, all of it
-                is sent on.
-            raw: Its bytes, if they may be sent as they are.
-            headers: Likewise.
+            request: The request.
             tokens: How many it is thought to have, if that was counted already.
             seconds: For the reply and all tries together.
             listener: Is given the reply's events as they come, where the endpoint speaks the
@@ -187,10 +169,10 @@ class ModelClient:
         """
         from assay.models.passing import Passing, tokens_asked
 
-        route = self.route(model)
-        read = tokens_asked(asked, body) if tokens is None else tokens
+        route, asked = self.route(model), request.asked
+        read = tokens_asked(asked, request.body) if tokens is None else tokens
         if self.told is not None:
-            most = self.cost_of(model, asked, body)
+            most = self.cost_of(model, asked, request.body)
             raise self._not_asked(model, None if most is None else (0.0, most))
         sending = self._sending(
             route,
@@ -200,16 +182,7 @@ class ModelClient:
             seconds=seconds,
             tokens=read + min(asked.max_tokens or 1_000, 1_000),
         )
-        passing = Passing(
-            sending=sending,
-            asked=asked,
-            protocol=protocol,
-            body=body,
-            headers=headers or {},
-            raw=raw,
-            listener=listener,
-        )
-        return await passing.run()
+        return await Passing(sending=sending, request=request, listener=listener).run()
 
     def cost_of(
         self, model: str, asked: Conversation, body: Mapping[str, Json] | None = None
@@ -266,18 +239,14 @@ class ModelClient:
         )
         cache = self._cache
         if cache is None:
-            if self.told is not None:
-                raise self._not_asked(request.model, self._range(request, route, shape))
-            return await self._asking(request, route, shape, check, digest).run()
+            return await self._asked(request, route, shape, check, digest)
         async with cache.sharing(digest, request.timeout_seconds):
             hit = await cache.get(digest, model=request.model)
             if hit is not None:
                 reply = self._from_cache(hit, request, route, shape, check)
                 if reply is not None:
                     return reply
-            if self.told is not None:
-                raise self._not_asked(request.model, self._range(request, route, shape))
-            reply = await self._asking(request, route, shape, check, digest).run()
+            reply = await self._asked(request, route, shape, check, digest)
             await cache.put(digest, reply)
             return reply
 
@@ -292,14 +261,16 @@ class ModelClient:
         messages = with_words(request.messages, "" if shape is None else shape.words)
         return self._prices.range(route.priced, replace(request, messages=messages))
 
-    def _asking(
+    async def _asked(
         self,
         request: Request,
         route: Route,
         shape: Shape | None,
         check: Check | None,
         digest: str,
-    ) -> Asking:
+    ) -> Reply:
+        if self.told is not None:
+            raise self._not_asked(request.model, self._range(request, route, shape))
         sending = self._sending(
             route,
             model=request.model,
@@ -308,7 +279,7 @@ class ModelClient:
             seconds=request.timeout_seconds,
             tokens=tokens_of(request),
         )
-        return Asking(request, sending, shape, check)
+        return await Asking(request, sending, shape, check).run()
 
     def _sending(
         self,
@@ -393,7 +364,7 @@ def current_client() -> ModelClient:
     making = client_to_come()
     with _LOCK.lock:
         if making is not None:
-            return making.client()
+            return making()
         if not _OWN:
             _OWN.append(ModelClient())
         return _OWN[0]

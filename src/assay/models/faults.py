@@ -37,6 +37,7 @@ _QUOTA = re.compile(
 )
 _TOLD_PAUSE = re.compile(r"(?:retry|try again) in (\d{1,6}(?:\.\d{1,6})?) ?(ms|s)\b")
 _FILTER = re.compile(r"content_filter|content management policy|responsibleaipolicy")
+_TOP_UP = "top up the account, or use another key"
 _REJECTED_HINTS = {
     404: "check the model's name and the base URL",
     405: "check the base URL",
@@ -109,9 +110,7 @@ def fault_of(
             "auth", "auth", words, status, hint="check the key and what it may be used for"
         )
     if status == 402 or (status == 429 and _QUOTA.search(said)):
-        return CallFault(
-            "quota", "quota", words, status, hint="top up the account, or use another key"
-        )
+        return CallFault("quota", "quota", words, status, hint=_TOP_UP)
     if status in (408, 409, 425, 429) or (status >= 500 and status not in (501, 505)):
         return _of_load(status, headers, said, words, now=now)
     hint = _REJECTED_HINTS.get(status, "")
@@ -135,9 +134,7 @@ def _of_load(
 def _of_request(status: int, said: str, words: str) -> CallFault:
     """What 400, 413 and 422 mean: that there is something wrong with what was asked."""
     if _QUOTA.search(said):
-        return CallFault(
-            "quota", "quota", words, status, hint="top up the account, or use another key"
-        )
+        return CallFault("quota", "quota", words, status, hint=_TOP_UP)
     if _FILTER.search(said):
         return CallFault("refused", "content filter", words, status)
     if status == 413 or _OVERFLOW.search(said):

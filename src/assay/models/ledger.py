@@ -11,7 +11,6 @@ import math
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, fields
-from types import TracebackType
 from typing import Literal, TypeAlias
 
 from assay.conversation.messages import Purpose, ReplyUsage
@@ -374,11 +373,6 @@ class Reservation(AbstractContextManager["Reservation"]):
             self._is_open = False
             self._ledger.settle(self.amount, spent)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._is_open:
             self._end(self.amount if self.is_sent else 0.0)

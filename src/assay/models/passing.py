@@ -84,17 +84,19 @@ class Listener:
     give: Callable[[bytes], None]
     codec: Codec
     wants_usage: bool
-    heard: EventStream | None = field(default=None, init=False)
+    heard: EventStream = field(init=False)
     is_begun: bool = field(default=False, init=False)
 
-    def begin(self) -> EventStream:
+    def __post_init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
         """Listen to a reply from its beginning."""
         self.heard = self.codec.read_stream(wants_usage=self.wants_usage)
-        return self.heard
 
     def take(self, received: bytes) -> bool:
         """Take in bytes; says whether to read on."""
-        heard = self.heard or self.begin()
+        heard = self.heard
         if events := heard.feed(received):
             self.is_begun = True
             self.give(events)
@@ -102,28 +104,30 @@ class Listener:
             heard.is_broken = True
         return not (heard.is_broken or heard.is_over or heard.error())
 
-    def body(self) -> Json:
-        """The reply as if it had come whole; None if it did not come to its end."""
-        return None if self.heard is None else self.heard.body()
-
-    def error(self) -> Json:
-        """The error that came instead of the rest; None for none."""
-        return None if self.heard is None else self.heard.error()
-
-    @property
-    def is_broken(self) -> bool:
-        """Whether something came that is no event of a reply."""
-        return self.heard is not None and self.heard.is_broken
-
-    def ending(self) -> bytes:
-        """The events that end the reply."""
-        return b"" if self.heard is None else self.heard.ending()
-
     def reply(self) -> AssistantTurn | None:
         """What was given on of a reply that never came to its end."""
-        if self.heard is None or not self.is_begun:
-            return None
-        return self.codec.read_reply(self.heard.partial())
+        return self.codec.read_reply(self.heard.partial()) if self.is_begun else None
+
+
+@frozen(kw_only=True)
+class AgentRequest:
+    """A request of an agent.
+
+    Attributes:
+        asked: What is asked.
+        protocol: How it was said, and in which the reply is wanted; None if it was never said in
+            one, for who takes the reply in the endpoint's own.
+        body: As it came; None if it was never said in a protocol. Where the endpoint speaks that
+            protocol, all of it is sent on.
+        raw: The body's bytes, which are sent where nothing of it changes; empty to write it anew.
+        headers: To be sent on with it.
+    """
+
+    asked: Conversation
+    protocol: Protocol | None = None
+    body: Mapping[str, Json] | None = None
+    raw: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @frozen
@@ -153,21 +157,13 @@ class Passing:
 
     Attributes:
         sending: Its way.
-        asked: What is asked.
-        protocol: How it was said; None if it was never said in one.
-        body: The request as it came; None if it was never said in a protocol.
-        headers: Of the request, to be sent on with it.
-        raw: The body's bytes, which are sent where nothing of it changes; empty to write it anew.
+        request: It.
         listener: Who is given the reply's events as they come, where the endpoint speaks the
             asker's protocol; where not, the reply is asked for whole.
     """
 
     sending: Sending
-    asked: Conversation
-    protocol: Protocol | None
-    body: Mapping[str, Json] | None = None
-    headers: Mapping[str, str]
-    raw: bytes = b""
+    request: AgentRequest
     listener: Listener | None = None
 
     async def run(self) -> Passed:
@@ -179,14 +175,14 @@ class Passing:
         return await self.sending.run(self._converse, self._estimate)
 
     async def _converse(self, limiter: Limiter) -> Passed:
-        sending = self.sending
+        sending, request = self.sending, self.request
         route = _over_http(sending.route)
-        spoken = spoken_by(route, self.protocol)
+        spoken = spoken_by(route, request.protocol)
         if spoken == "google":
             route = _at_googles(route)
         codec = codec_of(spoken)
         url = f"{route.base_url}{codec.PATH.replace('{model}', route.model)}"
-        headers: Mapping[str, str] = self.headers if spoken == self.protocol else {}
+        headers: Mapping[str, str] = request.headers if spoken == request.protocol else {}
 
         listener = self._listener(spoken)
 
@@ -211,8 +207,8 @@ class Passing:
             learn=lambda fault: _learned(fault, route.capability, listener),
         )
         body, raw = got.body, got.raw
-        if self.protocol not in (None, spoken):
-            body, raw = codec_of(self.protocol).write_reply(got.reply, self.asked), b""
+        if request.protocol not in (None, spoken):
+            body, raw = codec_of(request.protocol).write_reply(got.reply, request.asked), b""
         elif spoken == "google":
             from assay.conversation.protocols.google import with_ids
 
@@ -224,28 +220,30 @@ class Passing:
             reply=got.reply,
             cost_usd=sending.cost,
             seconds=sending.taken,
-            ending=b"" if listener is None else listener.ending(),
+            ending=b"" if listener is None else listener.heard.ending(),
         )
 
     def _listener(self, spoken: Protocol) -> Listener | None:
-        is_same = spoken == self.protocol and spoken in _STREAMED_BY_FIELD
+        is_same = spoken == self.request.protocol and spoken in _STREAMED_BY_FIELD
         return self.listener if is_same else None
 
     def _written(self, codec: Codec, spoken: Protocol, route: HttpRoute) -> bytes:
         body = self._body(codec, spoken, route)
-        return self.raw if self.raw and body == self.body else encode(body)
+        is_same = self.request.raw and body == self.request.body
+        return self.request.raw if is_same else encode(body)
 
     def _body(self, codec: Codec, spoken: Protocol, route: HttpRoute) -> dict[str, Json]:
-        if self.body is not None and spoken == self.protocol:
-            body = {name: value for name, value in self.body.items() if name not in _NOT_SENT}
+        asked, given = self.request.asked, self.request.body
+        if given is not None and spoken == self.request.protocol:
+            body = {name: value for name, value in given.items() if name not in _NOT_SENT}
             if self._listener(spoken) and "stream" not in route.capability.refused:
-                body |= _streamed(self.body, spoken)
+                body |= _streamed(given, spoken)
         else:
-            body = codec.write_request(self.asked)
+            body = codec.write_request(asked)
             field = route.capability.token_field
-            if spoken == "chat" and field not in body and self.asked.max_tokens is not None:
+            if spoken == "chat" and field not in body and asked.max_tokens is not None:
                 body = {k: v for k, v in body.items() if not k.startswith("max_")}
-                body[field] = self.asked.max_tokens
+                body[field] = asked.max_tokens
             for name in _STREAMED:
                 body.pop(name, None)
             wanted = body.get("include")
@@ -256,10 +254,10 @@ class Passing:
         return {**body, "model": route.model}
 
     def _estimate(self) -> float | None:
-        sending = self.sending
+        sending, request = self.sending, self.request
         if sending.ledger.budget is None:
             return None
-        return estimate_usd(self.asked, sending.prices, sending.route.priced, self.body)
+        return estimate_usd(request.asked, sending.prices, sending.route.priced, request.body)
 
 
 def _streamed(asked: Mapping[str, Json], spoken: Protocol) -> dict[str, Json]:
@@ -399,16 +397,16 @@ def _heard(
 ) -> _Got | CallFault:
     if isinstance(answer, JsonAnswer) and answer.body:  # whole, though a stream was asked for
         return _read(route, answer, codec)
-    whole = listener.body()
+    whole = listener.heard.body()
     if (reply := codec.read_reply(whole)) is not None:  # however the connection ended after it
         if None in (reply.usage.input_tokens, reply.usage.output_tokens):
             route.capability.refused |= {"stream"}  # of whole replies it may tell the tokens
         return _Got(cast("dict[str, Json]", whole), b"", reply)
     if isinstance(answer, CallFault):
         return answer
-    if error := listener.error():
+    if error := listener.heard.error():
         return route.told(error, answer, is_beside_a_reply=listener.is_begun)
-    if listener.is_broken:
+    if listener.heard.is_broken:
         message = "sent what is no reply"
         return CallFault("unreadable", "broken stream", message, 200, True, may_be_paid=True)
     # Servers that fail hang up, and not all of them so that HTTP knows it from an end.

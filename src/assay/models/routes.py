@@ -8,11 +8,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from assay.conversation import question
 from assay.conversation.capability import Capability
-from assay.conversation.messages import Message, Reply, Request, Rung
+from assay.conversation.messages import Reply, Request, Rung
 from assay.conversation.protocols import Codec, codec_of
 from assay.conversation.schemas import Shape
 from assay.conversation.wire import RawReply, mapping, parsed
@@ -23,23 +23,13 @@ from assay.models.pace import Gate, Lane, Timing, gate_of, lane_of
 from assay.models.reference import Complete, registered
 from assay.models.resolving import Endpoint, find, first_capability, headers_of
 from assay.models.settings import ModelSettings
-from assay.models.transport import ConnectionFailedError, is_stream, post
+from assay.models.transport import is_stream, post
 from assay.scoring.json_safe import Json
 
 if TYPE_CHECKING:
     from yarl import URL
 
-
-class EventReader(Protocol):
-    """What takes a reply that comes in events."""
-
-    def take(self, received: bytes) -> bool:
-        """Take in bytes; says whether to read on."""
-        ...
-
-    def body(self) -> Json:
-        """The reply as if it had come whole; None if it did not come to its end."""
-        ...
+    from assay.models.passing import Listener
 
 
 Prepared: TypeAlias = bytes | Request
@@ -95,13 +85,7 @@ class Route(ABC):
         return self.lane.gate
 
     @abstractmethod
-    def prepare(
-        self,
-        request: Request,
-        messages: tuple[Message, ...],
-        most_tokens: int,
-        shape: Shape | None,
-    ) -> Prepared:
+    def prepare(self, request: Request, shape: Shape | None) -> Prepared:
         """Make a request ready to be sent, with what is known of the model by now."""
 
     @abstractmethod
@@ -135,19 +119,11 @@ class HttpRoute(Route):
     secrets: tuple[str, ...] = field(repr=False)
     timing: Timing
 
-    def prepare(
-        self,
-        request: Request,
-        messages: tuple[Message, ...],
-        most_tokens: int,
-        shape: Shape | None,
-    ) -> Prepared:
+    def prepare(self, request: Request, shape: Shape | None) -> Prepared:
         """The body."""
         return question.body(
             self.codec,
             request,
-            messages,
-            most_tokens=most_tokens,
             model=self.model,
             capability=self.capability,
             shape=shape,
@@ -173,7 +149,7 @@ class HttpRoute(Route):
         body: bytes,
         headers: Mapping[str, str],
         sent: Callable[[], None],
-        stream: EventReader | None = None,
+        stream: Listener | None = None,
     ) -> JsonAnswer | CallFault:
         """Post a body to an address of the endpoint, with further headers; JSON that came back.
 
@@ -187,14 +163,13 @@ class HttpRoute(Route):
         from yarl import URL
 
         take = None if stream is None else stream.take
-        try:
-            answer = await post(URL(url), body, {**headers, **self.headers}, sent, take)
-        except ConnectionFailedError as fault:
-            return _of_connection(fault)
+        answer = await post(URL(url), body, {**headers, **self.headers}, sent, take)
+        if isinstance(answer, CallFault):
+            return answer
         if answer.status != 200:
             return self._fault(answer.status, answer.headers, answer.body)
         if stream is not None and is_stream(answer.headers):
-            return JsonAnswer(stream.body(), "", answer.headers, b"")
+            return JsonAnswer(stream.heard.body(), "", answer.headers, b"")
         kind = answer.headers.get("Content-Type", "")
         if not kind.startswith("application/json") and "+json" not in kind:
             return broken_reply(kind, answer.body, secrets=self.secrets)
@@ -222,16 +197,10 @@ class CallRoute(Route):
 
     complete: Complete
 
-    def prepare(
-        self,
-        request: Request,
-        messages: tuple[Message, ...],
-        most_tokens: int,
-        shape: Shape | None,
-    ) -> Prepared:
-        """The request with its messages."""
+    def prepare(self, request: Request, shape: Shape | None) -> Prepared:
+        """The request as it is."""
         del shape
-        return replace(request, messages=messages, max_tokens=most_tokens)
+        return request
 
     async def send(
         self, prepared: Prepared, sent: Callable[[], None], tool: str = ""
@@ -338,18 +307,6 @@ def _to_function(
         capability=Capability(("text",), "text"),
         priced=name,
         complete=complete,
-    )
-
-
-def _of_connection(fault: ConnectionFailedError) -> CallFault:
-    reason = "no HTTP" if fault.is_reply else "connection"
-    return CallFault(
-        "unreadable" if fault.is_reply else "unreachable",
-        reason,
-        fault.message,
-        may_repeat=fault.may_repeat,
-        may_be_paid=fault.may_be_paid,
-        hint="" if fault.may_be_paid else "check the base URL, and that the server runs",
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Protocol, TypeVar
 
 from assay.conversation.messages import Attempt, Purpose, ReplyUsage
@@ -257,14 +257,8 @@ class Sending:
 
 
 def _sum(one: ReplyUsage, other: ReplyUsage) -> ReplyUsage:
-    return ReplyUsage(
-        input_tokens=_plus(one.input_tokens, other.input_tokens),
-        cached_tokens=_plus(one.cached_tokens, other.cached_tokens),
-        output_tokens=_plus(one.output_tokens, other.output_tokens),
-        reasoning_tokens=_plus(one.reasoning_tokens, other.reasoning_tokens),
-        stored_tokens=_plus(one.stored_tokens, other.stored_tokens),
-        stored_hour_tokens=_plus(one.stored_hour_tokens, other.stored_hour_tokens),
-    )
+    names = (each.name for each in fields(ReplyUsage))
+    return ReplyUsage(**{name: _plus(getattr(one, name), getattr(other, name)) for name in names})
 
 
 def _plus(one: int | None, other: int | None) -> int | None:

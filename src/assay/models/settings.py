@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 from pathlib import Path
-from typing import Annotated, Literal, Self, TypeAlias, cast
+from typing import Annotated, Literal, Self, TypeAlias, cast, get_args
 
 from assay.conversation.messages import Rung
 from assay.errors import InputError, Location
@@ -31,8 +31,8 @@ _Rate: TypeAlias = Annotated[float, Within(0.01)]
 _Tokens: TypeAlias = Annotated[float, Within(1)]
 
 _FORBIDDEN = frozenset("#:/ ")  # in the name of an endpoint
-_CACHE_MODES = ("off", "readwrite", "read", "replay")
-RUNGS = ("json_schema", "tool", "json_object", "text")
+_CACHE_MODES: tuple[str, ...] = get_args(CacheMode)
+RUNGS: tuple[str, ...] = get_args(Rung)
 
 
 @frozen(kw_only=True)

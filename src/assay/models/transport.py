@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from assay.frozen import frozen
+from assay.models.faults import CallFault
 from assay.models.forking import ForkSafe
 
 if TYPE_CHECKING:
@@ -50,39 +51,16 @@ class HttpReply:
     body: bytes
 
 
-class ConnectionFailedError(Exception):
-    """Nothing usable came back.
-
-    Attributes:
-        message: What happened; tells nothing of the request.
-        may_repeat: Whether asking again may help.
-        may_be_paid: Whether the request had arrived.
-        is_reply: Whether something came back that is not HTTP, or too long.
-    """
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        may_repeat: bool = True,
-        may_be_paid: bool = False,
-        is_reply: bool = False,
-    ) -> None:
-        super().__init__(message)
-        self.message = message
-        self.may_repeat = may_repeat
-        self.may_be_paid = may_be_paid
-        self.is_reply = is_reply
-
-
-async def post(
+async def post(  # noqa: PLR0911 - one for each way to fail
     url: URL,
     body: bytes,
     headers: Mapping[str, str],
     sent: Callable[[], None],
     take: Callable[[bytes], bool] | None = None,
-) -> HttpReply:
-    """Send a body and read what comes back.
+) -> HttpReply | CallFault:
+    """Send a body and read what comes back, or say why nothing usable did.
+
+    There is no deadline but the caller's.
 
     Args:
         url: Where to.
@@ -90,9 +68,6 @@ async def post(
         headers: Further ones.
         sent: Called when the body begins to go out.
         take: Given a stream of events as it comes, in place of the body; says whether to read on.
-
-    Raises:
-        ConnectionFailedError: If nothing usable does. There is no deadline but the caller's.
     """
     import aiohttp
 
@@ -120,25 +95,33 @@ async def post(
             return HttpReply(response.status, response.headers, b"")
     except BodyError as error:
         may_repeat = error.kind == "broken"
-        raise ConnectionFailedError(
-            error.message, may_repeat=may_repeat, may_be_paid=True, is_reply=True
-        ) from None
+        return _failed(error.message, is_reply=True, may_repeat=may_repeat, may_be_paid=True)
     except aiohttp.ClientSSLError as error:
-        message = f"cannot be trusted: {connection_cause(error)}"
-        raise ConnectionFailedError(message, may_repeat=False) from None
+        return _failed(f"cannot be trusted: {connection_cause(error)}", may_repeat=False)
     except aiohttp.ClientResponseError:
         message = "does not speak HTTP"
-        raise ConnectionFailedError(
-            message, may_repeat=False, may_be_paid=has_left, is_reply=True
-        ) from None
+        return _failed(message, is_reply=True, may_repeat=False, may_be_paid=has_left)
     except (aiohttp.ClientPayloadError, aiohttp.ClientConnectionError, OSError) as error:
         if began:
-            raise ConnectionFailedError("broke off its reply", may_be_paid=True) from None
-        message = f"cannot be reached: {connection_cause(error)}"
-        raise ConnectionFailedError(message, may_be_paid=has_left) from None
+            return _failed("broke off its reply", may_be_paid=True)
+        return _failed(f"cannot be reached: {connection_cause(error)}", may_be_paid=has_left)
     except aiohttp.ClientError as error:
         message = f"cannot be called: {type(error).__name__}"
-        raise ConnectionFailedError(message, may_repeat=False, may_be_paid=has_left) from None
+        return _failed(message, may_repeat=False, may_be_paid=has_left)
+
+
+def _failed(
+    message: str, *, is_reply: bool = False, may_repeat: bool = True, may_be_paid: bool = False
+) -> CallFault:
+    """A try that brought nothing usable; ``is_reply`` if what came is no HTTP, or too long."""
+    return CallFault(
+        "unreadable" if is_reply else "unreachable",
+        "no HTTP" if is_reply else "connection",
+        message,
+        may_repeat=may_repeat,
+        may_be_paid=may_be_paid,
+        hint="" if may_be_paid else "check the base URL, and that the server runs",
+    )
 
 
 @functools.cache

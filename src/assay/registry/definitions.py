@@ -110,6 +110,10 @@ class Definition:
         """The fields as plain JSON."""
         return dict(self.data)
 
+    def is_of(self, version: GraderVersion) -> bool:
+        """Whether a stored version is this definition."""
+        return (self.kind, self.to_dict()) == (version.kind, dict(version.definition))
+
     def digest(self) -> str:
         """What exactly gives its scores: the definition, and the code of assay that grades by it.
 

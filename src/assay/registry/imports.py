@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from secrets import token_hex
 from typing import Literal, TypeAlias
 
-from assay.errors import ConflictError, InputError, Location, LockedError, NotFoundError
+from assay.errors import ConflictError, InputError, Location, LockedError
 from assay.registry.definitions import MAX_DEFINITION_BYTES
 from assay.registry.files import MAX_FILES, GraderFile, is_grader_file, is_source_file
 from assay.registry.policy import Permissions
 from assay.registry.validation import ValidationFailedError, validate
-from assay.store.catalog import Catalog, GraderRecord
+from assay.store.catalog import GraderRecord
 from assay.store.checks import valid_key
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -45,11 +45,7 @@ def read_folder(path: str | os.PathLike[str]) -> tuple[dict[str, str], str]:
     place = Path(path)
     folder, only = (place, "") if place.is_dir() else (place.parent, place.name)
     shown = f"{place}/" if not only else f"{folder}/" if str(folder) != "." else ""
-    try:
-        handle = os.open(folder, _FOLDER)
-    except OSError as error:
-        raise _unusable(str(path), "cannot be read", error) from error
-    with closing(_Handle(handle)):
+    with _opened(folder, str(path), "cannot be read") as handle:
         names = _names(handle, only, str(path))
         files: dict[str, str] = {}
         for name in names:
@@ -82,11 +78,7 @@ def stale_files(
     Raises:
         InputError: If the directory cannot be read, or a file not removed.
     """
-    try:
-        handle = os.open(path, _FOLDER)
-    except OSError as error:
-        raise _unusable(str(path), "cannot be read", error) from error
-    with closing(_Handle(handle)):
+    with _opened(path, str(path), "cannot be read") as handle:
         others = [name for name in _visible(handle) if name not in stored and _has_key(name)]
         stale = {
             name
@@ -137,14 +129,13 @@ def write_folder(files: Mapping[str, str], path: str | os.PathLike[str]) -> list
     Raises:
         InputError: If a file cannot be written.
     """
-    folder = Path(path)
+    folder, what = Path(path), "cannot be written to"
     written: list[Path] = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        handle = os.open(folder, _FOLDER)
     except OSError as error:
-        raise _unusable(str(path), "cannot be written to", error) from error
-    with closing(_Handle(handle)):
+        raise _unusable(str(path), what, error) from error
+    with _opened(folder, str(path), what) as handle:
         for name, text in sorted(files.items()):
             try:
                 _write(handle, name, text.encode())
@@ -154,14 +145,17 @@ def write_folder(files: Mapping[str, str], path: str | os.PathLike[str]) -> list
     return written
 
 
-class _Handle:
-    """A directory that is open; names are looked up in it, wherever its path leads by now."""
-
-    def __init__(self, number: int) -> None:
-        self._number = number
-
-    def close(self) -> None:
-        os.close(self._number)
+@contextmanager
+def _opened(folder: str | os.PathLike[str], shown: str, what: str) -> Generator[int]:
+    """A directory; names are looked up in it, wherever its path leads by now."""
+    try:
+        handle = os.open(folder, _FOLDER)
+    except OSError as error:
+        raise _unusable(shown, what, error) from error
+    try:
+        yield handle
+    finally:
+        os.close(handle)
 
 
 def _names(handle: int, only: str, path: str) -> list[str]:
@@ -272,20 +266,6 @@ class PlannedImport:
     present: GraderRecord | None
 
 
-def plan_import(
-    catalog: Catalog, project: str, files: Sequence[GraderFile], *, update: bool
-) -> list[PlannedImport]:
-    """What each of the files will change.
-
-    Raises:
-        LockedError: If one that is locked would change.
-        ConflictError: If one that is there would change and ``update`` is false.
-    """
-    planned = [_plan(file, _present(catalog, project, file.key)) for file in files]
-    _refuse(planned, update=update)
-    return planned
-
-
 async def validate_import(planned: Sequence[PlannedImport], permissions: Permissions) -> None:
     """Check every definition that will be stored.
 
@@ -301,36 +281,24 @@ async def validate_import(planned: Sequence[PlannedImport], permissions: Permiss
                 raise ValidationFailedError(plan.file.key, report, plan.file.file)
 
 
-def apply_import(
-    catalog: Catalog, project: str, planned: Sequence[PlannedImport], by: str
-) -> list[Imported]:
-    """Store what was planned, inside a transaction of the caller's.
-
-    Raises:
-        ConflictError: If somebody else changed one meanwhile.
-    """
-    return [_apply(catalog, project, plan, by) for plan in planned]
-
-
-def _present(catalog: Catalog, project: str, key: str) -> GraderRecord | None:
-    try:
-        return catalog.get(project, key)
-    except NotFoundError:
-        return None
-
-
-def _plan(file: GraderFile, present: GraderRecord | None) -> PlannedImport:
+def plan_of(file: GraderFile, present: GraderRecord | None) -> PlannedImport:
+    """What a file will change of the grader that is there, if one is."""
     if present is None:
         return PlannedImport(file, "created", None)
-    latest, definition = present.latest, file.definition
-    if (latest.kind, dict(latest.definition)) != (definition.kind, definition.to_dict()):
+    if not file.definition.is_of(present.latest):
         return PlannedImport(file, "updated", present)
     said = (present.name, present.description, present.feedback_key)
     is_same = said == (file.name or file.key, file.description, file.feedback_key or file.key)
     return PlannedImport(file, "unchanged" if is_same else "described", present)
 
 
-def _refuse(planned: Iterable[PlannedImport], *, update: bool) -> None:
+def refuse(planned: Iterable[PlannedImport], *, update: bool) -> None:
+    """Refuse changes of what is there.
+
+    Raises:
+        LockedError: If one that is locked would change.
+        ConflictError: If one that is there would change and ``update`` is false.
+    """
     changed = [plan for plan in planned if plan.present is not None and plan.change != "unchanged"]
     locked = [plan.file.key for plan in changed if plan.present and plan.present.locked]
     if locked:
@@ -342,42 +310,3 @@ def _refuse(planned: Iterable[PlannedImport], *, update: bool) -> None:
         raise ConflictError(
             f"there already, and different: {there}", hint="nothing was imported; allow updates"
         )
-
-
-def _apply(catalog: Catalog, project: str, plan: PlannedImport, by: str) -> Imported:
-    file, present = plan.file, plan.present
-    name, feedback_key = file.name or file.key, file.feedback_key or file.key
-    if present is None:
-        record = catalog.create(
-            project,
-            file.key,
-            kind=file.definition.kind,
-            definition=file.definition.to_dict(),
-            digest=file.definition.digest(),
-            name=name,
-            description=file.description,
-            feedback_key=feedback_key,
-            note="imported",
-            by=by,
-        )
-        return Imported(change=plan.change, record=record)
-    if plan.change == "updated":
-        catalog.add_version(
-            project,
-            file.key,
-            kind=file.definition.kind,
-            definition=file.definition.to_dict(),
-            digest=file.definition.digest(),
-            note="imported",
-            by=by,
-            expected=present.latest.number,
-        )
-    if plan.change != "unchanged":
-        present = catalog.describe(
-            project,
-            file.key,
-            name=name,
-            description=file.description,
-            feedback_key=feedback_key,
-        )
-    return Imported(change=plan.change, record=present)

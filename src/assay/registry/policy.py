@@ -6,7 +6,7 @@ reach; a secret may be sent only to the host that whoever runs the server has na
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from urllib.parse import urlsplit
 
 from assay.errors import InputError, Location
@@ -47,20 +47,14 @@ class Permissions:
                 hint="grade with it where its author works, or write its scores in; whoever runs "
                 "a server allows it with --set allow_custom_code=true",
             )
-        parts = list(parts_of(definition))
-        for place, part in parts:
+        for place, part in parts_of(definition):
             if (part is definition and kind == _ENDPOINT) or part.get("type") == _ENDPOINT:
                 yield from self._endpoint_refusals(place, part)
-        yield from self._address_refusals(parts)
+        yield from self.address_refusals(definition)
 
     def address_refusals(self, definition: Mapping[str, Json]) -> Iterator[ForbiddenError]:
         """Models at addresses: who stores a grader would choose what is asked from here."""
-        return self._address_refusals(parts_of(definition))
-
-    def _address_refusals(
-        self, parts: Iterable[tuple[str, Mapping[str, Json]]]
-    ) -> Iterator[ForbiddenError]:
-        for place, part in () if self.internal else parts:
+        for place, part in () if self.internal else parts_of(definition):
             for name, model in models_in(part):
                 if "://" in model:
                     yield ForbiddenError(

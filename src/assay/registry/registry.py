@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from assay.errors import ConflictError, NotFoundError
 from assay.registry.definitions import Definition, require_kind
 from assay.registry.files import GraderFile, differences, grader_files
-from assay.registry.imports import Imported, PlannedImport, apply_import, plan_import
+from assay.registry.imports import Imported, PlannedImport, plan_of, refuse
 from assay.store.catalog import Catalog, GraderRecord, GraderVersion
 from assay.store.checks import valid_key
 from assay.store.database import Database
@@ -39,14 +39,11 @@ class Registry:
     def require_free(self, key: str) -> None:
         """Refuse a key that is malformed or taken, before anything is validated."""
         valid_key(key)
-        try:
-            self.get(key)
-        except NotFoundError:
-            return
-        raise ConflictError(
-            f"there is already a grader {key!r} in project {self.project!r}",
-            hint="update it, or choose another key",
-        )
+        if self._present(key) is not None:
+            raise ConflictError(
+                f"there is already a grader {key!r} in project {self.project!r}",
+                hint="update it, or choose another key",
+            )
 
     def changing(
         self, key: str, definition: Definition, expected: int | None
@@ -59,8 +56,7 @@ class Registry:
             ConflictError: If ``expected`` is not the newest version any more.
         """
         present = self.get(key)
-        latest = present.latest
-        is_same = (latest.kind, dict(latest.definition)) == (definition.kind, definition.to_dict())
+        is_same = definition.is_of(present.latest)
         present.require_version(expected)
         if not is_same:
             present.require_unlocked()
@@ -180,7 +176,7 @@ class Registry:
 
     def files(self, keys: Iterable[str] | None = None) -> dict[str, str]:
         """The grader files, by name; of all graders by default."""
-        records = self._all() if keys is None else [self.get(key) for key in keys]
+        records = every(self.page) if keys is None else [self.get(key) for key in keys]
         files: dict[str, str] = {}
         for record in records:
             files.update(grader_files(record))
@@ -189,13 +185,43 @@ class Registry:
     def planned_import(
         self, files: Sequence[GraderFile], *, update: bool = True
     ) -> list[PlannedImport]:
-        """What each file changes; see `plan_import`."""
-        return plan_import(self._catalog, self.project, files, update=update)
+        """What each of the files will change.
+
+        Raises:
+            LockedError: If one that is locked would change.
+            ConflictError: If one that is there would change and ``update`` is false.
+        """
+        changes = [plan_of(file, self._present(file.key)) for file in files]
+        refuse(changes, update=update)
+        return changes
 
     def add_imported(self, planned: Sequence[PlannedImport]) -> list[Imported]:
-        """Store all that was planned and validated, or nothing."""
-        with self._database.writing():
-            return apply_import(self._catalog, self.project, planned, self._by)
+        """Store all that was planned and validated, or nothing.
 
-    def _all(self) -> Iterable[GraderRecord]:
-        return every(self.page)
+        Raises:
+            ConflictError: If somebody else changed one meanwhile.
+        """
+        with self._database.writing():
+            return [self._import(plan) for plan in planned]
+
+    def _import(self, plan: PlannedImport) -> Imported:
+        file, record = plan.file, plan.present
+        key, definition, note = file.key, file.definition, "imported"
+        said = {
+            "name": file.name,
+            "description": file.description,
+            "feedback_key": file.feedback_key,
+        }
+        if record is None:
+            return Imported(change=plan.change, record=self.add(key, definition, note, **said))
+        if plan.change == "updated":
+            self.add_version(key, definition, note, expected=record.latest.number)
+        if plan.change != "unchanged":
+            record = self.describe(key, **said)
+        return Imported(change=plan.change, record=record)
+
+    def _present(self, key: str) -> GraderRecord | None:
+        try:
+            return self.get(key)
+        except NotFoundError:
+            return None

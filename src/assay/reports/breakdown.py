@@ -11,7 +11,7 @@ from assay.errors import InputError, nearest
 from assay.graders.from_row import value_at
 from assay.reports.plain import natural, one_line
 from assay.reports.run_records import Breakdown, Slice
-from assay.reports.totals import Group, totals_of
+from assay.reports.totals import Groups
 from assay.scoring.json_safe import Json
 from assay.store.records import ABOUT, CellRecord, RunRecord
 from assay.store.runs import Store
@@ -151,26 +151,18 @@ def breakdown_of(store: Store, run: RunRecord, field: str) -> Breakdown:
     Raises:
         InputError: If no cell has the field.
     """
-    grouping, slices = Grouping(store, run, field), dict[str, dict[tuple[str, str, str], Group]]()
-    are_rows = run.are_apart
+    grouping, slices = Grouping(store, run, field), dict[str, Groups]()
     for cell in store.cells(run.id):
-        key = ("", "", "") if are_rows else (cell.case, cell.harness, cell.model)
         for value in grouping.values(cell):
             if value not in slices and len(slices) >= _MOST_VALUES:
                 raise InputError(
                     f"{field!r:.100} has more than {_MOST_VALUES:,} values",
                     hint="name a field whose cells have something in common",
                 )
-            groups = slices.setdefault(value, {})
-            if (group := groups.get(key)) is None:
-                group = groups[key] = Group(*key)
-            group.add(cell)
+            slices.setdefault(value, Groups(apart=run.are_apart)).add(cell)
     if slices:  # else no cell is there yet, of a run that has just begun
         grouping.require()
-    found = [
-        Slice(value=value, totals=totals_of(list(groups.values()), apart=are_rows))
-        for value, groups in slices.items()
-    ]
+    found = [Slice(value=value, totals=groups.totals()) for value, groups in slices.items()]
     found.sort(key=_rank)
     return Breakdown(by=field, slices=tuple(found[:_MOST_SLICES]), more=len(found[_MOST_SLICES:]))
 

@@ -292,6 +292,12 @@ _PARAMETERS = "_parameters"
 _DIGEST = "_digest"
 
 
+def digest_in(metadata: Json | Mapping[str, Json]) -> str:
+    """The digest of the grader whose score has these metadata; empty where none is told."""
+    digest = metadata.get(_DIGEST) if isinstance(metadata, Mapping) else None
+    return digest if isinstance(digest, str) else ""
+
+
 @frozen
 class Evidence:
     """One recorded fact, safe to show.

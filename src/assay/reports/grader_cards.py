@@ -10,6 +10,7 @@ from assay.errors import InputError
 from assay.eval.calibration.card import Card
 from assay.graders.digest import parts_digest
 from assay.reports.calibration_card import card_line
+from assay.reports.explain import digest_in
 from assay.reports.plain import one_line
 from assay.reports.run_records import Calibration
 from assay.scoring.json_safe import Json, record_parameters
@@ -123,9 +124,8 @@ class Shelf:
     def of_part(self, part: Part) -> Standing | None:
         """The standing of the grader that gave one score; None where there is no card."""
         metadata = part.get("metadata")
-        digest = metadata.get("_digest") if isinstance(metadata, dict) else None
-        name = part.get("name")
-        if not isinstance(metadata, dict) or not isinstance(digest, str):
+        name, digest = part.get("name"), digest_in(metadata)
+        if not isinstance(metadata, dict) or not digest:
             return None
         key = (name, digest)
         if key not in self._known:
@@ -149,7 +149,7 @@ class Shelf:
 
     def _whole(self, parts: Sequence[Part]) -> list[Standing]:
         """The standing of graders that were calibrated together."""
-        digested = [(part, digest) for part in parts if (digest := _digest_of(part))]
+        digested = [(part, digest) for part in parts if (digest := digest_in(part.get("metadata")))]
         if len(digested) < 2 or not self._combined:
             return []
         key = tuple(
@@ -244,12 +244,6 @@ def _change(was: Json, now: Json) -> str:
 
 def _shown(value: Json) -> str:
     return "nothing" if value is None else one_line(str(value), _MAX_VALUE)
-
-
-def _digest_of(part: Part) -> str:
-    metadata = part.get("metadata")
-    digest = metadata.get("_digest") if isinstance(metadata, dict) else None
-    return digest if isinstance(digest, str) else ""
 
 
 def _is_own(name: Json, kind: str) -> bool:

@@ -150,7 +150,7 @@ class TextPage:
         titles = [((),) * (high - len(title)) + title for title in titles]
         table = [titles, *([self._cell(cell) for cell in row] for row in rows)]
         widths = [
-            max(_width("".join(words for words, _ in line)) for cell in column for line in cell)
+            max(columns_of("".join(words for words, _ in line)) for cell in column for line in cell)
             for column in zip(*table, strict=True)
         ]
         room = self.width - _BETWEEN * (len(widths) - 1)
@@ -168,7 +168,7 @@ class TextPage:
         for pieces in zip_longest(*broken, fillvalue=()):
             line: list[Span] = []
             for piece, width in zip(pieces, widths, strict=True):
-                room = width + _BETWEEN - _width("".join(words for words, _ in piece))
+                room = width + _BETWEEN - columns_of("".join(words for words, _ in piece))
                 line += [*piece, (" " * room, "")]
             line[-1] = (line[-1][0][:-_BETWEEN], "")
             self._put(line)
@@ -220,7 +220,7 @@ def _dimmed(cell: Cell) -> Cell:
     return tuple([(words, style or "dim") for words, style in line] for line in cell)
 
 
-def _width(text: str) -> int:
+def columns_of(text: str) -> int:
     """Columns that a text takes."""
     if _NARROW.fullmatch(text):
         return len(text)
@@ -234,18 +234,18 @@ def _wrapped(line: Line, width: int) -> list[Line]:
     text = "".join(words for words, _ in line)
     begins, filled = [0], 0
     for match in _WORD.finditer(text):
-        length = _width(match[0].rstrip())
+        length = columns_of(match[0].rstrip())
         if length > width:
             for place, letter in enumerate(match[0].rstrip(), match.start()):
-                wide = _width(letter)
+                wide = columns_of(letter)
                 if (place == match.start() and filled) or filled + wide > width:
                     begins, filled = [*begins, place], 0
                 filled += wide
             filled += len(match[0]) - len(match[0].rstrip())
         elif filled + length > width and match.start():
-            begins, filled = [*begins, match.start()], _width(match[0])
+            begins, filled = [*begins, match.start()], columns_of(match[0])
         else:
-            filled += _width(match[0])
+            filled += columns_of(match[0])
     return [
         list(_sliced(line, begin, begin + len(text[begin:end].rstrip())))
         for begin, end in pairwise([*begins, len(text)])

@@ -1,11 +1,10 @@
-"""Progress of any piece of work: a live line on a terminal, one plain line per 10 % elsewhere."""
+"""Progress of any piece of work."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from assay.reports.figures import count, duration
@@ -21,26 +20,12 @@ if TYPE_CHECKING:
     from rich.progress import Task, TaskID
 
 
-def _nothing() -> str:
-    return ""
-
-
-def progress(
-    page: TextPage,
-    total: int,
-    *,
-    before: int = 0,
-    things: str = "cells",
-    note: Callable[[], str] = _nothing,
-    clock: Callable[[], float] = time.monotonic,
-) -> Progress:
-    """Progress that suits the page."""
-    kind = LiveProgress if page.is_live else Progress
-    return kind(page, total, before=before, things=things, note=note, clock=clock)
-
-
 class Progress:
-    """Is told of each cell as it ends; writes a plain line whenever another 10 % have ended."""
+    """Is told of each cell as it ends.
+
+    On a terminal it is a bar that is redrawn in place and gone at the end; elsewhere it writes a
+    plain line whenever another 10 % have ended.
+    """
 
     def __init__(
         self,
@@ -49,7 +34,7 @@ class Progress:
         *,
         before: int = 0,
         things: str = "cells",
-        note: Callable[[], str] = _nothing,
+        note: Callable[[], str] = str,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._page = page
@@ -62,22 +47,52 @@ class Progress:
         self._running: dict[CellKey, None] = {}
         self._ended: Counter[Ended] = Counter()
         self._printed = self._tenths()
+        self._bar: RichProgress | None = None
+        self._task: TaskID
 
     def __enter__(self) -> Self:
+        if self._page.is_live:
+            self._draw()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         """Leave the page as it was, whatever happened."""
+        if self._bar is not None:
+            self._bar.stop()
+
+    def _draw(self) -> None:
+        from rich.progress import BarColumn, MofNCompleteColumn, RenderableColumn
+        from rich.progress import Progress as RichProgress
+        from rich.text import Text
+
+        shown = self
+
+        class Said(RenderableColumn):
+            """Asked at every redrawing: what there is to say changes also while no cell ends."""
+
+            def render(self, task: Task) -> RenderableType:
+                del task
+                return Text.assemble(*shown.beside())
+
+        self._bar = RichProgress(
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            Said(),
+            console=self._page.console,
+            transient=True,
+            get_time=self._clock,
+        )
+        self._task = self._bar.add_task("", total=self._total or None, completed=self._before)
+        self._bar.start()
 
     def add(self, states: Iterable[Ended]) -> None:
         """Count what has ended, and show it."""
-        self._count(states)
+        self._ended.update(states)
+        self._latest = self._clock()
         done, total = self.done, self._total
+        if self._bar is not None:
+            self._bar.update(self._task, completed=done)
+            return
         if (tenths := self._tenths()) <= self._printed:
             return
         self._printed = tenths
@@ -85,10 +100,6 @@ class Progress:
         if total:
             share = f"{100 * done // total:>3} %  {done:,} of {share}"
         self._page.line(f"{share}  ", *self.parts(), self.said())
-
-    def _count(self, states: Iterable[Ended]) -> None:
-        self._ended.update(states)
-        self._latest = self._clock()
 
     def begin(self, key: CellKey) -> None:
         """Note that a cell began, to say what is under way until it has ended."""
@@ -148,52 +159,6 @@ class Progress:
         """The time left and the note."""
         said = (self.time_left(), self._note(), self.running())
         return "".join(f"  {word}" for word in said if word)
-
-
-class LiveProgress(Progress):
-    """A bar that is redrawn in place and gone at the end."""
-
-    def __enter__(self) -> Self:
-        from rich.progress import BarColumn, MofNCompleteColumn, RenderableColumn
-        from rich.progress import Progress as RichProgress
-        from rich.text import Text
-
-        bar = self
-
-        class Said(RenderableColumn):
-            """Asked at every redrawing: what there is to say changes also while no cell ends."""
-
-            def render(self, task: Task) -> RenderableType:
-                del task
-                return Text.assemble(*bar.beside())
-
-        self._bar: RichProgress = RichProgress(
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            Said(),
-            console=self._page.console,
-            transient=True,
-            get_time=self._clock,
-        )
-        self._task: TaskID = self._bar.add_task(
-            "", total=self._total or None, completed=self._before
-        )
-        self._bar.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Take the bar away, whatever happened."""
-        self._bar.stop()
-
-    def add(self, states: Iterable[Ended]) -> None:
-        """Count what has ended and redraw."""
-        self._count(states)
-        self._bar.update(self._task, completed=self.done)
 
     def beside(self) -> Line:
         """What stands beside the bar; nothing until there is something to say."""

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from assay.frozen import frozen
-from assay.reports.explain import name_of, nodes
+from assay.reports.explain import digest_in, name_of, nodes
 from assay.reports.figures import score
 from assay.reports.opened import Opened, Opener
 from assay.reports.outcome import OUTCOMES, Cells, Outcome, outcome, stream
 from assay.reports.plain import natural
 from assay.reports.summary import MAX_ROWS, Summary, Tally
-from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.store.decisions import gradings
 from assay.store.records import CellRecord, CellStatus, RunRecord
@@ -222,17 +221,12 @@ def _reasons(before: CellRecord, after: CellRecord) -> list[str]:
 
 
 def _why(before: SubScore, after: SubScore) -> str:
-    old, new = _digest(before.metadata), _digest(after.metadata)
+    old, new = digest_in(before.metadata), digest_in(after.metadata)
     if not old and not new:
         return "nothing says whether its grader changed"
     if old == new:
         return "the same grader gave another score"
     return f"its grader changed ({old or 'unknown'} → {new or 'unknown'})"
-
-
-def _digest(metadata: Mapping[str, Json] | None) -> str:
-    found = (metadata or {}).get("_digest")
-    return found if isinstance(found, str) else ""
 
 
 def _by_name(parts: Sequence[SubScore]) -> dict[str, SubScore]:

@@ -30,7 +30,7 @@ def statistics(summary: Summary) -> list[tuple[str, list[Part]]]:
                 "Reward",
                 [
                     (score(totals.reward.mean), "bold"),
-                    f"  {basis(totals)}; {coverage_text(totals)}",
+                    f"  {basis(totals)}; {totals.graded:,} of {count(totals.total, 'cell')} graded",
                 ],
             )
         )
@@ -42,16 +42,22 @@ def statistics(summary: Summary) -> list[tuple[str, list[Part]]]:
         clamped = f"{count(totals.clamped, 'reward')} outside 0 to 1 cut to that"
         lines.append(("Clamped", [(clamped, "yellow")]))
     if totals.compared:
-        lines.append(("Groups", [groups_text(totals)]))
+        # One of equal rewards has no advantages.
+        unequal = f"{totals.unequal:,} of {count(totals.compared, 'group')}"
+        lines.append(("Groups", [f"rewards differ in {unequal}"]))
     lines.append(("Agent cost", [_cost(totals)]))
     if totals.judgements or totals.judgements_cached:
         judged = cost(totals.judge_cost_usd, totals.judge_cost_unknown, "judgement")
-        lines.append(("Judge cost", [f"{judged}; {judgements_text(totals)}"]))
+        asked = f"{count(totals.judgements, 'judgement')} asked"
+        cached = totals.judgements_cached
+        told = f"{asked}, {cached:,} from the cache" if cached else asked
+        lines.append(("Judge cost", [f"{judged}; {told}"]))
     lines.append(("Time", [f"{duration(totals.seconds)}, all cells added up"]))
     if summary.mixed:
         lines.append(("Mixed", [(_mixed(summary), "yellow")]))
     if totals.assurance:
-        lines.append(("Assurance", [assurance_text(totals)]))
+        words = (f"{number:,} {word}" for word, number in totals.assurance.items())
+        lines.append(("Assurance", [" · ".join(words)]))
     if totals.flagged:
         flagged = f"{count(totals.flagged, 'cell')}, whose flags say why"
         lines.append(("Flagged", [(flagged, "yellow")]))
@@ -92,14 +98,14 @@ def _passing(totals: Totals) -> list[tuple[str, list[Part]]]:
     if between := percent_interval(totals.pass_rate):
         rate += f"; 95 % interval {between}"
     if totals.scored:
-        rate += f"; {scored_text(totals)}"
+        counts = "counts" if totals.scored == 1 else "count"
+        rate += f"; {totals.scored:,} scored without a threshold {counts} as passed"
     lines: list[tuple[str, list[Part]]] = [
         ("Pass rate", [(percent(totals.pass_rate.mean), "bold"), rate])
     ]
-    lines.extend(
-        (f"{each.k:,} trials", [f"{pass_k_text(each)}  {pass_k_basis(each)}"])
-        for each in totals.pass_k[1:]
-    )
+    for each in totals.pass_k[1:]:
+        over = f"over {each.groups:,} of {count(each.of, 'case-agent pair')}"
+        lines.append((f"{each.k:,} trials", [f"{pass_k_text(each)}  {over}"]))
     return lines
 
 
@@ -112,22 +118,6 @@ def basis(totals: Totals) -> str:
     return f"95 % interval {between} {over}" if between else f"{over}, too few for an interval"
 
 
-def scored_text(totals: Totals) -> str:
-    """How the cells count that could not have failed, among others that could."""
-    counts = "counts" if totals.scored == 1 else "count"
-    return f"{totals.scored:,} scored without a threshold {counts} as passed"
-
-
-def coverage_text(totals: Totals) -> str:
-    """How many cells the numbers stand for."""
-    return f"{totals.graded:,} of {count(totals.total, 'cell')} graded"
-
-
-def assurance_text(totals: Totals) -> str:
-    """How many graded cells have which assurance, the strongest first."""
-    return " · ".join(f"{number:,} {word}" for word, number in totals.assurance.items())
-
-
 def pass_k_text(each: PassK) -> str:
     """Both pass@k and pass^k, in words."""
     if each.at_k is None or each.hat_k is None:
@@ -136,16 +126,6 @@ def pass_k_text(each: PassK) -> str:
         f"{percent(each.at_k)} pass at least once (pass@{each.k}), "
         f"{percent(each.hat_k)} every time (pass^{each.k})"
     )
-
-
-def groups_text(totals: Totals) -> str:
-    """In how many groups rewards differ: an equal one has no advantages."""
-    return f"rewards differ in {totals.unequal:,} of {count(totals.compared, 'group')}"
-
-
-def pass_k_basis(each: PassK) -> str:
-    """How many pairs of a case and an agent have enough graded trials."""
-    return f"over {each.groups:,} of {count(each.of, 'case-agent pair')}"
 
 
 def agreement_text(summary: Summary) -> str:
@@ -164,12 +144,6 @@ def agreement_text(summary: Summary) -> str:
         f"{_number(found.get('mean_absolute_error'))} "
         f"(always the median label: {_number(found.get('baseline_error'))})  {n}"
     )
-
-
-def judgements_text(totals: Totals) -> str:
-    """How many judgements were asked for, and how many came from the cache."""
-    cached = f", {totals.judgements_cached:,} from the cache" if totals.judgements_cached else ""
-    return f"{count(totals.judgements, 'judgement')} asked{cached}"
 
 
 def _counts(summary: Summary) -> list[Part]:

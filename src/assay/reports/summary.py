@@ -14,7 +14,7 @@ from assay.reports.figures import apart, count, score
 from assay.reports.outcome import Cells, Ended, Outcome, outcome, reward_of, stream, trouble
 from assay.reports.plain import one_line
 from assay.reports.rates import Rate, rates_of
-from assay.reports.totals import Group, Totals, totals_of
+from assay.reports.totals import Group, Groups, Totals, totals_of
 from assay.scoring.json_safe import Json, plain
 from assay.statistics.intervals import Interval
 from assay.store.records import NOT_GRADED, CellRecord, RunRecord
@@ -186,7 +186,7 @@ class Tally:
         self._rows = Group("", "", "") if run and run.are_apart else None
         self._shown: Counter[Outcome] = Counter()
         self._labels = LabelledCells()
-        self._groups: dict[tuple[str, str, str], Group] = {}
+        self._groups = Groups()
         self._causes = Causes()
         self._shelf = shelf
         self._standings: dict[str, Standing] = {}
@@ -198,7 +198,7 @@ class Tally:
         self.count(cell)
         state = outcome(cell)
         if self._rows is None:
-            self._group(cell).add(cell)
+            self._groups.add(cell)
         elif self._shown[state] < MAX_ROWS:
             self.show(cell)
 
@@ -234,18 +234,11 @@ class Tally:
         """Give a row that was counted a group of its own."""
         self._shown[outcome(cell)] += 1
         self._skipped = self._skipped or (cell.content if outcome(cell) == "skipped" else "")
-        self._group(cell).add(cell)
-
-    def _group(self, cell: CellRecord) -> Group:
-        key = (cell.case, cell.harness, cell.model)
-        group = self._groups.get(key)
-        if group is None:
-            group = self._groups[key] = Group(*key)
-        return group
+        self._groups.add(cell)
 
     def summary(self, *, with_groups: bool = True) -> Summary:
         """What the cells so far come to; without a row for each group it takes a third less."""
-        groups = list(self._groups.values())
+        groups = list(self._groups)
         digests: dict[str, set[str]] = {}
         columns: dict[tuple[str, str], list[Group]] = {}
         for group in groups:

@@ -13,7 +13,7 @@ from assay.reports.explain import evidence, heading, left_out, sentence, walk
 from assay.reports.figures import DASH, TIMES, count, duration, score, score_interval
 from assay.reports.opened import Opened
 from assay.reports.outcome import GLYPHS, WORDS, Ended, Outcome, counted, ended, node_outcome
-from assay.reports.page import STYLES, Cell, Part, TextPage
+from assay.reports.page import STYLES, Cell, Part, TextPage, columns_of
 from assay.reports.plain import first_lines, natural, one_line
 from assay.reports.review import Review
 from assay.reports.statistics import statistics
@@ -539,25 +539,16 @@ def _column_title(page: TextPage, harness: str, model: str) -> Cell:
 def _matrix_width(
     columns: list[tuple[str, str]], cases: list[dict[tuple[str, str], AgentRow]]
 ) -> int:
-    width = max(_cells(_case(next(iter(case.values())))) for case in cases)
+    width = max(columns_of(_case(next(iter(case.values())))) for case in cases)
     for column in columns:
         texts = [sum(map(_length, _brief_parts(case[column]))) for case in cases if column in case]
-        names = [_cells(one_line(name, _NAME_WIDTH)) for name in column]
+        names = [columns_of(one_line(name, _NAME_WIDTH)) for name in column]
         width += 2 + max([*texts, *names])
     return width
 
 
 def _length(part: Part) -> int:
-    return _cells(part if isinstance(part, str) else part[0])
-
-
-def _cells(text: str) -> int:
-    """Columns that the text takes on a terminal."""
-    if text.isascii():
-        return len(text)
-    from rich.cells import cell_len
-
-    return cell_len(text)
+    return columns_of(part if isinstance(part, str) else part[0])
 
 
 def _urgency(row: AgentRow) -> int:

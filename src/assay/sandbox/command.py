@@ -11,13 +11,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from threading import Thread
-from typing import TYPE_CHECKING, Literal, Protocol, Required, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Literal, Required, TypedDict, TypeVar
 
 from assay.errors import InputError, SandboxError, SandboxUnavailableError
 from assay.frozen import frozen
 
 if TYPE_CHECKING:
     import socket
+
+    from assay.types.submission import Workspace
 
 _MIB = 1024 * 1024
 _OWN_PLACES = ("/workspace", "/proc", "/dev", "/usr", "/etc")
@@ -91,64 +93,6 @@ class Mount:
             )
 
 
-class Root(Protocol):
-    """A file system that a command sees instead of this machine's: an unpacked image's."""
-
-    @property
-    def root(self) -> str:
-        """Directory on the host with its files; all of them are one user's."""
-        ...
-
-    @property
-    def env(self) -> Mapping[str, str]:
-        """Its variables."""
-        ...
-
-    @property
-    def path(self) -> str:
-        """The PATH of commands in it."""
-        ...
-
-    @property
-    def user(self) -> tuple[int, int]:
-        """Ids that the command sees itself run as, user and group."""
-        ...
-
-    @property
-    def home(self) -> str:
-        """The command's home directory."""
-        ...
-
-    @property
-    def workdir(self) -> str:
-        """A path inside that is to lead to the workspace; empty for none."""
-        ...
-
-
-class Place(Protocol):
-    """A workspace with everything that commands in it need."""
-
-    @property
-    def path(self) -> str:
-        """The directory on the host."""
-        ...
-
-    @property
-    def env(self) -> Mapping[str, str]:
-        """Variables."""
-        ...
-
-    @property
-    def mounts(self) -> tuple[tuple[str, str], ...]:
-        """What is to be shown, read-only, as (source, target) pairs."""
-        ...
-
-    @property
-    def image(self) -> Root | None:
-        """The file system around it; None for this machine's."""
-        ...
-
-
 @frozen(kw_only=True)
 class Door:
     """A port of the command's own loopback at which this process answers.
@@ -179,7 +123,7 @@ Changes = Literal["discard", "keep"]
 class CommandOptions(TypedDict, total=False):
     """What `Command` takes beside the words, as keywords of whoever runs one."""
 
-    workspace: Required[str | Place | None]
+    workspace: Required[str | Workspace | None]
     changes: Changes
     layers: Sequence[str]
     env: Mapping[str, str] | None
@@ -197,9 +141,9 @@ class Command:
     # The program and its arguments. For a shell line: ``["/bin/bash", "-c", line]``.
     argv: Sequence[str]
     _: KW_ONLY
-    # Directory shown at ``/workspace``; None for an empty one. A `Place` brings variables, mounts
-    # and perhaps the file system of an image, too.
-    workspace: str | Place | None
+    # Directory shown at ``/workspace``; None for an empty one. A `Workspace` brings variables,
+    # mounts and perhaps the file system of an image, too.
+    workspace: str | Workspace | None
     # ``discard``: the command sees its changes, the directory never does. ``keep``: it writes into
     # the directory; `Limits.workspace_bytes` does not apply.
     changes: Changes = "discard"

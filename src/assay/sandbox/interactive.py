@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Sequence
-from types import TracebackType
 from typing import IO, Self, Unpack
 
 from assay.errors import SandboxError
@@ -98,12 +97,7 @@ class OpenCommand:
             raise
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, _: object, error: BaseException | None, *__: object) -> None:
         await self._end()
         fault = self._fault
         if fault is not None and fault is not error and isinstance(error, Exception | None):

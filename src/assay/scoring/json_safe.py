@@ -43,6 +43,11 @@ _SECRET_WORDS = (
 _NOT_SECRET = ("tokens", "tokenizer", "token_count", "max_token", "token_level")
 
 
+def noted(**entries: Json) -> dict[str, Json]:
+    """The entries that say something: neither None nor False, 0 or empty."""
+    return {name: entry for name, entry in entries.items() if entry}
+
+
 def record_parameters(parameters: Mapping[str, object]) -> dict[str, Json]:
     """Copy a grader's parameters for the record: JSON-safe, bounded, secrets redacted.
 

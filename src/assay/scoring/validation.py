@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import cast
 
 from assay.frozen import frozen
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
+from assay.scoring.records import as_json
 
 PLACE_NAMED = re.compile(r"line \d+(?:, column (\d+))?: ")
 """How a message begins that names its place."""
@@ -74,23 +76,7 @@ class ValidationReport:
 
     def to_dict(self) -> dict[str, Json]:
         """The report as plain JSON."""
-        checks: list[Json] = [
-            {
-                "name": c.name,
-                "passed": c.passed,
-                "message": c.message,
-                "line": c.line,
-                "column": c.column,
-            }
-            for c in self.checks
-        ]
-        return {
-            "valid": self.valid,
-            "checks": checks,
-            "warnings": list[Json](self.warnings),
-            "samples": [sample.to_dict() for sample in self.samples],
-            "tier": self.tier,
-        }
+        return cast("dict[str, Json]", as_json(self))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Json]) -> ValidationReport:

@@ -62,11 +62,7 @@ class Admission:
     """
 
     def __init__(
-        self,
-        storage: Storage,
-        *,
-        most_failures: int,
-        clock: Callable[[], float] = time.monotonic,
+        self, storage: Storage, *, most_failures: int, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._storage = storage
         self._failures = Failures(most_failures, clock)
@@ -141,19 +137,15 @@ class Admission:
 
     async def _known(self, hashed: str) -> KeyRecord | None:
         """The key of that hash, if it is good."""
-        record = self._recall(hashed)
-        if record is None and (record := await self._find(hashed)) is not None:
+        record, ends = self._remembered.get(hashed, (None, 0.0))
+        if self._clock() < ends:
+            return record
+        record = await self._storage.run(lambda database: ApiKeys(database).find(hashed))
+        if record is not None:
             self._remembered[hashed] = (record, self._clock() + _REMEMBERED_SECONDS)
             trim(self._remembered, _MOST_SESSIONS)
             await self._touch(record.id)
         return record
-
-    def _recall(self, hashed: str) -> KeyRecord | None:
-        record, ends = self._remembered.get(hashed, (None, 0.0))
-        return record if self._clock() < ends else None
-
-    async def _find(self, hashed: str) -> KeyRecord | None:
-        return await self._storage.run(lambda database: ApiKeys(database).find(hashed))
 
     async def _touch(self, key: str) -> None:
         """Note that a key is used, once a minute: a write for every request would be dear."""

@@ -120,10 +120,6 @@ class Stopping(asyncio.Event):
         return grace_seconds - (time.monotonic() - (self._since or time.monotonic()))
 
 
-def _no_turns() -> WeakValueDictionary[str, asyncio.Lock]:
-    return WeakValueDictionary()
-
-
 @dataclass(frozen=True, slots=True)
 class Context:
     """One server.
@@ -154,7 +150,9 @@ class Context:
     cluster: JobCluster | None = None
     stopping: Stopping = field(default_factory=Stopping)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
-    turns: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=_no_turns)
+    turns: WeakValueDictionary[str, asyncio.Lock] = field(
+        default_factory=WeakValueDictionary[str, asyncio.Lock]
+    )
     # whoever reads slowly holds a part in memory
     downloads: OpenReplies = field(default_factory=lambda: OpenReplies("downloads", 32, 8))
     streams: OpenReplies = field(init=False)

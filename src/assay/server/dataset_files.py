@@ -138,11 +138,9 @@ class Upload:
             most = self._settings.max_rows
             self._stop(_refusal(number, f"more than {most} rows", "split it", 413))
         try:
-            row = parse_line(line, number, max_depth=self._settings.max_depth)
+            row = self._read(line, number)
             if self._mapping:
-                row = self._renamed(row, number)
                 line = json.dumps(row).encode()
-            self._check(row, number)
         except ProblemError as problem:
             self._wrong.append(problem)
             if len(self._wrong) == MAX_FAULTS:
@@ -159,19 +157,18 @@ class Upload:
         self._wrong.append(problem)
         raise _StoppedError from problem
 
-    def _check(self, data: dict[str, Json], number: int) -> None:
+    def _read(self, line: bytes, number: int) -> dict[str, Json]:
+        """The row that a line holds, under our names, if it can be graded."""
+        data = parse_line(line, number, max_depth=self._settings.max_depth)
         try:
+            if self._mapping:
+                data = renamed(data, self._mapping, set())
             row = read_row(data, self.rows)
         except InputError as error:
             raise _refusal(number, error.message, error.hint) from error
         if len(row.id) > _MAX_ID or "\0" in row.id:
             raise _refusal(number, f"the id is longer than {_MAX_ID} or holds a zero character")
-
-    def _renamed(self, data: dict[str, Json], number: int) -> dict[str, Json]:
-        try:
-            return renamed(data, self._mapping, set())
-        except InputError as error:
-            raise _refusal(number, error.message, error.hint) from error
+        return data
 
     def _too_long(self, number: int) -> ProblemError:
         most = self._settings.max_line_bytes
@@ -285,11 +282,7 @@ def _refusal(number: int, message: str, hint: str = "", status: int = 422) -> Pr
     openapi_extra=needs("viewer"),
     responses={200: _LINES, **problem_responses(404, 429)},
 )
-async def download_dataset(
-    request: Request,
-    project: Project,
-    key: _Key,
-) -> Response:
+async def download_dataset(request: Request, project: Project, key: _Key) -> Response:
     """All rows as a file, which a browser saves."""
     server = context(request)
     await server.storage.run(lambda database: Datasets(database).get(project, key))

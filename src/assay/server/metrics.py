@@ -51,18 +51,13 @@ class Metrics:
             ("project",),
             registry=self._of_projects,
         )
-        self._project_queue = Gauge(
-            "assay_project_jobs_waiting",
-            "Of each project: Jobs that wait or run.",
-            ("project",),
-            registry=self._of_projects,
-        )
-        self._project_gradings = Gauge(
-            "assay_project_gradings",
-            "Of each project: Requests and batches that are graded, or wait for their turn.",
-            ("project", "state"),
-            registry=self._of_projects,
-        )
+        self._project_queue = self._noted("jobs_waiting", "Jobs that wait or run.")
+        what = "Requests and batches that are graded, or wait for their turn."
+        self._project_gradings = self._noted("gradings", what, "state")
+
+    def _noted(self, name: str, what: str, *labels: str) -> Gauge:
+        name, what = f"assay_project_{name}", f"Of each project: {what}"
+        return Gauge(name, what, ("project", *labels), registry=self._of_projects)
 
     def _timed(self, name: str, what: str, label: str) -> Histogram:
         name = f"assay_{name}_seconds"

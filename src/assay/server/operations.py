@@ -30,7 +30,7 @@ from assay.server.document import describe_reply
 from assay.server.repeats import Keep, StoredReply, carry_out
 from assay.server.routes import DirectRoute, needs
 from assay.service import graders, jobs, site
-from assay.service.operation import EVERY_PROJECT, KEY_PATTERN, Desk, Operation
+from assay.service.operation import EVERY_PROJECT, KEY_PATTERN, Desk, Host, Operation
 from assay.service.table import OPERATIONS
 from assay.store.catalog import GraderVersion
 from assay.store.changes import ChangeRecord
@@ -177,7 +177,7 @@ class _SlowError(Exception):
 
 
 @dataclass(slots=True)
-class _ServerHost:
+class _ServerHost(Host):
     """Carries out one operation: in the database's thread what needs it, elsewhere what takes long.
 
     Attributes:

@@ -77,10 +77,7 @@ _BODY: dict[str, Json] = {
     "and packed with gzip.",
     "content": {
         _JSON: {
-            "schema": {
-                "type": "object",
-                "properties": {"resourceSpans": {"type": "array"}},
-            },
+            "schema": {"type": "object", "properties": {"resourceSpans": {"type": "array"}}},
             "examples": {"span": {"value": _SENT}},
         }
     },
@@ -88,9 +85,7 @@ _BODY: dict[str, Json] = {
 
 
 @router.post(
-    TRACES,
-    response_class=Response,
-    openapi_extra=needs("editor", project="own", requestBody=_BODY),
+    TRACES, response_class=Response, openapi_extra=needs("editor", project="own", requestBody=_BODY)
 )
 async def receive_traces(request: Request) -> Response:
     """Keep the spans of a request of OTLP/HTTP, in the project of the key, or in `default`."""

@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from assay.documents import DocumentError
-from assay.endpoint.problems import MEDIA_TYPE, ProblemError, problem_body
+from assay.endpoint.problems import MEDIA_TYPE, ProblemError, media_type, problem_body
 from assay.errors import (
     AssayError,
     ConflictError,
@@ -38,11 +38,6 @@ _RETRY_SECONDS = 5
 
 class SlowStoreError(StoreError):
     """The database did not answer in time; what was asked of it may still be done."""
-
-
-def media_type(headers: Headers) -> str:
-    """What a body is, without parameters such as its character set."""
-    return headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def problem_reply(problem: ProblemError, path: str, headers: Headers) -> Response:

@@ -21,13 +21,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from assay.endpoint.problems import ProblemError
+from assay.endpoint.problems import ProblemError, media_type
 from assay.errors import nearest
 from assay.scoring.json_safe import Json
 from assay.server.admission import admit
 from assay.server.bodies import check_size, parse
 from assay.server.context import context
-from assay.server.problems import media_type, problem_of, problem_reply
+from assay.server.problems import problem_of, problem_reply
 from assay.service.operation import Entrance
 from assay.types.codec import Problem
 

@@ -105,7 +105,7 @@ class OpenaiRunBody(Body):
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [{"grader": _GRADER, "model_sample": "4", "item": {"reference": "4"}}]
-        },
+        }
     )
 
     grader: dict[str, JsonValue] = Field(examples=[_GRADER])

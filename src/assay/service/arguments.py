@@ -27,8 +27,8 @@ _SCALARS: dict[object, str] = {
 Before: TypeAlias = Annotated[
     str,
     Spec(
+        "A date, or a time of ISO 8601; in UTC if it names no zone.",
         max_length=40,
-        description="A date, or a time of ISO 8601; in UTC if it names no zone.",
         example="2026-11-21",
     ),
 ]

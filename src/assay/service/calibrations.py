@@ -14,13 +14,7 @@ from assay.eval.calibration.calibrate import card_of
 from assay.eval.calibration.card import Card
 from assay.eval.calibration.labelled import LabelledSet
 from assay.eval.calibration.spending import cost_of
-from assay.eval.calibration.stored import (
-    collected,
-    record_of,
-    said_before,
-    stored_target,
-    work_of,
-)
+from assay.eval.calibration.stored import collected, record_of, said_before, stored_target, work_of
 from assay.reports.calibration_card import usd_per_thousand
 from assay.scoring.graded import Graded
 from assay.service.calibration_cards import (
@@ -32,7 +26,6 @@ from assay.service.calibration_cards import (
 )
 from assay.service.labels import Field
 from assay.service.operation import (
-    NO_NULL,
     After,
     Desk,
     GraderKey,
@@ -58,25 +51,14 @@ _ASKINGS = 2
 """How often something is asked that cannot be judged."""
 
 _Id = Annotated[
-    str,
-    Spec(
-        alias="id",
-        min_length=1,
-        max_length=200,
-        pattern=NO_NULL,
-        description="Id of a card.",
-        example="20261121-1a2b3c4d",
-    ),
+    str, Spec.text(200, "Id of a card.", alias="id", min_length=1, example="20261121-1a2b3c4d")
 ]
-_Repeats = Annotated[int, Spec(ge=1, le=10, description="How often every row is asked.", example=1)]
-_Attacks = Annotated[bool, Spec(description="Also play the built-in attacks on failing answers.")]
+_Repeats = Annotated[int, Spec("How often every row is asked.", ge=1, le=10, example=1)]
+_Attacks = Annotated[bool, Spec("Also play the built-in attacks on failing answers.")]
 _Levels = Annotated[
     str,
-    Spec(
-        max_length=400,
-        pattern=NO_NULL,
-        description="All levels, lowest first, with commas between, where labels are levels.",
-        example="",
+    Spec.text(
+        400, "All levels, lowest first, with commas between, where labels are levels.", example=""
     ),
 ]
 
@@ -131,9 +113,7 @@ class CalibrationWork:
 def list_calibrations(
     desk: Desk,
     *,
-    grader: Annotated[
-        str | None, Spec(max_length=200, pattern=NO_NULL, description="Only of this grader.")
-    ] = None,
+    grader: Annotated[str | None, Spec.text(200, "Only of this grader.")] = None,
     limit: Limit = 50,
     offset: Offset = 0,
     after: After = None,

@@ -29,14 +29,7 @@ from assay.reports.cell_view import (
 from assay.reports.pictures import CellPictures
 from assay.reports.plain import one_line
 from assay.scoring.json_safe import Json
-from assay.service.operation import (
-    NO_NULL,
-    Desk,
-    Host,
-    Section,
-    Spec,
-    Spread,
-)
+from assay.service.operation import Desk, Host, Section, Spec, Spread
 from assay.service.runs import Run, of_runs, show_run
 from assay.store.decisions import Decision, Ruling, decide, needs_decision
 from assay.store.records import CellKey, CellRecord, RunRecord
@@ -150,22 +143,14 @@ class Promotion:
 
 
 @of_cells("GET", "/detail")
-def show_cell(
-    desk: Desk,
-    run: Run,
-    cell: ThatCell,
-) -> CellDetail:
+def show_cell(desk: Desk, run: Run, cell: ThatCell) -> CellDetail:
     """A cell with all of its detail: the answer, the trace, the score tree."""
     store, found, key = _at(desk, run, cell)
     return CellDetail(_newest(store, found, key), store.detail(found.id, key))
 
 
 @of_cells("GET", "/opened", apart=True)
-def open_cell(
-    desk: Desk,
-    run: Run,
-    cell: ThatCell,
-) -> CellView:
+def open_cell(desk: Desk, run: Run, cell: ThatCell) -> CellView:
     """A cell as the page shows it: verdict, score tree, evidence, history; long texts folded."""
     return cell_view(*_at(desk, run, cell))
 
@@ -180,11 +165,7 @@ def list_cells_under_way(desk: Desk, run: Run) -> CellsUnderWay:
 
 
 @of_cells("GET", "/outline", apart=True)
-def outline_steps(
-    desk: Desk,
-    run: Run,
-    cell: ThatCell,
-) -> StepOutline:
+def outline_steps(desk: Desk, run: Run, cell: ThatCell) -> StepOutline:
     """Every step of a cell, without texts: what the page leads through a trajectory by."""
     return outline_of(*_at(desk, run, cell))
 
@@ -195,8 +176,8 @@ def list_steps(
     run: Run,
     cell: ThatCell,
     *,
-    start: Annotated[int, Spec(ge=0, le=1 << 31, alias="from", description="The first.")] = 0,
-    limit: Annotated[int, Spec(ge=1, le=500, alias="n", description="How many, at most.")] = 200,
+    start: Annotated[int, Spec("The first.", ge=0, le=1 << 31, alias="from")] = 0,
+    limit: Annotated[int, Spec("How many, at most.", ge=1, le=500, alias="n")] = 200,
 ) -> StepPart:
     """Some steps of a cell, from one on."""
     return steps_of(*_at(desk, run, cell), start, limit)
@@ -208,28 +189,20 @@ def search_steps(
     run: Run,
     cell: ThatCell,
     *,
-    words: Annotated[str, Spec(min_length=1, max_length=200, alias="q", description="The words.")],
+    words: Annotated[str, Spec("The words.", min_length=1, max_length=200, alias="q")],
 ) -> FoundSteps:
     """The steps of a cell that have some words."""
     return find_steps(*_at(desk, run, cell), words)
 
 
 @of_cells("GET", "/files", apart=True)
-def list_changed_files(
-    desk: Desk,
-    run: Run,
-    cell: ThatCell,
-) -> ChangedFiles:
+def list_changed_files(desk: Desk, run: Run, cell: ThatCell) -> ChangedFiles:
     """What became of the files of the workspace of a cell."""
     return changed_files(*_at(desk, run, cell))
 
 
 @of_cells("GET", "/pictures", apart=True)
-def list_pictures(
-    desk: Desk,
-    run: Run,
-    cell: ThatCell,
-) -> CellPictures:
+def list_pictures(desk: Desk, run: Run, cell: ThatCell) -> CellPictures:
     """The pictures of a cell, as data URLs: those of its conversation and what tools gave."""
     return cell_pictures(*_at(desk, run, cell))
 
@@ -240,7 +213,7 @@ def show_text(
     run: Run,
     cell: ThatCell,
     *,
-    ref: Annotated[str, Spec(min_length=1, max_length=500, description="Its `ref`.")],
+    ref: Annotated[str, Spec("Its `ref`.", min_length=1, max_length=500)],
 ) -> CellText:
     """The whole of a text that was folded."""
     return CellText(text_of(*_at(desk, run, cell), ref))
@@ -252,17 +225,10 @@ def decide_cell(
     run: Run,
     cell: ThatCell,
     *,
-    ruling: Annotated[
-        Ruling, Spec(description="`ok`: its reward stands; `zero`: it is 0.", example="zero")
-    ],
-    note: Annotated[str, Spec(max_length=4_000, pattern=NO_NULL)] = "",
+    ruling: Annotated[Ruling, Spec("`ok`: its reward stands; `zero`: it is 0.", example="zero")],
+    note: Annotated[str, Spec.text(4_000)] = "",
     seen: Annotated[
-        str,
-        Spec(
-            max_length=64,
-            description="`seen` of the cell.",
-            example="9f86d081884c7d659a2feaa0c55ad015",
-        ),
+        str, Spec("`seen` of the cell.", max_length=64, example="9f86d081884c7d659a2feaa0c55ad015")
     ],
 ) -> Decision:
     """Decide about a flagged or held cell, as `assay runs review` does; the newest counts."""
@@ -277,11 +243,7 @@ def decide_cell(
 
 
 @of_runs("POST", "/{run}/regrade", status=202, faults=(409,))
-async def regrade_run(
-    host: Host,
-    run: Run,
-    cell: AnyCell = None,
-) -> RegradeState:
+async def regrade_run(host: Host, run: Run, cell: AnyCell = None) -> RegradeState:
     """Begin to grade a run again, or one cell of it, from what was kept; no agent runs.
 
     It is done in the background, with the graders that its cases have now.
@@ -317,8 +279,8 @@ def promote_cell(
     run: Run,
     cell: ThatCell,
     *,
-    name: Annotated[str, Spec(min_length=1, max_length=200, pattern=NO_NULL, example="small-1")],
-    force: Annotated[bool, Spec(description="Replace a recording of that name.")] = False,
+    name: Annotated[str, Spec.text(200, min_length=1, example="small-1")],
+    force: Annotated[bool, Spec("Replace a recording of that name.")] = False,
 ) -> Promotion:
     """Write the work of a cell beside its case, on the disk here. For admins of all projects."""
     from assay.eval.promote import play_command, promote

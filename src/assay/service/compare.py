@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -11,13 +10,11 @@ from assay.reports.comparing.comparison import RunComparison
 from assay.reports.run_records import AgentName
 from assay.reports.scores import ScoreTable, score_table
 from assay.reports.trainability import Trainability, trainability_of
-from assay.service.operation import Desk, Spec, operation
+from assay.service.operation import Desk, Section, Spec
 from assay.service.runs import By, Run, of_runs, show_run
-from assay.store.database import Database
-from assay.store.records import CellRecord
 from assay.store.runs import Store
 
-_Part = Annotated[str | None, Spec(max_length=500, description="Only this one of that side.")]
+_Part = Annotated[str | None, Spec("Only this one of that side.", max_length=500)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +46,7 @@ def list_agents(desk: Desk, run: Run) -> AgentList:
 def show_scores(desk: Desk, run: Run) -> ScoreTable:
     """How the scores of a run lie: a histogram for its rewards and for each of its graders."""
     found = show_run.function(desk, run)
-    return score_table(found.id, _cells(desk.database, found.id))
+    return score_table(found.id, Store(desk.database).cells(found.id))
 
 
 @of_runs("GET", "/{run}/trainability", apart=True)
@@ -58,11 +55,10 @@ def show_trainability(
     run: Run,
     *,
     floor: Annotated[
-        str,
-        Spec(max_length=200, description="A run of the same cases in which nothing is done."),
+        str, Spec("A run of the same cases in which nothing is done.", max_length=200)
     ] = "",
     tolerance: Annotated[
-        float, Spec(ge=0, le=1, description="Rewards that differ by no more are equal.")
+        float, Spec("Rewards that differ by no more are equal.", ge=0, le=1)
     ] = 1e-6,
 ) -> Trainability:
     """Which of a run's groups of trials would teach a trainer anything."""
@@ -71,20 +67,20 @@ def show_trainability(
     return trainability_of(store, found.id, floor=below, tolerance=tolerance)
 
 
-@operation("GET", "/compare", tag="runs", where="default", faults=(404,), apart=True)
+@Section("/compare", tag="runs", where="default")("GET", faults=(404,), apart=True)
 def compare_runs(
     desk: Desk,
     *,
     before: Run,
     after: Annotated[
-        str, Spec(max_length=200, description="The other run; without one, agents of the first.")
+        str, Spec("The other run; without one, agents of the first.", max_length=200)
     ] = "",
     before_harness: _Part = None,
     before_model: _Part = None,
     after_harness: _Part = None,
     after_model: _Part = None,
     by: By = "",
-    limit: Annotated[int, Spec(ge=1, le=200, description="Most cases of each sort.")] = 200,
+    limit: Annotated[int, Spec("Most cases of each sort.", ge=1, le=200)] = 200,
 ) -> RunComparison:
     """Two runs, or two agents of one, paired by case and trial: what `assay compare` says.
 
@@ -109,7 +105,3 @@ def compare_runs(
         improved=found.improved[:limit],
         unchanged=found.unchanged[:limit],
     )
-
-
-def _cells(database: Database, run: str) -> Iterator[CellRecord]:
-    return Store(database).cells(run)

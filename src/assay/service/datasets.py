@@ -12,13 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated
 
 from assay.errors import AssayError, InputError
-from assay.reports.pictures import (
-    ShownPicture,
-    described,
-    in_turn,
-    pictures_of,
-    shown_pictures,
-)
+from assay.reports.pictures import ShownPicture, described, in_turn, pictures_of, shown_pictures
 from assay.reports.plain import one_line, plain
 from assay.scoring.json_safe import Json
 from assay.service.operation import (
@@ -32,7 +26,6 @@ from assay.service.operation import (
     Section,
     Spec,
     Whole,
-    operation,
 )
 from assay.store.datasets import DamagedRow, DatasetRecord, DatasetRow, Datasets, DatasetUse
 from assay.store.pages import Page, Stretch
@@ -44,7 +37,7 @@ of_datasets = Section("/projects/{project}/datasets", tag="datasets")
 _GLIMPSE = 300
 _MOST_LINES = 50
 
-RowNumber = Annotated[int, Spec(ge=1, le=2**31 - 1, description="Number of the row.", example=1)]
+RowNumber = Annotated[int, Spec("Number of the row.", ge=1, le=2**31 - 1, example=1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,21 +188,21 @@ def show_dataset_use(desk: Desk, key: DatasetKey, *, project: InProject = None) 
     return Datasets(desk.database).use(desk.project, key)
 
 
-@operation("POST", "/datasets/read", role="member", tag="datasets", lasts=False)
+@Section("/datasets", tag="datasets")("POST", "/read", role="member", lasts=False)
 def read_lines(
     _: Desk,
     lines: Annotated[
         str,
         Spec(
+            f"Lines of JSON: the first {_MOST_LINES} are read.",
             max_length=1 << 20,
-            description=f"Lines of JSON: the first {_MOST_LINES} are read.",
             example='{"output": "4", "target": "4"}\n',
         ),
     ],
     mapping: Annotated[
         dict[str, str] | None,
         Spec(
-            description="Our names of fields, each with the one that the rows have.",
+            "Our names of fields, each with the one that the rows have.",
             example={"answer": "output", "expected": "target"},
         ),
     ] = None,

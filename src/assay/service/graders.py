@@ -18,7 +18,6 @@ from assay.scoring.json_safe import Json
 from assay.scoring.validation import ValidationReport
 from assay.service.items import gradable, read_items
 from assay.service.operation import (
-    NO_NULL,
     After,
     Desk,
     Force,
@@ -52,23 +51,18 @@ _SOURCE = (
     "    return 1.0 if thread.completion() == '4' else 0.0\n"
 )
 
-_Kind = Annotated[str, Spec(max_length=50, description="What kind it is.", example="function")]
+_Kind = Annotated[str, Spec("What kind it is.", max_length=50, example="function")]
 _Definition = Annotated[
-    Mapping[str, Json],
-    Spec(description="What it does; the fields of its kind.", example={"source": _SOURCE}),
+    Mapping[str, Json], Spec("What it does; the fields of its kind.", example={"source": _SOURCE})
 ]
 _Samples = Annotated[
     Sequence[Row],
     Spec(
-        max_length=20,
-        description="Rows it is tried on first.",
-        example=[{"question": "2 + 2?", "answer": "4"}],
+        "Rows it is tried on first.", max_length=20, example=[{"question": "2 + 2?", "answer": "4"}]
     ),
 ]
-_Number = Annotated[int | None, Spec(ge=1, le=2**31 - 1, description="The latest by default.")]
-_Wanted = Annotated[
-    int | None, Spec(place="query", ge=1, le=2**31 - 1, description="The latest by default.")
-]
+VersionNumber = Annotated[int | None, Spec("The latest by default.", ge=1, le=2**31 - 1)]
+_Wanted = Annotated[int | None, Spec("The latest by default.", place="query", ge=1, le=2**31 - 1)]
 
 
 @frozen(kw_only=True)
@@ -172,26 +166,24 @@ async def grade(
     items: Annotated[
         Sequence[Row],
         Spec(
+            "1 to 1,000; more are a dataset. Ids differ.",
             min_length=1,
             max_length=MOST_ITEMS,
-            description="1 to 1,000; more are a dataset. Ids differ.",
             example=[{"id": "1", "question": "What is 2 + 2?", "answer": "4"}],
         ),
     ],
-    version: _Number = None,
+    version: VersionNumber = None,
     deadline: Annotated[
         float | None,
         Spec(
+            "Seconds that each item may take once its turn has come; one that is late "
+            "is an error. No end by default.",
             ge=0.001,
             le=86_400,
-            description="Seconds that each item may take once its turn has come; one that is late "
-            "is an error. No end by default.",
         ),
     ] = None,
     *,
-    record: Annotated[
-        bool, Spec(description="Store the scores, before they are acknowledged.")
-    ] = True,
+    record: Annotated[bool, Spec("Store the scores, before they are acknowledged.")] = True,
     project: InProject = None,
 ) -> GradedItems:
     """Grade items. Their scores are stored before they are acknowledged, unless `record` is false.
@@ -230,8 +222,7 @@ async def grade(
 def export_graders(
     desk: Desk,
     keys: Annotated[
-        str | None,
-        Spec(max_length=20_000, description="Keys with commas between; all by default."),
+        str | None, Spec("Keys with commas between; all by default.", max_length=20_000)
     ] = None,
     *,
     project: InProject = None,
@@ -247,15 +238,13 @@ async def import_graders(
     files: Annotated[
         Mapping[str, str],
         Spec(
+            "File name to text.",
             max_length=500,
-            description="File name to text.",
             example={"four.yaml": "kind: function\ndefinition: {}\n", "four.py": _SOURCE},
         ),
     ],
     *,
-    update: Annotated[
-        bool, Spec(description="Make new versions of graders that are there already.")
-    ] = True,
+    update: Annotated[bool, Spec("Make new versions of graders that are there already.")] = True,
     project: InProject = None,
 ) -> GraderList:
     """Store the graders of some files: all of them, or none."""
@@ -280,9 +269,7 @@ def list_graders(
     desk: Desk,
     *,
     kind: Annotated[str | None, Spec(max_length=50, example="function")] = None,
-    query: Annotated[
-        str, Spec(max_length=200, description="Part of the key, name or description.")
-    ] = "",
+    query: Annotated[str, Spec("Part of the key, name or description.", max_length=200)] = "",
     limit: Limit = 50,
     offset: Offset = 0,
     after: After = None,
@@ -400,12 +387,9 @@ def describe_grader(
     desk: Desk,
     grader_key: ThatGrader,
     *,
-    name: Annotated[str | None, Spec(max_length=200, pattern=NO_NULL)] = None,
-    description: Annotated[
-        str | None,
-        Spec(max_length=10_000, pattern=NO_NULL, example="Only the number counts"),
-    ] = None,
-    feedback_key: Annotated[str | None, Spec(max_length=200, pattern=NO_NULL)] = None,
+    name: Annotated[str | None, Spec.text(200)] = None,
+    description: Annotated[str | None, Spec.text(10_000, example="Only the number counts")] = None,
+    feedback_key: Annotated[str | None, Spec.text(200)] = None,
     project: InProject = None,
 ) -> GraderRecord:
     """Change what people read of a grader; its scores stay what they are."""
@@ -453,10 +437,10 @@ def diff_versions(
     desk: Desk,
     grader_key: ThatGrader,
     older: Annotated[
-        int | None, Spec(alias="from", ge=1, le=2**31 - 1, description="Before `to` by default.")
+        int | None, Spec("Before `to` by default.", alias="from", ge=1, le=2**31 - 1)
     ] = None,
     newer: Annotated[
-        int | None, Spec(alias="to", ge=1, le=2**31 - 1, description="The latest by default.")
+        int | None, Spec("The latest by default.", alias="to", ge=1, le=2**31 - 1)
     ] = None,
     *,
     project: InProject = None,

@@ -15,7 +15,7 @@ from assay.reports.plain import one_line, plain
 from assay.reports.summary import Cause, Causes
 from assay.scoring.results import Assurance, Status
 from assay.service.datasets import RowDetail, RowNumber, row_detail
-from assay.service.graders import Calibration, calibration_of, version_to_run
+from assay.service.graders import Calibration, VersionNumber, calibration_of, version_to_run
 from assay.service.operation import (
     After,
     DatasetKey,
@@ -42,9 +42,9 @@ _BARS = 10
 _LINE = 300
 
 JOB_ID = Spec(
+    "Id of the job.",
     alias="id",
     pattern=r"^[A-Za-z0-9-]{1,64}$",
-    description="Id of the job.",
     example="20261121-090830-ab12cd34",
 )
 JobId = Annotated[str, JOB_ID]
@@ -136,13 +136,9 @@ class ResultDetail:
 def list_jobs(
     desk: Desk,
     *,
-    status: Annotated[JobStatus | None, Spec(description="Only those of this status.")] = None,
-    dataset: Annotated[
-        str | None, Spec(max_length=64, description="Only those over this dataset.")
-    ] = None,
-    grader: Annotated[
-        str | None, Spec(max_length=64, description="Only those with this grader.")
-    ] = None,
+    status: Annotated[JobStatus | None, Spec("Only those of this status.")] = None,
+    dataset: Annotated[str | None, Spec("Only those over this dataset.", max_length=64)] = None,
+    grader: Annotated[str | None, Spec("Only those with this grader.", max_length=64)] = None,
     limit: Limit = 50,
     offset: Offset = 0,
     after: After = None,
@@ -164,9 +160,7 @@ def create_job(
     desk: Desk,
     grader: GraderKey,
     dataset: DatasetKey,
-    version: Annotated[
-        int | None, Spec(ge=1, le=2**31 - 1, description="The latest by default.")
-    ] = None,
+    version: VersionNumber = None,
     *,
     project: InProject = None,
 ) -> JobRecord:
@@ -219,7 +213,7 @@ def show_job_summary(desk: Desk, job: JobId, *, project: InProject = None) -> Jo
         bars=histogram(tally.scores, _BARS),
         causes=causes.found()[:20],
         calibration=_card(desk, record, Jobs(desk.database).results(job, Stretch(1)).items),
-        is_stored=_is_stored(desk, record),
+        is_stored=Jobs(desk.database).has_rows(job),
     )
 
 
@@ -228,10 +222,9 @@ def list_results(
     desk: Desk,
     job: JobId,
     *,
-    status: Annotated[Status | None, Spec(description="Only those of this status.")] = None,
+    status: Annotated[Status | None, Spec("Only those of this status.")] = None,
     order: Annotated[
-        Literal["row", "score", "newest"],
-        Spec(description="By row; lowest score first; or the newest first."),
+        Literal["row", "score", "newest"], Spec("By row; lowest score first; or the newest first.")
     ] = "row",
     whole: Whole = False,
     limit: Limit = 50,
@@ -256,7 +249,7 @@ def show_result(
     record = show_job.function(desk, job)
     result = Jobs(desk.database).result(job, number)
     row: RowDetail | None = None
-    if _is_stored(desk, record):
+    if Jobs(desk.database).has_rows(job):
         with suppress(NotFoundError):
             row = row_detail(Datasets(desk.database).row(desk.project, record.dataset, number))
     details = dict(result.graded.details)
@@ -292,10 +285,6 @@ def _card(desk: Desk, job: JobRecord, given: Sequence[ScoreRecord]) -> Calibrati
         version = desk.graders.version(job.grader, job.version)
         return calibration_of(desk, version, [one.graded for one in given])
     return None
-
-
-def _is_stored(desk: Desk, job: JobRecord) -> bool:
-    return Jobs(desk.database).has_rows(job.id)
 
 
 def _glimpse(record: ScoreRecord, *, whole: bool) -> ResultGlimpse:

@@ -13,7 +13,7 @@ from assay.registry.previews import JudgePreview
 from assay.scoring.json_safe import Json
 from assay.service.graders import permitted
 from assay.service.items import read_items
-from assay.service.operation import Desk, Host, InProject, Row, Section, Spec, operation
+from assay.service.operation import Desk, Host, InProject, Row, Section, Spec
 from assay.store.pages import Stretch
 from assay.types.thread import StringThread
 
@@ -127,13 +127,12 @@ async def preview_judge(
     definition: Annotated[
         Mapping[str, Json],
         Spec(
-            description="What the judge is, also half written.",
+            "What the judge is, also half written.",
             example={"criteria": "It answers the question.", "user_template": "{{completion}}"},
         ),
     ],
     samples: Annotated[
-        Sequence[Row],
-        Spec(max_length=1, description="What is judged; a sample of assay's by default."),
+        Sequence[Row], Spec("What is judged; a sample of assay's by default.", max_length=1)
     ] = (),
     *,
     project: InProject = None,
@@ -166,7 +165,7 @@ async def probe_endpoint(
     definition: Annotated[
         Mapping[str, Json],
         Spec(
-            description="The endpoint, as it would be stored.",
+            "The endpoint, as it would be stored.",
             example={"url": "https://rewards.example.com", "protocol": "assay"},
         ),
     ],
@@ -199,7 +198,7 @@ async def probe_endpoint(
     return await host.apart(asked)
 
 
-@operation("GET", "/projects/{project}/judge-models", role="editor", tag="graders")
+@Section("/projects/{project}/judge-models", tag="graders")("GET", role="editor")
 def list_models(desk: Desk, *, project: InProject = None) -> KnownModels:
     """The models that judges can be given here: those of the settings, and those in use."""
     from assay.graders.judges.panel import DEFAULT_MODEL

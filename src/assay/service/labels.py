@@ -23,17 +23,7 @@ from assay.eval.calibration.sources import DatasetSource, ItemSource, RunSource
 from assay.eval.calibration.stored import stored_item
 from assay.registry.policy import ForbiddenError
 from assay.scoring.json_safe import Json
-from assay.service.operation import (
-    LOCAL,
-    NO_NULL,
-    After,
-    Desk,
-    InProject,
-    Limit,
-    Offset,
-    Section,
-    Spec,
-)
+from assay.service.operation import LOCAL, After, Desk, InProject, Limit, Offset, Section, Spec
 from assay.service.runs import show_run
 from assay.statistics.classes import krippendorff_alpha
 from assay.statistics.intervals import wilson
@@ -43,40 +33,15 @@ from assay.store.runs import Store
 
 of_labels = Section("/projects/{project}/labels", tag="labels")
 
-Field = Annotated[
-    str,
-    Spec(
-        min_length=1,
-        max_length=200,
-        pattern=NO_NULL,
-        description="What the labels are called.",
-        example="label",
-    ),
-]
-_Dataset = Annotated[
-    str,
-    Spec(max_length=64, pattern=NO_NULL, description="Key of a dataset.", example="arithmetic"),
-]
-_Run = Annotated[
-    str, Spec(max_length=200, pattern=NO_NULL, description="A run, where answers are its cells'.")
-]
+Field = Annotated[str, Spec.text(200, "What the labels are called.", min_length=1, example="label")]
+_Dataset = Annotated[str, Spec.text(64, "Key of a dataset.", example="arithmetic")]
+_Run = Annotated[str, Spec.text(200, "A run, where answers are its cells'.")]
 _Rater = Annotated[
-    str,
-    Spec(
-        max_length=200,
-        pattern=NO_NULL,
-        description="Who labels: the caller; on a server of one's own any name.",
-    ),
+    str, Spec.text(200, "Who labels: the caller; on a server of one's own any name.")
 ]
-_Seed = Annotated[int, Spec(ge=0, le=2**31 - 1, description="Of the random order.", example=0)]
+_Seed = Annotated[int, Spec("Of the random order.", ge=0, le=2**31 - 1, example=0)]
 _Classes = Annotated[
-    str,
-    Spec(
-        max_length=400,
-        pattern=NO_NULL,
-        description="What an answer can be, with commas between.",
-        example="PASS,FAIL,NA",
-    ),
+    str, Spec.text(400, "What an answer can be, with commas between.", example="PASS,FAIL,NA")
 ]
 
 Which = Literal["all", "several", "disagreed"]
@@ -246,7 +211,7 @@ def next_to_label(
     classes: _Classes = "PASS,FAIL,NA",
     seed: _Seed = 0,
     rater: _Rater = "",
-    limit: Annotated[int, Spec(ge=1, le=50, description="Most items.", example=3)] = 3,
+    limit: Annotated[int, Spec("Most items.", ge=1, le=50, example=3)] = 3,
     after: After = None,
     project: InProject = None,
 ) -> LabelQueue:
@@ -286,31 +251,17 @@ def _queued(digest: str, place: str, found: Mapping[str, Item]) -> QueueItem:
 @of_labels("POST", repeatable=True, lasts=False)
 def add_label(
     desk: Desk,
-    item: Annotated[
-        str,
-        Spec(pattern=r"^[0-9a-f]{32}$", description="Digest of the item.", example="0" * 32),
-    ],
+    item: Annotated[str, Spec("Digest of the item.", pattern=r"^[0-9a-f]{32}$", example="0" * 32)],
     label: Annotated[
-        str,
-        Spec(
-            max_length=200,
-            pattern=NO_NULL,
-            description="The label; empty to take back what was said.",
-            example="PASS",
-        ),
+        str, Spec.text(200, "The label; empty to take back what was said.", example="PASS")
     ],
     *,
     dataset: _Dataset = "",
     run: _Run = "",
-    place: Annotated[
-        str,
-        Spec(max_length=4_000, pattern=NO_NULL, description="As the queue gave it.", example="1"),
-    ] = "",
+    place: Annotated[str, Spec.text(4_000, "As the queue gave it.", example="1")] = "",
     field: Field = "label",
-    note: Annotated[str, Spec(max_length=2_000, pattern=NO_NULL)] = "",
-    criterion: Annotated[
-        str, Spec(max_length=2_000, pattern=NO_NULL, description="What the rater was asked.")
-    ] = "",
+    note: Annotated[str, Spec.text(2_000)] = "",
+    criterion: Annotated[str, Spec.text(2_000, "What the rater was asked.")] = "",
     rater: _Rater = "",
     project: InProject = None,
 ) -> LabelRecord:
@@ -339,9 +290,7 @@ def list_labelled(
     desk: Desk,
     *,
     field: Field = "label",
-    which: Annotated[
-        Which, Spec(description="All, those of several people, or those they differ on.")
-    ] = "all",
+    which: Annotated[Which, Spec("All, those of several people, or those they differ on.")] = "all",
     limit: Limit = 50,
     offset: Offset = 0,
     after: After = None,
@@ -452,9 +401,7 @@ def _criterion(current: Mapping[str, Mapping[str, LabelRecord]]) -> str:
 
 
 def _set_of(
-    field: str,
-    counts: Sequence[LabelCount],
-    current: Mapping[str, Mapping[str, LabelRecord]],
+    field: str, counts: Sequence[LabelCount], current: Mapping[str, Mapping[str, LabelRecord]]
 ) -> LabelSet:
     by_rater: dict[str, list[LabelCount]] = {}
     total: Counter[str] = Counter()

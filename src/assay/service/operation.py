@@ -9,9 +9,10 @@ grader, is a coroutine that is given a `Host`, which lends it a desk step by ste
 from __future__ import annotations
 
 import inspect
+import re
 import typing
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import (
     TYPE_CHECKING,
@@ -91,7 +92,7 @@ class Spec:
         pattern: Of a text; the other limits are those of JSON Schema.
     """
 
-    description: str = ""
+    description: str = field(default="", kw_only=False)
     example: Json = None
     place: Literal["", "query", "if-match", "project"] = ""
     alias: str = ""
@@ -101,36 +102,38 @@ class Spec:
     ge: float | None = None
     le: float | None = None
 
+    @classmethod
+    def text(cls, most: int, description: str = "", **more: Any) -> Spec:  # noqa: ANN401 - of the above
+        """Of a text of at most so many characters, which every database can keep."""
+        return cls(description, pattern=NO_NULL, max_length=most, **more)
+
 
 GraderKey: TypeAlias = Annotated[
-    str, Spec(pattern=KEY_PATTERN, description="Key of the grader.", example="four")
+    str, Spec("Key of the grader.", pattern=KEY_PATTERN, example="four")
 ]
 ThatGrader: TypeAlias = Annotated[
-    str, Spec(alias="key", pattern=KEY_PATTERN, description="Key of the grader.", example="four")
+    str, Spec("Key of the grader.", alias="key", pattern=KEY_PATTERN, example="four")
 ]
 InProject: TypeAlias = Annotated[
-    str | None, Spec(place="project", description="The project; the client's by default.")
+    str | None, Spec("The project; the client's by default.", place="project")
 ]
 """For whoever asks: the function finds it at its desk."""
 DatasetKey: TypeAlias = Annotated[
-    str, Spec(pattern=KEY_PATTERN, description="Key of the dataset.", example="arithmetic")
+    str, Spec("Key of the dataset.", pattern=KEY_PATTERN, example="arithmetic")
 ]
-Limit: TypeAlias = Annotated[
-    int, Spec(ge=1, le=MAX_LIMIT, description="Most items of the page.", example=50)
-]
+Limit: TypeAlias = Annotated[int, Spec("Most items of the page.", ge=1, le=MAX_LIMIT, example=50)]
 Offset: TypeAlias = Annotated[
-    int, Spec(ge=0, le=2**31 - 1, description="How many are left out before it.", example=0)
+    int, Spec("How many are left out before it.", ge=0, le=2**31 - 1, example=0)
 ]
 After: TypeAlias = Annotated[
-    str | None,
-    Spec(max_length=10_000, description="Where the list goes on: `next` of the page before."),
+    str | None, Spec("Where the list goes on: `next` of the page before.", max_length=10_000)
 ]
 Whole: TypeAlias = Annotated[
-    bool, Spec(description="Each item with all that is stored of it, not only a line.")
+    bool, Spec("Each item with all that is stored of it, not only a line.")
 ]
-Force: TypeAlias = Annotated[bool, Spec(description="Even if it is in use.")]
-Name: TypeAlias = Annotated[str, Spec(max_length=200, pattern=NO_NULL)]
-Text: TypeAlias = Annotated[str, Spec(max_length=10_000, pattern=NO_NULL)]
+Force: TypeAlias = Annotated[bool, Spec("Even if it is in use.")]
+Name: TypeAlias = Annotated[str, Spec.text(200)]
+Text: TypeAlias = Annotated[str, Spec.text(10_000)]
 
 
 @frozen
@@ -220,39 +223,56 @@ class Desk:
         return change
 
 
-class Host(Protocol):
-    """What carries out operations that wait for something else than the database."""
+class Host:
+    """Carries out operations that wait for something else than the database.
+
+    This one does so in the thread that has the database; a server has one of its own.
+
+    Attributes:
+        desk: The database at hand.
+    """
+
+    def __init__(self, desk: Desk) -> None:
+        self.desk = desk
 
     @property
     def permissions(self) -> Permissions:
         """What stored graders may do here."""
-        ...
+        return self.desk.permissions
 
     async def run(self, work: Callable[[Desk], T]) -> T:
         """Do something at a desk."""
-        ...
+        return work(self.desk)
 
     async def finish(self, work: Callable[[Desk], T]) -> T:
         """Do the last thing at a desk: the reply is stored in the same transaction."""
-        ...
+        with self.desk.database.writing():
+            return work(self.desk)
 
     async def read(self, work: Callable[[Desk], T]) -> T:
         """Read for seconds at a desk with a connection of its own, where it holds up nobody."""
-        ...
+        return work(self.desk)
 
     async def apart(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Wait for something that may compute for seconds, where it holds up nobody."""
-        ...
+        return await work()
 
     async def grade(
         self, version: GraderVersion, items: Items, deadline: float | None = None
     ) -> Batch:
         """Grade items, likewise, each within so many seconds."""
-        ...
+        from assay.registry.grading import grade_timed
+
+        return await grade_timed(version, items, self.permissions, deadline)
 
     async def regrade(self, run: str, cells: Sequence[CellKey] | None) -> RegradeState:
-        """Begin to grade cells of a run again, or all, in the background of a server."""
-        ...
+        """Grade cells of a run again, or all; on a server this only begins with it."""
+        from assay.eval.regrading import regrade
+        from assay.store.regrades import Regrades
+        from assay.store.runs import Store
+
+        with Regrades(self.desk.database).held(run):
+            return await regrade(Store(self.desk.database), run, cells, by=self.desk.who.name)
 
 
 @frozen
@@ -406,13 +426,17 @@ class Operation(Generic[P, T]):
     @cached_property
     def about(self) -> str:
         """What it does, and what each parameter is, for whoever asks."""
+        return self.about_as(inspect.getdoc(self.function) or "")
+
+    def about_as(self, doc: str) -> str:
+        """What something does that is asked in the same way, and what each parameter is."""
         said = [
             f"    {name}: {spec.description}"
             for name, _, spec, _ in self._parameters({})
             if spec.description
         ]
-        doc = inspect.getdoc(self.function) or ""
-        return "\n".join([doc, "", "Args:", *said]) if said else doc
+        told, *ends = re.split(r"\n\n(?=Returns:|Raises:)", doc, maxsplit=1)
+        return "\n\n".join([told, "\n".join(["Args:", *said]), *ends]) if said else doc
 
     @cached_property
     def places(self) -> tuple[Input, ...]:
@@ -433,7 +457,6 @@ class OperationOptions(TypedDict, total=False):
     status: int
     faults: tuple[int, ...]
     repeatable: bool
-    where: str
     lasts: bool
     headers: Callable[[Desk, Any], Mapping[str, str]]
     apart: bool
@@ -454,37 +477,12 @@ class Decorator(Protocol):
     def __call__(self, function: Callable[Concatenate[Desk, P], T], /) -> Operation[P, T]: ...
 
 
-def operation(method: Method, path: str, **more: Unpack[OperationOptions]) -> Decorator:
-    """Put a function into the table; see `Operation`.
-
-    Args:
-        method: HTTP method.
-        path: Below ``/api/v1``.
-        **more: What is not as usual: a viewer may ask for a ``GET``, an editor for the others, and
-            ``DELETE`` without an output is a 204.
-    """
-
-    def decorate(function: Callable[..., Any]) -> Operation[..., Any]:
-        given: dict[str, Any] = {
-            "role": "viewer" if method == "GET" else "editor",
-            "status": 204 if function.__annotations__["return"] in (None, "None") else 200,
-            **more,
-        }
-        made: Operation[..., Any] = Operation(
-            function.__name__, method, f"/api/v1{path}", function=function, **given
-        )
-        OPERATIONS.append(made)
-        return made
-
-    return cast("Decorator", decorate)
-
-
 @frozen
 class Section:
     """A section of the table: what the operations on one thing have in common.
 
     Attributes:
-        path: What their paths begin with.
+        path: What their paths begin with, below ``/api/v1``.
         tag: Heading of the OpenAPI document.
         where: Project in which the role is needed, for paths that name none.
     """
@@ -496,6 +494,27 @@ class Section:
     def __call__(
         self, method: Method, path: str = "", **more: Unpack[OperationOptions]
     ) -> Decorator:
-        """Put a function into the table; see `operation`."""
-        usual: OperationOptions = {"tag": self.tag, "where": self.where}
-        return operation(method, self.path + path, **{**usual, **more})
+        """Put a function into the table; see `Operation`.
+
+        Args:
+            method: HTTP method.
+            path: Below the section's.
+            **more: What is not as usual: a viewer may ask for a ``GET``, an editor for the others,
+                and ``DELETE`` without an output is a 204.
+        """
+
+        def decorate(function: Callable[..., Any]) -> Operation[..., Any]:
+            given: dict[str, Any] = {
+                "role": "viewer" if method == "GET" else "editor",
+                "tag": self.tag,
+                "status": 204 if function.__annotations__["return"] in (None, "None") else 200,
+                "where": self.where,
+                **more,
+            }
+            made: Operation[..., Any] = Operation(
+                function.__name__, method, f"/api/v1{self.path}{path}", function=function, **given
+            )
+            OPERATIONS.append(made)
+            return made
+
+        return cast("Decorator", decorate)

@@ -18,17 +18,7 @@ from assay.reports.run_records import (
     RunRow,
 )
 from assay.reports.run_view import cell_row, matrix_cases, overview_of, run_row
-from assay.service.operation import (
-    NO_NULL,
-    After,
-    Desk,
-    Host,
-    Limit,
-    Offset,
-    Section,
-    Spec,
-    Whole,
-)
+from assay.service.operation import After, Desk, Host, Limit, Offset, Section, Spec, Whole
 from assay.shown import Ended
 from assay.store.cards import Cards
 from assay.store.kept_files import Freed, run_state
@@ -36,35 +26,23 @@ from assay.store.kept_files import delete_run as remove_run
 from assay.store.pages import Stretch, every, page_of
 from assay.store.records import RunRecord
 from assay.store.runs import Store
-from assay.store.windows import Ends, Sort, Tallied, Wanted, Windows
+from assay.store.windows import ENDS, Ends, Sort, Tallied, Wanted, Windows
 
 Run = Annotated[
     str,
     Spec(
+        "Its id, the beginning of it, its label, or `latest`.",
         min_length=1,
         max_length=200,
-        description="Its id, the beginning of it, its label, or `latest`.",
         example="latest",
     ),
 ]
 of_runs = Section("/runs", tag="runs", where="default")
-_Search = Annotated[
-    str, Spec(max_length=200, pattern=NO_NULL, description="Stands in the case's name.")
-]
-_Harness = Annotated[
-    str | None, Spec(max_length=500, pattern=NO_NULL, description="Only those of this harness.")
-]
-_Model = Annotated[
-    str | None, Spec(max_length=500, pattern=NO_NULL, description="Only those of this model.")
-]
-_ENDS: tuple[Ended, ...] = ("pass", "fail", "error", "skipped", "scored")
+_Search = Annotated[str, Spec.text(200, "Stands in the case's name.")]
+_Harness = Annotated[str | None, Spec.text(500, "Only those of this harness.")]
+_Model = Annotated[str | None, Spec.text(500, "Only those of this model.")]
 By = Annotated[
-    str,
-    Spec(
-        max_length=200,
-        pattern=NO_NULL,
-        description="A field of the metadata of cases, or of rows, to break the cells down by.",
-    ),
+    str, Spec.text(200, "A field of the metadata of cases, or of rows, to break the cells down by.")
 ]
 _OUTCOMES = r"^((pass|fail|error|skipped|scored)(,|$))*$"
 
@@ -73,12 +51,7 @@ _OUTCOMES = r"^((pass|fail|error|skipped|scored)(,|$))*$"
 def list_runs(
     desk: Desk,
     search: Annotated[
-        str,
-        Spec(
-            max_length=200,
-            pattern=NO_NULL,
-            description="Stands somewhere in the id, the label or what was run.",
-        ),
+        str, Spec.text(200, "Stands somewhere in the id, the label or what was run.")
     ] = "",
     *,
     limit: Limit = 50,
@@ -120,12 +93,7 @@ def show_run(desk: Desk, run: Run) -> RunRecord:
 
 
 @of_runs("GET", "/{run}/overview", apart=True)
-def show_run_overview(
-    desk: Desk,
-    run: Run,
-    *,
-    by: By = "",
-) -> RunOverview:
+def show_run_overview(desk: Desk, run: Run, *, by: By = "") -> RunOverview:
     """One run with all that its cells come down to."""
     from assay.reports.grader_cards import Shelf
     from assay.reports.review import run_summary
@@ -150,7 +118,7 @@ def show_run_matrix(
     *,
     search: _Search = "",
     sort: Annotated[
-        Literal["case", "worst"], Spec(description="By name, or those that fail most first.")
+        Literal["case", "worst"], Spec("By name, or those that fail most first.")
     ] = "case",
     limit: Limit = 50,
     offset: Offset = 0,
@@ -180,33 +148,23 @@ def list_cells(
     run: Run,
     *,
     outcome: Annotated[
-        str, Spec(max_length=60, pattern=_OUTCOMES, description="Outcomes, with commas between.")
+        str, Spec("Outcomes, with commas between.", max_length=60, pattern=_OUTCOMES)
     ] = "",
     harness: _Harness = None,
     model: _Model = None,
-    case: Annotated[
-        str, Spec(max_length=500, pattern=NO_NULL, description="Only those of this case.")
-    ] = "",
+    case: Annotated[str, Spec.text(500, "Only those of this case.")] = "",
     search: _Search = "",
-    flagged: Annotated[bool, Spec(description="Only those with signs of tampering.")] = False,
-    held: Annotated[bool, Spec(description="Only those that wait for a person.")] = False,
-    cause: Annotated[
-        str,
-        Spec(
-            max_length=400,
-            pattern=NO_NULL,
-            description="`key` of a cause of errors: only its cells.",
-        ),
-    ] = "",
-    sort: Annotated[Sort, Spec(description="What is unknown comes last.")] = "case",
+    flagged: Annotated[bool, Spec("Only those with signs of tampering.")] = False,
+    held: Annotated[bool, Spec("Only those that wait for a person.")] = False,
+    cause: Annotated[str, Spec.text(400, "`key` of a cause of errors: only its cells.")] = "",
+    sort: Annotated[Sort, Spec("What is unknown comes last.")] = "case",
     descending: bool = False,
     whole: Whole = False,
     limit: Limit = 50,
     offset: Offset = 0,
     after: After = None,
     until: Annotated[
-        int,
-        Spec(ge=0, le=2**53, description="`last` of a page: nothing that came later; 0 for all."),
+        int, Spec("`last` of a page: nothing that came later; 0 for all.", ge=0, le=2**53)
     ] = 0,
 ) -> CellPage:
     """The newest results of the cells of a run, with how many there are to choose from."""
@@ -245,7 +203,7 @@ def _counts(counts: Sequence[Tallied], wanted: Wanted, *, cells: int) -> CellCou
                 end: sum(
                     one.count for one in counts if one.end == end and one.suits(wanted, but="end")
                 )
-                for end in _ENDS
+                for end in ENDS
             }
         ),
         agents=tuple(_agents(counts, wanted)),
@@ -274,9 +232,9 @@ def _with_cause(windows: Windows, run: str, key: str) -> tuple[int, ...]:
 @of_runs("DELETE", "/{run}", repeatable=True)
 async def delete_run(
     host: Host,
-    run: Annotated[str, Spec(min_length=1, max_length=200, description="Its whole id.")],
+    run: Annotated[str, Spec("Its whole id.", min_length=1, max_length=200)],
     *,
-    keep_files: Annotated[bool, Spec(description="Leave the files of workspaces.")] = False,
+    keep_files: Annotated[bool, Spec("Leave the files of workspaces.")] = False,
 ) -> Freed:
     """Delete a run with its results, and the files of workspaces that no other run needs."""
 

@@ -13,15 +13,7 @@ from assay.scoring.json_safe import Json
 from assay.scoring.results import finite_number
 from assay.service.arguments import Before, time_before
 from assay.service.graders import Calibration, calibration_of
-from assay.service.operation import (
-    After,
-    Desk,
-    InProject,
-    Limit,
-    Offset,
-    Section,
-    Spec,
-)
+from assay.service.operation import After, Desk, InProject, Limit, Offset, Section, Spec
 from assay.store.catalog import GraderVersion
 from assay.store.pages import Page, Stretch
 from assay.store.scores import ScoreRecord, Scores
@@ -63,9 +55,9 @@ def list_scores(
     desk: Desk,
     *,
     grader: Annotated[
-        str | None, Spec(max_length=100, description="`KEY`, or `KEY@NUMBER`.", example="four")
+        str | None, Spec("`KEY`, or `KEY@NUMBER`.", max_length=100, example="four")
     ] = None,
-    item: Annotated[str | None, Spec(max_length=500, description="Id of an item.")] = None,
+    item: Annotated[str | None, Spec("Id of an item.", max_length=500)] = None,
     limit: Limit = 50,
     offset: Offset = 0,
     after: After = None,
@@ -110,7 +102,7 @@ def delete_scores(
     before: Before,
     *,
     grader: Annotated[
-        str | None, Spec(max_length=100, description="Only those of this `KEY`, or `KEY@NUMBER`.")
+        str | None, Spec("Only those of this `KEY`, or `KEY@NUMBER`.", max_length=100)
     ] = None,
     project: InProject = None,
 ) -> DeletedScores:

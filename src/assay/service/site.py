@@ -13,7 +13,6 @@ from assay.registry.policy import ForbiddenError
 from assay.service.operation import (
     EVERY_PROJECT,
     KEY_PATTERN,
-    NO_NULL,
     After,
     Desk,
     Identity,
@@ -23,13 +22,13 @@ from assay.service.operation import (
     Offset,
     Section,
     Spec,
-    operation,
 )
 from assay.store.changes import ChangeRecord, Changes
 from assay.store.pages import Page, Stretch, page_of
 from assay.store.projects import ApiKeys, KeyRecord, KeyRole, ProjectRecord, Projects
 
 _PATTERN = r"^(\*|[a-z0-9][a-z0-9._-]{0,63})$"
+_of_none = Section("", tag="projects")
 of_projects = Section("/projects", tag="projects")
 of_keys = Section("/keys", tag="keys")
 
@@ -68,7 +67,7 @@ def hash_secret(secret: str) -> str:
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-@operation("GET", "/me", role="member", tag="projects")
+@_of_none("GET", "/me", role="member")
 def show_caller(desk: Desk) -> Identity:
     """Who is asking, and what they may do."""
     return desk.who
@@ -90,9 +89,7 @@ def _made(_: Desk, project: ProjectRecord) -> dict[str, str]:
 
 @of_projects("POST", role="admin", status=201, repeatable=True, headers=_made)
 def create_project(
-    desk: Desk,
-    key: Annotated[str, Spec(pattern=KEY_PATTERN, example="maths")],
-    name: Name = "",
+    desk: Desk, key: Annotated[str, Spec(pattern=KEY_PATTERN, example="maths")], name: Name = ""
 ) -> ProjectRecord:
     """Make a project."""
     return Projects(desk.database).create(key, name)
@@ -104,9 +101,7 @@ def show_project(desk: Desk, project: InProject = None) -> ProjectRecord:
     return Projects(desk.database).get(desk.project)
 
 
-_Most = Annotated[
-    int | None, Spec(ge=1, le=1_000_000, description="Without it, no limit.", example=60)
-]
+_Most = Annotated[int | None, Spec("Without it, no limit.", ge=1, le=1_000_000, example=60)]
 
 
 @of_projects("PUT", "/{project}/limits", role="admin")
@@ -125,17 +120,12 @@ def limit_project(
     if desk.who.project != EVERY_PROJECT:
         raise ForbiddenError("this needs the role admin for all projects")
     return Projects(desk.database).limit(
-        desk.project,
-        requests_per_minute=requests_per_minute,
-        gradings_at_once=gradings_at_once,
+        desk.project, requests_per_minute=requests_per_minute, gradings_at_once=gradings_at_once
     )
 
 
-_What = Annotated[
-    str | None,
-    Spec(max_length=100, description="Only this operation.", example="create_key"),
-]
-_By = Annotated[str | None, Spec(max_length=200, description="Only what this one changed.")]
+_What = Annotated[str | None, Spec("Only this operation.", max_length=100, example="create_key")]
+_By = Annotated[str | None, Spec("Only what this one changed.", max_length=200)]
 
 
 @of_projects("GET", "/{project}/changes", role="admin")
@@ -155,7 +145,7 @@ def list_changes(
     return Changes(desk.database).page(wanted, project=own, operation=what, by=by)
 
 
-@operation("GET", "/changes", role="admin", tag="projects")
+@_of_none("GET", "/changes", role="admin")
 def list_all_changes(
     desk: Desk,
     *,
@@ -182,16 +172,13 @@ def list_keys(
 @of_keys("POST", role="member", status=201, faults=(404,))
 def create_key(
     desk: Desk,
-    name: Annotated[str, Spec(min_length=1, max_length=200, pattern=NO_NULL, example="ci")],
+    name: Annotated[str, Spec.text(200, min_length=1, example="ci")],
     role: Annotated[KeyRole, Spec(example="editor")],
     project: Annotated[
-        str,
-        Spec(
-            pattern=_PATTERN, description="The project it is for; `*` for all.", example="default"
-        ),
+        str, Spec("The project it is for; `*` for all.", pattern=_PATTERN, example="default")
     ],
     days: Annotated[
-        int | None, Spec(ge=1, le=3_650, description="Good for so long; for ever by default.")
+        int | None, Spec("Good for so long; for ever by default.", ge=1, le=3_650)
     ] = None,
 ) -> MadeKey:
     """Make a key. Its token is in this reply and nowhere else; the same again makes another."""
@@ -210,12 +197,7 @@ def revoke_key(
     desk: Desk,
     key: Annotated[
         str,
-        Spec(
-            alias="id",
-            pattern=r"^[A-Za-z0-9_-]{1,64}$",
-            description="Id of the key.",
-            example="1a2b3c4d",
-        ),
+        Spec("Id of the key.", alias="id", pattern=r"^[A-Za-z0-9_-]{1,64}$", example="1a2b3c4d"),
     ],
 ) -> None:
     """Revoke a key, at once."""

@@ -42,9 +42,9 @@ _AT_ONCE = 8
 _Id = Annotated[
     str,
     Spec(
+        "Id of the trace.",
         alias="id",
         pattern=r"^[0-9a-f]{32}$",
-        description="Id of the trace.",
         example="5b8efff798038103d269b633813fc60c",
     ),
 ]
@@ -130,12 +130,7 @@ def list_traces(
 
 
 @of_traces("DELETE", repeatable=True)
-def delete_traces(
-    desk: Desk,
-    before: Before,
-    *,
-    project: InProject = None,
-) -> DeletedTraces:
+def delete_traces(desk: Desk, before: Before, *, project: InProject = None) -> DeletedTraces:
     """Delete the traces to which nothing was added since a time."""
     return DeletedTraces(Traces(desk.database).delete_older(desk.project, time_before(before)))
 
@@ -147,9 +142,9 @@ async def collect_traces(
     name: Name = "",
     *,
     unfinished: Annotated[
-        bool, Spec(description="Also those whose outermost span has not come: as incomplete.")
+        bool, Spec("Also those whose outermost span has not come: as incomplete.")
     ] = False,
-    clear: Annotated[bool, Spec(description="Delete the traces that are now in it.")] = False,
+    clear: Annotated[bool, Spec("Delete the traces that are now in it.")] = False,
     project: InProject = None,
 ) -> DatasetRecord:
     """Make a dataset of the traces that are whole and have any `gen_ai.*`: a row for each."""

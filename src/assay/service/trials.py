@@ -14,14 +14,7 @@ from assay.scoring.results import Status
 from assay.scoring.validation import Check, ValidationReport
 from assay.service.graders import of_graders, permitted, version_to_run
 from assay.service.items import read_items
-from assay.service.operation import (
-    KEY_PATTERN,
-    Desk,
-    Host,
-    InProject,
-    Row,
-    Spec,
-)
+from assay.service.operation import KEY_PATTERN, Desk, Host, InProject, Row, Spec
 from assay.store.datasets import DamagedRow, DatasetRow, Datasets
 from assay.types.submission import Submission
 
@@ -147,45 +140,41 @@ class _Sample:
 @of_graders("POST", "/try", lasts=False)
 async def try_grader(
     host: Host,
-    kind: Annotated[str, Spec(max_length=50, description="What kind it is.", example="function")],
+    kind: Annotated[str, Spec("What kind it is.", max_length=50, example="function")],
     definition: Annotated[
         Mapping[str, Json],
         Spec(
-            description="What it does; the fields of its kind.",
+            "What it does; the fields of its kind.",
             example={"source": "async def grade(thread: StringThread) -> float:\n    return 1.0\n"},
         ),
     ],
     samples: Annotated[
         Sequence[Row],
         Spec(
+            f"Rows to grade, with those of a dataset at most {MOST_SAMPLES}.",
             max_length=MOST_SAMPLES,
-            description=f"Rows to grade, with those of a dataset at most {MOST_SAMPLES}.",
             example=[{"id": "a", "question": "2 + 2?", "answer": "4"}],
         ),
     ] = (),
     *,
     dataset: Annotated[
-        str | None, Spec(pattern=KEY_PATTERN, description="A stored dataset to take rows of.")
+        str | None, Spec("A stored dataset to take rows of.", pattern=KEY_PATTERN)
     ] = None,
-    rows: Annotated[
-        Sequence[int], Spec(max_length=MOST_SAMPLES, description="Numbers of its rows.")
-    ] = (),
+    rows: Annotated[Sequence[int], Spec("Numbers of its rows.", max_length=MOST_SAMPLES)] = (),
     take: Annotated[
-        int, Spec(ge=0, le=MOST_SAMPLES, description="So many more of its rows, from the first.")
+        int, Spec("So many more of its rows, from the first.", ge=0, le=MOST_SAMPLES)
     ] = 0,
     saved: Annotated[
-        str | None, Spec(pattern=KEY_PATTERN, description="A stored grader to compare with.")
+        str | None, Spec("A stored grader to compare with.", pattern=KEY_PATTERN)
     ] = None,
     version: Annotated[
-        int | None, Spec(ge=1, le=2**31 - 1, description="Its latest version by default.")
+        int | None, Spec("Its latest version by default.", ge=1, le=2**31 - 1)
     ] = None,
     wanted: Annotated[
         Mapping[str, float] | None,
-        Spec(description="Scores that samples should get, by their ids.", example={"a": 1.0}),
+        Spec("Scores that samples should get, by their ids.", example={"a": 1.0}),
     ] = None,
-    runs: Annotated[
-        bool, Spec(description="Run it; else a function is only read, which is quick.")
-    ] = True,
+    runs: Annotated[bool, Spec("Run it; else a function is only read, which is quick.")] = True,
     project: InProject = None,
 ) -> Trial:
     """Try a draft on samples, beside a stored version; nothing is stored.

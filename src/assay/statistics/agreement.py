@@ -14,16 +14,15 @@ from types import NoneType
 
 from assay.errors import ScoreError
 from assay.scoring.results import finite_number
+from assay.statistics.classes import CountTable
 from assay.statistics.intervals import Interval, check_same_length, mean_interval, ratio, wilson
 from assay.statistics.quantiles import normal_quantile, two_sided
 from assay.statistics.ranking import pearson, ranks
 
 
 @dataclass(frozen=True, slots=True)
-class Confusion:
+class Confusion(CountTable):
     """The four counts of yes/no predictions against yes/no labels.
-
-    A measure whose denominator is 0 is None, not 0: it was not measured.
 
     Attributes:
         tp: Label yes, predicted yes.
@@ -45,14 +44,8 @@ class Confusion:
             raise ScoreError(f"negative count in {self}")
 
     @property
-    def n(self) -> int:
-        """How many pairs were compared."""
-        return self.tp + self.fp + self.tn + self.fn
-
-    @property
-    def accuracy(self) -> float | None:
-        """Share of predictions that are right."""
-        return ratio(self.tp + self.tn, self.n)
+    def _rows(self) -> tuple[tuple[int, ...], ...]:
+        return (self.tn, self.fp), (self.fn, self.tp)
 
     @property
     def base_rate(self) -> float | None:
@@ -63,11 +56,6 @@ class Confusion:
     def predicted_rate(self) -> float | None:
         """Share of predictions that are yes."""
         return ratio(self.tp + self.fp, self.n)
-
-    @property
-    def majority_accuracy(self) -> float | None:
-        """Accuracy of always giving the commoner label: what any grader must beat."""
-        return ratio(max(self.tp + self.fn, self.tn + self.fp), self.n)
 
     @property
     def sensitivity(self) -> float | None:
@@ -85,35 +73,9 @@ class Confusion:
         return ratio(self.tp, self.tp + self.fp)
 
     @property
-    def balanced_accuracy(self) -> float | None:
-        """Mean of sensitivity and specificity; None where the labels are all alike."""
-        if self.sensitivity is None or self.specificity is None:
-            return None
-        return (self.sensitivity + self.specificity) / 2
-
-    @property
     def f1(self) -> float | None:
         """``2 tp / (2 tp + fp + fn)``."""
         return ratio(2 * self.tp, 2 * self.tp + self.fp + self.fn)
-
-    @property
-    def macro_f1(self) -> float | None:
-        """Mean of the F1 of yes and the F1 of no, over those that occur at all."""
-        no = ratio(2 * self.tn, 2 * self.tn + self.fp + self.fn)
-        both = [f1 for f1 in (self.f1, no) if f1 is not None]
-        return sum(both) / len(both) if both else None
-
-    @property
-    def mcc(self) -> float | None:
-        """Matthews' correlation coefficient (Matthews 1975), in [-1, 1]; 0 for chance.
-
-        ``(tp tn - fp fn) / sqrt((tp + fp) (tp + fn) (tn + fp) (tn + fn))``. None where all
-        labels, or all predictions, are alike.
-        """
-        spread = (
-            (self.tp + self.fp) * (self.tp + self.fn) * (self.tn + self.fp) * (self.tn + self.fn)
-        )
-        return (self.tp * self.tn - self.fp * self.fn) / sqrt(spread) if spread else None
 
     @property
     def always_yes(self) -> Confusion:

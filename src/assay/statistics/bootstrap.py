@@ -136,15 +136,12 @@ def bootstrap_items(
         return _value(statistic, [item for cluster in drawn for item in cluster])
 
     n, rng = len(clusters), Random(seed)  # noqa: S311  # no secret
-    if n < 2:
-        estimate = value(clusters) if clusters else None
-        return _judged(
-            estimate, values=[], left_out=[], n=n, confidence=confidence, resamples=resamples
-        )
-    values = [value(rng.choices(clusters, k=n)) for _ in range(resamples)]
-    left_out = [value([*clusters[:i], *clusters[i + 1 :]]) for i in range(n)]
+    values, left_out = list[float | None](), list[float | None]()
+    if n > 1:
+        values = [value(rng.choices(clusters, k=n)) for _ in range(resamples)]
+        left_out = [value([*clusters[:i], *clusters[i + 1 :]]) for i in range(n)]
     return _judged(
-        value(clusters),
+        value(clusters) if clusters else None,
         values=values,
         left_out=left_out,
         n=n,

@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 from assay.errors import ScoreError
 from assay.scoring.results import finite_number
 from assay.statistics.intervals import Interval, Measured, check_same_length, ratio
+from assay.statistics.ranking import ranks
 
 Level: TypeAlias = str | int | bool
 """What a verdict or a label can be: a word, a level's number, or yes and no."""
@@ -25,12 +26,86 @@ _MOST_LEVELS = 50
 """More classes than this are not verdicts, and their table would grow with the square."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClassConfusion:
-    """The counts of each predicted class for each labelled class.
+class CountTable:
+    """What is measured of a table of counts, whichever its classes are.
 
     A measure whose denominator is 0 is None, not 0: it was not measured.
     """
+
+    __slots__ = ()
+
+    @property
+    def _rows(self) -> tuple[tuple[int, ...], ...]:
+        """For each labelled class how many items were predicted to be in each class."""
+        raise NotImplementedError
+
+    @property
+    def n(self) -> int:
+        """How many pairs were compared."""
+        return sum(self.labelled)
+
+    @property
+    def labelled(self) -> tuple[int, ...]:
+        """How many items are labelled with each level."""
+        return tuple(map(sum, self._rows))
+
+    @property
+    def predicted(self) -> tuple[int, ...]:
+        """How many items are predicted at each level."""
+        return tuple(map(sum, zip(*self._rows, strict=True)))
+
+    @property
+    def accuracy(self) -> float | None:
+        """Share of predictions that are right."""
+        return ratio(sum(self._right), self.n)
+
+    @property
+    def majority_accuracy(self) -> float | None:
+        """Accuracy of always giving the commonest label: what any grader must beat."""
+        return ratio(max(self.labelled, default=0), self.n)
+
+    @property
+    def balanced_accuracy(self) -> float | None:
+        """Mean recall of the levels that are labelled at all; None for fewer than two of them."""
+        recalls = [recall for recall in self._recalls if recall is not None]
+        return fsum(recalls) / len(recalls) if len(recalls) > 1 else None
+
+    @property
+    def macro_f1(self) -> float | None:
+        """Mean of the levels' F1, over those that are labelled or predicted at all."""
+        found = [f1 for f1 in self._f1s if f1 is not None]
+        return fsum(found) / len(found) if found else None
+
+    @property
+    def mcc(self) -> float | None:
+        """Matthews' correlation coefficient for several classes (Gorodkin 2004), in [-1, 1].
+
+        ``(n c - sum t_k p_k) / sqrt((n² - sum t_k²) (n² - sum p_k²))``, with c right predictions
+        and t_k labels and p_k predictions of level k; for yes and no that of Matthews (1975). 0 is
+        that of chance. None where all labels, or all predictions, are alike.
+        """
+        n, labelled, predicted = self.n, self.labelled, self.predicted
+        together = sum(t * p for t, p in zip(labelled, predicted, strict=True))
+        spread = (n * n - sum(t * t for t in labelled)) * (n * n - sum(p * p for p in predicted))
+        return (n * sum(self._right) - together) / sqrt(spread) if spread else None
+
+    @property
+    def _right(self) -> list[int]:
+        return [row[i] for i, row in enumerate(self._rows)]
+
+    @property
+    def _recalls(self) -> list[float | None]:
+        return list(map(ratio, self._right, self.labelled))
+
+    @property
+    def _f1s(self) -> list[float | None]:
+        sizes = zip(self._right, self.labelled, self.predicted, strict=True)
+        return [ratio(2 * right, labelled + predicted) for right, labelled, predicted in sizes]
+
+
+@dataclass(frozen=True, slots=True)
+class ClassConfusion(CountTable):
+    """The counts of each predicted class for each labelled class."""
 
     levels: tuple[Level, ...]
     counts: tuple[tuple[int, ...], ...]
@@ -48,19 +123,8 @@ class ClassConfusion:
             raise ScoreError("negative count in a table of classes")
 
     @property
-    def n(self) -> int:
-        """How many pairs were compared."""
-        return sum(map(sum, self.counts))
-
-    @property
-    def labelled(self) -> tuple[int, ...]:
-        """How many items are labelled with each level."""
-        return tuple(map(sum, self.counts))
-
-    @property
-    def predicted(self) -> tuple[int, ...]:
-        """How many items are predicted at each level."""
-        return tuple(map(sum, zip(*self.counts, strict=True)))
+    def _rows(self) -> tuple[tuple[int, ...], ...]:
+        return self.counts
 
     @property
     def coverage(self) -> float | None:
@@ -68,54 +132,14 @@ class ClassConfusion:
         return ratio(self.n, self.n + self.unscored)
 
     @property
-    def accuracy(self) -> float | None:
-        """Share of predictions that are right."""
-        return ratio(self._right, self.n)
-
-    @property
-    def majority_accuracy(self) -> float | None:
-        """Accuracy of always giving the commonest label: what any grader must beat."""
-        return ratio(max(self.labelled, default=0), self.n)
-
-    @property
     def recalls(self) -> dict[Level, float | None]:
         """For each level the share of its labels that were found."""
-        rows = enumerate(zip(self.levels, self.labelled, strict=True))
-        return {level: ratio(self.counts[i][i], whole) for i, (level, whole) in rows}
+        return dict(zip(self.levels, self._recalls, strict=True))
 
     @property
     def f1s(self) -> dict[Level, float | None]:
         """For each level ``2 right / (labelled + predicted)``; None where it never occurs."""
-        sizes = zip(self.levels, self.labelled, self.predicted, strict=True)
-        return {
-            level: ratio(2 * self.counts[i][i], labelled + predicted)
-            for i, (level, labelled, predicted) in enumerate(sizes)
-        }
-
-    @property
-    def balanced_accuracy(self) -> float | None:
-        """Mean recall of the levels that are labelled at all; None for fewer than two of them."""
-        recalls = [recall for recall in self.recalls.values() if recall is not None]
-        return fsum(recalls) / len(recalls) if len(recalls) > 1 else None
-
-    @property
-    def macro_f1(self) -> float | None:
-        """Mean of the levels' F1, over those that are labelled or predicted at all."""
-        found = [f1 for f1 in self.f1s.values() if f1 is not None]
-        return fsum(found) / len(found) if found else None
-
-    @property
-    def mcc(self) -> float | None:
-        """Matthews' correlation coefficient for several classes (Gorodkin 2004), in [-1, 1].
-
-        ``(n c - sum t_k p_k) / sqrt((n² - sum t_k²) (n² - sum p_k²))``, with c right predictions
-        and t_k labels and p_k predictions of level k. None where all labels, or all predictions,
-        are alike.
-        """
-        n, labelled, predicted = self.n, self.labelled, self.predicted
-        together = sum(t * p for t, p in zip(labelled, predicted, strict=True))
-        spread = (n * n - sum(t * t for t in labelled)) * (n * n - sum(p * p for p in predicted))
-        return (n * self._right - together) / sqrt(spread) if spread else None
+        return dict(zip(self.levels, self._f1s, strict=True))
 
     def kappa(self, weights: KappaWeights = "none") -> float | None:
         """Cohen's kappa, agreement beyond chance (Cohen 1960; with weights, Cohen 1968).
@@ -138,10 +162,6 @@ class ClassConfusion:
                 observed += weight * count
                 expected += weight * labelled[i] * predicted[j]
         return ratio(expected - n * observed, expected)
-
-    @property
-    def _right(self) -> int:
-        return sum(self.counts[i][i] for i in range(len(self.levels)))
 
 
 def class_confusion(
@@ -258,7 +278,8 @@ def krippendorff_alpha(
     else:
         numbers = [_positions(ratings, levels) for ratings in units]
         if metric == "ordinal":
-            places = _mean_ranks(numbers)
+            every = [number for unit in numbers for number in unit]
+            places = dict(zip(every, (rank - 0.5 for rank in ranks(every)), strict=True))
             numbers = [[places[number] for number in unit] for unit in numbers]
         value = _interval_alpha(numbers)
     return Measured(Interval(value, None, None, len(units)), excluded)
@@ -298,17 +319,6 @@ def _interval_alpha(units: Sequence[Sequence[float]]) -> float | None:
 def _deviation(numbers: Sequence[float]) -> float:
     mean = fsum(numbers) / len(numbers) if numbers else 0.0
     return fsum((number - mean) ** 2 for number in numbers)
-
-
-def _mean_ranks(units: Sequence[Sequence[float]]) -> dict[float, float]:
-    """For each number the middle of the ranks it spans among all of them."""
-    counts = Counter(number for unit in units for number in unit)
-    places: dict[float, float] = {}
-    below = 0
-    for number in sorted(counts):
-        places[number] = below + counts[number] / 2
-        below += counts[number]
-    return places
 
 
 def _positions(ratings: Sequence[Level | float], levels: Sequence[Level] | None) -> list[float]:

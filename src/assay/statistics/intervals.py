@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from math import fsum, prod, sqrt
+from math import fsum, inf, prod, sqrt
 
 from assay.errors import ScoreError
 from assay.frozen import frozen
@@ -105,11 +105,12 @@ def spread_interval(
         low = mean - unseen * (mean - bounds[0])
         high = mean + unseen * (bounds[1] - mean)
         return Interval(mean, low, high, n)
-    half = t_quantile(upper, n - 1) * sd / sqrt(n)
-    low, high = mean - half, mean + half
-    if bounds is not None:
-        low, high = max(low, bounds[0]), min(high, bounds[1])
-    return Interval(mean, low, high, n)
+    return _around(mean, t_quantile(upper, n - 1) * sd / sqrt(n), n, bounds)
+
+
+def _around(mean: float, half: float, n: int, bounds: tuple[float, float] | None) -> Interval:
+    low, high = bounds or (-inf, inf)
+    return Interval(mean, max(mean - half, low), min(mean + half, high), n)
 
 
 def clustered_interval(
@@ -388,7 +389,4 @@ def _interval(
         flat = mean_interval(means, confidence=confidence, bounds=bounds)
         return Interval(mean, flat.low, flat.high, groups)
     half = t_quantile(two_sided(confidence), groups - 1) * error * sqrt(groups / (groups - 1))
-    low, high = mean - half, mean + half
-    if bounds is not None:
-        low, high = max(low, bounds[0]), min(high, bounds[1])
-    return Interval(mean, low, high, groups)
+    return _around(mean, half, groups, bounds)

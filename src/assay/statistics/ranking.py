@@ -7,6 +7,7 @@ What needs nothing but two columns of numbers; agreement of several raters is in
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from math import exp, fsum, log, sqrt
 
@@ -81,17 +82,12 @@ def auroc(
 
 def ranks(values: Sequence[float]) -> list[float]:
     """Ranks from 1; equal values share the mean of the ranks they span."""
-    order = sorted(range(len(values)), key=values.__getitem__)
-    found = [0.0] * len(values)
-    start = 0
-    while start < len(order):
-        end = start
-        while end < len(order) and values[order[end]] == values[order[start]]:
-            end += 1
-        for position in order[start:end]:
-            found[position] = (start + 1 + end) / 2
-        start = end
-    return found
+    places: dict[float, float] = {}
+    below = 0
+    for value, count in sorted(Counter(values).items()):
+        places[value] = below + (count + 1) / 2
+        below += count
+    return [places[value] for value in values]
 
 
 def _unit_deviations(values: Sequence[float]) -> list[float] | None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from assay.store.jobs import JobRecord, Jobs, JobStatus
     from assay.store.kept_files import delete_run
     from assay.store.projects import ApiKeys, KeyRecord, KeyRole, ProjectRecord, Projects
-    from assay.store.records import CellKey, CellRecord, CellStatus, Counts, RunRecord
+    from assay.store.records import CellKey, CellRecord, CellStatus, RunRecord
     from assay.store.replies import Replies
     from assay.store.restore import restore_snapshot
     from assay.store.runs import Store, new_run_id
@@ -35,7 +35,6 @@ __all__ = [
     "CellKey",
     "CellRecord",
     "CellStatus",
-    "Counts",
     "Database",
     "DatasetRecord",
     "DatasetRow",
@@ -75,7 +74,6 @@ _HOMES = {
     "CellKey": ".records",
     "CellRecord": ".records",
     "CellStatus": ".records",
-    "Counts": ".records",
     "Database": ".database",
     "DatasetRecord": ".datasets",
     "DatasetRow": ".datasets",

@@ -9,13 +9,7 @@ from dataclasses import fields
 from assay.errors import ConflictError, InputError, Location, LockedError, NotFoundError
 from assay.frozen import frozen
 from assay.scoring.json_safe import Json
-from assay.store.checks import (
-    json_text,
-    plain,
-    valid_key,
-    valid_number,
-    valid_text,
-)
+from assay.store.checks import json_text, plain, valid_key, valid_number, valid_text
 from assay.store.database import Database, Record, Row, Scalar
 from assay.store.pages import FIRST, Order, Page, Stretch
 from assay.store.projects import Projects
@@ -24,7 +18,7 @@ from assay.store.table import LIVE, Table, Where
 MAX_DEFINITION_BYTES = 1 << 20
 """Most bytes of one definition, as JSON."""
 
-_SAID = "g.name, g.description, g.feedback_key, g.locked, g.created_at, g.updated_at"
+_OWN = ("name", "description", "feedback_key", "locked", "created_at", "updated_at")
 _WITH_VERSIONS = (
     "grader g JOIN grader_version ON grader_version.project = g.project "
     "AND grader_version.key = g.key"
@@ -115,24 +109,15 @@ class _Graders(Table[GraderRecord]):
     def __init__(self, database: Database) -> None:
         super().__init__(database, _WITH_VERSIONS, GraderRecord)
         self._versions = _versions(database)
-        self.columns = f"{_SAID}, {self._versions.columns}"
+        self.columns = ", ".join([*(f"g.{name}" for name in _OWN), self._versions.columns])
         self._wide = ["definition"]
 
     def read(self, row: Row) -> GraderRecord:
         """The record behind the values of `columns`."""
-        name, description, feedback_key, locked, created_at, updated_at, *version = row
-        latest = self._versions.read(tuple(version))
-        return GraderRecord(
-            project=latest.project,
-            key=latest.key,
-            name=name,
-            description=description,
-            feedback_key=feedback_key,
-            locked=bool(locked),
-            created_at=created_at,
-            updated_at=updated_at,
-            latest=latest,
-        )
+        own, latest = row[: len(_OWN)], self._versions.read(row[len(_OWN) :])
+        said = dict(zip(_OWN, own, strict=True))
+        said["locked"] = bool(said["locked"])
+        return GraderRecord(project=latest.project, key=latest.key, latest=latest, **said)
 
 
 def _versions(database: Database) -> Table[GraderVersion]:
@@ -271,12 +256,7 @@ class Catalog:
         return self._versions.page({**own, live: (project, key)}, _NEWEST, wanted)
 
     def page(
-        self,
-        project: str,
-        wanted: Stretch = FIRST,
-        *,
-        kind: str | None = None,
-        query: str = "",
+        self, project: str, wanted: Stretch = FIRST, *, kind: str | None = None, query: str = ""
     ) -> Page[GraderRecord]:
         """Graders of a project, by key; of a kind, if asked for.
 
@@ -318,11 +298,7 @@ class Catalog:
                     hint="wait for it, or delete the grader by force, which cancels the job",
                 )
             now = self._database.now()
-            self._database.change(
-                "UPDATE job SET status = 'cancelled', message = 'its grader was deleted', "
-                "updated_at = ? WHERE grader = ? AND status IN ('queued', 'running')",
-                *(now, seq),
-            )
+            Projects(self._database).cancel_jobs("grader", seq)
             self._table.update({"seq": seq}, deleted_at=now)
 
     def _claimed(self, project: str, key: str) -> GraderRecord:

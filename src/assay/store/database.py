@@ -10,12 +10,15 @@ from dataclasses import fields
 from datetime import UTC, datetime
 from functools import cache, lru_cache
 from pathlib import Path
-from types import TracebackType
-from typing import Any, NamedTuple, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 from assay.errors import InputError, StoreError
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json, plain
+
+if TYPE_CHECKING:
+    from assay.store.postgres import PostgresEngine
+    from assay.store.sqlite import SqliteEngine
 
 _SCHEMES = ("postgresql://", "postgres://")
 _DEFAULT_HOME = ".assay"
@@ -43,7 +46,7 @@ class Database:
     def __init__(self, engine: Engine, home: str, location: str) -> None:
         self.home = home
         self._location = location
-        self.clock: Callable[[], datetime] = _utc_now
+        self.clock: Callable[[], datetime] = lambda: datetime.now(UTC)
         self._engine = engine
         self._process = os.getpid()
         self._thread = threading.get_ident()
@@ -106,12 +109,7 @@ class Database:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def check(self) -> None:
@@ -197,10 +195,6 @@ class Database:
             )
 
 
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
 class Record:
     """What a table keeps, as a frozen dataclass."""
 
@@ -262,61 +256,12 @@ _MOVE = (
 )
 
 
-class Engine(Protocol):
-    """One connection to one kind of database.
+Engine: TypeAlias = "SqliteEngine | PostgresEngine"
+"""One connection to one kind of database; all kinds have the same methods.
 
-    SQL is plain and the same for all; a value's place is marked ``?``, and neither that sign nor
-    ``%`` stands anywhere else. What goes wrong is a `StoreError` that says what to do.
-    """
-
-    @property
-    def place(self) -> str:
-        """The database as messages name it, without a password."""
-        ...
-
-    def query(self, sql: str, values: Sequence[Scalar]) -> list[Row]:
-        """The rows that a statement selects."""
-        ...
-
-    def check(self) -> None:
-        """Look for damage, where nobody else does."""
-        ...
-
-    def query_within(self, most_bytes: int, query: Query, values: Sequence[Scalar]) -> list[Row]:
-        """The first rows that a query selects; see `Database.rows_within`."""
-        ...
-
-    def change(self, sql: str, values: Sequence[Scalar]) -> int:
-        """Run a statement inside a transaction; the number of rows that it changed."""
-        ...
-
-    def insert_many(
-        self, table: str, columns: tuple[str, ...], rows: Sequence[Sequence[Scalar]]
-    ) -> None:
-        """Insert rows inside a transaction."""
-        ...
-
-    def insert_numbered(
-        self, table: str, columns: tuple[str, ...], rows: Sequence[Sequence[Scalar]]
-    ) -> Sequence[int]:
-        """Insert rows as `insert_many` does; their ``seq``, in the same order."""
-        ...
-
-    def begin(self) -> None:
-        """Start a transaction."""
-        ...
-
-    def commit(self) -> None:
-        """Make everything since `begin` last."""
-        ...
-
-    def roll_back(self) -> None:
-        """Forget everything since `begin`; nothing happens where nothing was begun."""
-        ...
-
-    def close(self) -> None:
-        """Give the connection back."""
-        ...
+SQL is plain and the same for all; a value's place is marked ``?``, and neither that sign nor
+``%`` stands anywhere else. What goes wrong is a `StoreError` that says what to do.
+"""
 
 
 def is_new(version: int, place: str) -> bool:

@@ -11,26 +11,14 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import IO, cast
 
-from assay.errors import (
-    ConflictError,
-    InputError,
-    Location,
-    NotFoundError,
-    StoreError,
-)
+from assay.errors import ConflictError, InputError, Location, NotFoundError, StoreError
 from assay.frozen import frozen
 from assay.scoring.json_safe import Json
-from assay.store.checks import (
-    json_text,
-    plain,
-    read_json,
-    valid_key,
-    valid_text,
-)
+from assay.store.checks import json_text, plain, read_json, valid_key, valid_text
 from assay.store.database import Database, Record, Scalar, moment
 from assay.store.pages import FIRST, Order, Page, Stretch
 from assay.store.projects import Projects
-from assay.store.table import LIVE, Table, Where
+from assay.store.table import LIVE, Table, Where, among
 
 MAX_ROW_BYTES = 16 << 20
 """Most bytes of one row, as JSON."""
@@ -211,12 +199,8 @@ class Datasets:
     def numbered(self, project: str, key: str, numbers: Sequence[int]) -> list[DatasetRow]:
         """The rows of a dataset that have these numbers, in order."""
         self.get(project, key)
-        found: list[DatasetRow] = []
-        wanted = sorted(set(numbers))
-        for start in range(0, len(wanted), _BATCH_ROWS):
-            some = {"r.number": wanted[start : start + _BATCH_ROWS]}
-            found += self._rows.select({**_of(project, key), **some}, order="r.number")
-        return found
+        these = among("r.number", numbers)
+        return self._rows.select({**_of(project, key), **these}, order="r.number")
 
     def delete(self, project: str, key: str, *, force: bool = False) -> None:
         """Remove a dataset and its rows; its key is free. Results of jobs stay.
@@ -238,11 +222,7 @@ class Datasets:
                     f"dataset {key!r} is used by jobs",
                     hint="delete it by force: what the jobs found stays",
                 )
-            self._database.change(
-                "UPDATE job SET status = 'cancelled', message = 'its dataset was deleted', "
-                "updated_at = ? WHERE dataset = ? AND status IN ('queued', 'running')",
-                *(now, seq),
-            )
+            Projects(self._database).cancel_jobs("dataset", seq)
             self._database.change("DELETE FROM dataset_row WHERE dataset = ?", seq)
 
     def _insert(self, record: DatasetRecord, spool: IO[bytes]) -> None:

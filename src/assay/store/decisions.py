@@ -121,9 +121,7 @@ def _decided(cell: CellRecord, decision: Decision) -> CellRecord:
     said += f" ({decision.note})" if decision.note else ""
     review: dict[str, Json] = {**decision.to_dict(), "grading": cell_digest(cell)}
     cell = replace(
-        cell,
-        notes={**cell.notes, _REVIEW: review},
-        content=f"{cell.content}; {said}".lstrip("; "),
+        cell, notes={**cell.notes, _REVIEW: review}, content=f"{cell.content}; {said}".lstrip("; ")
     )
     if cell.status == "error" or not isinstance(kept, int | float):
         return cell

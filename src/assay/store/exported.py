@@ -21,8 +21,8 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO
 
 from assay.errors import InputError, Location, StoreError
 from assay.scoring.json_safe import Json, plain
@@ -206,12 +206,7 @@ def _put(blobs: Blobs, file: Path) -> str:
     if file.is_symlink() or not file.is_file():
         raise InputError(f"{file} is missing, or no file")
     with file.open("rb") as content:
-        return blobs.put_chunks(_chunks(content))[0]
-
-
-def _chunks(content: BinaryIO) -> Iterator[bytes]:
-    while chunk := content.read(CHUNK):
-        yield chunk
+        return blobs.put_chunks(iter(partial(content.read, CHUNK), b""))[0]
 
 
 def _require_same(found: str, digest: str) -> None:

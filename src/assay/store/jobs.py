@@ -8,7 +8,7 @@ each row still has one score: the first.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Literal, TypeAlias
 
@@ -22,14 +22,12 @@ from assay.store.datasets import Datasets
 from assay.store.pages import FIRST, NEWEST, Order, Page, Stretch
 from assay.store.projects import Projects
 from assay.store.scores import ScoreRecord, ScoreRows, error_of, score_row
-from assay.store.table import Table, Where
+from assay.store.table import Table, Where, among
 
 _ACTIVE = ("queued", "running")
 _MOST_CLAIMS = 5
 """How many workers may take a job one after the other without a single score: more, and it is the
 job that kills them."""
-
-_AT_ONCE = 500  # row numbers looked up in one query
 
 
 JobStatus: TypeAlias = Literal["queued", "running", "finished", "failed", "cancelled"]
@@ -165,12 +163,7 @@ class Jobs:
         return dict(rows)
 
     def claim(
-        self,
-        owner: str,
-        lease_seconds: float,
-        now: datetime,
-        *,
-        but_not: Sequence[str] = (),
+        self, owner: str, lease_seconds: float, now: datetime, *, but_not: Sequence[str] = ()
     ) -> JobRecord | None:
         """Take the oldest job that waits, or whose worker has not been heard of.
 
@@ -417,19 +410,12 @@ class Jobs:
                     f"job {record.id} has no row {number}, it has {record.total}",
                     location=Location(field="number"),
                 )
-        known = self._known(record.id, wanted)
+        known = set(self._scores.column("number", {"job": record.id, **among("number", wanted)}))
         return [
             score_row(score, record.project, now, job=record.id, number=number)
             for number, score in sorted(wanted.items(), key=lambda entry: entry[0])
             if number not in known
         ]
-
-    def _known(self, job: str, numbers: Iterable[int]) -> set[int | None]:
-        wanted, known = sorted(numbers), set[int | None]()
-        for start in range(0, len(wanted), _AT_ONCE):
-            some: Where = {"job": job, "number": wanted[start : start + _AT_ONCE]}
-            known.update(self._scores.column("number", some))
-        return known
 
 
 def _held(job: str, owner: str) -> Where:

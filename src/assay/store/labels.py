@@ -131,10 +131,7 @@ class Labels:
         return list(self._with_rows(project, self.current(project, field).items()))
 
     def page(
-        self,
-        project: str,
-        labelled: Mapping[str, Mapping[str, LabelRecord]],
-        wanted: Stretch,
+        self, project: str, labelled: Mapping[str, Mapping[str, LabelRecord]], wanted: Stretch
     ) -> Page[LabelledItem]:
         """Some of the labels that were read, with the rows of their items."""
 

@@ -10,15 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from urllib.parse import quote
 
 from assay.errors import InputError, MissingExtraError, StoreError
-from assay.store.database import (
-    SCHEMA,
-    SCHEMA_FILE,
-    Query,
-    Row,
-    Scalar,
-    inserting,
-    is_new,
-)
+from assay.store.database import SCHEMA, SCHEMA_FILE, Query, Row, Scalar, inserting, is_new
 
 if TYPE_CHECKING:
     import psycopg

@@ -95,6 +95,14 @@ class Projects:
             self._table.update({"key": key}, **limits)
             return self.get(key)
 
+    def cancel_jobs(self, of: Literal["grader", "dataset"], seq: int) -> None:
+        """End the jobs that use what is deleted, in the transaction that deletes it."""
+        self._database.change(
+            f"UPDATE job SET status = 'cancelled', message = 'its {of} was deleted', "
+            f"updated_at = ? WHERE {of} = ? AND status IN ('queued', 'running')",
+            *(self._database.now(), seq),
+        )
+
     def unknown(self, table: Literal["grader", "dataset"], project: str, key: str) -> NotFoundError:
         """What to raise where a project has nothing of that key: names the nearest."""
         self.get(project)

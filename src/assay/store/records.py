@@ -190,28 +190,6 @@ def covers(skipped: float, least: float | None) -> bool:
     return least is None or (least < 1.0 and 1.0 - skipped >= least - _ROUNDING)
 
 
-@frozen(kw_only=True)
-class Counts:
-    """How the cells of a run ended so far; each cell counts once, by its newest result.
-
-    Attributes:
-        passed: Graded, and the reward reached the threshold.
-        failed: Graded, and it did not.
-        errors: Could not be graded; run again when the run is resumed.
-        skipped: Nothing applied.
-    """
-
-    passed: int = 0
-    failed: int = 0
-    errors: int = 0
-    skipped: int = 0
-
-    @property
-    def total(self) -> int:
-        """Cells that have a result."""
-        return self.passed + self.failed + self.errors + self.skipped
-
-
 class CellColumns(NamedTuple):
     """A cell as it is stored: the fields are the columns; see `CellRecord`."""
 

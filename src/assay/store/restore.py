@@ -11,9 +11,9 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from assay.errors import InputError, StoreError
 from assay.frozen import frozen
@@ -21,6 +21,9 @@ from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
 from assay.store.blobs import Blobs, disk_faults, write_all
 from assay.store.snapshots import Dropped
+
+if TYPE_CHECKING:
+    from assay.store.sources import Archive, SourceCopy
 
 _LARGEST_MANIFEST = 512 << 20
 _MOST_HOPS = 40
@@ -70,12 +73,8 @@ Parts: TypeAlias = tuple[str, ...]
 Tree: TypeAlias = "dict[Parts, File | Link | Directory]"
 
 
-class Contents(Protocol):
-    """Where the contents of files are read from; `Blobs` is one."""
-
-    def read(self, digest: str, sink: Callable[[bytes], object], *, most: int) -> int:
-        """Hand the content behind a digest to ``sink``; its size."""
-        ...
+Contents: TypeAlias = "Blobs | Archive"
+"""Where the contents of files are read from."""
 
 
 def read_snapshot(store_dir: str, digest: str) -> dict[str, Json]:
@@ -136,20 +135,8 @@ def _open_empty(target: str) -> int:
     return root
 
 
-class Shared(Protocol):
-    """A copy of a source that files can be linked to."""
-
-    def has(self, path: str) -> bool:
-        """Whether it has something at that path."""
-        ...
-
-    def link(self, path: str, entry: File, name: bytes, parent: int) -> bool:
-        """Link a file in, if the copy has the same one at that path."""
-        ...
-
-
 def put_back(
-    tree: Tree, contents: Contents, root: int, shared: Shared | None = None
+    tree: Tree, contents: Contents, root: int, shared: SourceCopy | None = None
 ) -> tuple[Dropped, ...]:
     """Write a checked tree below an open, empty directory, in the tree's order.
 

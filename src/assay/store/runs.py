@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from types import TracebackType
 from typing import Self, cast
 
 from assay.errors import InputError, StoreError, nearest
@@ -28,7 +27,6 @@ from assay.store.records import (
     CellRecord,
     Cells,
     CellStatus,
-    Counts,
     Packer,
     RunRecord,
     StoredCell,
@@ -125,12 +123,7 @@ class Store:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def create_run(self, run: RunRecord) -> None:
@@ -439,18 +432,10 @@ class Store:
         self._require_run(run_id)
         return set(self._newest.rows(CELL_KEY, {"run_id": run_id, "status <>": "error"}))
 
-    def counts(self, run_id: str) -> Counts:
-        """How the cells of a run ended so far."""
+    def cell_count(self, run_id: str) -> int:
+        """How many cells of a run have a result so far."""
         self._require_run(run_id)
-        columns, own = "status, passed", {"run_id": run_id}
-        rows = self._newest.rows(f"{columns}, count(*)", own, group=columns)
-        ended = {(status, passed): number for status, passed, number in rows}
-        return Counts(
-            passed=ended.get(("graded", 1), 0),
-            failed=ended.get(("graded", 0), 0),
-            errors=ended.get(("error", None), 0),
-            skipped=ended.get(("skipped", None), 0),
-        )
+        return self._newest.count({"run_id": run_id})
 
     def agents(self, run_id: str) -> list[tuple[str, str]]:
         """Harness and model of each agent of a run that has a result, in order."""

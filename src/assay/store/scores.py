@@ -10,13 +10,7 @@ from assay.frozen import frozen
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import record_evidence
 from assay.scoring.results import assurance_from
-from assay.store.checks import (
-    encode_json,
-    is_sprawling,
-    plain,
-    read_json,
-    valid_text,
-)
+from assay.store.checks import encode_json, is_sprawling, plain, read_json, valid_text
 from assay.store.database import Database, Record, Row, Scalar, moment
 from assay.store.pages import FIRST, OLDEST, Page, Stretch
 from assay.store.projects import Projects
@@ -148,10 +142,6 @@ class Scores:
             self._table.insert_many(rows)
         return len(rows)
 
-    def older(self, project: str, before: datetime, grader: str | None = None) -> int:
-        """How many scores of no job are older; see `delete`."""
-        return self._table.count(self._older(project, before, grader))
-
     def delete(self, project: str, before: datetime, grader: str | None = None) -> int:
         """Remove old scores of a project, or of a grader there (``key``, or ``key@version``).
 
@@ -160,14 +150,10 @@ class Scores:
         Returns:
             How many there were.
         """
-        where = self._older(project, before, grader)
-        with self._database.writing():
-            return self._table.delete(where)
-
-    def _older(self, project: str, before: datetime, grader: str | None) -> Where:
         Projects(self._database).get(project)
         old: Where = {"project": project, "job IS NULL": (), "created_at <": moment(before)}
-        return {**old, **_of_grader(grader)}
+        with self._database.writing():
+            return self._table.delete({**old, **_of_grader(grader)})
 
     def page(
         self,

@@ -22,15 +22,18 @@ import errno
 import json
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from assay.errors import StoreError
 from assay.frozen import frozen
 from assay.scoring.json_safe import Json
 from assay.store.blobs import CHUNK, Blobs
+
+if TYPE_CHECKING:
+    from assay.store.sources import Hasher
 
 Signature: TypeAlias = tuple[int, int, int, int, int]
 """What tells that a file was not touched: inode, size, mode, and times of change in nanoseconds."""
@@ -105,11 +108,7 @@ class Snapshot:
 
 
 def take_snapshot(
-    store_dir: str,
-    path: str,
-    *,
-    limits: SnapshotLimits | None = None,
-    known: Known | None = None,
+    store_dir: str, path: str, *, limits: SnapshotLimits | None = None, known: Known | None = None
 ) -> Snapshot:
     """Keep a directory as it is now. Blocks; call it in a thread where that matters.
 
@@ -133,31 +132,19 @@ class _NotKeptError(Exception):
     """Why one entry is left out of the snapshot."""
 
 
-class Keeper(Protocol):
-    """Takes the content of files and says what their digest is."""
-
-    def put(self, content: bytes) -> str:
-        """Keep some content."""
-        ...
-
-    def put_chunks(self, chunks: Iterable[bytes]) -> tuple[str, int]:
-        """Keep content that comes in pieces; its digest and size."""
-        ...
-
-
 @dataclass(slots=True)
 class Walk:
     """One snapshot being taken.
 
     Attributes:
-        blobs: Where the content goes.
+        blobs: Where the content goes, or what only says its digest.
         limits: How much to keep.
         known: Files that need not be read.
         entries: The manifest so far.
         signatures: Of each file that was read.
     """
 
-    blobs: Keeper
+    blobs: Blobs | Hasher
     limits: SnapshotLimits
     known: Known = field(default_factory=dict[str, tuple[Signature, Json]])
     signatures: dict[str, Signature] = field(default_factory=dict[str, Signature])

@@ -44,13 +44,15 @@ class KeptSource:
     known: Known
 
 
-class _Hasher:
+class Hasher:
     """Finds digests and keeps nothing."""
 
     def put(self, content: bytes) -> str:
+        """The digest of some content."""
         return hashlib.sha256(content).hexdigest()
 
     def put_chunks(self, chunks: Iterable[bytes]) -> tuple[str, int]:
+        """The digest and size of content that comes in pieces."""
         hasher, size = hashlib.sha256(), 0
         for chunk in chunks:
             hasher.update(chunk)
@@ -65,7 +67,7 @@ def keep_source(store_dir: str, path: str | None) -> KeptSource:
         SourceError: If it holds what cannot be kept: special files, or more than a snapshot takes.
         StoreError: If it cannot be written.
     """
-    walk = Walk(_Hasher(), SnapshotLimits())
+    walk = Walk(Hasher(), SnapshotLimits())
     if path is not None:
         walk.root(Path(path))
     if dropped := walk.report():
@@ -103,7 +105,7 @@ def source_tree(store_dir: str, digest: str) -> str:
             inner.mkdir()
             root = os.open(inner, os.O_RDONLY | os.O_DIRECTORY)
             try:
-                with _Archive(_archive(store_dir, digest)) as archive:
+                with Archive(_archive(store_dir, digest)) as archive:
                     put_back(tree, archive, root)
             finally:
                 os.close(root)
@@ -187,7 +189,7 @@ class _Readable(Protocol):
     def close(self) -> None: ...
 
 
-class _Archive:
+class Archive:
     """Reads the files of an archive in its order."""
 
     def __init__(self, place: Path) -> None:

@@ -10,16 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from assay.errors import DamagedError, StoreError
-from assay.store.database import (
-    SCHEMA,
-    SCHEMA_FILE,
-    Query,
-    Row,
-    Scalar,
-    inserting,
-    is_new,
-    size_of,
-)
+from assay.store.database import SCHEMA, SCHEMA_FILE, Query, Row, Scalar, inserting, is_new, size_of
 
 if TYPE_CHECKING:
     import sqlite3

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from functools import cache
 from typing import Any, Generic, TypeAlias, TypeVar, cast
@@ -229,6 +229,12 @@ def conditions(where: Where) -> tuple[str, list[Scalar]]:
             values.append(cast("Scalar", value))
     where_said = f" WHERE {' AND '.join(said)}" if said else ""
     return where_said, [_written(value) for value in values]
+
+
+def among(name: str, numbers: Iterable[int]) -> Where:
+    """A column is one of some numbers: they may be more than can be bound."""
+    said = ", ".join(f"{number:d}" for number in numbers)  # whole numbers, and nothing else
+    return {f"{name} IN ({said or 'NULL'})": ()}
 
 
 def _whole(where: Where) -> Where:

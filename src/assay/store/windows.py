@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Literal, TypeAlias
 
@@ -11,20 +12,19 @@ from assay.shown import Ended
 from assay.store.database import Database, Row, Scalar
 from assay.store.decisions import HELD
 from assay.store.pages import FIRST, Order, Page, Stretch
-from assay.store.records import (
-    BY_CELL,
-    CELL_KEY,
-    MIN_COVERAGE,
-    UNREAD,
-    CellKey,
-    CellRecord,
-    Cells,
-)
-from assay.store.table import Rows, Where, conditions
+from assay.store.records import BY_CELL, CELL_KEY, MIN_COVERAGE, UNREAD, CellKey, CellRecord, Cells
+from assay.store.table import Rows, Where, among, conditions
 
 Sort: TypeAlias = Literal["case", "reward", "cost", "tokens", "seconds", "trial"]
 
-_ENDS: tuple[Ended, ...] = ("pass", "fail", "error", "skipped", "scored")
+ENDS: Mapping[Ended, str] = {
+    "pass": "passed",
+    "fail": "failed",
+    "scored": "scored",
+    "error": "errors",
+    "skipped": "skipped",
+}
+"""How cells end, and which number of `Ends` counts them."""
 _COLUMN: Mapping[Sort, str] = {
     "case": "case_id",
     "reward": "reward",
@@ -77,24 +77,12 @@ class Ends:
     @classmethod
     def of(cls, counts: Mapping[Ended, int]) -> Ends:
         """The same of numbers by how the cells ended."""
-        return cls(
-            passed=counts.get("pass", 0),
-            failed=counts.get("fail", 0),
-            errors=counts.get("error", 0),
-            skipped=counts.get("skipped", 0),
-            scored=counts.get("scored", 0),
-        )
+        return cls(**{name: counts.get(end, 0) for end, name in ENDS.items()})
 
     @property
     def by_state(self) -> dict[Ended, int]:
         """The numbers by how the cells ended."""
-        return {
-            "pass": self.passed,
-            "fail": self.failed,
-            "scored": self.scored,
-            "error": self.errors,
-            "skipped": self.skipped,
-        }
+        return {end: getattr(self, name) for end, name in ENDS.items()}
 
     @property
     def graded(self) -> int:
@@ -256,7 +244,7 @@ class Windows:
         results = self._results if whole else self._narrow
 
         def read(rows: Sequence[Row]) -> list[CellRecord]:
-            these = _among([seq for (seq,) in rows])
+            these = among("seq", (seq for (seq,) in rows))
             found = results.within(results.columns, these, order.sql, limit=len(rows))
             return [results.read(row) for row in found]
 
@@ -296,11 +284,10 @@ class Windows:
             return {}
         columns = "run_id, case_id, ended, flagged, held"
         rows = self._cells(runs, _LAST).rows(f"{columns}, {_SUMMED}", {}, group=columns)
-        found: dict[str, _Adding] = {}
-        for run, case, ended, flagged, held, *numbers in rows:
-            sum_of = found.setdefault(run, _Adding())
-            sum_of.add(case, ended, bool(flagged), bool(held), numbers)
-        return {run: found[run].sums() if run in found else Sums() for run in runs}
+        found: dict[str, list[Row]] = {}
+        for run, *row in rows:
+            found.setdefault(run, []).append(tuple(row))
+        return {run: _added(found.get(run, ())) for run in runs}
 
     def _cells(self, runs: Sequence[str], until: int) -> Rows:
         """The newest results."""
@@ -321,51 +308,34 @@ def _order(sort: Sort, *, descending: bool) -> Order:
     return Order(f"{unknown}{column} {'DESC' if descending else 'ASC'}, {CELL_KEY}")
 
 
-def _among(numbers: Sequence[int]) -> Where:
-    return {f"seq IN ({', '.join(map(str, numbers)) or 'NULL'})": ()}  # more than can be bound
-
-
-class _Adding:
-    """The sums of a run so far."""
-
-    def __init__(self) -> None:
-        self._ends: dict[Ended, int] = dict.fromkeys(_ENDS, 0)
-        self._cases: dict[str, tuple[float, int]] = {}
-        self._flagged = self._held = self._priced = self._ran = 0
-        self._cost = self._seconds = 0.0
-
-    def add(
-        self,
-        case: str,
-        end: Ended,
-        flagged: bool,  # noqa: FBT001 - as the columns come
-        held: bool,  # noqa: FBT001 - likewise
-        numbers: Sequence[float | None],
-    ) -> None:
-        number, reward, graded, cost, priced, seconds = (value or 0 for value in numbers)
-        self._ends[end] += int(number)
-        self._flagged += flagged * int(number)
-        self._held += held * int(number)
+def _added(rows: Iterable[Row]) -> Sums:
+    """What the cells of a run add up to, of the sums of those that are alike."""
+    ends, cases = Counter[Ended](), dict[str, tuple[float, int]]()
+    flagged = held = priced = ran = 0
+    cost = seconds = 0.0
+    for case, end, is_flagged, is_held, *numbers in rows:
+        number, reward, graded, price, known, took = (value or 0 for value in numbers)
+        ends[end] += number
+        flagged += number if is_flagged else 0
+        held += number if is_held else 0
         if graded:
-            so_far, of = self._cases.get(case, (0.0, 0))
-            self._cases[case] = so_far + reward, of + int(graded)
-        self._cost += cost
-        self._priced += int(priced)
-        self._ran += 0 if end == "skipped" else int(number - priced)
-        self._seconds += seconds
-
-    def sums(self) -> Sums:
-        means = [reward / of for reward, of in self._cases.values()]
-        return Sums(
-            ends=Ends.of(self._ends),
-            flagged=self._flagged,
-            held=self._held,
-            cases=len(means),
-            reward=sum(means) / len(means) if means else None,
-            cost_usd=self._cost if self._priced else None,
-            cost_unknown=self._ran,
-            seconds=self._seconds,
-        )
+            so_far, of = cases.get(case, (0.0, 0))
+            cases[case] = so_far + reward, of + graded
+        cost += price
+        priced += known
+        ran += 0 if end == "skipped" else number - known
+        seconds += took
+    means = [reward / of for reward, of in cases.values()]
+    return Sums(
+        ends=Ends.of(ends),
+        flagged=flagged,
+        held=held,
+        cases=len(means),
+        reward=sum(means) / len(means) if means else None,
+        cost_usd=cost if priced else None,
+        cost_unknown=ran,
+        seconds=seconds,
+    )
 
 
 def _of_case(wanted: Wanted) -> dict[str, Scalar | Sequence[Scalar]]:
@@ -377,7 +347,7 @@ def _of_case(wanted: Wanted) -> dict[str, Scalar | Sequence[Scalar]]:
     return {
         "case_id": wanted.case or None,
         found: f"%{text}%" if text else None,
-        **({} if wanted.among is None else _among(wanted.among)),
+        **({} if wanted.among is None else among("seq", wanted.among)),
     }
 
 

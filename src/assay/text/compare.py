@@ -300,13 +300,13 @@ def f1_score(
         return 0.0
     if text in alternatives:
         return 1.0
-    tokens = _tokens(text)
+    tokens = tokens_of(text)
     return max(_f1(text, tokens, alternative) for alternative in alternatives)
 
 
 def _f1(text: str, tokens: list[str], reference: str) -> float:
     remembered = len(reference) <= _REMEMBERED_CHARACTERS
-    wanted = _remembered_tokens(reference) if remembered else _tokens(reference)
+    wanted = _remembered_tokens(reference) if remembered else tokens_of(reference)
     if not wanted:  # no word: what stands between white space is compared instead
         wanted, tokens = fold(reference).split(), fold(text).split()
     if tokens == wanted:
@@ -337,16 +337,12 @@ def _shared(tokens: list[str], wanted: list[str]) -> int:
     return shared
 
 
-def _tokens(text: str) -> list[str]:
+def tokens_of(text: str) -> list[str]:
+    """The words that `f1_score` counts."""
     found = words(text)
     if text.isascii():
         return found
     return re.sub(_CJK, r" \1 ", " ".join(found)).split()
 
 
-def tokens_of(text: str) -> list[str]:
-    """The words that `f1_score` counts."""
-    return _tokens(text)
-
-
-_remembered_tokens = functools.lru_cache(maxsize=1_024)(_tokens)
+_remembered_tokens = functools.lru_cache(maxsize=1_024)(tokens_of)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from itertools import islice
 from typing import Literal, TypeAlias, cast
 
@@ -38,8 +39,15 @@ def explain(comparison: str, value: float, arguments: Mapping[str, object]) -> E
     Returns:
         Nothing of a comparison that is not known here.
     """
-    explained = _EXPLAINED.get(comparison)
-    return {} if explained is None else explained(value, _Given(arguments))
+    explained, given = _EXPLAINED.get(comparison), _Given(arguments)
+    try:
+        return {} if explained is None else explained(value, given)
+    except _NothingReadError as nothing:
+        return _said(None, str(nothing), given.not_found())
+
+
+class _NothingReadError(Exception):
+    """There is nothing to compare with what is expected, which is its message."""
 
 
 class _Given:
@@ -55,9 +63,12 @@ class _Given:
         """An argument, or its default."""
         return self._arguments.get(name, default)
 
-    def read(self) -> str | None:
-        """The text that is compared; None where ``extract`` found none."""
-        return answer_text(self.answer, self.extract, self.pick)
+    def read(self, expected: str, pick: Pick | None) -> str:
+        """The text that is compared with what is expected, if ``extract`` finds one."""
+        text = answer_text(self.answer, self.extract, pick)
+        if text is None:
+            raise _NothingReadError(expected)
+        return text
 
     def texts(self, name: str) -> list[str]:
         """An argument that is one text or a list of them."""
@@ -104,10 +115,8 @@ def _listed(texts: Iterable[str], most: int = _LISTED) -> str:
 
 def _exact_match(value: float, given: _Given) -> Explanation:
     wanted = given.texts("expected")
-    text = given.read()
     expected = " or ".join(wanted[:_LISTED]) + (" or …" if len(wanted) > _LISTED else "")
-    if text is None:
-        return _said(None, expected, given.not_found())
+    text = given.read(expected, given.pick)
     if text in wanted:
         decided = "they are the same"
     elif value:
@@ -130,24 +139,12 @@ def _apart(one: str, other: str) -> str:
     return f"they differ from character {same + 1:,}: {mine} instead of {theirs}"
 
 
-def _contains(value: float, given: _Given) -> Explanation:
-    return _contained(value, given, "substring", "")
-
-
-def _contains_any(value: float, given: _Given) -> Explanation:
-    return _contained(value, given, "substrings", "any of ")
-
-
-def _contains_all(value: float, given: _Given) -> Explanation:
-    return _contained(value, given, "substrings", "all of ")
-
-
-def _contained(value: float, given: _Given, name: str, which: str) -> Explanation:
+def _contains(
+    value: float, given: _Given, name: str = "substrings", which: str = ""
+) -> Explanation:
     wanted = given.texts(name)
     expected = f"{which}{_listed(map(_quoted, wanted), 20)}"
-    text = given.read()
-    if text is None:
-        return _said(None, expected, given.not_found())
+    text = given.read(expected, given.pick)
     form = compose if given.get("case_sensitive") else fold
     haystack = form(text)
     places = {each: haystack.find(form(each)) for each in wanted}
@@ -167,11 +164,9 @@ def _regex_match(value: float, given: _Given) -> Explanation:
     from assay.text.compare import match_of
 
     pattern = as_text(given.get("pattern"))
-    text = given.read()
     whole = bool(given.get("full"))
     expected = f"{'the whole is' if whole else 'somewhere'} /{pattern}/"
-    if text is None:
-        return _said(None, expected, given.not_found())
+    text = given.read(expected, given.pick)
     ignore_case = bool(given.get("ignore_case"))
     match = None if whole else match_of(pattern, text, full=False, ignore_case=ignore_case)
     if match is not None:
@@ -187,9 +182,7 @@ def _f1_score(value: float, given: _Given) -> Explanation:
     from assay.text.compare import tokens_of
 
     wanted = given.texts("reference")
-    text = given.read()
-    if text is None:
-        return _said(None, wanted[0], given.not_found())
+    text = given.read(wanted[0], given.pick)
     spoken = Counter(tokens_of(text))
     best = max(wanted, key=lambda reference: (spoken & Counter(tokens_of(reference))).total())
     tokens = Counter(tokens_of(best))
@@ -209,9 +202,7 @@ def _similarity(value: float, given: _Given) -> Explanation:
 
     metric = cast("Metric", given.get("metric", "fuzzy"))
     reference = as_text(given.get("reference"))
-    text = given.read()
-    if text is None:
-        return _said(None, reference, given.not_found())
+    text = given.read(reference, given.pick)
     longest = MAX_FUZZY_CHARACTERS if metric == "fuzzy" else MAX_CHARACTERS
     if len(text) > longest:
         decided = f"the answer is longer than the {longest:,} characters of {metric}"
@@ -231,9 +222,7 @@ def _numeric_match(value: float, given: _Given) -> Explanation:
     from assay.text.numbers import find_numbers, parse_number, picked_number
 
     expected = as_text(given.get("expected"))
-    text = answer_text(given.answer, given.extract, given.pick if given.extract else None)
-    if text is None:
-        return _said(None, expected, given.not_found())
+    text = given.read(expected, given.pick if given.extract else None)
     found = picked_number(text, given.pick)
     if found is None:
         several = find_numbers(text[:_LOOKED_AT])
@@ -277,9 +266,7 @@ def _choice_match(value: float, given: _Given) -> Explanation:
 
     choices = cast("Choices", given.get("choices", "ABCD"))
     expected = as_text(given.get("expected"))
-    text = answer_text(given.answer, given.extract, given.pick if given.extract else None)
-    if text is None:
-        return _said(None, expected, given.not_found())
+    text = given.read(expected, given.pick if given.extract else None)
     label = chosen_label(text, choices, given.pick)
     if not label:
         return _said(text, expected, "no single option is chosen in it")
@@ -307,16 +294,8 @@ def _math_equal(value: float, given: _Given) -> Explanation:
 # --- JSON ----------------------------------------------------------------------------------------
 
 
-def _json_match(value: float, given: _Given) -> Explanation:
-    return _of_json(value, given, "expected", lambda found: _differences(found, given))
-
-
-def _json_schema(value: float, given: _Given) -> Explanation:
-    return _of_json(value, given, "schema", lambda found: _faults(found, given))
-
-
 def _of_json(
-    value: float, given: _Given, name: str, faults: Callable[[object], Iterable[str]]
+    value: float, given: _Given, name: str, faults: Callable[[object, _Given], Iterable[str]]
 ) -> Explanation:
     from assay.text.structure import json_of
 
@@ -330,7 +309,9 @@ def _of_json(
     if value >= 1:
         decided = "it is valid" if name == "schema" else "they are equal"
     else:
-        wrong = "; ".join(_short(fault, 200) for fault in islice(faults(parsed.value), _LISTED))
+        wrong = "; ".join(
+            _short(fault, 200) for fault in islice(faults(parsed.value, given), _LISTED)
+        )
         decided = f"{value:.2f} of the leaves agree; {wrong}" if value else wrong
     return _said(_JSON.encode(parsed.value), expected, decided)
 
@@ -351,13 +332,13 @@ def _faults(found: object, given: _Given) -> Iterable[str]:
 
 _EXPLAINED: dict[str, Callable[[float, _Given], Explanation]] = {
     "choice_match": _choice_match,
-    "contains": _contains,
-    "contains_all": _contains_all,
-    "contains_any": _contains_any,
+    "contains": partial(_contains, name="substring"),
+    "contains_all": partial(_contains, which="all of "),
+    "contains_any": partial(_contains, which="any of "),
     "exact_match": _exact_match,
     "f1_score": _f1_score,
-    "json_match": _json_match,
-    "json_schema": _json_schema,
+    "json_match": partial(_of_json, name="expected", faults=_differences),
+    "json_schema": partial(_of_json, name="schema", faults=_faults),
     "math_equal": _math_equal,
     "numeric_match": _numeric_match,
     "regex_match": _regex_match,

@@ -72,7 +72,7 @@ def extract_answer(text: object, extract: str | None, *, pick: Pick | None = Non
 def extractions(text: str, extract: str) -> list[str]:
     """Return every part of a text that ``extract`` finds, in order (see `extract_answer`)."""
     if extract == "boxed":
-        return _boxes(text)
+        return [_plain(text[start:end]) for start, end in _box_places(text)]
     if extract == "answer_tag":
         return _tags(text)
     if extract == "last_line":
@@ -140,10 +140,6 @@ def choose(candidates: Iterable[T], pick: Pick, *, key: Callable[[T], Hashable])
         if any(key(candidate) != same for candidate in every):
             return None
     return first
-
-
-def _boxes(text: str) -> list[str]:
-    return [_plain(text[start:end]) for start, end in _box_places(text)]
 
 
 def _box_places(text: str) -> list[tuple[int, int]]:

@@ -13,6 +13,7 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar, cast
 
+from assay.conversation.turns import Tool
 from assay.errors import AssayError, InputError, SkippedError, TaskEndedError, nearest, reason_of
 from assay.graders.batch import require_seconds
 from assay.graders.threads import wait_for
@@ -33,20 +34,11 @@ _DONE = "[the task takes no more actions]"
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
-    """A tool as it is known before any task begins: name, description, schema of its arguments."""
-
-    name: str
-    description: str
-    schema: Mapping[str, Json]
-
-
-@dataclass(frozen=True, slots=True)
 class EpisodeTemplate:
     """A template, in this process or served, that mints tasks and is known to offer tools."""
 
     row: TaskRow
-    tools: tuple[Declared, ...]
+    tools: tuple[Tool, ...]
     make: Callable[..., Task]
 
     def task_of(self, columns: Mapping[str, Json]) -> Task:
@@ -89,16 +81,18 @@ async def _find_template(
     tools = [_declared(one) for one in listed]
     if row.workspace:
         over = find_workspace_tools()(Workspace(path=""), network=False).values()
-        tools += [Declared(one.name, one.description, one.schema) for one in over]
+        tools += [
+            Tool(name=one.name, description=one.description, schema=one.schema) for one in over
+        ]
     return EpisodeTemplate(row, tuple(tools), make)
 
 
-def _declared(row: Mapping[str, Json]) -> Declared:
+def _declared(row: Mapping[str, Json]) -> Tool:
     schema = row.get("schema")
-    return Declared(
-        str(row.get("name") or ""),
-        str(row.get("description") or ""),
-        schema if isinstance(schema, dict) else {},
+    return Tool(
+        name=str(row.get("name") or ""),
+        description=str(row.get("description") or ""),
+        schema=schema if isinstance(schema, dict) else {},
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from assay.graders.testing.authors import Authors, Counted, read_authors
@@ -25,9 +25,9 @@ class Ecosystem:
     """A hidden file, a test of the source, the submission's own, and how reports name them."""
 
     hidden: dict[str, str]
-    theirs: tuple[str, ...]
+    theirs: tuple[str, ...] = ()
     own: dict[str, str]
-    pads: tuple[str, ...]
+    pads: tuple[str, ...] = ()
     form: str
     source: dict[str, str] = field(default_factory=dict[str, str])
 
@@ -81,37 +81,41 @@ GO_OWN = "package kit\n" + "".join(f"func TestP{n}(t *testing.T) {{}}\n" for n i
 JAVA = "package org.kit;\nclass KitTest { @Test void adds() {} @Test void halves() {} }"
 JAVA_OWN = "class PadTest {" + "".join(f"@Test void p{n}() {{}}\n" for n in PADS) + "}"
 
+CARGO = Ecosystem(
+    hidden={"tests/s.rs": RUST},
+    theirs=("adds", "deep::halves"),
+    source={"src/lib.rs": ""},
+    own={"src/lib.rs": RUST_OWN},
+    pads=tuple(f"t::p{n}" for n in PADS),
+    form="cargo",
+)
+GO_MODULE = Ecosystem(
+    hidden={"sums/kit_test.go": GO},
+    theirs=("kit/sums::TestAdds", "kit/sums::TestHalves"),
+    source={"go.mod": "module kit\n"},
+    own={"sums/own_test.go": GO_OWN},
+    pads=tuple(f"kit/sums::TestP{n}" for n in PADS),
+    form="go-json",
+)
 ECOSYSTEMS = {
-    "cargo": Ecosystem(
-        hidden={"tests/s.rs": RUST},
-        theirs=("adds", "deep::halves"),
-        source={"src/lib.rs": "", "src/old.rs": "mod tests { #[test] fn stays() {} }"},
-        own={"src/lib.rs": RUST_OWN},
-        pads=tuple(f"t::p{n}" for n in PADS),
-        form="cargo",
+    "cargo": replace(
+        CARGO, source={"src/lib.rs": "", "src/old.rs": "mod tests { #[test] fn stays() {} }"}
     ),
-    "cargo, with the hidden tests' names in modules of its own": Ecosystem(
-        hidden={"tests/s.rs": RUST},
-        theirs=("adds", "deep::halves"),
-        source={"src/lib.rs": ""},
+    "cargo, with the hidden tests' names in modules of its own": replace(
+        CARGO,
         own={"src/lib.rs": "".join(f"mod a{n} {{ #[test] fn adds() {{}} }}\n" for n in PADS)},
         pads=tuple(f"a{n}::adds" for n in PADS),
-        form="cargo",
     ),
-    "cargo, by a macro": Ecosystem(
-        hidden={"tests/s.rs": RUST},
-        theirs=("adds", "deep::halves"),
+    "cargo, by a macro": replace(
+        CARGO,
+        source={},
         own={"src/lib.rs": "macro_rules! t { ($($n:ident)*) => { $(#[test] fn $n() {})* } }"},
         pads=tuple(f"q{n}" for n in PADS),
-        form="cargo",
     ),
-    "cargo, by examples of the documentation": Ecosystem(
-        hidden={"tests/s.rs": RUST},
-        theirs=("adds", "deep::halves"),
-        source={"src/lib.rs": ""},
+    "cargo, by examples of the documentation": replace(
+        CARGO,
         own={"src/lib.rs": "/// ```\n/// ```\npub fn add() {}"},
         pads=tuple(f"src/lib.rs - add (line {n})" for n in PADS),
-        form="cargo",
     ),
     "nextest": Ecosystem(
         hidden={"tests/s.rs": RUST},
@@ -120,21 +124,11 @@ ECOSYSTEMS = {
         pads=tuple(f"kit::t::p{n}" for n in PADS),
         form="junit",
     ),
-    "go": Ecosystem(
-        hidden={"sums/kit_test.go": GO},
-        theirs=("kit/sums::TestAdds", "kit/sums::TestHalves"),
-        source={"go.mod": "module kit\n"},
-        own={"sums/own_test.go": GO_OWN},
-        pads=tuple(f"kit/sums::TestP{n}" for n in PADS),
-        form="go-json",
-    ),
-    "go, with the hidden tests' names in packages of its own": Ecosystem(
-        hidden={"sums/kit_test.go": GO},
-        theirs=("kit/sums::TestAdds", "kit/sums::TestHalves"),
-        source={"go.mod": "module kit\n"},
+    "go": GO_MODULE,
+    "go, with the hidden tests' names in packages of its own": replace(
+        GO_MODULE,
         own={f"a{n}/sums/own_test.go": GO for n in PADS},
         pads=tuple(f"kit/a{n}/sums::TestAdds" for n in PADS),
-        form="go-json",
     ),
     "jest": Ecosystem(
         hidden={"test/kit.test.js": JS},
@@ -184,19 +178,21 @@ def authors_of(one: Ecosystem) -> Authors:
         return read_authors(one.hidden, place, console=console, junit=is_junit)
 
 
-def count(one: Ecosystem, tests: Mapping[str, str]) -> Counted:
-    return authors_of(one).count(outcomes(one.form, tests), canaries=False)
+def count(one: Ecosystem, tests: Mapping[str, str], *, canaries: bool = False) -> Counted:
+    return authors_of(one).count(outcomes(one.form, tests), canaries=canaries)
 
 
 @each("name", ECOSYSTEMS)
 def test_padding_with_tests_of_its_own_gains_nothing(name: str) -> None:
     one = ECOSYSTEMS[name]
-    found = count(one, dict.fromkeys(one.theirs, "fail") | dict.fromkeys(one.pads, "pass"))
-    assert found.ids == {*one.theirs}
-    assert any("99 tests are not the author's" in line for line in found.notes)
+    padded = dict.fromkeys(one.theirs, "fail") | dict.fromkeys(one.pads, "pass")
+    for canaries in (False, True):
+        found = count(one, padded, canaries=canaries)
+        assert found.ids == {*one.theirs}
+        assert any("99 tests are not the author's" in line for line in found.notes)
     # Nor where the hidden tests are never heard of.
     found = count(one, dict.fromkeys(one.pads, "pass"))
-    assert (found.ids, len(found.missing or ())) == (set(), 2)
+    assert (found.ids, len(found.missing)) == (set(), 2)
 
 
 # Whose a test is that nobody is seen to declare, as by a macro, is not known.
@@ -244,10 +240,8 @@ def test_names_that_reading_does_not_find_whole_still_count(
     readable = {path: text for path, text in hidden.items() if not path.endswith(".bats")}
     one = Ecosystem(
         hidden=readable,
-        theirs=(),
         source={"go.mod": "module kit\n"},
         own={"src/lib.rs": "pub fn add() {}", "kit.js": "f();", "kit.go": "package kit"},
-        pads=(),
         form=form,
     )
     assert count(one, dict.fromkeys(tests, "pass")).ids == {*tests}
@@ -256,10 +250,8 @@ def test_names_that_reading_does_not_find_whole_still_count(
 def test_where_all_of_the_author_s_tests_are_in_changed_files_their_names_count() -> None:
     one = Ecosystem(
         hidden={},
-        theirs=(),
         source={"src/lib.rs": "mod t { #[test] fn adds() {} }"},
         own={"src/lib.rs": "mod t { #[test] fn adds() {} #[test] fn pads() {} }"},
-        pads=(),
         form="cargo",
     )
     found = count(one, {"t::adds": "fail", "t::pads": "pass"})
@@ -267,14 +259,27 @@ def test_where_all_of_the_author_s_tests_are_in_changed_files_their_names_count(
 
 
 def test_a_report_that_only_counts_is_capped_at_what_the_author_declares() -> None:
-    one = Ecosystem(
-        hidden={"kit.test.js": JS}, theirs=(), own={"own.test.js": JS_OWN}, pads=(), form="mocha"
-    )
+    one = Ecosystem(hidden={"kit.test.js": JS}, own={"own.test.js": JS_OWN}, form="mocha")
     padded = read_console("mocha", "  99 passing (1s)\n  2 failing\n")
     found = authors_of(one).count(padded, canaries=False)
     assert found.ids == {"failed 1", "failed 2"}
-    assert "cannot be told apart" in found.notes[0]
-    assert "no more than the 2" in found.notes[0]
+    (note,) = found.notes
+    assert note == (
+        "the report does not name every test as its source does, so tests of the submission's own "
+        "cannot be told apart: of 101 no more than the 2 that the author declares count, "
+        "failures first"
+    )
+
+
+def test_a_report_of_one_language_misses_no_test_of_another() -> None:
+    one = Ecosystem(
+        hidden={"tests/s.rs": RUST, "tests/test_s.py": "def test_a(): ...", "kit.test.js": JS},
+        theirs=(),
+        own={"src/lib.rs": ""},
+        pads=(),
+        form="cargo",
+    )
+    assert count(one, {"adds": "pass"}).missing == ("deep::halves",)
 
 
 def test_without_a_source_everything_counts_and_a_note_says_so(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from assay.graders.testing.channel import (
     RunnerChannel,
     open_channel,
 )
+from assay.graders.testing.outcomes import TestOutcome
 from assay.sandbox import Mount, run_command
 from assay.scoring.json_safe import Json
 from tests.each import each
@@ -30,7 +31,7 @@ KEY = b"k" * 32
 RUN: list[dict[str, Json]] = [
     {"event": "collected", "ids": ["a", "b"], "errors": [{"id": "c", "message": "broken"}]},
     {"event": "start", "id": "a"},
-    {"event": "result", "id": "a", "outcome": "passed", "seconds": 0.5, "message": ""},
+    {"event": "result", "id": "a", "outcome": "passed", "seconds": 0.5, "message": "ok"},
     {"event": "canary", "name": "canary1", "outcome": "failed", "message": "planted"},
     {"event": "ready"},
     {"event": "tamper", "what": "the runner was changed"},
@@ -64,8 +65,8 @@ def test_a_genuine_report_is_heard_however_it_is_cut(size: int) -> None:
     assert heard.collected == ["a", "b"]
     assert heard.errors == {"c": "broken"}
     assert heard.started is None
-    assert heard.outcomes["a"].outcome == "passed"
-    assert heard.outcomes["a"].seconds == 0.5
+    passed = TestOutcome(id="a", outcome="passed", seconds=0.5, message="ok")
+    assert heard.outcomes == {"a": passed}
     assert heard.canaries == {"canary1": ("failed", "planted")}
     assert heard.ready
     assert heard.tampering == ["the runner was changed"]

@@ -15,8 +15,13 @@ from assay.errors import GraderError, InputError
 from assay.graders.testing import prerequisites
 from assay.graders.testing.attempt import RunnerPlan, TestCommand
 from assay.graders.testing.channel import RunnerReport
-from assay.graders.testing.commands import first_program, implied_report, read_command
-from assay.graders.testing.expected import answer_given, expect
+from assay.graders.testing.commands import (
+    first_program,
+    implied_report,
+    programs_of,
+    read_command,
+)
+from assay.graders.testing.expected import LEFT_OUT, answer_given, expect
 from assay.graders.testing.outcomes import Outcome, TestOutcome, is_separable, mode_of
 from assay.graders.testing.python_ids import PythonTests, read_python_tests
 from assay.graders.testing.runners import find_python, has_editable_pytest
@@ -33,6 +38,7 @@ from tests.each import each
         ("python -W error -X dev -um pytest x", "pytest", "x", "", True),
         ("pytest", "pytest", "", "", True),
         ("cd sub && pytest -q", "pytest", "-q", "sub", True),
+        ("cd /opt/kit && pytest -q", "pytest", "-q", "", True),
         ("FOO=1 env BAR=2 timeout 60 pytest", "pytest", "", "", True),
         ("sh -c 'pytest -q'", "pytest", "-q", "", True),
         ("python3 setup.py build; py.test", "pytest", "", "", True),
@@ -46,6 +52,7 @@ from tests.each import each
         ("python3 -m unittest -v t", "unittest", "-v t", "", True),
         ("node --test a.js", "node", "--test a.js", "", True),
         ("make test", "unknown", "test", "", False),
+        ("make test; ls", "unknown", "test", "", False),
         ("npm test --silent", "unknown", "test --silent", "", False),
         ("./run.sh", "unknown", "", "", False),
         ("sh run.sh", "unknown", "run.sh", "", False),
@@ -81,6 +88,27 @@ def test_the_program_that_a_line_wants_to_find_is_known(line: str, program: str)
     assert first_program(line) == program
 
 
+@each(
+    ("line", "programs"),
+    [
+        ("kit-test -q && other \\\n run", "kit-test other"),
+        ("A=1 timeout 60 kit-test", "kit-test"),
+        ("timeout -k 5 60 kit-test; env", "timeout env"),
+        ("bash -c 'mapfile x; kit' | tee log", "kit bash tee"),
+        ("sh -c 'mapfile x'", "mapfile sh"),
+        ("kit || exit 1; kit", "kit"),
+        # What a line need not have, or may find elsewhere.
+        *[(line, "") for line in ("kit || other", "command -v kit", "PATH=/x kit", "./kit")],
+        *[
+            (line, "")
+            for line in ("if true; then kit; fi", "x=$(kit)", "f() { kit; }", "kit 'open")
+        ],
+    ],
+)
+def test_the_programs_that_a_line_cannot_do_without_are_known(line: str, programs: str) -> None:
+    assert " ".join(programs_of(line)) == programs
+
+
 def test_scripts_that_a_line_runs_are_known() -> None:
     assert read_command("python3 gen.py && pytest").scripts == ("gen.py",)
     assert read_command("node build.js && node --test").scripts == ("build.js",)
@@ -106,7 +134,7 @@ def test_scripts_of_a_package_are_looked_up(
 ) -> None:
     scripts = {"test": script, "unit": "node --test"}
     (tmp_path / "package.json").write_text(json.dumps({"scripts": scripts}), encoding="utf-8")
-    for line in ("npm test", "npm run test", "yarn test", "pnpm -s test"):
+    for line in ("npm test", "npm t", "npm run-script tst", "yarn test", "pnpm -s test"):
         found = read_command(line, str(tmp_path))
         assert (found.runner, found.exact) == (runner, False)
 
@@ -123,7 +151,7 @@ def test_a_recipe_in_plain_words_is_looked_up(tmp_path: Path) -> None:
     found = read_command("make test", str(tmp_path))
     assert (found.runner, found.cwd, found.exact) == ("pytest", "py", False)
     assert read_command("make all", str(tmp_path)).runner == "unknown"
-    (tmp_path / "GNUmakefile").write_text("test:\n\tnode --test\n", encoding="utf-8")
+    (tmp_path / "GNUmakefile").write_text("test:: all\n\tnode --test\n", encoding="utf-8")
     assert read_command("make test", str(tmp_path)).runner == "node"  # as make itself chooses
 
 
@@ -135,7 +163,7 @@ def test_a_recipe_in_plain_words_is_looked_up(tmp_path: Path) -> None:
         ("go test ./...", "format: go-json"),
         ("go test -json ./... | tee log", "format: go-json"),
         ("jest", "format: jest"),
-        ("npx jest --ci", "format: jest"),
+        ("npx -y jest --ci", "format: jest"),
         ("npx vitest run", "format: vitest"),
         ("mocha test", "format: mocha"),
         ("mvn -o -q test", "junit_xml: **/target/surefire-reports/TEST-*.xml"),
@@ -155,6 +183,7 @@ def test_a_recipe_in_plain_words_is_looked_up(tmp_path: Path) -> None:
 def test_what_a_command_says_by_its_name_is_no_guess(line: str, report: str | None) -> None:
     found = implied_report(line)
     assert (found and str(found)) == report
+    assert found is None or all(word in line for word in found.program.split())
     if report is None and line != "make test":
         with pytest.raises(InputError, match="nothing declares how"):
             TestsGrader.check_options({"cmd": line})
@@ -216,6 +245,11 @@ class Base(unittest.TestCase):
 class Derived(Base):
     @unittest.skipUnless(os.name == "posix", "")
     def test_e(self): pass
+    @unittest.expectedFailure
+    def test_g(self): pass
+class TestMarked:
+    pytestmark = [pytest.mark.skip(reason="later")]
+    def test_h(self): pass
 class TestForeign(SolutionBase):
     def test_f(self): pass
 Machine = make_machine()
@@ -235,11 +269,12 @@ def test_the_tests_of_a_file_are_known_without_running_it() -> None:
         "test_posix",
         "test_slow",
     ]
-    assert tests.possible == {"test_skipped", "test_bug", "test_new"}
-    assert tests.cases == {"Base::test_d", "Derived::test_d", "Derived::test_e"}
+    left_out = {"test_skipped", "test_bug", "Derived::test_g", "TestMarked::test_h"}
+    assert tests.possible == {*left_out, "test_new"}
+    cases = {"Base::test_d", "Derived::test_d", "Derived::test_e", "Derived::test_g"}
+    assert tests.cases == cases
     assert tests.skips == {
-        "test_skipped": True,
-        "test_bug": True,
+        **dict.fromkeys(left_out, True),
         "test_posix": False,
         "Derived::test_e": False,
     }
@@ -247,6 +282,13 @@ def test_the_tests_of_a_file_are_known_without_running_it() -> None:
         assert tests.knows(name)
     for name in ("test_free", "TestPlain::test_free", "TestStar::test_free", "test_data"):
         assert not tests.knows(name)
+
+
+def test_examples_of_docstrings_are_known() -> None:
+    source = """'>>> 1'\ndef f():\n    '>>> 2  # doctest: +SKIP'\ndef g():\n    '>>> ('\n"""
+    tests = read_python_tests({"kit.py": source})["kit.py"]
+    assert (tests.doctests, tests.possible) == (["kit", "kit.g"], {"kit", "kit.f", "kit.g"})
+    assert tests.skips == {"kit.f": True}
 
 
 @each(
@@ -377,10 +419,23 @@ def test_variants_of_a_test_count_each() -> None:
     assert expected(TWO, report) == ["test_a[2]", "test_a[x::y]", "test_b"]
 
 
+def test_a_file_that_a_runner_names_from_another_directory_is_the_one() -> None:
+    report = RunnerReport(collected=["kit/test_h.py::test_a"])
+    assert expected(TWO, report) == ["kit/test_h.py::test_a", "test_b"]
+    hidden = read_python_tests({"a/test_h.py": TWO, "b/test_h.py": TWO})
+    report = RunnerReport(collected=["test_h.py::test_a"])  # of which of them?
+    found = expect(report, hidden, read_command("pytest"), changed=["test_h.py"])
+    assert found.notes == ("test_h.py::test_a: not among the author's tests, so not counted",)
+
+
 def test_a_skip_by_the_author_does_not_count() -> None:
     source = f"import sys, pytest\n{TWO}@pytest.mark.skip\ndef test_c(): pass\n"
     report = heard(test_a="passed", test_b="passed", test_c="skipped")
     assert expected(source, report) == ["test_a", "test_b"]
+    hidden = read_python_tests({"test_h.py": source})
+    found = expect(report, hidden, read_command("pytest"))
+    assert found.left_out == ("test_h.py::test_c",)
+    assert [line.partition(": ")[2] for line in found.notes] == [LEFT_OUT]
     report = heard(test_a="passed", test_b="passed", test_c="failed")
     assert "test_c" in expected(source, report)
 
@@ -413,7 +468,7 @@ def test_a_skip_that_depends_counts_unless_a_mark_made_it(mark: str) -> None:
         ("cd a/b && pytest ../test_h.py", []),
         ("pytest other/", []),
         ("pytest .", ["test_a", "test_b"]),
-        ("pytest -k test_a", []),
+        *[(f"pytest {option}", []) for option in ("-k test_a", "-ktest_a", "-mslow", "--lf")],
         ("pytest -p no:cacheprovider", ["test_a", "test_b"]),
         ("python3 -m unittest", []),
     ],

@@ -128,7 +128,7 @@ NODE = """\u25b6 math
 \u2139 fail 1
 \u2139 cancelled 0
 \u2139 skipped 1
-\u2139 todo 0
+\u2139 todo 1
 \u2139 duration_ms 43.1
 """
 
@@ -211,6 +211,7 @@ NAMED = [
         {"a": "passed", "a #2": "passed", "test 3 (missing)": "failed"},
     ),
     ("tap", "    ok 1 - in\nnot ok 1 - out\n", {"out > in": "passed", "out": "failed"}),
+    ("tap", "not ok 1 - a # SKIP why\nok 2 - b # TODO\n", {"a": "failed", "b": "xpassed"}),
     ("tap", "    ok 1 - in\n", {"unfinished > in": "passed", "unfinished": "failed"}),
     ("tap", "ok 1 - a\nBail out! broken\n", {"a": "passed", "bail out": "error"}),
     (
@@ -242,6 +243,11 @@ NAMED = [
         "go-json",
         LOUD_GO,
         {"kit::TestAdd": "passed", "kit::TestHalf": "failed", "kit::TestEnds": "failed"},
+    ),
+    (
+        "go-json",
+        '{"Action":"build-fail","ImportPath":"kit/broken [kit/broken.test]"}\n',
+        {"kit/broken": "error"},
     ),
     (
         "vitest",
@@ -286,7 +292,7 @@ COUNTED: list[tuple[str, str, dict[str, int]]] = [
     ("pytest", PYTEST, {"passed": 2, "failed": 1, "error": 1, "skipped": 1, "xfailed": 1}),
     ("pytest", "1 failed, 2 passed, 3 deselected in 0.12s\n", {"passed": 2, "failed": 1}),
     ("pytest", "=== 3 passed in 61.20s (0:01:01) ===\n", {"passed": 3}),
-    ("node-spec", NODE, {"passed": 2, "failed": 1, "skipped": 1}),
+    ("node-spec", NODE, {"passed": 2, "failed": 1, "skipped": 1, "xfailed": 1}),
     ("unittest", "Ran 3 tests in 0.1s\n\nOK\n", {"passed": 3}),
     (
         "unittest",
@@ -313,8 +319,9 @@ COUNTED: list[tuple[str, str, dict[str, int]]] = [
     ),
     (
         "jest",
-        "FAIL ./a.test.js\n  \u25cf Test suite failed to run\n\nTests:  3 passed, 3 total\n",
-        {"error": 1, "passed": 3},
+        "FAIL ./a.test.js\n  \u25cf Test suite failed to run\n" * 2
+        + "\nTests:  1 todo, 3 passed, 4 total\n",
+        {"error": 2, "passed": 3, "skipped": 1},
     ),
 ]
 

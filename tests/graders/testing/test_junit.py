@@ -90,6 +90,7 @@ NESTED = """<testsuites><testsuite name="a"><testsuite name="b"><testcase classn
         (GTEST, {"Kit::Adds": "passed", "Kit::Off": "skipped"}),
         (NESTED, {"b::x": "passed", "a::y": "failed"}),
         ('<testsuite name="s"><error message="boom"/></testsuite>', {"s": "error"}),
+        ("<testsuite name='s'><testsuite name='t'/><error/></testsuite>", {"s": "error"}),
         ("<testsuite><testcase/></testsuite>", {"(unnamed)": "passed"}),
         (
             "<j:testsuite xmlns:j='u'><j:testcase name='x'><j:failure/></j:testcase></j:testsuite>",

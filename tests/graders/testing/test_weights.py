@@ -276,7 +276,6 @@ def value(
     run = TestRun(
         outcomes=heard,
         expected=tuple(sorted(heard)),
-        complete=True,
         channel="private",
         result=cast("CommandResult", None),
         weights=weigh(heard, heard, hidden, {}, variants).weights,

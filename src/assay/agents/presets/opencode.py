@@ -47,6 +47,7 @@ def environment(
 
 
 _SERVERS = server_of_tools("{{env:{}}}".format, type="remote", enabled=True, oauth=False)
+_OPTIONS = ("--format", "json", "--model", "assay/{model_name}", "--", "{prompt}")
 
 PRESET = Preset(
     name="opencode",
@@ -55,17 +56,8 @@ PRESET = Preset(
     licence="MIT",
     protocol="chat",
     tells="titles and times of tool calls, snapshots",
-    arguments=("run", "--format", "json", "--model", "assay/{model_name}", "--", "{prompt}"),
-    resume=(
-        "run",
-        "--continue",
-        "--format",
-        "json",
-        "--model",
-        "assay/{model_name}",
-        "--",
-        "{prompt}",
-    ),
+    arguments=("run", *_OPTIONS),
+    resume=("run", "--continue", *_OPTIONS),
     env=environment("allow"),
     tools_env=environment("allow", _SERVERS),
     trace="opencode",

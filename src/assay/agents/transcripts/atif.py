@@ -30,6 +30,7 @@ from assay.agents.transcripts.transcript import (
     arguments_of,
     make_transcript,
     numbered,
+    tokens_of,
 )
 from assay.errors import InputError
 from assay.graders.usage import COPIED, RunUsage
@@ -275,13 +276,9 @@ def _sample(metrics: Mapping[str, Json], notes: Notes) -> TokenSample | None:
 def _sum_of(usages: list[Usage]) -> RunUsage:
     """Sum of the steps' usage, known where every step that called a model says its part."""
     calls = [usage for usage in usages if usage.llm_call_count != 0]
-    prompts = [usage.prompt_tokens for usage in calls]
-    completions = [usage.completion_tokens for usage in calls]
     costs = [usage.cost_usd for usage in calls]
-    tokens = [*prompts, *completions]
-    known = None not in tokens and bool(usages)
     return RunUsage(
-        tokens=sum(n or 0 for n in tokens) if known else None,
+        tokens=tokens_of(calls) if calls or not usages else 0,
         cost_usd=sum(c or 0.0 for c in costs) if None not in costs and usages else None,
     )
 

@@ -31,6 +31,7 @@ from assay.agents.transcripts.document import (
     mapping,
     text_of,
     texts_of,
+    total_of,
 )
 from assay.agents.transcripts.transcript import (
     CallDraft,
@@ -42,6 +43,7 @@ from assay.agents.transcripts.transcript import (
     arguments_of,
     make_transcript,
     numbered,
+    tokens_of,
 )
 from assay.graders.usage import RunUsage
 from assay.scoring.json_safe import Json
@@ -287,14 +289,7 @@ class _Stream:
             for entry in agent.entries
             if isinstance(entry, TurnDraft)
         ]
-        pairs = [
-            (None, None)
-            if turn.usage is None
-            else (turn.usage.prompt_tokens, turn.usage.completion_tokens)
-            for turn in turns
-        ]
-        known = [n for pair in pairs for n in pair if n is not None]
-        return RunUsage(tokens=sum(known) if known and len(known) == 2 * len(pairs) else None)
+        return RunUsage(tokens=tokens_of(turn.usage for turn in turns))
 
     def _outcome(self, last: Mapping[str, Json], totals: RunUsage) -> TranscriptEnd:
         turns = [entry for entry in self.agents[""].entries if isinstance(entry, TurnDraft)]
@@ -386,12 +381,11 @@ _BY_MODEL = ("inputTokens", "cacheCreationInputTokens", "cacheReadInputTokens", 
 def _totals(results: list[Mapping[str, Json]], notes: Notes, *, several: bool) -> RunUsage:
     """What the result lines say: usage is of one line's own work, the others of all so far."""
     main = [_tokens(result.get("usage"), _MAIN, notes) for result in results]
-    tokens = sum(known for known in main if known is not None) if results else None
-    tokens = None if None in main else tokens
+    tokens = total_of(main)
     if several or tokens is None:
         models = mapping(results[-1].get("modelUsage") if results else None)
         everybody = [_tokens(usage, _BY_MODEL, notes) for usage in models.values()]
-        total = sum(known for known in everybody if known is not None) if everybody else None
+        total = total_of(everybody)
         tokens = total if None not in everybody and (total or 0) >= (tokens or 0) else tokens
         if several and not everybody:
             notes.add("the tokens of subagents are not told apart; they may be missing")

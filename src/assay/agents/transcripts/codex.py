@@ -16,7 +16,15 @@ import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from assay.agents.transcripts.document import Notes, count, listing, mapping, text_of, texts_of
+from assay.agents.transcripts.document import (
+    Notes,
+    count,
+    listing,
+    mapping,
+    text_of,
+    texts_of,
+    total_of,
+)
 from assay.agents.transcripts.transcript import (
     StreamReader,
     Transcript,
@@ -181,7 +189,7 @@ class _Stream(StreamReader):
             answer=last_words(steps),
             status="error" if self.failure else "completed" if self.usage else None,
             stop_reason=None if self.failure or not self.usage else "done",
-            totals=RunUsage(tokens=None if None in parts else sum(part or 0 for part in parts)),
+            totals=RunUsage(tokens=total_of(parts)),
             failure=self.failure if self.never_answered() else "",
             session=self.session,
         )

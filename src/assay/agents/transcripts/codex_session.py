@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from assay.agents.transcripts.document import Notes, count, listing, mapping, text_of
+from assay.agents.transcripts.document import Notes, count, listing, mapping, text_of, total_of
 from assay.agents.transcripts.exchanges import Exchange, read_exchanges
 from assay.agents.transcripts.provider import turns_of
 from assay.agents.transcripts.transcript import Transcript
@@ -67,6 +67,7 @@ def read(values: Iterable[Json], notes: Notes) -> Transcript:
         else:
             notes.add(f"a line of type {str(kind)[:40]!r}")
     counts = [count(used.get(part), notes, part) for part in _COUNTED]
-    totals = RunUsage(tokens=None if None in counts else sum(part or 0 for part in counts))
     exchange = Exchange(turns=turns_of(items, "responses", notes), error=error[:2000])
-    return read_exchanges(FORMAT, [exchange], notes, session=session, totals=totals)
+    return read_exchanges(
+        FORMAT, [exchange], notes, session=session, totals=RunUsage(tokens=total_of(counts))
+    )

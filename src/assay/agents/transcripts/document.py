@@ -177,10 +177,10 @@ def amount(value: Json, notes: Notes, what: str, quantity: str = "cost_usd") -> 
 
 
 def texts_of(content: Json) -> str | None:
-    """The text of a message: as it is, or its text blocks joined; None where there is none."""
+    """The text of a message: as it is, or its texts and text blocks joined; None where none is."""
     if isinstance(content, str):
         return content
-    parts = [mapping(block).get("text") for block in listing(content)]
+    parts = [mapping(one).get("text", one) for one in listing(content)]
     texts = [part for part in parts if isinstance(part, str)]
     return "\n".join(texts) if texts else None
 

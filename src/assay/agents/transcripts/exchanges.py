@@ -12,12 +12,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import cast
 
-from assay.agents.transcripts.document import Notes, mapping, shortened, text_of, total_of
+from assay.agents.transcripts.document import Notes, mapping, shortened, text_of
 from assay.agents.transcripts.transcript import (
     MOST_STEPS,
     Transcript,
     TranscriptEnd,
     make_transcript,
+    tokens_of,
 )
 from assay.conversation.protocols.responses import RUN_BY_THE_ASKER
 from assay.conversation.turns import (
@@ -196,13 +197,8 @@ def _plain(step: Step, notes: Notes) -> Step:
 
 def _sum_of(trace: Trace) -> RunUsage:
     """What the replies used together; unknown where one of them does not say."""
-    usages = [step.usage for _, step in walk(trace) if isinstance(step, AgentStep)]
-    counts = [
-        None if usage is None else (usage.prompt_tokens, usage.completion_tokens)
-        for usage in usages
-    ]
-    tokens = [n for pair in counts for n in (pair or (None,))]
-    return RunUsage(tokens=total_of(tokens))
+    steps = (step for _, step in walk(trace) if isinstance(step, AgentStep))
+    return RunUsage(tokens=tokens_of(step.usage for step in steps))
 
 
 # ---- what only one protocol knows -------------------------------------------------------------

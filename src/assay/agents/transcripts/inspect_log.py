@@ -27,10 +27,9 @@ from assay.agents.transcripts.document import (
     total_of,
 )
 from assay.agents.transcripts.exchanges import Exchange, read_exchanges
-from assay.agents.transcripts.transcript import Transcript
+from assay.agents.transcripts.transcript import Recording
 from assay.conversation.turns import Call, Part, Result, Speaker, Text, Thought, Turn
 from assay.errors import InputError
-from assay.frozen import frozen
 from assay.graders.usage import RunUsage
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
@@ -43,25 +42,6 @@ _MOST_HEADER = 64 << 20
 _VALUES: Mapping[str, float | None] = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0, "nan": None}
 _REFERENCES = ("attachment://", "tc://")
 _DEEPEST = 32
-
-
-@frozen(kw_only=True)
-class Sample:
-    """One sample of a log, read.
-
-    Attributes:
-        id: Its id, with the epoch where it is not the first.
-        transcript: Its trajectory.
-        question: What was asked.
-        target: What was expected; a list for several right answers, None for none.
-        metadata: Its own, and under ``scores`` what Inspect's scorers said.
-    """
-
-    id: str
-    transcript: Transcript
-    question: str | None
-    target: Json
-    metadata: Mapping[str, Json]
 
 
 def is_archive(head: bytes) -> bool:
@@ -86,7 +66,7 @@ def is_recording(value: Json) -> bool:
     return is_log(value) or is_sample(value)
 
 
-def samples_of_log(value: Json) -> Iterator[Sample]:
+def samples_of_log(value: Json) -> Iterator[Recording]:
     """The samples of a log that is one JSON document."""
     log = mapping(value)
     model = _model_of(value)
@@ -95,7 +75,7 @@ def samples_of_log(value: Json) -> Iterator[Sample]:
         yield _sample(mapping(sample), model)
 
 
-def sample_of(value: Json) -> Sample:
+def sample_of(value: Json) -> Recording:
     """One sample that stands in no log."""
     return _sample(mapping(value), None)
 
@@ -104,7 +84,7 @@ def _model_of(header: Json) -> str | None:
     return text_of(mapping(mapping(header).get("eval")).get("model"))
 
 
-def samples_of_archive(file: str) -> Iterator[Sample | InputError]:
+def samples_of_archive(file: str) -> Iterator[Recording | InputError]:
     """The samples of an ``.eval`` file; what is wrong with one that cannot be read.
 
     Raises:
@@ -117,7 +97,7 @@ def samples_of_archive(file: str) -> Iterator[Sample | InputError]:
         raise InputError(f"{file} is not a ZIP that can be read: {error}") from error
 
 
-def _samples(archive: zipfile.ZipFile) -> Iterator[Sample | InputError]:
+def _samples(archive: zipfile.ZipFile) -> Iterator[Recording | InputError]:
     names = [info for info in archive.infolist() if info.filename.startswith("samples/")]
     heads = {info.filename: info for info in archive.infolist()}
     head = heads.get("header.json") or heads.get("_journal/start.json")
@@ -175,18 +155,12 @@ def _zstd(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
         return unpacked.read(_MOST_HEADER + 1)
 
 
-def _sample(sample: Mapping[str, Json], model: str | None) -> Sample:
+def _sample(sample: Mapping[str, Json], model: str | None) -> Recording:
     notes = Notes()
-    attached = {
-        key: text
-        for key, one in mapping(sample.get("attachments")).items()
-        if (text := text_of(one)) is not None
-    }
-    attached |= {
-        key: text
-        for key, one in mapping(mapping(sample.get("transcript")).get("content")).items()
-        if (text := text_of(one)) is not None
-    }
+    attached: dict[str, str] = {}
+    for held in (sample.get("attachments"), mapping(sample.get("transcript")).get("content")):
+        texts = ((key, text_of(one)) for key, one in mapping(held).items())
+        attached |= {key: text for key, text in texts if text is not None}
     left = [MOST_LINE]
     resolved = mapping(_resolved(clean(_needed(sample), notes), attached, left, notes))
     turns = _turns(listing(resolved.get("messages")), notes)
@@ -211,14 +185,20 @@ def _sample(sample: Mapping[str, Json], model: str | None) -> Sample:
         asked = texts_of(users[-1].get("content")) if users else None
     epoch = resolved.get("epoch")
     identity = str(resolved.get("id"))
-    target = resolved.get("target")
-    return Sample(
+    return Recording(
         id=identity if epoch in (1, None) else f"{identity} epoch {epoch}",
         transcript=transcript,
         question=asked,
-        target=target if target not in ("", []) else None,
+        expected=_expected(resolved.get("target")),
         metadata={**mapping(resolved.get("metadata")), "scores": _scores(resolved)},
     )
+
+
+def _expected(target: Json) -> Json:
+    """What was expected; a list for several right answers, None for none."""
+    if target in ("", []):
+        return None
+    return target[0] if isinstance(target, list) and len(target) == 1 else target
 
 
 def _answer(output: Mapping[str, Json]) -> str | None:

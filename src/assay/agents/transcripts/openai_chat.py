@@ -7,7 +7,6 @@ failed is not told either, so a result is never an error.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import cast
 
 from assay.agents.transcripts.document import (
     Notes,
@@ -16,6 +15,7 @@ from assay.agents.transcripts.document import (
     mapping,
     text_of,
     texts_of,
+    total_of,
 )
 from assay.agents.transcripts.transcript import (
     Calls,
@@ -123,9 +123,8 @@ class _Chat:
         self.calls.close()
         parts = ("prompt_tokens", "completion_tokens")
         counts = [count(usage.get(part), self.notes, part) for part in parts]
-        tokens = None if None in counts else sum(cast("list[int]", counts))
         steps = self.drafts.steps()
         outcome = TranscriptEnd(
-            answer=last_words(steps), status="completed", totals=RunUsage(tokens=tokens)
+            answer=last_words(steps), status="completed", totals=RunUsage(tokens=total_of(counts))
         )
         return make_transcript(FORMAT, steps, outcome, self.notes)

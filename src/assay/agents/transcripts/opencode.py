@@ -110,7 +110,7 @@ class _Stream(StreamReader):
         counts.append(count(cached.get("read") or 0, self.notes, "cache"))
         read = counts[2]
         cost = amount(part.get("cost"), self.notes, "the cost")
-        self.tokens.append(None if None in counts else sum(one or 0 for one in counts))
+        self.tokens.append(total_of(counts))
         self.costs.append(cost)
         turn.usage = Usage(
             prompt_tokens=None if counts[0] is None or read is None else counts[0] + read,

@@ -3,34 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import field
 from functools import cache
 from importlib import import_module
 from itertools import chain, islice
 from typing import TYPE_CHECKING, cast
 
 from assay.agents.transcripts.document import MOST_BYTES, Notes, clean, mapping, parse, text_of
-from assay.agents.transcripts.transcript import Transcript
+from assay.agents.transcripts.transcript import Recording, Transcript
 from assay.errors import InputError
-from assay.frozen import frozen
 from assay.scoring.json_safe import Json
 from assay.tasks.blocks import TraceFormat, TranscriptFormat
 
 if TYPE_CHECKING:
-    from assay.agents.transcripts.inspect_log import Sample
     from assay.agents.transcripts.otel import Span
-
-__all__ = [
-    "MOST_BYTES",
-    "Recording",
-    "Transcript",
-    "detect",
-    "of_sample",
-    "of_spans",
-    "read_recordings",
-    "read_requests",
-    "read_transcript",
-]
 
 _QUOTED = 60
 _LOOKED_AT = 1_000
@@ -53,25 +38,6 @@ _IS_OF: Mapping[TranscriptFormat, tuple[str, str]] = {
 module is loaded when it is first asked, as what an agent prints is nearly always of one format."""
 _LIKE_CHAT: tuple[TranscriptFormat, ...] = ("openai-responses", "anthropic")
 """Formats in which what is said by plain text looks like a chat's."""
-
-
-@frozen(kw_only=True)
-class Recording:
-    """One run of an agent in a file that may hold several.
-
-    Attributes:
-        id: What the file calls it; empty where it has no name.
-        transcript: What was done.
-        question: What was asked; None where that is not told.
-        expected: What was expected; None where that is not told.
-        metadata: What else is told, such as the scores that another system gave.
-    """
-
-    id: str = ""
-    transcript: Transcript
-    question: str | None = None
-    expected: Json = None
-    metadata: Mapping[str, Json] = field(default_factory=dict[str, Json])
 
 
 def detect(text: str) -> TranscriptFormat | None:
@@ -143,8 +109,7 @@ def _read(found: TranscriptFormat, values: Iterator[Json], notes: Notes) -> Iter
         from assay.agents.transcripts import inspect_log
 
         for value in values:
-            for sample in inspect_log.samples_of_log(value):
-                yield of_sample(sample)
+            yield from inspect_log.samples_of_log(value)
     elif found == "otel":
         yield from _read_spans(values, notes)
     elif found == "openai-agents":
@@ -233,18 +198,6 @@ def _recording(transcript: Transcript, name: str = "") -> Recording:
     )
     question = next((said for said in asked if said), None)
     return Recording(id=name, transcript=transcript, question=question)
-
-
-def of_sample(sample: Sample) -> Recording:
-    """A sample of Inspect's."""
-    target = sample.target
-    return Recording(
-        id=sample.id,
-        transcript=sample.transcript,
-        question=sample.question,
-        expected=target[0] if isinstance(target, list) and len(target) == 1 else target,
-        metadata=sample.metadata,
-    )
 
 
 def _format_of(values: Iterable[Json]) -> TranscriptFormat | None:

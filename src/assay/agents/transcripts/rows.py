@@ -12,16 +12,14 @@ from itertools import chain, islice
 from pathlib import Path
 
 from assay.agents.transcripts import inspect_log
-from assay.agents.transcripts.document import Notes, mapping, parse
+from assay.agents.transcripts.document import MOST_BYTES, Notes, mapping, parse
 from assay.agents.transcripts.reading import (
-    MOST_BYTES,
-    Recording,
     detect,
-    of_sample,
     of_spans,
     read_recordings,
     read_requests,
 )
+from assay.agents.transcripts.transcript import Recording
 from assay.errors import InputError, Location
 from assay.graders.usage import missing_part, untold_part
 from assay.scoring.json_safe import Json
@@ -117,7 +115,7 @@ def row_of_spans(
 
 def row_of_sample(sample: Json) -> dict[str, Json]:
     """The row of one sample of Inspect's, as if it stood in a log."""
-    return _row(of_sample(inspect_log.sample_of(sample)), "")
+    return _row(inspect_log.sample_of(sample), "")
 
 
 def _files(root: Path) -> list[Path]:
@@ -140,8 +138,7 @@ def _recordings(file: Path) -> Iterator[Recording | InputError]:
     with file.open("rb") as handle:
         head = handle.read(4)
     if inspect_log.is_archive(head):
-        for sample in inspect_log.samples_of_archive(str(file)):
-            yield sample if isinstance(sample, InputError) else of_sample(sample)
+        yield from inspect_log.samples_of_archive(str(file))
         return
     data = _data(file, MOST_BYTES + 1)
     requests = _requests(data)

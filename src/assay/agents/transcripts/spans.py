@@ -13,7 +13,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
-from assay.agents.transcripts.document import Notes
+from assay.agents.transcripts.document import Notes, total_of
 from assay.agents.transcripts.exchanges import MOST_REQUESTS, MOST_TURNS, Exchange, steps_of
 from assay.agents.transcripts.transcript import (
     MOST_STEPS,
@@ -130,8 +130,8 @@ class Spans:
         steps = _placed(steps, waiting.left(), models)[:MOST_STEPS]
         if self.error:
             steps.append(Step(source="system", error=self.error[:2000]))
-        counts = [(one.reply.usage.input_tokens, one.reply.usage.output_tokens) for one in models]
-        known = [n for pair in counts for n in pair if n is not None]
+        usages = [one.reply.usage for one in models]
+        counts = [n for usage in usages for n in (usage.input_tokens, usage.output_tokens)]
         answer = trace.content if trace.content is not None else self.answer
         return make_transcript(
             name,
@@ -139,10 +139,7 @@ class Spans:
             TranscriptEnd(
                 answer=answer,
                 status="error" if self.error else "completed" if answer is not None else None,
-                totals=RunUsage(
-                    tokens=sum(known) if counts and len(known) == 2 * len(counts) else None,
-                    seconds=self.seconds,
-                ),
+                totals=RunUsage(tokens=total_of(counts), seconds=self.seconds),
                 session=self.session,
             ),
             self.notes,

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, cast
 
-from assay.agents.transcripts.document import Notes, clean, mapping, shortened
+from assay.agents.transcripts.document import Notes, clean, mapping, shortened, total_of
+from assay.frozen import frozen
 from assay.graders.usage import INCOMPLETE, OBSERVED, UNTOLD, USAGE, RunUsage
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
@@ -49,6 +50,25 @@ class Transcript:
     trace: Trace
     totals: RunUsage
     failure: str = ""
+
+
+@frozen(kw_only=True)
+class Recording:
+    """One run of an agent in a file that may hold several.
+
+    Attributes:
+        id: What the file calls it; empty where it has no name.
+        transcript: What was done.
+        question: What was asked; None where that is not told.
+        expected: What was expected; None where that is not told.
+        metadata: What else is told, such as the scores that another system gave.
+    """
+
+    id: str = ""
+    transcript: Transcript
+    question: str | None = None
+    expected: Json = None
+    metadata: Mapping[str, Json] = field(default_factory=dict[str, Json])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -284,6 +304,12 @@ class StreamReader(ABC):
     @abstractmethod
     def finish(self) -> Transcript:
         """The transcript, after the last line."""
+
+
+def tokens_of(usages: Iterable[Usage | None]) -> int | None:
+    """What was read and written together; None for none of them, or where one does not say."""
+    each = [usage or Usage() for usage in usages]
+    return total_of([n for one in each for n in (one.prompt_tokens, one.completion_tokens)])
 
 
 def arguments_of(given: Json, notes: Notes) -> dict[str, Json]:

@@ -311,7 +311,7 @@ def read_reply(body: Json) -> AssistantTurn | None:
         return None
     turn = Turn("assistant", _content(content))
     reason = text(reply.get("stop_reason"))
-    stop: Stop = finish_of(reason)
+    stop: Stop = _FINISH.get(reason, "stop")
     return AssistantTurn(
         turn=turn,
         stop="tool" if turn.calls and stop == "stop" else stop,
@@ -384,11 +384,6 @@ _FINISH: Mapping[str, Finish] = {
     "tool_use": "tool",
     "tool_calls": "tool",
 }
-
-
-def finish_of(reason: str) -> Finish:
-    """What the word for why a reply ended means."""
-    return _FINISH.get(reason, "stop")
 
 
 def usage_of(usage: Mapping[str, Json]) -> ReplyUsage:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 
-from assay.conversation.protocols.events import EventStream, Pieces, cut, event
+from assay.conversation.protocols.events import EventStream, Pieces, cut, event, place_of
 from assay.conversation.protocols.shapes import MOST_DEPTH
 from assay.conversation.wire import items, mapping
 from assay.scoring.json_safe import Json
@@ -83,8 +83,8 @@ def _block_events(index: int, block: dict[str, Json], pieces: int) -> Iterator[b
 class AnthropicStream(EventStream):
     """A streamed reply in the course of being read; see `EventStream`."""
 
-    def __init__(self, wants_usage: bool = True) -> None:  # noqa: FBT001, FBT002 - as of `Codec`
-        super().__init__(wants_usage)
+    def __init__(self) -> None:
+        super().__init__()
         self._message: dict[str, Json] = {}
         self._usage: dict[str, Json] | None = None
         self._blocks: dict[int, dict[str, Json]] = {}
@@ -101,9 +101,9 @@ class AnthropicStream(EventStream):
             for index, block in enumerate(map(mapping, items(self._message.get("content")))):
                 self._blocks[index] = dict(block)
         elif kind == "content_block_start":
-            self._blocks[_index(data)] = _copied(mapping(data.get("content_block")))
+            self._blocks[place_of(data)] = _copied(mapping(data.get("content_block")))
         elif kind == "content_block_delta":
-            self._take_delta(_index(data), mapping(data.get("delta")))
+            self._take_delta(place_of(data), mapping(data.get("delta")))
         elif kind == "message_delta":
             self._message |= mapping(data.get("delta"))
             if totals := {k: v for k, v in mapping(data.get("usage")).items() if v is not None}:
@@ -167,8 +167,3 @@ def _decoded(written: str) -> Json:
 def _copied(block: Mapping[str, Json]) -> dict[str, Json]:
     citations = block.get("citations")
     return {**block, "citations": list(citations)} if isinstance(citations, list) else dict(block)
-
-
-def _index(data: Mapping[str, Json]) -> int:
-    index = data.get("index")
-    return index if type(index) is int else 0

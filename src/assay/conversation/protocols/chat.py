@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from assay.conversation.messages import Finish, ReplyUsage
+from assay.conversation.messages import Finish
 from assay.conversation.protocols.chat_stream import ChatStream, write_stream
 from assay.conversation.protocols.codec import Codec, Protocol
 from assay.conversation.protocols.shapes import ProtocolError, checked, missing
@@ -20,6 +20,7 @@ from assay.conversation.protocols.translating import (
     own_body,
     own_tool,
     texts,
+    usage_of,
     whole,
     word,
 )
@@ -337,12 +338,13 @@ def read_reply(body: Json, nameless: str = "") -> AssistantTurn | None:
     refusal = text(message.get("refusal"))
     calls = _calls(message, nameless)
     parts: list[Part] = [*_thoughts(message), *_reply_texts(message), *calls]
-    stop: Stop = "refusal" if refusal else finish_of(reason_of(choice))
+    said = text(choice.get("finish_reason"))
+    stop: Stop = "refusal" if refusal else _FINISH.get(reason_of(said), "stop")
     return AssistantTurn(
         turn=Turn("assistant", tuple(parts)),
         stop="tool" if calls and stop == "stop" else stop,
         model=name(reply.get("model")),
-        usage=usage_of(mapping(reply.get("usage"))),
+        usage=usage_of(reply.get("usage"), "prompt", "completion"),
         id=name(reply.get("id")),
         refusal=refusal,
         tokens=_tokens(reply, choice),
@@ -451,26 +453,9 @@ _FINISH: Mapping[str, Finish] = {
 }
 
 
-def reason_of(choice: Mapping[str, Json]) -> str:
+def reason_of(stopped: str) -> str:
     """Why a reply ended, in one word; some servers add others behind a colon."""
-    return text(choice.get("finish_reason")).partition(":")[0].strip().lower()
-
-
-def finish_of(reason: str) -> Finish:
-    """What the word means."""
-    return _FINISH.get(reason, "stop")
-
-
-def usage_of(usage: Mapping[str, Json]) -> ReplyUsage:
-    """The tokens of a reply."""
-    read_details = usage.get("prompt_tokens_details")
-    written_details = usage.get("completion_tokens_details")
-    return ReplyUsage(
-        input_tokens=count(usage.get("prompt_tokens")),
-        cached_tokens=count(mapping(read_details).get("cached_tokens")),
-        output_tokens=count(usage.get("completion_tokens")),
-        reasoning_tokens=count(mapping(written_details).get("reasoning_tokens")),
-    )
+    return stopped.partition(":")[0].strip().lower()
 
 
 def write_error(error: ProtocolError) -> dict[str, Json]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from assay.conversation.protocols.events import EventStream, Pieces, cut, event
+from assay.conversation.protocols.events import EventStream, Pieces, cut, event, place_of
 from assay.conversation.wire import items, mapping
 from assay.scoring.json_safe import Json
 
@@ -101,8 +101,8 @@ def _cut_inside(whole: Mapping[str, Json], name: str, pieces: int) -> list[dict[
 class ChatStream(EventStream):
     """A streamed reply in the course of being read; see `EventStream`."""
 
-    def __init__(self, wants_usage: bool = True) -> None:  # noqa: FBT001, FBT002 - as of `Codec`
-        super().__init__(wants_usage)
+    def __init__(self) -> None:
+        super().__init__()
         self._fields: dict[str, Json] = {}
         self._usage: Json = None
         self._choices: dict[int, _Choice] = {}
@@ -115,7 +115,7 @@ class ChatStream(EventStream):
                 self._fields[key] = value
         self._usage = data.get("usage") or self._usage
         for choice in map(mapping, items(data.get("choices"))):
-            self._choices.setdefault(_index(choice), _Choice()).take(choice)
+            self._choices.setdefault(place_of(choice), _Choice()).take(choice)
 
     def finish(self) -> None:
         """Take in the word that ends the stream."""
@@ -147,11 +147,6 @@ class ChatStream(EventStream):
         choices: list[Json] = [self._choices[at].whole(at) for at in sorted(self._choices)]
         whole: dict[str, Json] = {**self._fields, "object": "chat.completion", "choices": choices}
         return whole if self._usage is None else {**whole, "usage": self._usage}
-
-
-def _index(value: Mapping[str, Json]) -> int:
-    index = value.get("index")
-    return index if type(index) is int else 0
 
 
 class _Choice:
@@ -195,7 +190,7 @@ class _Choice:
                 _extend(self._message, key, value)
 
     def _take_call(self, call: Mapping[str, Json]) -> None:
-        index = _index(call)
+        index = place_of(call)
         place = self._places.get(index)
         named = call.get("id")
         # Some servers number all calls 0: another id is another call.

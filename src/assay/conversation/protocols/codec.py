@@ -50,7 +50,7 @@ class Codec:
     read_reply: Callable[[Json], AssistantTurn | None]
     write_reply: Callable[[AssistantTurn, Conversation], dict[str, Json]]
     events_of: Callable[[Mapping[str, Json], int, bool], Iterator[bytes]]
-    stream: Callable[[bool], EventStream]
+    stream: Callable[[], EventStream]
     write_error: Callable[[ProtocolError], dict[str, Json]]
     error_event: Callable[[ProtocolError], dict[str, Json]] | None = None
     error_name: str = ""
@@ -69,7 +69,9 @@ class Codec:
 
     def read_stream(self, *, wants_usage: bool = True) -> EventStream:
         """A reader of one streamed reply."""
-        return self.stream(wants_usage)
+        stream = self.stream()
+        stream.wants_usage = wants_usage
+        return stream
 
     def write_error_event(self, error: ProtocolError) -> bytes:
         """An error as the last event of a stream that had begun."""

@@ -45,12 +45,13 @@ class EventStream(ABC):
     What is not JSON, or ambiguous JSON, is no event of the reply, which then never comes whole.
 
     Attributes:
+        wants_usage: See `Conversation`.
         is_broken: Whether something came that is no event.
         open_bytes: How much came of an event that is not whole.
     """
 
-    def __init__(self, wants_usage: bool = True) -> None:  # noqa: FBT001, FBT002 - as of `Codec`
-        self.wants_usage = wants_usage
+    def __init__(self) -> None:
+        self.wants_usage = True
         self._held: list[bytes] = []
         self._lines: list[bytes] = []
         self._data: list[str] = []
@@ -159,6 +160,12 @@ class EventStream(ABC):
             self.fail(told)
         self.take(decoded)
         return not self.is_broken and not self._error and self.is_wanted(decoded)
+
+
+def place_of(data: Mapping[str, Json], name: str = "index") -> int:
+    """The number under a name; 0 where there is none."""
+    number = data.get(name)
+    return number if type(number) is int else 0
 
 
 class Pieces:

@@ -51,8 +51,8 @@ def _cut(part: Json, pieces: int) -> list[Json]:
 class GoogleStream(EventStream):
     """A streamed reply in the course of being read; see `EventStream`."""
 
-    def __init__(self, wants_usage: bool = True) -> None:  # noqa: FBT001, FBT002 - as of `Codec`
-        super().__init__(wants_usage)
+    def __init__(self) -> None:
+        super().__init__()
         self._rest: dict[str, Json] = {}
         self._candidates: dict[int, dict[str, Json]] = {}
         self._contents: dict[int, dict[str, Json]] = {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from assay.conversation.messages import ReplyUsage
 from assay.conversation.protocols.chat import write_error
 from assay.conversation.protocols.codec import Codec, Protocol
 from assay.conversation.protocols.responses_stream import ResponsesStream, write_stream
@@ -19,6 +18,7 @@ from assay.conversation.protocols.translating import (
     number,
     own_body,
     own_tool,
+    usage_of,
     whole,
     word,
 )
@@ -38,7 +38,7 @@ from assay.conversation.turns import (
     Turn,
     Unknown,
 )
-from assay.conversation.wire import count, items, mapping, name, text, written
+from assay.conversation.wire import items, mapping, name, text, written
 from assay.scoring.json_safe import Json
 
 _NAME: Protocol = "responses"
@@ -348,7 +348,7 @@ def read_reply(body: Json) -> AssistantTurn | None:
         turn=turn,
         stop=_stop(turn, status, reason, is_refused=bool(refusals)),
         model=name(response.get("model")),
-        usage=_usage(mapping(response.get("usage"))),
+        usage=usage_of(response.get("usage"), "input", "output"),
         id=name(response.get("id")),
         refusal="\n".join(refusals),
         tokens=Tokens(logprobs=found) if found else None,
@@ -368,16 +368,6 @@ def _stop(turn: Turn, status: str, reason: str, *, is_refused: bool) -> Stop:
 
 
 RUN_BY_THE_ASKER = ("local_shell_call", "shell_call", "apply_patch_call", "computer_call")
-
-
-def _usage(usage: Mapping[str, Json]) -> ReplyUsage:
-    read, wrote = usage.get("input_tokens_details"), usage.get("output_tokens_details")
-    return ReplyUsage(
-        input_tokens=count(usage.get("input_tokens")),
-        cached_tokens=count(mapping(read).get("cached_tokens")),
-        output_tokens=count(usage.get("output_tokens")),
-        reasoning_tokens=count(mapping(wrote).get("reasoning_tokens")),
-    )
 
 
 def write_reply(reply: AssistantTurn, asked: Conversation) -> dict[str, Json]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from assay.conversation.protocols.events import EventStream, Pieces, cut, event
+from assay.conversation.protocols.events import EventStream, Pieces, cut, event, place_of
 from assay.conversation.wire import items, mapping, said_error, text
 from assay.scoring.json_safe import Json
 
@@ -124,8 +124,8 @@ class ResponsesStream(EventStream):
     The last event brings the whole reply; what came before it counts where it does not come.
     """
 
-    def __init__(self, wants_usage: bool = True) -> None:  # noqa: FBT001, FBT002 - as of `Codec`
-        super().__init__(wants_usage)
+    def __init__(self) -> None:
+        super().__init__()
         self._response: dict[str, Json] = {}
         self._items: dict[int, _Item] = {}
         self._is_ended = False
@@ -142,9 +142,9 @@ class ResponsesStream(EventStream):
                 if told := said_error(response):
                     self.fail(told)
         elif kind in ("output_item.added", "output_item.done"):
-            self._items[_number(data, "output_index")] = _Item(mapping(data.get("item")))
+            self._items[place_of(data, "output_index")] = _Item(mapping(data.get("item")))
         elif "output_index" in data:
-            item = self._items.setdefault(_number(data, "output_index"), _Item({}))
+            item = self._items.setdefault(place_of(data, "output_index"), _Item({}))
             item.take(kind, data)
 
     @property
@@ -175,7 +175,7 @@ class _Item:
     def take(self, kind: str, data: Mapping[str, Json]) -> None:
         delta = data.get("delta")
         where = "summary" if "summary_index" in data else "content"
-        at = _number(data, f"{where}_index")
+        at = place_of(data, f"{where}_index")
         if kind in ("content_part.added", "reasoning_summary_part.added"):
             self._parts[where, at] = dict(mapping(data.get("part")))
         elif kind in ("content_part.done", "reasoning_summary_part.done"):
@@ -221,8 +221,3 @@ _GROWING = {
 
 def _first(pair: tuple[int, object]) -> int:
     return pair[0]
-
-
-def _number(data: Mapping[str, Json], name: str) -> int:
-    number = data.get(name)
-    return number if type(number) is int else 0

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
+from assay.conversation.messages import ReplyUsage
 from assay.conversation.protocols.events import spread
 from assay.conversation.turns import Call, Conversation, Part, Speaker, Tool, Turn
-from assay.conversation.wire import text
+from assay.conversation.wire import count, mapping, text
 from assay.scoring.json_safe import Json
 
 _INPUT = "input"
@@ -115,6 +116,18 @@ def data_of(url: str) -> tuple[str, str] | None:
     """Type and base64 of a picture that its URL holds; None for any other URL."""
     kind, comma, data = url.removeprefix("data:").partition(";base64,")
     return (kind, data) if url.startswith("data:") and comma else None
+
+
+def usage_of(told: Json, read: str, written: str) -> ReplyUsage:
+    """The tokens of a reply, as OpenAI's protocols tell them in words of their own."""
+    usage = mapping(told)
+    of_read, of_written = (mapping(usage.get(f"{one}_tokens_details")) for one in (read, written))
+    return ReplyUsage(
+        input_tokens=count(usage.get(f"{read}_tokens")),
+        cached_tokens=count(of_read.get("cached_tokens")),
+        output_tokens=count(usage.get(f"{written}_tokens")),
+        reasoning_tokens=count(of_written.get("reasoning_tokens")),
+    )
 
 
 def logprobs_of(each: Sequence[Mapping[str, Json]]) -> tuple[float, ...]:

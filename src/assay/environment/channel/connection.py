@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from assay.environment.channel.frames import (
     UNAUTHORIZED,
     ChannelCall,
     Wire,
+    bug,
     decode,
     encode,
     failure,
@@ -30,7 +30,6 @@ from assay.scoring.json_safe import Json
 if TYPE_CHECKING:
     from assay.environment.channel.front import Front
 
-_LOG = logging.getLogger("assay.channel")
 _MOST_BEFORE_HELLO = 1 << 16
 _MOST_REPLYING = 64
 _METHODS = [
@@ -215,7 +214,7 @@ class Connection:
             error = ChannelError("cancelled", code=INVALID_REQUEST, kind="CancelledError")
             return failure(number, error)
         if fault := result.exception():
-            return failure(number, fault if isinstance(fault, AssayError) else _bug(fault))
+            return failure(number, fault if isinstance(fault, AssayError) else bug(fault))
         value = result.result()
         is_foreign = request.method == "tasks.grade" and not self._is_native
         return success(number, for_hud(value) if is_foreign else value)
@@ -227,8 +226,3 @@ def _unauthorized(*, is_wrong: bool) -> ChannelError:
         code=UNAUTHORIZED,
         hint='hello with {"token": …}, or an Authorization header on the WebSocket',
     )
-
-
-def _bug(fault: BaseException) -> ChannelError:
-    _LOG.error("a call failed", exc_info=fault)
-    return ChannelError("the server failed", code=-32603, kind=type(fault).__name__)

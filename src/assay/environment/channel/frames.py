@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, cast
@@ -18,8 +19,9 @@ from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
 
 if TYPE_CHECKING:
-    from aiohttp import WSMessage
+    from aiohttp import ClientWebSocketResponse, web
 
+_LOG = logging.getLogger("assay.channel")
 NATIVE = "assay"
 """What a client calls the form of grades that says all; others get HUD's."""
 
@@ -31,6 +33,7 @@ _MOST_DEPTH = 100
 _MOST_VALUES = 500_000
 _MOST_SAID = 10_000
 _CHUNK = 1 << 16
+_PING_SECONDS = 30.0
 
 NOT_JSON = -32700
 INVALID_REQUEST = -32600
@@ -189,23 +192,14 @@ class TcpWire:
         self._writer.transport.abort()
 
 
-class Socket(Protocol):
-    """A WebSocket of aiohttp, of either end."""
-
-    async def receive(self) -> WSMessage:
-        """The next message."""
-        ...
-
-    async def send_str(self, data: str) -> None:
-        """Send one."""
-        ...
-
-
 class WebSocketWire:
-    """Frames that are messages of a WebSocket."""
+    """Frames that are messages of a WebSocket, of either end."""
 
     def __init__(
-        self, socket: Socket, abort: Callable[[], object], send_seconds: float | None = None
+        self,
+        socket: ClientWebSocketResponse | web.WebSocketResponse,
+        abort: Callable[[], object],
+        send_seconds: float | None = None,
     ) -> None:
         self._socket = socket
         self._abort = abort
@@ -240,6 +234,23 @@ class WebSocketWire:
     def close(self) -> None:
         """See `Wire`."""
         self._abort()
+
+
+async def accepted_websocket(
+    request: web.BaseRequest, send_seconds: float, close_seconds: float = 10.0
+) -> tuple[web.WebSocketResponse, WebSocketWire] | None:
+    """Open the WebSocket that a request asks for; None for one that does not."""
+    from aiohttp import web
+
+    opened = web.WebSocketResponse(
+        max_msg_size=MOST_BYTES, heartbeat=_PING_SECONDS, compress=False, timeout=close_seconds
+    )
+    if not opened.can_prepare(request):
+        return None
+    await opened.prepare(request)
+    transport = request.transport
+    abort = (lambda: None) if transport is None else transport.abort
+    return opened, WebSocketWire(opened, abort, send_seconds)
 
 
 @frozen
@@ -337,12 +348,23 @@ def success(number: int | str | None, result: Mapping[str, Json]) -> dict[str, J
     return {"jsonrpc": "2.0", "id": number, "result": dict(result)}
 
 
+def type_of(error: AssayError) -> str:
+    """What kind of fault it is."""
+    kind = error.kind if isinstance(error, ChannelError) else ""
+    return kind or type(error).__name__
+
+
+def bug(error: BaseException) -> ChannelError:
+    """A fault of ours, which is logged, and must not look like an answer."""
+    _LOG.error("a call failed", exc_info=error)
+    return ChannelError("the server failed", code=-32603, kind=type(error).__name__)
+
+
 def failure(number: int | str | None, error: AssayError) -> dict[str, Json]:
     """A reply that says what went wrong, of what kind it is and what can be done."""
     code = error.code if isinstance(error, ChannelError) else TASK_RAISED
-    kind = (error.kind if isinstance(error, ChannelError) else "") or type(error).__name__
     message, hint = error.message[:_MOST_SAID], error.hint[:_MOST_SAID]
-    data: dict[str, Json] = {"type": kind, "message": message, "hint": hint}
+    data: dict[str, Json] = {"type": type_of(error), "message": message, "hint": hint}
     wrong: dict[str, Json] = {"code": code, "message": message, "data": data}
     return {"jsonrpc": "2.0", "id": number, "error": wrong}
 

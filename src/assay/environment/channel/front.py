@@ -25,7 +25,9 @@ from assay.environment.channel.frames import (
     ChannelCall,
     FrameBudget,
     Wire,
+    bug,
     encode,
+    type_of,
 )
 from assay.environment.channel.sessions import (
     ChannelLimits,
@@ -329,8 +331,7 @@ class Front:
         elif isinstance(error, AssayError):
             fault = ChannelError(error.message, kind=type(error).__name__, hint=error.hint)
         else:
-            _LOG.error("a call failed", exc_info=error)
-            fault = ChannelError("the server failed", code=-32603, kind=type(error).__name__)
+            fault = bug(error)
         attempt.fault = fault
         self._end(session, attempt, "error", fault)
         return fault
@@ -482,12 +483,6 @@ def _lost(attempt: StartedTask, what: str) -> ChannelError:
 
 async def _nothing(_: Worker) -> Json:
     return None
-
-
-def type_of(error: AssayError) -> str:
-    """What kind of fault it is."""
-    kind = error.kind if isinstance(error, ChannelError) else ""
-    return kind or type(error).__name__
 
 
 def _log(line: Mapping[str, Json]) -> None:

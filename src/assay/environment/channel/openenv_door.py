@@ -7,7 +7,6 @@ together by a ``session_id``, which whoever began it was told, and nobody else.
 from __future__ import annotations
 
 import asyncio
-import logging
 import secrets
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -23,11 +22,14 @@ from assay.environment.channel.frames import (
     NOT_JSON,
     SESSION_LOST,
     WebSocketWire,
+    accepted_websocket,
+    bug,
     decode,
     encode,
     failure,
     request_of,
     success,
+    type_of,
 )
 from assay.environment.channel.sessions import ServedSession
 from assay.errors import AssayError, ChannelError
@@ -38,9 +40,7 @@ if TYPE_CHECKING:
 
     from assay.environment.channel.front import Front
 
-_LOG = logging.getLogger("assay.channel")
 _CHUNK = 1 << 16
-_PING_SECONDS = 30.0
 _CLOSE_SECONDS = 2.0
 _SPLIT = "tasks"
 
@@ -268,23 +268,10 @@ class OpenEnvDoor:
         return {"data": said["result"], "isError": False}
 
     async def _websocket(self, request: web.BaseRequest, peer: str) -> web.StreamResponse:
-        from aiohttp import web
-
-        opened = web.WebSocketResponse(
-            max_msg_size=MOST_BYTES,
-            heartbeat=_PING_SECONDS,
-            compress=False,
-            timeout=_CLOSE_SECONDS,
-        )
-        if not opened.can_prepare(request):
+        accepted = await accepted_websocket(request, self._front.limits.frame, _CLOSE_SECONDS)
+        if accepted is None:
             return _json(426, {"detail": "/ws speaks WebSocket"})
-        await opened.prepare(request)
-        transport = request.transport
-        wire = WebSocketWire(
-            opened,
-            lambda: None if transport is None else transport.abort(),
-            self._front.limits.frame,
-        )
+        opened, wire = accepted
         try:
             await self._converse(wire, request.query.get("session_id", ""), peer)
             with suppress(OSError, RuntimeError, TimeoutError):
@@ -351,8 +338,7 @@ class OpenEnvDoor:
         except AssayError as error:
             said = _failed(error)
         except Exception as error:  # a bug of ours, which must not look like an answer
-            _LOG.exception("a message failed")
-            said = _failed(ChannelError("the server failed", kind=type(error).__name__))
+            said = _failed(bug(error))
         if said is not None:
             await wire.send(encode(said))
         return said is not None
@@ -383,7 +369,7 @@ class OpenEnvDoor:
 def _failed(error: AssayError, *, is_session: bool = False) -> dict[str, Json]:
     """An error as OpenEnv frames it."""
     code = error.code if isinstance(error, ChannelError) else 0
-    kind = (error.kind if isinstance(error, ChannelError) else "") or type(error).__name__
+    kind = type_of(error)
     named = _CODES.get(code, "SESSION_ERROR" if is_session else "EXECUTION_ERROR")
     if code == BUSY and kind == "TaskEndedError":
         named = "EXECUTION_ERROR"

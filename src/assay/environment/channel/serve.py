@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, cast
 
 from assay.cores import cores
-from assay.environment.channel.frames import MOST_BYTES, TcpWire, WebSocketWire
+from assay.environment.channel.frames import TcpWire, accepted_websocket
 from assay.environment.channel.front import Front
 from assay.environment.channel.openenv_door import OpenEnvDoor
 from assay.environment.channel.sessions import ChannelLimits
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 _CHUNK = 1 << 16
 _BACKLOG = 1024
-_PING_SECONDS = 30.0
 _MOST_HEAD = 16 << 10
 
 
@@ -197,20 +196,10 @@ class _Doors:
         return await self._websocket(request, peer)
 
     async def _websocket(self, request: web.BaseRequest, peer: str) -> web.StreamResponse:
-        from aiohttp import web
-
-        opened = web.WebSocketResponse(
-            max_msg_size=MOST_BYTES, heartbeat=_PING_SECONDS, compress=False
-        )
-        if not opened.can_prepare(request):
+        accepted = await accepted_websocket(request, self._front.limits.frame)
+        if accepted is None:
             return _refusal(426, "speak WebSocket, or lines of JSON over TCP")
-        await opened.prepare(request)
-        transport = request.transport
-        wire = WebSocketWire(
-            opened,
-            lambda: None if transport is None else transport.abort(),
-            self._front.limits.frame,
-        )
+        opened, wire = accepted
         await self._front.connection(wire, peer, is_trusted=True)
         return opened
 

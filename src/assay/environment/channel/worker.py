@@ -33,6 +33,7 @@ from assay.environment.channel.frames import (
     success,
 )
 from assay.environment.environment import Environment
+from assay.environment.tools import told_tool
 from assay.errors import (
     AssayError,
     ChannelError,
@@ -170,12 +171,7 @@ def _opening(session: Session, tools: Mapping[str, OfferedTool]) -> dict[str, Js
     own = _own_tools(session)
     if tools:
         said["tools"] = [
-            {
-                "name": tool.name,
-                "description": tool.description,
-                "schema": dict(tool.schema),
-                **({} if tool.name in own else {"workspace": True}),
-            }
+            {**told_tool(tool), **({} if tool.name in own else {"workspace": True})}
             for tool in tools.values()
         ]
     return said

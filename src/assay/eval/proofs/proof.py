@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Literal, TypeAlias
 
 from assay.eval.proofs.isolation import Isolated
@@ -170,6 +170,11 @@ def _cause(check: ProofCheck) -> str:
     return next(cause for begin, cause in _OF_FAILURES.items() if check.name.startswith(begin))
 
 
+def failed(name: str, said: str, fix: str, reward: float | None = None) -> ProofCheck:
+    """A check that failed."""
+    return ProofCheck(name=name, verdict="failed", reward=reward, said=said, fix=fix)
+
+
 def reference_check(name: str, runs: Sequence[Run], least: Assurance | None = None) -> ProofCheck:
     """Whether right work gets everything, with the least assurance that the case asks for."""
     run = runs[0]
@@ -179,21 +184,13 @@ def reference_check(name: str, runs: Sequence[Run], least: Assurance | None = No
     below = _below(run)
     if below or reward < 1.0 - _ROUNDING:
         why = f"below full: {', '.join(below)}" if below else "no grader gave less than full marks"
-        return ProofCheck(
-            name=name,
-            verdict="failed",
-            reward=reward,
-            said=f"right work gets {reward:.2f} instead of 1.00; {why}",
-            fix="correct the reference if it is wrong, else the grader that marks it down",
-        )
+        said = f"right work gets {reward:.2f} instead of 1.00; {why}"
+        fix = "correct the reference if it is wrong, else the grader that marks it down"
+        return failed(name, said, fix, reward)
     if not reaches(word := run.grade.result.assurance, least):
-        return ProofCheck(
-            name=name,
-            verdict="failed",
-            reward=reward,
-            said=f"right work cannot pass: its assurance is {word or 'unknown'}, below {least}",
-            fix="let graders that reach it give the credit, or lower expect.min_assurance",
-        )
+        said = f"right work cannot pass: its assurance is {word or 'unknown'}, below {least}"
+        fix = "let graders that reach it give the credit, or lower expect.min_assurance"
+        return failed(name, said, fix, reward)
     skipped = [node.name for node in run.grade.subscores if node.status == "skipped"]
     said = f"full marks; skipped: {', '.join(skipped)}" if skipped else "full marks"
     return ProofCheck(name=name, verdict="held", reward=reward, said=said)
@@ -206,17 +203,10 @@ def must_fail(name: str, run: Run, threshold: float, reason: str = "") -> ProofC
     reward = run.reward or 0.0
     below = _below(run)
     if reward >= threshold - _ROUNDING:
-        return ProofCheck(
-            name=name,
-            verdict="failed",
-            reward=reward,
-            said=f"passes with {reward:.2f} but must not",
-            fix="raise expect.pass_threshold, or weigh and sharpen the graders that gave it",
-        )
+        fix = "raise expect.pass_threshold, or weigh and sharpen the graders that gave it"
+        return failed(name, f"passes with {reward:.2f} but must not", fix, reward)
     if reason and (problem := _other_reason(reason, run, below)):
-        return ProofCheck(
-            name=name, verdict="failed", reward=reward, said=problem[0], fix=problem[1]
-        )
+        return failed(name, *problem, reward)
     said = f"stopped by {', '.join(below[:4])}" if below else "does not pass"
     return ProofCheck(name=name, verdict="held", reward=reward, said=said)
 
@@ -257,13 +247,8 @@ def repeats_check(name: str, runs: Sequence[Run]) -> ProofCheck:
     shown = "; ".join(
         f"{node}: {', '.join(_shown(r.get(node)) for r in readings)}" for node in unlike[:4]
     )
-    return ProofCheck(
-        name=name,
-        verdict="failed",
-        said=f"the same work is graded differently: {shown}",
-        fix=STEADY,
-        times=len(runs),
-    )
+    found = failed(name, f"the same work is graded differently: {shown}", STEADY)
+    return replace(found, times=len(runs))
 
 
 _Reading: TypeAlias = "tuple[str, float | None, tuple[str, ...]]"

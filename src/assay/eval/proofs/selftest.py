@@ -39,6 +39,7 @@ from assay.eval.proofs.proof import (
     CaseProof,
     ProofCheck,
     Sight,
+    failed,
     must_fail,
     reference_check,
     repeats_check,
@@ -117,15 +118,12 @@ def _untried(task: Task, why: AssayError) -> ProofCheck:
     found = why.__cause__ if isinstance(why.__cause__, AssayError) else why
     if isinstance(why, ReferenceFailsError):
         fix = "correct the reference if it is wrong, else its tests"
-        name = f"reference {_reference_of(task)}"
-        return ProofCheck(name=name, verdict="failed", said=found.message, fix=fix)
+        return failed(f"reference {_reference_of(task)}", found.message, fix)
     if isinstance(why, NotBegunError):
         said = found.message.rpartition(f"[{STARTING}] ")[2]
         return ProofCheck(name=BEGINNING, verdict="error", said=said)
     if isinstance(why, UnsteadyTestsError):
-        return ProofCheck(
-            name="repeats on reference", verdict="failed", said=found.message, fix=STEADY
-        )
+        return failed("repeats on reference", found.message, STEADY)
     return untested(why)
 
 
@@ -145,12 +143,8 @@ def _trials(scene: Scene, repeats: int) -> Iterator[ProofTrial]:
             sight=lambda: watched.sight(scene),
         )
     elif case is not None:
-        missing = ProofCheck(
-            name=NO_REFERENCE,
-            verdict="failed",
-            said="there is no reference recording",
-            fix="record right work as recordings/reference, or name it in selftest.reference",
-        )
+        fix = "record right work as recordings/reference, or name it in selftest.reference"
+        missing = failed(NO_REFERENCE, "there is no reference recording", fix)
         yield ProofTrial(name=NO_REFERENCE, rule=lambda _: missing, times=0)
 
     def floor(

@@ -103,7 +103,7 @@ class RowStore:
 
             earlier = store.interrupted(config, digests, data.rows)
             if earlier is not None and hold(earlier.id) is not None:
-                self.run, self.before = earlier, store.counts(earlier.id).total
+                self.run, self.before = earlier, store.cell_count(earlier.id)
             else:
                 self.before = 0
                 self.run = start_run(
@@ -117,7 +117,7 @@ class RowStore:
 
     def forget_if_empty(self) -> bool:
         """Forget the run, unless any of its rows is stored; whether it is forgotten."""
-        if self._store.counts(self.run.id).total:
+        if self._store.cell_count(self.run.id):
             return False
         self._store.forget_run(self.run.id)
         return True

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Annotated, TypeAlias
 
 from assay.errors import GraderError, InputError
 from assay.graders.c.declarations import (
@@ -23,10 +24,14 @@ from assay.graders.c.generate import (
     one_of_many,
     stand_ins,
 )
+from assay.graders.paths import CasePath
 from assay.graders.testing.hidden import Injected, source_text
 from assay.graders.tree import regular_files
 from assay.sandbox import CommandResult, Limits, Mount, run_command
+from assay.types.codec import Filled, Seconds, Share
 from assay.types.submission import Workspace
+
+Globs: TypeAlias = Annotated[list[str], Filled("name at least one file")]
 
 INSIDE = Path(__file__).with_name("inside")
 """The C that both sides are built with."""
@@ -40,22 +45,20 @@ _GENERATED = ("-std=gnu17", "-w", "-I/assay/inside")
 _BUILD_SECONDS = 120.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class CTests:
     """What a case says of its tests; the globs are those of `fnmatch`."""
 
-    headers: Sequence[str]
-    sources: Sequence[str]
-    # Globs of the test files, hidden or in the source; empty: the hidden ``.c`` files.
-    tests: Sequence[str] = ()
-    inject: Sequence[Injected] = ()
-    flags: Sequence[str] = ()
-    buffers: Mapping[str, Mapping[str, str | int]] = field(
-        default_factory=dict[str, Mapping[str, "str | int"]]
-    )
-    handles: Sequence[str] = ()
-    timeout_s: float = 300.0
-    test_timeout_s: float = 60.0
+    headers: Globs
+    sources: Globs
+    tests: list[str] | None = None
+    inject: list[CasePath | Injected] | None = None
+    flags: list[str] | None = None
+    buffers: dict[str, dict[str, str | int]] | None = None
+    handles: list[str] | None = None
+    pass_threshold: Share = 1.0
+    timeout_s: Seconds = 300.0
+    test_timeout_s: Seconds = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +185,9 @@ def _carry(
     command: CTests, declared: Declarations, sources: Sources
 ) -> tuple[list[Carried], tuple[str, ...]]:
     """How each declared function is carried; one that no test names need not be."""
-    carrier = Carrier(declared, command.buffers, command.handles)
-    unknown = set(command.buffers) - set(declared.functions)
+    buffers = command.buffers or {}
+    carrier = Carrier(declared, buffers, command.handles or ())
+    unknown = set(buffers) - set(declared.functions)
     if unknown:
         raise InputError(f"buffers: no header declares a function {min(unknown)!r}")
     named = frozenset[str]().union(*map(identifiers, sources.tests.values()))
@@ -237,7 +241,7 @@ def _cc(program: str, parts: Sequence[str], flags: Sequence[str]) -> str:
 
 def _flags(command: CTests, sources: Sources) -> list[str]:
     places = dict.fromkeys(str(Path("/workspace", name).parent) for name in sources.headers)
-    return [*command.flags, "-I/workspace", *(f"-I{place}" for place in places)]
+    return [*(command.flags or ()), "-I/workspace", *(f"-I{place}" for place in places)]
 
 
 def _matching(names: Mapping[str, str] | Sequence[str], globs: Sequence[str]) -> list[str]:

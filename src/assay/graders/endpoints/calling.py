@@ -42,7 +42,7 @@ async def grade_remote(
 ) -> list[Graded]:
     """Have an endpoint grade submissions."""
     items = [(str(number), submission) for number, submission in enumerate(submissions)]
-    sent = [item for item in items if _has_answer(item[1])]
+    sent = [item for item in items if item[1].answer is not None or item[1].thread]
     form = FORMS[settings.protocol]
     transport = EndpointTransport(
         settings, base_url(settings.url, form), timing or Timing(), lookup
@@ -55,10 +55,6 @@ async def grade_remote(
     found = {outcome.id: outcome for outcome in graded}
     lacking = "the submission has neither an answer nor a conversation to send"
     return [found.get(item) or Graded.failed(item, lacking) for item, _ in items]
-
-
-def _has_answer(submission: Submission) -> bool:
-    return submission.answer is not None or bool(submission.thread)
 
 
 class _Calls:

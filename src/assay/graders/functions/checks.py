@@ -7,7 +7,7 @@ Size first; then five, of which the first to fail is the last to run: `syntax`, 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
@@ -180,12 +180,9 @@ class _Trial:
     def _hollow(self, samples: Sequence[Submission]) -> list[tuple[Hollow, bytes]]:
         """What the function is called with to see whether it pays for nothing."""
         like = samples[0] if samples else Submission(thread=EXAMPLE)
-        found: list[tuple[Hollow, bytes]] = []
-        for one, submission in hollow_items(like, self.function.text):
-            made = call_of(one.id, submission, self.limits.payload_bytes, self.function)
-            if isinstance(made, bytes):
-                found.append((one, made))
-        return found
+        items = hollow_items(like, self.function.text)
+        made = ((one, self._prepare(one.id, submission)) for one, submission in items)
+        return [(one, payload) for one, payload in made if isinstance(payload, bytes)]
 
     async def _load(self, payloads: Sequence[bytes]) -> LoadReport:
         from assay.sandbox.functions import load_once
@@ -230,7 +227,8 @@ class _Trial:
 
     def _judge(self, example: Graded, untried: set[str]) -> None:
         """The last check: a number for the example, and for each sample."""
-        failing = next(_errors(self.samples, untried), None)
+        failed = (g for g in self.samples if g.status == "error" and g.id not in untried)
+        failing = next(failed, None)
         if example.status == "error":
             self._fails_for(_NAMED, example)
         elif example.flags:
@@ -256,10 +254,6 @@ class _Trial:
             keys = "read metadata with .get()" if error.startswith("KeyError") else ""
             error += f"; {keys or _FOR_EVERY}"
         self.fails("test_run", f"line {line}: for {item}: {error}", line)
-
-
-def _errors(samples: Iterable[Graded], untried: set[str]) -> Iterator[Graded]:
-    return (g for g in samples if g.status == "error" and g.id not in untried)
 
 
 def _doubts(graded: Sequence[Graded], function: FunctionSource) -> Iterable[str]:

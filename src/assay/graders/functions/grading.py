@@ -17,7 +17,6 @@ from assay.types.submission import Submission
 from assay.types.thread import StringThread
 
 if TYPE_CHECKING:
-    from assay.sandbox.functions import FunctionPool
     from assay.sandbox.functions.program import FunctionLimits, Outcome, TierChoice
 
 
@@ -45,15 +44,6 @@ async def grade_functions(
 
     limits = limits or FunctionLimits()
     pool = pool_for(source.program(), isolation=source.isolation, limits=limits, tier=tier)
-    return await _grade(source, items, pool, limits)
-
-
-async def _grade(
-    source: FunctionSource,
-    items: Sequence[tuple[str, Submission]],
-    pool: FunctionPool,
-    limits: FunctionLimits,
-) -> list[Graded]:
     found: dict[int, Graded] = {}
     payloads: dict[int, bytes] = {}
     for number, (item, submission) in enumerate(items):

@@ -14,7 +14,7 @@ from assay.graders.judges.fence import row_text
 from assay.graders.judges.panel import DEFAULT_MODEL, Aggregate, Panel, Tie
 from assay.graders.judges.pictures import Shown, left_in
 from assay.models import current_client, parse_reference, unconfigured
-from assay.scoring.json_safe import Json, record_parameters
+from assay.scoring.json_safe import Json, noted, record_parameters
 from assay.scoring.results import Assurance
 from assay.types.submission import SUBMISSION_PARTS, Workspace
 from assay.types.thread import StringThread
@@ -156,8 +156,7 @@ class SeeingJudge(JudgeGrader):
         left, unshown = left_in(workspace)
         shown = (*pictures, *left)
         told: dict[str, Json] = {"images": [one.to_json() for one in shown]}
-        if unshown:
-            told["images_left_out"] = unshown
+        told |= noted(images_left_out=unshown)
         return replace(self.panel, pictures=shown, unshown=unshown), told
 
 

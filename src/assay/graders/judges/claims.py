@@ -36,7 +36,7 @@ from assay.graders.judges.passages import (
     touches,
 )
 from assay.graders.judges.votes import scored_by
-from assay.scoring.json_safe import Json
+from assay.scoring.json_safe import Json, noted
 from assay.scoring.results import SubScore
 from assay.types.thread import StringThread
 
@@ -125,14 +125,12 @@ class Claims:
 
     def to_json(self) -> dict[str, Json]:
         """What is noted of them, beside the claims themselves."""
-        kept: dict[str, Json] = {"repeated": self.repeated} if self.repeated else {}
-        if self.merged:
-            kept["merged"] = list(self.merged)
-        if self.added:
-            kept["added"] = list(self.added)
-        if self.unclaimed:
-            kept["unclaimed"] = list(self.unclaimed)
-        return kept
+        return noted(
+            repeated=self.repeated,
+            merged=list(self.merged),
+            added=list(self.added),
+            unclaimed=list(self.unclaimed),
+        )
 
 
 async def claims_of(
@@ -375,7 +373,7 @@ class ClaimGrader(JudgeGrader):
         if nothing := unasked(answer, most=MAX_ANSWER):
             return nothing.node(self.name, {"models": list(self.panel.models)})
         patterns = list[Json](suspicions(answer))
-        flags = {**({"injection_suspected": patterns} if patterns else {}), **flags}
+        flags = {**noted(injection_suspected=patterns), **flags}
 
         async def ask(voter: Voter) -> Opinion:
             claims = await claims_of(

@@ -23,7 +23,7 @@ from assay.graders.judges.gate import Unasked, unasked, uncommented
 from assay.graders.judges.pictures import Shown
 from assay.graders.judges.rubric import Material
 from assay.graders.judges.votes import PanelDecision, node_of
-from assay.scoring.json_safe import Json
+from assay.scoring.json_safe import Json, noted
 from assay.scoring.results import SubScore
 from assay.types.codec import Problem, ShapeError, read
 from assay.types.picture import Picture
@@ -378,10 +378,9 @@ class DialogueJudge(SeeingJudge):
         how = self._aggregate
         value, reason = _aggregate(nodes, how)
         decision = PanelDecision(value=value, reason=reason, error=_error(nodes))
-        kept: dict[str, Json] = {**metadata, "aggregate": how}
-        outcomes = [(node.metadata or {}).get("_outcome") for node in nodes]
-        if outcome := next(filter(None, outcomes), None):
-            kept["_outcome"] = outcome
+        outcomes = ((node.metadata or {}).get("_outcome") for node in nodes)
+        outcome = next(filter(None, outcomes), None)
+        kept: dict[str, Json] = {**metadata, "aggregate": how, **noted(_outcome=outcome)}
         passed = None if passes is None or value is None else passes(value)
         return node_of(self.name, decision, kept, children=nodes, passed=passed)
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from assay.graders.judges.fence import MAX_MATERIAL, composed, unhidden
-from assay.scoring.json_safe import Json
+from assay.scoring.json_safe import Json, noted
 from assay.scoring.results import SubScore
 
 _OPENERS = (
@@ -114,9 +114,8 @@ class Unasked:
         passed: bool | None = None,
     ) -> SubScore:
         """What an answer is worth that nobody is asked about: nothing."""
-        kept: dict[str, Json] = {**metadata, "asked": False, "why": self.why}
-        if self.is_overlong:
-            kept["_outcome"] = "overflow"
+        over = noted(_outcome="overflow" if self.is_overlong else "")
+        kept: dict[str, Json] = {**metadata, "asked": False, "why": self.why, **over}
         return SubScore(name, 0.0, metadata=kept, children=children, reason=self.why, passed=passed)
 
 

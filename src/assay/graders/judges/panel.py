@@ -17,7 +17,7 @@ from assay.graders.judges.fence import Prompt
 from assay.graders.judges.gate import Unasked
 from assay.graders.judges.pictures import Shown, require_sight, with_pictures
 from assay.models import current_client
-from assay.scoring.json_safe import Json
+from assay.scoring.json_safe import Json, noted
 from assay.scoring.results import SubScore
 
 _T = TypeVar("_T")
@@ -257,9 +257,7 @@ class Vote:
 
     def to_dict(self, *, in_steps: bool = False) -> dict[str, Json]:
         """What is kept of it: what was said, and everything needed to find the calls again."""
-        kept: dict[str, Json] = {"model": self.model}
-        if self.repeat:
-            kept["repeat"] = self.repeat
+        kept: dict[str, Json] = {"model": self.model, **noted(repeat=self.repeat)}
         if self.opinion is not None:
             kept.update(self._said(in_steps=in_steps))
         if self.error is not None:
@@ -276,9 +274,8 @@ class Vote:
             return {}
         if in_steps:
             return {"value": said.value, **said.metadata}
-        word: dict[str, Json] = {"verdict": said.word} if said.word else {}
-        quotes: dict[str, Json] = {"evidence": list(said.evidence)} if said.evidence else {}
-        return {**word, "value": said.value, "reason": said.reason, **quotes}
+        told: dict[str, Json] = {"value": said.value, "reason": said.reason}
+        return {**noted(verdict=said.word), **told, **noted(evidence=list(said.evidence))}
 
     def calls_to_list(self) -> list[Json]:
         """The calls as plain JSON."""
@@ -300,14 +297,10 @@ def _record(reply: Reply) -> dict[str, Json]:
     if usage.input_tokens is not None or usage.output_tokens is not None:
         kept["tokens"] = [usage.input_tokens, usage.output_tokens]
     kept["cost_usd"] = reply.cost_usd
-    if reply.is_hit:
-        kept["from_cache"] = True
-    if reply.repairs:
-        kept["repairs"] = reply.repairs
-    if reply.attempts:
-        kept["tries"] = [[a.reason, a.status, round(a.waited, 3)] for a in reply.attempts]
-    if reply.dropped:
-        kept["dropped"] = list(reply.dropped)
-    if reply.fingerprint:
-        kept["fingerprint"] = reply.fingerprint
-    return kept
+    return kept | noted(
+        from_cache=reply.is_hit,
+        repairs=reply.repairs,
+        tries=[[a.reason, a.status, round(a.waited, 3)] for a in reply.attempts],
+        dropped=list(reply.dropped),
+        fingerprint=reply.fingerprint,
+    )

@@ -21,7 +21,7 @@ from assay.conversation.messages import Message, Request
 from assay.errors import InputError, ModelError
 from assay.graders.tree import read_regular
 from assay.models import ModelClient, current_client
-from assay.scoring.json_safe import Json
+from assay.scoring.json_safe import Json, noted
 from assay.types.picture import MOST_BYTES, MOST_PICTURES, MOST_TOGETHER, Picture
 from assay.types.submission import Workspace
 from assay.types.thread import StringThread
@@ -55,8 +55,7 @@ class Shown:
 
     def to_json(self) -> dict[str, Json]:
         """What is kept of it with the score."""
-        file: dict[str, Json] = {"file": self.file} if self.file else {}
-        return {**self.picture.told, "of": self.of, **file}
+        return {**self.picture.told, "of": self.of, **noted(file=self.file)}
 
 
 def shown_of(thread: StringThread | None) -> tuple[Shown, ...]:

@@ -31,8 +31,8 @@ from assay.graders.judges.panel import (
     together,
 )
 from assay.graders.judges.pictures import quotable
-from assay.graders.judges.votes import PanelDecision, node_of, poll, probed
-from assay.scoring.json_safe import Json
+from assay.graders.judges.votes import BY_THE_ANSWER, PanelDecision, node_of, poll, probed
+from assay.scoring.json_safe import Json, noted
 from assay.scoring.results import SubScore
 
 __all__ = [
@@ -102,9 +102,7 @@ class Judged:
 
     def to_json(self) -> dict[str, Json]:
         """What is kept beside the criteria."""
-        kept: dict[str, Json] = {}
-        if self.suspicions:
-            kept["injection_suspected"] = list(self.suspicions)
+        kept = noted(injection_suspected=list(self.suspicions))
         if self.probe is not None:
             kept["probe"] = self.probe.votes_to_list()
         return kept
@@ -285,15 +283,11 @@ class Combined:
     is_suspect: bool = False
 
 
-_SUSPECT = frozenset({"unreadable", "unbelievable", "refused", "truncated", "overflow"})
-"""Faults that an answer can bring about: what is undecided for these speaks against it."""
-
-
 def _leaf(decision: PanelDecision) -> Combined:
     value, error = decision.value, decision.error
     if error is None:
         return Combined(value=value, raw=value, low=value, high=value, coverage=1.0)
-    is_suspect = error.kind in _SUSPECT
+    is_suspect = error.kind in BY_THE_ANSWER
     return Combined(value=None, raw=None, low=0.0, high=1.0, coverage=0.0, is_suspect=is_suspect)
 
 

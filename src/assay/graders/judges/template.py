@@ -73,7 +73,7 @@ def render(template: str, context: Mapping[str, Json]) -> str:
     ``#unless``, ``#each``, ``#with``, ``else if``, ``lookup``, comments and ``~``.
     ``context``: Plain JSON. Lists have ``length``; a list or a mapping is written as JSON.
     """
-    return _rendered(template, context, {}).text
+    return render_fenced(template, context, {}).text
 
 
 def render_fenced(
@@ -84,10 +84,6 @@ def render_fenced(
     ``untrusted``: Variables of the context whose texts are material, at any depth, with the name of
     the fence. A fence begins and ends on lines of its own.
     """
-    return _rendered(template, context, untrusted)
-
-
-def _rendered(template: str, context: Mapping[str, Json], untrusted: Mapping[str, str]) -> Rendered:
     if not template:
         return Rendered("", (), 0)
     nodes = parse(template)

@@ -19,7 +19,7 @@ from assay.errors import InputError, Location, nearest
 from assay.graders.judges.base import answer_in
 from assay.graders.judges.fence import RowText, unescaped
 from assay.graders.judges.template import Rendered, render_fenced
-from assay.scoring.json_safe import Json, plain
+from assay.scoring.json_safe import Json, noted, plain
 from assay.types.thread import StringThread
 
 MAX_SHOWN = 8
@@ -45,9 +45,8 @@ class Example:
 
     def to_json(self) -> dict[str, Json]:
         """As people write it."""
-        said: list[Json] = [{"role": role, "content": text} for role, text in self.input]
-        kept: dict[str, Json] = {"input": said, "output": self.output, "pass": self.passes}
-        return {**kept, "reasoning": self.reasoning} if self.reasoning else kept
+        more, said = noted(reasoning=self.reasoning), _turns(self.input)
+        return {"input": said, "output": self.output, "pass": self.passes, **more}
 
 
 def read_examples(data: object) -> tuple[Example, ...]:

@@ -400,6 +400,7 @@ def _call(words: Sequence[str], tag: _Tag, depth: int) -> Expression:
 
 
 _SEGMENT = re.compile(r"\[([^\]]*)\]|([^\s!\"#%&'()*+,./;<=>@\[\\\]^`{|}~]+)")
+_SEGMENTS = re.compile(rf"(?:{_SEGMENT.pattern})(?:[./](?:{_SEGMENT.pattern}))*")
 _UP = re.compile(r"\.\.(?:/|$)")
 _NUMBERED = re.compile(r"@|@?\d+(?:[./].*)?")
 
@@ -416,17 +417,9 @@ def _path(word: str, tag: _Tag) -> Path:
         rest = rest.removeprefix(own)
     if rest in ("", ".", "this"):
         return Path(up, (), is_data, word)
-    steps: list[str] = []
-    place = 0
-    while place < len(rest):
-        found = _SEGMENT.match(rest, place)
-        if found is None:
-            tag.refuse(f"{word[:60]!r} is not the name of a variable")
-        if found[2] != "this":  # `a.this.b` is `a.b`; in brackets it is a key like any other
-            steps.append(found[1] if found[2] is None else found[2])
-        place = found.end()
-        if place < len(rest):
-            if rest[place] not in "./" or place + 1 == len(rest):
-                tag.refuse(f"{word[:60]!r} is not the name of a variable")
-            place += 1
-    return Path(up, tuple(steps), is_data, word)
+    if not _SEGMENTS.fullmatch(rest):
+        tag.refuse(f"{word[:60]!r} is not the name of a variable")
+    # `a.this.b` is `a.b`; in brackets it is a key like any other.
+    found = (one for one in _SEGMENT.finditer(rest) if one[2] != "this")
+    steps = tuple(one[1] if one[2] is None else one[2] for one in found)
+    return Path(up, steps, is_data, word)

@@ -22,7 +22,7 @@ from typing import TypeVar, cast
 from assay.errors import ModelError
 from assay.graders.judges.fence import Prompt, fenced
 from assay.graders.judges.panel import Form, Judge, Opinion, Panel, Vote, Voter, together
-from assay.scoring.json_safe import Json
+from assay.scoring.json_safe import Json, noted
 from assay.scoring.results import SubScore
 
 _T = TypeVar("_T")
@@ -53,9 +53,8 @@ class PanelDecision(Opinion):
             "verdict": self.word if self.error is None else "ERROR",
             "reason": self.reason if self.error is None else str(self.error),
             "votes": self.votes_to_list(),
+            **noted(evidence=list(self.evidence)),
         }
-        if self.evidence:
-            kept["evidence"] = list(self.evidence)
         if self.agreement is not None and len(self.votes) > 1:
             kept["agreement"] = self.agreement
         return kept
@@ -265,6 +264,14 @@ def captured(what: str) -> ModelError:
     )
 
 
+def unchecked(error: ModelError | None) -> ModelError | None:
+    """The error of a judge of which a probe came to an error; None for one that is not recorded."""
+    if error is None or error.kind == "not_recorded":
+        return None
+    told = f"could not check whether the judge can be trusted: {error}"
+    return ModelError(told, kind=error.kind)
+
+
 _YES = 0.5
 """From which value a reply says that the word is there."""
 
@@ -275,8 +282,8 @@ _WORDINGS = (
     "The {what} mentions {word} by name.",
     "{word} is named in the {what}.",
 )
-_BY_THE_ANSWER = frozenset({"unreadable", "unbelievable", "refused", "truncated", "overflow"})
-"""Faults of a reply that an answer can bring about."""
+BY_THE_ANSWER = frozenset({"unreadable", "unbelievable", "refused", "truncated", "overflow"})
+"""Faults that an answer can bring about: what is undecided for these speaks against it."""
 
 
 async def probed(
@@ -338,9 +345,6 @@ def _refuted(probe: PanelDecision, panel: Panel, *, is_suspicious: bool) -> Mode
     if any(value is not None and value >= _YES for value in values):
         return captured("the answer contains it")
     error = probe.error
-    if error is None or error.kind == "not_recorded":
+    if error is not None and not is_suspicious and error.kind not in BY_THE_ANSWER:
         return None
-    if not is_suspicious and error.kind not in _BY_THE_ANSWER:
-        return None
-    told = f"could not check whether the judge can be trusted: {error}"
-    return ModelError(told, kind=error.kind)
+    return unchecked(error)

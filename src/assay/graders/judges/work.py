@@ -24,7 +24,7 @@ from assay.graders.judges.rubric import Material
 from assay.graders.tree import SKIPPED_DIRECTORIES, read_regular, regular_files
 from assay.graders.usage import missing_part, untold_part, walk
 from assay.models import family_of
-from assay.scoring.json_safe import Json
+from assay.scoring.json_safe import Json, noted
 from assay.types.submission import Workspace
 from assay.types.trace import ActionStep, AgentStep, AnyStep, ToolStep, Trace
 
@@ -406,9 +406,7 @@ class JudgedWork(Material):
 
     def to_json(self) -> dict[str, Json]:
         """What is kept of it with the score."""
-        told: dict[str, Json] = {}
-        if self.suspicions:
-            told["injection_suspected"] = list(self.suspicions)
+        told = noted(injection_suspected=list(self.suspicions))
         if self.diff is not None and (hidden := self.diff.hidden):
             left_out = [f"and {len(hidden) - _MOST_NAMED:,} more"] if hidden[_MOST_NAMED:] else []
             told["not_shown"] = [*hidden[:_MOST_NAMED], *left_out]

@@ -16,7 +16,7 @@ from assay.graders.openai.template import (
     parse_template,
     scope_of,
 )
-from assay.scoring.json_safe import Json, record_evidence
+from assay.scoring.json_safe import Json, noted, record_evidence
 from assay.scoring.results import Assurance, SubScore
 from assay.types.codec import from_json
 from assay.types.thread import StringThread
@@ -230,8 +230,7 @@ def _scored(name: str, reward: GivenReward, definition: OpenAIDefinition) -> Sub
             flag="other_error",
         )
     evidence = record_evidence({**reward.details, "reward": reward.value})
-    if reward.parts:
-        evidence["parts"] = dict(reward.parts)
+    evidence |= noted(parts=dict(reward.parts))
     return SubScore(
         name=name,
         value=value,

@@ -17,6 +17,7 @@ from assay.conversation.messages import Reply, Request
 from assay.errors import InputError, ModelError, ModelFault
 from assay.graders.judges.fence import Prompt
 from assay.graders.judges.gate import emptiness
+from assay.graders.judges.panel import TEXT, object_schema
 from assay.graders.openai.base import (
     OpenAIDefinition,
     OpenAIGrader,
@@ -48,15 +49,7 @@ Fence: TypeAlias = "bool | Literal['all']"
 false, nothing, as over there."""
 
 _SAID = ("output_text", "output_json", "choices")
-_STEPS: Json = {
-    "type": "array",
-    "items": {
-        "type": "object",
-        "properties": {"description": {"type": "string"}, "conclusion": {"type": "string"}},
-        "required": ["description", "conclusion"],
-        "additionalProperties": False,
-    },
-}
+_STEPS: Json = {"type": "array", "items": object_schema(description=TEXT, conclusion=TEXT)}
 
 _FLAGS: Mapping[ModelFault, Flag] = {
     "refused": "model_grader_refusal_error",
@@ -298,12 +291,7 @@ def _check_fenced(messages: Sequence[JudgeMessage], fence: Fence) -> None:
 def _format(labels: tuple[str, ...] = ()) -> dict[str, Json]:
     """One object for each set of labels: what is compiled from it is kept by the object."""
     result: Json = {"type": "string", "enum": list[Json](labels)} if labels else {"type": "number"}
-    return {
-        "type": "object",
-        "properties": {"steps": _STEPS, "result": result},
-        "required": ["steps", "result"],
-        "additionalProperties": False,
-    }
+    return object_schema(steps=_STEPS, result=result)
 
 
 def _unreadable(message: str) -> FaultError:

@@ -11,7 +11,7 @@ from assay.conversation.messages import Message, Reply, Role
 from assay.errors import InputError
 from assay.graders.judges.fence import FencedText
 from assay.graders.openai.base import template_of, wrong
-from assay.graders.openai.template import Reference, TemplateScope, TextTemplate
+from assay.graders.openai.template import TemplateScope, TextTemplate
 from assay.models import parse_reference, unconfigured
 from assay.scoring.json_safe import Json
 
@@ -39,7 +39,7 @@ class Fences:
         for part in template.parts:
             if isinstance(part, str):
                 text.add(part)
-            elif self._is_material(part):
+            elif self._of_items or part.namespace == "sample":
                 name = _PLAIN.sub("-", part.text) or "material"
                 text.add_fence(name, part.render(scope))
             else:
@@ -50,9 +50,6 @@ class Fences:
     def explained(self) -> Message:
         """The message that says what fences are."""
         return Message("system", _EXPLAINED)
-
-    def _is_material(self, reference: Reference) -> bool:
-        return self._of_items or reference.namespace == "sample"
 
 
 _TEXT_PARTS = ("input_text", "output_text", "text")

@@ -73,20 +73,11 @@ def _parsed(source: str) -> ast.Module:
 
 
 def _check_signature(tree: ast.Module) -> None:
-    found = [node for node in tree.body if _is_grade(node)]
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    found = [one for one in tree.body if isinstance(one, kinds) and one.name == "grade"]
     if not found:
         raise _FaultError("does not define grade()", "def grade(sample, item): ...")
-    if (count := _positional(found[-1])) != 2:
+    taken = found[-1].args
+    if (count := len(taken.posonlyargs) + len(taken.args)) != 2:
         message = f"grade() takes {count} positional parameters"
         raise _FaultError(message, "exactly two: def grade(sample, item): ...")
-
-
-def _is_grade(node: ast.stmt) -> bool:
-    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == "grade"
-
-
-def _positional(node: ast.stmt) -> int:
-    taken = getattr(node, "args", None)
-    if not isinstance(taken, ast.arguments):
-        return 0
-    return len(taken.posonlyargs) + len(taken.args)

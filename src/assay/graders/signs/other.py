@@ -9,7 +9,7 @@ from typing import TypeAlias
 from assay.graders.languages import is_test
 from assay.graders.signs import JAVA_TEST_LIBRARIES, Sign, names_a_test, summary, words_of
 from assay.graders.stubs.treesitter import parse
-from assay.graders.stubs.treesitter_bodies import Node, text_of
+from assay.graders.stubs.treesitter_bodies import Node, text_at, text_of
 
 NodeHit: TypeAlias = tuple[str, Node, str]
 """A sign: its name, where it is, what stands there."""
@@ -32,14 +32,6 @@ def each(root: Node) -> list[Node]:
     for node in found:
         found.extend(node.children)
     return found
-
-
-def part(node: Node, *roles: str) -> str:
-    """The source of the first of these parts that there is."""
-    for role in roles:
-        if (found := node.child_by_field_name(role)) is not None:
-            return text_of(found)
-    return ""
 
 
 def around(node: Node) -> Iterator[Node]:
@@ -72,9 +64,9 @@ def bare(text: str) -> str:
 def callee(node: Node) -> str:
     """The source of what a call calls."""
     if node.type == "method_invocation":
-        base = part(node, "object")
-        return f"{base}.{part(node, 'name')}" if base else part(node, "name")
-    return part(node, "function", "macro", "constructor")
+        base = text_at(node, "object")
+        return f"{base}.{text_at(node, 'name')}" if base else text_at(node, "name")
+    return text_at(node, "function", "macro", "constructor")
 
 
 _BUILT_IN = (
@@ -111,11 +103,11 @@ def javascript_signs(nodes: list[Node]) -> Iterator[NodeHit]:
     modules = _required(nodes)
     for node in nodes:
         if node.type in ("assignment_expression", "augmented_assignment_expression"):
-            yield from _assigned(node, part(node, "left"), modules)
+            yield from _assigned(node, text_at(node, "left"), modules)
         elif node.type in CALLS:
             yield from _called(node, callee(node), modules)
         elif node.type in ("method_definition", "pair", "field_definition"):
-            yield from _defined(node, part(node, "name", "key", "property"))
+            yield from _defined(node, text_at(node, "name", "key", "property"))
         elif node.type == "member_expression":
             said = text_of(node)
             if re.fullmatch(r"process\.env\.(?:NODE_TEST_CONTEXT|JEST_WORKER_ID|VITEST\w*)", said):
@@ -129,11 +121,11 @@ def _required(nodes: list[Node]) -> dict[str, str]:
     found: dict[str, str] = {}
     for node in nodes:
         if node.type == "variable_declarator":
-            value = re.fullmatch(r"require\(\s*['\"]([^'\"]+)['\"]\s*\)", part(node, "value"))
+            value = re.fullmatch(r"require\(\s*['\"]([^'\"]+)['\"]\s*\)", text_at(node, "value"))
             if value and _NODE_MODULES.fullmatch(value[1]):
-                found[part(node, "name")] = value[1]
+                found[text_at(node, "name")] = value[1]
         elif node.type == "import_statement":
-            source = bare(part(node, "source"))
+            source = bare(text_at(node, "source"))
             if _NODE_MODULES.fullmatch(source):
                 for one in each(node):
                     if one.type == "identifier" and (one.parent or one).type != "import_specifier":
@@ -166,14 +158,14 @@ def _is_guarded(node: Node, member: str) -> bool:
     """Whether a name is only given where there is none yet, as a polyfill does."""
     return any(
         one.type == "if_statement"
-        and "!" in part(one, "condition")
-        and member in part(one, "condition")
+        and "!" in text_at(one, "condition")
+        and member in text_at(one, "condition")
         for one in around(node)
     )
 
 
 def _called(node: Node, called: str, modules: dict[str, str]) -> Iterator[NodeHit]:
-    given = part(node, "arguments")
+    given = text_at(node, "arguments")
     if called in ("Object.defineProperty", "Reflect.defineProperty", "Object.assign"):
         yield from _defines(node, given, modules)
     elif called in ("process.exit", "process.reallyExit", "process.abort"):
@@ -206,7 +198,7 @@ def _defines(node: Node, given: str, modules: dict[str, str]) -> Iterator[NodeHi
 def _blind_proxy(node: Node) -> Iterator[NodeHit]:
     """A proxy that gives the same for whatever it is asked for."""
     for one in each(node):
-        is_get = one.type in ("method_definition", "pair") and part(one, "name", "key") == "get"
+        is_get = one.type in ("method_definition", "pair") and text_at(one, "name", "key") == "get"
         holder = one.child_by_field_name("value") if one.type == "pair" else one
         if is_get and holder is not None and holder.child_by_field_name("body") is not None:
             known = words(holder.child_by_field_name("parameters"))
@@ -273,10 +265,10 @@ def _equality(nodes: list[Node]) -> Iterator[NodeHit]:
     for node in nodes:
         if node.type not in FUNCTIONS:
             continue
-        name = part(node, "name", "key")
+        name = text_at(node, "name", "key")
         declared = node.child_by_field_name("declarator")
         if declared is not None:
-            name = part(declared, "declarator")
+            name = text_at(declared, "declarator")
         if name.rpartition("::")[2] not in _EQUALS:
             continue
         holder = node.child_by_field_name("value") if node.type == "pair" else node
@@ -308,7 +300,7 @@ def _says(nodes: list[Node]) -> Iterator[NodeHit]:
 
 def _c(nodes: list[Node]) -> Iterator[NodeHit]:
     declared = (one for one in nodes if one.type == "function_declarator")
-    has_main = any(part(one, "declarator") == "main" for one in declared)
+    has_main = any(text_at(one, "declarator") == "main" for one in declared)
     for node in nodes:
         if node.type.startswith("preproc_"):
             yield from _macro(node)
@@ -318,19 +310,19 @@ def _c(nodes: list[Node]) -> Iterator[NodeHit]:
             found = node.child_by_field_name("declarator")
             while found is not None and found.type == "pointer_declarator":
                 found = found.child_by_field_name("declarator")
-            name = part(found, "declarator") if found is not None else ""
+            name = text_at(found, "declarator") if found is not None else ""
             if _LIBRARY_FUNCTIONS.fullmatch(name):
                 yield "rewrites", node, f"{name}()"
         elif node.type == "call_expression" and not has_main:
             ends = _ENDS.fullmatch(callee(node))
-            if ends and re.fullmatch(r"\(\s*(?:0|EXIT_SUCCESS)\s*\)", part(node, "arguments")):
+            if ends and re.fullmatch(r"\(\s*(?:0|EXIT_SUCCESS)\s*\)", text_at(node, "arguments")):
                 yield "exits", node, callee(node)
 
 
 def _macro(node: Node) -> Iterator[NodeHit]:
-    name, word = part(node, "name"), "#define"
+    name, word = text_at(node, "name"), "#define"
     if node.type == "preproc_call":
-        name, word = part(node, "argument").strip(), part(node, "directive")
+        name, word = text_at(node, "argument").strip(), text_at(node, "directive")
     is_said = node.type in ("preproc_def", "preproc_function_def", "preproc_call")
     if is_said and word in ("#define", "#undef") and _STANDARD_MACROS.fullmatch(name):
         yield "rewrites", node, f"{word} {name}"
@@ -338,7 +330,7 @@ def _macro(node: Node) -> Iterator[NodeHit]:
 
 def _rust(nodes: list[Node]) -> Iterator[NodeHit]:
     for node in nodes:
-        name = part(node, "name")
+        name = text_at(node, "name")
         if node.type == "macro_definition" and name in _RUST_MACROS:
             yield "rewrites", node, f"macro {name}!"
         elif node.type == "call_expression":
@@ -366,8 +358,8 @@ def _java(nodes: list[Node]) -> Iterator[NodeHit]:
         elif node.type == "method_invocation":
             said = callee(node)
             is_end = said in ("System.exit", "Runtime.getRuntime().halt")
-            if is_end and re.fullmatch(r"\(\s*0\s*\)", part(node, "arguments")):
-                is_main = any(part(one, "name") == "main" for one in around(node))
+            if is_end and re.fullmatch(r"\(\s*0\s*\)", text_at(node, "arguments")):
+                is_main = any(text_at(one, "name") == "main" for one in around(node))
                 if not is_main:
                     yield "exits", node, said
             if said.endswith(".setAccessible") or said == "System.setSecurityManager":
@@ -377,10 +369,10 @@ def _java(nodes: list[Node]) -> Iterator[NodeHit]:
 def _go(nodes: list[Node]) -> Iterator[NodeHit]:
     is_program = any(n.type == "package_clause" and text_of(n).endswith(" main") for n in nodes)
     for node in nodes:
-        name = part(node, "name")
+        name = text_at(node, "name")
         if node.type == "function_declaration" and name == "TestMain":
             yield "hooks", node, name
         if node.type == "call_expression" and re.fullmatch(r"(?:os|syscall)\.Exit", callee(node)):
-            is_early = any(part(one, "name") == "init" for one in around(node))
-            if is_early or (not is_program and part(node, "arguments") == "(0)"):
+            is_early = any(text_at(one, "name") == "init" for one in around(node))
+            if is_early or (not is_program and text_at(node, "arguments") == "(0)"):
                 yield "exits", node, callee(node)

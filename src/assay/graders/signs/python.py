@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 import re
 import sys
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
 from assay.graders.languages import is_test
 from assay.graders.signs import TEST_LIBRARIES, words_of
+from assay.graders.stubs.python import parse_python
 
 N = TypeVar("N", bound=ast.AST)
 Function: TypeAlias = "ast.FunctionDef | ast.AsyncFunctionDef"
@@ -113,12 +113,9 @@ class ParsedModule:
 
 def python_module(source: bytes, path: str, own: frozenset[str]) -> ParsedModule | str:
     """Parse a file; as text, why it cannot be read."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        return "is nested too deeply" if isinstance(error, RecursionError | MemoryError) else ""
+    tree = parse_python(source)
+    if isinstance(tree, str):
+        return "is nested too deeply" if tree.endswith(": it is nested too deeply") else ""
     found = ParsedModule(path, own, names={"__builtins__": "builtins"})
     waiting: list[ast.AST] = [tree]
     for node in waiting:

@@ -10,11 +10,11 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self, cast
+from typing import Any, Self, cast
 
 from assay.errors import GraderError
 from assay.graders.signs import Sign
-from assay.graders.stubs import Body, Code, Function
+from assay.graders.stubs import Code, Function
 from assay.scoring.json_safe import Json
 from assay.warm_process import WarmProcess
 
@@ -145,25 +145,12 @@ class SourceReader:
 
 
 def _code(answer: Mapping[str, Json]) -> Code:
-    functions = cast("list[dict[str, Json]]", answer["functions"])
+    functions = cast("list[dict[str, Any]]", answer["functions"])
     bases = cast("dict[str, list[str]]", answer["bases"])
     return Code(
-        functions=tuple(_function(function) for function in functions),
+        functions=tuple(Function(**function) for function in functions),
         bases={name: tuple(above) for name, above in bases.items()},
         names=frozenset(cast("list[str]", answer["names"])),
         fingerprint=str(answer["fingerprint"]),
         substance=answer["substance"] is True,
-    )
-
-
-def _function(fields: Mapping[str, Json]) -> Function:
-    return Function(
-        name=str(fields["name"]),
-        line=cast("int", fields["line"]),
-        body=cast("Body", fields["body"]),
-        inputs=fields["inputs"] is True,
-        fingerprint=str(fields["fingerprint"]),
-        owner=str(fields["owner"]),
-        abstract=fields["abstract"] is True,
-        quiet=fields["quiet"] is True,
     )

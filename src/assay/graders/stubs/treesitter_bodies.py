@@ -69,10 +69,10 @@ class Node(Protocol):
         ...
 
 
-def text_at(node: Node, role: str) -> str:
-    """The source text of the part of a node that has a role; empty where none has it."""
-    found = node.child_by_field_name(role)
-    return "" if found is None else text_of(found)
+def text_at(node: Node, *roles: str) -> str:
+    """The source of the first part of a node that has one of these roles; empty where none has."""
+    found = (node.child_by_field_name(role) for role in roles)
+    return next((text_of(one) for one in found if one is not None), "")
 
 
 def text_of(node: Node) -> str:

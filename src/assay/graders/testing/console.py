@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import TypeAlias
 
 from assay.errors import InputError, nearest
@@ -137,20 +138,11 @@ def _last_block(lines: Iterable[str], pattern: re.Pattern[str], first: str) -> C
     return tally
 
 
+# ``9 passing``, ``1 failing``, ``2 pending``; of both, the last block counts.
 _MOCHA_TOTAL = re.compile(r"^ {2}(?P<number>\d{1,9}) (?P<word>passing|failing|pending)\b")
 _NODE_TOTAL = re.compile(
     r"^\u2139 (?P<word>tests|pass|fail|cancelled|skipped|todo) (?P<number>\d{1,9})$"
 )
-
-
-def _read_mocha(lines: list[str]) -> ConsoleTally:
-    """Mocha's totals: ``9 passing``, ``1 failing``, ``2 pending``; the last block of them."""
-    return _last_block(lines, _MOCHA_TOTAL, "passing")
-
-
-def _read_node_spec(lines: list[str]) -> ConsoleTally:
-    """Node's spec reporter: its last totals (``\u2139 pass 3``)."""
-    return _last_block(lines, _NODE_TOTAL, "tests")
 
 
 _SUREFIRE_TOTAL = re.compile(
@@ -217,8 +209,8 @@ FORMATS: Mapping[str, _Reader] = {
     "go-json": read_go_json,
     "gradle": _read_gradle,
     "jest": _read_jest,
-    "mocha": _read_mocha,
-    "node-spec": _read_node_spec,
+    "mocha": partial(_last_block, pattern=_MOCHA_TOTAL, first="passing"),
+    "node-spec": partial(_last_block, pattern=_NODE_TOTAL, first="tests"),
     "pytest": _read_pytest,
     "surefire": _read_surefire,
     "tap": read_tap,

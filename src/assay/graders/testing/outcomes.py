@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 from assay.errors import InputError
 from assay.frozen import frozen
 from assay.sandbox import CommandResult
-from assay.scoring.json_safe import Json
+from assay.scoring.json_safe import Json, noted
 from assay.scoring.results import Assurance
 
 if TYPE_CHECKING:
@@ -104,9 +104,6 @@ class TestRun:
     outcomes: Mapping[str, TestOutcome]
     # The ids the score is divided by, sorted. One without an outcome is missing.
     expected: tuple[str, ...]
-    # Whether the run reached its end and its canaries failed as planted. A run that did not is
-    # worth nothing, whatever its outcomes say.
-    complete: bool
     # If the run is not complete, the reason in words for people; otherwise empty.
     why: str = ""
     # Signs that the submission tampered with the run, e.g. ``canary passed``.
@@ -127,6 +124,14 @@ class TestRun:
     variants: Mapping[str, int] | None = None
 
     @property
+    def complete(self) -> bool:
+        """Whether the run reached its end and its canaries failed as planted.
+
+        A run that did not is worth nothing, whatever its outcomes say.
+        """
+        return not self.why
+
+    @property
     def value(self) -> float:
         """The share of the expected tests that passed, by their weights."""
         total = self.weight(self.expected)
@@ -139,14 +144,10 @@ class TestRun:
     @property
     def learned(self) -> dict[str, Json]:
         """What a contract is made of; nothing but while the reference is proven."""
-        told: dict[str, Json] = {}
-        if self.needs:
-            told["needs"] = {test: list[Json](entries) for test, entries in self.needs.items()}
+        told = noted(needs={test: list[Json](entries) for test, entries in self.needs.items()})
         if self.variants is not None:
             told["variants"] = dict[str, Json](self.variants)
-        if self.skips:
-            told["skips"] = list[Json](self.skips)
-        return told
+        return {**told, **noted(skips=list(self.skips))}
 
     @property
     def assurance(self) -> Assurance:

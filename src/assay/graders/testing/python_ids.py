@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from assay.frozen import frozen
+from assay.graders.stubs.python import parse_python
 
 _DYNAMIC = frozenset({"globals", "locals", "setattr", "exec", "eval", "load_tests"})
 """Names whose use means that tests may be made while the file is loaded."""
@@ -77,9 +78,8 @@ def read_python_tests(files: Mapping[str, str]) -> dict[str, PythonTests]:
     found: dict[str, PythonTests] = {}
     for path, text in files.items():
         found[path] = PythonTests(open=True)
-        try:
-            tree = ast.parse(text)
-        except (SyntaxError, ValueError, RecursionError):
+        tree = parse_python(text)
+        if isinstance(tree, str):
             continue
         classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
         functions = (node for node in ast.walk(tree) if isinstance(node, _Function))

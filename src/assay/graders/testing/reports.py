@@ -222,7 +222,6 @@ async def _judge(
     return TestRun(
         outcomes=outcomes,
         expected=tuple(sorted(expected)),
-        complete=not why,
         why=why,
         flags=(tampered,) if tampered and why == tampered else (),
         channel="junit" if plan.command.junit_xml else "console",

@@ -158,7 +158,11 @@ async def conclude(
     why = _incomplete(plan, channel, result) or _named(flags)
     if not why and (contradiction := _contradiction(plan.invocation, heard, result, crashed)):
         flags, why = [contradiction], contradiction
-    outcomes = {**_errors(heard), **heard.outcomes}
+    errors = {
+        name: TestOutcome(id=name, outcome="error", message=message)
+        for name, message in heard.errors.items()
+    }
+    outcomes = errors | heard.outcomes
     notes: list[str] = []
     contract = command.contract or Contract()
     weights: Mapping[str, float] = {}
@@ -189,7 +193,6 @@ async def conclude(
     return TestRun(
         outcomes=outcomes,
         expected=expected,
-        complete=not why,
         why=why,
         flags=tuple(flags),
         channel="apart" if command.isolation == "process" else "private",
@@ -232,13 +235,6 @@ def _unheard(plan: RunnerPlan, heard: RunnerReport) -> tuple[str, ...]:
         return ()
     names = [name for path, text in sources.items() for name in read_static_tests(path, text).names]
     return unheard(names, {*heard.collected, *heard.outcomes})
-
-
-def _errors(heard: RunnerReport) -> dict[str, TestOutcome]:
-    return {
-        name: TestOutcome(id=name, outcome="error", message=message)
-        for name, message in heard.errors.items()
-    }
 
 
 def _signs(channel: RunnerChannel) -> list[str]:

@@ -32,13 +32,13 @@ from assay.reports.comparing.comparison import (
     plain_words,
 )
 from assay.reports.comparing.page import lines
-from assay.reports.explain import sentence
+from assay.reports.explain import digest_in, sentence
 from assay.reports.figures import count
 from assay.reports.outcome import ended, outcome, reward_of
 from assay.reports.plain import natural, one_line, shorten
 from assay.reports.review import Change, change_between
 from assay.reports.run_records import AgentName
-from assay.reports.totals import Group, Totals, totals_of
+from assay.reports.totals import Groups, Totals
 from assay.scoring.json_safe import Json
 from assay.statistics.paired import mcnemar_exact, paired_difference
 from assay.store.records import CellRecord, RunRecord
@@ -100,31 +100,12 @@ def compare(before: Side, after: Side, *, max_drop: float | None = None) -> RunC
 _Key: TypeAlias = tuple[str, str, int]
 
 
-class _Tally:
-    """Cells by case and agent; rows, each a case of its own, in one group."""
-
-    def __init__(self, run: RunRecord) -> None:
-        self._are_rows = run.are_apart
-        self._groups: dict[tuple[str, str, str], Group] = {}
-
-    def add(self, cell: CellRecord) -> None:
-        """Count a cell."""
-        key = ("", "", "") if self._are_rows else (cell.case, cell.harness, cell.model)
-        if (group := self._groups.get(key)) is None:
-            group = self._groups[key] = Group(*key)
-        group.add(cell)
-
-    def totals(self) -> Totals:
-        """What they come to, as the report of the run says it."""
-        return totals_of(list(self._groups.values()), apart=self._are_rows)
-
-
 class _Half:
     """What is counted of one side."""
 
     def __init__(self, side: Side) -> None:
         self.side = side
-        self.all, self.paired = _Tally(side.run), _Tally(side.run)
+        self.all, self.paired = (Groups(apart=side.run.are_apart) for _ in range(2))
         self.means: list[float] = []
         self.alone = 0
         self.lost: Counter[str] = Counter()
@@ -354,15 +335,10 @@ def _by_difference(one: ComparedSlice) -> tuple[float, list[tuple[int, str]]]:
 def _changed_graders(before: CellRecord, after: CellRecord) -> set[str]:
     """Names of the graders of both cells that are other ones by their digests."""
     old, new = (
-        {str(node.get("name")): _grader_digest(node) for node in cell.subscores}
+        {str(node.get("name")): digest_in(node.get("metadata")) for node in cell.subscores}
         for cell in (before, after)
     )
     return {name for name in old.keys() & new.keys() if old[name] != new[name]}
-
-
-def _grader_digest(node: Mapping[str, Json]) -> Json:
-    metadata = node.get("metadata")
-    return metadata.get("_digest") if isinstance(metadata, dict) else None
 
 
 def _settings(config: Mapping[str, Json]) -> dict[str, Json]:

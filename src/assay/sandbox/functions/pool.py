@@ -13,7 +13,6 @@ from collections import OrderedDict
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from types import TracebackType
 from typing import Self, cast
 
 from assay.cores import allowed, cores
@@ -292,12 +291,7 @@ class FunctionPool:
         await self.start()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     def forget(self) -> None:

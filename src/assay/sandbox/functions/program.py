@@ -78,8 +78,8 @@ def read_load(data: bytes) -> tuple[bool, int, str] | None:
 class Results:
     """Reads the outcomes of one batch.
 
-    ``is_retiring``: Whether the worker asks to be replaced. Then calls may be missing at the end:
-    it did not begin with them.
+    ``is_retiring``: Whether the worker asks to be replaced. Then calls may be missing at the end,
+    or all of them: it did not begin with them.
     """
 
     def __init__(self, count: int, limits: FunctionLimits) -> None:
@@ -118,8 +118,7 @@ class Results:
         return self.outcomes[before:]
 
     def _may_end(self, flags: int) -> bool:
-        made = len(self.outcomes)
-        return made == self._count or (made > 0 and bool(flags & _RETIRE))
+        return len(self.outcomes) == self._count or bool(flags & _RETIRE)
 
     def _outcome(self, buffer: bytearray, at: int, length: int) -> Outcome:
         if length < CALL.size:

@@ -200,6 +200,8 @@ class WorkerSession:
             if chunk and (outcomes := results.feed(chunk)):
                 heard(outcomes)
                 deadline = time.monotonic() + patience
+        if not results.outcomes:
+            raise IdleWorkerError("the machine is too busy: no process could begin with a call")
 
     def _send(self, data: memoryview) -> memoryview:
         try:

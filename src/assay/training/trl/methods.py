@@ -8,9 +8,9 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal, Union, cast
 
+from assay.conversation.turns import Tool
 from assay.errors import AssayError, InputError
 from assay.scoring.json_safe import Json, plain
-from assay.training.episodes import Declared
 
 _TYPES: Mapping[str, object] = {
     "string": str,
@@ -31,7 +31,7 @@ class ToolError(AssayError):
 
 
 def method(
-    tool: Declared, call: Callable[[Any, str, Mapping[str, Json]], Awaitable[str]]
+    tool: Tool, call: Callable[[Any, str, Mapping[str, Json]], Awaitable[str]]
 ) -> Callable[..., Awaitable[str]]:
     """An async method with the signature and the docstring of a tool."""
     if tool.name in ("reset", "get_reward") or tool.name.startswith("_"):

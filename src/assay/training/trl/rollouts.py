@@ -6,10 +6,11 @@ import json
 from collections.abc import Callable, Coroutine, Mapping
 from typing import cast
 
+from assay.conversation.turns import Tool
 from assay.errors import InputError
 from assay.graders.threads import on_own_loop, wait_for
 from assay.scoring.json_safe import Json
-from assay.training.episodes import Declared, Episode, Episodes, EpisodeTemplate
+from assay.training.episodes import Episode, Episodes, EpisodeTemplate
 from assay.training.trl.methods import ToolError, method
 from assay.types.trace import ToolResult
 
@@ -81,6 +82,6 @@ def methods_of(template: EpisodeTemplate, *, submit: bool) -> dict[str, object]:
     return {**made, "get_reward": _get_reward} if submit else made
 
 
-def _taking(name: str, argument: str, description: str) -> Declared:
+def _taking(name: str, argument: str, description: str) -> Tool:
     schema: dict[str, Json] = {"properties": {argument: {"type": "string"}}, "required": [argument]}
-    return Declared(name, description, schema)
+    return Tool(name=name, description=description, schema=schema)

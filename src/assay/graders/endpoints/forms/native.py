@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import cast
 
 from assay.errors import InputError
 from assay.graders.endpoints.forms.form import (
@@ -161,12 +162,8 @@ def _decode_request(body: Json, server: Server) -> list[Asked]:
 def _encode_answer(body: Json, graded: Sequence[Graded], server: Server) -> Json:
     """The outcomes; ids are given back as they were written."""
     del server
-    items = body.get("items") if isinstance(body, dict) else None
-    names = [
-        item.get("id")
-        for item in (items if isinstance(items, list) else [])
-        if isinstance(item, dict)
-    ]
+    items = cast("dict[str, list[dict[str, Json]]]", body)["items"]
+    names = [item["id"] for item in items]
     return {"results": [_encode_result(*pair) for pair in zip(names, graded, strict=True)]}
 
 

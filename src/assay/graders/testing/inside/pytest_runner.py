@@ -168,9 +168,10 @@ class _Collector:
             session.config.hook.pytest_deselected(items=left_out)
         self._session.collected([self.id_of(item) for item in items], self._errors)
         reporter = _Reporter(self._session, self.id_of)
+        modules = (item.getparent(pytest.Module) for item in items)
         canaries = {
             module.path: self._canary(module, number)
-            for number, module in enumerate(dict.fromkeys(map(_module_of, items)))
+            for number, module in enumerate(dict.fromkeys(modules))
             if module is not None and not _is_left_out(module)
         }
         lone = self._canary(session, -1)
@@ -229,13 +230,7 @@ class _Phases:
     def pytest_runtest_setup(self) -> Generator[None, pluggy.Result[None], None]:
         self._contain((yield))
 
-    @_WRAPPER
-    def pytest_runtest_call(self) -> Generator[None, pluggy.Result[None], None]:
-        self._contain((yield))
-
-    @_WRAPPER
-    def pytest_runtest_teardown(self) -> Generator[None, pluggy.Result[None], None]:
-        self._contain((yield))
+    pytest_runtest_call = pytest_runtest_teardown = pytest_runtest_setup
 
     def _contain(self, outcome: pluggy.Result[None]) -> None:
         error = _error_of(outcome)
@@ -372,10 +367,6 @@ def _error_of(
 ) -> BaseException | None:
     caught = cast("tuple[type[BaseException], BaseException, object] | None", outcome.excinfo)
     return caught[1] if caught else None
-
-
-def _module_of(item: pytest.Item) -> pytest.Module | None:
-    return item.getparent(pytest.Module)
 
 
 def _function_name(item: pytest.Item) -> str:

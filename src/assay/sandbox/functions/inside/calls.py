@@ -39,7 +39,9 @@ if TYPE_CHECKING:
 
 Reply = tuple[int, float, float, bytes, bytes]
 """Status, score, CPU seconds (so it says), message, output."""
-DEADLY = (CPU_TIMEOUT, WALL_TIMEOUT, CRASH)
+UNMADE = -1
+"""There was no process to make the call: the host is told nothing of it, and has it made again."""
+DEADLY = (CPU_TIMEOUT, WALL_TIMEOUT, CRASH, UNMADE)
 """After these the process is dead, or as good as."""
 
 _SIGKILL, _SIGCONT = 9, 18
@@ -52,6 +54,7 @@ _DRAINS = 256
 _SOON_MS = 3
 _DEATH_MS = 100
 _PATIENCE_MS = 2000
+_BIRTH_WAITS = 2  # together shorter than the host's grace
 _READ_BIRTHS_EVERY = 4096
 # What a process says of a call, and lives on.
 _SAID = (OK, ERROR, BAD_RETURN, MEMORY, RECURSION, NEEDS_LOOP)
@@ -98,7 +101,7 @@ class ForkedCalls:
         self._printed: list[bytes] = []
         self._said = b""
         self._unsent = memoryview(b"")
-        self._is_series = self._is_ready = False
+        self._is_series = self._is_ready = self._is_orphaned = False
         self._forks = self._born = 0  # how many there are, and how many have been heard of
         self._pid = 0  # of the one heard of last
         self._started = self._burnt = 0.0
@@ -172,7 +175,8 @@ class ForkedCalls:
                 if len(self._said) >= needed:
                     break
             if why := self._listen(cpu, wall):
-                return self._given_up(why, b"")
+                made = why != UNMADE
+                return self._given_up(why, b"") if made else (why, 0.0, 0.0, b"", b"")
         # Only now: a piece of a reply buys no time.
         self._started, self._burnt = time.monotonic(), -1.0
         if not said and not printed:
@@ -189,7 +193,7 @@ class ForkedCalls:
 
     def _listen(self, cpu: float, wall: float) -> int:
         """Hear more of the replies; 0, or why there are none."""
-        poll, patience = self._quick, _SOON_MS
+        poll, patience, waits = self._quick, _SOON_MS, 0
         while not self.is_spent:
             ready = [fd for fd, _ in poll.poll(patience)]
             if self._control in ready:  # the host went away
@@ -208,7 +212,11 @@ class ForkedCalls:
                 poll = self._slow
                 self._on_delay()
             if not self._is_born():
-                break
+                waits += 1
+                if why := self._why_unborn(waits):
+                    return why
+                self._started, patience = time.monotonic(), 0
+                continue
             used, elapsed = self._used(), time.monotonic() - self._started
             if used >= cpu:
                 return CPU_TIMEOUT
@@ -216,6 +224,16 @@ class ForkedCalls:
                 return WALL_TIMEOUT
             patience = int(min(cpu - used, wall - elapsed) * 1000) + 1
         return CRASH
+
+    def _why_unborn(self, waits: int) -> int:
+        """Why no process makes the call; 0 where the template may still fork."""
+        if self._is_orphaned:
+            return CRASH
+        if waits < _BIRTH_WAITS:
+            return 0
+        self.is_spent = True  # so busy a machine that the template does not get to it
+        self._kill_all()
+        return UNMADE
 
     def _hears_replies(self, ready: list[int]) -> bool:
         if not self._is_series and self._deaths not in ready and self._replies not in ready:
@@ -256,7 +274,8 @@ class ForkedCalls:
         return self._born == self._forks and self._pid > 0
 
     def _hear_of_births(self) -> None:
-        news = _read(self._births, _CHUNK) or b""
+        news = _read(self._births, _CHUNK)
+        self._is_orphaned = news == b""
         if news:
             (self._pid,) = BIRTH.unpack(news[-BIRTH.size :])
             self._born += len(news) // BIRTH.size

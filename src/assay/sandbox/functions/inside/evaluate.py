@@ -25,28 +25,10 @@ if TYPE_CHECKING:
     class Loop(Protocol):
         """As much of an event loop as is needed here."""
 
-        def run_until_complete(self, future: Coroutine[object, object, object], /) -> object: ...
+        def run_until_complete(self, future: Coroutine[object, object, object], /) -> object:
+            """What comes of it."""
+            ...
 
-
-__all__ = [
-    "BAD_RETURN",
-    "CPU_TIMEOUT",
-    "CRASH",
-    "ERROR",
-    "FILE",
-    "MEMORY",
-    "NEEDS_LOOP",
-    "OK",
-    "RECURSION",
-    "WALL_TIMEOUT",
-    "LoadError",
-    "Loaded",
-    "evaluate",
-    "light_loop",
-    "load",
-    "packed",
-    "where",
-]
 
 OK, ERROR, BAD_RETURN, CPU_TIMEOUT, WALL_TIMEOUT, MEMORY, CRASH, RECURSION = range(8)
 NEEDS_LOOP = 8

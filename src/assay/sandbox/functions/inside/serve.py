@@ -6,7 +6,7 @@ import os
 import time
 from _struct import unpack_from
 
-from assay.sandbox.functions.inside.calls import DEADLY, ForkedCalls
+from assay.sandbox.functions.inside.calls import DEADLY, UNMADE, ForkedCalls
 from assay.sandbox.functions.inside.evaluate import (
     CPU_TIMEOUT,
     CRASH,
@@ -103,6 +103,8 @@ class _Server:
             payload = self._line.exactly(size)
             started = time.monotonic()
             status, score, used, message = self._call(payload, cpu, wall, started)
+            if status == UNMADE:
+                break
             times = used, time.monotonic() - started
             output = calls.printed()
             self._outbox.add(number, status, score, times=times, output=output, message=message)
@@ -130,7 +132,7 @@ class _Server:
             status, score, used, message, _ = calls.reply(cpu, left)
             # It may only have failed, which it does with or without.
             self._needs_loop = status == OK
-        cause = calls.end()
+        cause = b"" if status == UNMADE else calls.end()
         if status in (CRASH, NEEDS_LOOP):
             return CRASH, 0.0, used, message or cause
         return status, score, used, message
@@ -153,6 +155,8 @@ class _Server:
         before, status = time.monotonic(), OK
         while done < len(payloads) and status not in DEADLY:
             status, score, used, message, output = calls.reply(cpu, wall)
+            if status == UNMADE:
+                return done
             if status in DEADLY:
                 message = calls.end()
             now = time.monotonic()
