@@ -76,7 +76,7 @@ def test_no_attack_pays(part: int) -> None:
 
 def _wrong(kind: str, found: Outcomes, number: str, attack: _Attack) -> Iterator[str]:
     """What is not as it must be: honest work passes, and of the attack what is worth something."""
-    told = {name: said for name, said in found.items() if name.startswith(f"test_{number}.py")}
+    told = {name: said for name, said in found.items() if name.startswith(f"test_{number}.py::")}
     if len(told) != (expected := len(re.findall(r"\bdef test_", attack.tests))):
         yield f"{kind}: {len(told)} tests of {expected}"
     for name, said in told.items():
