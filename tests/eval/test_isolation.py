@@ -508,15 +508,15 @@ def test_a_regrade_of_a_stale_lock_is_no_second_chance(case: Path, tmp_path: Pat
         ("[]", "cannot be read: expected a mapping, got a list"),
         ('{"boundary": 1, "graders": {}}', r"another version of assay \(boundary 1, not 4\)"),
         (
-            '{"boundary": 4, "graders": {"hidden-tests": {"isolation": "process"}}}',
+            '{"boundary": 5, "graders": {"hidden-tests": {"isolation": "process"}}}',
             "cannot be read: graders.hidden-tests.contract: what the reference needs is missing",
         ),
         (
-            '{"boundary": 4, "graders": {"hidden-tests": {"isolation": "apart"}}}',
+            '{"boundary": 5, "graders": {"hidden-tests": {"isolation": "apart"}}}',
             r"cannot be read: graders.hidden-tests.isolation: .*\(valid: process, shared\)",
         ),
-        ('{"boundary": 4, "boundary": 4, "graders": %s}', "the key 'boundary' stands twice"),
-        ('{"boundary": 4, "graders": %s, "more": 1}', "unknown field 'more'"),
+        ('{"boundary": 5, "boundary": 5, "graders": %s}', "the key 'boundary' stands twice"),
+        ('{"boundary": 5, "graders": %s, "more": 1}', "unknown field 'more'"),
     ],
 )
 def test_a_lock_that_cannot_be_believed_is_none_and_says_why(
