@@ -506,7 +506,7 @@ def test_a_regrade_of_a_stale_lock_is_no_second_chance(case: Path, tmp_path: Pat
     [
         ("", "cannot be read: not JSON: Expecting value: line 1 column 1"),
         ("[]", "cannot be read: expected a mapping, got a list"),
-        ('{"boundary": 1, "graders": {}}', r"another version of assay \(boundary 1, not 4\)"),
+        ('{"boundary": 1, "graders": {}}', r"another version of assay \(boundary 1, not 5\)"),
         (
             '{"boundary": 5, "graders": {"hidden-tests": {"isolation": "process"}}}',
             "cannot be read: graders.hidden-tests.contract: what the reference needs is missing",
