@@ -36,6 +36,12 @@ import subprocess
 def test_whose_daemon_is_about_to_end():
     subprocess.run(["setsid", "-f", "/bin/sleep", "0.1"], check=True)
 """
+_KILLED = """
+import pathlib, tempfile
+
+def test_that_kills_who_looks_for_a_directory():
+    pathlib.Path(tempfile.gettempdir(), "j276iq27").write_bytes(b"blat")
+"""
 
 
 def run(place: Path, tests: str, patience: float) -> subprocess.CompletedProcess[str]:
@@ -62,7 +68,7 @@ def test_a_process_and_a_file_are_named_and_ended(tmp_path: Path) -> None:
     assert not living(mark)
 
 
-@each("tests, status", [(_ENDING, 0), ("def test_bad(): assert False", 1)])
+@each("tests, status", [(_ENDING, 0), (_KILLED, 0), ("def test_bad(): assert False", 1)])
 def test_what_has_ended_is_not(tmp_path: Path, tests: str, status: int) -> None:
     done = run(tmp_path, tests, 60)
     assert (done.returncode, done.stderr) == (status, "")
