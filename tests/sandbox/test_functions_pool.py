@@ -145,6 +145,14 @@ async def test_a_call_whose_worker_dies_twice_is_our_error_and_never_a_score() -
         assert (await pool.call(b"2")).score == 2.0
 
 
+async def test_a_program_that_lets_nothing_fork_crashes_by_its_own_doing() -> None:
+    source = "import resource\nresource.setrlimit(resource.RLIMIT_NPROC, (0, 0))\n"
+    program = Program(source=source + "def grade(x): return 1.0\n")
+    async with FunctionPool(program, workers=1, tier="bwrap") as pool:
+        outcome = await pool.call(b"1")
+    assert (outcome.status, outcome.retried) == ("crash", True)
+
+
 @pytest.mark.slow
 async def test_a_second_try_has_only_the_time_that_the_first_has_left_of_a_turn() -> None:
     limits = FunctionLimits(cpu_seconds=60, wall_seconds=0.5)

@@ -18,7 +18,7 @@ from assay.sandbox.functions.inside import calls
 from assay.sandbox.functions.inside.calls import UNMADE
 from assay.sandbox.functions.inside.confine import Confinement
 from assay.sandbox.functions.inside.evaluate import CRASH
-from assay.sandbox.functions.inside.wire import Pipes
+from assay.sandbox.functions.inside.wire import BIRTH, Pipes
 from assay.sandbox.functions.program import (
     STATUSES,
     FunctionLimits,
@@ -140,30 +140,32 @@ def test_a_worker_may_retire_before_the_last_call(made: int) -> None:
     assert len(results.outcomes) == made
 
 
-@each(("template_lives", "status"), [(True, UNMADE), (False, CRASH)])
+@each(("template", "status"), [("waits", UNMADE), ("is dead", CRASH), ("is refused", CRASH)])
 def test_a_call_that_the_template_cannot_fork_for_is_not_made(
-    monkeypatch: pytest.MonkeyPatch, *, template_lives: bool, status: int
+    monkeypatch: pytest.MonkeyPatch, template: str, status: int
 ) -> None:
     """On so busy a machine that it is not its turn for seconds; the call was blamed for a crash."""
     monkeypatch.setattr(calls, "_PATIENCE_MS", 10)
     pipes, libc = Pipes(), ctypes.PyDLL(None)
     its_ends = (pipes.orders[0], pipes.births[1], pipes.deaths[1])
-    template = subprocess.Popen(["sleep", "infinity"], pass_fds=its_ends)
+    process = subprocess.Popen(["sleep", "infinity"], pass_fds=its_ends)
+    if template == "is refused":
+        os.write(pipes.births[1], BIRTH.pack(-1))
     pipes.keep_supervisor_ends()
     confinement = Confinement(libc, b"", namespaced=False, limit_processes=False)
     here, there = socket.socketpair()
     try:
-        if not template_lives:
-            template.kill()
-            template.wait()
-        own = here.fileno(), template.pid, pipes
+        if template == "is dead":
+            process.kill()
+            process.wait()
+        own = here.fileno(), process.pid, pipes
         made = calls.ForkedCalls(*own, confinement=confinement, keep=9, on_delay=lambda: None)
         made.start(b"{}")
         assert made.reply(2.0, 10.0)[0] == status
-        assert made.is_spent
+        assert made.is_spent == (template != "is refused")
     finally:
-        template.kill()
-        template.wait()
+        process.kill()
+        process.wait()
         here.close()
         there.close()
         for fd in {*itertools.chain(*vars(pipes).values())} - {0, *its_ends}:

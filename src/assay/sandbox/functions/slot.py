@@ -117,6 +117,7 @@ class Slot:
             self._end_session()
             self._failures += 1
             if self._failures >= _FAILURES:
+                self._failures = 0
                 self._failed(calls, error)
                 return
         except WorkerError:
@@ -152,16 +153,22 @@ class Slot:
         self.stats.retries += 1
         left = None if call.seconds is None else max(0.001, call.seconds - spent)
         self._end_session()
-        try:
-            self._session = self._fresh()
-            (outcome,) = self._session.run([call.payload], seconds=left).outcomes
-        except WorkerError as error:
-            self._end_session()
-            outcome = Outcome(error.status, message=error.message)
-        except AssayError as error:
-            outcome = Outcome("sandbox_error", message=error.message)
-        else:
-            outcome = self._in_time(call, outcome, left)
+        outcome = Outcome("sandbox_error")
+        for _ in range(_FAILURES):
+            try:
+                self._session = self._fresh()
+                (outcome,) = self._session.run([call.payload], seconds=left).outcomes
+                outcome = self._in_time(call, outcome, left)
+            except IdleWorkerError as error:  # nothing was done again
+                self._end_session()
+                outcome = Outcome(error.status, message=error.message)
+                continue
+            except WorkerError as error:
+                self._end_session()
+                outcome = Outcome(error.status, message=error.message)
+            except AssayError as error:
+                outcome = Outcome("sandbox_error", message=error.message)
+            break
         return replace(outcome, retried=True, wall_seconds=spent + outcome.wall_seconds)
 
     def _in_time(self, call: GroupCall, outcome: Outcome, left: float | None) -> Outcome:

@@ -215,7 +215,7 @@ class ForkedCalls:
                 waits += 1
                 if why := self._why_unborn(waits):
                     return why
-                self._started, patience = time.monotonic(), 0
+                patience = 0
                 continue
             used, elapsed = self._used(), time.monotonic() - self._started
             if used >= cpu:
@@ -226,11 +226,16 @@ class ForkedCalls:
         return CRASH
 
     def _why_unborn(self, waits: int) -> int:
-        """Why no process makes the call; 0 where the template may still fork."""
-        if self._is_orphaned:
+        """Why no process makes the call; 0 where the template may still fork.
+
+        That it died or was refused a fork is the program's doing; so may be that it makes no loop.
+        """
+        if self._is_orphaned or self._born == self._forks:
             return CRASH
         if waits < _BIRTH_WAITS:
             return 0
+        if self.wants_loop:
+            return CRASH
         self.is_spent = True  # so busy a machine that the template does not get to it
         self._kill_all()
         return UNMADE
@@ -271,6 +276,7 @@ class ForkedCalls:
             if self._born < self._forks:
                 self._await(self._births)
                 self._hear_of_births()
+                self._started = time.monotonic()  # until now it was not its turn
         return self._born == self._forks and self._pid > 0
 
     def _hear_of_births(self) -> None:
