@@ -145,6 +145,8 @@ async def test_a_call_whose_worker_dies_twice_is_our_error_and_never_a_score() -
         assert (await pool.call(b"2")).score == 2.0
 
 
+@pytest.mark.slow
+@pytest.mark.versions
 async def test_a_program_that_lets_nothing_fork_crashes_by_its_own_doing() -> None:
     source = "import resource\nresource.setrlimit(resource.RLIMIT_NPROC, (0, 0))\n"
     program = Program(source=source + "def grade(x): return 1.0\n")
