@@ -175,8 +175,7 @@ class ForkedCalls:
                 if len(self._said) >= needed:
                     break
             if why := self._listen(cpu, wall):
-                made = why != UNMADE
-                return self._given_up(why, b"") if made else (why, 0.0, 0.0, b"", b"")
+                return self._given_up(why, b"")
         # Only now: a piece of a reply buys no time.
         self._started, self._burnt = time.monotonic(), -1.0
         if not said and not printed:
@@ -186,6 +185,8 @@ class ForkedCalls:
         return status, score, used, text[:said], text[said:]
 
     def _given_up(self, why: int, message: bytes) -> Reply:
+        if why == UNMADE:
+            return why, 0.0, 0.0, b"", b""
         used = self._used()
         if self._is_born():
             _signal(self._pid, _SIGKILL)

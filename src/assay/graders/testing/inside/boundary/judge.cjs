@@ -217,40 +217,47 @@ class Judge extends Peer {
     return this.conclude(this.request(op, [this.idOf(info), ...given.map((one) => this.encode(one))], cx));
   }
 
-  // Where in the tests something is asked.
-  place() {
+  // From where something is asked: what `place` makes of it takes long, and is seldom wanted.
+  whence() {
     const here = {};
     const { stackTraceLimit } = Error;
     Error.stackTraceLimit = 30;
     captureStackTrace(here);
     Error.stackTraceLimit = stackTraceLimit;
+    return here;
+  }
+
+  // Where in the tests that is.
+  place(here) {
     return `${here.stack}`.split('\n').find((line) => line.includes(`${this.root}/`) && !line.includes('node_modules'));
   }
 
   // What is asked for again while nothing else happens is what it was, but where the reference's was not, and for
   // a loop, which waits for another at one place.
   isStill(before, now, { trail, test }) {
-    return before === undefined || is(before.value, now.value) || (now.place !== undefined && before.place === now.place) || this.contract.permits('moves', trail, test);
+    if (before === undefined || is(before.value, now.value)) return true;
+    const place = this.place(now.here);
+    return (place !== undefined && place === this.place(before.here)) || this.contract.permits('moves', trail, test);
   }
 
   property(info, cx, key) {
     if (!this.reads.has(info)) this.reads.set(info, new Map());
     const known = this.reads.get(info);
     const test = this.current();
-    const place = this.place();
+    const here = this.whence();
     const value = this.ask('get', info, cx, key);
-    if (!this.isStill(known.get(key), { value, place }, { ...cx, test })) {
+    if (!this.isStill(known.get(key), { value, here }, { ...cx, test })) {
       throw this.refuse(`moves:${cx.trail}`, `${cx.trail} is another when it is read again`, test);
     }
     if (['object', 'function'].includes(typeof value)) known.delete(key);
-    else this.reads.get(info)?.set(key, { value, place });
+    else this.reads.get(info)?.set(key, { value, here });
     return value;
   }
 
   // The same of a number that a call gives, or what it gives to wait for.
   again(cx, value) {
-    const { trail, test, asked: { key, place, before } } = cx;
-    this.last = { key, value, place };
+    const { trail, test, asked: { key, here, before } } = cx;
+    this.last = { key, value, here };
     if (before?.key === key && !this.isStill(before, this.last, cx)) {
       this.refuse(`moves:${trail}`, `${trail} is another when it is asked again`, test);
     }
@@ -313,7 +320,7 @@ class Judge extends Peer {
     const cx = this.from(info, '()', { touched: this.comparisons.freeze([...given, first]) });
     const forms = given.map((one, at) => this.encode(one, { trail: longer(cx.trail, `<${at}>`) }));
     const body = [info.id, this.encode(first), ...forms];
-    cx.asked = { key: stringify(body.map(unnumbered)), place: this.place(), before: this.last };
+    cx.asked = { key: stringify(body.map(unnumbered)), here: this.whence(), before: this.last };
     const answer = this.request(op, body, cx);
     if (this.scrambles) this.held.scramble();
     return answer;
