@@ -315,10 +315,11 @@ TWINS: dict[str, tuple[str, str, str]] = {
     ),
     "an attribute with the name of a method of all texts": (
         "class Name(str):\n    def __new__(cls, text, title='Dr'):\n        self = str.__new__(cls, text)\n        self.title = title\n        return self\ndef name(t): return Name(t)\n",
-        "class Name(str):\n    def __new__(cls, text, title='Dr', **more):\n        self = super().__new__(cls, text)\n        self.__dict__.update(more, title=title, index=5)\n"
+        "class Name(str):\n    def __new__(cls, text, title='Dr', **more):\n        self = super().__new__(cls, text)\n        self.__dict__.update(more, title=title)\n        if text: self.index = 5\n"
         "        return self\ndef name(t): return Name(t)\n",
         "from kit import Name, name\ndef test_title(): assert name('a').title == 'Dr' and name('a').upper() == 'A'\n"
-        "def test_made(): assert Name('b', title='Mx').title == 'Mx' and Name('b') == 'b'\n",
+        "def test_made(): assert Name('b', title='Mx').title == 'Mx' and Name('b') == 'b'\n"
+        "def test_empty(): assert name('a').title == 'Dr' and name('').index('') == 0\n",
     ),
     "objects of its own that a test passes on": (
         "def pairs(t): return [tuple(one.split('=')) for one in t.split()]\ndef text(of): return ' '.join(f'{k}={v}' for k, v in of)\n"

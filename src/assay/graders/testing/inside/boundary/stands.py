@@ -322,7 +322,7 @@ class _Shadow(_Member):
 
     def __get__(self, instance: Any, owner: Any) -> Any:
         if instance is None or self.name not in space_of(instance).get("_assay_shadowing", ()):
-            return getattr(super(self.owner, instance or owner), self.name)
+            return getattr(super(self.owner, owner if instance is None else instance), self.name)
         return super().__get__(instance, owner)
 
 
