@@ -175,7 +175,7 @@ class ForkedCalls:
                 if len(self._said) >= needed:
                     break
             if why := self._listen(cpu, wall):
-                return self._given_up(why, b"")
+                return (why, 0.0, 0.0, b"", b"") if why == UNMADE else self._given_up(why, b"")
         # Only now: a piece of a reply buys no time.
         self._started, self._burnt = time.monotonic(), -1.0
         if not said and not printed:
@@ -185,8 +185,6 @@ class ForkedCalls:
         return status, score, used, text[:said], text[said:]
 
     def _given_up(self, why: int, message: bytes) -> Reply:
-        if why == UNMADE:
-            return why, 0.0, 0.0, b"", b""
         used = self._used()
         if self._is_born():
             _signal(self._pid, _SIGKILL)
