@@ -70,10 +70,8 @@ class _Wanted:
         named = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
         needed = [p for p in named if p.default is p.empty]
         strange = [p for p in needed if p.name not in PARTS or p.kind is p.POSITIONAL_ONLY]
-        if (
-            len(needed) == len(strange) == 1
-            and strange[0].kind is not inspect.Parameter.KEYWORD_ONLY
-        ):
+        is_alone = len(needed) == len(strange) == 1
+        if is_alone and strange[0].kind is not inspect.Parameter.KEYWORD_ONLY:
             self._by_place = True
         elif strange:
             name = strange[0].name

@@ -13,7 +13,6 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
-from types import TracebackType
 from typing import TYPE_CHECKING, Self, cast
 
 from assay.errors import AssayError, GraderError
@@ -21,6 +20,7 @@ from assay.graders.endpoints.forms import FORMS, base_url
 from assay.graders.endpoints.forms.form import Item, WireForm
 from assay.graders.endpoints.guard import Lookup, checking_resolver
 from assay.graders.endpoints.settings import EndpointSettings, auth_headers, read_secret
+from assay.models.faults import redacted
 from assay.models.pace import Timing, asked_pause
 from assay.models.transport import BodyError, connection_cause, new_session, read_body
 from assay.scoring.graded import Graded
@@ -44,9 +44,7 @@ async def grade_remote(
     items = [(str(number), submission) for number, submission in enumerate(submissions)]
     sent = [item for item in items if item[1].answer is not None or item[1].thread]
     form = FORMS[settings.protocol]
-    transport = EndpointTransport(
-        settings, base_url(settings.url, form), timing or Timing(), lookup
-    )
+    transport = EndpointTransport(settings, timing or Timing(), lookup)
     try:
         async with transport:
             graded = await _Calls(transport, form).grade(sent)
@@ -133,9 +131,7 @@ async def probe(
     Protocols without a description are asked something empty instead.
     """
     form = FORMS[settings.protocol]
-    transport = EndpointTransport(
-        settings, base_url(settings.url, form), timing or Timing(), lookup
-    )
+    transport = EndpointTransport(settings, timing or Timing(), lookup)
     try:
         async with transport:
             if form.info:
@@ -160,8 +156,6 @@ _WORDS = ("name", "version", "description")
 
 _AGAIN = frozenset({429, 502, 503, 504})
 _FIRST, _LONGEST = 0.25, 8.0  # seconds of a pause
-_MOST_TOLD = 300
-"""Characters kept of what an endpoint says went wrong."""
 
 
 class CallError(GraderError):
@@ -173,14 +167,12 @@ class CallError(GraderError):
         self.status = status
 
 
-class _TryAgainError(Exception):
+class _TryAgainError(CallError):
     """A try that may be repeated; ``pause`` is what the endpoint asks to wait, in seconds."""
 
     def __init__(self, message: str, *, pause: float = 0.0, status: int = 0) -> None:
-        super().__init__(message)
-        self.message = message
+        super().__init__(message, outcome="unreachable", status=status)
         self.pause = pause
-        self.status = status
 
 
 @dataclass(slots=True)
@@ -188,9 +180,9 @@ class EndpointTransport:
     """A session with one endpoint; use it as an async context manager."""
 
     settings: EndpointSettings
-    base: str
     timing: Timing = field(default_factory=Timing)
     lookup: Lookup | None = None
+    base: str = field(default="", init=False)
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack, init=False, repr=False)
     _session: ClientSession | None = field(default=None, init=False, repr=False)
     _secret: str = field(default="", init=False, repr=False)
@@ -199,6 +191,7 @@ class EndpointTransport:
         import aiohttp
 
         settings = self.settings
+        self.base = base_url(settings.url, FORMS[settings.protocol])
         if settings.scheme != "none":
             self._secret = read_secret(settings.secret_env)
         resolver = checking_resolver(allow_internal=settings.allow_internal, lookup=self.lookup)
@@ -206,13 +199,7 @@ class EndpointTransport:
         self._session = await self._stack.enter_async_context(new_session(connector))
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        del kind, error, trace
+    async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
 
     async def post(self, route: str, payload: Json) -> Json:
@@ -235,8 +222,7 @@ class EndpointTransport:
 
     def redacted(self, text: str) -> str:
         """What an endpoint said, on one line, bounded, without the secret."""
-        line = " ".join(str(self.hidden(text)).split())
-        return line if len(line) <= _MOST_TOLD else f"{line[: _MOST_TOLD - 3]}..."
+        return redacted(text, self._secret)
 
     async def _request(self, method: str, route: str, body: bytes) -> Json:
         seconds = self.settings.timeout_seconds
