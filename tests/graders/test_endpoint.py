@@ -322,6 +322,17 @@ OTHERS: list[tuple[Protocol, Json, list[float | None]]] = [
     ("openrlhf", {"rewards": [1.0, 0.5], "scores": [0, 0]}, [1.0, 0.5]),
     ("openrlhf", {"scores": [1.0, 0.5]}, [1.0, 0.5]),
     ("openrlhf", {"rewards": [0.0, 0.0], "extra_logs": {"graded": [1, 0]}}, [0.0, None]),
+    *(
+        ("openrlhf", {"rewards": [0.0, 1.0], "extra_logs": {"graded": graded}}, scores)
+        for graded, scores in (
+            ([0], [None, None]),
+            (0, [None, None]),
+            ([1, 1, 0], [None, None]),
+            (None, [None, None]),
+            ([math.nan, "0"], [None, None]),
+            ([1.0, True], [0.0, 1.0]),
+        )
+    ),
     ("openrlhf", {"rewards": [1.0]}, [None, None]),
     ("openrlhf", {"rewards": [math.nan, 1]}, [None, 1.0]),
     ("openrlhf", [1.0, 0.5], [None, None]),
@@ -368,6 +379,8 @@ async def test_what_nemo_gym_fails_or_masks_is_no_reward() -> None:
         ({"mask_sample": True}, None, "mask_sample"),
         ({"mask_sample": True, **why}, None, "session_lost: gone"),
         ({"mask_sample": False, **why}, 1.0, ""),
+        ({"instance_config": {"mask_sample": True}}, None, "mask_sample"),  # what NeMo RL reads
+        ({"mask_sample": "true", "instance_config": []}, None, "mask_sample"),
     ):
         with faulty(raw(json.dumps({"reward": score or 0.0, **told}))) as server:
             (found,) = await grade_remote(settings(server.url, protocol="nemo_gym"), [PLAIN])

@@ -91,7 +91,7 @@ def _decode_answer(items: Sequence[Item], reply: Json, span: Span) -> list[Grade
     if not isinstance(reply, dict):
         return [bad(item, "the reply is not an object")]
     failure = reply.get(_FAILURE)
-    if failure is None and reply.get(_MASKED) is True:  # its reward measures nothing
+    if failure is None and _is_masked(reply):  # its reward measures nothing
         failure = reply.get(_KIND) or _MASKED
     if failure is not None:
         told = reply.get(_CAUSE) or reply.get(_WHY)
@@ -99,6 +99,13 @@ def _decode_answer(items: Sequence[Item], reply: Json, span: Span) -> list[Grade
     components = reply.get("reward_components")
     details = record_parameters({"components": components}) if components else {}
     return [scored(item, reply.get("reward"), span, reason=reason_in(reply), details=details)]
+
+
+def _is_masked(row: Mapping[str, Json]) -> bool:
+    """Whether a rollout says of its reward that it measures nothing, to Gym or to NeMo RL."""
+    instance = row.get(_INSTANCE)
+    inner = instance.get(_MASKED) if isinstance(instance, dict) else None
+    return any(mask not in (None, False) for mask in (row.get(_MASKED), inner))
 
 
 def _decode_request(body: Json, server: Server) -> list[Asked]:
@@ -226,7 +233,7 @@ def aggregate(body: Json) -> dict[str, Json]:
             reward = finite_number(row.get("reward"), what="the reward")
         except ScoreError:
             continue
-        if row.get(_FAILURE) is not None or row.get(_MASKED) is True:
+        if row.get(_FAILURE) is not None or _is_masked(row):
             continue
         rewards.append(reward)
         if isinstance(task, int):

@@ -68,24 +68,27 @@ def _encode_request(items: Sequence[Item]) -> Json:
 def _decode_answer(items: Sequence[Item], reply: Json, span: Span) -> list[Graded]:
     if not isinstance(reply, dict):
         return all_bad(items, "the reply is not an object")
-    rewards = reply.get("rewards", reply.get("scores"))
-    listed = rewards if isinstance(rewards, list) else [rewards]
+    listed = _listed(reply.get("rewards", reply.get("scores")))
     if len(listed) != len(items):
         return all_bad(items, f"the reply has {len(listed)} rewards for {len(items)} samples")
     logs = reply.get("extra_logs")
-    columns = {
-        name: column
-        for name, column in (logs if isinstance(logs, dict) else {}).items()
-        if isinstance(column, list) and len(column) == len(items)
-    }
+    given = logs if isinstance(logs, dict) else {}
+    logged = {name: _listed(said) for name, said in given.items()}
+    columns = {name: column for name, column in logged.items() if len(column) == len(items)}
+    # Where it does not say of each sample whether it was graded, none was.
+    marks = columns.get("graded", [0 if "graded" in logged else 1] * len(items))
     graded: list[Graded] = []
     for n, ((item, _), reward) in enumerate(zip(items, listed, strict=True)):
         details = record_parameters({name: column[n] for name, column in columns.items()})
-        if "graded" in columns and not columns["graded"][n]:
-            graded.append(remote_error(item, "extra_logs.graded is 0", details))
+        if marks[n] != 1:
+            graded.append(remote_error(item, "extra_logs.graded is not 1", details))
         else:
             graded.append(scored(item, reward, span, details=details))
     return graded
+
+
+def _listed(value: Json) -> list[Json]:
+    return value if isinstance(value, list) else [value]
 
 
 def _decode_request(body: Json, server: Server) -> list[Asked]:
