@@ -114,6 +114,14 @@ def test_a_directory_for_which_more_is_done_is_a_target(recipe: str) -> None:
     assert make_targets(f"build:{recipe}\n") == {"build"}
 
 
+def test_a_word_that_is_always_phony_is_free_for_honest_files() -> None:
+    makefile = "docs test:\n\tsay\n.PHONY: docs\n.PHONY: test\n"
+    assert make_targets(makefile) == frozenset()
+    assert make_targets(f"ifdef X\n{makefile}endif\n") == {"docs", "test"}
+    # Of a variable's values only the one at that place counts.
+    assert make_targets(f"X = test\nX = docs\n{makefile}".replace("Y: test", "Y: $(X)")) == {"test"}
+
+
 def test_included_makefiles_are_read_and_each_is_asked_for() -> None:
     files = {
         "conf/rules.make": "a.txt:\n\tsay\ninclude ./conf/rules.make deeper\n",

@@ -39,11 +39,11 @@ _FILE = re.compile(r"(?!/)[^\s$%&*?\[\]|\1]+")
 def make_targets(makefile: str, read: Callable[[str], str] = lambda _: "") -> frozenset[str]:
     """What a makefile can be asked for: plain words, such as ``test``, and files that it makes.
 
-    If a file of that name exists, make has nothing to do and ends well, unless the makefile
-    declares the word ``.PHONY``, or the file is older than what it is made of. A target for which
-    only a directory is made is left out: nothing is earned by its being there. With them are the
-    files of dependencies that a compiler wrote, if the makefile includes such: they could say
-    anything that it can.
+    If a file of that name exists, make has nothing to do and ends well, unless the file is older
+    than what it is made of. Two are left out, because nothing is earned by their being there: a
+    word that is ``.PHONY`` in any case, and a target for which only a directory is made. With them
+    are the files of dependencies that a compiler wrote, if the makefile includes such: they could
+    say anything that it can.
 
     Args:
         makefile: Its text.
@@ -64,6 +64,7 @@ class _Reader:
         self._values = {"CURDIR": ["."], "PWD": ["."], "MAKEFILE_LIST": ["Makefile"]}
         self._surely_set = {*self._values}
         self._rules: list[tuple[str, list[str]]] = []
+        self._phony: set[str] = set()
         self._included: set[str] = set()
         self._dependencies: set[str] = set()
         self._words_left = _MOST_WORDS
@@ -96,7 +97,7 @@ class _Reader:
                 recipe = None
                 self._include(included[1], surely=conditions == 0)
             elif ":" in line and not _NO_RULE.match(line):
-                recipe = self._rule(line)
+                recipe = self._rule(line, surely=conditions == 0)
 
     def targets(self) -> frozenset[str]:
         """What the rules make and can be asked for."""
@@ -111,7 +112,7 @@ class _Reader:
             for target, outcomes in made.items()
             if "file" in outcomes or ("directory" not in outcomes and not {".", "/"} & set(target))
         }
-        return frozenset((found | self._dependencies) - {"."})
+        return frozenset((found - self._phony | self._dependencies) - {"."})
 
     def _hide(self, line: str) -> str:
         """A line with a number in place of each reference, so that it has no signs of its own."""
@@ -150,12 +151,14 @@ class _Reader:
                 self._included.add(name)
                 self.take(self._read(name), surely=surely)
 
-    def _rule(self, line: str) -> list[str] | None:
+    def _rule(self, line: str, *, surely: bool) -> list[str] | None:
         """The recipe of a rule so far; nothing where a target only has a variable of its own."""
         targets, _, rest = line.partition(":")
         needed, inline, command = rest.lstrip(":").partition(";")
         if _ASSIGNMENT.match(_MODIFIERS.sub("", needed.strip(), count=1)):
             return None
+        if surely and targets.strip() == ".PHONY":
+            self._phony.update(needed.split())  # but for references: not all their values may be
         recipe = [command] if inline else []
         self._rules.append((targets.rstrip().removesuffix("&"), recipe))
         return recipe
