@@ -25,6 +25,7 @@ _BESIDE = {
 _HIDDEN = {
     "helpers_of_tests.py": "def same(a, b): assert a == b\n",
     "want.txt": "the answer\n",
+    "golden/a.txt": "1\n",
 }
 
 

@@ -410,6 +410,20 @@ def test_right_work_wins_in_another_style_than_the_references() -> None:
 
 
 @pytest.mark.sandbox
+def test_a_test_removes_those_files_of_its_author_that_it_removes_for_the_reference() -> None:
+    hidden = {
+        "test_a.py": "import pathlib, kit\nHERE = pathlib.Path(__file__).parent\n"
+        "def test_stale():\n    for name in kit.stale(['old.txt', 'new.txt']): (HERE / name).unlink()\n",
+        "old.txt": "",
+        "new.txt": "",
+    }
+    right = {"kit.py": "def stale(names): return [one for one in names if one == 'old.txt']\n"}
+    wrong = {"kit.py": "def stale(names): return ['new.txt']\n"}
+    assert outcomes(grade(right, hidden)) == {"test_a.py::test_stale": ("passed", "")}
+    (found,) = outcomes(grade(wrong, hidden, reference=right)).values()
+    assert found[0] == "failed" and "the author's file new.txt" in found[1]
+
+
 def test_why_the_boundary_failed_a_test_is_said_once_and_in_words() -> None:
     score = grade(
         {"kit.py": "class Moment:\n    pass\n\n\ndef parse():\n    return Moment()\n"},
