@@ -421,7 +421,8 @@ def test_a_test_removes_those_files_of_its_author_that_it_removes_for_the_refere
     wrong = {"kit.py": "def stale(names): return ['new.txt']\n"}
     assert outcomes(grade(right, hidden)) == {"test_a.py::test_stale": ("passed", "")}
     (found,) = outcomes(grade(wrong, hidden, reference=right)).values()
-    assert found[0] == "failed" and "the author's file new.txt" in found[1]
+    assert found[0] == "failed"
+    assert "the author's file new.txt" in found[1]
 
 
 def test_why_the_boundary_failed_a_test_is_said_once_and_in_words() -> None:
