@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -161,7 +160,7 @@ class _Parser:
         elif text in ("-", "+"):
             self.expression(_SIGN)
             if text == "-":
-                self.steps.append(_Step("-", 1, operator.neg))
+                self.steps.append(_Step("-", 1, _negative))
         elif text == "(":
             self.expression(0)
             self._close(column)
@@ -209,6 +208,10 @@ class _Parser:
         self._place = token.end()
         if self.text == "**":
             raise _wrong("does not know '**'", self.column, "write ^ for a power")
+
+
+def _negative(number: float) -> float:
+    return -number
 
 
 def _over(function: Callable[..., float]) -> Callable[..., float]:
