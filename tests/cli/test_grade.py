@@ -112,11 +112,12 @@ def unread(*words: str, cwd: Path, stream: str) -> subprocess.CompletedProcess[s
     """Run a command one of whose streams nobody reads."""
     reading, writing = os.pipe()
     os.close(reading)
-    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: writing}
+    out, err = (writing if name == stream else subprocess.PIPE for name in ("stdout", "stderr"))
     env = {**environment(cwd), "PYTHONUNBUFFERED": ""}
+    command = [*COMMAND, *words]
     try:
         return subprocess.run(
-            [*COMMAND, *words], cwd=cwd, env=env, text=True, check=False, timeout=120, **streams
+            command, cwd=cwd, env=env, stdout=out, stderr=err, text=True, check=False, timeout=120
         )
     finally:
         os.close(writing)
