@@ -305,7 +305,11 @@ class TestCanaries:
         ("path", "text", "planted"),
         [
             ("kit_test.go", GO, "func TestC0ffeex3(t *testing.T)"),
-            ("kit_test.go", GO.replace('"testing"', 'tt "testing"'), "(t *tt.T)"),
+            (
+                "kit_test.go",
+                GO.replace('"testing"', 'tt "testing"').replace("*testing.T", "*tt.T"),
+                "(t *tt.T)",
+            ),
             ("tests/hidden.rs", RUST, "fn c0ffeex3()"),
             ("kit.test.ts", JAVASCRIPT, "'c0ffeex3'"),
         ],
@@ -325,7 +329,7 @@ class TestCanaries:
         [
             ("KitTest.java", JAVA),
             ("helper.rs", "fn add() {}"),
-            ("kit_test.go", 'package kit\nimport . "testing"\nfunc TestA(t *testing.T) {}'),
+            ("kit_test.go", 'package kit\nimport . "testing"\nfunc TestA(t *T) {}'),
             ("data.json", "{}"),
         ],
     )

@@ -34,7 +34,7 @@ from assay.graders.testing.hidden import language_of, source_text
 from assay.graders.testing.outcomes import TestOutcome, TestRun
 from assay.graders.testing.run import conclude
 from assay.graders.testing.selected import Selection, modules_of, select
-from assay.graders.testing.static_ids import GO, blank, read_static_tests
+from assay.graders.testing.static_ids import GO, GO_TEST, blank, read_static_tests
 from assay.graders.tree import read_regular, regular_files
 from assay.sandbox import CommandResult, Mount
 from assay.types.submission import Workspace
@@ -45,12 +45,7 @@ _NAMING = frozenset({"cargo", "go-json", "tap"})
 _STOPS_EARLY = re.compile(r"(?:^|\s)(?:-b|--bail|-failfast|--fail-fast)\b")
 
 
-_GO_PACKAGE = re.compile(r"^package\s+\w+", re.MULTILINE)
 _GO_PARALLEL = re.compile(r"\.\s*Parallel\s*\(")
-_GO_TEST = re.compile(
-    r"^func\s+(?P<name>\w+)\s*\(\s*(?P<t>[a-zA-Z]\w*)\s[^)]*\)\s*\{", re.MULTILINE
-)
-_GO_TESTING = re.compile(r'^\s*(?:import\s+)?(?:(?P<alias>\w+)\s+)?"testing"', re.MULTILINE)
 
 PACKED = "/opt/assay/reports"
 """Where the sandbox shows the file that the reports are packed into."""
@@ -430,33 +425,18 @@ def _go(
 
     The latter is skipped, as the test would fail with it.
     """
-    alias = _alias_of_testing(text)
-    if alias is None:
-        return None
-    changed = text
-    for start in sorted(_bodies(text, carriers), key=lambda one: -one[0]):
-        skips = f'func(t *{alias}.T) {{ t.Skip("{canary.planted}") }}'
-        ends = f' defer {start[1]}.Run("{canary.name}{_INSIDE}{number}", {skips});'
-        changed = f"{changed[: start[0]]}{ends}{changed[start[0] :]}"
+    tests = [*GO_TEST.finditer(blank(text, GO))]
+    changed, testing = text, tests[0]["testing"]
+    for test in reversed(tests):
+        if test["name"] in carriers:
+            skips = f'func(t *{testing}.T) {{ t.Skip("{canary.planted}") }}'
+            ends = f' defer {test["t"]}.Run("{canary.name}{_INSIDE}{number}", {skips});'
+            changed = f"{changed[: test.end()]}{ends}{changed[test.end() :]}"
     if name is not None:
         function = name if name.startswith("Test") else f"Test{name.capitalize()}"
         fails = f'\tt.Fatal("{canary.planted}")\n'
-        changed += f"\nfunc {function}(t *{alias}.T) {{\n{fails}}}\n"
+        changed += f"\nfunc {function}(t *{testing}.T) {{\n{fails}}}\n"
     return changed if changed != text else None
-
-
-def _bodies(text: str, tests: Collection[str]) -> list[tuple[int, str]]:
-    """Where the bodies of tests of Go begin, and what they call their ``*testing.T``."""
-    found = _GO_TEST.finditer(blank(text, GO))
-    return [(one.end(), one["t"]) for one in found if one["name"] in tests]
-
-
-def _alias_of_testing(text: str) -> str | None:
-    """What a source of Go calls the package; None where that cannot be told."""
-    found = _GO_TESTING.search(text)
-    if not _GO_PACKAGE.search(text) or found is None or found["alias"] in ("_", "."):
-        return None
-    return "testing" if found["alias"] in (None, "import") else found["alias"]
 
 
 def without_canaries(
