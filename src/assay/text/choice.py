@@ -246,7 +246,8 @@ def _patterns(labels: tuple[str, ...]) -> _Patterns:
             rf"|\bonly\s(?:option\s)?(?P<lone>{marked})\s[a-z]{{3,9}}s\b"
         ),
         "alone": (
-            rf"^{_BEFORE}(?:(?:option|choice|letter)\ )?(?:\\\()?(?P<labels>{one})(?:\\\))?\s?[.:!;,]?{closing}{_AFTER}[ \t\r]*$"
+            rf"^{_BEFORE}(?:(?:option|choice|letter)\ )?(?:\\\()?(?P<labels>{one})"
+            rf"(?:\\\))?\s?[.:!;,]?{closing}{_AFTER}[ \t\r]*$"
         ),
         "listed": (
             rf"^{_BEFORE}[*_]{{0,3}}(?:(?:option\ |choice\ )?"

@@ -394,9 +394,7 @@ _WORKED_ON = re.compile(
     re.IGNORECASE,
 )
 """Words in a formula that make another number of the one beside them, or a bound."""
-_LISTED = re.compile(
-    r"[0-9]\$?(?:,\s+(?:and\s+)?|\s+and\s+)\$?[-+]?[0-9][0-9.]*+\$?[\s.!*]*\Z"
-)
+_LISTED = re.compile(r"[0-9]\$?(?:,\s+(?:and\s+)?|\s+and\s+)\$?[-+]?[0-9][0-9.]*+\$?[\s.!*]*\Z")
 """Several numbers at the end of a sentence, of which algebra takes the last."""
 _ANOTHER = re.compile(rf"[0-9]\s*{IN_WORDS}[^{{}}]*\}}\s*[0-9]")
 _NEAR = Fraction(1, 20)  # an approximation may be rounded to one or two digits
@@ -405,13 +403,22 @@ _NEAR = Fraction(1, 20)  # an approximation may be rounded to one or two digits
 def _contradicts(mine: _Formula, wanted: _Formula) -> str:
     """Why an answer is wrong on its face, in ways that algebra looks past; empty if it is not."""
     brackets = bracket(mine.text), bracket(wanted.text)
-    words, theirs = (_DRESSED.findall(formula.text) for formula in (mine, wanted))
     if mine.units and wanted.units and mine.units != wanted.units:
         return "another unit"
     if _HEDGED.search(mine.text) or (_OR.search(mine.text) and not _SEVERAL.search(wanted.text)):
         return "a choice left open"
     if all(brackets) and brackets[0] != brackets[1]:
         return "other brackets"
+    if told := _told(mine, wanted):
+        return told
+    if _ANOTHER.search(mine.text) and not _SEVERAL.search(wanted.text):
+        return "another number beside it"
+    return "" if len(mine.sides) == 1 else _chained(mine, wanted)
+
+
+def _told(mine: _Formula, wanted: _Formula) -> str:
+    """Why the words in an answer make another answer of it."""
+    words, theirs = (_DRESSED.findall(formula.text) for formula in (mine, wanted))
     if _DENIED.fullmatch(mine.text.strip()) or (
         any(map(_TAKEN_BACK.search, words))
         and not any(map(_TAKEN_BACK.search, theirs))
@@ -420,9 +427,7 @@ def _contradicts(mine: _Formula, wanted: _Formula) -> str:
         return "a denial"
     if any(map(_WORKED_ON.search, words)) and not any(map(_WORKED_ON.search, theirs)):
         return "words that make another number of it"
-    if _ANOTHER.search(mine.text) and not _SEVERAL.search(wanted.text):
-        return "another number beside it"
-    return "" if len(mine.sides) == 1 else _chained(mine, wanted)
+    return ""
 
 
 def _chained(mine: _Formula, wanted: _Formula) -> str:
