@@ -256,7 +256,7 @@ def _patterns(labels: tuple[str, ...]) -> _Patterns:
             rf"|\ [\u2013\u2014-]\ (?!{label}\b)))"
         ),
         "marked": rf"(?:[(\[\u3010]|\*\*|<b>|__)(?P<labels>{label})(?:[)\]\u3011]|\*\*|</b>|__)",
-        "joined": rf"[)\]*\s]*(?:{joint}\s?(?:(?:or|and)\b)?)?[(\[*\s]*",
+        "joined": rf"[)\]*\s]*+(?:{joint}\s?(?:(?:or|and)\b)?)?[(\[*\s]*+",
         "label": rf"(?<!\w){label}(?!\w)",
         "another": (
             r"(?:[.,;:/&+|=?(\[>\u2014\u2013-]"
