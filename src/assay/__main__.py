@@ -7,16 +7,14 @@ _IS_OURS = signal.getsignal(signal.SIGINT) is signal.default_int_handler
 if _IS_OURS:  # one that is ignored stays ignored
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
-_OBJECTS = 50_000
-"""Made between two collections of garbage."""
-
 
 def main() -> None:
     """Run the command line; see `assay.cli.main.main`."""
     # What is loaded stays: to look through it again and again, and at the end, takes a tenth.
-    gc.set_threshold(_OBJECTS)
+    gc.set_threshold(50_000)  # objects made between two collections
     from assay.cli import main as cli
 
+    cli.speak_to_whoever_reads()
     try:
         cli.main(is_loaded=_catch_interrupts)
     finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import signal
 import subprocess
 from pathlib import Path
@@ -105,6 +106,53 @@ def test_nothing_is_left_of_rows_on_standard_input_though_it_is_told_to_end(tmp_
         assert process.wait(30) == -signal.SIGTERM
         process.stdin.close()
     assert list(scratch.iterdir()) == []
+
+
+def unread(*words: str, cwd: Path, stream: str) -> subprocess.CompletedProcess[str]:
+    """Run a command one of whose streams nobody reads."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    out, err = (writing if name == stream else subprocess.PIPE for name in ("stdout", "stderr"))
+    env = {**environment(cwd), "PYTHONUNBUFFERED": ""}
+    command = [*COMMAND, *words]
+    try:
+        return subprocess.run(
+            command, cwd=cwd, env=env, stdout=out, stderr=err, text=True, check=False, timeout=120
+        )
+    finally:
+        os.close(writing)
+
+
+def test_a_run_whose_progress_nobody_reads_is_run_all_the_same(tmp_path: Path) -> None:
+    write(tmp_path, [{"answer": "4", "expected": 4}, {"answer": "5", "expected": 4}])
+    words = ("grade", "rows.jsonl", "graders.yaml", "--db", "new")
+    done = unread(*words, cwd=tmp_path, stream="stderr")
+    assert done.returncode == 1
+    assert "FAIL: 1 of 2" in done.stdout
+    assert "1 passed, 1 failed" in assay("runs", "--db", "new", cwd=tmp_path).stdout
+
+
+def test_a_list_that_nobody_reads_keeps_its_status_and_says_nothing_of_that(tmp_path: Path) -> None:
+    write(tmp_path, [])
+    done = unread("validate", "graders.yaml", cwd=tmp_path, stream="stdout")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_disk_that_is_full_is_told_of_in_a_line(tmp_path: Path) -> None:
+    write(tmp_path, [])
+    env = {**environment(tmp_path), "PYTHONUNBUFFERED": ""}
+    words = [*COMMAND, "validate", "graders.yaml"]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            words,
+            cwd=tmp_path,
+            env=env,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (3, "error: [Errno 28] No space left on device\n")
 
 
 def test_a_store_that_is_named_is_told_of_where_it_is_new_and_stands_in_what_is_next(

@@ -160,6 +160,27 @@ def test_what_may_not_be_graded_is_dropped_and_the_rest_is_kept(trees: Trees) ->
     assert "sitecustomize.py" not in trees.files()
 
 
+def test_attack_files_stand_where_a_makefile_would_make_or_include_them(tmp_path: Path) -> None:
+    makefiles = {
+        "Makefile": "include rules.in\n-include local\n$(addprefix out/,$(SAID)): | obj\n\tsay\n",
+        "rules.in": "SAID += a.txt\nSAID += b.txt # of them\nobj:\n\tmkdir -p $@\n",
+        "sub/Makefile": "OUT = ../top.txt\n$(OUT) $(CURDIR)/low.txt kit.c: /x ../../y\n\tsay\n",
+        "sub/kit.c": "stub",
+    }
+    trees = Trees(tmp_path, makefiles)
+    made = ["out/a.txt", "out/b.txt", "sub/low.txt", "top.txt", "local"]
+    free = ["of", "them", "obj/honest.txt", "out/honest.txt", "low.txt", "sub/kit.c"]
+    write_files(trees.left, dict.fromkeys([*made, *free, "rules.in"], "theirs"))
+    source = trees.source
+    asked_for = grading_tree.asked_for(trees.home, source.digest, source.entries)
+    left = take_snapshot(trees.home, str(trees.left), known=source.known).entries
+    chosen = grading_tree.plan(source.entries, left, Rules(asked_for=asked_for))
+    assert sorted(made) == [one.path for one in chosen.dropped]
+    assert [one.path for one in chosen.restored] == ["rules.in"]
+    assert {one.why for one in chosen.dropped} == {"what the makefile makes or includes"}
+    assert sorted(chosen.changes) == sorted(free)
+
+
 def test_a_case_may_let_tests_be_changed(trees: Trees) -> None:
     write_files(trees.left, {"tests/test_kit.py": "theirs", "big.log": "x"})
     trees.grade(SubmissionSpec(include=("tests",), exclude=("*.log",)))

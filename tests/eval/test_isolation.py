@@ -506,17 +506,17 @@ def test_a_regrade_of_a_stale_lock_is_no_second_chance(case: Path, tmp_path: Pat
     [
         ("", "cannot be read: not JSON: Expecting value: line 1 column 1"),
         ("[]", "cannot be read: expected a mapping, got a list"),
-        ('{"boundary": 1, "graders": {}}', r"another version of assay \(boundary 1, not 5\)"),
+        ('{"boundary": 1, "graders": {}}', r"another version of assay \(boundary 1, not 6\)"),
         (
-            '{"boundary": 5, "graders": {"hidden-tests": {"isolation": "process"}}}',
+            '{"boundary": 6, "graders": {"hidden-tests": {"isolation": "process"}}}',
             "cannot be read: graders.hidden-tests.contract: what the reference needs is missing",
         ),
         (
-            '{"boundary": 5, "graders": {"hidden-tests": {"isolation": "apart"}}}',
+            '{"boundary": 6, "graders": {"hidden-tests": {"isolation": "apart"}}}',
             r"cannot be read: graders.hidden-tests.isolation: .*\(valid: process, shared\)",
         ),
-        ('{"boundary": 5, "boundary": 5, "graders": %s}', "the key 'boundary' stands twice"),
-        ('{"boundary": 5, "graders": %s, "more": 1}', "unknown field 'more'"),
+        ('{"boundary": 6, "boundary": 6, "graders": %s}', "the key 'boundary' stands twice"),
+        ('{"boundary": 6, "graders": %s, "more": 1}', "unknown field 'more'"),
     ],
 )
 def test_a_lock_that_cannot_be_believed_is_none_and_says_why(

@@ -15,9 +15,10 @@ from typing import Any
 import aiohttp
 import pytest
 
+from assay.agents.model import ModelAgent
 from assay.conversation.messages import ReplyUsage
 from assay.conversation.turns import AssistantTurn, Conversation, Turn
-from assay.errors import InputError, ModelError
+from assay.errors import AgentError, InputError, ModelError
 from assay.eval.witness import witnessed
 from assay.gateway import Allowance, Gateway
 from assay.models import ModelClient, ModelSettings
@@ -503,6 +504,45 @@ async def test_a_server_that_fails_with_others_too_is_nobodys_zero(fails: int) -
 
     assert isinstance(gateway.failure, ModelError)
     assert gateway.recorded().flags == ()
+
+
+@each(("hangs", "goes_on"), [(1, False), (9, False), (9, True)])
+async def test_a_server_that_hangs_until_the_agent_is_late_is_nobodys_zero(
+    monkeypatch: pytest.MonkeyPatch, hangs: int, *, goes_on: bool
+) -> None:
+    """Unless it answers others, and the agent's request is one that takes too long."""
+    monkeypatch.setattr("assay.gateway.gateway._PLAIN_SECONDS", 0.2 if hangs > 1 else 60.0)
+    with FakeModel(lambda _: "yes", faults=[Fault("hang", times=hangs)]) as fake:
+        async with _gateway(fake) as gateway:
+            asking = asyncio.create_task(_say(gateway))
+            while not fake.count:  # noqa: ASYNC110 - nobody tells of it
+                await asyncio.sleep(0.01)
+            if not goes_on:
+                asking.cancel()
+            await gateway.find_out()
+            with pytest.raises((asyncio.CancelledError, aiohttp.ClientError)):
+                await asking
+    assert (fake.count, gateway.failure is None) == (2, hangs == 1)
+
+
+async def test_an_agent_that_was_late_for_its_model_has_failed_on_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loop, timeout, limits = asyncio.get_running_loop(), asyncio.timeout, list[asyncio.Timeout]()
+
+    def kept(seconds: float | None) -> asyncio.Timeout:
+        limits.append(timeout(seconds))
+        return limits[-1]
+
+    def hang(_: object) -> Fault:
+        loop.call_soon_threadsafe(limits[0].reschedule, 0.0)  # the time of the agent is up
+        return Fault("hang")
+
+    monkeypatch.setattr(asyncio, "timeout", kept)
+    monkeypatch.setattr("assay.gateway.gateway._PLAIN_SECONDS", 0.2)
+    refused = pytest.raises(AgentError, match="could not be asked: it does not answer any more")
+    with FakeModel(hang) as fake, refused:
+        await ModelAgent(model=fake.model, seconds=600.0)(Run(prompt="Say yes."))
 
 
 @each("kind", ["503", "401", "429"])

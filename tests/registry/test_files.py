@@ -81,7 +81,7 @@ BAD_FILES: list[tuple[dict[str, str], list[str]]] = [
     ({"x.yaml": "kind: customs\n"}, ["x.yaml:1:7: kind: unknown kind", "did you mean 'custom'"]),
     ({"x.yaml": "kind: custom\nlocked: true\n"}, ["x.yaml:2:1: locked: unknown field 'locked'"]),
     ({"x.yaml": "kind: custom\ndescripton: y\n"}, ["did you mean 'description'"]),
-    ({"x.yaml": "kind: custom\nname: 3\n"}, ["x.yaml:2:7: name: expected text, got 3"]),
+    ({"x.yaml": "kind: custom\nname: 3\n"}, ["x.yaml:2:7: name: expected text, got 3 (quote it)"]),
     ({"x.yaml": "kind: custom\ndefinition: {pth: x}\n"}, ["definition.pth", "mean 'path'"]),
     ({"x.yaml": "kind: function\n"}, ["put it into x.py, beside this file"]),
     (

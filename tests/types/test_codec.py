@@ -120,7 +120,8 @@ def test_reads(annotation: type[object], data: Json, value: object) -> None:
 
 
 REFUSED: list[tuple[object, Json, str]] = [
-    (str, 1, "expected text, got 1"),
+    (str, 1, "expected text, got 1 (quote it)"),
+    (str, [1], "expected text, got a list"),
     (int, True, "expected a whole number, got True"),
     (int, 1.0, "expected a whole number, got 1.0"),
     (float, True, "expected a number, got True"),
@@ -128,7 +129,7 @@ REFUSED: list[tuple[object, Json, str]] = [
     (bool, 1, "expected true or false, got 1"),
     (Literal["read", "write"], "wriet", "'wriet' is not valid here (did you mean 'write'?)"),
     (Literal[1], True, "True is not valid here"),
-    (list[int], "12", "expected a list, got '12'"),
+    (list[int], "12", "expected a list, got '12' (such as [a, b])"),
     (list[int], [1, "x"], "[1]: expected a whole number, got 'x'"),
     (dict[str, int], [], "expected a mapping, got a list"),
     (dict[str, int], {"a": {"b": 1}}, "a: expected a whole number, got a mapping"),

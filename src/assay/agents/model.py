@@ -204,6 +204,10 @@ class ModelAgent:
             run.model = run.model or self.model
             try:
                 yield gateway
+            except AgentTimeoutError:
+                await gateway.find_out()
+                gateway.require_answers()
+                raise
             finally:
                 spent = gateway.spent
                 run.tokens = None if spent.unknown else spent.tokens

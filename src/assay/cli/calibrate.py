@@ -79,7 +79,7 @@ def add(parser: ArgumentParser) -> None:
     add("--label", default="", metavar="FIELD", help="where the labels are; labels or label")
     add(
         "--levels",
-        type=_names,
+        type=lambda text: tuple(name.strip() for name in text.split(",")),
         default=(),
         metavar="A,B,...",
         help="all levels, lowest first, where labels are levels: 1,2,3,4,5 or POOR,FAIR,GOOD",
@@ -112,10 +112,6 @@ _STORED_FIELD = "label"
 _BELOW = 1
 _MOST_ERRORS = 0.1
 """Share of labelled rows that may have failed for there to be a verdict."""
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(","))
 
 
 def add_cards(parser: ArgumentParser) -> None:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import sys
 from argparse import SUPPRESS, Action, ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
+from io import BufferedWriter, FileIO, TextIOWrapper
 from typing import Any, NoReturn, cast
 
-from assay.cli.options import BAD_INPUT, INTERRUPTED, NOT_GRADED, store_named
+from assay.cli.options import BAD_INPUT, INTERRUPTED, NOT_GRADED, let_go_of_output, store_named
 from assay.errors import AssayError, InputError
 
 COMMANDS = {
@@ -123,6 +125,22 @@ def main(
     sys.exit(_exit_status(lambda: _call(parse(argv), is_loaded)))
 
 
+class _Unheard(FileIO):
+    """Standard error: whoever stops reading it misses what is said, and ends no work by that."""
+
+    def write(self, said: Any, /) -> int:  # noqa: ANN401 - whatever holds bytes
+        with suppress(BrokenPipeError):
+            super().write(said)
+        return memoryview(said).nbytes
+
+
+def speak_to_whoever_reads() -> None:
+    """Let this process go on, and have its exit status, where nobody reads its progress."""
+    if sys.stderr:  # none where it was closed from the first
+        out = BufferedWriter(_Unheard(sys.stderr.fileno(), "w", closefd=False))
+        sys.stderr = TextIOWrapper(out, sys.stderr.encoding, sys.stderr.errors, line_buffering=True)
+
+
 def _call(given: Namespace, is_loaded: Callable[[], None]) -> int:
     run = cast("Callable[[Namespace], int]", _function("run", given.command))
     is_loaded()
@@ -143,18 +161,23 @@ def _function(does: str, command: str) -> Callable[..., object]:
 
 def _exit_status(command: Callable[[], int]) -> int:
     """What a command returns; 2 for bad input, 3 for a fault of ours or of the machine."""
+    status = 0
     try:
-        return command()
+        status = command()
+        sys.stdout.flush()
     except KeyboardInterrupt:
         print("interrupted; what was finished is kept", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
-        sys.stderr.close()  # whoever read our output has gone; there is nobody to tell
-        return 0
+        let_go_of_output()  # whoever read it has gone; there is nobody to tell
     except PermissionError as error:
         return _failed(f"{error.filename or 'a file'}: {error.strerror}", BAD_INPUT)
+    except OSError as error:  # such as a full disk
+        let_go_of_output()
+        return _failed(str(error), NOT_GRADED)
     except AssayError as error:
         return _failed(str(error), BAD_INPUT if isinstance(error, InputError) else NOT_GRADED)
+    return status
 
 
 def _failed(why: str, status: int) -> int:
@@ -184,14 +207,10 @@ def parse(argv: Sequence[str] | None = None) -> Namespace:
         return _without_command(words)
     if words[:2] == ["runs", "show"]:  # the word that all stored things have for it
         command, given = "report", given[1:]
-    if command in _LISTED:
-        is_help = given and given[0] in ("-h", "--help")
-        given = ["list", *given] if not is_help and _names_no_action(given) else given
+    names_action = given and (given[0] in ("-h", "--help") or not given[0].startswith("-"))
+    if command in _LISTED and not names_action:
+        given = ["list", *given]
     return command_parser(command).parse_args(given, Namespace(command=command))
-
-
-def _names_no_action(given: Sequence[str]) -> bool:
-    return not given or given[0].startswith("-")
 
 
 def _without_command(words: Sequence[str]) -> Namespace:
@@ -208,25 +227,19 @@ def _below(name: str) -> dict[str, str]:
     return {one: said for one, (_, said) in COMMANDS.items() if one.startswith(f"{name} ")}
 
 
-def _table(commands: Mapping[str, str]) -> str:
-    return "\n".join(f"  assay {name:<18} {said}" for name, said in commands.items())
-
-
-def _new_parser(name: str, summary: str) -> ArgumentParser:
-    return _Parser(
-        prog=f"assay {name}",
+def command_parser(command: str) -> ArgumentParser:
+    """What a command takes."""
+    summary = COMMANDS[command][1]
+    parser = _Parser(
+        prog=f"assay {command}",
         description=f"{summary[0].upper()}{summary[1:]}.\n",
         formatter_class=RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-
-
-def command_parser(command: str) -> ArgumentParser:
-    """What a command takes."""
-    parser = _new_parser(command, COMMANDS[command][1])
     _function("add", command)(parser)
     if below := _below(command):
-        parser.epilog = "\n\n".join(filter(None, (f"also:\n{_table(below)}", parser.epilog)))
+        also = "\n".join(f"  assay {name:<18} {said}" for name, said in below.items())
+        parser.epilog = "\n\n".join(filter(None, (f"also:\n{also}", parser.epilog)))
     return parser
 
 

@@ -199,10 +199,16 @@ def read_or_not() -> Generator[None]:
         yield
         sys.stdout.flush()
     except (BrokenPipeError, SystemExit):  # a page leaves by SystemExit
-        # What is left in the buffer has nowhere to go, and must not fail again at exit.
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
+        let_go_of_output()
+
+
+def let_go_of_output() -> None:
+    """What is left in its buffer has nowhere to go, and must not fail again at exit."""
+    with suppress(OSError):
+        sys.stdout.flush()
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
 
 
 def write_lines(lines: Iterable[str], out: str | None) -> int:

@@ -109,7 +109,8 @@ def run_selftest(given: Namespace) -> int:
         from assay.reports.openenv import openenv_code, openenv_reports
 
         reports = openenv_reports(proof)
-        _print("\n".join(map(json.dumps, reports)))
+        with read_or_not():
+            print("\n".join(map(json.dumps, reports)))
         return openenv_code(reports)
     is_proven = proof.code == 0 and not any(case.is_untried for case in proof.cases)
     about: dict[str, Json] = {"proven": is_proven, "causes": proof.causes_dict()}
@@ -215,7 +216,7 @@ async def _try(
             return bars[0].cell
 
         return await plan.go(
-            cache=_cache(),
+            cache=str(Path(state_home(), "cache")),  # shared with all other runs of this store
             workers=workers,
             begin=begin,
             on_begin=lambda key: bars[-1].begin(key),  # noqa: PLW0108 - there is none yet
@@ -224,18 +225,9 @@ async def _try(
         )
 
 
-def _cache() -> str:
-    """Sources and environments are shared with every other run of this state directory."""
-    return str(Path(state_home(), "cache"))
-
-
 def _show(given: Namespace, data: dict[str, Json], render: Callable[[TextPage], None]) -> None:
-    _print(json.dumps(data) if given.json else render)
-
-
-def _print(what: str | Callable[[TextPage], None]) -> None:
     with read_or_not():
-        if isinstance(what, str):
-            print(what)
+        if given.json:
+            print(json.dumps(data))
         else:
-            what(page_on(sys.stdout))
+            render(page_on(sys.stdout))

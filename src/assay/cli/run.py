@@ -177,7 +177,8 @@ async def _decide(locks: Sequence[CaseLock], workers: int) -> list[Case]:
         _tell(f"{case.id}: {modes} ({kept})")
 
     count = sum(1 for lock in locks if lock.undecided and lock.reference)
-    _tell(f"playing the reference of {_cases(count)} to learn how its tests can be isolated")
+    which = "a case" if count == 1 else f"each of {count} cases"
+    _tell(f"playing the reference of {which} to learn how its tests can be isolated")
     with redirect_stdout(sys.stderr):
         cache = str(Path(state_home(), "cache"))
         async with arena(cache=cache, workers=workers) as place:
@@ -198,10 +199,6 @@ def _not_locked(lock: CaseLock) -> InputError:
         hint="run assay selftest and keep the lock file with the case; or give the grader "
         "isolation: shared",
     )
-
-
-def _cases(number: int) -> str:
-    return "a case" if number == 1 else f"each of {number} cases"
 
 
 def _file(lock: CaseLock) -> str:

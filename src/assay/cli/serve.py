@@ -8,6 +8,7 @@ import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -85,7 +86,8 @@ def run(given: Namespace) -> int:
     settings = replace(settings, is_local=is_local, hosts=(given.host, *settings.hosts))
     _check_secrets(settings.endpoint_secrets)
     with listen(given.host, given.port) as opened:
-        token = _first_key(where, given.create_key)
+        key = given.create_key
+        token = make_key(where, key, "admin", "*") if key is not None else ""
         _require_store(where, given.host, needs_key=not is_local)
         log_requests(quiet=settings.quiet)
         log_changes(settings.audit_log)
@@ -109,10 +111,6 @@ def require_server(command: str) -> None:
     for module in ("fastapi", "uvicorn", "prometheus_client"):
         if find_spec(module) is None:
             raise MissingExtraError(f"`{command}`", extra="server")
-
-
-def _first_key(where: str, name: str | None) -> str:
-    return "" if name is None else make_key(where, name, "admin", "*")
 
 
 def _require_store(where: str, host: str, *, needs_key: bool) -> None:
@@ -160,10 +158,6 @@ def log_requests(*, quiet: bool) -> None:
     log.setLevel(logging.WARNING if quiet else logging.INFO)
 
 
-def _made_private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
-
-
 def log_changes(file: str | None) -> None:
     """Append a line to a file for each change; without one, to none."""
     audit = logging.getLogger("assay.audit")
@@ -175,7 +169,9 @@ def log_changes(file: str | None) -> None:
 
     class PrivateFileHandler(WatchedFileHandler):
         def _open(self) -> TextIOWrapper:
-            return open(self.baseFilename, "a", encoding="utf-8", opener=_made_private)
+            return open(
+                self.baseFilename, "a", encoding="utf-8", opener=partial(os.open, mode=0o600)
+            )
 
     try:
         handler = PrivateFileHandler(file, encoding="utf-8")

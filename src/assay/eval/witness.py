@@ -16,7 +16,6 @@ from dataclasses import replace
 from itertools import islice
 from typing import cast
 
-from assay.errors import AgentError
 from assay.frozen import frozen
 from assay.gateway import Gateway
 from assay.gateway.journal import REDACTED
@@ -63,10 +62,7 @@ async def witnessed(run: Run, gateway: Gateway) -> AsyncGenerator[None]:
             _settle(run, gateway)
     if offered is not None and offered.failure is not None:
         raise offered.failure
-    if gateway.failure is not None:
-        raise AgentError(
-            f"its model could not be asked: {gateway.failure.message}", hint=gateway.failure.hint
-        )
+    gateway.require_answers()
 
 
 def gateway_flags(trace: Trace) -> list[Json]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 from assay.conversation.messages import ReplyUsage
 from assay.conversation.protocols import Protocol, ProtocolError, codec_of
 from assay.conversation.turns import Conversation, Turn
-from assay.errors import AssayError, InputError, ModelError
+from assay.errors import AgentError, AssayError, InputError, ModelError
 from assay.gateway.allowance import Allowance, LimitReachedError, Spent
 from assay.gateway.journal import Answered, Entry, broken_off
 from assay.gateway.record import Recorder
@@ -108,7 +108,7 @@ class Gateway:
         self.failure: AssayError | None = None
         self._failed = _PLAIN
         self._limit: StopReason | None = None
-        self._is_full = self._is_answered = False
+        self._is_full = self._is_answered = self._is_left = False
         self.denials = 0
         self.served = 0
         self.is_lent = False
@@ -268,11 +268,13 @@ class Gateway:
             except asyncio.CancelledError:
                 lost = self._broken_off(number, asked, read, listener)
                 usage, cost, written = lost or self._lost(asked, read)
+                self._is_left = True
                 self._recorder.refused(number, "the agent ended before the reply came", "agent")
                 raise
             finally:
                 self.spent.settle(admitted, usage, cost, written=written)
             self.failure, self._is_full, self._is_answered = None, False, True
+            self._is_left = False
             kept = self._recorder.answered(
                 number, passed.reply, cost_usd=passed.cost_usd, seconds=passed.seconds
             )
@@ -326,7 +328,15 @@ class Gateway:
         It is where the server answers others before and after it, and fails with it again. Else an
         agent could choose an error in the place of a bad grade: by a request that breaks servers,
         or by one that is refused before any other was answered.
+
+        Requests without a reply are ended. Where the server answers others no more than those, it
+        has hung: what the agent would have made of a reply, nobody knows.
         """
+        await self.aclose()
+        if self.failure is None and self._is_left:
+            if await self._tried(_PLAIN, _PLAIN_SECONDS) in _BREAKABLE:
+                self.failure = ModelError("it does not answer any more", kind="timeout")
+            return
         doubtful = (*_BREAKABLE, *_FAULTS_OF_BOTH)
         failure = self.failure
         if not isinstance(failure, ModelError) or failure.kind not in doubtful:
@@ -338,6 +348,16 @@ class Gateway:
         if is_up and self.failure is failure:
             self.failure = None
             self._flags.append("its last request makes the model's server fail")
+
+    def require_answers(self) -> None:
+        """Refuse what an agent did whose model gave its last request no reply.
+
+        Raises:
+            AgentError: If it did not, for what is not the agent's fault.
+        """
+        if self.failure is not None:
+            said = f"its model could not be asked: {self.failure.message}"
+            raise AgentError(said, hint=self.failure.hint)
 
     async def _tried(self, request: AgentRequest, seconds: float = 600.0) -> str:
         """Why a request that nobody waits for gets no reply; empty where it gets one."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, cast
 
@@ -24,7 +25,8 @@ class Comparison(Grader):
 
     function: ClassVar[Callable[..., float]]
     slow: ClassVar[bool] = False
-    """Whether the helper may wait for another process."""
+    """Whether the helper may wait for another process, where ``quick`` does not decide."""
+    quick: ClassVar[Callable[..., float | None]]
     filled_from: ClassVar[Mapping[str, str]] = {"reference": "expected"}
 
     @classmethod
@@ -36,18 +38,19 @@ class Comparison(Grader):
     @classmethod
     def check_options(cls, options: Mapping[str, Json]) -> None:
         """Compare an empty answer: the helper refuses what an author got wrong, and only that."""
-        if cls._waits(options):
-            return
-        try:
-            cls.compared({**options, "answer": ""})
-        except MissingExtraError:
-            return  # the declaration is right, if not on this machine
+        if (given := cls._given(options)) is not None:
+            with suppress(MissingExtraError):  # the declaration is right, if not on this machine
+                cls.quick(**given) if cls.slow else cls.compared(given)
 
     @classmethod
-    def _waits(cls, options: Mapping[str, Json]) -> bool:
-        """Whether it is slow, or what it is compared with comes with the work."""
-        known, given = cls.parameters()[0], {*options, "answer"}
-        return cls.slow or any(p.required and p.name not in given for p in known.values())
+    def _given(cls, options: Mapping[str, Json]) -> dict[str, Json] | None:
+        """Them, an empty answer, a stand-in for a reference; None if more comes with the work."""
+        known = cls.parameters()[0]
+        labels = options.get("choices", known["choices"].default) if "choices" in known else "0"
+        first = next(iter(cast("Iterable[Json]", labels)), "0")
+        stand_ins = {name: first for name in ("expected", "reference") if name in known}
+        given: dict[str, Json] = {**stand_ins, **options, "answer": ""}
+        return given if all(p.name in given for p in known.values() if p.required) else None
 
     @classmethod
     def compared(cls, parameters: Mapping[str, object]) -> float:
@@ -71,11 +74,11 @@ class Comparison(Grader):
     @classmethod
     def pays_for_nothing(cls, options: Mapping[str, Json]) -> Sequence[str]:
         """Where nothing, a stray word and its own texts all score 1; or numbers far apart do."""
-        if cls._waits(options):
+        if cls.slow or (given := cls._given(options)) is None:
             return ()
 
         def pays(*answers: str) -> bool:
-            return all(cls.compared({**options, "answer": answer}) == 1.0 for answer in answers)
+            return all(cls.compared({**given, "answer": answer}) == 1.0 for answer in answers)
 
         try:
             if pays("", "zq7", " ".join(map(str, options.values()))):
@@ -107,10 +110,9 @@ def _without_negate(parameters: Mapping[str, object]) -> dict[str, object]:
 
 
 class _Slow(Comparison):
-    """A comparison that waits in a thread where ``quick`` does not decide."""
+    """A comparison that waits in a thread."""
 
     slow = True
-    quick: ClassVar[Callable[..., float | None]]
 
     @classmethod
     async def compute_score(cls, **parameters: object) -> float:

@@ -197,7 +197,7 @@ def read_spec(
     if not isinstance(data, dict):
         problems.append(Problem(path, "a grader is a mapping with a 'type'"))
         return None
-    kind = _read_kind(data.get("type"), path, problems, base)
+    kind = _read_kind(data, path, problems, base)
     common = {
         key: codec.read(annotation, data[key], (*path, key), problems)
         for key, annotation in _COMMON.items()
@@ -252,15 +252,21 @@ def _own_name(kind: Kind) -> str:
 
 
 def _named(error: InputError, options: Mapping[str, object]) -> tuple[str, ...]:
-    """The option that a message begins with the name of, if it does."""
+    """The option that a message begins with the name of, else the one whose text it quotes."""
     word = re.match(r"\w*", error.message)
-    return (word[0],) if word and word[0] in options else ()
+    if word and word[0] in options:
+        return (word[0],)
+    quoted = [name for name, one in options.items() if one and repr(one) in error.message]
+    return (quoted[0],) if len(quoted) == 1 else ()
 
 
-def _read_kind(name: Json, path: Path, problems: list[Problem], base: str) -> Kind | None:
+def _read_kind(
+    data: Mapping[str, Json], path: Path, problems: list[Problem], base: str
+) -> Kind | None:
+    name = data.get("type")
     if not isinstance(name, str):
         message = "'type' is required" if name is None else "'type' must be text"
-        hint = "one of " + ", ".join(KINDS)
+        hint = "'kind' is called 'type'" if "kind" in data else "one of " + ", ".join(KINDS)
         problems.append(Problem((*path, "type"), message, hint, at_key=name is None))
         return None
     if name.startswith("python:") and name.rpartition(":")[0].endswith(".py"):

@@ -186,7 +186,7 @@ KEPT_FROM_SOURCE: Mapping[str, tuple[str, ...]] = {
 
 _LIBRARIES = "a package of a test library"
 _HOOKS = "start-up hooks"
-_TARGETS = "a target of the makefile"
+_TARGETS = "what the makefile makes or includes"
 _STAND_INS = "a module in place of Python's own or an installed one"
 _SIGNS = {
     _HOOKS: "planted a start-up hook",
@@ -195,13 +195,6 @@ _SIGNS = {
 }
 _MODULE = re.compile(r"(.*?)(?:/__init__)?(?:\.pyc?|(?:\.[^/]*)?\.so)", re.DOTALL)
 _PLAIN_NAME = re.compile(r"[^/*?\[]+/*", re.DOTALL)
-_INCLUDES = re.compile(r"^ *[-s]?include[ \t].*(?:\.d\b|[$*?])", re.MULTILINE)
-_WORDS = re.compile(r"^([\w-]+(?:[ \t]+[\w-]+)*)[ \t]*::?(?!=)", re.MULTILINE | re.ASCII)
-_RULE = re.compile(r"^([^\s:=#][^:=#\n]*)::?(?!=)(?:[^\n]*;|[^\n]*\n\t)", re.MULTILINE)
-_FILE = re.compile(r"(?:\./)*([\w-][\w./+-]*)", re.ASCII)
-_VARIABLE = re.compile(r"^(\w+)[ \t]*[:?]{0,2}=[ \t]*(.*?)[ \t]*$", re.MULTILINE)
-_USE = re.compile(r"\$(?:\((\w+)\)|\{(\w+)\})")
-_DEEPEST_VARIABLE = 5
 
 
 @frozen(kw_only=True)
@@ -239,7 +232,7 @@ class Rules:
     Args:
         spec: What the case says.
         asked_for: Paths that commands build or are called by, and that the source does not have: a
-            file there would stand for work that was never done.
+            file there would stand for work that was never done. Also what a makefile includes.
         source: Paths of the source. Packages of Java's test libraries are kept from a submission,
             whose classes would be found first, unless the source has some of that library itself.
         stand_ins: Modules of Python that a module at this path, without its suffix, would replace.
@@ -286,25 +279,6 @@ class Rules:
         """What a new file at this path is a sign of, for a flag; empty where of nothing."""
         verdict, what = self.decide(path)
         return _SIGNS.get(what, "") if verdict == "protected" else ""
-
-
-def make_targets(makefile: str) -> frozenset[str]:
-    """What a makefile can be asked for: plain words, such as ``test``, and files that it makes.
-
-    If a file of that name exists, make has nothing to do and ends well, unless the makefile
-    declares the word ``.PHONY``, or the file is older than what it is made of. With them are the
-    files of dependencies that a compiler wrote, if the makefile includes such: they could say
-    anything that it can.
-    """
-    found = {word for match in _WORDS.finditer(makefile) for word in match[1].split()}
-    text = makefile.replace("\\\n", " ")
-    values = dict(_VARIABLE.findall(text))
-    for match in _RULE.finditer(text):
-        targets = match[1]
-        for _ in range(_DEEPEST_VARIABLE):
-            targets = _USE.sub(lambda one: values.get(one[1] or one[2], ""), targets)
-        found |= {file[1] for word in targets.split() if (file := _FILE.fullmatch(word))}
-    return frozenset(found | ({"**/*.d"} if _INCLUDES.search(makefile) else set()))
 
 
 def _fold(path: str) -> str:

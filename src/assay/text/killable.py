@@ -368,6 +368,6 @@ MATHEMATICS = Pool("mathematics", "math_verify", wanted="the expected answer", e
 SCHEMAS = Pool(
     "schemas",
     "jsonschema_rs",
-    wanted="the JSON Schema",
+    wanted="schema",
     hint="patterns may not look around; $ref may not leave the schema",
 )

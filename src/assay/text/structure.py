@@ -315,6 +315,4 @@ def _validator(text: str) -> _Validator:
     try:
         return library.validator_for(json.loads(text))
     except ValueError as error:
-        raise InputError(
-            f"the JSON Schema is invalid: {str(error).partition(chr(10))[0]}"
-        ) from None
+        raise InputError(f"schema is invalid: {str(error).partition(chr(10))[0]}") from None

@@ -249,7 +249,7 @@ def _read_generic(  # noqa: PLR0911 - one return per kind of annotation
         return None
     if origin in _LISTS:
         if not isinstance(data, list):
-            return _wrong(path, problems, "a list", data)
+            return _wrong(path, problems, "a list", data, "such as [a, b]")
         read_items = [read(arguments[0], d, (*path, i), problems, how) for i, d in enumerate(data)]
         return tuple(read_items) if origin is tuple else read_items
     if origin in (dict, Mapping):
@@ -453,6 +453,8 @@ def _writing(kind: type[DataclassInstance]) -> tuple[str | None, tuple[tuple[str
 
 
 def _wrong(path: Path, problems: list[Problem], expected: str, data: Json, hint: str = "") -> None:
+    if expected == "text" and isinstance(data, int | float):
+        hint = "quote it"
     problems.append(Problem(path, f"expected {expected}, got {_show(data)}", hint))
 
 

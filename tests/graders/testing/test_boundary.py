@@ -306,6 +306,28 @@ TWINS: dict[str, tuple[str, str, str]] = {
         "import kit, pytest\ndef test_parse():\n    with pytest.raises(kit.Bad): kit.parse('a')\n    with pytest.raises(kit.Lex): kit.parse('?')\n"
         "def test_bag():\n    with pytest.raises(KeyError): kit.bag()['b']\n    with pytest.raises(AttributeError): kit.bag().b\n",
     ),
+    "built-in errors by names of its own, also by two where the reference has one by both": (
+        "class Bad(ValueError): pass\nclass Gone(Exception): pass\nMissing = Absent = KeyError\nWrong = TypeError\nclass Lex(Exception): pass\nclass Open(Lex): pass\n"
+        "ERRORS = (Gone, Wrong)\ndef check(t):\n    if not t: raise Bad(t)\n    raise ValueError(t)\ndef get(k): raise Missing(k) if k else Gone(k)\n"
+        "def turn(t): raise Wrong(t)\ndef lex(t): raise Open(t) if t == '(' else Lex(t)\n",
+        "class Bad(UnicodeError): pass\nGone = LookupError\nclass Missing(KeyError): pass\nAbsent = Missing\nclass Wrong(TypeError): pass\nLex, Open = OSError, FileNotFoundError\n"
+        "class Own(Exception): pass\nERRORS = (Gone, Wrong, Own)\ndef check(t): raise ValueError(t) if t else Bad(t)\ndef get(k): raise Missing(k) if k else Gone(k)\n"
+        "def turn(t): raise Wrong(t)\ndef lex(t): raise Open(t) if t == '(' else Lex(t)\n",
+        "import kit, pytest\nfrom kit import *\nfrom kit import Absent\ndef test_bad():\n    with pytest.raises(kit.Bad): kit.check('')\n"
+        "def test_value():\n    with pytest.raises(ValueError): kit.check('a')\n"
+        "def test_missing():\n    with pytest.raises(kit.Missing): kit.get('a')\n    with pytest.raises(Absent): kit.get('a')\n    with pytest.raises(KeyError): kit.get('a')\n"
+        "def test_gone():\n    with pytest.raises(kit.Gone): kit.get('')\n    with pytest.raises(kit.ERRORS): kit.get('')\n"
+        "def test_turn():\n    with pytest.raises(kit.Wrong): kit.turn('')\n    with pytest.raises(TypeError): kit.turn('')\n"
+        "def test_lex():\n    with pytest.raises(kit.Open): kit.lex('(')\n    with pytest.raises(kit.Lex): kit.lex('(')\n    with pytest.raises(kit.Lex): kit.lex('')\n",
+    ),
+    "a built-in error by two names, where the reference has its own by both": (
+        "class Missing(KeyError): pass\nAbsent = Missing\nclass Bad(Exception): pass\ndef get(k): raise Missing(k)\ndef check(t):\n    if not t: raise ValueError(t)\n    raise Bad(t)\n",
+        "Missing = Absent = KeyError\nclass Bad(ValueError): pass\ndef get(k): raise KeyError(k)\ndef check(t): raise Bad(t) if t else ValueError(t)\n",
+        "import kit, pytest\nfrom kit import Absent, Missing\ndef test_one():\n    with pytest.raises(Missing): kit.get('a')\n    with pytest.raises(Absent): kit.get('a')\n"
+        "def test_same(): assert Missing is Absent and issubclass(Missing, KeyError)\n"
+        "def test_bad():\n    with pytest.raises(kit.Bad): kit.check('a')\n"
+        "def test_value():\n    with pytest.raises(ValueError): kit.check('')\n",
+    ),
     "members of an enumeration that have two names, and values of their own": (
         "from enum import Enum\nclass Color(Enum):\n    RED = 1\n    CRIMSON = 1\n    BLUE = 2\ndef parse(t): return Color[t.upper()]\nFIRST = Color.RED\n",
         "from enum import Enum\nclass Color(str, Enum):\n    BLUE = 'b'\n    CRIMSON = 'r'\n    RED = 'r'\nFIRST = Color.CRIMSON\n"
@@ -410,6 +432,21 @@ def test_right_work_wins_in_another_style_than_the_references() -> None:
 
 
 @pytest.mark.sandbox
+def test_a_test_removes_those_files_of_its_author_that_it_removes_for_the_reference() -> None:
+    hidden = {
+        "test_a.py": "import pathlib, kit\nHERE = pathlib.Path(__file__).parent\n"
+        "def test_stale():\n    for name in kit.stale(['old.txt', 'new.txt']): (HERE / name).unlink()\n",
+        "old.txt": "",
+        "new.txt": "",
+    }
+    right = {"kit.py": "def stale(names): return [one for one in names if one == 'old.txt']\n"}
+    wrong = {"kit.py": "def stale(names): return ['new.txt']\n"}
+    assert outcomes(grade(right, hidden)) == {"test_a.py::test_stale": ("passed", "")}
+    (found,) = outcomes(grade(wrong, hidden, reference=right)).values()
+    assert found[0] == "failed"
+    assert "the author's file new.txt" in found[1]
+
+
 def test_why_the_boundary_failed_a_test_is_said_once_and_in_words() -> None:
     score = grade(
         {"kit.py": "class Moment:\n    pass\n\n\ndef parse():\n    return Moment()\n"},

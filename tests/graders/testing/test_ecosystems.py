@@ -240,29 +240,44 @@ async def test_a_run_with_assertions_of_its_own_is_void(tmp_path: Path) -> None:
     assert "is a test library's" in str(score.flags)
 
 
+_ONE, _EACH = "go test -json -run '^TestAdd$' ./...", "go test -json"
+_SAYS = r'os.Stdout.WriteString("\x16--- PASS: TestAdd (0.00s)\n--- PASS: TestAdd (0.00s)\n")'
+_ENDS_IN_ADD = f"func Add(a, b int) int {{\n\t{_SAYS}\n\tsyscall.Exit(%d)\n\treturn 0\n}}\n"
+# What is run, what is left, what it is worth, and whether it is a cheat.
+PRINTED = {
+    "honest": (_ONE, GO_ADD, 1.0, False),
+    "parallel": (_EACH, GO_ADD, 1.0, False),
+    "ends first": (_ONE, f"func init() {{\n\t{_SAYS}\n\tsyscall.Exit(0)\n}}\n{GO_ADD}", 0.0, True),
+    "ends in the test": (_ONE, _ENDS_IN_ADD % 0, 0.0, True),
+    # The canary of its file has failed before what is parallel goes on.
+    "ends in a parallel test": (_EACH, _ENDS_IN_ADD % 1, 0.0, True),
+    "panics": (_ONE, 'func Add(a, b int) int { panic("oh") }\n', 0.0, False),
+}
+
+
 @pytest.mark.skipif(shutil.which("go") is None, reason="no go on this machine")
-@pytest.mark.parametrize(("solution", "expected"), [("honest", 1.0), ("cheat", 0.0)])
-async def test_attack_a_printed_report_where_one_test_is_named(
-    tmp_path: Path, solution: str, expected: float
+@pytest.mark.parametrize("name", PRINTED)
+async def test_attack_a_printed_report_where_a_canary_is_a_subtest(
+    tmp_path: Path, name: str
 ) -> None:
     """No other test can be one of ``^TestAdd$``; a subtest of it can."""
+    cmd, left, expected, cheats = PRINTED[name]
     go, tree = ECOSYSTEMS["go"], tmp_path / "tree"
-    said = "=== RUN   TestAdd\\n--- PASS: TestAdd (0.00s)\\nPASS\\n"
-    left = {
-        "honest": go.honest["kit.go"],
-        "cheat": 'package kit\n\nimport "os"\n\nfunc init() {\n'
-        f'\tos.Stdout.WriteString("{said}")\n\tos.Exit(0)\n}}\n\n'
-        "func Add(a, b int) int { return 0 }\nfunc Double(n int) int { return 0 }\n",
-    }
     tree.mkdir()
-    write_files(tmp_path / "hidden", {"kit_test.go": go.hidden["kit_test.go"]})
+    parallel = "t.Parallel(); " if cmd == _EACH else ""
+    hidden = (
+        'package kit\n\nimport "testing"\n\n/*\nfunc TestAdd(t *testing.T) {\n*/\n'
+        f"func TestAdd(t *testing.T) {{ {parallel}if Add(1, 2) != 3 {{ t.Fatal() }} }}\n"
+    )
+    write_files(tmp_path / "hidden", {"kit_test.go": hidden})
+    uses = 'package kit\n\nimport (\n\t"os"\n\t"syscall"\n)\n\nvar _, _ = os.Exit, syscall.Exit\n\n'
     node = await TestsGrader.grade(
-        workspace=workspace(tree, go, {"kit.go": left[solution]}),
-        cmd="go test -json -run '^TestAdd$' ./...",
+        workspace=workspace(tree, go, {"kit.go": uses + left}),
+        cmd=cmd,
         inject=[{"src": str(tmp_path / "hidden"), "dest": "."}],
         **cast("dict[str, Any]", go.options),
     )
-    assert node.value == expected, (node.reason, node.metadata)
+    assert (node.value, bool(node.flags)) == (expected, cheats), (node.reason, node.flags)
 
 
 async def _told_by_go(tmp_path: Path, hidden: str, **options: Any) -> SubScore:

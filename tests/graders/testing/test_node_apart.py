@@ -374,7 +374,7 @@ class TestTheWire:
         const link = require(process.argv[1]).open(fd);
         const clock = new Int32Array(new SharedArrayBuffer(4));
         for (let opened; opened !== fd; opened = fs.openSync('mine.txt', 'w')) {
-          if (opened !== undefined) fs.closeSync(opened);
+          if (opened > fd) fs.closeSync(opened);
           Atomics.wait(clock, 0, 0, 5);
         }
         link.send('a frame');

@@ -97,7 +97,7 @@ def test_conditions_of_whole_files(cmd: str, head: str, runs: object) -> None:
 NAMES = [
     ("go test -run TestAdd", "kit_test.go", GO, "TestAdd", "func TestAdd_c0ffeex0("),
     ("go test -run 'Add$'", "kit_test.go", GO, "TestAdd", "func TestC0ffeex0_TestAdd("),
-    ("go test -run '^TestAdd$'", "kit_test.go", GO, "TestAdd", ') { t.Run("c0ffeey0", func('),
+    ("go test -run '^TestAdd$'", "kit_test.go", GO, "TestAdd", ') { defer t.Run("c0ffeey0", func('),
     ("go test -run '^TestAdd$/one'", "kit_test.go", GO, "TestAdd", None),
     ("go test -skip=Sub", "kit_test.go", GO, "TestAdd", "func TestC0ffeex0("),
     ("go test -run '['", "kit_test.go", GO, "", None),

@@ -273,12 +273,13 @@ def value(
         for name, passed in outcomes.items()
     }
     hidden = read_python_tests({"test_a.py": source})
+    weighed = weigh(heard, heard, hidden, {}, variants)
     run = TestRun(
         outcomes=heard,
-        expected=tuple(sorted(heard)),
+        expected=tuple(sorted({*heard, *weighed.missing})),
         channel="private",
         result=cast("CommandResult", None),
-        weights=weigh(heard, heard, hidden, {}, variants).weights,
+        weights=weighed.weights,
     )
     return run.value, run
 
@@ -319,6 +320,21 @@ def test_variants_that_vanish_weigh_what_they_did_for_the_reference() -> None:
     outcomes = {"test_a.py::test_n[1]": False, "test_a.py::test_plain": True}
     assert value(source, outcomes, {})[0] == 1 / 4
     assert value(source, outcomes)[0] == 1 / 2  # the command may have left the others out
+
+
+def test_fewer_variants_than_the_reference_had_weigh_as_many_as_there_are() -> None:
+    """A registry of the one codec that changes nothing had the weight of four."""
+    each = {f"test_a.py::test_each[{n}]": True for n in range(4)}
+    one, two, (first, *_) = "test_a.py::test_one", "test_a.py::test_two", each
+    had = {"test_a.py::test_each": 4}
+    few, run = value(COMPUTED, {first: True, one: True, two: False}, had)
+    assert (few, run.missing) == (2 / 6, ("test_a.py::test_each[3 more, as the reference has]",))
+    assert value(COMPUTED, {**each, one: True, two: False}, had)[0] == 5 / 6
+    # Right work may have fewer, or more, and other ones.
+    few, run = value(COMPUTED, {first: True, one: True, two: True}, had)
+    assert (few, run.missing) == (1.0, ())
+    more = {f"test_a.py::test_each[x{n}]": True for n in range(9)}
+    assert value(COMPUTED, {**more, one: True, two: False}, had)[0] == pytest.approx(5 / 6)
 
 
 def test_what_the_reference_did_not_make_counts_only_where_it_fails() -> None:
@@ -370,7 +386,8 @@ def test_padding_gets_its_declared_share_at_most(
     outcomes |= {f"test_a.py::test_made_{n}": True for n in range(made)}
     real = {"test_a.py::test_one": one, "test_a.py::test_two": two}
     told = {"test_a.py::test_each": known}
-    share = (known + one + two) / (known + 2)
+    held = known if one and two else min(known, variants)
+    share = (held + one + two) / (known + 2)
     assert value(COMPUTED, outcomes | real, told)[0] == pytest.approx(share)
     most = (2 + one + two) / 4
     assert value(COMPUTED, outcomes | real)[0] <= most + 1e-12

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from posixpath import normpath
 
 from assay.frozen import frozen
 from assay.scoring.json_safe import Json
 from assay.store.restore import restore_entries
 from assay.store.snapshots import Dropped
 from assay.store.sources import source_tree
-from assay.tasks.permitted import Rules, make_targets
+from assay.tasks.makefiles import make_targets
+from assay.tasks.permitted import Rules
 
 _MOST_LINES = 200
 _MAKEFILES = frozenset({"makefile", "gnumakefile"})
@@ -97,21 +99,17 @@ def plan(source: Mapping[str, Json], left: Mapping[str, Json], rules: Rules) -> 
 
 
 def asked_for(home: str, source: str, entries: Mapping[str, Json]) -> list[str]:
-    """Targets of the source's makefiles that the source has no file for. Blocks.
+    """Targets of the source's makefiles that it has no file for, and what they include. Blocks.
 
     Raises:
         StoreError: If something that was kept is missing or damaged.
     """
-    found: list[str] = []
-    for path in entries:
-        directory, _, name = path.rpartition("/")
-        if name.casefold() not in _MAKEFILES:
-            continue
-        makefile = Path(source_tree(home, source), path)
-        if makefile.is_file() and makefile.stat().st_size <= _LARGEST_MAKEFILE:
-            text = makefile.read_text("utf-8", "replace")
-            found += [f"{directory}/{word}".lstrip("/") for word in make_targets(text)]
-    return [path for path in found if path not in entries]
+    makefiles = [path for path in entries if path.rpartition("/")[2].casefold() in _MAKEFILES]
+    tree = source_tree(home, source) if makefiles else ""
+    found: set[str] = set()
+    for path in makefiles:
+        found |= _asked_for_by(tree, path, entries)
+    return sorted(path for path in found if not path.startswith(("/", "../")))
 
 
 def build(home: str, chosen: GradingPlan, source: str, target: str) -> tuple[Dropped, ...]:
@@ -124,6 +122,27 @@ def build(home: str, chosen: GradingPlan, source: str, target: str) -> tuple[Dro
         StoreError: If something that was kept is missing or damaged.
     """
     return restore_entries(home, chosen.entries, target, source=source)
+
+
+def _asked_for_by(tree: str, makefile: str, entries: Mapping[str, Json]) -> set[str]:
+    directory = makefile.rpartition("/")[0] or "."
+    included: set[str] = set()
+
+    def read(name: str) -> str:
+        path = normpath(f"{directory}/{name}")
+        included.add(path)
+        return _text(tree, path) if path in entries else ""
+
+    targets = make_targets(_text(tree, makefile), read)
+    return {normpath(f"{directory}/{target}") for target in targets}.difference(entries) | included
+
+
+def _text(tree: str, path: str) -> str:
+    """The text of a makefile of the source; nothing if it is too large for one."""
+    makefile = Path(tree, path)
+    if not makefile.is_file() or makefile.stat().st_size > _LARGEST_MAKEFILE:
+        return ""
+    return makefile.read_text("utf-8", "replace")
 
 
 def _make_room(

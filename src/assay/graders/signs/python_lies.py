@@ -191,7 +191,7 @@ def _swallows(module: ParsedModule) -> Iterator[Hit]:
             yield "swallows", place, name
     for attempt in module.of(ast.Try):
         for handler in attempt.handlers:
-            if _is_silent(handler) and _is_of_others(attempt, handler, module):
+            if _does_nothing(handler) and _is_of_others(attempt, handler, module):
                 caught = ast.unparse(handler.type) if handler.type else "everything"
                 yield "swallows", handler, f"except {caught:.60}"
     for kind in module.of(ast.ClassDef):
@@ -209,13 +209,13 @@ def _is_test_case(name: str) -> bool:
     return name.partition(".")[0] in TEST_LIBRARIES or name.endswith("TestCase")
 
 
-def _is_silent(handler: ast.ExceptHandler) -> bool:
-    """Whether a handler goes on as if nothing had happened."""
+def _does_nothing(block: ast.ExceptHandler | Function) -> bool:
+    """Whether a handler or a function goes on as if nothing had happened."""
     return all(
         isinstance(one, ast.Pass | ast.Continue)
         or (isinstance(one, ast.Return) and isinstance(one.value, ast.Constant | None))
         or (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))
-        for one in handler.body
+        for one in block.body
     )
 
 
@@ -237,15 +237,6 @@ def _is_of_others(attempt: ast.Try, handler: ast.ExceptHandler, module: ParsedMo
     calls = [node.func for node in body if isinstance(node, ast.Call)]
     is_decorator = any(isinstance(one, ast.Name) and one.id in given for one in calls)
     return is_decorator and not caught.isdisjoint(_BROAD)
-
-
-def _does_nothing(function: Function) -> bool:
-    return all(
-        isinstance(one, ast.Pass)
-        or (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))
-        or (isinstance(one, ast.Return) and isinstance(one.value, ast.Constant | None))
-        for one in function.body
-    )
 
 
 def _loops(module: ParsedModule) -> Iterator[Hit]:

@@ -37,6 +37,8 @@ class Weighed:
 
     weights: Mapping[str, float]
     variants: Mapping[str, int]
+    # Names for variants of the reference's of which the submission has no counterpart.
+    missing: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -110,8 +112,12 @@ def weigh(
 
     That is as many as the reference had, or else as its source lists, or else one. What a file
     makes and does not declare weighs together like one test; what the reference did not have at
-    all weighs nothing where it passes.
+    all weighs nothing where it passes. Fewer variants than the reference had weigh as many as there
+    are, and the others are missing; where nothing else fails, fewer of them are right work, too.
     """
+    ids = list(ids)
+    is_whole = all(name in outcomes and _passed(outcomes[name]) for name in ids)
+    missing: list[str] = []
     groups: dict[str, list[str]] = {}
     for name in ids:
         groups.setdefault(_unit(name, hidden), []).append(name)
@@ -135,6 +141,10 @@ def weigh(
             had[unit] = found
         weight = (variants or {}).get(unit, usual)
         bad = [name for name in names if name not in outcomes or not _passed(outcomes[name])]
+        if heard and found < weight and variants is not None and not is_whole:
+            missing.append(f"{unit}[{weight - found} more, as the reference has]")
+            weights[missing[-1]] = weight - found
+            weight = found
         if weight:
             weights |= dict.fromkeys(names, weight / found)
         else:
@@ -145,6 +155,7 @@ def weigh(
     return Weighed(
         weights={name: weight for name, weight in weights.items() if weight != 1},
         variants=had,
+        missing=tuple(missing),
         notes=tuple(note(other, f"the variants of a test weigh together {why}")),
     )
 

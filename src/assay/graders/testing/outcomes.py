@@ -16,7 +16,7 @@ from assay.scoring.results import Assurance
 if TYPE_CHECKING:
     from assay.graders.testing.commands import Runner
 
-BOUNDARY = 5
+BOUNDARY = 6
 """Version of the boundary between judge and submission: what was decided for another is stale."""
 
 Mode: TypeAlias = Literal["process", "shared"]

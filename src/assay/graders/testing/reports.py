@@ -16,6 +16,7 @@ import asyncio
 import re
 import secrets
 import tempfile
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -33,7 +34,7 @@ from assay.graders.testing.hidden import language_of, source_text
 from assay.graders.testing.outcomes import TestOutcome, TestRun
 from assay.graders.testing.run import conclude
 from assay.graders.testing.selected import Selection, modules_of, select
-from assay.graders.testing.static_ids import read_static_tests
+from assay.graders.testing.static_ids import GO, GO_TEST, blank, read_static_tests
 from assay.graders.tree import read_regular, regular_files
 from assay.sandbox import CommandResult, Mount
 from assay.types.submission import Workspace
@@ -44,8 +45,7 @@ _NAMING = frozenset({"cargo", "go-json", "tap"})
 _STOPS_EARLY = re.compile(r"(?:^|\s)(?:-b|--bail|-failfast|--fail-fast)\b")
 
 
-_GO_PACKAGE = re.compile(r"^package\s+\w+", re.MULTILINE)
-_GO_TESTING = re.compile(r'^\s*(?:import\s+)?(?:(?P<alias>\w+)\s+)?"testing"', re.MULTILINE)
+_GO_PARALLEL = re.compile(r"\.\s*Parallel\s*\(")
 
 PACKED = "/opt/assay/reports"
 """Where the sandbox shows the file that the reports are packed into."""
@@ -324,7 +324,9 @@ class Foreknown:
         """Take canaries out of a report; and the planted files that are run, for all it says."""
         paths = [*self.planted]
         sure = {n for n, path in enumerate(paths) if self.selection.runs(path, self.hidden[path])}
-        real, why, heard = without_canaries(outcomes, self.canary, planted=sure)
+        each = re.compile(rf"{self.canary.name}[x{_INSIDE}]\d", re.IGNORECASE)
+        due = {n: len(each.findall(self.planted[paths[n]])) for n in sure}
+        real, why, heard = without_canaries(outcomes, self.canary, planted=due)
         return real, why, frozenset(path for n, path in enumerate(paths) if n in sure | heard)
 
     def must_fail(self, ran: Collection[str]) -> bool:
@@ -395,14 +397,14 @@ def plant_canary(
     if not declared or not selection.may_run(path, text):
         return None
     name = selection.canary(path, tests.names, f"{canary.name}x{number}")
+    if language_of(path) == "go":
+        # One that is parallel goes on after the canary of its file.
+        inside = name is None or _GO_PARALLEL.search(blank(text, GO))
+        carriers = selection.carriers(path, tests.names) if inside else []
+        return _go(text, name, carriers, canary, number)
     if name is None:
-        inside = selection.carrier(path, tests.names)
-        return inside and _go_inside(
-            text, inside, f"{canary.name}{_INSIDE}{number}", canary.planted
-        )
+        return None
     match language_of(path):
-        case "go":
-            return _go(text, name, canary.planted)
         case "rust":
             marks = "#[test]\n#[ignore]" if selection.ignored else "#[test]"
             return f'{text}\n{marks}\nfn {name}() {{\n    panic!("{canary.planted}");\n}}\n'
@@ -416,48 +418,44 @@ def plant_canary(
             return None
 
 
-def _go(text: str, name: str, planted: str) -> str | None:
-    alias = _alias_of_testing(text)
-    body = f'\tt.Fatal("{planted}")\n'
-    function = name if name.startswith("Test") else f"Test{name.capitalize()}"
-    return alias and f"{text}\nfunc {function}(t *{alias}.T) {{\n{body}}}\n"
+def _go(
+    text: str, name: str | None, carriers: Collection[str], canary: Canary, number: int
+) -> str | None:
+    """A canary behind all tests, and one that each of the carriers ends with.
 
-
-def _go_inside(text: str, test: str, name: str, planted: str) -> str | None:
-    """A canary that is a subtest: it is skipped, as the test would fail with it."""
-    alias = _alias_of_testing(text)
-    found = re.search(rf"^func\s+{test}\s*\(\s*([a-zA-Z]\w*)\s[^)]*\)\s*\{{", text, re.MULTILINE)
-    if alias is None or found is None:
-        return None
-    canary = f'{found[1]}.Run("{name}", func(t *{alias}.T) {{ t.Skip("{planted}") }});'
-    return f"{text[: found.end()]} {canary}{text[found.end() :]}"
-
-
-def _alias_of_testing(text: str) -> str | None:
-    """What a source of Go calls the package; None where that cannot be told."""
-    found = _GO_TESTING.search(text)
-    if not _GO_PACKAGE.search(text) or found is None or found["alias"] in ("_", "."):
-        return None
-    return "testing" if found["alias"] in (None, "import") else found["alias"]
+    The latter is skipped, as the test would fail with it.
+    """
+    tests = [*GO_TEST.finditer(blank(text, GO))]
+    changed, testing = text, tests[0]["testing"]
+    for test in reversed(tests):
+        if test["name"] in carriers:
+            skips = f'func(t *{testing}.T) {{ t.Skip("{canary.planted}") }}'
+            ends = f' defer {test["t"]}.Run("{canary.name}{_INSIDE}{number}", {skips});'
+            changed = f"{changed[: test.end()]}{ends}{changed[test.end() :]}"
+    if name is not None:
+        function = name if name.startswith("Test") else f"Test{name.capitalize()}"
+        fails = f'\tt.Fatal("{canary.planted}")\n'
+        changed += f"\nfunc {function}(t *{testing}.T) {{\n{fails}}}\n"
+    return changed if changed != text else None
 
 
 def without_canaries(
-    outcomes: Mapping[str, TestOutcome], canary: Canary, *, planted: Collection[int]
+    outcomes: Mapping[str, TestOutcome], canary: Canary, *, planted: Mapping[int, int]
 ) -> tuple[dict[str, TestOutcome], str, set[int]]:
-    """Take the canaries out of a report, of which those with these numbers have to be in it."""
+    """Take the canaries out of a report: how many with a number have to be in it, is planted."""
     real: dict[str, TestOutcome] = {}
-    failed: set[int] = set()
+    heard: Counter[int] = Counter()
     passed = False
     for name, outcome in outcomes.items():
         how, number = _number_of(name, canary)
         if number is None:
             real[name] = outcome
         elif outcome.outcome in (("skipped",) if how == _INSIDE else ("failed", "error")):
-            failed.add(number)
-        else:
+            heard[number] += 1
+        elif how != _INSIDE or outcome.outcome == "passed":  # a subtest may have been cut short
             passed = True
-    wrong = "" if failed.issuperset(planted) else "canary missing"
-    return real, "canary passed" if passed else wrong, failed
+    wrong = "canary missing" if any(heard[n] < due for n, due in planted.items()) else ""
+    return real, "canary passed" if passed else wrong, set(heard)
 
 
 def _number_of(name: str, canary: Canary) -> tuple[str, int | None]:

@@ -181,6 +181,7 @@ async def conclude(
         visible = await asyncio.to_thread(_visible_tests, plan, expected, hidden)
         weighed = weigh(expected, outcomes, hidden, visible, contract.variants)
         weights, variants = weighed.weights, weighed.variants
+        expected = tuple(sorted({*expected, *weighed.missing}))
         notes += [*found.notes, *weighed.notes]
     if _is_shuffled(plan, heard) and any(
         one.outcome in ("failed", "error") for one in heard.outcomes.values()

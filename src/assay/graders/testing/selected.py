@@ -99,12 +99,14 @@ class Selection:
             return name
         return next((n for n in one.canaries(names, name) if one.picks(path, n) is True), None)
 
-    def carrier(self, path: str, names: Iterable[str]) -> str | None:
-        """A test of Go whose subtests are all run: a canary may be one, where none can be else."""
+    def carriers(self, path: str, names: Iterable[str]) -> list[str]:
+        """Tests of Go that are certainly run with all their subtests: a canary may be one."""
         go = self._of(path)
+        if go is None:
+            return [*names]
         if not isinstance(go, _Go) or any("/" in one for one in (*go.run, *go.skip)):
-            return None
-        return next((name for name in names if go.picks(path, name)), None)
+            return []
+        return [name for name in names if go.picks(path, name)]
 
     def _of(self, path: str) -> _Selects | None:
         language = language_of(path)

@@ -320,8 +320,10 @@ def unheard(names: Collection[str], ids: Collection[str]) -> tuple[str, ...]:
     return tuple(name for name in names if not any(matches_id(name, one) for one in ids))
 
 
-_GO_TEST = re.compile(
-    r"^func\s+(?P<name>Test(?![a-z])\w*)\s*\(\s*(?P<t>\w+)\s+\*\w+\.T\s*\)\s*\{", re.MULTILINE
+GO_TEST = re.compile(
+    r"^func\s+(?P<name>Test(?![a-z])\w*)\s*"
+    r"\(\s*(?P<t>\w+)\s+\*(?P<testing>\w+)\.T\s*\)\s*\{",
+    re.MULTILINE,
 )
 _GO_RUN = re.compile(
     r"\.Run\(\s*(?:(?P<quote>[\"`])(?P<name>[^\"`]*)(?P=quote)|[^,()]*(?:\([^()]*\))?)\s*,"
@@ -347,12 +349,12 @@ def _go(text: str) -> Iterator[tuple[str, bool | str | None]]:
     code = blank(text, GO)
     around: list[tuple[int, int, str | None]] = []
     subtests: dict[str, bool] = {}
-    found = [*_GO_TEST.finditer(code), *_GO_RUN.finditer(code)]
+    found = [*GO_TEST.finditer(code), *_GO_RUN.finditer(code)]
     for match in sorted(found, key=lambda one: one.start()):
         skip = _GO_SKIP.match(code, match.end())
         skips = skip is not None and skip["t"] == match["t"]
         start, end = match.start(), closing(code, match.end() - 1, "{}")
-        if match.re is _GO_TEST:
+        if match.re is GO_TEST:
             around = [(start, end, match["name"])]
             skipped: bool | str | None = skips
             condition = _GO_SKIP_IF.match(code, match.end())
@@ -483,12 +485,8 @@ def _java(text: str) -> Iterator[tuple[str, bool]]:
         yield f"{path}::{match['name']}", skipped or any(one[3] for one in around)
     for start, end, _, skipped in classes:
         if skipped:
-            yield (
-                "$".join(
-                    name for begin, stop, name, _ in classes if begin <= start and end <= stop
-                ),
-                True,
-            )
+            around = [name for begin, stop, name, _ in classes if begin <= start and end <= stop]
+            yield "$".join(around), True
 
 
 _READERS: Mapping[Language, Callable[[str], Iterator[tuple[str, bool | str | None]]]] = {

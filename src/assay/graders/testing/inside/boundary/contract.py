@@ -87,13 +87,16 @@ def noted(begins: list[str], test: str) -> list[str]:
     return [one.rpartition(":")[2] for one in needed if one.startswith(tuple(begins))]
 
 
-def expect_error(cls: type, trails: list[str]) -> None:
+def expect_error(names: list[list[str]], trails: list[str]) -> None:
     """An error is no other one of the reference's than that which a test waits for.
 
     What is errors of several kinds could be whichever that is; so could what is raised in place of
-    all those that it is derived from.
+    all those that it is derived from, and what several names mean.
+
+    Args:
+        names: Of the error's class, and of those that it is derived from.
+        trails: By which it was come to.
     """
-    names = [sorted(ref.trails) if (ref := ref_of(one)) else [one.__name__] for one in cls.__mro__]
     if state.learns:
         chain = "<".join(one[0] for one in names[:-2] if one)
         may("raised", [f"{trail}:{chain}" for trail in trails])
@@ -102,11 +105,16 @@ def expect_error(cls: type, trails: list[str]) -> None:
     theirs = _raised(trails, [*state.needs]) or _raised([""], [*state.needs])
     known = [{*one} & theirs.keys() for one in names]  # each of its classes, as the reference's
     first, *others = [one for one in known if one] or [set[str]()]
-    for other in others:
-        pairs = [(one, head) for head in first for one in other]
-        is_akin = any(one in theirs[head] or head in theirs[one] for one, head in pairs)
-        if other & here.keys() and not is_akin:
-            why = f"{trails[0]} is {min(first)} here, and {min(other)} in the reference"
+
+    def is_akin(one: str, other: str) -> bool:
+        is_kind = one in theirs[other] or other in theirs[one]
+        return is_kind or may("one", ["=".join(sorted([one, other]))])
+
+    is_one = all(is_akin(*pair) for pair in itertools.combinations(first, 2))
+    for other in others if is_one else [first]:
+        is_kind = any(is_akin(*pair) for pair in itertools.product(first, other))
+        if other & here.keys() and not (is_one and is_kind):
+            why = f"{trails[0]} is {min(first)} here, and {max(other)} in the reference"
             raise refused(f"raised:{trails[0]}:{min(first)}", why)
 
 

@@ -42,6 +42,8 @@ function unnumbered(form) {
   return (isCopied ? [form[0], ...form.slice(2)] : form).map(unnumbered);
 }
 
+const isErrorClass = (value) => value === Error || value.prototype instanceof Error;
+
 class Judge extends Peer {
   // `loose` names classes and functions that may decide by themselves; `current` gives the test
   // that runs ({path, ended, failure}) of `file`; `lost` is called when the host can say no more,
@@ -63,6 +65,7 @@ class Judge extends Peer {
     this.reads = new Map(); // info: properties that were read just now, and where
     this.last = undefined; // the number that was given last, and to which call
     this.known = new Map(); // thing: by which names modules and classes have it
+    this.errors = new Map(); // class of node's: what stands for it where the reference has its own
     this.made = new WeakSet(); // errors that tests made
     this.traps = traps(this);
     this.surroundings = new Surroundings(this);
@@ -265,33 +268,37 @@ class Judge extends Peer {
 
   // What has two names in the reference, such as two symbols, is two here: a test that compares with either of
   // them would not tell them apart. By its second name it is nothing that anything is equal to.
+  // Of errors of node's own this is asked where they are raised: see `expectError`.
   named(value, name) {
     const info = typeof value === 'symbol' ? undefined : this.infos.get(value);
-    const isError = info?.kind === 'f' && info.target.prototype instanceof Error;
+    const isNodes = typeof value === 'function' && info === undefined && !this.inert.has(value) && isErrorClass(value);
+    const isError = isNodes || (info?.kind === 'f' && info.target.prototype instanceof Error);
     if (typeof value !== 'symbol' && !isError && info?.kind !== 'o') return value;
-    if (!this.known.has(value)) this.known.set(value, new Set());
-    for (const other of this.known.get(value)) {
+    const thing = isNodes ? value.prototype.constructor : value;
+    if (!this.known.has(thing)) this.known.set(thing, new Set());
+    for (const other of this.known.get(thing)) {
       const both = [name, other].sort().join('=');
-      if (other === name || this.contract.permits('one', both)) continue;
+      if (other === name || this.contract.permits('one', both) || isNodes) continue;
       const [entry, why] = [`one:${both}`, `${name} and ${other} are one thing here`];
       const test = this.current();
       if (test) (test.inert ??= new Map()).set(entry, why);
       return typeof value === 'symbol' ? Symbol(name) : this.passedOn(isError ? () => {} : {}, { entry, why });
     }
-    this.known.get(value).add(name);
+    this.known.get(thing).add(name);
     return value;
   }
 
   // An error is no other one of the reference's than that which a test waits for: what is raised in place of all
-  // those that it is derived from could be whichever that is.
+  // those that it is derived from could be whichever that is, and so could what several names mean.
   expectError(error, trail, test) {
     const { needs } = this.contract;
-    const names = [];
+    const chain = [];
     for (let at = getPrototypeOf(error); at !== null; at = getPrototypeOf(at)) {
       const [, own = []] = [...this.known].find(([thing]) => typeof thing === 'function' && thing.prototype === at) ?? [];
-      names.push([...own].sort());
+      if (!names.has(at)) chain.push([...own].sort());
+      else if (chain.length === 0) chain.push([...own].sort(), [at.constructor.name]);
     }
-    const known = names.filter((some) => some.length > 0);
+    const known = chain.filter((some) => some.length > 0);
     if (known.length > 0) this.contract.learn('raised', `${trail}:${known.map(([name]) => name).join('<')}`, test);
     if (this.contract.learns) return;
     const raised = (places, begin) => {
@@ -301,10 +308,14 @@ class Judge extends Peer {
     const here = raised([this.contract.place(test)], `raised:${trail}:`);
     const theirs = raised([...needs.keys()], `raised:${trail}:`);
     const [first, ...others] = known.map((some) => some.filter((name) => theirs.has(name))).filter((some) => some.length > 0);
-    for (const other of others) {
-      const isAkin = first.some((one) => other.some((name) => theirs.get(one).includes(name) || theirs.get(name).includes(one)));
-      if (isAkin || !other.some((name) => here.has(name))) continue;
-      this.refuse(`raised:${trail}:${first[0]}`, `${trail} is ${first[0]} here, and ${other[0]} in the reference`, test);
+    const isAkin = (one, other) =>
+      one === other || theirs.get(one).includes(other) || theirs.get(other).includes(one) ||
+      this.contract.has('one', [one, other].sort().join('='));
+    const isOne = first?.every((one) => first.every((other) => isAkin(one, other)));
+    for (const other of isOne ? others : [first ?? []]) {
+      const isKind = isOne && first.some((one) => other.some((name) => isAkin(one, name)));
+      if (isKind || !other.some((name) => here.has(name))) continue;
+      this.refuse(`raised:${trail}:${first[0]}`, `${trail} is ${first[0]} here, and ${other.at(-1)} in the reference`, test);
     }
   }
 
@@ -562,7 +573,7 @@ class Judge extends Peer {
     }
     if (!is(thing, Error)) return thing;
     const isTheirs = (value) => value instanceof thing && (this.theirIds.has(value) || this.made.has(value));
-    return new Proxy(thing, {
+    const made = this.errors.get(thing) ?? new Proxy(thing, {
       get: (target, key) => (key === Symbol.hasInstance ? isTheirs : get(target, key)),
       construct: (target, given) => {
         const error = construct(target, given);
@@ -570,6 +581,8 @@ class Judge extends Peer {
         return error;
       },
     });
+    this.errors.set(thing, made);
+    return made;
   }
 
   // What is a value in the reference, and here is none: what it has of its own is copied, all else

@@ -267,12 +267,62 @@ def _opened(arguments: tuple[Any, ...]) -> str:
         return _read(path)
     if state.test and state.is_shared(path):
         state.files[path] = None
-    if not state.is_test_code(path) or "/.pytest_cache" in path or "/__pycache__" in path:
+    if "/.pytest_cache" in path:
         return ""
-    if os.path.exists(path) and path not in _written:
+    if _is_authors(path):
         return f"a test writes the author's file {os.path.relpath(path, state.root)}"
-    _written.add(path)
-    return "a module is written beside the tests" if path.endswith(".py") else ""
+    return _made(path)
+
+
+def _named(place: Any, directory: int = -1) -> str:
+    """What a path names: a link itself, and not that to which it leads."""
+    if not isinstance(place, (str, bytes)):
+        return ""
+    text = os.fsdecode(place).rstrip(os.sep)
+    if directory >= 0:
+        text = os.path.join(os.path.realpath(f"/proc/self/fd/{directory}"), text)
+    above, name = os.path.split(text)
+    return os.path.join(os.path.realpath(above), name)
+
+
+def _is_authors(path: str) -> bool:
+    """Whether something lies in the judge's tree that no test has made."""
+    is_there = os.path.lexists(path)
+    while is_there and state.is_test_code(path) and path not in _written:
+        path = os.path.dirname(path)
+    return is_there and path == state.root
+
+
+def _taken(path: str) -> str:
+    """An author's file stays where it is, unless it is one that the reference has removed."""
+    if not _is_authors(path):
+        return ""
+    name = os.path.relpath(path, state.root)
+    is_needed = contract.may("removes", [name])
+    return "" if is_needed else f"a test removes or replaces the author's file {name}"
+
+
+def _made(path: str) -> str:
+    """What is put in the judge's tree is a test's own, and no module."""
+    if not state.is_test_code(path):
+        return ""
+    if not os.path.lexists(path):
+        _written.add(path)
+    return "a module is written beside the tests" if path.endswith((".py", ".pyc")) else ""
+
+
+def _moved(arguments: tuple[Any, ...]) -> str:
+    before, now = _named(arguments[0], arguments[2]), _named(arguments[1], arguments[3])
+    return _taken(before) or _taken(now) or _made(now)
+
+
+def _linked(arguments: tuple[Any, ...]) -> str:
+    source, place = os.fsdecode(arguments[0]), _named(*arguments[1:])
+    leads_to = os.path.realpath(os.path.join(os.path.dirname(place), source))
+    is_within = state.is_test_code(f"{leads_to}{os.sep}")
+    if state.is_test_code(place) and not is_within and not os.path.isfile(leads_to):
+        return "a directory of another place is linked beside the tests"
+    return _made(place)
 
 
 def _read(path: str) -> str:
@@ -325,6 +375,14 @@ _CHECKS: dict[str, Callable[[tuple[Any, ...]], str]] = {
     "marshal.loads": lambda _: "a test unmarshals" if state.is_test_code(_caller()) else "",
     "pickle.find_class": lambda found: f"{'.'.join(found)} is unpickled",
     "open": _opened,
+    "os.remove": lambda found: _taken(_named(*found)),
+    "os.rmdir": lambda found: _taken(_named(*found)),
+    "os.truncate": lambda found: _taken(os.path.realpath(_named(found[0]))),
+    "os.rename": _moved,
+    "os.link": _moved,
+    "os.symlink": _linked,
+    "os.mkdir": lambda found: _made(_named(found[0], found[2])),
+    "sqlite3.connect": lambda found: _made(_named(found[0])),
     "subprocess.Popen": _started,
     "os.exec": _started,
     "os.posix_spawn": _started,

@@ -78,7 +78,7 @@ class JudgeSide(CopyingTalk):
         self._alike: dict[int, list[Any]] = {}
         self._inert: dict[int, Any] = {}
         self._gets = 0
-        self._names: dict[int, list[str]] = {}  # of what modules and classes have, by number
+        self._names: dict[Any, list[str]] = {}  # of what modules and classes have
         self._awaited: dict[int, tuple[Any, int]] = {}  # coroutines: how they were asked for
         self.known: dict[int, Any] = {}
         self.unmade: dict[int, Any] = {}
@@ -344,7 +344,7 @@ class JudgeSide(CopyingTalk):
         cls: Any = self._aliased(self.reference(kind))
         ref = Ref(self, number)
         ref.trails = [f"{one}{contract.RAISED}" for one in self.doing.asking]
-        contract.expect_error(cls, ref.trails)
+        contract.expect_error([self._names_of(one) for one in cls.__mro__], ref.trails)
         values = [self.taken(one, ref, "args") for one in arguments]
         if inner and issubclass(cls, stands.BUILTINS.get("BaseExceptionGroup", ())):
             message = values[0] if values and type(values[0]) is str else ""
@@ -420,18 +420,26 @@ class JudgeSide(CopyingTalk):
     def expect_other(self, found: Any, name: str) -> None:
         """What has two names in the reference, such as members of an enumeration, is two here.
 
-        A test that compares with either of them would not tell them apart.
+        A test that compares with either of them would not tell them apart. Of built-in errors this
+        is asked where they are raised: see `contract.expect_error`.
         """
-        ref = ref_of(contract.held_by(found))
-        if ref is None or (_is_code(found) and not _is_error(found)):
+        ref, is_error = ref_of(contract.held_by(found)), _is_error(found)
+        is_known = ref is not None or (state.learns and is_error)
+        if not is_known or (_is_code(found) and not is_error):
             return
-        names = self._names.setdefault(ref.number, [])
+        names = self._names.setdefault(ref.number if ref else found, [])
         for other in names if name not in names else ():
             both = "=".join(sorted([name, other]))
             if not contract.may("one", [both]):
                 raise contract.refused(f"one:{both}", f"{name} and {other} are one object here")
         if name not in names:
             names.append(name)
+
+    def _names_of(self, kind: type) -> list[str]:
+        """By which names the tests came to a class; of the reference's, in which it is alone."""
+        ref = ref_of(kind)
+        named = self._names.get(ref.number) if ref and state.learns else None
+        return sorted(named or ref.trails) if ref else [kind.__name__]
 
     def _narrow(self, found: Any, trails: list[str]) -> Any:
         """A class that is the reference's own has to be one here, or a built-in as narrow.
@@ -452,7 +460,8 @@ class JudgeSide(CopyingTalk):
             return found
         made = self._own(found, trails)
         if not widest or any(issubclass(found, stands.BUILTINS[one]) for one in widest):
-            self._aliases[found] = made
+            made = self._aliases.setdefault(found, made)
+            contract.mark(the_ref(made), trails)
         return made
 
     def _own(self, cls: type, trails: list[str]) -> Any:
@@ -465,11 +474,12 @@ class JudgeSide(CopyingTalk):
         """A built-in exception, as what the submission calls it, too."""
         if ref_of(cls) is not None:
             return cls
-        alias = next((made for one, made in self._aliases.items() if issubclass(cls, one)), None)
-        if alias is None or alias.__mro__[1] is cls:
-            return alias or cls
-        name = cls.__name__
-        return mirrors.mirror_kind(Ref(self, 0, (name,)), name, alias.__module__, [cls, alias])
+        aliases = [self._aliases[one] for one in cls.__mro__ if one in self._aliases]
+        kinds = aliases if cls in self._aliases else [cls, *aliases]
+        if len(kinds) == 1:
+            return kinds[0]
+        name, place = cls.__name__, ", ".join(one.__module__ for one in kinds)
+        return mirrors.mirror_kind(Ref(self, 0, (name,)), name, place, kinds)
 
     def set(self, ref: Ref, name: str, value: Any) -> None:
         self.request("set", ref.node(), name, self.given(value, contract.trails_of(ref)))
