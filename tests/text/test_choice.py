@@ -69,6 +69,19 @@ _SAYS_B = [
         r"\boxed{\bf B}",
     ),
     "Answer: ~~C~~ B",
+    *("Answer: C. Wait, B.", "option b", "Choice (B)", "I'd go for B.", "Selected: B", "B\u200b"),
+    *(r"Answer: \text{B}", r"The answer is $\textbf{(B)}$", r"\(\mathrm{B}\)", r"\textbf{(B)} 5"),
+    *("\u201cB\u201d", "\u00abB\u00bb", "\u56de\u7b54\uff1aB", "\ub2f5: B", "L\u00f6sung: B"),
+    *("Soluci\u00f3n: B", "La opci\u00f3n correcta es B", "La r\u00e9ponse correcte est B."),
+    *("Vastaus: B", "Odpov\u011b\u010f: B", "R\u0103spuns: B", "Jawabannya adalah B"),
+    *(
+        "C\u00e2u tr\u1ea3 l\u1eddi l\u00e0 B",
+        "\u0391\u03c0\u03ac\u03bd\u03c4\u03b7\u03c3\u03b7: B",
+        "\u0412\u0456\u0434\u043f\u043e\u0432\u0456\u0434\u044c: B",
+        "\u05ea\u05e9\u05d5\u05d1\u05d4: B",
+        "\u0627\u0644\u0625\u062c\u0627\u0628\u0629 \u0647\u064a B",
+        "\u0e04\u0e33\u0e15\u0e2d\u0e1a: B",
+    ),
 ]
 
 
@@ -147,6 +160,9 @@ def test_what_is_a_choice(answer: str, label: str) -> None:
         *("Option B is wrong", "B is the wrong answer", "The least likely answer is B"),
         *("The answer is B? I don't think so.", "Answer: not(B)", "~~B~~", "<!-- Answer: B -->"),
         "Answer: B\u0336",
+        # Two that stand beside each other.
+        *("(A) (B)", "**A** (B)", "A\nB", "1. A\n2. B", r"\text{A} \text{B}"),
+        "The answer is B-complex.",
         *["I did not pick option B", "I didn't choose B", "That is not the correct answer: B"],
     ],
 )

@@ -48,6 +48,8 @@ from tests.each import each
         ("5 million, 2.5 Billion, 3 dozen", [5 * 10**6, 25 * 10**8, 36]),
         ("5 hundred thousand", [500_000]),
         (r"\frac{1}{2} and 2\frac{1}{3}", ["1/2", "7/3"]),
+        (r"\frac34, \cfrac1{20}, \frac{1}2, $x=\dfrac{1}{2}$", ["3/4", "1/20", "1/2", "1/2"]),
+        ("x = - 5, (- 6), 10 - 5", [-5, -6, 10, 5]),
         ("Answer:5 <b>6</b> ->7", [5, 6, 7]),
         ("90^\\circ 5... wait...6", [90, 5, 6]),
         (r"1\,234 5{,}678{,}900.5", [1234, "5678900.5"]),
@@ -95,6 +97,18 @@ def test_so_are_floats(number: float) -> None:
 def test_so_are_decimals(number: Decimal) -> None:
     assert numeric_match(f"{number:,}", number) == 1.0
     assert numeric_match(str(number), number + Decimal("0.0001")) == 0.0
+
+
+@given(st.integers(-(10**6), 10**6), st.integers(1, 10**6), st.sampled_from(["", "d", "t"]))
+def test_attack_a_fraction_in_latex_lost_its_sign(over: int, under: int, kind: str) -> None:
+    value, sign = Fraction(over, under), "-" if over < 0 else ""
+    for written in (
+        rf"{sign}\{kind}frac{{{abs(over)}}}{{{under}}}",
+        rf"x = {sign} \{kind}frac{{{abs(over)}}}{{{under}}}",
+        rf"\{kind}frac{{{over}}}{{{under}}}",
+    ):
+        assert numeric_match(f"${written}$", value) == 1.0, written
+        assert numeric_match(f"${written}$", -value) == float(not over), written
 
 
 @given(st.text())
@@ -167,6 +181,13 @@ def test_tolerances_are_exact_and_the_wider_holds(
         ("~~5~~ 7 <!-- 5 -->", {"pick": "only"}, 1.0),
         ("~~7~~ 5", {}, 0.0),
         ("7 5 3", {}, 0.0),
+        ("(7, 5)", {}, 0.0),
+        (r"$\{7, 5\}$", {}, 0.0),
+        ("7 and 5.", {}, 0.0),
+        ("7 : 5", {}, 0.0),
+        ("7? 5?", {}, 0.0),
+        ("[7]", {}, 1.0),
+        ("(7, 7.0)", {}, 1.0),
         ("7, 5", {}, 0.0),
         ("7\n7.0", {}, 1.0),
         ("7, 5", {"pick": "first"}, 1.0),
@@ -227,6 +248,9 @@ def test_what_an_author_gets_wrong_is_refused(
             "5 mod 3",
         ),
         *("5 cubed", "5j", "5\u22364", "5\u20266", "5 or 6", "either 5, or 6", "between 5 and 6"),
+        *("5 (or 6)", "5. Or 6.", "5, maybe 6", "5 or perhaps 6", "5; alternatively, 6"),
+        *("192 or 193", "192% or 193%", "x/5", "\u03c0/2", r"\frac{\pi}{2}", r"\frac{5}{-6}"),
+        *(r"\frac{1.5}{2}", r"-\frac{-5}{6}", r"5-\frac{1}{2}"),
         "1/0 or 5",
         *(
             "more than 5",

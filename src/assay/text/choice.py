@@ -20,7 +20,7 @@ from assay.text.extract import (
     said,
     statements,
 )
-from assay.text.normal_form import WIDE, as_text, same_answer
+from assay.text.normal_form import WIDE, as_text, same_answer, typed
 
 Choices: TypeAlias = "str | Sequence[str] | Mapping[str, str]"
 """The labels: ``"ABCD"``, a list of labels, or a mapping of label to the option's text."""
@@ -143,13 +143,22 @@ _ANSWERS = (
     r"|(?:choice|option|letter|(?:correct|right|best)\ one)(?:\ here)?"
     r"(?=[*_\"']{0,3}\s?(?:[:=]|is\b|was\b|\w{2,7}\ be\b))"
     r"|guess|(?:choose|chose|choosing|pick|select)(?:\ option)?"
-    r"|respuesta(?:\ correcta)?|r\u00e9ponse|antwort|risposta(?:\ corretta)?|resposta(?:\ correta)?"
-    r"|antwoord|odpowied\u017a|\bsvar|jawaban|cevap|\u0111\u00e1p\ \u00e1n"
-    r"|\u043e\u0442\u0432\u0435\u0442|\u7b54\u6848|\u9009\u62e9?|\u6b63\u89e3|\u7b54\u3048"
-    r"|\uc815\ub2f5|\u0627\u0644\u0625\u062c\u0627\u0628\u0629|\u0909\u0924\u094d\u0924\u0930"
+    r"|(?:respuesta|opci\u00f3n)(?:\ correcta)?|soluci\u00f3n|r\u00e9ponse(?:\ correcte)?"
+    r"|antwort|l\u00f6sung|risposta(?:\ corretta)?|resposta(?:\ correta)?|r\u0103spuns(?:ul)?"
+    r"|antwoord|odpowied\u017a|odpov\u011b\u010f|\bsvar|vastaus|v\u00e1lasz|jawaban(?:nya)?|cevap"
+    r"|\u0111\u00e1p\ \u00e1n|c\u00e2u\ tr\u1ea3\ l\u1eddi"
+    r"|\u03b1\u03c0\u03ac\u03bd\u03c4\u03b7\u03c3\u03b7"
+    r"|\u043e\u0442\u0432\u0435\u0442|\u0432\u0456\u0434\u043f\u043e\u0432\u0456\u0434\u044c"
+    r"|\u7b54\u6848|\u56de\u7b54|\u9009\u62e9?|\u6b63\u89e3|\u7b54\u3048|\uc815?\ub2f5"
+    r"|\u0627\u0644\u0625\u062c\u0627\u0628\u0629|\u0627\u0644\u062c\u0648\u0627\u0628"
+    r"|\u05ea\u05e9\u05d5\u05d1\u05d4|\u0909\u0924\u094d\u0924\u0930"
+    r"|\u0e04\u0e33\u0e15\u0e2d\u0e1a"
 )
 """What names the answer, also in other languages than English."""
-_IS = rf"{_BE}|was|es|est|ist|lautet|\u00e8|\u00e9|\u662f|\u4e3a|\u9009|\u306f|\uc740"
+_IS = (
+    rf"{_BE}|was|es|est|este|ist|lautet|l\u00e0|adalah|\u00e8|\u00e9|\u662f|\u4e3a|\u9009|\u306f|\uc740"
+    r"|\u03b5\u03af\u03bd\u03b1\u03b9|\u0647[\u064a\u0648]"
+)
 _SURELY = (
     rf"(?:,?\ (?:(?:most\ |very\ )?(?:{_ADVERBS})"
     r"|indeed|simply|actually|then|thus|therefore|of\ course),?)"
@@ -161,7 +170,7 @@ _RIGHT = (
 )
 _TITLES = (
     "correct|correction|elimination|final|solution|result|response|output|prediction|label"
-    "|decision|conclusion|verdict"
+    "|decision|conclusion|verdict|selected|selection"
 )
 _IT_IS = rf"\b(?:it|that|this)(?:['\u2019]s|\ {_BE})"
 _IT_IS_THIS = re.compile(rf"{_IT_IS}\s(?P<text>[^\n]{{1,200}})", re.IGNORECASE)
@@ -183,8 +192,9 @@ def _patterns(labels: tuple[str, ...]) -> _Patterns:
     # In prose a letter is a label only where it is a capital; a word always is.
     capital = "|".join(f"(?-i:{name.upper()})" if len(name) == 1 else name for name in names)
     capital = f"(?:{capital})"
-    opening, closing = r"(?:\\\(|[*_(\[{\"'`$ \u3010]){0,6}", r"[*_)\]}\"'`$\u3011]{0,6}+"
-    ended = r"(?!'?[^\W_]|_[^\W_]|[.:/\u2013-]\d|[\u0300-\u036f])"
+    opening = rf"(?:\\\(|{_DRESS}|[*_(\[{{\"'`$ \u3010\u201c\u201e\u00ab\u300a\u300c]){{0,6}}"
+    closing = r"[*_)\]}\"'`$\u3011\u201c\u201d\u00bb\u300b\u300d]{0,6}+"
+    ended = r"(?!'?[^\W_]|_[^\W_]|[.:/\u2013-]\d|(?-i:-[a-z])|[\u0300-\u036f])"
     one = rf"{opening}(?<!\w){label}{ended}{closing}"
     marked = rf"{opening}(?<!\w){capital}{ended}{closing}"
     joint = r"(?:[,;/&+|]|\bor\b|\band\b)"
@@ -213,7 +223,7 @@ def _patterns(labels: tuple[str, ...]) -> _Patterns:
             r"\s?(?:[-=]>|[:=\u2192\u21d2\u2014\u2013-])?[*_]{0,3}\s{0,3}"
             rf"(?:\u2026|\.\.\.|<(?:b|strong|em)>)?\s?(?P<said>{one}{more}){no_article}"
             # \boxed{B}; <answer>B
-            rf"|(?:\\f?box(?:ed)?\{{\s?(?:{_DRESS})?"
+            r"|(?:\\f?box(?:ed)?\{\s?"
             r"|<(?:final_?)?(?:answer|choice|response)>\s{0,3})"
             rf"(?P<boxed>{one}{more}){no_article}"
             # after a title, as in "Correct: B"
@@ -221,11 +231,11 @@ def _patterns(labels: tuple[str, ...]) -> _Patterns:
             rf"(?P<titled>{marked}{more}){no_article}"
             # It must be B; I go with B; I think B; so, B; not A but B
             rf"|(?:{_IT_IS}{_SURELY}?|^(?:must|has\sto)\sbe"
-            rf"|\b(?:option|choice|letter)(?=\s{marked}(?!:))|\b(?:go|going|went)\swith"
+            rf"|\b(?:option|choice|letter)(?=\s{marked}(?!:))|\b(?:go|going|went)\s(?:with|for)"
             rf"|^(?:(?:most\s)?(?:{_ADVERBS})|in\sconclusion,)"
             r"|\b(?:leaves|gives|corresponds\sto|(?:exception|odd\sone\sout|key)\sis)|\u2192"
             r"|\b(?:(?:(?:in)?correct|true|false|wrong)\s)?statement\sis"
-            rf"|\b(?:no(?:\swait)?[,:.]|(?:{_TURNS})[,:.]?)(?:\smaybe|\sperhaps)?"
+            rf"|\b(?:(?:no|wait|no\swait)[,:.]|(?:{_TURNS})[,:.]?)(?:\smaybe|\sperhaps)?"
             r"|\bI(?:['\u2019]d|\swould)?\s(?:say|think|believe|guess)"
             r"|\b(?:therefore|thus|hence|so)[,:]?"
             rf"|{NOT}\s{marked},?\ but(?:\srather)?)"
@@ -236,7 +246,8 @@ def _patterns(labels: tuple[str, ...]) -> _Patterns:
             rf"|\bonly\s(?:option\s)?(?P<lone>{marked})\s[a-z]{{3,9}}s\b"
         ),
         "alone": (
-            rf"^{_BEFORE}(?:\\\()?(?P<labels>{one})(?:\\\))?\s?[.:!;,]?{closing}{_AFTER}[ \t\r]*$"
+            rf"^{_BEFORE}(?:(?:option|choice|letter)\ )?(?:\\\()?(?P<labels>{one})"
+            rf"(?:\\\))?\s?[.:!;,]?{closing}{_AFTER}[ \t\r]*$"
         ),
         "listed": (
             rf"^{_BEFORE}[*_]{{0,3}}(?:(?:option\ |choice\ )?"
@@ -245,7 +256,7 @@ def _patterns(labels: tuple[str, ...]) -> _Patterns:
             rf"|\ [\u2013\u2014-]\ (?!{label}\b)))"
         ),
         "marked": rf"(?:[(\[\u3010]|\*\*|<b>|__)(?P<labels>{label})(?:[)\]\u3011]|\*\*|</b>|__)",
-        "joined": rf"[)\]*\s]*{joint}\s?(?:(?:or|and)\b)?[(\[*\s]*",
+        "joined": rf"[)\]*\s]*+(?:{joint}\s?(?:(?:or|and)\b)?)?[(\[*\s]*+",
         "label": rf"(?<!\w){label}(?!\w)",
         "another": (
             r"(?:[.,;:/&+|=?(\[>\u2014\u2013-]"
@@ -290,10 +301,10 @@ _BETWEEN_SCRIPTS = re.compile(rf"(?<={_CJK})(?=[A-Za-z0-9(])|(?<=[A-Za-z0-9)])(?
 
 
 def _narrow(text: str) -> str:
-    """Full-width characters as ASCII has them, labels apart from words, single spaces."""
+    """Full-width characters as ASCII has them, none unseen, labels apart from words, one space."""
     if "  " in text:
         text = _WIDE_SPACES.sub(" ", text)
-    return text if text.isascii() else _BETWEEN_SCRIPTS.sub(" ", text.translate(_WIDE))
+    return text if text.isascii() else _BETWEEN_SCRIPTS.sub(" ", typed(text).translate(_WIDE))
 
 
 def _chosen(text: str, options: Mapping[str, str], pick: Pick) -> str | None:
@@ -328,8 +339,10 @@ def _marked(text: str, patterns: _Patterns) -> list[re.Match[str]]:
 
 
 def _are_joined(found: list[re.Match[str]], patterns: _Patterns) -> bool:
-    """Whether nothing but *and*, *or* or the like stands between two."""
+    """Whether nothing, or only *and*, *or* or the like, stands between two different ones."""
     one, other = found[0], found[-1]
+    if _named(one, patterns) == _named(other, patterns):
+        return False
     return patterns.joined.fullmatch(one.string, one.end(), other.start()) is not None
 
 

@@ -34,7 +34,9 @@ _DISPLAYED = re.compile(
 )
 _TAG = re.compile(r"<(/?)answer\s{0,8}>", re.IGNORECASE)
 _STATEMENT = re.compile(
-    r"\banswers?(?:\ (?:is|are)\b|\s?[:=])[ \t:=*_]*+(?:(?<=[:*])\r?\n\s{0,20}(?:```\w{0,9}\n)?)?"
+    r"(?:\banswers?(?:\ (?:is|are)\b|\s?[:=\uff1a])"
+    r"|\u7b54\u6848\s?[:=\uff1a\u662f\u4e3a]|\u7b54\u3048\s?[:=\uff1a\u306f])"
+    r"[ \t:=*_\uff1a]*+(?:(?<=[:*])\r?\n\s{0,20}(?:```\w{0,9}\n)?)?"
     r"((?:(?!\banswer(?:\ is\b|\s?[:=]))[^\n]){1,2000})",
     re.IGNORECASE,
 )

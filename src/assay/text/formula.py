@@ -372,10 +372,10 @@ _INSTRUCTION = next(iter(_WORK))
 _ALIKE = {"a root": "a power", "a power": "a root"}
 _RELATION = re.compile(
     rf"\\(?:to|(?:[lL]ong)?(?:[lL]eft|[rR]ight|[lL]eftright)arrow|mapsto"
-    rf"|implies|iff|mid|neg|lnot|land|wedge){_END}|\?"
+    rf"|implies|iff|mid|not|neg|lnot|land|wedge){_END}|\?"
 )
 _LIMIT = re.compile(r"\\lim\s*_\s*\{[^{}]*\}")
-_ORDER = re.compile(rf"\\(?:le|ge|ne|ll|gg|lt|gt){_END}|[<>]")
+_ORDER = re.compile(rf"\\(?:le|ge|ne|ll|gg|lt|gt|n(?:less|gtr|[lg]eq\w*)){_END}|[<>]")
 _SCIENTIFIC = re.compile(
     r"(?:[0-9.]\s*(?:\\(?:times|cdot)\s*|[x*]\s*))?"
     r"(?<![0-9.])10\s*\^\s*(?:\{\s*[-+]?[0-9]{1,4}\s*\}|[-+]?[0-9])(?!\s*[!^])"

@@ -24,7 +24,7 @@ _BRACKET = re.compile(r"[\[\]{}]")
 # A string that is never closed takes the rest: each retried from its own quote is quadratic.
 _STRING = r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)'
 _BRACKET_OUTSIDE_STRINGS = re.compile(rf"{_STRING}|([\[\]{{}}])", re.DOTALL)
-_COMMENT = re.compile(rf"({_STRING})|//[^\n]*|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)", re.DOTALL)
+_COMMENT = re.compile(rf"({_STRING})|(?://|#)[^\n]*|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)", re.DOTALL)
 _LAST_COMMA = re.compile(rf"({_STRING})|,(?=\s*+[\]}}])", re.DOTALL)
 _CLOSES = {"]": "[", "}": "{"}
 

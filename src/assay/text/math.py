@@ -169,7 +169,8 @@ def _judged(found: _Found, wanted: _Formula, form: Form | None) -> tuple[_Formul
     if mine.plain == wanted.plain or mine.words == wanted.words:
         return mine, None
     if (refused := _contradicts(mine, wanted)) or found.sentence:
-        return mine, refused
+        is_choice = _LISTED.search(found.text) and not _SEVERAL.search(wanted.text)
+        return mine, refused or ("several numbers" if is_choice else "")
     return mine, _left(mine, wanted, form)
 
 
@@ -268,7 +269,7 @@ _SPACING = re.compile(
     r"\\(?:left|right)(?![A-Za-z])|\\[!;: ]|(?<![,\s])\\,"
     r"|(?<![\w,])\s+|(?<=,)\s+(?![0-9]{3}(?![0-9]))|\s+(?!\w)"
 )
-_AROUND = " \t\r\n$*"
+_AROUND = " \t\r\n$*`\u3002"
 
 
 def _plain(text: str) -> str:
@@ -385,6 +386,16 @@ _TAKEN_BACK = re.compile(
     re.IGNORECASE,
 )
 """Words in a formula that say that it is not so."""
+_WORKED_ON = re.compile(
+    r"\b(?:minus|negative|twice|thrice|double|triple|half|at\ (?:most|least)|up\ to"
+    r"|(?:less|more|fewer|greater|larger|smaller)\ than"
+    r"|(?:half|double|triple|square|cube|root|multiple|reciprocal|inverse|opposite)\ of)\s*\Z"
+    r"|\A\s*(?:squared|cubed|factorial|choose|mod|and\ a\ half)\b",
+    re.IGNORECASE,
+)
+"""Words in a formula that make another number of the one beside them, or a bound."""
+_LISTED = re.compile(r"[0-9]\$?(?:,\s+(?:and\s+)?|\s+and\s+)\$?[-+]?[0-9][0-9.]*+\$?[\s.!*]*\Z")
+"""Several numbers at the end of a sentence, of which algebra takes the last."""
 _ANOTHER = re.compile(rf"[0-9]\s*{IN_WORDS}[^{{}}]*\}}\s*[0-9]")
 _NEAR = Fraction(1, 20)  # an approximation may be rounded to one or two digits
 
@@ -398,15 +409,25 @@ def _contradicts(mine: _Formula, wanted: _Formula) -> str:
         return "a choice left open"
     if all(brackets) and brackets[0] != brackets[1]:
         return "other brackets"
-    if _DENIED.fullmatch(mine.text.strip()) or (
-        any(map(_TAKEN_BACK.search, _DRESSED.findall(mine.text)))
-        and not any(map(_TAKEN_BACK.search, _DRESSED.findall(wanted.text)))
-        and "{cases}" not in wanted.text
-    ):
-        return "a denial"
+    if told := _told(mine, wanted):
+        return told
     if _ANOTHER.search(mine.text) and not _SEVERAL.search(wanted.text):
         return "another number beside it"
     return "" if len(mine.sides) == 1 else _chained(mine, wanted)
+
+
+def _told(mine: _Formula, wanted: _Formula) -> str:
+    """Why the words in an answer make another answer of it."""
+    words, theirs = (_DRESSED.findall(formula.text) for formula in (mine, wanted))
+    if _DENIED.fullmatch(mine.text.strip()) or (
+        any(map(_TAKEN_BACK.search, words))
+        and not any(map(_TAKEN_BACK.search, theirs))
+        and "{cases}" not in wanted.text
+    ):
+        return "a denial"
+    if any(map(_WORKED_ON.search, words)) and not any(map(_WORKED_ON.search, theirs)):
+        return "words that make another number of it"
+    return ""
 
 
 def _chained(mine: _Formula, wanted: _Formula) -> str:

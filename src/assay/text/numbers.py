@@ -49,7 +49,11 @@ _LOOKALIKES = WIDE | str.maketrans(
 )
 _MINUS = re.compile(r"(?<![\d)%] )\b(?:[Mm]inus|[Nn]egative) (?=[$\u20ac\u00a3]?\.?\d)")
 _RAISED = re.compile("[\u207a\u207b]?[\u2070\u00b9\u00b2\u00b3\u2074-\u2079]{1,20}+")
-_FRACTION = re.compile(r"\\[dt]?frac\s?\{([0-9]{1,18})\}\s?\{([0-9]{1,18})\}")
+_FRACTION = re.compile(
+    r"(?:([-+])|(?<![-+]))\\[dtc]?frac\s?"
+    r"(?:\{((?(1)|-?)[0-9]{1,18})\}|([0-9]))\s?(?:\{([0-9]{1,18})\}|([0-9]))"
+)
+_SPACED_MINUS = re.compile(r"([=\u2248(] ?)- (?=[$\u20ac\u00a3]?\.?\d|\\[dtc]?frac)")
 _IN_LATEX = re.compile(r"(?<=[0-9])(?:\\[,;]|\{,\})(?=[0-9]{3}(?![0-9]))")
 _EUROPEAN = re.compile(
     r"""
@@ -123,12 +127,14 @@ _BEFORE = re.compile(
     rf"""
     (?: \b(?:more|less|greater|fewer|larger|smaller|higher|lower)[ ]than[ ]
     | [<\u2264\u2265][ ]? | \w[ ]>[ ] | (?:\u2260|!=|\u00b1|\+/-)[ ]?       # a bound
-    | [\^\u221a\u221b\u03c0] | (?<![A-Za-z])(?:sqrt|cbrt|abs|{_FUNCTIONS})(?:[ ]?\(|[ ])
+    | [\^\u221a\u221b\u03c0] | (?<!\w)[^\W\d_]/                         # x/5
+    | (?<![A-Za-z])(?:sqrt|cbrt|abs|{_FUNCTIONS})(?:[ ]?\(|[ ])
     | \d[.,:] | \d\.{{2,3}} | \d\u2026[ ]?                           # a range, a version
     | [\d)][ ]?[{_TIMES}][ ] | [\d)%][-+/{_TIMES}] | \d\*\* | \d[ ](?:x|mod)[ ]
     | \\(?:sqrt(?:\[\d{{1,3}}\])?|[dt]?binom(?:\{{\w{{1,9}}\}})?|log_\{{?\w{{1,3}}\}}?|{_FUNCTIONS})
       \s?[{{(_]?
-    | \\(?:{_MACROS})[ ]? )\Z
+    | \\(?:{_MACROS})[ ]?
+    | (?:\\[dtc]?frac\s?\{{[^{{}}]{{0,40}} | \}}\{{[ ]?) )\Z             # an argument of a macro
     """,
     re.VERBOSE,
 )
@@ -146,8 +152,14 @@ _AFTER = re.compile(
     """,
     re.VERBOSE,
 )
-_HEDGED = re.compile(r",?[ ](?:or[ ]|to[ ](?=[$\u20ac\u00a3]?[-.\d]))")
-_EITHER = re.compile(r"(?<=\d)%?,?[ ]or[ ]\Z|\bbetween[ ](?:\S{1,20}[ ]and[ ])?\Z")
+_OR = r"(?:(?:or[ ])?(?:maybe|perhaps|possibly|alternatively),?|or)[ ]"
+_HEDGED = re.compile(
+    rf"[,;.?]?[ ]\(?{_OR}|,?[ ]to[ ](?=[$\u20ac\u00a3]?[-.\d])",
+    re.IGNORECASE,
+)
+_EITHER = re.compile(
+    rf"(?<=\d)%?[,;.?]?[ ]\(?{_OR}\Z|\bbetween[ ](?:\S{{1,20}}[ ]and[ ])?\Z", re.IGNORECASE
+)
 _NEARLY = Fraction(1, 100)  # 0.33 says 1/3 again
 _DENIED = re.compile(
     rf"(?:{NOT}|\b(?:except|unlike|thing\ but))\s{{1,3}}[*_\"'(]{{0,3}}\Z", re.IGNORECASE
@@ -191,9 +203,17 @@ def restates(one: Number, other: Number) -> bool:
     """Whether a number is the other in another form: as a per cent, or rounded."""
     if one.value is None or other.value is None:
         return False
+    if one.percent == other.percent and _is_counted(one) and _is_counted(other):
+        return one.value == other.value
     values = {one.value / 100 if one.percent else one.value, one.value}
     others = {other.value / 100 if other.percent else other.value, other.value}
     return any(abs(a - b) <= _NEARLY * abs(a) for a in values for b in others)
+
+
+def _is_counted(number: Number) -> bool:
+    """Whether a number is whole and written out: it is no other one rounded, as 1.2 million is."""
+    is_whole = number.value is not None and number.value.denominator == 1
+    return is_whole and not any(map(str.isalpha, number.text))
 
 
 def _denied(match: re.Match[str]) -> re.Match[str] | None:
@@ -237,8 +257,10 @@ def _plain(text: str) -> str:
     if not text.isascii():
         text = ascii_digits(text.translate(_LOOKALIKES))
         text = _RAISED.sub(lambda raised: f"^{raised[0].translate(RAISED)}", text)
+    if "- " in text:
+        text = _SPACED_MINUS.sub(r"\1-", text)
     if "frac" in text:
-        text = _FRACTION.sub(r" \1/\2", text)
+        text = _FRACTION.sub(lambda f: f"{f[1] or ' '}{f[2] or f[3]}/{f[4] or f[5]}", text)
     text = spaced_thousands(text, "\u00a0")
     if "\\" in text or "{" in text:
         text = _IN_LATEX.sub(",", text)
@@ -353,7 +375,9 @@ def numeric_match(
     return 0.0
 
 
-_BARE_LIST = re.compile(r"[-+0-9.,;|\s]{1,1000}+")
+_BARE_LIST = re.compile(
+    r"[\s$*]{0,20}(?:\\?[(\[{])?(?:[-+0-9.,;:|?\s]|\band\b){1,1000}+(?:\\?[)\]}])?[\s$*.]{0,20}"
+)
 
 
 def picked_number(text: str, pick: Pick | None = None) -> Number | None:
