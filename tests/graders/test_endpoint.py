@@ -312,6 +312,14 @@ def test_whatever_comes_back_every_item_has_one_outcome(protocol: Protocol, repl
 
 # The other forms
 
+MARKS: list[tuple[Json, list[float | None]]] = [
+    ([0], [None, None]),
+    (0, [None, None]),
+    ([1, 1, 0], [None, None]),
+    (None, [None, None]),
+    ([math.nan, "0"], [None, None]),
+    ([1.0, True], [0.0, 1.0]),
+]
 OTHERS: list[tuple[Protocol, Json, list[float | None]]] = [
     ("adaptive", {"responses": [{"reward": 1}, {"reward": 0}]}, [1.0, 0.0]),
     ("adaptive", {"responses": [{"reward": 1, "id": 0}, {"reward": 0, "id": 1}]}, [1.0, 0.0]),
@@ -323,15 +331,8 @@ OTHERS: list[tuple[Protocol, Json, list[float | None]]] = [
     ("openrlhf", {"scores": [1.0, 0.5]}, [1.0, 0.5]),
     ("openrlhf", {"rewards": [0.0, 0.0], "extra_logs": {"graded": [1, 0]}}, [0.0, None]),
     *(
-        ("openrlhf", {"rewards": [0.0, 1.0], "extra_logs": {"graded": graded}}, scores)
-        for graded, scores in (
-            ([0], [None, None]),
-            (0, [None, None]),
-            ([1, 1, 0], [None, None]),
-            (None, [None, None]),
-            ([math.nan, "0"], [None, None]),
-            ([1.0, True], [0.0, 1.0]),
-        )
+        ("openrlhf", {"rewards": [0.0, 1.0], "extra_logs": {"graded": marks}}, scores)
+        for marks, scores in MARKS
     ),
     ("openrlhf", {"rewards": [1.0]}, [None, None]),
     ("openrlhf", {"rewards": [math.nan, 1]}, [None, 1.0]),
@@ -374,14 +375,15 @@ async def test_a_batch_that_one_item_breaks_is_asked_for_one_by_one() -> None:
 async def test_what_nemo_gym_fails_or_masks_is_no_reward() -> None:
     """Gym 0.7 calls a reward that measures nothing `mask_sample`, with or without a failure."""
     why = {"failure_kind": "session_lost", "failure_reason": "gone"}
-    for told, score, said in (
+    rows: list[tuple[dict[str, Json], float | None, str]] = [
         ({"_ng_failure_class": "judge_failed", "_ng_failure_judge_error": "down"}, None, "d: down"),
         ({"mask_sample": True}, None, "mask_sample"),
         ({"mask_sample": True, **why}, None, "session_lost: gone"),
         ({"mask_sample": False, **why}, 1.0, ""),
         ({"instance_config": {"mask_sample": True}}, None, "mask_sample"),  # what NeMo RL reads
         ({"mask_sample": "true", "instance_config": []}, None, "mask_sample"),
-    ):
+    ]
+    for told, score, said in rows:
         with faulty(raw(json.dumps({"reward": score or 0.0, **told}))) as server:
             (found,) = await grade_remote(settings(server.url, protocol="nemo_gym"), [PLAIN])
         assert (found.status, found.score) == ("error" if score is None else "scored", score)
