@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from assay.errors import GraderError, InputError, MissingExtraError
 from assay.text import exact_match, f1_score, killable, math_equal, similarity
 from assay.text.math import math_decided
-from assay.turns import WorkTurn, taking
+from assay.turns import LateError, WorkTurn, taking
 from assay.warm_process import WarmProcess
 from tests.children import until
 from tests.each import each
@@ -265,6 +265,30 @@ def test_one_that_is_stopped_holds_nobody_for_ever(monkeypatch: pytest.MonkeyPat
     control.settimeout(0.0)  # that time is over
     assert pool.compare("{}", "1", 5.0)
     assert not is_running(str(template))
+    pool.close()
+
+
+def test_one_that_gets_no_processor_is_tried_again_and_nobody_is_blamed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As where a machine is paused: neither the answer nor what is wanted has used any time."""
+    pool = killable.Pool("schemas", "jsonschema_rs", wanted="the schema")
+    assert pool.compare("{}", "1", 60.0)
+    line, stops = killable._Worker._line, list[bool]()
+
+    def stopped(worker: Any, **limits: float) -> Any:
+        """The clock's time is over, and it has said nothing."""
+        if stops and stops.pop(0):
+            worker._buffer, limits["wall"] = b"", 0.0
+        return line(worker, **limits)
+
+    monkeypatch.setattr(killable._Worker, "_line", stopped)
+    for stops[:] in ([True], [False, True]):
+        assert pool.compare('{"type": "array"}', "[1]", 60.0)
+    stops[:] = [True, True]
+    with pytest.raises(LateError):
+        pool.compare('{"type": "array"}', "[1]", 60.0)
+    assert pool.compare('{"type": "array"}', "[1]", 60.0)
     pool.close()
 
 

@@ -26,7 +26,7 @@ from assay.warm_process import WarmProcess
 
 _START_SECONDS = 120.0  # also for each order: one that is stopped must not hold all comparisons
 _TRIES = 2
-_PATIENCE = 4.0  # clock time over CPU time: a busy machine is not a fault of the answer's
+_PATIENCE = 12.0  # clock time over CPU time: a busy machine is not a fault of the answer's
 _MOST_REMEMBERED = 256
 
 
@@ -43,7 +43,7 @@ class _TooSlowError(_WorkerDiedError):
 
 
 class _OutOfTurnError(_WorkerDiedError):
-    """The turn was over before the comparison's own time was; the process was killed."""
+    """The turn was over, or no processor to be had, before the comparison's own time was over."""
 
 
 class _RefusedError(Exception):
@@ -85,9 +85,10 @@ class _Worker:
         while b"\n" not in self._buffer:
             if (turn := seconds_left()) is not None and turn <= 0:
                 raise _OutOfTurnError
-            left = min(wall - time.monotonic() + started, cpu - self._cpu_seconds() + burnt)
+            used = self._cpu_seconds() - burnt
+            left = min(wall - time.monotonic() + started, cpu - used)
             if left <= 0:
-                raise _TooSlowError
+                raise _TooSlowError if used >= cpu else _OutOfTurnError
             self._link.settimeout(left if turn is None else min(left, turn))
             with suppress(TimeoutError):
                 read = self._link.recv(65_536)
@@ -99,13 +100,11 @@ class _Worker:
 
     def _cpu_seconds(self) -> float:
         """Return the CPU time the process has used; the clock's time where that is not known."""
-        if sys.platform != "linux":
-            return time.monotonic()
-        try:
-            # The kernel's own formula for the CPU clock of another process.
-            return time.clock_gettime((~self.pid << 3) | 2)
-        except OSError:
-            return time.monotonic()
+        with suppress(OSError):
+            if sys.platform == "linux":
+                # The kernel's own formula for the CPU clock of another process.
+                return time.clock_gettime((~self.pid << 3) | 2)
+        return time.monotonic()
 
     def let_go(self) -> None:
         """Speak to it no more; it ends by itself unless it is at work."""
@@ -295,7 +294,9 @@ class Pool:
             try:
                 return self._try(wanted, answer, seconds, fresh=last_try)
             except _OutOfTurnError:
-                raise LateError("the comparison took longer than it has") from None
+                turn = seconds_left()
+                if last_try or (turn is not None and turn <= 0):
+                    raise LateError("the comparison took longer than it has") from None
             except _WorkerDiedError as died:
                 if died.reading_wanted and (last_try or isinstance(died, _TooSlowError)):
                     self._blame(wanted, seconds)
