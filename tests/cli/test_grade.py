@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import os
+import shlex
 import signal
 import subprocess
 from pathlib import Path
@@ -17,6 +18,7 @@ from assay.cli.rows import rows_given
 from assay.scoring.json_safe import Json
 from assay.tasks.rows import read_rows
 from tests.command_line import COMMAND, assay, cells, environment, summary
+from tests.each import each
 
 _GRADERS = "- {type: numeric_match, pick: last}\n"
 
@@ -132,16 +134,39 @@ def test_a_run_whose_progress_nobody_reads_is_run_all_the_same(tmp_path: Path) -
     assert "1 passed, 1 failed" in assay("runs", "--db", "new", cwd=tmp_path).stdout
 
 
-def test_a_list_that_nobody_reads_keeps_its_status_and_says_nothing_of_that(tmp_path: Path) -> None:
+@each("words", [("validate", "graders.yaml"), ("--help",), ("grade", "--help")])
+def test_a_list_that_nobody_reads_keeps_its_status_and_says_nothing_of_that(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
     write(tmp_path, [])
-    done = unread("validate", "graders.yaml", cwd=tmp_path, stream="stdout")
+    done = unread(*words, cwd=tmp_path, stream="stdout")
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_disk_that_is_full_is_told_of_in_a_line(tmp_path: Path) -> None:
+@each(
+    ("closed", "words", "status"),
+    [(1, "validate graders.yaml", 0), (1, "--help", 0), (1, "report", 2), (2, "report", 2)],
+)
+def test_a_stream_that_was_closed_from_the_first_changes_no_status(
+    tmp_path: Path, closed: int, words: str, status: int
+) -> None:
+    write(tmp_path, [])
+    line = f"exec {shlex.join(COMMAND)} {words} {closed}>&-"
+    done = subprocess.run(
+        ["/bin/sh", "-c", line],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, b"Traceback" in done.stderr) == (status, False)
+
+
+@each("given", ["validate graders.yaml", "--version"])
+def test_a_disk_that_is_full_is_told_of_in_a_line(tmp_path: Path, given: str) -> None:
     write(tmp_path, [])
     env = {**environment(tmp_path), "PYTHONUNBUFFERED": ""}
-    words = [*COMMAND, "validate", "graders.yaml"]
+    words = [*COMMAND, *given.split()]
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             words,

@@ -6,6 +6,7 @@ parser that imports a validation library would cost more than the grading of fif
 
 from __future__ import annotations
 
+import os
 import sys
 from argparse import SUPPRESS, Action, ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Callable, Mapping, Sequence
@@ -136,6 +137,7 @@ class _Unheard(FileIO):
 
 def speak_to_whoever_reads() -> None:
     """Let this process go on, and have its exit status, where nobody reads its progress."""
+    sys.stdout = sys.stdout or TextIOWrapper(BufferedWriter(FileIO(os.devnull, "w")), "utf-8")
     if sys.stderr:  # none where it was closed from the first
         out = BufferedWriter(_Unheard(sys.stderr.fileno(), "w", closefd=False))
         sys.stderr = TextIOWrapper(out, sys.stderr.encoding, sys.stderr.errors, line_buffering=True)
@@ -163,8 +165,10 @@ def _exit_status(command: Callable[[], int]) -> int:
     """What a command returns; 2 for bad input, 3 for a fault of ours or of the machine."""
     status = 0
     try:
-        status = command()
-        sys.stdout.flush()
+        try:
+            status = command()
+        finally:  # also of a parser, which leaves by SystemExit
+            sys.stdout.flush()
     except KeyboardInterrupt:
         print("interrupted; what was finished is kept", file=sys.stderr)
         return INTERRUPTED
