@@ -186,7 +186,7 @@ async def test_an_assertion_is_a_grader(asked: str, grader: Json, tmp_path: Path
             "javascript: 'javascript' has no counterpart here ({type: function",
         ),
         ("{type: similar, value: x}", "there are no embeddings here"),
-        ("{type: regex, value: '(?=x)'}", "regex: RE2 refuses the pattern"),
+        ("{type: regex, value: '(?=x)'}", "regex: pattern: RE2 refuses the pattern"),
         ("{type: contains, value: '{{nothing}}'}", "{{ nothing }} is not there"),
         ("{type: contains, value: '{{ city | upper }}'}", "it does more than name a variable"),
         ("{type: contains, value: '{% if x %}y{% endif %}'}", "a block of Nunjucks"),
