@@ -195,7 +195,12 @@ Span: TypeAlias = tuple[int, int]
 _MOST_OBJECTS = 1_000
 _STEP = {"{": 1, "[": 1, "}": -1, "]": -1}
 _STRING_OR_BRACKET = re.compile(_STRING + r"|[{}\[\]]", re.DOTALL)
-_TAG = re.compile(r"(?i)(?:<|\[(?=/?think]))(/?)(?:seed:)?th(?:ink(?:ing)?|ought)\s*+[]>]")
+_TAG = re.compile(
+    r"(?:[<\u25c1]|\[(?=/?think]))(?P<ends>/?)(?:seed:)?"
+    r"(?:th(?:ink(?:ing)?|oughts?)|reasoning|reflection|scratchpad|analysis)\s*+[]>\u25b7]"
+    r"|<\|(?:begin_of_thought|channel\|>analysis<\|message|(?P<over>end(?:_of_thought)?))\|>",
+    re.IGNORECASE,
+)
 
 
 class UnfinishedError(ValueError):
@@ -222,7 +227,7 @@ def outside_thoughts(
             passed += 1
         if passed < len(opaque) and opaque[passed][0] < tag.start():
             continue
-        if tag[1]:
+        if tag["ends"] or tag["over"]:
             if not is_open:
                 if is_whole:
                     continue
