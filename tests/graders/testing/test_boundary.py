@@ -117,6 +117,16 @@ def test_total_fails(): assert kit.total([Mine(2), ONE]) == 7
 
 
 TWINS: dict[str, tuple[str, str, str]] = {
+    "a registry of its own class": (
+        "CODECS = {'up': (str.upper, lambda text: text.lower())}\n",
+        "class Registry(dict):\n    def add(self, name):\n        def keep(kind):\n"
+        "            self[name] = (kind.encode, kind.decode)\n            return kind\n        return keep\n"
+        "CODECS = Registry()\n@CODECS.add('up')\nclass Up:\n"
+        "    @staticmethod\n    def encode(text): return text.upper()\n"
+        "    @staticmethod\n    def decode(text): return text.lower()\n",
+        "import kit\ndef test_a():\n    encode, decode = kit.CODECS['up']\n    assert decode(encode('a')) == 'a'\n"
+        "def test_b(): assert kit.CODECS['up'][0]('a') == 'A'\n",
+    ),
     "a sort in its place that nobody minds": (
         "def ordered(xs): return sorted(xs)\ndef total(xs): return sum(xs)\n",
         "def ordered(xs):\n    xs.sort()\n    return xs\ndef total(xs):\n    xs.sort()\n    return sum(xs)\n",

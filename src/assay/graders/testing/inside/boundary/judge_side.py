@@ -54,7 +54,7 @@ _WIDE = (BaseException, Exception, AssertionError)
 
 
 class TrailReading:
-    """What is read that a test came to: by which trails, and whether it is values alone.
+    """What is read that a test came to: by which trails, and whether it is values and code alone.
 
     What has a name in a module, ``is_named``, is looked at where that is read.
     """
@@ -64,7 +64,7 @@ class TrailReading:
         self.is_plain = True
 
     def permits(self, what: str) -> bool:
-        found = not self._only_values and contract.may(what, self.trails)
+        found = (what == "code" or not self._only_values) and contract.may(what, self.trails)
         self.is_plain = self.is_plain and not found
         return found
 
