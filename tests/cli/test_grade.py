@@ -9,6 +9,7 @@ import os
 import shlex
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -160,6 +161,20 @@ def test_a_stream_that_was_closed_from_the_first_changes_no_status(
         check=False,
     )
     assert (done.returncode, b"Traceback" in done.stderr) == (status, False)
+
+
+def test_an_error_behind_a_list_that_nobody_reads_is_no_success(tmp_path: Path) -> None:
+    program = (
+        "import sys\nfrom assay.cli.main import _exit_status\nfrom assay.errors import InputError\n"
+        "def command():\n    print('a row')\n    raise InputError('wrong')\n"
+        "sys.exit(_exit_status(command))\n"
+    )
+    reading, writing = os.pipe()
+    os.close(reading)
+    env = {**environment(tmp_path), "PYTHONUNBUFFERED": ""}
+    done = subprocess.run([sys.executable, "-c", program], env=env, stdout=writing, check=False)
+    os.close(writing)
+    assert done.returncode != 0
 
 
 @each("given", ["validate graders.yaml", "--version"])

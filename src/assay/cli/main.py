@@ -167,8 +167,9 @@ def _exit_status(command: Callable[[], int]) -> int:
     try:
         try:
             status = command()
-        finally:  # also of a parser, which leaves by SystemExit
-            sys.stdout.flush()
+        except SystemExit as left:  # a parser's
+            status = cast("int", left.code)
+        sys.stdout.flush()
     except KeyboardInterrupt:
         print("interrupted; what was finished is kept", file=sys.stderr)
         return INTERRUPTED
