@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from assay.cli.options import explain, state_home
+from assay.cli.options import cache_home, explain
 from assay.errors import InputError
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def import_swebench(
         instance,
         directory,
         source=_source(source, sha256, instance),
-        cache_dir=str(Path(state_home(), "cache")),
+        cache_dir=cache_home(),
     )
     return _told(written)
 
@@ -98,7 +98,7 @@ def _row_of_set(
     except InputError as error:
         said = f"{error.message} ({error.hint})" if error.hint else error.message
         return OneOfSet(place=place, said=said)
-    write = partial(write_case, instance, source=source, cache_dir=str(Path(state_home(), "cache")))
+    write = partial(write_case, instance, source=source, cache_dir=cache_home())
     origin = origin_of(instance, source)
     return OneOfSet(name=instance.instance_id, place=place, origin=origin, write=write)
 

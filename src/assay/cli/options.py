@@ -257,6 +257,11 @@ def state_home() -> str:
     return str(Path.cwd() / ".assay") if "://" in place else place
 
 
+def cache_home() -> str:
+    """Where all runs of a store share their sources and environments."""
+    return str(Path(state_home(), "cache"))
+
+
 def store_made() -> str:
     """Where the store is that is to be written; a new one that was named is told of."""
     place = store_place()

@@ -9,7 +9,6 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Coroutine
 from contextlib import ExitStack, redirect_stdout
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay.cli.judging import add_judging
@@ -17,11 +16,11 @@ from assay.cli.options import (
     INTERRUPTED,
     add_json,
     add_workers,
+    cache_home,
     explain,
     positive,
     read_or_not,
     share,
-    state_home,
     worker_count,
 )
 from assay.errors import InputError
@@ -216,7 +215,7 @@ async def _try(
             return bars[0].cell
 
         return await plan.go(
-            cache=str(Path(state_home(), "cache")),  # shared with all other runs of this store
+            cache=cache_home(),
             workers=workers,
             begin=begin,
             on_begin=lambda key: bars[-1].begin(key),  # noqa: PLW0108 - there is none yet

@@ -7,7 +7,6 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import redirect_stdout
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay.cli.exporting import add_export, exporting
@@ -21,13 +20,13 @@ from assay.cli.options import (
     add_engine,
     add_outputs,
     add_workers,
+    cache_home,
     check_targets,
     engine_given,
     explain,
     file_warnings,
     named_store,
     positive,
-    state_home,
     store_made,
     store_there,
     tell_warnings,
@@ -180,8 +179,7 @@ async def _decide(locks: Sequence[CaseLock], workers: int) -> list[Case]:
     which = "a case" if count == 1 else f"each of {count} cases"
     _tell(f"playing the reference of {which} to learn how its tests can be isolated")
     with redirect_stdout(sys.stderr):
-        cache = str(Path(state_home(), "cache"))
-        async with arena(cache=cache, workers=workers) as place:
+        async with arena(cache=cache_home(), workers=workers) as place:
             return await decide(locks, place, tell=tell)
 
 
@@ -189,7 +187,7 @@ def isolation_notes(case: Case) -> list[str]:
     """What is worth knowing of a case whose isolation nobody decided."""
     from assay.eval.proofs.isolation import CaseLock
 
-    lock = CaseLock(case, str(Path(state_home(), "cache")))
+    lock = CaseLock(case, cache_home())
     return [lock.problem] if lock.undecided else []
 
 
